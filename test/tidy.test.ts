@@ -195,6 +195,24 @@ test(`functions have at most ${FUNCTION_LINES_MAX} lines`, () => {
   }));
 });
 
+const COLUMNS_MAX = 110;
+
+/** Folders whose lines all keep to that; the others are to join them. */
+const WITHIN_COLUMNS: readonly string[] = [
+  'src/admin-api/', 'src/base/', 'src/cli/', 'src/config/', 'src/kvs/daemon/', 'src/observability/',
+  'src/platform/', 'src/protocol/', 'src/register/',
+];
+
+test(`lines have at most ${COLUMNS_MAX} columns`, () => {
+  const found: string[] = [];
+  for (const { path, text } of ours.filter((source) => WITHIN_COLUMNS.some((folder) => source.path.startsWith(folder)))) {
+    for (const [index, line] of text.split('\n').entries()) {
+      if (line.length > COLUMNS_MAX) found.push(`${path}:${index + 1} has ${line.length}`);
+    }
+  }
+  expectNone(found);
+});
+
 /** Where bytes are made with MessagePack: the messages, and the values that are mirrored or written to files. */
 const PACKING_HOMES: readonly string[] = [
   'src/protocol/',
@@ -358,7 +376,9 @@ test('every event that is logged stands in docs/LOG.md, and none besides', () =>
   for (const source of ours.filter(({ path }) => path.startsWith('src/'))) {
     if (source.path === 'src/observability/mail-log.ts') for (const [, name] of source.text.matchAll(/this\.#event\.(\w+)/g)) logged.add(name ?? '');
     walk(source.tree, (node) => {
-      const event = eventOf(node);
+      // The line about lost lines is made by hand: the log itself has no room for it.
+      const byHand = /^event: '(\w+)'$/.exec(node.getText(source.tree))?.[1];
+      const event = byHand ?? eventOf(node);
       if (event === undefined) return;
       logged.add(event);
       if (!told.has(event)) found.push(`${place(source, node)} logs '${event}'`);

@@ -1,8 +1,10 @@
 /**
- * What a gateway answers about itself: one shape an answer, and its type. gateway/admin builds them, cli reads them.
+ * What a gateway answers about itself: one shape an answer, and its type. gateway/admin builds them, cli
+ * reads them.
  *
- * snake_case, times in whole seconds since 1970 as in `postqueue -j`, so that scripts written for Postfix find
- * queue_name, queue_id, arrival_time, message_size, sender, recipients[].address and delay_reason where they look.
+ * snake_case, times in whole seconds since 1970 as in `postqueue -j`, so that scripts written for Postfix
+ * find queue_name, queue_id, arrival_time, message_size, sender, recipients[].address and delay_reason where
+ * they look.
  */
 import { page } from './pages.js';
 import { flag, integer, list, name, object, oneOf, orNull, share, text } from './shape.js';

@@ -1,6 +1,6 @@
 /**
- * What an operator orders of a gateway, and what comes of it: the bodies that cli posts and gateway/admin reads,
- * and the answers. The order itself is logged with who gave it and why.
+ * What an operator orders of a gateway, and what comes of it: the bodies that cli posts and gateway/admin
+ * reads, and the answers. The order itself is logged with who gave it and why.
  */
 import { flag, integer, list, name, object, text } from './shape.js';
 import type { ShapeOf } from './shape.js';
@@ -58,8 +58,8 @@ export const holdAnswer = object({
 export type HoldAnswer = ShapeOf<typeof holdAnswer>;
 
 /**
- * POST /api/v1/rescue, the one order that may lose mail: partitions of which every copy is away go on without these
- * copies. Either stores are named, or the memory of the processes that held what no store has.
+ * POST /api/v1/rescue, the one order that may lose mail: partitions of which every copy is away go on without
+ * these copies. Either stores are named, or the memory of the processes that held what no store has.
  */
 export interface RescueOrder extends Order {
   /** Stores whose copies do not come back. */
@@ -72,7 +72,9 @@ export interface RescueOrder extends Order {
 export const rescueAnswer = object({ partitions: list(name) });
 export type RescueAnswer = ShapeOf<typeof rescueAnswer>;
 
-/** POST /api/v1/gateways/ID/retire: it takes no new mail any more, others deliver what it has; `undo`: it may. */
+/**
+ * POST /api/v1/gateways/ID/retire: it takes no new mail any more, others deliver what it has; `undo`: it may.
+ */
 export interface RetireOrder extends Order {
   readonly undo?: boolean;
 }

@@ -1,4 +1,7 @@
-/** What a store answers about itself: one shape an answer, and its type. kvs/daemon builds them, cli reads them. */
+/**
+ * What a store answers about itself: one shape an answer, and its type. kvs/daemon builds them, cli reads
+ * them.
+ */
 import { page } from './pages.js';
 import { flag, integer, list, name, object, oneOf, orNull, text } from './shape.js';
 import type { ShapeOf } from './shape.js';
@@ -22,7 +25,10 @@ export const storeStatusAnswer = object({
   ports: list(integer),
   partitions: integer,
   messages: integer,
-  memory: object({ used_bytes: integer, live_bytes: integer, granted_bytes: integer, accept_bytes: integer, limit_bytes: integer }),
+  memory: object({
+    used_bytes: integer, live_bytes: integer, granted_bytes: integer, accept_bytes: integer,
+    limit_bytes: integer,
+  }),
   gateways: list(object({
     id: name,
     incarnation: integer,

@@ -70,7 +70,9 @@ abstract class Chunked<A extends NumberArray> {
 
   private grow(length: number): void {
     const first = this.chunks[0];
-    if (this.chunks.length <= 1 && (first === undefined || first.length < this.chunkElements)) this.growFirst(first, length);
+    if (this.chunks.length <= 1 && (first === undefined || first.length < this.chunkElements)) {
+      this.growFirst(first, length);
+    }
     while (this.capacity < length) {
       this.chunks.push(this.create(this.chunkElements));
       this.capacity += this.chunkElements;
@@ -124,8 +126,9 @@ export class ChunkedUint32 extends Chunked<Uint32Array> {
   }
 
   /**
-   * The chunk of an element, where it stands at `index & UINT32_PLACE`: for several fields of one row, if their number is
-   * a power of two, so that no row lies in two chunks. Not to be kept: growing may replace it.
+   * The chunk of an element, where it stands at `index & UINT32_PLACE`: for several fields of one row, if
+   * their number is a power of two, so that no row lies in two chunks. Not to be kept: growing may replace
+   * it.
    */
   chunkOf(index: number): Uint32Array {
     const chunk = this.chunks[index >>> 14];

@@ -1,16 +1,16 @@
 /**
- * The CRC-32 of many pieces behind one another, out of the CRC-32 of each: so a receiver computes one checksum over
- * all bytes of a section and compares it with what the rows say, instead of a call a row. Below a kilobyte the call
- * costs as much as the bytes.
+ * The CRC-32 of many pieces behind one another, out of the CRC-32 of each: so a receiver computes one
+ * checksum over all bytes of a section and compares it with what the rows say, instead of a call a row. Below
+ * a kilobyte the call costs as much as the bytes.
  *
  *   crc(a ‖ b) = crc(a) · x^(8·|b|) mod P  ^  crc(b)          P = 0xedb88320, bits reflected as in zlib
  *
- * x^(8·n) is a product of at most four powers, one for each byte of n, out of tables of 4 KiB. Of lengths that come
- * again its products with all 16 values of four bits are remembered: then a product takes eight of them instead of 32
- * steps, four for each half of the checksum, which do not wait for one another:
+ * x^(8·n) is a product of at most four powers, one for each byte of n, out of tables of 4 KiB. Of lengths
+ * that come again its products with all 16 values of four bits are remembered: then a product takes eight of
+ * them instead of 32 steps, four for each half of the checksum, which do not wait for one another:
  *
  *   crc = halves h0 ‖ h1                                   h0 the lower powers
- *   half(h) = ((n3·x^4 ^ n2)·x^4 ^ n1)·x^4 ^ n0            n0 … n3: products of the four bits, from the lowest powers on
+ *   half(h) = ((n3·x^4 ^ n2)·x^4 ^ n1)·x^4 ^ n0       n0 … n3: products of four bits, the lowest powers first
  *   crc · x^(8·n) = half(h0) ^ half(h1) · x^16
  *
  * A match means what a match of each piece means: what is damaged shows but for one case in 2^32.
@@ -55,14 +55,21 @@ function tables(): readonly Int32Array[] {
 }
 
 const POWERS = tables();
-/** What leaves at the end when four bits are shifted out, as the powers that it stands for; the same for each byte of two. */
+/**
+ * What leaves at the end when four bits are shifted out, as the powers that it stands for; the same for each
+ * byte of two.
+ */
 const LEFT_BY_4 = Int32Array.from({ length: NIBBLE_VALUES }, (_none, bits) => multiply(ONE >>> 4, bits));
 const LEFT_BY_16_LAST = Int32Array.from({ length: BYTE_VALUES }, (_none, bits) => multiply(ONE >>> 16, bits));
-const LEFT_BY_16_FIRST = Int32Array.from({ length: BYTE_VALUES }, (_none, bits) => multiply(ONE >>> 16, bits << 8));
+const LEFT_BY_16_FIRST =
+  Int32Array.from({ length: BYTE_VALUES }, (_none, bits) => multiply(ONE >>> 16, bits << 8));
 const knownBytes = new Int32Array(KNOWN).fill(-1);
 const knownProducts = new Int32Array(KNOWN * NIBBLE_VALUES);
 
-/** Checksum of what `crc` is of, followed by `bytes` bytes whose own checksum is `next`. Signed: compare with `>>> 0` or `| 0`. */
+/**
+ * Checksum of what `crc` is of, followed by `bytes` bytes whose own checksum is `next`. Signed: compare with
+ * `>>> 0` or `| 0`.
+ */
 export function joinCrc(crc: number, next: number, bytes: number): number {
   const at = bytes & (KNOWN - 1);
   const products = at * NIBBLE_VALUES;
@@ -71,14 +78,17 @@ export function joinCrc(crc: number, next: number, bytes: number): number {
     remember(products, powerOf(bytes));
   }
   const high = half(products, crc & 0xffff);
-  return half(products, crc >>> 16) ^ (high >>> 16) ^ (LEFT_BY_16_LAST[high & 0xff] ?? 0) ^ (LEFT_BY_16_FIRST[(high >>> 8) & 0xff] ?? 0) ^ next;
+  return half(products, crc >>> 16) ^ (high >>> 16) ^ (LEFT_BY_16_LAST[high & 0xff] ?? 0)
+    ^ (LEFT_BY_16_FIRST[(high >>> 8) & 0xff] ?? 0) ^ next;
 }
 
 /** Product of 16 bits: the last four of them are the highest powers. */
 function half(products: number, bits: number): number {
   let product = knownProducts[products + (bits & 15)] ?? 0;
-  product = (product >>> 4) ^ (LEFT_BY_4[product & 15] ?? 0) ^ (knownProducts[products + ((bits >>> 4) & 15)] ?? 0);
-  product = (product >>> 4) ^ (LEFT_BY_4[product & 15] ?? 0) ^ (knownProducts[products + ((bits >>> 8) & 15)] ?? 0);
+  product = (product >>> 4) ^ (LEFT_BY_4[product & 15] ?? 0)
+    ^ (knownProducts[products + ((bits >>> 4) & 15)] ?? 0);
+  product = (product >>> 4) ^ (LEFT_BY_4[product & 15] ?? 0)
+    ^ (knownProducts[products + ((bits >>> 8) & 15)] ?? 0);
   return (product >>> 4) ^ (LEFT_BY_4[product & 15] ?? 0) ^ (knownProducts[products + (bits >>> 12)] ?? 0);
 }
 

@@ -1,11 +1,11 @@
 /**
  * A hash table from (key, salt) to a row of flat columns, without an object or a pause for any size.
  *
- *   bucket ──► row ──► row ──► end        columns, aligned with the caller's rows: key f64, salt u32, link u32
+ *   bucket ──► row ──► row ──► end    columns, aligned with the caller's rows: key f64, salt u32, link u32
  *
- * Linear hashing (Litwin 1980): the table has n buckets; the one whose turn it is splits when there are
- * more rows than buckets, and the last one is merged back when there are less than half as many (above BUCKETS_KEPT). So growth
- * to ten million rows is ten million small steps and never a rehash of everything.
+ * Linear hashing (Litwin 1980): the table has n buckets; the one whose turn it is splits when there are more
+ * rows than buckets, and the last one is merged back when there are less than half as many (above
+ * BUCKETS_KEPT). So growth to ten million rows is ten million small steps and never a rehash of everything.
  *
  *   n = 6:  0 1 2 3 | 4 5        hash & 7 if that bucket exists (0, 1 have split into 4, 5), else hash & 3
  *
@@ -17,7 +17,10 @@ import { CHUNK_BYTES, ChunkedFloat64, ChunkedUint32 } from './chunked.js';
 import { invariant } from './invariant.js';
 
 const BUCKETS_MIN = 16;
-/** Buckets that stay, 16 KiB: a table that fills and empties with each turn would split and merge for every row, and give no chunk back. */
+/**
+ * Buckets that stay, 16 KiB: a table that fills and empties with each turn would split and merge for every
+ * row, and give no chunk back.
+ */
 export const BUCKETS_KEPT = 4_096;
 /** Larger columns are given back when the index is empty. */
 const KEPT_ROWS = 16_384;
@@ -51,8 +54,9 @@ export class HashIndex {
   }
 
   /**
-   * So many rows are about to come: their buckets are made at once, which is cheaper than one by one by splitting.
-   * Only while few rows are in the table, so that it is a short step; else, and past the bound, they split as ever.
+   * So many rows are about to come: their buckets are made at once, which is cheaper than one by one by
+   * splitting. Only while few rows are in the table, so that it is a short step; else, and past the bound,
+   * they split as ever.
    */
   expect(rows: number): void {
     const wanted = Math.min(this.rowCount + rows, BUCKETS_AHEAD_MAX);
@@ -109,7 +113,8 @@ export class HashIndex {
     }
     this.links.set(row, 0);
     this.rowCount -= 1;
-    // Two buckets a row, or the table would stay at half its largest size as rows and buckets go down together.
+    // Two buckets a row, or the table would stay at half its largest size as rows and buckets go down
+    // together.
     if (this.isSparse()) this.merge();
     if (this.isSparse()) this.merge();
     if (this.rowCount === 0 && this.links.length > KEPT_ROWS) this.startAgain();

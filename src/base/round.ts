@@ -1,9 +1,10 @@
 /**
- * Looks at a list in parts, one a tick, so that a tick stays short however long the list has grown: of a short list all
- * with each tick, of a long one the next part, and from the beginning again when its end was reached.
+ * Looks at a list in parts, one a tick, so that a tick stays short however long the list has grown: of a
+ * short list all with each tick, of a long one the next part, and from the beginning again when its end was
+ * reached.
  *
- *   list   a b c . d e f …      holes are passed over; what comes or goes meanwhile is met in this round or the next
- *          └─ part ─┘└─ next part
+ *   list   a b c . d e f …      holes are passed over; what comes or goes meanwhile is met in this round
+ *          └─ part ─┘└─ next part     or the next
  */
 export class Round<T> {
   private readonly partMax: number;

@@ -10,7 +10,9 @@
 import { ChunkedUint32 } from './chunked.js';
 import { invariant } from './invariant.js';
 
-/** A stack this deep is given back when the last row is released; a smaller one is kept for the next burst. */
+/**
+ * A stack this deep is given back when the last row is released; a smaller one is kept for the next burst.
+ */
 const KEPT_ROWS = 16_384;
 
 export class Rows {

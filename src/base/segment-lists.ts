@@ -10,8 +10,8 @@
  * lists at most 16 times in its life, however many records it has, and the sparsest is found by looking
  * at most at the heads of the lists.
  *
- * Segments of a run (segment-runs.ts) go back to it. Others that are given back may be kept for the next burst
- * (segment-stock.ts): they count as held no more.
+ * Segments of a run (segment-runs.ts) go back to it. Others that are given back may be kept for the next
+ * burst (segment-stock.ts): they count as held no more.
  *
  * One object a segment: even 30,000 of them (30 GiB) are nothing to the collector. The array of
  * segments costs 8 bytes a MiB.
@@ -48,7 +48,10 @@ export class SegmentLists {
   /** Of segments that are in no run. */
   private held = 0;
 
-  constructor(segmentBytes: number, spareMax: number, segmentsMax: number, runBytesMax: number, touchPages: TouchPages | undefined) {
+  constructor(
+    segmentBytes: number, spareMax: number, segmentsMax: number, runBytesMax: number,
+    touchPages: TouchPages | undefined,
+  ) {
     this.segmentBytes = segmentBytes;
     this.runs = new SegmentRuns(segmentBytes, runBytesMax, touchPages);
     this.stock = new SegmentStock(segmentBytes);
@@ -83,7 +86,8 @@ export class SegmentLists {
 
   /** An empty open segment. */
   take(): Segment {
-    const segment = this.spares.pop() ?? this.runs.take() ?? this.fromStock() ?? this.create(this.segmentBytes);
+    const segment = this.spares.pop() ?? this.runs.take() ?? this.fromStock()
+      ?? this.create(this.segmentBytes);
     this.unused = Math.min(this.unused, this.spares.length);
     segment.kind = SegmentKind.OPEN;
     segment.filled = 0;
@@ -180,7 +184,9 @@ export class SegmentLists {
 
   private register(segment: Segment): void {
     const number = this.freeNumbers.pop() ?? this.segments.length;
-    invariant(number < this.segmentsMax, 'segments stay within what the slot table can name: make them larger');
+    invariant(
+      number < this.segmentsMax, 'segments stay within what the slot table can name: make them larger',
+    );
     segment.number = number;
     this.segments[number] = segment;
   }

@@ -1,6 +1,7 @@
 /**
- * One block of memory that holds records (segments.ts), and the run that it may be a part of: many segments made by
- * one allocation (segment-runs.ts). Plain data; their owners are segment-lists.ts and segment-runs.ts.
+ * One block of memory that holds records (segments.ts), and the run that it may be a part of: many segments
+ * made by one allocation (segment-runs.ts). Plain data; their owners are segment-lists.ts and
+ * segment-runs.ts.
  */
 
 export const SegmentKind = {
@@ -34,7 +35,9 @@ export class Segment {
   next: Segment | undefined = undefined;
 
   /** `bytes` of the buffer from `offset` on; the buffer of a run holds many segments. */
-  constructor(bytes: number, buffer = new ArrayBuffer(bytes), offset = 0, run: SegmentRun | undefined = undefined) {
+  constructor(
+    bytes: number, buffer = new ArrayBuffer(bytes), offset = 0, run: SegmentRun | undefined = undefined,
+  ) {
     this.bytes = new Uint8Array(buffer, offset, bytes);
     this.words = new Uint32Array(buffer, offset, bytes >>> 2);
     this.run = run;

@@ -41,10 +41,14 @@ const RECORD_OVERHEAD_BYTES = 12;
 const RECORD_BYTES_MAX = 2 ** 30;
 
 const NOWHERE = 255; // in the slot table: this slot is free
-const SEGMENTS_SPARE_MAX = 4; // kept empty for the next burst; at 1 GB/s they last 4 ms, enough to skip zeroing new ones in a steady flow
-const SEGMENTS_SPARE_IDLE = 2; // of these when nothing lives any more, or none is needed: queues that run empty many times a second must not make new ones each time
+// Kept empty for the next burst; at 1 GB/s they last 4 ms, enough to skip zeroing new ones in a steady flow
+const SEGMENTS_SPARE_MAX = 4;
+// Of these when nothing lives any more, or none is needed: queues that run empty many times a second must not
+// make new ones each time
+const SEGMENTS_SPARE_IDLE = 2;
 const SEGMENTS_OPEN = 2; // young and old: not yet full, so not waste
-const SEGMENTS_WASTED_MIN = 4; // less than this is not worth a move: of a short queue that mail passes through, all will be gone in a moment
+// Less than this is not worth a move: of a short queue that mail passes through, all will be gone in a moment
+const SEGMENTS_WASTED_MIN = 4;
 const SLOTS_KEPT = 16_384; // a larger slot table is given back when the last record is freed
 const COPY_BY_WORD_BYTES = 256; // up to here a loop is faster than making a view and calling set()
 const COPY_BY_BYTE_BYTES = 24; // the same for what comes from outside
@@ -55,7 +59,10 @@ export interface SegmentsOptions {
   readonly segmentBytes: number;
   /** Of the memory that is made in one piece for what is expected, at most; undefined: RUN_BYTES_MAX. */
   readonly runBytesMax?: number;
-  /** Makes the pages of what is expected on another thread (segment-runs.ts); undefined: they are made as they are used. */
+  /**
+   * Makes the pages of what is expected on another thread (segment-runs.ts); undefined: they are made as they
+   * are used.
+   */
   readonly touchPages?: TouchPages | undefined;
 }
 
@@ -84,12 +91,18 @@ export class Segments {
 
   constructor(options: SegmentsOptions) {
     const bytes = options.segmentBytes;
-    invariant(bytes >= 4096 && bytes <= 2 ** 26 && (bytes & (bytes - 1)) === 0, 'a segment is a power of two from 4 KiB to 64 MiB');
+    invariant(
+      bytes >= 4096 && bytes <= 2 ** 26 && (bytes & (bytes - 1)) === 0,
+      'a segment is a power of two from 4 KiB to 64 MiB',
+    );
     this.segmentBytes = bytes;
     this.ownFrom = bytes >>> 3;
     this.unitBits = 28 - Math.clz32(bytes); // log2(bytes / 8)
     this.unitMask = (1 << this.unitBits) - 1;
-    this.lists = new SegmentLists(bytes, SEGMENTS_SPARE_MAX, NOWHERE * 2 ** (32 - this.unitBits), options.runBytesMax ?? RUN_BYTES_MAX, options.touchPages);
+    this.lists = new SegmentLists(
+      bytes, SEGMENTS_SPARE_MAX, NOWHERE * 2 ** (32 - this.unitBits), options.runBytesMax ?? RUN_BYTES_MAX,
+      options.touchPages,
+    );
     this.young = this.lists.nothing;
     this.old = this.lists.nothing;
     this.low.ensure(1);
@@ -111,7 +124,10 @@ export class Segments {
     return this.recordCount;
   }
 
-  /** So many records of so many bytes together are about to come: their memory is made in few pieces (segment-runs.ts). */
+  /**
+   * So many records of so many bytes together are about to come: their memory is made in few pieces
+   * (segment-runs.ts).
+   */
   expect(records: number, bytes: number): void {
     this.lists.expect(bytes + records * RECORD_OVERHEAD_BYTES);
   }
@@ -160,7 +176,9 @@ export class Segments {
     const segment = this.holder(slot);
     const start = this.start(slot);
     const length = source.length;
-    invariant(at >= 0 && at + length <= (segment.words[(start >>> 2) + 1] ?? 0), 'a write stays within its record');
+    invariant(
+      at >= 0 && at + length <= (segment.words[(start >>> 2) + 1] ?? 0), 'a write stays within its record',
+    );
     const to = start + RECORD_HEADER_BYTES + at;
     if (length > COPY_BY_BYTE_BYTES) {
       segment.bytes.set(source, to);
@@ -182,7 +200,10 @@ export class Segments {
   copyTo(slot: Slot, from: number, bytes: number, target: Uint8Array, at: number): void {
     const segment = this.holder(slot);
     const start = this.start(slot);
-    invariant(from >= 0 && bytes >= 0 && from + bytes <= (segment.words[(start >>> 2) + 1] ?? 0), 'a read stays within its record');
+    invariant(
+      from >= 0 && bytes >= 0 && from + bytes <= (segment.words[(start >>> 2) + 1] ?? 0),
+      'a read stays within its record',
+    );
     invariant(at >= 0 && at + bytes <= target.length, 'what is read fits its target');
     const source = segment.bytes;
     const first = start + RECORD_HEADER_BYTES + from;
@@ -210,9 +231,10 @@ export class Segments {
   }
 
   /**
-   * Moves live records out of the sparsest segments and gives those back, until what is held is at most
-   * 8/7 of the live bytes, or a few segments more than these (open and spare segments aside), or the budget is spent. Small budgets add up: a
-   * segment half emptied is gone on with by the next call. Returns the bytes moved.
+   * Moves live records out of the sparsest segments and gives those back, until what is held is at most 8/7
+   * of the live bytes, or a few segments more than these (open and spare segments aside), or the budget is
+   * spent. Small budgets add up: a segment half emptied is gone on with by the next call. Returns the bytes
+   * moved.
    */
   compact(budgetBytes: number): number {
     let moved = 0;
@@ -239,7 +261,10 @@ export class Segments {
     return this.lists.stock.bytes;
   }
 
-  /** Called many times a minute: what a burst leaves is kept for the next one, up to so many bytes (segment-stock.ts). */
+  /**
+   * Called many times a minute: what a burst leaves is kept for the next one, up to so many bytes
+   * (segment-stock.ts).
+   */
   keepStock(nowMs: number, bytesMax: number): void {
     this.lists.stock.tick(nowMs, bytesMax);
   }

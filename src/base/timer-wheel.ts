@@ -90,7 +90,8 @@ export class TimerWheel {
   schedule(row: number, dueMs: number): void {
     invariant(row > 0 && row < HEAD, 'a row is from 1 to 2^31 − 1');
     if (this.isScheduled(row)) this.unlink(row);
-    const tick = Math.max(Math.ceil((dueMs - this.startMs) / this.tickMs), this.nowHigh * LOW_TICKS + this.nowLow);
+    const tick =
+      Math.max(Math.ceil((dueMs - this.startMs) / this.tickMs), this.nowHigh * LOW_TICKS + this.nowLow);
     invariant(tick < Number.MAX_SAFE_INTEGER / 16, 'a deadline lies within 2^49 ticks');
     this.link(row, tick);
   }

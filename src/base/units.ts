@@ -3,7 +3,8 @@
  * standards say; a bare "K" could be either and is refused. What can't be read comes back as a reason.
  */
 
-export type Parsed = { readonly ok: true; readonly value: number } | { readonly ok: false; readonly why: string };
+export type Parsed = { readonly ok: true; readonly value: number }
+  | { readonly ok: false; readonly why: string };
 
 const BYTE_UNITS: ReadonlyMap<string, number> = new Map([
   ['', 1],
@@ -37,9 +38,16 @@ const DURATION_PART = /(\d+(?:\.\d+)?)\s*([a-z]+)/gi;
 export function parseBytes(text: string): Parsed {
   const match = SIZE.exec(text.trim());
   const unit = BYTE_UNITS.get((match?.[2] ?? '?').toLowerCase());
-  if (match === null || unit === undefined) return { ok: false, why: `"${text}" is no size: write a number and B, KB, MB, GB, KiB, MiB or GiB, such as 25MiB` };
+  if (match === null || unit === undefined) {
+    return {
+      ok: false,
+      why: `"${text}" is no size: write a number and B, KB, MB, GB, KiB, MiB or GiB, such as 25MiB`,
+    };
+  }
   const value = Number(match[1]) * unit;
-  if (!Number.isSafeInteger(value)) return { ok: false, why: `"${text}" is no whole number of bytes below 2^53` };
+  if (!Number.isSafeInteger(value)) {
+    return { ok: false, why: `"${text}" is no whole number of bytes below 2^53` };
+  }
   return { ok: true, value };
 }
 
@@ -53,7 +61,9 @@ export function parseDuration(text: string): Parsed {
   for (const part of trimmed.matchAll(DURATION_PART)) {
     const unit = DURATION_UNITS.get((part[2] ?? '').toLowerCase());
     if (unit === undefined) return { ok: false, why };
-    if (unit >= lastUnit) return { ok: false, why: `"${text}" does not go from larger units to smaller ones` };
+    if (unit >= lastUnit) {
+      return { ok: false, why: `"${text}" does not go from larger units to smaller ones` };
+    }
     lastUnit = unit;
     value += Number(part[1]) * unit;
   }
@@ -106,7 +116,9 @@ export function formatDuration(ms: number): string {
 export function formatCount(count: number): string {
   const digits = String(Math.round(Math.abs(count)));
   let shown = digits.slice(-3);
-  for (let end = digits.length - 3; end > 0; end -= 3) shown = `${digits.slice(Math.max(0, end - 3), end)},${shown}`;
+  for (let end = digits.length - 3; end > 0; end -= 3) {
+    shown = `${digits.slice(Math.max(0, end - 3), end)},${shown}`;
+  }
   return count < 0 ? `-${shown}` : shown;
 }
 

@@ -1,6 +1,7 @@
 /**
- * Which admin port a verb asks, and with what token: the one place that reads TWINPOST_ADMIN and TWINPOST_TOKEN, so that
- * every verb obeys them. What the command line says goes first; the environment is next; then this machine.
+ * Which admin port a verb asks, and with what token: the one place that reads TWINPOST_ADMIN and
+ * TWINPOST_TOKEN, so that every verb obeys them. What the command line says goes first; the environment is
+ * next; then this machine.
  */
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
@@ -9,7 +10,8 @@ export const GATEWAY_URL = 'http://127.0.0.1:8025';
 export const STORE_URL = 'http://127.0.0.1:9401';
 
 /** Shown with the option of a verb. */
-export const TOKEN_HELP = 'bearer token of the group (or TWINPOST_TOKEN, which other users of this machine do not see)';
+export const TOKEN_HELP =
+  'bearer token of the group (or TWINPOST_TOKEN, which other users of this machine do not see)';
 
 export function addressHelp(of: string, fallback: string): string {
   return `admin address of ${of} (default ${fallback}, or TWINPOST_ADMIN)`;
@@ -21,9 +23,14 @@ export interface AdminAddress {
   readonly token: string | undefined;
 }
 
-export function adminAddress(given: { readonly from: string | undefined; readonly token: string | undefined }, { environment }: CliContext, fallback = GATEWAY_URL): AdminAddress {
+export function adminAddress(
+  given: { readonly from: string | undefined; readonly token: string | undefined },
+  { environment }: CliContext, fallback = GATEWAY_URL,
+): AdminAddress {
   const from = given.from ?? environment['TWINPOST_ADMIN'] ?? fallback;
   const url = from.includes('://') ? from : `http://${from}`;
-  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) throw new CliError(`'${from}' is no admin address; an example: ${fallback}`);
+  if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
+    throw new CliError(`'${from}' is no admin address; an example: ${fallback}`);
+  }
   return { url: url.replace(/\/+$/, ''), token: given.token ?? environment['TWINPOST_TOKEN'] };
 }

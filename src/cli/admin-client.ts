@@ -1,12 +1,20 @@
 /**
- * Speaks to the admin HTTP of one gateway or store for the verbs that look inside, and for `up`. What is asked and
- * answered is in admin-api; here, and nowhere else, an answer of a stranger is read: bounded in bytes and time, of
- * the shape that was asked for, and no longer than a listing can be. Which processes belong together is group.ts.
+ * Speaks to the admin HTTP of one gateway or store for the verbs that look inside, and for `up`. What is
+ * asked and answered is in admin-api; here, and nowhere else, an answer of a stranger is read: bounded in
+ * bytes and time, of the shape that was asked for, and no longer than a listing can be. Which processes
+ * belong together is group.ts.
  */
 import { messagePage, queuePage, statusAnswer, tablePage } from '../admin-api/gateway-answers.js';
-import type { MessageAnswer, QueueAnswer, StatusAnswer, TableRowAnswer } from '../admin-api/gateway-answers.js';
-import { drainAnswer, holdAnswer, rebalanceAnswer, rescueAnswer, resyncAnswer, retireAnswer } from '../admin-api/orders.js';
-import type { DrainAnswer, DrainOrder, HoldAnswer, MessageVerb, Order, RebalanceAnswer, RescueAnswer, RescueOrder, ResyncAnswer, ResyncOrder, RetireAnswer, RetireOrder } from '../admin-api/orders.js';
+import type {
+  MessageAnswer, QueueAnswer, StatusAnswer, TableRowAnswer,
+} from '../admin-api/gateway-answers.js';
+import {
+  drainAnswer, holdAnswer, rebalanceAnswer, rescueAnswer, resyncAnswer, retireAnswer,
+} from '../admin-api/orders.js';
+import type {
+  DrainAnswer, DrainOrder, HoldAnswer, MessageVerb, Order, RebalanceAnswer, RescueAnswer, RescueOrder,
+  ResyncAnswer, ResyncOrder, RetireAnswer, RetireOrder,
+} from '../admin-api/orders.js';
 import { PAGE_ROWS_MAX, groupAnswer, refusalAnswer } from '../admin-api/pages.js';
 import type { MemberAnswer, Page } from '../admin-api/pages.js';
 import { Broken } from '../admin-api/shape.js';
@@ -36,7 +44,9 @@ export class NoAnswer extends CliError {
   readonly code: number;
 
   constructor(url: string, why: string, code = 0) {
-    super(code === 0 ? `no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store` : `${url}: ${why}`);
+    super(code === 0
+      ? `no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store`
+      : `${url}: ${why}`);
     this.why = why;
     this.code = code;
   }
@@ -92,7 +102,9 @@ export class AdminClient {
 
   messages(queue: string, queueClass: string, cursor: string, limit: number): Promise<Page<MessageAnswer>> {
     const query = new URLSearchParams({ class: queueClass, cursor, limit: String(limit) });
-    return this.#json(`/api/v1/queues/${encodeURIComponent(queue)}/messages?${query.toString()}`, messagePage);
+    return this.#json(
+      `/api/v1/queues/${encodeURIComponent(queue)}/messages?${query.toString()}`, messagePage,
+    );
   }
 
   /** Of a gateway: has its partitions moved away from a store, or looks how far that is. */
@@ -100,7 +112,10 @@ export class AdminClient {
     return this.#json(`/api/v1/stores/${encodeURIComponent(store)}/drain`, drainAnswer, order);
   }
 
-  /** Of a gateway: has its copy of a partition at a store filled anew. A refusal is NoAnswer with code 404 or 409. */
+  /**
+   * Of a gateway: has its copy of a partition at a store filled anew. A refusal is NoAnswer with code 404 or
+   * 409.
+   */
   resync(partition: string, order: ResyncOrder): Promise<ResyncAnswer> {
     return this.#json(`/api/v1/partitions/${encodeURIComponent(partition)}/resync`, resyncAnswer, order);
   }
@@ -127,17 +142,22 @@ export class AdminClient {
 
   /** Entries with content, of a gateway or a store; undefined when the queue has gone meanwhile. */
   async entries(path: string): Promise<FoundEntries | undefined> {
-    const { code, headers, body } = await this.#ask(path, ENTRY_PAGE_BYTES_MAX, Math.max(this.#timeoutMs, ENTRY_PAGE_TIMEOUT_MS));
+    const { code, headers, body } =
+      await this.#ask(path, ENTRY_PAGE_BYTES_MAX, Math.max(this.#timeoutMs, ENTRY_PAGE_TIMEOUT_MS));
     if (code === 404) return undefined;
     const page = code === 200 ? decodeEntryPage(body) : undefined;
-    if (page === undefined) throw new NoAnswer(this.url, `${STRANGER} (expected messages, found status ${String(code)})`);
+    if (page === undefined) {
+      throw new NoAnswer(this.url, `${STRANGER} (expected messages, found status ${String(code)})`);
+    }
     const next = headers[PAGE_NEXT];
     return { page, next: typeof next === 'string' ? next : undefined };
   }
 
   /** With an order it is a POST. */
   async #json<T>(path: string, shape: Shape<T>, order?: object): Promise<T> {
-    const { code, body } = await this.#ask(path, ANSWER_BYTES_MAX, this.#timeoutMs, order === undefined ? undefined : JSON.stringify(order));
+    const { code, body } = await this.#ask(
+      path, ANSWER_BYTES_MAX, this.#timeoutMs, order === undefined ? undefined : JSON.stringify(order),
+    );
     let parsed: unknown;
     try {
       parsed = JSON.parse(body.toString('utf8'));
@@ -145,7 +165,9 @@ export class AdminClient {
       throw new NoAnswer(this.url, 'the answer is no JSON');
     }
     const refusal = code === 200 ? undefined : refusalAnswer(parsed);
-    if (refusal !== undefined && !(refusal instanceof Broken)) throw new NoAnswer(this.url, `it refused: ${refusal.error}`, code);
+    if (refusal !== undefined && !(refusal instanceof Broken)) {
+      throw new NoAnswer(this.url, `it refused: ${refusal.error}`, code);
+    }
     const answer = code === 200 ? shape(parsed) : new Broken(`expected status 200, found ${String(code)}`);
     if (answer instanceof Broken) throw new NoAnswer(this.url, `${STRANGER} (${answer.text})`);
     return answer;
@@ -158,13 +180,19 @@ export class AdminClient {
     } catch (error) {
       throw new NoAnswer(this.url, whyNoAnswer(error, timeoutMs));
     }
-    if (response.code === 401) throw new NoAnswer(this.url, 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)', 401);
+    if (response.code === 401) {
+      throw new NoAnswer(
+        this.url, 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)', 401,
+      );
+    }
     return response;
   }
 }
 
 /** All rows of a listing, page after page. One that leads nowhere ends with an error, not never. */
-export async function* allRows<T>(client: AdminClient, page: (cursor: string) => Promise<Page<T>>): AsyncGenerator<T> {
+export async function* allRows<T>(
+  client: AdminClient, page: (cursor: string) => Promise<Page<T>>,
+): AsyncGenerator<T> {
   let cursor = '';
   for (let pages = 0; pages < PAGES_MAX; pages++) {
     const { rows, next_cursor: next } = await page(cursor);

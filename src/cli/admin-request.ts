@@ -1,6 +1,6 @@
 /**
- * One question over HTTP to an admin port, and its answer in memory. Who answers may be anybody: the answer is
- * bounded in bytes and in time. What the bytes mean is admin-client.ts.
+ * One question over HTTP to an admin port, and its answer in memory. Who answers may be anybody: the answer
+ * is bounded in bytes and in time. What the bytes mean is admin-client.ts.
  */
 import http from 'node:http';
 import https from 'node:https';

@@ -19,11 +19,14 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
             .option('quiet', { alias: 'q', type: 'boolean', describe: 'print errors only' })
             .example('$0 config check configs/up.yaml', 'check this file and show every default'),
         (args) => {
-          const result = loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
+          const result =
+            loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
           const { gateway, stores } = result.config;
           const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
-          if (args.quiet !== true) context.terminal.write(effectiveYaml(result.value, result.config, memoryBytes));
+          if (args.quiet !== true) {
+            context.terminal.write(effectiveYaml(result.value, result.config, memoryBytes));
+          }
           done(0);
         },
       )

@@ -21,10 +21,16 @@ export const SECRET_VARIABLE = 'TWINPOST_SECRET';
 export const REGISTER_VARIABLE = 'TWINPOST_REGISTER_DIR';
 
 /** `verb` is what the operator called, when that is not the role's own name. */
-export function loadFor(role: LoadOptions['role'], file: string | undefined, stateDir: string | undefined, context: CliContext, verb: string = role): Config {
+export function loadFor(
+  role: LoadOptions['role'], file: string | undefined, stateDir: string | undefined, context: CliContext,
+  verb: string = role,
+): Config {
   const underUp = context.environment[UP_VARIABLE] !== undefined;
   const secret = context.environment[SECRET_VARIABLE];
-  if (secret !== undefined && secret.length < SECRET_CHARACTERS_MIN) throw new CliError(`${SECRET_VARIABLE} in the environment has ${String(secret.length)} characters; it needs at least ${String(SECRET_CHARACTERS_MIN)}`);
+  if (secret !== undefined && secret.length < SECRET_CHARACTERS_MIN) {
+    throw new CliError(`${SECRET_VARIABLE} in the environment has ${String(secret.length)} characters; it `
+      + `needs at least ${String(SECRET_CHARACTERS_MIN)}`);
+  }
   const registerDir = context.environment[REGISTER_VARIABLE];
   const options: LoadOptions = { role: underUp ? 'up' : role, secret, stateDir, registerDir };
   let result: LoadResult;

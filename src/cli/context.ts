@@ -56,10 +56,17 @@ export class CliError extends Error {
 /** One line for anything that can go wrong while a role starts. */
 export function startErrorText(role: string, error: unknown): string {
   if (error instanceof CliError) return error.message;
-  const { code, address, port, message } = error as NodeJS.ErrnoException & { address?: string; port?: number };
+  const { code, address, port, message } =
+    error as NodeJS.ErrnoException & { address?: string; port?: number };
   const where = port === undefined ? '' : ` ${address ?? ''}:${String(port)}`;
-  if (code === 'EADDRINUSE') return `${role}: port${where} is in use; stop what listens there, or change the configuration`;
-  if (code === 'EADDRNOTAVAIL') return `${role}: address${where} is not one of this machine; change the configuration`;
-  if (code === 'EACCES' && port !== undefined) return `${role}: no permission to listen on${where}; use a port above 1023`;
+  if (code === 'EADDRINUSE') {
+    return `${role}: port${where} is in use; stop what listens there, or change the configuration`;
+  }
+  if (code === 'EADDRNOTAVAIL') {
+    return `${role}: address${where} is not one of this machine; change the configuration`;
+  }
+  if (code === 'EACCES' && port !== undefined) {
+    return `${role}: no permission to listen on${where}; use a port above 1023`;
+  }
   return `${role}: could not start: ${message.split('\n', 1)[0] ?? message}`;
 }

@@ -1,6 +1,6 @@
 /**
- * An example of a command that is too long for half a line: it stands on one of its own, unbroken, so that it can be
- * copied with what is quoted in it; what it is for follows below. yargs would break both into columns.
+ * An example of a command that is too long for half a line: it stands on one of its own, unbroken, so that it
+ * can be copied with what is quoted in it; what it is for follows below. yargs would break both into columns.
  */
 import type { Argv } from 'yargs';
 

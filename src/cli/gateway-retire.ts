@@ -13,14 +13,14 @@ import { formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { longExample } from './examples.js';
-import { findGroup, missingText, withGroupOptions } from './group.js';
+import { NOT_ALL_KNOW, findGroup, missingText, withGroupOptions } from './group.js';
 import type { Answered, Group } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
+import { REASON, textOr } from './options.js';
 import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
-const NOT_ALL_KNOW = 3;
 
 interface Retirement {
   /** Of the gateway, in the register. */
@@ -37,10 +37,12 @@ export function gatewayRetireCommand(cli: Argv, context: CliContext, done: (code
     'take a gateway out of its group for good',
     (args) =>
       longExample(withGroupOptions(args)
-        .positional('id', { type: 'string', demandOption: true, describe: 'the gateway; of one with workers each worker' })
-        .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' })
+        .positional('id', {
+          type: 'string', demandOption: true, describe: 'the gateway; of one with workers each worker',
+        })
+        .option('reason', REASON)
         .option('undo', { type: 'boolean', describe: 'it may start again' })
-        .option('timeout', { type: 'string', requiresArg: true, default: '10min', describe: 'wait no longer than this' })
+        .option('timeout', textOr('10min', 'wait no longer than this'))
         .option('json', { type: 'boolean', describe: 'one JSON object at the end' })
         .epilogue('Exit code: 0 done, 3 not every living gateway knows of it, 1 anything else.'),
         '$0 gateway retire gw-3 --reason "host given back"', 'its mail is delivered by the others'),
@@ -54,15 +56,21 @@ export function gatewayRetireCommand(cli: Argv, context: CliContext, done: (code
       const code = codeOf(last, order.undo);
       if (args.json === true) {
         const { partitions, messages, unaware } = last;
-        context.terminal.print(JSON.stringify({ gateway: args.id, retired: !order.undo, partitions, messages, unaware }));
-      } else for (const line of retireLines(args.id, last, order.undo)) context.terminal.print(printable(line));
+        context.terminal.print(JSON.stringify({
+          gateway: args.id, retired: !order.undo, partitions, messages, unaware,
+        }));
+      } else {
+        for (const line of retireLines(args.id, last, order.undo)) context.terminal.print(printable(line));
+      }
       done(code);
     },
   );
 }
 
 /** One gateway that answers writes it; one that can't is followed by the next. */
-async function give(group: Group, id: string, order: { reason: string; who: string; undo: boolean }): Promise<void> {
+async function give(
+  group: Group, id: string, order: { reason: string; who: string; undo: boolean },
+): Promise<void> {
   let why = '';
   // The one that goes is the last to be asked: it may be half dead.
   const gateways = group.members.filter(({ kind }) => kind === 'gateway');
@@ -76,12 +84,14 @@ async function give(group: Group, id: string, order: { reason: string; who: stri
     }
   }
   const [first] = group.missing('gateway');
-  throw new CliError(why !== '' ? why : first === undefined ? 'there is no gateway in this group: nothing was done'
-    : `nothing was done: ${missingText(first)}`);
+  if (why !== '') throw new CliError(why);
+  throw new CliError(first === undefined
+    ? 'there is no gateway in this group: nothing was done' : `nothing was done: ${missingText(first)}`);
 }
 
 async function follow(
-  group: Group, id: string, { undo, endMs, said }: { undo: boolean; endMs: number; said: CliContext | undefined },
+  group: Group, id: string,
+  { undo, endMs, said }: { undo: boolean; endMs: number; said: CliContext | undefined },
 ): Promise<Retirement> {
   let line = '';
   for (;;) {
@@ -89,7 +99,8 @@ async function follow(
     const isDone = progress.unaware.length === 0 && (undo || progress.partitions === 0);
     if (isDone || performance.now() >= endMs) return progress;
     const { partitions, messages } = progress;
-    const now = `${counted(partitions, 'partition')} of ${printable(id)} left, with ${counted(messages, 'message')}`;
+    const now =
+      `${counted(partitions, 'partition')} of ${printable(id)} left, with ${counted(messages, 'message')}`;
     if (!undo && now !== line) said?.terminal.print(now);
     line = now;
     await new Promise((resolve) => { setTimeout(resolve, POLL_MS); });
@@ -98,8 +109,11 @@ async function follow(
 
 /** Exported for its test. */
 export function progressOf(answers: readonly Answered<RetireAnswer>[], undo: boolean): Retirement {
-  if (answers.length === 0) throw new CliError('nobody answers any more: how far it is can not be told; the order stands');
-  const aware = new Set(answers.filter(({ answer }) => answer.retired !== undo).map(({ answer }) => answer.told_by));
+  if (answers.length === 0) {
+    throw new CliError('nobody answers any more: how far it is can not be told; the order stands');
+  }
+  const aware =
+    new Set(answers.filter(({ answer }) => answer.retired !== undo).map(({ answer }) => answer.told_by));
   const living = new Set(answers.flatMap(({ answer }) => answer.living));
   return {
     partitions: Math.max(...answers.map(({ answer }) => answer.partitions)),
@@ -113,13 +127,17 @@ export function codeOf({ partitions, unaware }: Retirement, undo: boolean): numb
   return undo || partitions === 0 ? 0 : 1;
 }
 
-export function retireLines(id: string, { partitions, messages, unaware }: Retirement, undo: boolean): readonly string[] {
+export function retireLines(
+  id: string, { partitions, messages, unaware }: Retirement, undo: boolean,
+): readonly string[] {
   const lines: string[] = [];
   if (undo) lines.push(`${id} is not retired: it may start again`);
-  else if (partitions === 0) lines.push(`${id} is retired: nothing of it is left, and it does not start any more`);
-  else {
-    lines.push(`${id} is retired, and ${formatCount(partitions)} of its partitions are left, with ${counted(messages, 'message')} `
-      + 'that somebody delivers: it goes on by itself; ask again with the same command, and look at twinpost status');
+  else if (partitions === 0) {
+    lines.push(`${id} is retired: nothing of it is left, and it does not start any more`);
+  } else {
+    lines.push(`${id} is retired, and ${formatCount(partitions)} of its partitions are left, with `
+      + `${counted(messages, 'message')} that somebody delivers: it goes on by itself; ask again with the `
+      + 'same command, and look at twinpost status');
   }
   if (unaware.length > 0) {
     lines.push(`NOT KNOWN YET to ${unaware.join(', ')}, which live${unaware.length === 1 ? 's' : ''}: `

@@ -4,6 +4,7 @@ import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { gatewayRetireCommand } from './gateway-retire.js';
+import { ownText } from './options.js';
 import { runRole } from './run-role.js';
 
 export function gatewayCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -13,13 +14,15 @@ export function gatewayCommand(cli: Argv, context: CliContext, done: (code: numb
     (args) => {
       gatewayRetireCommand(args, context, done);
       return args
-        .option('config', { alias: 'c', type: 'string', requiresArg: true, global: false, describe: 'configuration file with a section gateway' })
-        .option('state-dir', { type: 'string', requiresArg: true, global: false, describe: 'folder of what it knows of itself, instead of gateway.state_dir' })
+        .option('config', { alias: 'c', ...ownText('configuration file with a section gateway') })
+        .option('state-dir', ownText('folder of what it knows of itself, instead of gateway.state_dir'))
         .example('$0 gateway --config configs/gateway.yaml', 'run the gateway of this file');
     },
     async (args) => {
       const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context);
-      if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
+      if (gateway === undefined) {
+        throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
+      }
       done(await runRole('gateway', () => context.roles.gateway(gateway), context));
     },
   );

@@ -9,8 +9,8 @@
  * Whoever does not answer is kept as MISSING and shown with the answers of the others: an answer is marked
  * as partial, never taken for the whole. The token goes to all of them: one token for a group.
  *
- * An address in a configuration may be another process's, of another group even: all of that group would be taken
- * for ours. So who answers there must be who was expected.
+ * An address in a configuration may be another process's, of another group even: all of that group would be
+ * taken for ours. So who answers there must be who was expected.
  */
 import type { Argv, Options } from 'yargs';
 import type { MemberAnswer } from '../admin-api/pages.js';
@@ -25,13 +25,20 @@ const ASKED_AT_ONCE = 64;
 const MEMBERS_MAX = 1000;
 
 const GROUP_OPTIONS = {
-  from: { alias: 'gateway', type: 'string', requiresArg: true, describe: addressHelp('any gateway or store of the group', GATEWAY_URL) },
+  from: {
+    alias: 'gateway', type: 'string', requiresArg: true,
+    describe: addressHelp('any gateway or store of the group', GATEWAY_URL),
+  },
   only: { type: 'boolean', describe: 'ask this address alone, not the whole group' },
   token: { type: 'string', requiresArg: true, describe: TOKEN_HELP },
 } as const satisfies Record<string, Options>;
 
+/** Exit code of an order that somebody has not heard, or whose outcome somebody could not tell. */
+export const NOT_ALL_KNOW = 3;
+
 /** What is said below the options of each verb that asks a group. */
-const GROUP_EPILOGUE = 'Who does not answer is named at the end (--json: an object with "partial": true); the exit code is 0 unless nobody answers.';
+const GROUP_EPILOGUE = 'Who does not answer is named at the end (--json: an object with "partial": true); '
+  + 'the exit code is 0 unless nobody answers.';
 
 export function withGroupOptions(args: Argv) {
   return args.options(GROUP_OPTIONS).epilogue(GROUP_EPILOGUE);
@@ -79,12 +86,14 @@ export class Group {
 
   /** Of these kinds, by kind and id. */
   missing(...kinds: readonly Kind[]): readonly Missing[] {
-    return [...this.#missing.values()].filter((one) => kinds.includes(one.kind)).sort((a, b) => compare(keyOf(a), keyOf(b)));
+    return [...this.#missing.values()].filter((one) => kinds.includes(one.kind)).sort((a, b) =>
+      compare(keyOf(a), keyOf(b)));
   }
 
   /** The group less those that `leave` names. */
   without(leave: (member: { readonly kind: Kind; readonly id: string }) => boolean): Group {
-    return new Group(this.members.filter((member) => !leave(member)), [...this.#missing.values()].filter((one) => !leave(one)));
+    const stay = (one: { readonly kind: Kind; readonly id: string }): boolean => !leave(one);
+    return new Group(this.members.filter(stay), [...this.#missing.values()].filter(stay));
   }
 
   /** Asks all of a kind at once; those that fail are missing from then on. Answers by id. */
@@ -110,7 +119,9 @@ export class Group {
 }
 
 /** `timeoutMs` bounds each question. Throws when the first address does not answer. */
-export async function findGroup(args: GroupArguments, context: CliContext, timeoutMs?: number): Promise<Group> {
+export async function findGroup(
+  args: GroupArguments, context: CliContext, timeoutMs?: number,
+): Promise<Group> {
   const { url, token } = adminAddress(args, context);
   const first = new AdminClient(url, token, timeoutMs);
   const told = await first.group();
@@ -126,7 +137,10 @@ export async function findGroup(args: GroupArguments, context: CliContext, timeo
         const answer = await member.client.group();
         const { id, kind } = selfOf(member.client, answer);
         if (id === member.id && kind === member.kind) return answer;
-        missing.set(keyOf(member), { id: member.id, kind: member.kind, address: hostOf(member.client.url), why: `answers as ${kind === member.kind ? id : `the ${kind} ${id}`}`, how: 'another' });
+        missing.set(keyOf(member), {
+          id: member.id, kind: member.kind, address: hostOf(member.client.url),
+          why: `answers as ${kind === member.kind ? id : `the ${kind} ${id}`}`, how: 'another',
+        });
       } catch (error) {
         missing.set(keyOf(member), missingAfter(member, error));
       }
@@ -142,10 +156,15 @@ export async function findGroup(args: GroupArguments, context: CliContext, timeo
       const key = keyOf(one);
       if (members.has(key) || members.size >= MEMBERS_MAX) continue;
       if (one.admin === null || !URL.canParse(`${protocol}//${one.admin}`)) {
-        missing.set(key, { id: one.id, kind: one.kind, address: '', why: 'nobody that answers knows its admin address', how: 'not asked' });
+        missing.set(key, {
+          id: one.id, kind: one.kind, address: '', why: 'nobody that answers knows its admin address',
+          how: 'not asked',
+        });
         continue;
       }
-      const member = { id: one.id, kind: one.kind, client: new AdminClient(`${protocol}//${one.admin}`, token, timeoutMs) };
+      const member = {
+        id: one.id, kind: one.kind, client: new AdminClient(`${protocol}//${one.admin}`, token, timeoutMs),
+      };
       // Another member may know what the first did not.
       missing.delete(key);
       members.set(key, member);
@@ -155,13 +174,19 @@ export async function findGroup(args: GroupArguments, context: CliContext, timeo
 }
 
 /** Says at the end who is missing; returns the exit code. */
-export function reportMissing(missing: readonly Missing[], answered: number, json: boolean, terminal: Terminal): number {
+export function reportMissing(
+  missing: readonly Missing[], answered: number, json: boolean, terminal: Terminal,
+): number {
   for (const one of missing) {
-    if (json) terminal.print(JSON.stringify({ partial: true, member: one.id, kind: one.kind, address: one.address, error: one.why }));
-    else terminal.print(`${paint('PARTIAL', 'yellow', terminal.isTty)}: ${missingText(one)}`);
+    if (json) {
+      terminal.print(JSON.stringify({
+        partial: true, member: one.id, kind: one.kind, address: one.address, error: one.why,
+      }));
+    } else terminal.print(`${paint('PARTIAL', 'yellow', terminal.isTty)}: ${missingText(one)}`);
   }
   if (answered > 0) return 0;
-  terminal.error(missing.length === 0 ? 'twinpost: nobody in this group can answer that' : 'twinpost: nobody answered');
+  terminal.error(missing.length === 0
+    ? 'twinpost: nobody in this group can answer that' : 'twinpost: nobody answered');
   return 1;
 }
 
@@ -177,7 +202,9 @@ export function missingText({ id, address, why, how }: Missing): string {
 /** Errors that are not about a member that did not answer are thrown on. */
 function missingAfter({ id, kind, client }: Member, error: unknown): Missing {
   if (!(error instanceof NoAnswer)) throw error;
-  return { id, kind, address: hostOf(client.url), why: error.why, how: error.code === 0 ? 'silent' : 'refused' };
+  return {
+    id, kind, address: hostOf(client.url), why: error.why, how: error.code === 0 ? 'silent' : 'refused',
+  };
 }
 
 /** Who answered. */

@@ -10,7 +10,10 @@ import { CliError } from './context.js';
 /** A verb adds itself to yargs and reports its exit code through `done`. */
 export type Verb = (cli: Argv, context: CliContext, done: (code: number) => void) => Argv;
 
-/** In the order of the help. Loaded when it is called: each second of a gateway's start counts, and "status" reads no file. */
+/**
+ * In the order of the help. Loaded when it is called: each second of a gateway's start counts, and "status"
+ * reads no file.
+ */
 const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['up', async () => (await import('./up.js')).upCommand],
   ['gateway', async () => (await import('./gateway.js')).gatewayCommand],
@@ -31,7 +34,8 @@ export async function runCli(typed: readonly string[], context: CliContext): Pro
   let exitCode = 0;
   const cli = yargs([...args])
     .scriptName('twinpost')
-    .usage('$0 VERB [options]\n\nA store-and-forward SMTP gateway that answers 250 when a message is in memory on three machines.')
+    .usage('$0 VERB [options]\n\nA store-and-forward SMTP gateway that answers 250 when a message is in '
+      + 'memory on three machines.')
     .example('$0 up', 'run two stores, a gateway and a sink on this machine')
     .example('$0 send --count 1000', 'send a thousand messages through it')
     .strict()
@@ -65,7 +69,8 @@ function verbsFor(word: string | undefined): Promise<readonly Verb[]> {
 }
 
 /** Options that take several values, after one another or by being given again. All others are given once. */
-const SEVERAL: ReadonlySet<string> = new Set(['_', 'domain', 'eml', 'give-up', 'giveUp', 'id', 'partition', 'queue']);
+const SEVERAL: ReadonlySet<string> =
+  new Set(['_', 'domain', 'eml', 'give-up', 'giveUp', 'id', 'partition', 'queue']);
 
 function onceEach(args: Readonly<Record<string, unknown>>): true {
   const twice = Object.entries(args).find(([key, value]) => Array.isArray(value) && !SEVERAL.has(key));
@@ -77,11 +82,15 @@ function onceEach(args: Readonly<Record<string, unknown>>): true {
 function complaint(message: string, args: readonly string[]): string {
   const text = oneLine(message);
   if (text.startsWith('Did you mean')) return `there is no verb '${args[0] ?? ''}'. ${text}`;
-  return text.startsWith('Unknown argument') ? `${text}; ${['twinpost', args[0] ?? '', '--help'].join(' ')} shows what there is` : text;
+  return text.startsWith('Unknown argument')
+    ? `${text}; ${['twinpost', args[0] ?? '', '--help'].join(' ')} shows what there is` : text;
 }
 
 function errorLines(error: unknown): readonly string[] {
-  if (error instanceof CliError) return error.message.split('\n').map((line, i) => (i === 0 && !/:\d+: \S+: expected /.test(line) ? `twinpost: ${line}` : line));
+  if (error instanceof CliError) {
+    return error.message.split('\n').map((line, i) =>
+      (i === 0 && !/:\d+: \S+: expected /.test(line) ? `twinpost: ${line}` : line));
+  }
   return [`twinpost: ${error instanceof Error ? oneLine(error.message) : 'failed for a reason unknown'}`];
 }
 

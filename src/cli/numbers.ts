@@ -12,16 +12,24 @@ export function durationArgument(option: string, value: string): number {
 
 export function addressArgument(option: string, value: string): Address {
   const address = parseAddress(value);
-  if (address === undefined) throw new CliError(`--${option}: '${value}' is no address; an example: 127.0.0.1:2525`);
+  if (address === undefined) {
+    throw new CliError(`--${option}: '${value}' is no address; an example: 127.0.0.1:2525`);
+  }
   return address;
 }
 
 export function shareArgument(option: string, value: number): number {
-  if (!(value >= 0 && value <= 1)) throw new CliError(`--${option} is a share from 0 to 1, found ${String(value)}`);
+  if (!(value >= 0 && value <= 1)) {
+    throw new CliError(`--${option} is a share from 0 to 1, found ${String(value)}`);
+  }
   return value;
 }
 
 export function countArgument(option: string, value: number, min: number, max: number): number {
-  if (!Number.isInteger(value) || value < min || value > max) throw new CliError(`--${option} is a whole number from ${String(min)} to ${String(max)}, found ${String(value)}`);
+  if (!Number.isInteger(value) || value < min || value > max) {
+    throw new CliError(
+      `--${option} is a whole number from ${String(min)} to ${String(max)}, found ${String(value)}`,
+    );
+  }
   return value;
 }

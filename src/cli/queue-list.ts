@@ -1,4 +1,7 @@
-/** `twinpost queue list [QUEUE]`: messages of all gateways in queue order, as mailq shows them, or with the fields of postqueue -j. */
+/**
+ * `twinpost queue list [QUEUE]`: messages of all gateways in queue order, as mailq shows them, or with the
+ * fields of postqueue -j.
+ */
 import type { Argv } from 'yargs';
 import type { MessageAnswer, QueueAnswer } from '../admin-api/gateway-answers.js';
 import { PAGE_ROWS_MAX } from '../admin-api/pages.js';
@@ -9,6 +12,7 @@ import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
+import { numberOr, text } from './options.js';
 import { counted, printable } from './tables.js';
 
 const LIMIT_DEFAULT = 1000;
@@ -22,8 +26,8 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
     (args) =>
       withGroupOptions(args)
         .positional('queue', { type: 'string', describe: 'one queue; all when left out' })
-        .option('class', { type: 'string', requiresArg: true, describe: 'mail, bounce, billing or notification' })
-        .option('limit', { type: 'number', requiresArg: true, default: LIMIT_DEFAULT, describe: 'messages to show at most' })
+        .option('class', text('mail, bounce, billing or notification'))
+        .option('limit', numberOr(LIMIT_DEFAULT, 'messages to show at most'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line, fields as postqueue -j' })
         .example('$0 queue list example.com --json', 'for scripts'),
     async (args) => {
@@ -31,43 +35,68 @@ export function queueListCommand(cli: Argv, context: CliContext, done: (code: nu
       const { terminal } = context;
       const json = args.json === true;
       const group = await findGroup(args, context);
-      const wanted = (queue: QueueAnswer): boolean => (args.queue === undefined || queue.queue_name === args.queue) && (args.class === undefined || queue.queue_class === args.class);
+      const wanted = (queue: QueueAnswer): boolean =>
+        (args.queue === undefined || queue.queue_name === args.queue)
+        && (args.class === undefined || queue.queue_class === args.class);
       const answers = await group.ask('gateway', (client) => queuesOf(client, wanted));
-      if (args.queue !== undefined && group.missing('gateway').length === 0 && answers.every(({ answer }) => answer.length === 0)) throw new CliError(`there is no queue '${args.queue}'; twinpost queue summary lists them`);
+      if (args.queue !== undefined && group.missing('gateway').length === 0
+        && answers.every(({ answer }) => answer.length === 0)) {
+        throw new CliError(`there is no queue '${args.queue}'; twinpost queue summary lists them`);
+      }
       let left = args.limit;
       for (const { id, client, answer } of answers) {
         if (!json && answers.length > 1 && left > 0) terminal.print(`${id}:`);
         try {
-          for (const queue of onePerName(answer)) if (left > 0) left -= await listQueue({ id, client }, queue, left, json, terminal);
+          for (const queue of onePerName(answer)) {
+            if (left > 0) left -= await listQueue({ id, client }, queue, left, json, terminal);
+          }
         } catch (error) {
           group.lose({ id, kind: 'gateway', client }, error);
         }
       }
-      const total = answers.reduce((sum, { answer }) => answer.reduce((more, queue) => more + queue.messages, sum), 0);
-      if (!json && answers.length > 0) terminal.print(total === 0 ? 'no messages' : `-- ${formatCount(args.limit - left)} of ${counted(total, 'message')}`);
+      const total =
+        answers.reduce((sum, { answer }) => answer.reduce((more, queue) => more + queue.messages, sum), 0);
+      if (!json && answers.length > 0) {
+        terminal.print(total === 0
+          ? 'no messages' : `-- ${formatCount(args.limit - left)} of ${counted(total, 'message')}`);
+      }
       done(reportMissing(group.missing('gateway'), answers.length, json, terminal));
     },
   );
 }
 
-async function queuesOf(client: AdminClient, wanted: (queue: QueueAnswer) => boolean): Promise<readonly QueueAnswer[]> {
+async function queuesOf(
+  client: AdminClient, wanted: (queue: QueueAnswer) => boolean,
+): Promise<readonly QueueAnswer[]> {
   const queues: QueueAnswer[] = [];
-  for await (const queue of allRows(client, (cursor) => client.queues(cursor))) if (wanted(queue)) queues.push(queue);
+  for await (const queue of allRows(client, (cursor) => client.queues(cursor))) {
+    if (wanted(queue)) queues.push(queue);
+  }
   return queues;
 }
 
 /** A queue that came back late stands beside its younger one; both are listed under their one name. */
 function onePerName(queues: readonly QueueAnswer[]): readonly QueueAnswer[] {
-  return [...new Map(queues.map((queue) => [JSON.stringify([queue.queue_name, queue.queue_class]), queue])).values()];
+  return [...new Map(queues.map((queue) => [
+    JSON.stringify([queue.queue_name, queue.queue_class]), queue,
+  ])).values()];
 }
 
 /** Returns how many were shown. */
-async function listQueue(gateway: { readonly id: string; readonly client: AdminClient }, queue: QueueAnswer, most: number, json: boolean, terminal: Terminal): Promise<number> {
+async function listQueue(
+  gateway: { readonly id: string; readonly client: AdminClient }, queue: QueueAnswer, most: number,
+  json: boolean, terminal: Terminal,
+): Promise<number> {
   let shown = 0;
   let cursor = '';
   for (;;) {
-    const page = await gateway.client.messages(queue.queue_name, queue.queue_class, cursor, Math.min(PAGE_ROWS_MAX, most - shown));
-    for (const message of page.rows) terminal.print(json ? JSON.stringify({ gateway: gateway.id, ...message }) : messageText(message, gateway.id));
+    const page = await gateway.client.messages(
+      queue.queue_name, queue.queue_class, cursor, Math.min(PAGE_ROWS_MAX, most - shown),
+    );
+    for (const message of page.rows) {
+      terminal.print(json
+        ? JSON.stringify({ gateway: gateway.id, ...message }) : messageText(message, gateway.id));
+    }
     shown += page.rows.length;
     if (page.next_cursor === null || shown >= most) return shown;
     cursor = page.next_cursor;
@@ -78,11 +107,16 @@ async function listQueue(gateway: { readonly id: string; readonly client: AdminC
 function messageText(message: MessageAnswer, gateway: string): string {
   const arrival = new Date(message.arrival_time * 1000).toISOString().slice(0, 19).replace('T', ' ');
   const sender = message.sender === '' ? 'MAILER-DAEMON' : printable(message.sender);
-  const lines = [`${(message.queue_id + (FLAGS[message.state] ?? '')).padEnd(13)} ${String(message.message_size).padStart(9)} ${arrival}  ${sender}`];
+  const lines = [`${(message.queue_id + (FLAGS[message.state] ?? '')).padEnd(13)} `
+    + `${String(message.message_size).padStart(9)} ${arrival}  ${sender}`];
   if (message.owner !== gateway) lines.push(`${' '.repeat(13)} (of ${printable(message.owner)})`);
-  if (message.held_reason !== undefined) lines.push(`${' '.repeat(13)} (held: ${printable(message.held_reason)})`);
+  if (message.held_reason !== undefined) {
+    lines.push(`${' '.repeat(13)} (held: ${printable(message.held_reason)})`);
+  }
   for (const recipient of message.recipients) {
-    if (recipient.delay_reason !== undefined) lines.push(`${' '.repeat(13)} (${printable(recipient.delay_reason)})`);
+    if (recipient.delay_reason !== undefined) {
+      lines.push(`${' '.repeat(13)} (${printable(recipient.delay_reason)})`);
+    }
     lines.push(`${' '.repeat(45)}${printable(recipient.address)}`);
   }
   return lines.join('\n');

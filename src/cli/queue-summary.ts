@@ -7,6 +7,7 @@ import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
+import { numberOr } from './options.js';
 import { counted, printable, tableText } from './tables.js';
 
 const LIMIT_DEFAULT = 1000;
@@ -18,19 +19,24 @@ export function queueSummaryCommand(cli: Argv, context: CliContext, done: (code:
     'counts, bytes, oldest age and last error of each queue',
     (args) =>
       withGroupOptions(args)
-        .option('limit', { type: 'number', requiresArg: true, default: LIMIT_DEFAULT, describe: 'queues to show at most' })
+        .option('limit', numberOr(LIMIT_DEFAULT, 'queues to show at most'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 queue summary --json', 'for scripts'),
     async (args) => {
       countArgument('limit', args.limit, 1, LIMIT_MAX);
       const group = await findGroup(args, context);
       const answers = await group.ask('gateway', queuesOf);
-      const queues = answers.flatMap(({ id, answer }) => answer.map((queue) => ({ gateway: id, ...queue }))).sort((a, b) => b.messages - a.messages);
+      const queues = answers.flatMap(({ id, answer }) => answer.map((queue) => ({ gateway: id, ...queue })))
+        .sort((a, b) => b.messages - a.messages);
       const { terminal } = context;
       const shown = queues.slice(0, args.limit);
       if (args.json === true) for (const queue of shown) terminal.print(JSON.stringify(queue));
       else if (answers.length > 0) terminal.print(summaryText(shown, answers.length > 1));
-      if (args.json !== true && shown.length < queues.length) terminal.print(`-- ${formatCount(shown.length)} of ${counted(queues.length, 'queue')}; --limit shows more`);
+      if (args.json !== true && shown.length < queues.length) {
+        terminal.print(
+          `-- ${formatCount(shown.length)} of ${counted(queues.length, 'queue')}; --limit shows more`,
+        );
+      }
       done(reportMissing(group.missing('gateway'), answers.length, args.json === true, terminal));
     },
   );
@@ -43,7 +49,9 @@ async function queuesOf(client: AdminClient): Promise<readonly QueueAnswer[]> {
 }
 
 /** Its partition tells whose a queue is. */
-function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string })[], several: boolean): string {
+function summaryText(
+  queues: readonly (QueueAnswer & { readonly gateway: string })[], several: boolean,
+): string {
   if (queues.length === 0) return 'no queues yet';
   const rows = queues.map((queue) => [
     ...(several ? [printable(queue.gateway)] : []),
@@ -59,6 +67,11 @@ function summaryText(queues: readonly (QueueAnswer & { readonly gateway: string 
     queue.oldest_age_seconds === null ? '-' : formatDuration(queue.oldest_age_seconds * 1000),
     printable(queue.last_error),
   ]);
-  const columns = [{ title: 'Queue' }, { title: 'Class' }, { title: 'Partition' }, { title: 'Next hop' }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }, { title: 'Active', right: true }, { title: 'Deferred', right: true }, { title: 'Held', right: true }, { title: 'Oldest', right: true }, { title: 'Last error' }];
+  const columns = [
+    { title: 'Queue' }, { title: 'Class' }, { title: 'Partition' }, { title: 'Next hop' },
+    { title: 'Messages', right: true }, { title: 'Bytes', right: true }, { title: 'Active', right: true },
+    { title: 'Deferred', right: true }, { title: 'Held', right: true }, { title: 'Oldest', right: true },
+    { title: 'Last error' },
+  ];
   return tableText(several ? [{ title: 'Gateway' }, ...columns] : columns, rows);
 }

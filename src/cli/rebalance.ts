@@ -17,6 +17,7 @@ import { findGroup, missingText, reportMissing, withGroupOptions } from './group
 import type { Answered } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
+import { textOr } from './options.js';
 import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
@@ -28,8 +29,8 @@ export function rebalanceCommand(cli: Argv, context: CliContext, done: (code: nu
     (args) =>
       longExample(withGroupOptions(args)
         .option('dry-run', { type: 'boolean', describe: 'say what would move, and move nothing' })
-        .option('reason', { type: 'string', requiresArg: true, default: 'rebalance', describe: 'why, for the log' })
-        .option('timeout', { type: 'string', requiresArg: true, default: '1h', describe: 'wait no longer than this' })
+        .option('reason', textOr('rebalance', 'why, for the log'))
+        .option('timeout', textOr('1h', 'wait no longer than this'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line: each copy to be moved' }),
         '$0 rebalance --dry-run', 'what a store that was added would get'),
     async (args) => {
@@ -40,7 +41,9 @@ export function rebalanceCommand(cli: Argv, context: CliContext, done: (code: nu
       const isDry = args['dry-run'] === true;
       let answers = await group.ask('gateway', (client) => client.rebalance(isDry ? undefined : order));
       const [first] = group.missing('gateway');
-      if (answers.length === 0) throw new CliError(first === undefined ? 'there is no gateway in this group' : missingText(first));
+      if (answers.length === 0) {
+        throw new CliError(first === undefined ? 'there is no gateway in this group' : missingText(first));
+      }
       for (const { answer } of answers) show(answer, args.json === true, terminal);
       let said = '';
       while (!isDry && !answers.every(({ answer }) => isEven(answer)) && performance.now() < endMs) {
@@ -63,11 +66,16 @@ function isEven({ moving, planned }: RebalanceAnswer): boolean {
 function show({ gateway, moving, planned, why }: RebalanceAnswer, json: boolean, terminal: Terminal): void {
   for (const { partition, from, to, messages, bytes } of [...moving, ...planned]) {
     if (json) terminal.print(JSON.stringify({ gateway, partition, from, to, messages, bytes }));
-    else terminal.print(printable(`${partition}: ${from} -> ${to} (${counted(messages, 'message')}, ${formatBytes(bytes)})`));
+    else {
+      terminal.print(
+        printable(`${partition}: ${from} -> ${to} (${counted(messages, 'message')}, ${formatBytes(bytes)})`),
+      );
+    }
   }
   if (json) return;
-  if (moving.length + planned.length === 0) terminal.print(printable(`${gateway}: its copies are spread evenly`));
-  else if (why !== '') terminal.print(printable(`${gateway}: WAITS: ${why}`));
+  if (moving.length + planned.length === 0) {
+    terminal.print(printable(`${gateway}: its copies are spread evenly`));
+  } else if (why !== '') terminal.print(printable(`${gateway}: WAITS: ${why}`));
 }
 
 /** Exported for its test. */

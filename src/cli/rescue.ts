@@ -1,9 +1,9 @@
 /**
- * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead; and
- * the one order that loses mail, `twinpost rescue --give-up STORE …`: partitions whose every copy is at these stores,
- * which do not come back, begin empty.
+ * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead;
+ * and the one order that loses mail, `twinpost rescue --give-up STORE …`: partitions whose every copy is at
+ * these stores, which do not come back, begin empty.
  *
- *   --give-up ─► what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered ─► what goes on
+ *   --give-up ─► what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered
  *             │                           └─ anything else: nothing is done, exit code 1
  *             └─ nothing waits for it: nothing is done, exit code 3
  *
@@ -33,11 +33,13 @@ const OPTIONS = {
     describe: 'configuration file with a section gateway, whose group it serves',
   },
   'state-dir': {
-    type: 'string', requiresArg: true, describe: 'folder of what it knows of itself, instead of gateway.state_dir',
+    type: 'string', requiresArg: true,
+    describe: 'folder of what it knows of itself, instead of gateway.state_dir',
   },
   'give-up': {
     type: 'string', array: true, nargs: 1, requiresArg: true,
-    describe: 'a store that does not come back; may be given again. Partitions whose every copy is at these stores '
+    describe: 'a store that does not come back; may be given again. Partitions whose every copy is at these '
+      + 'stores '
       + 'begin empty; mail is lost or repeated: it asks before',
   },
   'give-up-memory': {
@@ -83,15 +85,24 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
   );
 }
 
-async function standBy(args: RescueArguments, context: CliContext, done: (code: number) => void): Promise<void> {
+async function standBy(
+  args: RescueArguments, context: CliContext, done: (code: number) => void,
+): Promise<void> {
   if ([args.reason, args.yes, args.json].some((value) => value !== undefined)) {
     throw new CliError('rescue: --reason, --yes and --json belong to --give-up');
   }
   const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context, 'rescue');
   if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
-  if (!gateway.group.some((id) => id !== gateway.id)) throw new CliError(`${file}: gateway.group: expected the gateways to rescue, found none besides ${gateway.id}`);
+  if (!gateway.group.some((id) => id !== gateway.id)) {
+    throw new CliError(
+      `${file}: gateway.group: expected the gateways to rescue, found none besides ${gateway.id}`,
+    );
+  }
   if (!gateway.rescue) throw new CliError(`${file}: gateway.rescue: expected on, found off`);
-  done(await runRole('rescue', () => context.roles.gateway({ ...gateway, workers: 1, smtp: { ...gateway.smtp, listen: [] } }), context));
+  done(await runRole(
+    'rescue', () => context.roles.gateway({ ...gateway, workers: 1, smtp: { ...gateway.smtp, listen: [] } }),
+    context,
+  ));
 }
 
 async function giveUp(args: RescueArguments, context: CliContext): Promise<number> {
@@ -108,7 +119,9 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
   if (meant.length === 0 && unnamed <= 0) {
     for (const line of others) terminal.error(line);
     const what = others.length === 0 ? nameOf(stores) : `${nameOf(stores)} alone`;
-    terminal.error(`twinpost: rescue: no partition at ${printable(status.gateway)} waits for ${what}; nothing was done`);
+    terminal.error(
+      `twinpost: rescue: no partition at ${printable(status.gateway)} waits for ${what}; nothing was done`,
+    );
     return NOTHING_WAITS;
   }
   for (const line of [...warningLines(status, stores, meant, unnamed), ...others]) terminal.error(line);
@@ -122,7 +135,11 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
     for (const partition of partitions) {
       terminal.print(JSON.stringify({ gateway: status.gateway, partition, gave_up: stores }));
     }
-  } else terminal.print(`${counted(partitions.length, 'partition')} ${begin(partitions)} empty: ${listOf(partitions)}`);
+  } else {
+    terminal.print(
+      `${counted(partitions.length, 'partition')} ${begin(partitions)} empty: ${listOf(partitions)}`,
+    );
+  }
   return 0;
 }
 
@@ -141,7 +158,9 @@ function orderFor(args: RescueArguments, stores: readonly string[], terminal: Te
 }
 
 /** Undefined when nothing waits for it. */
-async function answerTo(order: () => Promise<RescueAnswer>, terminal: Terminal): Promise<RescueAnswer | undefined> {
+async function answerTo(
+  order: () => Promise<RescueAnswer>, terminal: Terminal,
+): Promise<RescueAnswer | undefined> {
   try {
     return await order();
   } catch (error) {
@@ -159,16 +178,20 @@ function isMeant({ copies }: WaitingPartitionAnswer, stores: readonly string[]):
 
 /** What it costs, and which partitions it is about as far as status names them. */
 function warningLines(
-  { gateway }: StatusAnswer, stores: readonly string[], meant: readonly WaitingPartitionAnswer[], unnamed: number,
+  { gateway }: StatusAnswer, stores: readonly string[], meant: readonly WaitingPartitionAnswer[],
+  unnamed: number,
 ): string[] {
   const names = meant.map((one) => one.partition);
   const lines = [
-    `WARNING: ${printable(gateway)} gives up ${nameOf(stores)}: mail that is nowhere else is LOST, and mail may be `
+    `WARNING: ${printable(gateway)} gives up ${nameOf(stores)}: mail that is nowhere else is LOST, and mail `
+      + `may be `
       + 'delivered twice. It is logged who did this and why.',
   ];
   if (names.length > 0) {
     const have = names.length === 1 ? 'has' : 'have';
-    lines.push(`${counted(names.length, 'partition')} ${have} no other copy and will begin EMPTY: ${listOf(names)}`);
+    lines.push(
+      `${counted(names.length, 'partition')} ${have} no other copy and will begin EMPTY: ${listOf(names)}`,
+    );
   }
   if (unnamed > 0) {
     lines.push(`It may be about some of ${counted(unnamed, 'more partition')} that status does not name.`);

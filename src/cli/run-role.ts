@@ -2,7 +2,9 @@
 import type { CliContext, RunningRole } from './context.js';
 import { CliError, startErrorText } from './context.js';
 
-export async function runRole(name: string, start: () => Promise<RunningRole>, context: CliContext): Promise<number> {
+export async function runRole(
+  name: string, start: () => Promise<RunningRole>, context: CliContext,
+): Promise<number> {
   let role: RunningRole;
   try {
     role = await start();

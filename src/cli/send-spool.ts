@@ -1,11 +1,11 @@
 /**
- * `twinpost send --spool DIR`: submits what `store export` or `queue export` wrote, in the order of its names. Only
- * recipients whose state is `waiting` are sent to: the others had their outcome.
+ * `twinpost send --spool DIR`: submits what `store export` or `queue export` wrote, in the order of its
+ * names. Only recipients whose state is `waiting` are sent to: the others had their outcome.
  *
- *   NAME.json ─ all taken ─► NAME.sent          ─ some taken ─► NAME.json, those `sent`        ─ else ─► as it was
+ *   NAME.json ─ all taken ─► NAME.sent    ─ some taken ─► NAME.json, those `sent`    ─ else ─► as it was
  *
- * A second run sends only what is left. A process that is killed between the server's 250 and the rename sends that one
- * message again (RFC 1047: better twice than never).
+ * A second run sends only what is left. A process that is killed between the server's 250 and the rename
+ * sends that one message again (RFC 1047: better twice than never).
  */
 import { readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
@@ -129,8 +129,11 @@ class SpoolRun {
 
   #report(): void {
     const { terminal } = this.#context;
-    if (this.#options.json) terminal.print(JSON.stringify({ sent: this.#sent, failed: this.#failed, nothing_to_send: this.#nothing }));
-    else {
+    if (this.#options.json) {
+      terminal.print(JSON.stringify({
+        sent: this.#sent, failed: this.#failed, nothing_to_send: this.#nothing,
+      }));
+    } else {
       const rest = this.#nothing === 0 ? '' : `; ${formatCount(this.#nothing)} had no recipient left to try`;
       terminal.print(`sent ${counted(this.#sent, 'message')}, ${formatCount(this.#failed)} left${rest}`);
     }
@@ -153,15 +156,20 @@ function readEnvelope(file: string): EnvelopeFile | string {
   try {
     value = JSON.parse(readFileSync(file, 'utf8'));
   } catch (error) {
-    return error instanceof SyntaxError ? 'no JSON' : `it can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
+    return error instanceof SyntaxError
+      ? 'no JSON' : `it can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`;
   }
   const parsed = envelope.safeParse(value);
   if (parsed.success) return parsed.data;
-  return `no envelope: ${parsed.error.issues.map((issue) => `${issue.path.join('.')}: ${issue.message}`).slice(0, 3).join('; ')}`;
+  const issues = parsed.error.issues.slice(0, 3).map((issue) => `${issue.path.join('.')}: ${issue.message}`);
+  return `no envelope: ${issues.join('; ')}`;
 }
 
-function messageOf(parsed: EnvelopeFile, waiting: readonly EnvelopeFile['recipients'][number][], content: Uint8Array): SpoolMessage {
-  const recipients: SpoolRecipient[] = waiting.map((one) => ({ address: one.address, notify: one.notify, orcpt: one.orcpt }));
+function messageOf(
+  parsed: EnvelopeFile, waiting: readonly EnvelopeFile['recipients'][number][], content: Uint8Array,
+): SpoolMessage {
+  const recipients: SpoolRecipient[] =
+    waiting.map((one) => ({ address: one.address, notify: one.notify, orcpt: one.orcpt }));
   return {
     sender: parsed.sender, recipients, ret: parsed.ret, envid: parsed.envid, content,
     is8bit: parsed.flags.includes('8bitmime'), isUtf8: parsed.flags.includes('smtputf8'),
@@ -169,7 +177,9 @@ function messageOf(parsed: EnvelopeFile, waiting: readonly EnvelopeFile['recipie
 }
 
 /** What the server has taken is never sent again: by a rename, or in the file when some are left. */
-function mark(file: string, parsed: EnvelopeFile, taken: ReadonlySet<EnvelopeFile['recipients'][number] | undefined>): void {
+function mark(
+  file: string, parsed: EnvelopeFile, taken: ReadonlySet<EnvelopeFile['recipients'][number] | undefined>,
+): void {
   const recipients = parsed.recipients.map((one) => (taken.has(one) ? { ...one, state: SENT } : one));
   if (!recipients.some((one) => one.state === WAITING)) {
     renameSync(file, file.replace(/\.json$/, '.sent'));

@@ -8,27 +8,36 @@ import { runSend } from '../load/run.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { addressArgument, countArgument, durationArgument } from './numbers.js';
+import { number, numberOr, text, textOr } from './options.js';
 import { sendSpool } from './send-spool.js';
 
 const BAR_CELLS = 30;
 
 function sendOptions(args: Argv) {
   return args
-    .option('to', { type: 'string', requiresArg: true, default: '127.0.0.1:2525', describe: 'address of the gateway' })
+    .option('to', textOr('127.0.0.1:2525', 'address of the gateway'))
     .option('count', { alias: 'n', type: 'number', requiresArg: true, default: 1000, describe: 'messages' })
-    .option('connections', { type: 'number', requiresArg: true, default: 10, describe: 'at the same time' })
-    .option('mix', { type: 'string', requiresArg: true, describe: 'sizes and weights: 1KB:70,10KB:30' })
-    .option('eml', { type: 'string', array: true, requiresArg: true, describe: 'send the contents of these files in turn' })
-    .option('spool', { type: 'string', requiresArg: true, describe: 'submit the messages of this folder (store export, queue export), each with its own envelope' })
-    .option('rate', { type: 'number', requiresArg: true, describe: 'messages a second at most' })
+    .option('connections', numberOr(10, 'at the same time'))
+    .option('mix', text('sizes and weights: 1KB:70,10KB:30'))
+    .option('eml', {
+      type: 'string', array: true, requiresArg: true, describe: 'send the contents of these files in turn',
+    })
+    .option(
+      'spool',
+      text('submit the messages of this folder (store export, queue export), each with its own envelope'),
+    )
+    .option('rate', number('messages a second at most'))
     .option('from', { type: 'string', describe: 'reverse-path; empty for the null reverse-path' })
-    .option('domain', { type: 'string', array: true, requiresArg: true, describe: 'recipient domains, taken in turn; each is a queue if it has a route' })
-    .option('messages-per-connection', { type: 'number', requiresArg: true, describe: 'then connect anew (default: never)' })
+    .option('domain', {
+      type: 'string', array: true, requiresArg: true,
+      describe: 'recipient domains, taken in turn; each is a queue if it has a route',
+    })
+    .option('messages-per-connection', number('then connect anew (default: never)'))
     .option('pipelining', { type: 'boolean', default: true, describe: 'use PIPELINING if offered' })
     .option('resend', { type: 'boolean', default: false, describe: 'send again what got a 4xx or no reply' })
-    .option('patience', { type: 'string', requiresArg: true, default: '30s', describe: 'give up when nothing was accepted for so long' })
-    .option('log', { type: 'string', requiresArg: true, describe: 'write each try to this file, for sink --send-log' })
-    .option('seed', { type: 'number', requiresArg: true, describe: 'chooses sizes from the mix' })
+    .option('patience', textOr('30s', 'give up when nothing was accepted for so long'))
+    .option('log', text('write each try to this file, for sink --send-log'))
+    .option('seed', number('chooses sizes from the mix'))
     .option('json', { type: 'boolean', default: false, describe: 'print the report as one JSON object' })
     .example('$0 send --count 10000 --connections 50 --mix 1KB:70,10KB:30', 'the mix of the paper')
     .example('$0 send --eml mail.eml --count 1', 'one message of your own');
@@ -41,7 +50,10 @@ export function sendCommand(cli: Argv, context: CliContext, done: (code: number)
     const { terminal } = context;
     if (args.spool !== undefined) {
       void context.untilStopped();
-      done(await sendSpool({ folder: args.spool, to: addressArgument('to', args.to), timeoutMs: durationArgument('patience', args.patience), json: args.json }, context));
+      done(await sendSpool({
+        folder: args.spool, to: addressArgument('to', args.to),
+        timeoutMs: durationArgument('patience', args.patience), json: args.json,
+      }, context));
       return;
     }
     const options = fromArguments(args, context);
@@ -64,7 +76,9 @@ function fromArguments(args: SendArguments, context: CliContext): SendOptions {
   const { host, port } = addressArgument('to', args.to);
   const mix = args.mix === undefined ? undefined : parseMix(args.mix);
   if (typeof mix === 'string') throw new CliError(`--${mix}`);
-  if (args.rate !== undefined && !(args.rate > 0)) throw new CliError(`--rate is a number above 0, found ${String(args.rate)}`);
+  if (args.rate !== undefined && !(args.rate > 0)) {
+    throw new CliError(`--rate is a number above 0, found ${String(args.rate)}`);
+  }
   return {
     host,
     port,
@@ -79,10 +93,15 @@ function fromArguments(args: SendArguments, context: CliContext): SendOptions {
     ...(args.rate === undefined ? {} : { rate: args.rate }),
     ...(args.from === undefined ? {} : { from: args.from }),
     ...(args.domain === undefined ? {} : { domains: args.domain }),
-    ...(args['messages-per-connection'] === undefined ? {} : { messagesPerConnection: countArgument('messages-per-connection', args['messages-per-connection'], 1, 1_000_000_000) }),
+    ...(args['messages-per-connection'] === undefined ? {} : {
+      messagesPerConnection: countArgument(
+        'messages-per-connection', args['messages-per-connection'], 1, 1_000_000_000,
+      ),
+    }),
     ...(args.log === undefined ? {} : { log: args.log }),
     ...(args.seed === undefined ? {} : { seed: countArgument('seed', args.seed, 0, 0xffffffff) }),
-    ...(context.terminal.errorIsTty && !args.json ? { onProgress: (progress: SendProgress) => { context.terminal.error(progressText(progress)); } } : {}),
+    ...(context.terminal.errorIsTty && !args.json
+      ? { onProgress: (progress: SendProgress) => { context.terminal.error(progressText(progress)); } } : {}),
   };
 }
 
@@ -90,7 +109,9 @@ function readMail(file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
-    throw new CliError(`--eml: '${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    throw new CliError(
+      `--eml: '${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
+    );
   }
 }
 
@@ -100,16 +121,26 @@ function progressText(progress: SendProgress): string {
   const filled = Math.min(BAR_CELLS, Math.floor(done * BAR_CELLS));
   const rate = progress.elapsedMs > 0 ? (progress.accepted * 1000) / progress.elapsedMs : 0;
   const failed = progress.failed === 0 ? '' : `, ${formatCount(progress.failed)} failed`;
-  return `\r[${'#'.repeat(filled)}${'.'.repeat(BAR_CELLS - filled)}] ${formatCount(progress.accepted)} of ${formatCount(progress.count)}, ${formatCount(rate)}/s${failed}\u001b[K\r`;
+  return `\r[${'#'.repeat(filled)}${'.'.repeat(BAR_CELLS - filled)}] ${formatCount(progress.accepted)} of `
+    + `${formatCount(progress.count)}, ${formatCount(rate)}/s${failed}\u001b[K\r`;
 }
 
 function printReport(report: SendReport, terminal: Terminal): void {
   const ms = (value: number): string => `${value < 10 ? value.toFixed(2) : value.toFixed(0)} ms`;
-  terminal.print(`accepted   ${formatCount(report.accepted)} of ${formatCount(report.count)} in ${formatDuration(report.elapsedMs)}: ${formatCount(report.acceptedPerSecond)}/s`);
-  terminal.print(`response   mean ${ms(report.responseMs.mean)}   p50 ${ms(report.responseMs.p50)}   p99 ${ms(report.responseMs.p99)}   max ${ms(report.responseMs.max)}`);
+  terminal.print(`accepted   ${formatCount(report.accepted)} of ${formatCount(report.count)} in `
+    + `${formatDuration(report.elapsedMs)}: ${formatCount(report.acceptedPerSecond)}/s`);
+  terminal.print(`response   mean ${ms(report.responseMs.mean)}   p50 ${ms(report.responseMs.p50)}   p99 `
+    + `${ms(report.responseMs.p99)}   max ${ms(report.responseMs.max)}`);
   if (report.accepted < report.count || report.resent > 0) {
-    terminal.print(`not taken  refused ${formatCount(report.refused)}, no reply ${formatCount(report.unanswered)}, not finished ${formatCount(report.unfinished)}; sent again ${formatCount(report.resent)}`);
+    terminal.print(
+      `not taken  refused ${formatCount(report.refused)}, no reply ${formatCount(report.unanswered)}, not `
+        + `finished ${formatCount(report.unfinished)}; sent again ${formatCount(report.resent)}`,
+    );
   }
-  for (const [reply, text] of Object.entries(report.samples)) terminal.print(`  ${reply} ×${formatCount(report.replies[reply] ?? 0)}: ${text}`);
-  for (const [why, count] of Object.entries(report.connectionErrors)) terminal.print(`  connection ×${formatCount(count)}: ${why}`);
+  for (const [reply, text] of Object.entries(report.samples)) {
+    terminal.print(`  ${reply} ×${formatCount(report.replies[reply] ?? 0)}: ${text}`);
+  }
+  for (const [why, count] of Object.entries(report.connectionErrors)) {
+    terminal.print(`  connection ×${formatCount(count)}: ${why}`);
+  }
 }

@@ -9,24 +9,27 @@ import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { addressArgument, countArgument, durationArgument, shareArgument } from './numbers.js';
+import { number, text } from './options.js';
 import { runRole } from './run-role.js';
 
 function sinkOptions(args: Argv) {
   return args
-    .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'configuration file with a section sink' })
-    .option('listen', { type: 'string', requiresArg: true, describe: 'address (default 127.0.0.1:2526)' })
-    .option('admin', { type: 'string', requiresArg: true, describe: 'address of GET /report, /counts and /healthz (default none)' })
+    .option('config', { alias: 'c', ...text('configuration file with a section sink') })
+    .option('listen', text('address (default 127.0.0.1:2526)'))
+    .option('admin', text('address of GET /report, /counts and /healthz (default none)'))
     .option('lmtp', { type: 'boolean', describe: 'speak LMTP' })
-    .option('verify', { type: 'boolean', describe: 'judge what arrived: lost, duplicated, altered, out of order' })
-    .option('send-log', { type: 'string', requiresArg: true, describe: 'log of `send --log`, to judge by' })
-    .option('displacement', { type: 'number', requiresArg: true, describe: 'messages that may overtake one (0: strict order)' })
-    .option('arrival-log', { type: 'string', requiresArg: true, describe: 'write one line a message to this file' })
-    .option('maildir', { type: 'string', requiresArg: true, describe: 'keep mail in this folder' })
-    .option('latency', { type: 'string', requiresArg: true, describe: 'wait before each reply to a final dot' })
-    .option('defer-rate', { type: 'number', requiresArg: true, describe: 'share answered 451 after the final dot' })
-    .option('reject-rate', { type: 'number', requiresArg: true, describe: 'share answered 550 after the final dot' })
-    .option('cut-after-dot', { type: 'number', requiresArg: true, describe: 'share kept, then cut without a reply' })
-    .option('seed', { type: 'number', requiresArg: true, describe: 'seed of the rates (default 1)' })
+    .option('verify', {
+      type: 'boolean', describe: 'judge what arrived: lost, duplicated, altered, out of order',
+    })
+    .option('send-log', text('log of `send --log`, to judge by'))
+    .option('displacement', number('messages that may overtake one (0: strict order)'))
+    .option('arrival-log', text('write one line a message to this file'))
+    .option('maildir', text('keep mail in this folder'))
+    .option('latency', text('wait before each reply to a final dot'))
+    .option('defer-rate', number('share answered 451 after the final dot'))
+    .option('reject-rate', number('share answered 550 after the final dot'))
+    .option('cut-after-dot', number('share kept, then cut without a reply'))
+    .option('seed', number('seed of the rates (default 1)'))
     .example('$0 sink --verify', 'Ctrl-C prints what arrived and what is wrong with it')
     .example('$0 sink --latency 50ms --defer-rate 0.1', 'a slow next hop that defers every tenth message');
 }
@@ -35,14 +38,18 @@ type SinkArguments = Awaited<ReturnType<ReturnType<typeof sinkOptions>['parseAsy
 
 export function sinkCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('sink', 'receive mail and count it', sinkOptions, async (args) => {
-    const config = args.config === undefined ? undefined : loadFor('sink', args.config, undefined, context).sink;
-    if (args.config !== undefined && config === undefined) throw new CliError(`${args.config}:1: sink: expected this section, found nothing`);
+    const config =
+      args.config === undefined ? undefined : loadFor('sink', args.config, undefined, context).sink;
+    if (args.config !== undefined && config === undefined) {
+      throw new CliError(`${args.config}:1: sink: expected this section, found nothing`);
+    }
     const options = fromArguments(args, config);
     let verdict: VerifyReport | undefined;
     const code = await runRole('sink', async () => {
       const sink = await startSink(options);
       return {
-        summary: `sink listens on ${options.host}:${String(sink.port)}${options.lmtp === true ? ' (LMTP)' : ''}`,
+        summary:
+          `sink listens on ${options.host}:${String(sink.port)}${options.lmtp === true ? ' (LMTP)' : ''}`,
         stop: async () => {
           if (options.verify === true) verdict = await sink.report();
           await sink.close();
@@ -56,14 +63,16 @@ export function sinkCommand(cli: Argv, context: CliContext, done: (code: number)
 }
 
 function fromArguments(args: SinkArguments, config: SinkConfig | undefined): SinkOptions {
-  const listen = args.listen === undefined ? (config?.listen ?? { host: '127.0.0.1', port: 2526 }) : addressArgument('listen', args.listen);
+  const listen = args.listen === undefined
+    ? (config?.listen ?? { host: '127.0.0.1', port: 2526 }) : addressArgument('listen', args.listen);
   const admin = args.admin === undefined ? config?.admin : addressArgument('admin', args.admin);
   const maildir = args.maildir ?? config?.maildir;
   return {
     host: listen.host,
     port: listen.port,
     lmtp: args.lmtp ?? config?.lmtp ?? false,
-    verify: args.verify ?? (args['send-log'] !== undefined || args['arrival-log'] !== undefined || config?.verify === true),
+    verify: args.verify
+      ?? (args['send-log'] !== undefined || args['arrival-log'] !== undefined || config?.verify === true),
     latencyMs: args.latency === undefined ? 0 : durationArgument('latency', args.latency),
     deferRate: shareArgument('defer-rate', args['defer-rate'] ?? 0),
     rejectRate: shareArgument('reject-rate', args['reject-rate'] ?? 0),
@@ -80,11 +89,15 @@ function fromArguments(args: SinkArguments, config: SinkConfig | undefined): Sin
 function printCounts(sink: RunningSink, context: CliContext): void {
   const { counts } = sink;
   context.terminal.print(
-    `sink: ${formatCount(counts.messages)} messages, ${formatBytes(counts.bytes)}, ${formatCount(counts.recipients)} recipients; deferred ${formatCount(counts.deferred)}, rejected ${formatCount(counts.rejected)}, cut ${formatCount(counts.cut)}, reports ${formatCount(counts.reports)}`,
+    `sink: ${formatCount(counts.messages)} messages, ${formatBytes(counts.bytes)}, `
+      + `${formatCount(counts.recipients)} recipients; deferred ${formatCount(counts.deferred)}, rejected `
+      + `${formatCount(counts.rejected)}, cut ${formatCount(counts.cut)}, reports `
+          + `${formatCount(counts.reports)}`,
   );
 }
 
 function printVerdict(verdict: VerifyReport, context: CliContext): void {
   context.terminal.print(JSON.stringify(verdict, null, 2));
-  context.terminal.print(verdict.ok ? 'verify: nothing lost, altered, duplicated or out of order' : 'verify: FAILED, see above');
+  context.terminal.print(verdict.ok
+    ? 'verify: nothing lost, altered, duplicated or out of order' : 'verify: FAILED, see above');
 }

@@ -41,7 +41,9 @@ export function statusLines(picture: Picture, nowMs: number, isTty: boolean): st
   const lines: string[] = [];
   for (const gateway of picture.gateways) lines.push(...gatewayLines(gateway, picture.all, nowMs, isTty), '');
   if (picture.stores.length > 0) lines.push(...storesLines(picture.stores), '');
-  for (const missing of picture.missing) lines.push(`${paint('PARTIAL', 'yellow', isTty)}: ${missingText(missing)}`);
+  for (const missing of picture.missing) {
+    lines.push(`${paint('PARTIAL', 'yellow', isTty)}: ${missingText(missing)}`);
+  }
   return lines;
 }
 
@@ -76,24 +78,55 @@ export function watchLine({ status }: GatewayPicture, nowMs: number): string {
   ].join(' ');
 }
 
-function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, nowMs: number, isTty: boolean): string[] {
+function gatewayLines(
+  { status, rows, address }: GatewayPicture, all: boolean, nowMs: number, isTty: boolean,
+): string[] {
+  const notReady = `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`;
+  const recovering = status.partitions_recovering;
+  const comingBack =
+    recovering === 0 ? '' : `, ${counted(recovering, 'partition')} still coming back from the stores`;
+  const memory = `${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`;
   const lines = [
-    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: twinpost ${printable(status.version)}, pid ${String(status.pid)}, up ${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
-    `  mail        ${status.ready ? paint('READY', 'green', isTty) : `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`}`,
+    `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: twinpost `
+      + `${printable(status.version)}, pid ${String(status.pid)}, up `
+      + `${formatDuration(status.uptime_seconds * 1000)}, incarnation ${String(status.incarnation)}`,
+    `  mail        ${status.ready ? paint('READY', 'green', isTty) : notReady}`,
     `  mirrors     ${mirrorsText(status, nowMs, isTty)}`,
-    `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred ${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired ${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
-    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in ${counted(status.queues, 'queue')} of ${counted(status.partitions, 'partition')}${status.partitions_recovering === 0 ? '' : `, ${counted(status.partitions_recovering, 'partition')} still coming back from the stores`}; memory ${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`,
+    `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred `
+      + `${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired `
+      + `${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
+    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in `
+      + `${counted(status.queues, 'queue')} of ${counted(status.partitions, 'partition')}${comingBack}; `
+      + `memory ${memory}`,
   ];
   if (status.register_away !== '') lines.push(registerLine(status.register_away, isTty));
   if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
-  if (status.partitions_rescued > 0) lines.push(`  rescued     ${counted(status.partitions_rescued, 'partition')} of other gateways delivered here`);
+  if (status.partitions_rescued > 0) {
+    lines.push(
+      `  rescued     ${counted(status.partitions_rescued, 'partition')} of other gateways delivered here`,
+    );
+  }
   for (const orphans of status.orphans) lines.push(orphansLine(orphans, nowMs, isTty));
   lines.push(...waitingLines(status, address, nowMs, isTty));
   if (status.losses > 0) lines.push(lossesLine(status, isTty));
   if (status.adopted > 0) lines.push(adoptedLine(status));
-  if (status.insecure) lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS (insecure: true)`);
+  if (status.insecure) {
+    lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS `
+      + `(insecure: true)`);
+  }
   for (const one of status.stores_unreached) lines.push(unreachedLine(one, nowMs, isTty));
-  const stores = status.stores.map((store) => [
+  lines.push('', ...storeTable(status, nowMs));
+  lines.push('', ...managementTable(rows, nowMs));
+  const shown = new Set(rows.map((row) => row.partition)).size;
+  if (!all && shown < status.partitions) {
+    lines.push(`-- ${formatCount(shown)} of ${counted(status.partitions, 'partition')}, those that need a `
+      + `look first; --all shows every one`);
+  }
+  return lines;
+}
+
+function storeTable({ stores }: StatusAnswer, nowMs: number): string[] {
+  const rows = stores.map((store) => [
     printable(store.store),
     printable(store.host),
     `${store.up ? 'up' : 'DOWN'}${drainedText(store, nowMs)}${olderText(store)}`,
@@ -105,11 +138,11 @@ function gatewayLines({ status, rows, address }: GatewayPicture, all: boolean, n
     formatCount(store.partitions_ng),
     `${formatCount(store.lag_messages)} (${formatBytes(store.lag_bytes)})`,
   ]);
-  lines.push('', ...tableText([{ title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' }, { title: 'Lease', right: true }, { title: 'Failovers', right: true }, { title: 'Sync', right: true }, { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: LAG, right: true }], stores).split('\n'));
-  lines.push('', ...managementTable(rows, nowMs));
-  const shown = new Set(rows.map((row) => row.partition)).size;
-  if (!all && shown < status.partitions) lines.push(`-- ${formatCount(shown)} of ${counted(status.partitions, 'partition')}, those that need a look first; --all shows every one`);
-  return lines;
+  return tableText([
+    { title: 'Store' }, { title: 'Host' }, { title: 'State' }, { title: 'Paths' },
+    { title: 'Lease', right: true }, { title: 'Failovers', right: true }, { title: 'Sync', right: true },
+    { title: 'Resync', right: true }, { title: 'NG', right: true }, { title: LAG, right: true },
+  ], rows).split('\n');
 }
 
 function unreachedLine(one: UnreachedStoreAnswer, nowMs: number, isTty: boolean): string {
@@ -125,22 +158,31 @@ function drainedText({ drained, drained_since: since }: StoreAnswer, nowMs: numb
 }
 
 /** Every one of them: what is refused is not to be looked for elsewhere. */
-function refusedLine({ routes, routes_refused: refused }: StatusAnswer, nowMs: number, isTty: boolean): string {
-  const names = refused.map(({ route, reason, since }) => `${route} (${reason} for ${ago(since, nowMs)})`).join(', ');
-  return `  ${paint('REFUSED', 'red', isTty)}     new mail of ${formatCount(refused.length)} of ${counted(routes, 'route')}: ${printable(names)}`;
+function refusedLine(
+  { routes, routes_refused: refused }: StatusAnswer, nowMs: number, isTty: boolean,
+): string {
+  const names =
+    refused.map(({ route, reason, since }) => `${route} (${reason} for ${ago(since, nowMs)})`).join(', ');
+  return `  ${paint('REFUSED', 'red', isTty)}     new mail of ${formatCount(refused.length)} of `
+    + `${counted(routes, 'route')}: ${printable(names)}`;
 }
 
 /** Mail of a gateway that is no more: who delivers it, an operator sees in the table. */
-function orphansLine({ gateway, retired, partitions, names, since }: OrphansAnswer, nowMs: number, isTty: boolean): string {
-  const shown = names.join(', ') + (partitions > names.length ? ` and ${formatCount(partitions - names.length)} more` : '');
+function orphansLine(
+  { gateway, retired, partitions, names, since }: OrphansAnswer, nowMs: number, isTty: boolean,
+): string {
+  const shown = names.join(', ')
+    + (partitions > names.length ? ` and ${formatCount(partitions - names.length)} more` : '');
   const why = retired ? 'retired by an operator' : 'which no configuration serves any more';
-  return `  ${paint('ORPHANS', 'yellow', isTty)}     ${counted(partitions, 'partition')} of ${printable(gateway)}, ${why}, for `
+  return `  ${paint('ORPHANS', 'yellow', isTty)}     ${counted(partitions, 'partition')} of `
+    + `${printable(gateway)}, ${why}, for `
     + `${ago(since, nowMs)}: ${printable(shown)}; the group delivers what they have, then they end`;
 }
 
 /** Since the start of the process: mail that was lost is told of until somebody has seen it. */
 function lossesLine({ losses }: StatusAnswer, isTty: boolean): string {
-  return `  ${paint('LOST', 'red', isTty)}        ${counted(losses, 'partition')} began empty, because every copy was lost `
+  return `  ${paint('LOST', 'red', isTty)}        ${counted(losses, 'partition')} began empty, because every `
+    + `copy was lost `
     + 'or given up: the log says which, and when';
 }
 
@@ -157,12 +199,16 @@ function olderText({ protocol }: StoreAnswer): string {
 
 /** What goes on without the register, and what does not: an operator asks first whether mail is in danger. */
 function registerLine(away: string, isTty: boolean): string {
-  return `  register    ${paint('AWAY', 'red', isTty)}: ${printable(away)}; mail of partitions held here is taken and `
-    + 'delivered as long as all of its copies answer; until the register is back nobody takes a partition over, '
+  return `  register    ${paint('AWAY', 'red', isTty)}: ${printable(away)}; mail of partitions held here is `
+    + `taken and `
+    + 'delivered as long as all of its copies answer; until the register is back nobody takes a partition '
+    + 'over, '
     + 'no copy is left out or added, and what starts waits for it';
 }
 
-/** What is not served, and what it waits for; all of one reason together, those that ask for a person first. */
+/**
+ * What is not served, and what it waits for; all of one reason together, those that ask for a person first.
+ */
 function waitingLines(
   { partitions_waiting: count, waiting }: StatusAnswer, address: string, nowMs: number, isTty: boolean,
 ): string[] {
@@ -186,8 +232,8 @@ function asksForPerson({ waits_for: waitsFor }: WaitingPartitionAnswer): boolean
 }
 
 /**
- * The order that a reason ends with stands below it, in a line that can be copied as it is, with the gateway that it
- * is for: asked of another one, it may do nothing for these partitions.
+ * The order that a reason ends with stands below it, in a line that can be copied as it is, with the gateway
+ * that it is for: asked of another one, it may do nothing for these partitions.
  */
 function groupLines(
   group: readonly WaitingPartitionAnswer[], from: string, nowMs: number, isTty: boolean,
@@ -227,18 +273,26 @@ function managementTable(rows: readonly TableRowAnswer[], nowMs: number): string
     ];
   });
   if (cells.length === 0) return ['no partitions yet'];
-  const columns = [{ title: 'Partition' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' }, { title: 'Sync' }, { title: 'Member' }, { title: 'Epoch', right: true }, { title: 'Transactions', right: true }, { title: LAG, right: true }, { title: 'Since', right: true }, { title: 'Cause' }];
+  const columns = [
+    { title: 'Partition' }, { title: 'Store' }, { title: 'Network A' }, { title: 'Network S' },
+    { title: 'Sync' }, { title: 'Member' }, { title: 'Epoch', right: true },
+    { title: 'Transactions', right: true }, { title: LAG, right: true }, { title: 'Since', right: true },
+    { title: 'Cause' },
+  ];
   return tableText(columns, cells).split('\n');
 }
 
 function mirrorsText(status: StatusAnswer, nowMs: number, isTty: boolean): string {
   if (status.degraded_since === null) return paint('complete', 'green', isTty);
   const since = new Date(status.degraded_since * 1000).toISOString().replace('.000', '');
-  return `${paint('DEGRADED', 'yellow', isTty)} since ${since} (${ago(status.degraded_since, nowMs)}): ${printable(status.degraded_cause)}`;
+  return `${paint('DEGRADED', 'yellow', isTty)} since ${since} (${ago(status.degraded_since, nowMs)}): `
+    + `${printable(status.degraded_cause)}`;
 }
 
 function storeWarnings({ in_register: isNamed, insecure }: StoreStatusAnswer): string {
-  return [...(isNamed === false ? ['NOT IN THE REGISTER'] : []), ...(insecure ? ['INSECURE'] : [])].join(', ');
+  return [
+    ...(isNamed === false ? ['NOT IN THE REGISTER'] : []), ...(insecure ? ['INSECURE'] : []),
+  ].join(', ');
 }
 
 function storesLines(stores: readonly StorePicture[]): string[] {
@@ -255,7 +309,11 @@ function storesLines(stores: readonly StorePicture[]): string[] {
     status.gateways.map((gateway) => `${printable(gateway.id)}${gateway.active ? '' : ' (away)'}`).join(', '),
     storeWarnings(status),
   ]);
-  const columns = [{ title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'Version' }, { title: 'State' }, { title: 'Up' }, { title: 'Partitions', right: true }, { title: 'Entries', right: true }, { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' }];
+  const columns = [
+    { title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'Version' }, { title: 'State' },
+    { title: 'Up' }, { title: 'Partitions', right: true }, { title: 'Entries', right: true },
+    { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' },
+  ];
   return tableText(columns, cells).split('\n');
 }
 

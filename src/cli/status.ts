@@ -16,17 +16,21 @@ import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { Group, GroupArguments, Missing } from './group.js';
 import { countArgument } from './numbers.js';
+import { numberOr } from './options.js';
 import { fittingLines, statusLines, watchLine } from './status-text.js';
 import type { GatewayPicture, Picture, StorePicture } from './status-text.js';
 
-const LAG_HELP = 'Lag counts changes that a mirror has not acknowledged: messages, deletions, notes. While it is filled: messages still to be sent.';
+const LAG_HELP = 'Lag counts changes that a mirror has not acknowledged: messages, deletions, notes. While '
+  + 'it is filled: messages still to be sent.';
 const WATCH_MS = 1_000;
 /** A process that hangs must not hold up a picture that is drawn each second. */
 const WATCH_TIMEOUT_MS = 2_000;
 const TOP_DEFAULT = 20;
 const TOP_MAX = 1000;
 
-/** Wrapping off, so that a line is a row; home; each line cleared as it is written; the rest below cleared. */
+/**
+ * Wrapping off, so that a line is a row; home; each line cleared as it is written; the rest below cleared.
+ */
 const BEGIN_DRAWING = '\u001b[?7l\u001b[?25l';
 const END_DRAWING = '\u001b[?7h\u001b[?25h';
 
@@ -43,9 +47,13 @@ export function statusCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       withGroupOptions(args)
         .option('watch', { alias: 'w', type: 'boolean', describe: 'again every second, until Ctrl-C' })
-        .option('top', { type: 'number', requiresArg: true, default: TOP_DEFAULT, describe: 'partitions of each gateway in the table, those that need a look first' })
+        .option('top', numberOr(
+          TOP_DEFAULT, 'partitions of each gateway in the table, those that need a look first',
+        ))
         .option('all', { type: 'boolean', describe: 'every partition in the table' })
-        .option('json', { type: 'boolean', describe: 'one JSON object a line: gateways, stores, then the table row by row' })
+        .option('json', {
+          type: 'boolean', describe: 'one JSON object a line: gateways, stores, then the table row by row',
+        })
         .epilogue(LAG_HELP)
         .example('$0 status --watch', 'follow the group of the gateway on this machine')
         .example('$0 status --from store-1:9401', 'begin at a store'),
@@ -59,7 +67,10 @@ export function statusCommand(cli: Argv, context: CliContext, done: (code: numbe
       const picture = await look(args, context);
       if (args.json === true) printJson(picture, context);
       else context.terminal.write(`${statusLines(picture, Date.now(), context.terminal.isTty).join('\n')}\n`);
-      done(reportMissing(args.json === true ? picture.missing : [], picture.gateways.length + picture.stores.length, args.json === true, context.terminal));
+      done(reportMissing(
+        args.json === true ? picture.missing : [], picture.gateways.length + picture.stores.length,
+        args.json === true, context.terminal,
+      ));
     },
   );
 }
@@ -101,9 +112,13 @@ async function look(args: StatusArguments, context: CliContext, timeoutMs?: numb
       const [status, rows] = await Promise.all([client.status(), tableOf(client, args)]);
       return { status, rows, address: client.url };
     }),
-    group.ask('store', async (client): Promise<StorePicture> => ({ status: await client.storeStatus(), address: client.url })),
+    group.ask('store', async (client): Promise<StorePicture> =>
+      ({ status: await client.storeStatus(), address: client.url })),
   ]);
-  return { gateways: gateways.map(({ answer }) => answer), stores: stores.map(({ answer }) => answer), missing: missingOf(group), all: args.all === true };
+  return {
+    gateways: gateways.map(({ answer }) => answer), stores: stores.map(({ answer }) => answer),
+    missing: missingOf(group), all: args.all === true,
+  };
 }
 
 /** A store whose admin address is not configured is seen through its gateways: nothing is missing. */
@@ -121,5 +136,7 @@ async function tableOf(client: AdminClient, args: StatusArguments): Promise<read
 function printJson(picture: Picture, { terminal }: CliContext): void {
   for (const { status } of picture.gateways) terminal.print(JSON.stringify({ kind: 'gateway', ...status }));
   for (const { status } of picture.stores) terminal.print(JSON.stringify({ kind: 'store', ...status }));
-  for (const { status, rows } of picture.gateways) for (const row of rows) terminal.print(JSON.stringify({ kind: 'mirror', gateway: status.gateway, ...row }));
+  for (const { status, rows } of picture.gateways) for (const row of rows) {
+    terminal.print(JSON.stringify({ kind: 'mirror', gateway: status.gateway, ...row }));
+  }
 }

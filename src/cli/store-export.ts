@@ -1,6 +1,7 @@
 /**
- * `twinpost store export` and `twinpost queue export`: messages as .eml and envelope JSON, from a store (or the file that
- * it left when it stopped) with no gateway alive, or from a gateway. Nothing is changed where they come from.
+ * `twinpost store export` and `twinpost queue export`: messages as .eml and envelope JSON, from a store (or
+ * the file that it left when it stopped) with no gateway alive, or from a gateway. Nothing is changed where
+ * they come from.
  */
 import type { Argv } from 'yargs';
 import type { MemberAnswer } from '../admin-api/pages.js';
@@ -16,6 +17,7 @@ import { ExportFolder } from './export/folder.js';
 import type { ExportSource } from './export/exported-message.js';
 import { exportPages } from './export/pages.js';
 import { checkSpillFile, exportSpill } from './export/spill.js';
+import { text } from './options.js';
 import { counted } from './tables.js';
 
 const DEFAULT_URLS = { gateway: GATEWAY_URL, store: STORE_URL } as const;
@@ -24,10 +26,15 @@ const PROGRESS_MS = 200;
 function exportOptions(args: Argv, kind: MemberAnswer['kind']) {
   return args
     .positional('dir', { type: 'string', demandOption: true, describe: 'folder to fill; empty, or --force' })
-    .option('queue', { type: 'string', array: true, nargs: 1, requiresArg: true, describe: 'a queue by name; may be given again' })
+    .option('queue', {
+      type: 'string', array: true, nargs: 1, requiresArg: true,
+      describe: 'a queue by name; may be given again',
+    })
     .option('everything', { type: 'boolean', default: false, describe: 'all queues' })
-    .option('from', { type: 'string', requiresArg: true, describe: addressHelp(`the ${kind}`, DEFAULT_URLS[kind]) })
-    .option('token', { type: 'string', requiresArg: true, describe: TOKEN_HELP })
+    .option('from', {
+      type: 'string', requiresArg: true, describe: addressHelp(`the ${kind}`, DEFAULT_URLS[kind]),
+    })
+    .option('token', text(TOKEN_HELP))
     .option('force', { type: 'boolean', default: false, describe: 'into a folder that has files already' })
     .option('json', { type: 'boolean', default: false, describe: 'the counts as one JSON object' });
 }
@@ -37,12 +44,18 @@ type ExportArguments = Awaited<ReturnType<ReturnType<typeof exportOptions>['pars
 export function storeExportCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'export <dir>',
-    'write messages as .eml and envelope JSON, straight from a store; no gateway is needed, nothing is changed',
+    'write messages as .eml and envelope JSON, straight from a store; no gateway is needed, nothing is '
+      + 'changed',
     (args) =>
       exportOptions(args, 'store')
-        .option('partition', { type: 'string', array: true, nargs: 1, requiresArg: true, describe: 'all of a partition, as gw-1/3; may be given again' })
-        .option('spill', { type: 'string', requiresArg: true, describe: 'read this spill file instead of a store that runs' })
-        .example('$0 store export --queue example.com mails', 'then: twinpost send --spool mails --to HOST:PORT'),
+        .option('partition', {
+          type: 'string', array: true, nargs: 1, requiresArg: true,
+          describe: 'all of a partition, as gw-1/3; may be given again',
+        })
+        .option('spill', text('read this spill file instead of a store that runs'))
+        .example(
+          '$0 store export --queue example.com mails', 'then: twinpost send --spool mails --to HOST:PORT',
+        ),
     async (args) => {
       if (args.spill !== undefined) await checkSpillFile(args.spill, { crc32, packer: new MessagePacker() });
       const run = new Export(args, context, 'store', args.partition);
@@ -57,7 +70,8 @@ export function queueExportCommand(cli: Argv, context: CliContext, done: (code: 
   return cli.command(
     'export <dir>',
     'write messages as .eml and envelope JSON; nothing is changed',
-    (args) => exportOptions(args, 'gateway').example('$0 queue export --everything mails', 'all that the gateway holds'),
+    (args) => exportOptions(args, 'gateway')
+      .example('$0 queue export --everything mails', 'all that the gateway holds'),
     async (args) => {
       const run = new Export(args, context, 'gateway');
       await run.fromGateway();
@@ -78,15 +92,23 @@ class Export {
   #damagedFile = '';
   #saidMs = 0;
 
-  constructor(args: ExportArguments, context: CliContext, kind: MemberAnswer['kind'], partitions: readonly string[] = []) {
-    if ((args.queue === undefined && partitions.length === 0) === !args.everything) throw new CliError(`which messages? --queue NAME${kind === 'store' ? ', --partition NAME' : ''}, or --everything`);
+  constructor(
+    args: ExportArguments, context: CliContext, kind: MemberAnswer['kind'],
+    partitions: readonly string[] = [],
+  ) {
+    if ((args.queue === undefined && partitions.length === 0) === !args.everything) {
+      throw new CliError(
+        `which messages? --queue NAME${kind === 'store' ? ', --partition NAME' : ''}, or --everything`,
+      );
+    }
     this.#partitions = partitions;
     this.#args = args;
     this.#context = context;
     const { url, token } = adminAddress(args, context, DEFAULT_URLS[kind]);
     this.#url = url;
     this.#token = token;
-    this.#folder = new ExportFolder(args.dir, args.force, (source, { queue_name: name, unreadable }) => this.#isWanted(name, source.name, unreadable !== undefined));
+    this.#folder = new ExportFolder(args.dir, args.force, (source, { queue_name: name, unreadable }) =>
+      this.#isWanted(name, source.name, unreadable !== undefined));
   }
 
   async fromStore(): Promise<void> {
@@ -94,7 +116,8 @@ class Export {
     for await (const row of allRows(client, (cursor) => client.storePartitions(cursor))) {
       const { partition, owner } = row;
       if (this.#args.queue === undefined && !this.#isWanted('', partition, false)) continue;
-      await this.#pages(client, { name: partition, owner, number: numberOf(partition) }, (next) => `/api/v1/export?${new URLSearchParams({ partition, after: next === '' ? '0' : next }).toString()}`);
+      await this.#pages(client, { name: partition, owner, number: numberOf(partition) }, (next) =>
+        `/api/v1/export?${new URLSearchParams({ partition, after: next === '' ? '0' : next }).toString()}`);
     }
     this.#mustHaveFound();
   }
@@ -109,13 +132,18 @@ class Export {
       const key = JSON.stringify([name, queueClass]);
       if (done.has(key) || !this.#isWanted(name, '', false)) continue;
       done.add(key);
-      await this.#pages(client, { name, owner: gateway, number: undefined }, (next) => `/api/v1/queues/${encodeURIComponent(name)}/export?${new URLSearchParams({ class: queueClass, cursor: next }).toString()}`);
+      await this.#pages(client, { name, owner: gateway, number: undefined }, (next) => {
+        const query = new URLSearchParams({ class: queueClass, cursor: next });
+        return `/api/v1/queues/${encodeURIComponent(name)}/export?${query.toString()}`;
+      });
     }
     this.#mustHaveFound();
   }
 
   async fromSpill(file: string): Promise<void> {
-    this.#damage = await exportSpill(file, { crc32, packer: this.#packer }, this.#folder, () => { this.#progress(); });
+    this.#damage = await exportSpill(file, { crc32, packer: this.#packer }, this.#folder, () => {
+      this.#progress();
+    });
     this.#damagedFile = file;
     if (this.#damage === '') this.#mustHaveFound();
   }
@@ -125,12 +153,19 @@ class Export {
     const { terminal } = this.#context;
     const { queues, messages, bytes, unreadable } = this.#folder;
     if (terminal.errorIsTty && !this.#args.json) terminal.error('');
-    if (this.#args.json) terminal.print(JSON.stringify({ queues, messages, bytes, unreadable, damage: this.#damage }));
-    else {
-      terminal.print(`${counted(messages, 'message')} (${formatBytes(bytes)}) of ${counted(queues, 'queue')} in ${this.#args.dir}`);
-      if (unreadable > 0) terminal.print(`${formatCount(unreadable)} of them have an envelope that this release can't read`);
+    if (this.#args.json) {
+      terminal.print(JSON.stringify({ queues, messages, bytes, unreadable, damage: this.#damage }));
+    } else {
+      terminal.print(`${counted(messages, 'message')} (${formatBytes(bytes)}) of ${counted(queues, 'queue')} `
+        + `in ${this.#args.dir}`);
+      if (unreadable > 0) {
+        terminal.print(`${formatCount(unreadable)} of them have an envelope that this release can't read`);
+      }
     }
-    if (this.#damage !== '') terminal.error(`twinpost: ${this.#damagedFile}: the file is damaged (${this.#damage}); what stood in front of that was written`);
+    if (this.#damage !== '') {
+      terminal.error(`twinpost: ${this.#damagedFile}: the file is damaged (${this.#damage}); what stood in `
+        + `front of that was written`);
+    }
     return this.#damage === '' ? 0 : 1;
   }
 
@@ -140,12 +175,18 @@ class Export {
     const members = await client.group();
     const self = members.find((member) => member.self);
     if (self?.kind === kind) return client;
-    const others = members.filter((member) => member.kind === kind).map(({ id, admin }) => (admin === null ? id : `${id} at ${admin}`));
-    throw new CliError(`${this.#url} is ${self === undefined ? 'no Twinpost' : `the ${self.kind} ${self.id}`}; --from ADDRESS names a ${kind}${others.length === 0 ? '' : `: ${others.join(', ')}`}`);
+    const others = members.filter((member) => member.kind === kind).map(({ id, admin }) =>
+      (admin === null ? id : `${id} at ${admin}`));
+    throw new CliError(
+      `${this.#url} is ${self === undefined ? 'no Twinpost' : `the ${self.kind} ${self.id}`}; --from ADDRESS `
+        + `names a ${kind}${others.length === 0 ? '' : `: ${others.join(', ')}`}`,
+    );
   }
 
   async #pages(client: AdminClient, source: ExportSource, path: (next: string) => string): Promise<void> {
-    await exportPages(this.#packer, (next) => client.entries(path(next)), source, this.#folder, () => { this.#progress(); });
+    await exportPages(this.#packer, (next) => client.entries(path(next)), source, this.#folder, () => {
+      this.#progress();
+    });
   }
 
   /** What can't be read goes along with every queue: nobody can tell whose it is. */
@@ -156,7 +197,9 @@ class Export {
 
   #mustHaveFound(): void {
     if (this.#folder.queues > 0 || this.#args.everything) return;
-    throw new CliError(`there is no mail of '${[...(this.#args.queue ?? []), ...this.#partitions].join("', '")}' there`);
+    throw new CliError(
+      `there is no mail of '${[...(this.#args.queue ?? []), ...this.#partitions].join("', '")}' there`,
+    );
   }
 
   #progress(): void {

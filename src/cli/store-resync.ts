@@ -8,6 +8,7 @@ import { CliError } from './context.js';
 import { longExample } from './examples.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
+import { REASON, neededText } from './options.js';
 import { printable } from './tables.js';
 
 export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -16,19 +17,29 @@ export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: 
     'empty one copy of a partition and fill it again; never the last',
     (args) =>
       longExample(withGroupOptions(args)
-        .positional('store', { type: 'string', demandOption: true, describe: 'the store whose copy is made anew' })
-        .option('partition', { type: 'string', requiresArg: true, demandOption: true, describe: 'the partition, as gw-1/3' })
-        .option('reason', { type: 'string', requiresArg: true, demandOption: true, describe: 'why, for the log' }),
-        '$0 store resync store-1 --partition gw-1/3 --reason "it differs"', 'after store verify said DIFFERS'),
+        .positional('store', {
+          type: 'string', demandOption: true, describe: 'the store whose copy is made anew',
+        })
+        .option('partition', neededText('the partition, as gw-1/3'))
+        .option('reason', REASON),
+        '$0 store resync store-1 --partition gw-1/3 --reason "it differs"',
+        'after store verify said DIFFERS'),
     async (args) => {
       const { terminal } = context;
       const order = orderOf('store resync', args.reason);
       const group = await findGroup(args, context);
-      const answers = await group.ask('gateway', (client) => resync(client, args.partition, args.store, order));
+      const answers =
+        await group.ask('gateway', (client) => resync(client, args.partition, args.store, order));
       const having = answers.filter(({ answer }) => answer !== NO_SUCH_COPY);
-      for (const { id, answer } of having) terminal.print(printable(`${id}: ${answer === '' ? `the copy of ${args.partition} at ${args.store} is filled again` : answer}`));
+      for (const { id, answer } of having) {
+        const done = `the copy of ${args.partition} at ${args.store} is filled again`;
+        terminal.print(printable(`${id}: ${answer === '' ? done : answer}`));
+      }
       const code = reportMissing(group.missing('gateway'), answers.length, false, terminal);
-      if (having.length === 0 && code === 0) throw new CliError(`no gateway that answers has a copy of '${args.partition}' at '${args.store}'; twinpost status --all shows them`);
+      if (having.length === 0 && code === 0) {
+        throw new CliError(`no gateway that answers has a copy of '${args.partition}' at '${args.store}'; `
+          + `twinpost status --all shows them`);
+      }
       done(having.some(({ answer }) => answer !== '') ? 1 : code);
     },
   );

@@ -8,6 +8,7 @@ import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
+import { numberOr, text } from './options.js';
 import { counted, printable, tableText } from './tables.js';
 
 const LIMIT_DEFAULT = 100;
@@ -25,8 +26,8 @@ export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: 
     (args) =>
       withGroupOptions(args)
         .positional('store', { type: 'string', describe: 'one store; all when left out' })
-        .option('partition', { type: 'string', requiresArg: true, describe: 'this partition only, as gw-1/3' })
-        .option('limit', { type: 'number', requiresArg: true, default: LIMIT_DEFAULT, describe: 'partitions of each store to show at most' })
+        .option('partition', text('this partition only, as gw-1/3'))
+        .option('limit', numberOr(LIMIT_DEFAULT, 'partitions of each store to show at most'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 store status store-1 --from store-1:9401 --only', 'one store alone'),
     async (args) => {
@@ -34,11 +35,17 @@ export function storeStatusCommand(cli: Argv, context: CliContext, done: (code: 
       const { terminal } = context;
       const json = args.json === true;
       const group = await findGroup(args, context);
-      const wanted = args.store === undefined ? group : group.without((member) => member.kind === 'store' && member.id !== args.store);
-      if (args.store !== undefined && wanted.members.every((member) => member.kind !== 'store') && wanted.missing('store').length === 0) throw new CliError(`there is no store '${args.store}' in this group; twinpost status lists them`);
+      const wanted = args.store === undefined ? group : group.without((member) =>
+        member.kind === 'store' && member.id !== args.store);
+      if (args.store !== undefined && wanted.members.every((member) => member.kind !== 'store')
+        && wanted.missing('store').length === 0) {
+        throw new CliError(`there is no store '${args.store}' in this group; twinpost status lists them`);
+      }
       const answers = await wanted.ask('store', (client) => partitionsOf(client, args.partition, args.limit));
       for (const { id, answer } of answers) {
-        if (json) for (const partition of answer.partitions) terminal.print(JSON.stringify({ store: id, ...partition }));
+        if (json) for (const partition of answer.partitions) {
+          terminal.print(JSON.stringify({ store: id, ...partition }));
+        }
         else for (const line of storeLines(id, answer)) terminal.print(line);
       }
       done(reportMissing(wanted.missing('store'), answers.length, json, terminal));
@@ -60,7 +67,8 @@ function storeLines(id: string, { partitions, total }: Held): string[] {
   if (partitions.length === 0) return [`${printable(id)}: no partitions`, ''];
   const cells = partitions.map((partition) => [
     printable(partition.partition),
-    partition.holder === null ? '-' : `${printable(partition.holder)} (${String(partition.holder_incarnation)})`,
+    partition.holder === null
+      ? '-' : `${printable(partition.holder)} (${String(partition.holder_incarnation)})`,
     copyState(partition),
     String(partition.epoch),
     String(partition.term),
@@ -68,8 +76,13 @@ function storeLines(id: string, { partitions, total }: Held): string[] {
     formatCount(partition.messages),
     formatBytes(partition.bytes),
   ]);
-  const columns = [{ title: 'Partition' }, { title: 'Held by' }, { title: 'Copy' }, { title: 'Epoch', right: true }, { title: 'Term', right: true }, { title: 'Number', right: true }, { title: 'Messages', right: true }, { title: 'Bytes', right: true }];
-  const more = total > partitions.length ? [`-- ${formatCount(partitions.length)} of ${counted(total, 'partition')}; --limit shows more`] : [];
+  const columns = [
+    { title: 'Partition' }, { title: 'Held by' }, { title: 'Copy' }, { title: 'Epoch', right: true },
+    { title: 'Term', right: true }, { title: 'Number', right: true }, { title: 'Messages', right: true },
+    { title: 'Bytes', right: true },
+  ];
+  const more = total > partitions.length
+    ? [`-- ${formatCount(partitions.length)} of ${counted(total, 'partition')}; --limit shows more`] : [];
   return [`${printable(id)}:`, ...tableText(columns, cells).split('\n'), ...more, ''];
 }
 

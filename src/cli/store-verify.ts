@@ -20,6 +20,7 @@ import { allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { Group, Missing } from './group.js';
+import { text } from './options.js';
 import { paint, printable, tableText } from './tables.js';
 
 const ROUNDS = 10;
@@ -40,7 +41,7 @@ export function storeVerifyCommand(cli: Argv, context: CliContext, done: (code: 
     'compare mirrors with their gateways by number, digest and count',
     (args) =>
       withGroupOptions(args)
-        .option('partition', { type: 'string', requiresArg: true, describe: 'this partition only, as gw-1/3' })
+        .option('partition', text('this partition only, as gw-1/3'))
         .option('all', { type: 'boolean', describe: 'show also those that are the same' })
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 store verify', 'exit code 2 when a mirror differs from its gateway'),
@@ -53,7 +54,8 @@ export function storeVerifyCommand(cli: Argv, context: CliContext, done: (code: 
       if (json) for (const one of shown) terminal.print(JSON.stringify(jsonOf(one)));
       else for (const line of verifyLines(compared, shown, terminal.isTty)) terminal.print(line);
       const missing: readonly Missing[] = group.missing('gateway', 'store');
-      const code = reportMissing(missing, compared.length === 0 && missing.length > 0 ? 0 : 1, json, terminal);
+      const code =
+        reportMissing(missing, compared.length === 0 && missing.length > 0 ? 0 : 1, json, terminal);
       done(compared.some(({ verdict }) => isWrong(verdict)) ? 2 : code);
     },
   );
@@ -69,7 +71,8 @@ async function compareAll(group: Group, name: string | undefined): Promise<reado
   for (let round = 1; round < ROUNDS && compared.some((one) => mayStillChange(one.verdict)); round++) {
     await sleep(ROUND_MS);
     const again = new Map((await compareOnce(group, name)).map((one) => [keyOfRow(one.row), one]));
-    compared = compared.map((one) => (mayStillChange(one.verdict) ? (again.get(keyOfRow(one.row)) ?? one) : one));
+    compared = compared.map((one) =>
+      (mayStillChange(one.verdict) ? (again.get(keyOfRow(one.row)) ?? one) : one));
   }
   return compared;
 }
@@ -83,12 +86,16 @@ async function compareOnce(group: Group, name: string | undefined): Promise<Comp
   const [gateways, stores] = await Promise.all([
     group.ask('gateway', async (client) => {
       const rows: TableRowAnswer[] = [];
-      for await (const row of allRows(client, (cursor) => client.mirrors(cursor))) if (name === undefined || row.partition === name) rows.push(row);
+      for await (const row of allRows(client, (cursor) => client.mirrors(cursor))) {
+        if (name === undefined || row.partition === name) rows.push(row);
+      }
       return rows;
     }),
     group.ask('store', async (client) => {
       const copies = new Map<string, StorePartitionAnswer>();
-      for await (const copy of allRows(client, (cursor) => client.storePartitions(cursor))) if (name === undefined || copy.partition === name) copies.set(copy.partition, copy);
+      for await (const copy of allRows(client, (cursor) => client.storePartitions(cursor))) {
+        if (name === undefined || copy.partition === name) copies.set(copy.partition, copy);
+      }
       return copies;
     }),
   ]);
@@ -117,20 +124,28 @@ function jsonOf({ gateway, row, copy, verdict }: Compared): object {
   return {
     gateway, partition: row.partition, store: row.store, verdict,
     gateway_number: row.last_transaction, gateway_digest: row.digest, gateway_messages: row.messages,
-    store_number: copy?.number ?? null, store_digest: copy?.digest ?? null, store_messages: copy?.messages ?? null,
+    store_number: copy?.number ?? null, store_digest: copy?.digest ?? null,
+    store_messages: copy?.messages ?? null,
   };
 }
 
-export function verifyLines(compared: readonly Compared[], shown: readonly Compared[], isTty: boolean): string[] {
+export function verifyLines(
+  compared: readonly Compared[], shown: readonly Compared[], isTty: boolean,
+): string[] {
   const lines: string[] = [];
   if (shown.length > 0) {
     const cells = shown.map(({ gateway, row, copy, verdict }) => [
       printable(gateway), printable(row.partition), printable(row.store),
       String(row.last_transaction), row.digest ?? '-', formatCount(row.messages),
-      copy === undefined ? '-' : String(copy.number), copy?.digest ?? '-', copy === undefined ? '-' : formatCount(copy.messages),
+      copy === undefined ? '-' : String(copy.number), copy?.digest ?? '-',
+      copy === undefined ? '-' : formatCount(copy.messages),
       verdict,
     ]);
-    const columns = [{ title: 'Gateway' }, { title: 'Partition' }, { title: 'Store' }, { title: 'Number', right: true }, { title: 'Digest' }, { title: 'Messages', right: true }, { title: 'At store', right: true }, { title: 'Digest' }, { title: 'Messages', right: true }, { title: 'Verdict' }];
+    const columns = [
+      { title: 'Gateway' }, { title: 'Partition' }, { title: 'Store' }, { title: 'Number', right: true },
+      { title: 'Digest' }, { title: 'Messages', right: true }, { title: 'At store', right: true },
+      { title: 'Digest' }, { title: 'Messages', right: true }, { title: 'Verdict' },
+    ];
     lines.push(...tableText(columns, cells).split('\n'));
   }
   const wrong = compared.filter(({ verdict }) => isWrong(verdict)).length;

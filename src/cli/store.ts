@@ -3,6 +3,7 @@ import type { Argv } from 'yargs';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { ownText } from './options.js';
 import { runRole } from './run-role.js';
 import { storeDrainCommand } from './store-drain.js';
 import { storeExportCommand } from './store-export.js';
@@ -21,12 +22,9 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
       storeResyncCommand(args, context, done);
       storeExportCommand(args, context, done);
       return args
-        .option('config', { alias: 'c', type: 'string', requiresArg: true, global: false, describe: 'configuration file with a section store' })
-        .option('id', { type: 'string', requiresArg: true, global: false, describe: 'which one, when the file describes several' })
-        .option('state-dir', {
-          type: 'string', requiresArg: true, global: false,
-          describe: 'folder for what it still holds when it stops, instead of state_dir',
-        })
+        .option('config', { alias: 'c', ...ownText('configuration file with a section store') })
+        .option('id', ownText('which one, when the file describes several'))
+        .option('state-dir', ownText('folder for what it still holds when it stops, instead of state_dir'))
         .example('$0 store --config configs/store.yaml', 'run the store of this file');
     },
     async (args) => {
@@ -34,9 +32,14 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
       const store = args.id === undefined ? stores[0] : stores.find((candidate) => candidate.id === args.id);
       if (store === undefined) {
         const known = stores.map((candidate) => candidate.id).join(', ');
-        throw new CliError(stores.length === 0 ? `${file}:1: store: expected this section, found nothing` : `no store '${args.id ?? ''}' in ${file}; there are: ${known}`);
+        throw new CliError(stores.length === 0
+          ? `${file}:1: store: expected this section, found nothing`
+          : `no store '${args.id ?? ''}' in ${file}; there are: ${known}`);
       }
-      if (args.id === undefined && stores.length > 1) throw new CliError(`${file} describes ${String(stores.length)} stores: which one? --id ${stores.map((candidate) => candidate.id).join(' or --id ')}`);
+      if (args.id === undefined && stores.length > 1) {
+        throw new CliError(`${file} describes ${String(stores.length)} stores: which one? --id `
+          + `${stores.map((candidate) => candidate.id).join(' or --id ')}`);
+      }
       const stateDir = args['state-dir'] ?? store.stateDir;
       done(await runRole('store', () => context.roles.store({ ...store, stateDir }), context));
     },

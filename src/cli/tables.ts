@@ -9,9 +9,11 @@ export interface Column {
 
 /** Columns as wide as their widest cell; no trailing spaces. */
 export function tableText(columns: readonly Column[], rows: readonly (readonly string[])[]): string {
-  const widths = columns.map((column, i) => Math.max(column.title.length, ...rows.map((row) => (row[i] ?? '').length)));
+  const widths =
+    columns.map((column, i) => Math.max(column.title.length, ...rows.map((row) => (row[i] ?? '').length)));
   const line = (cells: readonly string[]): string =>
-    cells.map((cell, i) => (columns[i]?.right === true ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0))).join('  ').trimEnd();
+    cells.map((cell, i) => (columns[i]?.right === true
+      ? cell.padStart(widths[i] ?? 0) : cell.padEnd(widths[i] ?? 0))).join('  ').trimEnd();
   return [line(columns.map((column) => column.title)), ...rows.map(line)].join('\n');
 }
 
@@ -33,7 +35,8 @@ export function printable(text: string): string {
   let out = '';
   for (const letter of text) {
     const code = letter.codePointAt(0) ?? 0;
-    const hostile = code < 0x20 || (code >= 0x7f && code <= 0x9f) || (code >= 0x200b && code <= 0x200f) || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code === 0xfeff;
+    const hostile = code < 0x20 || (code >= 0x7f && code <= 0x9f) || (code >= 0x200b && code <= 0x200f)
+      || (code >= 0x2028 && code <= 0x202e) || (code >= 0x2060 && code <= 0x206f) || code === 0xfeff;
     out += hostile ? `\\u${code.toString(16).padStart(4, '0')}` : letter;
   }
   return out;

@@ -2,6 +2,7 @@
 import type { Argv } from 'yargs';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
+import { numberOr, text } from './options.js';
 import { runUp } from './up/run-up.js';
 
 /** More would not show more on one machine. */
@@ -13,12 +14,11 @@ export function upCommand(cli: Argv, context: CliContext, done: (code: number) =
     'try it out: stores, gateway and sink on this machine',
     (args) =>
       args
-        .option('config', { alias: 'c', type: 'string', requiresArg: true, describe: 'file with gateway, stores and sink (default: built in, as configs/up.yaml)' })
-        .option('state-dir', { type: 'string', requiresArg: true, describe: 'folder for state and logs (default: a temporary one)' })
-        .option('gateways', {
-          type: 'number', requiresArg: true, default: 1,
-          describe: 'how many gateways: kill one, and another delivers its mail',
+        .option('config', {
+          alias: 'c', ...text('file with gateway, stores and sink (default: built in, as configs/up.yaml)'),
         })
+        .option('state-dir', text('folder for state and logs (default: a temporary one)'))
+        .option('gateways', numberOr(1, 'how many gateways: kill one, and another delivers its mail'))
         .example('$0 up', 'then, elsewhere: twinpost send --count 1000')
         .example('$0 up --gateways 2', 'to see a rescue: kill -9 one of the two'),
     async (args) => {

@@ -7,9 +7,12 @@ export function versionCommand(cli: Argv, context: CliContext, done: (code: numb
   return cli.command(
     'version',
     'print the version',
-    (args) => args.example('$0 version', 'twinpost 0.2.0, protocol 2, node v20.20.2'),
+    (args) =>
+      args.example('$0 version', `twinpost 0.2.0, protocol ${String(PROTOCOL_VERSION)}, node v20.20.2`),
     () => {
-      context.terminal.print(`twinpost ${context.version}, protocol ${String(PROTOCOL_VERSION)}, node ${process.version}`);
+      context.terminal.print(
+        `twinpost ${context.version}, protocol ${String(PROTOCOL_VERSION)}, node ${process.version}`,
+      );
       done(0);
     },
   );

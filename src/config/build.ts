@@ -6,10 +6,13 @@ import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
-import type { Path, Problem } from './problems.js';
+import type { Path, Problems } from './problems.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import type { EtcdValue, FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
-import type { Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LinkTlsConfig, LogConfig, MirrorConfig, RouteConfig, SinkConfig, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig } from './types.js';
+import type {
+  Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LinkTlsConfig, LogConfig, MirrorConfig,
+  RouteConfig, SinkConfig, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig,
+} from './types.js';
 import { workerIds } from './workers.js';
 
 export interface BuildContext {
@@ -25,20 +28,26 @@ export interface BuildContext {
 }
 
 /** What can still go wrong here (an unreadable secret file) is added to `problems`. */
-export function buildConfig(file: FileValue, context: BuildContext, problems: Problem[]): Config {
+export function buildConfig(file: FileValue, context: BuildContext, problems: Problems): Config {
   const daemons = file.stores ?? (file.store === undefined ? [] : [file.store]);
-  const secretOfGateway = file.gateway === undefined ? undefined : secretBytes(file.gateway, ['gateway'], context, problems);
+  const secretOfGateway =
+    file.gateway === undefined ? undefined : secretBytes(file.gateway, ['gateway'], context, problems);
   const etcd = file.register === 'file' ? undefined : etcdChoice(file.register, context, problems);
   return freeze({
     file: context.file,
-    gateway: file.gateway === undefined ? undefined : gatewayConfig(file, file.gateway, secretOfGateway ?? new Uint8Array(), etcd, context),
-    stores: daemons.map((store, i) => ({ ...storeConfig(file, store, file.stores === undefined ? ['store'] : ['stores', i], secretOfGateway, context, problems), register: etcd })),
+    gateway: file.gateway === undefined
+      ? undefined : gatewayConfig(file, file.gateway, secretOfGateway ?? new Uint8Array(), etcd, context),
+    stores: daemons.map((store, i) => {
+      const at = file.stores === undefined ? ['store'] : ['stores', i];
+      return { ...storeConfig(file, store, at, secretOfGateway, context, problems), register: etcd };
+    }),
     sink: file.sink === undefined ? undefined : sinkConfig(file.sink, context),
   });
 }
 
 function gatewayConfig(
-  file: FileValue, gateway: GatewayValue, secret: Uint8Array, etcd: RegisterChoice | undefined, context: BuildContext,
+  file: FileValue, gateway: GatewayValue, secret: Uint8Array, etcd: RegisterChoice | undefined,
+  context: BuildContext,
 ): GatewayConfig {
   const stateDir = context.stateDir ?? absolute(gateway.state_dir, context);
   return {
@@ -51,7 +60,10 @@ function gatewayConfig(
     smtp: smtpConfig(gateway.smtp, context),
     delivery: deliveryConfig(gateway.delivery),
     routes: gateway.routes.map((route) => routeConfig(route, gateway)),
-    memory: { limitBytes: gateway.memory.limit, acceptShare: gateway.memory.accept, nextHopShare: gateway.memory.next_hop },
+    memory: {
+      limitBytes: gateway.memory.limit, acceptShare: gateway.memory.accept,
+      nextHopShare: gateway.memory.next_hop,
+    },
     mirror: mirrorConfig(gateway.mirror, context),
     secret,
     stores: storePeers(file, gateway),
@@ -66,12 +78,14 @@ function gatewayConfig(
 }
 
 /** With workers the upper process keeps the file; under `up` that one does. */
-function fileChoice(stateDir: string | undefined, workers: number, { registerDir }: BuildContext): RegisterChoice {
+function fileChoice(
+  stateDir: string | undefined, workers: number, { registerDir }: BuildContext,
+): RegisterChoice {
   if (registerDir !== undefined) return { kind: 'socket', stateDir: registerDir };
   return { kind: 'file', stateDir: stateDir ?? '', isServed: workers > 1 };
 }
 
-function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problem[]): RegisterChoice {
+function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problems): RegisterChoice {
   return {
     kind: 'etcd',
     endpoints: value.etcd,
@@ -85,10 +99,10 @@ function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problem[]
   };
 }
 
-function passwordText(file: string, context: BuildContext, problems: Problem[]): string {
+function passwordText(file: string, context: BuildContext, problems: Problems): string {
   const name = path.resolve(context.folder, file);
   const found = (text: string): void => {
-    problems.push({ path: ['register', 'password_file'], text: `expected a file with a password, found ${text}` });
+    problems.add(['register', 'password_file'], `expected a file with a password, found ${text}`);
   };
   try {
     const text = readFileSync(name, 'utf8').trim();
@@ -107,8 +121,13 @@ function groupOf({ id, workers, group }: GatewayValue): readonly string[] {
 }
 
 /** Admin ports of workers follow one another. */
-function clientsOf(id: string, workers: number, secret: Uint8Array, admin: Address | undefined): readonly StoreClientConfig[] {
-  return workerIds(id, workers).map((worker, index) => ({ id: worker, secret, admin: admin === undefined || admin.port === 0 ? admin : { ...admin, port: admin.port + index } }));
+function clientsOf(
+  id: string, workers: number, secret: Uint8Array, admin: Address | undefined,
+): readonly StoreClientConfig[] {
+  return workerIds(id, workers).map((worker, index) => ({
+    id: worker, secret,
+    admin: admin === undefined || admin.port === 0 ? admin : { ...admin, port: admin.port + index },
+  }));
 }
 
 function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConfig {
@@ -124,7 +143,10 @@ function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConf
     hopsMax: smtp.hop_limit,
     commandTimeoutMs: smtp.command_timeout,
     dataTimeoutMs: smtp.data_timeout,
-    tls: smtp.tls === undefined ? undefined : { certFile: path.resolve(context.folder, smtp.tls.cert), keyFile: path.resolve(context.folder, smtp.tls.key) },
+    tls: smtp.tls === undefined ? undefined : {
+      certFile: path.resolve(context.folder, smtp.tls.cert),
+      keyFile: path.resolve(context.folder, smtp.tls.key),
+    },
   };
 }
 
@@ -166,7 +188,8 @@ function routeConfig(route: GatewayValue['routes'][number], gateway: GatewayValu
     ordering,
     concurrency: ordering === 'strict' ? 1 : (route.concurrency ?? gateway.delivery.concurrency),
     lengthMax: route.length_limit,
-    pipelinesAcross: ordering !== 'strict' && (route.pipeline_across_messages ?? gateway.delivery.pipeline_across_messages),
+    pipelinesAcross: ordering !== 'strict'
+      && (route.pipeline_across_messages ?? gateway.delivery.pipeline_across_messages),
   };
 }
 
@@ -190,7 +213,10 @@ function mirrorConfig(mirror: GatewayValue['mirror'], context: BuildContext): Mi
 
 function linkTls(tls: StoreValue['tls'], context: BuildContext): LinkTlsConfig | undefined {
   if (tls === undefined) return undefined;
-  return { caFile: path.resolve(context.folder, tls.ca), certFile: path.resolve(context.folder, tls.cert), keyFile: path.resolve(context.folder, tls.key) };
+  return {
+    caFile: path.resolve(context.folder, tls.ca), certFile: path.resolve(context.folder, tls.cert),
+    keyFile: path.resolve(context.folder, tls.key),
+  };
 }
 
 /** Those whose addresses the file says; of the others the register does. */
@@ -203,7 +229,8 @@ function storePeers(file: FileValue, { stores }: GatewayValue): readonly StorePe
 }
 
 function peerConfig(
-  { id, host, paths }: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin: Address | undefined, weight: number,
+  { id, host, paths }: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin: Address | undefined,
+  weight: number,
 ): StorePeerConfig {
   return { id, host, paths, admin, weight };
 }
@@ -213,7 +240,10 @@ function learnStores(file: FileValue, { stores }: GatewayValue): GatewayConfig['
   return { only: stores.filter(({ paths }) => paths === undefined).map(({ id }) => id) };
 }
 
-function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined, context: BuildContext, problems: Problem[]): Omit<StoreConfig, 'register'> {
+function storeConfig(
+  file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined,
+  context: BuildContext, problems: Problems,
+): Omit<StoreConfig, 'register'> {
   const { gateway: owner } = file;
   const own = !context.up || owner === undefined || secretOfGateway === undefined
     ? []
@@ -250,7 +280,10 @@ function storeConfig(file: FileValue, store: StoreValue, at: Path, secretOfGatew
 }
 
 function sinkConfig(sink: SinkValue, context: BuildContext): SinkConfig {
-  return { listen: sink.listen, admin: sink.admin, lmtp: sink.lmtp, verify: sink.verify, maildir: absolute(sink.maildir, context) };
+  return {
+    listen: sink.listen, admin: sink.admin, lmtp: sink.lmtp, verify: sink.verify,
+    maildir: absolute(sink.maildir, context),
+  };
 }
 
 function adminConfig(admin: GatewayValue['admin']): AdminConfig {
@@ -270,16 +303,18 @@ function hasSecret({ secret, secret_file }: SecretHolder): boolean {
   return secret !== undefined || secret_file !== undefined;
 }
 
-function secretBytes(holder: SecretHolder, at: Path, context: BuildContext, problems: Problem[]): Uint8Array {
+function secretBytes(holder: SecretHolder, at: Path, context: BuildContext, problems: Problems): Uint8Array {
   if (holder.secret !== undefined) return Buffer.from(holder.secret, 'utf8');
   if (holder.secret_file === undefined) return Buffer.from(context.environmentSecret ?? '', 'utf8');
   const name = path.resolve(context.folder, holder.secret_file);
   try {
     const text = readFileSync(name, 'utf8').trim();
     if (text.length >= SECRET_CHARACTERS_MIN) return Buffer.from(text, 'utf8');
-    problems.push({ path: [...at, 'secret_file'], text: `expected a file with at least ${String(SECRET_CHARACTERS_MIN)} characters, found ${String(text.length)} in '${name}'` });
+    problems.add([...at, 'secret_file'], `expected a file with at least ${String(SECRET_CHARACTERS_MIN)} `
+      + `characters, found ${String(text.length)} in '${name}'`);
   } catch (error) {
-    problems.push({ path: [...at, 'secret_file'], text: `expected a file that can be read, found '${name}': ${(error as NodeJS.ErrnoException).code ?? String(error)}` });
+    problems.add([...at, 'secret_file'], `expected a file that can be read, found '${name}': `
+      + `${(error as NodeJS.ErrnoException).code ?? String(error)}`);
   }
   return new Uint8Array();
 }

@@ -3,6 +3,7 @@
  * that is both a gateway and its mirror), what can't work (a lease shorter than a failover), what contradicts
  * itself. The rule for the lease (docs/GUARANTEES.md "Links"): ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
  */
+import { Problems } from './problems.js';
 import type { Path, Problem } from './problems.js';
 import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './schema.js';
 import { isLoopback, isWildcard } from '../platform/node/own-host.js';
@@ -30,20 +31,25 @@ export interface CheckContext {
 }
 
 export function checkFile(file: FileValue, context: CheckContext): Problem[] {
-  const problems: Problem[] = [];
-  if (file.gateway === undefined && file.store === undefined && file.stores === undefined && file.sink === undefined) {
-    problems.push({ path: [], text: 'expected at least one of the sections gateway, store, stores, sink, found none' });
+  const problems = new Problems();
+  if (file.gateway === undefined && file.store === undefined && file.stores === undefined
+    && file.sink === undefined) {
+    problems.add([], 'expected at least one of the sections gateway, store, stores, sink, found none');
   }
   if (file.gateway !== undefined) checkGateway(file, file.gateway, context, problems);
   if (file.register === 'file') checkFileRegister(file.gateway, context, problems);
   else checkEtcd(file, file.register, problems);
   if (file.store !== undefined) checkStore(file, file.store, ['store'], context, problems);
   file.stores?.forEach((store, i) => { checkStore(file, store, ['stores', i], context, problems); });
-  if (file.stores !== undefined) unique(file.stores.map((store) => store.id), (i) => ['stores', i, 'id'], 'store id', problems);
-  return problems;
+  if (file.stores !== undefined) {
+    unique(file.stores.map((store) => store.id), (i) => ['stores', i, 'id'], 'store id', problems);
+  }
+  return problems.all;
 }
 
-function checkGateway(file: FileValue, gateway: GatewayValue, context: CheckContext, problems: Problem[]): void {
+function checkGateway(
+  file: FileValue, gateway: GatewayValue, context: CheckContext, problems: Problems,
+): void {
   const path: Path = ['gateway'];
   checkMirror(gateway, problems);
   checkPeers(file, gateway, context, problems);
@@ -52,78 +58,118 @@ function checkGateway(file: FileValue, gateway: GatewayValue, context: CheckCont
   checkSecret(gateway, path, context, problems);
   const { delivery, memory, smtp } = gateway;
   if (delivery.retry.max < delivery.retry.first) {
-    problems.push({ path: [...path, 'delivery', 'retry', 'max'], text: `expected at least retry.first (${String(delivery.retry.first)} ms), found ${String(delivery.retry.max)} ms` });
+    problems.add([...path, 'delivery', 'retry', 'max'], `expected at least retry.first `
+      + `(${String(delivery.retry.first)} ms), found ${String(delivery.retry.max)} ms`);
   }
   // A message to two queues stands there four times until its mirrors have it; kept changes are a sixteenth.
   const leastBytes = 5 * smtp.message_size_limit * gateway.workers;
   if (memory.limit !== undefined && memory.limit < leastBytes) {
     const each = gateway.workers === 1 ? '' : ' × workers';
-    problems.push({ path: [...path, 'memory', 'limit'], text: `expected at least 5 × smtp.message_size_limit${each} (${String(leastBytes)} bytes), found ${String(memory.limit)} bytes` });
+    problems.add([...path, 'memory', 'limit'], `expected at least 5 × smtp.message_size_limit${each} `
+      + `(${String(leastBytes)} bytes), found ${String(memory.limit)} bytes`);
   }
   if (gateway.workers > 1) checkWorkers(gateway, problems);
-  if (!smtp.listen.every((address) => isLoopback(address.host)) && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
-    problems.push({ path: [...path, 'smtp', 'relay_networks'], text: 'expected networks of your own, found one that holds the whole internet: that is an open relay' });
+  if (!smtp.listen.every((address) => isLoopback(address.host))
+    && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
+    problems.add(
+      [...path, 'smtp', 'relay_networks'],
+      'expected networks of your own, found one that holds the whole internet: that is an open relay',
+    );
   }
 }
 
 /** A file of one machine: what each gateway kept in its own, the others of its group would not know. */
-function checkFileRegister(gateway: GatewayValue | undefined, context: CheckContext, problems: Problem[]): void {
+function checkFileRegister(
+  gateway: GatewayValue | undefined, context: CheckContext, problems: Problems,
+): void {
   if (gateway === undefined || context.up || context.isRegisterServed) return;
   const other = gateway.group.find(({ id }) => id !== gateway.id);
   if (other !== undefined) {
-    problems.push({ path: ['gateway', 'group'], text: `expected 'register: {etcd: [URL, …], cluster: NAME}' at the top of the file for a group of gateways, found register: file: ${gateway.id} and ${other.id} could not know what the other one holds; set up etcd (docs/REGISTER.md), or leave group out` });
+    problems.add(
+      ['gateway', 'group'],
+      `expected 'register: {etcd: [URL, …], cluster: NAME}' at the top of the file for a group of gateways, `
+        + `found register: file: ${gateway.id} and ${other.id} could not know what the other one holds; set `
+        + `up etcd (docs/REGISTER.md), or leave group out`,
+    );
   }
   if (gateway.state_dir === undefined && context.stateDir === undefined) {
-    problems.push({ path: ['gateway', 'state_dir'], text: 'expected a folder, in which register: file keeps who holds what, found nothing' });
+    problems.add(
+      ['gateway', 'state_dir'],
+      'expected a folder, in which register: file keeps who holds what, found nothing',
+    );
   }
 }
 
-function checkEtcd(file: FileValue, etcd: EtcdValue, problems: Problem[]): void {
+function checkEtcd(file: FileValue, etcd: EtcdValue, problems: Problems): void {
   const together = (first: 'user' | 'cert', second: 'password_file' | 'key'): void => {
     if ((etcd[first] === undefined) === (etcd[second] === undefined)) return;
     const [given, missing] = etcd[first] === undefined ? [second, first] : [first, second];
-    problems.push({ path: ['register', given], text: `expected ${missing} beside it, found nothing` });
+    problems.add(['register', given], `expected ${missing} beside it, found nothing`);
   };
   together('user', 'password_file');
   together('cert', 'key');
-  const sections = [file.gateway, file.store, ...(file.stores ?? [])].filter((section) => section !== undefined);
+  const sections =
+    [file.gateway, file.store, ...(file.stores ?? [])].filter((section) => section !== undefined);
   const isTrusted = sections.every(({ insecure }) => insecure);
   etcd.etcd.forEach((url, i) => {
     if (url.startsWith('https:')) return;
     const at: Path = ['register', 'etcd', i];
     if (etcd.ca !== undefined || etcd.cert !== undefined) {
-      problems.push({ path: at, text: `expected https:// with ca or cert, found '${url}'` });
+      problems.add(at, `expected https:// with ca or cert, found '${url}'`);
     } else if (!isTrusted && !isLoopback(hostOfUrl(url))) {
-      problems.push({ path: at, text: `expected https:// for an etcd outside loopback, found '${url}': the say over every queue would cross the network in clear; on a network you trust say insecure: true (of the gateway, of the store)` });
+      problems.add(
+        at,
+        `expected https:// for an etcd outside loopback, found '${url}': the say over every queue would `
+          + `cross the network in clear; on a network you trust say insecure: true (of the gateway, of the `
+          + `store)`,
+      );
     }
   });
   unique(etcd.etcd, (i) => ['register', 'etcd', i], 'address', problems);
 }
 
 /** Each worker has an admin port and an id made of the gateway's, and all share the ports for mail. */
-function checkWorkers({ admin, id, smtp, workers }: GatewayValue, problems: Problem[]): void {
+function checkWorkers({ admin, id, smtp, workers }: GatewayValue, problems: Problems): void {
   const last = `${id}-${String(workers)}`;
-  if (last.length > IDENTIFIER_CHARACTERS_MAX) problems.push({ path: ['gateway', 'id'], text: `expected an id that leaves room for a worker's number (${String(IDENTIFIER_CHARACTERS_MAX)} characters with it), found ${String(last.length)}` });
+  if (last.length > IDENTIFIER_CHARACTERS_MAX) {
+    problems.add(['gateway', 'id'], `expected an id that leaves room for a worker's number `
+      + `(${String(IDENTIFIER_CHARACTERS_MAX)} characters with it), found ${String(last.length)}`);
+  }
   const { port } = admin.listen;
-  if (port !== 0 && port + workers - 1 > 65_535) problems.push({ path: ['gateway', 'admin', 'listen'], text: `expected room for ${String(workers)} ports, one a worker, found ${String(port)}` });
-  const taken = smtp.listen.find((address) => port !== 0 && address.port >= port && address.port < port + workers);
-  if (taken !== undefined) problems.push({ path: ['gateway', 'smtp', 'listen'], text: `expected ports other than those of the workers' admin HTTP (${String(port)} to ${String(port + workers - 1)}), found ${String(taken.port)}` });
+  if (port !== 0 && port + workers - 1 > 65_535) {
+    problems.add(
+      ['gateway', 'admin', 'listen'],
+      `expected room for ${String(workers)} ports, one a worker, found ${String(port)}`,
+    );
+  }
+  const taken =
+    smtp.listen.find((address) => port !== 0 && address.port >= port && address.port < port + workers);
+  if (taken !== undefined) {
+    problems.add(['gateway', 'smtp', 'listen'], `expected ports other than those of the workers' admin HTTP `
+      + `(${String(port)} to ${String(port + workers - 1)}), found ${String(taken.port)}`);
+  }
 }
 
-function checkMirror(gateway: GatewayValue, problems: Problem[]): void {
+function checkMirror(gateway: GatewayValue, problems: Problems): void {
   const { mirror } = gateway;
   const at = (key: string): Path => ['gateway', 'mirror', key];
   if (mirror.min_replicas > mirror.replicas) {
-    problems.push({ path: at('min_replicas'), text: `expected at most replicas (${String(mirror.replicas)}), found ${String(mirror.min_replicas)}` });
+    problems.add(
+      at('min_replicas'),
+      `expected at most replicas (${String(mirror.replicas)}), found ${String(mirror.min_replicas)}`,
+    );
   }
   checkOneOf(mirror.tls !== undefined, gateway.insecure, at('tls'), problems);
-  // Half of it is what tells a path that is silent from one that speaks (gateway/mirror/link/heartbeat-timer.ts).
+  // Half of it is what tells a path that is silent from one that speaks
+  // (gateway/mirror/link/heartbeat-timer.ts).
   if (mirror.failover_timeout < 4 * mirror.heartbeat) {
-    problems.push({ path: at('failover_timeout'), text: `expected at least 4 × heartbeat (${String(4 * mirror.heartbeat)} ms), found ${String(mirror.failover_timeout)} ms` });
+    problems.add(at('failover_timeout'), `expected at least 4 × heartbeat (${String(4 * mirror.heartbeat)} `
+      + `ms), found ${String(mirror.failover_timeout)} ms`);
   }
   const leaseMin = leaseMinMs(mirror.failover_timeout, mirror.heartbeat);
   if (mirror.lease < leaseMin) {
-    problems.push({ path: at('lease'), text: `expected at least 3 × failover_timeout + 2 × heartbeat + 3s (${String(leaseMin)} ms), found ${String(mirror.lease)} ms` });
+    problems.add(at('lease'), `expected at least 3 × failover_timeout + 2 × heartbeat + 3s `
+      + `(${String(leaseMin)} ms), found ${String(mirror.lease)} ms`);
   }
 }
 
@@ -131,20 +177,25 @@ function leaseMinMs(failoverMs: number, heartbeatMs: number): number {
   return 3 * failoverMs + 2 * heartbeatMs + STALL_MS;
 }
 
-function checkPeers(file: FileValue, gateway: GatewayValue, context: CheckContext, problems: Problem[]): void {
+function checkPeers(
+  file: FileValue, gateway: GatewayValue, context: CheckContext, problems: Problems,
+): void {
   const path: Path = ['gateway', 'stores'];
   const derived = gateway.stores === undefined;
   if (derived && file.stores === undefined) {
     if (file.register !== 'file') return checkLearned(gateway, file.register, problems);
     const text = `expected the stores that hold this gateway's mirrors${OR_ETCD}, found nothing`;
-    problems.push({ path, text });
+    problems.add(path, text);
     return;
   }
   gateway.stores?.forEach((peer, i) => { checkNamed(peer, [...path, i], file.register, problems); });
   const peers: readonly NamedPeer[] = gateway.stores ?? file.stores ?? [];
   const { replicas } = gateway.mirror;
   if (peers.length < replicas) {
-    problems.push({ path: derived ? ['stores'] : path, text: `expected at least replicas (${String(replicas)}) stores, found ${String(peers.length)}` });
+    problems.add(
+      derived ? ['stores'] : path,
+      `expected at least replicas (${String(replicas)}) stores, found ${String(peers.length)}`,
+    );
   }
   // No copy of its own mail goes to its own host. It knows the store there all the same: a gateway that it
   // rescues has copies on it.
@@ -152,7 +203,8 @@ function checkPeers(file: FileValue, gateway: GatewayValue, context: CheckContex
   peers.forEach((peer, i) => {
     const at: Path = derived ? ['stores', i] : [...path, i];
     if (!context.up && isShort && peer.host === gateway.host) {
-      problems.push({ path: [...at, 'host'], text: `expected a host other than the gateway's own, found '${peer.host}': its death would take the gateway and a mirror` });
+      problems.add([...at, 'host'], `expected a host other than the gateway's own, found '${peer.host}': its `
+        + `death would take the gateway and a mirror`);
     }
     if (derived || peer.paths === undefined) return;
     checkPaths(peer.paths, at, gateway.insecure || gateway.mirror.tls !== undefined, problems);
@@ -176,29 +228,32 @@ interface NamedPeer {
 }
 
 /** All of it is said here, or, with etcd, all but its id is told there. */
-function checkNamed(peer: NamedPeerValue, at: Path, register: FileValue['register'], problems: Problem[]): void {
+function checkNamed(
+  peer: NamedPeerValue, at: Path, register: FileValue['register'], problems: Problems,
+): void {
   const { host, paths, admin, weight } = peer;
   const keys = Object.entries({ host, paths, admin, weight });
   const said = keys.filter(([, value]) => value !== undefined).map(([key]) => key).join(' and ');
   if (host !== undefined && paths !== undefined) return;
   if (register === 'file') {
     const found = said === '' ? 'its id alone' : said;
-    problems.push({ path: at, text: `expected host and paths of this store${OR_ETCD}, found ${found}` });
+    problems.add(at, `expected host and paths of this store${OR_ETCD}, found ${found}`);
   } else if (said !== '') {
     const wish = 'the id alone, so that etcd says the rest, or both host and paths';
-    problems.push({ path: at, text: `expected ${wish}, found ${said}` });
+    problems.add(at, `expected ${wish}, found ${said}`);
   }
 }
 
 type NamedPeerValue = NonNullable<GatewayValue['stores']>[number];
 
 /** Of stores that etcd will name nothing is known yet, but that they are on other machines if etcd is. */
-function checkLearned({ insecure, mirror }: GatewayValue, etcd: EtcdValue, problems: Problem[]): void {
+function checkLearned({ insecure, mirror }: GatewayValue, etcd: EtcdValue, problems: Problems): void {
   if (insecure || mirror.tls !== undefined || isOnThisMachine(etcd)) return;
-  problems.push({
-    path: ['gateway', 'mirror', 'tls'],
-    text: 'expected TLS of the links (ca, cert, key) to the stores that etcd names, found nothing: mail would cross the network in clear; on a network you trust say insecure: true',
-  });
+  problems.add(
+    ['gateway', 'mirror', 'tls'],
+    'expected TLS of the links (ca, cert, key) to the stores that etcd names, found nothing: mail would '
+      + 'cross the network in clear; on a network you trust say insecure: true',
+  );
 }
 
 function isOnThisMachine({ etcd }: EtcdValue): boolean {
@@ -209,34 +264,42 @@ function hostOfUrl(url: string): string {
   return new URL(url).hostname.replace(/^\[|\]$/g, '');
 }
 
-function checkPaths(paths: readonly PathValue[], at: Path, isAllowed: boolean, problems: Problem[]): void {
+function checkPaths(paths: readonly PathValue[], at: Path, isAllowed: boolean, problems: Problems): void {
   unique(paths.map((path) => path.name), (i) => [...at, 'paths', i, 'name'], 'path name', problems);
   paths.forEach((path, i) => {
     if (isAllowed || isLoopback(path.address.host)) return;
-    problems.push({
-      path: [...at, 'paths', i, 'address'],
-      text: `expected TLS (mirror.tls of a gateway, tls of a store) for an address outside loopback, found '${path.address.host}' without: mail would cross the network in clear; on a network you trust say insecure: true`,
-    });
+    problems.add(
+      [...at, 'paths', i, 'address'],
+      `expected TLS (mirror.tls of a gateway, tls of a store) for an address outside loopback, found `
+        + `'${path.address.host}' without: mail would cross the network in clear; on a network you trust say `
+        + `insecure: true`,
+    );
   });
 }
 
-function checkOneOf(hasTls: boolean, insecure: boolean, path: Path, problems: Problem[]): void {
-  if (hasTls && insecure) problems.push({ path, text: 'expected one of tls and insecure: true, found both' });
+function checkOneOf(hasTls: boolean, insecure: boolean, path: Path, problems: Problems): void {
+  if (hasTls && insecure) problems.add(path, 'expected one of tls and insecure: true, found both');
 }
 
-function checkRoutes(gateway: GatewayValue, problems: Problem[]): void {
+function checkRoutes(gateway: GatewayValue, problems: Problems): void {
   const domains: string[] = [];
   const paths: Path[] = [];
   gateway.routes.forEach((route, i) => {
     const at: Path = ['gateway', 'routes', i];
     if ((route.domain === undefined) === (route.domains === undefined)) {
-      problems.push({ path: at, text: `expected one of domain and domains, found ${route.domain === undefined ? 'neither' : 'both'}` });
+      problems.add(
+        at, `expected one of domain and domains, found ${route.domain === undefined ? 'neither' : 'both'}`,
+      );
     }
     if (route.order === 'strict' && route.concurrency !== undefined && route.concurrency !== 1) {
-      problems.push({ path: [...at, 'concurrency'], text: `expected 1 or nothing with order: strict (one message in flight), found ${String(route.concurrency)}` });
+      problems.add([...at, 'concurrency'], `expected 1 or nothing with order: strict (one message in `
+        + `flight), found ${String(route.concurrency)}`);
     }
     if (route.order === 'strict' && route.pipeline_across_messages === true) {
-      problems.push({ path: [...at, 'pipeline_across_messages'], text: 'expected false or nothing with order: strict (one message in flight), found true' });
+      problems.add(
+        [...at, 'pipeline_across_messages'],
+        'expected false or nothing with order: strict (one message in flight), found true',
+      );
     }
     for (const domain of route.domains ?? (route.domain === undefined ? [] : [route.domain])) {
       domains.push(domain);
@@ -253,7 +316,9 @@ export function routeName(route: GatewayValue['routes'][number]): string {
   return route.name ?? (first === '*' ? 'default' : first);
 }
 
-function checkStore(file: FileValue, store: StoreValue, path: Path, context: CheckContext, problems: Problem[]): void {
+function checkStore(
+  file: FileValue, store: StoreValue, path: Path, context: CheckContext, problems: Problems,
+): void {
   checkPaths(store.paths, path, store.insecure || store.tls !== undefined, problems);
   checkOneOf(store.tls !== undefined, store.insecure, [...path, 'tls'], problems);
   checkAdmin(store.admin, path, problems);
@@ -265,7 +330,7 @@ function checkStore(file: FileValue, store: StoreValue, path: Path, context: Che
     if (isOfGateway) return;
     if (register === 'file') {
       const text = `expected the gateways that this store serves${OR_ETCD}, found nothing`;
-      problems.push({ path: [...path, 'gateways'], text });
+      problems.add([...path, 'gateways'], text);
     } else if (!hasSecret(store) && file.gateway === undefined) checkSecret(store, path, context, problems);
     return;
   }
@@ -273,20 +338,24 @@ function checkStore(file: FileValue, store: StoreValue, path: Path, context: Che
   store.gateways.forEach((gateway, i) => {
     if (hasSecret(gateway) || !isGroups) checkSecret(gateway, [...path, 'gateways', i], context, problems);
   });
-  const ids = store.gateways.flatMap((gateway, i) => workerIds(gateway.id, gateway.workers).map((id) => ({ id, i })));
-  unique(ids.map(({ id }) => id), (at) => [...path, 'gateways', ids[at]?.i ?? 0, 'id'], 'gateway id', problems);
+  const ids =
+    store.gateways.flatMap((gateway, i) => workerIds(gateway.id, gateway.workers).map((id) => ({ id, i })));
+  unique(
+    ids.map(({ id }) => id), (at) => [...path, 'gateways', ids[at]?.i ?? 0, 'id'], 'gateway id', problems,
+  );
 }
 
 /** Gateways connect to what the register says: an address that only this machine understands helps nobody. */
-function checkReached({ paths }: StoreValue, at: Path, register: EtcdValue, problems: Problem[]): void {
+function checkReached({ paths }: StoreValue, at: Path, register: EtcdValue, problems: Problems): void {
   paths.forEach(({ address, advertise }, i) => {
     const { host } = advertise ?? address;
     const isElsewhere = isLoopback(host) && !isOnThisMachine(register);
     if (!isElsewhere && !isWildcard(host)) return;
     const key = advertise === undefined ? 'address' : 'advertise';
     const other = advertise === undefined ? ', or advertise: ADDRESS beside it' : '';
-    const wish = 'an address by which gateways of other machines reach this store (register: etcd tells them)';
-    problems.push({ path: [...at, 'paths', i, key], text: `expected ${wish}${other}, found '${host}'` });
+    const wish =
+      'an address by which gateways of other machines reach this store (register: etcd tells them)';
+    problems.add([...at, 'paths', i, key], `expected ${wish}${other}, found '${host}'`);
   });
 }
 
@@ -299,25 +368,41 @@ interface SecretValue {
   readonly secret_file?: string | undefined;
 }
 
-function checkAdmin(admin: { listen: Address; token?: string | undefined }, path: Path, problems: Problem[]): void {
+function checkAdmin(
+  admin: { listen: Address; token?: string | undefined }, path: Path, problems: Problems,
+): void {
   if (isLoopback(admin.listen.host) || admin.token !== undefined) return;
-  problems.push({ path: [...path, 'admin', 'token'], text: `expected a token because admin.listen (${admin.listen.host}) is not loopback, found nothing` });
+  problems.add(
+    [...path, 'admin', 'token'],
+    `expected a token because admin.listen (${admin.listen.host}) is not loopback, found nothing`,
+  );
 }
 
-function checkSecret(holder: SecretValue, path: Path, context: CheckContext, problems: Problem[]): void {
+function checkSecret(holder: SecretValue, path: Path, context: CheckContext, problems: Problems): void {
   if (holder.secret !== undefined && holder.secret_file !== undefined) {
-    problems.push({ path: [...path, 'secret_file'], text: 'expected one of secret and secret_file, found both' });
-  } else if (holder.secret === undefined && holder.secret_file === undefined && !context.secretFromEnvironment) {
-    problems.push({ path: [...path, 'secret'], text: 'expected secret or secret_file (or TWINPOST_SECRET in the environment), found nothing' });
+    problems.add([...path, 'secret_file'], 'expected one of secret and secret_file, found both');
+  } else if (holder.secret === undefined && holder.secret_file === undefined
+    && !context.secretFromEnvironment) {
+    problems.add(
+      [...path, 'secret'],
+      'expected secret or secret_file (or TWINPOST_SECRET in the environment), found nothing',
+    );
   } else if (holder.secret !== undefined && holder.secret.length < SECRET_CHARACTERS_MIN) {
-    problems.push({ path: [...path, 'secret'], text: `expected at least ${String(SECRET_CHARACTERS_MIN)} characters, found ${String(holder.secret.length)}` });
+    problems.add(
+      [...path, 'secret'],
+      `expected at least ${String(SECRET_CHARACTERS_MIN)} characters, found ${String(holder.secret.length)}`,
+    );
   }
 }
 
-function unique(values: readonly string[], pathOf: (i: number) => Path, what: string, problems: Problem[]): void {
+function unique(
+  values: readonly string[], pathOf: (i: number) => Path, what: string, problems: Problems,
+): void {
   const seen = new Set<string>();
   values.forEach((value, i) => {
-    if (seen.has(value)) problems.push({ path: pathOf(i), text: `expected each ${what} once, found '${value}' again` });
+    if (seen.has(value)) {
+      problems.add(pathOf(i), `expected each ${what} once, found '${value}' again`);
+    }
     seen.add(value);
   });
 }

@@ -17,7 +17,9 @@ const DURATIONS = new Set([
   'replace_after',
 ]);
 
-/** Largest first. A value is shown in the largest unit that divides it: what is printed is what is in force. */
+/**
+ * Largest first. A value is shown in the largest unit that divides it: what is printed is what is in force.
+ */
 const BYTE_UNITS = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10], ['B', 1]] as const;
 const TIME_UNITS = [['d', 86_400_000], ['h', 3_600_000], ['min', 60_000], ['s', 1000], ['ms', 1]] as const;
 
@@ -28,7 +30,9 @@ export function effectiveYaml(value: FileValue, config: Config, memoryBytes: num
 
 /** Defaults that are no constants of the schema: they follow from other keys or from this machine. */
 function withComputed(value: FileValue, config: Config, memoryBytes: number): object {
-  const limited = <Section extends { readonly memory: { readonly limit?: number | undefined } }>(section: Section): Section => ({ ...section, memory: { ...section.memory, limit: section.memory.limit ?? memoryBytes } });
+  const limited = <Section extends { readonly memory: { readonly limit?: number | undefined } }>(
+    section: Section,
+  ): Section => ({ ...section, memory: { ...section.memory, limit: section.memory.limit ?? memoryBytes } });
   const { gateway } = value;
   return {
     ...value,
@@ -37,7 +41,10 @@ function withComputed(value: FileValue, config: Config, memoryBytes: number): ob
       hostname: config.gateway?.hostname,
       routes: gateway.routes.map((route, i) => {
         const built = config.gateway?.routes[i];
-        return { ...route, name: built?.name, order: built?.ordering, concurrency: built?.concurrency, pipeline_across_messages: built?.pipelinesAcross };
+        return {
+          ...route, name: built?.name, order: built?.ordering, concurrency: built?.concurrency,
+          pipeline_across_messages: built?.pipelinesAcross,
+        };
       }),
     }) }),
     ...(value.store === undefined ? {} : { store: limited(value.store) }),
@@ -67,6 +74,7 @@ function worded(key: string, value: unknown): unknown {
 }
 
 function exact(value: number, units: readonly (readonly [string, number])[]): string {
-  const unit = units.find(([, size]) => value !== 0 && value % size === 0) ?? units[units.length - 1] ?? ['', 1];
+  const unit = units.find(([, size]) => value !== 0 && value % size === 0) ?? units[units.length - 1]
+    ?? ['', 1];
   return `${String(value / unit[1])}${unit[0]}`;
 }

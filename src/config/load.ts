@@ -9,7 +9,7 @@ import { LineCounter, parseDocument } from 'yaml';
 import type { Document } from 'yaml';
 import { buildConfig } from './build.js';
 import { checkFile } from './checks.js';
-import { describe, lineOf, pathText, problemsOfIssues } from './problems.js';
+import { Problems, describe, lineOf, pathText, problemsOfIssues } from './problems.js';
 import type { Problem } from './problems.js';
 import { fileSchema } from './schema.js';
 import type { FileValue } from './schema.js';
@@ -19,7 +19,10 @@ import type { Config } from './types.js';
 const FILE_BYTES_MAX = 32 * 1024 * 1024;
 
 export interface LoadOptions {
-  /** `gateway` and `store` are roles on their own; `up` is all of them on one machine; `check` takes what the file looks like. */
+  /**
+   * `gateway` and `store` are roles on their own; `up` is all of them on one machine; `check` takes what the
+   * file looks like.
+   */
   readonly role: 'gateway' | 'store' | 'sink' | 'up' | 'check';
   /** Used by sections that name no secret (TWINPOST_SECRET). */
   readonly secret?: string | undefined;
@@ -37,10 +40,15 @@ export function loadConfigFile(file: string, options: LoadOptions): LoadResult {
   let text: string;
   try {
     const bytes = readFileSync(file);
-    if (bytes.length > FILE_BYTES_MAX) return refused([`${file}:1: file: expected at most ${String(FILE_BYTES_MAX)} bytes, found ${String(bytes.length)}`]);
+    if (bytes.length > FILE_BYTES_MAX) {
+      return refused([
+        `${file}:1: file: expected at most ${String(FILE_BYTES_MAX)} bytes, found ${String(bytes.length)}`,
+      ]);
+    }
     text = bytes.toString('utf8');
   } catch (error) {
-    return refused([`${file}:1: file: expected a file that can be read, found ${(error as NodeJS.ErrnoException).code ?? String(error)}`]);
+    return refused([`${file}:1: file: expected a file that can be read, found `
+      + `${(error as NodeJS.ErrnoException).code ?? String(error)}`]);
   }
   return parseConfig(text, file, options);
 }
@@ -49,22 +57,34 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true });
   if (document.errors.length > 0) {
-    return refused(document.errors.map((error) => `${file}:${String(lines.linePos(error.pos[0]).line)}: file: expected YAML, found: ${firstLine(error.message)}`));
+    return refused(document.errors.map((error) => `${file}:${String(lines.linePos(error.pos[0]).line)}: `
+      + `file: expected YAML, found: ${firstLine(error.message)}`));
   }
   const value = plainValue(document);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    return refused([`${file}:1: file: expected a mapping with the sections gateway, store, stores, sink, found ${describe(value)}`]);
+    return refused([`${file}:1: file: expected a mapping with the sections gateway, store, stores, sink, `
+      + `found ${describe(value)}`]);
   }
   const parsed = fileSchema.safeParse(value);
-  if (!parsed.success) return refused(report(file, document, lines, problemsOfIssues(parsed.error, fileSchema, value)));
+  if (!parsed.success) {
+    return refused(report(file, document, lines, problemsOfIssues(parsed.error, fileSchema, value)));
+  }
   const up = options.role === 'up' || (options.role === 'check' && parsed.data.stores !== undefined);
-  const secretFromEnvironment = options.secret !== undefined || options.role === 'up' || (options.role === 'check' && up);
-  const problems = checkFile(parsed.data, { up, secretFromEnvironment, stateDir: options.stateDir, isRegisterServed: options.registerDir !== undefined });
+  const secretFromEnvironment = options.secret !== undefined || options.role === 'up'
+    || (options.role === 'check' && up);
+  const problems = checkFile(parsed.data, {
+    up, secretFromEnvironment, stateDir: options.stateDir,
+    isRegisterServed: options.registerDir !== undefined,
+  });
   if (problems.length > 0) return refused(report(file, document, lines, problems));
-  const late: Problem[] = [];
-  const context = { file, folder: path.dirname(path.resolve(file)), up, environmentSecret: options.secret, stateDir: options.stateDir, registerDir: options.registerDir };
+  const late = new Problems();
+  const context = {
+    file, folder: path.dirname(path.resolve(file)), up, environmentSecret: options.secret,
+    stateDir: options.stateDir, registerDir: options.registerDir,
+  };
   const config = buildConfig(parsed.data, context, late);
-  return late.length === 0 ? { ok: true, config, value: parsed.data } : refused(report(file, document, lines, late));
+  if (late.all.length > 0) return refused(report(file, document, lines, late.all));
+  return { ok: true, config, value: parsed.data };
 }
 
 /** A document with more aliases than yaml allows (a bomb) has no value. */
@@ -76,9 +96,12 @@ function plainValue(document: Document): unknown {
   }
 }
 
-function report(file: string, document: Document, lines: LineCounter, problems: readonly Problem[]): string[] {
+function report(
+  file: string, document: Document, lines: LineCounter, problems: readonly Problem[],
+): string[] {
   return problems
-    .map((problem) => ({ line: lineOf(document, lines, problem), text: `${pathText(problem.path)}: ${problem.text}` }))
+    .map((problem) =>
+      ({ line: lineOf(document, lines, problem), text: `${pathText(problem.path)}: ${problem.text}` }))
     .sort((a, b) => a.line - b.line)
     .map(({ line, text }) => `${file}:${String(line)}: ${text}`);
 }

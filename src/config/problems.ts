@@ -16,6 +16,15 @@ export interface Problem {
   readonly atKey?: boolean;
 }
 
+/** What is wrong with a file, as it is found. */
+export class Problems {
+  readonly all: Problem[] = [];
+
+  add(path: Path, text: string): void {
+    this.all.push({ path, text });
+  }
+}
+
 const FOUND_CHARACTERS_MAX = 60;
 /** Their values are shown nowhere: what is printed ends in tickets and logs. */
 export const SECRET_KEYS: ReadonlySet<string> = new Set(['secret', 'token']);
@@ -24,7 +33,9 @@ export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: un
   return problemsAt([], error.issues, schema, value);
 }
 
-function problemsAt(above: Path, issues: readonly z.core.$ZodIssue[], schema: z.ZodType, value: unknown): Problem[] {
+function problemsAt(
+  above: Path, issues: readonly z.core.$ZodIssue[], schema: z.ZodType, value: unknown,
+): Problem[] {
   const problems: Problem[] = [];
   for (const issue of issues) {
     const path = [...above, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))];
@@ -44,7 +55,8 @@ function problemsAt(above: Path, issues: readonly z.core.$ZodIssue[], schema: z.
         break;
       case 'invalid_union': {
         // A mapping was meant for the choice that is one: what is wrong within it says more.
-        const within = isMapping(valueAt(value, path)) ? issue.errors.find((each) => each.every(isWithin)) : undefined;
+        const within =
+          isMapping(valueAt(value, path)) ? issue.errors.find((each) => each.every(isWithin)) : undefined;
         if (within === undefined) problems.push({ path, text: `expected ${issue.message}, found ${found}` });
         else problems.push(...problemsAt(path, within, schema, value));
         break;
@@ -82,7 +94,8 @@ export function lineOf(document: Document, lines: LineCounter, problem: Problem)
     const key = keyOffset(document, path);
     const node = document.getIn(path, true);
     const value = isNode(node) ? node.range?.[0] : undefined;
-    // A mapping or list starts on the line below its key; the key says more. Plain values stand on their own line.
+    // A mapping or list starts on the line below its key; the key says more. Plain values stand on their own
+    // line.
     const offset = problem.atKey === true || !isScalar(node) ? (key ?? value) : (value ?? key);
     if (offset !== undefined) return lines.linePos(offset).line;
   }
@@ -92,7 +105,8 @@ export function lineOf(document: Document, lines: LineCounter, problem: Problem)
 /** Also a secret that YAML reads as a number, and a token with a tab in it, stay secret. */
 function describeAt(value: unknown, path: Path): string {
   const isPlain = value !== undefined && value !== null && typeof value !== 'object';
-  return isPlain && path.some((part) => SECRET_KEYS.has(String(part))) ? `a ${typeof value} that is not shown` : describe(value);
+  return isPlain && path.some((part) => SECRET_KEYS.has(String(part)))
+    ? `a ${typeof value} that is not shown` : describe(value);
 }
 
 export function describe(value: unknown): string {
@@ -188,7 +202,9 @@ function editDistance(a: string, b: string): number {
     for (let j = 1; j <= b.length; j++) {
       const same = a[i - 1] === b[j - 1] ? 0 : 1;
       let least = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + same);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) least = Math.min(least, (beforeLast[j - 2] ?? 0) + 1);
+      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
+        least = Math.min(least, (beforeLast[j - 2] ?? 0) + 1);
+      }
       row.push(least);
     }
     beforeLast = last;

@@ -18,8 +18,9 @@ const HOUR_MS = 3_600_000;
 const MINUTE_MS = 60_000;
 
 /**
- * A store grants a gateway at most 32 MiB at a time, and one message with its envelope must fit into that: a larger
- * one would be answered 452 for ever. 30 MiB leave room for the longest envelope of the usual 1,000 recipients.
+ * A store grants a gateway at most 32 MiB at a time, and one message with its envelope must fit into that: a
+ * larger one would be answered 452 for ever. 30 MiB leave room for the longest envelope of the usual 1,000
+ * recipients.
  */
 const MESSAGE_BYTES_MAX = 30 * MIB;
 /**
@@ -126,8 +127,11 @@ const route = z.strictObject({
   length_limit: v.count(1, 100_000_000).prefault(1_000_000),
 });
 
-/** Who is trusted on the links, and who this process is: PEM files. The certificate bears the id as a name. */
-const linkTls = z.strictObject({ ca: v.text('a file name'), cert: v.text('a file name'), key: v.text('a file name') });
+/**
+ * Who is trusted on the links, and who this process is: PEM files. The certificate bears the id as a name.
+ */
+const linkTls =
+  z.strictObject({ ca: v.text('a file name'), cert: v.text('a file name'), key: v.text('a file name') });
 
 const mirror = section({
   replicas: v.count(1, 2).prefault(2),
@@ -200,11 +204,17 @@ const store = z.strictObject({
    * May be left out in a file for `up`: then it is the file's own gateway; and with etcd: then it is any that
    * proves the group's secret.
    */
-  gateways: z.array(z.strictObject({ id: v.identifier(), workers: v.count(1, WORKERS_MAX).prefault(1), ...secretKeys, admin: v.address().optional() })).min(1).max(10_000).optional(),
+  gateways: z.array(z.strictObject({
+    id: v.identifier(), workers: v.count(1, WORKERS_MAX).prefault(1), ...secretKeys,
+    admin: v.address().optional(),
+  })).min(1).max(10_000).optional(),
   memory: section({ limit: memoryLimit() }),
   lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
   window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
-  /** Last changes kept for each gateway, so that a copy a little behind gets only its tail; a sixteenth of the memory at most. */
+  /**
+   * Last changes kept for each gateway, so that a copy a little behind gets only its tail; a sixteenth of the
+   * memory at most.
+   */
   ring: v.bytes(0, 4 * GIB).prefault('64MiB'),
   /** For gateways to move their queues away; 0 stops at once. */
   stop_timeout: v.duration(0, HOUR_MS).prefault('10s'),

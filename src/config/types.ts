@@ -140,7 +140,7 @@ export interface StorePeerConfig {
   readonly paths: readonly StorePathConfig[];
   /** Its admin HTTP, for verbs that look at the whole group. */
   readonly admin: Address | undefined;
-  /** Its part of the queues, against that of the others. */
+  /** Its part of the copies, against that of the others. */
   readonly weight: number;
 }
 
@@ -148,9 +148,9 @@ export interface GatewayConfig {
   readonly id: string;
   /** Processes that share its SMTP ports; each is a gateway of its own (workers.ts). */
   readonly workers: number;
-  /** Ids of the gateways that may claim its queues, and it theirs. */
+  /** Ids of the gateways that may take its partitions, and it theirs. */
   readonly group: readonly string[];
-  /** Takes over the queues of the others in its group when they stay silent. */
+  /** Takes the partitions of the others in its group when they stay silent. */
   readonly rescue: boolean;
   readonly host: string;
   /** Name in the greeting, EHLO and Received. */

@@ -23,7 +23,9 @@ function expected<T>(parse: (value: unknown) => T | undefined, what: string): z.
 
 export function bytes(min: number, max: number): z.ZodType<number> {
   return expected((value) => {
-    if (typeof value === 'number') return Number.isInteger(value) && within(value, min, max) ? value : undefined;
+    if (typeof value === 'number') {
+      return Number.isInteger(value) && within(value, min, max) ? value : undefined;
+    }
     if (typeof value !== 'string') return undefined;
     const parsed = parseBytes(value);
     return parsed.ok && within(parsed.value, min, max) ? parsed.value : undefined;
@@ -50,7 +52,8 @@ export function byteRate(): z.ZodType<number> {
 
 export function count(min: number, max: number): z.ZodType<number> {
   return expected(
-    (value) => (typeof value === 'number' && Number.isInteger(value) && within(value, min, max) ? value : undefined),
+    (value) =>
+      (typeof value === 'number' && Number.isInteger(value) && within(value, min, max) ? value : undefined),
     `a whole number from ${String(min)} to ${String(max)}`,
   );
 }
@@ -58,7 +61,8 @@ export function count(min: number, max: number): z.ZodType<number> {
 /** A share of something: 0.25 or "25%". */
 export function share(): z.ZodType<number> {
   return expected((value) => {
-    const number = typeof value === 'string' && /^\d+(\.\d+)?%$/.test(value) ? Number(value.slice(0, -1)) / 100 : value;
+    const number =
+      typeof value === 'string' && /^\d+(\.\d+)?%$/.test(value) ? Number(value.slice(0, -1)) / 100 : value;
     return typeof number === 'number' && number > 0 && number <= 1 ? number : undefined;
   }, 'a share above 0 up to 1, such as 0.25 or 25%');
 }
@@ -78,7 +82,8 @@ export function oneOf<const T extends string>(words: readonly T[]): z.ZodType<T>
 /** One line of text without control characters. */
 export function text(what: string, lengthMax = 1024): z.ZodType<string> {
   return expected(
-    (value) => (typeof value === 'string' && value !== '' && value.length <= lengthMax && !/[\u0000-\u001f\u007f]/.test(value) ? value : undefined),
+    (value) => (typeof value === 'string' && value !== '' && value.length <= lengthMax
+      && !/[\u0000-\u001f\u007f]/.test(value) ? value : undefined),
     what,
   );
 }
@@ -99,7 +104,9 @@ export function identifier(): z.ZodType<string> {
   );
 }
 
-/** "gw-2", or {id: gw-2, workers: 4} where it runs another number of workers than the gateway that names it. */
+/**
+ * "gw-2", or {id: gw-2, workers: 4} where it runs another number of workers than the gateway that names it.
+ */
 export function groupMember(workersMax: number): z.ZodType<GatewayName> {
   return expected((value) => {
     if (isIdentifier(value)) return { id: value, workers: undefined };
@@ -107,12 +114,16 @@ export function groupMember(workersMax: number): z.ZodType<GatewayName> {
     const { id, workers, ...others } = value as { readonly id?: unknown; readonly workers?: unknown };
     if (!isIdentifier(id) || Object.keys(others).length > 0) return undefined;
     if (workers === undefined) return { id, workers };
-    return typeof workers === 'number' && Number.isInteger(workers) && within(workers, 1, workersMax) ? { id, workers } : undefined;
+    return typeof workers === 'number' && Number.isInteger(workers) && within(workers, 1, workersMax)
+      ? { id, workers } : undefined;
   }, `a gateway's id such as gw-2, or {id: gw-2, workers: 4} with at most ${String(workersMax)} workers`);
 }
 
 export function hostname(): z.ZodType<string> {
-  return expected((value) => (typeof value === 'string' && isHost(value) ? value.toLowerCase() : undefined), 'a host name such as mx1.example.com');
+  return expected(
+    (value) => (typeof value === 'string' && isHost(value) ? value.toLowerCase() : undefined),
+    'a host name such as mx1.example.com',
+  );
 }
 
 /** "host:port" or "[v6]:port" or a mapping with host and port. */
@@ -122,7 +133,8 @@ export function address(): z.ZodType<Address> {
     if (typeof value !== 'object' || value === null || Object.keys(value).length !== 2) return undefined;
     const { host, port } = value as { host?: unknown; port?: unknown };
     if (typeof host !== 'string' || typeof port !== 'number') return undefined;
-    return parseAddress(host.includes(':') && !host.startsWith('[') ? `[${host}]:${String(port)}` : `${host}:${String(port)}`);
+    return parseAddress(host.includes(':') && !host.startsWith('[')
+      ? `[${host}]:${String(port)}` : `${host}:${String(port)}`);
   }, 'an address such as 127.0.0.1:2525, [::1]:2525 or {host: 127.0.0.1, port: 2525}');
 }
 
@@ -139,7 +151,8 @@ export function routeDomain(): z.ZodType<string> {
 /** A domain that anyone may send to; ".example.com" means all below it. */
 export function relayDomain(): z.ZodType<string> {
   return expected(
-    (value) => (typeof value === 'string' && isDomain(value.startsWith('.') ? value.slice(1) : value) ? value.toLowerCase() : undefined),
+    (value) => (typeof value === 'string' && isDomain(value.startsWith('.') ? value.slice(1) : value)
+      ? value.toLowerCase() : undefined),
     'a domain such as example.com, or .example.com for all below it',
   );
 }
@@ -154,7 +167,8 @@ export function nextHop(): z.ZodType<NextHopValue> {
   return expected((value) => {
     const match = typeof value === 'string' ? /^(smtp|lmtp):\/\/(.+)$/.exec(value) : null;
     const parsed = match === null ? undefined : parseAddress(match[2] ?? '');
-    return parsed === undefined || match === null ? undefined : { protocol: match[1] === 'lmtp' ? 'lmtp' : 'smtp', host: parsed.host, port: parsed.port };
+    return parsed === undefined || match === null
+      ? undefined : { protocol: match[1] === 'lmtp' ? 'lmtp' : 'smtp', host: parsed.host, port: parsed.port };
   }, 'a next hop such as smtp://mx.example.com:25 or lmtp://127.0.0.1:24');
 }
 
@@ -169,7 +183,10 @@ export function etcdUrl(): z.ZodType<string> {
 
 /** "127.0.0.0/8", "::1", "10.1.2.3". */
 export function network(): z.ZodType<string> {
-  return expected((value) => (typeof value === 'string' && isNetwork(value) ? value.toLowerCase() : undefined), 'a network such as 10.0.0.0/8, 192.168.1.7 or fd00::/8');
+  return expected(
+    (value) => (typeof value === 'string' && isNetwork(value) ? value.toLowerCase() : undefined),
+    'a network such as 10.0.0.0/8, 192.168.1.7 or fd00::/8',
+  );
 }
 
 export function parseAddress(value: string): Address | undefined {
@@ -189,9 +206,13 @@ function isHost(value: string): boolean {
   return value.length <= 253 && /^[A-Za-z0-9_]([A-Za-z0-9_.-]*[A-Za-z0-9_])?$/.test(value);
 }
 
-/** As addresses have them (RFC 5321 4.1.2): reception takes no underscore, so a route or relay domain with one would match nothing. */
+/**
+ * As addresses have them (RFC 5321 4.1.2): reception takes no underscore, so a route or relay domain with one
+ * would match nothing.
+ */
 function isDomain(value: string): boolean {
-  return value.length <= 253 && value.split('.').every((label) => /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/.test(label));
+  return value.length <= 253
+    && value.split('.').every((label) => /^[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?$/.test(label));
 }
 
 function isNetwork(value: string): boolean {

@@ -1,7 +1,7 @@
 /**
- * The gateways behind one section `gateway` with `workers: N`: each worker is a gateway of its own to stores, groups
- * and rescue, with an id, queues, mirrors, admin port and state folder of its own; they share the SMTP ports
- * (bin/gateway-workers.ts), and the register's file, which the upper process keeps.
+ * The gateways behind one section `gateway` with `workers: N`: each worker is a gateway of its own to stores,
+ * groups and rescue, with an id, queues, mirrors, admin port and state folder of its own; they share the SMTP
+ * ports (bin/gateway-workers.ts), and the register's file, which the upper process keeps.
  *
  *   id gw-1, workers 3    ─►  gw-1-1, gw-1-2, gw-1-3, admin on port, port + 1, port + 2
  *   id gw-1, workers 1    ─►  gw-1 itself
@@ -34,7 +34,10 @@ export function workerConfig(config: GatewayConfig, number: number, memoryBytes:
     workers: 1,
     smtp: { ...smtp, connectionsMax: Math.ceil(smtp.connectionsMax / config.workers) },
     memory: { ...memory, limitBytes: Math.floor(memoryBytes / config.workers) },
-    admin: { ...admin, listen: { host: admin.listen.host, port: admin.listen.port === 0 ? 0 : admin.listen.port + number - 1 } },
+    admin: {
+      ...admin,
+      listen: { host: admin.listen.host, port: admin.listen.port === 0 ? 0 : admin.listen.port + number - 1 },
+    },
     stateDir: config.stateDir === undefined ? undefined : path.join(config.stateDir, id),
     register: register.kind === 'file' ? { kind: 'socket', stateDir: register.stateDir } : register,
   };

@@ -3,7 +3,7 @@
  */
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
-import type { StateGauges } from '../observability/queue-metrics.js';
+import type { StateFigures } from '../observability/figures.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, OrphansView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView, UnreachedStoreView, WaitingPartitionView } from './admin/view.js';
 import { countWaiting } from './admin/waiting-counts.js';
@@ -179,7 +179,7 @@ export class CoreView implements GatewayView {
   }
 
   /** Messages of all queues by state. */
-  states(): readonly StateGauges[] {
+  states(): readonly StateFigures[] {
     const { census } = this.ports.core.entries.table;
     const nowSeconds = Math.floor(this.ports.clock.wallMs() / 1000);
     return STATES_SHOWN.map(({ state, name }) => ({ state: name, messages: census.count(state), bytes: census.bytes(state), oldestAgeSeconds: census.oldestAgeSeconds(state, nowSeconds) }));

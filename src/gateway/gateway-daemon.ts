@@ -197,7 +197,10 @@ class Gateway implements RunningGateway {
       const error = await listenError(host, port);
       if (error !== undefined) throw error;
     }
-    const source = gaugeSource({ view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(), logLinesDropped: () => this.ports.logLinesDropped(), states: () => this.view.states() });
+    const source = gaugeSource({
+      view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(),
+      logLinesDropped: () => this.ports.logLinesDropped(),
+    });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
     this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), log: this.ports.log, rescue: this.core.holdings, holds: this.core.holds, stores: this.drained, retire: this.retirements(), rebalance: { gatewayId: this.options.id, control: this.core.mirrors.rebalance }, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });

@@ -21,7 +21,6 @@ import { openRegister } from '../register/running/open-register.js';
 import type { OpenedRegister, RegisterChoice } from '../register/running/open-register.js';
 import { soon } from '../register/running/running-client.js';
 import { Ordinals } from './ordinals.js';
-import type { OtherProcess } from './ownership/process-key.js';
 import { RegisterBridge } from './ownership/register-bridge.js';
 import { ProcessLock } from './process-lock.js';
 
@@ -172,8 +171,7 @@ async function takeKey(
         ticker.stop();
         resolve(bridge);
       },
-      onTaken: (other) => {
-        const why = takenText(id, other);
+      onTaken: (why) => {
         if (isReady) return onTaken(why);
         ticker.stop();
         void closed(bridge).then(() => { reject(new Error(why)); });
@@ -185,12 +183,6 @@ async function takeKey(
 
 function closed(bridge: RegisterBridge): Promise<void> {
   return new Promise((resolve) => { bridge.close(resolve); });
-}
-
-function takenText(id: string, { host, incarnation, isLater }: OtherProcess): string {
-  const which = `a process of gateway ${id} runs on host ${host} (incarnation ${String(incarnation)}`;
-  const later = isLater ? ', started after this one' : '';
-  return `${which}${later}): stop that one, or give one of the two another id`;
 }
 
 function sayWhileAway({ register }: OpenedRegister, log: EventLog): () => void {

@@ -2,7 +2,7 @@
  * The mail log: one JSON line for each thing that happens to a message or a recipient, under the words that
  * operators grep for. It owns the lines of the current turn of the event loop and the count of lines lost.
  *
- *   {"level":"info","time":"…","event":"received","gateway":"gw-1","queue_id":"…","from":…,"to":…,"nrcpt":…,…}
+ *   {"level":"info","time":"…","event":"received","gateway":"gw-1","queue_id":"…","from":…,"to":…,…}
  *   {"level":"info","time":"…","event":"delivered","gateway":"gw-1","queue_id":"…","to":…,"relay":…,
  *    "attempt":1,"status":"sent","dsn":"2.0.0","reply":"250 OK","delay":0.03,"delays":"0.01/0/0/0.02"}
  *
@@ -88,7 +88,10 @@ export interface RejectedFields {
   readonly reply: string;
 }
 
-/** A recipient was ended without delivery and without report (G2): by an operator, null reverse-path, NOTIFY=NEVER. */
+/**
+ * A recipient was ended without delivery and without report (G2): by an operator, null reverse-path,
+ * NOTIFY=NEVER.
+ */
 export interface RemovedFields {
   readonly queueId: string;
   readonly queue: string;
@@ -136,7 +139,8 @@ export class MailLog {
   readonly #destination: LineDestination;
   readonly #writer = new LineWriter(BUFFER_BYTES);
   /** `","event":"delivered","gateway":"gw-1"` of each event. */
-  readonly #event: Readonly<Record<'received' | 'delivered' | 'deferred' | 'bounced' | 'expired' | 'removed' | 'rejected', Uint8Array>>;
+  readonly #event: Readonly<Record<'received' | 'delivered' | 'deferred' | 'bounced' | 'expired' | 'removed'
+    | 'rejected', Uint8Array>>;
   /** "2026-01-31T10:00:00.123Z", its milliseconds rewritten in place. */
   readonly #time = new Uint8Array(24);
   #timeMs = -1;
@@ -152,7 +156,8 @@ export class MailLog {
   constructor(options: MailLogOptions, destination: LineDestination) {
     this.#enabled = options.enabled;
     this.#destination = destination;
-    const head = (event: string): Uint8Array => asciiBytes(`","event":"${event}","gateway":${JSON.stringify(options.gateway)}`);
+    const head = (event: string): Uint8Array =>
+      asciiBytes(`","event":"${event}","gateway":${JSON.stringify(options.gateway)}`);
     this.#event = {
       received: head('received'),
       delivered: head('delivered'),

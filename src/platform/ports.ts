@@ -15,7 +15,10 @@ export interface Clock {
 /** CRC-32 (IEEE 802.3, as zlib): crc32(b, crc32(a, 0)) is the checksum of a followed by b. */
 export type Crc32 = (bytes: Uint8Array, seed: number) => number;
 
-/** MessagePack without records and extensions. unpack throws only on input that bounds.ts let through in error. */
+/**
+ * MessagePack without records and extensions. unpack throws only on input that bounds.ts let through in
+ * error.
+ */
 export interface Packer {
   pack(value: unknown): Uint8Array;
   unpack(bytes: Uint8Array): unknown;
@@ -33,7 +36,8 @@ export interface Secrets {
 export type Random = () => number;
 
 /** Fields of an event: short values only; hostile text is escaped by the writer. */
-export type LogFields = Readonly<Record<string, string | number | boolean | null | undefined | readonly (string | number)[]>>;
+export type LogFields =
+  Readonly<Record<string, string | number | boolean | null | undefined | readonly (string | number)[]>>;
 
 /** The event log. `event` is a greppable word from docs/LOG.md ("mirror", "link", "recovery"). */
 export interface EventLog {

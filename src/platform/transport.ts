@@ -10,7 +10,7 @@
  * - After end() or destroy() no onData and no onDrain come any more; bytes that still arrive are dropped.
  * - Bytes given to onData are valid during the call only: who needs them longer copies them.
  * - The list given to write() is read before write() returns, so the caller may reuse the list. The bytes in
- *   it are not copied: they must stay as they are until bufferedBytes is 0, or the peer has answered for them.
+ *   it are not copied: they stay as they are until bufferedBytes is 0, or the peer has answered for them.
  *
  * What is not here: frames (protocol/frame-reader.ts) and any retry (gateway/mirror/link).
  */
@@ -18,7 +18,9 @@
 export interface Connection {
   /** "host:port" of the peer, for logs. */
   readonly remote: string;
-  /** Names in the certificate that the peer has proved to own; undefined where no certificate was asked for. */
+  /**
+   * Names in the certificate that the peer has proved to own; undefined where no certificate was asked for.
+   */
   readonly peerNames?: readonly string[] | undefined;
   /** Sends the chunks in order with one system call where the kernel takes them all. Dropped once closed. */
   write(chunks: readonly Uint8Array[]): void;
@@ -37,7 +39,9 @@ export interface ConnectionHandlers {
   /** Bytes can be sent. Called for accepted connections too, right after they were accepted. */
   onOpen(): void;
   onData(bytes: Uint8Array): void;
-  /** All that was written has left, after more had been waiting than the transport finds good (Node: 16 KiB). */
+  /**
+   * All that was written has left, after more had been waiting than the transport finds good (Node: 16 KiB).
+   */
   onDrain(): void;
   onClose(reason: string): void;
 }
@@ -56,5 +60,7 @@ export interface Listening {
 /** The accepting side; only composition roots and tests use it. */
 export interface Listener {
   /** Rejects when the address can't be bound. `accept` may already write to the connection. */
-  listen(host: string, port: number, accept: (connection: Connection) => ConnectionHandlers): Promise<Listening>;
+  listen(
+    host: string, port: number, accept: (connection: Connection) => ConnectionHandlers,
+  ): Promise<Listening>;
 }

@@ -13,8 +13,9 @@
 /** Arrays in arrays: TELL needs all four, for a member in the members of its record. */
 export const NESTING_MAX = 4;
 /**
- * Elements in all arrays of one control part: CHANGES of 8,192 sections has 40,960. An element can be one byte on the
- * wire and a dozen in memory, so the byte limit of a frame alone would not bound what it unpacks to.
+ * Elements in all arrays of one control part: CHANGES of 8,192 sections has 40,960. An element can be one
+ * byte on the wire and a dozen in memory, so the byte limit of a frame alone would not bound what it unpacks
+ * to.
  */
 export const ELEMENTS_MAX = 65_536;
 
@@ -68,7 +69,9 @@ const NOT_AN_ARRAY = -2;
 const TYPE = -3;
 const UTF8 = -4;
 
-/** Elements of the array that starts at `at`, CUT when its header is cut short, NOT_AN_ARRAY for another type. */
+/**
+ * Elements of the array that starts at `at`, CUT when its header is cut short, NOT_AN_ARRAY for another type.
+ */
 function arrayCount(bytes: Uint8Array, at: number, tag: number): number {
   if ((tag & 0xf0) === 0x90) return tag & 0x0f;
   if (tag === 0xdc) return at + 3 <= bytes.length ? big16(bytes, at + 1) : CUT;
@@ -77,7 +80,9 @@ function arrayCount(bytes: Uint8Array, at: number, tag: number): number {
 }
 
 function ruleOf(code: number): string {
-  return code === CUT ? 'control cut short' : code === UTF8 ? 'control has a string that is not UTF-8' : 'control has a forbidden type';
+  return code === CUT
+    ? 'control cut short'
+    : code === UTF8 ? 'control has a string that is not UTF-8' : 'control has a forbidden type';
 }
 
 /** Offset behind the value at `at`, or one of the codes above. */
@@ -123,7 +128,8 @@ function skipText(bytes: Uint8Array, start: number, length: number): number {
 
 /** Bytes that follow a lead byte, or 0 when the sequence is not well formed (Unicode 15, table 3-7). */
 function continuationBytes(bytes: Uint8Array, at: number, stop: number, lead: number): number {
-  const more = lead >= 0xc2 && lead <= 0xdf ? 1 : (lead & 0xf0) === 0xe0 ? 2 : lead >= 0xf0 && lead <= 0xf4 ? 3 : 0;
+  const more =
+    lead >= 0xc2 && lead <= 0xdf ? 1 : (lead & 0xf0) === 0xe0 ? 2 : lead >= 0xf0 && lead <= 0xf4 ? 3 : 0;
   if (more === 0 || at + more >= stop) return 0;
   const second = bytes[at + 1] ?? 0;
   // The second byte keeps out overlong forms, surrogates and what lies above U+10FFFF.

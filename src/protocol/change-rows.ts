@@ -97,7 +97,8 @@ export function changeRef(view: DataView, offset: number): number {
 /** Bytes of this row's body that are in the frame: 0 when absent, skipped, or of a kind without one. */
 export function changeBodyInFrame(view: DataView, offset: number): number {
   // Rows of other kinds have bodyBytes 0 by checkChangeRow.
-  return (changeFlags(view, offset) & (FLAG_BODY_ABSENT | FLAG_SKIPPED)) === 0 ? changeBodyBytes(view, offset) : 0;
+  return (changeFlags(view, offset) & (FLAG_BODY_ABSENT | FLAG_SKIPPED)) === 0
+    ? changeBodyBytes(view, offset) : 0;
 }
 
 /** Bytes of this row's head that are in the frame: 0 for DELETE, whose headBytes is a count. */
@@ -106,8 +107,12 @@ export function changeHeadInFrame(view: DataView, offset: number): number {
   return skipped || changeKind(view, offset) === KIND_DELETE ? 0 : changeHeadBytes(view, offset);
 }
 
-/** What a change takes of the credit that the store granted; 0 for kinds that are never refused for memory. */
-export function creditCost(kind: number, flags: number, bodyBytes: number, headBytes: number, room: number): number {
+/**
+ * What a change takes of the credit that the store granted; 0 for kinds that are never refused for memory.
+ */
+export function creditCost(
+  kind: number, flags: number, bodyBytes: number, headBytes: number, room: number,
+): number {
   if (kind !== KIND_STORE) return 0;
   if ((flags & FLAG_SKIPPED) !== 0) return 0;
   return ((flags & FLAG_BODY_ABSENT) === 0 ? bodyBytes : 0) + headBytes + room + CREDIT_OVERHEAD_BYTES;

@@ -1,6 +1,6 @@
 /**
- * A page of entries as the admin HTTP of gateways and stores hands it out for `export`: the rows and payload of a
- * BLOCK without its frame.
+ * A page of entries as the admin HTTP of gateways and stores hands it out for `export`: the rows and payload
+ * of a BLOCK without its frame.
  *
  *   offset  size      field
  *   0       4         rowsBytes, u32 little-endian
@@ -36,7 +36,8 @@ export function decodeEntryPage(page: Uint8Array): EntryPage | undefined {
   let payloadBytes = 0;
   for (let row = 4; row < 4 + rowsBytes; row += ENTRY_ROW_BYTES) {
     if (checkEntryRow(view, row) !== '') return undefined;
-    payloadBytes += view.getUint32(row + 4, true) + view.getUint32(row + 8, true) + view.getUint32(row + 16, true);
+    payloadBytes += view.getUint32(row + 4, true) + view.getUint32(row + 8, true)
+      + view.getUint32(row + 16, true);
   }
   if (4 + rowsBytes + payloadBytes !== page.length) return undefined;
   return { rows: page.subarray(4, 4 + rowsBytes), payload: page.subarray(4 + rowsBytes) };

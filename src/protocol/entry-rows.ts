@@ -80,7 +80,10 @@ export function entryBodyInFrame(view: DataView, offset: number): number {
   return (entryFlags(view, offset) & FLAG_BODY_ABSENT) === 0 ? entryBodyBytes(view, offset) : 0;
 }
 
-/** '' when the row is one that the protocol allows, else the broken rule. Ascending order is the receiver's to check. */
+/**
+ * '' when the row is one that the protocol allows, else the broken rule. Ascending order is the receiver's to
+ * check.
+ */
 export function checkEntryRow(view: DataView, offset: number): string {
   const id = view.getFloat64(offset + 24, true);
   const position = view.getFloat64(offset + 32, true);
@@ -90,6 +93,8 @@ export function checkEntryRow(view: DataView, offset: number): string {
   if (!Number.isSafeInteger(id) || id < 0) return 'row id';
   if (!Number.isSafeInteger(position) || position < 1) return 'row position';
   if (noteBytes === 0 && view.getUint32(offset + 20, true) !== 0) return 'row checksum without a note';
-  if (noteBytes > 0 && noteBytes + NOTE_CRC_BYTES > entryRoom(view, offset)) return 'row note beyond its room';
+  if (noteBytes > 0 && noteBytes + NOTE_CRC_BYTES > entryRoom(view, offset)) {
+    return 'row note beyond its room';
+  }
   return '';
 }

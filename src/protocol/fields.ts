@@ -6,7 +6,10 @@ import type { Packer } from '../platform/ports.js';
 import { checkControl } from './bounds.js';
 import { InvalidMessage } from './invalid.js';
 
-/** Identifiers (gateway, store, partition, path), in bytes of UTF-8: a domain name is shorter (RFC 1035 2.3.4). */
+/**
+ * Identifiers (gateway, store, partition, path), in bytes of UTF-8: a domain name is shorter (RFC 1035
+ * 2.3.4).
+ */
 const IDENTIFIER_BYTES_MAX = 255;
 /** Texts for people (CLOSE, REFUSAL). */
 const TEXT_CHARS_MAX = 1024;
@@ -15,18 +18,25 @@ export const MEMBERS_MAX = 16;
 /** Handles stay small integers in every engine: below 2^31. */
 export const HANDLE_MAX = 0x7fff_ffff;
 
+/** Whether an element may be used as it is. */
+export type Check<T> = (value: unknown) => value is T;
+
 const U32_MAX = 0xffff_ffff;
 
 /**
  * The elements of a control part, or why it is invalid. `elements` is the exact count,
  * or the least one if `open`.
  */
-export function unpackControl(packer: Packer, control: Uint8Array, elements: number, open = false): readonly unknown[] | InvalidMessage {
+export function unpackControl(
+  packer: Packer, control: Uint8Array, elements: number, open = false,
+): readonly unknown[] | InvalidMessage {
   const rule = checkControl(control);
   if (rule !== '') return new InvalidMessage(rule);
   const values = packer.unpack(control);
   if (!Array.isArray(values)) return new InvalidMessage('control not an array');
-  if (values.length < elements || (!open && values.length > elements)) return new InvalidMessage('element count');
+  if (values.length < elements || (!open && values.length > elements)) {
+    return new InvalidMessage('element count');
+  }
   return values as readonly unknown[];
 }
 
@@ -40,8 +50,12 @@ export function isUint32(value: unknown): value is number {
 }
 
 /** A whole number in least … most. */
-export function isBetween(value: unknown, least: number, most: number): value is number {
+function isBetween(value: unknown, least: number, most: number): value is number {
   return isWhole(value) && value >= least && value <= most;
+}
+
+export function between(least: number, most: number): Check<number> {
+  return (value): value is number => isBetween(value, least, most);
 }
 
 /** A partition's handle on a connection; 0 is none. */
@@ -57,13 +71,17 @@ export function isBytes(value: unknown): value is Uint8Array {
   return value instanceof Uint8Array;
 }
 
-export function isBytesOf(value: unknown, length: number): value is Uint8Array {
-  return value instanceof Uint8Array && value.length === length;
+export function bytesOf(length: number): Check<Uint8Array> {
+  return (value): value is Uint8Array => isBytes(value) && value.length === length;
 }
 
 /** Rows of a fixed size, back to back. */
 export function isRows(value: unknown, rowBytes: number): value is Uint8Array {
   return value instanceof Uint8Array && value.length % rowBytes === 0;
+}
+
+export function rowsOf(rowBytes: number): Check<Uint8Array> {
+  return (value): value is Uint8Array => isRows(value, rowBytes);
 }
 
 /** A name that is safe to show and to compare: 1 to 255 bytes, visible characters only. */

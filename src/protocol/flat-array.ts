@@ -1,8 +1,8 @@
 /**
- * Reads and writes a control part that is one flat array of whole numbers and byte strings, as CHANGES and ACK are: the
- * hot messages, for which a general unpacker costs several times as much (it makes a DataView a frame).
- * What is read here needs no look by bounds.ts: nothing but the types below is taken, every length is held
- * against the bytes that are there, nothing nests.
+ * Reads and writes a control part that is one flat array of whole numbers and byte strings, as CHANGES and
+ * ACK are: the hot messages, for which a general unpacker costs several times as much (it makes a DataView a
+ * frame). What is read here needs no look by bounds.ts: nothing but the types below is taken, every length is
+ * held against the bytes that are there, nothing nests.
  *
  *   0x00–0x7f            fixint               0xc4 0xc5 0xc6   bin, given as a view
  *   0xcc 0xcd 0xce       uint 8, 16, 32       0xcb             float64, a whole number below 2^53
@@ -44,12 +44,15 @@ export function readFlatArray(bytes: Uint8Array): FlatElement[] | InvalidMessage
     const from = at + 1 + size;
     if (from > end) return new InvalidMessage('control cut short');
     if (tag < 0xc7) {
-      at = from + (size === 1 ? bytes[at + 1] ?? 0 : size === 2 ? big16(bytes, at + 1) : big32(bytes, at + 1));
+      at = from
+        + (size === 1 ? bytes[at + 1] ?? 0 : size === 2 ? big16(bytes, at + 1) : big32(bytes, at + 1));
       if (at > end) return new InvalidMessage('control cut short');
       values.push(bytes.subarray(from, at));
       continue;
     }
-    const value = tag === 0xcc ? bytes[at + 1] ?? 0 : tag === 0xcd ? big16(bytes, at + 1) : tag === 0xce ? big32(bytes, at + 1) : readWhole(bytes, at + 1);
+    const value = tag === 0xcc
+      ? bytes[at + 1] ?? 0
+      : tag === 0xcd ? big16(bytes, at + 1) : tag === 0xce ? big32(bytes, at + 1) : readWhole(bytes, at + 1);
     if (value === NOT_WHOLE) return new InvalidMessage('control has a number that is not whole');
     values.push(value);
     at = from;
@@ -57,7 +60,10 @@ export function readFlatArray(bytes: Uint8Array): FlatElement[] | InvalidMessage
   return at === end ? values : new InvalidMessage('control has bytes behind its array');
 }
 
-/** A control part of whole numbers alone, each below 2^53 and in its shortest form: what a general packer makes of them, at a third of its cost. */
+/**
+ * A control part of whole numbers alone, each below 2^53 and in its shortest form: what a general packer
+ * makes of them, at a third of its cost.
+ */
 export function packWholes(values: readonly number[]): Uint8Array {
   const count = values.length;
   let size = count < 16 ? 1 : count < 0x1_0000 ? 3 : 5;
@@ -127,5 +133,6 @@ function big16(bytes: Uint8Array, at: number): number {
 }
 
 function big32(bytes: Uint8Array, at: number): number {
-  return (((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8) | (bytes[at + 3] ?? 0)) >>> 0;
+  return (((bytes[at] ?? 0) << 24) | ((bytes[at + 1] ?? 0) << 16) | ((bytes[at + 2] ?? 0) << 8)
+    | (bytes[at + 3] ?? 0)) >>> 0;
 }

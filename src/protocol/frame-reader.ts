@@ -17,15 +17,19 @@
  * the frame is delivered without them when its end is there: who sent it is told so, and nothing was held.
  * A control part that finds no room ends the stream.
  *
- * Sequence numbers and message types are the link's to judge; bodies are checked by whoever stores them. Of one type of
- * message the checksum of all bodies is worked out while a frame comes in part: each chunk is at hand then, in the
- * processor's cache and perhaps in a buffer that is cheap to sum (platform/node/checksum.ts); the kept frame is neither.
+ * Sequence numbers and message types are the link's to judge; bodies are checked by whoever stores them. Of
+ * one type of message the checksum of all bodies is worked out while a frame comes in part: each chunk is at
+ * hand then, in the processor's cache and perhaps in a buffer that is cheap to sum
+ * (platform/node/checksum.ts); the kept frame is neither.
  */
 import type { Crc32 } from '../platform/ports.js';
 import { CONTROL_BYTES_MAX, FRAME_VERSION, HEADER_BYTES } from './frame.js';
 
 export interface FrameSink {
-  /** `control` and `bodies` are views, valid only during the call. `bodyBytes`: of the frame; with none of them in `bodies`, they were passed over. */
+  /**
+   * `control` and `bodies` are views, valid only during the call. `bodyBytes`: of the frame; with none of
+   * them in `bodies`, they were passed over.
+   */
   onFrame(type: number, sequence: number, control: Uint8Array, bodies: Uint8Array, bodyBytes: number): void;
   /** The stream can't be followed any more; nothing is delivered after this. */
   onInvalid(rule: string): void;
@@ -45,11 +49,17 @@ export interface FrameRoom {
 /** No memory is left for a control part. */
 export const RULE_NO_ROOM = 'no memory for a request';
 
-/** Kept for the next frame: a turn of a busy link and a block of a recovery fit, so that neither allocates anew. Larger buffers go back when they are empty. */
+/**
+ * Kept for the next frame: a turn of a busy link and a block of a recovery fit, so that neither allocates
+ * anew. Larger buffers go back when they are empty.
+ */
 const KEEP_BYTES = 2 * 1024 * 1024;
 /** Where growing starts. */
 const FIRST_BYTES = 4 * 1024;
-/** Bodies in chunks below this, on average, are not summed as they come: all at once is cheaper then. The first and the last may be shorter. */
+/**
+ * Bodies in chunks below this, on average, are not summed as they come: all at once is cheaper then. The
+ * first and the last may be shorter.
+ */
 const SUMMED_CHUNK_BYTES = 16 * 1024;
 /** High word of a sequence below 2^53. */
 const SEQUENCE_HIGH_MAX = 0x1f_ffff;
@@ -77,7 +87,10 @@ export class FrameReader {
   #stopped = false;
 
   /** `summedType`: the type of message whose bodies are summed as they come. */
-  constructor(options: { readonly frameBytesMax: number; readonly summedType?: number }, ports: { readonly crc32: Crc32; readonly room?: FrameRoom }) {
+  constructor(
+    options: { readonly frameBytesMax: number; readonly summedType?: number },
+    ports: { readonly crc32: Crc32; readonly room?: FrameRoom },
+  ) {
     this.#frameBytesMax = options.frameBytesMax;
     this.#summedType = options.summedType ?? -1;
     this.#crc32 = ports.crc32;
@@ -117,7 +130,10 @@ export class FrameReader {
     while (this.#filled > 0 && at < bytes.length && !this.#halted()) at = this.#fill(bytes, at, sink);
   }
 
-  /** Frames that lie whole in the chunk. The one behind them is begun to be kept: its header, or its control part. Returns where the rest begins. */
+  /**
+   * Frames that lie whole in the chunk. The one behind them is begun to be kept: its header, or its control
+   * part. Returns where the rest begins.
+   */
   #deliverWhole(bytes: Uint8Array, from: number, sink: FrameSink): number {
     let at = from;
     while (at < bytes.length && !this.#halted()) {
@@ -148,7 +164,9 @@ export class FrameReader {
     return this.#broken || this.#stopped;
   }
 
-  /** Moves what the kept frame lacks from the chunk, judges, delivers when complete. Returns the new offset. */
+  /**
+   * Moves what the kept frame lacks from the chunk, judges, delivers when complete. Returns the new offset.
+   */
   #fill(bytes: Uint8Array, from: number, sink: FrameSink): number {
     if (this.#sealed) return this.#fillBodies(bytes, from, sink);
     const wanted = this.#frameBytes === 0 ? HEADER_BYTES : HEADER_BYTES + readUint32(this.#kept, 12);
@@ -263,13 +281,16 @@ export class FrameReader {
       grown.set(this.#kept.subarray(0, this.#filled));
       this.#kept = grown;
     }
-    this.#kept.set(from === 0 && count === bytes.length ? bytes : bytes.subarray(from, from + count), this.#filled);
+    this.#kept.set(
+      from === 0 && count === bytes.length ? bytes : bytes.subarray(from, from + count), this.#filled,
+    );
     this.#filled = needed;
     return true;
   }
 
   #mayHold(bytes: number): boolean {
-    return this.#room === undefined || this.#room.mayHold(bytes, this.#sealed ? bytes - HEADER_BYTES - readUint32(this.#kept, 12) : 0);
+    return this.#room === undefined
+      || this.#room.mayHold(bytes, this.#sealed ? bytes - HEADER_BYTES - readUint32(this.#kept, 12) : 0);
   }
 
   /** Doubling stops at the end of the frame. */
@@ -279,7 +300,9 @@ export class FrameReader {
 }
 
 /** `heldBytes`: what is there of the frame, all of it or its control part. */
-function deliver(bytes: Uint8Array, at: number, sealedBytes: number, heldBytes: number, frameBytes: number, sink: FrameSink): void {
+function deliver(
+  bytes: Uint8Array, at: number, sealedBytes: number, heldBytes: number, frameBytes: number, sink: FrameSink,
+): void {
   const controlEnd = at + sealedBytes;
   const end = at + heldBytes;
   sink.onFrame(
@@ -292,5 +315,6 @@ function deliver(bytes: Uint8Array, at: number, sealedBytes: number, heldBytes: 
 }
 
 function readUint32(bytes: Uint8Array, at: number): number {
-  return ((bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16) | ((bytes[at + 3] ?? 0) << 24)) >>> 0;
+  return ((bytes[at] ?? 0) | ((bytes[at + 1] ?? 0) << 8) | ((bytes[at + 2] ?? 0) << 16)
+    | ((bytes[at + 3] ?? 0) << 24)) >>> 0;
 }

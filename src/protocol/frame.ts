@@ -16,14 +16,22 @@
 import { invariant } from '../base/invariant.js';
 import type { Crc32 } from '../platform/ports.js';
 
-/** Of the layout above; what messages mean has a version of its own (versions.ts), settled by messages that need this one. */
+/**
+ * Of the layout above; what messages mean has a version of its own (versions.ts), settled by messages that
+ * need this one.
+ */
 export const FRAME_VERSION = 1;
 export const HEADER_BYTES = 24;
-/** Larger than any message with its envelope that a configuration may allow, and small beside any memory limit. */
+/**
+ * Larger than any message with its envelope that a configuration may allow, and small beside any memory
+ * limit.
+ */
 export const FRAME_BYTES_MAX = 64 * 1024 * 1024;
 /** 349,525 change rows: far above what one turn of an event loop produces. */
 export const CONTROL_BYTES_MAX = 8 * 1024 * 1024;
-/** Enough for HELLO with three identifiers of 255 bytes; bounds what a peer can make us keep before its proof. */
+/**
+ * Enough for HELLO with three identifiers of 255 bytes; bounds what a peer can make us keep before its proof.
+ */
 export const HANDSHAKE_FRAME_BYTES_MAX = 4096;
 
 const SLAB_BYTES = 64 * 1024;
@@ -39,7 +47,9 @@ function sealFrame(frame: Uint8Array, controlBytes: number, crc32: Crc32): void 
 /**
  * Header and control part in one new buffer, sealed. `bodyBytes` bytes of bodies must follow it on the wire.
  */
-export function encodeFrame(type: number, sequence: number, control: Uint8Array, crc32: Crc32, bodyBytes = 0): Uint8Array {
+export function encodeFrame(
+  type: number, sequence: number, control: Uint8Array, crc32: Crc32, bodyBytes = 0,
+): Uint8Array {
   const frame = new Uint8Array(HEADER_BYTES + control.length);
   putHeader(frame, type, sequence, control.length, frame.length + bodyBytes);
   frame.set(control, HEADER_BYTES);
@@ -51,9 +61,9 @@ export function encodeFrame(type: number, sequence: number, control: Uint8Array,
  * encodeFrame for a connection's hot side: cuts the buffers of small frames out of slabs, because a new
  * Uint8Array a frame costs more than all else in it. A frame that waits pins its slab, at most 64 KiB.
  *
- * While nothing waits the same slab is used for good. A new one each time lives for a second or two, which is long
- * enough to get old: the collector looks for such buffers when 64 MiB of them lie about, so that resident memory would
- * rise by some MB a minute, for a quarter of an hour at a time.
+ * While nothing waits the same slab is used for good. A new one each time lives for a second or two, which is
+ * long enough to get old: the collector looks for such buffers when 64 MiB of them lie about, so that
+ * resident memory would rise by some MB a minute, for a quarter of an hour at a time.
  */
 export class FrameEncoder {
   readonly #crc32: Crc32;
@@ -86,8 +96,12 @@ export class FrameEncoder {
   }
 }
 
-function putHeader(into: Uint8Array, type: number, sequence: number, controlBytes: number, frameBytes: number): void {
-  invariant(controlBytes <= CONTROL_BYTES_MAX && frameBytes <= FRAME_BYTES_MAX, 'a frame stays within its limits');
+function putHeader(
+  into: Uint8Array, type: number, sequence: number, controlBytes: number, frameBytes: number,
+): void {
+  invariant(
+    controlBytes <= CONTROL_BYTES_MAX && frameBytes <= FRAME_BYTES_MAX, 'a frame stays within its limits',
+  );
   invariant(HEADER_BYTES + controlBytes <= frameBytes, 'a frame holds its control part');
   invariant(sequence >= 0 && sequence <= Number.MAX_SAFE_INTEGER, 'a sequence number is below 2^53');
   putUint32(into, 4, frameBytes);

@@ -1,7 +1,8 @@
 /**
  * The proofs of the handshake (docs/PROTOCOL.md, "Handshake"): each side shows that it knows the gateway's
  * secret by a MAC over all that both said, nonces included. Pure: randomness and HMAC come in through
- * Secrets. Who sends what and when is the link's (gateway/mirror/link, kvs/daemon); which version is spoken: versions.ts.
+ * Secrets. Who sends what and when is the link's (gateway/mirror/link, kvs/daemon); which version is spoken:
+ * versions.ts.
  *
  *   T      = control bytes of HELLO ‖ MessagePack array [version, storeId, bootId, nonceS], shortest forms
  *   proofS = HMAC-SHA-256(secret, "twinpost store 1" ‖ T)
@@ -49,12 +50,16 @@ export function gatewayProof(secrets: Secrets, secret: Uint8Array, signed: Uint8
 }
 
 /** Whether the store's proof is right; in constant time. */
-export function isStoreProof(secrets: Secrets, secret: Uint8Array, signed: Uint8Array, shown: Uint8Array): boolean {
+export function isStoreProof(
+  secrets: Secrets, secret: Uint8Array, signed: Uint8Array, shown: Uint8Array,
+): boolean {
   return secrets.equal(storeProof(secrets, secret, signed), shown);
 }
 
 /** Whether the gateway's proof is right; in constant time. */
-export function isGatewayProof(secrets: Secrets, secret: Uint8Array, signed: Uint8Array, shown: Uint8Array): boolean {
+export function isGatewayProof(
+  secrets: Secrets, secret: Uint8Array, signed: Uint8Array, shown: Uint8Array,
+): boolean {
   return secrets.equal(gatewayProof(secrets, secret, signed), shown);
 }
 

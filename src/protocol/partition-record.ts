@@ -53,8 +53,8 @@ export interface RecordedMember {
 }
 
 /**
- * A copy that was given up. Copies that counted in one record had the same committed mail: who has taken in the mail of
- * one has that of the others.
+ * A copy that was given up. Copies that counted in one record had the same committed mail: who has taken in
+ * the mail of one has that of the others.
  */
 export interface GivenUpCopy extends RecordedMember {
   /** Of the last record that it counted in. */
@@ -85,7 +85,9 @@ export function nobody(partition: string): HolderId {
   return { gatewayId: ownerOf(partition), incarnation: 0 };
 }
 
-/** It was empty and is given up for good: whoever begins it anew begins above its epoch, with nothing in it. */
+/**
+ * It was empty and is given up for good: whoever begins it anew begins above its epoch, with nothing in it.
+ */
 export function isEnded({ holder }: PartitionRecord): boolean {
   return holder.incarnation === 0;
 }

@@ -31,7 +31,8 @@ export const REFUSAL_INVALID = 11;
 export const REFUSAL_BODY = 12;
 
 const REFUSAL_NAMES: readonly string[] = [
-  '', 'GAP', 'DIGEST', 'FENCED', '', 'UNKNOWN', 'CHECKSUM', 'MISSING', '', 'COUNT', 'LIMIT', 'INVALID', 'BODY',
+  '', 'GAP', 'DIGEST', 'FENCED', '', 'UNKNOWN', 'CHECKSUM', 'MISSING', '', 'COUNT', 'LIMIT', 'INVALID',
+  'BODY',
 ];
 
 /** Why a FENCE was not accepted. A higher term is known. */

@@ -1,7 +1,7 @@
 /**
- * The answers that carry something back to whoever asked: FENCED, DECLINED, ASKED, TOLD, BLOCK, TAILED, FETCHED. Decoded where
- * they arrive, with the rows and payload that they describe, so that a malformed one ends the connection, and with it
- * the wait for it, instead of being passed over in silence.
+ * The answers that carry something back to whoever asked: FENCED, DECLINED, ASKED, TOLD, BLOCK, TAILED,
+ * FETCHED. Decoded where they arrive, with the rows and payload that they describe, so that a malformed one
+ * ends the connection, and with it the wait for it, instead of being passed over in silence.
  *
  * The layouts are in messages/. Not here: ACK, REFUSAL and BEAT, which the link itself reads.
  */
@@ -33,14 +33,25 @@ interface PlainReplies {
 type PlainType = keyof PlainReplies;
 export type ReplyType = PlainType | typeof BLOCK | typeof TAILED | typeof FETCHED;
 
-type PlainReply = { readonly [T in PlainType]: { readonly type: T; readonly sequence: number; readonly message: PlainReplies[T] } }[PlainType];
+type PlainReply = { readonly [T in PlainType]: {
+  readonly type: T; readonly sequence: number; readonly message: PlainReplies[T];
+} }[PlainType];
 
 /** `sequence`: of the request that it answers. Rows and bodies are views of what was received. */
 export type Reply =
   | PlainReply
-  | { readonly type: typeof BLOCK; readonly sequence: number; readonly message: Block; readonly bodies: Uint8Array }
-  | { readonly type: typeof TAILED; readonly sequence: number; readonly message: Tailed; readonly bodies: Uint8Array }
-  | { readonly type: typeof FETCHED; readonly sequence: number; readonly message: Fetched; readonly bodies: Uint8Array };
+  | {
+    readonly type: typeof BLOCK; readonly sequence: number; readonly message: Block;
+    readonly bodies: Uint8Array;
+  }
+  | {
+    readonly type: typeof TAILED; readonly sequence: number; readonly message: Tailed;
+    readonly bodies: Uint8Array;
+  }
+  | {
+    readonly type: typeof FETCHED; readonly sequence: number; readonly message: Fetched;
+    readonly bodies: Uint8Array;
+  };
 
 export function decodeReply(
   packer: Packer, type: ReplyType, sequence: number, control: Uint8Array, bodies: Uint8Array,
@@ -70,7 +81,9 @@ export function decodeReply(
   }
 }
 
-function decodePlain(packer: Packer, type: PlainType, sequence: number, control: Uint8Array): PlainReply | InvalidMessage {
+function decodePlain(
+  packer: Packer, type: PlainType, sequence: number, control: Uint8Array,
+): PlainReply | InvalidMessage {
   switch (type) {
     case FENCED: {
       const message = decodeFenced(packer, control);

@@ -17,9 +17,9 @@
  *   1 HEAD     [FORMAT, version 2, storeId, wallMs, bootId hex, longestLeaseMs]
  *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
  *   3 PROCESS  [process, fenceCount, [[count, partition, term]…]]   a process with very many has several
- *   4 FENCE    [partition, term, holder or [], record or []]    the highest term accepted, whose it is, the newest record told
+ *   4 FENCE    [partition, term, holder or [], record or []]   highest term accepted, whose; record told
  *   5 COPY     [partition, number, digestA, digestB, lastTerm, count]
- *   6 ENTRIES  entry rows of this copy (entry-rows.ts) as in REFILL             body ‖ head ‖ note of each row
+ *   6 ENTRIES  entry rows of this copy (entry-rows.ts) as in REFILL             body ‖ head ‖ note of each
  *   7 END      [fences, copies, entries]
  *
  * longestLeaseMs is the longest lease that was granted under this boot id, by whatever process of the store:
@@ -31,13 +31,13 @@
  */
 
 import type { Crc32, Packer } from '../platform/ports.js';
-import { isBetween, isBytes, isIdentifier, isUint32, isWhole, unpackControl } from './fields.js';
+import { isBytes, isIdentifier, isUint32, isWhole, unpackControl } from './fields.js';
 import { InvalidMessage } from './invalid.js';
-import type { FenceNotice } from './messages/beat.js';
-import { NOTICES_MAX, packNotices, readNotices } from './messages/beat.js';
-import type { HolderId, PartitionRecord, Term } from './partition-record.js';
+import type { MessageOf } from './layout.js';
+import { layout, orNone, packed } from './layout.js';
+import { NOTICES, NOTICES_MAX } from './messages/beat.js';
 import { isPartition } from './partition-record.js';
-import { packHolder, packTerm, packTold, readHolder, readTerm, readTold } from './wire-record.js';
+import { HOLDER, TERM, TOLD } from './wire-record.js';
 
 export const SPILL_HEAD = 1;
 export const SPILL_ACCOUNT = 2;
@@ -64,35 +64,54 @@ export interface SpillHead {
   readonly longestLeaseMs: number;
 }
 
-export interface SpilledAccount {
-  readonly id: string;
-  readonly incarnation: number;
-  readonly nonce: Uint8Array;
-}
+/** Of a gateway. */
+const account = layout({
+  id: isIdentifier,
+  incarnation: isWhole,
+  // What is read into the same bytes next must not change it; slice() of a Buffer is no copy.
+  nonce:
+    packed<Uint8Array>((nonce) => nonce, (value) => (isNonce(value) ? Uint8Array.from(value) : undefined)),
+});
+export type SpilledAccount = MessageOf<typeof account>;
+export const encodeAccount = account.encode;
+export const decodeAccount = account.decode;
 
-/** What a process was told of its fences, or is still to be told. */
-export interface SpilledProcess {
-  readonly process: string;
-  readonly fenceCount: number;
-  /** Up to NOTICES_MAX. */
-  readonly fences: readonly FenceNotice[];
-}
+/** What a process was told of its fences, or is still to be told: up to NOTICES_MAX of them. */
+const spilledProcess = layout({
+  process: isIdentifier,
+  fenceCount: isWhole,
+  fences: NOTICES,
+});
+export type SpilledProcess = MessageOf<typeof spilledProcess>;
+export const encodeProcess = spilledProcess.encode;
+export const decodeProcess = spilledProcess.decode;
 
-export interface SpilledFence {
-  readonly partition: string;
-  readonly term: Term;
-  readonly holder: HolderId | undefined;
-  readonly told: PartitionRecord | undefined;
-}
+const fence = layout({
+  partition: isPartition,
+  term: TERM,
+  holder: orNone(HOLDER),
+  told: TOLD,
+});
+export type SpilledFence = MessageOf<typeof fence>;
+export const encodeSpilledFence = fence.encode;
+export const decodeSpilledFence = fence.decode;
 
 /** A copy as it stood when its store stopped. */
-export interface SpilledCopy {
-  readonly partition: string;
-  readonly number: number;
-  readonly digestA: number;
-  readonly digestB: number;
-  readonly lastTerm: Term;
-  readonly count: number;
+const copy = layout({
+  partition: isPartition,
+  number: isWhole,
+  digestA: isUint32,
+  digestB: isUint32,
+  lastTerm: TERM,
+  count: isWhole,
+});
+export type SpilledCopy = MessageOf<typeof copy>;
+export const encodeCopy = copy.encode;
+
+export function decodeCopy(packer: Packer, control: Uint8Array): SpilledCopy | InvalidMessage {
+  const message = copy.decode(packer, control);
+  const isBeyond = !(message instanceof InvalidMessage) && message.count > message.number;
+  return isBeyond ? new InvalidMessage('count') : message;
 }
 
 const NOTHING = new Uint8Array(0);
@@ -162,83 +181,11 @@ export function decodeHead(packer: Packer, control: Uint8Array): SpillHead | Inv
   } : new InvalidMessage('longestLeaseMs');
 }
 
-export function encodeAccount(packer: Packer, account: SpilledAccount): Uint8Array {
-  return packer.pack([account.id, account.incarnation, account.nonce]);
-}
-
-export function decodeAccount(packer: Packer, control: Uint8Array): SpilledAccount | InvalidMessage {
-  const values = unpackControl(packer, control, 3);
-  if (values instanceof InvalidMessage) return values;
-  const [id, incarnation, nonce] = values;
-  if (!isIdentifier(id)) return new InvalidMessage('gatewayId');
-  if (!isWhole(incarnation)) return new InvalidMessage('incarnation');
-  if (!isBytes(nonce) || nonce.length > NONCE_BYTES_MAX) return new InvalidMessage('nonce');
-  // What is read into the same bytes next must not change it; slice() of a Buffer is no copy.
-  return { id, incarnation, nonce: Uint8Array.from(nonce) };
-}
-
-export function encodeProcess(packer: Packer, { process, fenceCount, fences }: SpilledProcess): Uint8Array {
-  return packer.pack([process, fenceCount, packNotices(fences)]);
-}
-
-export function decodeProcess(packer: Packer, control: Uint8Array): SpilledProcess | InvalidMessage {
-  const values = unpackControl(packer, control, 3);
-  if (values instanceof InvalidMessage) return values;
-  const [process, fenceCount, packed] = values;
-  const fences = readNotices(packed);
-  if (!isIdentifier(process)) return new InvalidMessage('process');
-  if (!isWhole(fenceCount)) return new InvalidMessage('fenceCount');
-  return fences === undefined ? new InvalidMessage('fences') : { process, fenceCount, fences };
-}
-
 /** A process with more notices than one record takes has several. */
 export function * processRecords({ process, fenceCount, fences }: SpilledProcess): Generator<SpilledProcess> {
   for (let at = 0; at === 0 || at < fences.length; at += NOTICES_MAX) {
     yield { process, fenceCount, fences: fences.slice(at, at + NOTICES_MAX) };
   }
-}
-
-export function encodeSpilledFence(
-  packer: Packer, { partition, term, holder, told }: SpilledFence,
-): Uint8Array {
-  return packer.pack(
-    [partition, packTerm(term), holder === undefined ? [] : packHolder(holder), packTold(told)]
-  );
-}
-
-export function decodeSpilledFence(packer: Packer, control: Uint8Array): SpilledFence | InvalidMessage {
-  const values = unpackControl(packer, control, 4);
-  if (values instanceof InvalidMessage) return values;
-  const [partition, packedTerm, packedHolder, packedTold] = values;
-  const term = readTerm(packedTerm);
-  const told = readTold(packedTold);
-  if (!isPartition(partition)) return new InvalidMessage('partition');
-  if (term === undefined) return new InvalidMessage('term');
-  const holder = readHolder(packedHolder);
-  if (holder === undefined && !(Array.isArray(packedHolder) && packedHolder.length === 0)) {
-    return new InvalidMessage('holder');
-  }
-  return told instanceof InvalidMessage ? told : { partition, term, holder, told };
-}
-
-export function encodeCopy(
-  packer: Packer, { partition, number, digestA, digestB, lastTerm, count }: SpilledCopy,
-): Uint8Array {
-  return packer.pack([partition, number, digestA, digestB, packTerm(lastTerm), count]);
-}
-
-export function decodeCopy(packer: Packer, control: Uint8Array): SpilledCopy | InvalidMessage {
-  const values = unpackControl(packer, control, 6);
-  if (values instanceof InvalidMessage) return values;
-  const [partition, number, digestA, digestB, packedTerm, count] = values;
-  const lastTerm = readTerm(packedTerm);
-  if (!isPartition(partition)) return new InvalidMessage('partition');
-  if (!isWhole(number)) return new InvalidMessage('number');
-  if (!isUint32(digestA) || !isUint32(digestB)) return new InvalidMessage('digest');
-  if (lastTerm === undefined) return new InvalidMessage('lastTerm');
-  return isBetween(count, 0, number) ? {
-    partition, number, digestA, digestB, lastTerm, count,
-  } : new InvalidMessage('count');
 }
 
 export function encodeEnd(packer: Packer, fences: number, copies: number, entries: number): Uint8Array {
@@ -252,4 +199,8 @@ export function checkEnd(
   const values = unpackControl(packer, control, 3);
   if (values instanceof InvalidMessage) return values.rule;
   return values[0] === fences && values[1] === copies && values[2] === entries ? '' : 'totals';
+}
+
+function isNonce(value: unknown): value is Uint8Array {
+  return isBytes(value) && value.length <= NONCE_BYTES_MAX;
 }

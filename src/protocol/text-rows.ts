@@ -13,7 +13,8 @@ export const TEXT_BYTES_MAX = 512;
 export const TEXT_ROW_BYTES = 10;
 
 /** Whether the rows lie in the bytes, one behind the other, to the last. */
-export function areTextRows(rows: Uint8Array): boolean {
+export function areTextRows(rows: unknown): rows is Uint8Array {
+  if (!(rows instanceof Uint8Array)) return false;
   let at = 0;
   while (at + TEXT_ROW_BYTES <= rows.length) {
     const bytes = textBytes(rows, at);

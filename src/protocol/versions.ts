@@ -4,7 +4,8 @@
  *   version  release
  *   3        this one; nothing before it was released
  *
- * The gateway names the range that it speaks in HELLO, the store answers with the highest of it that it speaks too.
+ * The gateway names the range that it speaks in HELLO, the store answers with the highest of it that it
+ * speaks too.
  */
 
 /** What this release speaks among its own. */
@@ -21,5 +22,6 @@ export function chooseVersion(versionMin: number, versionMax: number): number {
 /** For log lines: the versions that this release speaks. */
 export function versionsSpoken(): string {
   return PROTOCOL_VERSION_OLDEST === PROTOCOL_VERSION
-    ? `version ${String(PROTOCOL_VERSION)}` : `versions ${String(PROTOCOL_VERSION_OLDEST)} to ${String(PROTOCOL_VERSION)}`;
+    ? `version ${String(PROTOCOL_VERSION)}` : `versions ${String(PROTOCOL_VERSION_OLDEST)} to `
+      + `${String(PROTOCOL_VERSION)}`;
 }

@@ -9,28 +9,29 @@
  * Nothing here trusts a peer: each reader takes `unknown` and yields undefined for what breaks a rule.
  */
 import { MEMBERS_MAX, isIdentifier, isWhole } from './fields.js';
-import { InvalidMessage } from './invalid.js';
+import { orNone, packed } from './layout.js';
 import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from './partition-record.js';
 import { isMemberOf } from './partition-record.js';
 
 /** Copies that were given up and are not adopted yet: of several faults, each with its members. */
 export const GAVE_UP_MAX = 64;
 
+export const TERM = packed(packTerm, readTerm);
+export const HOLDER = packed(packHolder, readHolder);
+export const RECORD = packed(packRecord, readRecord);
+/** The newest record that a store was told; [] when that is none. */
+export const TOLD = orNone(RECORD);
+
 export function packTerm(term: Term): readonly unknown[] {
   return [term.number, term.nonce];
 }
 
-export function packRecord({ epoch, term, holder, members, gaveUp }: PartitionRecord): readonly unknown[] {
+function packRecord({ epoch, term, holder, members, gaveUp }: PartitionRecord): readonly unknown[] {
   return [epoch, packTerm(term), packHolder(holder), members.map(packMember), gaveUp.map(packGiven)];
 }
 
-export function packHolder({ gatewayId, incarnation }: HolderId): readonly unknown[] {
+function packHolder({ gatewayId, incarnation }: HolderId): readonly unknown[] {
   return [gatewayId, incarnation];
-}
-
-/** What a store was told; [] when that is nothing. */
-export function packTold(record: PartitionRecord | undefined): readonly unknown[] {
-  return record === undefined ? [] : packRecord(record);
 }
 
 function packMember({ storeId, bootId }: RecordedMember): readonly string[] {
@@ -46,7 +47,7 @@ export function readTerm(value: unknown): Term | undefined {
   return isWhole(number) && isWhole(nonce) ? { number, nonce } : undefined;
 }
 
-export function readRecord(value: unknown): PartitionRecord | undefined {
+function readRecord(value: unknown): PartitionRecord | undefined {
   const [epoch, first, second, third, fourth] = listOf(value, 5);
   const term = readTerm(first);
   const holder = readHolder(second);
@@ -57,12 +58,7 @@ export function readRecord(value: unknown): PartitionRecord | undefined {
   return { epoch, term, holder, members, gaveUp };
 }
 
-export function readTold(value: unknown): PartitionRecord | undefined | InvalidMessage {
-  if (!Array.isArray(value)) return new InvalidMessage('told');
-  return value.length === 0 ? undefined : readRecord(value) ?? new InvalidMessage('told');
-}
-
-export function readHolder(value: unknown): HolderId | undefined {
+function readHolder(value: unknown): HolderId | undefined {
   const [gatewayId, incarnation] = listOf(value, 2);
   return isIdentifier(gatewayId) && isWhole(incarnation) ? { gatewayId, incarnation } : undefined;
 }
@@ -72,7 +68,9 @@ function readGivenUp(value: unknown): readonly GivenUpCopy[] | undefined {
   const copies: GivenUpCopy[] = [];
   for (const each of value as readonly unknown[]) {
     const [storeId, bootId, epoch] = listOf(each, 3);
-    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(copies, storeId, bootId)) return undefined;
+    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(copies, storeId, bootId)) {
+      return undefined;
+    }
     if (!isWhole(epoch)) return undefined;
     copies.push({ storeId, bootId, epoch });
   }
@@ -84,7 +82,9 @@ function readMembers(value: unknown): readonly RecordedMember[] | undefined {
   const members: RecordedMember[] = [];
   for (const each of value as readonly unknown[]) {
     const [storeId, bootId] = listOf(each, 2);
-    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(members, storeId, bootId)) return undefined;
+    if (!isIdentifier(storeId) || !isIdentifier(bootId) || isMemberOf(members, storeId, bootId)) {
+      return undefined;
+    }
     members.push({ storeId, bootId });
   }
   return members;

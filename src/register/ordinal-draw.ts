@@ -16,8 +16,9 @@ const OrdinalState = { asking: 0, drawn: 1, failed: 2, stopped: 3 } as const;
 type OrdinalState = (typeof OrdinalState)[keyof typeof OrdinalState];
 
 /**
- * So many processes of the group may have been started since the state that a lost register, one that was put back, or
- * a copy of it speaks of: their numbers are passed over. 16,384 times, then the group needs another cluster name.
+ * So many processes of the group may have been started since the state that a lost register, one that was put
+ * back, or a copy of it speaks of: their numbers are passed over. 16,384 times, then the group needs another
+ * cluster name.
  */
 export const UNKNOWN_STARTS = 1_024;
 /** After an answer that says nothing. */
@@ -40,7 +41,9 @@ export class OrdinalDraw {
   #nowMs = 0;
   #why = '';
 
-  /** No ordinal up to `floor` is drawn. `isBehind`: somebody knows of later processes than the register does. */
+  /**
+   * No ordinal up to `floor` is drawn. `isBehind`: somebody knows of later processes than the register does.
+   */
   constructor(options: { readonly floor: number; readonly isBehind: boolean; }, ports: OrdinalDrawPorts) {
     this.#floor = options.floor;
     this.#isBehind = options.isBehind;

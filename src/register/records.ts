@@ -12,7 +12,9 @@
 import { invariant } from '../base/invariant.js';
 import { MEMBERS_MAX } from '../protocol/fields.js';
 import { isMemberOf } from '../protocol/partition-record.js';
-import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from '../protocol/partition-record.js';
+import type {
+  GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term,
+} from '../protocol/partition-record.js';
 import { BrokenRule, fieldsOf, isWhole, parseJson, readList } from './core/shapes.js';
 import type { Fields } from './core/shapes.js';
 import { isName } from './keys.js';

@@ -9,7 +9,6 @@
  */
 import type { Prng } from '../../src/base/prng.js';
 import { RegisterBridge } from '../../src/gateway/ownership/register-bridge.js';
-import type { OtherProcess } from '../../src/gateway/ownership/process-key.js';
 import type { EventLog } from '../../src/platform/ports.js';
 import { DEFAULT_CLIENT_OPTIONS, RegisterClient } from '../../src/register/client/register-client.js';
 import type { RegisterMap } from '../../src/register/core/register-map.js';
@@ -35,7 +34,7 @@ export interface WorldProcessOptions {
   /** The lock file of its machine. Default: proves nothing. */
   readonly isProvenDead?: (incarnation: number) => boolean;
   readonly onHeld?: () => void;
-  readonly onTaken?: (other: OtherProcess) => void;
+  readonly onTaken?: (why: string) => void;
   /** Its own time, where it may stand still. Default: the world's. */
   readonly time?: Timeline;
 }
@@ -141,7 +140,7 @@ export class WorldProcess {
       register: this.client, clock: time, soon, log,
       isProvenDead: (other) => options.isProvenDead?.(other) ?? false,
       onHeld: () => { options.onHeld?.(); },
-      onTaken: (other) => { options.onTaken?.(other); },
+      onTaken: (why) => { options.onTaken?.(why); },
     });
     const tick = (): void => {
       if (!this.#isAlive) return;

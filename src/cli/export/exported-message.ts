@@ -1,15 +1,20 @@
 /**
- * A queued message as the JSON beside its .eml: envelope, state and attempts of each recipient, in the words of
- * `postqueue -j` where it has them. Made from the bytes that stores and gateways keep; an entry that this release can't
- * read is exported all the same, its head and note in base64.
+ * A queued message as the JSON beside its .eml: envelope, state and attempts of each recipient, in the words
+ * of `postqueue -j` where it has them. Made from the bytes that stores and gateways keep; an entry that this
+ * release can't read is exported all the same, its head and note in base64.
  *
  * Read back by `twinpost send --spool`, which needs sender, recipients, ret, envid and flags.
  */
 import { formatMessageId } from '../../base/text-id.js';
 import { decodeEnvelope } from '../../gateway/queue/envelope.js';
-import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS, TO_TRY, decodeNote, freshNote } from '../../gateway/queue/note.js';
+import {
+  DONE, ENDED, OWED_FAILURE, OWED_SUCCESS, TO_TRY, decodeNote, freshNote,
+} from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
-import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../gateway/queue/types.js';
+import {
+  ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER,
+  NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
+} from '../../gateway/queue/types.js';
 import type { Envelope } from '../../gateway/queue/types.js';
 import type { Packer } from '../../platform/ports.js';
 
@@ -22,7 +27,8 @@ export interface ExportSource {
 }
 
 /** `waiting` is to be tried; `sent` was taken by send --spool; the others are over. */
-export type RecipientState = 'waiting' | 'delivered' | 'ended' | 'failed, report owed' | 'delivered, report owed' | 'sent';
+export type RecipientState = 'waiting' | 'delivered' | 'ended' | 'failed, report owed'
+  | 'delivered, report owed' | 'sent';
 
 export interface ExportedRecipient {
   readonly address: string;
@@ -58,23 +64,37 @@ export interface ExportedMessage {
 }
 
 const STATES: Readonly<Record<number, RecipientState>> = {
-  [TO_TRY]: 'waiting', [DONE]: 'delivered', [ENDED]: 'ended', [OWED_FAILURE]: 'failed, report owed', [OWED_SUCCESS]: 'delivered, report owed',
+  [TO_TRY]: 'waiting', [DONE]: 'delivered', [ENDED]: 'ended', [OWED_FAILURE]: 'failed, report owed',
+  [OWED_SUCCESS]: 'delivered, report owed',
 };
-const FLAGS = [[ENVELOPE_8BITMIME, '8bitmime'], [ENVELOPE_SMTPUTF8, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines']] as const;
-const NOTIFIES = [[NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'], [NOTIFY_DELAY, 'DELAY']] as const;
+const FLAGS = [
+  [ENVELOPE_8BITMIME, '8bitmime'], [ENVELOPE_SMTPUTF8, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines'],
+] as const;
+const NOTIFIES = [
+  [NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'], [NOTIFY_DELAY, 'DELAY'],
+] as const;
 
 /** Queue and class of an entry whose head, which would say them, can't be read. */
 const UNREADABLE_QUEUE = 'unreadable';
 
 /** `head` and `note` as mirrored; a note of 0 bytes is none. The head says which queue it is. */
-export function exportedMessage(packer: Packer, source: ExportSource, messageId: number, position: number, bodyBytes: number, head: Uint8Array, note: Uint8Array): ExportedMessage {
-  const common = { queue_name: UNREADABLE_QUEUE, queue_class: UNREADABLE_QUEUE, queue_id: formatMessageId(messageId), owner: source.owner, position, message_size: bodyBytes };
+export function exportedMessage(
+  packer: Packer, source: ExportSource, messageId: number, position: number, bodyBytes: number,
+  head: Uint8Array, note: Uint8Array,
+): ExportedMessage {
+  const common = {
+    queue_name: UNREADABLE_QUEUE, queue_class: UNREADABLE_QUEUE, queue_id: formatMessageId(messageId),
+    owner: source.owner, position, message_size: bodyBytes,
+  };
   const envelope = decodeEnvelope(packer, messageId, head);
   const decoded = envelope === undefined ? undefined : noteOf(note, envelope.recipients.length);
   if (envelope === undefined || decoded === undefined) {
     return {
-      ...common, sender: '', recipients: [], attempts: 0, arrival_time: 0, due_time: null, expiry_time: 0, flags: [], client: '', helo: '',
-      unreadable: { head_base64: Buffer.from(head).toString('base64'), note_base64: Buffer.from(note).toString('base64') },
+      ...common, sender: '', recipients: [], attempts: 0, arrival_time: 0, due_time: null, expiry_time: 0,
+      flags: [], client: '', helo: '',
+      unreadable: {
+        head_base64: Buffer.from(head).toString('base64'), note_base64: Buffer.from(note).toString('base64'),
+      },
     };
   }
   return {
@@ -87,7 +107,8 @@ export function exportedMessage(packer: Packer, source: ExportSource, messageId:
     arrival_time: envelope.arrivalWallMs / 1000,
     due_time: decoded.dueWallMs === 0 ? null : decoded.dueWallMs / 1000,
     expiry_time: envelope.expiryWallMs / 1000,
-    ...(envelope.ret === RET_FULL ? { ret: 'FULL' as const } : envelope.ret === RET_HEADERS ? { ret: 'HDRS' as const } : {}),
+    ...(envelope.ret === RET_FULL
+      ? { ret: 'FULL' as const } : envelope.ret === RET_HEADERS ? { ret: 'HDRS' as const } : {}),
     ...(envelope.envid === '' ? {} : { envid: envelope.envid }),
     flags: FLAGS.filter(([bit]) => (envelope.flags & bit) !== 0).map(([, name]) => name),
     client: envelope.client,
@@ -96,14 +117,18 @@ export function exportedMessage(packer: Packer, source: ExportSource, messageId:
 }
 
 function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
-  const replies = new Map(note.results.map((result) => [result.recipient, [result.code, result.enhanced].filter((part) => part !== '' && part !== 0).join(' ')]));
+  const replies = new Map(note.results.map((result) => [
+    result.recipient, [result.code, result.enhanced].filter((part) => part !== '' && part !== 0).join(' '),
+  ]));
   return envelope.recipients.map((recipient, i) => {
     const reply = replies.get(i);
     return {
       address: recipient.address,
       state: STATES[note.states[i] ?? TO_TRY] ?? 'ended',
       ...(reply === undefined ? {} : { last_reply: reply }),
-      ...(recipient.notify === 0 ? {} : { notify: NOTIFIES.filter(([bit]) => (recipient.notify & bit) !== 0).map(([, word]) => word).join(',') }),
+      ...(recipient.notify === 0 ? {} : {
+        notify: NOTIFIES.filter(([bit]) => (recipient.notify & bit) !== 0).map(([, word]) => word).join(','),
+      }),
       ...(recipient.orcpt === '' ? {} : { orcpt: recipient.orcpt }),
     };
   });

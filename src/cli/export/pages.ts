@@ -18,7 +18,9 @@ export async function exportPages(
     if (found === undefined) return;
     exportRows(packer, folder, source, found.page.rows, found.page.payload, () => undefined);
     onPage();
-    if (found.next === next) throw new CliError(`${source.name} has a page that leads to itself: what answers is no Twinpost`);
+    if (found.next === next) {
+      throw new CliError(`${source.name} has a page that leads to itself: what answers is no Twinpost`);
+    }
     next = found.next;
   }
 }

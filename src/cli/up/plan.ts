@@ -55,7 +55,8 @@ export function planUp(config: UpConfig, file: string | undefined, stateDir: str
         ...(sink.verify ? ['--verify'] : []),
         ...(sink.maildir === undefined ? [] : ['--maildir', sink.maildir]),
       ],
-      ports: [{ address: sink.listen, use: 'sink' }, ...(sink.admin === undefined ? [] : [{ address: sink.admin, use: 'sink admin HTTP' }])],
+      ports: [{ address: sink.listen, use: 'sink' }, ...(sink.admin === undefined
+        ? [] : [{ address: sink.admin, use: 'sink admin HTTP' }])],
     },
   };
 }

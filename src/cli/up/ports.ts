@@ -15,8 +15,13 @@ export async function busyPortsText(uses: readonly PortUse[]): Promise<string> {
   for (const use of uses) {
     const error = await listenError(use.address.host, use.address.port);
     if (error?.code === 'EADDRINUSE') busy.push(`${String(use.address.port)} (${use.use})`);
-    else if (error !== undefined) refused.push(`${addressText(use.address)} (${use.use}) can't be opened: ${error.code ?? error.message}`);
+    else if (error !== undefined) {
+      refused.push(
+        `${addressText(use.address)} (${use.use}) can't be opened: ${error.code ?? error.message}`,
+      );
+    }
   }
   if (busy.length > 0) refused.unshift(`port${busy.length > 1 ? 's' : ''} ${busy.join(', ')} in use`);
-  return refused.length === 0 ? '' : `${refused.join('; ')}. Stop what listens there, or choose other ports with --config FILE`;
+  return refused.length === 0
+    ? '' : `${refused.join('; ')}. Stop what listens there, or choose other ports with --config FILE`;
 }

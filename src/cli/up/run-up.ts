@@ -61,9 +61,14 @@ export async function runUp(options: UpOptions, context: CliContext): Promise<nu
   }
   const config = upConfig(loaded, options.gateways, defaultMemoryBytes(true));
   const temporary = options.stateDir === undefined;
-  const stateDir = options.stateDir === undefined ? path.join(os.tmpdir(), `twinpost-${String(process.pid)}`) : path.resolve(options.stateDir);
+  const stateDir = options.stateDir === undefined
+    ? path.join(os.tmpdir(), `twinpost-${String(process.pid)}`) : path.resolve(options.stateDir);
   const plan = planUp(config, file, stateDir);
-  if (plan === undefined) throw new CliError(`${config.file}:1: file: expected the sections gateway and stores for up, found only a part`);
+  if (plan === undefined) {
+    throw new CliError(
+      `${config.file}:1: file: expected the sections gateway and stores for up, found only a part`,
+    );
+  }
   const busy = await busyPortsText(allProcesses(plan).flatMap((one) => one.ports));
   if (busy !== '') throw new CliError(busy);
   makeStateDir(stateDir);
@@ -89,7 +94,9 @@ async function run(up: Up, config: UpConfig, stateDir: string, context: CliConte
   await up.untilReady();
   if (!context.stopSignal.aborted) {
     const processes = up.all.map(({ plan: one, supervised }) => ({ plan: one, pid: supervised.pid }));
-    context.terminal.write(`${screenText({ config, processes, command: commandText(context.entry), stateDir })}\n`);
+    context.terminal.write(
+      `${screenText({ config, processes, command: commandText(context.entry), stateDir })}\n`,
+    );
   }
   await up.follow();
   await up.stop();
@@ -124,8 +131,12 @@ class Up {
       [SECRET_VARIABLE]: context.environment[SECRET_VARIABLE] ?? randomBytes(SECRET_BYTES).toString('hex'),
     };
     const events = {
-      onStarted: (one: Supervised, again: boolean) => { if (again) this.#say(`${one.name} runs again as pid ${String(one.pid)}`); },
-      onDied: (one: Supervised, how: string, deaths: number, againInMs: number) => { this.#onDied(one, how, deaths, againInMs); },
+      onStarted: (one: Supervised, again: boolean) => {
+        if (again) this.#say(`${one.name} runs again as pid ${String(one.pid)}`);
+      },
+      onDied: (one: Supervised, how: string, deaths: number, againInMs: number) => {
+        this.#onDied(one, how, deaths, againInMs);
+      },
     };
     this.all = allProcesses(plan).map((one) => {
       const { gatewayNumber: own } = one;
@@ -173,11 +184,13 @@ class Up {
     this.#context.onSecondSignal(() => {
       for (const { supervised } of this.all) supervised.kill();
     });
-    const named = (plans: readonly ProcessPlan[]): readonly Supervised[] => this.all.filter(({ plan }) => plans.includes(plan)).map(({ supervised }) => supervised);
+    const named = (plans: readonly ProcessPlan[]): readonly Supervised[] =>
+      this.all.filter(({ plan }) => plans.includes(plan)).map(({ supervised }) => supervised);
     await Promise.all(named(this.#plan.gateways).map((one) => one.stop(this.#gatewayStopMs)));
     await this.#countLeft();
     await Promise.all(named(this.#plan.stores).map((one) => one.stop(STORE_STOP_MS)));
-    await Promise.all(named(this.#plan.sink === undefined ? [] : [this.#plan.sink]).map((one) => one.stop(SINK_STOP_MS)));
+    await Promise.all(named(this.#plan.sink === undefined ? [] : [this.#plan.sink]).map((one) =>
+      one.stop(SINK_STOP_MS)));
     for (const { supervised } of this.all) supervised.log.close();
     this.#say('stopped');
   }
@@ -228,7 +241,9 @@ function makeStateDir(folder: string): void {
     // Logs name senders and recipients: for this user only.
     makeFolder(folder, 0o700);
   } catch (error) {
-    throw new CliError(`--state-dir: '${folder}' can't be made: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    throw new CliError(
+      `--state-dir: '${folder}' can't be made: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
+    );
   }
 }
 

@@ -25,7 +25,8 @@ export function screenText(input: ScreenInput): string {
   const admins = config.gateways.map((each) => `http://${addressText(each.admin.listen)}`);
   const storeAdmins = config.stores.map((store) => `http://${addressText(store.admin.listen)}`);
   const metrics = [...admins, ...storeAdmins].map((url) => `${url}/metrics`);
-  const rows = input.processes.map(({ plan, pid }) => [plan.name, String(pid), plan.ports.map((port) => addressText(port.address)).join('  ')]);
+  const rows = input.processes.map(({ plan, pid }) =>
+    [plan.name, String(pid), plan.ports.map((port) => addressText(port.address)).join('  ')]);
   return [
     'Twinpost is up. Ctrl-C drains and stops it.',
     '',
@@ -37,7 +38,10 @@ export function screenText(input: ScreenInput): string {
     `  look inside     ${command} status --gateway ${admins[0] ?? ''} --watch`,
     `  state and logs  ${input.stateDir}`,
     '',
-    tableText([{ title: '  Process' }, { title: 'Pid', right: true }, { title: 'Listens on' }], rows.map(([name, ...rest]) => [`  ${name ?? ''}`, ...rest])),
+    tableText(
+      [{ title: '  Process' }, { title: 'Pid', right: true }, { title: 'Listens on' }],
+      rows.map(([name, ...rest]) => [`  ${name ?? ''}`, ...rest]),
+    ),
     '',
     '  Mail is in memory on gateway and stores: kill -9 any one of them while mail flows, and nothing',
     '  accepted is lost. Killing all of them at once loses what was queued.',
@@ -93,7 +97,8 @@ function readyText({ ready, not_ready_reason: reason }: StatusAnswer): string {
 }
 
 function waitingText({ partitions_waiting: waiting, register_away: away }: StatusAnswer): string {
-  return `${waiting === 0 ? '' : `   ${counted(waiting, 'partition')} WAITING`}${away === '' ? '' : '   REGISTER AWAY'}`;
+  const waits = waiting === 0 ? '' : `   ${counted(waiting, 'partition')} WAITING`;
+  return away === '' ? waits : `${waits}   REGISTER AWAY`;
 }
 
 /** Of each store the worst that any gateway says. */

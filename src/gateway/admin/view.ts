@@ -4,8 +4,9 @@
  * bounded (messages() by `limit`). Nothing here is on the path of a message.
  */
 
-import type { QueueFigures, StoreFigures, WaitingFigures } from '../../observability/queue-figures.js';
-import type { RepairCounters } from '../mirror/repair-counters.js';
+import type {
+  QueueFigures, RefusedRouteFigures, StatusFigures, StoreFigures,
+} from '../../observability/figures.js';
 
 export interface PathView {
   /** "A" or "B". */
@@ -16,13 +17,10 @@ export interface PathView {
 }
 
 export interface StoreView extends StoreFigures {
-  readonly id: string;
   readonly host: string;
   /** Version of the protocol that it speaks with this gateway, as settled last; 0 before. */
   readonly protocol: number;
   readonly paths: readonly PathView[];
-  /** What is left of this gateway's lease there, by its own careful reckoning; 0 without one. */
-  readonly leaseLeftMs: number;
   /** Undefined unless it is drained, and when it is not known. */
   readonly drainedSinceWallMs: number | undefined;
   /** Why mirrors there are not in sync, '' when all are. */
@@ -55,10 +53,7 @@ export interface OrphansView {
 }
 
 /** A configured route whose new mail is refused now. */
-export interface RefusedRouteView {
-  readonly route: string;
-  /** An Admission (queue/types.ts). */
-  readonly reason: string;
+export interface RefusedRouteView extends RefusedRouteFigures {
   readonly sinceWallMs: number;
 }
 
@@ -70,7 +65,7 @@ export interface UnreachedStoreView {
   readonly sinceWallMs: number;
 }
 
-export interface StatusView {
+export interface StatusView extends StatusFigures {
   readonly gateway: string;
   readonly host: string;
   /** Of the release that runs. */
@@ -78,15 +73,11 @@ export interface StatusView {
   readonly incarnation: number;
   readonly pid: number;
   readonly startedWallMs: number;
-  /** Takes new mail: enough mirrors in sync, not stopping. */
-  readonly ready: boolean;
   /** Why not, '' when ready: "recovering", "2 of 3 routes can not commit new mail", "stopping", "memory". */
   readonly notReadyReason: string;
   /** Configured ones, and those of them that take no new mail. */
   readonly routes: number;
   readonly routesRefused: readonly RefusedRouteView[];
-  /** Since when a partition has fewer copies in step than configured; undefined when none has. */
-  readonly degradedSinceWallMs: number | undefined;
   /** Why, '' when not degraded. */
   readonly degradedCause: string;
   /** Store links outside loopback run without TLS because the configuration says so. */
@@ -98,45 +89,13 @@ export interface StatusView {
   readonly expired: number;
   readonly rejected: number;
   readonly queues: number;
-  /** Held here. */
-  readonly partitions: number;
-  /** Of this gateway's own: not whole here yet, so not all counted in what is queued. */
-  readonly partitionsRecovering: number;
-  /** With fewer copies in step than configured. */
-  readonly partitionsShort: number;
   /** Not served here although they should be. */
   readonly partitionsWaiting: number;
-  readonly waitingFor: WaitingFigures;
   /** The first of those. */
   readonly waiting: readonly WaitingPartitionView[];
-  /** Why the register does not answer; '' while it does. */
-  readonly registerAway: string;
-  /** Partitions of another gateway that this one delivers. */
-  readonly partitionsRescued: number;
-  /** That no configuration serves any more, whoever delivers what they have; and whose they are. */
-  readonly orphanPartitions: number;
   readonly orphans: readonly OrphansView[];
-  /** Partitions of others taken over, and given back, since the start. */
-  readonly takeovers: number;
-  readonly handedBack: number;
-  /** Partitions that another process had taken over while this one stood still or was cut off. */
-  readonly takenAway: number;
-  /** Partitions that began empty, because every copy was lost or given up. */
-  readonly losses: number;
-  /** Messages of copies that were given up and came back; and of these, those that may be delivered twice. */
-  readonly adopted: number;
-  readonly adoptedTwice: number;
-  /** What it cost to bring mirrors level again, since the start. */
-  readonly repairs: RepairCounters;
   readonly queuedMessages: number;
   readonly queuedBytes: number;
-  readonly memoryUsedBytes: number;
-  /** Empty segments kept for the next burst, beside what is used. */
-  readonly memoryKeptBytes: number;
-  readonly memoryLimitBytes: number;
-  readonly connectionsIn: number;
-  readonly connectionsOut: number;
-  readonly dotsInFlight: number;
   readonly stores: readonly StoreView[];
   readonly storesUnreached: readonly UnreachedStoreView[];
 }
@@ -185,17 +144,8 @@ export interface MemberView {
 }
 
 export interface QueueView extends QueueFigures {
-  readonly name: string;
-  readonly queueClass: string;
-  /** Another gateway where this one serves the queue in its place. */
-  readonly owner: string;
-  /** Where it is at home. */
-  readonly partition: string;
   readonly nextHop: string;
   readonly ordering: 'fifo' | 'strict';
-  /** Of the refill that has farthest to go; undefined when none is under way. */
-  readonly refillShare: number | undefined;
-  readonly oldestArrivalWallMs: number | undefined;
   readonly lastError: string;
 }
 

@@ -1,12 +1,4 @@
-/**
- * What it cost to bring mirrors level again, since the start of the process: for the metrics, and to show that
- * a tail is a small part of the content.
- */
-export interface RepairCounters {
-  /** Times that a mirror got only what it lacked, out of the ring; and those bytes, rows included. */
-  tails: number;
-  tailBytes: number;
-  /** Times that a mirror was emptied and filled; and those bytes. */
-  refills: number;
-  refillBytes: number;
-}
+/** What it cost to bring mirrors level again, as it is counted. */
+import type { RepairFigures } from '../../observability/figures.js';
+
+export type RepairCounters = { -readonly [Name in keyof RepairFigures]: number };

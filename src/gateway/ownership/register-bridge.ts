@@ -36,10 +36,6 @@ import { decodeGateway, decodePartition, encodePartition, encodeRetired } from '
 import type { GatewayRecord, RetiredRule } from '../../register/records.js';
 import type { LivingGateway, MetPartition, OwnershipRegister, RegisterSink } from './ownership-register.js';
 import { ProcessKey } from './process-key.js';
-import type { OtherProcess } from './process-key.js';
-
-/** DESIGN "register session". */
-const SESSION_TTL_MS = 5_000;
 
 export interface RegisterBridgeOptions {
   readonly gatewayId: string;
@@ -57,7 +53,7 @@ export interface RegisterBridgePorts {
   /** The key of this process stands in the register: it may begin. Once. */
   onHeld(): void;
   /** Another process of this gateway has the key: this one must end, or not begin. Once. */
-  onTaken(other: OtherProcess): void;
+  onTaken(why: string): void;
 }
 
 interface KnownGateway {
@@ -107,11 +103,11 @@ export class RegisterBridge implements OwnershipRegister {
     this.self = { gatewayId, incarnation: record.incarnation };
     this.#ports = ports;
     const { register, clock, log } = ports;
-    this.#key = new ProcessKey({ gatewayId, record, ttlMs: SESSION_TTL_MS }, {
+    this.#key = new ProcessKey({ gatewayId, record }, {
       register, clock, log,
       isProvenDead: (incarnation) => ports.isProvenDead(incarnation),
       onHeld: () => { this.#onHeld(); },
-      onTaken: (other) => { ports.onTaken(other); },
+      onTaken: (why) => { ports.onTaken(why); },
     });
     this.#watch = register.watch([PARTITIONS, GATEWAYS, RULES], {
       onSnapshot: (entries, deleted) => { this.#onSnapshot(entries, deleted); },

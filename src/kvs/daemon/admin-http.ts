@@ -136,7 +136,8 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
     partitions: store.partitions.count,
     messages: store.entries.count,
     memory: {
-      used_bytes: store.admission.usedBytes, live_bytes: store.segments.liveBytes, granted_bytes: store.admission.grantedBytes,
+      used_bytes: store.admission.usedBytes, live_bytes: store.segments.liveBytes,
+      granted_bytes: store.admission.grantedBytes,
       accept_bytes: store.admission.acceptBytes, limit_bytes: store.admission.limitBytes,
     },
     gateways: [...store.accounts()].map((account) => ({
@@ -181,8 +182,10 @@ function partitionPage({ store }: RunningStore, cursor: number, limit: number): 
 function partitionJson(store: Store, copy: MirroredPartition): StorePartitionAnswer {
   const { partition, fence, isComplete, number, count, bytes } = copy;
   return {
-    partition, owner: ownerOf(partition), holder: fence.told?.holder.gatewayId ?? null, holder_incarnation: fence.told?.holder.incarnation ?? 0,
-    epoch: fence.told?.epoch ?? 0, member: store.isMember(copy), term: fence.term.number, complete: isComplete,
+    partition, owner: ownerOf(partition), holder: fence.told?.holder.gatewayId ?? null,
+    holder_incarnation: fence.told?.holder.incarnation ?? 0,
+    epoch: fence.told?.epoch ?? 0, member: store.isMember(copy), term: fence.term.number,
+    complete: isComplete,
     number, digest: digestText(copy), messages: count, bytes,
   };
 }

@@ -4,9 +4,9 @@
  *
  *   stop    FILE.tmp ─ all records, fsync ─► renamed to FILE, folder fsynced
  *   start   none ──────────────────────────► a new boot, empty
- *           FILE ─ sound and whole ────────► FILE.used, folder fsynced, before the first connection is taken: it speaks
- *                                            for one successor, which is the same boot
- *           FILE ─ anything wrong ─────────► the store does not start, and says what to do; the file stays as it is
+ *           FILE ─ sound and whole ────────► FILE.used, folder fsynced, before the first connection is
+ *                                            taken: it speaks for one successor, the same boot
+ *           FILE ─ anything wrong ─────────► the store does not start and says what to do; the file stays
  *
  * Anything else than going on with a file that is there would lose mail in silence: its copies may be the
  * last. FILE.used of the time before is replaced. Both are written and read in pieces of about a megabyte.
@@ -160,7 +160,8 @@ export async function loadSpillFile(
     if (code === undefined) throw error;
     if (code === 'ENOENT') return undefined;
     throw new StoreStartError(
-      `store ${storeId}: what it held when it stopped is in ${file}, which can't be read (${code}): let this user read it, or move it away to start without that mail`
+      `store ${storeId}: what it held when it stopped is in ${file}, which can't be read (${code}): let this `
+        + `user read it, or move it away to start without that mail`
     );
   }
   const store = loader.loaded;
@@ -172,7 +173,8 @@ export async function loadSpillFile(
     await syncFolder(path.dirname(file));
   } catch (error) {
     throw new StoreStartError(
-      `store ${storeId}: ${file} can't be marked as used (${(error as NodeJS.ErrnoException).code ?? String(error)}): let this user write to its folder`
+      `store ${storeId}: ${file} can't be marked as used `
+        + `(${(error as NodeJS.ErrnoException).code ?? String(error)}): let this user write to its folder`
     );
   }
   log.info('spill', 'spill file loaded: this store goes on as the boot that wrote it', {
@@ -189,7 +191,8 @@ function unusable(file: string, storeId: string, rule: string): StoreStartError 
     return new StoreStartError(`${what} does not fit: ${rule}; raise memory_limit`);
   }
   return new StoreStartError(
-    `${what} can't be used (${rule}): put a sound copy of it there; or save what is sound (twinpost store export --spill ${file} --everything DIR) and move it away, to start without that mail`
+    `${what} can't be used (${rule}): put a sound copy of it there; or save what is sound (twinpost store `
+      + `export --spill ${file} --everything DIR) and move it away, to start without that mail`
   );
 }
 

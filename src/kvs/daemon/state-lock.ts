@@ -45,7 +45,8 @@ export async function takeStateLock(
     if (error instanceof StoreStartError) throw error;
     const code = (error as NodeJS.ErrnoException).code ?? String(error);
     throw new StoreStartError(
-      `store ${storeId}: its files can't be locked by ${lock} (${code}): let this user write to that folder, or name another state_dir`
+      `store ${storeId}: its files can't be locked by ${lock} (${code}): let this user write to that folder, `
+        + `or name another state_dir`
     );
   }
 }
@@ -61,6 +62,7 @@ async function tryToTake(file: string): Promise<FileLock | undefined> {
 
 function inUse(storeId: string, file: string): StoreStartError {
   return new StoreStartError(
-    `store ${storeId}: another process of it still has its files (${file}): stop that one, or give this store another id or state_dir`
+    `store ${storeId}: another process of it still has its files (${file}): stop that one, or give this `
+      + `store another id or state_dir`
   );
 }

@@ -1,13 +1,15 @@
 /**
- * A store as a process part: listens on its network paths, runs one StoreConnection for each connection, ticks
- * the store, serves admin HTTP. Everything that decides is in kvs/core; this file owns sockets and timers only.
+ * A store as a process part: listens on its network paths, runs one StoreConnection for each connection,
+ * ticks the store, serves admin HTTP. Everything that decides is in kvs/core; this file owns sockets and
+ * timers only.
  *
  *   paths (A, B) ─► StoreConnection ─► Store            every TICK_MS: silence, lapsed grants, work steps
  *   admin HTTP ──► /metrics /healthz /readyz /api/v1
  *
  *   start   the lock (state-lock.ts), what a spill file brings back, then the ports
- *   stop()  gateways are told and move their partitions away (core/stopping.ts), new connections get CLOSE (STOPPING)
- *           ─► all is acknowledged, CLOSE (STOPPING) on each connection, all sockets gone or STOP_GRACE_MS passed
+ *   stop()  gateways are told and move their partitions away (core/stopping.ts), new connections get
+ *           CLOSE (STOPPING)
+ *           ─► all is acknowledged, CLOSE (STOPPING) on each, all sockets gone or STOP_GRACE_MS passed
  *           ─► what is still held goes to the spill file (spill-file.ts), then the lock is given back
  *
  * Signals and the exit code belong to src/bin. A store started anew has a new boot id and is empty; with a
@@ -59,9 +61,13 @@ export interface StoreDaemonOptions {
   /** Machine this store runs on: a gateway does not place a partition on its own host. */
   readonly host: string;
   readonly paths: readonly StoreDaemonPath[];
-  readonly admin: { readonly host: string; readonly port: number; readonly token?: string | undefined } | undefined;
+  readonly admin: {
+    readonly host: string; readonly port: number; readonly token?: string | undefined;
+  } | undefined;
   /** `admin`: host:port of its admin HTTP, for those who look at the whole group. */
-  readonly gateways: readonly { readonly id: string; readonly secret: Uint8Array; readonly admin?: string | undefined }[];
+  readonly gateways: readonly {
+    readonly id: string; readonly secret: Uint8Array; readonly admin?: string | undefined;
+  }[];
   /** Lets in any gateway that proves it; undefined: `gateways` only. */
   readonly groupSecret?: Uint8Array | undefined;
   /** Where it makes itself known to all gateways; undefined: they know it by their own files. */

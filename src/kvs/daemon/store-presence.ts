@@ -1,23 +1,39 @@
 /**
- * A store in the register of its group: its own key (store-key.ts), and the gateways that live there, which
- * its admin HTTP names. A register that is away delays both and nothing else.
+ * A store in the register of its group: its own key, by which every gateway finds it without a restart of its
+ * own (src/register/presence-key.ts), and the gateways that live there, which its admin HTTP names. Nothing
+ * that the store does for its gateways depends on either: while the register is away, or the key is missing,
+ * it serves on.
+ *
+ * - Whoever stood at the very addresses on which this process listens now is dead: a start overwrites its
+ *   key.
+ * - A process whose key stood once is never ended by the register, which may have been rolled back: copies
+ *   of mail are here. It says in the log that there are two.
  */
 import type { Clock, Crc32, EventLog } from '../../platform/ports.js';
 import { GATEWAYS, parseKey, storeKey } from '../../register/keys.js';
 import { BrokenRule } from '../../register/core/shapes.js';
 import type { Entry } from '../../register/port.js';
-import { decodeGateway } from '../../register/records.js';
+import { KeyState, PresenceKey } from '../../register/presence-key.js';
+import type { Writer } from '../../register/presence-key.js';
+import { decodeGateway, decodeStore, encodeStore } from '../../register/records.js';
 import type { StoreRecord } from '../../register/records.js';
 import { openRegister } from '../../register/running/open-register.js';
 import type { OpenedRegister, RegisterChoice } from '../../register/running/open-register.js';
 import type { InRegister } from './running-store.js';
-import { StoreKey, StoreKeyState } from './store-key.js';
+
+/** Free memory is told when it has moved by more than this share, and no more often than that. */
+const MOVED_SHARE = 0.1;
+const REFRESH_MS = 10_000;
+/** Between two tries to say that the store is draining, or is no longer. */
+const AGAIN_MS = 500;
 
 export interface StorePresencePorts {
   readonly clock: Clock;
   readonly crc32: Crc32;
   readonly log: EventLog;
+  /** What is so now. */
   record(): StoreRecord;
+  /** Another process of this store lives, and did before this one: once; nothing follows but close(). */
   onRefused(why: string): void;
 }
 
@@ -30,15 +46,33 @@ export interface NamedGateway {
 
 export class StorePresence implements InRegister {
   readonly #opened: OpenedRegister;
-  readonly #key: StoreKey;
+  readonly #ports: StorePresencePorts;
+  readonly #key: PresenceKey;
   readonly #ownKey: string;
   readonly #watch: { close(): void };
   readonly #gateways = new Map<string, NamedGateway>();
+  /** What the key says. */
+  #told: StoreRecord | undefined;
+  #writtenMs = -Infinity;
 
-  private constructor(storeId: string, opened: OpenedRegister, ports: StorePresencePorts) {
+  constructor(storeId: string, opened: OpenedRegister, ports: StorePresencePorts) {
     this.#opened = opened;
+    this.#ports = ports;
     this.#ownKey = storeKey(storeId);
-    this.#key = new StoreKey(storeId, { ...ports, register: opened.register });
+    const { clock, log } = ports;
+    this.#key = new PresenceKey({ key: this.#ownKey, owner: `store ${storeId}`, yields: 'until it stood' }, {
+      register: opened.register, clock, log,
+      value: () => {
+        this.#writtenMs = clock.nowMs();
+        return encodeStore(ports.record());
+      },
+      writerOf: (value, hasStood) => writerOf(value, ports.record(), hasStood),
+      onStanding: (value) => {
+        const told = decodeStore(value);
+        this.#told = told instanceof BrokenRule ? undefined : told;
+      },
+      onTaken: (why) => { ports.onRefused(why); },
+    });
     this.#watch = opened.register.watch([this.#ownKey, GATEWAYS], {
       onSnapshot: (entries, deleted) => {
         for (const key of deleted) this.#onDeleted(key);
@@ -63,7 +97,7 @@ export class StorePresence implements InRegister {
   }
 
   get isNamed(): boolean {
-    return this.#key.state === StoreKeyState.STANDING;
+    return this.#key.isStanding;
   }
 
   gateways(): readonly NamedGateway[] {
@@ -72,12 +106,21 @@ export class StorePresence implements InRegister {
 
   tick(nowMs: number): void {
     this.#key.tick(nowMs);
+    if (this.#key.state === KeyState.STANDING && this.#isDue(nowMs)) this.#key.rewrite([], () => undefined);
   }
 
   async close(): Promise<void> {
     this.#watch.close();
     await new Promise<void>((resolve) => { this.#key.close(resolve); });
     await this.#opened.close();
+  }
+
+  #isDue(nowMs: number): boolean {
+    const sinceMs = nowMs - this.#writtenMs;
+    const { draining, memoryFreeBytes } = this.#ports.record();
+    if (this.#told?.draining !== draining) return sinceMs >= AGAIN_MS;
+    const moved = Math.abs(memoryFreeBytes - this.#told.memoryFreeBytes);
+    return moved > MOVED_SHARE * this.#told.memoryFreeBytes && sinceMs >= REFRESH_MS;
   }
 
   #onEntry(entry: Entry): void {
@@ -93,4 +136,16 @@ export class StorePresence implements InRegister {
     const meaning = parseKey(key);
     if (meaning?.kind === 'gateway') this.#gateways.delete(meaning.id);
   }
+}
+
+function writerOf(value: string, own: StoreRecord, hasStood: boolean): Writer {
+  const found = decodeStore(value);
+  if (found instanceof BrokenRule) {
+    return { where: 'an unknown host (its record can not be read)', isLater: false };
+  }
+  if (found.bootId === own.bootId) return 'we';
+  const isHere = found.host === own.host && found.addresses.join() === own.addresses.join();
+  // Once ours has stood, whoever writes there came later: two that overwrite each other would never end.
+  if (isHere && !hasStood) return 'nobody';
+  return { where: `host ${found.host} at ${found.addresses.join(' and ')}`, isLater: false };
 }

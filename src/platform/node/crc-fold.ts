@@ -1,26 +1,28 @@
 /**
- * The CRC-32 of long inputs at twice the speed of zlib's, which Node builds without the processor's instruction for it:
- * 150 KB take 13 µs instead of 31, copy included; below FOLD_FROM_BYTES zlib is quicker.
+ * The CRC-32 of long inputs at twice the speed of zlib's, which Node builds without the processor's
+ * instruction for it: 150 KB take 13 µs instead of 31, copy included; below FOLD_FROM_BYTES zlib is quicker.
  *
- * All but the last 2 KB of the input are folded away by exclusive or of vectors of 16 bytes, without a table. With
- * y = x^128 (one vector further on) and P the polynomial of the checksum:
+ * All but the last 2 KB of the input are folded away by exclusive or of vectors of 16 bytes, without a table.
+ * With y = x^128 (one vector further on) and P the polynomial of the checksum:
  *
  *   1 = y^-53 + y^-57 + y^-67 + y^-108 + y^-129 + y^-137  mod P
  *
- * so a vector may be replaced by itself added to the six vectors that stand so many places behind it, and the checksum
- * stays. From the front on, that is for each vector: folded(i) = input(i) ^ folded(i − 53) ^ … ^ folded(i − 137). What
- * comes to stand in the last 137 vectors is left to zlib. Six terms are a compromise: fewer reach further back, so that
- * more is left to zlib; more are dearer for each vector. The test checks the sum above, and results against zlib.
+ * so a vector may be replaced by itself added to the six vectors that stand so many places behind it, and the
+ * checksum stays. From the front on, that is for each vector: folded(i) = input(i) ^ folded(i − 53) ^ … ^
+ * folded(i − 137). What comes to stand in the last 137 vectors is left to zlib. Six terms are a compromise:
+ * fewer reach further back, so that more is left to zlib; more are dearer for each vector. The test checks
+ * the sum above, and results against zlib.
  *
- *   memory   0        2,192               2,192 + PIECE      64 KiB          128 KiB        192 KiB
- *            │ last 137 │ folded, a piece … │                  │ input, a piece │ what is left │ buffers that are lent …
+ *   memory   0        2,192               2,192 + PIECE  64 KiB          128 KiB        192 KiB
+ *            │ last 137 │ folded, a piece … │              │ input, a piece │ what is left │ buffers lent …
  *            │  folded  │
  *
- * Input is copied in, piece by piece. What lies in a buffer that was lent here is folded where it lies, which is cheaper
- * by a fifth: of what a store receives that is most (transport.ts reads into one).
+ * Input is copied in, piece by piece. What lies in a buffer that was lent here is folded where it lies, which
+ * is cheaper by a fifth: of what a store receives that is most (transport.ts reads into one).
  *
- * The loop is WebAssembly, 60 instructions written out below: JavaScript has no vectors. Where a process may not have
- * it (no address space for its guard pages, say) there is no such function, and checksum.ts uses zlib alone.
+ * The loop is WebAssembly, 60 instructions written out below: JavaScript has no vectors. Where a process may
+ * not have it (no address space for its guard pages, say) there is no such function, and checksum.ts uses
+ * zlib alone.
  */
 import { crc32 as zlibCrc32 } from 'node:zlib';
 
@@ -43,16 +45,24 @@ const PAGE_BYTES = 64 * 1024;
 const INPUT = PAGE_BYTES;
 const REST = 2 * PAGE_BYTES;
 const LENT = 3 * PAGE_BYTES;
-/** To be lent: the read buffers of a store with four ports (transport.ts). A page that nobody has touched is no memory yet. */
+/**
+ * To be lent: the read buffers of a store with four ports (transport.ts). A page that nobody has touched is
+ * no memory yet.
+ */
 const LENT_BYTES_MAX = 1024 * 1024;
 const PAGES = (LENT + LENT_BYTES_MAX) / PAGE_BYTES;
 
 type Fold = (input: number, before: number, output: number, vectors: number) => void;
 
-/** Of WebAssembly, which Node's types leave to those of browsers, what is used here; exports are those of foldModule(). */
+/**
+ * Of WebAssembly, which Node's types leave to those of browsers, what is used here; exports are those of
+ * foldModule().
+ */
 declare const WebAssembly: {
   readonly Module: new (bytes: Uint8Array) => object;
-  readonly Instance: new (module: object) => { readonly exports: { readonly memory: { readonly buffer: ArrayBuffer }; readonly fold: Fold } };
+  readonly Instance: new (
+    module: object,
+  ) => { readonly exports: { readonly memory: { readonly buffer: ArrayBuffer }; readonly fold: Fold } };
 };
 
 export class Folding {
@@ -94,8 +104,8 @@ export class Folding {
     const at = bytes.byteOffset;
     const folded = Math.floor((bytes.length - REACH_BYTES) / ROUND_BYTES) * ROUND_BYTES;
     memory.fill(0, 0, REACH_BYTES);
-    // A checksum begins with ones, or goes on from one that is complete: added to the first four bytes, by way of the
-    // vector that goes to the first one and to no other.
+    // A checksum begins with ones, or goes on from one that is complete: added to the first four bytes, by
+    // way of the vector that goes to the first one and to no other.
     this.#words[0] = ~seed;
     for (let from = 0; from < folded; from += PIECE_BYTES) {
       const count = Math.min(folded - from, PIECE_BYTES);
@@ -135,7 +145,8 @@ function number(value: number, signed = false): number[] {
   for (;;) {
     const low = value & 0x7f;
     value >>= 7;
-    const isLast = signed ? (value === 0 && (low & 0x40) === 0) || (value === -1 && (low & 0x40) !== 0) : value === 0;
+    const isLast =
+      signed ? (value === 0 && (low & 0x40) === 0) || (value === -1 && (low & 0x40) !== 0) : value === 0;
     if (isLast) return [...bytes, low];
     bytes.push(low | 0x80);
   }
@@ -165,7 +176,9 @@ function foldModule(): Uint8Array {
   const round: number[] = [];
   for (let i = 0; i < ROUND; i++) {
     round.push(GET, TO, GET, FROM, ...load(i * VECTOR));
-    for (const distance of FOLD_DISTANCES) round.push(GET, BEFORE, ...load((REACH - distance + i) * VECTOR), ...XOR);
+    for (const distance of FOLD_DISTANCES) {
+      round.push(GET, BEFORE, ...load((REACH - distance + i) * VECTOR), ...XOR);
+    }
     round.push(...store(i * VECTOR));
   }
   for (const local of [FROM, BEFORE, TO]) round.push(...addTo(local, ROUND_BYTES), SET, local);

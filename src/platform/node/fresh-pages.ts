@@ -1,7 +1,7 @@
 /**
- * The real TouchPages (base/segment-runs.ts): a thread of libuv's pool reads zeroes from the system into memory that is
- * zero. By that each of its pages is there when the thread of the event loop writes to it. No thread of our own: one
- * that runs JavaScript takes longer to start than a recovery has.
+ * The real TouchPages (base/segment-runs.ts): a thread of libuv's pool reads zeroes from the system into
+ * memory that is zero. By that each of its pages is there when the thread of the event loop writes to it. No
+ * thread of our own: one that runs JavaScript takes longer to start than a recovery has.
  *
  * A system without that file makes the pages as they are used, as ever.
  */

@@ -3,9 +3,9 @@
  * reading must stop neither mail nor let memory grow: lines past the bound are dropped and counted, and the
  * count is written as a line of its own when the reader is back.
  *
- *   write(line) ──► waiting (≤ bufferedBytesMax) ── once a turn, under load every GATHER_MS ──► one batch in flight ──► descriptor
- *        │ over the bound                                              │ written: the next batch
- *        └──► dropped++ , told later by the `dropped` line             └ failed: counted as dropped
+ *   write(line) ──► waiting (≤ bufferedBytesMax) ── once a turn, or GATHER_MS ──► one batch ──► descriptor
+ *        │ over the bound                                                  │ written: the next batch
+ *        └──► dropped++ , told later by the `dropped` line                 └ failed: counted as dropped
  *
  * A pipe or socket is written without blocking, through the event loop. A file or terminal goes through the
  * thread pool; a stopped terminal (Ctrl-S) so holds one thread of it, never the loop.
@@ -20,8 +20,8 @@ const BUFFERED_BYTES_MAX = 4 * 1024 * 1024;
 /** A batch is at most this many characters, so that a long backlog is no single huge copy. */
 const BATCH_CHARACTERS = 256 * 1024;
 /**
- * The first batch goes at the end of the turn, those right behind it gather for so long: each one wakes a thread or
- * the reader, which under load costs more than the lines.
+ * The first batch goes at the end of the turn, those right behind it gather for so long: each one wakes a
+ * thread or the reader, which under load costs more than the lines.
  */
 const GATHER_MS = 20;
 /** So much does not wait. */
@@ -99,7 +99,9 @@ export class LogDestination {
     }
     this.#waiting.push(line);
     this.#waitingBytes += bytes;
-    if (this.#inFlightBytes === 0) this.#schedule(this.#waitingBytes >= GATHER_BYTES && this.#waitingBytes - bytes < GATHER_BYTES);
+    if (this.#inFlightBytes === 0) {
+      this.#schedule(this.#waitingBytes >= GATHER_BYTES && this.#waitingBytes - bytes < GATHER_BYTES);
+    }
   }
 
   /** Resolves when all is written, or after `timeoutMs`: for a clean stop. */
@@ -117,7 +119,8 @@ export class LogDestination {
 
   /** For a process about to die of a bug: writes what waits if the descriptor takes it now, else gives up. */
   flushNow(): void {
-    // Behind a batch in flight the bytes would mix, or a stopped terminal would hold us; to a file writes go one by one.
+    // Behind a batch in flight the bytes would mix, or a stopped terminal would hold us; to a file writes go
+    // one by one.
     if (this.#broken || (this.#inFlightBytes > 0 && !this.#isFile) || this.#waiting.length === 0) return;
     const text = this.#waiting.join('');
     this.#waiting = [];
@@ -157,7 +160,8 @@ export class LogDestination {
       characters += (this.#waiting[count] ?? '').length;
       count++;
     }
-    const text = count === this.#waiting.length ? this.#waiting.join('') : this.#waiting.slice(0, count).join('');
+    const text =
+      count === this.#waiting.length ? this.#waiting.join('') : this.#waiting.slice(0, count).join('');
     this.#waiting = count === this.#waiting.length ? [] : this.#waiting.slice(count);
     this.#waitingBytes -= Buffer.byteLength(text);
     const told = this.#droppedUntold === 0 ? '' : this.#droppedLine(this.#droppedUntold);
@@ -212,7 +216,10 @@ export class LogDestination {
   }
 }
 
-/** Never closes its descriptor: were fd 1 free, the next accepted connection would get it, and stray output with it. */
+/**
+ * Never closes its descriptor: were fd 1 free, the next accepted connection would get it, and stray output
+ * with it.
+ */
 class PipeWriter extends net.Socket {
   override _destroy(error: Error | null, callback: (error: Error | null) => void): void {
     callback(error);

@@ -38,7 +38,9 @@ export class NodeLog implements EventLog {
   }
 
   debug(event: string, text: string, fields?: LogFields): void {
-    if (this.#logger.isLevelEnabled('debug')) this.#logger.debug(harmlessFields(event, fields), harmless(text));
+    if (this.#logger.isLevelEnabled('debug')) {
+      this.#logger.debug(harmlessFields(event, fields), harmless(text));
+    }
   }
 
   info(event: string, text: string, fields?: LogFields): void {
@@ -66,7 +68,8 @@ export function logDestination(fd: number, name: string, bufferedBytesMax?: numb
       msg: 'log lines were dropped because their reader was too slow',
       dropped,
     })}\n`;
-  return new LogDestination(bufferedBytesMax === undefined ? { fd, droppedLine } : { fd, droppedLine, bufferedBytesMax });
+  return new LogDestination(bufferedBytesMax === undefined
+    ? { fd, droppedLine } : { fd, droppedLine, bufferedBytesMax });
 }
 
 function harmlessFields(event: string, fields: LogFields | undefined): Record<string, unknown> {

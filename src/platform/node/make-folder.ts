@@ -6,7 +6,9 @@
 import { existsSync, mkdirSync, statSync } from 'node:fs';
 import path from 'node:path';
 
-/** Throws the system's error for the first one that can't be made; ENOTDIR when what is there is no folder. */
+/**
+ * Throws the system's error for the first one that can't be made; ENOTDIR when what is there is no folder.
+ */
 export function makeFolder(folder: string, mode = 0o777): void {
   const missing: string[] = [];
   for (let at = path.resolve(folder); !existsSync(at); at = path.dirname(at)) missing.unshift(at);
@@ -18,5 +20,7 @@ export function makeFolder(folder: string, mode = 0o777): void {
       if ((error as NodeJS.ErrnoException).code !== 'EEXIST') throw error;
     }
   }
-  if (!statSync(folder).isDirectory()) throw Object.assign(new Error(`ENOTDIR: '${folder}' is there, and is no folder`), { code: 'ENOTDIR' });
+  if (!statSync(folder).isDirectory()) {
+    throw Object.assign(new Error(`ENOTDIR: '${folder}' is there, and is no folder`), { code: 'ENOTDIR' });
+  }
 }

@@ -7,7 +7,10 @@ import { readFileSync } from 'node:fs';
 import { totalmem } from 'node:os';
 import { posix } from 'node:path';
 
-/** Share of the host's memory that one process takes by default: stores and gateways often share a host in tests. */
+/**
+ * Share of the host's memory that one process takes by default: stores and gateways often share a host in
+ * tests.
+ */
 export const MEMORY_SHARE_OF_HOST = 0.5;
 
 const OWN_CGROUP = '/proc/self/cgroup';
@@ -41,7 +44,9 @@ export function defaultMemoryBytes(oneHost: boolean): number {
 function limitFiles(cgroups: string): string[] {
   const files = [LIMIT_OF_VERSION_1, `${MOUNT}/memory.max`];
   const own = /^0::(\/.*)$/m.exec(cgroups)?.[1] ?? '/';
-  for (let group = own; group !== '/'; group = posix.dirname(group)) files.push(`${MOUNT}${group}/memory.max`);
+  for (let group = own; group !== '/'; group = posix.dirname(group)) {
+    files.push(`${MOUNT}${group}/memory.max`);
+  }
   return files;
 }
 

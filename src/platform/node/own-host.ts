@@ -1,7 +1,7 @@
 /**
- * Whether an HTTP request was meant for this machine, judged by its Host header. An admin port without a token is
- * loopback only, but a web page in an operator's browser can point a name of its own at 127.0.0.1 (DNS rebinding)
- * and read what answers there; its requests still carry that name.
+ * Whether an HTTP request was meant for this machine, judged by its Host header. An admin port without a
+ * token is loopback only, but a web page in an operator's browser can point a name of its own at 127.0.0.1
+ * (DNS rebinding) and read what answers there; its requests still carry that name.
  */
 const OWN_NAMES = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 

@@ -26,7 +26,9 @@ export class MessagePacker implements Packer {
 
   pack(value: unknown): Uint8Array {
     const packed = this.#packr.pack(value);
-    if (packed.buffer.byteLength > TARGET_KEEP_BYTES) this.#packr.useBuffer(Buffer.allocUnsafeSlow(TARGET_BYTES));
+    if (packed.buffer.byteLength > TARGET_KEEP_BYTES) {
+      this.#packr.useBuffer(Buffer.allocUnsafeSlow(TARGET_BYTES));
+    }
     return packed;
   }
 

@@ -1,14 +1,15 @@
 /**
- * Links over TLS, with certificates on both sides. The connecting side verifies that the listener's certificate
- * comes from the CA and bears the name of the peer that is meant; the listening side asks for a certificate of
- * the same CA and hands its names on (Connection.peerNames): whoever judges what the peer calls itself compares.
- * Names are those of the certificate, not of the network: ids of stores and gateways, as DNS names in
- * subjectAltName or as the common name. Addresses say nothing.
+ * Links over TLS, with certificates on both sides. The connecting side verifies that the listener's
+ * certificate comes from the CA and bears the name of the peer that is meant; the listening side asks for a
+ * certificate of the same CA and hands its names on (Connection.peerNames): whoever judges what the peer
+ * calls itself compares. Names are those of the certificate, not of the network: ids of stores and gateways,
+ * as DNS names in subjectAltName or as the common name. Addresses say nothing.
  *
  *   TLS 1.3, or 1.2 with an older peer. No session is resumed: each connection proves its certificate anew.
  *
- * Renewal: the connecting side reads its files for each attempt; the listening side looks at their times for each
- * connection that comes, and goes on with the old ones while the new ones can't be used. Open connections stay.
+ * Renewal: the connecting side reads its files for each attempt; the listening side looks at their times for
+ * each connection that comes, and goes on with the old ones while the new ones can't be used. Open
+ * connections stay.
  *
  * What is not here: the life of a connection (transport.ts).
  */
@@ -17,9 +18,14 @@ import net from 'node:net';
 import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
-import { BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason } from './transport.js';
+import {
+  BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason,
+} from './transport.js';
 
-/** A peer that connects and does not finish the handshake of TLS is closed after this, as after that of the link. */
+/**
+ * A peer that connects and does not finish the handshake of TLS is closed after this, as after that of the
+ * link.
+ */
 const HANDSHAKE_MS = 5_000;
 const CONNECTIONS_MAX = 4_096;
 /** Addresses whose last trouble is remembered, so that it is told once and not at each attempt. */
@@ -34,11 +40,15 @@ export interface TlsFiles {
 
 /** Throws an Error that names the file. */
 export function readTlsFiles(files: TlsFiles): SecureContextOptions {
-  const material: SecureContextOptions = { ca: readPem(files.caFile), cert: readPem(files.certFile), key: readPem(files.keyFile), minVersion: 'TLSv1.2' };
+  const material: SecureContextOptions = {
+    ca: readPem(files.caFile), cert: readPem(files.certFile), key: readPem(files.keyFile),
+    minVersion: 'TLSv1.2',
+  };
   try {
     tls.createSecureContext(material);
   } catch (error) {
-    throw new Error(`'${files.certFile}' and '${files.keyFile}' are no certificate with its key in PEM, or '${files.caFile}' is no certificate: ${messageOf(error)}`);
+    throw new Error(`'${files.certFile}' and '${files.keyFile}' are no certificate with its key in PEM, or `
+      + `'${files.caFile}' is no certificate: ${messageOf(error)}`);
   }
   return material;
 }
@@ -49,7 +59,9 @@ export class TlsTransport implements Transport {
   readonly #readBufferBytes: number;
 
   /** `peerName` must stand in the certificate of whoever answers. */
-  constructor(options: { readonly files: TlsFiles; readonly peerName: string; readonly readBufferBytes?: number }) {
+  constructor(
+    options: { readonly files: TlsFiles; readonly peerName: string; readonly readBufferBytes?: number },
+  ) {
     this.#files = options.files;
     this.#peerName = options.peerName;
     this.#readBufferBytes = options.readBufferBytes ?? READ_BUFFER_BYTES;
@@ -88,7 +100,8 @@ export class TlsTransport implements Transport {
   #check(certificate: PeerCertificate): Error | undefined {
     const names = certificateNames(certificate);
     if (names.includes(this.#peerName)) return undefined;
-    return new Error(`the certificate is for ${quoted(names)}, not for '${this.#peerName}': check addresses and certificates`);
+    return new Error(`the certificate is for ${quoted(names)}, not for '${this.#peerName}': check addresses `
+      + `and certificates`);
   }
 }
 
@@ -101,7 +114,10 @@ export class TlsListener implements Listener {
   #material: SecureContextOptions;
   #stamp: string;
 
-  /** Throws when the files can't be used. `onProblem` hears why a peer was not let in, once per address and cause. */
+  /**
+   * Throws when the files can't be used. `onProblem` hears why a peer was not let in, once per address and
+   * cause.
+   */
   constructor(files: TlsFiles, onProblem: (text: string, remote: string) => void) {
     this.#files = files;
     this.#onProblem = onProblem;
@@ -109,18 +125,25 @@ export class TlsListener implements Listener {
     this.#material = readTlsFiles(files);
   }
 
-  listen(host: string, port: number, accept: (connection: Connection) => ConnectionHandlers): Promise<Listening> {
-    const server = tls.createServer({ ...this.#material, requestCert: true, rejectUnauthorized: true, handshakeTimeout: HANDSHAKE_MS, noDelay: true });
+  listen(
+    host: string, port: number, accept: (connection: Connection) => ConnectionHandlers,
+  ): Promise<Listening> {
+    const server = tls.createServer({
+      ...this.#material, requestCert: true, rejectUnauthorized: true, handshakeTimeout: HANDSHAKE_MS,
+      noDelay: true,
+    });
     server.maxConnections = CONNECTIONS_MAX;
     // Before the handshake of this very connection begins.
     server.prependListener('connection', () => { this.#renew(); });
     this.#servers.add(server);
     server.on('secureConnection', (socket) => { this.#accepted(socket, accept); });
     server.on('tlsClientError', (error, socket) => {
-      // Set when the certificate is what was wrong; the error is then that of the socket which was closed for it.
+      // Set when the certificate is what was wrong; the error is then that of the socket which was closed for
+      // it.
       const cause = socket.authorizationError as unknown;
       const remote = remoteOf(socket);
-      this.#tell(typeof cause === 'string' ? `TLS: the certificate of the peer is not taken: ${cause}` : tlsReason(error), remote);
+      const refused = `TLS: the certificate of the peer is not taken: ${String(cause)}`;
+      this.#tell(typeof cause === 'string' ? refused : tlsReason(error), remote);
     });
     return new Promise((resolve, reject) => {
       server.once('error', reject);
@@ -141,7 +164,9 @@ export class TlsListener implements Listener {
 
   #accepted(socket: TLSSocket, accept: (connection: Connection) => ConnectionHandlers): void {
     this.#told.delete(remoteOf(socket));
-    const connection = new NodeConnection(socket, `${remoteOf(socket)}:${socket.remotePort ?? 0}`, BUFFERED_BYTES_MAX, END_GRACE_MS);
+    const connection = new NodeConnection(
+      socket, `${remoteOf(socket)}:${socket.remotePort ?? 0}`, BUFFERED_BYTES_MAX, END_GRACE_MS,
+    );
     connection.peerNames = certificateNames(socket.getPeerCertificate());
     connection.attach(accept(connection));
     setImmediate(() => { connection.opened(); });
@@ -171,7 +196,8 @@ export class TlsListener implements Listener {
 function certificateNames(certificate: PeerCertificate): readonly string[] {
   // Empty when the peer has shown none, whatever the type says.
   const { subject, subjectaltname } = certificate as Partial<PeerCertificate>;
-  const names = (subjectaltname ?? '').split(', ').filter((entry) => entry.startsWith('DNS:')).map((entry) => entry.slice('DNS:'.length));
+  const entries = (subjectaltname ?? '').split(', ').filter((entry) => entry.startsWith('DNS:'));
+  const names = entries.map((entry) => entry.slice('DNS:'.length));
   const common: unknown = subject?.CN;
   if (typeof common === 'string' && !names.includes(common)) names.push(common);
   return names;

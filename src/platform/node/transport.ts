@@ -12,8 +12,8 @@
  *                  │ FIN of the peer (what is buffered is still sent)  │
  *                  └──────────────────────► CLOSED ◄───────────────────┘   onClose(reason), once
  *
- * What is not here: TLS (tls-transport.ts, which wraps its sockets in the same class) and timeouts of silent peers: they are the
- * machines' business, which see time by ticks.
+ * What is not here: TLS (tls-transport.ts, which wraps its sockets in the same class) and timeouts of silent
+ * peers: they are the machines' business, which see time by ticks.
  */
 import net from 'node:net';
 import { TLSSocket } from 'node:tls';
@@ -34,8 +34,9 @@ const ACCEPTED_READ_BYTES = 256 * 1024;
 export const BUFFERED_BYTES_MAX = 96 * 1024 * 1024;
 
 /**
- * Full reads of a connection in a row, then it rests until the next turn of the loop: libuv would go on up to 32 times,
- * which is 8 MiB of a recovery and all the work that they bring, while deliveries that have begun wait.
+ * Full reads of a connection in a row, then it rests until the next turn of the loop: libuv would go on up to
+ * 32 times, which is 8 MiB of a recovery and all the work that they bring, while deliveries that have begun
+ * wait.
  */
 export const FULL_READS_MAX = 4;
 
@@ -74,14 +75,18 @@ export class NodeTransport implements Transport, Listener {
       },
     };
     const socket = net.connect({ host, port, noDelay: true, onread });
-    const connection = new NodeConnection(socket, `${host}:${port}`, this.#bufferedBytesMax, this.#endGraceMs);
+    const connection =
+      new NodeConnection(socket, `${host}:${port}`, this.#bufferedBytesMax, this.#endGraceMs);
     connection.attach(handlers);
     socket.once('connect', () => { connection.opened(); });
     return connection;
   }
 
-  listen(host: string, port: number, accept: (connection: Connection) => ConnectionHandlers): Promise<Listening> {
-    // One for all: nobody keeps what was read longer than the call (platform/transport.ts). A store sums what it reads.
+  listen(
+    host: string, port: number, accept: (connection: Connection) => ConnectionHandlers,
+  ): Promise<Listening> {
+    // One for all: nobody keeps what was read longer than the call (platform/transport.ts). A store sums what
+    // it reads.
     const buffer = summedBuffer(ACCEPTED_READ_BYTES);
     const server = net.createServer({ noDelay: true }, (socket) => {
       const remote = `${socket.remoteAddress ?? 'unknown'}:${socket.remotePort ?? 0}`;
@@ -145,7 +150,9 @@ export class NodeConnection implements Connection {
     socket.on('data', (bytes: Buffer) => { this.received(bytes); });
     socket.on('drain', () => { if (!this.#deaf) handlers.onDrain(); });
     socket.on('end', () => { this.#onPeerEnded(); });
-    socket.on('error', (error: NodeJS.ErrnoException) => { this.#because(this.#socket instanceof TLSSocket ? tlsReason(error) : (error.code ?? error.message)); });
+    socket.on('error', (error: NodeJS.ErrnoException) => {
+      this.#because(this.#socket instanceof TLSSocket ? tlsReason(error) : (error.code ?? error.message));
+    });
     socket.once('close', () => {
       clearTimeout(this.#grace);
       this.#deaf = true;
@@ -166,7 +173,8 @@ export class NodeConnection implements Connection {
   write(chunks: readonly Uint8Array[]): void {
     const socket = this.#socket;
     if (this.#deaf || socket.destroyed || socket.writableEnded) return;
-    // Corked, so that uncork() hands the whole list to one writev; a chunk alone, as an acknowledgement is, needs none.
+    // Corked, so that uncork() hands the whole list to one writev; a chunk alone, as an acknowledgement is,
+    // needs none.
     if (chunks.length > 1) socket.cork();
     for (let i = 0; i < chunks.length; i++) {
       const chunk = chunks[i];
@@ -227,7 +235,9 @@ export class NodeConnection implements Connection {
   #onPeerEnded(): void {
     // With TLS 1.3 a certificate that is not taken shows only now, and Node's listener does not say so.
     const isUntold = this.#socket instanceof TLSSocket && !this.#heard;
-    this.#because(isUntold ? 'closed by the peer at once: if it does not take the certificate of this process, its log says why' : 'closed by the peer');
+    this.#because(isUntold
+      ? 'closed by the peer at once: if it does not take the certificate of this process, its log says why'
+      : 'closed by the peer');
     this.#startGrace();
   }
 

@@ -1,5 +1,6 @@
 /**
- * ASK: what does this store know of a partition, and does the lease of this holder still run there? Changes nothing.
+ * ASK: what does this store know of a partition, and does the lease of this holder still run there? Changes
+ * nothing.
  *
  *   element  wire  field        meaning
  *   0        str   partition    GATEWAY/N
@@ -9,26 +10,30 @@
  * Answered by ASKED.
  */
 import type { Packer } from '../../platform/ports.js';
-import { isIdentifier, isWhole, unpackControl } from '../fields.js';
+import { isIdentifier, isWhole } from '../fields.js';
 import { InvalidMessage } from '../invalid.js';
+import { layout } from '../layout.js';
 import type { HolderId } from '../partition-record.js';
 import { isPartition } from '../partition-record.js';
+
+const flat = layout({
+  partition: isPartition,
+  gatewayId: isIdentifier,
+  incarnation: isWhole,
+});
 
 export interface Ask {
   readonly partition: string;
   readonly holder: HolderId;
 }
 
-export function encodeAsk(packer: Packer, message: Ask): Uint8Array {
-  return packer.pack([message.partition, message.holder.gatewayId, message.holder.incarnation]);
+export function encodeAsk(packer: Packer, { partition, holder }: Ask): Uint8Array {
+  return flat.encode(packer, { partition, ...holder });
 }
 
 export function decodeAsk(packer: Packer, control: Uint8Array): Ask | InvalidMessage {
-  const values = unpackControl(packer, control, 3);
-  if (values instanceof InvalidMessage) return values;
-  const [partition, gatewayId, incarnation] = values;
-  if (!isPartition(partition)) return new InvalidMessage('partition');
-  if (!isIdentifier(gatewayId)) return new InvalidMessage('gatewayId');
-  if (!isWhole(incarnation)) return new InvalidMessage('incarnation');
-  return { partition, holder: { gatewayId, incarnation } };
+  const message = flat.decode(packer, control);
+  if (message instanceof InvalidMessage) return message;
+  const { partition, ...holder } = message;
+  return { partition, holder };
 }

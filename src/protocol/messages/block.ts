@@ -11,43 +11,30 @@
  *
  * The payloads follow as bodies, in the order of the rows.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isBoolean, isBytes, isHandle, isRows, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
 import {
   ENTRY_ROW_BYTES, checkEntryRow, entryBodyInFrame, entryHeadBytes, entryNoteBytes, entryPosition,
 } from '../entry-rows.js';
+import { isBoolean, isHandle, isWhole, rowsOf } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 import { areTextRows } from '../text-rows.js';
 
-export interface Block {
-  readonly handle: number;
-  readonly afterPosition: number;
-  readonly nextPosition: number;
-  readonly end: boolean;
-  readonly rows: Uint8Array;
-  readonly texts: Uint8Array;
-}
+const block = layout({
+  handle: isHandle,
+  afterPosition: isWhole,
+  nextPosition: isWhole,
+  end: isBoolean,
+  rows: rowsOf(ENTRY_ROW_BYTES),
+  texts: areTextRows,
+});
+export type Block = MessageOf<typeof block>;
+export const encodeBlock = block.encode;
+export const decodeBlock = block.decode;
 
-export function encodeBlock(packer: Packer, message: Block): Uint8Array {
-  return packer.pack([
-    message.handle, message.afterPosition, message.nextPosition, message.end, message.rows, message.texts,
-  ]);
-}
-
-export function decodeBlock(packer: Packer, control: Uint8Array): Block | InvalidMessage {
-  const values = unpackControl(packer, control, 6);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, afterPosition, nextPosition, end, rows, texts] = values;
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isWhole(afterPosition)) return new InvalidMessage('afterPosition');
-  if (!isWhole(nextPosition)) return new InvalidMessage('nextPosition');
-  if (!isBoolean(end)) return new InvalidMessage('end');
-  if (!isRows(rows, ENTRY_ROW_BYTES)) return new InvalidMessage('rows');
-  if (!isBytes(texts) || !areTextRows(texts)) return new InvalidMessage('texts');
-  return { handle, afterPosition, nextPosition, end, rows, texts };
-}
-
-/** '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the broken rule. */
+/**
+ * '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the
+ * broken rule.
+ */
 export function blockRule(block: Block, bodyBytes: number): string {
   const { rows } = block;
   const view = new DataView(rows.buffer, rows.byteOffset, rows.length);

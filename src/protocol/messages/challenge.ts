@@ -10,31 +10,18 @@
  *
  * Answered by PROOF (handshake.ts).
  */
-import type { Packer } from '../../platform/ports.js';
-import { isBetween, isBytesOf, isIdentifier, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { between, bytesOf, isIdentifier } from '../fields.js';
 import { BOOT_ID_BYTES, NONCE_BYTES, PROOF_BYTES } from '../handshake.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
-export interface Challenge {
-  readonly version: number;
-  readonly storeId: string;
-  readonly bootId: Uint8Array;
-  readonly nonce: Uint8Array;
-  readonly proof: Uint8Array;
-}
-
-export function encodeChallenge(packer: Packer, message: Challenge): Uint8Array {
-  return packer.pack([message.version, message.storeId, message.bootId, message.nonce, message.proof]);
-}
-
-export function decodeChallenge(packer: Packer, control: Uint8Array): Challenge | InvalidMessage {
-  const values = unpackControl(packer, control, 5);
-  if (values instanceof InvalidMessage) return values;
-  const [version, storeId, bootId, nonce, proof] = values;
-  if (!isBetween(version, 1, 255)) return new InvalidMessage('version');
-  if (!isIdentifier(storeId)) return new InvalidMessage('storeId');
-  if (!isBytesOf(bootId, BOOT_ID_BYTES)) return new InvalidMessage('bootId');
-  if (!isBytesOf(nonce, NONCE_BYTES)) return new InvalidMessage('nonce');
-  if (!isBytesOf(proof, PROOF_BYTES)) return new InvalidMessage('proof');
-  return { version, storeId, bootId, nonce, proof };
-}
+const challenge = layout({
+  version: between(1, 255),
+  storeId: isIdentifier,
+  bootId: bytesOf(BOOT_ID_BYTES),
+  nonce: bytesOf(NONCE_BYTES),
+  proof: bytesOf(PROOF_BYTES),
+});
+export type Challenge = MessageOf<typeof challenge>;
+export const encodeChallenge = challenge.encode;
+export const decodeChallenge = challenge.decode;

@@ -34,8 +34,9 @@ export const UNPAID_TARGET_BYTES = 16 * 1024;
 export const UNPAID_BYTES_MAX = 2 * UNPAID_TARGET_BYTES + ROOM_BYTES_MAX;
 
 /**
- * Of reports, what a gateway has at a store beyond its credit at most: the longest one, alone. A store keeps room
- * for it that refills leave, so that no report, and no change that stands behind it, is refused for memory.
+ * Of reports, what a gateway has at a store beyond its credit at most: the longest one, alone. A store keeps
+ * room for it that refills leave, so that no report, and no change that stands behind it, is refused for
+ * memory.
  */
 export const REPORTS_BEYOND_CREDIT_BYTES_MAX = 512 * 1024;
 

@@ -8,26 +8,15 @@
  *
  * Either side sends it; the sender closes after it.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isBetween, isText, isWhole, plainText, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { between, isWhole } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { PLAIN_TEXT, layout } from '../layout.js';
 
-export interface Close {
-  readonly reason: number;
-  readonly text: string;
-  readonly detail: number;
-}
-
-export function encodeClose(packer: Packer, message: Close): Uint8Array {
-  return packer.pack([message.reason, plainText(message.text), message.detail]);
-}
-
-export function decodeClose(packer: Packer, control: Uint8Array): Close | InvalidMessage {
-  const values = unpackControl(packer, control, 3);
-  if (values instanceof InvalidMessage) return values;
-  const [reason, text, detail] = values;
-  if (!isBetween(reason, 1, 255)) return new InvalidMessage('reason');
-  if (!isText(text)) return new InvalidMessage('text');
-  if (!isWhole(detail)) return new InvalidMessage('detail');
-  return { reason, text, detail };
-}
+const close = layout({
+  reason: between(1, 255),
+  text: PLAIN_TEXT,
+  detail: isWhole,
+});
+export type Close = MessageOf<typeof close>;
+export const encodeClose = close.encode;
+export const decodeClose = close.decode;

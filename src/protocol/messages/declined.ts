@@ -10,38 +10,19 @@
  *
  * Answers FENCE.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isBetween, isHandle, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
-import type { PartitionRecord, Term } from '../partition-record.js';
+import { between, isHandle } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 import { DECLINED_FULL, DECLINED_LOWER } from '../reasons.js';
-import { packTerm, packTold, readTerm, readTold } from '../wire-record.js';
+import { TERM, TOLD } from '../wire-record.js';
 
-export interface Declined {
-  readonly handle: number;
-  readonly reason: number;
-  readonly asked: Term;
-  readonly known: Term;
-  readonly told: PartitionRecord | undefined;
-}
-
-export function encodeDeclined(packer: Packer, message: Declined): Uint8Array {
-  return packer.pack([
-    message.handle, message.reason, packTerm(message.asked), packTerm(message.known), packTold(message.told),
-  ]);
-}
-
-export function decodeDeclined(packer: Packer, control: Uint8Array): Declined | InvalidMessage {
-  const values = unpackControl(packer, control, 5);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, reason, packedAsked, packedKnown, packedTold] = values;
-  const asked = readTerm(packedAsked);
-  const known = readTerm(packedKnown);
-  const told = readTold(packedTold);
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isBetween(reason, DECLINED_LOWER, DECLINED_FULL)) return new InvalidMessage('reason');
-  if (asked === undefined) return new InvalidMessage('asked');
-  if (known === undefined) return new InvalidMessage('known');
-  if (told instanceof InvalidMessage) return told;
-  return { handle, reason, asked, known, told };
-}
+const declined = layout({
+  handle: isHandle,
+  reason: between(DECLINED_LOWER, DECLINED_FULL),
+  asked: TERM,
+  known: TERM,
+  told: TOLD,
+});
+export type Declined = MessageOf<typeof declined>;
+export const encodeDeclined = declined.encode;
+export const decodeDeclined = declined.decode;

@@ -1,5 +1,6 @@
 /**
- * FETCH: asks for entries of a partition whose positions are known, because their bodies were left out of a BLOCK.
+ * FETCH: asks for entries of a partition whose positions are known, because their bodies were left out of a
+ * BLOCK.
  *
  *   element  wire  field      meaning
  *   0        u31   handle     of its FENCE
@@ -8,33 +9,22 @@
  *
  * Answered by FETCHED.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isHandle, isRows, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
-
-export interface Fetch {
-  readonly handle: number;
-  readonly ask: number;
-  readonly positions: Uint8Array;
-}
+import { isHandle, isRows, isWhole } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
 const POSITION_BYTES = 8;
 /** Of the smallest messages as many as a block has; larger ones are bounded by their bytes. */
 export const FETCH_POSITIONS_MAX = 4096;
 
-export function encodeFetch(packer: Packer, message: Fetch): Uint8Array {
-  return packer.pack([message.handle, message.ask, message.positions]);
-}
-
-export function decodeFetch(packer: Packer, control: Uint8Array): Fetch | InvalidMessage {
-  const values = unpackControl(packer, control, 3);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, ask, positions] = values;
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isWhole(ask)) return new InvalidMessage('ask');
-  if (!isRows(positions, POSITION_BYTES) || !areAscending(positions)) return new InvalidMessage('positions');
-  return { handle, ask, positions };
-}
+const fetch = layout({
+  handle: isHandle,
+  ask: isWhole,
+  positions: arePositions,
+});
+export type Fetch = MessageOf<typeof fetch>;
+export const encodeFetch = fetch.encode;
+export const decodeFetch = fetch.decode;
 
 /** As the field has them. */
 export function packPositions(positions: readonly number[]): Uint8Array {
@@ -49,10 +39,13 @@ export function positionCount(positions: Uint8Array): number {
 }
 
 export function positionAt(positions: Uint8Array, index: number): number {
-  return new DataView(positions.buffer, positions.byteOffset, positions.length).getFloat64(index * POSITION_BYTES, true);
+  return new DataView(positions.buffer, positions.byteOffset, positions.length).getFloat64(
+    index * POSITION_BYTES, true,
+  );
 }
 
-function areAscending(positions: Uint8Array): boolean {
+function arePositions(positions: unknown): positions is Uint8Array {
+  if (!isRows(positions, POSITION_BYTES)) return false;
   const count = positionCount(positions);
   if (count < 1 || count > FETCH_POSITIONS_MAX) return false;
   let before = 0;

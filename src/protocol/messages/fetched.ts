@@ -4,43 +4,34 @@
  *   element  wire  field          meaning
  *   0        u31   handle         of its FENCE
  *   1        u53   ask            as asked
- *   2        u53   untilPosition  the last position that this answers for: what was asked behind it is asked again
- *   3        bin   rows           entry-rows.ts, 40 bytes each, none with BODY_ABSENT; an entry that was asked for, up
- *                                 to untilPosition, and has no row is not in the copy
+ *   2        u53   untilPosition  the last position that this answers for: what is behind it is asked again
+ *   3        bin   rows           entry-rows.ts, 40 bytes each, none with BODY_ABSENT; an entry that was
+ *                                 asked for, up to untilPosition, and has no row is not in the copy
  *
  * The payloads follow as bodies, in the order of the rows.
  */
-import type { Packer } from '../../platform/ports.js';
 import { FLAG_BODY_ABSENT } from '../change-rows.js';
 import {
   ENTRY_ROW_BYTES, checkEntryRow, entryBodyBytes, entryFlags, entryHeadBytes, entryNoteBytes, entryPosition,
 } from '../entry-rows.js';
-import { isHandle, isRows, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { isHandle, isWhole, rowsOf } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
-export interface Fetched {
-  readonly handle: number;
-  readonly ask: number;
-  readonly untilPosition: number;
-  readonly rows: Uint8Array;
-}
+const fetched = layout({
+  handle: isHandle,
+  ask: isWhole,
+  untilPosition: isWhole,
+  rows: rowsOf(ENTRY_ROW_BYTES),
+});
+export type Fetched = MessageOf<typeof fetched>;
+export const encodeFetched = fetched.encode;
+export const decodeFetched = fetched.decode;
 
-export function encodeFetched(packer: Packer, message: Fetched): Uint8Array {
-  return packer.pack([message.handle, message.ask, message.untilPosition, message.rows]);
-}
-
-export function decodeFetched(packer: Packer, control: Uint8Array): Fetched | InvalidMessage {
-  const values = unpackControl(packer, control, 4);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, ask, untilPosition, rows] = values;
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isWhole(ask)) return new InvalidMessage('ask');
-  if (!isWhole(untilPosition)) return new InvalidMessage('untilPosition');
-  if (!isRows(rows, ENTRY_ROW_BYTES)) return new InvalidMessage('rows');
-  return { handle, ask, untilPosition, rows };
-}
-
-/** '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the broken rule. */
+/**
+ * '' when the rows are such that the protocol allows, in order, and describe the bodies to the byte; else the
+ * broken rule.
+ */
 export function fetchedRule({ rows, untilPosition }: Fetched, bodyBytes: number): string {
   const view = new DataView(rows.buffer, rows.byteOffset, rows.length);
   let position = 0;

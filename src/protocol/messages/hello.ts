@@ -15,44 +15,31 @@
  * Answered by CHALLENGE or CLOSE.
  */
 import type { Packer } from '../../platform/ports.js';
-import { isBetween, isBytesOf, isIdentifier, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { between, bytesOf, isIdentifier, isWhole } from '../fields.js';
 import { INCARNATION_NONCE_BYTES, NONCE_BYTES } from '../handshake.js';
+import { InvalidMessage } from '../invalid.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
 /** This connection asks to be the active one. */
 export const HELLO_ACTIVE = 1;
 
-export interface Hello {
-  readonly versionMin: number;
-  readonly versionMax: number;
-  readonly gatewayId: string;
-  readonly incarnation: number;
-  readonly incarnationNonce: Uint8Array;
-  readonly path: string;
-  readonly generation: number;
-  readonly nonce: Uint8Array;
-  readonly flags: number;
-}
-
-export function encodeHello(packer: Packer, message: Hello): Uint8Array {
-  return packer.pack([
-    message.versionMin, message.versionMax, message.gatewayId, message.incarnation, message.incarnationNonce,
-    message.path, message.generation, message.nonce, message.flags,
-  ]);
-}
+const hello = layout({
+  versionMin: between(1, 255),
+  versionMax: between(1, 255),
+  gatewayId: isIdentifier,
+  incarnation: isWhole,
+  incarnationNonce: bytesOf(INCARNATION_NONCE_BYTES),
+  path: isIdentifier,
+  generation: isWhole,
+  nonce: bytesOf(NONCE_BYTES),
+  flags: between(0, HELLO_ACTIVE),
+});
+export type Hello = MessageOf<typeof hello>;
+export const encodeHello = hello.encode;
 
 export function decodeHello(packer: Packer, control: Uint8Array): Hello | InvalidMessage {
-  const values = unpackControl(packer, control, 9);
-  if (values instanceof InvalidMessage) return values;
-  const [versionMin, versionMax, gatewayId, incarnation, incarnationNonce, path, generation, nonce, flags] = values;
-  if (!isBetween(versionMin, 1, 255)) return new InvalidMessage('versionMin');
-  if (!isBetween(versionMax, versionMin, 255)) return new InvalidMessage('versionMax');
-  if (!isIdentifier(gatewayId)) return new InvalidMessage('gatewayId');
-  if (!isWhole(incarnation)) return new InvalidMessage('incarnation');
-  if (!isBytesOf(incarnationNonce, INCARNATION_NONCE_BYTES)) return new InvalidMessage('incarnationNonce');
-  if (!isIdentifier(path)) return new InvalidMessage('path');
-  if (!isWhole(generation)) return new InvalidMessage('generation');
-  if (!isBytesOf(nonce, NONCE_BYTES)) return new InvalidMessage('nonce');
-  if (!isBetween(flags, 0, HELLO_ACTIVE)) return new InvalidMessage('flags');
-  return { versionMin, versionMax, gatewayId, incarnation, incarnationNonce, path, generation, nonce, flags };
+  const message = hello.decode(packer, control);
+  const isSpan = message instanceof InvalidMessage || message.versionMin <= message.versionMax;
+  return isSpan ? message : new InvalidMessage('versionMax');
 }

@@ -11,35 +11,18 @@
  *
  * Answered by BLOCK.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isBetween, isBoolean, isHandle, isUint32, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { between, isBoolean, isHandle, isUint32, isWhole } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
-export interface Pull {
-  readonly handle: number;
-  readonly afterPosition: number;
-  readonly untilPosition: number;
-  readonly entriesMax: number;
-  readonly bytesMax: number;
-  readonly withBodies: boolean;
-}
-
-export function encodePull(packer: Packer, message: Pull): Uint8Array {
-  return packer.pack([
-    message.handle, message.afterPosition, message.untilPosition, message.entriesMax, message.bytesMax,
-    message.withBodies,
-  ]);
-}
-
-export function decodePull(packer: Packer, control: Uint8Array): Pull | InvalidMessage {
-  const values = unpackControl(packer, control, 6);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, afterPosition, untilPosition, entriesMax, bytesMax, withBodies] = values;
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isWhole(afterPosition)) return new InvalidMessage('afterPosition');
-  if (!isWhole(untilPosition)) return new InvalidMessage('untilPosition');
-  if (!isBetween(entriesMax, 1, 0xffff_ffff)) return new InvalidMessage('entriesMax');
-  if (!isUint32(bytesMax)) return new InvalidMessage('bytesMax');
-  if (!isBoolean(withBodies)) return new InvalidMessage('withBodies');
-  return { handle, afterPosition, untilPosition, entriesMax, bytesMax, withBodies };
-}
+const pull = layout({
+  handle: isHandle,
+  afterPosition: isWhole,
+  untilPosition: isWhole,
+  entriesMax: between(1, 0xffff_ffff),
+  bytesMax: isUint32,
+  withBodies: isBoolean,
+});
+export type Pull = MessageOf<typeof pull>;
+export const encodePull = pull.encode;
+export const decodePull = pull.decode;

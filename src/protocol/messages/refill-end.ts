@@ -7,24 +7,14 @@
  *
  * Answered by ACK, or REFUSAL (COUNT).
  */
-import type { Packer } from '../../platform/ports.js';
-import { isHandle, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { isHandle, isWhole } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
-export interface RefillEnd {
-  readonly handle: number;
-  readonly count: number;
-}
-
-export function encodeRefillEnd(packer: Packer, message: RefillEnd): Uint8Array {
-  return packer.pack([message.handle, message.count]);
-}
-
-export function decodeRefillEnd(packer: Packer, control: Uint8Array): RefillEnd | InvalidMessage {
-  const values = unpackControl(packer, control, 2);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, count] = values;
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isWhole(count)) return new InvalidMessage('count');
-  return { handle, count };
-}
+const refillEnd = layout({
+  handle: isHandle,
+  count: isWhole,
+});
+export type RefillEnd = MessageOf<typeof refillEnd>;
+export const encodeRefillEnd = refillEnd.encode;
+export const decodeRefillEnd = refillEnd.decode;

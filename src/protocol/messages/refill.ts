@@ -7,25 +7,15 @@
  *
  * Answered by ACK or REFUSAL. The payloads follow as bodies, in the order of the rows.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isHandle, isRows, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
 import { ENTRY_ROW_BYTES } from '../entry-rows.js';
+import { isHandle, rowsOf } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
-export interface Refill {
-  readonly handle: number;
-  readonly rows: Uint8Array;
-}
-
-export function encodeRefill(packer: Packer, message: Refill): Uint8Array {
-  return packer.pack([message.handle, message.rows]);
-}
-
-export function decodeRefill(packer: Packer, control: Uint8Array): Refill | InvalidMessage {
-  const values = unpackControl(packer, control, 2);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, rows] = values;
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isRows(rows, ENTRY_ROW_BYTES)) return new InvalidMessage('rows');
-  return { handle, rows };
-}
+const refill = layout({
+  handle: isHandle,
+  rows: rowsOf(ENTRY_ROW_BYTES),
+});
+export type Refill = MessageOf<typeof refill>;
+export const encodeRefill = refill.encode;
+export const decodeRefill = refill.decode;

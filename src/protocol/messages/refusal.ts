@@ -13,37 +13,19 @@
  *
  * Comes in order, before any ACK past its sequence.
  */
-import type { Packer } from '../../platform/ports.js';
-import { HANDLE_MAX, isBetween, isText, isUint32, isWhole, plainText, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { HANDLE_MAX, between, isUint32, isWhole } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { PLAIN_TEXT, layout } from '../layout.js';
 
-export interface Refusal {
-  readonly sequence: number;
-  readonly handle: number;
-  readonly reason: number;
-  readonly number: number;
-  readonly digestA: number;
-  readonly digestB: number;
-  readonly text: string;
-}
-
-export function encodeRefusal(packer: Packer, message: Refusal): Uint8Array {
-  return packer.pack([
-    message.sequence, message.handle, message.reason, message.number, message.digestA, message.digestB,
-    plainText(message.text),
-  ]);
-}
-
-export function decodeRefusal(packer: Packer, control: Uint8Array): Refusal | InvalidMessage {
-  const values = unpackControl(packer, control, 7);
-  if (values instanceof InvalidMessage) return values;
-  const [sequence, handle, reason, number, digestA, digestB, text] = values;
-  if (!isWhole(sequence)) return new InvalidMessage('sequence');
-  if (!isBetween(handle, 0, HANDLE_MAX)) return new InvalidMessage('handle');
-  if (!isBetween(reason, 1, 255)) return new InvalidMessage('reason');
-  if (!isWhole(number)) return new InvalidMessage('number');
-  if (!isUint32(digestA)) return new InvalidMessage('digestA');
-  if (!isUint32(digestB)) return new InvalidMessage('digestB');
-  if (!isText(text)) return new InvalidMessage('text');
-  return { sequence, handle, reason, number, digestA, digestB, text };
-}
+const refusal = layout({
+  sequence: isWhole,
+  handle: between(0, HANDLE_MAX),
+  reason: between(1, 255),
+  number: isWhole,
+  digestA: isUint32,
+  digestB: isUint32,
+  text: PLAIN_TEXT,
+});
+export type Refusal = MessageOf<typeof refusal>;
+export const encodeRefusal = refusal.encode;
+export const decodeRefusal = refusal.decode;

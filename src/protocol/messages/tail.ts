@@ -9,28 +9,16 @@
  *
  * Answered by TAILED.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isHandle, isUint32, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { isHandle, isUint32, isWhole } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
-export interface Tail {
-  readonly handle: number;
-  readonly number: number;
-  readonly digestA: number;
-  readonly digestB: number;
-}
-
-export function encodeTail(packer: Packer, message: Tail): Uint8Array {
-  return packer.pack([message.handle, message.number, message.digestA, message.digestB]);
-}
-
-export function decodeTail(packer: Packer, control: Uint8Array): Tail | InvalidMessage {
-  const values = unpackControl(packer, control, 4);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, number, digestA, digestB] = values;
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isWhole(number)) return new InvalidMessage('number');
-  if (!isUint32(digestA)) return new InvalidMessage('digestA');
-  if (!isUint32(digestB)) return new InvalidMessage('digestB');
-  return { handle, number, digestA, digestB };
-}
+const tail = layout({
+  handle: isHandle,
+  number: isWhole,
+  digestA: isUint32,
+  digestB: isUint32,
+});
+export type Tail = MessageOf<typeof tail>;
+export const encodeTail = tail.encode;
+export const decodeTail = tail.decode;

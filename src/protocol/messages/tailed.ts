@@ -11,40 +11,29 @@
  *
  * The payloads follow as bodies, as in CHANGES. An empty `rows` with found: nothing follows.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isBoolean, isHandle, isRows, isUint32, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
-import { CHANGE_ROW_BYTES, changeBodyInFrame, changeHeadInFrame, checkChangeRow, viewOf } from '../change-rows.js';
+import {
+  CHANGE_ROW_BYTES, changeBodyInFrame, changeHeadInFrame, checkChangeRow, viewOf,
+} from '../change-rows.js';
+import { isBoolean, isHandle, isUint32, isWhole, rowsOf } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
-export interface Tailed {
-  readonly handle: number;
-  readonly found: boolean;
-  readonly firstNumber: number;
-  readonly digestA: number;
-  readonly digestB: number;
-  readonly rows: Uint8Array;
-}
+const tailed = layout({
+  handle: isHandle,
+  found: isBoolean,
+  firstNumber: isWhole,
+  digestA: isUint32,
+  digestB: isUint32,
+  rows: rowsOf(CHANGE_ROW_BYTES),
+});
+export type Tailed = MessageOf<typeof tailed>;
+export const encodeTailed = tailed.encode;
+export const decodeTailed = tailed.decode;
 
-export function encodeTailed(packer: Packer, message: Tailed): Uint8Array {
-  return packer.pack([
-    message.handle, message.found, message.firstNumber, message.digestA, message.digestB, message.rows,
-  ]);
-}
-
-export function decodeTailed(packer: Packer, control: Uint8Array): Tailed | InvalidMessage {
-  const values = unpackControl(packer, control, 6);
-  if (values instanceof InvalidMessage) return values;
-  const [handle, found, firstNumber, digestA, digestB, rows] = values;
-  if (!isHandle(handle)) return new InvalidMessage('handle');
-  if (!isBoolean(found)) return new InvalidMessage('found');
-  if (!isWhole(firstNumber)) return new InvalidMessage('firstNumber');
-  if (!isUint32(digestA)) return new InvalidMessage('digestA');
-  if (!isUint32(digestB)) return new InvalidMessage('digestB');
-  if (!isRows(rows, CHANGE_ROW_BYTES)) return new InvalidMessage('rows');
-  return { handle, found, firstNumber, digestA, digestB, rows };
-}
-
-/** '' when the rows are such that the protocol allows and describe the bodies to the byte; else the broken rule. */
+/**
+ * '' when the rows are such that the protocol allows and describe the bodies to the byte; else the broken
+ * rule.
+ */
 export function tailedRule(tailed: Tailed, bodyBytes: number): string {
   // The rest means nothing then.
   if (!tailed.found) return bodyBytes === 0 ? '' : 'bodies';

@@ -4,34 +4,21 @@
  *   element  wire      field      meaning
  *   0        str       partition  GATEWAY/N
  *   1        [record]  record     as settled
- *   2        bool      isOut      the copy here is no member's: it is dropped, unless the record says that it was given up
+ *   2        bool      isOut      the copy here is no member's: it is dropped, unless it was given up
  *
  * Answered by TOLD.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isBoolean, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
-import type { PartitionRecord } from '../partition-record.js';
+import { isBoolean } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 import { isPartition } from '../partition-record.js';
-import { packRecord, readRecord } from '../wire-record.js';
+import { RECORD } from '../wire-record.js';
 
-export interface Tell {
-  readonly partition: string;
-  readonly record: PartitionRecord;
-  readonly isOut: boolean;
-}
-
-export function encodeTell(packer: Packer, message: Tell): Uint8Array {
-  return packer.pack([message.partition, packRecord(message.record), message.isOut]);
-}
-
-export function decodeTell(packer: Packer, control: Uint8Array): Tell | InvalidMessage {
-  const values = unpackControl(packer, control, 3);
-  if (values instanceof InvalidMessage) return values;
-  const [partition, packedRecord, isOut] = values;
-  const record = readRecord(packedRecord);
-  if (!isPartition(partition)) return new InvalidMessage('partition');
-  if (record === undefined) return new InvalidMessage('record');
-  if (!isBoolean(isOut)) return new InvalidMessage('isOut');
-  return { partition, record, isOut };
-}
+const tell = layout({
+  partition: isPartition,
+  record: RECORD,
+  isOut: isBoolean,
+});
+export type Tell = MessageOf<typeof tell>;
+export const encodeTell = tell.encode;
+export const decodeTell = tell.decode;

@@ -10,7 +10,7 @@
  * Answered by ACK, whatever became of it. By a handle whose term the copy does not admit nothing is taken.
  */
 import type { Packer } from '../../platform/ports.js';
-import { isBytes, isHandle } from '../fields.js';
+import { isHandle } from '../fields.js';
 import { readFlatArray } from '../flat-array.js';
 import { InvalidMessage } from '../invalid.js';
 import { areTextRows } from '../text-rows.js';
@@ -41,7 +41,7 @@ export function decodeTexts(_packer: Packer, control: Uint8Array): Texts | Inval
     const handle = values[i];
     const rows = values[i + 1];
     if (!isHandle(handle)) return new InvalidMessage('handle');
-    if (!isBytes(rows) || !areTextRows(rows)) return new InvalidMessage('rows');
+    if (!areTextRows(rows)) return new InvalidMessage('rows');
     texts.push({ handle, rows });
   }
   return texts;

@@ -8,27 +8,16 @@
  *
  * Answers TELL.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isBoolean, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { isBoolean, isWhole } from '../fields.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 import { isPartition } from '../partition-record.js';
 
-export interface Told {
-  readonly partition: string;
-  readonly epoch: number;
-  readonly isKept: boolean;
-}
-
-export function encodeTold(packer: Packer, message: Told): Uint8Array {
-  return packer.pack([message.partition, message.epoch, message.isKept]);
-}
-
-export function decodeTold(packer: Packer, control: Uint8Array): Told | InvalidMessage {
-  const values = unpackControl(packer, control, 3);
-  if (values instanceof InvalidMessage) return values;
-  const [partition, epoch, isKept] = values;
-  if (!isPartition(partition)) return new InvalidMessage('partition');
-  if (!isWhole(epoch)) return new InvalidMessage('epoch');
-  if (!isBoolean(isKept)) return new InvalidMessage('isKept');
-  return { partition, epoch, isKept };
-}
+const told = layout({
+  partition: isPartition,
+  epoch: isWhole,
+  isKept: isBoolean,
+});
+export type Told = MessageOf<typeof told>;
+export const encodeTold = told.encode;
+export const decodeTold = told.decode;

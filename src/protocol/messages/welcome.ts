@@ -11,39 +11,22 @@
  *
  * Requests may follow.
  */
-import type { Packer } from '../../platform/ports.js';
-import { isBetween, isBoolean, isUint32, isWhole, unpackControl } from '../fields.js';
-import { InvalidMessage } from '../invalid.js';
+import { between, isBoolean, isUint32, isWhole } from '../fields.js';
 import { FRAME_BYTES_MAX } from '../frame.js';
+import type { MessageOf } from '../layout.js';
+import { layout } from '../layout.js';
 
 /** A store that takes less could not take one message with its envelope. */
 const FRAME_BYTES_LEAST = 64 * 1024;
 
-export interface Welcome {
-  readonly credit: number;
-  readonly highestIncarnation: number;
-  readonly leaseMs: number;
-  readonly frameBytesMax: number;
-  readonly windowBytes: number;
-  readonly active: boolean;
-}
-
-export function encodeWelcome(packer: Packer, message: Welcome): Uint8Array {
-  return packer.pack([
-    message.credit, message.highestIncarnation, message.leaseMs, message.frameBytesMax, message.windowBytes,
-    message.active,
-  ]);
-}
-
-export function decodeWelcome(packer: Packer, control: Uint8Array): Welcome | InvalidMessage {
-  const values = unpackControl(packer, control, 6);
-  if (values instanceof InvalidMessage) return values;
-  const [credit, highestIncarnation, leaseMs, frameBytesMax, windowBytes, active] = values;
-  if (!isWhole(credit)) return new InvalidMessage('credit');
-  if (!isWhole(highestIncarnation)) return new InvalidMessage('highestIncarnation');
-  if (!isUint32(leaseMs)) return new InvalidMessage('leaseMs');
-  if (!isBetween(frameBytesMax, FRAME_BYTES_LEAST, FRAME_BYTES_MAX)) return new InvalidMessage('frameBytesMax');
-  if (!isBetween(windowBytes, 1, 0xffff_ffff)) return new InvalidMessage('windowBytes');
-  if (!isBoolean(active)) return new InvalidMessage('active');
-  return { credit, highestIncarnation, leaseMs, frameBytesMax, windowBytes, active };
-}
+const welcome = layout({
+  credit: isWhole,
+  highestIncarnation: isWhole,
+  leaseMs: isUint32,
+  frameBytesMax: between(FRAME_BYTES_LEAST, FRAME_BYTES_MAX),
+  windowBytes: between(1, 0xffff_ffff),
+  active: isBoolean,
+});
+export type Welcome = MessageOf<typeof welcome>;
+export const encodeWelcome = welcome.encode;
+export const decodeWelcome = welcome.decode;

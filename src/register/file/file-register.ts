@@ -20,7 +20,8 @@ import { SocketLine } from './socket-line.js';
 import { SocketServer } from './socket-server.js';
 
 const TICK_MS = 100;
-const MOVED = 'the register file counts as lost: all stores are asked what they were told, and the newest is believed';
+const MOVED =
+  'the register file counts as lost: all stores are asked what they were told, and the newest is believed';
 /** How often it is looked whether the file is still ours, while nothing is written. */
 const LOOK_MS = 2_000;
 

@@ -1,9 +1,10 @@
 /**
- * What a register file of another machine or folder is opened as: of what came after it, here or there, nothing is
- * known.
+ * What a register file of another machine or folder is opened as: of what came after it, here or there,
+ * nothing is known.
  *
- *   partitions/…               stay, with their revisions, below that of the key `moved`: whoever reads one asks all
- *                              stores what they were told, and believes the newest (rule 15 of docs/model)
+ *   partitions/…               stay, with their revisions, below that of the key `moved`: whoever reads one
+ *                              asks all stores what they were told, and believes the newest (rule 15
+ *                              of docs/model)
  *   incarnations/…, ordinal    pass over the numbers that processes may have drawn since
  *   moved                      why, for a person
  */
@@ -12,7 +13,9 @@ import { RegisterMap } from '../core/register-map.js';
 import { INCARNATIONS, MOVED_KEY, ORDINAL_KEY } from '../keys.js';
 import { UNKNOWN_STARTS } from '../ordinal-draw.js';
 import type { Entry } from '../port.js';
-import { ORDINAL_MAX, decodeIncarnation, decodeOrdinal, encodeIncarnation, encodeOrdinal } from '../records.js';
+import {
+  ORDINAL_MAX, decodeIncarnation, decodeOrdinal, encodeIncarnation, encodeOrdinal,
+} from '../records.js';
 
 export function movedMap(map: RegisterMap, why: string): RegisterMap {
   let revision = map.revision;

@@ -7,8 +7,8 @@
  *
  * A file that can't be read is never put aside, and never written over: the process does not start, and says
  * why. What the body holds is core/file-format.ts. A file made on another machine, or in another folder (a
- * copy), speaks of a state that others may have gone on from: it is opened as one of here, with the key `moved` above all
- * that it says (file/moved-map.ts).
+ * copy), speaks of a state that others may have gone on from: it is opened as one of here, with the key
+ * `moved` above all that it says (file/moved-map.ts).
  */
 import { readFileSync, statSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';

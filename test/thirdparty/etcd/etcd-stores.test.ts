@@ -201,7 +201,7 @@ test('etcd stops for 10 s, so that every session and key is lost: nothing change
     const keys = await etcd.ctl('get', '--prefix', '/twinpost/mail/stores/', '--keys-only');
     return keys.trim().split(/\s+/).length === 3;
   };
-  const lost = /the session of this store is lost/;
+  const lost = /the session of this process is lost/;
   await until('a session was lost', () => lost.test(daemons.map((each) => each.log()).join('')), SLOW_MS);
   for (let i = 0; i < 8; i++) {
     await send(20);

@@ -154,7 +154,7 @@ async function isolated(world: World, strike: Strike): Promise<number> {
   return isolatedMs;
 }
 
-/** Without any mirror the port is closed; it opens by itself, and the queues are founded or filled anew. */
+/** Without any mirror the port is closed; it opens by itself, and the partitions are founded or filled anew. */
 async function closedAndOpen(world: World): Promise<void> {
   const { cluster } = world;
   const sent = await underLoad(world, (net) => { for (const store of [0, 1]) for (const path of PATH_NAMES) net.drop(store, path); }, async () => {

@@ -1,8 +1,12 @@
 /** What `twinpost store drain` makes of a gateway's answer. */
 import assert from 'node:assert/strict';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
+import yargs from 'yargs';
 import type { DrainAnswer } from '../../../src/admin-api/orders.js';
-import { drainLines, hasFailed } from '../../../src/cli/store-drain.js';
+import { drainLines, hasFailed, storeDrainCommand } from '../../../src/cli/store-drain.js';
+import { contextFor } from './played-context.js';
 
 const DONE: DrainAnswer = { store: 'store-b', draining: true, mirrors: 0, stuck: 0, copies_missing: 0, kept: true };
 
@@ -32,4 +36,36 @@ test('says of an order that is not on disk that a restart forgets it, and nothin
   const stuck = linesOf({ mirrors: 2, stuck: 2, kept: false });
   assert.equal(stuck[0], line);
   assert.match(stuck[1] ?? '', /CAN'T LEAVE/);
+});
+
+/** What the verb says and its exit code, when gw-1 answers `answer` and knows `others`, where nobody listens. */
+async function run(answer: Partial<DrainAnswer>, others: readonly string[]): Promise<readonly [code: number, said: string[]]> {
+  const server = http.createServer((request, response) => {
+    const members = [
+      { id: 'gw-1', kind: 'gateway', admin: null, self: true },
+      ...others.map((id) => ({ id, kind: 'gateway', admin: '127.0.0.1:1', self: false })),
+    ];
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(request.url === '/api/v1/group' ? { members } : { ...DONE, ...answer }));
+  });
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  const from = `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  const said: string[] = [];
+  let code = -1;
+  const cli = storeDrainCommand(yargs([]), contextFor(said), (given) => { code = given; });
+  await cli.parseAsync(['drain', 'store-b', '--wait', '--reason', 'test', '--from', from]);
+  server.closeAllConnections();
+  server.close();
+  return [code, said];
+}
+
+test('exits with 3 and names who did not answer: nobody may take the store for empty', async () => {
+  assert.deepEqual(await run({}, []), [0, ['gw-1: nothing is left at store-b']]);
+  assert.deepEqual(await run({}, ['gw-2']), [3, [
+    'gw-1: nothing is left at store-b',
+    'PARTIAL: gw-2: no answer from 127.0.0.1:1: connection refused',
+    '! twinpost: gw-2 did not answer and may still have mirrors at store-b: ask again before you rely on it',
+  ]]);
+  const [code] = await run({ mirrors: 2, stuck: 2 }, ['gw-2']);
+  assert.equal(code, 1, 'what can not leave is more than what is not known');
 });

@@ -5,11 +5,13 @@ import os from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
 import { parse } from 'yaml';
+import type { z } from 'zod';
 import { effectiveYaml } from '../../../src/config/effective.js';
 import { EMBEDDED_UP_YAML } from '../../../src/config/embedded.js';
 import { loadConfigFile, parseConfig } from '../../../src/config/load.js';
 import type { LoadOptions } from '../../../src/config/load.js';
 import { nearest } from '../../../src/config/problems.js';
+import { fileSchema } from '../../../src/config/schema.js';
 import { workerConfig } from '../../../src/config/workers.js';
 
 const SECRET = 'sixteen-characters-and-more';
@@ -362,6 +364,29 @@ describe('the examples', () => {
       assert.ok(errors.length > 0);
     });
   }
+});
+
+/** Of a section of the schema, with all that lies in it. */
+function keysOf({ def }: z.ZodType, path = ''): string[] {
+  const { shape, innerType, element, options = [] } = def as {
+    shape?: Readonly<Record<string, z.ZodType>>; innerType?: z.ZodType; element?: z.ZodType;
+    options?: readonly z.ZodType[];
+  };
+  const own = Object.entries(shape ?? {}).flatMap(([key, value]) => [path + key, ...keysOf(value, `${path}${key}.`)]);
+  const inner = [innerType, element, ...options].filter((each) => each !== undefined);
+  return [...own, ...inner.flatMap((each) => keysOf(each, path))];
+}
+
+test('every key of a role stands in its example, in a comment where it need not be said', () => {
+  const { register, gateway, store, sink } = fileSchema.shape;
+  const missing = ([['gateway', register], ['gateway', gateway], ['store', store], ['sink', sink]] as const)
+    .flatMap(([name, section]) => {
+      const text = readFileSync(`configs/${name}.yaml`, 'utf8');
+      const keys = keysOf(section);
+      assert.ok(keys.length > 4, `${name}: its keys are found`);
+      return keys.filter((key) => !new RegExp(`\\b${key.split('.').at(-1) ?? ''}:`).test(text)).map((key) => `${name}: ${key}`);
+    });
+  assert.deepEqual(missing, []);
 });
 
 test('a gateway may know the store of its own host, if enough others are there for its copies', () => {

@@ -4,23 +4,42 @@ import { describe, test } from 'node:test';
 import { FixedHistogram } from '../../../src/observability/fixed-histogram.js';
 import { GatewayMetrics, exportGatewayMetrics } from '../../../src/observability/gateway-metrics.js';
 import type { GaugeSource } from '../../../src/observability/gateway-metrics.js';
-import type { QueueGauges } from '../../../src/observability/queue-metrics.js';
+import type { QueueFigures, StatusFigures } from '../../../src/observability/figures.js';
 
-function source(queues: readonly QueueGauges[]): GaugeSource {
+const NOW_WALL_MS = 1_800_000_000_000;
+
+function source(queues: readonly QueueFigures[]): GaugeSource {
+  const store = {
+    id: 'store-a', up: true, drained: true, partitionsSync: 3, partitionsResync: 1, partitionsNg: 0, lagMessages: 7,
+    lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftMs: 9500, failovers: 2,
+  };
+  const status: StatusFigures = {
+    ready: true, routesRefused: [{ route: 'strict.example', reason: 'recovering' }], degradedSinceWallMs: undefined,
+    registerAway: 'no answer', storesUnreached: ['store-x', 'store-y'], partitions: 20, partitionsShort: 2,
+    waitingFor: { register: 21, lease: 22, stores: 0, copiesAway: 4 }, losses: 23, adopted: 25, adoptedTwice: 26,
+    partitionsRecovering: 5, partitionsRescued: 6, orphanPartitions: 24, takeovers: 12, handedBack: 13, takenAway: 18,
+    repairs: { tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 },
+    memoryUsedBytes: 10, memoryKeptBytes: 19, memoryLimitBytes: 100,
+    connectionsIn: 2, connectionsOut: 3, dotsInFlight: 1, stores: [store],
+  };
   return {
+    status: () => status,
     queues: () => queues,
-    stores: () => [{ store: 'store-a', up: true, drained: true, partitionsSync: 3, partitionsResync: 1, partitionsNg: 0, lagMessages: 7, lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftSeconds: 9.5, failovers: 2 }],
     states: () => [{ state: 'deferred', messages: 8, bytes: 80, oldestAgeSeconds: 320 }],
-    ready: () => true, routesRefused: () => [{ route: 'strict.example', reason: 'recovering' }], degraded: () => false, registerUp: () => false, storesUnreached: () => 2, partitions: () => 20, partitionsShort: () => 2,
-    waitingFor: () => ({ register: 21, lease: 22, stores: 0, copiesAway: 4 }), losses: () => 23, adopted: () => 25, adoptedTwice: () => 26, partitionsRecovering: () => 5, partitionsRescued: () => 6, orphanPartitions: () => 24, takeovers: () => 12, handedBack: () => 13, takenAway: () => 18, repairs: () => ({ tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 }), memoryUsedBytes: () => 10, memoryKeptBytes: () => 19, memoryLimitBytes: () => 100, connectionsIn: () => 2, connectionsOut: () => 3, dotsInFlight: () => 1, logLinesDropped: () => 4,
+    wallMs: () => NOW_WALL_MS,
+    logLinesDropped: () => 4,
   };
 }
 
-function queue(name: string, messages: number): QueueGauges {
-  return { name, queueClass: 'mail', partition: 'gw-1/1', owner: 'gw-1', messages, bytes: messages * 10, active: 0, deferred: 0, held: 0, inSync: 2, epoch: messages, lagMessages: messages, lagBytes: 3, refillShare: messages / 100, oldestAgeSeconds: messages };
+function queue(name: string, messages: number): QueueFigures {
+  return {
+    name, queueClass: 'mail', partition: 'gw-1/1', owner: 'gw-1', messages, bytes: messages * 10, active: 0,
+    deferred: 0, held: 0, inSync: 2, epoch: messages, lagMessages: messages, lagBytes: 3, refillShare: messages / 100,
+    oldestArrivalWallMs: NOW_WALL_MS - 1000 * messages,
+  };
 }
 
-async function scrape(metrics: GatewayMetrics, queues: readonly QueueGauges[]): Promise<string> {
+async function scrape(metrics: GatewayMetrics, queues: readonly QueueFigures[]): Promise<string> {
   const exported = exportGatewayMetrics(metrics, source(queues));
   try {
     return await exported.registry.metrics();
