@@ -58,6 +58,8 @@ export class Custody {
   /** Times at which nobody held the partition any more. */
   readonly disasters = new Map<string, number>();
   excused = 0;
+  /** Who carried a person's order out, by partition. */
+  private readonly beganAnew = new Map<string, GatewayCore>();
   /** What was held right before the loss that is looked at. */
   private before: Holdings = new Map();
   private readonly nodes: CustodyNodes;
@@ -82,9 +84,18 @@ export class Custody {
     this.disasters.set(partition, this.disastersOf(partition) + 1);
   }
 
+  /**
+   * What this process delivers of the partition may come again from a copy that was given up: one that did not begin the
+   * partition anew does not know what of it was delivered before.
+   */
+  mayComeBack(partition: Partition, core: GatewayCore | undefined): boolean {
+    return (partition.holder.record?.gaveUp.length ?? 0) > 0 && this.beganAnew.get(partition.name) !== core;
+  }
+
   /** By a person's order. What is held by these copies is still to be delivered, when one of them is back. */
-  noteGivenUp(partition: string): void {
+  noteGivenUp(partition: string, by: GatewayCore): void {
     this.noteDisaster(partition);
+    this.beganAnew.set(partition, by);
     for (const { copies } of this.ledger.letters.values()) {
       for (const copy of copies) if (copy.queueKey === partition && !copy.isOver) copy.hasNoPlace = true;
     }

@@ -161,7 +161,12 @@ export class Guarantees {
 
   private newDot(gateway: string, mirror: Partition, isUnanswered: boolean): Dot {
     this.ports.ledger.dots += 1;
-    return { gateway, atMs: this.ports.nowMs(), mirror, set: mirror.set, settledNumber: 0, isUnanswered, disasters: this.ports.custody.disastersOf(mirror.name) };
+    const { custody, gateways } = this.ports;
+    const core = gateways.find(({ id }) => id === gateway)?.core;
+    return {
+      gateway, atMs: this.ports.nowMs(), mirror, set: mirror.set, settledNumber: 0, isUnanswered,
+      disasters: custody.disastersOf(mirror.name), mayComeBack: custody.mayComeBack(mirror, core),
+    };
   }
 
   /** A report reaches its addressee: of a message that exists, and once. */
@@ -186,6 +191,7 @@ export class Guarantees {
   /** G4: which named window repeats what this dot handed over? */
   private explainRepeat(what: string, dot: Dot | undefined): void {
     if (dot === undefined || dot.isUnanswered) return; // The reply was lost.
+    if (dot.mayComeBack) return; // From a copy that was given up, to who does not know what was taken from it.
     const key = dot.mirror.name;
     if (this.ports.custody.disastersOf(key) > dot.disasters) return; // All copies of the deletion are gone.
     if (dot.settledNumber > 0 && (dot.set?.ackedByAllNumber ?? 0) < dot.settledNumber) return; // The deletion was not at all copies.

@@ -27,6 +27,8 @@ export interface Dot {
   readonly isUnanswered: boolean;
   /** Disasters of its queue when it was sent (custody.ts). */
   readonly disasters: number;
+  /** A copy that was given up may still bring it again (custody.ts). */
+  readonly mayComeBack: boolean;
 }
 
 /** A message in one of the queues it goes to. */

@@ -41,7 +41,7 @@ export class Operator {
         const record = world.records().get(partition);
         if (core === undefined || waitsFor !== 'copies away' || record === undefined || !isDead(record)) continue;
         const given = core.holdings.giveUp(record.members.map(({ storeId }) => storeId));
-        for (const name of given) world.custody.noteGivenUp(name);
+        for (const name of given) world.custody.noteGivenUp(name, core);
         this.inHaste += given.length;
       }
     }
@@ -66,7 +66,7 @@ export class Operator {
       if (core === undefined || waitsFor !== 'copies away' || record === undefined || !this.isNowhere(record)) continue;
       isWaiting = true;
       world.scheduler.trace(`the operator gives the copies of ${partition} up`);
-      for (const name of core.holdings.giveUp(record.members.map(({ storeId }) => storeId))) world.custody.noteGivenUp(name);
+      for (const name of core.holdings.giveUp(record.members.map(({ storeId }) => storeId))) world.custody.noteGivenUp(name, core);
     }
     return isWaiting;
   }

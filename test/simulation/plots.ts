@@ -410,8 +410,9 @@ function* givenUp(stage: Stage): Generator<Wait, void, void> {
     core?.holdings.waiting().some(({ partition, waitsFor }) => partition === name && waitsFor === 'copies away') === true;
   yield () => world.gateways.some(isAway);
   const taker = world.gateways.find(isAway);
-  if (taker === undefined) return;
-  for (const given of taker.core?.holdings.giveUp([one.id, other.id]) ?? []) world.custody.noteGivenUp(given);
+  if (taker?.core === undefined) return;
+  const { core } = taker;
+  for (const given of core.holdings.giveUp([one.id, other.id])) world.custody.noteGivenUp(given, core);
   yield () => taker.core?.registry.partitions.some((held) => held.name === name) === true;
   if (prng.below(2) === 0) extras.holdMail(0);
   // It takes longer to be doubled than to be read.

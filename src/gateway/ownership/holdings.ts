@@ -109,7 +109,7 @@ const END_AFTER_MS = 2_000;
 /** The clock of a store may run so much slower than ours. */
 const LEASE_DRIFT_SHARE = 1.01;
 const LEASE_DRIFT_MS = 200;
-/** A partition is waited for so long before its mail counts as held elsewhere. */
+/** A partition is expected soon for so long; from then on it counts as held by another process. */
 const SOON_MS = 5_000;
 /** One block is always let in while half of this is free, or a small limit would never let the first one come. */
 const FIRST_BLOCK_SHARE = 0.5;

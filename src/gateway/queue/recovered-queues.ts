@@ -105,9 +105,9 @@ export class RecoveredQueues {
   private readonly ports: RecoveredPorts;
   /** Shared bodies met so far: owner and message id → content row. Only during recovery. */
   private readonly sharedBodies = new Map<string, number>();
-  /** Entries of queues claimed since the last block came, and their bytes. */
+  /** Entries of queues taken over since the last block came, and their bytes. */
   private readonly expected = { entries: 0, bytes: 0 };
-  /** Partitions claimed and not whole yet; by how much our frame is ahead of that of their holder before us. */
+  /** Partitions taken over and not whole yet; by how much our frame is ahead of that of their holder before us. */
   private readonly open = new Map<Partition, number>();
   /** Of partitions that take in a copy which was given up (adopted-mail.ts), the same. */
   private readonly adopting = new Map<Partition, number>();
@@ -173,7 +173,7 @@ export class RecoveredQueues {
   }
 
   /**
-   * For all partitions that were claimed together at once: memory is made in few pieces. The first block shows whether
+   * For all partitions that are taken over together: memory is made in few pieces. The first block shows whether
    * bodies come along, or envelopes alone.
    */
   private makeRoom(rows: DataView, bytes: number): void {
