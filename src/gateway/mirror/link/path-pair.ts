@@ -231,6 +231,9 @@ export class PathPair implements PathOwner {
 
   #goDown(reason: string): void {
     this.#transition(DOWN);
+    // A process that ends says so on every path: what is still on its way there is not said of the next one.
+    const other = this.#other(this.#asking);
+    if (this.#stops && other?.state === PathState.READY) other.reconnect();
     this.#stops = false;
     this.pathA.endRest();
     this.pathB?.endRest();

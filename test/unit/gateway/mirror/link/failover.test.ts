@@ -308,6 +308,18 @@ describe('a store that announces its stop', () => {
     assert.deepEqual(bench.told, ['down: STOPPING: bye']);
   });
 
+  test('on the active path ends the other one: what it still brings is not said of the next process', () => {
+    const bench = new LinkBench();
+    bench.up();
+    const stalled = bench.b;
+    bench.a.close(reasons.CLOSE_STOPPING, 'bye');
+    assert.notEqual(bench.b, stalled, 'another connection');
+    bench.pass(50);
+    bench.a.accept();
+    stalled.close(reasons.CLOSE_STOPPING, 'bye');
+    assert.deepEqual(bench.told, ['down: STOPPING: bye', 'up']);
+  });
+
   test('to the path that asks during a switch: down at once', () => {
     const bench = switching();
     bench.b.handlers.onOpen();
