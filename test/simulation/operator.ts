@@ -37,10 +37,10 @@ export class Operator {
     const isDead = ({ holder }: PartitionRecord): boolean =>
       !world.gateways.some(({ core }) => core !== undefined && isSameHolder(core.self, holder));
     for (const { core } of world.gateways) {
-      for (const { partition, waitsFor } of core?.holdings.waiting() ?? []) {
+      for (const { partition, waitsFor, copies } of core?.holdings.waiting() ?? []) {
         const record = world.records().get(partition);
         if (core === undefined || waitsFor !== 'copies away' || record === undefined || !isDead(record)) continue;
-        const given = core.holdings.giveUp(record.members.map(({ storeId }) => storeId));
+        const given = core.holdings.giveUp(copies);
         for (const name of given) world.custody.noteGivenUp(name, core);
         this.inHaste += given.length;
       }
@@ -61,12 +61,13 @@ export class Operator {
   private givesUp({ core }: GatewayMachine): boolean {
     const { world } = this;
     let isWaiting = false;
-    for (const { partition, waitsFor } of core?.holdings.waiting() ?? []) {
+    // He names what status shows: after a rollback that may be another record than the last one.
+    for (const { partition, waitsFor, copies } of core?.holdings.waiting() ?? []) {
       const record = world.records().get(partition);
       if (core === undefined || waitsFor !== 'copies away' || record === undefined || !this.isNowhere(record)) continue;
       isWaiting = true;
       world.scheduler.trace(`the operator gives the copies of ${partition} up`);
-      for (const name of core.holdings.giveUp(record.members.map(({ storeId }) => storeId))) world.custody.noteGivenUp(name, core);
+      for (const name of core.holdings.giveUp(copies)) world.custody.noteGivenUp(name, core);
     }
     return isWaiting;
   }
