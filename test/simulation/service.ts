@@ -129,7 +129,7 @@ export class ServiceWatch {
     life.upCount = upCount;
     for (const queue of core.registry.queues()) {
       const mirror = queue.partition;
-      const isIdle = queue.isRecovering && queue.routed && !mirror.isLeaving && !queue.isBehind && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && mirror.mayDeliver(nowMs);
+      const isIdle = queue.isRecovering && queue.routed && !mirror.isLeaving && !queue.isBehind && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && mirror.mayDeliver(nowMs) && isSourceUp(core, mirror);
       if (!isIdle) {
         life.idle.delete(queue);
         continue;
@@ -145,6 +145,12 @@ export class ServiceWatch {
 /** Partitions of its own are still to come, or not whole. */
 function isAwaited(core: GatewayCore): boolean {
   return core.holdings.expected() !== '' || core.registry.partitions.some((one) => one.isOwn && one.isRecovering);
+}
+
+/** What is read can be asked for: nothing comes from a store that is away. */
+function isSourceUp(core: GatewayCore, { set }: Partition): boolean {
+  const source = set?.source;
+  return source === undefined || core.mirrors.stores.some(({ storeId, isUp }) => storeId === source.storeId && isUp);
 }
 
 /** Recorded members that are in step. */
