@@ -209,9 +209,11 @@ export class Rebalance {
     const { rows } = partition;
     const [old, young] = [from, to].map((id) => rows.find((row) => row.storeId === id));
     const isDone = young?.isRecorded === true && young.isInStep && old?.isRecorded !== true;
+    // The new one took the place of a third that had to leave: this one would leave without a successor.
+    const isTaken = young?.isRecorded === true && old?.isRecorded === true;
     if (young?.isFed === true) move.fedMs = nowMs;
     const target = mirrors.storeOf(to);
-    const mayGoOn = !partition.isForgotten && !partition.isLeaving && target?.isUp === true
+    const mayGoOn = !isTaken && !partition.isForgotten && !partition.isLeaving && target?.isUp === true
       && !mirrors.placement.isAvoided(to) && nowMs - move.fedMs < UNFED_MS
       && !rows.some((row) => row.isRecorded && !row.isInStep);
     if (mayGoOn && !isDone) return;
