@@ -129,4 +129,24 @@ describe('a store that is new', () => {
     }, 70_000);
     assert.equal(fewest, 2);
   });
+
+  test('and that takes the place of a drained copy lets the one stay that was to move to it', () => {
+    const world = grown();
+    const { moves, mirrors: { rebalance } } = world.gateway.core ?? assert.fail('it lives');
+    world.run(2000);
+    world.holdRequests(world.store('c'), true);
+    rebalance.order();
+    world.until(() => rebalance.moving.length === 4, 10_000, 'moves');
+    const { partition, from } = rebalance.moving[0] ?? assert.fail('one of them');
+    const other = partition.rows.find(({ storeId }) => storeId !== from && storeId !== 'store-c');
+    moves.drain(other?.storeId ?? assert.fail('its other copy'));
+    world.holdRequests(world.store('c'), false);
+    let fewest = 2;
+    const endMs = world.scheduler.nowMs + 5000;
+    world.until(() => {
+      fewest = Math.min(fewest, fewestCopies(world));
+      return world.scheduler.nowMs >= endMs;
+    }, 6000);
+    assert.equal(fewest, 2);
+  });
 });
