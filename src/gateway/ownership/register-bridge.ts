@@ -351,10 +351,13 @@ export class RegisterBridge implements OwnershipRegister {
 
   #onSnapshot(entries: readonly Entry[], deleted: readonly string[]): void {
     const concerned = new Set<string>();
+    const present = new Set(entries.map(({ key }) => key));
+    // A rule that was read may have been made and deleted while the watch was away: it was never told.
+    for (const key of this.#rules.keys()) if (!present.has(key)) this.#onDeleted(key);
     for (const key of deleted) for (const partition of this.#onDeleted(key)) concerned.add(partition);
     for (const entry of entries) for (const partition of this.#onEntry(entry)) concerned.add(partition);
     // Our own key may be missing in it without ever having been told.
-    if (!entries.some(({ key }) => key === gatewayKey(this.self.gatewayId))) this.#key.onNews(undefined);
+    if (!present.has(gatewayKey(this.self.gatewayId))) this.#key.onNews(undefined);
     this.#tell(concerned);
   }
 

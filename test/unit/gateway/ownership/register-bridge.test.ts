@@ -463,6 +463,31 @@ test('rules are read once for all that ask in a turn', () => {
   assert.deepEqual([gateway.bridge.retired().size, other.bridge.retired().size], [0, 0]);
 });
 
+test('a rule that was made and deleted while the watch told nothing is forgotten with the next snapshot', () => {
+  const world = new TestWorld();
+  const { host } = world.register.register;
+  const watch = host.watch.bind(host);
+  host.watch = () => ({ close: () => {} });
+  const own = world.gateway();
+  host.watch = watch;
+  const other = world.gateway({ gatewayId: 'gw-2' });
+  const key = 'rules/retired/gw-9';
+  other.process.client.write([{ key, ifRevision: 0, value: 'x' }], () => {});
+  world.run(100);
+  const { port, sink } = own.port();
+  world.ask(sink, () => { port.readRules(1, '0'); });
+  assert.deepEqual([...own.bridge.retired()], ['gw-9']);
+  other.process.client.read({ key }, (result) => {
+    const revision = result.kind === 'entries' ? (result.entries[0]?.revision ?? 0) : 0;
+    other.process.client.write([{ key, ifRevision: revision, value: null }], () => {});
+  });
+  world.run(100);
+  own.process.cutOff();
+  world.run(1000);
+  own.process.mend();
+  world.until(() => own.bridge.retired().size === 0, 'the rule is forgotten');
+});
+
 test('every question is answered once, and truly, whatever is lost, late, away or restored', () => {
   let [applied, tied, silent] = [0, 0, 0];
   for (let seed = 1; seed <= 40; seed++) {
