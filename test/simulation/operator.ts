@@ -64,7 +64,8 @@ export class Operator {
     // He names what status shows: after a rollback that may be another record than the last one.
     for (const { partition, waitsFor, copies } of core?.holdings.waiting() ?? []) {
       const record = world.records().get(partition);
-      if (core === undefined || waitsFor !== 'copies away' || record === undefined || !this.isNowhere(record)) continue;
+      if (core === undefined || waitsFor !== 'copies away' || record === undefined) continue;
+      if (!this.isNowhere(record) && !this.isEmpty(partition, record)) continue;
       isWaiting = true;
       world.scheduler.trace(`the operator gives the copies of ${partition} up`);
       for (const name of core.holdings.giveUp(copies)) world.custody.noteGivenUp(name, core);
@@ -77,6 +78,14 @@ export class Operator {
     const { stores, gateways, lostStores } = this.world;
     if (gateways.some(({ core }) => core !== undefined && isSameHolder(core.self, holder))) return false;
     return members.every(({ storeId, bootId }) => lostStores.has(storeId) || stores.some(({ id, node }) => id === storeId && node.isAlive && node.bootId !== bootId));
+  }
+
+  /** A record that was lost before all were told of it, begun anew: its copies hold nothing, and nobody counts on them. */
+  private isEmpty(partition: string, { members }: PartitionRecord): boolean {
+    return members.every(({ storeId }) => {
+      const { store } = this.world.stores.find(({ id }) => id === storeId)?.node ?? {};
+      return store?.partitions.find(partition)?.count === 0;
+    });
   }
 
   /** One gateway at a time. */
