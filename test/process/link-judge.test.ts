@@ -81,10 +81,15 @@ class Story {
   }
 
   attach(line: Line, ms: number, fence: FenceAs = {}, incarnation = 10): void {
+    this.greet(line, ms, BOOT, incarnation);
+    this.fence(line, ms, { fencedMs: ms, ...fence });
+  }
+
+  /** The store is met in this boot. */
+  greet(line: Line, ms: number, bootId: Buffer, incarnation = 10): void {
     const noise = new Uint8Array(16);
     this.#frame(line, types.HELLO, encodeHello(packer, { versionMin: 3, versionMax: 3, gatewayId: GATEWAY, incarnation, incarnationNonce: noise.subarray(8), path: 'A', generation: 1, nonce: noise, flags: HELLO_ACTIVE }), ms);
-    this.#frame(line, types.CHALLENGE, encodeChallenge(packer, { version: 3, storeId: line.store, bootId: BOOT, nonce: noise, proof: new Uint8Array(32) }), ms);
-    this.fence(line, ms, { fencedMs: ms, ...fence });
+    this.#frame(line, types.CHALLENGE, encodeChallenge(packer, { version: 3, storeId: line.store, bootId, nonce: noise, proof: new Uint8Array(32) }), ms);
   }
 
   fence(line: Line, ms: number, { term: number = TERM, how = FENCE_JOIN, number: at = 0, fencedMs, lastTerm = number, handle = HANDLE }: FenceAs = {}): void {
@@ -285,6 +290,17 @@ describe('a reply to a client', () => {
     story.ack(other, 1, 230, 230, 9);
     assert.equal(story.early(400), 0);
     assert.deepEqual(story.problems, []);
+  });
+
+  test('by a copy that is met in another boot at last counts until then, if the other one went before', () => {
+    const met = (ms: number): number => {
+      const story = stored();
+      story.ack(B, 1, 300);
+      story.greet(onPath('store-a', 'A', 2), 350, Buffer.alloc(16, 8));
+      story.greet(onPath('store-b', 'A', 2), ms, Buffer.alloc(16, 8));
+      return story.early(400);
+    };
+    assert.deepEqual([met(420), met(395), met(340)], [0, 0, 1]);
   });
 
   test('by a store in another boot than the one recorded is early', () => {

@@ -33,6 +33,8 @@ import { ackedMs, reignAt, setsInForce, wasAcked, type Entry, type Partition, ty
 const IN_KERNEL_MS = 1000;
 /** A copy that came so long before the kill had all the time to be deleted at the stores. */
 const SETTLED_MS = 2000;
+/** A reply crosses loopback, and a busy machine adds to that. */
+const READ_WITHIN_MS = 100;
 const EXAMPLES_MAX = 5;
 /** Looks at both clocks. */
 const CLOCK_LOOKS = 100;
@@ -193,6 +195,8 @@ export class LinkJudge {
   #committedBefore(run: string, record: SendRecord, behindMs: number, inForce: Map<Partition, SetInForce[]>): boolean {
     const dotMs = record.dot / 1000 + behindMs;
     const replyMs = record.reply / 1000 + behindMs;
+    // It was committed before the client read the reply: a copy that was met anew since then still counted.
+    const moments = [replyMs, ...this.#record.metWithin(replyMs - READ_WITHIN_MS, replyMs).map((ms) => ms - 0.001)];
     for (const entry of this.#record.entriesOf(run, record.id)) {
       if (entry.storedMs < dotMs || entry.storedMs > replyMs) continue;
       let sets = inForce.get(entry.partition);
@@ -202,9 +206,11 @@ export class LinkJudge {
       }
       for (const { fromMs, untilMs, members } of sets) {
         if (fromMs > replyMs || untilMs < entry.storedMs || members.length === 0) continue;
-        const left = members.filter((member) => !this.#record.isGone(member, replyMs));
         const isAcked = (member: string): boolean => ackedMs(entry.partition, member, entry.position, entry.reign, entry.storedMs) <= replyMs;
-        if (left.length > 0 && left.every(isAcked)) return true;
+        for (const atMs of moments) {
+          const left = members.filter((member) => !this.#record.isGone(member, atMs));
+          if (left.length > 0 && left.every(isAcked)) return true;
+        }
       }
     }
     return false;

@@ -111,6 +111,11 @@ export class LinkRecord {
     return false;
   }
 
+  /** When new boots were met within this time. */
+  metWithin(fromMs: number, untilMs: number): readonly number[] {
+    return [...this.metMs.values()].filter((ms) => ms > fromMs && ms <= untilMs);
+  }
+
   #onHello(connection: Connection, frame: FrameRecord): void {
     const hello = this.#known(decodeHello(this.#packer, frame.control));
     connection.gateway = hello.gatewayId;
