@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { cpSync, rmSync } from 'node:fs';
+import { cpSync, readFileSync, rmSync } from 'node:fs';
 import net from 'node:net';
 import { join } from 'node:path';
 
@@ -81,6 +81,12 @@ class EtcdNode {
 
   signal(signal: NodeJS.Signals): void {
     this.#process?.kill(signal);
+  }
+
+  /** It stands still: on a busy machine it may work on for a while after the signal. */
+  get isStopped(): boolean {
+    const stat = readFileSync(`/proc/${String(this.#process?.pid)}/stat`, 'utf8');
+    return stat.slice(stat.lastIndexOf(')') + 2).startsWith('T');
   }
 
   async kill(): Promise<void> {

@@ -103,6 +103,7 @@ test('an endpoint that is not the leader is stopped: the next one goes on', asyn
     const hand = new Hand(world);
     const first = await hand.put('a', '1');
     follower.signal('SIGSTOP');
+    await world.until(() => follower.isStopped, 'it stands still');
     const outcome = await hand.one({ key: 'a', value: '2', ifRevision: first });
     assert.ok(outcome.kind === 'unknown', JSON.stringify(outcome));
     await world.until(() => hand.register.state.endpoint === leader.clientUrl, 'the next endpoint is in use');
