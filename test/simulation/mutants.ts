@@ -89,7 +89,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'this.withdrawn(pending);',
   },
   {
-    name: 'refill appended behind live messages', file: 'src/kvs/core/refill-target.js',
+    name: 'refill appended behind live messages', file: 'src/kvs/core/refill-target.js', seed: 420,
     old: 'this.#entries.link(copy, entry, position, copy.refillRow);',
     new: 'this.#entries.link(copy, entry, position, copy.last);',
   },
@@ -114,7 +114,7 @@ export const MUTANTS: readonly Mutant[] = [
     new: '{}',
   },
   {
-    name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 350,
+    name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 560,
     old: 'if (queue.readyCount > 0 && queue.routed)',
     new: 'if (queue.readyCount > 0 && queue.routed && !queue.isRecovering)',
   },
