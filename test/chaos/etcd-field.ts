@@ -1,6 +1,6 @@
 /**
  * What the runs with a real etcd share (rounds.ts, register-run.ts): two gateways in a group, three stores, a
- * sink, one node of etcd, a client for each gateway that sends all the time, and the judge on the links.
+ * sink, etcd, a client for each gateway that sends all the time, and the judge on the links.
  */
 import { join } from 'node:path';
 
@@ -17,6 +17,7 @@ import { EtcdCluster } from '../thirdparty/etcd/etcd-cluster.js';
 
 /** The default, of gateways and stores. */
 export const LEASE_MS = 10_000;
+export const CLUSTER_NAME = 'chaos';
 export const GATEWAYS = 2;
 export const STORES = 3;
 const CONCURRENCY = 20;
@@ -24,11 +25,13 @@ const CONNECTIONS = 10;
 const WHOLE_MS = 120_000;
 const END_MS = 180_000;
 /**
- * So many queues for each partition of a gateway, of the steady load, and as many for filling: homes are
- * chosen by load, so that none is left empty. Queues that are never empty keep a home found in a fault.
+ * So many queues for each partition of a gateway, of the steady load, and as many for each filling. Each filling
+ * has queues of its own: one that is never empty keeps a home found in a fault, a new one goes where least is.
  */
 const QUEUES_EACH = 2;
 const FILLS_MAX = 20;
+const STEADY = 'q';
+const FILLINGS = Array.from({ length: FILLS_MAX }, (_none, i) => `fill${String(i)}q`);
 /** More than any run sends: the clients are ended by a signal. */
 const COUNT_MAX = 10_000_000;
 
@@ -37,7 +40,7 @@ interface LoadOptions {
   /** Messages a second at each gateway; undefined: as fast as they are answered. */
   readonly rate?: number | undefined;
   /** To which queues; default: those of the steady load. */
-  readonly what?: 'q' | 'fill';
+  readonly what?: string;
   readonly signal?: AbortSignal;
 }
 
@@ -45,6 +48,7 @@ export interface FieldOptions {
   readonly seed: number;
   readonly partitions: number;
   readonly minReplicas: number;
+  readonly etcdNodes: number;
   /** False: nothing between gateways and stores, for runs that measure. */
   readonly isJudged: boolean;
   readonly say: (what: string) => void;
@@ -58,7 +62,7 @@ export class EtcdField {
   /** What had ended though nobody ended it. */
   readonly endedAlone: string[] = [];
   readonly #options: FieldOptions;
-    readonly #sendLogs: string[] = [];
+  readonly #sendLogs: string[] = [];
   readonly #clients = new AbortController();
   #sending: readonly Promise<SendReport>[] = [];
   #fills = 0;
@@ -72,15 +76,15 @@ export class EtcdField {
   }
 
   static async start(options: FieldOptions): Promise<EtcdField> {
-    const etcd = await EtcdCluster.start(1);
+    const etcd = await EtcdCluster.start(options.etcdNodes);
     try {
       await etcd.isReady();
       const judge = await LinkJudge.start(options.isJudged ? STORES : 0, GATEWAYS, options.seed);
       try {
         const cluster = await startCluster({
           gateways: GATEWAYS, stores: STORES, group: true, arrivalLog: true,
-          domains: [...domainsOf('q', options), ...domainsOf('fill', options)],
-          register: { etcd: etcd.endpoints, cluster: 'chaos' },
+          domains: [STEADY, ...FILLINGS].flatMap((what) => domainsOf(what, options)),
+          register: { etcd: etcd.endpoints, cluster: CLUSTER_NAME },
           gateway: {
             delivery: { concurrency: CONCURRENCY }, memory: { next_hop: 1 },
             mirror: { partitions: options.partitions, min_replicas: options.minReplicas },
@@ -118,9 +122,10 @@ export class EtcdField {
     for (let fills = 0; fills < FILLS_MAX; fills++) {
       const [least] = (await this.#waiting()).sort((a, b) => a - b);
       if (least !== undefined && least >= undelivered) return;
+      const what = FILLINGS[this.#fills % FILLS_MAX] ?? STEADY;
       this.#fills += 1;
       const count = Math.ceil(undelivered * this.#options.partitions / 2);
-      await Promise.all(this.#sendAll(`fill${String(this.#fills)}x`, { count, what: 'fill' }));
+      await Promise.all(this.#sendAll(`fill${String(this.#fills)}x`, { count, what }));
     }
     throw new Error(`the partitions could not be filled: ${(await this.#waiting()).join(', ')}`);
   }
@@ -188,7 +193,7 @@ export class EtcdField {
 
   /** A client for each gateway. */
   #sendAll(run: string, load: LoadOptions): Promise<SendReport>[] {
-    const { count, rate, what = 'q', signal = this.#clients.signal } = load;
+    const { count, rate, what = STEADY, signal = this.#clients.signal } = load;
     const domains = domainsOf(what, this.#options);
     return this.cluster.gateways.map(({ smtpPort }, index) => {
       const name = `${run}${String(index)}`;
@@ -213,7 +218,7 @@ export class EtcdField {
   }
 }
 
-function domainsOf(what: 'q' | 'fill', { partitions }: FieldOptions): readonly string[] {
+function domainsOf(what: string, { partitions }: FieldOptions): readonly string[] {
   return Array.from({ length: QUEUES_EACH * partitions }, (_none, i) => `${what}${String(i + 1)}.example`);
 }
 

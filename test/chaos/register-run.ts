@@ -72,7 +72,9 @@ export async function runRegisterFault(options: RegisterRunOptions): Promise<Reg
   };
   const { seed, fault } = options;
   const isJudged = fault !== 'outage';
-  const field = await EtcdField.start({ seed, partitions: PARTITIONS, minReplicas: 1, isJudged, say });
+  const field = await EtcdField.start({
+    seed, partitions: PARTITIONS, minReplicas: 1, etcdNodes: 1, isJudged, say,
+  });
   try {
     const run = new RegisterRun(options, field, say);
     await field.isWhole();

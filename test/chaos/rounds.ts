@@ -11,6 +11,9 @@
  *   two stores           both at the same instant, the gateways alive
  *   gateway then store   the store 1 s later
  *   freeze               a gateway, a store, or one of each, for 0.5 to 30 s
+ *   one way cut          what a gateway, a store, or one of each sends, or what it is sent, for as long; etcd
+ *                        is reached as before
+ *   etcd leader          a gateway, and etcd's leader when its neighbour has begun to take over; each comes back
  *
  * What is drawn comes from the seed. The verdict is that of the other chaos run (witnesses.ts), and how late
  * the latest message came.
@@ -18,14 +21,19 @@
 import assert from 'node:assert/strict';
 
 import { monotonicMicros } from '../../src/load/send-log.js';
+import { connectEtcdRegister } from '../../src/register/etcd/etcd-register.js';
+import { partitionsOf } from '../../src/register/keys.js';
 import { pause, type Daemon } from '../process/cluster.js';
 import { gatewayId } from '../process/cluster-config.js';
-import { proxyNowMs } from '../process/fault-proxy.js';
+import { proxyNowMs, type FaultProxy } from '../process/fault-proxy.js';
 import type { Verdict } from '../process/witnesses.js';
-import { EtcdField, GATEWAYS, LEASE_MS, STORES } from './etcd-field.js';
+import { QUIET } from '../unit/register/real-world.js';
+import { CLUSTER_NAME, EtcdField, GATEWAYS, LEASE_MS, STORES } from './etcd-field.js';
 import type { ChaosEvent } from './options.js';
 
-export const ROUND_KINDS = ['pair', 'two stores', 'gateway then store', 'freeze'] as const;
+export const ROUND_KINDS = [
+  'pair', 'two stores', 'gateway then store', 'freeze', 'one way cut', 'etcd leader',
+] as const;
 export type RoundKind = (typeof ROUND_KINDS)[number];
 
 /** Everything is delivered so long after the last restart. */
@@ -33,6 +41,12 @@ export const DELIVERED_MS = LEASE_MS + 15_000;
 const LATER_MS = 1_000;
 const FREEZE_MIN_MS = 500;
 const FREEZE_MAX_MS = 30_000;
+/** A gateway that is dead is taken over, at the latest, so long after; etcd finds a new leader sooner. */
+const TAKEOVER_BEGINS_MS = 2 * LEASE_MS;
+const TAKEOVER_TAKES_MS = 100;
+const LEADER_AWAY_MS = 3_000;
+/** Three, where the leader dies. */
+const ETCD_NODES = 3;
 /** One of so many stays away until all is delivered. */
 const NEVER_ONE_IN = 6;
 /** Messages a second at each gateway while faults strike. */
@@ -68,6 +82,13 @@ export interface RoundsReport {
   readonly timeline: readonly ChaosEvent[];
 }
 
+interface Cut {
+  readonly name: string;
+  readonly proxies: readonly FaultProxy[];
+  readonly way: 'up' | 'down';
+  readonly ms: number;
+}
+
 interface Victim {
   readonly daemon: Daemon;
   /** Undefined: a store. */
@@ -97,7 +118,8 @@ export async function runRounds(options: RoundsOptions): Promise<RoundsReport> {
     timeline.push(event);
     options.onEvent?.(event);
   };
-  const field = await EtcdField.start({ ...options, isJudged: true, say });
+  const etcdNodes = options.kinds.includes('etcd leader') ? ETCD_NODES : 1;
+  const field = await EtcdField.start({ ...options, etcdNodes, isJudged: true, say });
   try {
     const run = new Rounds(options, field, say);
     await run.all();
@@ -143,6 +165,8 @@ class Rounds {
     this.#say(`${name}: ${victims.map(victimText).join(', ')}`);
     const goesOn = (): void => { cluster.sink.thaw(); };
     if (kind === 'freeze') await this.#freeze(victims, goesOn);
+    else if (kind === 'one way cut') await this.#cut(victims, goesOn);
+    else if (kind === 'etcd leader') await this.#killLeader(victims, goesOn);
     else await this.#kill(victims, kind === 'gateway then store', goesOn);
     this.#event();
     const lastMs = performance.now();
@@ -171,7 +195,11 @@ class Rounds {
     assert.ok(gateway !== undefined && store !== undefined && other !== undefined);
     const frozenMs = Math.min(FREEZE_MAX_MS, this.#options.downMsMax);
     const awayMs = (): number | undefined => {
-      if (kind === 'freeze') return FREEZE_MIN_MS + prng.below(Math.max(1, frozenMs - FREEZE_MIN_MS));
+      if (kind === 'freeze' || kind === 'one way cut') {
+        return FREEZE_MIN_MS + prng.below(Math.max(1, frozenMs - FREEZE_MIN_MS));
+      }
+      // It is taken over in any case.
+      if (kind === 'etcd leader') return TAKEOVER_BEGINS_MS + prng.below(this.#options.downMsMax);
       return prng.below(NEVER_ONE_IN) === 0 ? undefined : prng.below(this.#options.downMsMax);
     };
     const a: Victim = { daemon: gateway, gateway: index, awayMs: awayMs() };
@@ -179,7 +207,8 @@ class Rounds {
     // One of the two comes back: a third store alone could hold one copy of each partition.
     const otherMs = b.awayMs === undefined ? 0 : awayMs();
     if (kind === 'two stores') return [b, { daemon: other, gateway: undefined, awayMs: otherMs }];
-    if (kind === 'freeze') return prng.pick([[a], [b], [a, b]]);
+    if (kind === 'etcd leader') return [a];
+    if (kind === 'freeze' || kind === 'one way cut') return prng.pick([[a], [b], [a, b]]);
     return [a, b];
   }
 
@@ -221,6 +250,66 @@ class Rounds {
       const cause = 'gateway stood still past its lease';
       this.#field.judge.noteWindow({ cause, gateway: gatewayId(gateway), fromMs, untilMs: proxyNowMs() });
     }));
+  }
+
+  /** All links of a victim, both paths of each, in one direction. */
+  async #cut(victims: readonly Victim[], onStruck: () => void): Promise<void> {
+    const { prng, judge, cluster } = this.#field;
+    const cuts = victims.map(({ daemon, gateway, awayMs = 0 }): Cut => ({
+      name: daemon.name,
+      proxies: judge.proxies(gateway === undefined ? { store: cluster.stores.indexOf(daemon) } : { gateway }),
+      way: prng.pick(['up', 'down']),
+      ms: awayMs,
+    }));
+    for (const { name, proxies, way } of cuts) {
+      this.#say(`${name}: nothing passes ${way} over its ${String(proxies.length)} paths`);
+      for (const proxy of proxies) proxy.stall(way);
+    }
+    this.#event();
+    onStruck();
+    await Promise.all(cuts.map(async ({ proxies, way, ms }) => {
+      await pause(ms);
+      for (const proxy of proxies) proxy.resume(way);
+      this.#event();
+    }));
+  }
+
+  /** The leader dies up to a tenth of a second after the neighbour's first change of a record. */
+  async #killLeader(victims: readonly Victim[], onStruck: () => void): Promise<void> {
+    const { etcd, prng } = this.#field;
+    const [victim] = victims;
+    assert.ok(victim?.gateway !== undefined);
+    const leader = await etcd.leader();
+    const delayMs = prng.below(TAKEOVER_TAKES_MS);
+    const back = this.#kill(victims, false, onStruck);
+    await this.#takeoverBegins(gatewayId(victim.gateway));
+    await pause(delayMs);
+    await leader.kill();
+    this.#event();
+    this.#say(`etcd's leader killed ${String(delayMs)} ms after the first change`);
+    await pause(LEADER_AWAY_MS);
+    etcd.startNode(leader);
+    this.#event();
+    await back;
+  }
+
+  /** Watches etcd itself: a gateway answers when all sixteen are taken, a tenth of a second later. */
+  async #takeoverBegins(dead: string): Promise<void> {
+    const register = connectEtcdRegister({ endpoints: this.#field.etcd.endpoints, cluster: CLUSTER_NAME }, QUIET);
+    try {
+      await new Promise<void>((resolve, reject) => {
+        const why = new Error(`nobody takes over from ${dead} within ${String(TAKEOVER_BEGINS_MS)} ms`);
+        const timer = setTimeout(() => { reject(why); }, TAKEOVER_BEGINS_MS);
+        const onChange = (): void => {
+          clearTimeout(timer);
+          resolve();
+        };
+        const nothing = (): void => undefined;
+        register.watch([partitionsOf(dead)], { onChange, onSnapshot: nothing, onDeleted: nothing, onAway: nothing });
+      });
+    } finally {
+      register.close();
+    }
   }
 
   #event(): void {

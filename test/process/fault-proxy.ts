@@ -128,8 +128,10 @@ export class FaultProxy implements StreamHost {
     this.#stalled[direction] = true;
   }
 
-  resume(): void {
-    this.#stalled = { up: false, down: false };
+  /** One direction, or both. */
+  resume(direction?: Direction): void {
+    if (direction === undefined) this.#stalled = { up: false, down: false };
+    else this.#stalled[direction] = false;
     for (const pair of this.#pairs) pair.pump();
   }
 
