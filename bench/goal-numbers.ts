@@ -101,9 +101,9 @@ export function overheadBytes(rows: readonly MemoryRow[], of: (row: FillRow) => 
   return slopeOf(filled.map((row) => [row.queued, of(row)] as const)) - last.liveBytes / last.queued;
 }
 
-/** By how much CPU a message rises from the first count to the last, in percent. */
-export function growthPercent(rows: readonly GrowthRow[], by: GrowthRow['by']): { readonly percent: number; readonly from: number; readonly to: number } | undefined {
-  const among = rows.filter((row) => row.by === by);
+/** By how much CPU a message rises from the first count to the last, or to that of `most` at most, in percent. */
+export function growthPercent(rows: readonly GrowthRow[], by: GrowthRow['by'], most = Infinity): { readonly percent: number; readonly from: number; readonly to: number } | undefined {
+  const among = rows.filter((row) => row.by === by && row.count <= most);
   const counts = among.map((row) => row.count);
   const [from, to] = [Math.min(...counts), Math.max(...counts)];
   const at = (count: number): number | undefined => medianOf(among.filter((row) => row.count === count), (row) => row.cpuMicrosPerMessage);

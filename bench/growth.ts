@@ -1,8 +1,12 @@
 /**
  * Part `growth` of `bench all`: whether CPU a message rises with the number of queues and of connections.
- * Each point is a cluster of its own, warmed first with that many queues. Of the run after it only what comes
- * behind a mark at a third of the messages counts, so that opening connections does not: over the mean of what
- * was accepted and delivered from there to the end. That of a longer queue is measured by memory.ts.
+ *
+ * Queues: one route, a queue for each domain. Clusters with each number of them stay up and take turns, warm, so that
+ * what disturbs the machine for longer meets all.
+ *
+ * Connections: each point is a cluster of its own. Of the run after its warm-up only what comes behind a mark at a
+ * third of the messages counts, so that opening connections does not: over the mean of what was accepted and
+ * delivered from there to the end. What a longer queue costs is measured by memory.ts.
  *
  * Connections are counted twice. `connections`: each sends its next message when the last one is answered, so that
  * more of them are more messages under way, and the load is as high as it gets. `connections at one rate`: what more
@@ -11,8 +15,11 @@
 import type { Cluster } from '../test/process/cluster.js';
 import { Meter, rounded } from './machine.js';
 import type { BenchOptions, PartRun } from './options.js';
-import { runClient } from './processes.js';
-import { cpuOf, isGateway, isStore, loadOptions, processesOf, startRelay, warm, type Load } from './relay-run.js';
+import { runClient, startTurns } from './processes.js';
+import type { RelayOnce } from './relay-once.js';
+import {
+  cpuOf, isGateway, isStore, loadOptions, processesOf, startRelay, warm, type Load, type Relayed,
+} from './relay-run.js';
 
 export type GrowthBy = 'queues' | 'connections' | 'connections at one rate';
 
@@ -27,9 +34,14 @@ export interface GrowthRow {
   readonly messagesPerSecond: number;
 }
 
-const QUEUES = [1, 10, 100, 1000];
+const QUEUES = [10, 1000, 10_000];
+const TURNS = 9;
+const TURN_MESSAGES = 10_000;
+/** Each queue has had so many before, on average. */
+const WARM_EACH = 5;
+const WARM_MESSAGES = 80_000;
 const CONNECTIONS = [10, 100, 1000, 10_000];
-const QUICK_QUEUES = [1, 100, 1000];
+const QUICK_QUEUES = [10, 1000];
 const QUICK_CONNECTIONS = [10, 1000];
 const RATED_CONNECTIONS = [10, 1000, 10_000];
 /** Messages a second: about half of what a gateway carries with the fewest connections here, so that the most carry it too. */
@@ -46,18 +58,39 @@ const SINK_BOUND_MS = 120_000;
 
 export async function partGrowth(options: BenchOptions): Promise<PartRun<GrowthRow>> {
   const messages = options.quick ? QUICK_MESSAGES : MESSAGES;
-  const rows: GrowthRow[] = [];
+  const rows: GrowthRow[] = [...await byQueues(options.quick)];
   for (let round = 1; round <= (options.quick ? 1 : ROUNDS); round++) {
-    for (const count of options.quick ? QUICK_QUEUES : QUEUES) rows.push(say(await byQueues(count, messages, round)));
     for (const count of options.quick ? QUICK_CONNECTIONS : CONNECTIONS) rows.push(say(await byConnections(count, messages, round)));
     for (const count of options.quick ? QUICK_CONNECTIONS : RATED_CONNECTIONS) rows.push(say(await atOneRate(count, options.quick ? QUICK_MESSAGES : RATED_MESSAGES, round)));
   }
   return { rows };
 }
 
-async function byQueues(count: number, messages: number, round: number): Promise<GrowthRow> {
-  const domains = Array.from({ length: count }, (_none, index) => `q${index}.example`);
-  return { by: 'queues', count, round, ...(await measure(domains, { count: Math.max(messages, 15 * count), domains })) };
+async function byQueues(quick: boolean): Promise<GrowthRow[]> {
+  const relays = (quick ? QUICK_QUEUES : QUEUES).map((count) => {
+    const warmMessages = quick ? TURN_MESSAGES : Math.max(WARM_MESSAGES, WARM_EACH * count);
+    const once: RelayOnce = { messages: TURN_MESSAGES, warmMessages, inTurns: true, queues: count };
+    return { count, turns: startTurns('relay-once.js', JSON.stringify(once)) };
+  });
+  const rows: GrowthRow[] = [];
+  try {
+    for (let round = 1; round <= (quick ? 1 : TURNS); round++) {
+      for (const { count, turns } of relays) {
+        rows.push(say(queuesRow(count, round, JSON.parse(await turns.next()) as Relayed)));
+      }
+      // Who goes first changes, as what the one before left behind does.
+      relays.reverse();
+    }
+  } finally {
+    await Promise.all(relays.map(({ turns }) => turns.stop()));
+  }
+  return rows;
+}
+
+function queuesRow(count: number, round: number, { cost, relayedPerSecond }: Relayed): GrowthRow {
+  const [gatewayMicros, storesMicros] = [cpuOf(cost, isGateway), cpuOf(cost, isStore)];
+  const cpuMicrosPerMessage = rounded(gatewayMicros + storesMicros, 2);
+  return { by: 'queues', count, round, cpuMicrosPerMessage, gatewayMicros, storesMicros, messagesPerSecond: relayedPerSecond };
 }
 
 async function byConnections(count: number, messages: number, round: number): Promise<GrowthRow> {

@@ -8,7 +8,7 @@ import { createInterface } from 'node:readline';
 import { pathToFileURL } from 'node:url';
 
 import type { startCluster } from '../test/process/cluster.js';
-import { relayThrough, startRelay, warm } from './relay-run.js';
+import { DOMAINS, relayThrough, startRelay, warm } from './relay-run.js';
 
 export interface RelayOnce {
   readonly messages: number;
@@ -16,6 +16,8 @@ export interface RelayOnce {
   /** Folder of another build, whose daemons are to be started; else our own. */
   readonly build?: string;
   readonly inTurns?: boolean;
+  /** So many queues of one route, one a domain; else ten routes. */
+  readonly queues?: number;
 }
 
 interface ClusterModule {
@@ -25,10 +27,13 @@ interface ClusterModule {
 const options = JSON.parse(process.argv[2] ?? '{}') as RelayOnce;
 // The other build starts its daemons itself: it knows what its configuration files may say.
 const other = options.build === undefined ? undefined : ((await import(pathToFileURL(join(options.build, 'test', 'process', 'cluster.js')).href)) as ClusterModule);
-const cluster = await startRelay({}, other?.startCluster);
+const { queues } = options;
+const domains = queues === undefined ? DOMAINS : Array.from({ length: queues }, (_none, index) => `queue${index}.example`);
+const shape = queues === undefined ? {} : { domains: [], restRoute: { queues: 'domain' } };
+const cluster = await startRelay(shape, other?.startCluster);
 try {
-  const relay = async (): Promise<void> => void process.stdout.write(`${JSON.stringify(await relayThrough(cluster, { count: options.messages }))}\n`);
-  await warm(cluster, { count: options.warmMessages });
+  const relay = async (): Promise<void> => void process.stdout.write(`${JSON.stringify(await relayThrough(cluster, { count: options.messages, domains }))}\n`);
+  await warm(cluster, { count: options.warmMessages, domains });
   if (options.inTurns === true) for await (const _line of createInterface({ input: process.stdin })) await relay();
   else await relay();
 } finally {

@@ -1,8 +1,8 @@
 /**
- * What a dead domain costs the others at a takeover: two hundred queues with mail, half of all of it, and the older half,
- * for one domain whose next hop never greets, all in one partition, as the worst case. Their gateway is killed and left
- * dead; its neighbour takes over. Measured from the kill: when each other queue has its first message delivered, and how
- * much memory that takes.
+ * What a dead domain costs the others at a takeover: a thousand queues with mail, half of all of it, and the older half,
+ * for one domain whose next hop never greets; in the usual 16 partitions, and in one, as the worst case. Their gateway
+ * is killed and left dead; its neighbour takes over. Measured from the kill: when each other queue has its first message
+ * delivered, and how much memory that takes.
  */
 import { HOST, startCluster, until } from '../test/process/cluster.js';
 import { rounded, usageOf } from './machine.js';
@@ -10,7 +10,8 @@ import { startMuteServer } from './mute-server.js';
 import type { BenchOptions } from './options.js';
 import { runClient } from './processes.js';
 
-const QUEUES = 200;
+const QUEUES = 1000;
+const PARTITIONS = [16, 1];
 const MESSAGES = 500_000;
 const QUICK_MESSAGES = 50_000;
 const MESSAGE_BYTES = 1000;
@@ -21,11 +22,16 @@ const BOUND_MS = 300_000;
 const QUICK_BOUND_MS = 60_000;
 const DELIVERED = /"time":"([^"]+)","event":"delivered".*?"to":"[^"@]*@([^"]+)"/;
 
-interface TakeoverRow {
-  readonly [key: string]: unknown;
+interface TakeoverCase {
   readonly messages: number;
   readonly messageBytes: number;
+  /** Memory of the gateway that takes over. */
   readonly limit: string;
+  readonly partitions: number;
+}
+
+interface TakeoverRow extends TakeoverCase {
+  readonly [key: string]: unknown;
   /** Of the queues of the other domains, the first delivery, from the kill on. */
   readonly medianSeconds: number;
   readonly p99Seconds: number;
@@ -43,20 +49,23 @@ export async function benchTakeover(options: BenchOptions): Promise<{ rows: Take
   const rows: TakeoverRow[] = [];
   // Room for all of it, and for a quarter.
   for (const limit of options.quick ? ['2GiB', '128MiB'] : ['4GiB', '512MiB']) {
-    const row = await takenOver(messages, messageBytes, limit, boundMs);
-    console.log(JSON.stringify(row));
-    rows.push(row);
+    for (const partitions of PARTITIONS) {
+      const row = await takenOver({ messages, messageBytes, limit, partitions }, boundMs);
+      console.log(JSON.stringify(row));
+      rows.push(row);
+    }
   }
   return { rows };
 }
 
-async function takenOver(messages: number, messageBytes: number, limit: string, boundMs: number): Promise<TakeoverRow> {
+async function takenOver(what: TakeoverCase, boundMs: number): Promise<TakeoverRow> {
+  const { messages, messageBytes, limit, partitions } = what;
   const mute = await startMuteServer();
   const domains = Array.from({ length: QUEUES }, (_, i) => `n${String(i)}.example`);
   const cluster = await startCluster({
     gateways: 2, group: true, domains, mapSinkPort: (port, gateway) => (gateway === 0 ? mute.port : port),
     routes: [{ domain: DEAD, via: `smtp://${HOST}:${String(mute.port)}` }],
-    store: { memory: { limit: '4GiB' } }, gateway: { mirror: { partitions: 1 }, memory: { limit: '4GiB', next_hop: 1 } },
+    store: { memory: { limit: '4GiB' } }, gateway: { mirror: { partitions }, memory: { limit: '4GiB', next_hop: 1 } },
     gatewayOf: (gateway) => (gateway === 1 ? { memory: { limit, next_hop: 1 } } : {}),
   });
   try {
@@ -80,7 +89,7 @@ async function takenOver(messages: number, messageBytes: number, limit: string, 
     const at = (share: number): number => rounded(seconds[Math.min(seconds.length - 1, Math.floor(share * seconds.length))] ?? Infinity, 2);
     const { memory_used_bytes: usedBytes } = await neighbour.status();
     return {
-      messages, messageBytes, limit, medianSeconds: at(0.5), p99Seconds: at(0.99), leaseSeconds: LEASE_SECONDS,
+      ...what, medianSeconds: at(0.5), p99Seconds: at(0.99), leaseSeconds: LEASE_SECONDS,
       without: QUEUES - first.size, usedBytes, residentBytes,
     };
   } finally {

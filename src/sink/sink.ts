@@ -102,6 +102,8 @@ class Sink implements RunningSink, DialogHost {
 
   #judge(log: SendLogFile | undefined, displacement?: number): VerifyReport {
     const arrivals = this.#arrivals;
+    // A verdict on a million arrivals takes long: who ends the sink meanwhile still has all of the log.
+    this.#log?.flush();
     if (arrivals === undefined) throw new Error('sink: a report was asked for, but it was started without --verify');
     const bounds = { displacementMax: displacement ?? this.#options.displacementMax ?? 0 };
     const report = log === undefined ? verifyBySerials(arrivals.list(), bounds) : verifyRun(log, arrivals.list(), bounds);

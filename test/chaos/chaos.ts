@@ -10,6 +10,7 @@
  * the partitions are in sync again. The sink stands still at times but is never killed: its log is evidence.
  * Faults end with the time; then the clients finish, the queues drain, and the judges read (witnesses.ts).
  */
+import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
 import { startLoneSink } from '../../bench/processes.js';
@@ -97,7 +98,8 @@ class ChaosRun {
     const sent = await Promise.all(clients);
     this.#say('the clients are done');
     await this.#drain();
-    await this.#cluster.sink.stop();
+    const code = await this.#cluster.sink.stop(END_MS);
+    assert.notEqual(code, -1, 'the sink had to be killed: its log may lack arrivals');
     const verdict = judgeRun(this.#judge, { arrivalLog: this.#cluster.arrivalLog, sendLogs: this.#sendLogs, concurrency: CONCURRENCY });
     const worst = (of: (report: SendReport) => number): number => Math.max(...sent.map(of));
     const unfinished = sent.filter((report) => report.accepted !== report.count);

@@ -2,6 +2,7 @@
  * What the runs with a real etcd share (rounds.ts, register-run.ts): two gateways in a group, three stores, a
  * sink, etcd, a client for each gateway that sends all the time, and the judge on the links.
  */
+import assert from 'node:assert/strict';
 import { join } from 'node:path';
 
 import { Prng } from '../../src/base/prng.js';
@@ -175,7 +176,7 @@ export class EtcdField {
     await this.endClients();
     this.cluster.sink.thaw();
     for (const gateway of this.cluster.gateways) await gateway.drained(END_MS);
-    await this.cluster.sink.stop();
+    assert.notEqual(await this.cluster.sink.stop(END_MS), -1, 'the sink had to be killed: its log may lack arrivals');
     const { arrivalLog } = this.cluster;
     const judged = { arrivalLog, sendLogs: this.#sendLogs, concurrency: CONCURRENCY };
     const verdict = this.#options.isJudged ? judgeRun(this.judge, judged) : judgeFromOutside(judged);

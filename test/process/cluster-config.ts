@@ -34,6 +34,8 @@ export interface ClusterOptions {
   readonly sinkSection?: Section;
   /** Domains that get a queue of their own to the sink; all others share one. */
   readonly domains?: readonly string[];
+  /** Keys of the last route, which sends everything else to the sink. */
+  readonly restRoute?: Section;
   /** Those of `domains` whose queue is `order: strict`. */
   readonly strictDomains?: readonly string[];
   /** Routes before these, and before the last one, which sends everything to the sink. */
@@ -126,7 +128,11 @@ export function gatewayConfig(options: ClusterOptions, ports: Ports, stateFolder
   }));
   const via = `smtp://${LOOPBACK}:${options.mapSinkPort?.(ports.sink, gateway) ?? ports.sink}`;
   const own = ports.gateways[gateway] ?? { smtp: 0, admin: 0 };
-  const toSink = options.sink === false ? [] : [...(options.domains ?? []), '*'].map((domain) => (options.strictDomains?.includes(domain) === true ? { domain, via, order: 'strict' } : { domain, via }));
+  const isStrict = (domain: string): boolean => options.strictDomains?.includes(domain) === true;
+  const toSink = options.sink === false ? [] : [
+    ...(options.domains ?? []).map((domain) => (isStrict(domain) ? { domain, via, order: 'strict' } : { domain, via })),
+    { domain: '*', via, ...(isStrict('*') ? { order: 'strict' } : {}), ...options.restRoute },
+  ];
   const section: Section = {
     id: gatewayId(gateway),
     workers: options.workers ?? 1,

@@ -100,8 +100,8 @@ export class Daemon {
   }
 
   /** SIGTERM, and SIGKILL past the bound. Resolves with the exit code, -1 if it had to be killed. */
-  async stop(): Promise<number> {
-    const timer = setTimeout(() => this.killNow(), STOP_MS);
+  async stop(boundMs = STOP_MS): Promise<number> {
+    const timer = setTimeout(() => this.killNow(), boundMs);
     this.thaw();
     await this.#end('SIGTERM');
     clearTimeout(timer);

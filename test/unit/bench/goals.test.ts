@@ -116,7 +116,8 @@ describe('goals of a run', () => {
   });
 
   test('name growth in percent', () => {
-    assert.equal(goal(goals, '1,000 queues').measured, '5.00%');
+    assert.equal(goal(goals, '1,000 queues').measured, '3.75%');
+    assert.equal(goal(goals, '10,000 queues').measured, '7.50%');
     assert.equal(goal(goals, '10,000 connections, each').measured, '25.0%: 150% too much');
     assert.equal(goal(goals, '10,000 connections at 4,000 messages a second').measured, '8.00%');
     assert.equal(goal(goals, '3,000,000 queued').measured, '5.00%');

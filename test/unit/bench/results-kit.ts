@@ -67,6 +67,6 @@ export const RESULTS: Results = {
   ]),
   peers: part('peers', [peerRow('Postfix, queue on disk', 50, 600, 1500), peerRow('Postfix, queue on disk', 300, 700, 1420), peerRow('Haraka, smtp_forward', 50, 900, 355)], ['postfix (as root)']),
   store: part('store', [storeRow('Twinpost', '0.4', 2_000_000), storeRow('redis list', '0.4', 800_000), storeRow('memcached', '0.4', 1_000_000)]),
-  growth: part('growth', [growthRow('queues', 1, 80), growthRow('queues', 1000, 84), growthRow('connections', 10, 80), growthRow('connections', 10_000, 100), growthRow('connections at one rate', 10, 100), growthRow('connections at one rate', 10_000, 108)]),
+  growth: part('growth', [growthRow('queues', 10, 80), growthRow('queues', 1000, 83), growthRow('queues', 10_000, 86), growthRow('connections', 10, 80), growthRow('connections', 10_000, 100), growthRow('connections at one rate', 10, 100), growthRow('connections at one rate', 10_000, 108)]),
   memory: part('memory', MEMORY),
 };
