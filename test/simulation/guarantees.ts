@@ -68,6 +68,8 @@ export class Guarantees {
     // Frozen with the acknowledgements on their way: who took it over has delivered it meanwhile.
     if (copy.isOver && !isSameHolder(record.holder, core.self)) return;
     const counted = partition.rows.filter((row) => row.isPossible);
+    const gone = counted.find((row) => row.isGone);
+    if (gone !== undefined) fail(`G1: 250 for ${name} by what ${gone.storeId} had in a boot that is known to be over`);
     for (const { storeId, bootId } of [...record.members, ...counted]) {
       const node = this.ports.stores.find((store) => store.id === storeId)?.node;
       if (node?.store === undefined || node.bootId !== bootId) continue; // It had it, and died.

@@ -145,6 +145,13 @@ export const MUTANTS: readonly Mutant[] = [
     new: 'const envelope = settlement.envelopeOf(row);\n            if (queue.partition.isPartial && entries.absent.isAtStores(queue.partition, row))\n                entries.dropBody(queue, row);',
   },
   {
+    name: 'rule 3: what a boot acknowledged that is over makes a commit', file: SET,
+    old: 'if (row.isPossible)\n                this.#hasGone = true;',
+    new: '',
+    also: [{ file: SET, old: 'this.#hasGone = this.#counted.some((row) => row.isGone);', new: '' }],
+    seed: 220_000_001,
+  },
+  {
     name: 'rule 16: adopted while older leases run', file: ADOPTIONS,
     old: 'if (answer.olderLeaseMs > 0) {',
     new: 'if (answer.olderLeaseMs < 0) {',

@@ -3,7 +3,8 @@
  * right to a final dot, and which change of the record is wanted next. Rules are those of docs/model.
  *
  *   commit (3)       acknowledged by every member of every possible record; none with fewer than min_replicas
- *                    members possible (no 250 then; ends and withdrawals count as long as all have them)
+ *                    members possible (no 250 then; ends and withdrawals count as long as all have them), and
+ *                    none while the boot of one of them is known to be over
  *   right (6, 7)     a lease at every member of every possible record, where our term has been processed;
  *                    where the empty one is possible also a session that has been tied to this record
  *   join (4)         filled as no member; wanted in the record when it has all that counts as committed
@@ -61,6 +62,8 @@ export class PartitionSet {
   #ackedByAll = 0;
   #committed = 0;
   #isEmptyPossible = false;
+  /** One that counts had its copy in a boot that is known to be over: the change without it is under way. */
+  #hasGone = false;
   #missingSinceMs = Infinity;
   /** Since when no store could take the place of one that is missing, or is to leave. */
   #noOtherSinceMs = Infinity;
@@ -103,7 +106,7 @@ export class PartitionSet {
 
   /** May anything new be committed, once it is acknowledged? */
   get mayCommit(): boolean {
-    return this.records.fewestMembers >= Math.max(1, this.#options.minReplicas);
+    return !this.#hasGone && this.records.fewestMembers >= Math.max(1, this.#options.minReplicas);
   }
 
   get isEmptyPossible(): boolean {
@@ -173,6 +176,7 @@ export class PartitionSet {
     for (const row of this.#rows) {
       if (row.storeId !== storeId || row.bootId === bootId) continue;
       row.isGone = true;
+      if (row.isPossible) this.#hasGone = true;
       row.enter(MemberState.NG, nowMs);
     }
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== storeId || leaver.bootId === bootId);
@@ -408,6 +412,7 @@ export class PartitionSet {
   }
 
   #advance(): void {
+    if (this.#hasGone) return;
     const counted = this.#counted;
     let least = Infinity;
     for (let i = 0; i < counted.length; i++) {
@@ -436,6 +441,7 @@ export class PartitionSet {
       row.mayLeave = records.mayLeave(row.storeId, row.bootId);
     }
     this.#counted = this.#rows.filter((row) => row.isPossible);
+    this.#hasGone = this.#counted.some((row) => row.isGone);
     this.#isEmptyPossible = records.fewestMembers === 0;
     this.#advance();
   }

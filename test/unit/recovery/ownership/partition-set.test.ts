@@ -158,6 +158,31 @@ describe('set of a partition', () => {
     assert.equal(stage.target(60_000), 'b');
   });
 
+  test('what a boot acknowledged that is known to be over commits nothing, whatever leaves after', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.ack('b', 2);
+    stage.set.onLinkUp('a', 'b2', 0);
+    assert.equal(stage.target(0), 'b');
+    stage.set.sent(record(4, 'b'));
+    stage.set.onLinkUp('b', 'b2', 0);
+    stage.set.settled(record(4, 'b'));
+    assert.equal(stage.set.committedNumber, 0, 'neither store has it any more, and both have said so');
+    stage.set.sent(record(5));
+    stage.set.settled(record(5));
+    assert.equal(stage.set.committedNumber, 0);
+    assert.equal(stage.set.ackedByAllNumber, 2, 'the only copy is here');
+  });
+
+  test('a silent boot may be alive: what it acknowledged counts', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.ack('b', 2);
+    stage.set.onLinkUp('a', 'b2', 0);
+    stage.set.sent(record(4, 'b'));
+    stage.set.onLinkDown('b', 0);
+    stage.set.settled(record(4, 'b'));
+    assert.equal(stage.set.committedNumber, 2);
+  });
+
   test('a store is moved in one change, and counts until that is known', () => {
     const stage = new Stage({}, 'a', 'b');
     stage.ack('a', 2);
