@@ -133,7 +133,7 @@ export class GatewayCore implements Reception, DeliverySource {
     });
     this.reports = this.newReports(ports);
     this.holds = new MessageHolds({
-      clock: ports.clock, crc32: ports.crc32, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
+      clock: ports.clock, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
       noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });
     this.right = new DeliveryRight({ log: ports.log, nowMs: () => ports.clock.nowMs(), wake });

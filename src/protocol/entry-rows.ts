@@ -3,7 +3,7 @@
  * store that is filled), by ascending position (docs/PROTOCOL.md, "Entry rows"). Read and written in place.
  *
  *   offset size field
- *   0      1    flags       1 BODY_ABSENT, 2 SHARED
+ *   0      1    flags       1 BODY_ABSENT, 2 SHARED, 4 DAMAGED (alone)
  *   1      1    0
  *   2      2    room        u16  bytes kept for the note: with its checksum it has no more
  *   4      4    bodyBytes   u32
@@ -15,13 +15,17 @@
  *   32     8    position    f64  ≥ 1
  *
  * The payload of a row is body ‖ head ‖ note; the body is left out with BODY_ABSENT.
- * FLAG_BODY_ABSENT and FLAG_SHARED are those of change-rows.ts.
+ * FLAG_BODY_ABSENT and FLAG_SHARED are those of change-rows.ts. With DAMAGED the bytes are not what was
+ * accepted: crc is of that, so that whoever reads them finds it out again.
  */
 import { FLAG_BODY_ABSENT, FLAG_SHARED, NOTE_CRC_BYTES } from './change-rows.js';
 
 export const ENTRY_ROW_BYTES = 40;
 
-const FLAGS_KNOWN = FLAG_BODY_ABSENT | FLAG_SHARED;
+/** Its bytes are damaged for good: they are kept for a person as they are, without a look at the checksum. */
+export const FLAG_DAMAGED = 4;
+
+const FLAGS_KNOWN = FLAG_BODY_ABSENT | FLAG_SHARED | FLAG_DAMAGED;
 
 export function writeEntryRow(
   view: DataView, offset: number,
@@ -89,7 +93,8 @@ export function checkEntryRow(view: DataView, offset: number): string {
   const position = view.getFloat64(offset + 32, true);
   const noteBytes = view.getUint32(offset + 16, true);
   // Half a word holds the flags and the byte that must be 0.
-  if ((view.getUint16(offset, true) & ~FLAGS_KNOWN) !== 0) return 'row flags';
+  const flags = view.getUint16(offset, true);
+  if ((flags & ~FLAGS_KNOWN) !== 0 || flags > FLAG_DAMAGED) return 'row flags';
   if (!Number.isSafeInteger(id) || id < 0) return 'row id';
   if (!Number.isSafeInteger(position) || position < 1) return 'row position';
   if (noteBytes === 0 && view.getUint32(offset + 20, true) !== 0) return 'row checksum without a note';

@@ -225,6 +225,18 @@ describe('restart', () => {
       assert.doesNotThrow(() => world.gateway.core?.envelopeOf(row));
       world.run(120_000);
       assert.equal(unreadable().heldCount, 1);
+      // It does not keep the rest from a second copy, and is what it is in that one, too.
+      const { counters } = coreOf(world).mirrors;
+      assert.ok(counters.refills <= 2 * coreOf(world).registry.partitions.length, `${String(counters.refills)} refills`);
+      const isDouble = (): boolean => coreOf(world).registry.partitions.every(({ inSyncCount }) => inSyncCount === 2);
+      assert.equal(isDouble(), true);
+      world.store('a').kill();
+      world.run(100);
+      world.gateway.kill();
+      world.gateway.start();
+      world.until(() => world.gateway.core?.registry.byName(name)[0]?.heldCount === 1);
+      world.run(10_000);
+      assert.equal(world.letters.delivered, 29);
     });
 
     test(`a body that several queues share is read again when its first entries have gone, ${when}`, () => {

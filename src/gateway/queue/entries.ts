@@ -6,6 +6,7 @@ import { invariant } from '../../base/invariant.js';
 import { TextPool } from '../../base/text-pool.js';
 import type { Crc32 } from '../../platform/ports.js';
 import { FLAG_SHARED, NOTE_CRC_BYTES } from '../../protocol/change-rows.js';
+import { FLAG_DAMAGED } from '../../protocol/entry-rows.js';
 import type { RefillEntries } from '../../recovery/refill-source.js';
 import { ABSENT, AbsentBodies } from './absent-bodies.js';
 import type { ContentStore } from './content-store.js';
@@ -200,6 +201,21 @@ export class Entries {
     return following;
   }
 
+  /** It is not what was accepted. One that is still at the stores is checked when it comes. */
+  isDamaged(row: number): boolean {
+    if (this.isAbsent(row)) return false;
+    const body = new Uint8Array(this.table.bodyBytes.get(row));
+    this.copyBody(row, body, 0);
+    return this.crc32(this.head(row), this.crc32(body, 0)) !== this.table.checksum.get(row);
+  }
+
+  /** Of an entry row that a refill sends. */
+  private flags(row: number): number {
+    if (this.table.shared.get(row) !== 0) return FLAG_SHARED;
+    // Whatever is damaged is held: only there is a look at all bytes worth it.
+    return this.table.state(row) === EntryState.HELD && this.isDamaged(row) ? FLAG_DAMAGED : 0;
+  }
+
   /** The partition as a refill reads it; `onSent`: what was sent may go from here, if the stores have it. */
   refillView(partition: Partition, onSent: (row: number) => void): RefillEntries {
     const table = this.table;
@@ -212,7 +228,7 @@ export class Entries {
       following: (row) => order.following(row),
       position: (row) => table.position.get(row),
       messageId: (row) => table.messageId(row),
-      flags: (row) => (table.shared.get(row) === 0 ? 0 : FLAG_SHARED),
+      flags: (row) => this.flags(row),
       bodyBytes: (row) => table.bodyBytes.get(row),
       headBytes: (row) => this.headBytes(row),
       noteBytes: (row) => this.note(row).length,

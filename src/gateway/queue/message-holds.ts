@@ -15,7 +15,7 @@ import { formatMessageId } from '../../base/text-id.js';
 import type { CrashNotes } from '../local/crash-notes.js';
 import type { Change } from '../mirror/kept-waits.js';
 import { KeptWaits } from '../mirror/kept-waits.js';
-import type { Clock, Crc32, EventLog } from '../../platform/ports.js';
+import type { Clock, EventLog } from '../../platform/ports.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { whyNotNow } from './interruptions.js';
@@ -53,7 +53,6 @@ export type HoldsDone = (outcomes: readonly HoldOutcome[]) => void;
 
 export interface MessageHoldsPorts {
   readonly clock: Clock;
-  readonly crc32: Crc32;
   readonly log: EventLog;
   readonly entries: Entries;
   readonly registry: QueueRegistry;
@@ -211,16 +210,7 @@ export class MessageHolds {
     if (queue.partition.isLeaving) return LEAVING;
     if (!queue.routed) return 'no route leads out of its queue: add one with its name';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
-    return this.isDamaged(row) ? 'its checksum is wrong: export it' : '';
-  }
-
-  /** One that is still at the stores is checked when it comes. */
-  private isDamaged(row: number): boolean {
-    const { entries, crc32 } = this.ports;
-    if (entries.isAbsent(row)) return false;
-    const body = new Uint8Array(entries.table.bodyBytes.get(row));
-    entries.copyBody(row, body, 0);
-    return crc32(entries.head(row), crc32(body, 0)) !== entries.table.checksum.get(row);
+    return entries.isDamaged(row) ? 'its checksum is wrong: export it' : '';
   }
 
   private holdBack(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
@@ -281,7 +271,7 @@ export class MessageHolds {
       }
       this.releasing.delete(row);
       // Its body may have come meanwhile, and shown that it is damaged.
-      if (!isGone && !this.isDamaged(row)) this.goOn(queue, row);
+      if (!isGone && !this.ports.entries.isDamaged(row)) this.goOn(queue, row);
     });
   }
 

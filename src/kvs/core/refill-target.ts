@@ -13,7 +13,7 @@
  */
 
 import { CREDIT_OVERHEAD_BYTES, FLAG_BODY_ABSENT, FLAG_SHARED } from '../../protocol/change-rows.js';
-import { ENTRY_ROW_BYTES, checkEntryRow, entryRoom } from '../../protocol/entry-rows.js';
+import { ENTRY_ROW_BYTES, FLAG_DAMAGED, checkEntryRow, entryRoom } from '../../protocol/entry-rows.js';
 import { REFUSAL_CHECKSUM, REFUSAL_COUNT, REFUSAL_INVALID } from '../../protocol/reasons.js';
 import type { Crc32 } from '../../platform/ports.js';
 import type { Contents } from './contents.js';
@@ -58,8 +58,14 @@ export class RefillTarget {
     return bytes;
   }
 
-  /** Takes the rows of one frame in order. After a refusal the refill must begin again: what came before it stays. */
-  take(copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array): number {
+  /**
+   * Takes the rows of one frame in order. After a refusal the refill must begin again: what came before it stays.
+   * `asItWas`: they are a store's own, back from its file, which has checksums of its own. What had been damaged in
+   * memory is so again, and does not cost the rest.
+   */
+  take(
+    copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, asItWas = false,
+  ): number {
     if (copy.isComplete) return REFUSAL_INVALID;
     let at = 0;
     for (let i = 0; i < rowCount; i += 1) {
@@ -68,14 +74,16 @@ export class RefillTarget {
       const bodyBytes = (flags & FLAG_BODY_ABSENT) === 0 ? view.getUint32(row + 4, true) : 0;
       const headBytes = view.getUint32(row + 8, true);
       const noteBytes = view.getUint32(row + 16, true);
-      const reason = this.#takeEntry(copy, view, row, payload, at);
+      const reason = this.#takeEntry(copy, view, row, payload, at, asItWas);
       if (reason !== TAKEN) return reason;
       at += bodyBytes + headBytes + noteBytes;
     }
     return TAKEN;
   }
 
-  #takeEntry(copy: MirroredPartition, view: DataView, row: number, payload: Uint8Array, start: number): number {
+  #takeEntry(
+    copy: MirroredPartition, view: DataView, row: number, payload: Uint8Array, start: number, asItWas: boolean,
+  ): number {
     const flags = view.getUint8(row);
     const bodyBytes = view.getUint32(row + 4, true);
     const headBytes = view.getUint32(row + 8, true);
@@ -90,10 +98,13 @@ export class RefillTarget {
     const noteStart = start + (absent ? 0 : bodyBytes) + headBytes;
     const note = payload.subarray(noteStart, noteStart + noteBytes);
     const noteCrc = view.getUint32(row + 20, true);
-    if (noteBytes > 0 && this.#crc32(note, 0) !== noteCrc) return REFUSAL_CHECKSUM;
+    if (!asItWas && noteBytes > 0 && this.#crc32(note, 0) !== noteCrc) return REFUSAL_CHECKSUM;
+    const asItIs = asItWas || (flags & FLAG_DAMAGED) !== 0;
     const reason = (flags & FLAG_SHARED) === 0
-      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc, room)
-      : contents.takeShared(copy.ownerAccount, id, absent, bodyBytes, headBytes, crc, payload, start, room);
+      ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc, room, asItIs)
+      : contents.takeShared(
+        copy.ownerAccount, id, absent, bodyBytes, headBytes, crc, payload, start, room, asItIs,
+      );
     if (reason !== TAKEN) return reason;
     const entry = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
     this.#entries.setNote(entry, note, noteCrc);

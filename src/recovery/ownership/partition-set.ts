@@ -39,6 +39,8 @@ import { PossibleRecords } from './possible-records.js';
 const LEAVERS_MAX = 16;
 /** A copy that is to leave waits so long for a store that can't be reached just now, if no other replaces it. */
 const NO_OTHER_MS = 1_000;
+/** A fill that was refused, or broken off, begins again so long after: what stands in its way is rarely gone at once. */
+const FILL_AGAIN_MS = 1_000;
 /** A store that restarts, or whose path is mended, is back within this. What is read rests so long at most. */
 const BACK_SOON_MS = 30_000;
 
@@ -353,7 +355,8 @@ export class PartitionSet {
     for (const row of this.#rows) {
       // Out of every possible record at last: it may be emptied and filled.
       if (row.state !== MemberState.NG || row.isPossible || row.isGone || row.refusedBy > 0
-        || !this.#isHistoryKnown || !this.#ports.isUp(row.storeId, row.bootId)) {
+        || !this.#isHistoryKnown || !this.#ports.isUp(row.storeId, row.bootId)
+        || (row.isEmptied && nowMs - row.sinceMs < FILL_AGAIN_MS)) {
         continue;
       }
       this.#startFill(row, nowMs);

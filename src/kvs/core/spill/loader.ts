@@ -141,7 +141,7 @@ export class SpillLoader {
     if (admission.usedBytes + refills.costBytes(view, 0, rowCount) > admission.refillBytes) {
       return RULE_NO_MEMORY;
     }
-    const reason = refills.take(copy, view, 0, rowCount, payload);
+    const reason = refills.take(copy, view, 0, rowCount, payload, true);
     if (reason !== 0) return `entry: ${refusalReasonName(reason)}`;
     this.entries += rowCount;
     return '';

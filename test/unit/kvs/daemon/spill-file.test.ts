@@ -70,6 +70,23 @@ function smallStore(): { store: Store; copy: MirroredPartition } {
 }
 
 describe('a spill file', () => {
+  test('brings back what was damaged in memory as it is, and the rest with it', async (t) => {
+    const from = bench(t);
+    const { store, copy } = smallStore();
+    const shared = found(store, 2);
+    change(store, shared, storing(9, 'shared body', 'x', FLAG_SHARED), annotating(1, 'its note'));
+    const slots = [store.entries.slotOf(copy.first), store.shared.slotOf(store.entries.sharedOf(shared.first))];
+    for (const slot of slots) {
+      const bytes = store.segments.read(slot);
+      bytes[0] = (bytes[0] ?? 0) ^ 0xff;
+    }
+    assert.equal(await from.write(store), true);
+    const back = await loaded(from);
+    for (const one of [copy, shared]) {
+      assert.deepEqual(shown(back, back.partitions.find(one.partition)), shown(store, one));
+    }
+  });
+
   test('brings back the same boot: copies with entries, notes and shared bodies, fences, and what was told', async (t) => {
     const from = bench(t);
     const { store, copy } = smallStore();

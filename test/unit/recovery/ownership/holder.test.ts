@@ -123,6 +123,8 @@ describe('a store that refuses to be filled by a term that is in no record', () 
     assert.equal(stage.told.includes('c 41'), true);
     stage.holder.set?.onTold('c', 'b1', 41);
     stage.tick();
+    assert.deepEqual(stage.fills, ['c'], 'a fill that was refused rests for a second');
+    stage.tick(100);
     assert.deepEqual(stage.fills, ['c', 'c']);
   });
 });
