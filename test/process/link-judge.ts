@@ -35,6 +35,8 @@ const IN_KERNEL_MS = 1000;
 const SETTLED_MS = 2000;
 /** A reply crosses loopback, and a busy machine adds to that. */
 const READ_WITHIN_MS = 100;
+/** Records told so long before and after a reply are named with it. */
+const DESCRIBED_MS = 5000;
 const EXAMPLES_MAX = 5;
 /** Looks at both clocks. */
 const CLOCK_LOOKS = 100;
@@ -239,7 +241,10 @@ export class LinkJudge {
       const passed = [...entry.partition.acks.keys()].map((store) => `${store} ${(ackedMs(entry.partition, store, entry.position, entry.reign, entry.storedMs) - replyMs).toFixed(1)}`);
       return `stored ${(entry.storedMs - replyMs).toFixed(1)}, acknowledged by ${passed.join(', ')}`;
     });
-    return `${record.queue}#${record.serial} (${record.id}); ms from its 2xx: ${told.join('; ')}`;
+    const sets = this.#record.entriesOf(run, record.id).flatMap(({ partition }) => partition.records)
+      .filter(({ toldMs }) => Math.abs(toldMs - replyMs) < DESCRIBED_MS)
+      .map(({ epoch, members, toldMs }) => `${epoch}: ${members.join(', ')} told at ${(toldMs - replyMs).toFixed(1)}`);
+    return `${record.queue}#${record.serial} (${record.id}); ms from its 2xx: ${told.join('; ')}; records ${sets.join('; ')}`;
   }
 
   #story(entries: readonly Entry[]): string {

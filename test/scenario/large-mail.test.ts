@@ -151,6 +151,33 @@ describe('the limit of a gateway holds', () => {
     checkOrder(group.letters, 'q1');
   });
 
+  test('and large mail that was taken over is delivered by a gateway that mail for a dead next hop has filled since', () => {
+    const bytes = 0.15 * LIMIT_BYTES;
+    const group = Group.started({
+      queues: ['q1', 'dead'].map((name) => ({ name })), memoryBytes: { 'gw-2': LIMIT_BYTES },
+      storeMemoryBytes: 1024 * MEBIBYTE, largestBytes: LARGEST_BYTES,
+    });
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 8; i++) {
+      const letter = group.submit('gw-1', ['q1'], 'alice@senders.example', bytes);
+      group.until(() => letter.outcome === COMMITTED, 'its commit');
+    }
+    group.gateway('gw-1').kill();
+    group.until(() => group.log.count('a partition is known') > 0, 'the takeover');
+    // Bodies that were here go when their attempt has ended, and new mail takes their room.
+    for (let fills = 0; fills < 10; fills++) {
+      for (let outcome: number = COMMITTED; outcome === COMMITTED;) {
+        const letter = group.submit('gw-2', ['dead'], 'bob@senders.example', 0.04 * LIMIT_BYTES);
+        group.until(() => letter.outcome !== 0, 'its reply');
+        ({ outcome } = letter);
+      }
+      group.run(2000);
+    }
+    group.hops.script = ({ queueName }) => (queueName === 'dead' ? 'defer' : 'accept');
+    group.until(() => group.letters.delivered === 8, 'all deliveries but those of the dead next hop', 120_000);
+    assert.ok((group.gateway('gw-2').core?.memory.usedBytes ?? 0) > 0.7 * LIMIT_BYTES, 'it is still as full');
+  });
+
   test('with a mirror that acknowledges nothing', () => {
     const all = watched(2);
     const { world } = all;

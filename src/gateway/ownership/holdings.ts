@@ -24,6 +24,7 @@ import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import { WAITING_NAMES, Waiting, copiesAwayText, storesOf } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
 import type { FetchLimits, ReadingOptions } from '../../recovery/readings.js';
+import { SMALL_BYTES } from '../queue/absent-bodies.js';
 import type { AbsentBodies } from '../queue/absent-bodies.js';
 import type { AdoptedMail } from '../queue/adopted-mail.js';
 import type { MemoryGauge } from '../queue/memory-gauge.js';
@@ -113,9 +114,6 @@ const LEASE_DRIFT_MS = 200;
 const SOON_MS = 5_000;
 /** One block is always let in while half of this is free, or a small limit would never let the first one come. */
 const FIRST_BLOCK_SHARE = 0.5;
-
-/** Of bodies that deliveries wait for, however full memory is: what they end makes room. */
-const TRICKLE_BYTES = 64 * 1024;
 
 export class Holdings {
   readonly counters: HoldingCounters = { takeovers: 0, handedBack: 0, lost: 0, losses: 0, epochs: 0, adopted: 0, adoptedTwice: 0 };
@@ -514,10 +512,13 @@ export class Holdings {
     if (partition === undefined || absent.countOf(partition) === 0) return [];
     const used = memory.usedBytes + absent.askedBytes;
     const most = memory.recoveryBytes(partition.isOwn);
-    const trickleBytes = absent.askedBytes === 0 ? Math.min(TRICKLE_BYTES, memory.reserveBytes - used) : 0;
+    // Up to the last reserve, however full memory is: what they end makes room.
+    const aloneBytes = absent.askedBytes === 0 ? memory.reserveBytes - used : 0;
     return absent.next(partition, {
-      ...limits, wantedBytes: Math.max(most - used, trickleBytes), restBytes: memory.restBytes(partition.isOwn) - used,
+      ...limits, wantedBytes: Math.max(most - used, Math.min(SMALL_BYTES, aloneBytes)),
+      restBytes: memory.restBytes(partition.isOwn) - used,
       mayTakeOne: absent.askedBytes === 0 && used < most * FIRST_BLOCK_SHARE,
+      aloneBytes, nowMs: this.#ports.clock.nowMs(),
     }, withRest);
   }
 

@@ -21,6 +21,10 @@ export const ABSENT = 0xffff_ffff;
 
 /** What is needed soon, but by nobody who waits: more of that is asked for when these are here. */
 const LATER_MAX = 64;
+/** When memory has been short for so long, it is other mail's that does not go: a large body that is wanted comes alone. */
+const STUCK_MS = 2_000;
+/** Below it a body comes however short memory is. */
+export const SMALL_BYTES = 64 * 1024;
 /** Wanted bodies without room that are passed over in one look for smaller ones. */
 const PASSED_MAX = 1024;
 /** Entries looked at in one call for the next by position: half a millisecond. */
@@ -35,6 +39,9 @@ export interface BodyRoom {
   readonly restBytes: number;
   /** One that is wanted may come whatever its size. */
   readonly mayTakeOne: boolean;
+  /** One of this size may come where nothing else helps. */
+  readonly aloneBytes: number;
+  readonly nowMs: number;
 }
 
 class PartitionBodies {
@@ -50,6 +57,8 @@ class PartitionBodies {
   askedBytes = 0;
   /** Where the walk by position goes on; 0: at the first. */
   cursor = 0;
+  /** Since when a body is wanted that has no room, and no large one came. */
+  shortSinceMs = Infinity;
 
   constructor(untilPosition: number) {
     this.untilPosition = untilPosition;
@@ -151,12 +160,13 @@ export class AbsentBodies {
     const positions: number[] = [];
     let bytes = 0;
     let passed = 0;
+    const aloneBytes = room.nowMs - bodies.shortSinceMs >= STUCK_MS ? room.aloneBytes : 0;
     for (const wanted of [bodies.soon, bodies.later, bodies.toRefill]) {
       for (const row of wanted) {
         const size = this.#table.bodyBytes.get(row);
         const isFirst = positions.length === 0;
         if (positions.length >= room.countMax || (!isFirst && bytes + size > room.bytesMax)) break;
-        if (bytes + size > room.wantedBytes && !(isFirst && room.mayTakeOne)) {
+        if (bytes + size > room.wantedBytes && !(isFirst && (room.mayTakeOne || size <= aloneBytes))) {
           // A large one that has no room holds no small one up.
           passed += 1;
           if (passed >= PASSED_MAX) break;
@@ -164,9 +174,12 @@ export class AbsentBodies {
         }
         wanted.delete(row);
         bytes += size;
+        if (bytes <= room.wantedBytes && size >= SMALL_BYTES) bodies.shortSinceMs = Infinity;
         positions.push(this.#ask(bodies, row, size));
       }
     }
+    if (passed === 0) bodies.shortSinceMs = Infinity;
+    else if (bodies.shortSinceMs === Infinity) bodies.shortSinceMs = room.nowMs;
     if (withRest) this.#addRest(partition, bodies, positions, bytes, room);
     return positions.sort((a, b) => a - b);
   }

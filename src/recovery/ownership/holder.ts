@@ -1129,6 +1129,8 @@ export class PartitionHolder {
       if (!isMemberOf(record.gaveUp, member.storeId, member.bootId)) set.release(member);
     }
     this.#trace(`record ${String(record.epoch)} ${record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ')} at ${String(nowMs)}`);
+    // In the turn of the replies that wait for it: members know what they are from the same moment on as clients do.
+    set.tell(nowMs);
   }
 
   /** The register is older than what we know: it was rolled back, or lost. Nobody stops for that (15). */

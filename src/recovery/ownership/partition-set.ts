@@ -351,7 +351,7 @@ export class PartitionSet {
 
   tick(nowMs: number): void {
     this.#sweep();
-    this.#tellAgain(nowMs);
+    this.tell(nowMs);
     for (const row of this.#rows) {
       // Out of every possible record at last: it may be emptied and filled.
       if (row.state !== MemberState.NG || row.isPossible || row.isGone || row.refusedBy > 0
@@ -395,6 +395,26 @@ export class PartitionSet {
   tellAll(): void {
     this.#toldMs = -Infinity;
     for (const leaver of this.#leavers) leaver.sentMs = -Infinity;
+  }
+
+  /** What is known now goes to all whom it concerns and who have not said that they have it. */
+  tell(nowMs: number): void {
+    const record = this.records.known;
+    const isDue = nowMs - this.#toldMs >= this.#options.tellAgainMs;
+    if (isDue) {
+      this.#toldMs = nowMs;
+      for (const row of this.#rows) {
+        const isTold = row.refusedBy > 0 ? !row.isPossible && row.refusedBy < record.epoch
+          : row.isFenced && row.state !== MemberState.NG;
+        if (isTold && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
+      }
+    }
+    for (const leaver of this.#leavers) {
+      if (nowMs - leaver.sentMs < this.#options.tellAgainMs) continue;
+      leaver.sentMs = nowMs;
+      // What may be recorded again by a change under way is told when that is known.
+      if (!this.records.mayCount(leaver.storeId, leaver.bootId)) this.#ports.tell(leaver, record, true);
+    }
   }
 
   // ── inside ──────────────────────────────────────────────────────────────────────────────────────
@@ -539,24 +559,5 @@ export class PartitionSet {
   #fillCandidate(choice: StoreChoice, nowMs: number): void {
     if (this.rowOf(choice.storeId, choice.bootId) !== undefined) return;
     this.#startFill(this.#addRow(choice.storeId, choice.bootId, nowMs), nowMs);
-  }
-
-  #tellAgain(nowMs: number): void {
-    const record = this.records.known;
-    const isDue = nowMs - this.#toldMs >= this.#options.tellAgainMs;
-    if (isDue) {
-      this.#toldMs = nowMs;
-      for (const row of this.#rows) {
-        const isTold = row.refusedBy > 0 ? !row.isPossible && row.refusedBy < record.epoch
-          : row.isFenced && row.state !== MemberState.NG;
-        if (isTold && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
-      }
-    }
-    for (const leaver of this.#leavers) {
-      if (nowMs - leaver.sentMs < this.#options.tellAgainMs) continue;
-      leaver.sentMs = nowMs;
-      // What may be recorded again by a change under way is told when that is known.
-      if (!this.records.mayCount(leaver.storeId, leaver.bootId)) this.#ports.tell(leaver, record, true);
-    }
   }
 }

@@ -7,7 +7,7 @@ import { EntryTable } from '../../../../src/gateway/queue/entry-table.js';
 import { PositionOrder } from '../../../../src/gateway/queue/position-order.js';
 import type { Partition } from '../../../../src/gateway/mirror/partition.js';
 
-const PLENTY: BodyRoom = { countMax: 100, bytesMax: 1e6, wantedBytes: 1e6, restBytes: 1e6, mayTakeOne: false };
+const PLENTY: BodyRoom = { countMax: 100, bytesMax: 1e6, wantedBytes: 1e6, restBytes: 1e6, mayTakeOne: false, aloneBytes: 0, nowMs: 0 };
 const BODY_BYTES = 100;
 const UNTIL = 1000;
 
@@ -80,6 +80,28 @@ describe('bodies that are still at the stores', () => {
     absent.wantSoon(partition, rowOf(bench, 40));
     assert.deepEqual(absent.next(partition, { ...PLENTY, wantedBytes: BODY_BYTES - 1 }, false), [], 'no memory');
     assert.deepEqual(absent.next(partition, { ...PLENTY, wantedBytes: 0, mayTakeOne: true }, false), [40], 'one, whatever its size');
+  });
+
+  test('that are large come alone when memory has been short for two seconds, and none of them has come', () => {
+    const bench = benchOf(4);
+    const { absent, partition, table } = bench;
+    const large = 200_000;
+    for (const at of [20, 40]) {
+      table.bodyBytes.set(rowOf(bench, at), large);
+      absent.wantSoon(partition, rowOf(bench, at));
+    }
+    const short = { ...PLENTY, wantedBytes: 0, aloneBytes: large };
+    const ask = (room: Partial<BodyRoom>): readonly number[] => absent.next(partition, { ...short, ...room }, false);
+    assert.deepEqual(ask({ nowMs: 1000 }), []);
+    assert.deepEqual(ask({ nowMs: 2999 }), []);
+    assert.deepEqual(ask({ nowMs: 3000, aloneBytes: large - 1 }), [], 'never past the reserve');
+    assert.deepEqual(ask({ nowMs: 3000 }), [20], 'and no more than one');
+    absent.onHere(partition, rowOf(bench, 20));
+    assert.deepEqual(ask({ nowMs: 3000, wantedBytes: large }), [40], 'there is room again');
+    absent.askAgain(partition);
+    assert.deepEqual(ask({ nowMs: 3001 }), [], 'as long as there was none');
+    assert.deepEqual(ask({ nowMs: 4999 }), []);
+    assert.deepEqual(ask({ nowMs: 5001 }), [40]);
   });
 
   test('that have no room hold up no smaller one, however many stand in front, up to a bound', () => {
