@@ -23,6 +23,14 @@ const FIRST_ELEMENTS = 16;
 interface NumberArray {
   readonly length: number;
   fill(value: number, from?: number, to?: number): unknown;
+  readonly [index: number]: number;
+  set(source: ArrayLike<number>): void;
+}
+
+/** The class of an array: makes one of zeros. */
+interface NumberArrayClass<A> {
+  readonly BYTES_PER_ELEMENT: number;
+  new (elements: number): A;
 }
 
 /** Out of line, so that get and set stay small enough to be inlined. */
@@ -36,9 +44,11 @@ abstract class Chunked<A extends NumberArray> {
   protected grown = 0;
   private capacity = 0;
   private readonly chunkElements: number;
+  private readonly chunkClass: NumberArrayClass<A>;
 
-  protected constructor(elementBytes: number) {
-    this.chunkElements = CHUNK_BYTES / elementBytes;
+  protected constructor(chunkClass: NumberArrayClass<A>) {
+    this.chunkClass = chunkClass;
+    this.chunkElements = CHUNK_BYTES / chunkClass.BYTES_PER_ELEMENT;
   }
 
   /** How many elements may be read and written. */
@@ -65,16 +75,13 @@ abstract class Chunked<A extends NumberArray> {
     if (last !== undefined) last.fill(0, length - (kept - 1) * this.chunkElements);
   }
 
-  protected abstract create(elements: number): A;
-  protected abstract copy(source: A, target: A): void;
-
   private grow(length: number): void {
     const first = this.chunks[0];
     if (this.chunks.length <= 1 && (first === undefined || first.length < this.chunkElements)) {
       this.growFirst(first, length);
     }
     while (this.capacity < length) {
-      this.chunks.push(this.create(this.chunkElements));
+      this.chunks.push(new this.chunkClass(this.chunkElements));
       this.capacity += this.chunkElements;
     }
   }
@@ -82,8 +89,8 @@ abstract class Chunked<A extends NumberArray> {
   private growFirst(first: A | undefined, length: number): void {
     let elements = first === undefined ? FIRST_ELEMENTS : first.length;
     while (elements < length && elements < this.chunkElements) elements *= 2;
-    const larger = this.create(elements);
-    if (first !== undefined) this.copy(first, larger);
+    const larger = new this.chunkClass(elements);
+    if (first !== undefined) larger.set(first);
     this.chunks[0] = larger;
     this.capacity = elements;
   }
@@ -92,7 +99,7 @@ abstract class Chunked<A extends NumberArray> {
 /** Bytes: states, small counts. */
 export class ChunkedUint8 extends Chunked<Uint8Array> {
   constructor() {
-    super(1);
+    super(Uint8Array);
   }
 
   get(index: number): number {
@@ -106,14 +113,6 @@ export class ChunkedUint8 extends Chunked<Uint8Array> {
     if (chunk === undefined || index >= this.grown) return outside(index, this.grown);
     chunk[index & 0xffff] = value;
   }
-
-  protected override create(elements: number): Uint8Array {
-    return new Uint8Array(elements);
-  }
-
-  protected override copy(source: Uint8Array, target: Uint8Array): void {
-    target.set(source);
-  }
 }
 
 /** Place of an element within its chunk. */
@@ -122,7 +121,7 @@ export const UINT32_PLACE = 0x3fff;
 /** Row numbers, slots, sizes, checksums. */
 export class ChunkedUint32 extends Chunked<Uint32Array> {
   constructor() {
-    super(4);
+    super(Uint32Array);
   }
 
   /**
@@ -147,20 +146,12 @@ export class ChunkedUint32 extends Chunked<Uint32Array> {
     if (chunk === undefined || index >= this.grown) return outside(index, this.grown);
     chunk[index & 0x3fff] = value;
   }
-
-  protected override create(elements: number): Uint32Array {
-    return new Uint32Array(elements);
-  }
-
-  protected override copy(source: Uint32Array, target: Uint32Array): void {
-    target.set(source);
-  }
 }
 
 /** Whole numbers up to 2^53: ids, positions, times. */
 export class ChunkedFloat64 extends Chunked<Float64Array> {
   constructor() {
-    super(8);
+    super(Float64Array);
   }
 
   get(index: number): number {
@@ -173,13 +164,5 @@ export class ChunkedFloat64 extends Chunked<Float64Array> {
     const chunk = this.chunks[index >>> 13];
     if (chunk === undefined || index >= this.grown) return outside(index, this.grown);
     chunk[index & 0x1fff] = value;
-  }
-
-  protected override create(elements: number): Float64Array {
-    return new Float64Array(elements);
-  }
-
-  protected override copy(source: Float64Array, target: Float64Array): void {
-    target.set(source);
   }
 }

@@ -15,7 +15,7 @@ import { invariant } from '../base/invariant.js';
 import { BrokenRule } from './core/shapes.js';
 import { incarnationKey } from './keys.js';
 import { DRAW_AGAIN_MS, OrdinalDraw, unreadable } from './ordinal-draw.js';
-import type { Entry, Outcome, ReadResult, Register } from './port.js';
+import type { Register } from './port.js';
 import { decodeIncarnation, encodeIncarnation } from './records.js';
 import type { IncarnationRecord } from './records.js';
 
@@ -105,7 +105,10 @@ export class IncarnationDraw {
   #readIncarnation(): void {
     const { gatewayId, floor } = this.#options;
     const key = incarnationKey(gatewayId);
-    this.#read(this.#ports.register, { key }, ([entry]) => {
+    this.#ports.register.read({ key }, (result) => {
+      if (this.#state === DrawState.stopped) return;
+      if (result.kind !== 'entries') return this.#wait(result.why);
+      const [entry] = result.entries;
       const last = entry === undefined ? undefined : decodeIncarnation(entry.value);
       if (last instanceof BrokenRule) return this.#end(unreadable(key, last));
       if (last?.ordinal === this.#ordinal) return this.#drawn(last);
@@ -113,9 +116,12 @@ export class IncarnationDraw {
         incarnation: Math.max(last?.incarnation ?? 0, floor.incarnation) + 1,
         ordinal: this.#ordinal,
       };
-      this.#write(key, entry, encodeIncarnation(record), (outcome) => {
-        if (outcome.kind === 'done') this.#drawn(record);
-        else this.#again(outcome);
+      const write = { key, ifRevision: entry?.revision ?? 0, value: encodeIncarnation(record) };
+      this.#ports.register.write([write], (_index, outcome) => {
+        if (this.#state === DrawState.stopped) return;
+        if (outcome.kind === 'unknown' || outcome.kind === 'refused') return this.#wait(outcome.why);
+        if (outcome.kind === 'stale') return this.#readIncarnation();
+        this.#drawn(record);
       });
     });
   }
@@ -123,32 +129,6 @@ export class IncarnationDraw {
   #drawn(record: IncarnationRecord): void {
     this.#transition(DrawState.drawn);
     this.#ports.onDrawn(record);
-  }
-
-  #read(
-    register: Register,
-    range: Parameters<Register['read']>[0],
-    done: (entries: readonly Entry[]) => void,
-  ): void {
-    register.read(range, (result: ReadResult) => {
-      if (this.#state === DrawState.stopped) return;
-      if (result.kind === 'entries') done(result.entries);
-      else this.#wait(result.why);
-    });
-  }
-
-  #write(key: string, entry: Entry | undefined, value: string, done: (outcome: Outcome) => void): void {
-    this.#ports.register.write([{ key, ifRevision: entry?.revision ?? 0, value }], (_index, outcome) => {
-      if (this.#state !== DrawState.stopped) done(outcome);
-    });
-  }
-
-  /** The step of the present state once more; at once if the register itself answered. */
-  #again(outcome: Outcome): void {
-    if (outcome.kind === 'unknown' || outcome.kind === 'refused') return this.#wait(outcome.why);
-    this.#isAsking = false;
-    this.#againMs = 0;
-    this.tick(this.#nowMs);
   }
 
   #wait(why: string): void {

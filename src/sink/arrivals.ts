@@ -111,9 +111,13 @@ export class ArrivalLog {
     this.#file = openSync(path, 'w');
   }
 
-  record(micros: number, kind: ArrivalKind, begun: number, marks: Marks | undefined, bytes: number, from: string, to: readonly string[]): void {
+  record(
+    micros: number, kind: ArrivalKind, begun: number, marks: Marks | undefined, bytes: number,
+    from: string, to: readonly string[],
+  ): void {
     const line = {
-      n: ++this.#lines, us: micros, kind, begun, run: marks?.run ?? '', id: marks?.id ?? 0, queue: marks?.queue ?? '',
+      n: ++this.#lines, us: micros, kind, begun,
+      run: marks?.run ?? '', id: marks?.id ?? 0, queue: marks?.queue ?? '',
       serial: marks?.serial ?? 0, hash: marks?.actualHash ?? 0,
       intact: marks !== undefined && marks.actualHash === marks.hash, bytes, from, to,
     };

@@ -37,7 +37,7 @@ export class ContentReader {
     this.#length = 0;
   }
 
-  /** Takes bytes of data from `at`; returns the offset behind what it took. Sets `done` behind the final dot. */
+  /** Takes data from `at`; returns the offset behind what it took. Sets `done` behind the final dot. */
   read(data: Buffer, at: number): number {
     if (this.#length === 0) {
       // The CRLF of the DATA line counts as the one before the dot of an empty content.
@@ -48,7 +48,8 @@ export class ContentReader {
     } else {
       const before = this.#length;
       this.#append(data, at);
-      const end = this.#find(this.#gathered.subarray(0, this.#length), this.#resume, this.#resume === 0 && !this.#tooLarge);
+      const gathered = this.#gathered.subarray(0, this.#length);
+      const end = this.#find(gathered, this.#resume, this.#resume === 0 && !this.#tooLarge);
       if (end >= 0) return this.#finish(this.#gathered.subarray(0, end), at + (end + 3 - before));
     }
     if (this.#length > this.#bytesMax + TAIL_BYTES) this.#forget();

@@ -40,7 +40,10 @@ const COMMAND = 0;
 const CONTENT = 1;
 const WAITING = 2;
 
-/** RFC 5321 4.5.3.1.4 has 512 octets, extensions add to it (RFC 3461 4 alone 500); a line longer than this ends the session. */
+/**
+ * RFC 5321 4.5.3.1.4 has 512 octets, extensions add to it (RFC 3461 4 alone 500); a line longer than this
+ * ends the session.
+ */
 const COMMAND_BYTES_MAX = 8192;
 const RECIPIENTS_MAX = 10_000;
 const LINE_FEED = 0x0a;
@@ -192,9 +195,13 @@ export class Dialog {
     if (this.#from !== undefined) return this.#wrong('503 5.5.1 Nested MAIL\r\n');
     const end = pathEnd(line, 'MAIL FROM:');
     if (end < 0) return this.#wrong('501 5.5.4 Syntax: MAIL FROM:<address>\r\n');
-    if (end < line.length && !parametersKnown(line, end, MAIL_PARAMETERS)) return this.#wrong('555 5.5.4 Unknown parameter\r\n');
+    if (end < line.length && !parametersKnown(line, end, MAIL_PARAMETERS)) {
+      return this.#wrong('555 5.5.4 Unknown parameter\r\n');
+    }
     const size = end < line.length ? /\sSIZE=(\d+)/i.exec(line.slice(end)) : null;
-    if (size !== null && Number(size[1]) > this.#host.messageBytesMax) return this.#wrong('552 5.3.4 Too large\r\n');
+    if (size !== null && Number(size[1]) > this.#host.messageBytesMax) {
+      return this.#wrong('552 5.3.4 Too large\r\n');
+    }
     this.#from = line.slice(line.indexOf('<') + 1, end - 1);
     this.#begun = this.#host.begin();
     this.#envid = end < line.length ? (/\sENVID=(\S+)/i.exec(line.slice(end))?.[1] ?? '') : '';
@@ -206,7 +213,9 @@ export class Dialog {
     if (this.#to.length >= RECIPIENTS_MAX) return this.#say('452 4.5.3 Too many recipients\r\n');
     const end = pathEnd(line, 'RCPT TO:');
     if (end < 0) return this.#wrong('501 5.5.4 Syntax: RCPT TO:<address>\r\n');
-    if (end < line.length && !parametersKnown(line, end, RCPT_PARAMETERS)) return this.#wrong('555 5.5.4 Unknown parameter\r\n');
+    if (end < line.length && !parametersKnown(line, end, RCPT_PARAMETERS)) {
+      return this.#wrong('555 5.5.4 Unknown parameter\r\n');
+    }
     this.#to.push(line.slice(line.indexOf('<') + 1, end - 1));
     return this.#say('250 2.1.5 Ok\r\n');
   }
@@ -267,7 +276,7 @@ function replyOf(kind: ArrivalKind): string {
   return '250 2.0.0 Ok\r\n';
 }
 
-/** The offset behind the '>' of "VERB:<path>", -1 if there is none. Quoted strings may hold '>' (RFC 5321 4.1.2). */
+/** The offset behind the '>' of "VERB:<path>", -1 for none. Quoted strings may hold '>' (RFC 5321 4.1.2). */
 function pathEnd(line: string, verb: string): number {
   if (line.slice(0, verb.length).toUpperCase() !== verb) return -1;
   const open = line.indexOf('<', verb.length);

@@ -14,7 +14,10 @@ import { CUT_OFF, Dialog, END, GO_ON, WAIT, type DialogHost, type Next } from '.
 import { Faults } from './faults.js';
 import { Maildir } from './maildir.js';
 import type { RunningSink, SinkCounts, SinkOptions } from './options.js';
-import { CUT, DEFERRED, REJECTED, REPORTED, TAKEN, UNFINISHED, verifyBySerials, verifyRun, type ArrivalKind, type VerifyReport } from './verify.js';
+import {
+  CUT, DEFERRED, REJECTED, REPORTED, TAKEN, UNFINISHED, verifyBySerials, verifyRun,
+  type ArrivalKind, type VerifyReport,
+} from './verify.js';
 
 const DEFAULT_MESSAGE_BYTES_MAX = 64 * 1024 * 1024;
 const DEFAULT_CONNECTIONS_MAX = 10_000;
@@ -34,7 +37,8 @@ export async function startSink(options: SinkOptions): Promise<RunningSink> {
 
 class Sink implements RunningSink, DialogHost {
   readonly counts: SinkCounts = {
-    messages: 0, recipients: 0, bytes: 0, deferred: 0, rejected: 0, cut: 0, unmarked: 0, reports: 0, unfinished: 0,
+    messages: 0, recipients: 0, bytes: 0, deferred: 0, rejected: 0, cut: 0,
+    unmarked: 0, reports: 0, unfinished: 0,
     connections: 0, connectionsOpen: 0, commandErrors: 0,
   };
   readonly lmtp: boolean;
@@ -56,7 +60,10 @@ class Sink implements RunningSink, DialogHost {
     this.lmtp = options.lmtp ?? false;
     this.late = (options.latencyMs ?? 0) > 0;
     this.messageBytesMax = options.messageBytesMax ?? DEFAULT_MESSAGE_BYTES_MAX;
-    const rates = { deferRate: options.deferRate ?? 0, rejectRate: options.rejectRate ?? 0, cutAfterDot: options.cutAfterDot ?? 0 };
+    const rates = {
+      deferRate: options.deferRate ?? 0, rejectRate: options.rejectRate ?? 0,
+      cutAfterDot: options.cutAfterDot ?? 0,
+    };
     this.#faults = new Faults(rates, new Prng(options.seed ?? 1));
     this.#maildir = options.maildir === undefined ? undefined : new Maildir(options.maildir);
     this.#log = options.arrivalLog === undefined ? undefined : new ArrivalLog(options.arrivalLog);
@@ -104,9 +111,13 @@ class Sink implements RunningSink, DialogHost {
     const arrivals = this.#arrivals;
     // A verdict on a million arrivals takes long: who ends the sink meanwhile still has all of the log.
     this.#log?.flush();
-    if (arrivals === undefined) throw new Error('sink: a report was asked for, but it was started without --verify');
+    if (arrivals === undefined) {
+      throw new Error('sink: a report was asked for, but it was started without --verify');
+    }
     const bounds = { displacementMax: displacement ?? this.#options.displacementMax ?? 0 };
-    const report = log === undefined ? verifyBySerials(arrivals.list(), bounds) : verifyRun(log, arrivals.list(), bounds);
+    const report = log === undefined
+      ? verifyBySerials(arrivals.list(), bounds)
+      : verifyRun(log, arrivals.list(), bounds);
     return arrivals.complete ? report : { ...report, ok: false, complete: false };
   }
 
@@ -153,7 +164,10 @@ class Sink implements RunningSink, DialogHost {
     if (this.#maildir !== undefined && (kind === TAKEN || kind === CUT)) this.#maildir.keep(content);
   }
 
-  #record(arrivals: Arrivals, content: Buffer, from: string, to: readonly string[], kind: ArrivalKind, begun: number): void {
+  #record(
+    arrivals: Arrivals, content: Buffer, from: string, to: readonly string[],
+    kind: ArrivalKind, begun: number,
+  ): void {
     const marked = readMarks(content, this.#marks);
     if (marked) {
       arrivals.add(this.#marks, kind, begun);
@@ -163,7 +177,8 @@ class Sink implements RunningSink, DialogHost {
     } else {
       this.counts.unmarked++;
     }
-    this.#log?.record(monotonicMicros(), kind, begun, marked ? this.#marks : undefined, content.length, from, to);
+    const marks = marked ? this.#marks : undefined;
+    this.#log?.record(monotonicMicros(), kind, begun, marks, content.length, from, to);
   }
 
   // Sockets.
@@ -215,12 +230,17 @@ class Sink implements RunningSink, DialogHost {
     const url = new URL(request.url ?? '/', 'http://sink');
     if (url.pathname === '/healthz' || url.pathname === '/readyz') return { status: 200, body: { ok: true } };
     if (url.pathname === '/counts') return { status: 200, body: this.counts };
-    if (url.pathname !== '/report') return { status: 404, body: { error: 'no such page: /report, /counts, /healthz' } };
+    if (url.pathname !== '/report') {
+      return { status: 404, body: { error: 'no such page: /report, /counts, /healthz' } };
+    }
     this.#log?.flush();
     try {
       const displacement = url.searchParams.get('displacement');
       const bound = displacement === null ? undefined : Number(displacement);
-      if (request.method !== 'POST') return { status: 200, body: bound === undefined ? await this.report() : this.#judge(undefined, bound) };
+      if (request.method !== 'POST') {
+        const body = bound === undefined ? await this.report() : this.#judge(undefined, bound);
+        return { status: 200, body };
+      }
       return { status: 200, body: this.#judge(parseSendLog(await bodyOf(request)), bound) };
     } catch (error) {
       return { status: 500, body: { error: String(error) } };
@@ -233,7 +253,11 @@ async function bodyOf(request: IncomingMessage): Promise<string> {
   let bytes = 0;
   for await (const chunk of request as AsyncIterable<Buffer>) {
     bytes += chunk.length;
-    if (bytes > REPORT_BYTES_MAX) throw new Error(`sink: a send log of more than ${REPORT_BYTES_MAX} bytes; give it as a file at the start`);
+    if (bytes > REPORT_BYTES_MAX) {
+      throw new Error(
+        `sink: a send log of more than ${REPORT_BYTES_MAX} bytes; give it as a file at the start`,
+      );
+    }
     chunks.push(chunk);
   }
   return Buffer.concat(chunks).toString('latin1');

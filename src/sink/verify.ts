@@ -18,7 +18,7 @@
  * y and had not come when y came, so it was in flight beside y. One that ends before its MAIL is seen (next
  * hop not reached, a kept connection found closed) goes back before all that never began, and adds nobody.
  * `orderBy: 'dot'` asks more: the same of first final dots. It holds as long as attempts end before their dot
- * for reasons of the gateway only (no right, its death, a closed connection), which cost no message its place.
+ * for reasons of the gateway only (no right, its death, a closed connection): they cost no message its place.
  * Where the next hop defers before the dot it does not: what is deferred holds nobody.
  *
  * Without a send log, verifyBySerials takes the serials for the order and the gaps for the lost: right for
@@ -32,8 +32,9 @@ export const DEFERRED = 2; // answered 4xx
 export const REJECTED = 3; // answered 5xx
 export const CUT = 4; // kept, and the connection cut without a reply
 export const REPORTED = 5; // a DSN came that quotes it
-export const UNFINISHED = 6; // its transaction ended before the final dot, or with a content too large to keep
-export type ArrivalKind = typeof TAKEN | typeof DEFERRED | typeof REJECTED | typeof CUT | typeof REPORTED | typeof UNFINISHED;
+export const UNFINISHED = 6; // it ended before the final dot, or its content is too large to keep
+export type ArrivalKind =
+  typeof TAKEN | typeof DEFERRED | typeof REJECTED | typeof CUT | typeof REPORTED | typeof UNFINISHED;
 
 /** One message at the sink, in the order in which transactions ended. */
 export interface Arrival {
@@ -42,7 +43,7 @@ export interface Arrival {
   readonly queue: string;
   readonly serial: number;
   readonly kind: ArrivalKind;
-  /** Which mail transaction of this sink it was, counted from 1 by their MAIL commands: the order of attempts. */
+  /** Which mail transaction of this sink it was, counted from 1 by MAIL commands: the order of attempts. */
   readonly begun: number;
   /** CRC-32 computed from what arrived; for REPORTED that of the sender, for UNFINISHED none. */
   readonly hash: number;
@@ -125,7 +126,9 @@ class Findings {
 }
 
 /** Judges `arrivals`, in order of arrival, by the log of the run that sent them. */
-export function verifyRun(log: SendLogFile, arrivals: readonly Arrival[], options: VerifyOptions = {}): VerifyReport {
+export function verifyRun(
+  log: SendLogFile, arrivals: readonly Arrival[], options: VerifyOptions = {},
+): VerifyReport {
   const fates = fatesOf(log.records);
   const unknown = new Findings();
   noteArrivals(fates, log.run, arrivals, unknown);
@@ -184,11 +187,14 @@ function newFate(record: SendRecord): Fate {
   return {
     queue: record.queue, serial: record.serial, id: record.id,
     accepted: 0, unanswered: 0, replyAt: Infinity, dotAt: Infinity, hash: record.hash,
-    firstBegun: Infinity, firstDot: Infinity, copies: 0, cuts: 0, rejected: false, reported: false, altered: false,
+    firstBegun: Infinity, firstDot: Infinity, copies: 0, cuts: 0,
+    rejected: false, reported: false, altered: false,
   };
 }
 
-function noteArrivals(fates: Map<number, Fate>, run: string, arrivals: readonly Arrival[], unknown: Findings): void {
+function noteArrivals(
+  fates: Map<number, Fate>, run: string, arrivals: readonly Arrival[], unknown: Findings,
+): void {
   for (const [index, arrival] of arrivals.entries()) {
     if (arrival.run !== run) continue;
     const fate = fates.get(arrival.id);
@@ -212,7 +218,8 @@ function noteArrivals(fates: Map<number, Fate>, run: string, arrivals: readonly 
 }
 
 function conclude(
-  judgedBy: VerifyReport['judgedBy'], run: string, fates: Map<number, Fate>, unknown: Findings, options: VerifyOptions,
+  judgedBy: VerifyReport['judgedBy'], run: string, fates: Map<number, Fate>, unknown: Findings,
+  options: VerifyOptions,
 ): VerifyReport {
   const lost = new Findings();
   const resurrected = new Findings();
@@ -240,7 +247,8 @@ function conclude(
     if (fate.copies > due) duplicated.add(fate, fate.copies - due);
     explained += Math.max(0, Math.min(fate.copies, due) - 1);
   }
-  const order = judgeOrder(fates, options.displacementMax ?? 0, options.orderBy === 'dot' ? (fate) => fate.firstDot : (fate) => fate.firstBegun);
+  const placeOf = (fate: Fate): number => options.orderBy === 'dot' ? fate.firstDot : fate.firstBegun;
+  const order = judgeOrder(fates, options.displacementMax ?? 0, placeOf);
   const bad = lost.count + resurrected.count + altered.count + order.late.count + unknown.count;
   return {
     ok: bad === 0 && duplicated.count <= (options.duplicatesMax ?? 0),
@@ -256,7 +264,9 @@ function conclude(
  * each reply puts x's place into a Fenwick tree and each dot asks how many places lie behind y's.
  * At equal times the dot is asked first: only a strictly earlier reply binds.
  */
-function judgeOrder(fates: Map<number, Fate>, displacementMax: number, placeOf: (fate: Fate) => number): { late: Findings; worst: number } {
+function judgeOrder(
+  fates: Map<number, Fate>, displacementMax: number, placeOf: (fate: Fate) => number,
+): { late: Findings; worst: number } {
   const late = new Findings();
   let worst = 0;
   for (const queue of byQueue(fates, placeOf).values()) {
@@ -311,7 +321,9 @@ class Fenwick {
   }
 
   add(place: number): void {
-    for (let at = place + 1; at < this.#sums.length; at += at & -at) this.#sums[at] = (this.#sums[at] ?? 0) + 1;
+    for (let at = place + 1; at < this.#sums.length; at += at & -at) {
+      this.#sums[at] = (this.#sums[at] ?? 0) + 1;
+    }
   }
 
   /** How many were added at `place` or before it. */
