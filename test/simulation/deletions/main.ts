@@ -20,6 +20,7 @@ import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { Prng } from '../../../src/base/prng.js';
 import { numberOf, readArguments, runProgram } from '../../arguments.js';
+import { Compiler } from './compiler.js';
 import type { Statement } from './statements.js';
 import { statementsOf, withoutStatement } from './statements.js';
 
@@ -29,6 +30,8 @@ const CAUGHT_LEAST = 0.95;
 /** A test file ends within seconds, 60 seeds within one minute; the rest is for a busy machine. */
 const HANG_MS = 120_000;
 const SHOWN_MAX = 90;
+/** The build's last line, which a try has not. */
+const SOURCE_MAP = /\/\/# sourceMappingURL=.*$/;
 
 interface Tried {
   readonly at: string;
@@ -62,49 +65,6 @@ function draw(seed: number, count: number): Statement[] {
   const drawn: Statement[] = [];
   while (drawn.length < count && all.length > 0) drawn.push(...all.splice(prng.below(all.length), 1));
   return drawn;
-}
-
-/** The compiler with the project's options; one file at a time has another text than on disk. */
-class Compiler {
-  readonly #options: ts.CompilerOptions;
-  readonly #service: ts.LanguageService;
-  #file = '';
-  #text = '';
-  #version = 0;
-
-  constructor() {
-    const { config } = ts.readConfigFile(join(PROJECT, 'tsconfig.json'), (file) => ts.sys.readFile(file)) as {
-      readonly config: unknown;
-    };
-    const parsed = ts.parseJsonConfigFileContent(config, ts.sys, PROJECT);
-    this.#options = parsed.options;
-    this.#service = ts.createLanguageService({
-      getCompilationSettings: () => parsed.options,
-      getScriptFileNames: () => parsed.fileNames.filter((name) => name.startsWith(join(PROJECT, 'src'))),
-      getScriptVersion: (name) => (name === this.#file ? String(this.#version) : '0'),
-      getScriptSnapshot: (name) => {
-        const text = name === this.#file ? this.#text : ts.sys.readFile(name);
-        return text === undefined ? undefined : ts.ScriptSnapshot.fromString(text);
-      },
-      getCurrentDirectory: () => PROJECT,
-      getDefaultLibFileName: (options) => ts.getDefaultLibFilePath(options),
-      fileExists: (name) => ts.sys.fileExists(name),
-      readFile: (name) => ts.sys.readFile(name),
-    });
-  }
-
-  /** The first error of the file with this text, or '' if it compiles. */
-  errorIn(file: string, text: string): string {
-    this.#file = join(PROJECT, file);
-    this.#text = text;
-    this.#version += 1;
-    const [first] = this.#service.getSemanticDiagnostics(this.#file);
-    return first === undefined ? '' : ts.flattenDiagnosticMessageText(first.messageText, ' ');
-  }
-
-  emitted(text: string): string {
-    return ts.transpileModule(text, { compilerOptions: { ...this.#options, sourceMap: false } }).outputText;
-  }
 }
 
 /** Unit tests that import a file, or import what imports it; the direct ones first. */
@@ -166,7 +126,10 @@ function copyProject(): string {
 
 async function tryWithout(statement: Statement, compiler: Compiler, checks: readonly Check[]): Promise<Tried> {
   const found = { at: atOf(statement), text: statement.text };
-  const text = withoutStatement(read(statement.file), statement);
+  const whole = read(statement.file);
+  const built = read(builtOf(statement.file)).replace(SOURCE_MAP, '');
+  if (compiler.emitted(whole) !== built) throw new Error(`${statement.file} is not what the build has of it: build it`);
+  const text = withoutStatement(whole, statement);
   const error = compiler.errorIn(statement.file, text);
   if (error !== '') return { ...found, by: 'compiler', check: error };
   const root = copyProject();
@@ -213,7 +176,7 @@ async function main(): Promise<void> {
   const json = values.json === '' ? '' : resolve(values.json);
   const known = knownOf(json);
   const waiting = draw(numberOf('seed', values.seed, 'whole'), numberOf('count', values.count, 'whole'));
-  const compiler = new Compiler();
+  const compiler = new Compiler(PROJECT);
   const importers = new Importers();
   const tries: Tried[] = [];
   const work = async (): Promise<void> => {

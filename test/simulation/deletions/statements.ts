@@ -38,9 +38,9 @@ export function statementsOf(file: string, text: string): Statement[] {
   return found;
 }
 
-/** An empty statement takes its place, so that an `else` or a loop keeps its form. */
+/** An empty block takes its place, so that an `else` or a loop keeps its form. */
 export function withoutStatement(text: string, { start, end }: Statement): string {
-  return `${text.slice(0, start)};${text.slice(end)}`;
+  return `${text.slice(0, start)}{}${text.slice(end)}`;
 }
 
 function isDrawn(node: ts.Node): boolean {
