@@ -1,6 +1,6 @@
 /**
- * The compiler of a try of deletions: does a changed file compile within the project, and what would the build have of
- * it? It reads the project once; a build for each try would take minutes.
+ * The compiler of a try of deletions: does a changed file compile within the project, and what would the
+ * build have of it? It reads the project once; a build for each try would take minutes.
  */
 import { join } from 'node:path';
 import ts from 'typescript';

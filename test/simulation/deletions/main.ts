@@ -1,18 +1,21 @@
 /**
- * Deletes statements of the code that promises the most, one at a time and drawn by a seed, and asks whether anything
- * fails: the compiler, a unit test near the file, seeds of both simulations, a scenario. What nothing misses is a
- * statement that should go, or one that needs a test. Which statements are drawn: statements.ts.
+ * Deletes statements of the code that promises the most, one at a time and drawn by a seed, and asks whether
+ * anything fails: the compiler, a unit test near the file, seeds of both simulations, a scenario. What
+ * nothing misses is a statement that should go, or one that needs a test. Which statements are drawn:
+ * statements.ts.
  *
- *     node dist/test/simulation/deletions/main.js [--seed N] [--count M] [--jobs J] [--sim-seeds S] [--json FILE]
+ *     node dist/test/simulation/deletions/main.js [--seed N] [--count M] [--json FILE]
+ *                                                  [--jobs J] [--sim-seeds S]
  *
- * Each try runs on a copy of the build in a folder of its own. A check that fails there is run again on the build
- * itself: it has caught the deletion only if it passes here. A hang is a failure. The compiler is asked about the
- * changed file alone. FILE gets a line a try; with the same FILE a run goes on where it was ended. The exit code is
- * 0 if at least 95 % of what compiles was caught.
+ * Each try runs on a copy of the build in a folder of its own. A check that fails there is run again on the
+ * build itself: it has caught the deletion only if it passes here. A hang is a failure. The compiler is
+ * asked about the changed file alone. FILE gets a line a try; with the same FILE a run goes on where it was
+ * ended. The exit code is 0 if at least 95 % of what compiles was caught.
  */
 import { spawn } from 'node:child_process';
 import {
-  appendFileSync, cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync, writeFileSync,
+  appendFileSync, cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync,
+  writeFileSync,
 } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { dirname, join, resolve } from 'node:path';
@@ -60,7 +63,8 @@ function filesBelow(folder: string, end: string): string[] {
 }
 
 function draw(seed: number, count: number): Statement[] {
-  const all = FOLDERS.flatMap((folder) => filesBelow(folder, '.ts')).flatMap((file) => statementsOf(file, read(file)));
+  const files = FOLDERS.flatMap((folder) => filesBelow(folder, '.ts'));
+  const all = files.flatMap((file) => statementsOf(file, read(file)));
   const prng = new Prng(seed);
   const drawn: Statement[] = [];
   while (drawn.length < count && all.length > 0) drawn.push(...all.splice(prng.below(all.length), 1));
@@ -120,15 +124,20 @@ function copyProject(): string {
   for (const name of readdirSync(PROJECT)) {
     if (name !== 'dist' && !name.startsWith('.')) symlinkSync(join(PROJECT, name), join(root, name));
   }
-  cpSync(join(PROJECT, 'dist'), join(root, 'dist'), { recursive: true, filter: (name) => !name.endsWith('.map') });
+  const isWanted = (name: string): boolean => !name.endsWith('.map');
+  cpSync(join(PROJECT, 'dist'), join(root, 'dist'), { recursive: true, filter: isWanted });
   return root;
 }
 
-async function tryWithout(statement: Statement, compiler: Compiler, checks: readonly Check[]): Promise<Tried> {
+async function tryWithout(
+  statement: Statement, compiler: Compiler, checks: readonly Check[],
+): Promise<Tried> {
   const found = { at: atOf(statement), text: statement.text };
   const whole = read(statement.file);
   const built = read(builtOf(statement.file)).replace(SOURCE_MAP, '');
-  if (compiler.emitted(whole) !== built) throw new Error(`${statement.file} is not what the build has of it: build it`);
+  if (compiler.emitted(whole) !== built) {
+    throw new Error(`the build has another ${statement.file} than src: run npm run build`);
+  }
   const text = withoutStatement(whole, statement);
   const error = compiler.errorIn(statement.file, text);
   if (error !== '') return { ...found, by: 'compiler', check: error };
@@ -153,7 +162,8 @@ function knownOf(file: string): Map<string, Tried> {
 }
 
 function tell(tried: Tried): void {
-  say(`${tried.by === '' ? 'SURVIVED' : tried.by}  ${tried.at}  ${tried.text.slice(0, SHOWN_MAX)}  ${tried.check}`);
+  const by = tried.by === '' ? 'SURVIVED' : tried.by;
+  say(`${by}  ${tried.at}  ${tried.text.slice(0, SHOWN_MAX)}  ${tried.check}`);
 }
 
 function table(tries: readonly Tried[]): boolean {
@@ -161,7 +171,9 @@ function table(tries: readonly Tried[]): boolean {
   const compiled = tries.length - count('compiler');
   const caught = compiled - count('');
   say(`\n${String(tries.length)} drawn`);
-  for (const by of ['compiler', 'unit', 'simulation', 'ownership', 'scenario']) say(`  ${by}: ${String(count(by))}`);
+  for (const by of ['compiler', 'unit', 'simulation', 'ownership', 'scenario']) {
+    say(`  ${by}: ${String(count(by))}`);
+  }
   say(`  survived: ${String(count(''))}\nof what compiles: ${String(caught)} of ${String(compiled)} caught`);
   return caught >= compiled * CAUGHT_LEAST;
 }

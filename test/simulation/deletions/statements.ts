@@ -1,10 +1,11 @@
 /**
- * Which statements may be deleted, and the text without one. A statement is drawn if its deletion takes a step away:
- * an expression (assignments and calls), a return of nothing, or an if with all that hangs on it, in a function's body.
+ * Which statements may be deleted, and the text without one. A statement is drawn if its deletion takes a
+ * step away: an expression (assignments and calls), a return of nothing, or an if with all that hangs on it,
+ * in a function's body.
  *
- * Left out: declarations, imports and returned values, which rarely compile without; loops and try, which hold
- * statements that are drawn themselves; `invariant(...)`, which does nothing while the code is right; and calls that
- * only log, trace or count, which nothing promises.
+ * Left out: declarations, imports and returned values, which rarely compile without; loops and try, which
+ * hold statements that are drawn themselves; `invariant(...)`, which does nothing while the code is right;
+ * and calls that only log, trace or count, which nothing promises.
  */
 import ts from 'typescript';
 
@@ -20,7 +21,7 @@ export interface Statement {
   readonly text: string;
 }
 
-/** A name in the path of what is called or counted up, such as `this.#ports.log.warn` or `this.counters.tails`. */
+/** A name in the path of what is called or counted up: `this.#ports.log.warn`, `this.counters.tails`. */
 const TELLS_ONLY = /(^|[.#])(invariant|log|trace|metrics|counters?)\b/i;
 
 export function statementsOf(file: string, text: string): Statement[] {
