@@ -120,7 +120,6 @@ export class Resync {
     for (const job of this.active) {
       while (frames < FRAMES_PER_PUMP && this.store.canSend && this.ports.pace.mayGoOn(job.partition)
         && this.step(job)) frames += 1;
-      if (!this.store.canSend) return;
     }
   }
 

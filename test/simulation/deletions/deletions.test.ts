@@ -1,0 +1,51 @@
+/** What may be deleted, and what is left: the program itself (main.ts) takes hours, and runs by hand. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { Compiler } from './compiler.js';
+import { statementsOf, withoutStatement } from './statements.js';
+
+const CODE = `import { a } from './a.js';
+register(a);
+export class Part {
+  count = 0;
+  onFrame(frame: Frame): number {
+    invariant(frame.size > 0, 'a frame has bytes');
+    this.#ports.log.warn('a frame');
+    this.counters.framesIn += 1;
+    const next = this.count + 1;
+    if (next > MAX) this.close(); else this.count = next;
+    this.catalog.add(frame);
+    return this.count;
+  }
+  close = (): void => { if (this.isClosed) return; };
+}
+`;
+
+describe('deletions', () => {
+  test('steps in functions are drawn; declarations, values, invariants, logs and counters are not', () => {
+    const drawn = statementsOf('src/part.ts', CODE).map(({ line, text }) => `${String(line)} ${text}`);
+    assert.deepEqual(drawn, [
+      '10 if (next > MAX) this.close(); else this.count = next;', '10 this.close();', '10 this.count = next;',
+      '11 this.catalog.add(frame);', '14 if (this.isClosed) return;', '14 return;',
+    ]);
+  });
+
+  test('a deleted statement leaves the form of what stands around it', () => {
+    const close = statementsOf('src/part.ts', CODE).find(({ text }) => text === 'this.close();');
+    assert.ok(close);
+    assert.equal(withoutStatement(CODE, close), CODE.replace('this.close();', '{}'));
+  });
+
+  test('a file is written as the build writes it, and a change that does not compile is told', () => {
+    const project = fileURLToPath(new URL('../../../../', import.meta.url));
+    const compiler = new Compiler(project);
+    const file = 'src/gateway/mirror/link/credit-wish.ts';
+    const text = readFileSync(`${project}${file}`, 'utf8');
+    const built = readFileSync(`${project}dist/${file.replace('.ts', '.js')}`, 'utf8');
+    assert.equal(compiler.emitted(text), built.replace(/\/\/# sourceMappingURL=.*$/, ''));
+    assert.equal(compiler.errorIn(file, text), '');
+    assert.notEqual(compiler.errorIn(file, `${text}const unknown: string = 1;\n`), '');
+  });
+});

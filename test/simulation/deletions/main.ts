@@ -1,0 +1,207 @@
+/**
+ * Deletes statements of the code that promises the most, one at a time and drawn by a seed, and asks whether
+ * anything fails: the compiler, a unit test near the file, seeds of both simulations, a scenario. What
+ * nothing misses is a statement that should go, or one that needs a test. Which statements are drawn:
+ * statements.ts.
+ *
+ *     node dist/test/simulation/deletions/main.js [--seed N] [--count M] [--json FILE]
+ *                                                  [--jobs J] [--sim-seeds S]
+ *
+ * Each try runs on a copy of the build in a folder of its own. A check that fails there is run again on the
+ * build itself: it has caught the deletion only if it passes here. A hang is a failure. The compiler is
+ * asked about the changed file alone. FILE gets a line a try; with the same FILE a run goes on where it was
+ * ended. The exit code is 0 if at least 95 % of what compiles was caught.
+ */
+import { spawn } from 'node:child_process';
+import {
+  appendFileSync, cpSync, existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, symlinkSync,
+  writeFileSync,
+} from 'node:fs';
+import { tmpdir } from 'node:os';
+import { dirname, join, resolve } from 'node:path';
+import { fileURLToPath } from 'node:url';
+import ts from 'typescript';
+import { Prng } from '../../../src/base/prng.js';
+import { numberOf, readArguments, runProgram } from '../../arguments.js';
+import { Compiler } from './compiler.js';
+import type { Statement } from './statements.js';
+import { statementsOf, withoutStatement } from './statements.js';
+
+const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '..', '..');
+const FOLDERS = ['src/gateway/mirror', 'src/recovery', 'src/register', 'src/kvs/core'];
+const CAUGHT_LEAST = 0.95;
+/** A test file ends within seconds, 60 seeds within one minute; the rest is for a busy machine. */
+const HANG_MS = 120_000;
+const SHOWN_MAX = 90;
+/** The build's last line, which a try has not. */
+const SOURCE_MAP = /\/\/# sourceMappingURL=.*$/;
+
+interface Tried {
+  readonly at: string;
+  readonly text: string;
+  /** 'compiler', 'unit', 'simulation', 'ownership', 'scenario', or '' if nothing failed. */
+  readonly by: string;
+  /** The check that failed. */
+  readonly check: string;
+}
+
+interface Check {
+  readonly by: string;
+  /** Built program, from the root of the project, and its arguments. */
+  readonly command: readonly string[];
+}
+
+const say = (text: string): void => void process.stdout.write(`${text}\n`);
+const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');
+/** Lines move as code changes, so the text belongs to what a try is known by. */
+const nameOf = (tried: { readonly at: string; readonly text: string }): string => `${tried.at} ${tried.text}`;
+const atOf = (statement: Statement): string => `${statement.file}:${String(statement.line)}`;
+
+function filesBelow(folder: string, end: string): string[] {
+  const names = readdirSync(join(PROJECT, folder), { recursive: true, encoding: 'utf8' }).sort();
+  return names.filter((name) => name.endsWith(end)).map((name) => join(folder, name));
+}
+
+function draw(seed: number, count: number): Statement[] {
+  const files = FOLDERS.flatMap((folder) => filesBelow(folder, '.ts'));
+  const all = files.flatMap((file) => statementsOf(file, read(file)));
+  const prng = new Prng(seed);
+  const drawn: Statement[] = [];
+  while (drawn.length < count && all.length > 0) drawn.push(...all.splice(prng.below(all.length), 1));
+  return drawn;
+}
+
+/** Unit tests that import a file, or import what imports it; the direct ones first. */
+class Importers {
+  readonly #importsOf = new Map<string, ReadonlySet<string>>();
+
+  of(file: string): string[] {
+    const tests = filesBelow('test/unit', '.test.ts');
+    const direct = tests.filter((test) => this.#imports(test).has(file));
+    const near = tests.filter((test) => !direct.includes(test)
+      && [...this.#imports(test)].some((between) => this.#imports(between).has(file)));
+    return [...direct, ...near];
+  }
+
+  #imports(file: string): ReadonlySet<string> {
+    const known = this.#importsOf.get(file);
+    if (known !== undefined) return known;
+    const names = ts.preProcessFile(read(file)).importedFiles.map(({ fileName }) => fileName);
+    const inside = names.filter((name) => name.startsWith('.') && name.endsWith('.js'));
+    const found = new Set(inside.map((name) => join(dirname(file), name.replace(/\.js$/, '.ts'))));
+    for (const name of found) if (!existsSync(join(PROJECT, name))) found.delete(name);
+    this.#importsOf.set(file, found);
+    return found;
+  }
+}
+
+const builtOf = (file: string): string => join('dist', file.replace(/\.ts$/, '.js'));
+
+function checksFor(importers: Importers, file: string, seeds: number): Check[] {
+  const many = ['--seed', '1', '--seeds', String(seeds)];
+  return [
+    ...importers.of(file).map((test) => ({ by: 'unit', command: [builtOf(test)] })),
+    { by: 'simulation', command: ['dist/test/simulation/main.js', '--jobs', '1', ...many] },
+    { by: 'ownership', command: ['dist/test/simulation/ownership/main.js', ...many] },
+    ...filesBelow('test/scenario', '.test.ts').map((test) => ({ by: 'scenario', command: [builtOf(test)] })),
+  ];
+}
+
+/** Does it end with 0, in time? */
+function passes(root: string, command: readonly string[]): Promise<boolean> {
+  return new Promise((settle, reject) => {
+    const args = [join(root, command[0] ?? ''), ...command.slice(1)];
+    const limits = { timeout: HANG_MS, killSignal: 'SIGKILL' } as const;
+    const child = spawn(process.execPath, args, { cwd: root, stdio: 'ignore', ...limits });
+    child.on('error', reject);
+    child.on('close', (code) => { settle(code === 0); });
+  });
+}
+
+/** All that is beside dist is the project's own, by links. */
+function copyProject(): string {
+  const root = mkdtempSync(join(tmpdir(), 'deletion-'));
+  for (const name of readdirSync(PROJECT)) {
+    if (name !== 'dist' && !name.startsWith('.')) symlinkSync(join(PROJECT, name), join(root, name));
+  }
+  const isWanted = (name: string): boolean => !name.endsWith('.map');
+  cpSync(join(PROJECT, 'dist'), join(root, 'dist'), { recursive: true, filter: isWanted });
+  return root;
+}
+
+async function tryWithout(
+  statement: Statement, compiler: Compiler, checks: readonly Check[],
+): Promise<Tried> {
+  const found = { at: atOf(statement), text: statement.text };
+  const whole = read(statement.file);
+  const built = read(builtOf(statement.file)).replace(SOURCE_MAP, '');
+  if (compiler.emitted(whole) !== built) {
+    throw new Error(`the build has another ${statement.file} than src: run npm run build`);
+  }
+  const text = withoutStatement(whole, statement);
+  const error = compiler.errorIn(statement.file, text);
+  if (error !== '') return { ...found, by: 'compiler', check: error };
+  const root = copyProject();
+  try {
+    writeFileSync(join(root, builtOf(statement.file)), compiler.emitted(text));
+    for (const { by, command } of checks) {
+      if (await passes(root, command)) continue;
+      if (await passes(PROJECT, command)) return { ...found, by, check: command.join(' ') };
+      say(`fails without any deletion, or is too slow: ${command.join(' ')}`);
+    }
+    return { ...found, by: '', check: '' };
+  } finally {
+    rmSync(root, { recursive: true, force: true });
+  }
+}
+
+function knownOf(file: string): Map<string, Tried> {
+  const lines = file !== '' && existsSync(file) ? readFileSync(file, 'utf8').split('\n') : [];
+  const tries = lines.filter((line) => line !== '').map((line) => JSON.parse(line) as Tried);
+  return new Map(tries.map((tried) => [nameOf(tried), tried]));
+}
+
+function tell(tried: Tried): void {
+  const by = tried.by === '' ? 'SURVIVED' : tried.by;
+  say(`${by}  ${tried.at}  ${tried.text.slice(0, SHOWN_MAX)}  ${tried.check}`);
+}
+
+function table(tries: readonly Tried[]): boolean {
+  const count = (by: string): number => tries.filter((tried) => tried.by === by).length;
+  const compiled = tries.length - count('compiler');
+  const caught = compiled - count('');
+  say(`\n${String(tries.length)} drawn`);
+  for (const by of ['compiler', 'unit', 'simulation', 'ownership', 'scenario']) {
+    say(`  ${by}: ${String(count(by))}`);
+  }
+  say(`  survived: ${String(count(''))}\nof what compiles: ${String(caught)} of ${String(compiled)} caught`);
+  return caught >= compiled * CAUGHT_LEAST;
+}
+
+async function main(): Promise<void> {
+  const values = readArguments({
+    seed: { type: 'string', default: '1' }, count: { type: 'string', default: '200' },
+    jobs: { type: 'string', default: '1' }, 'sim-seeds': { type: 'string', default: '60' },
+    json: { type: 'string', default: '' },
+  });
+  const seeds = numberOf('sim-seeds', values['sim-seeds'], 'whole');
+  const json = values.json === '' ? '' : resolve(values.json);
+  const known = knownOf(json);
+  const waiting = draw(numberOf('seed', values.seed, 'whole'), numberOf('count', values.count, 'whole'));
+  const compiler = new Compiler(PROJECT);
+  const importers = new Importers();
+  const tries: Tried[] = [];
+  const work = async (): Promise<void> => {
+    for (let next = waiting.shift(); next !== undefined; next = waiting.shift()) {
+      const before = known.get(nameOf({ at: atOf(next), text: next.text }));
+      const tried = before ?? await tryWithout(next, compiler, checksFor(importers, next.file, seeds));
+      tries.push(tried);
+      tell(tried);
+      if (before === undefined && json !== '') appendFileSync(json, `${JSON.stringify(tried)}\n`);
+    }
+  };
+  await Promise.all(Array.from({ length: numberOf('jobs', values.jobs, 'whole') }, work));
+  process.exitCode = table(tries) ? 0 : 1;
+}
+
+await runProgram('deletions', import.meta.url, main);
