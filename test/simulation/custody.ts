@@ -85,11 +85,13 @@ export class Custody {
   }
 
   /**
-   * What this process delivers of the partition may come again from a copy that was given up: one that did not begin the
+   * What this process delivers may come again from a copy that was given up and has it: one that did not begin the
    * partition anew does not know what of it was delivered before.
    */
-  mayComeBack(partition: Partition, core: GatewayCore | undefined): boolean {
-    return (partition.holder.record?.gaveUp.length ?? 0) > 0 && this.beganAnew.get(partition.name) !== core;
+  mayComeBack({ name, holder }: Partition, core: GatewayCore | undefined, messageId: number): boolean {
+    if (this.beganAnew.get(name) === core) return false;
+    const gaveUp = holder.record?.gaveUp ?? [];
+    return gaveUp.some(({ storeId, bootId }) => this.idsAt(storeId, bootId, name)?.includes(messageId) === true);
   }
 
   /** By a person's order. What is held by these copies is still to be delivered, when one of them is back. */

@@ -65,11 +65,11 @@ export class Guarantees {
     const name = `message ${String(letter.id)} of ${letter.gateway} in ${copy.queueName}`;
     const partition = core.registry.partitions.find((one) => one.name === copy.queueKey) ?? fail(`G1: 250 for ${name}, and its gateway does not hold ${copy.queueKey}`);
     const record = this.ports.records().get(copy.queueKey) ?? fail(`G1: 250 for ${name}, and ${copy.queueKey} has no record`);
-    // Frozen with the acknowledgements on their way: who took it over has delivered it meanwhile.
-    if (copy.isOver && !isSameHolder(record.holder, core.self)) return;
     const counted = partition.rows.filter((row) => row.isPossible);
     const gone = counted.find((row) => row.isGone);
     if (gone !== undefined) fail(`G1: 250 for ${name} by what ${gone.storeId} had in a boot that is known to be over`);
+    // Frozen with the acknowledgements on their way: who took it over has delivered it meanwhile.
+    if (copy.isOver && !isSameHolder(record.holder, core.self)) return;
     for (const { storeId, bootId } of [...record.members, ...counted]) {
       const node = this.ports.stores.find((store) => store.id === storeId)?.node;
       if (node?.store === undefined || node.bootId !== bootId) continue; // It had it, and died.
@@ -137,7 +137,7 @@ export class Guarantees {
       const address = delivery.envelope.recipients[delivery.pending[i] ?? 0]?.address ?? '';
       if (answer === 'reject' && !isCut) copy.failed.add(address);
       if (answer !== 'accept' && answer !== 'cut') return;
-      const dot = this.newDot(gateway, mirror, isCut);
+      const dot = this.newDot(gateway, mirror, delivery.envelope.messageId, isCut);
       const earlier = copy.dots.get(address);
       if (earlier !== undefined) this.explainRepeat(`message ${String(letter.id)} at ${address}`, earlier.at(-1));
       copy.dots.set(address, [...(earlier ?? []), dot]);
@@ -164,13 +164,13 @@ export class Guarantees {
     }
   }
 
-  private newDot(gateway: string, mirror: Partition, isUnanswered: boolean): Dot {
+  private newDot(gateway: string, mirror: Partition, messageId: number, isUnanswered: boolean): Dot {
     this.ports.ledger.dots += 1;
     const { custody, gateways } = this.ports;
     const core = gateways.find(({ id }) => id === gateway)?.core;
     return {
       gateway, atMs: this.ports.nowMs(), mirror, set: mirror.set, settledNumber: 0, isUnanswered,
-      disasters: custody.disastersOf(mirror.name), mayComeBack: custody.mayComeBack(mirror, core),
+      disasters: custody.disastersOf(mirror.name), mayComeBack: custody.mayComeBack(mirror, core, messageId),
     };
   }
 
@@ -182,7 +182,7 @@ export class Guarantees {
     if (!isCut && !answers.includes('accept')) return;
     const [, of, kind, ...addresses] = textOf(content).trimEnd().split(' ');
     if (Number(of) !== known.letter.id) fail(`G2: report ${String(id)} is altered`);
-    const dot = this.newDot(gateway, mirror, isCut);
+    const dot = this.newDot(gateway, mirror, delivery.envelope.messageId, isCut);
     if (known.dots.length > 0) this.explainRepeat(`report ${String(id)}`, known.dots.at(-1));
     known.dots.push(dot);
     this.open.set(delivery, [dot]);

@@ -5,7 +5,7 @@
  *   a partition waits for copies that are away, and they are nowhere any more ─► gives these up
  *   stores are lost for good, nothing waits, and not all drains ─► takes the lost stores out of the configuration, one gateway after the other
  */
-import type { PartitionRecord } from '../../src/protocol/partition-record.js';
+import type { HolderId, PartitionRecord } from '../../src/protocol/partition-record.js';
 import { isSameHolder } from '../../src/protocol/partition-record.js';
 import type { GatewayMachine, World } from './world.js';
 
@@ -75,17 +75,22 @@ export class Operator {
 
   /** He has looked: each copy was at a store that is lost, or in a boot that is over, and its holder is dead. */
   private isNowhere({ holder, members }: PartitionRecord): boolean {
-    const { stores, gateways, lostStores } = this.world;
-    if (gateways.some(({ core }) => core !== undefined && isSameHolder(core.self, holder))) return false;
+    const { stores, lostStores } = this.world;
+    if (this.isAlive(holder)) return false;
     return members.every(({ storeId, bootId }) => lostStores.has(storeId) || stores.some(({ id, node }) => id === storeId && node.isAlive && node.bootId !== bootId));
   }
 
   /** A record that was lost before all were told of it, begun anew: its copies hold nothing, and nobody counts on them. */
-  private isEmpty(partition: string, { members }: PartitionRecord): boolean {
-    return members.every(({ storeId }) => {
+  private isEmpty(partition: string, { holder, members }: PartitionRecord): boolean {
+    if (members.length === 0 || this.isAlive(holder)) return false;
+    return members.every(({ storeId, bootId }) => {
       const { store } = this.world.stores.find(({ id }) => id === storeId)?.node ?? {};
-      return store?.partitions.find(partition)?.count === 0;
+      return store?.bootId === bootId && store.partitions.find(partition)?.count === 0;
     });
+  }
+
+  private isAlive(holder: HolderId): boolean {
+    return this.world.gateways.some(({ core }) => core !== undefined && isSameHolder(core.self, holder));
   }
 
   /** One gateway at a time. */
