@@ -1,12 +1,14 @@
 /**
- * The load client of the benches as a process of its own: options as JSON in the first argument; the
+ * The load client of the benches as a process of its own: options as JSON on stdin; the
  * report, and the CPU time from the first to the last message, as one line of JSON on stdout. With
  * `progress` each 200 ms a line {"accepted":N,"responseMs":{…}} comes before it, with the times since the last.
  */
+import { readFileSync } from 'node:fs';
+
 import type { SendOptions, SendProgress } from '../src/load/options.js';
 import { runSend } from '../src/load/run.js';
 
-const { progress, ...options } = JSON.parse(process.argv[2] ?? '{}') as SendOptions & { readonly progress?: boolean };
+const { progress, ...options } = JSON.parse(readFileSync(0, 'utf8')) as SendOptions & { readonly progress?: boolean };
 const tell = ({ accepted, responseMs }: SendProgress): void => void process.stdout.write(`${JSON.stringify({ accepted, responseMs })}\n`);
 const before = process.cpuUsage();
 const report = await runSend(progress === true ? { ...options, onProgress: tell } : options);

@@ -28,13 +28,20 @@ export async function runClient(options: SendOptions, onAccepted?: (accepted: nu
     const told = JSON.parse(line) as Partial<SendProgress>;
     if (told.accepted !== undefined) onAccepted?.(told.accepted, told.responseMs);
   };
-  return JSON.parse(await runScript('client.js', JSON.stringify(argument), onLine)) as ClientResult;
+  // Ten thousand domains are more than an argument may hold.
+  const input = JSON.stringify(argument);
+  return JSON.parse(await runScript('client.js', '-', onLine, process.execPath, input)) as ClientResult;
 }
 
-/** Runs a compiled script of this folder; resolves with the last line of its stdout. */
-export function runScript(script: string, argument: string, onLine: (line: string) => void = () => undefined, node = process.execPath): Promise<string> {
+/** Runs a compiled script of this folder; resolves with the last line of its stdout. `input`: all of its stdin. */
+export function runScript(
+  script: string, argument: string, onLine: (line: string) => void = () => undefined, node = process.execPath, input = '',
+): Promise<string> {
   return new Promise((resolve, reject) => {
-    const child = spawn(node, [join(FOLDER, script), argument], { stdio: ['ignore', 'pipe', 'inherit'] });
+    const child = spawn(node, [join(FOLDER, script), argument], { stdio: ['pipe', 'pipe', 'inherit'] });
+    // One that has ended shows by its code.
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(input);
     // A script that has daemons of its own ends them on this signal.
     const killNow = (): void => void child.kill('SIGTERM');
     process.once('exit', killNow);
