@@ -202,11 +202,11 @@ export class Readings {
     reading.isAsked = false;
     this.#setLeft(reading, Math.max(0, leftBefore - bytesOf(block.rows)));
     if (this.#entriesMax < this.#options.blockEntries) this.#entriesMax *= 2;
+    // Behind the others: a long partition delays no other's first entries.
+    this.#readings.delete(reading.handle);
+    this.#readings.set(reading.handle, reading);
     // The next block travels while this one is taken in, if there is memory for both.
-    if (!block.end) {
-      this.#pull(reading, block.rows.length + bodies.length);
-      this.#ports.flush(storeId);
-    }
+    if (!block.end) this.#pullNext(block.rows.length + bodies.length);
     if (!this.#ports.onBlock(reading.handle, block.rows, bodies, block.texts, this.#isLastSource(reading))) {
       reading.cursor = before;
       this.#setLeft(reading, leftBefore);
@@ -284,6 +284,16 @@ export class Readings {
     let asked = 0;
     for (const reading of this.#readings.values()) if (reading.isAsked) asked += 1;
     return asked;
+  }
+
+  /** Of the partition that has waited longest. */
+  #pullNext(inHandBytes: number): void {
+    for (const reading of this.#readings.values()) {
+      if (reading.isIndexed || reading.isAsked || reading.awaitsOther) continue;
+      if (!this.#pull(reading, inHandBytes)) continue;
+      this.#ports.flush(reading.source);
+      return;
+    }
   }
 
   /** Whether the next block is on its way. */

@@ -126,6 +126,11 @@ export class Network {
     });
   }
 
+  /** Whether bytes pass slowly on one of the paths. */
+  isSlow(client: string, server: string): boolean {
+    return PATHS.some((path) => this.wire(client, server, path).bytesPerMs > 0);
+  }
+
   /** Splits what is sent into pieces of at most so many bytes. */
   split(client: string, server: string, pieceBytes: number, path?: Path): void {
     this.each(client, server, path, (wire) => { wire.pieceBytes = pieceBytes; });

@@ -7,7 +7,6 @@
  */
 import { isEnded, ownerOf } from '../../src/protocol/partition-record.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
-import { HolderState } from '../../src/recovery/ownership/holder.js';
 import { GuaranteeBroken } from './broken.js';
 import type { FaultKind } from './plan.js';
 import type { GatewayMachine, World } from './world.js';
@@ -18,8 +17,6 @@ const LOOK_MS = 50;
 const REGISTER_FAULTS: readonly FaultKind[] = [
   'register-away', 'register-slow', 'register-late', 'register-loses', 'register-cut', 'register-rollback',
 ];
-
-const BEGINS: readonly number[] = [HolderState.FOUNDING, HolderState.CLAIMING];
 
 export class OrphanWatch {
   private readonly world: World;
@@ -43,7 +40,8 @@ export class OrphanWatch {
     this.nextMs = nowMs + LOOK_MS;
     const present = new Map(world.present());
     for (const gateway of world.gateways) this.lookAtShown(gateway, present, nowMs);
-    for (const name of this.ended) if (present.has(name) || this.isGone(name)) this.ended.delete(name);
+    for (const name of this.ended) if (!present.has(name)) this.checkGone(name);
+    this.ended.clear();
     for (const [name, record] of present) if (isEnded(record)) this.ended.add(name);
   }
 
@@ -65,16 +63,13 @@ export class OrphanWatch {
     }
   }
 
-  /** Whether no copy is left, as it must be. A configuration that has it again begins it with empty copies: looked at again. */
-  private isGone(name: string): boolean {
-    const begins = this.world.gateways.some(({ core }) =>
-      [...core?.holdings.all() ?? []].some((holding) => holding.name === name && BEGINS.includes(holding.holder.state)));
+  /** Copies that a process made to begin it anew are empty, and may be left when another came first. */
+  private checkGone(name: string): void {
     for (const { id, store, filed } of this.world.stores) {
       if (this.world.lostStores.has(id)) continue;
       const count = store === undefined ? filed?.ids.get(name)?.length : store.partitions.find(name)?.count;
-      if (count === undefined || (begins && count === 0)) continue;
-      throw new GuaranteeBroken(`orphans: the record of ${name} is gone, and ${id} has a copy`);
+      if (count === undefined || count === 0) continue;
+      throw new GuaranteeBroken(`orphans: the record of ${name} is gone, and ${id} has mail of it`);
     }
-    return !begins;
   }
 }

@@ -62,10 +62,16 @@ export class ServiceWatch {
   /** Processes that have been told to stop: they take no mail. */
   private readonly stopping = new WeakSet<GatewayCore>();
 
-  constructor(minReplicas: number, listMs: number, routes: readonly Route[]) {
+  private readonly isSlow: (gateway: string, store: string) => boolean;
+
+  constructor(
+    minReplicas: number, listMs: number, routes: readonly Route[],
+    isSlow: (gateway: string, store: string) => boolean,
+  ) {
     this.minReplicas = minReplicas;
     this.listMs = listMs;
     this.routes = routes;
+    this.isSlow = isSlow;
   }
 
   look(gateway: ServiceGateway): void {
@@ -129,7 +135,7 @@ export class ServiceWatch {
     life.upCount = upCount;
     for (const queue of core.registry.queues()) {
       const mirror = queue.partition;
-      const isIdle = queue.isRecovering && queue.routed && !mirror.isLeaving && !queue.isBehind && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && mirror.mayDeliver(nowMs) && isSourceUp(core, mirror);
+      const isIdle = queue.isRecovering && queue.routed && !mirror.isLeaving && !queue.isBehind && queue.readyCount > 0 && queue.inFlightCount === 0 && queue.blockedUntilMs <= nowMs && (life.downMs.get(queue.name) ?? 0) <= nowMs && mirror.mayDeliver(nowMs) && this.isSourceQuick(id, core, mirror);
       if (!isIdle) {
         life.idle.delete(queue);
         continue;
@@ -140,17 +146,19 @@ export class ServiceWatch {
       if (idleMs > BACK_MS) throw new GuaranteeBroken(`G8: ${id} has tried nothing of ${queue.name} for ${idleMs.toFixed(0)} ms while its blocks come, with ${String(queue.readyCount)} messages due`);
     }
   }
+
+  /** What is read can be asked for, and comes at once: nothing does from a store that is away. */
+  private isSourceQuick(id: string, core: GatewayCore, { set }: Partition): boolean {
+    const source = set?.source;
+    if (source === undefined) return true;
+    return core.mirrors.stores.some(({ storeId, isUp }) => storeId === source.storeId && isUp)
+      && !this.isSlow(id, source.storeId);
+  }
 }
 
 /** Partitions of its own are still to come, or not whole. */
 function isAwaited(core: GatewayCore): boolean {
   return core.holdings.expected() !== '' || core.registry.partitions.some((one) => one.isOwn && one.isRecovering);
-}
-
-/** What is read can be asked for: nothing comes from a store that is away. */
-function isSourceUp(core: GatewayCore, { set }: Partition): boolean {
-  const source = set?.source;
-  return source === undefined || core.mirrors.stores.some(({ storeId, isUp }) => storeId === source.storeId && isUp);
 }
 
 /** Recorded members that are in step. */

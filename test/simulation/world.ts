@@ -39,7 +39,6 @@ import { ServiceWatch } from './service.js';
 const WALL_BASE_MS = Date.UTC(2026, 0, 1);
 const WALL_SKEW_MS = 1000;
 const RETRY_MS = 1000;
-const MEBIBYTE = 1024 * 1024;
 /** As long as a reply may be (RFC 5321 4.5.3.1.5). */
 const VERBOSE = 'the mailbox is busy, and this is why: '.repeat(14).slice(0, 500);
 /** What remains of a stopping process after it has said so. */
@@ -114,7 +113,10 @@ export class World {
       domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 }, ordering: queue.ordering, concurrency: queue.concurrency, lengthMax: 1_000_000,
     })));
     const secret = new Uint8Array(32).fill(7);
-    this.service = new ServiceWatch(plan.minReplicas, plan.failoverTimeoutMs, this.router.mailRoutes());
+    this.service = new ServiceWatch(
+      plan.minReplicas, plan.failoverTimeoutMs, this.router.mailRoutes(),
+      (gateway, store) => this.network.isSlow(gateway, store),
+    );
     this.stores = plan.stores.map((id) => this.newStore(id, secret));
     this.gateways = plan.gateways.map((id, index) => this.newGateway(id, id, index, secret));
     if (plan.hasTwin) this.gateways = [...this.gateways, this.newGateway('gw-1-twin', 'gw-1', plan.gateways.length, secret)];
@@ -289,7 +291,8 @@ export class World {
           mirrors: { replicas: 2, minReplicas: plan.minReplicas, retryMs: 500, refillFrameBytes: plan.refillFrameBytes, frameTargetBytes: 64 * 1024, replaceAfterMs: plan.replaceAfterMs, rebalanceBytesPerSecond: 1_000_000, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: plan.ringBytes },
           acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: plan.gatewayMemoryBytes, acceptShare: plan.acceptShare, reserveShare: 0.97 },
-          reading: { blockEntries: plan.blockEntries, blockBytes: MEBIBYTE, littleBytes: plan.littleBytes },
+          // As small beside the limit as in a gateway of the smallest one.
+          reading: { blockEntries: plan.blockEntries, blockBytes: plan.gatewayMemoryBytes / 16, littleBytes: plan.littleBytes },
         },
       },
       {

@@ -187,6 +187,14 @@ describe('a partition that comes in', () => {
     assert.deepEqual(bench.told, []);
   });
 
+  test('go round by blocks: however long some partitions are, the first entries of all come first', () => {
+    const bench = new Bench();
+    for (let handle = 0; handle < 20; handle++) bench.begin(handle);
+    for (let handle = 0; handle < 20; handle++) bench.answer(10, false, 'store-a', handle);
+    assert.deepEqual(bench.asked.slice(0, 20).map(({ handle }) => handle), Array.from({ length: 20 }, (_, i) => i));
+    assert.deepEqual(bench.asked.slice(20).map(({ handle }) => handle), [0, 1, 2, 3, 4, 5, 6, 7]);
+  });
+
   test('comes beside few others: the rest wait for their turn', () => {
     const bench = new Bench();
     for (let handle = 1; handle <= 20; handle++) bench.begin(handle);
