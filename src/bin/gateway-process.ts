@@ -10,7 +10,7 @@ import type { DeliveryConfig, GatewayConfig, StorePeerConfig } from '../config/t
 import { startGateway } from '../gateway/gateway-daemon.js';
 import type { GatewayOptions, RunningGateway } from '../gateway/gateway-options.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
-import type { InboundOptions, InboundTls } from '../gateway/inbound/options.js';
+import type { ListenerOptions } from '../gateway/inbound/listener.js';
 import { DEFAULT_DISPATCHER_OPTIONS } from '../gateway/outbound/dispatcher.js';
 import type { RetryScheduleOptions } from '../gateway/outbound/pure/retry-schedule.js';
 import { DEFAULT_RETRY_SCHEDULE } from '../gateway/outbound/pure/retry-schedule.js';
@@ -19,6 +19,7 @@ import { GatewayMetrics } from '../observability/gateway-metrics.js';
 import { MailLog } from '../observability/mail-log.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { addressText } from '../platform/node/own-host.js';
+import type { ServerTlsOptions } from '../platform/node/server-tls.js';
 import type { TlsFiles } from '../platform/node/tls-transport.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
@@ -30,9 +31,9 @@ import { packageVersion } from './package-version.js';
 /** Domains are chosen by whoever sends: an object and a few map entries each, some 100 MiB in all. */
 const QUEUES_MAX = 65_536;
 /**
- * A block of 1,000 messages of 1 KB is 1 MB; larger messages end it sooner. With the rows of the most messages that
- * `block` allows it fits what a link keeps for its next frame (protocol/frame-reader.ts): above that each block would be
- * read into fresh memory. It is also what one turn takes in.
+ * A block of 1,000 messages of 1 KB is 1 MB; larger messages end it sooner. With the rows of the most
+ * messages that `block` allows it fits what a link keeps for its next frame (protocol/frame-reader.ts): above
+ * that each block would be read into fresh memory. It is also what one turn takes in.
  */
 const BLOCK_BYTES = 1536 * 1024;
 const LOG_DRAIN_MS = 1_000;
@@ -62,8 +63,9 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     return started.gateway;
   };
   let latest = begin(0);
-  // No store has taken this process: the register was lost or rolled back, and gave out a number that was used before.
-  // A process with the higher number does not run: it would have its key in the register, or its partitions leased.
+  // No store has taken this process: the register was lost or rolled back, and gave out a number that was
+  // used before. A process with the higher number does not run: it would have its key in the register, or its
+  // partitions leased.
   const beginAnew = async (told: number): Promise<void> => {
     ports.log.warn('start', 'the stores know a process of this gateway with a higher number than the register: it was lost or rolled back. The gateway begins anew above that number', { told });
     await (await latest).stop();
@@ -179,7 +181,7 @@ function storeOptions({ id, host, weight, paths, admin }: StorePeerConfig): Gate
   };
 }
 
-function inboundOptions(config: GatewayConfig, address: { host: string; port: number }, tls: InboundTls | undefined): InboundOptions {
+function inboundOptions(config: GatewayConfig, address: { host: string; port: number }, tls: ServerTlsOptions | undefined): ListenerOptions {
   const { smtp } = config;
   return {
     ...INBOUND_DEFAULTS,
@@ -212,7 +214,7 @@ function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
   return tls;
 }
 
-function readTls(config: GatewayConfig): InboundTls | undefined {
+function readTls(config: GatewayConfig): ServerTlsOptions | undefined {
   const { tls } = config.smtp;
   if (tls === undefined) return undefined;
   const read = (file: string): string => {

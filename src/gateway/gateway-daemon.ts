@@ -16,6 +16,7 @@ import type { Ticker } from '../platform/node/clock.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { listenError } from '../platform/node/free-port.js';
 import { touchPages } from '../platform/node/fresh-pages.js';
+import { toAscii } from '../platform/node/idna.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
@@ -34,8 +35,8 @@ import type { DrainedSince } from './local/drained-file.js';
 import { readDrained, writeDrained } from './local/drained-file.js';
 import { CoreView } from './core-view.js';
 import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
-import { startInbound } from './inbound/inbound.js';
-import type { RunningInbound } from './inbound/inbound.js';
+import { startInbound } from './inbound/listener.js';
+import type { RunningInbound } from './inbound/listener.js';
 import { LocalNotes } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import type { MemberView } from './admin/view.js';
@@ -73,8 +74,8 @@ const SIBLINGS_START_MS = 15_000;
 const LAST_FLUSH_MS = 2000;
 
 /**
- * Rejects when a port can't be had, or another process of this gateway lives; waits for the register. Its incarnation
- * will be above `told`.
+ * Rejects when a port can't be had, or another process of this gateway lives; waits for the register. Its
+ * incarnation will be above `told`.
  */
 export async function startGateway(options: GatewayOptions, ports: GatewayPorts, told = 0): Promise<RunningGateway> {
   const started: { gateway?: Gateway } = {};
@@ -149,7 +150,7 @@ class Gateway implements RunningGateway {
       move: ({ id, pathA, pathB }) => { this.linkTo(id)?.moveTo(pathA, pathB); },
     });
     const router = createRouter(options.routes);
-    this.core = this.makeCore(forAnySpelling(router));
+    this.core = this.makeCore(forAnySpelling(router, toAscii));
     this.notes = new LocalNotes(options.stateDir, { crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation });
     const { stateDir } = options;
     const file = stateDir === undefined ? undefined : {

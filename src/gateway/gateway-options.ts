@@ -7,7 +7,7 @@ import type { MailLog } from '../observability/mail-log.js';
 import type { EventLog, Random } from '../platform/ports.js';
 import type { TlsFiles } from '../platform/node/tls-transport.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
-import type { InboundOptions } from './inbound/options.js';
+import type { ListenerOptions } from './inbound/listener.js';
 import type { DispatcherOptions } from './outbound/dispatcher.js';
 import type { KnownStore } from './ownership/known-stores.js';
 import type { RetryScheduleOptions } from './outbound/pure/retry-schedule.js';
@@ -36,7 +36,7 @@ export interface GatewayOptions {
   /** TLS of the links to the stores; undefined: in clear. */
   readonly linkTls: TlsFiles | undefined;
   /** One listener each; port 0 takes any free one. */
-  readonly inbound: readonly InboundOptions[];
+  readonly inbound: readonly ListenerOptions[];
   readonly outbound: DispatcherOptions;
   readonly retry: RetryScheduleOptions;
   readonly routes: readonly RouteOptions[];

@@ -7,7 +7,7 @@ import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { InboundMailLog, InboundMetrics, RejectStage } from './inbound/options.js';
-import type { MailTransaction } from './inbound/transaction.js';
+import type { MailTransaction } from './inbound/session/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import type { Envelope, RecipientResult, Route } from './queue/types.js';

@@ -32,6 +32,11 @@ export interface Secrets {
   equal(a: Uint8Array, b: Uint8Array): boolean;
 }
 
+/**
+ * A domain in A-labels, lower case (RFC 5891); '' when it has none.
+ */
+export type ToAscii = (domain: string) => string;
+
 /** A seeded or real source of numbers in [0, 1). */
 export type Random = () => number;
 

@@ -5,7 +5,8 @@
  * What every implementation promises:
  * - Handlers are never called from inside a call of the connection's own methods, nor from inside connect():
  *   a machine is not entered twice.
- * - onOpen comes at most once and before any onData; onClose comes exactly once, last, whatever happened
+ * - onOpen comes at most once and before any onData (to a server of a protocol in which the client must wait
+ *   for it, what the client sent too early comes first); onClose comes exactly once, last, whatever happened
  *   (refused, reset, ended by either side, destroyed), with one short line that says why.
  * - After end() or destroy() no onData and no onDrain come any more; bytes that still arrive are dropped.
  * - Bytes given to onData are valid during the call only: who needs them longer copies them.
@@ -44,6 +45,42 @@ export interface ConnectionHandlers {
    */
   onDrain(): void;
   onClose(reason: string): void;
+}
+
+/** What TLS has come to on a connection. */
+export interface TlsFacts {
+  /** "TLSv1.3" */
+  readonly version: string;
+  readonly cipher: string;
+  /** Names in the client's certificate when it showed one that was verified. */
+  readonly peerNames: readonly string[];
+}
+
+/**
+ * An accepted connection of a protocol whose clients may end their side and still read, and may change to
+ * TLS.
+ */
+export interface ServerConnection extends Connection {
+  /** Address of the peer, IPv4 in its own form. */
+  readonly remoteAddress: string;
+  /** More waits to be written than the transport finds good: onDrain will come. */
+  readonly isFull: boolean;
+  /** Sends text, one byte a character; with what else this call writes, one write. */
+  writeText(text: string): void;
+  /**
+   * What comes from now on is TLS; `ahead` was read already and belongs to it. onSecure or onClose follows,
+   * and nothing else before.
+   */
+  secure(ahead: Uint8Array): void;
+  /** As end(), for a peer that has nothing more to say: its end is not waited for. */
+  finish(): void;
+}
+
+export interface ServerHandlers extends ConnectionHandlers {
+  /** TLS stands; bytes are in clear again. */
+  onSecure(facts: TlsFacts): void;
+  /** The peer sends no more. It may still read. */
+  onEnd(): void;
 }
 
 export interface Transport {

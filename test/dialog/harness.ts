@@ -1,11 +1,19 @@
-/** A running reception for tests: real server, real sockets, a MemoryReception behind it. */
+/**
+ * Receptions for tests, a MemoryReception behind each: a real server with real sockets, or the session alone, whose
+ * clients' bytes come one by one.
+ */
 
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import { startInbound } from '../../src/gateway/inbound/inbound.js';
-import type { RunningInbound } from '../../src/gateway/inbound/inbound.js';
+import { startInbound } from '../../src/gateway/inbound/listener.js';
+import type { RunningInbound } from '../../src/gateway/inbound/listener.js';
 import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
+import { Desk } from '../../src/gateway/inbound/session/desk.js';
+import { ServerSession } from '../../src/gateway/inbound/session/session.js';
+import { toAscii } from '../../src/platform/node/idna.js';
+import { MemoryConnection } from '../scenario/memory-connection.js';
+import type { ListenerOptions } from '../../src/gateway/inbound/listener.js';
 import { DomainRouter, MemoryReception } from './memory-reception.js';
 
 export interface Harness {
@@ -19,53 +27,58 @@ export interface Harness {
 }
 
 const quiet = (): void => undefined;
+/** Saturday, 21 November 2026. */
+const WALL_MS = 1_795_229_168_000;
+const NO_METRICS = {
+  connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
+};
+const NO_LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 
-export async function startHarness(options: Partial<InboundOptions> = {}): Promise<Harness> {
+export async function startHarness(options: Partial<ListenerOptions> = {}): Promise<Harness> {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   let received = 0;
   let waits = 0;
   const inbound = startInbound(
-    { ...INBOUND_DEFAULTS, hostName: 'mx.test', port: 0, greetingDelayMs: 0, ...options },
+    { ...INBOUND_DEFAULTS, hostName: 'mx.test', port: 0, tls: undefined, greetingDelayMs: 0, ...options },
     {
       reception,
       router: new DomainRouter(),
-      clock: { nowMs: () => performance.now(), wallMs: () => 1_795_229_168_000 },
-      log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+      clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
+      log: NO_LOG,
       mailLog: { wantsMessageId: true, received: () => void received++, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
-      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: () => void waits++, received: quiet, rejected: quiet },
+      metrics: { ...NO_METRICS, connectionWaits: () => void waits++ },
     },
   );
   await inbound.openPort();
   return { inbound, reception, rejections, receivedCount: () => received, waitCount: () => waits };
 }
 
-/** A client that reads reply lines. */
-export class Client {
-  readonly socket: Socket;
+/** What a dialog does with its client. */
+export interface DialogClient {
+  send(bytes: string | Uint8Array): void;
+  /** The next reply line without its end; 'closed' when the server closed instead. */
+  line(): Promise<string>;
+  end(): void;
+  destroy(): void;
+}
+
+/** Waits for lines of a text that grows. */
+class LineWaiter {
   #text = '';
-  #closed = false;
+  #isClosed = false;
   #wake: (() => void) | undefined;
 
-  constructor(port: number) {
-    this.socket = connect(port, '127.0.0.1');
-    this.socket.setNoDelay(true);
-    this.socket.on('data', (bytes: Buffer) => {
-      this.#text += bytes.toString('latin1');
-      this.#wake?.();
-    });
-    this.socket.on('error', quiet);
-    this.socket.on('close', () => {
-      this.#closed = true;
-      this.#wake?.();
-    });
+  add(text: string): void {
+    this.#text += text;
+    this.#wake?.();
   }
 
-  send(bytes: string | Uint8Array): void {
-    this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+  close(): void {
+    this.#isClosed = true;
+    this.#wake?.();
   }
 
-  /** The next reply line without its end; 'closed' when the server closed instead. */
   async line(): Promise<string> {
     for (;;) {
       const end = this.#text.indexOf('\r\n');
@@ -74,11 +87,41 @@ export class Client {
         this.#text = this.#text.slice(end + 2);
         return line;
       }
-      if (this.#closed) return 'closed';
+      if (this.#isClosed) return 'closed';
       await new Promise<void>((resolve) => {
         this.#wake = resolve;
       });
     }
+  }
+}
+
+/** A client that reads reply lines. */
+export class Client implements DialogClient {
+  readonly socket: Socket;
+  readonly #lines = new LineWaiter();
+
+  constructor(port: number) {
+    this.socket = connect(port, '127.0.0.1');
+    this.socket.setNoDelay(true);
+    this.socket.on('data', (bytes: Buffer) => { this.#lines.add(bytes.toString('latin1')); });
+    this.socket.on('error', quiet);
+    this.socket.on('close', () => { this.#lines.close(); });
+  }
+
+  send(bytes: string | Uint8Array): void {
+    this.socket.write(typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes);
+  }
+
+  line(): Promise<string> {
+    return this.#lines.line();
+  }
+
+  end(): void {
+    this.socket.end();
+  }
+
+  destroy(): void {
+    this.socket.destroy();
   }
 
   /** The last line of a reply that may have several. */
@@ -104,4 +147,69 @@ export async function clientAtData(port: number, rcpt = 'rcpt@example.net'): Pro
   await client.command(`RCPT TO:<${rcpt}>`);
   await client.command('DATA');
   return client;
+}
+
+export interface MemoryHarness {
+  readonly reception: MemoryReception;
+  readonly rejections: string[];
+  connect(): DialogClient;
+  close(): void;
+}
+
+/** The session alone: no sockets, and every byte of a client is a read of its own. */
+export function memoryHarness(options: Partial<InboundOptions> = {}): MemoryHarness {
+  const reception = new MemoryReception();
+  const rejections: string[] = [];
+  const desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, ...options }, {
+    reception,
+    router: new DomainRouter(),
+    clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
+    toAscii,
+    nextTurn: (run) => { setImmediate(run); },
+    log: NO_LOG,
+    mailLog: { wantsMessageId: true, received: quiet, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
+    metrics: NO_METRICS,
+  });
+  const ticker = setInterval(() => { desk.tick(); }, 50);
+  return { reception, rejections, connect: () => new MemoryClient(desk), close: () => { clearInterval(ticker); } };
+}
+
+class MemoryClient implements DialogClient {
+  readonly #connection = new MemoryConnection();
+  readonly #session: ServerSession;
+  readonly #lines = new LineWaiter();
+
+  constructor(desk: Desk) {
+    this.#connection.onText = () => {
+      this.#lines.add(this.#connection.text);
+      this.#connection.text = '';
+      if (this.#connection.isOver) this.#lines.close();
+    };
+    this.#session = new ServerSession(desk, this.#connection);
+    this.#connection.attach(this.#session);
+    // What comes before is too early.
+    setImmediate(() => { this.#session.onOpen(); });
+  }
+
+  send(bytes: string | Uint8Array): void {
+    // One buffer for all reads, as behind a socket: nobody may lean on what it held.
+    const read = new Uint8Array(1);
+    for (const byte of typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : bytes) {
+      if (this.#connection.isOver) return;
+      read[0] = byte;
+      this.#session.onData(read);
+    }
+  }
+
+  line(): Promise<string> {
+    return this.#lines.line();
+  }
+
+  end(): void {
+    if (!this.#connection.isOver) this.#session.onEnd();
+  }
+
+  destroy(): void {
+    this.#connection.destroy();
+  }
 }

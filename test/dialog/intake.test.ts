@@ -95,7 +95,7 @@ describe('full hands', () => {
     try {
       const { harness, held, other } = await heldClient({ idleMs: 1, deadlineTickMs: 10 });
       held.send('NOOP\r\n');
-      mock.timers.tick(10);
+      mock.timers.tick(50);
       await turns(5);
       harness.reception.kept[1]?.submission.settle(COMMITTED);
       assert.match(await held.line(), /^250 /);

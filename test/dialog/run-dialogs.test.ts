@@ -1,6 +1,6 @@
 /**
  * Plays the conversations of test/dialog/*.txt against a real server on a real socket, once with its bytes read into our
- * buffer and once by Node's stream.
+ * buffer and once by Node's stream; and against the session alone, each byte a read of its own.
  *
  *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
  *   O: option value      option of InboundOptions  R: accepting no | outcome N | admit QUEUE WORD | memory BYTES | immediate
@@ -21,8 +21,8 @@ import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
-import { Client, startHarness } from './harness.js';
-import type { Harness } from './harness.js';
+import { Client, memoryHarness, startHarness } from './harness.js';
+import type { DialogClient, MemoryHarness } from './harness.js';
 import { withoutReadBuffer } from './without-read-buffer.js';
 
 function dialogFolder(): string {
@@ -54,12 +54,12 @@ function readOptions(lines: readonly string[]): Partial<InboundOptions> {
 }
 
 class Player {
-  readonly #harness: Harness;
-  readonly #clients = new Map<string, Client>();
-  #client: Client;
+  readonly #harness: MemoryHarness;
+  readonly #clients = new Map<string, DialogClient>();
+  #client: DialogClient;
   #pending = '';
 
-  constructor(harness: Harness) {
+  constructor(harness: MemoryHarness) {
     this.#harness = harness;
     this.#client = this.#switch('1');
   }
@@ -76,7 +76,7 @@ class Player {
   }
 
   destroy(): void {
-    for (const client of this.#clients.values()) client.socket.destroy();
+    for (const client of this.#clients.values()) client.destroy();
   }
 
   #send(): void {
@@ -84,8 +84,8 @@ class Player {
     this.#pending = '';
   }
 
-  #switch(name: string): Client {
-    const client = this.#clients.get(name) ?? new Client(this.#harness.inbound.port);
+  #switch(name: string): DialogClient {
+    const client = this.#clients.get(name) ?? this.#harness.connect();
     this.#clients.set(name, client);
     this.#client = client;
     return client;
@@ -97,7 +97,7 @@ class Player {
     this.#send();
     if (line.startsWith('@')) this.#switch(line.slice(1));
     else if (line.startsWith('S: ')) this.#compare(await this.#client.line(), rest);
-    else if (line === 'E:') this.#client.socket.end();
+    else if (line === 'E:') this.#client.end();
     else if (line === 'X:') assert.equal(await this.#client.line(), 'closed');
     else if (line.startsWith('K: ')) assert.equal(this.#harness.reception.kept.length, Number(rest), 'messages kept');
     else if (line.startsWith('J: ')) assert.equal(this.#harness.rejections.at(-1), rest);
@@ -144,16 +144,35 @@ class Player {
   }
 }
 
-async function play(lines: readonly string[]): Promise<void> {
+async function playBySockets(lines: readonly string[]): Promise<void> {
   const harness = await startHarness(readOptions(lines));
+  const { reception, rejections, inbound } = harness;
+  try {
+    await play(lines, { reception, rejections, connect: () => new Client(inbound.port), close: () => undefined });
+  } finally {
+    await inbound.close(1000);
+  }
+  assert.equal(reception.reservedBytes, 0, 'all bytes in transit were given back');
+}
+
+async function playByBytes(lines: readonly string[]): Promise<void> {
+  const harness = memoryHarness(readOptions(lines));
+  try {
+    await play(lines, harness);
+  } finally {
+    harness.close();
+  }
+  await new Promise(setImmediate);
+  assert.equal(harness.reception.reservedBytes, 0, 'all bytes in transit were given back');
+}
+
+async function play(lines: readonly string[], harness: MemoryHarness): Promise<void> {
   const player = new Player(harness);
   try {
     await player.play(lines);
   } finally {
     player.destroy();
-    await harness.inbound.close(1000);
   }
-  assert.equal(harness.reception.reservedBytes, 0, 'all bytes in transit were given back');
 }
 
 const folder = dialogFolder();
@@ -162,8 +181,9 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.txt')).s
     const sections = readFileSync(join(folder, file), 'utf8').split(/^== /m).slice(1);
     for (const section of sections) {
       const [title = '', ...lines] = section.split('\n');
-      test(title, { timeout: 20_000 }, () => play(lines));
-      test(`${title} (read by the stream)`, { timeout: 20_000 }, () => withoutReadBuffer(() => play(lines)));
+      test(title, { timeout: 20_000 }, () => playBySockets(lines));
+      test(`${title} (read by the stream)`, { timeout: 20_000 }, () => withoutReadBuffer(() => playBySockets(lines)));
+      test(`${title} (byte by byte)`, { timeout: 20_000 }, () => playByBytes(lines));
     }
   });
 }

@@ -69,8 +69,10 @@ export class Copy {
 
 export interface LetterOptions {
   readonly id: number;
-  /** Id of the message whose content this is: a client that heard nothing sends it again under a new id. */
-  readonly contentKey: number | undefined;
+  /** Which content it is: a client that heard nothing sends it again under a new id. */
+  readonly contentKey: number;
+  /** What the gateway has put in front of it. */
+  readonly header: Uint8Array;
   readonly gateway: string;
   readonly reversePath: string;
   readonly groups: ReadonlyMap<string, readonly Recipient[]>;
@@ -81,6 +83,7 @@ export interface LetterOptions {
 export class Letter {
   readonly id: number;
   readonly contentKey: number;
+  readonly header: Uint8Array;
   readonly gateway: string;
   readonly reversePath: string;
   readonly copies: readonly Copy[];
@@ -96,7 +99,8 @@ export class Letter {
 
   constructor(options: LetterOptions) {
     this.id = options.id;
-    this.contentKey = options.contentKey ?? options.id;
+    this.contentKey = options.contentKey;
+    this.header = options.header;
     this.gateway = options.gateway;
     this.reversePath = options.reversePath;
     this.bytes = options.bytes;
@@ -104,8 +108,13 @@ export class Letter {
     this.copies = [...options.groups].map(([name, recipients]) => new Copy(this, name, recipients));
   }
 
+  /** As it is to arrive: what the gateway put in front, what the client sent, and the end of its last line. */
   get content(): Uint8Array {
-    return contentOf(this.contentKey, this.bytes);
+    const content = new Uint8Array(this.header.length + this.bytes + 2);
+    content.set(this.header);
+    content.set(contentOf(this.contentKey, this.bytes), this.header.length);
+    content.set([13, 10], content.length - 2);
+    return content;
   }
 
   get isAccepted(): boolean {

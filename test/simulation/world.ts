@@ -12,7 +12,7 @@ import { Prng } from '../../src/base/prng.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
-import type { Recipient, RecipientGroup, Router } from '../../src/gateway/queue/types.js';
+import type { Router, Submission } from '../../src/gateway/queue/types.js';
 import { GatewayNode } from '../scenario/gateway-node.js';
 import { Network } from '../scenario/network.js';
 import type { LogLine } from '../scenario/ports.js';
@@ -23,6 +23,8 @@ import { WorldRegister } from '../scenario/world-register.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { partitionName } from '../../src/protocol/partition-record.js';
 import { AdoptionWatch } from './adoption-watch.js';
+import type { ClientMail } from './clients.js';
+import { Clients } from './clients.js';
 import type { FiledStore } from './custody.js';
 import { Custody, filedOf } from './custody.js';
 import { Guarantees } from './guarantees.js';
@@ -102,6 +104,8 @@ export class World {
   /** A kind of fault that the world sees for itself had its effect. */
   onFired: (kind: FaultKind) => void = () => {};
   private readonly router: Router;
+  /** Of the running process of each gateway. */
+  private readonly clients = new Map<string, Clients>();
 
   constructor(plan: Plan) {
     this.plan = plan;
@@ -140,31 +144,28 @@ export class World {
 
   // ---- clients ----
 
-  /** One message to a gateway that takes mail; undefined when it does not. */
+  /** One message to a gateway, by SMTP; undefined when it does not take it. */
   submit(gateway: GatewayMachine, mail: Mail): Letter | undefined {
     const { core } = gateway;
-    const { plan } = this;
-    if (core === undefined || gateway.process.isFrozen || !core.accepting) return undefined;
-    const groups: RecipientGroup[] = [];
-    const byName = new Map<string, readonly Recipient[]>();
-    for (const name of mail.names) {
-      const route = this.router.route(`${name}.example`, 'mail');
-      const admission = route === undefined ? 'draining' : core.admit(route);
-      if ((admission === 'memory' || admission === 'share') && plan.kinds.has('full-gateway')) this.onFired('full-gateway');
-      if (route === undefined || admission !== '') continue;
-      const recipients = Array.from({ length: mail.recipients }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify: mail.notify, orcpt: '' }));
-      groups.push({ route, recipients });
-      byName.set(name, recipients);
-    }
-    if (groups.length === 0) return undefined;
-    const letter = new Letter({ id: core.nextMessageId(), contentKey: mail.resends?.contentKey, gateway: gateway.id, reversePath: mail.reversePath, groups: byName, bytes: mail.bytes, submittedAt: this.ledger.moment() });
-    this.ledger.add(letter);
-    const { content } = letter;
-    const half = content.length >> 1;
-    core.submit({
-      messageId: letter.id, reversePath: letter.reversePath, groups, chunks: [content.slice(0, half), content.slice(half)], contentBytes: content.length,
-      flags: 0, ret: 0, envid: '', client: 'client', helo: 'client.example',
-      settle: (outcome) => {
+    if (core === undefined || gateway.process.isFrozen) return undefined;
+    const contentKey = mail.resends?.contentKey ?? this.ledger.moment();
+    return this.clientsOf(gateway, core).send({ ...mail, contentKey });
+  }
+
+  private clientsOf(gateway: GatewayMachine, core: GatewayCore): Clients {
+    const known = this.clients.get(gateway.id);
+    if (known?.core === core) return known;
+    const clients = new Clients(core, gateway.process, { router: this.router, prng: this.prng.fork(), log: this.log }, {
+      onFull: () => { if (this.plan.kinds.has('full-gateway')) this.onFired('full-gateway'); },
+      onSubmitted: (submission, mail) => this.onSubmitted(gateway, submission, mail),
+      onPlaced: (letter, { groups }) => {
+        for (const copy of letter.copies) {
+          const route = groups.find((group) => group.route.queueName === copy.queueName)?.route;
+          const mirror = route === undefined ? undefined : core.registry.find(route)?.partition;
+          if (mirror !== undefined) copy.queueKey = mirror.name;
+        }
+      },
+      onSettled: (letter, outcome) => {
         if (letter.outcome !== 0) return;
         letter.outcome = outcome;
         letter.settledAt = this.ledger.moment();
@@ -173,11 +174,18 @@ export class World {
         this.guarantees.onSettled(letter, core);
       },
     });
-    for (const copy of letter.copies) {
-      const route = groups.find((group) => group.route.queueName === copy.queueName)?.route;
-      const mirror = route === undefined ? undefined : core.registry.find(route)?.partition;
-      if (mirror !== undefined) copy.queueKey = mirror.name;
-    }
+    this.clients.set(gateway.id, clients);
+    return clients;
+  }
+
+  private onSubmitted(gateway: GatewayMachine, submission: Submission, mail: ClientMail): Letter {
+    const groups = new Map(submission.groups.map(({ route, recipients }) => [route.queueName, recipients]));
+    const letter = new Letter({
+      id: submission.messageId, contentKey: mail.contentKey, header: Uint8Array.from(submission.chunks[0] ?? []),
+      gateway: gateway.id, reversePath: submission.reversePath, groups, bytes: mail.bytes,
+      submittedAt: this.ledger.moment(),
+    });
+    this.ledger.add(letter);
     return letter;
   }
 
@@ -189,6 +197,8 @@ export class World {
     machine.process.trace('killed');
     machine.node.kill(this.prng.below(2) === 0);
     machine.process.end();
+    this.clients.get(machine.id)?.lost();
+    this.clients.delete(machine.id);
     this.ledger.leaveUnanswered(machine.id);
     this.custody.onLoss();
   }

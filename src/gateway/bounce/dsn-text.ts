@@ -4,7 +4,10 @@
 
 /** Lines of a report stay well below the 78 that RFC 5322 2.1.1 asks for, words permitting. */
 const LINE_CHARACTERS = 76;
-/** A word without a space is cut here: lines end at 998 (RFC 5322 2.1.1), in bytes, and UTF-8 takes up to 3 a unit. */
+/**
+ * A word without a space is cut here: lines end at 998 (RFC 5322 2.1.1), in bytes, and UTF-8 takes up to 3 a
+ * unit.
+ */
 const WORD_CHARACTERS_MAX = 300;
 
 const SPACE = 32;
@@ -30,8 +33,8 @@ export function oneLine(text: string, isUtf8: boolean): string {
 }
 
 /**
- * Breaks one line at spaces; lines after the first begin with `indent`. No line is empty or only white. By cutting,
- * not by adding word to word: a report on 1,000 recipients has 200,000 words.
+ * Breaks one line at spaces; lines after the first begin with `indent`. No line is empty or only white. By
+ * cutting, not by adding word to word: a report on 1,000 recipients has 200,000 words.
  */
 export function fold(line: string, indent: string): string[] {
   const text = line.replace(/ {2,}/g, ' ').trim();
@@ -49,11 +52,6 @@ export function fold(line: string, indent: string): string[] {
 function wordEnd(text: string, at: number): number {
   const space = text.indexOf(' ', at);
   return space < 0 ? text.length : space;
-}
-
-/** "Sat, 21 Nov 2026 02:40:30 +0000". */
-export function headerDate(wallMs: number): string {
-  return new Date(wallMs).toUTCString().replace('GMT', '+0000');
 }
 
 /** xtext ("+3D" for "=") as plain text; what is no xtext stays as it is. */

@@ -14,12 +14,16 @@
  * The caller sends it with the null reverse-path (RFC 3464 2) and never composes one for a message that came
  * with it. Not here: when a report is owed (gateway/queue), how it is queued (gateway/core.ts).
  */
+import { mailDate } from '../../base/mail-date.js';
 import { randomBytes } from 'node:crypto';
 import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, RET_FULL, RET_HEADERS } from '../queue/types.js';
 import type { Envelope, Recipient } from '../queue/types.js';
-import { fold, headerDate, oneLine, xtextDecoded } from './dsn-text.js';
+import { fold, oneLine, xtextDecoded } from './dsn-text.js';
 
-/** What happened to a recipient, in the words of RFC 3464 2.3.3. `relayed`: taken by a next hop that makes no success reports. */
+/**
+ * What happened to a recipient, in the words of RFC 3464 2.3.3. `relayed`: taken by a next hop that makes no
+ * success reports.
+ */
 export type DsnAction = 'failed' | 'delayed' | 'delivered' | 'relayed';
 
 export interface DsnRecipient {
@@ -109,7 +113,7 @@ function header(request: DsnRequest, boundary: string, isUtf8: boolean, is8bit: 
   const mta = oneLine(request.reportingMta, isUtf8);
   const reportType = isUtf8 ? 'global-delivery-status' : 'delivery-status';
   return [
-    `Date: ${headerDate(request.dateWallMs)}`,
+    `Date: ${mailDate(request.dateWallMs)}`,
     `From: Mail Delivery System <MAILER-DAEMON@${mta}>`,
     `To: <${oneLine(request.envelope.reversePath, isUtf8)}>`,
     `Subject: ${SUBJECTS[request.kind]}`,
@@ -156,7 +160,7 @@ function statusPart(request: DsnRequest, isUtf8: boolean): string {
   const envelope = request.envelope;
   const lines = [...fold(`Reporting-MTA: dns; ${oneLine(request.reportingMta, isUtf8)}`, ' ')];
   if (envelope.envid !== '') lines.push(...fold(`Original-Envelope-Id: ${oneLine(xtextDecoded(envelope.envid), isUtf8)}`, ' '));
-  lines.push(`Arrival-Date: ${headerDate(envelope.arrivalWallMs)}`);
+  lines.push(`Arrival-Date: ${mailDate(envelope.arrivalWallMs)}`);
   for (const one of request.recipients) lines.push('', ...recipientFields(one, isUtf8));
   return lines.join(CRLF);
 }
@@ -175,7 +179,7 @@ function recipientFields(one: DsnRecipient, isUtf8: boolean): string[] {
   if (host !== '') fields.push(`Remote-MTA: dns; ${oneLine(host, isUtf8)}`);
   // Only what a peer said is a diagnostic of SMTP; our own words are of no protocol (RFC 3464 2.3.6).
   if (one.text !== '') fields.push(...fold(`Diagnostic-Code: ${one.code > 0 ? 'smtp' : 'x-twinpost'}; ${oneLine(one.text, isUtf8)}`, ' '));
-  if (one.lastAttemptWallMs > 0) fields.push(`Last-Attempt-Date: ${headerDate(one.lastAttemptWallMs)}`);
+  if (one.lastAttemptWallMs > 0) fields.push(`Last-Attempt-Date: ${mailDate(one.lastAttemptWallMs)}`);
   return fields;
 }
 
@@ -208,9 +212,9 @@ function headerEnd(content: Uint8Array): number {
 }
 
 /**
- * A boundary that is not in the content that comes back: else its author could write parts of the report. Ids can
- * be foreseen, so a content that holds ours gets a random one: had the next try a number, a content that holds
- * thousands of numbers would keep the process searching for seconds.
+ * A boundary that is not in the content that comes back: else its author could write parts of the report. Ids
+ * can be foreseen, so a content that holds ours gets a random one: had the next try a number, a content that
+ * holds thousands of numbers would keep the process searching for seconds.
  */
 function freeBoundary(dsnId: string, returned: Uint8Array): string {
   const plain = `report-${dsnId.replace(/[^0-9A-Za-z]/g, '')}`;

@@ -1,21 +1,15 @@
 /**
- * What reception needs to know (plain data, made by the configuration) and whom it talks to (ports). Each limit
- * is here with its default and the reason for it.
+ * What reception needs to know (plain data, made by the configuration) and whom it talks to (ports). Each
+ * limit is here with its default and the reason for it.
  *
  * MailLog and Metrics are small on purpose: plain arguments, called at most a few times a message, so that
  * whoever implements them decides what a line or a series costs.
  */
 
-import type { Clock, EventLog } from '../../platform/ports.js';
+import type { Clock, EventLog, ToAscii } from '../../platform/ports.js';
 import type { Reception, Router } from '../queue/types.js';
-import type { MailTransaction } from './transaction.js';
-import { LOOPBACK_NETWORKS } from './relay-policy.js';
-
-export interface InboundTls {
-  /** PEM. Without a certificate STARTTLS is not offered: the library's built-in key is public. */
-  readonly key: string;
-  readonly cert: string;
-}
+import { LOOPBACK_NETWORKS } from './policy/relay-policy.js';
+import type { MailTransaction } from './session/transaction.js';
 
 export interface InboundOptions {
   readonly host: string;
@@ -23,7 +17,8 @@ export interface InboundOptions {
   readonly port: number;
   /** The name in greeting and Received fields. */
   readonly hostName: string;
-  readonly tls: InboundTls | undefined;
+  /** STARTTLS: the listener has a certificate (platform/node/server-tls.ts). */
+  readonly offersTls: boolean;
 
   /** Clients in these networks may send anywhere (CIDR). */
   readonly relayNetworks: readonly string[];
@@ -37,30 +32,34 @@ export interface InboundOptions {
   readonly connectionsMax: number;
   /** Connections of one IPv4 address or one IPv6 /64. */
   readonly connectionsPerClientMax: number;
-  /** Submitted and not answered yet: above it connections take turns in being read (intake.ts). */
+  /** Submitted and not answered yet: above it connections take turns in being read (limits/intake.ts). */
   readonly messagesInHandMax: number;
   /** Commands that brought no message nearer, since the last message: what a bored or broken client costs. */
   readonly idleCommandsMax: number;
 
-  /** A client that nobody knows waits so long for its greeting, and is no mail client if it does not (greeting.ts). 0: greet at once. */
+  /**
+   * A client that nobody knows waits so long for its greeting, and is no mail client if it does not
+   * (limits/greeting.ts). 0: greet at once.
+   */
   readonly greetingDelayMs: number;
   /** Between two complete commands; single bytes do not count (RFC 5321 4.5.3.2.7 asks for 5 minutes). */
   readonly idleMs: number;
+  /** For a TLS handshake. */
+  readonly handshakeMs: number;
   /** For the whole of DATA. */
   readonly contentMs: number;
   /** After contentGraceMs DATA must have come at this rate on average. */
   readonly contentBytesPerSecondMin: number;
   readonly contentGraceMs: number;
-  /** How often the deadlines of all connections are looked at: one timer for all of them. */
+  /** How often the deadlines of all connections are looked at. */
   readonly deadlineTickMs: number;
 }
 
 const MIB = 1024 * 1024;
 
-export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName'> = {
+export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = {
   host: '127.0.0.1',
   port: 2525,
-  tls: undefined,
   relayNetworks: LOOPBACK_NETWORKS,
   relayDomains: [],
   messageBytesMax: 25 * MIB,
@@ -68,11 +67,13 @@ export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName'> = {
   hopsMax: 50,
   connectionsMax: 2000,
   connectionsPerClientMax: 50,
-  // Two or three turns at full load. Stores that take 25 ms to answer let 10,000 messages a second through so.
+  // Two or three turns at full load. Stores that take 25 ms to answer let 10,000 messages a second through
+  // so.
   messagesInHandMax: 256,
   idleCommandsMax: 100,
   greetingDelayMs: 100,
   idleMs: 300_000,
+  handshakeMs: 30_000,
   // 25 MiB at 500 B/s would take 15 h; no honest client needs more than this.
   contentMs: 1_800_000,
   contentBytesPerSecondMin: 500,
@@ -88,13 +89,15 @@ export interface InboundMailLog {
   /** A message was answered with 250 (or would have been, had the client stayed). */
   received(message: MailTransaction): void;
   /** `reason` is a bounded word; `from` and `to` are hostile text or ''. */
-  rejected(stage: RejectStage, reason: string, reply: string, client: string, helo: string, from: string, to: string): void;
+  rejected(
+    stage: RejectStage, reason: string, reply: string, client: string, helo: string, from: string, to: string,
+  ): void;
 }
 
 export interface InboundMetrics {
   connectionOpened(): void;
   connectionClosed(): void;
-  /** It stands in line until it is read on (intake.ts). */
+  /** It stands in line until it is read on (limits/intake.ts). */
   connectionWaits(): void;
   /** `acceptMs` is from the final dot to the reply. */
   received(contentBytes: number, recipients: number, acceptMs: number): void;
@@ -105,6 +108,9 @@ export interface InboundPorts {
   readonly reception: Reception;
   readonly router: Router;
   readonly clock: Clock;
+  readonly toAscii: ToAscii;
+  /** Runs it once, when the bytes that wait at all connections have had their turn. */
+  nextTurn(run: () => void): void;
   readonly log: EventLog;
   readonly mailLog: InboundMailLog;
   readonly metrics: InboundMetrics;

@@ -8,6 +8,7 @@
  * the recipients of whom it was said, then the next text …; equal texts stand once.
  */
 import { cutText } from '../../base/cut-text.js';
+import { utf8Octets } from '../../base/utf8.js';
 import type { Packer } from '../../platform/ports.js';
 import { checkControl } from '../../protocol/bounds.js';
 import { TEXT_BYTES_MAX } from '../../protocol/text-rows.js';
@@ -44,17 +45,20 @@ export interface EntryTexts {
 
 export const NO_TEXTS: EntryTexts = { hold: undefined, replies: new Map() };
 
-/** The texts as bytes, none when there is nothing to say; replies that do not fit TEXT_BYTES_MAX any more are left out. */
+/**
+ * The texts as bytes, none when there is nothing to say; replies that do not fit TEXT_BYTES_MAX any more are
+ * left out.
+ */
 export function encodeEntryTexts(packer: Packer, { hold, replies }: EntryTexts): Uint8Array {
   const who = cutText(hold?.who ?? '', HOLD_WHO_BYTES_MAX);
   const reason = cutText(hold?.reason ?? '', HOLD_REASON_BYTES_MAX);
   const recipientsOf = new Map<string, number[]>();
-  let bytes = ARRAY_BYTES + TIME_BYTES + 2 * MARK_BYTES + utf8Bytes(who) + utf8Bytes(reason);
+  let bytes = ARRAY_BYTES + TIME_BYTES + 2 * MARK_BYTES + utf8Octets(who) + utf8Octets(reason);
   for (const [recipient, text] of replies) {
     if (text === '') continue;
     const cut = cutText(text, REPLY_BYTES_MAX);
     const known = recipientsOf.get(cut);
-    const cost = RECIPIENT_BYTES_MAX + (known === undefined ? MARK_BYTES + utf8Bytes(cut) : 0);
+    const cost = RECIPIENT_BYTES_MAX + (known === undefined ? MARK_BYTES + utf8Octets(cut) : 0);
     if (bytes + cost > TEXT_BYTES_MAX) continue;
     bytes += cost;
     if (known === undefined) recipientsOf.set(cut, [recipient]);
@@ -82,14 +86,4 @@ export function decodeEntryTexts(packer: Packer, bytes: Uint8Array): EntryTexts 
     else if (typeof value === 'number') replies.set(value, text);
   }
   return { hold: isHold ? { sinceWallMs, who, reason } : undefined, replies };
-}
-
-/** Each half of a surrogate pair counts for two of its four; one alone goes out as three. */
-function utf8Bytes(text: string): number {
-  let bytes = text.length;
-  for (let i = 0; i < text.length; i++) {
-    const code = text.charCodeAt(i);
-    if (code >= 0x80) bytes += code >= 0x800 ? 2 : 1;
-  }
-  return bytes;
 }

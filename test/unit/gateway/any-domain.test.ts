@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import { forAnySpelling } from '../../../src/gateway/any-domain.js';
 import { createRouter } from '../../../src/gateway/queue/router.js';
+import { toAscii } from '../../../src/platform/node/idna.js';
 import type { RouteOptions } from '../../../src/gateway/queue/router.js';
 
 function routeTo(name: string): RouteOptions {
@@ -9,7 +10,7 @@ function routeTo(name: string): RouteOptions {
 }
 
 test('a report finds the route of its domain however the sender spelt that', () => {
-  const router = forAnySpelling(createRouter([routeTo('xn--bcher-kva.example'), routeTo('plain.example')]));
+  const router = forAnySpelling(createRouter([routeTo('xn--bcher-kva.example'), routeTo('plain.example')]), toAscii);
   for (const domain of ['xn--bcher-kva.example', 'bücher.example', 'BÜCHER.Example', 'bu\u0308cher.example']) {
     assert.equal(router.route(domain, 'bounce')?.queueName, 'xn--bcher-kva.example', domain);
   }
@@ -19,6 +20,6 @@ test('a report finds the route of its domain however the sender spelt that', () 
 });
 
 test('what is no domain goes where all others go', () => {
-  const router = forAnySpelling(createRouter([routeTo('*')]));
+  const router = forAnySpelling(createRouter([routeTo('*')]), toAscii);
   for (const domain of ['', 'a b', '\u0000', '[192.0.2.1]', 'other.example']) assert.equal(router.route(domain, 'bounce')?.queueName, '*');
 });

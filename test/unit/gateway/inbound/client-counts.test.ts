@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ClientCounts, clientKey } from '../../../../src/gateway/inbound/client-counts.js';
+import { ClientCounts, clientKey } from '../../../../src/gateway/inbound/limits/client-counts.js';
 
 describe('counting clients', () => {
   test('an IPv6 /64 is one client, whatever the notation', () => {

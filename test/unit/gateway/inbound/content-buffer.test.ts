@@ -2,7 +2,7 @@
 
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ContentBuffer, LOST_NO_MEMORY, LOST_TOO_BIG } from '../../../../src/gateway/inbound/content-buffer.js';
+import { ContentBuffer, LOST_NO_MEMORY, LOST_TOO_BIG } from '../../../../src/gateway/inbound/content/content-buffer.js';
 import { MemoryReception } from '../../../dialog/memory-reception.js';
 
 const HEADER = Buffer.from('Received: x\r\n');

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ContentScan, FAULT_BARE_CR, FAULT_BARE_LF, FAULT_NUL } from '../../../../src/gateway/inbound/content-scan.js';
+import { ContentScan, FAULT_BARE_CR, FAULT_BARE_LF, FAULT_NUL } from '../../../../src/gateway/inbound/content/content-scan.js';
 
 interface Result {
   content: string;

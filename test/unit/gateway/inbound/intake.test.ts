@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict';
-import { afterEach, beforeEach, describe, mock, test } from 'node:test';
-import { Intake } from '../../../../src/gateway/inbound/intake.js';
-import type { Reader } from '../../../../src/gateway/inbound/intake.js';
+import { describe, test } from 'node:test';
+import { Intake } from '../../../../src/gateway/inbound/limits/intake.js';
+import type { Reader } from '../../../../src/gateway/inbound/limits/intake.js';
 
 class Connection implements Reader {
   isRead = true;
@@ -16,18 +16,14 @@ class Connection implements Reader {
   }
 }
 
-const LOOK_MS = 50;
 const MAX = 3;
-
-function look(): void {
-  mock.timers.tick(LOOK_MS);
-}
 
 /** An intake whose messages are answered in the order in which they came. */
 class Kit {
   readonly #intake = new Intake(MAX, () => undefined);
   readonly #inHand: number[] = [];
 
+  look(): void { this.#intake.look(); }
   begin(): void { this.#inHand.push(this.#intake.begin()); }
   next(reader: Reader): void { this.#intake.next(reader); }
 
@@ -59,9 +55,6 @@ function readOnes(connections: readonly Connection[]): string {
 }
 
 describe('the intake', () => {
-  beforeEach(() => { mock.timers.enable({ apis: ['setInterval', 'setImmediate'] }); });
-  afterEach(() => { mock.timers.reset(); });
-
   test('reads everybody on while fewer messages than the limit are in hand', () => {
     assert.equal(readOnes(full(MAX - 1, 4).connections), 'rrrr');
   });
@@ -89,18 +82,18 @@ describe('the intake', () => {
     const { intake, connections } = full(MAX, 5);
     for (let i = 0; i < MAX; i++) intake.end();
     assert.equal(readOnes(connections), 'rrr--');
-    look();
+    intake.look();
     assert.equal(readOnes(connections), 'rrrrr');
   });
 
   test('does not let messages that take long stop others, but lets in no more than the limit at a look', () => {
     const { intake, connections } = full(MAX, 10);
-    look();
+    intake.look();
     assert.equal(readOnes(connections), 'rr--------', 'they may have been submitted a moment ago');
     for (let i = 0; i < 2; i++) intake.begin();
-    look();
+    intake.look();
     assert.equal(readOnes(connections), 'rrrr------');
-    look();
+    intake.look();
     assert.equal(readOnes(connections), 'rrrrrrr---');
   });
 
@@ -108,7 +101,7 @@ describe('the intake', () => {
     const { intake, connections } = full(MAX, 5);
     for (const read of ['rr---', 'rrrr-', 'rrrrr']) {
       for (let i = 0; i < 2 * MAX; i++) intake.begin();
-      look();
+      intake.look();
       assert.equal(readOnes(connections), read);
       for (let i = 0; i < MAX; i++) intake.end();
     }
@@ -116,8 +109,8 @@ describe('the intake', () => {
 
   test('does not count messages that take long anew for who comes later, however many come and go', () => {
     const { intake, connections } = full(MAX, 1);
-    look();
-    look();
+    intake.look();
+    intake.look();
     assert.equal(readOnes(connections), 'r');
     for (let i = 0; i < 3; i++) {
       for (let messages = 0; messages < 2 * MAX; messages++) {
@@ -129,13 +122,13 @@ describe('the intake', () => {
       intake.next(other);
       assert.equal(other.isRead, true);
       intake.endLast();
-      look();
+      intake.look();
     }
   });
 
   test('does not count who was answered after a look', () => {
     const { intake } = full(MAX, 1);
-    look();
+    intake.look();
     for (let i = 0; i < MAX; i++) intake.end();
     const other = new Connection();
     intake.next(other);
@@ -144,9 +137,9 @@ describe('the intake', () => {
 
   test('counts messages that come later, and no end of one that did not count any more', () => {
     const { intake } = full(MAX, 1);
-    look();
-    look();
-    look();
+    intake.look();
+    intake.look();
+    intake.look();
     for (let i = 0; i < MAX; i++) intake.end();
     for (let i = 0; i < MAX; i++) intake.begin();
     const other = new Connection();

@@ -1,7 +1,7 @@
 /** The Message-ID that the mail log shows. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { messageIdField } from '../../../../src/gateway/inbound/message-id-field.js';
+import { messageIdField } from '../../../../src/gateway/inbound/content/message-id-field.js';
 
 const bytes = (text: string): Uint8Array => Buffer.from(text, 'latin1');
 

@@ -1,0 +1,66 @@
+/**
+ * How a session begins: the greeting (RFC 5321 4.3.1) and EHLO and HELO (4.1.1.1), whose replies have no
+ * enhanced status codes (RFC 2034 section 3). They are made once, but for the client's address in them: one
+ * client in many brings a single message.
+ */
+import type { InboundOptions } from '../options.js';
+import { sanitizeHelo, traceStart } from '../content/trace-header.js';
+import type { Desk } from '../session/desk.js';
+import type { InboundDialog } from '../session/dialog.js';
+import { HELLO_SYNTAX, HELLO_TOO_LONG, answer } from '../session/replies.js';
+import type { Effect } from '../session/replies.js';
+
+/** A domain has 255 octets (RFC 5321 4.5.3.1.2), an address literal fewer. */
+const NAME_CHARACTERS_MAX = 300;
+const EXTENSIONS = ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'ENHANCEDSTATUSCODES', 'DSN'];
+
+export class HelloReplies {
+  readonly greeting: string;
+  readonly #hostName: string;
+  readonly #inClear: string;
+  readonly #secure: string;
+
+  constructor(options: InboundOptions) {
+    const size = `SIZE ${options.messageBytesMax}`;
+    this.#hostName = options.hostName;
+    this.greeting = `220 ${options.hostName} ESMTP`;
+    this.#inClear = lines([...EXTENSIONS, ...(options.offersTls ? ['STARTTLS'] : []), size]);
+    this.#secure = lines([...EXTENSIONS, size]);
+  }
+
+  /** All lines of it, without the end of the last. */
+  ehlo(clientAddress: string, isSecure: boolean): string {
+    return `250-${this.#hostName} greets [${clientAddress}]\r\n${isSecure ? this.#secure : this.#inClear}`;
+  }
+
+  helo(clientAddress: string): string {
+    return `250 ${this.#hostName} greets [${clientAddress}]`;
+  }
+}
+
+export function ehlo(dialog: InboundDialog, desk: Desk, text: string): Effect {
+  return hello(dialog, desk, text, true);
+}
+
+export function helo(dialog: InboundDialog, desk: Desk, text: string): Effect {
+  return hello(dialog, desk, text, false);
+}
+
+function hello(dialog: InboundDialog, desk: Desk, text: string, isExtended: boolean): Effect {
+  const name = text.slice(4).trim();
+  if (name === '' || /\s/.test(name)) return HELLO_SYNTAX;
+  if (name.length > NAME_CHARACTERS_MAX) return HELLO_TOO_LONG;
+  // Ends the transaction (RFC 5321 4.1.4).
+  dialog.endTransaction();
+  dialog.isExtended = isExtended;
+  dialog.helo = sanitizeHelo(name.toLowerCase());
+  dialog.traceStart = traceStart(dialog.helo, dialog.remoteAddress, desk.options.hostName);
+  const { remoteAddress, tlsVersion } = dialog;
+  if (!isExtended) return answer(desk.hello.helo(remoteAddress));
+  return answer(desk.hello.ehlo(remoteAddress, tlsVersion !== ''));
+}
+
+function lines(extensions: readonly string[]): string {
+  const last = extensions.length - 1;
+  return extensions.map((extension, index) => (index < last ? '250-' : '250 ') + extension).join('\r\n');
+}

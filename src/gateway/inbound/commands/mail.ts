@@ -1,0 +1,46 @@
+/**
+ * MAIL (RFC 5321 4.1.1.2): syntax, limits, whether the gateway takes mail at all. Begins a transaction.
+ */
+import { ContentBuffer } from '../content/content-buffer.js';
+import { protocolName } from '../content/trace-header.js';
+import { parsePath } from '../policy/address.js';
+import { ENVELOPE_SMTPUTF8 } from '../../queue/types.js';
+import type { Desk } from '../session/desk.js';
+import type { InboundDialog } from '../session/dialog.js';
+import * as replies from '../session/replies.js';
+import type { Effect } from '../session/replies.js';
+import { MailTransaction } from '../session/transaction.js';
+import { MailParameters } from './parameters.js';
+
+const MAIL_FROM = 'MAIL FROM:';
+
+export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
+  const { options, ports } = desk;
+  if (dialog.helo === '') return replies.GREET_FIRST;
+  if (dialog.transaction !== undefined) return replies.NESTED_MAIL;
+  if (!ports.reception.accepting) return replies.NOT_ACCEPTING;
+  const at = pathStart(text, MAIL_FROM);
+  if (at < 0) return replies.MAIL_SYNTAX;
+  const path = parsePath(text, at, ports.toAscii);
+  if (typeof path === 'string') return replies.badSender(path);
+  if (path.address !== '' && path.domain === '') return replies.badSender('domain is missing');
+  const parameters = new MailParameters();
+  const refusal = parameters.parse(text, path.end);
+  if (refusal !== undefined) return refusal;
+  const isUtf8 = (parameters.flags & ENVELOPE_SMTPUTF8) !== 0;
+  if (!path.ascii && !isUtf8) return replies.SMTPUTF8_NEEDED;
+  if (parameters.sizeBytes > options.messageBytesMax) return replies.TOO_BIG;
+  const content = new ContentBuffer(ports.reception, options.messageBytesMax);
+  const transaction = new MailTransaction(path.address, parameters, dialog, content, ports.reception);
+  transaction.protocol = protocolName(dialog.isExtended, dialog.tlsVersion !== '', isUtf8);
+  dialog.transaction = transaction;
+  return replies.SENDER_OK;
+}
+
+/** Index of the path behind "MAIL FROM:"; spaces before it are tolerated as everyone does. */
+export function pathStart(text: string, prefix: string): number {
+  if (text.slice(0, prefix.length).toUpperCase() !== prefix) return -1;
+  let at = prefix.length;
+  while (text.charCodeAt(at) === 0x20) at++;
+  return at;
+}

@@ -1,0 +1,72 @@
+/**
+ * RCPT (RFC 5321 4.1.1.3): syntax, who may send where, whether the queue takes it.
+ *
+ * Order of the checks: what is wrong for ever comes before what may be right later, so that a client never
+ * retries a hopeless recipient.
+ */
+import { isAscii, parsePath } from '../policy/address.js';
+import { ENVELOPE_SMTPUTF8 } from '../../queue/types.js';
+import type { AdmissionVerdict, Route } from '../../queue/types.js';
+import type { Desk } from '../session/desk.js';
+import type { InboundDialog } from '../session/dialog.js';
+import * as replies from '../session/replies.js';
+import type { Effect, Refusal } from '../session/replies.js';
+import { pathStart } from './mail.js';
+import { RecipientParameters } from './parameters.js';
+
+const RCPT_TO = 'RCPT TO:';
+
+export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effect {
+  const { transaction } = dialog;
+  if (transaction === undefined) return dialog.helo === '' ? replies.GREET_FIRST : replies.MAIL_FIRST;
+  const { options, ports } = desk;
+  const at = pathStart(text, RCPT_TO);
+  if (at < 0) return replies.RCPT_SYNTAX;
+  const path = parsePath(text, at, ports.toAscii);
+  if (typeof path === 'string') return replies.badRecipient(path);
+  if (path.address === '') return replies.badRecipient('it is empty');
+  const parameters = new RecipientParameters();
+  const refusal = parameters.parse(text, path.end);
+  if (refusal !== undefined) return refusal;
+  const isUtf8 = (transaction.flags & ENVELOPE_SMTPUTF8) !== 0;
+  if (!isUtf8 && !(path.ascii && isAscii(parameters.orcpt))) return replies.SMTPUTF8_NEEDED;
+  // RFC 5321 4.5.1: postmaster without a domain is ours, whoever asks.
+  const isPostmaster = path.domain === '';
+  const domain = isPostmaster ? desk.hostDomain : path.domain;
+  if (!isPostmaster && !dialog.isTrusted && !desk.policy.isRelayDomain(domain)) return replies.RELAY_DENIED;
+  const route = ports.router.route(domain, 'mail');
+  if (route === undefined) return replies.NO_ROUTE;
+  if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
+  const full = admissionRefusal(desk, route);
+  if (full !== undefined) return full;
+  if (!transaction.reserveRecipient(text.length)) return replies.NO_MEMORY_NOW;
+  const address = isPostmaster ? path.address + '@' + options.hostName : path.address;
+  transaction.addRecipient(route, { address, notify: parameters.notify, orcpt: parameters.orcpt });
+  return replies.RECIPIENT_OK;
+}
+
+function admissionRefusal(desk: Desk, route: Route): Refusal | undefined {
+  const admission: AdmissionVerdict = desk.ports.reception.admit(route);
+  switch (admission) {
+    case '':
+      return undefined;
+    case 'queue-full':
+      return replies.QUEUE_FULL;
+    case 'share':
+      return replies.SHARE_USED;
+    case 'memory':
+      return replies.NO_MEMORY_NOW;
+    case 'queues':
+      return replies.TOO_MANY_QUEUES;
+    case 'not-ready':
+      return replies.NOT_READY_NOW;
+    case 'recovering':
+      return replies.RECOVERING;
+    case 'short':
+      return replies.SHORT;
+    case 'no-store':
+      return replies.NO_STORE;
+    case 'draining':
+      return replies.SHUTTING_DOWN;
+  }
+}

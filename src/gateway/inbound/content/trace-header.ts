@@ -1,0 +1,102 @@
+/**
+ * The Received field put in front of a message (RFC 5321 4.4; protocol names: RFC 3848, RFC 6531):
+ *
+ *   Received: from HELO ([client address])
+ *   <tab>by HOST with ESMTP id ID
+ *   <tab>for <recipient>; Sat, 21 Nov 2026 02:46:08 +0000
+ *
+ * `for` only when there is exactly one recipient: a list would tell each of the others (RFC 5321 7.6).
+ * What the client said is bounded and reduced to harmless characters, so that it can't end the line, start a
+ * comment or hide behind look-alikes.
+ */
+
+import { mailDate } from '../../../base/mail-date.js';
+import { latin1Bytes } from '../../../base/utf8.js';
+import type { Clock } from '../../../platform/ports.js';
+
+const HELO_CHARACTERS_MAX = 255;
+/** With the fixed words around it this keeps each line below 998 octets. */
+const FOR_CHARACTERS_MAX = 320;
+/** HELO, address, our name of at most 255, recipient, id, date and the words between them. */
+const FIELD_OCTETS_MAX = 2048;
+
+/** The date of a message changes once a second: its text is made that often. */
+export class TraceDate {
+  readonly #clock: Clock;
+  #second = -1;
+  #text = '';
+
+  constructor(clock: Clock) {
+    this.#clock = clock;
+  }
+
+  /** RFC 5322 3.3 date-time in UTC. */
+  now(): string {
+    const second = Math.floor(this.#clock.wallMs() / 1000);
+    if (second !== this.#second) {
+      this.#second = second;
+      this.#text = mailDate(second * 1000);
+    }
+    return this.#text;
+  }
+}
+
+/** The name the client gave itself, safe for a header and a log. */
+export function sanitizeHelo(helo: string): string {
+  const bounded = helo.slice(0, HELO_CHARACTERS_MAX).replace(/[^A-Za-z0-9.:_[\]-]/g, '?');
+  return bounded === '' ? 'unknown' : bounded;
+}
+
+export function protocolName(extended: boolean, secure: boolean, utf8: boolean): string {
+  if (!extended) return 'SMTP';
+  if (utf8) return secure ? 'UTF8SMTPS' : 'UTF8SMTP';
+  return secure ? 'ESMTPS' : 'ESMTP';
+}
+
+/** The part that stays the same for all messages after one EHLO. */
+export function traceStart(helo: string, clientAddress: string, hostName: string): Uint8Array {
+  const literal = clientAddress.includes(':') ? `[IPv6:${clientAddress}]` : `[${clientAddress}]`;
+  return latin1Bytes(`Received: from ${helo} (${literal})\r\n\tby ${hostName} with `);
+}
+
+/**
+ * Writes the field into memory that the next one uses again: who takes the message copies it before that
+ * (Submission.chunks). One for all sessions.
+ */
+export class TraceWriter {
+  readonly #scratch = new Uint8Array(FIELD_OCTETS_MAX);
+  #length = 0;
+
+  /** `onlyRecipient` is '' unless the message has exactly one; only printable ASCII is shown. */
+  field(start: Uint8Array, protocol: string, id: string, onlyRecipient: string, date: string): Uint8Array {
+    this.#scratch.set(start);
+    this.#length = start.length;
+    this.#put(protocol);
+    this.#put(' id ');
+    this.#put(id);
+    if (onlyRecipient !== '' && onlyRecipient.length <= FOR_CHARACTERS_MAX && isPlain(onlyRecipient)) {
+      this.#put('\r\n\tfor <');
+      this.#put(onlyRecipient);
+      this.#put('>; ');
+    } else {
+      this.#put(';\r\n\t');
+    }
+    this.#put(date);
+    this.#put('\r\n');
+    return this.#scratch.subarray(0, this.#length);
+  }
+
+  #put(text: string): void {
+    let at = this.#length;
+    for (let i = 0; i < text.length; i++) this.#scratch[at++] = text.charCodeAt(i);
+    this.#length = at;
+  }
+}
+
+function isPlain(address: string): boolean {
+  for (let at = 0; at < address.length; at++) {
+    const code = address.charCodeAt(at);
+    if (code < 0x20 || code > 0x7e) return false;
+  }
+  return true;
+}

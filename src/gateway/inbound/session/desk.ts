@@ -1,0 +1,129 @@
+/**
+ * What all sessions of a listener share: options, ports, relay policy, time, counts, and the way to the mail
+ * log and the metrics. One object, so that a session carries one reference.
+ *
+ *   tick ─▶ greetings that are due ─▶ the intake's look ─▶ once in deadlineTickMs: every session's deadlines
+ *
+ * No timer is made, moved or cleared for a message or a command: sessions write down the coarse time of
+ * `nowMs`. Owns the sessions, their counts, and the line of those that wait for their next turn. Pure.
+ */
+import type { SubmissionOutcome } from '../../queue/types.js';
+import { COMMITTED } from '../../queue/types.js';
+import { HelloReplies } from '../commands/hello.js';
+import { TraceDate, TraceWriter } from '../content/trace-header.js';
+import { ClientCounts } from '../limits/client-counts.js';
+import { Greeting } from '../limits/greeting.js';
+import { Intake } from '../limits/intake.js';
+import type { InboundOptions, InboundPorts, RejectStage } from '../options.js';
+import { RelayPolicy } from '../policy/relay-policy.js';
+import type { InboundDialog } from './dialog.js';
+import { TOO_MANY_CONNECTIONS, TOO_MANY_FROM_CLIENT } from './replies.js';
+import type { Refusal } from './replies.js';
+import type { MailTransaction } from './transaction.js';
+
+/** A session as the desk sees it. */
+export interface LiveSession {
+  /** 421 and close, unless a message is in our hands: then after its answer. */
+  shutDown(): void;
+  destroy(): void;
+  tick(nowMs: number): void;
+  takeTurn(): void;
+}
+
+export class Desk {
+  readonly options: InboundOptions;
+  readonly ports: InboundPorts;
+  readonly policy: RelayPolicy;
+  readonly date: TraceDate;
+  readonly trace = new TraceWriter();
+  readonly greeting: Greeting;
+  readonly hello: HelloReplies;
+  readonly intake: Intake;
+  /** Where <postmaster> goes. */
+  readonly hostDomain: string;
+  readonly live = new Set<LiveSession>();
+  /** Monotonic time of the last tick. */
+  nowMs: number;
+  isClosing = false;
+  /** Told when the last session has gone. */
+  onEmpty: (() => void) | undefined;
+
+  readonly #clients = new ClientCounts();
+  #lookedMs: number;
+  #yielding: LiveSession[] = [];
+  readonly #takeTurns = (): void => {
+    const sessions = this.#yielding;
+    this.#yielding = [];
+    for (const each of sessions) each.takeTurn();
+  };
+
+  constructor(options: InboundOptions, ports: InboundPorts) {
+    this.options = options;
+    this.ports = ports;
+    const { relayNetworks: networks, relayDomains: domains } = options;
+    this.policy = new RelayPolicy({ networks, domains }, ports.toAscii);
+    this.date = new TraceDate(ports.clock);
+    this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
+    this.hello = new HelloReplies(options);
+    this.intake = new Intake(options.messagesInHandMax, () => { ports.metrics.connectionWaits(); });
+    this.hostDomain = options.hostName.toLowerCase();
+    this.nowMs = ports.clock.nowMs();
+    this.#lookedMs = this.nowMs;
+  }
+
+  /** Some 20 times a second while there are sessions. */
+  tick(): void {
+    this.nowMs = this.ports.clock.nowMs();
+    this.greeting.tick(this.nowMs);
+    this.intake.look();
+    if (this.nowMs - this.#lookedMs < this.options.deadlineTickMs) return;
+    this.#lookedMs = this.nowMs;
+    for (const each of this.live) each.tick(this.nowMs);
+  }
+
+  /** The session goes on in the next turn of the loop. */
+  goOnLater(session: LiveSession): void {
+    if (this.#yielding.length === 0) this.ports.nextTurn(this.#takeTurns);
+    this.#yielding.push(session);
+  }
+
+  /** Counts the connection, also when the answer is a refusal: it lives until its socket is closed. */
+  connectionOpened(session: LiveSession, clientKey: string): Refusal | undefined {
+    if (this.live.size === 0) this.nowMs = this.ports.clock.nowMs();
+    this.live.add(session);
+    this.ports.metrics.connectionOpened();
+    const ofClient = this.#clients.open(clientKey);
+    if (this.live.size > this.options.connectionsMax) return TOO_MANY_CONNECTIONS;
+    return ofClient > this.options.connectionsPerClientMax ? TOO_MANY_FROM_CLIENT : undefined;
+  }
+
+  connectionClosed(session: LiveSession, clientKey: string): void {
+    this.live.delete(session);
+    this.#clients.close(clientKey);
+    this.ports.metrics.connectionClosed();
+    if (this.live.size === 0) this.onEmpty?.();
+  }
+
+  submit(message: MailTransaction): void {
+    message.intakeLook = this.intake.begin();
+    this.ports.reception.submit(message);
+  }
+
+  settled(message: MailTransaction, outcome: SubmissionOutcome): void {
+    this.intake.end(message.intakeLook);
+    message.release();
+    if (outcome === COMMITTED) this.#received(message);
+  }
+
+  #received(message: MailTransaction): void {
+    const { clock, mailLog, metrics } = this.ports;
+    mailLog.received(message);
+    metrics.received(message.contentBytes, message.recipientCount, clock.nowMs() - message.receivedMs);
+  }
+
+  rejected(stage: RejectStage, refusal: Refusal, dialog: InboundDialog, from: string, to: string): void {
+    const { reason, reply } = refusal;
+    this.ports.metrics.rejected(stage, reason);
+    this.ports.mailLog.rejected(stage, reason, reply, dialog.remoteAddress, dialog.helo, from, to);
+  }
+}

@@ -1,0 +1,23 @@
+/**
+ * A session as its commands see it: who talks, what was said so far, the transaction. Commands change what
+ * belongs to them here and return an Effect (replies.ts); the session (session.ts) does the rest. Types only.
+ */
+import type { MailTransaction, OutcomeSink } from './transaction.js';
+
+export interface InboundDialog extends OutcomeSink {
+  readonly remoteAddress: string;
+  /** The client may send anywhere (policy/relay-policy.ts). */
+  readonly isTrusted: boolean;
+  /** "TLSv1.3"; '' in clear. */
+  readonly tlsVersion: string;
+  /** What the client called itself, fit for a header; '' before EHLO or HELO, and again after STARTTLS. */
+  helo: string;
+  /** It said EHLO. */
+  isExtended: boolean;
+  /** The part of the Received field that is the same for all messages after one EHLO. */
+  traceStart: Uint8Array;
+  /** From MAIL until its outcome. */
+  transaction: MailTransaction | undefined;
+  /** Forgets the transaction, and gives back what was counted for it. */
+  endTransaction(): void;
+}

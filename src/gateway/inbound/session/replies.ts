@@ -1,0 +1,151 @@
+/**
+ * What a command comes to: every SMTP reply of the gateway, named by what it means, and what the session does
+ * then. One place decides code, enhanced status code (RFC 3463, RFC 5248) and the words that a human will
+ * read in a log of the client.
+ *
+ * A refusal also carries a reason: a short bounded word for metrics and the mail log. 421 closes the
+ * connection, as RFC 5321 4.2.2 defines it. Greeting, EHLO and HELO are in commands/hello.ts: RFC 2034
+ * section 3 wants them without an enhanced code.
+ */
+
+/** What the session does after the reply. */
+export const Then = {
+  /** Waits for the next command. */
+  STAY: 0,
+  /** The content follows. */
+  CONTENT: 1,
+  /** The client has nothing more to say: all is written, then the connection is closed. */
+  FAREWELL: 2,
+  /** The connection is closed, whatever the client would still say. */
+  LEAVE: 3,
+  /** TLS begins behind the reply. */
+  SECURE: 4,
+} as const;
+export type Then = (typeof Then)[keyof typeof Then];
+
+export interface Effect {
+  /** One reply, its lines joined by CRLF, without the last line end. */
+  readonly reply: string;
+  /** Why a command was refused; '' when it was obeyed. */
+  readonly reason: string;
+  readonly then: Then;
+  /** It brought a message nearer: it does not count against idleCommandsMax. */
+  readonly isProgress: boolean;
+}
+
+export type Refusal = Effect;
+
+/** A command that is obeyed. */
+export function answer(reply: string, then: Then = Then.STAY, isProgress = false): Effect {
+  return { reply, reason: '', then, isProgress };
+}
+
+function refusal(reason: string, reply: string, isProgress = false): Refusal {
+  return { reply, reason, then: reply.startsWith('421') ? Then.LEAVE : Then.STAY, isProgress };
+}
+
+export const OK = answer('250 2.0.0 Ok');
+export const FLUSHED = answer('250 2.0.0 Flushed');
+export const SENDER_OK = answer('250 2.1.0 Sender ok');
+export const RECIPIENT_OK = answer('250 2.1.5 Recipient ok', Then.STAY, true);
+/** RFC 2034: intermediate replies carry no enhanced code. */
+export const START_CONTENT = answer('354 End data with <CR><LF>.<CR><LF>', Then.CONTENT);
+export const BYE = answer('221 2.0.0 Bye', Then.FAREWELL);
+export const START_TLS = answer('220 2.0.0 Ready to start TLS', Then.SECURE);
+/** RFC 5321 7.3: an address is never confirmed. */
+export const CANNOT_VERIFY = answer('252 2.1.5 Not verified; send some mail and see');
+export const HELP_TEXT =
+  answer('214 2.0.0 Commands: EHLO HELO MAIL RCPT DATA RSET NOOP QUIT STARTTLS VRFY HELP (RFC 5321)');
+
+export function queuedAs(id: string): string {
+  return '250 2.0.0 Ok: queued as ' + id;
+}
+
+// Commands
+export const COMMAND_UNKNOWN = refusal('command-unknown', '500 5.5.2 Command not recognized');
+export const COMMAND_ABSENT = refusal('command-absent', '502 5.5.1 Command not implemented');
+/** The rest of such a line can't be told from commands. */
+export const LINE_TOO_LONG =
+  { ...refusal('line-too-long', '500 5.5.2 Command line too long'), then: Then.LEAVE };
+export const TLS_ALREADY = refusal('bad-sequence', '503 5.5.1 TLS is active already');
+export const HELLO_SYNTAX = refusal('syntax', '501 Syntax: EHLO hostname');
+export const HELLO_TOO_LONG = refusal('syntax', '501 Host name too long');
+export const CONTROL_CHARACTER =
+  refusal('control-character', '501 5.5.2 Control character or invalid UTF-8 in the command');
+export const GREET_FIRST = refusal('bad-sequence', '503 5.5.1 Send EHLO or HELO first');
+export const NESTED_MAIL = refusal('bad-sequence', '503 5.5.1 Sender already given; RSET starts over');
+export const MAIL_FIRST = refusal('bad-sequence', '503 5.5.1 Send MAIL first');
+export const NO_RECIPIENTS = refusal('bad-sequence', '554 5.5.1 No valid recipients');
+export const ARGUMENT_UNEXPECTED = refusal('syntax', '501 5.5.4 This command takes no argument');
+export const ARGUMENT_MISSING = refusal('syntax', '501 5.5.4 This command needs an argument');
+export const MAIL_SYNTAX = refusal('syntax', '501 5.5.4 Syntax: MAIL FROM:<address> [parameters]');
+export const RCPT_SYNTAX = refusal('syntax', '501 5.5.4 Syntax: RCPT TO:<address> [parameters]');
+
+export function badSender(rule: string): Refusal {
+  return refusal('bad-address', '501 5.1.7 Bad sender address: ' + rule);
+}
+
+export function badRecipient(rule: string): Refusal {
+  return refusal('bad-address', '501 5.1.3 Bad recipient address: ' + rule);
+}
+
+/** RFC 6531 3.5: 550 or 553 with X.6.7. */
+export const SMTPUTF8_NEEDED =
+  refusal('smtputf8-needed', '553 5.6.7 Address with non-ASCII characters needs SMTPUTF8');
+
+// Parameters (RFC 5321 4.1.1.11: 555 for what is not recognized, 501 for a bad value)
+export const PARAMETER_UNKNOWN = refusal('parameter', '555 5.5.4 Parameter not recognized');
+
+export function badParameter(rule: string): Refusal {
+  return refusal('parameter', '501 5.5.4 ' + rule);
+}
+
+// Policy and limits
+export const RELAY_DENIED = refusal('relay-denied', '550 5.7.1 Relaying denied');
+export const NO_ROUTE = refusal('no-route', '550 5.4.4 No route to this domain');
+/** A list longer than the limit is no sign of a bored client. */
+export const TOO_MANY_RECIPIENTS =
+  refusal('too-many-recipients', '452 4.5.3 Too many recipients; send the rest in another transaction', true);
+export const TOO_BIG = refusal('too-big', '552 5.3.4 Message larger than this server accepts');
+/** It goes on far beyond the limit: the rest is not listened to. */
+export const FAR_TOO_BIG = { ...TOO_BIG, then: Then.LEAVE };
+export const TOO_MANY_CONNECTIONS = refusal('connections', '421 4.7.0 Too many connections; try again later');
+export const TOO_MANY_FROM_CLIENT =
+  refusal('connections-client', '421 4.7.0 Too many connections from your address');
+export const TOO_MANY_COMMANDS = refusal('commands', '421 4.7.0 Too many commands without a message');
+export const NO_MEMORY_TO_WAIT =
+  refusal('memory', '421 4.3.1 Not enough memory to keep what you sent ahead; try again later');
+export const TALKED_TOO_SOON = refusal('early-talker', '421 4.7.0 You talk before the greeting');
+export const HTTP_REQUEST = refusal('http', '421 4.7.0 This is no web server');
+export const IDLE = refusal('timeout', '421 4.4.2 Idle too long');
+export const CONTENT_TOO_LATE = refusal('timeout', '421 4.4.2 Message took too long');
+export const CONTENT_TOO_SLOW = refusal('slow', '421 4.4.2 Message came too slowly');
+export const SHUTTING_DOWN = refusal('draining', '421 4.3.2 Shutting down');
+export const NOT_ACCEPTING = refusal('not-ready', '421 4.3.2 Not accepting mail now; try another server');
+
+// Content (RFC 5321 2.3.8: CR and LF only together; section 4.5.2 and SMTP smuggling)
+export const BARE_CR = refusal('bare-cr', '550 5.6.0 Message has a CR without LF (RFC 5321 2.3.8)');
+export const BARE_LF = refusal('bare-lf', '550 5.6.0 Message has a LF without CR (RFC 5321 2.3.8)');
+export const NUL_BYTE = refusal('nul', '550 5.6.0 Message has a NUL character');
+export const TOO_MANY_HOPS = refusal('hops', '554 5.4.6 Too many hops; this looks like a mail loop');
+
+// What the gateway behind says (Reception, SubmissionOutcome)
+export const QUEUE_FULL =
+  refusal('queue-full', '452 4.2.2 The queue of this destination is full; try again later');
+export const SHARE_USED =
+  refusal('share', '452 4.2.2 This destination has used its share of memory; try again later');
+export const NO_MEMORY_NOW = refusal('memory', '452 4.3.1 Out of memory; try again later');
+export const TOO_MANY_QUEUES =
+  refusal('queues', '452 4.3.1 Too many destinations are queued; try again later');
+/** RFC 3463 3.4: X.3.2 is a system that takes no mail at all; what holds for one destination is X.3.0. */
+export const NOT_READY_NOW = refusal('not-ready', '451 4.3.2 Too few mirrors in sync; try again later');
+export const RECOVERING =
+  refusal('recovering', '451 4.3.0 Recovering the queue of this destination; try again later');
+export const SHORT =
+  refusal('short', '451 4.3.0 The queue of this destination has too few mirrors in sync; try again later');
+export const NO_STORE =
+  refusal('no-store', '451 4.3.0 Too few stores can be reached for this destination; try again later');
+export const NOT_KEPT =
+  refusal('withdrawn', '451 4.3.0 Message could not be mirrored and was withdrawn; try again later');
+/** NO_REPLY: the connection is closed without a word; for metrics and the mail log. */
+export const NO_REPLY_GIVEN = refusal('no-reply', '');

@@ -1,0 +1,441 @@
+/**
+ * One SMTP session as its server (RFC 5321): bytes, ticks and outcomes in; replies and submissions out.
+ * States and the diagram: session-states.ts.
+ *
+ * - Commands are in commands/: each returns an Effect, which #perform() carries out.
+ * - What comes while nothing may be obeyed waits as a copy, in order; a client that sends still more is not
+ *   read on (waiting-input.ts). So does the end of its side: it gets every reply to what it sent before.
+ * - Replies made while one read is worked on leave in one write (RFC 2920 3.2). A client that does not read
+ *   them is not listened to.
+ * - Who pipelines more than COMMANDS_PER_TURN_MAX commands lets others have their turn in between.
+ *
+ * Owns the connection, the transaction under way, and what waits. Entries nest in one case only: a message
+ * may be settled inside Reception.submit(). Pure. Not here: listening and TLS (listener.ts, platform/node).
+ */
+import { invariant } from '../../../base/invariant.js';
+import { formatMessageId } from '../../../base/text-id.js';
+import type { ServerConnection, ServerHandlers, TlsFacts } from '../../../platform/transport.js';
+import { COMMITTED, NO_REPLY } from '../../queue/types.js';
+import type { SubmissionOutcome } from '../../queue/types.js';
+import { commandText, verbOf } from '../commands/command-line.js';
+import { commandOf } from '../commands/verbs.js';
+import { ContentScan } from '../content/content-scan.js';
+import { contentRefusal, lateContent, outcomeRefusal } from '../content/verdict.js';
+import { clientKey } from '../limits/client-counts.js';
+import type { Greeted } from '../limits/greeting.js';
+import type { Reader } from '../limits/intake.js';
+import type { RejectStage } from '../options.js';
+import type { Desk } from './desk.js';
+import type { InboundDialog } from './dialog.js';
+import { LineReader, NEEDS_MORE, TOO_LONG } from './line-reader.js';
+import * as replies from './replies.js';
+import { Then } from './replies.js';
+import type { Effect } from './replies.js';
+import { ReplyWriter } from './reply-writer.js';
+import { STATE_NAME, State, isValidTransition } from './session-states.js';
+import type { MailTransaction } from './transaction.js';
+import { WaitingInput } from './waiting-input.js';
+
+/**
+ * Verb, path of 256, ORCPT of 500 and the other parameters, with room for extensions (RFC 5321 4.5.3.1.4).
+ */
+const COMMAND_OCTETS_MAX = 2048;
+/** A message this many times over the limit is not listened to any longer. */
+const OVERSIZE_PATIENCE = 2;
+/** Commands of one client obeyed in one turn, so that a read full of them holds nobody up. */
+const COMMANDS_PER_TURN_MAX = 100;
+
+const NOTHING = new Uint8Array(0);
+
+export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Reader {
+  readonly remoteAddress: string;
+  readonly isTrusted: boolean;
+  tlsVersion = '';
+  helo = '';
+  isExtended = false;
+  traceStart: Uint8Array = NOTHING;
+  transaction: MailTransaction | undefined;
+
+  readonly #desk: Desk;
+  readonly #connection: ServerConnection;
+  readonly #clientKey: string;
+  readonly #lines = new LineReader();
+  readonly #scan = new ContentScan();
+  readonly #waiting: WaitingInput;
+  readonly #replies: ReplyWriter;
+  #state: State = State.GREETING;
+  /** Bytes are being worked on: what is settled meanwhile goes on by itself. */
+  #isWorking = false;
+  /** It has had its share of this turn. */
+  #isYielding = false;
+  /** Not read: more came than may be worked on. */
+  #isPaused = false;
+  /** Not read: it stands in the line of the intake. */
+  #isHeld = false;
+  /** The client has ended its side. */
+  #isInputOver = false;
+  /** What is to be done with the connection when the read is worked off. */
+  #owed: typeof Then.STAY | typeof Then.SECURE | typeof Then.LEAVE | typeof Then.FAREWELL = Then.STAY;
+  /** Commands since the last message that brought none nearer. */
+  #idleCommands = 0;
+  /** Coarse time of the last complete command or reply: the client owes us something since then. */
+  #waitingSinceMs: number;
+  #contentSinceMs = 0;
+
+  constructor(desk: Desk, connection: ServerConnection) {
+    this.#desk = desk;
+    this.#connection = connection;
+    this.remoteAddress = connection.remoteAddress;
+    this.isTrusted = desk.policy.isTrusted(this.remoteAddress);
+    this.#clientKey = clientKey(this.remoteAddress);
+    this.#waiting = new WaitingInput(desk.ports.reception);
+    this.#replies = new ReplyWriter(connection);
+    const refusal = desk.connectionOpened(this, this.#clientKey);
+    this.#waitingSinceMs = desk.nowMs;
+    // Gone as soon as that is out: a wait for the client's end would let one client, with refused connections
+    // alone, keep every other one out.
+    if (refusal !== undefined) this.#perform({ ...refusal, then: Then.FAREWELL }, 'connect', '');
+  }
+
+  get state(): State { return this.#state; }
+  get #isAwaitingCommand(): boolean { return this.#state === State.COMMAND; }
+  get isGreetable(): boolean { return this.#state === State.GREETING; }
+
+  // ---- the connection
+
+  onOpen(): void {
+    if (this.isGreetable) this.#desk.greeting.prepare(this, this.#clientKey, this.isTrusted);
+  }
+
+  greet(): void {
+    if (!this.isGreetable) return;
+    this.#transition(State.COMMAND);
+    this.#waitingSinceMs = this.#desk.nowMs;
+    this.#replies.line(this.#desk.hello.greeting);
+  }
+
+  onData(bytes: Uint8Array): void {
+    if (this.#state === State.GREETING) this.#onEarlyTalk();
+    if (this.#state >= State.CLOSING) return;
+    if (!this.#waiting.isEmpty || this.#waiting.isOverfull || !this.#mayWork) {
+      this.#waiting.keep(bytes, 0);
+      if (!this.#isPaused) this.#connection.pause();
+      this.#isPaused = true;
+      return;
+    }
+    const at = this.#work(bytes, 0);
+    this.#waiting.keep(bytes, at);
+    this.#afterWork();
+  }
+
+  onDrain(): void {
+    this.#goOn();
+  }
+
+  onEnd(): void {
+    this.#isInputOver = true;
+    if (!this.#isWorking) this.#goOn();
+  }
+
+  onSecure(facts: TlsFacts): void {
+    if (this.#state !== State.SECURING) return;
+    this.tlsVersion = facts.version;
+    this.#waitingSinceMs = this.#desk.nowMs;
+    this.#transition(State.COMMAND);
+  }
+
+  onClose(reason: string): void {
+    const { log } = this.#desk.ports;
+    log.debug('smtp', 'an SMTP connection has ended', { client: this.remoteAddress, why: reason });
+    // A message that was submitted is the gateway's: what its client was never told is not undone (RFC 5321
+    // 4.2.5).
+    if (this.#state !== State.ANSWERING) this.endTransaction();
+    this.#transition(State.CLOSED);
+    this.#waiting.clear();
+    this.#lines.reset();
+    this.#desk.connectionClosed(this, this.#clientKey);
+  }
+
+  /** 421 and close, unless a message is on its way: its answer comes first. */
+  shutDown(): void {
+    if (this.#state === State.SECURING) this.destroy();
+    else if (this.#state <= State.COMMAND) this.#perform(replies.SHUTTING_DOWN, 'command', '');
+  }
+
+  destroy(): void {
+    this.#connection.destroy();
+  }
+
+  /** Once a second: whether the client has let a time go by. */
+  tick(nowMs: number): void {
+    if (this.#isHeld) return;
+    const { options } = this.#desk;
+    const sinceMs = nowMs - this.#waitingSinceMs;
+    if (this.#state === State.COMMAND) {
+      if (sinceMs > options.idleMs) this.#perform(replies.IDLE, 'command', '');
+    } else if (this.#state === State.CONTENT) {
+      const bytes = this.transaction?.content.bytes ?? 0;
+      const late = lateContent(nowMs - this.#contentSinceMs, bytes, options);
+      if (late !== undefined) this.#perform(late, 'data', '');
+    } else if (this.#state === State.SECURING && sinceMs > options.handshakeMs) {
+      this.destroy();
+    }
+  }
+
+  // ---- input
+
+  get #mayWork(): boolean {
+    const isListening = this.#state === State.COMMAND || this.#state === State.CONTENT;
+    return isListening && !this.#isYielding && !this.#isHeld && !this.#connection.isFull;
+  }
+
+  #onEarlyTalk(): void {
+    if (this.#desk.options.greetingDelayMs === 0) return this.greet();
+    this.#desk.greeting.onEarlyTalk(this.#clientKey);
+    this.#perform(replies.TALKED_TOO_SOON, 'command', '');
+  }
+
+  /** Works on chunk[at ..); returns how far it came. */
+  #work(chunk: Uint8Array, from: number): number {
+    this.#isWorking = true;
+    this.#replies.begin();
+    let at = from;
+    let commands = 0;
+    while (at < chunk.length) {
+      if (this.#state === State.COMMAND) {
+        if (commands++ === COMMANDS_PER_TURN_MAX) {
+          this.#isYielding = true;
+          this.#desk.goOnLater(this);
+          break;
+        }
+        const next = this.#lines.next(chunk, at, COMMAND_OCTETS_MAX);
+        if (next === TOO_LONG) this.#perform(replies.LINE_TOO_LONG, 'command', '');
+        if (next === TOO_LONG || next === NEEDS_MORE) at = chunk.length;
+        else {
+          at = next;
+          this.#onCommand();
+        }
+      } else if (this.#state === State.CONTENT) {
+        at = this.#onContent(chunk, at);
+      } else {
+        break;
+      }
+    }
+    this.#replies.end();
+    this.#isWorking = false;
+    return at;
+  }
+
+  /** What the commands of a read have brought about and could not be done among them. */
+  #afterWork(): void {
+    const owed = this.#owed;
+    this.#owed = Then.STAY;
+    if (owed === Then.SECURE) this.#secure();
+    else if (owed !== Then.STAY) this.#close(owed === Then.FAREWELL);
+    else if (this.#isInputOver && this.#waiting.isEmpty && this.#mayWork) this.#leave(Then.FAREWELL);
+  }
+
+  /** Works on what waits, as far as it may. */
+  #goOn(): void {
+    if (this.#isWorking) return;
+    for (let first = this.#waiting.first; first !== undefined && this.#mayWork; first = this.#waiting.first) {
+      this.#waiting.advance(this.#work(first, this.#waiting.at));
+    }
+    if (this.#waiting.isEmpty && this.#mayWork) {
+      if (this.#waiting.isOverfull) this.#perform(replies.NO_MEMORY_TO_WAIT, 'command', '');
+      else this.#resume();
+    }
+    if (this.#isInputOver && this.#state === State.GREETING) this.#leave(Then.FAREWELL);
+    else this.#afterWork();
+  }
+
+  /** Its turn has come again. */
+  takeTurn(): void {
+    this.#isYielding = false;
+    this.#goOn();
+  }
+
+  #resume(): void {
+    if (!this.#isPaused) return;
+    this.#isPaused = false;
+    if (!this.#isHeld) this.#connection.resume();
+  }
+
+  // ---- the intake
+
+  stopReading(): void {
+    this.#isHeld = true;
+    this.#connection.pause();
+  }
+
+  startReading(): boolean {
+    if (!this.#isHeld || this.#state >= State.CLOSING) return false;
+    this.#isHeld = false;
+    // It was our turn, not the client's.
+    this.#waitingSinceMs = this.#desk.nowMs;
+    this.#contentSinceMs = this.#waitingSinceMs;
+    if (!this.#isPaused) this.#connection.resume();
+    this.#goOn();
+    return true;
+  }
+
+  // ---- commands
+
+  #onCommand(): void {
+    this.#waitingSinceMs = this.#desk.nowMs;
+    const { bytes, from, to } = this.#lines;
+    if (++this.#idleCommands > this.#desk.options.idleCommandsMax) {
+      this.#perform(replies.TOO_MANY_COMMANDS, 'command', '');
+      return;
+    }
+    const text = commandText(bytes, from, to);
+    if (text === undefined) {
+      this.#perform(replies.CONTROL_CHARACTER, 'command', '');
+      return;
+    }
+    const { stage, run } = commandOf(verbOf(text));
+    this.#perform(run(this, this.#desk, text), stage, text);
+  }
+
+  /** `text`: the command, or ''. */
+  #perform(effect: Effect, stage: RejectStage, text: string): void {
+    if (effect.isProgress) this.#idleCommands--;
+    if (effect.reason !== '') {
+      const to = stage === 'rcpt' ? text.slice(text.indexOf(':') + 1) : '';
+      this.#desk.rejected(stage, effect, this, this.transaction?.reversePath ?? '', to);
+    }
+    this.#replies.line(effect.reply);
+    switch (effect.then) {
+      case Then.STAY:
+        return;
+      case Then.CONTENT:
+        this.#scan.reset();
+        this.#contentSinceMs = this.#desk.nowMs;
+        return this.#transition(State.CONTENT);
+      case Then.SECURE:
+        // All that was said in clear is forgotten (RFC 3207 4.2).
+        this.endTransaction();
+        this.helo = '';
+        this.#owed = effect.then;
+        return this.#transition(State.SECURING);
+      case Then.FAREWELL:
+      case Then.LEAVE:
+        return this.#leave(effect.then);
+    }
+  }
+
+  endTransaction(): void {
+    this.transaction?.release();
+    this.transaction = undefined;
+  }
+
+  // ---- content
+
+  /** Takes content from chunk[at ..); returns the index behind what belongs to it. */
+  #onContent(chunk: Uint8Array, at: number): number {
+    const { transaction } = this;
+    invariant(transaction !== undefined, 'content belongs to a transaction');
+    const scan = this.#scan;
+    const { content } = transaction;
+    const next = scan.scan(chunk, at);
+    content.append(chunk, at, scan.contentEnd, scan.ended);
+    // A message refused anyhow must not hold memory for its rest.
+    if (scan.faults !== 0) content.release();
+    if (scan.ended) this.#onContentEnd(transaction);
+    else if (content.bytes > this.#desk.options.messageBytesMax * OVERSIZE_PATIENCE + COMMAND_OCTETS_MAX) {
+      this.#perform(replies.FAR_TOO_BIG, 'data', '');
+    }
+    return next;
+  }
+
+  #onContentEnd(transaction: MailTransaction): void {
+    const { ports, options, date, trace } = this.#desk;
+    const refusal = contentRefusal(this.#scan, transaction.content, options.hopsMax);
+    if (refusal !== undefined) {
+      this.#transition(State.COMMAND);
+      this.#perform(refusal, 'data', '');
+      this.endTransaction();
+      return this.#afterMessage();
+    }
+    const id = ports.reception.nextMessageId();
+    const only = transaction.recipientCount === 1 ? transaction.firstRecipient : '';
+    const header = trace.field(this.traceStart, transaction.protocol, formatMessageId(id), only, date.now());
+    transaction.complete(id, header, this.#scan.dotLines, ports.mailLog.wantsMessageId);
+    transaction.receivedMs = ports.clock.nowMs();
+    this.#transition(State.ANSWERING);
+    this.#desk.submit(transaction);
+    transaction.forgetContent();
+  }
+
+  onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void {
+    this.#desk.settled(transaction, outcome);
+    // The client may have gone since.
+    if (this.#state !== State.ANSWERING) return;
+    this.transaction = undefined;
+    if (outcome === NO_REPLY) {
+      this.#desk.rejected('data', replies.NO_REPLY_GIVEN, this, transaction.reversePath, '');
+      return this.destroy();
+    }
+    this.#transition(State.COMMAND);
+    // One write with the replies to what was pipelined behind the message.
+    const isNested = this.#isWorking;
+    if (!isNested) this.#replies.begin();
+    if (outcome === COMMITTED) {
+      this.#idleCommands = 0;
+      this.#replies.line(replies.queuedAs(formatMessageId(transaction.messageId)));
+    } else {
+      this.#desk.rejected('data', outcomeRefusal(outcome), this, transaction.reversePath, '');
+      this.#replies.line(outcomeRefusal(outcome).reply);
+    }
+    this.#afterMessage();
+    if (isNested) return;
+    const isIdle = this.#waiting.isEmpty && !this.#isInputOver;
+    this.#goOn();
+    this.#replies.end();
+    if (isIdle && this.#isAwaitingCommand) this.#desk.intake.next(this);
+  }
+
+  #afterMessage(): void {
+    this.#waitingSinceMs = this.#desk.nowMs;
+    if (this.#desk.isClosing) this.shutDown();
+  }
+
+  // ---- the end
+
+  #leave(how: typeof Then.FAREWELL | typeof Then.LEAVE): void {
+    this.endTransaction();
+    this.#transition(State.CLOSING);
+    this.#owed = how;
+    if (!this.#isWorking) this.#afterWork();
+  }
+
+  /**
+   * Bytes that wait unread would make the system reset the connection and take replies with it that the
+   * client has not read yet: then the client's end is waited for.
+   */
+  #close(isFarewell: boolean): void {
+    this.#replies.flush();
+    const isReadOff = this.#waiting.isEmpty && !this.#waiting.isOverfull;
+    this.#waiting.clear();
+    if (isFarewell && isReadOff) this.#connection.finish();
+    else this.#connection.end();
+  }
+
+  #secure(): void {
+    this.#replies.flush();
+    // What came in clear behind STARTTLS must not be obeyed (RFC 3207 4.2).
+    this.#waiting.clear();
+    this.#lines.reset();
+    this.#resume();
+    this.#waitingSinceMs = this.#desk.nowMs;
+    this.#connection.secure(NOTHING);
+  }
+
+  #transition(to: State): void {
+    const from = this.#state;
+    if (!isValidTransition(from, to)) {
+      invariant(false, `session goes from ${STATE_NAME[from] ?? ''} to ${STATE_NAME[to] ?? ''}`);
+    }
+    this.#state = to;
+  }
+}

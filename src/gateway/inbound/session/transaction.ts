@@ -1,0 +1,154 @@
+/**
+ * One mail transaction (RFC 5321 3.3) from MAIL to its outcome, and the Submission the gateway gets. One
+ * object a message, its settle a method: nothing is bound or closed over.
+ *
+ * Owns the envelope being collected, its memory counted at Reception.reserve like that of the content, and
+ * the content buffer. Recipients stay as the client wrote them and in its order, grouped by route: "Bob@d"
+ * and "bob@d" may be two mailboxes (RFC 5321 2.4), so nothing is folded.
+ */
+
+import { invariant } from '../../../base/invariant.js';
+import { ENVELOPE_DOT_LINES } from '../../queue/types.js';
+import type {
+  Reception, Recipient, RecipientGroup, Route, Submission, SubmissionOutcome,
+} from '../../queue/types.js';
+import type { ContentBuffer } from '../content/content-buffer.js';
+import { messageIdField } from '../content/message-id-field.js';
+import type { MailParameters } from '../commands/parameters.js';
+import type { InboundDialog } from './dialog.js';
+
+/** Up to here a search through the list beats a map. */
+const GROUPS_SEARCHED_MAX = 16;
+/** Objects and list places of one recipient besides its text. */
+const RECIPIENT_BYTES = 200;
+/** V8 keeps a text with any character beyond Latin-1 at two bytes a character. */
+const CHARACTER_BYTES = 2;
+
+const NO_CHUNKS: readonly Uint8Array[] = [];
+
+/** Told how a transaction ended; the connection it came on, if that still lives. */
+export interface OutcomeSink {
+  onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void;
+}
+
+interface GrowingGroup extends RecipientGroup {
+  readonly recipients: Recipient[];
+}
+
+export class MailTransaction implements Submission {
+  messageId = 0;
+  readonly reversePath: string;
+  readonly groups: GrowingGroup[] = [];
+  chunks = NO_CHUNKS;
+  contentBytes = 0;
+  flags: number;
+  readonly ret: number;
+  readonly envid: string;
+  readonly client: string;
+  readonly helo: string;
+
+  recipientCount = 0;
+  /** Address of the first recipient. */
+  firstRecipient = '';
+  /** Clock when the final dot was read. */
+  receivedMs = 0;
+  /** When the intake began to count it (intake.ts). */
+  intakeLook = 0;
+  protocol = '';
+  /** TLS version of the client's session, '' in clear. */
+  readonly tls: string;
+  /** For the mail log, when it wants one. */
+  messageIdField = '';
+  readonly content: ContentBuffer;
+
+  readonly #sink: OutcomeSink;
+  readonly #reception: Reception;
+  #envelopeBytes = 0;
+  #groupOfRoute: Map<Route, GrowingGroup> | undefined;
+  #settled = false;
+
+  constructor(
+    reversePath: string, parameters: MailParameters, dialog: InboundDialog, content: ContentBuffer,
+    reception: Reception,
+  ) {
+    this.reversePath = reversePath;
+    this.flags = parameters.flags;
+    this.ret = parameters.ret;
+    this.envid = parameters.envid;
+    this.client = dialog.remoteAddress;
+    this.helo = dialog.helo;
+    this.tls = dialog.tlsVersion;
+    this.content = content;
+    this.#reception = reception;
+    this.#sink = dialog;
+  }
+
+  /**
+   * Counts one recipient more before it is added: a thousand of them are a megabyte. False when there is no
+   * memory.
+   */
+  reserveRecipient(lineCharacters: number): boolean {
+    // The whole line: address and parameters are slices of it, which keep it alive.
+    const bytes = RECIPIENT_BYTES + lineCharacters * CHARACTER_BYTES;
+    if (!this.#reception.reserve(bytes)) return false;
+    this.#envelopeBytes += bytes;
+    return true;
+  }
+
+  /** Gives back all memory that was counted. */
+  release(): void {
+    this.content.release();
+    if (this.#envelopeBytes > 0) this.#reception.release(this.#envelopeBytes);
+    this.#envelopeBytes = 0;
+  }
+
+  addRecipient(route: Route, recipient: Recipient): void {
+    if (this.recipientCount === 0) this.firstRecipient = recipient.address;
+    this.recipientCount++;
+    const group = this.#find(route);
+    if (group !== undefined) {
+      group.recipients.push(recipient);
+      return;
+    }
+    const added = { route, recipients: [recipient] };
+    this.groups.push(added);
+    if (this.groups.length > GROUPS_SEARCHED_MAX) {
+      this.#groupOfRoute ??= new Map(this.groups.map((each) => [each.route, each]));
+      this.#groupOfRoute.set(route, added);
+    }
+  }
+
+  /** The content is complete: makes a Submission of the transaction. */
+  complete(messageId: number, traceHeader: Uint8Array, dotLines: boolean, wantsMessageId: boolean): void {
+    this.messageId = messageId;
+    this.chunks = this.content.finish(traceHeader);
+    const first = this.chunks[1];
+    if (wantsMessageId && first !== undefined) this.messageIdField = messageIdField(first);
+    this.contentBytes = traceHeader.length + this.content.bytes;
+    if (dotLines) this.flags |= ENVELOPE_DOT_LINES;
+  }
+
+  /**
+   * Submitted: the gateway has a copy, or refused it. The read buffer, where the last piece lies, is used
+   * again.
+   */
+  forgetContent(): void {
+    this.chunks = NO_CHUNKS;
+    this.content.release();
+  }
+
+  settle(outcome: SubmissionOutcome): void {
+    // A second answer to one DATA would be taken for the answer to the next command.
+    invariant(!this.#settled, 'a submission is settled once');
+    this.#settled = true;
+    this.#sink.onOutcome(this, outcome);
+  }
+
+  #find(route: Route): GrowingGroup | undefined {
+    if (this.#groupOfRoute !== undefined) return this.#groupOfRoute.get(route);
+    for (const group of this.groups) {
+      if (group.route === route) return group;
+    }
+    return undefined;
+  }
+}

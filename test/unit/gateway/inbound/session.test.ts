@@ -1,0 +1,262 @@
+/**
+ * The server session as a machine: all pairs of its states, what waits while nothing may be obeyed, the client's end,
+ * and what is asked of the connection when.
+ */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
+import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
+import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
+import { STATE_NAME, State, isValidTransition } from '../../../../src/gateway/inbound/session/session-states.js';
+import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
+import { COMMITTED, NO_REPLY, REFUSED } from '../../../../src/gateway/queue/types.js';
+import { toAscii } from '../../../../src/platform/node/idna.js';
+import { MemoryConnection } from '../../../scenario/memory-connection.js';
+import { DomainRouter, MemoryReception } from '../../../dialog/memory-reception.js';
+
+const ENVELOPE = 'MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n';
+const quiet = (): void => undefined;
+
+/** A greeted session, its connection, and a reception that holds every message. */
+class Kit {
+  readonly reception = new MemoryReception();
+  readonly connection = new MemoryConnection();
+  readonly rejections: string[] = [];
+  readonly desk: Desk;
+  readonly session: ServerSession;
+  nowMs = 0;
+  readonly #turns: (() => void)[] = [];
+
+  constructor(options: Partial<InboundOptions> = {}) {
+    this.reception.hold = true;
+    this.desk = new Desk({
+      ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, greetingDelayMs: 100, ...options,
+    }, {
+      reception: this.reception,
+      router: new DomainRouter(),
+      clock: { nowMs: () => this.nowMs, wallMs: () => 1_795_229_168_000 },
+      toAscii,
+      nextTurn: (run) => { this.#turns.push(run); },
+      log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+      mailLog: {
+        wantsMessageId: false, received: quiet,
+        rejected: (stage, reason) => { this.rejections.push(`${stage} ${reason}`); },
+      },
+      metrics: {
+        connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
+      },
+    });
+    this.session = new ServerSession(this.desk, this.connection);
+    this.connection.attach(this.session);
+    this.session.onOpen();
+    this.heard();
+  }
+
+  /** What was written since the last look, codes of last reply lines only. */
+  heard(): string {
+    const codes = this.connection.text.split('\r\n').filter((line) => line[3] === ' ').map((line) => line.slice(0, 3));
+    this.connection.text = '';
+    return codes.join(' ');
+  }
+
+  sends(text: string): string {
+    this.session.onData(Buffer.from(text, 'latin1'));
+    return this.heard();
+  }
+
+  turn(): string {
+    for (const run of this.#turns.splice(0)) run();
+    return this.heard();
+  }
+
+  outcome(outcome: typeof COMMITTED | typeof REFUSED | typeof NO_REPLY, index = -1): string {
+    const kept = this.reception.kept.at(index);
+    assert.ok(kept !== undefined);
+    kept.submission.settle(outcome);
+    return this.heard();
+  }
+}
+
+describe('states', () => {
+  const ALLOWED = [
+    'GREETING COMMAND', 'GREETING CLOSING', 'COMMAND CONTENT', 'COMMAND SECURING', 'COMMAND CLOSING',
+    'CONTENT COMMAND', 'CONTENT ANSWERING', 'CONTENT CLOSING', 'ANSWERING COMMAND', 'SECURING COMMAND',
+  ];
+
+  test('follow one another as the table says, and every one but CLOSED may be closed', () => {
+    const names = Object.keys(State);
+    assert.deepEqual(STATE_NAME, names);
+    for (const [from, fromName] of names.entries()) {
+      for (const [to, toName] of names.entries()) {
+        const isAllowed = toName === 'CLOSED' ? fromName !== 'CLOSED' : ALLOWED.includes(`${fromName} ${toName}`);
+        assert.equal(isValidTransition(from as State, to as State), isAllowed, `${fromName} to ${toName}`);
+      }
+    }
+  });
+});
+
+describe('while a message is not answered', () => {
+  test('what is pipelined behind it waits as a copy, counted, and is answered in order', () => {
+    const kit = new Kit();
+    assert.equal(kit.sends(`EHLO a\r\n${ENVELOPE}`), '250 250 250 354');
+    const read = Buffer.from('text\r\n.\r\nRSET\r\nNOO', 'latin1');
+    kit.session.onData(read);
+    const counted = kit.reception.reservedBytes;
+    assert.ok(counted >= 'RSET\r\nNOO'.length);
+    // The read buffer is used again.
+    read.fill(0x58);
+    assert.equal(kit.heard(), '');
+    assert.equal(kit.sends('P\r\nQUIT\r\n'), '');
+    assert.deepEqual(kit.connection.calls, ['pause']);
+    assert.equal(kit.outcome(COMMITTED), '250 250 250 221');
+    assert.deepEqual(kit.connection.calls, ['pause', 'finish']);
+    assert.equal(kit.reception.reservedBytes, 0);
+  });
+
+  test('the client is read on when what waited is obeyed', () => {
+    const kit = new Kit();
+    kit.sends(`EHLO a\r\n${ENVELOPE}`);
+    kit.sends('text\r\n.\r\n');
+    kit.sends('NOOP\r\n');
+    kit.sends('NOOP\r\n');
+    assert.deepEqual(kit.connection.calls, ['pause']);
+    assert.equal(kit.outcome(REFUSED), '451 250 250');
+    assert.deepEqual(kit.connection.calls, ['pause', 'resume']);
+  });
+
+  for (const [room, codes] of [[0, '250 421'], ['NOOP\r\n'.length, '250 250 421']] as const) {
+    test(`what finds no room is dropped with all behind it, and that is told (room for ${String(room)})`, () => {
+      const kit = new Kit();
+      kit.sends(`EHLO a\r\n${ENVELOPE}`);
+      kit.sends('text\r\n.\r\n');
+      kit.reception.bytesMax = kit.reception.reservedBytes + room;
+      kit.sends('NOOP\r\n');
+      kit.sends('RSET\r\n');
+      kit.reception.bytesMax = Infinity;
+      kit.sends('NOOP\r\n');
+      assert.equal(kit.outcome(COMMITTED), codes);
+      assert.equal(kit.connection.calls.at(-1), 'end');
+      assert.equal(kit.reception.reservedBytes, 0);
+    });
+  }
+
+  test('the end of the client\'s side waits, too, and then it has every reply', () => {
+    const kit = new Kit();
+    kit.sends(`EHLO a\r\n${ENVELOPE}`);
+    kit.sends('text\r\n.\r\nNOOP\r\n');
+    kit.session.onEnd();
+    assert.deepEqual(kit.connection.calls, []);
+    assert.equal(kit.outcome(COMMITTED), '250 250');
+    assert.deepEqual(kit.connection.calls, ['finish']);
+  });
+
+  test('a connection that is lost gives back what waited; the message stays the gateway\'s', () => {
+    const kit = new Kit();
+    kit.sends(`EHLO a\r\n${ENVELOPE}`);
+    kit.sends('text\r\n.\r\nNOOP\r\n');
+    kit.session.onClose('reset');
+    assert.equal(kit.session.state, State.CLOSED);
+    assert.equal(kit.outcome(COMMITTED), '');
+    assert.equal(kit.reception.reservedBytes, 0);
+    assert.equal(kit.desk.live.size, 0);
+  });
+
+  test('no reply closes the connection without a word', () => {
+    const kit = new Kit();
+    kit.sends(`EHLO a\r\n${ENVELOPE}`);
+    kit.sends('text\r\n.\r\nNOOP\r\n');
+    assert.equal(kit.outcome(NO_REPLY), '');
+    assert.deepEqual([kit.connection.calls, kit.rejections], [['destroy'], ['data no-reply']]);
+  });
+});
+
+describe('a client that pipelines commands', () => {
+  test('lets others have their turn, and is answered in order however many there are', () => {
+    const kit = new Kit({ idleCommandsMax: 1000 });
+    const codes = (count: number): string => Array.from({ length: count }, () => '250').join(' ');
+    assert.equal(kit.sends('NOOP\r\n'.repeat(250)), codes(100));
+    assert.equal(kit.sends('NOOP\r\n'), '');
+    assert.equal(kit.turn(), codes(100));
+    assert.equal(kit.turn(), codes(51));
+    assert.deepEqual(kit.connection.calls, ['pause', 'resume']);
+  });
+
+  test('and does not read its replies is not listened to until it does', () => {
+    const kit = new Kit();
+    kit.connection.onText = () => { kit.connection.isFull = true; };
+    assert.equal(kit.sends('NOOP\r\n'), '250');
+    assert.equal(kit.sends('NOOP\r\n'), '');
+    kit.connection.drained();
+    assert.equal(kit.heard(), '250');
+  });
+
+  test('and closes while it waits for its turn is forgotten', () => {
+    const kit = new Kit({ idleCommandsMax: 1000 });
+    kit.sends('NOOP\r\n'.repeat(150));
+    kit.session.onClose('reset');
+    assert.equal(kit.turn(), '');
+    assert.equal(kit.reception.reservedBytes, 0);
+  });
+});
+
+describe('the end', () => {
+  test('in the middle of silence, of a command, of content closes at once', () => {
+    for (const said of ['', 'NOO', `EHLO a\r\n${ENVELOPE}half`]) {
+      const kit = new Kit();
+      kit.sends(said);
+      kit.session.onEnd();
+      assert.deepEqual(kit.connection.calls, ['finish'], said);
+      assert.equal(kit.reception.reservedBytes, 0);
+    }
+  });
+
+  test('QUIT with more behind it waits for the client\'s own end', () => {
+    const kit = new Kit();
+    assert.equal(kit.sends('QUIT\r\nNOOP\r\n'), '221');
+    assert.deepEqual(kit.connection.calls, ['end']);
+  });
+
+  test('a line without an end is not kept beyond its limit', () => {
+    const kit = new Kit();
+    assert.equal(kit.sends('x'.repeat(2048)), '');
+    assert.equal(kit.sends('x'), '');
+    assert.equal(kit.sends('x'), '500');
+    assert.deepEqual(kit.connection.calls, ['end']);
+    assert.equal(kit.sends('NOOP\r\n'), '');
+  });
+
+  test('only CR LF ends a command: with a bare LF or CR in it, it is refused whole', () => {
+    const kit = new Kit();
+    assert.equal(kit.sends('NOOP\nQUIT\n'), '');
+    assert.equal(kit.sends('RSET\r\nNOOP\r\n'), '501 250');
+    assert.equal(kit.sends('NOOP\rQUIT\r'), '');
+    assert.equal(kit.sends('\n'), '501');
+    assert.equal(kit.sends('\nNOOP\r'), '');
+    assert.equal(kit.sends('\n'), '501');
+    assert.deepEqual(kit.rejections, ['command control-character', 'command control-character', 'command control-character']);
+  });
+});
+
+describe('STARTTLS', () => {
+  test('forgets what was said, drops what came behind it in clear, and is begun once', () => {
+    const kit = new Kit();
+    kit.sends(`EHLO a\r\nMAIL FROM:<a@example.org>\r\n`);
+    assert.equal(kit.sends('STARTTLS\r\nNOOP\r\nRSE'), '220');
+    kit.session.onDrain();
+    assert.deepEqual(kit.connection.calls, ['secure']);
+    assert.equal(kit.session.state, State.SECURING);
+    kit.connection.secured({ version: 'TLSv1.2' });
+    assert.equal(kit.heard(), '');
+    assert.equal(kit.sends('RSET\r\nMAIL FROM:<a@example.org>\r\nSTARTTLS\r\n'), '250 503 503');
+    assert.equal(kit.session.tlsVersion, 'TLSv1.2');
+  });
+
+  test('that takes too long ends the connection', () => {
+    const kit = new Kit({ handshakeMs: 5000 });
+    kit.sends('STARTTLS\r\n');
+    kit.session.tick(5000);
+    assert.deepEqual(kit.connection.calls, ['secure']);
+    kit.session.tick(5001);
+    assert.deepEqual(kit.connection.calls, ['secure', 'destroy']);
+  });
+});
