@@ -6,6 +6,7 @@
  *   O: option value      option of InboundOptions  R: accepting no | outcome N | admit QUEUE WORD | memory BYTES | immediate
  *   C: text              the client sends a line   C~ text      … without CRLF; \r \n \0 \t \xNN mean bytes, {N*x} repeats x
  *   S: text              the server's next line; a trailing * means "begins with"
+ *   L: text              the last line of the server's next reply
  *   E:                   the client ends its side
  *   X:                   the server closes         @2           from here on the second connection (opened now)
  *   M: ...               of the last message kept: from A | rcpt ADDRESS NOTIFY ORCPT | flags N | ret N | envid X |
@@ -97,12 +98,20 @@ class Player {
     this.#send();
     if (line.startsWith('@')) this.#switch(line.slice(1));
     else if (line.startsWith('S: ')) this.#compare(await this.#client.line(), rest);
+    else if (line.startsWith('L: ')) this.#compare(await this.#lastLine(), rest);
     else if (line === 'E:') this.#client.end();
     else if (line === 'X:') assert.equal(await this.#client.line(), 'closed');
     else if (line.startsWith('K: ')) assert.equal(this.#harness.reception.kept.length, Number(rest), 'messages kept');
     else if (line.startsWith('J: ')) assert.equal(this.#harness.rejections.at(-1), rest);
     else if (line.startsWith('M: ')) this.#checkMessage(rest);
     else assert.fail(`not a line of a dialog: ${line}`);
+  }
+
+  async #lastLine(): Promise<string> {
+    for (;;) {
+      const line = await this.#client.line();
+      if (line[3] !== '-') return line;
+    }
   }
 
   #compare(actual: string, wanted: string): void {

@@ -28,6 +28,8 @@ const GONE_SHARE = 0.03;
 /** Of a hundred messages, bytes come in pieces of a few octets, or of a whole read. */
 const SMALL_PIECES_PERCENT = 20;
 const LARGE_PIECE_BYTES = 2000;
+/** Of a hundred messages, those that come by BDAT. */
+const CHUNKED_PERCENT = 15;
 const NOTIFY_WORDS: readonly (readonly [bit: number, word: string])[] = [
   [NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'],
 ];
@@ -213,6 +215,14 @@ class Client {
       for (let i = 0; i < mail.recipients; i++) lines.push(`RCPT TO:<${String(i)}@${name}.example>${words === '' ? '' : ` NOTIFY=${words}`}`);
     }
     this.connection.text = '';
+    if (prng.below(100) < CHUNKED_PERCENT) {
+      this.#bytes(latin1(`${lines.join('\r\n')}\r\nBDAT ${String(mail.bytes)}\r\n`), prng);
+      this.#bytes(contentOf(mail.contentKey, mail.bytes), prng);
+      if (!this.lastReply().startsWith('250 2.0.0')) return;
+      this.connection.text = '';
+      this.#bytes(latin1('BDAT 2 LAST\r\n\r\n'), prng);
+      return;
+    }
     this.#bytes(latin1(`${lines.join('\r\n')}\r\nDATA\r\n`), prng);
     if (!this.lastReply().startsWith('354')) return;
     this.#bytes(contentOf(mail.contentKey, mail.bytes), prng);

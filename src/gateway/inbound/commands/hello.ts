@@ -12,7 +12,7 @@ import type { Effect } from '../session/replies.js';
 
 /** A domain has 255 octets (RFC 5321 4.5.3.1.2), an address literal fewer. */
 const NAME_CHARACTERS_MAX = 300;
-const EXTENSIONS = ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'ENHANCEDSTATUSCODES', 'DSN'];
+const EXTENSIONS = ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'ENHANCEDSTATUSCODES', 'DSN', 'CHUNKING'];
 
 export class HelloReplies {
   readonly greeting: string;
@@ -21,11 +21,12 @@ export class HelloReplies {
   readonly #secure: string;
 
   constructor(options: InboundOptions) {
-    const size = `SIZE ${options.messageBytesMax}`;
+    // RFC 1870; RFC 9422.
+    const limits = [`LIMITS RCPTMAX=${options.recipientsMax}`, `SIZE ${options.messageBytesMax}`];
     this.#hostName = options.hostName;
     this.greeting = `220 ${options.hostName} ESMTP`;
-    this.#inClear = lines([...EXTENSIONS, ...(options.offersTls ? ['STARTTLS'] : []), size]);
-    this.#secure = lines([...EXTENSIONS, size]);
+    this.#inClear = lines([...EXTENSIONS, ...(options.offersTls ? ['STARTTLS'] : []), ...limits]);
+    this.#secure = lines([...EXTENSIONS, ...limits]);
   }
 
   /** All lines of it, without the end of the last. */

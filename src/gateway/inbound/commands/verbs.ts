@@ -3,6 +3,7 @@ import type { RejectStage } from '../options.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
 import type { Effect } from '../session/replies.js';
+import { bdat } from './bdat.js';
 import { data } from './data.js';
 import { ehlo, helo } from './hello.js';
 import { mail } from './mail.js';
@@ -20,6 +21,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['MAIL', { stage: 'mail', run: mail }],
   ['RCPT', { stage: 'rcpt', run: recipient }],
   ['DATA', { stage: 'data', run: data }],
+  ['BDAT', { stage: 'data', run: bdat }],
   ['EHLO', { stage: 'command', run: ehlo }],
   ['HELO', { stage: 'command', run: helo }],
   ['RSET', { stage: 'command', run: reset }],
@@ -32,7 +34,6 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['AUTH', { stage: 'command', run: absent }],
   ['TURN', { stage: 'command', run: absent }],
   ['ETRN', { stage: 'command', run: absent }],
-  ['BDAT', { stage: 'command', run: absent }],
 ]);
 const UNKNOWN: Command = { stage: 'command', run: unknown };
 

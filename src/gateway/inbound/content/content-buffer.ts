@@ -26,6 +26,7 @@ export const LOST_NO_MEMORY = 2;
 export type ContentFate = typeof KEPT | typeof LOST_TOO_BIG | typeof LOST_NO_MEMORY;
 
 const NOTHING = new Uint8Array(0);
+const LINE_END = Uint8Array.of(13, 10);
 
 export class ContentBuffer {
   readonly #reception: Reception;
@@ -67,6 +68,14 @@ export class ContentBuffer {
     } else {
       this.#copy(source, from, to);
     }
+  }
+
+  /** The last line of a content whose length was told has no end: it gets one. */
+  endLine(): void {
+    if (this.fate !== KEPT || !this.#reserve(LINE_END.length)) return;
+    this.bytes += LINE_END.length;
+    this.#closePiece();
+    this.chunks.push(LINE_END);
   }
 
   /** Puts the trace header in front and the last piece behind; the list is complete then. */

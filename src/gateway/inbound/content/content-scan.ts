@@ -120,6 +120,34 @@ export class ContentScan {
     return length;
   }
 
+  /**
+   * Takes chunk[from .. to) of a content whose length was told (BDAT, RFC 3030): a dot is a byte like others.
+   */
+  scanCounted(chunk: Uint8Array, from: number, to: number): void {
+    const bytes = chunk.subarray(from, to);
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    for (let at = 0; at < bytes.length; at++) {
+      if (this.#state === TEXT) {
+        if (this.#matched >= 0) at = this.#matchReceived(bytes, at);
+        at = passText(bytes, view, at);
+        if (at >= bytes.length) break;
+        this.#onLowByte(bytes[at] as number);
+        continue;
+      }
+      const byte = bytes[at] as number;
+      // It will be stuffed when it is sent on.
+      if (this.#state === LINE_START && byte === BYTE_DOT) this.dotLines = true;
+      this.#onOther(byte);
+    }
+    this.contentEnd = to;
+  }
+
+  /** The last of such a content has come. True: its last line has its end. */
+  endCounted(): boolean {
+    if (this.#state === CR) this.faults |= FAULT_BARE_CR;
+    return this.#state === LINE_START;
+  }
+
   /** Inside a line: a byte of at most CR. */
   #onLowByte(byte: number): void {
     if (byte === BYTE_CR) {

@@ -2,7 +2,16 @@
  * A session as its commands see it: who talks, what was said so far, the transaction. Commands change what
  * belongs to them here and return an Effect (replies.ts); the session (session.ts) does the rest. Types only.
  */
+import type { Refusal } from './replies.js';
 import type { MailTransaction, OutcomeSink } from './transaction.js';
+
+/** A chunk of BDAT that follows its command. */
+export interface Chunk {
+  readonly octets: number;
+  readonly isLast: boolean;
+  /** It is read to its length, and then refused. */
+  readonly refusal: Refusal | undefined;
+}
 
 export interface InboundDialog extends OutcomeSink {
   readonly remoteAddress: string;
@@ -18,6 +27,8 @@ export interface InboundDialog extends OutcomeSink {
   traceStart: Uint8Array;
   /** From MAIL until its outcome. */
   transaction: MailTransaction | undefined;
+  /** What the last BDAT said. */
+  chunk: Chunk | undefined;
   /** Forgets the transaction, and gives back what was counted for it. */
   endTransaction(): void;
 }

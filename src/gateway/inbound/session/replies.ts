@@ -20,11 +20,13 @@ export const Then = {
   LEAVE: 3,
   /** TLS begins behind the reply. */
   SECURE: 4,
+  /** A chunk of the content follows; the reply comes behind it. */
+  CHUNK: 5,
 } as const;
 export type Then = (typeof Then)[keyof typeof Then];
 
 export interface Effect {
-  /** One reply, its lines joined by CRLF, without the last line end. */
+  /** One reply, its lines joined by CRLF, without the last line end; '': none yet. */
   readonly reply: string;
   /** Why a command was refused; '' when it was obeyed. */
   readonly reason: string;
@@ -50,12 +52,18 @@ export const SENDER_OK = answer('250 2.1.0 Sender ok');
 export const RECIPIENT_OK = answer('250 2.1.5 Recipient ok', Then.STAY, true);
 /** RFC 2034: intermediate replies carry no enhanced code. */
 export const START_CONTENT = answer('354 End data with <CR><LF>.<CR><LF>', Then.CONTENT);
+export const CHUNK_FOLLOWS = answer('', Then.CHUNK);
+export const LARGE_CHUNK_FOLLOWS = answer('', Then.CHUNK, true);
 export const BYE = answer('221 2.0.0 Bye', Then.FAREWELL);
 export const START_TLS = answer('220 2.0.0 Ready to start TLS', Then.SECURE);
 /** RFC 5321 7.3: an address is never confirmed. */
 export const CANNOT_VERIFY = answer('252 2.1.5 Not verified; send some mail and see');
 export const HELP_TEXT =
-  answer('214 2.0.0 Commands: EHLO HELO MAIL RCPT DATA RSET NOOP QUIT STARTTLS VRFY HELP (RFC 5321)');
+  answer('214 2.0.0 Commands: EHLO HELO MAIL RCPT DATA BDAT RSET NOOP QUIT STARTTLS VRFY HELP (RFC 5321)');
+
+export function chunkTaken(octets: number): string {
+  return `250 2.0.0 ${octets} octets received`;
+}
 
 export function queuedAs(id: string): string {
   return '250 2.0.0 Ok: queued as ' + id;
@@ -78,6 +86,11 @@ export const MAIL_FIRST = refusal('bad-sequence', '503 5.5.1 Send MAIL first');
 export const NO_RECIPIENTS = refusal('bad-sequence', '554 5.5.1 No valid recipients');
 export const ARGUMENT_UNEXPECTED = refusal('syntax', '501 5.5.4 This command takes no argument');
 export const ARGUMENT_MISSING = refusal('syntax', '501 5.5.4 This command needs an argument');
+export const DATA_IN_CHUNKS = refusal('bad-sequence', '503 5.5.1 The content comes by BDAT; RSET starts over');
+export const CHUNK_AFTER_FAILURE = refusal('bad-sequence', '503 5.5.1 A chunk was refused; RSET starts over');
+/** What follows may be content or commands. */
+export const BDAT_SYNTAX =
+  { ...refusal('syntax', '501 5.5.4 Syntax: BDAT octets [LAST]'), then: Then.LEAVE };
 export const MAIL_SYNTAX = refusal('syntax', '501 5.5.4 Syntax: MAIL FROM:<address> [parameters]');
 export const RCPT_SYNTAX = refusal('syntax', '501 5.5.4 Syntax: RCPT TO:<address> [parameters]');
 

@@ -17,6 +17,7 @@ import { formatMessageId } from '../../../base/text-id.js';
 import type { ServerConnection, ServerHandlers, TlsFacts } from '../../../platform/transport.js';
 import { COMMITTED, NO_REPLY } from '../../queue/types.js';
 import type { SubmissionOutcome } from '../../queue/types.js';
+import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
 import { commandText, verbOf } from '../commands/command-line.js';
 import { commandOf } from '../commands/verbs.js';
 import { ContentScan } from '../content/content-scan.js';
@@ -26,7 +27,7 @@ import type { Greeted } from '../limits/greeting.js';
 import type { Reader } from '../limits/intake.js';
 import type { RejectStage } from '../options.js';
 import type { Desk } from './desk.js';
-import type { InboundDialog } from './dialog.js';
+import type { Chunk, InboundDialog } from './dialog.js';
 import { LineReader, NEEDS_MORE, TOO_LONG } from './line-reader.js';
 import * as replies from './replies.js';
 import { Then } from './replies.js';
@@ -40,8 +41,6 @@ import { WaitingInput } from './waiting-input.js';
  * Verb, path of 256, ORCPT of 500 and the other parameters, with room for extensions (RFC 5321 4.5.3.1.4).
  */
 const COMMAND_OCTETS_MAX = 2048;
-/** A message this many times over the limit is not listened to any longer. */
-const OVERSIZE_PATIENCE = 2;
 /** Commands of one client obeyed in one turn, so that a read full of them holds nobody up. */
 const COMMANDS_PER_TURN_MAX = 100;
 
@@ -55,6 +54,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   isExtended = false;
   traceStart: Uint8Array = NOTHING;
   transaction: MailTransaction | undefined;
+  chunk: Chunk | undefined;
 
   readonly #desk: Desk;
   readonly #connection: ServerConnection;
@@ -81,6 +81,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   /** Coarse time of the last complete command or reply: the client owes us something since then. */
   #waitingSinceMs: number;
   #contentSinceMs = 0;
+  /** Octets of the content that have come since then. */
+  #contentOctets = 0;
+  /** Of the chunk, those that are still to come. */
+  #chunkLeft = 0;
 
   constructor(desk: Desk, connection: ServerConnection) {
     this.#desk = desk;
@@ -173,9 +177,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const sinceMs = nowMs - this.#waitingSinceMs;
     if (this.#state === State.COMMAND) {
       if (sinceMs > options.idleMs) this.#perform(replies.IDLE, 'command', '');
-    } else if (this.#state === State.CONTENT) {
-      const bytes = this.transaction?.content.bytes ?? 0;
-      const late = lateContent(nowMs - this.#contentSinceMs, bytes, options);
+    } else if (this.#state === State.CONTENT || this.#state === State.CHUNK) {
+      const late = lateContent(nowMs - this.#contentSinceMs, this.#contentOctets, options);
       if (late !== undefined) this.#perform(late, 'data', '');
     } else if (this.#state === State.SECURING && sinceMs > options.handshakeMs) {
       this.destroy();
@@ -185,7 +188,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   // ---- input
 
   get #mayWork(): boolean {
-    const isListening = this.#state === State.COMMAND || this.#state === State.CONTENT;
+    const isListening = this.#state >= State.COMMAND && this.#state <= State.CHUNK;
     return isListening && !this.#isYielding && !this.#isHeld && !this.#connection.isFull;
   }
 
@@ -217,6 +220,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
         }
       } else if (this.#state === State.CONTENT) {
         at = this.#onContent(chunk, at);
+      } else if (this.#state === State.CHUNK) {
+        at = this.#onChunk(chunk, at);
       } else {
         break;
       }
@@ -304,14 +309,15 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       const to = stage === 'rcpt' ? text.slice(text.indexOf(':') + 1) : '';
       this.#desk.rejected(stage, effect, this, this.transaction?.reversePath ?? '', to);
     }
-    this.#replies.line(effect.reply);
+    if (effect.reply !== '') this.#replies.line(effect.reply);
     switch (effect.then) {
       case Then.STAY:
         return;
       case Then.CONTENT:
-        this.#scan.reset();
-        this.#contentSinceMs = this.#desk.nowMs;
+        this.#beginContent();
         return this.#transition(State.CONTENT);
+      case Then.CHUNK:
+        return this.#beginChunk();
       case Then.SECURE:
         // All that was said in clear is forgotten (RFC 3207 4.2).
         this.endTransaction();
@@ -331,6 +337,61 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   // ---- content
 
+  #beginContent(): void {
+    this.#scan.reset();
+    this.#contentSinceMs = this.#desk.nowMs;
+    this.#contentOctets = 0;
+  }
+
+  #beginChunk(): void {
+    const { chunk, transaction } = this;
+    invariant(chunk !== undefined, 'a chunk was told');
+    if (transaction?.isChunked !== true) this.#beginContent();
+    if (transaction !== undefined) transaction.isChunked = true;
+    this.#chunkLeft = chunk.octets;
+    this.#transition(State.CHUNK);
+    if (chunk.octets === 0) this.#onChunkEnd();
+  }
+
+  /** Takes octets of the chunk from read[at ..); returns the index behind them. */
+  #onChunk(read: Uint8Array, at: number): number {
+    const to = Math.min(read.length, at + this.#chunkLeft);
+    this.#chunkLeft -= to - at;
+    this.#contentOctets += to - at;
+    const { chunk, transaction } = this;
+    if (chunk?.refusal === undefined && transaction !== undefined) {
+      this.#scan.scanCounted(read, at, to);
+      transaction.content.append(read, at, to, chunk?.isLast === true && this.#chunkLeft === 0);
+      if (this.#scan.faults !== 0) transaction.content.release();
+    }
+    if (this.#chunkLeft === 0) this.#onChunkEnd();
+    return to;
+  }
+
+  #onChunkEnd(): void {
+    const { chunk, transaction } = this;
+    this.chunk = undefined;
+    const isWhole = chunk?.isLast === true && chunk.refusal === undefined;
+    if (isWhole && !this.#scan.endCounted()) transaction?.content.endLine();
+    const refusal = chunk?.refusal ?? this.#refusalOfContent(transaction);
+    if (refusal !== undefined) {
+      this.#transition(State.COMMAND);
+      this.#perform(refusal, 'data', '');
+      transaction?.content.release();
+      if (transaction !== undefined) transaction.hasFailed = true;
+      if (chunk?.isLast === true) this.endTransaction();
+      return this.#afterMessage();
+    }
+    if (isWhole && transaction !== undefined) return this.#submit(transaction);
+    this.#transition(State.COMMAND);
+    this.#replies.line(replies.chunkTaken(chunk?.octets ?? 0));
+  }
+
+  #refusalOfContent(transaction: MailTransaction | undefined): Effect | undefined {
+    if (transaction === undefined) return undefined;
+    return contentRefusal(this.#scan, transaction.content, this.#desk.options.hopsMax);
+  }
+
   /** Takes content from chunk[at ..); returns the index behind what belongs to it. */
   #onContent(chunk: Uint8Array, at: number): number {
     const { transaction } = this;
@@ -338,6 +399,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const scan = this.#scan;
     const { content } = transaction;
     const next = scan.scan(chunk, at);
+    this.#contentOctets += next - at;
     content.append(chunk, at, scan.contentEnd, scan.ended);
     // A message refused anyhow must not hold memory for its rest.
     if (scan.faults !== 0) content.release();
@@ -349,14 +411,16 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   #onContentEnd(transaction: MailTransaction): void {
-    const { ports, options, date, trace } = this.#desk;
-    const refusal = contentRefusal(this.#scan, transaction.content, options.hopsMax);
-    if (refusal !== undefined) {
-      this.#transition(State.COMMAND);
-      this.#perform(refusal, 'data', '');
-      this.endTransaction();
-      return this.#afterMessage();
-    }
+    const refusal = this.#refusalOfContent(transaction);
+    if (refusal === undefined) return this.#submit(transaction);
+    this.#transition(State.COMMAND);
+    this.#perform(refusal, 'data', '');
+    this.endTransaction();
+    this.#afterMessage();
+  }
+
+  #submit(transaction: MailTransaction): void {
+    const { ports, date, trace } = this.#desk;
     const id = ports.reception.nextMessageId();
     const only = transaction.recipientCount === 1 ? transaction.firstRecipient : '';
     const header = trace.field(this.traceStart, transaction.protocol, formatMessageId(id), only, date.now());

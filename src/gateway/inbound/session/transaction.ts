@@ -50,6 +50,10 @@ export class MailTransaction implements Submission {
   recipientCount = 0;
   /** Address of the first recipient. */
   firstRecipient = '';
+  /** Its content comes in chunks (BDAT). */
+  isChunked = false;
+  /** A chunk was refused: so are all others. */
+  hasFailed = false;
   /** Clock when the final dot was read. */
   receivedMs = 0;
   /** When the intake began to count it (intake.ts). */

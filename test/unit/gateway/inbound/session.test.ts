@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import fc from 'fast-check';
 import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
@@ -77,10 +78,17 @@ class Kit {
   }
 }
 
+/** Without the trace header. */
+function bodyOf(content: Buffer | undefined): string {
+  const text = content?.toString('latin1') ?? '';
+  return text.slice(text.indexOf('\r\n', text.indexOf('+0000')) + 2);
+}
+
 describe('states', () => {
   const ALLOWED = [
     'GREETING COMMAND', 'GREETING CLOSING', 'COMMAND CONTENT', 'COMMAND SECURING', 'COMMAND CLOSING',
-    'CONTENT COMMAND', 'CONTENT ANSWERING', 'CONTENT CLOSING', 'ANSWERING COMMAND', 'SECURING COMMAND',
+    'COMMAND CHUNK', 'CONTENT COMMAND', 'CONTENT ANSWERING', 'CONTENT CLOSING', 'CHUNK COMMAND', 'CHUNK ANSWERING',
+    'CHUNK CLOSING', 'ANSWERING COMMAND', 'SECURING COMMAND',
   ];
 
   test('follow one another as the table says, and every one but CLOSED may be closed', () => {
@@ -196,6 +204,47 @@ describe('a client that pipelines commands', () => {
     kit.session.onClose('reset');
     assert.equal(kit.turn(), '');
     assert.equal(kit.reception.reservedBytes, 0);
+  });
+});
+
+describe('BDAT', () => {
+  const piece = fc.constantFrom('.', '\r\n', '\r\n.\r\n', 'x', 'Received: y\r\n', '\r\n..', 'QUIT\r\n', '\r', '\n', '\0');
+
+  test('says of any content, however it is cut, what DATA says of it', () => {
+    const cuts = fc.array(fc.integer({ min: 1, max: 9 }), { minLength: 1, maxLength: 6 });
+    fc.assert(fc.property(fc.array(piece, { maxLength: 25 }), cuts, cuts, (pieces, chunks, reads) => {
+      const content = pieces.join('') + '\r\n';
+      const [byData, byChunks] = [new Kit({ idleCommandsMax: 1000, hopsMax: 3 }), new Kit({ idleCommandsMax: 1000, hopsMax: 3 })];
+      byData.sends(`EHLO a\r\n${ENVELOPE}`);
+      const stuffed = ('\r\n' + content).replaceAll('\r\n.', '\r\n..').slice(2);
+      let said = byData.sends(`${stuffed}.\r\n`);
+      if (said === '') said = byData.outcome(COMMITTED);
+      byChunks.sends(`EHLO a\r\n${ENVELOPE.replace('DATA\r\n', '')}`);
+      let wire = '';
+      for (let at = 0, index = 0; at < content.length; index++) {
+        const octets = chunks[index % chunks.length] ?? 1;
+        wire += `BDAT ${String(Math.min(octets, content.length - at))}\r\n${content.slice(at, at + octets)}`;
+        at += octets;
+      }
+      wire += 'BDAT 0 LAST\r\n';
+      let last = '';
+      for (let at = 0, index = 0; at < wire.length; index++) {
+        const octets = reads[index % reads.length] ?? 1;
+        last = byChunks.sends(wire.slice(at, at + octets)) || last;
+        at += octets;
+      }
+      const kept = byChunks.reception.kept.at(-1)?.content;
+      if (kept !== undefined) last = byChunks.outcome(COMMITTED);
+      const isRefused = said !== '250';
+      assert.equal(isRefused, kept === undefined, `DATA ${said}, BDAT ${last}`);
+      if (!isRefused) {
+        assert.deepEqual(bodyOf(kept), bodyOf(byData.reception.kept.at(-1)?.content));
+        assert.equal(byChunks.reception.kept.at(-1)?.submission.flags, byData.reception.kept.at(-1)?.submission.flags);
+      }
+      byChunks.session.onClose('');
+      byData.session.onClose('');
+      assert.deepEqual([byChunks.reception.reservedBytes, byData.reception.reservedBytes], [0, 0]);
+    }), { numRuns: 400 });
   });
 });
 
