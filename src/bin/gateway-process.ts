@@ -2,11 +2,9 @@
  * Composition root of a gateway: configuration in, running gateway out. It translates names and fills in what
  * an operator has no say in; behaviour is in gateway/gateway-daemon.ts.
  */
-import fs from 'node:fs';
-import { createSecureContext } from 'node:tls';
 import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
-import type { DeliveryConfig, GatewayConfig, StorePeerConfig } from '../config/types.js';
+import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
 import type { GatewayOptions, RunningGateway } from '../gateway/gateway-options.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
@@ -19,7 +17,7 @@ import { GatewayMetrics } from '../observability/gateway-metrics.js';
 import { MailLog } from '../observability/mail-log.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { addressText } from '../platform/node/own-host.js';
-import type { ServerTlsOptions } from '../platform/node/server-tls.js';
+import { readServerTls } from '../platform/node/server-tls.js';
 import type { TlsFiles } from '../platform/node/tls-transport.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
@@ -119,7 +117,7 @@ function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog
 /** Exported for the test that every configured value arrives. */
 export function gatewayOptions(config: GatewayConfig): GatewayOptions {
   const { delivery, memory, mirror } = config;
-  const tls = readTls(config);
+  checkSmtpTls(config);
   return {
     id: config.id,
     group: [...new Set([...config.group, config.id])],
@@ -132,7 +130,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     insecure: config.insecure,
     version: packageVersion(),
     linkTls: checkedLinkTls(config),
-    inbound: config.smtp.listen.map((address) => inboundOptions(config, address, tls)),
+    inbound: config.smtp.listen.map((listener) => inboundOptions(config, listener)),
     outbound: {
       ...DEFAULT_DISPATCHER_OPTIONS,
       heloName: config.hostname,
@@ -181,14 +179,17 @@ function storeOptions({ id, host, weight, paths, admin }: StorePeerConfig): Gate
   };
 }
 
-function inboundOptions(config: GatewayConfig, address: { host: string; port: number }, tls: ServerTlsOptions | undefined): ListenerOptions {
+function inboundOptions(config: GatewayConfig, listener: ListenerConfig): ListenerOptions {
   const { smtp } = config;
   return {
     ...INBOUND_DEFAULTS,
-    host: address.host,
-    port: address.port,
+    host: listener.host,
+    port: listener.port,
     hostName: config.hostname,
-    tls,
+    tls: listener.tls === 'off' ? undefined : smtp.tls,
+    isTlsFirst: listener.tls === 'implicit',
+    proxyNetworks: listener.proxyNetworks,
+    relayCertificates: smtp.relayCertificates,
     relayNetworks: smtp.relayNetworks,
     relayDomains: smtp.relayDomains,
     messageBytesMax: smtp.messageBytesMax,
@@ -214,23 +215,14 @@ function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
   return tls;
 }
 
-function readTls(config: GatewayConfig): ServerTlsOptions | undefined {
-  const { tls } = config.smtp;
-  if (tls === undefined) return undefined;
-  const read = (file: string): string => {
-    try {
-      return fs.readFileSync(file, 'utf8');
-    } catch (error) {
-      throw new CliError(`gateway: smtp.tls: '${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
-    }
-  };
-  const pem = { cert: read(tls.certFile), key: read(tls.keyFile) };
+/** They are read again when they change; that they can't be used should be known at the start. */
+function checkSmtpTls({ smtp }: GatewayConfig): void {
+  if (smtp.tls === undefined) return;
   try {
-    createSecureContext(pem);
+    readServerTls(smtp.tls);
   } catch (error) {
-    throw new CliError(`gateway: smtp.tls: '${tls.certFile}' and '${tls.keyFile}' are no certificate with its key in PEM: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CliError(`gateway: smtp.tls: ${error instanceof Error ? error.message : String(error)}`);
   }
-  return pem;
 }
 
 /** First, twice that, and so on up to the longest, which repeats. */

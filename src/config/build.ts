@@ -132,8 +132,11 @@ function clientsOf(
 
 function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConfig {
   return {
-    listen: smtp.listen,
+    listen: smtp.listen.map(({ address, tls, proxy }) => ({
+      ...address, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'), proxyNetworks: proxy ?? [],
+    })),
     relayNetworks: smtp.relay_networks,
+    relayCertificates: smtp.relay_certificates,
     relayDomains: smtp.relay_domains,
     messageBytesMax: smtp.message_size_limit,
     recipientsMax: smtp.recipient_limit,
@@ -146,6 +149,8 @@ function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConf
     tls: smtp.tls === undefined ? undefined : {
       certFile: path.resolve(context.folder, smtp.tls.cert),
       keyFile: path.resolve(context.folder, smtp.tls.key),
+      clientCaFile:
+        smtp.tls.client_ca === undefined ? undefined : path.resolve(context.folder, smtp.tls.client_ca),
     },
   };
 }

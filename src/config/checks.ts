@@ -69,11 +69,28 @@ function checkGateway(
       + `(${String(leastBytes)} bytes), found ${String(memory.limit)} bytes`);
   }
   if (gateway.workers > 1) checkWorkers(gateway, problems);
-  if (!smtp.listen.every((address) => isLoopback(address.host))
+  checkListeners(gateway, problems);
+  if (!smtp.listen.every(({ address }) => isLoopback(address.host))
     && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
     problems.add(
       [...path, 'smtp', 'relay_networks'],
       'expected networks of your own, found one that holds the whole internet: that is an open relay',
+    );
+  }
+}
+
+function checkListeners({ smtp }: GatewayValue, problems: Problems): void {
+  for (const [index, { tls }] of smtp.listen.entries()) {
+    if (tls === undefined || tls === 'off' || smtp.tls !== undefined) continue;
+    problems.add(
+      ['gateway', 'smtp', 'listen', index, 'tls'],
+      `expected 'smtp.tls: {cert: FILE, key: FILE}' for TLS on a listener, found no certificate`,
+    );
+  }
+  if (smtp.relay_certificates.length > 0 && smtp.tls?.client_ca === undefined) {
+    problems.add(
+      ['gateway', 'smtp', 'relay_certificates'],
+      `expected 'smtp.tls.client_ca: FILE', which says whose certificates count, found none`,
     );
   }
 }
@@ -143,10 +160,10 @@ function checkWorkers({ admin, id, smtp, workers }: GatewayValue, problems: Prob
     );
   }
   const taken =
-    smtp.listen.find((address) => port !== 0 && address.port >= port && address.port < port + workers);
+    smtp.listen.find(({ address }) => port !== 0 && address.port >= port && address.port < port + workers);
   if (taken !== undefined) {
     problems.add(['gateway', 'smtp', 'listen'], `expected ports other than those of the workers' admin HTTP `
-      + `(${String(port)} to ${String(port + workers - 1)}), found ${String(taken.port)}`);
+      + `(${String(port)} to ${String(port + workers - 1)}), found ${String(taken.address.port)}`);
   }
 }
 

@@ -68,20 +68,40 @@ const secretKeys = {
   secret_file: v.text('a file name').optional(),
 };
 
+/** An address alone, or with what is different there. */
+const listener = z.preprocess(
+  (value) => (isListener(value) ? value : { address: value }),
+  z.strictObject({
+    address: v.address(),
+    /** When TLS begins. Without a certificate: off. */
+    tls: v.oneOf(['off', 'starttls', 'implicit']).optional(),
+    /** Balancers whose connections begin with a PROXY header. */
+    proxy: z.array(v.network()).min(1).max(1000).optional(),
+  }),
+);
+
+function isListener(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !('host' in value);
+}
+
 const smtp = section({
-  listen: z.array(v.address()).min(1).max(64).prefault(['127.0.0.1:2525']),
+  listen: z.array(listener).min(1).max(64).prefault(['127.0.0.1:2525']),
   relay_networks: z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1']),
+  /** Names in certificates of clients, signed by tls.client_ca. */
+  relay_certificates: z.array(v.text('a name of one line')).max(10_000).prefault([]),
   relay_domains: z.array(v.relayDomain()).max(100_000).prefault([]),
   message_size_limit: v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB'),
   recipient_limit: v.count(100, RECIPIENTS_MAX).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100
   connections: v.count(1, 100_000).prefault(2000),
   connections_per_client: v.count(1, 100_000).prefault(50),
   min_data_rate: v.byteRate().prefault('500B/s'),
-  hop_limit: v.count(2, 1000).prefault(50),
+  hop_limit: v.count(2, 1000).prefault(100),
   command_timeout: v.duration(1000, HOUR_MS).prefault('5min'),
   /** For the whole content; min_data_rate ends slow senders sooner. */
   data_timeout: v.duration(1000, HOUR_MS).prefault('30min'),
-  tls: z.strictObject({ cert: v.text('a file name'), key: v.text('a file name') }).optional(),
+  tls: z.strictObject({
+    cert: v.text('a file name'), key: v.text('a file name'), client_ca: v.text('a file name').optional(),
+  }).optional(),
 });
 
 const delivery = section({

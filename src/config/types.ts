@@ -38,8 +38,15 @@ export interface AdminConfig {
   readonly token: string | undefined;
 }
 
+export interface ListenerConfig extends Address {
+  /** When TLS begins; 'off': never. */
+  readonly tls: 'off' | 'starttls' | 'implicit';
+  /** Balancers whose PROXY header every connection must have; empty: none has one. */
+  readonly proxyNetworks: readonly string[];
+}
+
 export interface SmtpConfig {
-  readonly listen: readonly Address[];
+  readonly listen: readonly ListenerConfig[];
   /** CIDR blocks or addresses whose clients may send to any routed domain. */
   readonly relayNetworks: readonly string[];
   /** Domains that anyone may send to; lower case. */
@@ -52,7 +59,13 @@ export interface SmtpConfig {
   readonly hopsMax: number;
   readonly commandTimeoutMs: number;
   readonly dataTimeoutMs: number;
-  readonly tls: TlsFiles | undefined;
+  readonly tls: SmtpTlsConfig | undefined;
+  /** Names of client certificates that may send to any routed domain. */
+  readonly relayCertificates: readonly string[];
+}
+
+export interface SmtpTlsConfig extends TlsFiles {
+  readonly clientCaFile: string | undefined;
 }
 
 export interface DeliveryConfig {

@@ -42,7 +42,10 @@ function nthGateway(
     ...gateway,
     id: ids[index] ?? gateway.id,
     group: [...new Set([...gateway.group, ...ids])],
-    smtp: { ...smtp, listen: smtp.listen.map((address) => above(address, SMTP_STEP * index)) },
+    smtp: {
+      ...smtp,
+      listen: smtp.listen.map((listener) => ({ ...listener, ...above(listener, SMTP_STEP * index) })),
+    },
     memory: { ...memory, limitBytes: memory.limitBytes ?? memoryBytes },
     admin: { ...admin, listen: above(admin.listen, index) },
   };

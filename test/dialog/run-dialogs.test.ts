@@ -42,7 +42,7 @@ function unescape(text: string): string {
     });
 }
 
-const LIST_OPTIONS = ['relayNetworks', 'relayDomains'];
+const LIST_OPTIONS = ['relayNetworks', 'relayDomains', 'proxyNetworks'];
 
 function readOptions(lines: readonly string[]): Partial<InboundOptions> {
   const options: Record<string, unknown> = {};

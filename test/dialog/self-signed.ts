@@ -1,19 +1,26 @@
-/** A certificate for tests of TLS, made by openssl; undefined where there is none. */
+/** Certificates for tests of TLS, made by openssl in a folder that goes with the process; undefined where there is none. */
 
 import { execFileSync } from 'node:child_process';
-import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
+import type { ServerTlsFiles } from '../../src/platform/node/server-tls.js';
 
-export function selfSigned(): { key: string; cert: string } | undefined {
+const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+
+function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'inbound-tls-'));
+  process.once('exit', () => { rmSync(folder, { recursive: true, force: true }); });
+  return folder;
+}
+
+export function selfSigned(name = 'mx.test'): ServerTlsFiles | undefined {
+  const folder = newFolder();
+  const [keyFile, certFile] = [join(folder, 'key'), join(folder, 'cert')];
   try {
-    const [key, cert] = [join(folder, 'key'), join(folder, 'cert')];
-    execFileSync('openssl', ['req', '-x509', '-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-subj', '/CN=mx.test', '-days', '2', '-keyout', key, '-out', cert], { stdio: 'ignore' });
-    return { key: readFileSync(key, 'utf8'), cert: readFileSync(cert, 'utf8') };
+    execFileSync('openssl', ['req', '-x509', ...EC, '-subj', `/CN=${name}`, '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' });
   } catch {
     return undefined;
-  } finally {
-    rmSync(folder, { recursive: true });
   }
+  return { keyFile, certFile, clientCaFile: undefined };
 }

@@ -12,14 +12,14 @@
 import { toAscii } from '../../platform/node/idna.js';
 import { StreamServer } from '../../platform/node/server-socket.js';
 import { ServerTls } from '../../platform/node/server-tls.js';
-import type { ServerTlsOptions } from '../../platform/node/server-tls.js';
+import type { ServerTlsFiles } from '../../platform/node/server-tls.js';
 import type { InboundOptions, InboundPorts } from './options.js';
 import { Desk } from './session/desk.js';
 import { ServerSession } from './session/session.js';
 
 export interface ListenerOptions extends Omit<InboundOptions, 'offersTls'> {
-  /** Without a certificate STARTTLS is not offered. */
-  readonly tls: ServerTlsOptions | undefined;
+  /** Without a certificate there is no TLS. */
+  readonly tls: ServerTlsFiles | undefined;
 }
 
 export type ListenerPorts = Omit<InboundPorts, 'toAscii' | 'nextTurn'>;
@@ -71,7 +71,9 @@ class Inbound implements RunningInbound {
     this.#server = new StreamServer({
       connectionsMax: options.connectionsMax + REFUSED_CONNECTIONS_MAX,
       backlog: BACKLOG,
-      tls: tls === undefined ? undefined : new ServerTls(tls),
+      tls: tls === undefined ? undefined : new ServerTls(tls, (why) => {
+        ports.log.error('tls', 'the new certificate can\'t be used, the old one stays', { why });
+      }),
     }, (connection) => {
       if (this.#desk.isClosing) return undefined;
       // Node runs timers before it reads sockets: after a stall of the loop the bytes that would have met a

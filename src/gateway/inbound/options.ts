@@ -17,11 +17,25 @@ export interface InboundOptions {
   readonly port: number;
   /** The name in greeting and Received fields. */
   readonly hostName: string;
-  /** STARTTLS: the listener has a certificate (platform/node/server-tls.ts). */
+  /**
+   * The listener has a certificate (platform/node/server-tls.ts): STARTTLS is offered, unless TLS comes
+   * first.
+   */
   readonly offersTls: boolean;
+  /** TLS before the greeting (RFC 8314 3.3). */
+  readonly isTlsFirst: boolean;
+  /**
+   * Balancers: not empty, and every connection must come from one of these networks and begin with a PROXY
+   * header (CIDR).
+   */
+  readonly proxyNetworks: readonly string[];
+  /** For a PROXY header. */
+  readonly proxyMs: number;
 
   /** Clients in these networks may send anywhere (CIDR). */
   readonly relayNetworks: readonly string[];
+  /** So may clients with a verified certificate of one of these names. */
+  readonly relayCertificates: readonly string[];
   /** Everyone may send to these; ".example.com" means the subdomains. */
   readonly relayDomains: readonly string[];
 
@@ -60,11 +74,15 @@ const MIB = 1024 * 1024;
 export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = {
   host: '127.0.0.1',
   port: 2525,
+  isTlsFirst: false,
+  proxyNetworks: [],
+  proxyMs: 5_000,
   relayNetworks: LOOPBACK_NETWORKS,
+  relayCertificates: [],
   relayDomains: [],
   messageBytesMax: 25 * MIB,
   recipientsMax: 1000,
-  hopsMax: 50,
+  hopsMax: 100,
   connectionsMax: 2000,
   connectionsPerClientMax: 50,
   // Two or three turns at full load. Stores that take 25 ms to answer let 10,000 messages a second through

@@ -16,6 +16,7 @@ import net from 'node:net';
 import type { TLSSocket } from 'node:tls';
 import type { ServerConnection, ServerHandlers } from '../transport.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
+import { factsOf } from './server-tls.js';
 import type { ServerTls } from './server-tls.js';
 import { tlsReason } from './transport.js';
 
@@ -186,7 +187,8 @@ class NodeServerConnection implements ServerConnection {
     // Who ends his side within its handshake has gone.
     clear.allowHalfOpen = false;
     if (clear.readableEnded || this.#tls === undefined) return this.destroy();
-    if (ahead.length > 0) clear.unshift(ahead);
+    // A copy: the read buffer is used again.
+    if (ahead.length > 0) clear.unshift(Buffer.from(ahead));
     this.#tls.begin(clear, (socket) => { this.#onSecure(socket); });
   }
 
@@ -244,9 +246,7 @@ class NodeServerConnection implements ServerConnection {
     socket.allowHalfOpen = true;
     socket.once('close', () => { this.#clear.destroy(); });
     this.#listen(socket);
-    this.#handlers?.onSecure({
-      version: socket.getProtocol() ?? '', cipher: socket.getCipher().name, peerNames: [],
-    });
+    this.#handlers?.onSecure(factsOf(socket));
   }
 
   #because(reason: string): void {

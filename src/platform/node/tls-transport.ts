@@ -193,7 +193,7 @@ export class TlsListener implements Listener {
 }
 
 /** DNS names and common name. Names that Node had to quote are none that an id could equal. */
-function certificateNames(certificate: PeerCertificate): readonly string[] {
+export function certificateNames(certificate: PeerCertificate): readonly string[] {
   // Empty when the peer has shown none, whatever the type says.
   const { subject, subjectaltname } = certificate as Partial<PeerCertificate>;
   const entries = (subjectaltname ?? '').split(', ').filter((entry) => entry.startsWith('DNS:'));

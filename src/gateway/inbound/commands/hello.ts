@@ -25,7 +25,8 @@ export class HelloReplies {
     const limits = [`LIMITS RCPTMAX=${options.recipientsMax}`, `SIZE ${options.messageBytesMax}`];
     this.#hostName = options.hostName;
     this.greeting = `220 ${options.hostName} ESMTP`;
-    this.#inClear = lines([...EXTENSIONS, ...(options.offersTls ? ['STARTTLS'] : []), ...limits]);
+    const offersStartTls = options.offersTls && !options.isTlsFirst;
+    this.#inClear = lines([...EXTENSIONS, ...(offersStartTls ? ['STARTTLS'] : []), ...limits]);
     this.#secure = lines([...EXTENSIONS, ...limits]);
   }
 

@@ -15,6 +15,7 @@ import { ClientCounts } from '../limits/client-counts.js';
 import { Greeting } from '../limits/greeting.js';
 import { Intake } from '../limits/intake.js';
 import type { InboundOptions, InboundPorts, RejectStage } from '../options.js';
+import { NetworkList } from '../policy/network-list.js';
 import { RelayPolicy } from '../policy/relay-policy.js';
 import type { InboundDialog } from './dialog.js';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_FROM_CLIENT } from './replies.js';
@@ -34,6 +35,7 @@ export class Desk {
   readonly options: InboundOptions;
   readonly ports: InboundPorts;
   readonly policy: RelayPolicy;
+  readonly balancers: NetworkList;
   readonly date: TraceDate;
   readonly trace = new TraceWriter();
   readonly greeting: Greeting;
@@ -62,6 +64,7 @@ export class Desk {
     this.ports = ports;
     const { relayNetworks: networks, relayDomains: domains } = options;
     this.policy = new RelayPolicy({ networks, domains }, ports.toAscii);
+    this.balancers = new NetworkList(options.proxyNetworks, 'networks of balancers');
     this.date = new TraceDate(ports.clock);
     this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
     this.hello = new HelloReplies(options);
@@ -88,18 +91,23 @@ export class Desk {
   }
 
   /** Counts the connection, also when the answer is a refusal: it lives until its socket is closed. */
-  connectionOpened(session: LiveSession, clientKey: string): Refusal | undefined {
+  connectionOpened(session: LiveSession): Refusal | undefined {
     if (this.live.size === 0) this.nowMs = this.ports.clock.nowMs();
     this.live.add(session);
     this.ports.metrics.connectionOpened();
+    return this.live.size > this.options.connectionsMax ? TOO_MANY_CONNECTIONS : undefined;
+  }
+
+  /** It is known whose connection it is; counted until connectionClosed(). */
+  clientKnown(clientKey: string): Refusal | undefined {
     const ofClient = this.#clients.open(clientKey);
-    if (this.live.size > this.options.connectionsMax) return TOO_MANY_CONNECTIONS;
     return ofClient > this.options.connectionsPerClientMax ? TOO_MANY_FROM_CLIENT : undefined;
   }
 
+  /** `clientKey`: '' when it was never known whose it was. */
   connectionClosed(session: LiveSession, clientKey: string): void {
     this.live.delete(session);
-    this.#clients.close(clientKey);
+    if (clientKey !== '') this.#clients.close(clientKey);
     this.ports.metrics.connectionClosed();
     if (this.live.size === 0) this.onEmpty?.();
   }

@@ -86,7 +86,8 @@ export const MAIL_FIRST = refusal('bad-sequence', '503 5.5.1 Send MAIL first');
 export const NO_RECIPIENTS = refusal('bad-sequence', '554 5.5.1 No valid recipients');
 export const ARGUMENT_UNEXPECTED = refusal('syntax', '501 5.5.4 This command takes no argument');
 export const ARGUMENT_MISSING = refusal('syntax', '501 5.5.4 This command needs an argument');
-export const DATA_IN_CHUNKS = refusal('bad-sequence', '503 5.5.1 The content comes by BDAT; RSET starts over');
+export const DATA_IN_CHUNKS =
+  refusal('bad-sequence', '503 5.5.1 The content comes by BDAT; RSET starts over');
 export const CHUNK_AFTER_FAILURE = refusal('bad-sequence', '503 5.5.1 A chunk was refused; RSET starts over');
 /** What follows may be content or commands. */
 export const BDAT_SYNTAX =
@@ -128,6 +129,9 @@ export const TOO_MANY_FROM_CLIENT =
 export const TOO_MANY_COMMANDS = refusal('commands', '421 4.7.0 Too many commands without a message');
 export const NO_MEMORY_TO_WAIT =
   refusal('memory', '421 4.3.1 Not enough memory to keep what you sent ahead; try again later');
+/** Nothing is said to who speaks no SMTP. */
+export const NOT_A_BALANCER = refusal('proxy-network', '');
+export const BAD_PROXY_HEADER = refusal('proxy-header', '');
 export const TALKED_TOO_SOON = refusal('early-talker', '421 4.7.0 You talk before the greeting');
 export const HTTP_REQUEST = refusal('http', '421 4.7.0 This is no web server');
 export const IDLE = refusal('timeout', '421 4.4.2 Idle too long');

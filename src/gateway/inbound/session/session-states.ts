@@ -1,6 +1,7 @@
 /**
  * States of a server session (session.ts): what each waits for, how long, and where it may go.
  *
+ *   PROXY ─ its header ─▶ GREETING, or SECURING where TLS comes first
  *   GREETING ─ greeted ─▶ COMMAND ─ DATA/354 ─▶ CONTENT ─ final dot/submit ─▶ ANSWERING
  *                         │ ▲ ▲ ▲                  │ fault, too big, hops/refusal │ outcome/250, 451, 452
  *                         │ │ │ └──────────────────┘                              │
@@ -9,7 +10,7 @@
  *                         ├─── STARTTLS/220 ──▲
  *                         │ BDAT
  *                         ▼
- *                       CHUNK ─ all its octets/250, or a refusal ─▶ COMMAND;  the last one/submit ─▶ ANSWERING
+ *                       CHUNK ─ all its octets/250, a refusal ─▶ COMMAND;  the last one/submit ─▶ ANSWERING
  *
  *   any but ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED
  *   ANSWERING ─ outcome, then its end, or NO_REPLY ──▶ CLOSING
@@ -19,37 +20,40 @@
  */
 
 export const State = {
+  /** A balancer says first whose connection it is (policy/proxy-header.ts). */
+  PROXY: 0,
   /** The client must wait until it is greeted (RFC 5321 3.1). */
-  GREETING: 0,
+  GREETING: 1,
   /** The next command. */
-  COMMAND: 1,
+  COMMAND: 2,
   /** Content up to the line that is a dot (RFC 5321 4.1.1.4). */
-  CONTENT: 2,
+  CONTENT: 3,
   /** So many octets of content (BDAT, RFC 3030). */
-  CHUNK: 3,
+  CHUNK: 4,
   /** A message is in the gateway's hands, and not answered. */
-  ANSWERING: 4,
-  /** TLS is negotiated (RFC 3207). */
-  SECURING: 5,
+  ANSWERING: 5,
+  /** TLS is negotiated: after STARTTLS (RFC 3207), or before the greeting (RFC 8314 3.3). */
+  SECURING: 6,
   /** All is said; the last bytes are on their way. */
-  CLOSING: 6,
-  CLOSED: 7,
+  CLOSING: 7,
+  CLOSED: 8,
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
-  'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'ANSWERING', 'SECURING', 'CLOSING', 'CLOSED',
+  'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'ANSWERING', 'SECURING', 'CLOSING', 'CLOSED',
 ];
 
 /** By state: the states that may follow, besides CLOSED, which may follow every state but itself. */
 const NEXT: readonly (readonly State[])[] = [
+  [State.GREETING, State.SECURING, State.CLOSING],
   [State.COMMAND, State.CLOSING],
   [State.CONTENT, State.CHUNK, State.SECURING, State.CLOSING],
   [State.COMMAND, State.ANSWERING, State.CLOSING],
   [State.COMMAND, State.ANSWERING, State.CLOSING],
   [State.COMMAND],
-  [State.COMMAND],
+  [State.COMMAND, State.GREETING, State.CLOSING],
   [],
   [],
 ];

@@ -26,6 +26,7 @@ import { clientKey } from '../limits/client-counts.js';
 import type { Greeted } from '../limits/greeting.js';
 import type { Reader } from '../limits/intake.js';
 import type { RejectStage } from '../options.js';
+import { readProxyHeader } from '../policy/proxy-header.js';
 import type { Desk } from './desk.js';
 import type { Chunk, InboundDialog } from './dialog.js';
 import { LineReader, NEEDS_MORE, TOO_LONG } from './line-reader.js';
@@ -47,8 +48,8 @@ const COMMANDS_PER_TURN_MAX = 100;
 const NOTHING = new Uint8Array(0);
 
 export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Reader {
-  readonly remoteAddress: string;
-  readonly isTrusted: boolean;
+  remoteAddress: string;
+  isTrusted = false;
   tlsVersion = '';
   helo = '';
   isExtended = false;
@@ -58,12 +59,17 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   readonly #desk: Desk;
   readonly #connection: ServerConnection;
-  readonly #clientKey: string;
+  /** '' until it is known whose connection it is. */
+  #clientKey = '';
   readonly #lines = new LineReader();
   readonly #scan = new ContentScan();
   readonly #waiting: WaitingInput;
   readonly #replies: ReplyWriter;
-  #state: State = State.GREETING;
+  #state: State = State.PROXY;
+  /** What came along with the connection has been read. */
+  #isOpen = false;
+  /** The beginning of a PROXY header. */
+  #proxyBytes: Uint8Array = NOTHING;
   /** Bytes are being worked on: what is settled meanwhile goes on by itself. */
   #isWorking = false;
   /** It has had its share of this turn. */
@@ -90,15 +96,13 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#desk = desk;
     this.#connection = connection;
     this.remoteAddress = connection.remoteAddress;
-    this.isTrusted = desk.policy.isTrusted(this.remoteAddress);
-    this.#clientKey = clientKey(this.remoteAddress);
     this.#waiting = new WaitingInput(desk.ports.reception);
     this.#replies = new ReplyWriter(connection);
-    const refusal = desk.connectionOpened(this, this.#clientKey);
+    const refusal = desk.connectionOpened(this);
     this.#waitingSinceMs = desk.nowMs;
-    // Gone as soon as that is out: a wait for the client's end would let one client, with refused connections
-    // alone, keep every other one out.
-    if (refusal !== undefined) this.#perform({ ...refusal, then: Then.FAREWELL }, 'connect', '');
+    if (refusal !== undefined) this.#refuseConnection(refusal);
+    else if (desk.balancers.isEmpty) this.#onClientKnown(this.remoteAddress, true);
+    else if (!desk.balancers.has(this.remoteAddress)) this.#refuseConnection(replies.NOT_A_BALANCER);
   }
 
   get state(): State { return this.#state; }
@@ -108,6 +112,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   // ---- the connection
 
   onOpen(): void {
+    this.#isOpen = true;
     if (this.isGreetable) this.#desk.greeting.prepare(this, this.#clientKey, this.isTrusted);
   }
 
@@ -119,6 +124,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   onData(bytes: Uint8Array): void {
+    if (this.#state === State.PROXY) return this.#onProxyBytes(bytes);
+    // TLS comes first: the client begins it.
+    if (this.#state === State.SECURING) return this.#connection.secure(bytes);
     if (this.#state === State.GREETING) this.#onEarlyTalk();
     if (this.#state >= State.CLOSING) return;
     if (!this.#waiting.isEmpty || this.#waiting.isOverfull || !this.#mayWork) {
@@ -144,8 +152,13 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   onSecure(facts: TlsFacts): void {
     if (this.#state !== State.SECURING) return;
     this.tlsVersion = facts.version;
+    const { relayCertificates } = this.#desk.options;
+    if (facts.peerNames.some((name) => relayCertificates.includes(name))) this.isTrusted = true;
     this.#waitingSinceMs = this.#desk.nowMs;
-    this.#transition(State.COMMAND);
+    if (!this.#desk.options.isTlsFirst) return this.#transition(State.COMMAND);
+    this.#transition(State.GREETING);
+    // Who can do TLS waits for its greeting.
+    this.greet();
   }
 
   onClose(reason: string): void {
@@ -162,7 +175,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   /** 421 and close, unless a message is on its way: its answer comes first. */
   shutDown(): void {
-    if (this.#state === State.SECURING) this.destroy();
+    if (this.#state === State.SECURING || this.#state === State.PROXY) this.destroy();
     else if (this.#state <= State.COMMAND) this.#perform(replies.SHUTTING_DOWN, 'command', '');
   }
 
@@ -180,9 +193,49 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     } else if (this.#state === State.CONTENT || this.#state === State.CHUNK) {
       const late = lateContent(nowMs - this.#contentSinceMs, this.#contentOctets, options);
       if (late !== undefined) this.#perform(late, 'data', '');
-    } else if (this.#state === State.SECURING && sinceMs > options.handshakeMs) {
-      this.destroy();
+    } else if (this.#state === State.SECURING) {
+      if (sinceMs > options.handshakeMs) this.destroy();
+    } else if (this.#state === State.PROXY && sinceMs > options.proxyMs) {
+      this.#refuseConnection(replies.BAD_PROXY_HEADER);
     }
+  }
+
+  // ---- whose connection it is
+
+  /**
+   * Gone as soon as that is out: a wait for the client's end would let one client, with refused connections
+   * alone, keep every other one out.
+   */
+  #refuseConnection(refusal: Effect): void {
+    this.#perform({ ...refusal, then: Then.FAREWELL }, 'connect', '');
+  }
+
+  #onProxyBytes(bytes: Uint8Array): void {
+    const all = joined(this.#proxyBytes, bytes);
+    const header = readProxyHeader(all);
+    if (header === undefined) {
+      this.#proxyBytes = all.slice();
+      return;
+    }
+    this.#proxyBytes = NOTHING;
+    if (typeof header === 'string') return this.#refuseConnection(replies.BAD_PROXY_HEADER);
+    // A connection of the balancer's own is granted nothing.
+    const isNamed = header.address !== '';
+    this.#onClientKnown(isNamed ? header.address : this.remoteAddress, isNamed, all.subarray(header.octets));
+  }
+
+  /** `behind`: what came behind the header that said so. */
+  #onClientKnown(address: string, mayBeTrusted: boolean, behind: Uint8Array = NOTHING): void {
+    const desk = this.#desk;
+    this.remoteAddress = address;
+    this.isTrusted = mayBeTrusted && desk.policy.isTrusted(address);
+    this.#clientKey = clientKey(address);
+    const refusal = desk.clientKnown(this.#clientKey);
+    if (refusal !== undefined) return this.#refuseConnection(refusal);
+    this.#waitingSinceMs = desk.nowMs;
+    this.#transition(desk.options.isTlsFirst ? State.SECURING : State.GREETING);
+    if (behind.length > 0) this.onData(behind);
+    else if (this.#isOpen) this.onOpen();
   }
 
   // ---- input
@@ -250,7 +303,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       if (this.#waiting.isOverfull) this.#perform(replies.NO_MEMORY_TO_WAIT, 'command', '');
       else this.#resume();
     }
-    if (this.#isInputOver && this.#state === State.GREETING) this.#leave(Then.FAREWELL);
+    const isBeforeCommands = this.#state <= State.GREETING || this.#state === State.SECURING;
+    if (this.#isInputOver && isBeforeCommands) this.#leave(Then.FAREWELL);
     else this.#afterWork();
   }
 
@@ -502,4 +556,12 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     }
     this.#state = to;
   }
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  if (first.length === 0) return second;
+  const all = new Uint8Array(first.length + second.length);
+  all.set(first);
+  all.set(second, first.length);
+  return all;
 }

@@ -1,0 +1,206 @@
+/**
+ * TLS where it begins before the greeting, behind a PROXY header, with certificates of clients, and with certificates
+ * that change under way.
+ */
+import assert from 'node:assert/strict';
+import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
+import net from 'node:net';
+import { Duplex } from 'node:stream';
+import { describe, test } from 'node:test';
+import { connect } from 'node:tls';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
+import { readServerTls } from '../../src/platform/node/server-tls.js';
+import { startHarness } from './harness.js';
+import { selfSigned } from './self-signed.js';
+
+const tls = selfSigned();
+const needsTls = { timeout: 10_000, skip: tls === undefined ? 'openssl is missing' : false };
+
+/** A client within TLS that collects what it hears. */
+class SecureClient {
+  readonly socket: TLSSocket;
+  #text = '';
+  #wake: (() => void) | undefined;
+
+  constructor(options: ConnectionOptions) {
+    this.socket = connect({ host: '127.0.0.1', rejectUnauthorized: false, ...options });
+    this.socket.on('data', (bytes: Buffer) => {
+      this.#text += bytes.toString('latin1');
+      this.#wake?.();
+    });
+    this.socket.on('error', () => undefined);
+    this.socket.on('close', () => {
+      this.#text += 'closed ';
+      this.#wake?.();
+    });
+  }
+
+  /** The last line of the next reply. */
+  async reply(): Promise<string> {
+    for (;;) {
+      const match = /^(?:\d{3}-.*\r\n)*(\d{3} .*)\r\n/.exec(this.#text);
+      if (match !== null) {
+        this.#text = this.#text.slice(match[0].length);
+        return match[1] ?? '';
+      }
+      if (this.#text.startsWith('closed')) return 'closed';
+      await new Promise<void>((resolve) => { this.#wake = resolve; });
+    }
+  }
+
+  command(line: string): Promise<string> {
+    this.socket.write(`${line}\r\n`);
+    return this.reply();
+  }
+}
+
+describe('TLS before the greeting', () => {
+  test('is the whole session: greeting within, STARTTLS neither offered nor known', needsTls, async () => {
+    const { inbound, reception } = await startHarness({ tls, isTlsFirst: true });
+    const client = new SecureClient({ port: inbound.port });
+    assert.match(await client.reply(), /^220 /);
+    client.socket.write('EHLO client.example\r\n');
+    assert.match(await client.reply(), /^250 SIZE /);
+    assert.match(await client.command('STARTTLS'), /^503 /);
+    for (const [line, code] of [['MAIL FROM:<a@example.org>', '250'], ['RCPT TO:<b@example.net>', '250'], ['DATA', '354'], ['x\r\n.', '250'], ['QUIT', '221']] as const) {
+      assert.equal((await client.command(line)).slice(0, 3), code, line);
+    }
+    assert.ok(reception.kept[0]?.content.toString('latin1').includes('with ESMTPS id ') === true);
+    assert.equal(reception.kept[0].submission.client, '127.0.0.1');
+    await inbound.close(1000);
+  });
+
+  test('comes behind the PROXY header, also when both come in one write', needsTls, async () => {
+    const { inbound } = await startHarness({ tls, isTlsFirst: true, proxyNetworks: ['127.0.0.0/8'], relayNetworks: ['192.0.2.0/24'] });
+    const inOne = net.connect(inbound.port, '127.0.0.1');
+    const client = new SecureClient({ socket: behind('PROXY TCP4 192.0.2.7 127.0.0.1 4660 465\r\n', inOne) });
+    assert.match(await client.reply(), /^220 /);
+    assert.match(await client.command('HELO client.example'), /greets \[192\.0\.2\.7\]/);
+    client.socket.destroy();
+
+    const apart = net.connect(inbound.port, '127.0.0.1');
+    apart.write('PROXY TCP4 198.51.100.9 127.0.0.1 4660 465\r\n');
+    const other = new SecureClient({ socket: apart });
+    assert.match(await other.reply(), /^220 /);
+    assert.match(await other.command('HELO client.example'), /greets \[198\.51\.100\.9\]/);
+    other.socket.destroy();
+    await inbound.close(1000);
+  });
+
+  test('spoken to in clear ends the connection without a word', needsTls, async () => {
+    const { inbound } = await startHarness({ tls, isTlsFirst: true });
+    const socket = net.connect(inbound.port, '127.0.0.1');
+    let heard = '';
+    socket.on('data', (bytes) => { heard += bytes.toString('latin1'); });
+    socket.on('error', () => undefined);
+    socket.write('EHLO client.example\r\nMAIL FROM:<a@example.org>\r\n');
+    await new Promise((resolve) => socket.once('close', resolve));
+    assert.ok(!heard.includes('220') && !heard.includes('250'), heard);
+    while (inbound.connections > 0) await new Promise(setImmediate);
+    await inbound.close(1000);
+  });
+
+  test('that never begins is cut off', needsTls, async () => {
+    const { inbound } = await startHarness({ tls, isTlsFirst: true, handshakeMs: 100, deadlineTickMs: 50 });
+    const socket = net.connect(inbound.port, '127.0.0.1');
+    socket.on('error', () => undefined);
+    await new Promise((resolve) => { socket.once('close', resolve).resume(); });
+    const gone = net.connect(inbound.port, '127.0.0.1');
+    gone.end();
+    await new Promise((resolve) => { gone.once('close', resolve).resume(); });
+    while (inbound.connections > 0) await new Promise(setImmediate);
+    await inbound.close(1000);
+  });
+
+  test('of a version older than 1.2 is refused', needsTls, async () => {
+    const { inbound } = await startHarness({ tls, isTlsFirst: true });
+    const client = new SecureClient({ port: inbound.port, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' });
+    assert.equal(await client.reply(), 'closed');
+    await inbound.close(1000);
+  });
+});
+
+describe('a certificate of the client', () => {
+  const [ours, other] = [selfSigned('mta.example'), selfSigned('mta.example')];
+  test('makes a relay of who shows one of the names, not of who shows another\'s or none', needsTls, async () => {
+    assert.ok(tls !== undefined && ours !== undefined && other !== undefined);
+    const { inbound } = await startHarness({
+      tls: { ...tls, clientCaFile: ours.certFile }, isTlsFirst: true, relayNetworks: [], relayCertificates: ['mta.example'],
+    });
+    const pem = (file: string): Buffer => readFileSync(file);
+    const shown = [
+      [{ cert: pem(ours.certFile), key: pem(ours.keyFile) }, /^250 /],
+      [{ cert: pem(other.certFile), key: pem(other.keyFile) }, /^550 5\.7\.1 /],
+      [{}, /^550 5\.7\.1 /],
+    ] as const;
+    for (const [certificate, answer] of shown) {
+      let session: Buffer | undefined;
+      for (let round = 0; round < 2; round++) {
+        const client = new SecureClient({ port: inbound.port, ...certificate, ...(session === undefined ? {} : { session }) });
+        client.socket.on('session', (given: Buffer) => { session = given; });
+        await client.reply();
+        await client.command('EHLO mta.example');
+        await client.command('MAIL FROM:<a@example.org>');
+        assert.match(await client.command('RCPT TO:<b@example.net>'), answer);
+        assert.equal(client.socket.isSessionReused(), false);
+        client.socket.destroy();
+      }
+    }
+    await inbound.close(1000);
+  });
+});
+
+describe('certificate files', () => {
+  test('are read anew when they change; a bad pair never replaces a good one', { ...needsTls, timeout: 20_000 }, async () => {
+    const [first, second] = [selfSigned('one.test'), selfSigned('two.test')];
+    assert.ok(first !== undefined && second !== undefined);
+    const { inbound } = await startHarness({ tls: first, isTlsFirst: true });
+    const shownName = async (): Promise<string> => {
+      const client = new SecureClient({ port: inbound.port });
+      await client.reply();
+      const name = client.socket.getPeerCertificate().subject.CN;
+      client.socket.destroy();
+      return String(name);
+    };
+    // The files are looked at once a second.
+    const becomes = async (name: string): Promise<void> => {
+      while ((await shownName()) !== name) await new Promise((resolve) => setTimeout(resolve, 100));
+    };
+    assert.equal(await shownName(), 'one.test');
+    copyFileSync(second.certFile, first.certFile);
+    await new Promise((resolve) => setTimeout(resolve, 1100));
+    assert.equal(await shownName(), 'one.test', 'the key of the old certificate does not fit the new one');
+    copyFileSync(second.keyFile, first.keyFile);
+    await becomes('two.test');
+    await inbound.close(1000);
+  });
+
+  test('that can\'t be used are named', needsTls, () => {
+    const [first, second] = [selfSigned(), selfSigned()];
+    assert.ok(first !== undefined && second !== undefined);
+    assert.throws(() => readServerTls({ ...first, keyFile: second.keyFile }), /cert' and '.*key' are no certificate with its key in PEM/);
+    assert.throws(() => readServerTls({ ...first, keyFile: '/nowhere' }), /'\/nowhere' can't be read: ENOENT/);
+    writeFileSync(second.certFile, 'none');
+    assert.throws(() => readServerTls({ ...second, clientCaFile: undefined }), /are no certificate/);
+  });
+});
+
+/** What is written first goes out behind the header, in the same write. */
+function behind(header: string, socket: net.Socket): Duplex {
+  let before = Buffer.from(header, 'latin1');
+  const stream = new Duplex({
+    read: () => { socket.resume(); },
+    write: (chunk: Buffer, _encoding, done) => {
+      socket.write(Buffer.concat([before, chunk]), () => { done(); });
+      before = Buffer.alloc(0);
+    },
+    destroy: (_error, done) => {
+      socket.destroy();
+      done(null);
+    },
+  });
+  socket.on('data', (bytes: Buffer) => { if (!stream.push(bytes)) socket.pause(); });
+  socket.on('end', () => { stream.push(null); });
+  socket.on('error', () => undefined);
+  return stream;
+}
