@@ -5,6 +5,8 @@
 
 /** Longest run of bytes given to String.fromCharCode at once: its arguments lie on the stack. */
 const RUN_BYTES_MAX = 8192;
+/** Stands for what is no character. */
+const REPLACEMENT = 0xfffd;
 
 /** One character a byte. */
 export function latin1Text(bytes: Uint8Array, from: number, to: number): string {
@@ -42,6 +44,21 @@ export function utf8Text(bytes: Uint8Array, from: number, to: number): string | 
     at += length;
   }
   return text;
+}
+
+/** The text in UTF-8 (RFC 3629), a surrogate alone as the character that stands for it. */
+export function utf8Bytes(text: string): Uint8Array {
+  const bytes = new Uint8Array(utf8Octets(text));
+  let to = 0;
+  for (const character of text) {
+    const given = character.codePointAt(0) ?? 0;
+    const point = given >= 0xd800 && given <= 0xdfff ? REPLACEMENT : given;
+    const length = point < 0x80 ? 1 : point < 0x800 ? 2 : point < 0x10000 ? 3 : 4;
+    for (let at = length - 1, left = point; at > 0; at--, left >>= 6) bytes[to + at] = 0x80 | (left & 0x3f);
+    bytes[to] = length === 1 ? point : ((0xf00 >> length) & 0xff) | (point >> (6 * (length - 1)));
+    to += length;
+  }
+  return bytes;
 }
 
 /** Octets of the text in UTF-8; a surrogate alone counts as the three of the character that stands for it. */

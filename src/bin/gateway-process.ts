@@ -3,6 +3,7 @@
  * an operator has no say in; behaviour is in gateway/gateway-daemon.ts.
  */
 import type { RunningRole } from '../cli/context.js';
+import { whyUnusable } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
@@ -17,7 +18,6 @@ import { GatewayMetrics } from '../observability/gateway-metrics.js';
 import { MailLog } from '../observability/mail-log.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { addressText } from '../platform/node/own-host.js';
-import { readServerTls } from '../platform/node/server-tls.js';
 import type { TlsFiles } from '../platform/node/tls-transport.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
@@ -117,7 +117,8 @@ function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog
 /** Exported for the test that every configured value arrives. */
 export function gatewayOptions(config: GatewayConfig): GatewayOptions {
   const { delivery, memory, mirror } = config;
-  checkSmtpTls(config);
+  const unusable = whyUnusable(config);
+  if (unusable !== undefined) throw new CliError(unusable);
   return {
     id: config.id,
     group: [...new Set([...config.group, config.id])],
@@ -131,6 +132,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     version: packageVersion(),
     linkTls: checkedLinkTls(config),
     inbound: config.smtp.listen.map((listener) => inboundOptions(config, listener)),
+    usersFile: config.smtp.usersFile,
     outbound: {
       ...DEFAULT_DISPATCHER_OPTIONS,
       heloName: config.hostname,
@@ -187,6 +189,7 @@ function inboundOptions(config: GatewayConfig, listener: ListenerConfig): Listen
     port: listener.port,
     hostName: config.hostname,
     tls: listener.tls === 'off' ? undefined : smtp.tls,
+    isSubmission: listener.role === 'submission',
     isTlsFirst: listener.tls === 'implicit',
     proxyNetworks: listener.proxyNetworks,
     relayCertificates: smtp.relayCertificates,
@@ -213,16 +216,6 @@ function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
     throw new CliError(`gateway: mirror.tls: ${error instanceof Error ? error.message : String(error)}`);
   }
   return tls;
-}
-
-/** They are read again when they change; that they can't be used should be known at the start. */
-function checkSmtpTls({ smtp }: GatewayConfig): void {
-  if (smtp.tls === undefined) return;
-  try {
-    readServerTls(smtp.tls);
-  } catch (error) {
-    throw new CliError(`gateway: smtp.tls: ${error instanceof Error ? error.message : String(error)}`);
-  }
 }
 
 /** First, twice that, and so on up to the longest, which repeats. */

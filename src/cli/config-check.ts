@@ -2,22 +2,11 @@
 import type { Argv } from 'yargs';
 import { effectiveYaml } from '../config/effective.js';
 import { loadConfigFile } from '../config/load.js';
-import type { GatewayConfig } from '../config/types.js';
-import { readServerTls } from '../platform/node/server-tls.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { SECRET_VARIABLE } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
-
-/** What the start would refuse, and only a look into the files shows. */
-function checkFiles(gateway: GatewayConfig | undefined): void {
-  if (gateway?.smtp.tls === undefined) return;
-  try {
-    readServerTls(gateway.smtp.tls);
-  } catch (error) {
-    throw new CliError(`gateway: smtp.tls: ${error instanceof Error ? error.message : String(error)}`);
-  }
-}
+import { whyUnusable } from './reception-files.js';
 
 export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('config', 'check a configuration file', (config) =>
@@ -35,7 +24,8 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
             loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
           const { gateway, stores } = result.config;
-          checkFiles(gateway);
+          const unusable = gateway === undefined ? undefined : whyUnusable(gateway);
+          if (unusable !== undefined) throw new CliError(unusable);
           const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
           if (args.quiet !== true) {
             context.terminal.write(effectiveYaml(result.value, result.config, memoryBytes));

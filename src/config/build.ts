@@ -132,11 +132,12 @@ function clientsOf(
 
 function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConfig {
   return {
-    listen: smtp.listen.map(({ address, tls, proxy }) => ({
-      ...address, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'), proxyNetworks: proxy ?? [],
+    listen: smtp.listen.map(({ address, role, tls, proxy }) => ({
+      ...address, role, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'), proxyNetworks: proxy ?? [],
     })),
     relayNetworks: smtp.relay_networks,
     relayCertificates: smtp.relay_certificates,
+    usersFile: smtp.users === undefined ? undefined : path.resolve(context.folder, smtp.users),
     relayDomains: smtp.relay_domains,
     messageBytesMax: smtp.message_size_limit,
     recipientsMax: smtp.recipient_limit,

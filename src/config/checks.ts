@@ -79,11 +79,31 @@ function checkGateway(
   }
 }
 
+/** Passwords are taken within TLS only. */
+function checkSubmission(
+  smtp: GatewayValue['smtp'], tls: string | undefined, at: Path, problems: Problems,
+): void {
+  if (smtp.users === undefined) {
+    problems.add(
+      [...at, 'role'], `expected 'smtp.users: FILE', which says who may submit, found none`,
+    );
+  }
+  if (tls === 'off' || (tls === undefined && smtp.tls === undefined)) {
+    problems.add(
+      [...at, 'role'],
+      `expected TLS for submission ('smtp.tls: {cert: FILE, key: FILE}'): passwords are taken within it `
+        + 'only, found none',
+    );
+  }
+}
+
 function checkListeners({ smtp }: GatewayValue, problems: Problems): void {
-  for (const [index, { tls }] of smtp.listen.entries()) {
+  for (const [index, { role, tls }] of smtp.listen.entries()) {
+    const at: Path = ['gateway', 'smtp', 'listen', index];
+    if (role === 'submission') checkSubmission(smtp, tls, at, problems);
     if (tls === undefined || tls === 'off' || smtp.tls !== undefined) continue;
     problems.add(
-      ['gateway', 'smtp', 'listen', index, 'tls'],
+      [...at, 'tls'],
       `expected 'smtp.tls: {cert: FILE, key: FILE}' for TLS on a listener, found no certificate`,
     );
   }

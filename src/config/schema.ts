@@ -73,6 +73,8 @@ const listener = z.preprocess(
   (value) => (isListener(value) ? value : { address: value }),
   z.strictObject({
     address: v.address(),
+    /** relay: MTAs and terminals of known networks; submission: users, who authenticate. */
+    role: v.oneOf(['relay', 'submission']).prefault('relay'),
     /** When TLS begins. Without a certificate: off. */
     tls: v.oneOf(['off', 'starttls', 'implicit']).optional(),
     /** Balancers whose connections begin with a PROXY header. */
@@ -89,6 +91,8 @@ const smtp = section({
   relay_networks: z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1']),
   /** Names in certificates of clients, signed by tls.client_ca. */
   relay_certificates: z.array(v.text('a name of one line')).max(10_000).prefault([]),
+  /** Who may submit (twinpost user). */
+  users: v.text('a file name').optional(),
   relay_domains: z.array(v.relayDomain()).max(100_000).prefault([]),
   message_size_limit: v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB'),
   recipient_limit: v.count(100, RECIPIENTS_MAX).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100

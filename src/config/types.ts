@@ -39,6 +39,8 @@ export interface AdminConfig {
 }
 
 export interface ListenerConfig extends Address {
+  /** `submission`: for users, who must authenticate. */
+  readonly role: 'relay' | 'submission';
   /** When TLS begins; 'off': never. */
   readonly tls: 'off' | 'starttls' | 'implicit';
   /** Balancers whose PROXY header every connection must have; empty: none has one. */
@@ -62,6 +64,7 @@ export interface SmtpConfig {
   readonly tls: SmtpTlsConfig | undefined;
   /** Names of client certificates that may send to any routed domain. */
   readonly relayCertificates: readonly string[];
+  readonly usersFile: string | undefined;
 }
 
 export interface SmtpTlsConfig extends TlsFiles {

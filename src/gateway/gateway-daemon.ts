@@ -37,6 +37,8 @@ import { CoreView } from './core-view.js';
 import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
+import { followUsers } from './inbound/users-file.js';
+import type { RunningUsers } from './inbound/users-file.js';
 import { LocalNotes } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import type { MemberView } from './admin/view.js';
@@ -112,6 +114,7 @@ class Gateway implements RunningGateway {
   /** Where links come from (makeLink). */
   private readonly linkSource: LinkSource;
   private readonly inbounds: RunningInbound[] = [];
+  private readonly users: RunningUsers | undefined;
   private readonly dispatcher: Dispatcher;
   private readonly inboundRecord: InboundRecord;
   private readonly view: CoreView;
@@ -175,8 +178,12 @@ class Gateway implements RunningGateway {
       packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
+    this.users = options.usersFile === undefined ? undefined : followUsers(options.usersFile, options.secret, { clock: this.clock, log: ports.log });
     for (const inbound of options.inbound) {
-      this.inbounds.push(startInbound(inbound, { reception: this.core, router, clock: this.clock, log: ports.log, mailLog: this.record, metrics: this.inboundRecord }));
+      this.inbounds.push(startInbound(inbound, {
+        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, log: ports.log,
+        mailLog: this.record, metrics: this.inboundRecord,
+      }));
     }
     this.view = new CoreView(
       { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, hostOf: (store) => this.knownStores.find(store)?.host ?? '', others: () => this.others(), unreached: () => this.knownStores.unreached() },
@@ -212,6 +219,7 @@ class Gateway implements RunningGateway {
   }
 
   async stop(): Promise<void> {
+    this.users?.close();
     if (this.stopping) return;
     this.stopping = true;
     this.ports.log.info('stop', 'the gateway stops: no new mail; deliveries in flight are finished', { in_flight: this.dispatcher.count, bound_ms: this.options.stopTimeoutMs });

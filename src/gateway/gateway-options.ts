@@ -37,6 +37,8 @@ export interface GatewayOptions {
   readonly linkTls: TlsFiles | undefined;
   /** One listener each; port 0 takes any free one. */
   readonly inbound: readonly ListenerOptions[];
+  /** File of users who may submit; needed by listeners of the role submission. */
+  readonly usersFile: string | undefined;
   readonly outbound: DispatcherOptions;
   readonly retry: RetryScheduleOptions;
   readonly routes: readonly RouteOptions[];

@@ -24,9 +24,10 @@ export interface Packer {
   unpack(bytes: Uint8Array): unknown;
 }
 
-/** Secrets and identity: HMAC for the handshake, unpredictable bytes for nonces. */
+/** Secrets and identity: HMAC for the handshake and for SASL, unpredictable bytes for nonces. */
 export interface Secrets {
   hmacSha256(key: Uint8Array, data: Uint8Array): Uint8Array;
+  sha256(data: Uint8Array): Uint8Array;
   randomBytes(count: number): Uint8Array;
   /** Compares in constant time; false when the lengths differ. */
   equal(a: Uint8Array, b: Uint8Array): boolean;

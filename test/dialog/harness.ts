@@ -5,6 +5,7 @@
 
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
 import { startInbound } from '../../src/gateway/inbound/listener.js';
 import type { RunningInbound } from '../../src/gateway/inbound/listener.js';
 import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
@@ -34,7 +35,7 @@ const NO_METRICS = {
 };
 const NO_LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 
-export async function startHarness(options: Partial<ListenerOptions> = {}): Promise<Harness> {
+export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator): Promise<Harness> {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   let received = 0;
@@ -45,6 +46,7 @@ export async function startHarness(options: Partial<ListenerOptions> = {}): Prom
       reception,
       router: new DomainRouter(),
       clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
+      authenticator,
       log: NO_LOG,
       mailLog: { wantsMessageId: true, received: () => void received++, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
       metrics: { ...NO_METRICS, connectionWaits: () => void waits++ },
@@ -157,7 +159,7 @@ export interface MemoryHarness {
 }
 
 /** The session alone: no sockets, and every byte of a client is a read of its own. */
-export function memoryHarness(options: Partial<InboundOptions> = {}): MemoryHarness {
+export function memoryHarness(options: Partial<InboundOptions> = {}, authenticator?: Authenticator): MemoryHarness {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   const desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, ...options }, {
@@ -166,6 +168,7 @@ export function memoryHarness(options: Partial<InboundOptions> = {}): MemoryHarn
     clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
     toAscii,
     nextTurn: (run) => { setImmediate(run); },
+    authenticator,
     log: NO_LOG,
     mailLog: { wantsMessageId: true, received: quiet, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
     metrics: NO_METRICS,

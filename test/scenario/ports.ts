@@ -7,6 +7,10 @@ import type { EventLog, LogFields, Secrets } from '../../src/platform/ports.js';
 
 /** The real HMAC; bytes from the seed, so that a run can be repeated. */
 export class SeededSecrets implements Secrets {
+  sha256(data: Uint8Array): Uint8Array {
+    return new SystemSecrets().sha256(data);
+  }
+
   private readonly real = new SystemSecrets();
   private readonly prng: Prng;
 

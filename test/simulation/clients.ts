@@ -89,6 +89,7 @@ export class Clients {
       reception: this.#reception(),
       router: options.router,
       clock,
+      authenticator: undefined,
       toAscii,
       nextTurn: (run) => { timeline.soon(run); },
       log: options.log,

@@ -8,6 +8,7 @@
 
 import type { Clock, EventLog, ToAscii } from '../../platform/ports.js';
 import type { Reception, Router } from '../queue/types.js';
+import type { Authenticator } from './auth/authenticator.js';
 import { LOOPBACK_NETWORKS } from './policy/relay-policy.js';
 import type { MailTransaction } from './session/transaction.js';
 
@@ -22,6 +23,8 @@ export interface InboundOptions {
    * first.
    */
   readonly offersTls: boolean;
+  /** For users, who must authenticate (RFC 6409); else for MTAs and terminals of known networks. */
+  readonly isSubmission: boolean;
   /** TLS before the greeting (RFC 8314 3.3). */
   readonly isTlsFirst: boolean;
   /**
@@ -74,6 +77,7 @@ const MIB = 1024 * 1024;
 export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = {
   host: '127.0.0.1',
   port: 2525,
+  isSubmission: false,
   isTlsFirst: false,
   proxyNetworks: [],
   proxyMs: 5_000,
@@ -99,7 +103,7 @@ export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = 
   deadlineTickMs: 1000,
 };
 
-export type RejectStage = 'connect' | 'command' | 'mail' | 'rcpt' | 'data';
+export type RejectStage = 'connect' | 'command' | 'auth' | 'mail' | 'rcpt' | 'data';
 
 export interface InboundMailLog {
   /** received() is to have the Message-ID field of the content, which is gone by then. */
@@ -126,6 +130,8 @@ export interface InboundPorts {
   readonly reception: Reception;
   readonly router: Router;
   readonly clock: Clock;
+  /** Who may submit. */
+  readonly authenticator: Authenticator | undefined;
   readonly toAscii: ToAscii;
   /** Runs it once, when the bytes that wait at all connections have had their turn. */
   nextTurn(run: () => void): void;

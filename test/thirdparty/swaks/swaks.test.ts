@@ -2,6 +2,10 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { startHarness } from '../../dialog/harness.js';
+import { authenticatorOf, scryptLine } from '../../dialog/people.js';
+import { selfSigned } from '../../dialog/self-signed.js';
+
 import { assertUntouched, mustRun, readMaildir, runProgram, withMailbox } from '../support.js';
 
 const CONTENT = 'Subject: from swaks\r\nFrom: <a@client.example>\r\n\r\nline\r\n.\r\n..two dots\r\n\r\nend\r\n';
@@ -31,3 +35,26 @@ test('swaks gets a 5xx for a message above the size limit', () =>
     },
     { gateway: { smtp: { message_size_limit: '64KiB' } } },
   ));
+
+test('swaks submits within STARTTLS and within TLS from the start, after AUTH', { timeout: 60_000 }, async () => {
+  const people = authenticatorOf([await scryptLine('alice@example.org', 'secret')]);
+  const tls = selfSigned();
+  for (const [isTlsFirst, how] of [[false, '--tls'], [true, '--tls-on-connect']] as const) {
+    const harness = await startHarness({ tls, isTlsFirst, isSubmission: true, relayNetworks: [] }, people);
+    const settings = [
+      '--server', `127.0.0.1:${String(harness.inbound.port)}`, how, '--auth-user', 'alice@example.org', '--to', 'b@example.net',
+    ];
+    try {
+      for (const mechanism of ['PLAIN', 'LOGIN']) {
+        await mustRun('swaks', [...settings, '--auth', mechanism, '--auth-password', 'secret', '--from', 'alice@example.org']);
+      }
+      const other = await runProgram('swaks', [...settings, '--auth', 'PLAIN', '--auth-password', 'secret', '--from', 'bob@example.org']);
+      assert.match(other.output, /550 5\.7\.1 This sender address is not yours/);
+      const wrong = await runProgram('swaks', [...settings, '--auth', 'PLAIN', '--auth-password', 'guess', '--from', 'alice@example.org']);
+      assert.match(wrong.output, /535 5\.7\.8 /);
+      assert.equal(harness.reception.kept.length, 2);
+    } finally {
+      await harness.inbound.close(1000);
+    }
+  }
+});

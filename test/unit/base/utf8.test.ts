@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 import fc from 'fast-check';
-import { latin1Bytes, latin1Text, utf8Octets, utf8Text } from '../../../src/base/utf8.js';
+import { latin1Bytes, latin1Text, utf8Bytes, utf8Octets, utf8Text } from '../../../src/base/utf8.js';
 
 const strict = new TextDecoder('utf-8', { fatal: true, ignoreBOM: true });
 
@@ -27,6 +27,11 @@ test('any bytes are text, or none, exactly as the strict decoder of the platform
 test('octets are those that the text will have', () => {
   fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => { assert.equal(utf8Octets(text), Buffer.byteLength(text)); }));
   assert.equal(utf8Octets('a\ud800b'), 5);
+});
+
+test('a text goes out as the platform writes it', () => {
+  fc.assert(fc.property(fc.string({ unit: 'binary' }), (text) => { assert.deepEqual(utf8Bytes(text), Uint8Array.from(Buffer.from(text))); }));
+  assert.deepEqual(utf8Bytes('a\ud800b'), Uint8Array.from(Buffer.from('a\ud800b')));
 });
 
 test('Latin-1 goes both ways, also through more than one piece', () => {

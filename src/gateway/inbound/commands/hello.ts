@@ -31,8 +31,10 @@ export class HelloReplies {
   }
 
   /** All lines of it, without the end of the last. */
-  ehlo(clientAddress: string, isSecure: boolean): string {
-    return `250-${this.#hostName} greets [${clientAddress}]\r\n${isSecure ? this.#secure : this.#inClear}`;
+  ehlo(clientAddress: string, isSecure: boolean, mechanisms: readonly string[]): string {
+    const auth = isSecure && mechanisms.length > 0 ? `250-AUTH ${mechanisms.join(' ')}\r\n` : '';
+    const extensions = isSecure ? this.#secure : this.#inClear;
+    return `250-${this.#hostName} greets [${clientAddress}]\r\n${auth}${extensions}`;
   }
 
   helo(clientAddress: string): string {
@@ -59,7 +61,7 @@ function hello(dialog: InboundDialog, desk: Desk, text: string, isExtended: bool
   dialog.traceStart = traceStart(dialog.helo, dialog.remoteAddress, desk.options.hostName);
   const { remoteAddress, tlsVersion } = dialog;
   if (!isExtended) return answer(desk.hello.helo(remoteAddress));
-  return answer(desk.hello.ehlo(remoteAddress, tlsVersion !== ''));
+  return answer(desk.hello.ehlo(remoteAddress, tlsVersion !== '', desk.mechanisms));
 }
 
 function lines(extensions: readonly string[]): string {

@@ -3,6 +3,7 @@
  */
 import { ContentBuffer } from '../content/content-buffer.js';
 import { protocolName } from '../content/trace-header.js';
+import { maySendFrom } from '../auth/users.js';
 import { parsePath } from '../policy/address.js';
 import { ENVELOPE_SMTPUTF8 } from '../../queue/types.js';
 import type { Desk } from '../session/desk.js';
@@ -18,13 +19,15 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const { options, ports } = desk;
   if (dialog.helo === '') return replies.GREET_FIRST;
   if (dialog.transaction !== undefined) return replies.NESTED_MAIL;
+  if (options.isSubmission && dialog.user === '') return replies.AUTH_NEEDED;
   if (!ports.reception.accepting) return replies.NOT_ACCEPTING;
   const at = pathStart(text, MAIL_FROM);
   if (at < 0) return replies.MAIL_SYNTAX;
   const path = parsePath(text, at, ports.toAscii);
   if (typeof path === 'string') return replies.badSender(path);
   if (path.address !== '' && path.domain === '') return replies.badSender('domain is missing');
-  const parameters = new MailParameters();
+  if (dialog.user !== '' && !maySend(dialog.user, path.address, desk)) return replies.NOT_YOUR_ADDRESS;
+  const parameters = new MailParameters(options.isSubmission);
   const refusal = parameters.parse(text, path.end);
   if (refusal !== undefined) return refusal;
   const isUtf8 = (parameters.flags & ENVELOPE_SMTPUTF8) !== 0;
@@ -32,9 +35,16 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   if (parameters.sizeBytes > options.messageBytesMax) return replies.TOO_BIG;
   const content = new ContentBuffer(ports.reception, options.messageBytesMax);
   const transaction = new MailTransaction(path.address, parameters, dialog, content, ports.reception);
-  transaction.protocol = protocolName(dialog.isExtended, dialog.tlsVersion !== '', isUtf8);
+  const { isExtended, tlsVersion, user } = dialog;
+  transaction.protocol = protocolName(isExtended, tlsVersion !== '', user !== '', isUtf8);
   dialog.transaction = transaction;
   return replies.SENDER_OK;
+}
+
+/** A user that has gone since, or has other addresses now, sends nothing more. */
+function maySend(name: string, reversePath: string, desk: Desk): boolean {
+  const user = desk.ports.authenticator?.find(name);
+  return user !== undefined && maySendFrom(user, reversePath);
 }
 
 /** Index of the path behind "MAIL FROM:"; spaces before it are tolerated as everyone does. */

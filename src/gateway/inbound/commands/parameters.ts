@@ -28,17 +28,24 @@ const ORCPT_CHARACTERS_MAX = 500;
 /** RFC 1870: 1*20DIGIT. */
 const SIZE_DIGITS_MAX = 20;
 
+const AUTH_SYNTAX = badParameter('AUTH needs an address in xtext, or <>');
 const TWICE = badParameter('Parameter given twice');
 const SIZE_SYNTAX = badParameter('SIZE needs a number');
 const ENVID_SYNTAX = badParameter('ENVID needs up to 100 characters of xtext');
 const ORCPT_SYNTAX = badParameter('ORCPT needs type;xtext of up to 500 characters');
 
 export class MailParameters {
+  readonly #takesAuth: boolean;
   flags = 0;
   ret = 0;
   envid = '';
   /** Declared size, 0 when not given. */
   sizeBytes = 0;
+
+  /** `takesAuth`: AUTH is offered, and with it this parameter (RFC 4954 5). */
+  constructor(takesAuth: boolean) {
+    this.#takesAuth = takesAuth;
+  }
 
   /** Reads what follows the path from `at`. */
   parse(line: string, at: number): Refusal | undefined {
@@ -65,6 +72,11 @@ export class MailParameters {
         if (!isXtext(value)) return ENVID_SYNTAX;
         this.envid = value;
         return 16;
+      case 'AUTH':
+        // Who submitted it first, as the client says: passed on only to servers that we authenticate to, and
+        // there are none (RFC 4954 5).
+        if (!this.#takesAuth) return PARAMETER_UNKNOWN;
+        return value !== undefined && (value === '<>' || isXtext(value)) ? 32 : AUTH_SYNTAX;
       default:
         return PARAMETER_UNKNOWN;
     }

@@ -33,7 +33,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   // RFC 5321 4.5.1: postmaster without a domain is ours, whoever asks.
   const isPostmaster = path.domain === '';
   const domain = isPostmaster ? desk.hostDomain : path.domain;
-  if (!isPostmaster && !dialog.isTrusted && !desk.policy.isRelayDomain(domain)) return replies.RELAY_DENIED;
+  if (!isPostmaster && !mayRelay(dialog) && !desk.policy.isRelayDomain(domain)) return replies.RELAY_DENIED;
   const route = ports.router.route(domain, 'mail');
   if (route === undefined) return replies.NO_ROUTE;
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
@@ -43,6 +43,10 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   const address = isPostmaster ? path.address + '@' + options.hostName : path.address;
   transaction.addRecipient(route, { address, notify: parameters.notify, orcpt: parameters.orcpt });
   return replies.RECIPIENT_OK;
+}
+
+function mayRelay(dialog: InboundDialog): boolean {
+  return dialog.isTrusted || dialog.user !== '';
 }
 
 function admissionRefusal(desk: Desk, route: Route): Refusal | undefined {

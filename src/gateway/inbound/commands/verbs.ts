@@ -3,6 +3,7 @@ import type { RejectStage } from '../options.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
 import type { Effect } from '../session/replies.js';
+import { auth } from './auth.js';
 import { bdat } from './bdat.js';
 import { data } from './data.js';
 import { ehlo, helo } from './hello.js';
@@ -27,11 +28,11 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['RSET', { stage: 'command', run: reset }],
   ['QUIT', { stage: 'command', run: quit }],
   ['NOOP', { stage: 'command', run: noop }],
+  ['AUTH', { stage: 'auth', run: auth }],
   ['STARTTLS', { stage: 'command', run: startTls }],
   ['VRFY', { stage: 'command', run: vrfy }],
   ['HELP', { stage: 'command', run: help }],
   ['EXPN', { stage: 'command', run: absent }],
-  ['AUTH', { stage: 'command', run: absent }],
   ['TURN', { stage: 'command', run: absent }],
   ['ETRN', { stage: 'command', run: absent }],
 ]);

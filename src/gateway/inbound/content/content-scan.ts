@@ -23,6 +23,8 @@
  * Here: bytes and numbers only. Not here: memory (content-buffer.ts), replies (session/session.ts).
  */
 
+import { latin1Bytes } from '../../../base/utf8.js';
+
 const LINE_START = 0;
 const TEXT = 1;
 const CR = 2;
@@ -41,10 +43,24 @@ const FOURTEENS = 0x0e0e0e0e;
 const TOP_BITS = 0x80808080 | 0;
 const LOWER_CASE = 0x20;
 const LOWER_A = 0x61;
-const LOWER_R = 0x72;
 
-/** "received:" in lower case. */
-const RECEIVED = Uint8Array.of(0x72, 0x65, 0x63, 0x65, 0x69, 0x76, 0x65, 0x64, 0x3a);
+/** Header fields that are looked for, as bits of ContentScan.fields. */
+export const FIELD_DATE = 1;
+export const FIELD_MESSAGE_ID = 2;
+const FIELD_RECEIVED = 4;
+
+interface FieldName {
+  readonly bit: number;
+  /** With its colon, lower case. */
+  readonly name: Uint8Array;
+}
+
+/** By their first letter, of which each has its own. */
+const FIELDS: ReadonlyMap<number, FieldName> = new Map([
+  ['received:', FIELD_RECEIVED], ['date:', FIELD_DATE], ['message-id:', FIELD_MESSAGE_ID],
+].map(([name, bit]) => [String(name).charCodeAt(0), { bit: Number(bit), name: latin1Bytes(String(name)) }]));
+
+const NO_FIELD: FieldName = { bit: 0, name: new Uint8Array(0) };
 
 export class ContentScan {
   /** FAULT_ bits found so far. */
@@ -53,6 +69,8 @@ export class ContentScan {
   dotLines = false;
   /** Received fields in the header (RFC 5321 6.3). */
   receivedLines = 0;
+  /** FIELD_ bits of those that the header has. */
+  fields = 0;
   /** CRLF.CRLF was seen. */
   ended = false;
   /** After scan(): content is chunk[from .. contentEnd). */
@@ -62,13 +80,15 @@ export class ContentScan {
   #inHeader = true;
   /** The line has no byte yet besides its CR. */
   #lineEmpty = true;
-  /** Bytes of "received:" matched at the start of this line; -1 when it can't match any more. */
+  /** The field name that this line may begin with, and how much of it has come; -1: it begins with none. */
+  #field: FieldName | undefined;
   #matched = -1;
 
   reset(): void {
     this.faults = 0;
     this.dotLines = false;
     this.receivedLines = 0;
+    this.fields = 0;
     this.ended = false;
     this.contentEnd = 0;
     this.#state = LINE_START;
@@ -90,7 +110,7 @@ export class ContentScan {
     const view = new DataView(chunk.buffer, chunk.byteOffset, length);
     while (at < length) {
       if (this.#state === TEXT) {
-        if (this.#matched >= 0) at = this.#matchReceived(chunk, at);
+        if (this.#matched >= 0) at = this.#matchField(chunk, at);
         at = passText(chunk, view, at);
         if (at >= length) break;
         this.#onLowByte(chunk[at] as number);
@@ -128,7 +148,7 @@ export class ContentScan {
     const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
     for (let at = 0; at < bytes.length; at++) {
       if (this.#state === TEXT) {
-        if (this.#matched >= 0) at = this.#matchReceived(bytes, at);
+        if (this.#matched >= 0) at = this.#matchField(bytes, at);
         at = passText(bytes, view, at);
         if (at >= bytes.length) break;
         this.#onLowByte(bytes[at] as number);
@@ -188,26 +208,29 @@ export class ContentScan {
           return;
         }
         this.#lineEmpty = false;
-        this.#matched = this.#inHeader && (byte | LOWER_CASE) === LOWER_R ? 1 : -1;
+        this.#field = this.#inHeader ? FIELDS.get(byte | LOWER_CASE) : undefined;
+        this.#matched = this.#field === undefined ? -1 : 1;
     }
     this.#state = TEXT;
     if (byte <= BYTE_CR) this.#onLowByte(byte);
   }
 
-  /** Goes on comparing the line with "received:"; returns where the comparison stopped. */
-  #matchReceived(chunk: Uint8Array, from: number): number {
+  /** Goes on comparing the line with the name of the field; returns where the comparison stopped. */
+  #matchField(chunk: Uint8Array, from: number): number {
+    const { bit, name } = this.#field ?? NO_FIELD;
     let at = from;
     while (at < chunk.length) {
       const byte = chunk[at] as number;
-      const wanted = RECEIVED[this.#matched] as number;
+      const wanted = name[this.#matched] as number;
       if (byte !== wanted && (wanted < LOWER_A || (byte | LOWER_CASE) !== wanted)) {
         this.#matched = -1;
         return at;
       }
       this.#matched++;
       at++;
-      if (this.#matched === RECEIVED.length) {
-        this.receivedLines++;
+      if (this.#matched === name.length) {
+        this.fields |= bit;
+        if (bit === FIELD_RECEIVED) this.receivedLines++;
         this.#matched = -1;
         return at;
       }

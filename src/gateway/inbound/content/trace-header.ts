@@ -12,6 +12,7 @@
 
 import { mailDate } from '../../../base/mail-date.js';
 import { latin1Bytes } from '../../../base/utf8.js';
+import { FIELD_DATE, FIELD_MESSAGE_ID } from './content-scan.js';
 import type { Clock } from '../../../platform/ports.js';
 
 const HELO_CHARACTERS_MAX = 255;
@@ -47,10 +48,12 @@ export function sanitizeHelo(helo: string): string {
   return bounded === '' ? 'unknown' : bounded;
 }
 
-export function protocolName(extended: boolean, secure: boolean, utf8: boolean): string {
-  if (!extended) return 'SMTP';
-  if (utf8) return secure ? 'UTF8SMTPS' : 'UTF8SMTP';
-  return secure ? 'ESMTPS' : 'ESMTP';
+/** RFC 3848, RFC 6531 4.3: S within TLS, A after AUTH. */
+export function protocolName(
+  isExtended: boolean, isSecure: boolean, isAuthenticated: boolean, isUtf8: boolean,
+): string {
+  if (!isExtended) return 'SMTP';
+  return (isUtf8 ? 'UTF8SMTP' : 'ESMTP') + (isSecure ? 'S' : '') + (isAuthenticated ? 'A' : '');
 }
 
 /** The part that stays the same for all messages after one EHLO. */
@@ -66,6 +69,15 @@ export function traceStart(helo: string, clientAddress: string, hostName: string
 export class TraceWriter {
   readonly #scratch = new Uint8Array(FIELD_OCTETS_MAX);
   #length = 0;
+
+  /**
+   * The fields that a submitted message lacks (RFC 6409 8.1, 8.2), behind the last field() or addMissing().
+   */
+  addMissing(fields: number, id: string, hostName: string, date: string): Uint8Array {
+    if ((fields & FIELD_DATE) === 0) this.#put('Date: ' + date + '\r\n');
+    if ((fields & FIELD_MESSAGE_ID) === 0) this.#put('Message-ID: <' + id + '@' + hostName + '>\r\n');
+    return this.#scratch.subarray(0, this.#length);
+  }
 
   /** `onlyRecipient` is '' unless the message has exactly one; only printable ASCII is shown. */
   field(start: Uint8Array, protocol: string, id: string, onlyRecipient: string, date: string): Uint8Array {

@@ -74,6 +74,11 @@ export class Desk {
     this.#lookedMs = this.nowMs;
   }
 
+  /** Offered within TLS; none where AUTH is not offered. */
+  get mechanisms(): readonly string[] {
+    return this.options.isSubmission ? (this.ports.authenticator?.mechanisms ?? []) : [];
+  }
+
   /** Some 20 times a second while there are sessions. */
   tick(): void {
     this.nowMs = this.ports.clock.nowMs();

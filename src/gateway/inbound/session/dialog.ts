@@ -2,6 +2,7 @@
  * A session as its commands see it: who talks, what was said so far, the transaction. Commands change what
  * belongs to them here and return an Effect (replies.ts); the session (session.ts) does the rest. Types only.
  */
+import type { Exchange } from '../auth/sasl.js';
 import type { Refusal } from './replies.js';
 import type { MailTransaction, OutcomeSink } from './transaction.js';
 
@@ -19,6 +20,13 @@ export interface InboundDialog extends OutcomeSink {
   readonly isTrusted: boolean;
   /** "TLSv1.3"; '' in clear. */
   readonly tlsVersion: string;
+  /** Who has authenticated; '' nobody. */
+  user: string;
+  /** An AUTH that is under way. */
+  exchange: Exchange | undefined;
+  /** What an AUTH has come to, to be checked. */
+  password: { readonly user: string; readonly password: string } | undefined;
+  authFailures: number;
   /** What the client called itself, fit for a header; '' before EHLO or HELO, and again after STARTTLS. */
   helo: string;
   /** It said EHLO. */

@@ -22,6 +22,10 @@ export const Then = {
   SECURE: 4,
   /** A chunk of the content follows; the reply comes behind it. */
   CHUNK: 5,
+  /** A response of AUTH follows. */
+  RESPONSE: 6,
+  /** A password is checked; the reply comes behind it. */
+  CHECK: 7,
 } as const;
 export type Then = (typeof Then)[keyof typeof Then];
 
@@ -106,6 +110,29 @@ export function badRecipient(rule: string): Refusal {
 /** RFC 6531 3.5: 550 or 553 with X.6.7. */
 export const SMTPUTF8_NEEDED =
   refusal('smtputf8-needed', '553 5.6.7 Address with non-ASCII characters needs SMTPUTF8');
+
+// AUTH (RFC 4954 4 and 6)
+export const AUTH_FAILURES_MAX = 3;
+export const AUTHENTICATED = answer('235 2.7.0 Authentication succeeded');
+export const PASSWORD_CHECKED = answer('', Then.CHECK);
+export const AUTH_NEEDED = refusal('auth-needed', '530 5.7.0 Authentication required');
+export const TLS_NEEDED = refusal('tls-needed', '538 5.7.11 Encryption required: STARTTLS first');
+export const AUTHENTICATED_ALREADY = refusal('bad-sequence', '503 5.5.1 Already authenticated');
+export const AUTH_IN_TRANSACTION =
+  refusal('bad-sequence', '503 5.5.1 Not in the middle of a mail transaction');
+export const AUTH_SYNTAX = refusal('syntax', '501 5.5.4 Syntax: AUTH mechanism [initial-response]');
+export const AUTH_MALFORMED = refusal('syntax', '501 5.5.2 That is no response of this mechanism');
+export const AUTH_CANCELLED = refusal('auth-cancelled', '501 5.7.0 Authentication cancelled');
+export const MECHANISM_UNKNOWN = refusal('mechanism', '504 5.5.4 Mechanism not offered');
+export const AUTH_FAILED = refusal('auth-failed', '535 5.7.8 Name or password is wrong');
+export const AUTH_FAILED_OFTEN = refusal('auth-failed', '421 4.7.0 Too many wrong names or passwords');
+export const AUTH_LATER =
+  refusal('auth-later', '454 4.7.0 Passwords can not be checked now; try again later');
+export const NOT_YOUR_ADDRESS = refusal('sender-denied', '550 5.7.1 This sender address is not yours');
+
+export function challenge(text: string): Effect {
+  return answer('334 ' + text, Then.RESPONSE);
+}
 
 // Parameters (RFC 5321 4.1.1.11: 555 for what is not recognized, 501 for a bad value)
 export const PARAMETER_UNKNOWN = refusal('parameter', '555 5.5.4 Parameter not recognized');

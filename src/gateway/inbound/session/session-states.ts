@@ -12,6 +12,8 @@
  *                         ▼
  *                       CHUNK ─ all its octets/250, a refusal ─▶ COMMAND;  the last one/submit ─▶ ANSWERING
  *
+ *   COMMAND ─ AUTH/334 ─▶ RESPONSE ─ wrong, "*", SCRAM proven/235 ─▶ COMMAND
+ *   COMMAND, RESPONSE ─ a password ─▶ CHECKING ─ verdict/235, 535, 454 ─▶ COMMAND
  *   any but ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED
  *   ANSWERING ─ outcome, then its end, or NO_REPLY ──▶ CLOSING
  *   any ─ reset, cut off ─▶ CLOSED
@@ -30,28 +32,35 @@ export const State = {
   CONTENT: 3,
   /** So many octets of content (BDAT, RFC 3030). */
   CHUNK: 4,
+  /** A line of a SASL exchange (RFC 4954 4). */
+  RESPONSE: 5,
+  /** A password is checked. */
+  CHECKING: 6,
   /** A message is in the gateway's hands, and not answered. */
-  ANSWERING: 5,
+  ANSWERING: 7,
   /** TLS is negotiated: after STARTTLS (RFC 3207), or before the greeting (RFC 8314 3.3). */
-  SECURING: 6,
+  SECURING: 8,
   /** All is said; the last bytes are on their way. */
-  CLOSING: 7,
-  CLOSED: 8,
+  CLOSING: 9,
+  CLOSED: 10,
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
-  'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'ANSWERING', 'SECURING', 'CLOSING', 'CLOSED',
+  'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'RESPONSE', 'CHECKING', 'ANSWERING', 'SECURING',
+  'CLOSING', 'CLOSED',
 ];
 
 /** By state: the states that may follow, besides CLOSED, which may follow every state but itself. */
 const NEXT: readonly (readonly State[])[] = [
   [State.GREETING, State.SECURING, State.CLOSING],
   [State.COMMAND, State.CLOSING],
-  [State.CONTENT, State.CHUNK, State.SECURING, State.CLOSING],
+  [State.CONTENT, State.CHUNK, State.RESPONSE, State.CHECKING, State.SECURING, State.CLOSING],
   [State.COMMAND, State.ANSWERING, State.CLOSING],
   [State.COMMAND, State.ANSWERING, State.CLOSING],
+  [State.COMMAND, State.CHECKING, State.CLOSING],
+  [State.COMMAND, State.CLOSING],
   [State.COMMAND],
   [State.COMMAND, State.GREETING, State.CLOSING],
   [],

@@ -17,6 +17,8 @@ import { formatMessageId } from '../../../base/text-id.js';
 import type { ServerConnection, ServerHandlers, TlsFacts } from '../../../platform/transport.js';
 import { COMMITTED, NO_REPLY } from '../../queue/types.js';
 import type { SubmissionOutcome } from '../../queue/types.js';
+import type { Exchange } from '../auth/sasl.js';
+import { RESPONSE_OCTETS_MAX, authResponse, authVerdict, responseText } from '../commands/auth.js';
 import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
 import { commandText, verbOf } from '../commands/command-line.js';
 import { commandOf } from '../commands/verbs.js';
@@ -56,6 +58,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   traceStart: Uint8Array = NOTHING;
   transaction: MailTransaction | undefined;
   chunk: Chunk | undefined;
+  user = '';
+  exchange: Exchange | undefined;
+  password: InboundDialog['password'];
+  authFailures = 0;
 
   readonly #desk: Desk;
   readonly #connection: ServerConnection;
@@ -188,7 +194,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#isHeld) return;
     const { options } = this.#desk;
     const sinceMs = nowMs - this.#waitingSinceMs;
-    if (this.#state === State.COMMAND) {
+    if (this.#state === State.COMMAND || this.#state === State.RESPONSE) {
       if (sinceMs > options.idleMs) this.#perform(replies.IDLE, 'command', '');
     } else if (this.#state === State.CONTENT || this.#state === State.CHUNK) {
       const late = lateContent(nowMs - this.#contentSinceMs, this.#contentOctets, options);
@@ -241,7 +247,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   // ---- input
 
   get #mayWork(): boolean {
-    const isListening = this.#state >= State.COMMAND && this.#state <= State.CHUNK;
+    const isListening = this.#state >= State.COMMAND && this.#state <= State.RESPONSE;
     return isListening && !this.#isYielding && !this.#isHeld && !this.#connection.isFull;
   }
 
@@ -258,18 +264,19 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     let at = from;
     let commands = 0;
     while (at < chunk.length) {
-      if (this.#state === State.COMMAND) {
+      if (this.#state === State.COMMAND || this.#state === State.RESPONSE) {
         if (commands++ === COMMANDS_PER_TURN_MAX) {
           this.#isYielding = true;
           this.#desk.goOnLater(this);
           break;
         }
-        const next = this.#lines.next(chunk, at, COMMAND_OCTETS_MAX);
+        const next = this.#lines.next(chunk, at, this.#lineOctetsMax);
         if (next === TOO_LONG) this.#perform(replies.LINE_TOO_LONG, 'command', '');
         if (next === TOO_LONG || next === NEEDS_MORE) at = chunk.length;
         else {
           at = next;
-          this.#onCommand();
+          if (this.#state === State.COMMAND) this.#onCommand();
+          else this.#onResponse();
         }
       } else if (this.#state === State.CONTENT) {
         at = this.#onContent(chunk, at);
@@ -358,6 +365,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   /** `text`: the command, or ''. */
   #perform(effect: Effect, stage: RejectStage, text: string): void {
+    const isInExchange = this.#state === State.RESPONSE || this.#state === State.CHECKING;
+    if (isInExchange && effect.then === Then.STAY) this.#transition(State.COMMAND);
     if (effect.isProgress) this.#idleCommands--;
     if (effect.reason !== '') {
       const to = stage === 'rcpt' ? text.slice(text.indexOf(':') + 1) : '';
@@ -372,16 +381,48 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
         return this.#transition(State.CONTENT);
       case Then.CHUNK:
         return this.#beginChunk();
+      case Then.RESPONSE:
+        if (this.#state !== State.RESPONSE) this.#transition(State.RESPONSE);
+        return;
+      case Then.CHECK:
+        return this.#check();
       case Then.SECURE:
         // All that was said in clear is forgotten (RFC 3207 4.2).
         this.endTransaction();
         this.helo = '';
+        this.user = '';
         this.#owed = effect.then;
         return this.#transition(State.SECURING);
       case Then.FAREWELL:
       case Then.LEAVE:
         return this.#leave(effect.then);
     }
+  }
+
+  get #lineOctetsMax(): number {
+    const mayAuthenticate = this.#desk.options.isSubmission && this.user === '' && this.tlsVersion !== '';
+    return mayAuthenticate ? RESPONSE_OCTETS_MAX : COMMAND_OCTETS_MAX;
+  }
+
+  #onResponse(): void {
+    this.#waitingSinceMs = this.#desk.nowMs;
+    const { bytes, from, to } = this.#lines;
+    this.#perform(authResponse(this, responseText(bytes, from, to)), 'auth', '');
+  }
+
+  #check(): void {
+    const { password } = this;
+    const { authenticator } = this.#desk.ports;
+    invariant(password !== undefined && authenticator !== undefined, 'an AUTH has come to a password');
+    this.password = undefined;
+    this.#transition(State.CHECKING);
+    authenticator.check(password.user, password.password, this.#clientKey, (verdict) => {
+      if (this.#state !== State.CHECKING) return;
+      this.#waitingSinceMs = this.#desk.nowMs;
+      this.#perform(authVerdict(this, password.user, verdict), 'auth', '');
+      if (this.#desk.isClosing) this.shutDown();
+      this.#goOn();
+    });
   }
 
   endTransaction(): void {
@@ -474,10 +515,12 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   #submit(transaction: MailTransaction): void {
-    const { ports, date, trace } = this.#desk;
+    const { ports, options, date, trace } = this.#desk;
     const id = ports.reception.nextMessageId();
     const only = transaction.recipientCount === 1 ? transaction.firstRecipient : '';
-    const header = trace.field(this.traceStart, transaction.protocol, formatMessageId(id), only, date.now());
+    const [idText, now] = [formatMessageId(id), date.now()];
+    let header = trace.field(this.traceStart, transaction.protocol, idText, only, now);
+    if (options.isSubmission) header = trace.addMissing(this.#scan.fields, idText, options.hostName, now);
     transaction.complete(id, header, this.#scan.dotLines, ports.mailLog.wantsMessageId);
     transaction.receivedMs = ports.clock.nowMs();
     this.#transition(State.ANSWERING);

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
 import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
@@ -28,7 +29,7 @@ class Kit {
   nowMs = 0;
   readonly #turns: (() => void)[] = [];
 
-  constructor(options: Partial<InboundOptions> = {}) {
+  constructor(options: Partial<InboundOptions> = {}, authenticator?: Authenticator) {
     this.reception.hold = true;
     this.desk = new Desk({
       ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, greetingDelayMs: 100, ...options,
@@ -36,6 +37,7 @@ class Kit {
       reception: this.reception,
       router: new DomainRouter(),
       clock: { nowMs: () => this.nowMs, wallMs: () => 1_795_229_168_000 },
+      authenticator,
       toAscii,
       nextTurn: (run) => { this.#turns.push(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
@@ -88,7 +90,8 @@ describe('states', () => {
   const ALLOWED = [
     'PROXY GREETING', 'PROXY SECURING', 'PROXY CLOSING', 'GREETING COMMAND', 'GREETING CLOSING', 'COMMAND CONTENT', 'COMMAND SECURING', 'COMMAND CLOSING',
     'COMMAND CHUNK', 'CONTENT COMMAND', 'CONTENT ANSWERING', 'CONTENT CLOSING', 'CHUNK COMMAND', 'CHUNK ANSWERING',
-    'CHUNK CLOSING', 'ANSWERING COMMAND', 'SECURING COMMAND', 'SECURING GREETING', 'SECURING CLOSING',
+    'CHUNK CLOSING', 'COMMAND RESPONSE', 'COMMAND CHECKING', 'RESPONSE COMMAND', 'RESPONSE CHECKING', 'RESPONSE CLOSING',
+    'CHECKING COMMAND', 'CHECKING CLOSING', 'ANSWERING COMMAND', 'SECURING COMMAND', 'SECURING GREETING', 'SECURING CLOSING',
   ];
 
   test('follow one another as the table says, and every one but CLOSED may be closed', () => {

@@ -1,0 +1,23 @@
+/**
+ * The files that reception needs, as `config check` and the start of a gateway judge them: certificate with
+ * its key, and users. They are read again when they change; that they can't be used should be known before.
+ */
+import type { GatewayConfig } from '../config/types.js';
+import { readUsers } from '../gateway/inbound/users-file.js';
+import { readServerTls } from '../platform/node/server-tls.js';
+
+/** One line that says what is wrong with which file; undefined when nothing is. */
+export function whyUnusable({ smtp }: GatewayConfig): string | undefined {
+  const { tls, usersFile } = smtp;
+  return whyNot('smtp.tls', () => { if (tls !== undefined) readServerTls(tls); })
+    ?? whyNot('smtp.users', () => { if (usersFile !== undefined) readUsers(usersFile); });
+}
+
+function whyNot(key: string, read: () => void): string | undefined {
+  try {
+    read();
+    return undefined;
+  } catch (error) {
+    return `gateway: ${key}: ${error instanceof Error ? error.message : String(error)}`;
+  }
+}

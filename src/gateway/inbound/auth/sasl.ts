@@ -1,0 +1,144 @@
+/**
+ * SASL exchanges as their server: PLAIN (RFC 4616), LOGIN (draft-murchison-sasl-login) and SCRAM-SHA-256 (RFC
+ * 5802, RFC 7677). Each is asked with the client's responses, one after the other, and says what comes next:
+ *
+ *   challenge   the client answers it          password   to be checked (password-checks.ts) proven
+ *   SCRAM: the user has shown to know the password           refused   what the client said is wrong
+ *
+ * An unknown name gets a salt of its own in SCRAM, the same each time, so that names can't be told from it.
+ * Pure.
+ */
+import { base64Bytes, base64Text } from '../../../base/base64.js';
+import { latin1Bytes, utf8Bytes, utf8Text } from '../../../base/utf8.js';
+import type { Secrets } from '../../../platform/ports.js';
+import type { ScramVerifier, Users } from './users.js';
+
+export type Step =
+  | { readonly kind: 'challenge'; readonly text: string }
+  | { readonly kind: 'password'; readonly user: string; readonly password: string }
+  | { readonly kind: 'proven'; readonly user: string }
+  | { readonly kind: 'refused' }
+  | { readonly kind: 'malformed' };
+
+export interface Exchange {
+  /** `response`: what the client sent, decoded; undefined: it has sent nothing yet. */
+  next(response: Uint8Array | undefined): Step;
+}
+
+const REFUSED: Step = { kind: 'refused' };
+const MALFORMED: Step = { kind: 'malformed' };
+const NONCE_BYTES = 18;
+const FAKE_ITERATIONS = 4096;
+const SALT_BYTES = 16;
+
+export class PlainExchange implements Exchange {
+  next(response: Uint8Array | undefined): Step {
+    if (response === undefined) return { kind: 'challenge', text: '' };
+    const text = utf8Text(response, 0, response.length);
+    const [authorization, user, password, ...more] = text?.split('\0') ?? [];
+    if (user === undefined || password === undefined || more.length > 0 || user === '') return MALFORMED;
+    // To act as another is not offered.
+    if (authorization !== '' && authorization !== user) return REFUSED;
+    return { kind: 'password', user: prepared(user), password: prepared(password) };
+  }
+}
+
+export class LoginExchange implements Exchange {
+  #user: string | undefined;
+  #isAsked = false;
+
+  next(response: Uint8Array | undefined): Step {
+    const text = response === undefined ? undefined : utf8Text(response, 0, response.length);
+    if (response === undefined || (text === '' && !this.#isAsked)) {
+      this.#isAsked = true;
+      return { kind: 'challenge', text: 'Username:' };
+    }
+    if (text === undefined || text.includes('\0')) return MALFORMED;
+    if (this.#user !== undefined) return { kind: 'password', user: this.#user, password: prepared(text) };
+    if (text === '') return MALFORMED;
+    this.#user = prepared(text);
+    return { kind: 'challenge', text: 'Password:' };
+  }
+}
+
+/** The messages are those of RFC 5802 3: client-first, server-first, client-final, server-final. */
+export class ScramExchange implements Exchange {
+  readonly #users: Users;
+  readonly #secrets: Secrets;
+  /** Makes salts for unknown names. */
+  readonly #fakeKey: Uint8Array;
+  #user = '';
+  #header = '';
+  #clientFirst = '';
+  #serverFirst = '';
+  #nonce = '';
+  #verifier: ScramVerifier | undefined;
+  #isProven = false;
+
+  constructor(users: Users, secrets: Secrets, fakeKey: Uint8Array) {
+    this.#users = users;
+    this.#secrets = secrets;
+    this.#fakeKey = fakeKey;
+  }
+
+  next(response: Uint8Array | undefined): Step {
+    if (response === undefined) return { kind: 'challenge', text: '' };
+    // SMTP has no place for data beside success: the client answers the server's last message with nothing.
+    if (this.#isProven) return response.length === 0 ? { kind: 'proven', user: this.#user } : MALFORMED;
+    const text = utf8Text(response, 0, response.length);
+    if (text === undefined) return MALFORMED;
+    return this.#verifier === undefined ? this.#onFirst(text) : this.#onFinal(text, this.#verifier);
+  }
+
+  #onFirst(text: string): Step {
+    // Channel binding ("p=") is not offered.
+    const match = /^([ny],(?:a=([^,]*))?,)((?:n=([^,]+)),r=([\x21-\x2b\x2d-\x7e]+)(?:,.*)?)$/.exec(text);
+    const [, header = '', authorization, bare = '', name = '', clientNonce = ''] = match ?? [];
+    const user = unescaped(name);
+    if (match === null || user === undefined) return MALFORMED;
+    if (authorization !== undefined && unescaped(authorization) !== user) return REFUSED;
+    this.#user = prepared(user);
+    this.#header = header;
+    this.#clientFirst = bare;
+    const found = this.#users.find(this.#user)?.verifier;
+    this.#verifier = found?.kind === 'scram' ? found : this.#fake(this.#user);
+    this.#nonce = clientNonce + base64Text(this.#secrets.randomBytes(NONCE_BYTES));
+    const { salt, iterations } = this.#verifier;
+    this.#serverFirst = `r=${this.#nonce},s=${base64Text(salt)},i=${iterations}`;
+    return { kind: 'challenge', text: this.#serverFirst };
+  }
+
+  #onFinal(text: string, { storedKey, serverKey }: ScramVerifier): Step {
+    const match = /^(c=([^,]+),r=([^,]+)(?:,[^p][^,]*)*),p=([^,]+)$/.exec(text);
+    const [, withoutProof = '', binding = '', nonce = '', proofText = ''] = match ?? [];
+    const proof = base64Bytes(proofText);
+    if (match === null || proof?.length !== storedKey.length) return MALFORMED;
+    if (binding !== base64Text(latin1Bytes(this.#header)) || nonce !== this.#nonce) return REFUSED;
+    const signed = utf8Bytes(`${this.#clientFirst},${this.#serverFirst},${withoutProof}`);
+    const clientSignature = this.#secrets.hmacSha256(storedKey, signed);
+    const clientKey = proof.map((byte, index) => byte ^ (clientSignature[index] ?? 0));
+    if (!this.#secrets.equal(this.#secrets.sha256(clientKey), storedKey)) return REFUSED;
+    this.#isProven = true;
+    return { kind: 'challenge', text: `v=${base64Text(this.#secrets.hmacSha256(serverKey, signed))}` };
+  }
+
+  #fake(name: string): ScramVerifier {
+    const key = this.#secrets.hmacSha256(this.#fakeKey, utf8Bytes(name));
+    const unknowable = this.#secrets.randomBytes(key.length);
+    return {
+      kind: 'scram', iterations: FAKE_ITERATIONS, salt: key.slice(0, SALT_BYTES),
+      storedKey: unknowable, serverKey: unknowable,
+    };
+  }
+}
+
+/** SASLprep's normalization (RFC 4013 2.2), for names and passwords alike. */
+export function prepared(text: string): string {
+  return text.normalize('NFKC');
+}
+
+/** "=2C" and "=3D" of a saslname (RFC 5802 5.1); undefined when another "=" is in it. */
+function unescaped(name: string): string | undefined {
+  const text = name.replaceAll('=2C', ',').replaceAll('=3D', '\0');
+  return text.includes('=') ? undefined : text.replaceAll('\0', '=');
+}

@@ -1,0 +1,89 @@
+/**
+ * AUTH (RFC 4954): offered on submission listeners, within TLS only.
+ *
+ *   AUTH mechanism [initial response] ─ 334 challenge ◀─▶ response … ─▶ 235, or 535; "*" gives up
+ *
+ * Not here: what the mechanisms say (auth/sasl.ts), the check of passwords (auth/password-checks.ts).
+ */
+import { base64Bytes, base64Text } from '../../../base/base64.js';
+import { latin1Bytes, utf8Text } from '../../../base/utf8.js';
+import type { Verdict } from '../auth/password-checks.js';
+import type { Exchange } from '../auth/sasl.js';
+import type { Desk } from '../session/desk.js';
+import type { InboundDialog } from '../session/dialog.js';
+import * as replies from '../session/replies.js';
+import type { Effect } from '../session/replies.js';
+
+/** RFC 4954 4: a response may be so long. */
+export const RESPONSE_OCTETS_MAX = 12_288;
+
+export function auth(dialog: InboundDialog, desk: Desk, text: string): Effect {
+  const { authenticator } = desk.ports;
+  if (authenticator === undefined || !desk.options.isSubmission) return replies.COMMAND_ABSENT;
+  if (dialog.tlsVersion === '') return replies.TLS_NEEDED;
+  if (dialog.helo === '') return replies.GREET_FIRST;
+  if (dialog.user !== '') return replies.AUTHENTICATED_ALREADY;
+  if (dialog.transaction !== undefined) return replies.AUTH_IN_TRANSACTION;
+  const [, mechanism = '', initial, ...more] = text.split(' ').filter((word) => word !== '');
+  if (mechanism === '' || more.length > 0) return replies.AUTH_SYNTAX;
+  const exchange = authenticator.exchange(mechanism.toUpperCase());
+  if (exchange === undefined) return replies.MECHANISM_UNKNOWN;
+  dialog.exchange = exchange;
+  if (initial === undefined) return stepped(dialog, exchange, undefined);
+  // "=" is a response of no octets (RFC 4954 4).
+  return respond(dialog, exchange, initial === '=' ? '' : initial);
+}
+
+/** A line of the client in the middle of an exchange. */
+export function authResponse(dialog: InboundDialog, line: string): Effect {
+  const { exchange } = dialog;
+  if (exchange === undefined || line === '*') return ended(dialog, replies.AUTH_CANCELLED);
+  return respond(dialog, exchange, line);
+}
+
+/** The check of a password has come to an end. */
+export function authVerdict(dialog: InboundDialog, user: string, verdict: Verdict): Effect {
+  if (verdict === 'later') return ended(dialog, replies.AUTH_LATER);
+  if (verdict === 'no') return failed(dialog);
+  dialog.user = user;
+  return ended(dialog, replies.AUTHENTICATED);
+}
+
+function respond(dialog: InboundDialog, exchange: Exchange, text: string): Effect {
+  const response = base64Bytes(text);
+  if (response === undefined) return ended(dialog, replies.AUTH_MALFORMED);
+  return stepped(dialog, exchange, response);
+}
+
+function stepped(dialog: InboundDialog, exchange: Exchange, response: Uint8Array | undefined): Effect {
+  const step = exchange.next(response);
+  switch (step.kind) {
+    case 'challenge':
+      return replies.challenge(base64Text(latin1Bytes(step.text)));
+    case 'password':
+      dialog.password = { user: step.user, password: step.password };
+      return replies.PASSWORD_CHECKED;
+    case 'proven':
+      return authVerdict(dialog, step.user, 'yes');
+    case 'refused':
+      return failed(dialog);
+    case 'malformed':
+      return ended(dialog, replies.AUTH_MALFORMED);
+  }
+}
+
+function failed(dialog: InboundDialog): Effect {
+  dialog.authFailures++;
+  const isOften = dialog.authFailures >= replies.AUTH_FAILURES_MAX;
+  return ended(dialog, isOften ? replies.AUTH_FAILED_OFTEN : replies.AUTH_FAILED);
+}
+
+function ended(dialog: InboundDialog, effect: Effect): Effect {
+  dialog.exchange = undefined;
+  return effect;
+}
+
+/** What the client sent as a line of the exchange; what is no text is no base64 either. */
+export function responseText(bytes: Uint8Array, from: number, to: number): string {
+  return utf8Text(bytes, from, to) ?? '!';
+}

@@ -1,0 +1,71 @@
+/**
+ * The file of users (auth/users.ts): read at the start, and again when it changes. One that can't be used
+ * never replaces a good one; that is told once.
+ */
+import { readFileSync, statSync } from 'node:fs';
+import { scramKeys, scryptKey } from '../../platform/node/password-key.js';
+import { SystemSecrets } from '../../platform/node/secrets.js';
+import type { Clock, EventLog } from '../../platform/ports.js';
+import { Authenticator } from './auth/authenticator.js';
+import type { DeriveKey } from './auth/password-checks.js';
+import { parseUsers } from './auth/users.js';
+import type { Users } from './auth/users.js';
+
+const LOOK_MS = 1000;
+/** What an unknown name's salt is made with, of the secret that a group shares. */
+const FAKE_KEY_LABEL = Buffer.from('twinpost salts of unknown names');
+
+/** Throws an Error that names the file and the line. */
+export function readUsers(file: string): Users {
+  let text: string;
+  try {
+    text = readFileSync(file, 'utf8');
+  } catch (error) {
+    throw new Error(`'${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+  }
+  try {
+    return parseUsers(text);
+  } catch (error) {
+    throw new Error(`'${file}', ${error instanceof Error ? error.message : String(error)}`);
+  }
+}
+
+/** Users in force, and the end of looking after their file. */
+export interface RunningUsers {
+  readonly authenticator: Authenticator;
+  close(): void;
+}
+
+/** Throws as readUsers(). */
+export function followUsers(
+  file: string, secret: Uint8Array, ports: { readonly clock: Clock; readonly log: EventLog },
+): RunningUsers {
+  const secrets = new SystemSecrets();
+  const fakeKey = secrets.hmacSha256(secret, FAKE_KEY_LABEL);
+  const { clock } = ports;
+  const authenticator = new Authenticator(readUsers(file), fakeKey, { secrets, clock, deriveKey });
+  let stamp = stampOf(file);
+  const timer = setInterval(() => {
+    const now = stampOf(file);
+    if (now === stamp) return;
+    stamp = now;
+    try {
+      authenticator.users = readUsers(file);
+      ports.log.info('users', 'the file of users was read anew', { users: authenticator.users.count });
+    } catch (error) {
+      const why = error instanceof Error ? error.message : String(error);
+      ports.log.error('users', 'the new file of users can\'t be used, the old users stay', { why });
+    }
+  }, LOOK_MS).unref();
+  return { authenticator, close: () => { clearInterval(timer); } };
+}
+
+const deriveKey: DeriveKey = async (password, verifier) => {
+  if (verifier.kind === 'scrypt') return await scryptKey(password, verifier.salt, verifier);
+  return (await scramKeys(password, verifier.salt, verifier.iterations)).storedKey;
+};
+
+function stampOf(file: string): string {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  return stat === undefined ? 'none' : `${String(stat.mtimeMs)} ${String(stat.ino)} ${String(stat.size)}`;
+}

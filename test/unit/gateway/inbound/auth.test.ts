@@ -1,0 +1,296 @@
+/**
+ * AUTH on a session that stands within TLS: what each mechanism comes to, what is refused when, and that what a client
+ * sends ahead waits for the check of its password.
+ */
+import assert from 'node:assert/strict';
+import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
+import { before, describe, test } from 'node:test';
+import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
+import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
+import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
+import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
+import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
+import { toAscii } from '../../../../src/platform/node/idna.js';
+import { MemoryConnection } from '../../../scenario/memory-connection.js';
+import { DomainRouter, MemoryReception } from '../../../dialog/memory-reception.js';
+import { authenticatorOf, scramLine, scryptLine } from '../../../dialog/people.js';
+
+const quiet = (): void => undefined;
+const base64 = (text: string): string => Buffer.from(text).toString('base64');
+const textOf = (word: string): string => Buffer.from(word, 'base64').toString();
+
+class Kit {
+  readonly reception = new MemoryReception();
+  readonly connection = new MemoryConnection('198.51.100.7');
+  readonly rejections: string[] = [];
+  readonly session: ServerSession;
+
+  constructor(authenticator: Authenticator, options: Partial<InboundOptions> = {}, isSecure = true) {
+    const desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, isSubmission: true, greetingDelayMs: 0, ...options }, {
+      reception: this.reception,
+      router: new DomainRouter(),
+      clock: { nowMs: () => performance.now(), wallMs: () => 1_795_229_168_000 },
+      authenticator,
+      toAscii,
+      nextTurn: (run) => { setImmediate(run); },
+      log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+      mailLog: { wantsMessageId: false, received: quiet, rejected: (stage, reason) => { this.rejections.push(`${stage} ${reason}`); } },
+      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet },
+    });
+    this.session = new ServerSession(desk, this.connection);
+    this.connection.attach(this.session);
+    this.session.onOpen();
+    if (!isSecure) return;
+    this.send('STARTTLS');
+    this.connection.secured();
+  }
+
+  send(line: string): void {
+    this.connection.text = '';
+    this.session.onData(Buffer.from(`${line}\r\n`));
+  }
+
+  /** The last line of the next reply. */
+  async say(line: string): Promise<string> {
+    this.send(line);
+    while (!/(^|\n)\d{3} .*\r\n$/.test(this.connection.text)) await new Promise(setImmediate);
+    return this.connection.text.slice(0, -2).split('\r\n').at(-1) ?? '';
+  }
+}
+
+/** RFC 5802 3, as a client. */
+class ScramClient {
+  readonly #password: string;
+  readonly first: string;
+  readonly #bare: string;
+  readonly #header: string;
+  #signature = '';
+
+  constructor(user: string, password: string, header = 'n,,') {
+    this.#password = password;
+    this.#header = header;
+    this.#bare = `n=${user.replaceAll('=', '=3D').replaceAll(',', '=2C')},r=clientnonce`;
+    this.first = base64(header + this.#bare);
+  }
+
+  final(serverFirst: string): string {
+    const [, nonce = '', salt = '', iterations = ''] = /^r=([^,]+),s=([^,]+),i=(\d+)$/.exec(serverFirst) ?? [];
+    const salted = pbkdf2Sync(this.#password, Buffer.from(salt, 'base64'), Number(iterations), 32, 'sha256');
+    const clientKey = createHmac('sha256', salted).update('Client Key').digest();
+    const withoutProof = `c=${base64(this.#header)},r=${nonce}`;
+    const signed = [this.#bare, serverFirst, withoutProof].join();
+    const signature = createHmac('sha256', createHash('sha256').update(clientKey).digest()).update(signed).digest();
+    const proof = Buffer.from(clientKey.map((byte, index) => byte ^ (signature[index] ?? 0)));
+    this.#signature = createHmac('sha256', createHmac('sha256', salted).update('Server Key').digest()).update(signed).digest('base64');
+    return base64(`${withoutProof},p=${proof.toString('base64')}`);
+  }
+
+  knows(serverFinal: string): boolean {
+    return serverFinal === `v=${this.#signature}`;
+  }
+}
+
+describe('AUTH', () => {
+  let people: Authenticator;
+  let withScrypt: Authenticator;
+  before(async () => {
+    const lines = [await scramLine('alice@example.org', 'secret'), await scramLine('odd,=name', 'p\u00e4ss', 'odd@example.org,@odd.example')];
+    people = authenticatorOf(lines);
+    withScrypt = authenticatorOf([...lines, await scryptLine('bob@example.org', 'builder')]);
+  });
+
+  test('is offered within TLS only, and SCRAM only where every user has it', async () => {
+    const clear = new Kit(people, {}, false);
+    await clear.say('EHLO a');
+    assert.ok(!clear.connection.text.includes('AUTH'));
+    assert.equal(await clear.say(`AUTH PLAIN ${base64('\0alice@example.org\0secret')}`), '538 5.7.11 Encryption required: STARTTLS first');
+    const secure = new Kit(people);
+    await secure.say('EHLO a');
+    assert.ok(secure.connection.text.includes('250-AUTH SCRAM-SHA-256 PLAIN LOGIN\r\n'));
+    const mixed = new Kit(withScrypt);
+    await mixed.say('EHLO a');
+    assert.ok(mixed.connection.text.includes('250-AUTH PLAIN LOGIN\r\n'));
+    assert.match(await mixed.say('AUTH SCRAM-SHA-256'), /^504 5\.5\.4 /);
+    const relay = new Kit(people, { isSubmission: false });
+    await relay.say('EHLO a');
+    assert.ok(!relay.connection.text.includes('AUTH'));
+    assert.match(await relay.say('AUTH PLAIN'), /^502 5\.5\.1 /);
+    assert.match(await relay.say('MAIL FROM:<a@example.org> AUTH=<>'), /^555 5\.5\.4 /);
+  });
+
+  test('is required before MAIL; then the user may send to anybody, from his addresses', async () => {
+    const kit = new Kit(people, { relayNetworks: ['198.51.100.0/24'] });
+    await kit.say('EHLO a');
+    assert.equal(await kit.say('MAIL FROM:<alice@example.org>'), '530 5.7.0 Authentication required');
+    assert.equal(await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0secret')}`), '235 2.7.0 Authentication succeeded');
+    assert.match(await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0secret')}`), /^503 5\.5\.1 Already/);
+    assert.equal(await kit.say('MAIL FROM:<mallory@example.org>'), '550 5.7.1 This sender address is not yours');
+    assert.match(await kit.say('MAIL FROM:<Alice@Example.ORG> AUTH=alice+40example.org'), /^250 /);
+    assert.match(await kit.say('RCPT TO:<b@anywhere.example>'), /^250 /);
+    await kit.say('DATA');
+    assert.match(await kit.say('x\r\n.'), /^250 /);
+    assert.ok(kit.reception.kept[0]?.content.toString('latin1').includes('with ESMTPSA id '));
+    assert.match(await kit.say('MAIL FROM:<>'), /^250 /);
+    assert.match(await kit.say('AUTH PLAIN'), /^503 /);
+    await kit.say('RSET');
+    // Gone from the file: nothing more is sent in his name.
+    const { users } = people;
+    people.users = withScrypt.users;
+    assert.match(await kit.say('MAIL FROM:<alice@example.org>'), /^250 /);
+    await kit.say('RSET');
+    people.users = authenticatorOf([await scryptLine('bob@example.org', 'builder')]).users;
+    assert.match(await kit.say('MAIL FROM:<alice@example.org>'), /^550 5\.7\.1 /);
+    people.users = users;
+  });
+
+  test('and what is submitted gets the Date and Message-ID that it lacks, in front', async () => {
+    for (const [header, added] of [
+      ['', ['Date: Sat, 21 Nov 2026', 'Message-ID: <']], ['date: x\r\n', ['Message-ID: <']], ['MESSAGE-ID: <x>\r\n', ['Date: Sat']],
+      ['Subject: date: \r\nDate: x\r\nMessage-Id:\r\n', []], ['Dates: x\r\nMessage-IDs: x\r\n', ['Date: Sat', 'Message-ID: <']],
+    ] as const) {
+      const kit = new Kit(people);
+      await kit.say('EHLO a');
+      await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0secret')}`);
+      for (const line of ['MAIL FROM:<alice@example.org>', 'RCPT TO:<b@example.net>', 'DATA']) await kit.say(line);
+      assert.match(await kit.say(`${header}\r\nDate: not in the header\r\nMessage-ID: neither\r\n.`), /^250 /);
+      const content = kit.reception.kept[0]?.content.toString('latin1') ?? '';
+      const prefix = content.slice(0, content.length - `${header}\r\nDate: not in the header\r\nMessage-ID: neither\r\n`.length);
+      const lines = prefix.split('\r\n').filter((line) => /^(Date|Message-ID):/.test(line));
+      assert.deepEqual(lines.map((line, index) => line.startsWith(added[index] ?? '-')), added.map(() => true), prefix);
+      assert.ok(content.startsWith('Received: ') && content.endsWith(`${header}\r\nDate: not in the header\r\nMessage-ID: neither\r\n`));
+    }
+  });
+
+  test('lets a user send from a whole domain that is his', async () => {
+    const kit = new Kit(people);
+    await kit.say('EHLO a');
+    assert.match(await kit.say(`AUTH PLAIN ${base64('\0odd,=name\0p\u00e4ss')}`), /^235 /);
+    for (const [from, code] of [['x@odd.example', 250], ['odd@example.org', 250], ['x@sub.odd.example', 550], ['x@example.org', 550]] as const) {
+      assert.equal(Number((await kit.say(`MAIL FROM:<${from}>`)).slice(0, 3)), code, from);
+      await kit.say('RSET');
+    }
+  });
+
+  test('PLAIN and LOGIN go with and without an initial response', async () => {
+    const plain = new Kit(withScrypt);
+    await plain.say('EHLO a');
+    assert.equal(await plain.say('AUTH plain'), '334 ');
+    assert.match(await plain.say(base64('bob@example.org\0bob@example.org\0builder')), /^235 /);
+    const login = new Kit(withScrypt);
+    await login.say('EHLO a');
+    assert.equal(textOf((await login.say('AUTH LOGIN')).slice(4)), 'Username:');
+    assert.equal(textOf((await login.say(base64('bob@example.org'))).slice(4)), 'Password:');
+    assert.match(await login.say(base64('builder')), /^235 /);
+    const initial = new Kit(withScrypt);
+    await initial.say('EHLO a');
+    assert.equal(textOf((await initial.say(`AUTH LOGIN ${base64('bob@example.org')}`)).slice(4)), 'Password:');
+    assert.match(await initial.say(base64('builder')), /^235 /);
+  });
+
+  for (const user of ['alice@example.org', 'odd,=name']) {
+    test(`SCRAM proves both sides to one another (${user})`, async () => {
+      const kit = new Kit(people);
+      await kit.say('EHLO a');
+      const client = new ScramClient(user, user.startsWith('a') ? 'secret' : 'p\u00e4ss', user.startsWith('a') ? 'n,,' : 'y,,');
+      const serverFirst = textOf((await kit.say(`AUTH SCRAM-SHA-256 ${client.first}`)).slice(4));
+      assert.match(serverFirst, /^r=clientnonce[\x21-\x2b\x2d-\x7e]{24},/);
+      assert.ok(client.knows(textOf((await kit.say(client.final(serverFirst))).slice(4))));
+      assert.match(await kit.say(''), /^235 /);
+    });
+  }
+
+  test('SCRAM refuses a wrong password, a wrong nonce, channel binding, and another\'s name', async () => {
+    for (const spoil of ['password', 'nonce', 'binding'] as const) {
+      const kit = new Kit(people);
+      await kit.say('EHLO a');
+      const client = new ScramClient('alice@example.org', spoil === 'password' ? 'Secret' : 'secret');
+      const serverFirst = textOf((await kit.say(`AUTH SCRAM-SHA-256 ${client.first}`)).slice(4));
+      let final = textOf(client.final(serverFirst));
+      if (spoil === 'nonce') final = final.replace('r=clientnonce', 'r=clientnoncf');
+      if (spoil === 'binding') final = final.replace('c=biws', `c=${base64('y,,')}`);
+      assert.match(await kit.say(base64(final)), /^535 5\.7\.8 /, spoil);
+      assert.match(await kit.say('MAIL FROM:<alice@example.org>'), /^530 /);
+    }
+    const kit = new Kit(people);
+    await kit.say('EHLO a');
+    assert.match(await kit.say(`AUTH SCRAM-SHA-256 ${base64('p=tls-unique,,n=alice@example.org,r=x')}`), /^501 5\.5\.2 /);
+    assert.match(await kit.say(`AUTH SCRAM-SHA-256 ${base64('n,a=root,n=alice@example.org,r=x')}`), /^535 /);
+    assert.match(await kit.say(`AUTH PLAIN ${base64('root\0alice@example.org\0secret')}`), /^535 /);
+  });
+
+  test('does not tell a name that nobody has', async () => {
+    const saltOf = async (user: string): Promise<string> => {
+      const kit = new Kit(people);
+      await kit.say('EHLO a');
+      const client = new ScramClient(user, 'guess');
+      const serverFirst = textOf((await kit.say(`AUTH SCRAM-SHA-256 ${client.first}`)).slice(4));
+      assert.match(await kit.say(client.final(serverFirst)), /^535 5\.7\.8 Name or password is wrong/);
+      return serverFirst.replace(/^r=[^,]*,/, '');
+    };
+    const [first, again, other, known] = [await saltOf('nobody'), await saltOf('nobody'), await saltOf('noone'), await saltOf('alice@example.org')];
+    assert.equal(first, again);
+    assert.notEqual(first, other);
+    assert.equal(first.length, known.length);
+  });
+
+  test('three wrong passwords end the session', async () => {
+    const kit = new Kit(people);
+    await kit.say('EHLO a');
+    const wrong = `AUTH PLAIN ${base64('\0alice@example.org\0guess')}`;
+    assert.match(await kit.say(wrong), /^535 /);
+    assert.match(await kit.say(wrong), /^535 /);
+    assert.equal(await kit.say(wrong), '421 4.7.0 Too many wrong names or passwords');
+    assert.deepEqual(kit.connection.calls.at(-1), 'end');
+    assert.deepEqual(kit.rejections, ['auth auth-failed', 'auth auth-failed', 'auth auth-failed']);
+  });
+
+  test('can be cancelled, and what is no response is refused', async () => {
+    const kit = new Kit(people);
+    await kit.say('EHLO a');
+    await kit.say('AUTH LOGIN');
+    assert.equal(await kit.say('*'), '501 5.7.0 Authentication cancelled');
+    for (const line of ['AUTH', 'AUTH PLAIN a b', 'AUTH PLAIN not-base64', `AUTH PLAIN ${base64('\0alice@example.org')}`, `AUTH PLAIN ${base64('\0\0secret')}`, 'AUTH PLAIN =']) {
+      assert.match(await kit.say(line), /^501 /, line);
+    }
+    assert.match(await kit.say('AUTH CRAM-MD5'), /^504 /);
+    await kit.say('AUTH LOGIN');
+    assert.match(await kit.say('NOOP'), /^501 5\.5\.2 /);
+    await kit.say('AUTH LOGIN');
+    assert.match(await kit.say('\xff\xfe'), /^501 5\.5\.2 /);
+    assert.match(await kit.say('NOOP'), /^250 /);
+  });
+
+  test('takes lines of 12,288 octets, and no longer ones', async () => {
+    const kit = new Kit(people);
+    await kit.say('EHLO a');
+    await kit.say('AUTH PLAIN');
+    assert.match(await kit.say('A'.repeat(12_288)), /^501 5\.5\.2 /);
+    await kit.say('AUTH PLAIN');
+    assert.match(await kit.say('A'.repeat(12_289)), /^500 5\.5\.2 Command line too long/);
+  });
+
+  test('what is sent ahead of the verdict waits for it; a client that goes meanwhile is forgotten', async () => {
+    // One whose passwords nobody has asked about.
+    const fresh = authenticatorOf([await scryptLine('bob@example.org', 'builder')]);
+    const kit = new Kit(fresh);
+    await kit.say('EHLO a');
+    kit.send(`AUTH PLAIN ${base64('\0bob@example.org\0builder')}\r\nMAIL FROM:<bob@example.org>\r\nRSET`);
+    assert.equal(kit.connection.text, '');
+    while (!kit.connection.text.includes('Flushed')) await new Promise(setImmediate);
+    assert.deepEqual(kit.connection.text.trimEnd().split('\r\n').map((line) => line.slice(0, 3)), ['235', '250', '250']);
+    const gone = new Kit(fresh);
+    await gone.say('EHLO a');
+    gone.send(`AUTH PLAIN ${base64('\0bob@example.org\0wrong')}\r\nNOOP`);
+    gone.session.onClose('reset');
+    assert.equal(gone.reception.reservedBytes, 0);
+  });
+
+  test('is forgotten by STARTTLS, as all that was said before', async () => {
+    const kit = new Kit(people);
+    kit.session.user = 'alice@example.org';
+    kit.session.tlsVersion = '';
+    await kit.say('EHLO a');
+    assert.match(await kit.say('STARTTLS'), /^220 /);
+    assert.equal(kit.session.user, '');
+  });
+});

@@ -1,0 +1,129 @@
+/** Checks of passwords: how many at once, who waits behind whom, what is remembered and for how long. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { PasswordChecks } from '../../../../src/gateway/inbound/auth/password-checks.js';
+import type { Verdict } from '../../../../src/gateway/inbound/auth/password-checks.js';
+import type { ScryptVerifier, User } from '../../../../src/gateway/inbound/auth/users.js';
+import { SystemSecrets } from '../../../../src/platform/node/secrets.js';
+
+/** Hashes that end when the test says so; the hash of a password is its text. */
+class Kit {
+  nowMs = 0;
+  readonly users = new Map<string, User>();
+  readonly running: { readonly password: string; readonly end: () => void }[] = [];
+  readonly said: string[] = [];
+  hashes = 0;
+  readonly checks = new PasswordChecks({
+    find: (name) => this.users.get(name),
+    deriveKey: (password) => new Promise((resolve) => {
+      this.hashes++;
+      this.running.push({ password, end: () => { resolve(hashOf(password)); } });
+    }),
+    secrets: new SystemSecrets(),
+    clock: { nowMs: () => this.nowMs, wallMs: () => 0 },
+  });
+
+  add(name: string, password: string): void {
+    const verifier: ScryptVerifier = { kind: 'scrypt', logCost: 1, blockSize: 1, parallelization: 1, salt: new Uint8Array(8), hash: hashOf(password) };
+    this.users.set(name, { name, verifier, addresses: [] });
+  }
+
+  ask(name: string, password: string, client = 'client'): void {
+    this.checks.check(name, password, client, (verdict: Verdict) => { this.said.push(`${password} ${verdict}`); });
+  }
+
+  /** The one that runs longest ends. */
+  async end(): Promise<void> {
+    this.running.shift()?.end();
+    for (let turn = 0; turn < 5; turn++) await Promise.resolve();
+  }
+}
+
+function hashOf(password: string): Uint8Array {
+  return Uint8Array.from({ length: 32 }, (_none, index) => password.charCodeAt(index) || 0);
+}
+
+describe('checks of passwords', () => {
+  test('run two at a time; a line of a hundred waits, the next hears later', async () => {
+    const kit = new Kit();
+    kit.add('a', 'right');
+    for (let count = 0; count < 102; count++) kit.ask('a', `p${String(count)}`);
+    assert.deepEqual([kit.running.map(({ password }) => password), kit.said], [['p0', 'p1'], []]);
+    kit.ask('a', 'one-more');
+    assert.deepEqual(kit.said, ['one-more later']);
+    await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['p1', 'p2']);
+    assert.deepEqual(kit.said, ['one-more later', 'p0 no']);
+  });
+
+  test('who was wrong lately stands behind all others', async () => {
+    const kit = new Kit();
+    kit.add('good', 'right');
+    kit.ask('x', 'guess', 'attacker');
+    await kit.end();
+    for (let count = 0; count < 10; count++) kit.ask('x', `guess${String(count)}`, 'attacker');
+    kit.ask('good', 'right', 'somebody');
+    await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['guess1', 'right']);
+    await kit.end();
+    await kit.end();
+    assert.ok(kit.said.includes('right yes'));
+    kit.nowMs += 600_001;
+    for (let count = 0; count < 5; count++) await kit.end();
+  });
+
+  test('what was good is remembered for ten minutes, unless the verifier changes', async () => {
+    const kit = new Kit();
+    kit.add('a', 'right');
+    kit.ask('a', 'right');
+    await kit.end();
+    kit.ask('a', 'right');
+    assert.deepEqual([kit.said, kit.hashes], [['right yes', 'right yes'], 1]);
+    kit.ask('a', 'wrong');
+    assert.equal(kit.hashes, 2);
+    await kit.end();
+    kit.nowMs = 599_999;
+    kit.ask('a', 'right');
+    assert.equal(kit.hashes, 2);
+    kit.nowMs = 600_001;
+    kit.ask('a', 'right');
+    assert.equal(kit.hashes, 3);
+    await kit.end();
+    kit.add('a', 'new');
+    kit.ask('a', 'right');
+    assert.equal(kit.hashes, 4);
+    await kit.end();
+    assert.equal(kit.said.at(-1), 'right no');
+    kit.users.clear();
+    kit.ask('a', 'right');
+    await kit.end();
+    assert.equal(kit.said.at(-1), 'right no', 'a user that is gone costs a hash as others do');
+  });
+
+  test('name and password do not run into one another', async () => {
+    const kit = new Kit();
+    kit.add('ab', 'c');
+    kit.add('a', 'bc-not');
+    kit.ask('ab', 'c');
+    await kit.end();
+    kit.ask('a', 'bc');
+    assert.equal(kit.hashes, 2);
+    await kit.end();
+    assert.equal(kit.said.at(-1), 'bc no');
+  });
+
+  test('a hash that fails is no verdict', async () => {
+    const said: Verdict[] = [];
+    const checks = new PasswordChecks({
+      find: () => undefined, deriveKey: () => Promise.reject(new Error('no memory')), secrets: new SystemSecrets(),
+      clock: { nowMs: () => 0, wallMs: () => 0 },
+    });
+    await new Promise<void>((resolve) => {
+      checks.check('a', 'b', 'c', (verdict) => {
+        said.push(verdict);
+        resolve();
+      });
+    });
+    assert.deepEqual(said, ['later']);
+  });
+});
