@@ -192,6 +192,8 @@ function inboundOptions(config: GatewayConfig, listener: ListenerConfig): Listen
     isSubmission: listener.role === 'submission',
     isTlsFirst: listener.tls === 'implicit',
     proxyNetworks: listener.proxyNetworks,
+    xclientNetworks: listener.xclientNetworks,
+    xclientLogin: listener.xclientLogin,
     relayCertificates: smtp.relayCertificates,
     relayNetworks: smtp.relayNetworks,
     relayDomains: smtp.relayDomains,

@@ -132,8 +132,9 @@ function clientsOf(
 
 function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConfig {
   return {
-    listen: smtp.listen.map(({ address, role, tls, proxy }) => ({
+    listen: smtp.listen.map(({ address, role, tls, proxy, ...listener }) => ({
       ...address, role, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'), proxyNetworks: proxy ?? [],
+      xclientNetworks: listener.xclient ?? [], xclientLogin: listener.xclient_login,
     })),
     relayNetworks: smtp.relay_networks,
     relayCertificates: smtp.relay_certificates,

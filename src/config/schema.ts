@@ -79,6 +79,9 @@ const listener = z.preprocess(
     tls: v.oneOf(['off', 'starttls', 'implicit']).optional(),
     /** Balancers whose connections begin with a PROXY header. */
     proxy: z.array(v.network()).min(1).max(1000).optional(),
+    /** Proxies whose XCLIENT is believed; xclient_login: also who has authenticated there. */
+    xclient: z.array(v.network()).min(1).max(1000).optional(),
+    xclient_login: v.flag().prefault(false),
   }),
 );
 

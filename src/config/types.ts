@@ -45,6 +45,9 @@ export interface ListenerConfig extends Address {
   readonly tls: 'off' | 'starttls' | 'implicit';
   /** Balancers whose PROXY header every connection must have; empty: none has one. */
   readonly proxyNetworks: readonly string[];
+  /** Peers whose XCLIENT is believed, and whether what it says of a login is. */
+  readonly xclientNetworks: readonly string[];
+  readonly xclientLogin: boolean;
 }
 
 export interface SmtpConfig {

@@ -42,7 +42,7 @@ function unescape(text: string): string {
     });
 }
 
-const LIST_OPTIONS = ['relayNetworks', 'relayDomains', 'proxyNetworks'];
+const LIST_OPTIONS = ['relayNetworks', 'relayDomains', 'proxyNetworks', 'xclientNetworks'];
 
 function readOptions(lines: readonly string[]): Partial<InboundOptions> {
   const options: Record<string, unknown> = {};

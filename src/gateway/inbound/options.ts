@@ -32,6 +32,9 @@ export interface InboundOptions {
    * header (CIDR).
    */
   readonly proxyNetworks: readonly string[];
+  /** Peers whose XCLIENT is believed (CIDR), and whether what it says of a login is. */
+  readonly xclientNetworks: readonly string[];
+  readonly xclientLogin: boolean;
   /** For a PROXY header. */
   readonly proxyMs: number;
 
@@ -80,6 +83,8 @@ export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = 
   isSubmission: false,
   isTlsFirst: false,
   proxyNetworks: [],
+  xclientNetworks: [],
+  xclientLogin: false,
   proxyMs: 5_000,
   relayNetworks: LOOPBACK_NETWORKS,
   relayCertificates: [],

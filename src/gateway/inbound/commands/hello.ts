@@ -7,6 +7,7 @@ import type { InboundOptions } from '../options.js';
 import { sanitizeHelo, traceStart } from '../content/trace-header.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
+import { xclientOffer } from './xclient.js';
 import { HELLO_SYNTAX, HELLO_TOO_LONG, answer } from '../session/replies.js';
 import type { Effect } from '../session/replies.js';
 
@@ -30,11 +31,11 @@ export class HelloReplies {
     this.#secure = lines([...EXTENSIONS, ...limits]);
   }
 
-  /** All lines of it, without the end of the last. */
-  ehlo(clientAddress: string, isSecure: boolean, mechanisms: readonly string[]): string {
-    const auth = isSecure && mechanisms.length > 0 ? `250-AUTH ${mechanisms.join(' ')}\r\n` : '';
+  /** All lines of it, without the end of the last. `own`: extensions of this session alone. */
+  ehlo(clientAddress: string, isSecure: boolean, own: readonly string[]): string {
+    const first = own.map((extension) => `250-${extension}\r\n`).join('');
     const extensions = isSecure ? this.#secure : this.#inClear;
-    return `250-${this.#hostName} greets [${clientAddress}]\r\n${auth}${extensions}`;
+    return `250-${this.#hostName} greets [${clientAddress}]\r\n${first}${extensions}`;
   }
 
   helo(clientAddress: string): string {
@@ -61,7 +62,10 @@ function hello(dialog: InboundDialog, desk: Desk, text: string, isExtended: bool
   dialog.traceStart = traceStart(dialog.helo, dialog.remoteAddress, desk.options.hostName);
   const { remoteAddress, tlsVersion } = dialog;
   if (!isExtended) return answer(desk.hello.helo(remoteAddress));
-  return answer(desk.hello.ehlo(remoteAddress, tlsVersion !== '', desk.mechanisms));
+  const isSecure = tlsVersion !== '';
+  const own = isSecure && desk.mechanisms.length > 0 ? [`AUTH ${desk.mechanisms.join(' ')}`] : [];
+  const offer = xclientOffer(dialog, desk);
+  return answer(desk.hello.ehlo(remoteAddress, isSecure, offer === '' ? own : [...own, offer]));
 }
 
 function lines(extensions: readonly string[]): string {

@@ -33,7 +33,10 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   // RFC 5321 4.5.1: postmaster without a domain is ours, whoever asks.
   const isPostmaster = path.domain === '';
   const domain = isPostmaster ? desk.hostDomain : path.domain;
-  if (!isPostmaster && !mayRelay(dialog) && !desk.policy.isRelayDomain(domain)) return replies.RELAY_DENIED;
+  if (!isPostmaster && !mayRelay(dialog)) {
+    if (!desk.policy.isRelayDomain(domain)) return replies.RELAY_DENIED;
+    if (hidesRoute(path.address)) return replies.ROUTED_LOCAL_PART;
+  }
   const route = ports.router.route(domain, 'mail');
   if (route === undefined) return replies.NO_ROUTE;
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
@@ -43,6 +46,14 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   const address = isPostmaster ? path.address + '@' + options.hostName : path.address;
   transaction.addRecipient(route, { address, notify: parameters.notify, orcpt: parameters.orcpt });
   return replies.RECIPIENT_OK;
+}
+
+/**
+ * "victim%evil.test@ours.test", "evil.test!victim@ours.test" and a quoted "@": a next hop that trusts us may
+ * relay them on (Postfix does by its defaults).
+ */
+function hidesRoute(address: string): boolean {
+  return /[%!@]/.test(address.slice(0, address.lastIndexOf('@')));
 }
 
 function mayRelay(dialog: InboundDialog): boolean {

@@ -10,6 +10,7 @@ import { ehlo, helo } from './hello.js';
 import { mail } from './mail.js';
 import { absent, help, noop, quit, reset, startTls, unknown, vrfy } from './plain.js';
 import { recipient } from './recipient.js';
+import { xclient } from './xclient.js';
 
 export interface Command {
   /** What a refusal is counted under. */
@@ -29,6 +30,7 @@ const COMMANDS: ReadonlyMap<string, Command> = new Map<string, Command>([
   ['QUIT', { stage: 'command', run: quit }],
   ['NOOP', { stage: 'command', run: noop }],
   ['AUTH', { stage: 'auth', run: auth }],
+  ['XCLIENT', { stage: 'command', run: xclient }],
   ['STARTTLS', { stage: 'command', run: startTls }],
   ['VRFY', { stage: 'command', run: vrfy }],
   ['HELP', { stage: 'command', run: help }],

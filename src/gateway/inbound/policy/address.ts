@@ -3,7 +3,7 @@
  * quoted local parts and address literals included. It keeps every octet of the address, as two mailboxes may
  * differ in case (2.4), and gives the domain beside it, lower-case and in A-labels, for routing.
  *
- * Limits are those of RFC 5321 4.5.3.1: local part 64, domain 255, path with its brackets 256 octets.
+ * Limits are above those of RFC 5321 4.5.3.1: local part and domain 255, path with its brackets 512 octets.
  * A source route is accepted and ignored (RFC 5321 C). Non-ASCII is for SMTPUTF8 only (RFC 6531 3.3).
  *
  * Not here: who may send where (relay-policy.ts), parameters behind the path (parameters.ts).
@@ -13,9 +13,12 @@ import ipaddr from 'ipaddr.js';
 import { utf8Octets } from '../../../base/utf8.js';
 import type { ToAscii } from '../../../platform/ports.js';
 
-const LOCAL_PART_OCTETS_MAX = 64;
+/**
+ * More than the 64 of the RFC: some mailbox providers have longer ones, and a next hop says so if it minds.
+ */
+const LOCAL_PART_OCTETS_MAX = 255;
 const DOMAIN_OCTETS_MAX = 255;
-const PATH_OCTETS_MAX = 256;
+const PATH_OCTETS_MAX = 512;
 const LABEL_OCTETS_MAX = 63;
 
 const QUOTE = 0x22;
@@ -23,6 +26,7 @@ const AT = 0x40;
 const BACKSLASH = 0x5c;
 const DOT = 0x2e;
 const HYPHEN = 0x2d;
+const UNDERSCORE = 0x5f;
 const OPEN = 0x3c;
 const CLOSE = 0x3e;
 
@@ -62,9 +66,9 @@ function checkedPath(local: string, domain: string, end: number, toAscii: ToAsci
   const ascii = isAscii(local) && isAscii(domain);
   const localOctets = ascii ? local.length : utf8Octets(local);
   const domainOctets = ascii ? domain.length : utf8Octets(domain);
-  if (localOctets > LOCAL_PART_OCTETS_MAX) return 'local part longer than 64 octets';
+  if (localOctets > LOCAL_PART_OCTETS_MAX) return 'local part longer than 255 octets';
   if (domainOctets > DOMAIN_OCTETS_MAX) return 'domain longer than 255 octets';
-  if (localOctets + domainOctets + 3 > PATH_OCTETS_MAX) return 'path longer than 256 octets';
+  if (localOctets + domainOctets + 3 > PATH_OCTETS_MAX) return 'path longer than 512 octets';
   const routed = normalizeDomain(domain, toAscii);
   if (routed === '') return 'domain';
   return { address: local + '@' + domain, domain: routed, ascii, end };
@@ -86,7 +90,10 @@ function isLiteral(domain: string): boolean {
     : ipaddr.IPv4.isValidFourPartDecimal(inside);
 }
 
-/** RFC 5321 4.1.2 Domain: labels of letters, digits and inner hyphens. */
+/**
+ * RFC 5321 4.1.2 Domain; with underscores and outer hyphens, which some hosts have in their names (RFC 2181
+ * 11).
+ */
 function isHostName(domain: string): boolean {
   let labelStart = 0;
   for (let at = 0; at <= domain.length; at++) {
@@ -94,9 +101,8 @@ function isHostName(domain: string): boolean {
     if (code === DOT) {
       const octets = at - labelStart;
       if (octets === 0 || octets > LABEL_OCTETS_MAX) return false;
-      if (domain.charCodeAt(labelStart) === HYPHEN || domain.charCodeAt(at - 1) === HYPHEN) return false;
       labelStart = at + 1;
-    } else if (!isLetterOrDigit(code) && code !== HYPHEN) {
+    } else if (!isLetterOrDigit(code) && code !== HYPHEN && code !== UNDERSCORE) {
       return false;
     }
   }
@@ -118,7 +124,7 @@ function skipSourceRoute(line: string, from: number, toAscii: ToAscii): number {
 function quotedEnd(line: string, from: number): number {
   for (let at = from + 1; at < line.length; at++) {
     const code = line.charCodeAt(at);
-    if (code === QUOTE) return at === from + 1 ? -1 : at + 1;
+    if (code === QUOTE) return at + 1;
     // A quoted pair hides ASCII only (RFC 5321 quoted-pairSMTP; RFC 6531 leaves it so).
     if (code === BACKSLASH && !(line.charCodeAt(++at) < 0x7f)) return -1;
   }

@@ -36,6 +36,7 @@ export class Desk {
   readonly ports: InboundPorts;
   readonly policy: RelayPolicy;
   readonly balancers: NetworkList;
+  readonly xclientPeers: NetworkList;
   readonly date: TraceDate;
   readonly trace = new TraceWriter();
   readonly greeting: Greeting;
@@ -65,6 +66,7 @@ export class Desk {
     const { relayNetworks: networks, relayDomains: domains } = options;
     this.policy = new RelayPolicy({ networks, domains }, ports.toAscii);
     this.balancers = new NetworkList(options.proxyNetworks, 'networks of balancers');
+    this.xclientPeers = new NetworkList(options.xclientNetworks, 'networks of XCLIENT');
     this.date = new TraceDate(ports.clock);
     this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
     this.hello = new HelloReplies(options);
@@ -107,6 +109,12 @@ export class Desk {
   clientKnown(clientKey: string): Refusal | undefined {
     const ofClient = this.#clients.open(clientKey);
     return ofClient > this.options.connectionsPerClientMax ? TOO_MANY_FROM_CLIENT : undefined;
+  }
+
+  /** The session is another client's now. */
+  clientChanged(before: string, clientKey: string): Refusal | undefined {
+    if (before !== '') this.#clients.close(before);
+    return this.clientKnown(clientKey);
   }
 
   /** `clientKey`: '' when it was never known whose it was. */

@@ -15,7 +15,10 @@ export interface Chunk {
 }
 
 export interface InboundDialog extends OutcomeSink {
+  /** Of the client, as far as it is known: by the connection, its PROXY header, or XCLIENT. */
   readonly remoteAddress: string;
+  /** As remoteAddress, before any XCLIENT. */
+  readonly peerAddress: string;
   /** The client may send anywhere (policy/relay-policy.ts). */
   readonly isTrusted: boolean;
   /** "TLSv1.3"; '' in clear. */
@@ -37,6 +40,11 @@ export interface InboundDialog extends OutcomeSink {
   transaction: MailTransaction | undefined;
   /** What the last BDAT said. */
   chunk: Chunk | undefined;
+  /**
+   * The session is another client's: '' for one that is not known. All that was said is forgotten. Returns
+   * why that client is not served.
+   */
+  becomeClient(address: string): Refusal | undefined;
   /** Forgets the transaction, and gives back what was counted for it. */
   endTransaction(): void;
 }

@@ -87,7 +87,7 @@ export const CONTROL_CHARACTER =
 export const GREET_FIRST = refusal('bad-sequence', '503 5.5.1 Send EHLO or HELO first');
 export const NESTED_MAIL = refusal('bad-sequence', '503 5.5.1 Sender already given; RSET starts over');
 export const MAIL_FIRST = refusal('bad-sequence', '503 5.5.1 Send MAIL first');
-export const NO_RECIPIENTS = refusal('bad-sequence', '554 5.5.1 No valid recipients');
+export const NO_RECIPIENTS = refusal('no-recipients', '554 5.5.1 No valid recipients');
 export const ARGUMENT_UNEXPECTED = refusal('syntax', '501 5.5.4 This command takes no argument');
 export const ARGUMENT_MISSING = refusal('syntax', '501 5.5.4 This command needs an argument');
 export const DATA_IN_CHUNKS =
@@ -134,6 +134,9 @@ export function challenge(text: string): Effect {
   return answer('334 ' + text, Then.RESPONSE);
 }
 
+export const XCLIENT_DENIED = refusal('xclient', '550 5.7.0 You may not say so');
+export const XCLIENT_SYNTAX = refusal('syntax', '501 5.5.4 Syntax: XCLIENT attribute=value');
+
 // Parameters (RFC 5321 4.1.1.11: 555 for what is not recognized, 501 for a bad value)
 export const PARAMETER_UNKNOWN = refusal('parameter', '555 5.5.4 Parameter not recognized');
 
@@ -142,6 +145,8 @@ export function badParameter(rule: string): Refusal {
 }
 
 // Policy and limits
+/** A next hop that trusts us might relay it: its own routing may be hidden in the local part. */
+export const ROUTED_LOCAL_PART = refusal('relay-denied', '550 5.7.1 Relaying by the local part denied');
 export const RELAY_DENIED = refusal('relay-denied', '550 5.7.1 Relaying denied');
 export const NO_ROUTE = refusal('no-route', '550 5.4.4 No route to this domain');
 /** A list longer than the limit is no sign of a bored client. */

@@ -51,6 +51,7 @@ const NOTHING = new Uint8Array(0);
 
 export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Reader {
   remoteAddress: string;
+  peerAddress: string;
   isTrusted = false;
   tlsVersion = '';
   helo = '';
@@ -102,6 +103,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#desk = desk;
     this.#connection = connection;
     this.remoteAddress = connection.remoteAddress;
+    this.peerAddress = connection.remoteAddress;
     this.#waiting = new WaitingInput(desk.ports.reception);
     this.#replies = new ReplyWriter(connection);
     const refusal = desk.connectionOpened(this);
@@ -234,6 +236,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #onClientKnown(address: string, mayBeTrusted: boolean, behind: Uint8Array = NOTHING): void {
     const desk = this.#desk;
     this.remoteAddress = address;
+    this.peerAddress = address;
     this.isTrusted = mayBeTrusted && desk.policy.isTrusted(address);
     this.#clientKey = clientKey(address);
     const refusal = desk.clientKnown(this.#clientKey);
@@ -242,6 +245,18 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#transition(desk.options.isTlsFirst ? State.SECURING : State.GREETING);
     if (behind.length > 0) this.onData(behind);
     else if (this.#isOpen) this.onOpen();
+  }
+
+  becomeClient(address: string): Effect | undefined {
+    const desk = this.#desk;
+    this.helo = '';
+    this.isExtended = false;
+    this.user = '';
+    this.isTrusted = address !== '' && desk.policy.isTrusted(address);
+    this.remoteAddress = address === '' ? this.peerAddress : address;
+    const before = this.#clientKey;
+    this.#clientKey = clientKey(this.remoteAddress);
+    return desk.clientChanged(before, this.#clientKey);
   }
 
   // ---- input
