@@ -398,6 +398,22 @@ for (const document of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...li
   });
 }
 
+test('every test that docs/RFC.md names exists, and every row names one', () => {
+  const found: string[] = [];
+  for (const line of readFileSync(join(PROJECT, 'docs/RFC.md'), 'utf8').split('\n')) {
+    const cells = line.split(' | ');
+    if (!line.startsWith('| ') || line.startsWith('| clause') || line.startsWith('| RFC |') || line.startsWith('| what |')) continue;
+    const named = [...(cells.at(-1) ?? '').matchAll(/`(test\/[^`]+)`: ([^;|]+?)(?:;| \|)/g)];
+    if (named.length === 0) found.push(`${cells[0] ?? ''}: no test`);
+    for (const [, path = '', title = ''] of named) {
+      const file = join(PROJECT, path);
+      const titles = existsSync(file) ? readFileSync(file, 'utf8').replaceAll("\\'", "'") : '';
+      if (!titles.includes(title)) found.push(`${path} has no '${title}'`);
+    }
+  }
+  expectNone(found);
+});
+
 test('every result in docs/bench is named in a document', () => {
   const documents = ['README.md', ...listFiles('docs').filter((path) => path.endsWith('.md'))].map((path) => readFileSync(join(PROJECT, path), 'utf8')).join('\n');
   expectNone(listFiles('docs/bench').filter((path) => !documents.includes(path)));
