@@ -25,8 +25,8 @@ export function userCommand(cli: Argv, context: CliContext, done: (code: number)
       args
         .positional('name', { type: 'string', demandOption: true, describe: 'who submits' })
         .option('address', {
-          type: 'string', array: true, default: [] as string[],
-          describe: 'may send from it: an address, @DOMAIN or *; without any: the name',
+          type: 'string',
+          describe: 'may send from these, with commas: an address, @DOMAIN or *; without any: the name',
         })
         .option('scram', {
           type: 'boolean', default: false,
@@ -38,7 +38,7 @@ export function userCommand(cli: Argv, context: CliContext, done: (code: number)
       const password = await passwordFrom(process.stdin);
       const salt = randomBytes(SALT_BYTES);
       const verifier = scram ? await scramText(password, salt) : await scryptText(password, salt);
-      const line = [name, verifier, ...(address.length === 0 ? [] : [address.join()])].join(':');
+      const line = [name, verifier, ...(address === undefined ? [] : [address])].join(':');
       try {
         parseUsers(line);
       } catch (error) {

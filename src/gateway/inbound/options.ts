@@ -56,6 +56,8 @@ export interface InboundOptions {
   readonly messagesInHandMax: number;
   /** Commands that brought no message nearer, since the last message: what a bored or broken client costs. */
   readonly idleCommandsMax: number;
+  /** Commands refused in one session, whatever else it brings. */
+  readonly refusalsMax: number;
 
   /**
    * A client that nobody knows waits so long for its greeting, and is no mail client if it does not
@@ -98,6 +100,8 @@ export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = 
   // so.
   messagesInHandMax: 256,
   idleCommandsMax: 100,
+  // Two lists of recipients longer than the limit by as much as it is.
+  refusalsMax: 2000,
   greetingDelayMs: 100,
   idleMs: 300_000,
   handshakeMs: 30_000,

@@ -11,9 +11,10 @@ import type { SubmissionOutcome } from '../../queue/types.js';
 import { COMMITTED } from '../../queue/types.js';
 import { HelloReplies } from '../commands/hello.js';
 import { TraceDate, TraceWriter } from '../content/trace-header.js';
-import { ClientCounts } from '../limits/client-counts.js';
+import { ClientCounts, clientKey } from '../limits/client-counts.js';
 import { Greeting } from '../limits/greeting.js';
 import { Intake } from '../limits/intake.js';
+import { RejectionDamper } from '../limits/rejection-damper.js';
 import type { InboundOptions, InboundPorts, RejectStage } from '../options.js';
 import { NetworkList } from '../policy/network-list.js';
 import { RelayPolicy } from '../policy/relay-policy.js';
@@ -52,6 +53,7 @@ export class Desk {
   onEmpty: (() => void) | undefined;
 
   readonly #clients = new ClientCounts();
+  readonly #damper: RejectionDamper;
   #lookedMs: number;
   #yielding: LiveSession[] = [];
   readonly #takeTurns = (): void => {
@@ -71,6 +73,11 @@ export class Desk {
     this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
     this.hello = new HelloReplies(options);
     this.intake = new Intake(options.messagesInHandMax, () => { ports.metrics.connectionWaits(); });
+    this.#damper = new RejectionDamper((client, refusals) => {
+      ports.log.warn('rejections', 'refusals of a client without a line each: it had too many in a minute', {
+        client: client === '' ? 'several' : client, refusals,
+      });
+    });
     this.hostDomain = options.hostName.toLowerCase();
     this.nowMs = ports.clock.nowMs();
     this.#lookedMs = this.nowMs;
@@ -88,6 +95,7 @@ export class Desk {
     this.intake.look();
     if (this.nowMs - this.#lookedMs < this.options.deadlineTickMs) return;
     this.#lookedMs = this.nowMs;
+    this.#damper.tick(this.nowMs);
     for (const each of this.live) each.tick(this.nowMs);
   }
 
@@ -106,21 +114,21 @@ export class Desk {
   }
 
   /** It is known whose connection it is; counted until connectionClosed(). */
-  clientKnown(clientKey: string): Refusal | undefined {
-    const ofClient = this.#clients.open(clientKey);
+  clientKnown(key: string): Refusal | undefined {
+    const ofClient = this.#clients.open(key);
     return ofClient > this.options.connectionsPerClientMax ? TOO_MANY_FROM_CLIENT : undefined;
   }
 
   /** The session is another client's now. */
-  clientChanged(before: string, clientKey: string): Refusal | undefined {
+  clientChanged(before: string, key: string): Refusal | undefined {
     if (before !== '') this.#clients.close(before);
-    return this.clientKnown(clientKey);
+    return this.clientKnown(key);
   }
 
-  /** `clientKey`: '' when it was never known whose it was. */
-  connectionClosed(session: LiveSession, clientKey: string): void {
+  /** `key`: '' when it was never known whose it was. */
+  connectionClosed(session: LiveSession, key: string): void {
     this.live.delete(session);
-    if (clientKey !== '') this.#clients.close(clientKey);
+    if (key !== '') this.#clients.close(key);
     this.ports.metrics.connectionClosed();
     if (this.live.size === 0) this.onEmpty?.();
   }
@@ -142,9 +150,12 @@ export class Desk {
     metrics.received(message.contentBytes, message.recipientCount, clock.nowMs() - message.receivedMs);
   }
 
-  rejected(stage: RejectStage, refusal: Refusal, dialog: InboundDialog, from: string, to: string): void {
+  rejected(
+    stage: RejectStage, refusal: Refusal, dialog: InboundDialog, from: string, to: string,
+  ): void {
     const { reason, reply } = refusal;
     this.ports.metrics.rejected(stage, reason);
+    if (!this.#damper.onRefusal(clientKey(dialog.remoteAddress), this.nowMs)) return;
     this.ports.mailLog.rejected(stage, reason, reply, dialog.remoteAddress, dialog.helo, from, to);
   }
 }

@@ -159,6 +159,7 @@ export const TOO_MANY_CONNECTIONS = refusal('connections', '421 4.7.0 Too many c
 export const TOO_MANY_FROM_CLIENT =
   refusal('connections-client', '421 4.7.0 Too many connections from your address');
 export const TOO_MANY_COMMANDS = refusal('commands', '421 4.7.0 Too many commands without a message');
+export const TOO_MANY_REFUSALS = refusal('refusals', '421 4.7.0 Too many commands were refused');
 export const NO_MEMORY_TO_WAIT =
   refusal('memory', '421 4.3.1 Not enough memory to keep what you sent ahead; try again later');
 /** Nothing is said to who speaks no SMTP. */

@@ -89,6 +89,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #isInputOver = false;
   /** What is to be done with the connection when the read is worked off. */
   #owed: typeof Then.STAY | typeof Then.SECURE | typeof Then.LEAVE | typeof Then.FAREWELL = Then.STAY;
+  /** Commands that were refused. */
+  #refusals = 0;
   /** Commands since the last message that brought none nearer. */
   #idleCommands = 0;
   /** Coarse time of the last complete command or reply: the client owes us something since then. */
@@ -388,6 +390,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       this.#desk.rejected(stage, effect, this, this.transaction?.reversePath ?? '', to);
     }
     if (effect.reply !== '') this.#replies.line(effect.reply);
+    const isRefused = effect.reason !== '' && effect.then === Then.STAY;
+    if (isRefused && ++this.#refusals > this.#desk.options.refusalsMax) {
+      return this.#perform(replies.TOO_MANY_REFUSALS, 'command', '');
+    }
     switch (effect.then) {
       case Then.STAY:
         return;

@@ -1,0 +1,140 @@
+/**
+ * CPU a message of reception alone: this build beside another one of Twinpost, in turns, each in a process of its own
+ * that commits whatever it is given. One client process sends 1 KB messages by eight connections.
+ *
+ *   node dist/bench/micro/inbound-server.js OTHER_BUILD [messages a connection] [messages a turn] [turns]
+ *
+ * OTHER_BUILD is the `dist` of another working copy. Prints the medians of µs of CPU (user + system) a message of both, and
+ * the median of the turns' ratios, which counts.
+ */
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import net from 'node:net';
+import { join, resolve } from 'node:path';
+import { fileURLToPath, pathToFileURL } from 'node:url';
+
+const CONNECTIONS = 8;
+const ENVELOPE = 'MAIL FROM:<sender@example.org>\r\nRCPT TO:<rcpt@example.net>\r\nDATA\r\n';
+const CONTENT = `Subject: bench\r\n\r\n${`${'x'.repeat(70)}\r\n`.repeat(14)}.\r\n`;
+const COMMITTED = 1;
+
+interface Submitted {
+  settle(outcome: number): void;
+}
+
+/** What both builds have of their test harness. */
+interface HarnessModule {
+  startHarness(options: object): Promise<{
+    readonly inbound: { readonly port: number };
+    readonly reception: { submit: (submission: Submitted) => void };
+  }>;
+}
+
+async function serve(build: string): Promise<void> {
+  const module = await import(pathToFileURL(join(build, 'test/dialog/harness.js')).href) as HarnessModule;
+  const harness = await module.startHarness({ idleCommandsMax: 1e9, connectionsPerClientMax: 1e5, connectionsMax: 1e5 });
+  harness.reception.submit = (submission) => { setImmediate(() => { submission.settle(COMMITTED); }); };
+  process.on('message', () => {
+    const { user, system } = process.cpuUsage();
+    process.send?.(user + system);
+  });
+  process.send?.(harness.inbound.port);
+}
+
+class Server {
+  readonly #child: ChildProcess;
+  port = 0;
+
+  constructor(build: string) {
+    this.#child = fork(fileURLToPath(import.meta.url), ['serve', build]);
+  }
+
+  async start(): Promise<void> {
+    [this.port] = await once(this.#child, 'message') as [number];
+  }
+
+  async cpuUs(): Promise<number> {
+    this.#child.send('cpu');
+    return (await once(this.#child, 'message') as [number])[0];
+  }
+
+  stop(): void {
+    this.#child.kill();
+  }
+}
+
+/** Sends up to `most` messages on one connection, as long as `take` gives one. */
+function connection(port: number, most: number, take: () => boolean): Promise<void> {
+  return new Promise((done) => {
+    const socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
+    let left = most;
+    let text = '';
+    /** What the next reply is to: 0 greeting, 1 EHLO, 2 envelope, 3 content, 4 QUIT. */
+    let stage = 0;
+    const next = (): void => {
+      const isMore = left-- > 0 && take();
+      stage = isMore ? 2 : 4;
+      if (isMore) socket.write(ENVELOPE);
+      else socket.end('QUIT\r\n');
+    };
+    const onReply = (line: string): void => {
+      if (stage === 0) {
+        stage = 1;
+        socket.write('EHLO client.example\r\n');
+      } else if (stage === 1 || stage === 3) next();
+      else if (stage === 2 && line.startsWith('354')) {
+        stage = 3;
+        socket.write(CONTENT);
+      }
+    };
+    socket.on('data', (bytes: Buffer) => {
+      text += bytes.toString('latin1');
+      for (let end = text.indexOf('\r\n'); end >= 0; end = text.indexOf('\r\n')) {
+        const line = text.slice(0, end);
+        text = text.slice(end + 2);
+        if (line[3] === ' ') onReply(line);
+      }
+    });
+    socket.on('error', () => undefined);
+    socket.on('close', () => { done(); });
+  });
+}
+
+async function send(port: number, messages: number, aConnection: number): Promise<void> {
+  let left = messages;
+  const take = (): boolean => left-- > 0;
+  await Promise.all(Array.from({ length: CONNECTIONS }, async () => {
+    while (left > 0) await connection(port, aConnection, take);
+  }));
+}
+
+function median(values: readonly number[]): number {
+  return [...values].sort((a, b) => a - b)[values.length >> 1] ?? NaN;
+}
+
+async function compare(other: string, aConnection: number, messages: number, turns: number): Promise<void> {
+  const ours = resolve(fileURLToPath(import.meta.url), '../../..');
+  const servers = [new Server(resolve(other)), new Server(ours)] as const;
+  await Promise.all(servers.map((server) => server.start()));
+  for (const { port } of servers) await send(port, messages * 3, aConnection);
+  const costs: readonly [number[], number[]] = [[], []];
+  for (let turn = 0; turn < turns; turn++) {
+    for (const index of turn % 2 === 0 ? [0, 1] as const : [1, 0] as const) {
+      const before = await servers[index].cpuUs();
+      await send(servers[index].port, messages, aConnection);
+      costs[index].push((await servers[index].cpuUs() - before) / messages);
+    }
+  }
+  const ratios = costs[1].map((cost, turn) => cost / (costs[0][turn] ?? NaN));
+  console.log(`${other}: ${median(costs[0]).toFixed(1)} µs a message; this build: ${median(costs[1]).toFixed(1)}; `
+    + `median of ${String(turns)} ratios ${median(ratios).toFixed(3)}`);
+  for (const server of servers) server.stop();
+}
+
+const [first, ...rest] = process.argv.slice(2);
+if (first === undefined) {
+  console.error('inbound-server: name the dist folder of another build');
+  process.exitCode = 2;
+} else if (first === 'serve') await serve(rest[0] ?? '');
+else await compare(first, Number(rest[0] ?? 1e9), Number(rest[1] ?? 10_000), Number(rest[2] ?? 21));
