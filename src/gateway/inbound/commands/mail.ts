@@ -41,9 +41,14 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   return replies.SENDER_OK;
 }
 
-/** A user that has gone since, or has other addresses now, sends nothing more. */
+/**
+ * A user that has gone since, or has other addresses now, sends nothing more. Without users of our own the
+ * proxy that told us the login (XCLIENT) has looked after that.
+ */
 function maySend(name: string, reversePath: string, desk: Desk): boolean {
-  const user = desk.ports.authenticator?.find(name);
+  const { authenticator } = desk.ports;
+  if (authenticator === undefined) return true;
+  const user = authenticator.find(name);
   return user !== undefined && maySendFrom(user, reversePath);
 }
 
