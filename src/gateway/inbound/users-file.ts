@@ -2,7 +2,7 @@
  * The file of users (auth/users.ts): read at the start, and again when it changes. One that can't be used
  * never replaces a good one; that is told once.
  */
-import { readFileSync, statSync } from 'node:fs';
+import { readText, stampOf } from '../../platform/node/changing-files.js';
 import { scramKeys, scryptKey } from '../../platform/node/password-key.js';
 import { SystemSecrets } from '../../platform/node/secrets.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -17,12 +17,7 @@ const FAKE_KEY_LABEL = Buffer.from('twinpost salts of unknown names');
 
 /** Throws an Error that names the file and the line. */
 export function readUsers(file: string): Users {
-  let text: string;
-  try {
-    text = readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new Error(`'${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
-  }
+  const text = readText(file);
   try {
     return parseUsers(text);
   } catch (error) {
@@ -64,8 +59,3 @@ const deriveKey: DeriveKey = async (password, verifier) => {
   if (verifier.kind === 'scrypt') return await scryptKey(password, verifier.salt, verifier);
   return (await scramKeys(password, verifier.salt, verifier.iterations)).storedKey;
 };
-
-function stampOf(file: string): string {
-  const stat = statSync(file, { throwIfNoEntry: false });
-  return stat === undefined ? 'none' : `${String(stat.mtimeMs)} ${String(stat.ino)} ${String(stat.size)}`;
-}

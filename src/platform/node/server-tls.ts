@@ -10,11 +10,11 @@
  */
 import { constants } from 'node:crypto';
 import type net from 'node:net';
-import { readFileSync, statSync } from 'node:fs';
 import { performance } from 'node:perf_hooks';
 import tls from 'node:tls';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
 import type { TlsFacts } from '../transport.js';
+import { readText, stampOf } from './changing-files.js';
 import { certificateNames } from './tls-transport.js';
 
 /** PEM files. */
@@ -36,7 +36,7 @@ const LOOK_MS = 1000;
 export function readServerTls(files: ServerTlsFiles): SecureContextOptions {
   const { certFile, keyFile, clientCaFile } = files;
   const material: SecureContextOptions = {
-    cert: readPem(certFile), key: readPem(keyFile),
+    cert: readText(certFile), key: readText(keyFile),
     ...(clientCaFile === undefined ? {} : ofClients(clientCaFile)),
     minVersion: 'TLSv1.2',
     ciphers: `${tls.DEFAULT_CIPHERS}:${SECURITY_LEVEL}`,
@@ -52,7 +52,7 @@ export function readServerTls(files: ServerTlsFiles): SecureContextOptions {
 }
 
 function ofClients(caFile: string): SecureContextOptions {
-  return { ca: readPem(caFile), secureOptions: constants.SSL_OP_NO_TICKET };
+  return { ca: readText(caFile), secureOptions: constants.SSL_OP_NO_TICKET };
 }
 
 export class ServerTls {
@@ -68,7 +68,7 @@ export class ServerTls {
   constructor(files: ServerTlsFiles, onProblem: (text: string) => void) {
     this.#files = files;
     this.#onProblem = onProblem;
-    this.#stamp = stampOf(files);
+    this.#stamp = stampOf(files.certFile, files.keyFile, files.clientCaFile);
     const asksForCertificate = files.clientCaFile !== undefined;
     this.#server = tls.createServer({
       ...readServerTls(files), requestCert: asksForCertificate, rejectUnauthorized: false,
@@ -96,7 +96,8 @@ export class ServerTls {
     const nowMs = performance.now();
     if (nowMs - this.#lookedMs < LOOK_MS) return;
     this.#lookedMs = nowMs;
-    const stamp = stampOf(this.#files);
+    const { certFile, keyFile, clientCaFile } = this.#files;
+    const stamp = stampOf(certFile, keyFile, clientCaFile);
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;
     try {
@@ -118,22 +119,6 @@ export function factsOf(socket: TLSSocket): TlsFacts {
 
 function keyOf(socket: net.Socket): string {
   return `${socket.remoteAddress ?? ''} ${String(socket.remotePort ?? 0)}`;
-}
-
-/** Changes when a file is replaced or can be read no more. */
-function stampOf({ certFile, keyFile, clientCaFile }: ServerTlsFiles): string {
-  return [certFile, keyFile, clientCaFile].map((file) => {
-    const stat = file === undefined ? undefined : statSync(file, { throwIfNoEntry: false });
-    return stat === undefined ? 'none' : `${String(stat.mtimeMs)} ${String(stat.ino)} ${String(stat.size)}`;
-  }).join();
-}
-
-function readPem(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new Error(`'${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
-  }
 }
 
 function messageOf(error: unknown): string {

@@ -13,11 +13,11 @@
  *
  * What is not here: the life of a connection (transport.ts).
  */
-import { readFileSync, statSync } from 'node:fs';
 import net from 'node:net';
 import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
+import { readText, stampOf } from './changing-files.js';
 import {
   BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason,
 } from './transport.js';
@@ -41,7 +41,7 @@ export interface TlsFiles {
 /** Throws an Error that names the file. */
 export function readTlsFiles(files: TlsFiles): SecureContextOptions {
   const material: SecureContextOptions = {
-    ca: readPem(files.caFile), cert: readPem(files.certFile), key: readPem(files.keyFile),
+    ca: readText(files.caFile), cert: readText(files.certFile), key: readText(files.keyFile),
     minVersion: 'TLSv1.2',
   };
   try {
@@ -121,7 +121,7 @@ export class TlsListener implements Listener {
   constructor(files: TlsFiles, onProblem: (text: string, remote: string) => void) {
     this.#files = files;
     this.#onProblem = onProblem;
-    this.#stamp = stampOf(files);
+    this.#stamp = stampOf(files.caFile, files.certFile, files.keyFile);
     this.#material = readTlsFiles(files);
   }
 
@@ -173,7 +173,7 @@ export class TlsListener implements Listener {
   }
 
   #renew(): void {
-    const stamp = stampOf(this.#files);
+    const stamp = stampOf(this.#files.caFile, this.#files.certFile, this.#files.keyFile);
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;
     try {
@@ -209,22 +209,6 @@ function failed(remote: string, text: string, handlers: ConnectionHandlers): Con
   connection.attach(handlers);
   socket.destroy(new Error(text));
   return connection;
-}
-
-/** Changes when a file is replaced or can be read no more. */
-function stampOf(files: TlsFiles): string {
-  return [files.caFile, files.certFile, files.keyFile].map((file) => {
-    const stat = statSync(file, { throwIfNoEntry: false });
-    return stat === undefined ? 'none' : `${String(stat.mtimeMs)} ${String(stat.ino)} ${String(stat.size)}`;
-  }).join(', ');
-}
-
-function readPem(file: string): string {
-  try {
-    return readFileSync(file, 'utf8');
-  } catch (error) {
-    throw new Error(`'${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
-  }
 }
 
 /** A closed socket has no address any more: those are told together. */
