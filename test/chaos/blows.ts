@@ -49,7 +49,7 @@ export async function strike(kind: FaultKind, field: Field): Promise<boolean> {
     case 'kill gateway and store': return killPair(field);
     case 'freeze gateway': return freezeGateway(field);
     case 'freeze store': return freezeOne(field, pickIdle(field, field.cluster.stores), lengthMs(field, 1000, 15_000));
-    case 'freeze next hop': return freezeOne(field, pickIdle(field, [field.cluster.sink]), lengthMs(field, 1000, 5000));
+    case 'freeze next hop': return freezeNextHop(field);
     case 'full store': return fillStores(field);
     case 'path cut': return overLink(field, ['A'], 'cut', (proxy) => { proxy.stall('up'); proxy.stall('down'); }, (proxy) => { proxy.cut(); proxy.resume(); });
     case 'both paths cut': return overLink(field, ['A', 'B'], 'cut', (proxy) => { proxy.stall('up'); proxy.stall('down'); }, (proxy) => { proxy.cut(); proxy.resume(); });
@@ -113,6 +113,13 @@ async function freezeGateway(field: Field): Promise<boolean> {
   const fromMs = proxyNowMs();
   const struck = await freezeOne(field, victim, frozenMs);
   if (frozenMs > LEASE_MS - LEASE_MARGIN_MS) judge.noteWindow({ cause: 'gateway stood still past its lease', gateway: gatewayId(index), fromMs, untilMs: proxyNowMs() });
+  return struck;
+}
+
+async function freezeNextHop(field: Field): Promise<boolean> {
+  const fromMs = proxyNowMs();
+  const struck = await freezeOne(field, pickIdle(field, [field.cluster.sink]), lengthMs(field, 1000, 5000));
+  if (struck) field.judge.noteSinkStood(fromMs, proxyNowMs());
   return struck;
 }
 

@@ -161,9 +161,13 @@ class Rounds {
     const { cluster } = this.#field;
     const victims = this.#draw(kind);
     cluster.sink.freeze();
+    const stoodFromMs = proxyNowMs();
     await this.#field.fill(this.#options.undelivered);
     this.#say(`${name}: ${victims.map(victimText).join(', ')}`);
-    const goesOn = (): void => { cluster.sink.thaw(); };
+    const goesOn = (): void => {
+      cluster.sink.thaw();
+      this.#field.judge.noteSinkStood(stoodFromMs, proxyNowMs());
+    };
     if (kind === 'freeze') await this.#freeze(victims, goesOn);
     else if (kind === 'one way cut') await this.#cut(victims, goesOn);
     else if (kind === 'etcd leader') await this.#killLeader(victims, goesOn);

@@ -162,6 +162,10 @@ class Story {
     this.judge.noteWindow({ cause: 'gateway killed', gateway: GATEWAY, fromMs: START_MS + ms, untilMs: START_MS + ms });
   }
 
+  sinkStood(fromMs: number, untilMs: number): void {
+    this.judge.noteSinkStood(START_MS + fromMs, START_MS + untilMs);
+  }
+
   #change(line: Line, number: number, ms: number, kind: number, bodyBytes: number, headBytes: number, ref: number, payload: Uint8Array): void {
     const section = new Uint8Array(rows.CHANGE_ROW_BYTES);
     rows.writeChangeRow(rows.viewOf(section), 0, kind, 0, bodyBytes, headBytes, 0, ref);
@@ -435,6 +439,15 @@ describe('a second copy at the sink', () => {
       story.killed(8000);
       assert.equal(story.duplicates(...copies).unexplained, 1);
     }
+  });
+
+  test('of a message that the sink could read only long after the kill, because it stood still, is explained', () => {
+    const story = committed();
+    story.killed(600);
+    assert.equal(story.duplicates(2500, 12_000).unexplained, 1);
+    story.sinkStood(100, 2000);
+    assert.equal(story.duplicates(2500, 12_000).unexplained, 0);
+    assert.equal(story.duplicates(3500, 12_000).unexplained, 1);
   });
 
   test('is none when the client sent the message again and both were stored', () => {

@@ -70,6 +70,7 @@ export class LinkJudge {
   readonly #record: LinkRecord;
   readonly #proxies: { readonly gateway: number; readonly store: number; readonly path: string; readonly proxy: FaultProxy }[] = [];
   readonly #windows: Window[] = [];
+  readonly #sinkStood: { readonly fromMs: number; readonly untilMs: number }[] = [];
 
   /** Judges by what is put into the record; the proxies of start() do that. */
   constructor(record = new LinkRecord()) {
@@ -115,6 +116,11 @@ export class LinkJudge {
 
   noteWindow(window: Window): void {
     this.#windows.push(window);
+  }
+
+  /** The sink stood still: what lay in its kernel comes only now. */
+  noteSinkStood(fromMs: number, untilMs: number): void {
+    this.#sinkStood.push({ fromMs, untilMs });
   }
 
   /** What was wrong with frames as they were sent. */
@@ -222,7 +228,8 @@ export class LinkJudge {
   #explain(extra: number, entries: readonly Entry[], copiesMs: readonly number[], causes: Record<string, number>): number {
     let left = extra;
     for (const window of this.#windows) {
-      const arrived = copiesMs.filter((ms) => ms <= window.untilMs + IN_KERNEL_MS && ms >= window.fromMs - SETTLED_MS).length;
+      const readMs = this.#readByMs(window.untilMs);
+      const arrived = copiesMs.filter((ms) => ms <= readMs && ms >= window.fromMs - SETTLED_MS).length;
       if (left === 0 || arrived === 0) continue;
       const inFlight = entries.filter((entry) => {
         const reign = reignAt(entry.partition, window.gateway, window.untilMs);
@@ -233,6 +240,12 @@ export class LinkJudge {
       left -= explained;
     }
     return left;
+  }
+
+  /** By when the sink has read what was on its way to it at a moment. */
+  #readByMs(atMs: number): number {
+    const thaws = this.#sinkStood.filter(({ fromMs, untilMs }) => fromMs <= atMs + IN_KERNEL_MS && untilMs >= atMs).map(({ untilMs }) => untilMs);
+    return Math.max(atMs, ...thaws) + IN_KERNEL_MS;
   }
 
   #describe(run: string, record: SendRecord, behindMs: number): string {
