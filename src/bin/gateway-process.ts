@@ -38,6 +38,9 @@ const LOG_DRAIN_MS = 1_000;
 /** Exit code of a process that met an error of its own: EX_SOFTWARE of sysexits. */
 const CRASH_EXIT_CODE = 70;
 
+/** Two living processes of one id would end one another without end. */
+const BEGUN_ANEW_MAX = 3;
+
 export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
   const options = gatewayOptions(config);
   const ports = nodePorts(config.log, config.id);
@@ -54,14 +57,15 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
       random: Math.random,
       logLinesDropped: () => mailLog.droppedLines,
       onFenced: (toldNow) => {
-        if (toldNow === 0) endFenced(config.id, mailLog, ports);
+        if (toldNow === 0 || (anew += 1) > BEGUN_ANEW_MAX) endFenced(config.id, mailLog, ports);
         else beginAnew(toldNow).catch(onError);
       },
     }, told);
     return started.gateway;
   };
+  let anew = 0;
   let latest = begin(0);
-  // No store has taken this process: the register was lost or rolled back, and gave out a number that was
+  // This process has served nothing yet: the register was lost or rolled back, and gave out a number that was
   // used before. A process with the higher number does not run: it would have its key in the register, or its
   // partitions leased.
   const beginAnew = async (told: number): Promise<void> => {
@@ -169,6 +173,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     nextHopShare: memory.nextHopShare,
     admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
     stopTimeoutMs: delivery.stopTimeoutMs,
+    delayReports: config.reports,
   };
 }
 
@@ -200,6 +205,7 @@ function inboundOptions(config: GatewayConfig, listener: ListenerConfig): Listen
     messageBytesMax: smtp.messageBytesMax,
     recipientsMax: smtp.recipientsMax,
     hopsMax: smtp.hopsMax,
+    postmaster: smtp.postmaster,
     connectionsMax: smtp.connectionsMax,
     connectionsPerClientMax: smtp.connectionsPerClientMax,
     idleMs: smtp.commandTimeoutMs,

@@ -172,8 +172,14 @@ function messageOf(
     waiting.map((one) => ({ address: one.address, notify: one.notify, orcpt: one.orcpt }));
   return {
     sender: parsed.sender, recipients, ret: parsed.ret, envid: parsed.envid, content,
-    is8bit: parsed.flags.includes('8bitmime'), isUtf8: parsed.flags.includes('smtputf8'),
+    is8bit: parsed.flags.includes('8bitmime'),
+    isUtf8: parsed.flags.includes('smtputf8')
+      || [parsed.sender, ...waiting.map((one) => one.address)].some(isInternational),
   };
+}
+
+function isInternational(address: string): boolean {
+  return /[^\0-\x7f]/.test(address);
 }
 
 /** What the server has taken is never sent again: by a rename, or in the file when some are left. */

@@ -59,6 +59,7 @@ function gatewayConfig(
     hostname: gateway.hostname ?? os.hostname().toLowerCase(),
     smtp: smtpConfig(gateway.smtp, context),
     delivery: deliveryConfig(gateway.delivery),
+    reports: { afterMs: gateway.reports.delay_after, isUnasked: gateway.reports.delay_unasked },
     routes: gateway.routes.map((route) => routeConfig(route, gateway)),
     memory: {
       limitBytes: gateway.memory.limit, acceptShare: gateway.memory.accept,
@@ -146,6 +147,7 @@ function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConf
     connectionsPerClientMax: smtp.connections_per_client,
     bytesPerSecondMin: smtp.min_data_rate,
     hopsMax: smtp.hop_limit,
+    postmaster: smtp.postmaster ?? '',
     commandTimeoutMs: smtp.command_timeout,
     dataTimeoutMs: smtp.data_timeout,
     tls: smtp.tls === undefined ? undefined : {

@@ -98,6 +98,13 @@ function checkSubmission(
 }
 
 function checkListeners({ smtp }: GatewayValue, problems: Problems): void {
+  if (smtp.postmaster === undefined && !smtp.listen.every(({ address }) => isLoopback(address.host))) {
+    problems.add(
+      ['gateway', 'smtp'],
+      `expected 'postmaster: ADDRESS' for a listener beyond loopback: every mail server must take mail to `
+        + 'its postmaster (RFC 5321 4.5.1), found none',
+    );
+  }
   for (const [index, { role, tls }] of smtp.listen.entries()) {
     const at: Path = ['gateway', 'smtp', 'listen', index];
     if (role === 'submission') checkSubmission(smtp, tls, at, problems);
@@ -344,6 +351,13 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     }
   });
   unique(domains, (i) => paths[i] ?? [], 'domain', problems);
+  if (gateway.reports.without_route === 'refuse' && !domains.includes('*')) {
+    problems.add(
+      ['gateway', 'routes'],
+      `expected a route for reports to senders of any domain (domain: '*'), or 'reports: discard' beside `
+        + 'routes, found neither: senders elsewhere would not learn that their mail failed',
+    );
+  }
   unique(gateway.routes.map(routeName), (i) => ['gateway', 'routes', i, 'name'], 'queue name', problems);
 }
 

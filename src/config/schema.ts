@@ -96,6 +96,8 @@ const smtp = section({
   relay_certificates: z.array(v.text('a name of one line')).max(10_000).prefault([]),
   /** Who may submit (twinpost user). */
   users: v.text('a file name').optional(),
+  /** Who reads mail to postmaster and abuse, at our own name and at every relayed domain. */
+  postmaster: v.mailAddress().optional(),
   relay_domains: z.array(v.relayDomain()).max(100_000).prefault([]),
   message_size_limit: v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB'),
   recipient_limit: v.count(100, RECIPIENTS_MAX).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100
@@ -138,6 +140,19 @@ const delivery = section({
     quit: v.duration(10, HOUR_MS).prefault('5s'),
   }),
 });
+
+/** Of delivery, to senders. `discard` alone: those to whom no route leads get none. */
+const reports = z.preprocess(
+  (value) => (value === 'discard' ? { without_route: value } : value),
+  section({
+    /** When a domain has no route for reports: the configuration is refused, or they are dropped. */
+    without_route: v.oneOf(['refuse', 'discard']).prefault('refuse'),
+    /** Age at which the delay of a message is told to who asked for that (NOTIFY=DELAY); 0: never. */
+    delay_after: v.duration(0, 60 * DAY_MS).prefault('4h'),
+    /** Also to a sender who said nothing of reports. */
+    delay_unasked: v.flag().prefault(false),
+  }),
+);
 
 const route = z.strictObject({
   domain: v.routeDomain().optional(),
@@ -195,6 +210,7 @@ const gateway = z.strictObject({
   smtp,
   delivery,
   routes: z.array(route).min(1).max(ROUTES_MAX),
+  reports,
   memory: section({
     limit: memoryLimit(),
     accept: v.share().prefault(0.8),

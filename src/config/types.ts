@@ -68,10 +68,20 @@ export interface SmtpConfig {
   /** Names of client certificates that may send to any routed domain. */
   readonly relayCertificates: readonly string[];
   readonly usersFile: string | undefined;
+  /** '': mail to postmaster goes where its domain leads. */
+  readonly postmaster: string;
 }
 
 export interface SmtpTlsConfig extends TlsFiles {
   readonly clientCaFile: string | undefined;
+}
+
+/** Reports to senders; same shape as DelayReportOptions of gateway/queue/delay-reports.ts. */
+export interface ReportsConfig {
+  /** 0: a delay is never told. */
+  readonly afterMs: number;
+  /** Also to senders who did not ask for it. */
+  readonly isUnasked: boolean;
 }
 
 export interface DeliveryConfig {
@@ -176,6 +186,7 @@ export interface GatewayConfig {
   readonly hostname: string;
   readonly smtp: SmtpConfig;
   readonly delivery: DeliveryConfig;
+  readonly reports: ReportsConfig;
   readonly routes: readonly RouteConfig[];
   readonly memory: MemoryConfig;
   readonly mirror: MirrorConfig;

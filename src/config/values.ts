@@ -148,6 +148,22 @@ export function routeDomain(): z.ZodType<string> {
   }, "a domain such as example.com, *.example.com, or '*' for all others");
 }
 
+/** Atoms joined by dots (RFC 5322 3.2.3). */
+const DOT_ATOM = /^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/;
+
+/** An address without quotes, its domain in lower case. */
+export function mailAddress(): z.ZodType<string> {
+  return expected(
+    (value) => {
+      if (typeof value !== 'string') return undefined;
+      const at = value.lastIndexOf('@');
+      const [local, domain] = [value.slice(0, at), value.slice(at + 1).toLowerCase()];
+      return at > 0 && DOT_ATOM.test(local) && isDomain(domain) ? `${local}@${domain}` : undefined;
+    },
+    'an address such as ops@example.com',
+  );
+}
+
 /** A domain that anyone may send to; ".example.com" means all below it. */
 export function relayDomain(): z.ZodType<string> {
   return expected(

@@ -6,7 +6,8 @@ import type { MirrorsOptions } from './mirror/mirrors-options.js';
 import type { AcceptanceOptions } from './queue/acceptance.js';
 import type { MailEvents } from './queue/mail-events.js';
 import type { MemoryOptions } from './queue/memory-gauge.js';
-import type { ReportInput } from './queue/report-job.js';
+import type { DelayReportOptions } from './queue/delay-reports.js';
+import type { ReportInput } from './queue/report-writer.js';
 import type { Router } from './queue/types.js';
 import type { OrphanOptions } from './ownership/holdings.js';
 import type { OwnershipRegister } from './ownership/ownership-register.js';
@@ -20,6 +21,7 @@ export interface CoreOptions {
   readonly commitTimeoutMs: number;
   /** The most that retryDelayMs() says. */
   readonly longestRetryMs: number;
+  readonly delayReports: DelayReportOptions;
   /** With a store missing at the start, the port opens after this all the same. */
   readonly firstWaitMs: number;
   readonly segmentBytes: number;

@@ -42,7 +42,9 @@ import { Readiness } from './queue/readiness.js';
 import type { ReplyTexts } from './queue/entry-texts.js';
 import { AdoptedMail } from './queue/adopted-mail.js';
 import { RecoveredQueues } from './queue/recovered-queues.js';
+import { tellDelay } from './queue/delay-reports.js';
 import { Reports } from './queue/report-job.js';
+import { ReportWriter } from './queue/report-writer.js';
 import { Settlement } from './queue/settlement.js';
 import type { AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
 import { COMMITTED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
@@ -65,6 +67,7 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly moves: Moves;
   readonly recovered: RecoveredQueues;
   readonly reports: Reports;
+  private readonly reportWriter: ReportWriter;
   readonly holds: MessageHolds;
   /**
    * What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts).
@@ -116,11 +119,7 @@ export class GatewayCore implements Reception, DeliverySource {
       },
     );
     this.readiness = this.readinessOf(ports);
-    this.commitPoint = new CommitPoint({ timeoutMs: options.commitTimeoutMs }, {
-      release: (queue, row) => { this.releaseEntry(queue, row); },
-      withdraw: (queue, row) => this.withdraw(queue, row),
-      settled: (pending, outcome) => { this.settled(pending, outcome); },
-    });
+    this.commitPoint = this.newCommitPoint();
     this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint, release: (queue, row) => { this.releaseEntry(queue, row); } });
     const wake = (queue: MailQueue): void => { this.wake(queue); };
     this.dueTimes = new DueTimes({ clock: ports.clock, onDue: (row) => { this.onDue(row); }, onWake: wake });
@@ -131,6 +130,7 @@ export class GatewayCore implements Reception, DeliverySource {
       wake,
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
     });
+    this.reportWriter = this.newReportWriter(ports);
     this.reports = this.newReports(ports);
     this.holds = new MessageHolds({
       clock: ports.clock, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
@@ -350,18 +350,35 @@ export class GatewayCore implements Reception, DeliverySource {
     this.ports.requestEndOfTurn();
   }
 
-  private newReports(ports: CorePorts): Reports {
-    return new Reports({
-      clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events,
+  private newCommitPoint(): CommitPoint {
+    return new CommitPoint({ timeoutMs: this.options.commitTimeoutMs }, {
+      release: (queue, row) => { this.releaseEntry(queue, row); },
+      withdraw: (queue, row) => this.withdraw(queue, row),
+      settled: (pending, outcome) => { this.settled(pending, outcome); },
+    });
+  }
+
+  private newReportWriter(ports: CorePorts): ReportWriter {
+    return new ReportWriter({
+      entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events,
       nextMessageId: () => this.nextMessageId(),
       compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
+    });
+  }
+
+  private newReports(ports: CorePorts): Reports {
+    return new Reports({
+      clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, writer: this.reportWriter, events: ports.events,
       requestEndOfTurn: () => { ports.requestEndOfTurn(); },
     });
   }
 
   private newSweep(): ExpirySweep {
-    return new ExpirySweep(this.options, {
-      frame: this.frame, table: this.entries.table, log: this.ports.log, onExpired: (row) => { this.expire(row); },
+    const { longestRetryMs, delayReports } = this.options;
+    return new ExpirySweep({ longestRetryMs, delayMs: delayReports.afterMs }, {
+      frame: this.frame, table: this.entries.table, log: this.ports.log,
+      onExpired: (row) => { this.expire(row); },
+      onDelayed: (row) => this.tellDelay(row),
     });
   }
 
@@ -412,6 +429,13 @@ export class GatewayCore implements Reception, DeliverySource {
     // Its report quotes the body; the sweep comes round again.
     if (this.entries.isAbsent(row)) this.entries.absent.wantLater(queue.partition, row);
     else this.settlement.expire(queue, row);
+  }
+
+  /** False: it is to be looked at again. */
+  private tellDelay(row: number): boolean {
+    const queue = this.registry.queueOf(row);
+    if (queue === undefined) return false;
+    return tellDelay(this.options.delayReports, { entries: this.entries, settlement: this.settlement, writer: this.reportWriter }, queue, row);
   }
 
   private onDue(row: number): void {

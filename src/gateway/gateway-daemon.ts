@@ -128,6 +128,8 @@ class Gateway implements RunningGateway {
   private readonly runEndOfTurn: () => void;
   private stopping = false;
   private fenced = false;
+  /** It was ready to take mail once. */
+  private hasServed = false;
   private portsOpen = false;
   private portsBusy = false;
   private portRetryMs = 0;
@@ -270,6 +272,7 @@ class Gateway implements RunningGateway {
         queuesMax: options.queuesMax,
         commitTimeoutMs: options.commitTimeoutMs,
         longestRetryMs: retry.longestMs,
+        delayReports: options.delayReports,
         firstWaitMs: options.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
         group: options.group,
@@ -412,6 +415,7 @@ class Gateway implements RunningGateway {
 
   /** The SMTP port is open exactly while mail can be committed (G6), so that a load balancer moves on. */
   private watchPorts(nowMs: number): void {
+    this.hasServed ||= this.core.accepting;
     const wanted = this.core.accepting && !this.stopping;
     if (this.inbounds.length === 0 || wanted === this.portsOpen || this.portsBusy || nowMs < this.portRetryMs) return;
     if (!wanted) {
@@ -438,8 +442,9 @@ class Gateway implements RunningGateway {
   private onFenced(storeId: string, text: string, highest = 0): void {
     if (this.fenced) return;
     this.fenced = true;
-    // Before any store took us it may be the register that was rolled back.
-    const told = this.links.every((link) => link.highestIncarnation === 0) ? highest : 0;
+    // Before this process served anything it may be the register that was rolled back; a store that was
+    // restarted too has taken us by then.
+    const told = this.hasServed ? 0 : highest;
     this.ports.metrics.fenced += 1;
     if (told === 0) this.ports.log.error('fenced', 'another process with the id of this gateway owns its queues now; this one stops at once. If that is no restart, give one of the two another id, or do not start it', { gateway: this.options.id, store: storeId, why: text, incarnation: this.incarnation });
     this.ports.onFenced(told);

@@ -2,6 +2,7 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
+import type { DelayReportOptions } from './queue/delay-reports.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { EventLog, Random } from '../platform/ports.js';
@@ -72,6 +73,7 @@ export interface GatewayOptions {
   readonly nextHopShare: number;
   readonly admin: { readonly host: string; readonly port: number; readonly token: string | undefined };
   readonly stopTimeoutMs: number;
+  readonly delayReports: DelayReportOptions;
 }
 
 export interface GatewayPorts {

@@ -38,6 +38,9 @@ export interface Secrets {
  */
 export type ToAscii = (domain: string) => string;
 
+/** Whether no byte has its top bit set. */
+export type IsAscii = (bytes: Uint8Array) => boolean;
+
 /** A seeded or real source of numbers in [0, 1). */
 export type Random = () => number;
 

@@ -88,7 +88,11 @@ export class EtcdField {
           register: { etcd: etcd.endpoints, cluster: CLUSTER_NAME },
           gateway: {
             delivery: { concurrency: CONCURRENCY }, memory: { next_hop: 1 },
-            mirror: { partitions: options.partitions, min_replicas: options.minReplicas },
+            mirror: {
+              partitions: options.partitions, min_replicas: options.minReplicas,
+              // With one copy it takes no mail: it is ready when a store that stays away has been replaced.
+              ...(options.minReplicas === 2 ? { replace_after: '5s' } : {}),
+            },
           },
           ...(options.isJudged ? { mapStorePort: judge.mapStorePort } : {}),
         });

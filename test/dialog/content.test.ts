@@ -121,7 +121,7 @@ describe('content', () => {
     await harness.inbound.close(1000);
   });
 
-  test('of refused messages in one write, as many as a session may have, in one write does not exhaust the stack', { timeout: 20_000 }, async () => {
+  test('of as many refused messages as a session may have, in one write, does not exhaust the stack', { timeout: 20_000 }, async () => {
     const harness = await startHarness({ idleCommandsMax: 100_000 });
     harness.reception.immediate = true;
     const client = await clientAtData(harness.inbound.port);

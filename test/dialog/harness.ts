@@ -12,6 +12,7 @@ import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';
+import { isAscii } from 'node:buffer';
 import { toAscii } from '../../src/platform/node/idna.js';
 import { MemoryConnection } from '../scenario/memory-connection.js';
 import type { ListenerOptions } from '../../src/gateway/inbound/listener.js';
@@ -167,6 +168,7 @@ export function memoryHarness(options: Partial<InboundOptions> = {}, authenticat
     router: new DomainRouter(),
     clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
     toAscii,
+    isAscii,
     nextTurn: (run) => { setImmediate(run); },
     authenticator,
     log: NO_LOG,

@@ -49,7 +49,8 @@ function readOptions(lines: readonly string[]): Partial<InboundOptions> {
   for (const line of lines) {
     if (!line.startsWith('O: ')) continue;
     const [name = '', ...values] = line.slice(3).split(' ');
-    options[name] = LIST_OPTIONS.includes(name) ? values.filter((value) => value !== 'none') : Number(values[0]);
+    if (name === 'postmaster') options[name] = values[0];
+    else options[name] = LIST_OPTIONS.includes(name) ? values.filter((value) => value !== 'none') : Number(values[0]);
   }
   return options;
 }

@@ -80,6 +80,32 @@ test('a gateway whose register was lost begins anew above what the stores tell',
   }
 });
 
+test('so does one that a store took, which had been restarted and knew nothing, before another store told', { timeout: 60_000 }, async () => {
+  const cluster = await startCluster(SHORT);
+  try {
+    await cluster.gateway.kill();
+    cluster.gateway.start();
+    await cluster.gateway.ready();
+    const [knows, forgets] = cluster.stores;
+    assert.ok(knows !== undefined && forgets !== undefined);
+    await Promise.all([cluster.gateway.kill(), forgets.kill()]);
+    for (const file of ['register', 'processes']) rmSync(join(cluster.folder, file));
+    forgets.start();
+    await forgets.ready();
+    knows.freeze();
+    cluster.gateway.start();
+    const { pid } = cluster.gateway;
+    await until('a store takes it', () => cluster.gateway.log().includes('path to the store is active'), 20_000, cluster.gateway);
+    knows.thaw();
+    await cluster.gateway.ready();
+    assert.equal(cluster.gateway.pid, pid);
+    assert.match(cluster.gateway.log(), /it was lost or rolled back/);
+    assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 20, connections: 2 })).accepted, 20);
+  } finally {
+    await cluster.stop();
+  }
+});
+
 test('on one state_dir the second is refused, whatever its id, and the first goes on', { timeout: 60_000 }, async () => {
   const cluster = await startCluster();
   try {

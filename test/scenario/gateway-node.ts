@@ -148,7 +148,7 @@ export class GatewayNode {
         compose: (input) => {
           this.composedCount += 1;
           if (this.ports.chokesOn?.(input.envelope.messageId) === true) this.crash(core, incarnation);
-          return { content: reportContent(input.envelope.messageId, input.failure ? 'failure' : 'success', input.recipients.map((index) => input.envelope.recipients[index]?.address ?? '')), flags: 0 };
+          return { content: reportContent(input.envelope.messageId, input.kind, input.recipients.map((index) => input.envelope.recipients[index]?.address ?? '')), flags: 0 };
         },
       },
     );

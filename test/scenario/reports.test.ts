@@ -1,7 +1,7 @@
 /** Failures, expiry and reports (DSN): one report whatever happens meanwhile, none where one is forbidden (G2, G4). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOTIFY_DELAY, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
 import { World } from './world.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
@@ -276,5 +276,54 @@ describe('reports', () => {
     for (const store of world.stores) store.start();
     quietAndJudged(world);
     for (const letter of letters) assert.equal(letter.reports.size, 1);
+  });
+});
+
+describe('a delay', () => {
+  /** The next hop of the letters does not answer; the reports' does. */
+  function waiting(options: ConstructorParameters<typeof World>[0] = {}): World {
+    const world = World.started({ delayAfterMs: 60_000, ...options });
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
+    return world;
+  }
+  const told = (world: World): readonly string[] => world.letters.all.flatMap((letter) => [...letter.reports.keys()]);
+
+  test('is told once to who asked for it, and the message keeps its place', () => {
+    const world = waiting({ queues: [{ name: 'q1', ordering: 'strict' }] });
+    world.submit(['q1'], { notify: NOTIFY_DELAY });
+    world.submit(['q1']);
+    world.submit(['q1'], { notify: NOTIFY_DELAY, reversePath: '' });
+    world.submit(['q1'], { notify: NOTIFY_SUCCESS });
+    world.run(59_000);
+    assert.deepEqual(told(world), []);
+    world.run(200_000);
+    assert.deepEqual(told(world), ['delay 0@q1.example']);
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
+    assert.equal(world.hops.reports.filter((text) => text.includes(' delay ')).length, 1);
+  });
+
+  test('is told once whatever turn the gateway is killed in', () => {
+    let kills = 0;
+    for (let turn = 1; turn < 40; turn++) {
+      const world = waiting({ seed: turn });
+      const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });
+      world.until(() => letter.outcome === COMMITTED);
+      world.run(60_000);
+      const seen = { turns: 0 };
+      world.onTurn = () => { seen.turns += 1; };
+      for (let step = 0; step < 5000 && seen.turns < turn; step++) world.scheduler.step();
+      world.gateway.kill();
+      world.run(turn % 3);
+      world.gateway.start();
+      world.run(200_000);
+      if (world.hops.reports.length > 0) kills += 1;
+      assert.deepEqual([...new Set(told(world))], ['delay 0@q1.example']);
+      assert.ok(world.hops.reports.length <= 2, 'the report itself may be repeated, as any message');
+      letter.mayRepeat = true;
+      world.hops.script = () => 'accept';
+      quietAndJudged(world);
+    }
+    assert.equal(kills, 39);
   });
 });

@@ -14,6 +14,7 @@ import { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';
 import { COMMITTED, NO_REPLY, NOTIFY_NEVER, NOTIFY_SUCCESS, NOTIFY_FAILURE } from '../../src/gateway/queue/types.js';
 import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import { isAscii } from 'node:buffer';
 import { toAscii } from '../../src/platform/node/idna.js';
 import { MemoryConnection } from '../scenario/memory-connection.js';
 import { contentOf } from '../scenario/letters.js';
@@ -91,6 +92,7 @@ export class Clients {
       clock,
       authenticator: undefined,
       toAscii,
+      isAscii,
       nextTurn: (run) => { timeline.soon(run); },
       log: options.log,
       mailLog: { wantsMessageId: false, received: nothing, rejected: nothing },

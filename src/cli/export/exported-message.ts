@@ -12,7 +12,7 @@ import {
 } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
 import {
-  ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER,
+  ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER,
   NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
 } from '../../gateway/queue/types.js';
 import type { Envelope } from '../../gateway/queue/types.js';
@@ -68,7 +68,7 @@ const STATES: Readonly<Record<number, RecipientState>> = {
   [OWED_SUCCESS]: 'delivered, report owed',
 };
 const FLAGS = [
-  [ENVELOPE_8BITMIME, '8bitmime'], [ENVELOPE_SMTPUTF8, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines'],
+  [ENVELOPE_8BIT, '8bitmime'], [ENVELOPE_UTF8_HEADER, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines'],
 ] as const;
 const NOTIFIES = [
   [NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'], [NOTIFY_DELAY, 'DELAY'],

@@ -7,18 +7,28 @@
  *   3 message/rfc822            the content, when small or asked for by RET=FULL (RFC 3461 4.3), else
  *     text/rfc822-headers       its header
  *
- * With SMTPUTF8 parts 2 and 3 are their global forms and text is UTF-8 (RFC 6533); without it our own text
- * is ASCII. Reply texts come from strangers: dsn-text.ts lets nothing through that could end a line. By hand
- * rather than by a library because every byte of the returned content must stay as it is.
+ * Whoever sent the message must get his report through any server, so it is ASCII throughout (RFC 6533 3):
+ * addresses of type utf-8 in their 7-bit form, content with 8-bit octets in base64 (message/global, which
+ * allows that: RFC 6532 3.7). Only for a reverse-path that needs SMTPUTF8 itself it is UTF-8, in the global
+ * forms of parts 2 and 3.
+ *
+ * What a report may grow to is bounded by what the message brought: fields that next hops fill have a bound
+ * for all of them together. No address of a next hop is in it: what is inside is nobody's business.
+ *
+ * Reply texts come from strangers: dsn-text.ts lets nothing through that could end a line. By hand rather
+ * than by a library because every byte of the returned content must stay as it is.
  *
  * The caller sends it with the null reverse-path (RFC 3464 2) and never composes one for a message that came
  * with it. Not here: when a report is owed (gateway/queue), how it is queued (gateway/core.ts).
  */
 import { mailDate } from '../../base/mail-date.js';
 import { randomBytes } from 'node:crypto';
-import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, RET_FULL, RET_HEADERS } from '../queue/types.js';
+import { unitextAsXtext, utf8AddressText } from '../../base/utf8-address.js';
+import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS } from '../queue/types.js';
+import type { ReportKind } from '../queue/report-writer.js';
 import type { Envelope, Recipient } from '../queue/types.js';
 import { fold, oneLine, xtextDecoded } from './dsn-text.js';
+import { TIME_EXPIRED, ownWords } from './own-words.js';
 
 /**
  * What happened to a recipient, in the words of RFC 3464 2.3.3. `relayed`: taken by a next hop that makes no
@@ -32,13 +42,13 @@ export interface DsnRecipient {
   readonly code: number;
   readonly enhanced: string;
   readonly text: string;
-  /** "host[address]:port" of the next hop, or '' when it was never reached. */
-  readonly relay: string;
+  /** Name of the host that said it; '' when nobody did, or it has none. */
+  readonly remoteMta: string;
   readonly lastAttemptWallMs: number;
 }
 
 export interface DsnRequest {
-  readonly kind: 'failure' | 'success' | 'delay';
+  readonly kind: ReportKind;
   /** Our host name: Reporting-MTA and the domain of MAILER-DAEMON. */
   readonly reportingMta: string;
   /** Id of the new message as text, unique: Message-ID and MIME boundary are made of it. */
@@ -58,6 +68,12 @@ const WHOLE_BYTES_MAX = 50_000;
 const RET_FULL_BYTES_MAX = 1024 * 1024;
 /** Of a header this much comes back, cut at a line end. */
 const HEADER_BYTES_MAX = 64 * 1024;
+/** So many recipients are told of in words; of all of them part 2 tells. */
+const TOLD_RECIPIENTS_MAX = 100;
+/** Of the fields that say what next hops said: together. */
+const SAID_CHARACTERS_MAX = 64 * 1024;
+/** RFC 2045 6.8. */
+const BASE64_CHARACTERS = 76;
 
 /** Nobody guesses 96 bits; 24 characters keep the boundary within the 70 of RFC 2046 5.1.1. */
 const RANDOM_BYTES = 12;
@@ -69,10 +85,11 @@ const DOT = 46;
 
 const SUBJECTS = {
   failure: 'Your message could not be delivered',
-  success: 'Your message was passed on',
+  success: 'Your message has arrived',
   delay: 'Your message is delayed',
 } as const;
 
+const DELIVERED = 'Your message was delivered to the mailboxes of the recipients below.';
 const INTRODUCTIONS = {
   failure: 'Your message could not be delivered to the recipients below. It will not be tried again for them.',
   success: 'Your message was passed on for the recipients below. The mail system that took it makes no reports of success: you may hear no more of it.',
@@ -81,26 +98,26 @@ const INTRODUCTIONS = {
 
 /** The whole report. Its envelope flags: dsnFlags(). */
 export function composeDsn(request: DsnRequest): Uint8Array {
-  const isUtf8 = (request.envelope.flags & ENVELOPE_SMTPUTF8) !== 0;
+  const isUtf8 = isInternational(request.envelope);
   const returned = returnedContent(request);
   const isWhole = returned.length === request.content.length && request.content.length > 0 && mayReturnWhole(request);
   const is8bit = hasHighByte(returned);
-  const boundary = freeBoundary(request.dsnId, returned);
-  const text = textPart(request, isUtf8);
-  const status = statusPart(request, isUtf8);
+  const encoding = !is8bit ? '7bit' : isUtf8 ? '8bit' : 'base64';
+  const body = encoding === 'base64' ? base64Lines(returned) : returned;
+  const boundary = freeBoundary(request.dsnId, body);
+  const own = isUtf8 ? '8bit' : '7bit';
   const before =
-    header(request, boundary, isUtf8, is8bit || hasHighCharacter(text) || hasHighCharacter(status)) +
-    partStart(boundary, `text/plain; charset=${isUtf8 ? 'utf-8' : 'us-ascii'}`, 'Notification', hasHighCharacter(text)) + text +
-    partStart(boundary, isUtf8 ? 'message/global-delivery-status' : 'message/delivery-status', 'Delivery report', hasHighCharacter(status)) + status +
-    partStart(boundary, returnedType(isWhole, isUtf8), isWhole ? 'Undelivered message' : 'Header of the message', is8bit);
-  const after = `${endsWithLine(returned) ? '' : CRLF}${CRLF}--${boundary}--${CRLF}`;
-  return joined(before, returned, after);
+    header(request, boundary, isUtf8) +
+    partStart(boundary, `text/plain; charset=${isUtf8 ? 'utf-8' : 'us-ascii'}`, 'Notification', own) + textPart(request, isUtf8) +
+    partStart(boundary, isUtf8 ? 'message/global-delivery-status' : 'message/delivery-status', 'Delivery report', own) + statusPart(request, isUtf8) +
+    partStart(boundary, returnedType(isWhole, isUtf8, is8bit), isWhole ? 'Your message' : 'Header of the message', encoding);
+  const after = `${endsWithLine(body) ? '' : CRLF}${CRLF}--${boundary}--${CRLF}`;
+  return joined(before, body, after);
 }
 
-/** Envelope flags of a composed report: 8-bit bytes, dot lines, SMTPUTF8 as the message reported had it. */
+/** Envelope flags of a composed report. */
 export function dsnFlags(report: Uint8Array, reported: Envelope): number {
-  let flags = reported.flags & ENVELOPE_SMTPUTF8;
-  if (hasHighByte(report)) flags |= ENVELOPE_8BITMIME;
+  let flags = isInternational(reported) ? ENVELOPE_UTF8_HEADER | ENVELOPE_8BIT : 0;
   for (let i = report.indexOf(DOT); i >= 0; i = report.indexOf(DOT, i + 1)) {
     if (i > 0 && report[i - 1] !== LF) continue;
     flags |= ENVELOPE_DOT_LINES;
@@ -109,7 +126,12 @@ export function dsnFlags(report: Uint8Array, reported: Envelope): number {
   return flags;
 }
 
-function header(request: DsnRequest, boundary: string, isUtf8: boolean, is8bit: boolean): string {
+/** Whether the sender can be reached by SMTPUTF8 only. */
+function isInternational({ reversePath }: Envelope): boolean {
+  return hasHighCharacter(reversePath);
+}
+
+function header(request: DsnRequest, boundary: string, isUtf8: boolean): string {
   const mta = oneLine(request.reportingMta, isUtf8);
   const reportType = isUtf8 ? 'global-delivery-status' : 'delivery-status';
   return [
@@ -121,73 +143,102 @@ function header(request: DsnRequest, boundary: string, isUtf8: boolean, is8bit: 
     'Auto-Submitted: auto-replied',
     'MIME-Version: 1.0',
     `Content-Type: multipart/report; report-type=${reportType};${CRLF} boundary="${boundary}"`,
-    `Content-Transfer-Encoding: ${is8bit ? '8bit' : '7bit'}`,
+    `Content-Transfer-Encoding: ${isUtf8 ? '8bit' : '7bit'}`,
     '',
     'This is a report in MIME format.',
   ].join(CRLF);
 }
 
-function partStart(boundary: string, type: string, description: string, is8bit: boolean): string {
-  return `${CRLF}${CRLF}--${boundary}${CRLF}Content-Description: ${description}${CRLF}Content-Type: ${type}${CRLF}Content-Transfer-Encoding: ${is8bit ? '8bit' : '7bit'}${CRLF}${CRLF}`;
+function partStart(boundary: string, type: string, description: string, encoding: string): string {
+  return `${CRLF}${CRLF}--${boundary}${CRLF}Content-Description: ${description}${CRLF}Content-Type: ${type}${CRLF}Content-Transfer-Encoding: ${encoding}${CRLF}${CRLF}`;
 }
 
-function returnedType(isWhole: boolean, isUtf8: boolean): string {
+/** message/rfc822 may not be encoded (RFC 2046 5.2.1), a header as text may (RFC 6522 4). */
+function returnedType(isWhole: boolean, isUtf8: boolean, is8bit: boolean): string {
   if (isUtf8) return isWhole ? 'message/global' : 'message/global-headers';
-  return isWhole ? 'message/rfc822' : 'text/rfc822-headers';
+  if (!isWhole) return 'text/rfc822-headers';
+  return is8bit ? 'message/global' : 'message/rfc822';
 }
 
 function textPart(request: DsnRequest, isUtf8: boolean): string {
   const lines = [
     `This is the mail system at ${oneLine(request.reportingMta, isUtf8)}.`,
     '',
-    ...fold(INTRODUCTIONS[request.kind], ''),
+    ...fold(introduction(request), ''),
     '',
   ];
-  for (const one of request.recipients) {
-    lines.push(...fold(`<${oneLine(one.recipient.address, isUtf8)}>: ${explanation(one, isUtf8)}`, '    '), '');
-  }
+  const told = request.recipients.slice(0, TOLD_RECIPIENTS_MAX);
+  for (const one of told) lines.push(...fold(`<${addressText(one.recipient.address, isUtf8)}>: ${explanation(one, isUtf8)}`, '    '), '');
+  const more = request.recipients.length - told.length;
+  if (more > 0) lines.push(`And ${String(more)} more, which the delivery report below names.`, '');
   lines.push(`Our number for this message: ${oneLine(request.queueId, isUtf8)}`, '');
   return lines.join(CRLF);
 }
 
+function introduction({ kind, recipients }: DsnRequest): string {
+  return kind === 'success' && recipients[0]?.action === 'delivered' ? DELIVERED : INTRODUCTIONS[kind];
+}
+
 function explanation(one: DsnRecipient, isUtf8: boolean): string {
-  const said = oneLine(one.text, isUtf8);
-  if (one.code === 0) return said === '' ? one.enhanced : said;
-  return one.relay === '' ? `the next hop said: ${said}` : `${oneLine(one.relay, isUtf8)} said: ${said}`;
+  const isOver = one.action === 'failed' && one.enhanced.startsWith('4');
+  const last = one.code === 0
+    ? ownWords(one.enhanced)
+    : `${one.remoteMta === '' ? 'the next mail server' : oneLine(one.remoteMta, isUtf8)} said: ${oneLine(saidBy(one), isUtf8)}`;
+  return isOver && one.enhanced !== TIME_EXPIRED ? `${ownWords(TIME_EXPIRED)}; at last: ${last}` : last;
+}
+
+/** Words may get lost, the codes do not (queue/entry-texts.ts). */
+function saidBy({ code, enhanced, text }: DsnRecipient): string {
+  return text === '' ? `${String(code)} ${enhanced}` : text;
 }
 
 function statusPart(request: DsnRequest, isUtf8: boolean): string {
-  const envelope = request.envelope;
+  const { envelope } = request;
   const lines = [...fold(`Reporting-MTA: dns; ${oneLine(request.reportingMta, isUtf8)}`, ' ')];
   if (envelope.envid !== '') lines.push(...fold(`Original-Envelope-Id: ${oneLine(xtextDecoded(envelope.envid), isUtf8)}`, ' '));
   lines.push(`Arrival-Date: ${mailDate(envelope.arrivalWallMs)}`);
-  for (const one of request.recipients) lines.push('', ...recipientFields(one, isUtf8));
+  const retryUntil = request.kind === 'delay' ? [`Will-Retry-Until: ${mailDate(envelope.expiryWallMs)}`] : [];
+  let left = SAID_CHARACTERS_MAX;
+  for (const one of request.recipients) {
+    lines.push('', ...recipientFields(one, isUtf8), ...retryUntil);
+    const said = saidFields(one, isUtf8);
+    left -= said.reduce((sum, line) => sum + line.length, 0);
+    if (left > 0) lines.push(...said);
+  }
   return lines.join(CRLF);
 }
 
-function recipientFields(one: DsnRecipient, isUtf8: boolean): string[] {
+/** What RFC 3464 2.3 asks for of each. */
+function recipientFields({ recipient, action, enhanced }: DsnRecipient, isUtf8: boolean): string[] {
   const fields: string[] = [];
-  const semicolon = one.recipient.orcpt.indexOf(';');
+  const semicolon = recipient.orcpt.indexOf(';');
   if (semicolon > 0) {
-    const type = oneLine(one.recipient.orcpt.slice(0, semicolon), false);
-    fields.push(...fold(`Original-Recipient: ${type}; ${oneLine(xtextDecoded(one.recipient.orcpt.slice(semicolon + 1)), isUtf8)}`, ' '));
+    const type = oneLine(recipient.orcpt.slice(0, semicolon), false);
+    const original = recipient.orcpt.slice(semicolon + 1);
+    // The 7-bit form of a utf-8 address is no xtext (RFC 6533 3).
+    const text = type.toLowerCase() === 'utf-8' ? original : xtextDecoded(original);
+    fields.push(...fold(`Original-Recipient: ${type}; ${isUtf8 ? oneLine(text, true) : oneLine(unitextAsXtext(text), false)}`, ' '));
   }
-  const address = oneLine(one.recipient.address, isUtf8);
-  fields.push(...fold(`Final-Recipient: ${isUtf8 && hasHighCharacter(address) ? 'utf-8' : 'rfc822'}; ${address}`, ' '));
-  fields.push(`Action: ${one.action}`, `Status: ${oneLine(one.enhanced, false)}`);
-  const host = relayHost(one.relay);
-  if (host !== '') fields.push(`Remote-MTA: dns; ${oneLine(host, isUtf8)}`);
+  const type = hasHighCharacter(recipient.address) ? 'utf-8' : 'rfc822';
+  fields.push(...fold(`Final-Recipient: ${type}; ${addressText(recipient.address, isUtf8)}`, ' '));
+  fields.push(`Action: ${action}`, `Status: ${oneLine(enhanced, false)}`);
+  return fields;
+}
+
+/** What may be left out. */
+function saidFields(one: DsnRecipient, isUtf8: boolean): string[] {
+  const fields: string[] = [];
+  if (one.remoteMta !== '') fields.push(...fold(`Remote-MTA: dns; ${oneLine(one.remoteMta, isUtf8)}`, ' '));
   // Only what a peer said is a diagnostic of SMTP; our own words are of no protocol (RFC 3464 2.3.6).
-  if (one.text !== '') fields.push(...fold(`Diagnostic-Code: ${one.code > 0 ? 'smtp' : 'x-twinpost'}; ${oneLine(one.text, isUtf8)}`, ' '));
+  const diagnostic = one.code > 0 ? `smtp; ${saidBy(one)}` : `x-twinpost; ${ownWords(one.enhanced)}`;
+  fields.push(...fold(`Diagnostic-Code: ${oneLine(diagnostic, isUtf8)}`, ' '));
   if (one.lastAttemptWallMs > 0) fields.push(`Last-Attempt-Date: ${mailDate(one.lastAttemptWallMs)}`);
   return fields;
 }
 
-function relayHost(relay: string): string {
-  const bracket = relay.indexOf('[');
-  if (bracket > 0) return relay.slice(0, bracket);
-  const colon = relay.lastIndexOf(':');
-  return colon > 0 ? relay.slice(0, colon) : relay;
+/** Nothing in it can end a line. */
+function addressText(address: string, isUtf8: boolean): string {
+  return oneLine(isUtf8 || !hasHighCharacter(address) ? address : utf8AddressText(address), isUtf8);
 }
 
 /** RET speaks of failures only; success and delay reports bring the header (RFC 3461 4.3, 6.2). */
@@ -222,6 +273,13 @@ function freeBoundary(dsnId: string, returned: Uint8Array): string {
   let boundary = plain;
   while (haystack.includes(boundary, 0, 'latin1')) boundary = `${plain}-${randomBytes(RANDOM_BYTES).toString('hex')}`;
   return boundary;
+}
+
+function base64Lines(bytes: Uint8Array): Uint8Array {
+  const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
+  const lines: string[] = [];
+  for (let at = 0; at < text.length; at += BASE64_CHARACTERS) lines.push(text.slice(at, at + BASE64_CHARACTERS), CRLF);
+  return Buffer.from(lines.join(''), 'latin1');
 }
 
 function hasHighByte(bytes: Uint8Array): boolean {

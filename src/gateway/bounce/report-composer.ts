@@ -1,7 +1,13 @@
-/** From what the queue knows of a report (queue/report-job.ts) to its bytes (dsn.ts). */
+/** From what the queue knows of a report (queue/report-writer.ts) to its bytes (dsn.ts). */
+import ipaddr from 'ipaddr.js';
 import { formatMessageId } from '../../base/text-id.js';
-import type { ReportInput } from '../queue/report-job.js';
+import type { ReportInput, ReportKind } from '../queue/report-writer.js';
+import type { NextHop } from '../queue/types.js';
 import { composeDsn, dsnFlags } from './dsn.js';
+import type { DsnAction, DsnRecipient } from './dsn.js';
+
+/** Status of what has no result. */
+const UNKNOWN: Readonly<Record<ReportKind, string>> = { failure: '5.0.0', success: '2.0.0', delay: '4.4.1' };
 
 export interface ComposedReport {
   readonly content: Uint8Array;
@@ -10,23 +16,37 @@ export interface ComposedReport {
 
 /** `hostName` is the reporting MTA (RFC 3464 2.2.2). */
 export function composeReport(hostName: string, input: ReportInput, nowWallMs: number): ComposedReport {
-  const { envelope, note, texts } = input;
-  // Right after the attempt that decided, but for an expiry: when the last attempt was is not kept.
-  const lastAttemptWallMs = nowWallMs < envelope.expiryWallMs ? nowWallMs : 0;
+  const { kind, envelope } = input;
+  // Right after the attempt that decided, but for a delay or an expiry: when the last attempt was is not kept.
+  const lastAttemptWallMs = kind !== 'delay' && nowWallMs < envelope.expiryWallMs ? nowWallMs : 0;
   const content = composeDsn({
-    kind: input.failure ? 'failure' : 'success',
+    kind,
     reportingMta: hostName,
     dsnId: formatMessageId(input.reportId),
     queueId: formatMessageId(envelope.messageId),
     envelope,
-    recipients: input.recipients.flatMap((index) => {
-      const recipient = envelope.recipients[index];
-      const last = note.results.find((result) => result.recipient === index);
-      if (recipient === undefined) return [];
-      return [{ recipient, action: input.failure ? ('failed' as const) : ('relayed' as const), code: last?.code ?? 0, enhanced: last?.enhanced ?? (input.failure ? '5.0.0' : '2.0.0'), text: texts.get(index) ?? '', relay: '', lastAttemptWallMs }];
-    }),
+    recipients: input.recipients.flatMap((index) => reported(input, index, lastAttemptWallMs)),
     content: input.content,
     dateWallMs: nowWallMs,
   });
   return { content, flags: dsnFlags(content, envelope) };
+}
+
+function reported({ kind, envelope, note, texts, nextHop }: ReportInput, index: number, lastAttemptWallMs: number): DsnRecipient[] {
+  const recipient = envelope.recipients[index];
+  if (recipient === undefined) return [];
+  const last = note.results.find((result) => result.recipient === index);
+  const code = last?.code ?? 0;
+  const hasSpoken = code > 0 && !ipaddr.isValid(nextHop.host);
+  return [{
+    recipient, action: actionOf(kind, nextHop), code, enhanced: last?.enhanced ?? UNKNOWN[kind], text: texts.get(index) ?? '',
+    remoteMta: hasSpoken ? nextHop.host : '', lastAttemptWallMs,
+  }];
+}
+
+/** LMTP is how mail gets into mailboxes (RFC 2033); who took it by SMTP makes no reports of success, or it would have been asked to. */
+function actionOf(kind: ReportKind, nextHop: NextHop): DsnAction {
+  if (kind === 'failure') return 'failed';
+  if (kind === 'delay') return 'delayed';
+  return nextHop.protocol === 'lmtp' ? 'delivered' : 'relayed';
 }

@@ -9,6 +9,7 @@
  *
  * The shell of the sessions (session/session.ts), which are pure: sockets, TLS, one timer for all deadlines.
  */
+import { isAscii } from 'node:buffer';
 import { toAscii } from '../../platform/node/idna.js';
 import { StreamServer } from '../../platform/node/server-socket.js';
 import { ServerTls } from '../../platform/node/server-tls.js';
@@ -22,7 +23,7 @@ export interface ListenerOptions extends Omit<InboundOptions, 'offersTls'> {
   readonly tls: ServerTlsFiles | undefined;
 }
 
-export type ListenerPorts = Omit<InboundPorts, 'toAscii' | 'nextTurn'>;
+export type ListenerPorts = Omit<InboundPorts, 'toAscii' | 'isAscii' | 'nextTurn'>;
 
 export interface RunningInbound {
   /** The port bound, or to be bound; known once openPort() has been kept, also when 0 was asked for. */
@@ -65,7 +66,7 @@ class Inbound implements RunningInbound {
     const { tls, ...rest } = options;
     this.#port = options.port;
     this.#desk = new Desk({ ...rest, offersTls: tls !== undefined }, {
-      ...ports, toAscii, nextTurn: (run) => { setImmediate(run); },
+      ...ports, toAscii, isAscii, nextTurn: (run) => { setImmediate(run); },
     });
     this.#desk.onEmpty = (): void => { this.#onEmpty(); };
     this.#server = new StreamServer({

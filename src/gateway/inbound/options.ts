@@ -6,7 +6,7 @@
  * whoever implements them decides what a line or a series costs.
  */
 
-import type { Clock, EventLog, ToAscii } from '../../platform/ports.js';
+import type { Clock, EventLog, IsAscii, ToAscii } from '../../platform/ports.js';
 import type { Reception, Router } from '../queue/types.js';
 import type { Authenticator } from './auth/authenticator.js';
 import { LOOPBACK_NETWORKS } from './policy/relay-policy.js';
@@ -44,6 +44,9 @@ export interface InboundOptions {
   readonly relayCertificates: readonly string[];
   /** Everyone may send to these; ".example.com" means the subdomains. */
   readonly relayDomains: readonly string[];
+
+  /** Where mail to postmaster and abuse goes; '': where its domain leads. */
+  readonly postmaster: string;
 
   /** Content bytes of a message, trace header not counted (RFC 1870). */
   readonly messageBytesMax: number;
@@ -94,6 +97,7 @@ export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = 
   messageBytesMax: 25 * MIB,
   recipientsMax: 1000,
   hopsMax: 100,
+  postmaster: '',
   connectionsMax: 2000,
   connectionsPerClientMax: 50,
   // Two or three turns at full load. Stores that take 25 ms to answer let 10,000 messages a second through
@@ -142,6 +146,7 @@ export interface InboundPorts {
   /** Who may submit. */
   readonly authenticator: Authenticator | undefined;
   readonly toAscii: ToAscii;
+  readonly isAscii: IsAscii;
   /** Runs it once, when the bytes that wait at all connections have had their turn. */
   nextTurn(run: () => void): void;
   readonly log: EventLog;

@@ -14,7 +14,8 @@
  *   HELD: not delivered until an operator or the recovery says so (unknown version, no route, met in crashes).
  *
  * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, two lists 16, ready list 8, record
- * 4, shared content 4, sizes 4, checksum 4, note and its room 4, times 8, state and attempts 2.
+ * 4, shared content 4, sizes 4, checksum 4, note and its room 4, times 8, state, attempts and
+ * what was told 3.
  */
 import { ChunkedFloat64, ChunkedUint8, ChunkedUint32 } from '../../base/chunked.js';
 import { HashIndex } from '../../base/hash-index.js';
@@ -87,6 +88,8 @@ export class EntryTable {
   readonly arrivalSeconds = new ChunkedUint32();
   readonly expirySeconds = new ChunkedUint32();
   readonly attempts = new ChunkedUint8();
+  /** 1: no delay is to be told any more (delay-reports.ts). */
+  readonly delaySettled = new ChunkedUint8();
   /** Count, size and age of the entries in each state. */
   readonly census = new StateCensus();
   private readonly stateColumn = new ChunkedUint8();
@@ -127,6 +130,7 @@ export class EntryTable {
     this.shared.set(row, 0);
     this.note.set(row, 0);
     this.attempts.set(row, 0);
+    this.delaySettled.set(row, 0);
     this.stateColumn.set(row, S.FREE);
     return row;
   }
@@ -177,6 +181,7 @@ export class EntryTable {
     this.arrivalSeconds.ensure(length);
     this.expirySeconds.ensure(length);
     this.attempts.ensure(length);
+    this.delaySettled.ensure(length);
     this.stateColumn.ensure(length);
   }
 }

@@ -1,5 +1,5 @@
 /**
- * Finds entries whose time is up: a walk through the rows of all queues, a part of it with each tick, round and
+ * Finds entries whose time is up, and those whose delay is to be told (delay-reports.ts): a walk through the rows of all queues, a part of it with each tick, round and
  * round. So it depends on no retry and no order: mail, reports and mail of other gateways lie side by side, each
  * with a lifetime of its own, and the walk finds each within ROUND_MS.
  *
@@ -32,18 +32,28 @@ export interface ExpirySweepPorts {
   readonly log: EventLog;
   /** The time of an entry that rests is up. It may stay all the same. */
   onExpired(row: number): void;
+  /** It rests and has waited for delayMs. False: it is to be looked at again. */
+  onDelayed(row: number): boolean;
+}
+
+export interface ExpirySweepOptions {
+  readonly longestRetryMs: number;
+  /** Age at which a delay is told; 0: never. */
+  readonly delayMs: number;
 }
 
 export class ExpirySweep {
   readonly #longestRetryMs: number;
+  readonly #delaySeconds: number;
   readonly #ports: ExpirySweepPorts;
   #row = 0;
   #aheadMs = 0;
   #restsUntilMs = 0;
   #lastMs = 0;
 
-  constructor(options: { readonly longestRetryMs: number }, ports: ExpirySweepPorts) {
+  constructor(options: ExpirySweepOptions, ports: ExpirySweepPorts) {
     this.#longestRetryMs = options.longestRetryMs;
+    this.#delaySeconds = options.delayMs === 0 ? Infinity : Math.ceil(options.delayMs / 1000);
     this.#ports = ports;
   }
 
@@ -58,9 +68,12 @@ export class ExpirySweep {
     let left = EXPIRED_PER_TICK;
     for (let i = 0; i < rowsMax && left > 0; i++) {
       this.#row = this.#row >= highestRow ? 1 : this.#row + 1;
-      if (table.expirySeconds.get(this.#row) > nowSeconds || !isResting(table.state(this.#row))) continue;
+      const isOver = table.expirySeconds.get(this.#row) <= nowSeconds;
+      if (!isOver && !this.#isDelayed(nowSeconds)) continue;
+      if (!isResting(table.state(this.#row))) continue;
       left -= 1;
-      this.#ports.onExpired(this.#row);
+      if (isOver) this.#ports.onExpired(this.#row);
+      else if (this.#ports.onDelayed(this.#row)) table.delaySettled.set(this.#row, 1);
     }
   }
 
@@ -69,6 +82,11 @@ export class ExpirySweep {
     const { table, frame } = this.#ports;
     if (this.#lastMs < this.#restsUntilMs || table.expirySeconds.get(row) * 1000 > frame.wallMs()) return;
     if (isResting(table.state(row))) this.#ports.onExpired(row);
+  }
+
+  #isDelayed(nowSeconds: number): boolean {
+    const { table } = this.#ports;
+    return table.arrivalSeconds.get(this.#row) + this.#delaySeconds <= nowSeconds && table.delaySettled.get(this.#row) === 0;
   }
 
   #watchClock(nowMs: number): void {

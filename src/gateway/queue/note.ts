@@ -13,7 +13,8 @@
  *                            (docs/GUARANTEES.md "Reports"); 0 when nothing is owed
  *   14     1    tries        processes that began work on the message which may end them (report-job.ts); 0 when none does
  *   15     6    heldSince    u48, milliseconds since 1970, by an operator; 0 when not held
- *   21     6    for each recipient: state u8, reply code u16, enhanced status code u24 (class, 10 bits subject, 10 bits
+ *   21     1    1 when the sender was told of the delay (delay-reports.ts)
+ *   22     6    for each recipient: state u8, reply code u16, enhanced status code u24 (class, 10 bits subject, 10 bits
  *               detail); codes of 0 when there was no result
  *
  * What a next hop said besides, and who holds the entry and why, are words: not here but in entry-texts.ts,
@@ -23,7 +24,8 @@ import { invariant } from '../../base/invariant.js';
 import { NOTE_CRC_BYTES, ROOM_BYTES_MAX } from '../../protocol/change-rows.js';
 
 const NOTE_VERSION = 2;
-const FIXED_BYTES = 21;
+const FIXED_BYTES = 22;
+const DELAY_TOLD_AT = 21;
 const RECIPIENT_BYTES = 6;
 const BYTE_MAX = 0xff;
 const HIGH_WORD = 2 ** 32;
@@ -54,6 +56,7 @@ export interface Note {
   readonly tries: number;
   /** Since when an operator keeps the entry back; 0 when none does. */
   readonly heldSinceWallMs: number;
+  readonly isDelayTold: boolean;
   readonly results: readonly LastResult[];
 }
 
@@ -70,7 +73,7 @@ export function noteRoom(recipientCount: number): number {
 /** The note of an entry that was never tried. */
 export function freshNote(recipientCount: number): Note {
   const states = new Uint8Array(recipientCount);
-  return { attempts: 0, dueWallMs: 0, states, owedChange: 0, tries: 0, heldSinceWallMs: 0, results: [] };
+  return { attempts: 0, dueWallMs: 0, states, owedChange: 0, tries: 0, heldSinceWallMs: 0, isDelayTold: false, results: [] };
 }
 
 /** The bytes of a note. */
@@ -83,6 +86,7 @@ export function encodeNote(note: Note): Uint8Array {
   writeUint48(view, 8, note.owedChange);
   bytes[14] = Math.min(note.tries, BYTE_MAX);
   writeUint48(view, 15, note.heldSinceWallMs);
+  bytes[DELAY_TOLD_AT] = note.isDelayTold ? 1 : 0;
   for (let i = 0; i < note.states.length; i++) bytes[FIXED_BYTES + i * RECIPIENT_BYTES] = note.states[i] ?? TO_TRY;
   for (const { recipient, code, enhanced } of note.results) {
     const at = FIXED_BYTES + recipient * RECIPIENT_BYTES;
@@ -110,7 +114,7 @@ export function decodeNote(bytes: Uint8Array): Note | undefined {
   }
   return {
     attempts: view.getUint8(1), dueWallMs: readUint48(view, 2), states,
-    owedChange: readUint48(view, 8), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15), results,
+    owedChange: readUint48(view, 8), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15), isDelayTold: bytes[DELAY_TOLD_AT] === 1, results,
   };
 }
 

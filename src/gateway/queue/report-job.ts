@@ -15,50 +15,31 @@
  * the third (message-holds.ts). So that only this one is, tries after a restart are marked one after the
  * other, and the mark goes back with the turn in which the report is there.
  */
+import { formatMessageId } from '../../base/text-id.js';
 import type { Partition } from '../mirror/partition.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
-import type { Acceptance } from './acceptance.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS } from './note.js';
-import type { ReplyTexts } from './entry-texts.js';
 import type { Settlement } from './settlement.js';
-import type { Envelope, Router } from './types.js';
-import { NO_MEMORY, NOT_READY, RET_HEADERS } from './types.js';
+import type { ReportWriter } from './report-writer.js';
+import { NO_MEMORY, NOT_READY } from './types.js';
 
 /** Step of a report. */
 const ReportStep = { DECIDED: 0, MARKING: 1, MAKING: 2, OVER: 3 } as const;
 export type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
-
-/** What a report is about: recipients of one entry with what was last said of each. */
-export interface ReportInput {
-  readonly envelope: Envelope;
-  readonly note: Note;
-  /** What was said of them, as far as it is still known. */
-  readonly texts: ReplyTexts;
-  /** Indexes of recipients whose outcome is reported. */
-  readonly recipients: readonly number[];
-  readonly failure: boolean;
-  readonly reportId: number;
-  /** The content of the reported message. */
-  readonly content: Uint8Array;
-}
 
 export interface ReportPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly entries: Entries;
   readonly settlement: Settlement;
-  readonly acceptance: Acceptance;
-  readonly router: Router;
+  readonly writer: ReportWriter;
   readonly events: MailEvents;
-  nextMessageId(): number;
-  /** The bytes of a DSN (gateway/bounce). */
-  compose(input: ReportInput, ownerId: string): { readonly content: Uint8Array; readonly flags: number };
   /** Calls work() when the turn ends. */
   requestEndOfTurn(): void;
 }
@@ -236,7 +217,7 @@ export class Reports {
 
   /** False when there was no room for it, or the body of its message is still at the stores. */
   private make(job: ReportJob): boolean {
-    const { settlement, router, events, log, entries } = this.ports;
+    const { settlement, writer, events, log, entries } = this.ports;
     const { queue, row } = job;
     const envelope = settlement.envelopeOf(row);
     // What came last, its body, may have shown that it is damaged: held.
@@ -251,8 +232,7 @@ export class Reports {
     note.states.forEach((state, index) => {
       if (state === wanted) recipients.push(index);
     });
-    const domain = envelope.reversePath.slice(envelope.reversePath.lastIndexOf('@') + 1).toLowerCase();
-    const route = router.route(domain, 'bounce');
+    const route = writer.routeTo(envelope);
     if (route === undefined) {
       for (const index of recipients) events.ended(queue, envelope, index, 'no route to the reverse-path', 'the report has nowhere to go');
       this.endSource(job, note, failure);
@@ -262,38 +242,17 @@ export class Reports {
       entries.absent.wantLater(queue.partition, row);
       return false;
     }
-    const reportId = this.ports.nextMessageId();
-    const report = this.compose(job, envelope, note, recipients, failure, reportId);
-    const outcome = queue.partition.together(() => {
-      const stored = this.ports.acceptance.storeReport({
-        messageId: reportId, route, home: queue.partition, recipient: envelope.reversePath, content: report.content, flags: report.flags,
-      });
-      if (stored === undefined) this.endSource(job, note, failure);
-      return stored;
-    });
-    if (outcome === undefined) {
-      events.reported(queue, envelope, reportId);
-      return true;
-    }
+    const kind = failure ? 'failure' : 'success';
+    const outcome = writer.write({ kind, queue, row, envelope, note, recipients, isShort: job.isShort }, route, () => { this.endSource(job, note, failure); });
+    if (outcome === undefined) return true;
     this.survived(job);
     job.isShort = outcome === NO_MEMORY;
     const nowMs = this.ports.clock.nowMs();
     if (outcome !== NOT_READY && nowMs >= this.toldMs + TOLD_EVERY_MS) {
       this.toldMs = nowMs;
-      log.warn('report', 'reports can not be stored yet; they are tried again', { queue: route.queueName, queue_id: reportId, waiting: this.jobs.size });
+      log.warn('report', 'reports can not be stored yet; they are tried again', { queue: route.queueName, queue_id: formatMessageId(envelope.messageId), waiting: this.jobs.size });
     }
     return false;
-  }
-
-  private compose(
-    job: ReportJob, envelope: Envelope, note: Note, recipients: readonly number[], failure: boolean, reportId: number,
-  ): { readonly content: Uint8Array; readonly flags: number } {
-    const { entries } = this.ports;
-    const content = new Uint8Array(entries.table.bodyBytes.get(job.row));
-    entries.copyBody(job.row, content, 0);
-    const about = job.isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
-    const texts = this.ports.settlement.textsOf(job.row).replies;
-    return this.ports.compose({ envelope: about, note, texts, recipients, failure, reportId, content }, job.queue.ownerId);
   }
 
   /** The source does not owe this report any more: it ends, or others of its recipients are still to be tried. */

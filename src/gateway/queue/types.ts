@@ -59,9 +59,10 @@ export interface Recipient {
   readonly orcpt: string;
 }
 
-/** Envelope flags. */
-export const ENVELOPE_8BITMIME = 1;
-export const ENVELOPE_SMTPUTF8 = 2;
+/** Envelope flags. By its bytes, whatever BODY said: the next hop must offer 8BITMIME (RFC 6152). */
+export const ENVELOPE_8BIT = 1;
+/** The client asked for SMTPUTF8, and the top header needs it (RFC 6531 3.1). Addresses speak for themselves. */
+export const ENVELOPE_UTF8_HEADER = 2;
 /** The content has a line that starts with a dot: it must be dot-stuffed when sent (RFC 5321 4.5.2). */
 export const ENVELOPE_DOT_LINES = 4;
 /** REQUIRETLS and others may follow; unknown bits are kept. */

@@ -140,7 +140,11 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['more replicas asked for than kept', GOOD, `${GOOD}  mirror: {replicas: 1, min_replicas: 2}\n`, /^f\.yaml:17: gateway\.mirror\.min_replicas: expected at most replicas \(1\), found 2$/],
     ['a store named twice', 'id: s2', 'id: s1', /^f\.yaml:13: gateway\.stores\[1\]\.id: expected each store id once, found 's1' again$/],
     ['an admin port for all without token', GOOD, `${GOOD}  admin: {listen: 0.0.0.0:8025}\n`, /^f\.yaml:17: gateway\.admin\.token: expected a token because admin\.listen \(0\.0\.0\.0\) is not loopback, found nothing$/],
-    ['a route for no domain', "domain: '*', ", '', /^f\.yaml:7: gateway\.routes\[0\]: expected one of domain and domains, found neither$/],
+    ['a route for no domain', GOOD, GOOD.replace('  routes:\n', '  reports: discard\n  routes:\n').replace("domain: '*', ", ''), /^f\.yaml:8: gateway\.routes\[0\]: expected one of domain and domains, found neither$/],
+    ['no route for reports', "domain: '*'", 'domain: example.net', /^f\.yaml:6: gateway\.routes: expected a route for reports to senders of any domain \(domain: '\*'\), or 'reports: discard' .*, found neither/],
+    ['a word for reports that is none', GOOD, GOOD.replace('  routes:\n', '  reports: drop\n  routes:\n'), /^f\.yaml:6: gateway\.reports: expected a mapping, found "drop"$/],
+    ['a listener for others without a postmaster', GOOD, `${GOOD}  smtp:\n    listen: [192.0.2.1:25]\n`, /^f\.yaml:17: gateway\.smtp: expected 'postmaster: ADDRESS' for a listener beyond loopback/],
+    ['a postmaster that is no address', GOOD, `${GOOD}  smtp:\n    postmaster: ops\n`, /^f\.yaml:18: gateway\.smtp\.postmaster: expected an address such as ops@example\.com, found "ops"$/],
     ['a secret file that is not there', `secret: ${SECRET}`, 'secret_file: /nowhere/at/all', /^f\.yaml:5: gateway\.secret_file: expected a file that can be read, found '\/nowhere\/at\/all': ENOENT$/],
     ['a key twice', '  host: box-1\n', '  host: box-1\n  host: box-9\n', /^f\.yaml:5: file: expected YAML, found: .*$/],
   ];

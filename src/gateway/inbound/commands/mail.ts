@@ -5,7 +5,6 @@ import { ContentBuffer } from '../content/content-buffer.js';
 import { protocolName } from '../content/trace-header.js';
 import { maySendFrom } from '../auth/users.js';
 import { parsePath } from '../policy/address.js';
-import { ENVELOPE_SMTPUTF8 } from '../../queue/types.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
@@ -30,7 +29,7 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const parameters = new MailParameters(options.isSubmission);
   const refusal = parameters.parse(text, path.end);
   if (refusal !== undefined) return refusal;
-  const isUtf8 = (parameters.flags & ENVELOPE_SMTPUTF8) !== 0;
+  const isUtf8 = parameters.isUtf8;
   if (!path.ascii && !isUtf8) return replies.SMTPUTF8_NEEDED;
   if (parameters.sizeBytes > options.messageBytesMax) return replies.TOO_BIG;
   const content = new ContentBuffer(ports.reception, options.messageBytesMax);

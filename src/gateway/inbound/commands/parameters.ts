@@ -10,8 +10,6 @@
  */
 
 import {
-  ENVELOPE_8BITMIME,
-  ENVELOPE_SMTPUTF8,
   NOTIFY_DELAY,
   NOTIFY_FAILURE,
   NOTIFY_NEVER,
@@ -36,7 +34,8 @@ const ORCPT_SYNTAX = badParameter('ORCPT needs type;xtext of up to 500 character
 
 export class MailParameters {
   readonly #takesAuth: boolean;
-  flags = 0;
+  /** SMTPUTF8 (RFC 6531 3.4). */
+  isUtf8 = false;
   ret = 0;
   envid = '';
   /** Declared size, 0 when not given. */
@@ -63,7 +62,7 @@ export class MailParameters {
         return this.#takeBody(value?.toUpperCase());
       case 'SMTPUTF8':
         if (value !== undefined) return badParameter('SMTPUTF8 takes no value');
-        this.flags |= ENVELOPE_SMTPUTF8;
+        this.isUtf8 = true;
         return 4;
       case 'RET':
         return this.#takeRet(value?.toUpperCase());
@@ -84,7 +83,7 @@ export class MailParameters {
 
   #takeBody(value: string | undefined): Refusal | number {
     if (value !== '7BIT' && value !== '8BITMIME') return badParameter('BODY must be 7BIT or 8BITMIME');
-    if (value === '8BITMIME') this.flags |= ENVELOPE_8BITMIME;
+    // The octets themselves will tell.
     return 2;
   }
 

@@ -5,7 +5,6 @@
  * retries a hopeless recipient.
  */
 import { isAscii, parsePath } from '../policy/address.js';
-import { ENVELOPE_SMTPUTF8 } from '../../queue/types.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
@@ -28,22 +27,19 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   const parameters = new RecipientParameters();
   const refusal = parameters.parse(text, path.end);
   if (refusal !== undefined) return refusal;
-  const isUtf8 = (transaction.flags & ENVELOPE_SMTPUTF8) !== 0;
-  if (!isUtf8 && !(path.ascii && isAscii(parameters.orcpt))) return replies.SMTPUTF8_NEEDED;
-  // RFC 5321 4.5.1: postmaster without a domain is ours, whoever asks.
-  const isPostmaster = path.domain === '';
-  const domain = isPostmaster ? desk.hostDomain : path.domain;
-  if (!isPostmaster && !mayRelay(dialog)) {
-    if (!desk.policy.isRelayDomain(domain)) return replies.RELAY_DENIED;
+  if (!transaction.isUtf8 && !(path.ascii && isAscii(parameters.orcpt))) return replies.SMTPUTF8_NEEDED;
+  const role = desk.roles.destinationOf(path);
+  if (role === undefined && !mayRelay(dialog)) {
+    if (!desk.policy.isRelayDomain(path.domain)) return replies.RELAY_DENIED;
     if (hidesRoute(path.address)) return replies.ROUTED_LOCAL_PART;
   }
+  const { address, domain } = role ?? path;
   const route = ports.router.route(domain, 'mail');
   if (route === undefined) return replies.NO_ROUTE;
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   const full = admissionRefusal(desk, route);
   if (full !== undefined) return full;
   if (!transaction.reserveRecipient(text.length)) return replies.NO_MEMORY_NOW;
-  const address = isPostmaster ? path.address + '@' + options.hostName : path.address;
   transaction.addRecipient(route, { address, notify: parameters.notify, orcpt: parameters.orcpt });
   return replies.RECIPIENT_OK;
 }

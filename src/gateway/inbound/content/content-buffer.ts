@@ -78,6 +78,12 @@ export class ContentBuffer {
     this.chunks.push(LINE_END);
   }
 
+  /** What has come, while it is kept; the trace header's place in front is empty. */
+  pieces(): readonly Uint8Array[] {
+    this.#closePiece();
+    return this.chunks;
+  }
+
   /** Puts the trace header in front and the last piece behind; the list is complete then. */
   finish(traceHeader: Uint8Array): readonly Uint8Array[] {
     this.#closePiece();

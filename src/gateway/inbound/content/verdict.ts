@@ -9,20 +9,31 @@ import { LOST_NO_MEMORY, LOST_TOO_BIG } from './content-buffer.js';
 import type { ContentBuffer } from './content-buffer.js';
 import { FAULT_BARE_CR, FAULT_NUL } from './content-scan.js';
 import type { ContentScan } from './content-scan.js';
+import { receivedBy, topHeader } from './header-look.js';
 import type { InboundOptions } from '../options.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
 
+/** Received fields of our own name. */
+const OWN_HOPS_MAX = 3;
+
 /** Why the content can't be submitted, or undefined when it can. */
 export function contentRefusal(
-  scan: ContentScan, content: ContentBuffer, hopsMax: number,
+  scan: ContentScan, content: ContentBuffer, { hopsMax, hostName }: InboundOptions,
 ): Refusal | undefined {
   if ((scan.faults & FAULT_NUL) !== 0) return replies.NUL_BYTE;
   if ((scan.faults & FAULT_BARE_CR) !== 0) return replies.BARE_CR;
   if (scan.faults !== 0) return replies.BARE_LF;
   if (content.fate === LOST_TOO_BIG) return replies.TOO_BIG;
   if (scan.receivedLines > hopsMax) return replies.TOO_MANY_HOPS;
-  return content.fate === LOST_NO_MEMORY ? replies.NO_MEMORY_NOW : undefined;
+  if (content.fate === LOST_NO_MEMORY) return replies.NO_MEMORY_NOW;
+  return hasCircled(scan, content, hostName) ? replies.LOOP : undefined;
+}
+
+/** It has been here before, more often than a filter or a forwarding sends it back. */
+function hasCircled(scan: ContentScan, content: ContentBuffer, hostName: string): boolean {
+  if (scan.receivedLines < OWN_HOPS_MAX) return false;
+  return receivedBy(topHeader(content.pieces()), hostName.toLowerCase()) >= OWN_HOPS_MAX;
 }
 
 /** For the outcomes that are a refusal: neither COMMITTED nor NO_REPLY. */

@@ -18,6 +18,7 @@ import { RejectionDamper } from '../limits/rejection-damper.js';
 import type { InboundOptions, InboundPorts, RejectStage } from '../options.js';
 import { NetworkList } from '../policy/network-list.js';
 import { RelayPolicy } from '../policy/relay-policy.js';
+import { RoleAddresses } from '../policy/role-addresses.js';
 import type { InboundDialog } from './dialog.js';
 import { TOO_MANY_CONNECTIONS, TOO_MANY_FROM_CLIENT } from './replies.js';
 import type { Refusal } from './replies.js';
@@ -43,8 +44,7 @@ export class Desk {
   readonly greeting: Greeting;
   readonly hello: HelloReplies;
   readonly intake: Intake;
-  /** Where <postmaster> goes. */
-  readonly hostDomain: string;
+  readonly roles: RoleAddresses;
   readonly live = new Set<LiveSession>();
   /** Monotonic time of the last tick. */
   nowMs: number;
@@ -78,7 +78,7 @@ export class Desk {
         client: client === '' ? 'several' : client, refusals,
       });
     });
-    this.hostDomain = options.hostName.toLowerCase();
+    this.roles = new RoleAddresses(options, this.policy);
     this.nowMs = ports.clock.nowMs();
     this.#lookedMs = this.nowMs;
   }

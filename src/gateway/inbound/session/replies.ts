@@ -177,6 +177,7 @@ export const NOT_ACCEPTING = refusal('not-ready', '421 4.3.2 Not accepting mail 
 export const BARE_CR = refusal('bare-cr', '550 5.6.0 Message has a CR without LF (RFC 5321 2.3.8)');
 export const BARE_LF = refusal('bare-lf', '550 5.6.0 Message has a LF without CR (RFC 5321 2.3.8)');
 export const NUL_BYTE = refusal('nul', '550 5.6.0 Message has a NUL character');
+export const LOOP = refusal('loop', '554 5.4.6 It has been here before: this is a mail loop');
 export const TOO_MANY_HOPS = refusal('hops', '554 5.4.6 Too many hops; this looks like a mail loop');
 
 // What the gateway behind says (Reception, SubmissionOutcome)

@@ -505,7 +505,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   #refusalOfContent(transaction: MailTransaction | undefined): Effect | undefined {
     if (transaction === undefined) return undefined;
-    return contentRefusal(this.#scan, transaction.content, this.#desk.options.hopsMax);
+    return contentRefusal(this.#scan, transaction.content, this.#desk.options);
   }
 
   /** Takes content from chunk[at ..); returns the index behind what belongs to it. */
@@ -542,7 +542,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const [idText, now] = [formatMessageId(id), date.now()];
     let header = trace.field(this.traceStart, transaction.protocol, idText, only, now);
     if (options.isSubmission) header = trace.addMissing(this.#scan.fields, idText, options.hostName, now);
-    transaction.complete(id, header, this.#scan.dotLines, ports.mailLog.wantsMessageId);
+    transaction.complete(id, header, this.#scan.dotLines, ports);
     transaction.receivedMs = ports.clock.nowMs();
     this.#transition(State.ANSWERING);
     this.#desk.submit(transaction);

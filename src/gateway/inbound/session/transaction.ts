@@ -8,12 +8,15 @@
  */
 
 import { invariant } from '../../../base/invariant.js';
-import { ENVELOPE_DOT_LINES } from '../../queue/types.js';
+import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER } from '../../queue/types.js';
 import type {
   Reception, Recipient, RecipientGroup, Route, Submission, SubmissionOutcome,
 } from '../../queue/types.js';
 import type { ContentBuffer } from '../content/content-buffer.js';
+import { isInternational, topHeader } from '../content/header-look.js';
 import { messageIdField } from '../content/message-id-field.js';
+import type { IsAscii } from '../../../platform/ports.js';
+import type { InboundPorts } from '../options.js';
 import type { MailParameters } from '../commands/parameters.js';
 import type { InboundDialog } from './dialog.js';
 
@@ -41,7 +44,9 @@ export class MailTransaction implements Submission {
   readonly groups: GrowingGroup[] = [];
   chunks = NO_CHUNKS;
   contentBytes = 0;
-  flags: number;
+  flags = 0;
+  /** The client asked for SMTPUTF8. */
+  readonly isUtf8: boolean;
   readonly ret: number;
   readonly envid: string;
   readonly client: string;
@@ -76,7 +81,7 @@ export class MailTransaction implements Submission {
     reception: Reception,
   ) {
     this.reversePath = reversePath;
-    this.flags = parameters.flags;
+    this.isUtf8 = parameters.isUtf8;
     this.ret = parameters.ret;
     this.envid = parameters.envid;
     this.client = dialog.remoteAddress;
@@ -123,13 +128,25 @@ export class MailTransaction implements Submission {
   }
 
   /** The content is complete: makes a Submission of the transaction. */
-  complete(messageId: number, traceHeader: Uint8Array, dotLines: boolean, wantsMessageId: boolean): void {
+  complete(
+    messageId: number, traceHeader: Uint8Array, dotLines: boolean,
+    ports: Pick<InboundPorts, 'isAscii' | 'mailLog'>,
+  ): void {
     this.messageId = messageId;
+    this.#judgeOctets(ports.isAscii);
     this.chunks = this.content.finish(traceHeader);
     const first = this.chunks[1];
-    if (wantsMessageId && first !== undefined) this.messageIdField = messageIdField(first);
+    if (ports.mailLog.wantsMessageId && first !== undefined) this.messageIdField = messageIdField(first);
     this.contentBytes = traceHeader.length + this.content.bytes;
     if (dotLines) this.flags |= ENVELOPE_DOT_LINES;
+  }
+
+  /** What the next hop must offer: by the octets, not by what the client said of them. */
+  #judgeOctets(isAscii: IsAscii): void {
+    const pieces = this.content.pieces();
+    if (pieces.every(isAscii)) return;
+    this.flags = ENVELOPE_8BIT;
+    if (this.isUtf8 && isInternational(topHeader(pieces))) this.flags |= ENVELOPE_UTF8_HEADER;
   }
 
   /**

@@ -147,11 +147,6 @@ export class StoreLink implements StorePort, PairOwner {
     return this.#welcome?.frameBytesMax ?? FRAME_BYTES_MAX;
   }
 
-  /** Highest incarnation of this gateway that the store has seen; 0 before the first WELCOME. */
-  get highestIncarnation(): number {
-    return this.#welcome?.highestIncarnation ?? 0;
-  }
-
   /** Length of a lease, as the store said last. */
   get leaseMs(): number {
     return this.#leaseMs;

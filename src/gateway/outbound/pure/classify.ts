@@ -142,6 +142,8 @@ export const Trouble = {
   UTF8: 7,
   /** The address holds characters that can't stand in a command. */
   ADDRESS: 8,
+  /** Content with 8-bit octets, and the peer does not offer 8BITMIME (RFC 6152 3). */
+  EIGHT_BIT: 9,
 } as const;
 export type Trouble = (typeof Trouble)[keyof typeof Trouble];
 
@@ -156,6 +158,7 @@ const TROUBLES: readonly (readonly [RecipientStatus, string])[] = [
   [FAILED, '5.3.4'], // message too big for system
   [FAILED, '5.6.7'], // non-ASCII addresses not permitted
   [FAILED, '5.1.3'], // bad destination mailbox address syntax
+  [FAILED, '5.6.3'], // conversion required but not supported
 ];
 
 /** What a trouble means; `text` says what happened, with whom. */

@@ -5,17 +5,19 @@
  *   MAIL FROM:<reverse-path> SIZE=n BODY=8BITMIME SMTPUTF8 RET=FULL ENVID=x
  *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y
  *
- * Values of ENVID and ORCPT are xtext as received and passed on as they are. DEVIATION RFC 6152 3: content
- * with 8-bit bytes goes to a peer without 8BITMIME as it is: it is never changed on its way here, bouncing it
- * would help nobody, and every server in use takes it. SMTPUTF8 is different: without it the addresses have
- * no meaning to the peer, so the mail fails (5.6.7). Pure.
+ * Values of ENVID and ORCPT are xtext as received and passed on as they are; ORCPT of type utf-8 in its 7-bit
+ * form where the transaction is no SMTPUTF8 one (RFC 6533 3). Content is never changed on its way here, so
+ * what a peer lacks fails: 8BITMIME for content with 8-bit octets (5.6.3), SMTPUTF8 for a reverse-path or a
+ * header with them (5.6.7, the message) or a recipient (5.6.7, that one). SMTPUTF8 is asked for only where
+ * something of the transaction needs it (RFC 6531 3.4), whatever the client said. Pure.
  */
-import { ENVELOPE_8BITMIME, ENVELOPE_SMTPUTF8, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL } from '../../queue/types.js';
-import type { Delivery, Envelope, Recipient } from '../../queue/types.js';
+import { unitextAsXtext } from '../../../base/utf8-address.js';
+import { ENVELOPE_8BIT, ENVELOPE_UTF8_HEADER, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL } from '../../queue/types.js';
+import type { Delivery, Recipient } from '../../queue/types.js';
 import { CAN_8BITMIME, CAN_DSN, CAN_SIZE, CAN_SMTPUTF8 } from './capabilities.js';
 import type { Capabilities } from './capabilities.js';
 import { Trouble } from './classify.js';
-import { TEXT_ASCII, TEXT_UNSENDABLE, TEXT_UTF8, kindOfText } from './write-buffer.js';
+import { TEXT_UNSENDABLE, TEXT_UTF8, kindOfText } from './write-buffer.js';
 import type { WriteBuffer } from './write-buffer.js';
 
 /** NOTIFY values by the bits of queue/types.ts; NEVER stands alone (RFC 3461 4.1). */
@@ -31,42 +33,52 @@ const NOTIFY_VALUES: readonly string[] = Array.from({ length: 16 }, (_, bits) =>
 /** What keeps the whole message from being tried at this peer, or undefined. */
 export function messageTrouble(delivery: Delivery, peer: Capabilities): Trouble | undefined {
   if (peer.sizeBytesMax > 0 && delivery.contentBytes > peer.sizeBytesMax) return Trouble.SIZE;
-  return addressTrouble(delivery.envelope.reversePath, delivery.envelope, peer) ?? needsUtf8(delivery.envelope, peer);
+  const { flags, reversePath } = delivery.envelope;
+  const trouble = addressTrouble(reversePath, peer);
+  if (trouble !== undefined) return trouble;
+  if ((flags & ENVELOPE_UTF8_HEADER) !== 0 && (peer.bits & CAN_SMTPUTF8) === 0) return Trouble.UTF8;
+  return (flags & ENVELOPE_8BIT) !== 0 && (peer.bits & CAN_8BITMIME) === 0 ? Trouble.EIGHT_BIT : undefined;
 }
 
 /** The words for what messageTrouble() found. */
 export function messageTroubleText(trouble: Trouble, delivery: Delivery, peer: Capabilities, relay: string): string {
   if (trouble === Trouble.SIZE) return `message of ${delivery.contentBytes} bytes is larger than the ${peer.sizeBytesMax} that ${relay} takes`;
+  if (trouble === Trouble.EIGHT_BIT) return `message has 8-bit content, and ${relay} does not offer 8BITMIME`;
   if (trouble === Trouble.UTF8) return `message needs SMTPUTF8, which ${relay} does not offer`;
   return 'the reverse-path holds characters that can not be sent';
 }
 
 /** What keeps this recipient from being tried at this peer, or undefined. */
-export function recipientTrouble(recipient: Recipient, envelope: Envelope, peer: Capabilities): Trouble | undefined {
-  return addressTrouble(recipient.address, envelope, peer);
+export function recipientTrouble(recipient: Recipient, peer: Capabilities): Trouble | undefined {
+  return addressTrouble(recipient.address, peer);
 }
 
-function needsUtf8(envelope: Envelope, peer: Capabilities): Trouble | undefined {
-  return (envelope.flags & ENVELOPE_SMTPUTF8) !== 0 && (peer.bits & CAN_SMTPUTF8) === 0 ? Trouble.UTF8 : undefined;
+/** Whether MAIL must say SMTPUTF8 for this; ORCPT alone has a 7-bit form. */
+export function isInternational(delivery: Delivery): boolean {
+  const { flags, reversePath, recipients } = delivery.envelope;
+  if ((flags & ENVELOPE_UTF8_HEADER) !== 0 || kindOfText(reversePath) === TEXT_UTF8) return true;
+  for (let i = 0; i < delivery.pending.length; i++) {
+    if (kindOfText(recipients[delivery.pending[i] ?? -1]?.address ?? '') === TEXT_UTF8) return true;
+  }
+  return false;
 }
 
 /** A control character in an address would be a command of its own: never sent, whoever let it in. */
-function addressTrouble(address: string, envelope: Envelope, peer: Capabilities): Trouble | undefined {
+function addressTrouble(address: string, peer: Capabilities): Trouble | undefined {
   const kind = kindOfText(address);
   if (kind === TEXT_UNSENDABLE) return Trouble.ADDRESS;
-  const isUtf8 = (envelope.flags & ENVELOPE_SMTPUTF8) !== 0 && (peer.bits & CAN_SMTPUTF8) !== 0;
-  return kind === TEXT_UTF8 && !isUtf8 ? Trouble.UTF8 : undefined;
+  return kind === TEXT_UTF8 && (peer.bits & CAN_SMTPUTF8) === 0 ? Trouble.UTF8 : undefined;
 }
 
 /** Appends the MAIL line; messageTrouble() has found nothing. */
-export function putMail(into: WriteBuffer, delivery: Delivery, peer: Capabilities): void {
+export function putMail(into: WriteBuffer, delivery: Delivery, peer: Capabilities, isUtf8: boolean): void {
   const envelope = delivery.envelope;
   into.ascii('MAIL FROM:<');
   into.text(envelope.reversePath);
   into.ascii('>');
   if ((peer.bits & CAN_SIZE) !== 0) into.ascii(` SIZE=${delivery.contentBytes}`);
-  if ((envelope.flags & ENVELOPE_8BITMIME) !== 0 && (peer.bits & CAN_8BITMIME) !== 0) into.ascii(' BODY=8BITMIME');
-  if ((envelope.flags & ENVELOPE_SMTPUTF8) !== 0) into.ascii(' SMTPUTF8');
+  if ((envelope.flags & ENVELOPE_8BIT) !== 0) into.ascii(' BODY=8BITMIME');
+  if (isUtf8) into.ascii(' SMTPUTF8');
   if ((peer.bits & CAN_DSN) !== 0) {
     if (envelope.ret !== 0) into.ascii(envelope.ret === RET_FULL ? ' RET=FULL' : ' RET=HDRS');
     putParameter(into, ' ENVID=', envelope.envid);
@@ -75,20 +87,20 @@ export function putMail(into: WriteBuffer, delivery: Delivery, peer: Capabilitie
 }
 
 /** Appends a RCPT line; recipientTrouble() has found nothing. */
-export function putRcpt(into: WriteBuffer, recipient: Recipient, peer: Capabilities): void {
+export function putRcpt(into: WriteBuffer, recipient: Recipient, peer: Capabilities, isUtf8: boolean): void {
   into.ascii('RCPT TO:<');
   into.text(recipient.address);
   into.ascii('>');
   if ((peer.bits & CAN_DSN) !== 0) {
     if (recipient.notify !== 0) into.ascii(` NOTIFY=${NOTIFY_VALUES[recipient.notify & 15] ?? 'FAILURE'}`);
-    putParameter(into, ' ORCPT=', recipient.orcpt);
+    putParameter(into, ' ORCPT=', isUtf8 ? recipient.orcpt : unitextAsXtext(recipient.orcpt));
   }
   into.ascii('\r\n');
 }
 
-/** Leaves out a value that can't be sent, as UTF-8 in ORCPT (RFC 6533 3) to us: better a plain report than no mail. */
+/** Leaves out a value that can't be sent: better a plain report than no mail. */
 function putParameter(into: WriteBuffer, name: string, value: string): void {
-  if (value === '' || kindOfText(value) !== TEXT_ASCII || value.includes(' ')) return;
+  if (value === '' || kindOfText(value) === TEXT_UNSENDABLE || value.includes(' ')) return;
   into.ascii(name);
   into.text(value);
 }

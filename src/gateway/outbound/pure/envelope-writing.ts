@@ -3,15 +3,17 @@
  * the others (envelope-commands.ts has the lines). Pure.
  */
 import type { Delivery } from '../../queue/types.js';
+import { CAN_SMTPUTF8 } from './capabilities.js';
 import type { Capabilities } from './capabilities.js';
 import { classifyTrouble } from './classify.js';
-import { messageTrouble, messageTroubleText, putMail, putRcpt } from './envelope-commands.js';
+import { isInternational, messageTrouble, messageTroubleText, putMail, putRcpt } from './envelope-commands.js';
 import type { Transaction } from './transaction.js';
 import type { WriteBuffer } from './write-buffer.js';
 
 /** Begins the transaction; whoever can't be sent to this peer has a result at once. */
 export function prepare(transaction: Transaction, delivery: Delivery, peer: Capabilities, relay: string): void {
   transaction.begin(delivery);
+  transaction.isUtf8 = (peer.bits & CAN_SMTPUTF8) !== 0 && isInternational(delivery);
   const trouble = messageTrouble(delivery, peer);
   if (trouble === undefined) transaction.resolveUnsendable(peer, relay);
   else transaction.resolveOpen(classifyTrouble(trouble, messageTroubleText(trouble, delivery, peer, relay)));
@@ -19,8 +21,8 @@ export function prepare(transaction: Transaction, delivery: Delivery, peer: Capa
 
 /** Appends MAIL, and with `pipelined` RCPT for everyone still open and DATA (RFC 2920 3.1). */
 export function putEnvelope(into: WriteBuffer, transaction: Transaction, peer: Capabilities, pipelined: boolean): void {
-  putMail(into, transaction.current(), peer);
+  putMail(into, transaction.current(), peer, transaction.isUtf8);
   if (!pipelined) return;
-  for (let i = transaction.nextToName(0); i >= 0; i = transaction.nextToName(i + 1)) putRcpt(into, transaction.recipient(i), peer);
+  for (let i = transaction.nextToName(0); i >= 0; i = transaction.nextToName(i + 1)) putRcpt(into, transaction.recipient(i), peer, transaction.isUtf8);
   into.ascii('DATA\r\n');
 }

@@ -372,7 +372,7 @@ export class SmtpSession implements ConnectionHandlers {
   #sendRcpt(): void {
     const buffer = this.#ports.buffer;
     buffer.start(this.#live());
-    putRcpt(buffer, this.#transaction.recipient(this.#transaction.awaited), this.#peer);
+    putRcpt(buffer, this.#transaction.recipient(this.#transaction.awaited), this.#peer, this.#transaction.isUtf8);
     buffer.flush();
   }
 

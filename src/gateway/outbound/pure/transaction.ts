@@ -19,6 +19,8 @@ export class Transaction {
   #awaited = -1;
   /** MAIL was refused: every RCPT reply that still comes means this. */
   mailRefusal: RecipientResult | undefined;
+  /** Something of it needs SMTPUTF8, which the peer offers. */
+  isUtf8 = false;
 
   get delivery(): Delivery | undefined { return this.#delivery; }
   get openCount(): number { return this.#open; }
@@ -56,9 +58,9 @@ export class Transaction {
   resolveUnsendable(peer: Capabilities, relay: string): void {
     const delivery = this.current();
     for (let i = 0; i < delivery.pending.length; i++) {
-      const trouble = recipientTrouble(this.recipient(i), delivery.envelope, peer);
+      const trouble = recipientTrouble(this.recipient(i), peer);
       if (trouble === undefined) continue;
-      this.#resolve(i, classifyTrouble(trouble, trouble === Trouble.UTF8 ? `address needs SMTPUTF8, which ${relay} was not or can not be asked for` : 'the address holds characters that can not be sent'));
+      this.#resolve(i, classifyTrouble(trouble, trouble === Trouble.UTF8 ? `address needs SMTPUTF8, which ${relay} does not offer` : 'the address holds characters that can not be sent'));
     }
     this.#awaited = this.nextToName(0);
   }

@@ -32,7 +32,7 @@ const CR = 13;
 const LF = 10;
 const DOT = 46;
 
-export const TEXT_ASCII = 0;
+const TEXT_ASCII = 0;
 export const TEXT_UTF8 = 1;
 /** Holds a control character or half a surrogate pair: can't stand in a command line. */
 export const TEXT_UNSENDABLE = 2;

@@ -4,9 +4,12 @@ import { describe, test } from 'node:test';
 import { simpleParser } from 'mailparser';
 import { composeDsn, dsnFlags } from '../../../../src/gateway/bounce/dsn.js';
 import type { DsnRecipient, DsnRequest } from '../../../../src/gateway/bounce/dsn.js';
+import { composeReport } from '../../../../src/gateway/bounce/report-composer.js';
 import { fold } from '../../../../src/gateway/bounce/dsn-text.js';
 import { Prng } from '../../../../src/base/prng.js';
-import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, RET_FULL, RET_HEADERS } from '../../../../src/gateway/queue/types.js';
+import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS } from '../../../../src/gateway/queue/types.js';
+import { freshNote } from '../../../../src/gateway/queue/note.js';
+import type { ReportInput } from '../../../../src/gateway/queue/report-writer.js';
 import type { Envelope } from '../../../../src/gateway/queue/types.js';
 import { envelopeTo } from '../outbound/pure/session-world.js';
 
@@ -15,7 +18,7 @@ const CONTENT = Buffer.from('Received: by x\r\nSubject: hello\r\nFrom: anna@exam
 function failed(address: string, more: Partial<DsnRecipient> = {}): DsnRecipient {
   return {
     recipient: { address, notify: 0, orcpt: '' },
-    action: 'failed', code: 550, enhanced: '5.1.1', text: '550 5.1.1 no such user', relay: 'mx.example.net[192.0.2.1]:25', lastAttemptWallMs: 1_000_000_000_000,
+    action: 'failed', code: 550, enhanced: '5.1.1', text: '550 5.1.1 no such user', remoteMta: 'mx.example.net', lastAttemptWallMs: 1_000_000_000_000,
     ...more,
   };
 }
@@ -80,16 +83,29 @@ test('is a multipart/report that Python and mailparser read as RFC 3464 says', a
   assert.equal(seen.headers['Auto-Submitted'], 'auto-replied');
   assert.equal(seen.headers['Message-ID'], '<0000000000B@gw.example.com>');
   const parsed = await simpleParser(Buffer.from(report));
-  assert.match(parsed.text ?? '', /<bob@example\.net>: mx\.example\.net\[192\.0\.2\.1\]:25 said: 550 5\.1\.1\s+no such user/);
+  assert.match(parsed.text ?? '', /<bob@example\.net>: mx\.example\.net said: 550 5\.1\.1\s+no such user/);
   assert.equal(parsed.date?.getTime(), 1_000_000_060_000);
 });
 
 describe('what comes back of the message', () => {
-  test('a small one whole, byte for byte, 8-bit bytes and all', () => {
+  test('a small one whole, byte for byte', () => {
+    const report = composeDsn(request());
+    assert.ok(latin1(report).includes(`Content-Type: message/rfc822\r\nContent-Transfer-Encoding: 7bit\r\n\r\n${latin1(CONTENT)}\r\n--`));
+    assert.equal(dsnFlags(report, request().envelope), ENVELOPE_DOT_LINES);
+  });
+  test('8-bit bytes in base64, so that the report goes through any server', async () => {
     const content = Buffer.concat([CONTENT, Buffer.from([0xe4, 0xff, 0x80, 13, 10])]);
     const report = composeDsn(request({ content }));
-    assert.ok(latin1(report).includes(`Content-Type: message/rfc822\r\nContent-Transfer-Encoding: 8bit\r\n\r\n${latin1(content)}\r\n--`));
-    assert.equal(dsnFlags(report, request().envelope), ENVELOPE_8BITMIME | ENVELOPE_DOT_LINES);
+    assertWellFormed(report);
+    assert.ok(report.every((byte) => byte < 128));
+    assert.equal(dsnFlags(report, request().envelope) & (ENVELOPE_8BIT | ENVELOPE_UTF8_HEADER), 0);
+    const attached = (await simpleParser(Buffer.from(report))).attachments.find(({ contentType }) => contentType === 'message/global');
+    assert.deepEqual(attached?.content, content);
+  });
+  test('a header with 8-bit bytes as text in base64', () => {
+    const content = Buffer.from('Subject: grüße\r\n\r\nthe body\r\n');
+    const part = asPythonSees(composeDsn(request({ content }, { ret: RET_HEADERS }))).parts[2];
+    assert.deepEqual([part?.type, part?.cte, part?.text], ['text/rfc822-headers', 'base64', 'Subject: grüße\r\n']);
   });
   const large = Buffer.concat([CONTENT, Buffer.from('x\r\n'.repeat(30_000))]);
   const cases: [string, Partial<DsnRequest>, Partial<Envelope>, boolean][] = [
@@ -136,13 +152,13 @@ test('folds at spaces, loses no character of a word and leaves no line empty or 
 
 test('reply text of a hostile peer can not end a line, add a field or break a part', () => {
   const text = `550 no\r\nAction: delivered\r\n\r\n--report-0000000000B--\u0000\u001b[31m\u0085\u2028${'w'.repeat(2000)}`;
-  for (const flags of [0, ENVELOPE_SMTPUTF8]) {
-    const report = composeDsn(request({ recipients: [failed('bob@example.net', { text, relay: 'evil\r\nX: y[1]:25' })] }, { flags }));
+  for (const reversePath of ['anna@example.org', 'ännä@example.org']) {
+    const report = composeDsn(request({ recipients: [failed('bob@example.net', { text, remoteMta: 'evil\r\nX: y' })] }, { reversePath }));
     assertWellFormed(report);
     assert.ok(!/[\u0000\u001b]/.test(latin1(report)));
     const seen = asPythonSees(report);
     assert.equal(seen.parts.length, 3);
-    if (flags === 0) assert.deepEqual(seen.groups.map((group) => group['Action']), [undefined, 'failed']);
+    if (reversePath === 'anna@example.org') assert.deepEqual(seen.groups.map((group) => group['Action']), [undefined, 'failed']);
   }
 });
 
@@ -165,28 +181,80 @@ test('names each recipient with ORCPT, action and the right kind of diagnostic',
     kind: 'success',
     recipients: [
       failed('b@d', { action: 'relayed', code: 250, enhanced: '2.0.0', text: '250 2.0.0 ok', recipient: { address: 'b@d', notify: 2, orcpt: 'rfc822;Bob+2BX@example.org' } }),
-      failed('c@d', { action: 'delivered', code: 0, enhanced: '2.0.0', text: 'kept here', relay: '', lastAttemptWallMs: 0 }),
+      failed('c@d', { action: 'delivered', code: 250, enhanced: '2.0.0', text: '', remoteMta: '', lastAttemptWallMs: 0 }),
     ],
   }));
   const seen = asPythonSees(report);
   assert.equal(seen.groups[1]?.['Original-Recipient'], 'rfc822; Bob+X@example.org');
   assert.equal(seen.groups[1]['Action'], 'relayed');
-  assert.deepEqual(seen.groups[2], { 'Final-Recipient': 'rfc822; c@d', 'Action': 'delivered', 'Status': '2.0.0', 'Diagnostic-Code': 'x-twinpost; kept here' });
+  assert.deepEqual(seen.groups[2], { 'Final-Recipient': 'rfc822; c@d', 'Action': 'delivered', 'Status': '2.0.0', 'Diagnostic-Code': 'smtp; 250 2.0.0' });
 });
 
-test('an SMTPUTF8 message is reported in the global forms, its addresses in UTF-8', () => {
-  const envelope = { flags: ENVELOPE_SMTPUTF8, reversePath: 'ännä@example.org' };
+test('a sender who needs SMTPUTF8 gets the global forms, addresses in UTF-8', () => {
+  const envelope = { flags: ENVELOPE_UTF8_HEADER, reversePath: 'ännä@example.org' };
   const report = composeDsn(request({ recipients: [failed('dörte@example.net')] }, envelope));
   assertWellFormed(report);
   const seen = asPythonSees(report);
   assert.equal(seen.reportType, 'global-delivery-status');
   assert.deepEqual(seen.parts.map((part) => part.type), ['text/plain', 'message/global-delivery-status', 'message/global']);
   assert.match(Buffer.from(report).toString('utf8'), /Final-Recipient: utf-8; dörte@example\.net/);
-  assert.equal(dsnFlags(report, request({}, envelope).envelope) & ENVELOPE_SMTPUTF8, ENVELOPE_SMTPUTF8);
+  assert.equal(dsnFlags(report, request({}, envelope).envelope) & (ENVELOPE_UTF8_HEADER | ENVELOPE_8BIT), ENVELOPE_UTF8_HEADER | ENVELOPE_8BIT);
 });
 
-test('without SMTPUTF8 our own parts are ASCII whatever the texts hold', () => {
-  const report = composeDsn(request({ recipients: [failed('dörte@example.net', { text: '550 kein Empfänger' })] }));
+test('an ASCII sender gets ASCII whatever message, addresses and texts hold', () => {
+  const recipient = { address: 'dörte@example.net', notify: 0, orcpt: 'utf-8;d\\x{F6}rte+2B@example.net' };
+  const other = { address: 'x@example.net', notify: 0, orcpt: 'utf-8;dörte@example.net' };
+  const envelope = { flags: ENVELOPE_UTF8_HEADER };
+  const report = composeDsn(request({ recipients: [failed('', { recipient, text: '550 kein Empfänger' }), failed('', { recipient: other })], content: Buffer.from('Subject: ü\r\n\r\nß\r\n') }, envelope));
   assert.ok(report.every((byte) => byte < 128));
-  assert.equal(dsnFlags(report, request().envelope) & ENVELOPE_8BITMIME, 0);
+  assert.equal(dsnFlags(report, request({}, envelope).envelope) & (ENVELOPE_UTF8_HEADER | ENVELOPE_8BIT), 0);
+  const { groups } = asPythonSees(report);
+  assert.deepEqual(groups.slice(1).map((group) => [group['Original-Recipient'], group['Final-Recipient']]), [
+    ['utf-8; d\\x{F6}rte+2B@example.net', 'utf-8; d\\x{F6}rte@example.net'],
+    ['utf-8; d\\x{F6}rte@example.net', 'rfc822; x@example.net'],
+  ]);
+});
+
+test('is no larger than the message and a bound, whatever next hops said', () => {
+  const long = 'w'.repeat(200);
+  const recipients = Array.from({ length: 1000 }, (_none, i) => failed(`user${String(i)}@example.net`, { text: `550 5.1.1 ${String(i)} ${long}`, remoteMta: `${long}.example.net` }));
+  const report = composeDsn(request({ recipients }));
+  assertWellFormed(report);
+  assert.ok(report.length < 250_000, String(report.length));
+  const seen = asPythonSees(report);
+  assert.equal(seen.groups.length, 1001, 'each is named');
+  assert.match(seen.parts[0]?.text ?? '', /And 900 more/);
+});
+
+test('of a delay says until when it is tried; of an expiry, that time ran out and what was said last', () => {
+  const expiryWallMs = 1_000_400_000_000;
+  const delay = composeDsn(request({ kind: 'delay', recipients: [failed('bob@example.net', { action: 'delayed', code: 0, enhanced: '4.4.1', text: 'connect ECONNREFUSED 10.1.2.3:25' })] }, { expiryWallMs }));
+  assert.deepEqual(asPythonSees(delay).groups[1], {
+    'Final-Recipient': 'rfc822; bob@example.net', 'Action': 'delayed', 'Status': '4.4.1', 'Will-Retry-Until': 'Thu, 13 Sep 2001 16:53:20 +0000',
+    'Remote-MTA': 'dns; mx.example.net', 'Diagnostic-Code': 'x-twinpost; the next mail server could not be reached', 'Last-Attempt-Date': 'Sun, 09 Sep 2001 01:46:40 +0000',
+  });
+  assert.ok(!latin1(delay).includes('10.1.2.3'), 'no address of ours');
+  const over = composeDsn(request({ recipients: [failed('bob@example.net', { code: 450, enhanced: '4.2.0', text: '450 later' })] }));
+  assert.match(asPythonSees(over).parts[0]?.text.replace(/\s+/g, ' ') ?? '', /it could not be delivered in time; at last: mx\.example\.net said: 450 later/);
+});
+
+describe('from what the queue knows', () => {
+  const compose = (input: Partial<ReportInput>): Record<string, string>[] => {
+    const envelope = envelopeTo(['bob@example.net']);
+    const note = { ...freshNote(1), results: [{ recipient: 0, code: 250, enhanced: '2.6.0' }] };
+    const nextHop = { protocol: 'smtp', host: 'mx.example.net', port: 25 } as const;
+    const all: ReportInput = { kind: 'success', envelope, note, texts: new Map([[0, '250 2.6.0 kept']]), recipients: [0], nextHop, reportId: 5, content: CONTENT, ...input };
+    return asPythonSees(composeReport('gw.example.com', all, 1_000_000_060_000).content).groups;
+  };
+  test('SMTP relays, LMTP delivers', () => {
+    assert.equal(compose({})[1]?.['Action'], 'relayed');
+    assert.equal(compose({ nextHop: { protocol: 'lmtp', host: 'boxes', port: 24 } })[1]?.['Action'], 'delivered');
+    assert.equal(compose({ kind: 'failure' })[1]?.['Action'], 'failed');
+    assert.equal(compose({ kind: 'delay' })[1]?.['Action'], 'delayed');
+  });
+  test('the next hop is named when it has a name and has spoken', () => {
+    assert.equal(compose({})[1]?.['Remote-MTA'], 'dns; mx.example.net');
+    assert.equal(compose({ nextHop: { protocol: 'smtp', host: '10.1.2.3', port: 25 } })[1]?.['Remote-MTA'], undefined);
+    assert.equal(compose({ kind: 'failure', note: freshNote(1) })[1]?.['Remote-MTA'], undefined);
+  });
 });

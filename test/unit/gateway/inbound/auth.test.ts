@@ -10,6 +10,7 @@ import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
+import { isAscii } from 'node:buffer';
 import { toAscii } from '../../../../src/platform/node/idna.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import { DomainRouter, MemoryReception } from '../../../dialog/memory-reception.js';
@@ -32,6 +33,7 @@ class Kit {
       clock: { nowMs: () => performance.now(), wallMs: () => 1_795_229_168_000 },
       authenticator,
       toAscii,
+      isAscii,
       nextTurn: (run) => { setImmediate(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: { wantsMessageId: false, received: quiet, rejected: (stage, reason) => { this.rejections.push(`${stage} ${reason}`); } },

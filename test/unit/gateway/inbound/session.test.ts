@@ -12,6 +12,7 @@ import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { STATE_NAME, State, isValidTransition } from '../../../../src/gateway/inbound/session/session-states.js';
 import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
 import { COMMITTED, NO_REPLY, REFUSED } from '../../../../src/gateway/queue/types.js';
+import { isAscii } from 'node:buffer';
 import { toAscii } from '../../../../src/platform/node/idna.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import { DomainRouter, MemoryReception } from '../../../dialog/memory-reception.js';
@@ -39,6 +40,7 @@ class Kit {
       clock: { nowMs: () => this.nowMs, wallMs: () => 1_795_229_168_000 },
       authenticator,
       toAscii,
+      isAscii,
       nextTurn: (run) => { this.#turns.push(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: {

@@ -7,17 +7,21 @@ import { WallFrame } from '../../../../src/gateway/queue/wall-frame.js';
 
 const START_WALL_MS = 1_750_000_000_000;
 const LONGEST_RETRY_MS = 3_600_000;
+const DELAY_MS = 400_000;
 
 class Bench {
   nowMs = 0;
   aheadMs = 0;
   readonly table = new EntryTable(1);
   readonly expired: number[] = [];
+  readonly delayed: number[] = [];
+  /** What becomes of a delay that is to be told. */
+  isTold = true;
   readonly told: unknown[] = [];
   readonly frame = new WallFrame({ nowMs: () => this.nowMs, wallMs: () => START_WALL_MS + this.nowMs + this.aheadMs });
   /** What becomes of an entry that is over. */
   onExpired = (row: number): void => { this.table.transition(row, EntryState.FREE); };
-  readonly sweep = new ExpirySweep({ longestRetryMs: LONGEST_RETRY_MS }, {
+  readonly sweep = new ExpirySweep({ longestRetryMs: LONGEST_RETRY_MS, delayMs: DELAY_MS }, {
     frame: this.frame,
     table: this.table,
     log: { debug: () => {}, info: () => {}, error: () => {}, warn: (event, _text, fields) => { this.told.push([event, fields?.['step_s']]); } },
@@ -25,10 +29,15 @@ class Bench {
       this.expired.push(row);
       this.onExpired(row);
     },
+    onDelayed: (row) => {
+      this.delayed.push(row);
+      return this.isTold;
+    },
   });
 
   add(lifeMs: number): number {
     const row = this.table.take(this.table.highestRow + 1, 1);
+    this.table.arrivalSeconds.set(row, Math.floor(this.frame.wallMs() / 1000));
     this.table.expirySeconds.set(row, Math.ceil((this.frame.wallMs() + lifeMs) / 1000));
     this.table.transition(row, EntryState.READY);
     return row;
@@ -49,6 +58,25 @@ describe('the sweep', () => {
     bench.add(1_000_000);
     assert.deepEqual(bench.tick(2000).expired, [short]);
     assert.deepEqual(bench.tick(2000).expired, [short], 'once');
+  });
+
+  test('finds a delay once, when it is told, and again until it is', () => {
+    const bench = new Bench();
+    const row = bench.add(1_000_000);
+    assert.deepEqual(bench.tick(DELAY_MS - 2000).delayed, []);
+    bench.isTold = false;
+    assert.deepEqual(bench.tick(4000).tick().delayed, [row, row]);
+    bench.isTold = true;
+    assert.deepEqual(bench.tick().tick().delayed, [row, row, row]);
+    assert.deepEqual(bench.expired, []);
+  });
+
+  test('tells no delay of what is in flight, or over', () => {
+    const bench = new Bench();
+    bench.table.transition(bench.add(1_000_000), EntryState.IN_FLIGHT);
+    const over = bench.add(1000);
+    assert.deepEqual(bench.tick(DELAY_MS + 2000).delayed, []);
+    assert.deepEqual(bench.expired, [over]);
   });
 
   test('goes round a large table within a minute, a part with each tick', () => {

@@ -50,7 +50,7 @@ describe('classify', () => {
     }
   });
   test('troubles of the way are deferrals, those of the message failures, text bounded', () => {
-    const failures: number[] = [Trouble.SIZE, Trouble.UTF8, Trouble.ADDRESS];
+    const failures: number[] = [Trouble.SIZE, Trouble.UTF8, Trouble.ADDRESS, Trouble.EIGHT_BIT];
     for (const trouble of Object.values(Trouble)) {
       const result = classifyTrouble(trouble, 'x'.repeat(1000));
       assert.equal(result.status, failures.includes(trouble) ? FAILED : DEFERRED);

@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { ENVELOPE_8BITMIME, ENVELOPE_DOT_LINES, ENVELOPE_SMTPUTF8, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../../../../src/gateway/queue/types.js';
+import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../../../../src/gateway/queue/types.js';
 import { State } from '../../../../../src/gateway/outbound/pure/session-states.js';
 import { SessionWorld, mail } from './session-world.js';
 
@@ -118,13 +118,13 @@ describe('what the peer must offer', () => {
       { address: 'b@d', notify: NOTIFY_SUCCESS | NOTIFY_FAILURE, orcpt: 'rfc822;b+40d' },
       { address: 'c@d', notify: NOTIFY_NEVER, orcpt: '' },
     ];
-    const more = { recipients, ret: RET_HEADERS, envid: 'q+3D1', flags: ENVELOPE_8BITMIME };
+    const more = { recipients, ret: RET_HEADERS, envid: 'q+3D1', flags: ENVELOPE_8BIT };
     assert.equal(
       new SessionWorld().ready('PIPELINING', 'DSN', '8BITMIME').begin(mail(['b@d', 'c@d'], CONTENT, more)).taken(),
       'MAIL FROM:<anna@example.org> BODY=8BITMIME RET=HDRS ENVID=q+3D1\r\nRCPT TO:<b@d> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;b+40d\r\nRCPT TO:<c@d> NOTIFY=NEVER\r\nDATA\r\n',
     );
     assert.equal(
-      new SessionWorld().ready('PIPELINING').begin(mail(['b@d', 'c@d'], CONTENT, { ...more, ret: RET_FULL })).taken(),
+      new SessionWorld().ready('PIPELINING').begin(mail(['b@d', 'c@d'], CONTENT, { ...more, flags: 0, ret: RET_FULL })).taken(),
       `${MAIL_A}RCPT TO:<b@d>\r\nRCPT TO:<c@d>\r\nDATA\r\n`,
     );
   });
@@ -135,14 +135,32 @@ describe('what the peer must offer', () => {
     assert.equal(world.session.state, State.IDLE);
   });
   test('SMTPUTF8 mail fails where it is not offered and goes as UTF-8 where it is', () => {
-    const delivery = mail(['dörte@d'], CONTENT, { flags: ENVELOPE_SMTPUTF8 });
+    const delivery = mail(['dörte@d'], CONTENT);
     const without = new SessionWorld().ready('PIPELINING').begin(delivery);
     assert.deepEqual([without.taken(), without.takenLog()], ['', ['settled failed 0 5.6.7']]);
     const utf8 = new SessionWorld().ready('PIPELINING', 'SMTPUTF8').begin(delivery).taken();
     assert.equal(Buffer.from(utf8, 'latin1').toString('utf8'), 'MAIL FROM:<anna@example.org> SMTPUTF8\r\nRCPT TO:<dörte@d>\r\nDATA\r\n');
   });
-  test('8-bit content goes to a peer without 8BITMIME all the same', () => {
-    assert.match(new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], CONTENT, { flags: ENVELOPE_8BITMIME })).taken(), /^MAIL FROM:<anna@example.org>\r\n/);
+  test('a header in UTF-8 or a reverse-path needs SMTPUTF8 for all, an address for itself', () => {
+    const taken = (more: Parameters<typeof mail>[2], to: readonly string[] = ['b@d']): readonly unknown[] => {
+      const world = new SessionWorld().ready('PIPELINING', '8BITMIME').begin(mail(to, CONTENT, more));
+      return [world.taken(), world.takenLog()];
+    };
+    const none = ['', ['settled failed 0 5.6.7']];
+    assert.deepEqual(taken({ flags: ENVELOPE_UTF8_HEADER | ENVELOPE_8BIT }), none);
+    assert.deepEqual(taken({ reversePath: 'ännä@d' }), none);
+    assert.deepEqual(taken({}, ['dörte@d', 'b@d'])[0], `${MAIL_A}RCPT TO:<b@d>\r\nDATA\r\n`, 'SMTPUTF8 is not asked for where it is not offered');
+  });
+  test('SMTPUTF8 is asked for when something needs it, ORCPT goes in ASCII when nothing does', () => {
+    const recipients = [{ address: 'b@d', notify: 0, orcpt: 'utf-8;dörte@d' }];
+    const sent = (more: Parameters<typeof mail>[2]): string =>
+      Buffer.from(new SessionWorld().ready('PIPELINING', 'DSN', '8BITMIME', 'SMTPUTF8').begin(mail(['b@d'], CONTENT, { recipients, ...more })).taken(), 'latin1').toString('utf8');
+    assert.equal(sent({}), `${MAIL_A}RCPT TO:<b@d> ORCPT=utf-8;d\\x{F6}rte@d\r\nDATA\r\n`);
+    assert.equal(sent({ flags: ENVELOPE_8BIT | ENVELOPE_UTF8_HEADER }), 'MAIL FROM:<anna@example.org> BODY=8BITMIME SMTPUTF8\r\nRCPT TO:<b@d> ORCPT=utf-8;dörte@d\r\nDATA\r\n');
+  });
+  test('8-bit content fails at a peer without 8BITMIME', () => {
+    const without = new SessionWorld().ready('PIPELINING', 'SMTPUTF8').begin(mail(['b@d'], CONTENT, { flags: ENVELOPE_8BIT }));
+    assert.deepEqual([without.taken(), without.takenLog()], ['', ['settled failed 0 5.6.3']]);
   });
   test('an address that would smuggle a command is failed, not sent', () => {
     const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d>\r\nRCPT TO:<evil@d', 'c@d']));

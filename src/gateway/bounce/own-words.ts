@@ -1,0 +1,24 @@
+/**
+ * What a report says of an outcome that no next hop put into words: by the enhanced status code (RFC 3463) that
+ * outbound/pure/classify.ts and queue/settlement.ts gave it. Their own texts name hosts and addresses of our
+ * network and stay in the log.
+ */
+
+/** RFC 3463 4.4.7: delivery time expired. */
+export const TIME_EXPIRED = '4.4.7';
+
+const WORDS: Readonly<Record<string, string>> = {
+  '4.4.1': 'the next mail server could not be reached',
+  '4.4.2': 'the connection with the next mail server was lost',
+  '4.4.7': 'it could not be delivered in time',
+  '4.5.0': 'the next mail server did not keep to the protocol',
+  '5.1.3': 'the address holds characters that can not be sent',
+  '5.3.4': 'the message is larger than the next mail server takes',
+  '5.6.3': 'the message has 8-bit content, which the next mail server does not take',
+  '5.6.7': 'the address or the header needs SMTPUTF8, which the next mail server does not offer',
+};
+
+/** Words for a code; some for any. */
+export function ownWords(enhanced: string): string {
+  return WORDS[enhanced] ?? (enhanced.startsWith('4') ? 'it could not be delivered yet' : 'it could not be delivered');
+}

@@ -1,0 +1,55 @@
+/**
+ * Tells senders that their message waits still (RFC 3461 4.1 NOTIFY=DELAY, RFC 3464 2.3.3 "delayed"): once a message,
+ * when it is `afterMs` old, about the recipients who are still to be tried and whose sender asked for it.
+ *
+ *   the sweep finds a resting entry of that age ─► nobody asked, or told already ─► not looked at again
+ *                                               └► its body is at the stores     ─► fetched, looked at in the next round
+ *                                               └► report stored and "delay told" in its note, in one section;
+ *                                                  no room: tried again in the next round
+ *
+ * The entry keeps its place and its state. That the delay was told is in its note, so a takeover tells it neither
+ * twice nor not at all.
+ */
+import type { Entries } from './entries.js';
+import type { MailQueue } from './mail-queue.js';
+import { TO_TRY } from './note.js';
+import type { ReportWriter } from './report-writer.js';
+import type { Settlement } from './settlement.js';
+import { NOTIFY_DELAY } from './types.js';
+
+export interface DelayReportOptions {
+  /** Age at which a delay is told; 0: never. */
+  readonly afterMs: number;
+  /** Senders who said nothing of reports are told too. */
+  readonly isUnasked: boolean;
+}
+
+export interface DelayReportPorts {
+  readonly entries: Entries;
+  readonly settlement: Settlement;
+  readonly writer: ReportWriter;
+}
+
+/** The entry rests, and is old enough. False: it is to be looked at again. */
+export function tellDelay(
+  { isUnasked }: DelayReportOptions, { entries, settlement, writer }: DelayReportPorts, queue: MailQueue, row: number,
+): boolean {
+  const envelope = settlement.envelopeOf(row);
+  if (envelope === undefined || envelope.reversePath === '') return true;
+  const note = settlement.noteOf(row, envelope.recipients.length);
+  if (note.isDelayTold) return true;
+  const recipients: number[] = [];
+  envelope.recipients.forEach(({ notify }, index) => {
+    const isWanted = notify === 0 ? isUnasked : (notify & NOTIFY_DELAY) !== 0;
+    if (isWanted && note.states[index] === TO_TRY) recipients.push(index);
+  });
+  const route = recipients.length === 0 ? undefined : writer.routeTo(envelope);
+  if (route === undefined) return true;
+  if (entries.isAbsent(row)) {
+    entries.absent.wantLater(queue.partition, row);
+    return false;
+  }
+  if (queue.partition.isLeaving) return false;
+  const subject = { kind: 'delay', queue, row, envelope, note, recipients, isShort: true } as const;
+  return writer.write(subject, route, () => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); }) === undefined;
+}

@@ -1,0 +1,98 @@
+/**
+ * Writes one report (DSN): composed by gateway/bounce, and stored in the partition of the message that it is about,
+ * in one section of changes with what becomes of that message. Its occasions: an outcome (report-job.ts), and a
+ * delay (delay-reports.ts).
+ */
+import { invariant } from '../../base/invariant.js';
+import type { Acceptance } from './acceptance.js';
+import type { Entries } from './entries.js';
+import type { ReplyTexts } from './entry-texts.js';
+import type { MailEvents } from './mail-events.js';
+import type { MailQueue } from './mail-queue.js';
+import type { Note } from './note.js';
+import type { Settlement } from './settlement.js';
+import type { Envelope, NextHop, NO_MEMORY, NOT_READY, Route, Router } from './types.js';
+import { RET_HEADERS } from './types.js';
+
+export type ReportKind = 'failure' | 'success' | 'delay';
+
+/** What a report is about: recipients of one entry with what was last said of each. */
+export interface ReportInput {
+  readonly kind: ReportKind;
+  readonly envelope: Envelope;
+  readonly note: Note;
+  /** What was said of them, as far as it is still known. */
+  readonly texts: ReplyTexts;
+  /** Indexes of recipients that are reported. */
+  readonly recipients: readonly number[];
+  /** Who was to take it. */
+  readonly nextHop: NextHop;
+  readonly reportId: number;
+  /** The content of the reported message. */
+  readonly content: Uint8Array;
+}
+
+/** What is to be reported; its body is here. */
+export interface ReportSubject {
+  readonly kind: ReportKind;
+  readonly queue: MailQueue;
+  readonly row: number;
+  readonly envelope: Envelope;
+  readonly note: Note;
+  readonly recipients: readonly number[];
+  /** As short as it may be. */
+  readonly isShort: boolean;
+}
+
+export interface ReportWriterPorts {
+  readonly entries: Entries;
+  readonly settlement: Settlement;
+  readonly acceptance: Acceptance;
+  readonly router: Router;
+  readonly events: MailEvents;
+  nextMessageId(): number;
+  /** The bytes of a DSN (gateway/bounce). */
+  compose(input: ReportInput, ownerId: string): { readonly content: Uint8Array; readonly flags: number };
+}
+
+export class ReportWriter {
+  readonly #ports: ReportWriterPorts;
+
+  constructor(ports: ReportWriterPorts) {
+    this.#ports = ports;
+  }
+
+  /** The way to a sender, who is not the null reverse-path; undefined when no route leads there. */
+  routeTo({ reversePath }: Envelope): Route | undefined {
+    const domain = reversePath.slice(reversePath.lastIndexOf('@') + 1).toLowerCase();
+    return this.#ports.router.route(domain, 'bounce');
+  }
+
+  /**
+   * Stores the report together with the changes that `alongside` makes. Undefined when that is done; else why
+   * not, and nothing was changed.
+   */
+  write(subject: ReportSubject, route: Route, alongside: () => void): typeof NO_MEMORY | typeof NOT_READY | undefined {
+    const { acceptance, events } = this.#ports;
+    const { queue, envelope } = subject;
+    invariant(envelope.reversePath !== '', 'nobody is told of a message with the null reverse-path');
+    const reportId = this.#ports.nextMessageId();
+    const { content, flags } = this.#compose(subject, reportId);
+    const outcome = queue.partition.together(() => {
+      const stored = acceptance.storeReport({ messageId: reportId, route, home: queue.partition, recipient: envelope.reversePath, content, flags });
+      if (stored === undefined) alongside();
+      return stored;
+    });
+    if (outcome === undefined) events.reported(queue, envelope, reportId);
+    return outcome;
+  }
+
+  #compose({ kind, queue, row, envelope, note, recipients, isShort }: ReportSubject, reportId: number): { readonly content: Uint8Array; readonly flags: number } {
+    const { entries, settlement } = this.#ports;
+    const content = new Uint8Array(entries.table.bodyBytes.get(row));
+    entries.copyBody(row, content, 0);
+    const about = isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
+    const texts = settlement.textsOf(row).replies;
+    return this.#ports.compose({ kind, envelope: about, note, texts, recipients, nextHop: queue.route.nextHop, reportId, content }, queue.ownerId);
+  }
+}
