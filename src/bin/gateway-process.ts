@@ -137,6 +137,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     linkTls: checkedLinkTls(config),
     inbound: config.smtp.listen.map((listener) => inboundOptions(config, listener)),
     usersFile: config.smtp.usersFile,
+    recipientsFile: config.smtp.recipientsFile,
     outbound: {
       ...DEFAULT_DISPATCHER_OPTIONS,
       heloName: config.hostname,

@@ -25,6 +25,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['rebalance', async () => (await import('./rebalance.js')).rebalanceCommand],
   ['queue', async () => (await import('./queue.js')).queueCommand],
   ['config', async () => (await import('./config-check.js')).configCommand],
+  ['table', async () => (await import('./table.js')).tableCommand],
   ['user', async () => (await import('./user.js')).userCommand],
   ['version', async () => (await import('./version.js')).versionCommand],
 ]);

@@ -1,16 +1,19 @@
 /**
  * The files that reception needs, as `config check` and the start of a gateway judge them: certificate with
- * its key, and users. They are read again when they change; that they can't be used should be known before.
+ * its key, users, and the table of recipients. They are read again when they change; that they can't be used
+ * should be known before.
  */
 import type { GatewayConfig } from '../config/types.js';
+import { checkTable } from '../gateway/inbound/recipients-file.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
 import { readServerTls } from '../platform/node/server-tls.js';
 
 /** One line that says what is wrong with which file; undefined when nothing is. */
 export function whyUnusable({ smtp }: GatewayConfig): string | undefined {
-  const { tls, usersFile } = smtp;
+  const { tls, usersFile, recipientsFile } = smtp;
   return whyNot('smtp.tls', () => { if (tls !== undefined) readServerTls(tls); })
-    ?? whyNot('smtp.users', () => { if (usersFile !== undefined) readUsers(usersFile); });
+    ?? whyNot('smtp.users', () => { if (usersFile !== undefined) readUsers(usersFile); })
+    ?? whyNot('smtp.recipients', () => { if (recipientsFile !== undefined) checkTable(recipientsFile); });
 }
 
 function whyNot(key: string, read: () => void): string | undefined {

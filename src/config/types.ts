@@ -68,6 +68,7 @@ export interface SmtpConfig {
   /** Names of client certificates that may send to any routed domain. */
   readonly relayCertificates: readonly string[];
   readonly usersFile: string | undefined;
+  readonly recipientsFile: string | undefined;
   /** '': mail to postmaster goes where its domain leads. */
   readonly postmaster: string;
 }

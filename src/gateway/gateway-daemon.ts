@@ -37,6 +37,8 @@ import { CoreView } from './core-view.js';
 import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
+import { followTable } from './inbound/recipients-file.js';
+import type { RunningTable } from './inbound/recipients-file.js';
 import { followUsers } from './inbound/users-file.js';
 import type { RunningUsers } from './inbound/users-file.js';
 import { LocalNotes } from './local-notes.js';
@@ -115,6 +117,7 @@ class Gateway implements RunningGateway {
   private readonly linkSource: LinkSource;
   private readonly inbounds: RunningInbound[] = [];
   private readonly users: RunningUsers | undefined;
+  private readonly recipients: RunningTable | undefined;
   private readonly dispatcher: Dispatcher;
   private readonly inboundRecord: InboundRecord;
   private readonly view: CoreView;
@@ -181,9 +184,10 @@ class Gateway implements RunningGateway {
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
     this.users = options.usersFile === undefined ? undefined : followUsers(options.usersFile, options.secret, { clock: this.clock, log: ports.log });
+    this.recipients = options.recipientsFile === undefined ? undefined : followTable(options.recipientsFile, ports.log);
     for (const inbound of options.inbound) {
       this.inbounds.push(startInbound(inbound, {
-        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, log: ports.log,
+        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table, log: ports.log,
         mailLog: this.record, metrics: this.inboundRecord,
       }));
     }
@@ -221,12 +225,13 @@ class Gateway implements RunningGateway {
   }
 
   async stop(): Promise<void> {
-    this.users?.close();
     if (this.stopping) return;
     this.stopping = true;
     this.ports.log.info('stop', 'the gateway stops: no new mail; deliveries in flight are finished', { in_flight: this.dispatcher.count, bound_ms: this.options.stopTimeoutMs });
     const inbound = Promise.all(this.inbounds.map((one) => one.close(this.options.stopTimeoutMs)));
     await Promise.all([inbound, this.dispatcher.stop(this.options.stopTimeoutMs)]);
+    this.users?.close();
+    this.recipients?.close();
     this.core.drain();
     this.core.endOfTurn();
     await this.lastChangesOut();

@@ -40,6 +40,7 @@ export interface GatewayOptions {
   readonly inbound: readonly ListenerOptions[];
   /** File of users who may submit; needed by listeners of the role submission. */
   readonly usersFile: string | undefined;
+  readonly recipientsFile: string | undefined;
   readonly outbound: DispatcherOptions;
   readonly retry: RetryScheduleOptions;
   readonly routes: readonly RouteOptions[];

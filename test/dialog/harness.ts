@@ -8,6 +8,7 @@ import type { Socket } from 'node:net';
 import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
 import { startInbound } from '../../src/gateway/inbound/listener.js';
 import type { RunningInbound } from '../../src/gateway/inbound/listener.js';
+import type { RecipientTable } from '../../src/gateway/inbound/recipients/listing.js';
 import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
@@ -36,7 +37,7 @@ const NO_METRICS = {
 };
 const NO_LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 
-export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator): Promise<Harness> {
+export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable): Promise<Harness> {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   let received = 0;
@@ -48,6 +49,7 @@ export async function startHarness(options: Partial<ListenerOptions> = {}, authe
       router: new DomainRouter(),
       clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
       authenticator,
+      recipients,
       log: NO_LOG,
       mailLog: { wantsMessageId: true, received: () => void received++, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
       metrics: { ...NO_METRICS, connectionWaits: () => void waits++ },
@@ -160,7 +162,7 @@ export interface MemoryHarness {
 }
 
 /** The session alone: no sockets, and every byte of a client is a read of its own. */
-export function memoryHarness(options: Partial<InboundOptions> = {}, authenticator?: Authenticator): MemoryHarness {
+export function memoryHarness(options: Partial<InboundOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable): MemoryHarness {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   const desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, ...options }, {
@@ -169,6 +171,7 @@ export function memoryHarness(options: Partial<InboundOptions> = {}, authenticat
     clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
     toAscii,
     isAscii,
+    recipients,
     nextTurn: (run) => { setImmediate(run); },
     authenticator,
     log: NO_LOG,

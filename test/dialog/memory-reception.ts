@@ -4,7 +4,7 @@
  */
 
 import { COMMITTED } from '../../src/gateway/queue/types.js';
-import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import type { AdmissionVerdict, QueueClass, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 
 export interface Kept {
   readonly submission: Submission;
@@ -58,16 +58,16 @@ export class MemoryReception implements Reception {
   }
 }
 
-/** One route a domain; *.noroute.example has none. */
+/** One route a domain; noroute.example has none. One of each name but "nowhere". */
 export class DomainRouter implements Router {
   readonly #routes = new Map<string, Route>();
 
-  route(domain: string): Route | undefined {
-    if (domain === 'noroute.example') return undefined;
-    let route = this.#routes.get(domain);
+  route(domain: string, _queueClass?: QueueClass, name = domain): Route | undefined {
+    if (name === 'noroute.example' || name === 'nowhere') return undefined;
+    let route = this.#routes.get(name);
     if (route === undefined) {
-      route = { queueName: domain, queueClass: 'mail', label: `mail/${domain}`, nextHop: { protocol: 'smtp', host: '127.0.0.1', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 1000 };
-      this.#routes.set(domain, route);
+      route = { queueName: name, queueClass: 'mail', label: `mail/${name}`, nextHop: { protocol: 'smtp', host: '127.0.0.1', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 1000 };
+      this.#routes.set(name, route);
     }
     return route;
   }

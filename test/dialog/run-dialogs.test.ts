@@ -3,6 +3,7 @@
  * buffer and once by Node's stream; and against the session alone, each byte a read of its own.
  *
  *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
+ *   T: line              of the table of recipients; (closed): it can't be read
  *   O: option value      option of InboundOptions  R: accepting no | outcome N | admit QUEUE WORD | memory BYTES | immediate
  *   C: text              the client sends a line   C~ text      … without CRLF; \r \n \0 \t \xNN mean bytes, {N*x} repeats x
  *   S: text              the server's next line; a trailing * means "begins with"
@@ -20,9 +21,11 @@ import assert from 'node:assert/strict';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+import type { TableFile } from '../../src/gateway/inbound/recipients-file.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { Client, memoryHarness, startHarness } from './harness.js';
+import { tableOf } from './listed.js';
 import type { DialogClient, MemoryHarness } from './harness.js';
 import { withoutReadBuffer } from './without-read-buffer.js';
 
@@ -55,6 +58,20 @@ function readOptions(lines: readonly string[]): Partial<InboundOptions> {
   return options;
 }
 
+const CLOSED = 'T: (closed)';
+
+function readTable(lines: readonly string[]): TableFile | undefined {
+  const listed = lines.filter((line) => line.startsWith('T:') && line !== CLOSED);
+  if (listed.length === 0) return undefined;
+  const table = tableOf(listed.map((line) => line.slice(3)));
+  if (lines.includes(CLOSED)) table.close();
+  return table;
+}
+
+function closeTable(table: TableFile | undefined, lines: readonly string[]): void {
+  if (!lines.includes(CLOSED)) table?.close();
+}
+
 class Player {
   readonly #harness: MemoryHarness;
   readonly #clients = new Map<string, DialogClient>();
@@ -68,7 +85,7 @@ class Player {
 
   async play(lines: readonly string[]): Promise<void> {
     for (const line of lines) {
-      if (line === '' || line.startsWith('#') || line.startsWith('O: ')) continue;
+      if (line === '' || line.startsWith('#') || /^[OT]: /.test(line) || line === 'T:') continue;
       if (line.startsWith('C: ')) this.#pending += Buffer.from(unescape(line.slice(3)), /[^\0-\xff]/.test(line) ? 'utf8' : 'latin1').toString('latin1') + '\r\n';
       else if (line === 'C:') this.#pending += '\r\n';
       else if (line.startsWith('C~ ')) this.#pending += unescape(line.slice(3));
@@ -155,22 +172,26 @@ class Player {
 }
 
 async function playBySockets(lines: readonly string[]): Promise<void> {
-  const harness = await startHarness(readOptions(lines));
+  const table = readTable(lines);
+  const harness = await startHarness(readOptions(lines), undefined, table);
   const { reception, rejections, inbound } = harness;
   try {
     await play(lines, { reception, rejections, connect: () => new Client(inbound.port), close: () => undefined });
   } finally {
     await inbound.close(1000);
+    closeTable(table, lines);
   }
   assert.equal(reception.reservedBytes, 0, 'all bytes in transit were given back');
 }
 
 async function playByBytes(lines: readonly string[]): Promise<void> {
-  const harness = memoryHarness(readOptions(lines));
+  const table = readTable(lines);
+  const harness = memoryHarness(readOptions(lines), undefined, table);
   try {
     await play(lines, harness);
   } finally {
     harness.close();
+    closeTable(table, lines);
   }
   await new Promise(setImmediate);
   assert.equal(harness.reception.reservedBytes, 0, 'all bytes in transit were given back');

@@ -3,34 +3,20 @@
  * files, and a user that is added while the gateway runs may send.
  */
 import assert from 'node:assert/strict';
-import { spawn } from 'node:child_process';
 import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
-import { fileURLToPath } from 'node:url';
 
 import { parseUsers } from '../../src/gateway/inbound/auth/users.js';
 import { selfSigned } from '../dialog/self-signed.js';
 import { startCluster } from './cluster.js';
 import { freePorts } from './free-ports.js';
+import { twinpost } from './twinpost.js';
 
-const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 const tls = selfSigned();
 const needsTls = { timeout: 120_000, skip: tls === undefined ? 'openssl is missing' : false };
-
-function twinpost(args: readonly string[], input = ''): Promise<{ readonly code: number | null; readonly out: string; readonly error: string }> {
-  return new Promise((resolve) => {
-    const child = spawn(process.execPath, [ENTRY, ...args], { stdio: 'pipe' });
-    let [out, error] = ['', ''];
-    child.stdout.on('data', (bytes: Buffer) => { out += bytes.toString(); });
-    child.stderr.on('data', (bytes: Buffer) => { error += bytes.toString(); });
-    child.once('close', (code) => { resolve({ code, out, error }); });
-    child.stdin.on('error', () => undefined);
-    child.stdin.end(input);
-  });
-}
 
 /** All that is answered to these lines, within TLS from the start. */
 function submit(port: number, lines: readonly string[]): Promise<string> {
@@ -90,7 +76,7 @@ test('files that can\'t be used are one line, the same from config check and fro
   const second = selfSigned();
   assert.ok(tls !== undefined && second !== undefined);
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-submission-'));
-  const [file, usersFile] = [path.join(folder, 'gateway.yaml'), path.join(folder, 'users')];
+  const [file, usersFile, tableFile] = ['gateway.yaml', 'users', 'table'].map((name) => path.join(folder, name)) as [string, string, string];
   const config = (key: string): string => `gateway:
   id: gw-1
   host: box-1
@@ -99,6 +85,7 @@ test('files that can\'t be used are one line, the same from config check and fro
     listen: [{address: '127.0.0.1:0', role: submission}]
     tls: {cert: '${tls.certFile}', key: '${key}'}
     users: '${usersFile}'
+    recipients: '${tableFile}'
   routes: [{domain: '*', via: 'smtp://127.0.0.1:1'}]
   mirror: {replicas: 1}
   stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:1'}]}]
@@ -110,10 +97,12 @@ test('files that can\'t be used are one line, the same from config check and fro
       [second.keyFile, '', /^twinpost: gateway: smtp\.tls: '.*' and '.*' are no certificate with its key in PEM: .*\n$/],
       [tls.keyFile, undefined, /^twinpost: gateway: smtp\.users: '.*users' can't be read: ENOENT\n$/],
       [tls.keyFile, 'alice:secret\n', /^twinpost: gateway: smtp\.users: '.*users', line 1: expected \{SCRYPT\}… or .*\n$/],
+      [tls.keyFile, '', /^twinpost: gateway: smtp\.recipients: '.*table': it is cut off\n$/],
     ] as const) {
       rmSync(usersFile, { force: true });
       if (users !== undefined) writeFileSync(usersFile, users);
       writeFileSync(file, config(key));
+      writeFileSync(tableFile, 'anna');
       const [checked, started] = await Promise.all([twinpost(['config', 'check', file]), twinpost(['gateway', '--config', file])]);
       assert.match(checked.error, error);
       assert.deepEqual([checked.code, started.code], [1, 1]);

@@ -93,6 +93,7 @@ export class Clients {
       authenticator: undefined,
       toAscii,
       isAscii,
+      recipients: undefined,
       nextTurn: (run) => { timeline.soon(run); },
       log: options.log,
       mailLog: { wantsMessageId: false, received: nothing, rejected: nothing },

@@ -56,8 +56,8 @@ class RoutingTable implements Router {
     }
   }
 
-  route(domain: string, queueClass: QueueClass): Route | undefined {
-    const known = this.byDomain.get(domain) ?? this.wildcard(domain);
+  route(domain: string, queueClass: QueueClass, wanted?: string): Route | undefined {
+    const known = wanted === undefined ? (this.byDomain.get(domain) ?? this.wildcard(domain)) : this.byName.get(wanted);
     if (known === undefined) return undefined;
     const { name, perDomain = false, lanes = 1 } = known.options;
     if (!perDomain && lanes === 1) return single(known, queueClass);

@@ -36,8 +36,11 @@ export interface Route {
 
 /** Looks up routes (gateway/queue/router.ts). Domains are lower-case ASCII (A-labels). */
 export interface Router {
-  /** The route for mail to `domain`, or undefined when none is configured. */
-  route(domain: string, queueClass: QueueClass): Route | undefined;
+  /**
+   * The route for mail to `domain`, or undefined when none is configured; with `name`, of the route of that name,
+   * whatever its domains are.
+   */
+  route(domain: string, queueClass: QueueClass, name?: string): Route | undefined;
   /** The route of a queue that came back from the stores under this name. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined;
   /** Every configured route for mail. */

@@ -188,6 +188,12 @@ function isXtext(value: string): boolean {
   return value.length > 0;
 }
 
+/** ASCII text as xtext. */
+export function xtext(text: string): string {
+  return text.replace(/[^!-*,-<>-~]/g, (one) =>
+    `+${one.charCodeAt(0).toString(16).toUpperCase().padStart(2, '0')}`);
+}
+
 function isUtf8Xtext(value: string): boolean {
   let ascii = '';
   for (const character of value) {

@@ -4,6 +4,7 @@
  * Order of the checks: what is wrong for ever comes before what may be right later, so that a client never
  * retries a hopeless recipient.
  */
+import { utf8AddressText } from '../../../base/utf8-address.js';
 import { isAscii, parsePath } from '../policy/address.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
 import type { Desk } from '../session/desk.js';
@@ -11,7 +12,8 @@ import type { InboundDialog } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
 import type { Effect, Refusal } from '../session/replies.js';
 import { pathStart } from './mail.js';
-import { RecipientParameters } from './parameters.js';
+import { RecipientParameters, xtext } from './parameters.js';
+import { destinationsOf } from '../recipients/destinations.js';
 
 const RCPT_TO = 'RCPT TO:';
 
@@ -33,15 +35,28 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     if (!desk.policy.isRelayDomain(path.domain)) return replies.RELAY_DENIED;
     if (hidesRoute(path.address)) return replies.ROUTED_LOCAL_PART;
   }
-  const { address, domain } = role ?? path;
-  const route = ports.router.route(domain, 'mail');
-  if (route === undefined) return replies.NO_ROUTE;
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
-  const full = admissionRefusal(desk, route);
-  if (full !== undefined) return full;
-  if (!transaction.reserveRecipient(text.length)) return replies.NO_MEMORY_NOW;
-  transaction.addRecipient(route, { address, notify: parameters.notify, orcpt: parameters.orcpt });
+  const most = options.recipientsMax - transaction.recipientCount;
+  const destinations = destinationsOf(role ?? path, role !== undefined, desk.policy, ports, most);
+  if ('reply' in destinations) return destinations;
+  let characters = text.length;
+  for (const { route, address } of destinations) {
+    const full = admissionRefusal(desk, route);
+    if (full !== undefined) return full;
+    if (address !== path.address) characters += address.length;
+  }
+  if (!transaction.reserveRecipients(destinations.length, characters)) return replies.NO_MEMORY_NOW;
+  for (const { route, address } of destinations) {
+    const orcpt = address === path.address ? parameters.orcpt : originalOf(path.address, parameters.orcpt);
+    transaction.addRecipient(route, { address, notify: parameters.notify, orcpt });
+  }
   return replies.RECIPIENT_OK;
+}
+
+/** Reports name the address that the sender wrote to, not what an alias made of it (RFC 3461 5.2.7.3). */
+function originalOf(address: string, orcpt: string): string {
+  if (orcpt !== '' || !address.includes('@')) return orcpt;
+  return isAscii(address) ? `rfc822;${xtext(address)}` : `utf-8;${utf8AddressText(address)}`;
 }
 
 /**

@@ -107,6 +107,16 @@ export function badRecipient(rule: string): Refusal {
   return refusal('bad-address', '501 5.1.3 Bad recipient address: ' + rule);
 }
 
+export const NO_MAILBOX = refusal('no-mailbox', '550 5.1.1 No such mailbox here');
+/** RFC 3463 4.4.3: a directory server failed. */
+export const TABLE_UNREADABLE =
+  refusal('recipient-lookup', '451 4.4.3 Recipients can not be looked up now; try again later');
+/** The operator's table and routes do not fit: to be mended, not to be bounced. */
+export const ROUTE_MISSING =
+  refusal('recipient-route', '451 4.3.5 The next hop of this recipient is not configured; try again later');
+export const ALIAS_BROKEN =
+  refusal('recipient-alias', '451 4.3.5 This alias leads nowhere now; try again later');
+
 /** RFC 6531 3.5: 550 or 553 with X.6.7. */
 export const SMTPUTF8_NEEDED =
   refusal('smtputf8-needed', '553 5.6.7 Address with non-ASCII characters needs SMTPUTF8');

@@ -93,12 +93,11 @@ export class MailTransaction implements Submission {
   }
 
   /**
-   * Counts one recipient more before it is added: a thousand of them are a megabyte. False when there is no
-   * memory.
+   * Counts recipients before they are added: a thousand of them are a megabyte. `characters`: of the whole
+   * line, for address and parameters are slices of it, which keep it alive. False when there is no memory.
    */
-  reserveRecipient(lineCharacters: number): boolean {
-    // The whole line: address and parameters are slices of it, which keep it alive.
-    const bytes = RECIPIENT_BYTES + lineCharacters * CHARACTER_BYTES;
+  reserveRecipients(count: number, characters: number): boolean {
+    const bytes = count * RECIPIENT_BYTES + characters * CHARACTER_BYTES;
     if (!this.#reception.reserve(bytes)) return false;
     this.#envelopeBytes += bytes;
     return true;

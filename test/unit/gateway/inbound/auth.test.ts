@@ -34,6 +34,7 @@ class Kit {
       authenticator,
       toAscii,
       isAscii,
+      recipients: undefined,
       nextTurn: (run) => { setImmediate(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: { wantsMessageId: false, received: quiet, rejected: (stage, reason) => { this.rejections.push(`${stage} ${reason}`); } },

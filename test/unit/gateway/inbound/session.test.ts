@@ -41,6 +41,7 @@ class Kit {
       authenticator,
       toAscii,
       isAscii,
+      recipients: undefined,
       nextTurn: (run) => { this.#turns.push(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: {

@@ -1,0 +1,125 @@
+/**
+ * The table of recipients at its largest: made, asked, and replaced while it is asked.
+ *
+ *   node dist/bench/micro/recipient-table.js [addresses] [processes]      10,000,000 and 4 unless told otherwise
+ *
+ * Prints the time of the build, bytes an address on the machine (the file, once, in the system's cache, and what all
+ * processes grew by together), µs a look-up of addresses that are there and that are not, and the longest turn of
+ * the event loop while a new table comes into force.
+ */
+import { fork } from 'node:child_process';
+import type { ChildProcess } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, mkdtempSync, openSync, readFileSync, rmSync, writeSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { setTimeout as pause } from 'node:timers/promises';
+import { fileURLToPath } from 'node:url';
+
+import { buildTable } from '../../src/cli/table/build.js';
+import { followTable } from '../../src/gateway/inbound/recipients-file.js';
+
+const LOOKUPS = 200_000;
+const LINES_A_WRITE = 10_000;
+const BOUND_MS = 120_000;
+
+const addressOf = (i: number): string => `user${String(i)}@d${String(i % 100)}.example`;
+
+function writeText(file: string, count: number): void {
+  const fd = openSync(file, 'w');
+  let text = '';
+  for (let i = 0; i < count; i++) {
+    text += `${addressOf(i)}${i % 10 === 0 ? ` route=box-${String(i % 500)}` : ''}\n`;
+    if (i % LINES_A_WRITE !== LINES_A_WRITE - 1) continue;
+    writeSync(fd, text);
+    text = '';
+  }
+  writeSync(fd, text);
+  closeSync(fd);
+}
+
+interface Asked {
+  readonly hitUs: number;
+  readonly missUs: number;
+}
+
+/** A worker: looks up when it is told to, and says what that took; grows by what `memoryBytes` says. */
+async function serve(file: string, count: number): Promise<void> {
+  const before = anonymousBytes();
+  let replaced = 0;
+  const log = { debug: nothing, info: (): void => { replaced += 1; }, warn: nothing, error: nothing };
+  const running = followTable(file, log);
+  const timed = (name: (i: number) => string, isThere: boolean): number => {
+    const keys = Array.from({ length: LOOKUPS }, () => name(Math.floor(Math.random() * count)));
+    const startUs = process.cpuUsage();
+    for (const key of keys) if ((running.table.find(key) !== undefined) !== isThere) throw new Error(`${key} is ${isThere ? 'not ' : ''}there`);
+    const { user, system } = process.cpuUsage(startUs);
+    return (user + system) / LOOKUPS;
+  };
+  for await (const [word] of on(process)) {
+    if (word === 'ask') process.send?.({ hitUs: timed(addressOf, true), missUs: timed((i) => `x${addressOf(i)}`, false) } satisfies Asked);
+    else if (word === 'memory') process.send?.(anonymousBytes() - before);
+    else if (word === 'replaced') {
+      let longestMs = 0;
+      for (let lastMs = performance.now(); replaced === 0;) {
+        for (let i = 0; i < 20; i++) running.table.find(addressOf(i));
+        await new Promise((resolve) => { setImmediate(resolve); });
+        longestMs = Math.max(longestMs, performance.now() - lastMs);
+        lastMs = performance.now();
+      }
+      process.send?.(longestMs);
+    }
+  }
+}
+
+async function* on(from: NodeJS.Process): AsyncGenerator<readonly [unknown]> {
+  for (;;) yield [(await once(from, 'message'))[0]];
+}
+
+function nothing(): void {
+  // Only what is replaced counts.
+}
+
+/** Of this process alone: pages of files are shared. */
+function anonymousBytes(): number {
+  const [, kib] = /^RssAnon:\s+(\d+) kB$/m.exec(readFileSync('/proc/self/status', 'utf8')) ?? [];
+  return Number(kib) * 1024;
+}
+
+async function ask<T>(child: ChildProcess, word: string): Promise<T> {
+  const answer = once(child, 'message', { signal: AbortSignal.timeout(BOUND_MS) });
+  child.send(word);
+  return (await answer)[0] as T;
+}
+
+async function main(count: number, processes: number): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-table-'));
+  const [text, file] = [join(folder, 'text'), join(folder, 'table')];
+  const children: ChildProcess[] = [];
+  try {
+    writeText(text, count);
+    const startMs = performance.now();
+    const { bytes } = buildTable(text, file, () => undefined);
+    console.log(`built: ${String(count)} addresses in ${((performance.now() - startMs) / 1000).toFixed(1)} s, ${(bytes / 1e6).toFixed(1)} MB`);
+    for (let i = 0; i < processes; i++) children.push(fork(fileURLToPath(import.meta.url), ['serve', file, String(count)]));
+    await pause(1000);
+    for (const child of children) {
+      const { hitUs, missUs } = await ask<Asked>(child, 'ask');
+      console.log(`a look-up: ${hitUs.toFixed(2)} µs of CPU for one that is there, ${missUs.toFixed(2)} µs for one that is not`);
+    }
+    const grown = await Promise.all(children.map((child) => ask<number>(child, 'memory')));
+    const own = grown.reduce((sum, each) => sum + each, 0);
+    console.log(`memory: ${(bytes / count).toFixed(1)} bytes an address in the cache of the machine; ${String(processes)} processes grew by ${(own / 1e6).toFixed(1)} MB together, most of it the keys of this test`);
+    const longest = children.map((child) => ask<number>(child, 'replaced'));
+    buildTable(text, file, () => undefined);
+    const ms = await Promise.all(longest);
+    console.log(`replaced: longest turn ${Math.max(...ms).toFixed(1)} ms in ${String(processes)} processes that all read it at once`);
+  } finally {
+    for (const child of children) child.kill('SIGKILL');
+    rmSync(folder, { recursive: true });
+  }
+}
+
+const [role, file = '', count = ''] = process.argv.slice(2);
+if (role === 'serve') await serve(file, Number(count));
+else await main(Number(role ?? 10_000_000), Number(file === '' ? 4 : file));

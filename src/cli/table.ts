@@ -1,0 +1,116 @@
+/** `twinpost table`: makes and asks the table of recipients that `smtp.recipients` names. */
+import type { Argv } from 'yargs';
+import { formatBytes, formatCount } from '../base/units.js';
+import { parsePath } from '../gateway/inbound/policy/address.js';
+import { openTable } from '../gateway/inbound/recipients-file.js';
+import type { TableFile } from '../gateway/inbound/recipients-file.js';
+import { domainKey, tableKey } from '../gateway/inbound/recipients/listing.js';
+import type { Listing } from '../gateway/inbound/recipients/listing.js';
+import { toAscii } from '../platform/node/idna.js';
+import type { CliContext } from './context.js';
+import { CliError } from './context.js';
+import { TableTextError, buildTable } from './table/build.js';
+
+/** Progress from then on: nobody waits for less. */
+const SILENT_MS = 2000;
+const TOLD_EVERY_MS = 200;
+
+export function tableCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command('table', 'make and ask a table of recipients', (table) => {
+    buildVerb(table, context, done);
+    findVerb(table, context, done);
+    return table
+      .example('$0 table build recipients.txt recipients.table', 'gateways notice it within a second')
+      .example('$0 table find recipients.table anna@example.com', 'what the table says of her')
+      .demandCommand(1, 'table what? twinpost table --help lists the verbs');
+  });
+}
+
+function buildVerb(table: Argv, context: CliContext, done: (code: number) => void): void {
+  table.command(
+    'build <text> <file>',
+    'make FILE out of a text: an address a line, or @DOMAIN for all others, with nothing behind it, '
+      + 'route=NAME or to=ADDRESS,…',
+    (args) =>
+      args
+        .positional('text', { type: 'string', demandOption: true, describe: 'addresses, one a line' })
+        .positional('file', { type: 'string', demandOption: true, describe: 'the table; replaced at once' })
+        .option('json', { type: 'boolean', describe: 'one JSON object' }),
+    ({ text, file, json }) => {
+      const { terminal } = context;
+      try {
+        const report = buildTable(text, file, progressOn(context, json === true));
+        if (json === true) terminal.print(JSON.stringify(report));
+        else {
+          const { entries, aliases, routes, bytes } = report;
+          terminal.print(`${file}: ${formatCount(entries)} addresses, ${formatCount(aliases)} aliases, `
+            + `${formatCount(routes)} routes, ${formatBytes(bytes)}`);
+        }
+        done(0);
+      } catch (error) {
+        const where = error instanceof TableTextError ? `${text}: ` : '';
+        throw new CliError(`table: ${where}${error instanceof Error ? error.message : String(error)}`);
+      }
+    },
+  );
+}
+
+function findVerb(table: Argv, context: CliContext, done: (code: number) => void): void {
+  table.command(
+    'find <file> <address>',
+    'what a table says of an address; exit code 1 when it is not there',
+    (args) =>
+      args
+        .positional('file', { type: 'string', demandOption: true, describe: 'the table' })
+        .positional('address', { type: 'string', demandOption: true, describe: 'the address' })
+        .option('json', { type: 'boolean', describe: 'one JSON object' }),
+    async ({ file, address, json }) => {
+      const { listing, by } = await find(file, address);
+      const found = listing !== undefined;
+      const other = found && by !== address ? ` (by ${by})` : '';
+      if (json === true) context.terminal.print(JSON.stringify({ address, found, by, ...listing }));
+      else context.terminal.print(`${address}: ${found ? wordsOf(listing) : 'not there'}${other}`);
+      done(listing === undefined ? 1 : 0);
+    },
+  );
+}
+
+interface Found {
+  readonly listing: Listing | undefined;
+  /** The line that says so: of the address, or of its domain. */
+  readonly by: string;
+}
+
+async function find(file: string, address: string): Promise<Found> {
+  const path = parsePath(`<${address}>`, 0, toAscii);
+  if (typeof path === 'string' || path.domain === '') throw new CliError(`table: '${address}' is no address`);
+  let table: TableFile;
+  try {
+    table = await openTable(file);
+  } catch (error) {
+    throw new CliError(`table: ${error instanceof Error ? error.message : String(error)}`);
+  }
+  try {
+    const own = table.find(tableKey(path.address, path.domain));
+    if (own !== undefined) return { listing: own, by: address };
+    return { listing: table.find(domainKey(path.domain)), by: domainKey(path.domain) };
+  } finally {
+    table.close();
+  }
+}
+
+function wordsOf({ route, to }: Listing): string {
+  if (to.length > 0) return `goes to ${to.join(', ')}`;
+  return route === '' ? 'goes where its domain leads' : `goes by route ${route}`;
+}
+
+function progressOn({ terminal }: CliContext, isJson: boolean): (done: number, all: number) => void {
+  const startMs = performance.now();
+  let toldMs = startMs + SILENT_MS - TOLD_EVERY_MS;
+  return (built, all) => {
+    const nowMs = performance.now();
+    if (isJson || !terminal.errorIsTty || nowMs < toldMs + TOLD_EVERY_MS) return;
+    toldMs = nowMs;
+    terminal.error(`${formatCount(built)} of ${formatCount(all)} addresses`);
+  };
+}

@@ -1,0 +1,194 @@
+/**
+ * The file of a table of recipients (recipients/table-layout.ts): verified at the start, and again when it is
+ * replaced. One that can't be used never replaces a good one; that is told once. A look-up reads one or two
+ * buckets, which lie in the system's cache, and holds nothing in memory.
+ */
+import { hash } from 'node:crypto';
+import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { crc32 } from '../../platform/node/checksum.js';
+import { stampOf } from '../../platform/node/changing-files.js';
+import type { EventLog } from '../../platform/ports.js';
+import type { Listing, RecipientTable } from './recipients/listing.js';
+import {
+  BUCKET_BYTES, HEAD_BYTES_MAX, HEAD_FIXED_BYTES, MAGIC, bucketOf, bucketsAt, findIn, hasRunOver, routeIn,
+  textIn,
+} from './recipients/table-layout.js';
+import type { TableHead } from './recipients/table-layout.js';
+
+const LOOK_MS = 1000;
+/** A key that ran over is in the next bucket nearly always. */
+const READ_BYTES = 2 * BUCKET_BYTES;
+const VERIFIED_BYTES = 1024 * 1024;
+const TEXT_LENGTH_BYTES = 4;
+const TEXT_BYTES_MAX = 1024 * 1024;
+const IN_PLACE: Listing = { route: '', to: [] };
+
+/** An open table. Throws an Error that names the file. */
+export class TableFile implements RecipientTable {
+  readonly head: TableHead;
+  readonly #file: string;
+  readonly #fd: number;
+  readonly #seed: Buffer;
+  readonly #bucketsAt: number;
+  readonly #listings: readonly Listing[];
+  readonly #bytes = Buffer.alloc(READ_BYTES);
+  readonly #view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, READ_BYTES);
+
+  constructor(file: string) {
+    this.#file = file;
+    try {
+      this.#fd = openSync(file, 'r');
+    } catch (error) {
+      throw new Error(`'${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    }
+    try {
+      const fixed = this.#read(0, HEAD_FIXED_BYTES);
+      const headBytes = fixed.readUInt32LE(8);
+      if (fixed.toString('latin1', 0, 8) !== MAGIC || headBytes > HEAD_BYTES_MAX) {
+        throw this.#damaged('it is no table; twinpost table build makes one');
+      }
+      const text = this.#read(HEAD_FIXED_BYTES, headBytes);
+      if (crc32(text, 0) !== fixed.readUInt32LE(12)) throw this.#damaged('the checksum of its head is wrong');
+      this.head = JSON.parse(text.toString('utf8')) as TableHead;
+      this.#bucketsAt = bucketsAt(headBytes);
+      if (fstatSync(this.#fd).size !== this.#endAt) throw this.#damaged('it is cut off');
+    } catch (error) {
+      closeSync(this.#fd);
+      throw error;
+    }
+    this.#seed = Buffer.from(this.head.seed, 'base64');
+    this.#listings = this.head.routes.map((route) => ({ route, to: [] }));
+  }
+
+  /** Reads all of it, step by step: between two of them others may have their turn. */
+  *verify(): Generator<undefined, void> {
+    let checksum = 0;
+    for (let at = this.#bucketsAt; at < this.#endAt; at += VERIFIED_BYTES) {
+      checksum = crc32(this.#read(at, Math.min(VERIFIED_BYTES, this.#endAt - at)), checksum);
+      yield undefined;
+    }
+    if (checksum !== this.head.checksum) throw this.#damaged('its checksum is wrong');
+  }
+
+  find(key: string): Listing | undefined {
+    const digest = digestOf(this.#seed, key);
+    const { buckets } = this.head;
+    let bucket = bucketOf(digest, buckets);
+    for (let passed = 0; passed < buckets; passed += 2) {
+      const count = Math.min(2, buckets - bucket);
+      readSync(this.#fd, this.#bytes, 0, count * BUCKET_BYTES, this.#bucketsAt + bucket * BUCKET_BYTES);
+      for (let i = 0; i < count; i++) {
+        const value = findIn(this.#view, i * BUCKET_BYTES, digest);
+        if (value >= 0) return this.#listingOf(value);
+        if (!hasRunOver(this.#view, i * BUCKET_BYTES)) return undefined;
+      }
+      bucket = (bucket + count) % buckets;
+    }
+    return undefined;
+  }
+
+  close(): void {
+    closeSync(this.#fd);
+  }
+
+  get #endAt(): number {
+    return this.#textsAt + this.head.textBytes;
+  }
+
+  get #textsAt(): number {
+    return this.#bucketsAt + this.head.buckets * BUCKET_BYTES;
+  }
+
+  #listingOf(value: number): Listing {
+    const route = routeIn(value);
+    if (route >= 0) return this.#listings[route] ?? IN_PLACE;
+    const textAt = textIn(value);
+    if (textAt < 0) return IN_PLACE;
+    const length = this.#read(this.#textsAt + textAt, TEXT_LENGTH_BYTES).readUInt32LE(0);
+    if (length > TEXT_BYTES_MAX) throw this.#damaged('an alias is longer than any');
+    const text = this.#read(this.#textsAt + textAt + TEXT_LENGTH_BYTES, length).toString('utf8');
+    return { route: '', to: text.split(',') };
+  }
+
+  #read(at: number, length: number): Buffer {
+    const bytes = Buffer.alloc(length);
+    const got = readSync(this.#fd, bytes, 0, length, at);
+    if (got !== length) throw this.#damaged('it is cut off');
+    return bytes;
+  }
+
+  #damaged(what: string): Error {
+    return new Error(`'${this.#file}': ${what}`);
+  }
+}
+
+/** SHA-256 of the file's seed and the key. */
+export function digestOf(seed: Uint8Array, key: string): DataView {
+  const text = Buffer.from(key, 'utf8');
+  const keyed = Buffer.allocUnsafe(seed.length + text.length);
+  keyed.set(seed, 0);
+  keyed.set(text, seed.length);
+  const digest = hash('sha256', keyed, 'buffer');
+  return new DataView(digest.buffer, digest.byteOffset, digest.length);
+}
+
+/** Opens and verifies, in many turns; throws an Error that names the file. */
+export async function openTable(file: string): Promise<TableFile> {
+  const table = new TableFile(file);
+  try {
+    for (const _step of table.verify()) await nextTurn();
+  } catch (error) {
+    table.close();
+    throw error;
+  }
+  return table;
+}
+
+/** Verifies at once; throws an Error that names the file. */
+export function checkTable(file: string): void {
+  const table = new TableFile(file);
+  try {
+    const steps = table.verify();
+    while (steps.next().done !== true);
+  } finally {
+    table.close();
+  }
+}
+
+/** The table in force, and the end of looking after its file. */
+export interface RunningTable {
+  readonly table: RecipientTable;
+  close(): void;
+}
+
+/** The file was verified before; throws an Error that names it. */
+export function followTable(file: string, log: EventLog): RunningTable {
+  let stamp = stampOf(file);
+  let current = new TableFile(file);
+  let isOpening = false;
+  const timer = setInterval(() => {
+    const now = stampOf(file);
+    if (now === stamp || isOpening) return;
+    stamp = now;
+    isOpening = true;
+    openTable(file).then((table) => {
+      current.close();
+      current = table;
+      log.info('recipients', 'the table of recipients was read anew', { entries: table.head.entries });
+    }, (error: unknown) => {
+      const why = error instanceof Error ? error.message : String(error);
+      log.error('recipients', 'the new table of recipients can\'t be used, the old one stays', { why });
+    }).finally(() => { isOpening = false; });
+  }, LOOK_MS).unref();
+  return {
+    table: { find: (key) => current.find(key) },
+    close: () => {
+      clearInterval(timer);
+      if (!isOpening) current.close();
+    },
+  };
+}
+
+function nextTurn(): Promise<void> {
+  return new Promise((resolve) => { setImmediate(resolve); });
+}

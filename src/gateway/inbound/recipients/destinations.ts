@@ -1,0 +1,94 @@
+/**
+ * Where a recipient goes: by the table for domains that we relay for, where there is one, else where its
+ * domain leads. Aliases are followed; what they lead to in a relay domain must be in the table too.
+ *
+ *   RCPT ─► policy said yes ─► destinations ─┬─► not in the table        550 5.1.1
+ *                                            ├─► table can't be read     451 4.4.3
+ *                                            └─► one or more: (route, address)
+ */
+import type { ToAscii } from '../../../platform/ports.js';
+import type { Route, Router } from '../../queue/types.js';
+import { parsePath } from '../policy/address.js';
+import type { RelayPolicy } from '../policy/relay-policy.js';
+import type { Destination } from '../policy/role-addresses.js';
+import * as replies from '../session/replies.js';
+import type { Refusal } from '../session/replies.js';
+import { domainKey, tableKey } from './listing.js';
+import type { Listing, RecipientTable } from './listing.js';
+
+/** An alias of an alias of …: more is a circle. */
+const DEPTH_MAX = 10;
+
+export interface RoutedRecipient {
+  readonly route: Route;
+  readonly address: string;
+}
+
+export interface DestinationPorts {
+  readonly router: Router;
+  readonly toAscii: ToAscii;
+  readonly recipients: RecipientTable | undefined;
+}
+
+/** `isCertain`: no table is asked. `max`: so many at most. */
+export function destinationsOf(
+  wanted: Destination, isCertain: boolean, policy: RelayPolicy, ports: DestinationPorts, max: number,
+): readonly RoutedRecipient[] | Refusal {
+  const { recipients, router } = ports;
+  if (recipients === undefined || isCertain || !policy.isRelayDomain(wanted.domain)) {
+    const route = router.route(wanted.domain, 'mail');
+    return route === undefined ? replies.NO_ROUTE : [{ route, address: wanted.address }];
+  }
+  try {
+    return new Expansion(recipients, policy, ports, max).of(wanted);
+  } catch {
+    return replies.TABLE_UNREADABLE;
+  }
+}
+
+class Expansion {
+  readonly #found = new Map<string, RoutedRecipient>();
+  readonly #table: RecipientTable;
+  readonly #policy: RelayPolicy;
+  readonly #ports: DestinationPorts;
+  readonly #max: number;
+
+  constructor(table: RecipientTable, policy: RelayPolicy, ports: DestinationPorts, max: number) {
+    this.#table = table;
+    this.#policy = policy;
+    this.#ports = ports;
+    this.#max = max;
+  }
+
+  of(wanted: Destination): readonly RoutedRecipient[] | Refusal {
+    const refusal = this.#follow(wanted, 0);
+    return refusal ?? [...this.#found.values()];
+  }
+
+  #follow({ address, domain }: Destination, depth: number): Refusal | undefined {
+    const isListed = this.#policy.isRelayDomain(domain);
+    const listing = isListed ? this.#listingOf(address, domain) : undefined;
+    if (isListed && listing === undefined) return depth === 0 ? replies.NO_MAILBOX : replies.ALIAS_BROKEN;
+    if (listing !== undefined && listing.to.length > 0) return this.#followAll(listing.to, depth);
+    const named = listing?.route ?? '';
+    const route = this.#ports.router.route(domain, 'mail', named === '' ? undefined : named);
+    if (route === undefined) return named === '' ? replies.NO_ROUTE : replies.ROUTE_MISSING;
+    this.#found.set(address, { route, address });
+    return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;
+  }
+
+  #followAll(targets: readonly string[], depth: number): Refusal | undefined {
+    if (depth >= DEPTH_MAX) return replies.ALIAS_BROKEN;
+    for (const target of targets) {
+      const path = parsePath(`<${target}>`, 0, this.#ports.toAscii);
+      if (typeof path === 'string' || path.domain === '') return replies.ALIAS_BROKEN;
+      const refusal = this.#follow(path, depth + 1);
+      if (refusal !== undefined) return refusal;
+    }
+    return undefined;
+  }
+
+  #listingOf(address: string, domain: string): Listing | undefined {
+    return this.#table.find(tableKey(address, domain)) ?? this.#table.find(domainKey(domain));
+  }
+}

@@ -1,0 +1,39 @@
+/**
+ * What a table of recipients says of an address, and the port by which reception asks it. The file behind it:
+ * table-layout.ts, read by gateway/inbound/recipients-file.ts, made by `twinpost table build`.
+ *
+ *   anna@example.com                                      taken; goes where its domain leads
+ *   bob@example.com     route=box-17                      taken; goes by the route of this name
+ *   info@example.com    to=anna@example.com,x@d.example   an alias: goes to these
+ *   @example.org        …                                 every other address of the domain; as above
+ */
+
+/** `route` '' and no `to`: where the domain leads. */
+export interface Listing {
+  readonly route: string;
+  readonly to: readonly string[];
+}
+
+export interface RecipientTable {
+  /**
+   * `key`: see tableKey. Undefined: there is no such address. Throws when the table can't be read: nobody
+   * knows.
+   */
+  find(key: string): Listing | undefined;
+}
+
+/** Longest list of an alias. */
+export const ALIAS_TARGETS_MAX = 1000;
+
+/**
+ * How an address stands in a table: lower case, for mailboxes that differ in case only do not exist, and the
+ * domain as routes know it. `domain` is lower-case A-labels.
+ */
+export function tableKey(address: string, domain: string): string {
+  return `${address.slice(0, address.lastIndexOf('@')).toLowerCase()}@${domain}`;
+}
+
+/** The key of the line that stands for all other addresses of a domain. */
+export function domainKey(domain: string): string {
+  return `@${domain}`;
+}

@@ -1,0 +1,99 @@
+/**
+ * Recipients by whole gateway processes: `twinpost table` makes and asks a table, two workers refuse who is not in it, send
+ * each where it says, and notice a new one while mail comes in.
+ */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+
+import { runSend } from '../../src/load/run.js';
+import { HOST, startCluster, until } from './cluster.js';
+import { SmtpTalk } from './smtp-talk.js';
+import { twinpost } from './twinpost.js';
+
+const BOUND_MS = 20_000;
+/** Connections that meet both workers, but for one time in a million. */
+const IN_A_ROW = 20;
+
+async function build(folder: string, lines: readonly string[]): Promise<string> {
+  const [text, file] = [path.join(folder, 'text'), path.join(folder, 'table')];
+  writeFileSync(text, lines.map((line) => `${line}\n`).join(''));
+  const built = await twinpost(['table', 'build', text, file]);
+  assert.equal(built.code, 0, built.error);
+  assert.match(built.out, new RegExp(`^.*table: ${lines.length.toLocaleString('en')} addresses, .* aliases, .* routes, .*\n$`));
+  return file;
+}
+
+test('a table decides in every worker, is replaced under load without a refusal, and names next hops', { timeout: 180_000 }, async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-recipients-'));
+  const others = Array.from({ length: 20_000 }, (_none, i) => `user${String(i)}@relayed.example`);
+  const file = await build(folder, ['anna@relayed.example', 'bob@relayed.example route=away', '@load.example', ...others]);
+  const cluster = await startCluster({
+    workers: 2,
+    gateway: { memory: { limit: '1GiB' }, smtp: { relay_domains: ['relayed.example', 'load.example'], recipients: file } },
+    routes: [{ domain: 'nobody.example', via: `smtp://${HOST}:1`, name: 'away' }],
+  });
+  try {
+    const reply = async (address: string, more: readonly string[] = []): Promise<string> => {
+      const talk = await SmtpTalk.start(cluster.smtpPort);
+      let last = '';
+      for (const line of ['MAIL FROM:<a@client.example>', `RCPT TO:<${address}>`, ...more]) last = await talk.say(line);
+      talk.close();
+      return last;
+    };
+    // By several connections: both workers answer.
+    for (let i = 0; i < 10; i++) {
+      assert.match(await reply('Anna@relayed.example'), /^250 /);
+      assert.match(await reply('carol@relayed.example'), /^550 5\.1\.1 /);
+      assert.match(await reply('postmaster@relayed.example'), /^250 /);
+    }
+    const load = runSend({ host: HOST, port: cluster.smtpPort, count: 6000, rate: 500, resend: false, connections: 8, domains: ['load.example'] });
+    await build(folder, ['carol@relayed.example to=anna@relayed.example,x@else.example', 'anna@relayed.example', '@load.example', ...others]);
+    await until('both workers have the new table', async () => {
+      for (let i = 0; i < IN_A_ROW; i++) if (!(await reply('carol@relayed.example')).startsWith('250 ')) return false;
+      return true;
+    }, BOUND_MS, cluster.gateway);
+    assert.match(await reply('bob@relayed.example'), /^550 5\.1\.1 /);
+    const sent = await load;
+    assert.deepEqual([sent.accepted, sent.replies], [6000, { 250: 6000 }], JSON.stringify(sent));
+    assert.match(await reply('carol@relayed.example', ['DATA', 'Subject: x\r\n\r\nhello\r\n.']), /^250 2\.0\.0 /);
+    // One message to two, who stand in one queue.
+    await cluster.sinkHas(6001);
+  } finally {
+    await cluster.stop();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('twinpost table tells what a table says, and what is wrong in one line', { timeout: 60_000 }, async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-recipients-'));
+  try {
+    const file = await build(folder, ['anna@relayed.example', 'bob@relayed.example route=away', 'team@relayed.example to=anna@relayed.example,b@c.example', '@other.example']);
+    for (const [address, said, code] of [
+      ['Anna@Relayed.example', 'goes where its domain leads', 0], ['bob@relayed.example', 'goes by route away', 0],
+      ['team@relayed.example', 'goes to anna@relayed.example, b@c.example', 0], ['x@other.example', 'goes where its domain leads (by @other.example)', 0],
+      ['nobody@relayed.example', 'not there', 1],
+    ] as const) {
+      const found = await twinpost(['table', 'find', file, address]);
+      assert.deepEqual([found.out, found.code], [`${address}: ${said}\n`, code]);
+    }
+    const json = JSON.parse((await twinpost(['table', 'find', file, 'bob@relayed.example', '--json'])).out) as unknown;
+    assert.deepEqual(json, { address: 'bob@relayed.example', found: true, by: 'bob@relayed.example', route: 'away', to: [] });
+    writeFileSync(path.join(folder, 'text'), 'a@b.example\nnonsense\n');
+    for (const [args, error] of [
+      [['build', path.join(folder, 'text'), file], /^twinpost: table: .*text: line 2: expected an address, found 'nonsense': /],
+      [['build', path.join(folder, 'none'), file], /^twinpost: table: ENOENT/],
+      [['find', path.join(folder, 'text'), 'a@b.example'], /^twinpost: table: '.*text': (it is no table; twinpost table build makes one|it is cut off)/],
+      [['find', file, 'nonsense'], /^twinpost: table: 'nonsense' is no address/],
+    ] as const) {
+      const ended = await twinpost(['table', ...args]);
+      assert.equal(ended.code, 1);
+      assert.match(ended.error, error);
+      assert.equal(ended.error.trimEnd().split('\n').length, 1, ended.error);
+    }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});

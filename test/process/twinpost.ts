@@ -1,0 +1,17 @@
+/** The command line as a process of its own, to its end. */
+import { spawn } from 'node:child_process';
+import { fileURLToPath } from 'node:url';
+
+const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
+
+export function twinpost(args: readonly string[], input = ''): Promise<{ readonly code: number | null; readonly out: string; readonly error: string }> {
+  return new Promise((resolve) => {
+    const child = spawn(process.execPath, [ENTRY, ...args], { stdio: 'pipe' });
+    let [out, error] = ['', ''];
+    child.stdout.on('data', (bytes: Buffer) => { out += bytes.toString(); });
+    child.stderr.on('data', (bytes: Buffer) => { error += bytes.toString(); });
+    child.once('close', (code) => { resolve({ code, out, error }); });
+    child.stdin.on('error', () => undefined);
+    child.stdin.end(input);
+  });
+}
