@@ -22,6 +22,7 @@ import type { TlsFiles } from '../platform/node/tls-transport.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
+import { isRateReport } from './rate-report.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
 import { packageVersion } from './package-version.js';
@@ -49,6 +50,9 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   const onError = (error: unknown): void => { endCrashed(error, started.gateway, mailLog, ports); };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
+  process.on('message', (message: unknown) => {
+    if (isRateReport(message)) started.gateway?.onRateReport(message.rates);
+  });
   const begin = async (told: number): Promise<RunningGateway> => {
     started.gateway = await startGateway(options, {
       log: ports.log,
@@ -56,6 +60,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
       metrics: new GatewayMetrics(),
       random: Math.random,
       logLinesDropped: () => mailLog.droppedLines,
+      tellWorkers: process.send === undefined ? undefined : (report) => { process.send?.({ rates: report }); },
       onFenced: (toldNow) => {
         if (toldNow === 0 || (anew += 1) > BEGUN_ANEW_MAX) endFenced(config.id, mailLog, ports);
         else beginAnew(toldNow).catch(onError);
@@ -138,6 +143,8 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     inbound: config.smtp.listen.map((listener) => inboundOptions(config, listener)),
     usersFile: config.smtp.usersFile,
     recipientsFile: config.smtp.recipientsFile,
+    rates: config.smtp.rates,
+    rateExempt: config.smtp.rateExempt,
     outbound: {
       ...DEFAULT_DISPATCHER_OPTIONS,
       heloName: config.hostname,

@@ -26,6 +26,7 @@ import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { openRegister } from '../register/running/open-register.js';
 import { gatewayOptions, startGatewayProcess } from './gateway-process.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
+import { isRateReport } from './rate-report.js';
 import { LineRelay } from './line-relay.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
@@ -48,7 +49,10 @@ export async function startGatewayWorkers(config: GatewayConfig): Promise<Runnin
   gatewayOptions(config);
   const ports = nodePorts(config.log, config.id);
   const stopBoundMs = config.delivery.stopTimeoutMs + STOP_EXTRA_MS;
-  const seats = Array.from({ length: config.workers }, (_none, index) => new Seat(index + 1, workerId(config.id, index + 1), ports, (id) => { endFenced(id); }));
+  const seats: readonly Seat[] = Array.from({ length: config.workers }, (_none, index) => {
+    const tellOthers = (message: object): void => { for (const seat of seats) if (seat !== seats[index]) seat.tell(message); };
+    return new Seat(index + 1, workerId(config.id, index + 1), ports, (id) => { endFenced(id); }, tellOthers);
+  });
   const opened = config.register.kind === 'file' ? await openRegister(config.register, { log: ports.log, crc32 }) : undefined;
   const stopAll = async (): Promise<void> => {
     await Promise.all(seats.map((seat) => seat.stop(stopBoundMs)));
@@ -83,6 +87,8 @@ class Seat {
   readonly #id: string;
   readonly #ports: NodePorts;
   readonly #onFenced: (id: string) => void;
+  /** What it tells its fellows. */
+  readonly #onReport: (message: object) => void;
   #worker: Worker | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopping = false;
@@ -90,11 +96,16 @@ class Seat {
   #startedMs = 0;
   #onGone: (() => void) | undefined;
 
-  constructor(number: number, id: string, ports: NodePorts, onFenced: (id: string) => void) {
+  constructor(number: number, id: string, ports: NodePorts, onFenced: (id: string) => void, onReport: (message: object) => void) {
+    this.#onReport = onReport;
     this.#number = number;
     this.#id = id;
     this.#ports = ports;
     this.#onFenced = onFenced;
+  }
+
+  tell(message: object): void {
+    if (this.#worker?.isConnected() === true) this.#worker.send(message);
   }
 
   /** Resolves when it runs; rejects when it ends before it ever did. */
@@ -129,6 +140,7 @@ class Seat {
     relay(worker.process.stdout, (lines) => { this.#ports.destination.write(lines); });
     relay(worker.process.stderr, (lines) => { process.stderr.write(lines); });
     worker.on('message', (message: unknown) => {
+      if (isRateReport(message)) this.#onReport(message);
       if (message !== STARTED || hasStarted) return;
       hasStarted = true;
       onStarted();

@@ -148,6 +148,12 @@ function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConf
     connectionsPerClientMax: smtp.connections_per_client,
     bytesPerSecondMin: smtp.min_data_rate,
     hopsMax: smtp.hop_limit,
+    rates: {
+      client: smtp.limits.client, network: smtp.limits.network,
+      user: { connections: 0, errors: 0, ...smtp.limits.user },
+      sender: { connections: 0, errors: 0, ...smtp.limits.sender },
+    },
+    rateExempt: smtp.limits.exempt,
     postmaster: smtp.postmaster ?? '',
     commandTimeoutMs: smtp.command_timeout,
     dataTimeoutMs: smtp.data_timeout,

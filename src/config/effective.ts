@@ -9,7 +9,7 @@ import type { Config } from './types.js';
 
 const MASK = '(hidden)';
 /** Keys whose numbers are bytes; every other number under a key of DURATIONS is milliseconds. */
-const BYTES = new Set(['message_size_limit', 'window', 'limit', 'ring', 'rebalance_rate']);
+const BYTES = new Set(['message_size_limit', 'window', 'limit', 'ring', 'rebalance_rate', 'data']);
 const DURATIONS = new Set([
   'first', 'max', 'lifetime', 'bounce_lifetime', 'connection_lifetime', 'connection_idle', 'stop_timeout',
   'connect', 'greeting', 'helo', 'mail', 'rcpt', 'data_init', 'data_block', 'data_done', 'quit',

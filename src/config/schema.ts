@@ -89,6 +89,23 @@ function isListener(value: unknown): boolean {
   return typeof value === 'object' && value !== null && !('host' in value);
 }
 
+const rates = {
+  messages: v.count(0, 1_000_000_000).prefault(0), recipients: v.count(0, 1_000_000_000).prefault(0),
+  data: v.bytes(0, 1024 * GIB).prefault('0B'),
+};
+const clientRates = {
+  connections: v.count(0, 1_000_000_000).prefault(0), ...rates, errors: v.count(0, 1_000_000_000).prefault(0),
+};
+
+/** In any minute; 0: as much as they want. */
+const limits = section({
+  exempt: z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1']),
+  client: section(clientRates),
+  network: section(clientRates),
+  user: section(rates),
+  sender: section(rates),
+});
+
 const smtp = section({
   listen: z.array(listener).min(1).max(64).prefault(['127.0.0.1:2525']),
   relay_networks: z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1']),
@@ -105,6 +122,7 @@ const smtp = section({
   recipient_limit: v.count(100, RECIPIENTS_MAX).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100
   connections: v.count(1, 100_000).prefault(2000),
   connections_per_client: v.count(1, 100_000).prefault(50),
+  limits,
   min_data_rate: v.byteRate().prefault('500B/s'),
   hop_limit: v.count(2, 1000).prefault(100),
   command_timeout: v.duration(1000, HOUR_MS).prefault('5min'),

@@ -3,6 +3,7 @@
  * the unit its name ends with, secrets resolved to bytes. Types only. What a file may say is in schema.ts,
  * how one becomes the other in build.ts.
  */
+import type { RateOptions } from '../gateway/inbound/limits/rate-limits.js';
 import type { LogLevel } from '../platform/node/log.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 
@@ -69,6 +70,9 @@ export interface SmtpConfig {
   readonly relayCertificates: readonly string[];
   readonly usersFile: string | undefined;
   readonly recipientsFile: string | undefined;
+  /** What a party may do in any minute; 0: as much as it wants. */
+  readonly rates: RateOptions;
+  readonly rateExempt: readonly string[];
   /** '': mail to postmaster goes where its domain leads. */
   readonly postmaster: string;
 }

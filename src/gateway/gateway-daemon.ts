@@ -37,6 +37,9 @@ import { CoreView } from './core-view.js';
 import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
+import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
+import type { RateReport } from './inbound/limits/rate-limits.js';
+import { NetworkList } from './inbound/policy/network-list.js';
 import { followTable } from './inbound/recipients-file.js';
 import type { RunningTable } from './inbound/recipients-file.js';
 import { followUsers } from './inbound/users-file.js';
@@ -70,6 +73,8 @@ const PORT_RETRY_MS = 1000;
 const REPLY_BUFFER_BYTES = 8 * 1024;
 /** Blocks of a recovery come through this; two connections a store. */
 const LINK_BUFFER_BYTES = 256 * 1024;
+/** How often workers tell one another what clients did. */
+const RATES_TOLD_MS = 1000;
 /** A gateway of a group without a key for so long is gone from the configurations, as far as can be told. */
 const ABSENT_MS = 600_000;
 /** Other processes of this machine, started with this one, have their keys by then. */
@@ -118,6 +123,8 @@ class Gateway implements RunningGateway {
   private readonly inbounds: RunningInbound[] = [];
   private readonly users: RunningUsers | undefined;
   private readonly recipients: RunningTable | undefined;
+  private readonly rates: RateLimits | undefined;
+  private ratesToldMs = 0;
   private readonly dispatcher: Dispatcher;
   private readonly inboundRecord: InboundRecord;
   private readonly view: CoreView;
@@ -185,9 +192,10 @@ class Gateway implements RunningGateway {
     };
     this.users = options.usersFile === undefined ? undefined : followUsers(options.usersFile, options.secret, { clock: this.clock, log: ports.log });
     this.recipients = options.recipientsFile === undefined ? undefined : followTable(options.recipientsFile, ports.log);
+    this.rates = ratesOf(options);
     for (const inbound of options.inbound) {
       this.inbounds.push(startInbound(inbound, {
-        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table, log: ports.log,
+        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table, rates: this.rates, log: ports.log,
         mailLog: this.record, metrics: this.inboundRecord,
       }));
     }
@@ -415,7 +423,20 @@ class Gateway implements RunningGateway {
     this.drained.tick();
     this.notes.tick(nowMs);
     this.view.watch(nowMs);
+    this.tellRates(nowMs);
     this.watchPorts(nowMs);
+  }
+
+  onRateReport(report: RateReport): void {
+    this.rates?.onReport(report, this.clock.nowMs());
+  }
+
+  /** Once a second, what clients did here goes to the other workers. */
+  private tellRates(nowMs: number): void {
+    if (this.rates === undefined || nowMs - this.ratesToldMs < RATES_TOLD_MS) return;
+    this.ratesToldMs = nowMs;
+    const report = this.rates.takeReport();
+    if (report !== undefined) this.ports.tellWorkers?.(report);
   }
 
   /** The SMTP port is open exactly while mail can be committed (G6), so that a load balancer moves on. */
@@ -467,6 +488,12 @@ class Gateway implements RunningGateway {
       look();
     });
   }
+}
+
+/** Undefined where nothing is limited: then nothing is counted either. */
+function ratesOf({ rates, rateExempt }: GatewayOptions): RateLimits | undefined {
+  const isLimited = PARTIES.some((party) => DEEDS.some((deed) => rates[party][deed] > 0));
+  return isLimited ? new RateLimits(rates, new NetworkList(rateExempt, 'networks without limits')) : undefined;
 }
 
 /** The process that keeps the register's file alone knows all that have a part in it. */

@@ -2,6 +2,7 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
+import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';
 import type { DelayReportOptions } from './queue/delay-reports.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
@@ -41,6 +42,8 @@ export interface GatewayOptions {
   /** File of users who may submit; needed by listeners of the role submission. */
   readonly usersFile: string | undefined;
   readonly recipientsFile: string | undefined;
+  readonly rates: RateOptions;
+  readonly rateExempt: readonly string[];
   readonly outbound: DispatcherOptions;
   readonly retry: RetryScheduleOptions;
   readonly routes: readonly RouteOptions[];
@@ -83,6 +86,8 @@ export interface GatewayPorts {
   readonly metrics: GatewayMetrics;
   readonly random: Random;
   logLinesDropped(): number;
+  /** To the other workers of this gateway; undefined: there are none. */
+  readonly tellWorkers: ((report: RateReport) => void) | undefined;
   /**
    * It must end: another process of this gateway lives. `told`: no store has taken it yet, and this is the
    * highest incarnation they know; else 0.
@@ -100,5 +105,7 @@ export interface RunningGateway {
    * goes out at once. The process must not go on after it. True when something was in hand.
    */
   onCrash(): boolean;
+  /** Another worker told it. */
+  onRateReport(report: RateReport): void;
   stop(): Promise<void>;
 }

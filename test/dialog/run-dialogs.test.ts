@@ -4,6 +4,7 @@
  *
  *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
  *   T: line              of the table of recipients; (closed): it can't be read
+ *   W: party deed N       so much may be done in a minute (limits/rate-limits.ts)
  *   O: option value      option of InboundOptions  R: accepting no | outcome N | admit QUEUE WORD | memory BYTES | immediate
  *   C: text              the client sends a line   C~ text      … without CRLF; \r \n \0 \t \xNN mean bytes, {N*x} repeats x
  *   S: text              the server's next line; a trailing * means "begins with"
@@ -22,6 +23,9 @@ import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TableFile } from '../../src/gateway/inbound/recipients-file.js';
+import { DEEDS, PARTIES, RateLimits } from '../../src/gateway/inbound/limits/rate-limits.js';
+import type { RateOptions } from '../../src/gateway/inbound/limits/rate-limits.js';
+import { NetworkList } from '../../src/gateway/inbound/policy/network-list.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { Client, memoryHarness, startHarness } from './harness.js';
@@ -58,6 +62,14 @@ function readOptions(lines: readonly string[]): Partial<InboundOptions> {
   return options;
 }
 
+function readRates(lines: readonly string[]): RateLimits | undefined {
+  const words = lines.filter((line) => line.startsWith('W: ')).map((line) => line.slice(3).split(' '));
+  if (words.length === 0) return undefined;
+  const maxOf = (party: string, deed: string): number => Number(words.find(([one, two]) => one === party && two === deed)?.[2] ?? 0);
+  const options = Object.fromEntries(PARTIES.map((party) => [party, Object.fromEntries(DEEDS.map((deed) => [deed, maxOf(party, deed)]))])) as RateOptions;
+  return new RateLimits(options, new NetworkList(['192.0.2.99'], 'networks without limits'));
+}
+
 const CLOSED = 'T: (closed)';
 
 function readTable(lines: readonly string[]): TableFile | undefined {
@@ -85,7 +97,7 @@ class Player {
 
   async play(lines: readonly string[]): Promise<void> {
     for (const line of lines) {
-      if (line === '' || line.startsWith('#') || /^[OT]: /.test(line) || line === 'T:') continue;
+      if (line === '' || line.startsWith('#') || /^[OTW]: /.test(line) || line === 'T:') continue;
       if (line.startsWith('C: ')) this.#pending += Buffer.from(unescape(line.slice(3)), /[^\0-\xff]/.test(line) ? 'utf8' : 'latin1').toString('latin1') + '\r\n';
       else if (line === 'C:') this.#pending += '\r\n';
       else if (line.startsWith('C~ ')) this.#pending += unescape(line.slice(3));
@@ -173,7 +185,7 @@ class Player {
 
 async function playBySockets(lines: readonly string[]): Promise<void> {
   const table = readTable(lines);
-  const harness = await startHarness(readOptions(lines), undefined, table);
+  const harness = await startHarness(readOptions(lines), undefined, table, readRates(lines));
   const { reception, rejections, inbound } = harness;
   try {
     await play(lines, { reception, rejections, connect: () => new Client(inbound.port), close: () => undefined });
@@ -186,7 +198,7 @@ async function playBySockets(lines: readonly string[]): Promise<void> {
 
 async function playByBytes(lines: readonly string[]): Promise<void> {
   const table = readTable(lines);
-  const harness = memoryHarness(readOptions(lines), undefined, table);
+  const harness = memoryHarness(readOptions(lines), undefined, table, readRates(lines));
   try {
     await play(lines, harness);
   } finally {

@@ -94,6 +94,7 @@ export class Clients {
       toAscii,
       isAscii,
       recipients: undefined,
+      rates: undefined,
       nextTurn: (run) => { timeline.soon(run); },
       log: options.log,
       mailLog: { wantsMessageId: false, received: nothing, rejected: nothing },

@@ -10,6 +10,7 @@ import type { Clock, EventLog, IsAscii, ToAscii } from '../../platform/ports.js'
 import type { Reception, Router } from '../queue/types.js';
 import type { Authenticator } from './auth/authenticator.js';
 import { LOOPBACK_NETWORKS } from './policy/relay-policy.js';
+import type { RateLimits } from './limits/rate-limits.js';
 import type { RecipientTable } from './recipients/listing.js';
 import type { MailTransaction } from './session/transaction.js';
 
@@ -150,6 +151,8 @@ export interface InboundPorts {
   readonly isAscii: IsAscii;
   /** Who is there in the relay domains; undefined: everybody. */
   readonly recipients: RecipientTable | undefined;
+  /** What one party may do in a minute; undefined: whatever it wants. */
+  readonly rates: RateLimits | undefined;
   /** Runs it once, when the bytes that wait at all connections have had their turn. */
   nextTurn(run: () => void): void;
   readonly log: EventLog;

@@ -8,7 +8,7 @@ import { parsePath } from '../policy/address.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
-import type { Effect } from '../session/replies.js';
+import type { Effect, Refusal } from '../session/replies.js';
 import { MailTransaction } from '../session/transaction.js';
 import { MailParameters } from './parameters.js';
 
@@ -32,12 +32,21 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const isUtf8 = parameters.isUtf8;
   if (!path.ascii && !isUtf8) return replies.SMTPUTF8_NEEDED;
   if (parameters.sizeBytes > options.messageBytesMax) return replies.TOO_BIG;
+  const late = rateRefusal(dialog, desk, path.address);
+  if (late !== undefined) return late;
   const content = new ContentBuffer(ports.reception, options.messageBytesMax);
   const transaction = new MailTransaction(path.address, parameters, dialog, content, ports.reception);
   const { isExtended, tlsVersion, user } = dialog;
   transaction.protocol = protocolName(isExtended, tlsVersion !== '', user !== '', isUtf8);
   dialog.transaction = transaction;
   return replies.SENDER_OK;
+}
+
+function rateRefusal(dialog: InboundDialog, { ports, nowMs }: Desk, sender: string): Refusal | undefined {
+  const { rates } = ports;
+  if (rates === undefined) return undefined;
+  if (rates.hasDoneAll('data', dialog, sender, nowMs)) return replies.TOO_MUCH_DATA;
+  return rates.mayDo('messages', dialog, sender, nowMs) ? undefined : replies.TOO_MANY_MESSAGES;
 }
 
 /**

@@ -36,6 +36,9 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     if (hidesRoute(path.address)) return replies.ROUTED_LOCAL_PART;
   }
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
+  if (ports.rates?.mayDo('recipients', dialog, transaction.reversePath, desk.nowMs) === false) {
+    return replies.TOO_MANY_IN_A_MINUTE;
+  }
   const most = options.recipientsMax - transaction.recipientCount;
   const destinations = destinationsOf(role ?? path, role !== undefined, desk.policy, ports, most);
   if ('reply' in destinations) return destinations;

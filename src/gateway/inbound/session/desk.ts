@@ -14,13 +14,16 @@ import { TraceDate, TraceWriter } from '../content/trace-header.js';
 import { ClientCounts, clientKey } from '../limits/client-counts.js';
 import { Greeting } from '../limits/greeting.js';
 import { Intake } from '../limits/intake.js';
+import type { Doer } from '../limits/rate-limits.js';
 import { RejectionDamper } from '../limits/rejection-damper.js';
 import type { InboundOptions, InboundPorts, RejectStage } from '../options.js';
 import { NetworkList } from '../policy/network-list.js';
 import { RelayPolicy } from '../policy/relay-policy.js';
 import { RoleAddresses } from '../policy/role-addresses.js';
 import type { InboundDialog } from './dialog.js';
-import { TOO_MANY_CONNECTIONS, TOO_MANY_FROM_CLIENT } from './replies.js';
+import {
+  TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTS, TOO_MANY_ERRORS, TOO_MANY_FROM_CLIENT,
+} from './replies.js';
 import type { Refusal } from './replies.js';
 import type { MailTransaction } from './transaction.js';
 
@@ -96,6 +99,7 @@ export class Desk {
     if (this.nowMs - this.#lookedMs < this.options.deadlineTickMs) return;
     this.#lookedMs = this.nowMs;
     this.#damper.tick(this.nowMs);
+    this.ports.rates?.tick(this.nowMs);
     for (const each of this.live) each.tick(this.nowMs);
   }
 
@@ -114,15 +118,27 @@ export class Desk {
   }
 
   /** It is known whose connection it is; counted until connectionClosed(). */
-  clientKnown(key: string): Refusal | undefined {
+  clientKnown(key: string, doer: Doer): Refusal | undefined {
     const ofClient = this.#clients.open(key);
-    return ofClient > this.options.connectionsPerClientMax ? TOO_MANY_FROM_CLIENT : undefined;
+    if (ofClient > this.options.connectionsPerClientMax) return TOO_MANY_FROM_CLIENT;
+    const { rates } = this.ports;
+    if (rates === undefined) return undefined;
+    if (rates.hasDoneAll('errors', doer, '', this.nowMs)) return TOO_MANY_ERRORS;
+    return rates.mayDo('connections', doer, '', this.nowMs) ? undefined : TOO_MANY_CONNECTS;
+  }
+
+  /** Counts an error, if it is one; whether there were too many of them. */
+  isOneTooMany({ reply }: Refusal, doer: Doer): boolean {
+    const { rates } = this.ports;
+    if (rates === undefined || !reply.startsWith('5')) return false;
+    rates.did('errors', 1, doer, '', this.nowMs);
+    return rates.hasDoneAll('errors', doer, '', this.nowMs);
   }
 
   /** The session is another client's now. */
-  clientChanged(before: string, key: string): Refusal | undefined {
+  clientChanged(before: string, key: string, doer: Doer): Refusal | undefined {
     if (before !== '') this.#clients.close(before);
-    return this.clientKnown(key);
+    return this.clientKnown(key, doer);
   }
 
   /** `key`: '' when it was never known whose it was. */

@@ -107,6 +107,16 @@ export function badRecipient(rule: string): Refusal {
   return refusal('bad-address', '501 5.1.3 Bad recipient address: ' + rule);
 }
 
+// What one party does in a minute (limits/rate-limits.ts)
+export const TOO_MANY_CONNECTS =
+  refusal('rate-connections', '421 4.7.0 Too many connections from you in a minute; come back later');
+export const TOO_MANY_ERRORS = refusal('rate-errors', '421 4.7.0 Too many errors; come back later');
+export const TOO_MANY_MESSAGES =
+  refusal('rate-messages', '450 4.7.1 Too many messages in a minute; try again later');
+export const TOO_MANY_IN_A_MINUTE =
+  refusal('rate-recipients', '450 4.7.1 Too many recipients in a minute; try again later');
+export const TOO_MUCH_DATA = refusal('rate-data', '450 4.7.1 Too much data in a minute; try again later');
+
 export const NO_MAILBOX = refusal('no-mailbox', '550 5.1.1 No such mailbox here');
 /** RFC 3463 4.4.3: a directory server failed. */
 export const TABLE_UNREADABLE =

@@ -241,7 +241,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.peerAddress = address;
     this.isTrusted = mayBeTrusted && desk.policy.isTrusted(address);
     this.#clientKey = clientKey(address);
-    const refusal = desk.clientKnown(this.#clientKey);
+    const refusal = desk.clientKnown(this.#clientKey, this);
     if (refusal !== undefined) return this.#refuseConnection(refusal);
     this.#waitingSinceMs = desk.nowMs;
     this.#transition(desk.options.isTlsFirst ? State.SECURING : State.GREETING);
@@ -258,7 +258,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.remoteAddress = address === '' ? this.peerAddress : address;
     const before = this.#clientKey;
     this.#clientKey = clientKey(this.remoteAddress);
-    return desk.clientChanged(before, this.#clientKey);
+    return desk.clientChanged(before, this.#clientKey, this);
   }
 
   // ---- input
@@ -391,6 +391,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     }
     if (effect.reply !== '') this.#replies.line(effect.reply);
     const isRefused = effect.reason !== '' && effect.then === Then.STAY;
+    if (isRefused && this.#desk.isOneTooMany(effect, this)) {
+      return this.#perform(replies.TOO_MANY_ERRORS, 'command', '');
+    }
     if (isRefused && ++this.#refusals > this.#desk.options.refusalsMax) {
       return this.#perform(replies.TOO_MANY_REFUSALS, 'command', '');
     }
@@ -505,6 +508,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   #refusalOfContent(transaction: MailTransaction | undefined): Effect | undefined {
     if (transaction === undefined) return undefined;
+    const { rates } = this.#desk.ports;
+    rates?.did('data', transaction.content.bytes, this, transaction.reversePath, this.#desk.nowMs);
     return contentRefusal(this.#scan, transaction.content, this.#desk.options);
   }
 

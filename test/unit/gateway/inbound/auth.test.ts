@@ -35,6 +35,7 @@ class Kit {
       toAscii,
       isAscii,
       recipients: undefined,
+      rates: undefined,
       nextTurn: (run) => { setImmediate(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: { wantsMessageId: false, received: quiet, rejected: (stage, reason) => { this.rejections.push(`${stage} ${reason}`); } },

@@ -1,0 +1,128 @@
+/**
+ * Counts of the last minute by key, in slots of six seconds. What a slot counts leaves with all of it, when
+ * ten slots have passed since: so that no minute ever has more than is said here, and a tenth less at most.
+ *
+ *   │ slot │ … ten whole ones … │ slot │ the one that runs │      a key: a row of their counts and the sum
+ *
+ * Bounded: past KEYS_MAX keys, new ones are counted together until old ones have been idle for a minute. What
+ * was counted here since it was last asked is kept apart, for the other workers (rate-limits.ts). Pure.
+ */
+
+const SLOT_MS = 6_000;
+const SLOTS = 11;
+const MINUTE_MS = 60_000;
+/** Some 200 bytes each. */
+const KEYS_MAX = 100_000;
+/** Stands for keys that found no place. */
+const OTHERS = '';
+
+class Row {
+  readonly #counts = new Float64Array(SLOTS);
+  sum = 0;
+  /** Number of the slot that was counted in last. */
+  #slot: number;
+  /** Counted here and not told to others yet. */
+  untold = 0;
+
+  constructor(slot: number) {
+    this.#slot = slot;
+  }
+
+  isIdle(slot: number): boolean {
+    return slot - this.#slot >= SLOTS;
+  }
+
+  advance(slot: number): void {
+    if (slot <= this.#slot) return;
+    for (let left = Math.min(SLOTS, slot - this.#slot), at = this.#slot + 1; left > 0; left--, at++) {
+      this.sum -= this.#counts[at % SLOTS] ?? 0;
+      this.#counts[at % SLOTS] = 0;
+    }
+    this.#slot = slot;
+  }
+
+  add(amount: number): void {
+    const at = this.#slot % SLOTS;
+    this.#counts[at] = (this.#counts[at] ?? 0) + amount;
+    this.sum += amount;
+  }
+}
+
+/** A key and what was counted under it. */
+export type Counted = readonly [key: string, amount: number];
+
+export class SlidingCounts {
+  readonly #rows = new Map<string, Row>();
+  readonly #untold = new Set<string>();
+  #sweptMs = 0;
+
+  get size(): number {
+    return this.#rows.size;
+  }
+
+  /** Of the minute up to now. */
+  of(key: string, nowMs: number): number {
+    const row = this.#rows.get(key) ?? (this.#isFull ? this.#rows.get(OTHERS) : undefined);
+    row?.advance(slotOf(nowMs));
+    return row?.sum ?? 0;
+  }
+
+  /** Counted here: told to others later. */
+  add(key: string, amount: number, nowMs: number): void {
+    const kept = this.#keyFor(key);
+    const row = this.#rowOf(kept, nowMs);
+    row.add(amount);
+    row.untold += amount;
+    this.#untold.add(kept);
+  }
+
+  /** Counted by another worker. */
+  addTold(key: string, amount: number, nowMs: number): void {
+    this.#rowOf(this.#keyFor(key), nowMs).add(amount);
+  }
+
+  /** What was counted here since it was last taken; at most `max` keys, others the next time. */
+  takeUntold(max: number): Counted[] {
+    const taken: Counted[] = [];
+    for (const key of this.#untold) {
+      if (taken.length >= max) break;
+      this.#untold.delete(key);
+      const row = this.#rows.get(key);
+      if (row === undefined) continue;
+      taken.push([key, row.untold]);
+      row.untold = 0;
+    }
+    return taken;
+  }
+
+  /** Forgets who has been idle for a minute. */
+  tick(nowMs: number): void {
+    if (nowMs - this.#sweptMs < MINUTE_MS) return;
+    this.#sweptMs = nowMs;
+    const slot = slotOf(nowMs);
+    for (const [key, row] of this.#rows) if (row.isIdle(slot)) this.#rows.delete(key);
+  }
+
+  get #isFull(): boolean {
+    return this.#rows.size >= KEYS_MAX;
+  }
+
+  #keyFor(key: string): string {
+    return this.#rows.has(key) || !this.#isFull ? key : OTHERS;
+  }
+
+  #rowOf(key: string, nowMs: number): Row {
+    const slot = slotOf(nowMs);
+    let row = this.#rows.get(key);
+    if (row === undefined) {
+      row = new Row(slot);
+      this.#rows.set(key, row);
+    }
+    row.advance(slot);
+    return row;
+  }
+}
+
+function slotOf(nowMs: number): number {
+  return Math.floor(nowMs / SLOT_MS);
+}

@@ -1,0 +1,95 @@
+/** What a party may do in a minute: never more in any minute, shared by workers, and bounded whoever comes. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+
+import { Prng } from '../../../../src/base/prng.js';
+import { DEEDS, PARTIES, RateLimits } from '../../../../src/gateway/inbound/limits/rate-limits.js';
+import type { Deed, Party, RateOptions } from '../../../../src/gateway/inbound/limits/rate-limits.js';
+import { SlidingCounts } from '../../../../src/gateway/inbound/limits/sliding-counts.js';
+import { NetworkList } from '../../../../src/gateway/inbound/policy/network-list.js';
+
+const MINUTE_MS = 60_000;
+
+function limits(...given: readonly (readonly [Party, Deed, number])[]): RateLimits {
+  const of = (party: Party, deed: Deed): number => given.find(([one, two]) => one === party && two === deed)?.[2] ?? 0;
+  const options = Object.fromEntries(PARTIES.map((party) => [party, Object.fromEntries(DEEDS.map((deed) => [deed, of(party, deed)]))])) as RateOptions;
+  return new RateLimits(options, new NetworkList(['203.0.113.0/24'], 'exempt'));
+}
+
+const from = (remoteAddress: string, user = ''): { readonly remoteAddress: string; readonly user: string } => ({ remoteAddress, user });
+
+describe('a limit', () => {
+  test('lets in no more in any minute, and no less than nine tenths of it in the long run', () => {
+    const random = new Prng(7);
+    for (let round = 0; round < 20; round++) {
+      const max = 1 + random.below(50);
+      const rates = limits(['client', 'messages', max]);
+      const times: number[] = [];
+      let nowMs = random.below(1_000_000);
+      for (let i = 0; i < 20_000; i++) {
+        nowMs += random.below(round % 2 === 0 ? 200 : random.below(3000) + 1);
+        if (rates.mayDo('messages', from('192.0.2.1'), '', nowMs)) times.push(nowMs);
+      }
+      for (let i = max; i < times.length; i++) {
+        assert.ok((times[i] ?? 0) - (times[i - max] ?? 0) > MINUTE_MS, `more than ${String(max)} in a minute`);
+      }
+      const minutes = (nowMs - (times[0] ?? 0)) / MINUTE_MS;
+      if (round % 2 === 0) assert.ok(times.length >= 0.85 * max * minutes, `${String(times.length)} in ${String(minutes)} minutes of ${String(max)}`);
+    }
+  });
+
+  test('counts an address, an IPv6 /64, a network, a user and a sender each by itself', () => {
+    const rates = limits(['client', 'messages', 2], ['network', 'messages', 3], ['user', 'messages', 4], ['sender', 'messages', 5]);
+    const may = (address: string, user: string, sender: string): boolean => rates.mayDo('messages', from(address, user), sender, 0);
+    assert.deepEqual([may('192.0.2.1', '', ''), may('192.0.2.1', '', ''), may('192.0.2.1', '', '')], [true, true, false]);
+    assert.deepEqual([may('192.0.2.2', '', ''), may('192.0.2.3', '', '')], [true, false], 'the network');
+    assert.deepEqual(['a', 'b', 'c'].map((last) => may(`2001:db8:0:1::${last}`, '', '')), [true, true, false], 'one /64');
+    assert.deepEqual([may('2001:db8:0:2::1', '', ''), may('2001:db8:0:3::1', '', '')], [true, false], 'one /48');
+    assert.deepEqual(Array.from({ length: 5 }, (_none, i) => may(`198.51.${String(i)}.1`, 'u', '')), [true, true, true, true, false]);
+    assert.deepEqual(Array.from({ length: 6 }, (_none, i) => may(`198.52.${String(i)}.1`, '', i % 2 === 0 ? 's@d' : 'S@D')), [true, true, true, true, true, false]);
+  });
+
+  test('is none for who is exempt, and what is refused does not count', () => {
+    const rates = limits(['client', 'recipients', 1]);
+    for (let i = 0; i < 5; i++) assert.ok(rates.mayDo('recipients', from('203.0.113.9'), '', 0));
+    assert.ok(rates.mayDo('recipients', from('192.0.2.1'), '', 0));
+    for (let i = 0; i < 100; i++) assert.equal(rates.mayDo('recipients', from('192.0.2.1'), '', i * 500), false);
+    assert.ok(rates.mayDo('recipients', from('192.0.2.1'), '', MINUTE_MS + 6000));
+  });
+
+  test('is held by workers together, but for what they let in between two reports', () => {
+    const [max, perSecond, workers] = [1000, 100, 4];
+    const all = Array.from({ length: workers }, () => limits(['client', 'messages', max]));
+    let done = 0;
+    for (let nowMs = 0; nowMs < MINUTE_MS; nowMs += 1000) {
+      for (const one of all) for (let i = 0; i < perSecond; i++) if (one.mayDo('messages', from('192.0.2.1'), '', nowMs)) done += 1;
+      const reports = all.map((one) => one.takeReport());
+      reports.forEach((report, i) => { if (report !== undefined) all.forEach((one, j) => { if (i !== j) one.onReport(report, nowMs); }); });
+    }
+    assert.ok(done >= max && done <= max + workers * perSecond, String(done));
+    assert.ok(all.every((one) => one.takeReport() === undefined), 'nothing is told twice');
+  });
+});
+
+describe('counts', () => {
+  test('of idle keys are forgotten, and more keys than there is room for are counted together', () => {
+    const counts = new SlidingCounts();
+    for (let i = 0; i < 150_000; i++) counts.add(`k${String(i)}`, 1, 0);
+    assert.ok(counts.size <= 100_001, String(counts.size));
+    assert.equal(counts.of('k1', 0), 1);
+    assert.equal(counts.of('k149999', 0), 50_000);
+    counts.tick(2 * MINUTE_MS);
+    assert.equal(counts.size, 0);
+  });
+
+  test('tell a bounded number of keys at once, the others the next time', () => {
+    const counts = new SlidingCounts();
+    for (let i = 0; i < 12; i++) counts.add(`k${String(i)}`, 2, 0);
+    const told = [counts.takeUntold(5), counts.takeUntold(5), counts.takeUntold(5), counts.takeUntold(5)];
+    assert.deepEqual(told.map((each) => each.length), [5, 5, 2, 0]);
+    assert.ok(told.flat().every(([, amount]) => amount === 2));
+    counts.addTold('k1', 7, 0);
+    assert.equal(counts.of('k1', 0), 9);
+    assert.deepEqual(counts.takeUntold(5), []);
+  });
+});
