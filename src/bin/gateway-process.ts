@@ -2,6 +2,7 @@
  * Composition root of a gateway: configuration in, running gateway out. It translates names and fills in what
  * an operator has no say in; behaviour is in gateway/gateway-daemon.ts.
  */
+import cluster from 'node:cluster';
 import type { RunningRole } from '../cli/context.js';
 import { whyUnusable } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
@@ -22,7 +23,7 @@ import type { TlsFiles } from '../platform/node/tls-transport.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
-import { isRateReport } from './rate-report.js';
+import { isRateMessage, isTicketMessage, rotateTickets } from './worker-messages.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
 import { packageVersion } from './package-version.js';
@@ -50,8 +51,14 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   const onError = (error: unknown): void => { endCrashed(error, started.gateway, mailLog, ports); };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
+  let tickets: Buffer | undefined;
+  const useTickets = (keys: Buffer): void => {
+    tickets = keys;
+    started.gateway?.setTicketKeys(keys);
+  };
   process.on('message', (message: unknown) => {
-    if (isRateReport(message)) started.gateway?.onRateReport(message.rates);
+    if (isRateMessage(message)) started.gateway?.onRateReport(message.rates);
+    else if (isTicketMessage(message)) useTickets(Buffer.from(message.tickets, 'base64'));
   });
   const begin = async (told: number): Promise<RunningGateway> => {
     started.gateway = await startGateway(options, {
@@ -60,14 +67,17 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
       metrics: new GatewayMetrics(),
       random: Math.random,
       logLinesDropped: () => mailLog.droppedLines,
-      tellWorkers: process.send === undefined ? undefined : (report) => { process.send?.({ rates: report }); },
+      tellWorkers: cluster.isWorker ? (report) => { process.send?.({ rates: report }); } : undefined,
       onFenced: (toldNow) => {
         if (toldNow === 0 || (anew += 1) > BEGUN_ANEW_MAX) endFenced(config.id, mailLog, ports);
         else beginAnew(toldNow).catch(onError);
       },
     }, told);
+    if (tickets !== undefined) started.gateway.setTicketKeys(tickets);
     return started.gateway;
   };
+  // Workers get theirs from the upper process.
+  if (!cluster.isWorker) rotateTickets(useTickets);
   let anew = 0;
   let latest = begin(0);
   // This process has served nothing yet: the register was lost or rolled back, and gave out a number that was

@@ -26,7 +26,8 @@ import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { openRegister } from '../register/running/open-register.js';
 import { gatewayOptions, startGatewayProcess } from './gateway-process.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
-import { isRateReport } from './rate-report.js';
+import { isRateMessage, rotateTickets } from './worker-messages.js';
+import type { TicketMessage } from './worker-messages.js';
 import { LineRelay } from './line-relay.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
@@ -63,6 +64,7 @@ export async function startGatewayWorkers(config: GatewayConfig): Promise<Runnin
     tellTerminal(`twinpost: gateway ${config.id} ends with all its workers: another process has the id of its worker ${id}. Give one of the two gateways another id, or do not start it`);
     void stopAll().then(() => ports.destination.drain(LOG_DRAIN_MS)).then(() => { process.exit(FENCED_EXIT_CODE); });
   };
+  rotateTickets((keys) => { for (const seat of seats) seat.useTickets(keys.toString('base64')); });
   try {
     const [first, ...others] = seats;
     await first?.start();
@@ -90,6 +92,7 @@ class Seat {
   /** What it tells its fellows. */
   readonly #onReport: (message: object) => void;
   #worker: Worker | undefined;
+  #tickets: TicketMessage | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopping = false;
   readonly #restarts = new Restarts();
@@ -102,6 +105,12 @@ class Seat {
     this.#id = id;
     this.#ports = ports;
     this.#onFenced = onFenced;
+  }
+
+  /** Told to it now, and to whoever is in its place later. */
+  useTickets(tickets: string): void {
+    this.#tickets = { tickets };
+    this.tell(this.#tickets);
   }
 
   tell(message: object): void {
@@ -140,11 +149,12 @@ class Seat {
     relay(worker.process.stdout, (lines) => { this.#ports.destination.write(lines); });
     relay(worker.process.stderr, (lines) => { process.stderr.write(lines); });
     worker.on('message', (message: unknown) => {
-      if (isRateReport(message)) this.#onReport(message);
+      if (isRateMessage(message)) this.#onReport(message);
       if (message !== STARTED || hasStarted) return;
       hasStarted = true;
       onStarted();
     });
+    worker.once('online', () => { if (this.#tickets !== undefined) this.tell(this.#tickets); });
     worker.on('error', () => undefined); // 'exit' follows and says how
     worker.process.once('exit', (code, signal) => {
       const how = signal ?? `exit code ${String(code)}`;

@@ -427,6 +427,10 @@ class Gateway implements RunningGateway {
     this.watchPorts(nowMs);
   }
 
+  setTicketKeys(keys: Buffer): void {
+    for (const inbound of this.inbounds) inbound.setTicketKeys(keys);
+  }
+
   onRateReport(report: RateReport): void {
     this.rates?.onReport(report, this.clock.nowMs());
   }

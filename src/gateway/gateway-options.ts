@@ -107,5 +107,7 @@ export interface RunningGateway {
   onCrash(): boolean;
   /** Another worker told it. */
   onRateReport(report: RateReport): void;
+  /** Of TLS sessions of clients, shared by the workers of this gateway. */
+  setTicketKeys(keys: Buffer): void;
   stop(): Promise<void>;
 }

@@ -204,3 +204,39 @@ function behind(header: string, socket: net.Socket): Duplex {
   socket.on('error', () => undefined);
   return stream;
 }
+
+describe('a session of TLS', () => {
+  /** Whether a second connection, to another server, goes on with the session of the first. */
+  async function isResumed(first: number, second: number, session?: Buffer): Promise<{ readonly isReused: boolean; readonly session: Buffer }> {
+    const one = new SecureClient({ port: first, maxVersion: 'TLSv1.2', ...(session === undefined ? {} : { session }) });
+    await one.reply();
+    const begun = session ?? one.socket.getSession();
+    assert.ok(begun !== undefined);
+    await one.command('QUIT');
+    const two = new SecureClient({ port: second, maxVersion: 'TLSv1.2', session: begun });
+    await two.reply();
+    const isReused = two.socket.isSessionReused();
+    await two.command('QUIT');
+    return { isReused, session: begun };
+  }
+
+  test('is resumed by whoever has the same keys for it, until they change; a renewed certificate keeps them', needsTls, async () => {
+    assert.ok(tls !== undefined);
+    const certFile = `${tls.certFile}.renewed`;
+    copyFileSync(tls.certFile, certFile);
+    const [one, two] = [await startHarness({ tls, isTlsFirst: true }), await startHarness({ tls: { ...tls, certFile }, isTlsFirst: true })];
+    const [first, second] = [one.inbound.port, two.inbound.port];
+    assert.equal((await isResumed(first, second)).isReused, false, 'keys of its own');
+    const keys = Buffer.alloc(48, 7);
+    for (const { inbound } of [one, two]) inbound.setTicketKeys(keys);
+    const { isReused, session } = await isResumed(first, second);
+    assert.equal(isReused, true);
+    // The files are looked at once a second.
+    writeFileSync(certFile, `${readFileSync(certFile, 'utf8')}\n`);
+    await new Promise((resolve) => { setTimeout(resolve, 1100); });
+    assert.equal((await isResumed(first, second, session)).isReused, true);
+    two.inbound.setTicketKeys(Buffer.alloc(48, 8));
+    assert.equal((await isResumed(first, second, session)).isReused, false);
+    await Promise.all([one.inbound.close(1000), two.inbound.close(1000)]);
+  });
+});

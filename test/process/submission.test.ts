@@ -127,3 +127,29 @@ test('twinpost user says what is wrong in one line', { timeout: 60_000 }, async 
     assert.equal(ended.error.trimEnd().split('\n').length, 1);
   }
 });
+
+test('a TLS session begun with one worker goes on with the other', needsTls, async () => {
+  assert.ok(tls !== undefined);
+  const [port = 0] = await freePorts(1);
+  const cluster = await startCluster({
+    workers: 2,
+    gateway: {
+      memory: { limit: '1GiB' },
+      smtp: { listen: [{ address: `127.0.0.1:${String(port)}`, tls: 'implicit' }], tls: { cert: tls.certFile, key: tls.keyFile } },
+    },
+  });
+  try {
+    const begin = (session?: Buffer): Promise<{ readonly isReused: boolean; readonly session: Buffer | undefined }> => new Promise((resolve, reject) => {
+      const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false, maxVersion: 'TLSv1.2', ...(session === undefined ? {} : { session }) });
+      socket.once('error', reject);
+      socket.once('data', () => {
+        resolve({ isReused: socket.isSessionReused(), session: socket.getSession() });
+        socket.destroy();
+      });
+    });
+    const { session } = await begin();
+    for (let i = 0; i < 12; i++) assert.equal((await begin(session)).isReused, true);
+  } finally {
+    await cluster.stop();
+  }
+});

@@ -34,6 +34,8 @@ export interface RunningInbound {
   openPort(): Promise<void>;
   /** Accepts no more connections. */
   closePort(): void;
+  /** Of TLS sessions, from now on (platform/node/server-tls.ts). */
+  setTicketKeys(keys: Buffer): void;
   /** For good: answers what is in DATA, at most `boundMs` long, then cuts off. */
   close(boundMs: number): Promise<void>;
 }
@@ -58,6 +60,7 @@ export function startInbound(options: ListenerOptions, ports: ListenerPorts): Ru
 class Inbound implements RunningInbound {
   readonly #desk: Desk;
   readonly #server: StreamServer;
+  readonly #tls: ServerTls | undefined;
   #port: number;
   #ticker: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
@@ -69,12 +72,13 @@ class Inbound implements RunningInbound {
       ...ports, toAscii, isAscii, nextTurn: (run) => { setImmediate(run); },
     });
     this.#desk.onEmpty = (): void => { this.#onEmpty(); };
+    this.#tls = tls === undefined ? undefined : new ServerTls(tls, (why) => {
+      ports.log.error('tls', 'the new certificate can\'t be used, the old one stays', { why });
+    });
     this.#server = new StreamServer({
       connectionsMax: options.connectionsMax + REFUSED_CONNECTIONS_MAX,
       backlog: BACKLOG,
-      tls: tls === undefined ? undefined : new ServerTls(tls, (why) => {
-        ports.log.error('tls', 'the new certificate can\'t be used, the old one stays', { why });
-      }),
+      tls: this.#tls,
     }, (connection) => {
       if (this.#desk.isClosing) return undefined;
       // Node runs timers before it reads sockets: after a stall of the loop the bytes that would have met a
@@ -111,6 +115,10 @@ class Inbound implements RunningInbound {
 
   closePort(): void {
     this.#server.close();
+  }
+
+  setTicketKeys(keys: Buffer): void {
+    this.#tls?.setTicketKeys(keys);
   }
 
   close(boundMs: number): Promise<void> {

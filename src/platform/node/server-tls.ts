@@ -63,6 +63,7 @@ export class ServerTls {
   readonly #handshakes = new Map<string, (socket: TLSSocket) => void>();
   #stamp: string;
   #lookedMs = -Infinity;
+  #ticketKeys: Buffer | undefined;
 
   /** Throws when the files can't be used. `onProblem`: later ones can't, and the old ones stay. */
   constructor(files: ServerTlsFiles, onProblem: (text: string) => void) {
@@ -81,6 +82,12 @@ export class ServerTls {
       else onSecure(socket);
     });
     this.#server.on('tlsClientError', (_error, socket) => { socket.destroy(); });
+  }
+
+  /** Sessions begun elsewhere with the same keys are resumed here (RFC 5077, RFC 8446 2.2); 48 bytes. */
+  setTicketKeys(keys: Buffer): void {
+    this.#ticketKeys = keys;
+    this.#server.setTicketKeys(keys);
   }
 
   /** The next bytes of `clear` are TLS. When the handshake fails, `clear` is closed. */
@@ -102,6 +109,7 @@ export class ServerTls {
     this.#stamp = stamp;
     try {
       this.#server.setSecureContext(readServerTls(this.#files));
+      if (this.#ticketKeys !== undefined) this.#server.setTicketKeys(this.#ticketKeys);
     } catch (error) {
       this.#onProblem(messageOf(error));
     }

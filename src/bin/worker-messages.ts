@@ -1,0 +1,37 @@
+/**
+ * What the upper process and the workers of a gateway tell one another over node:cluster's channel, beside that a worker
+ * runs. All are of one build, and nobody else has this channel.
+ *
+ *   worker ─ rates ─► upper process ─► the other workers      what clients did (inbound/limits/rate-limits.ts)
+ *   upper process ─ tickets ─► each worker                    keys of TLS sessions, base64
+ */
+import { randomBytes } from 'node:crypto';
+import type { RateReport } from '../gateway/inbound/limits/rate-limits.js';
+
+export interface RateMessage {
+  readonly rates: RateReport;
+}
+
+export interface TicketMessage {
+  readonly tickets: string;
+}
+
+/** What Node wants of them. */
+const TICKET_KEY_BYTES = 48;
+/** A session is resumed for hours, not for days: who gets at the keys gets at what they protected. */
+const TICKETS_ROTATED_MS = 6 * 3_600_000;
+
+export function isRateMessage(message: unknown): message is RateMessage {
+  return typeof message === 'object' && message !== null && 'rates' in message;
+}
+
+export function isTicketMessage(message: unknown): message is TicketMessage {
+  return typeof message === 'object' && message !== null && 'tickets' in message;
+}
+
+/** Keys now, and new ones every few hours for the life of the process. */
+export function rotateTickets(use: (keys: Buffer) => void): void {
+  const rotate = (): void => { use(randomBytes(TICKET_KEY_BYTES)); };
+  rotate();
+  setInterval(rotate, TICKETS_ROTATED_MS).unref();
+}
