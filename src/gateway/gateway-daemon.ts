@@ -73,6 +73,8 @@ const PORT_RETRY_MS = 1000;
 const REPLY_BUFFER_BYTES = 8 * 1024;
 /** Blocks of a recovery come through this; two connections a store. */
 const LINK_BUFFER_BYTES = 256 * 1024;
+/** Of the memory limit: large contents on their way out. */
+const LARGE_SHARE = 1 / 8;
 /** How often workers tell one another what clients did. */
 const RATES_TOLD_MS = 1000;
 /** A gateway of a group without a key for so long is gone from the configurations, as far as can be told. */
@@ -182,7 +184,7 @@ class Gateway implements RunningGateway {
         return transport.connect(host, port, handlers);
       },
     };
-    this.dispatcher = new Dispatcher(options.outbound, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: (delivery) => !this.fenced && this.core.mayDeliver(delivery) });
+    this.dispatcher = new Dispatcher({ ...options.outbound, largeBytesMax: Math.min(options.outbound.largeBytesMax, memoryLimitOf(options) * LARGE_SHARE) }, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: (delivery) => !this.fenced && this.core.mayDeliver(delivery) });
     this.core.setDeliverySink(this.dispatcher);
     this.linkSource = {
       inClear: new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES }),
@@ -275,7 +277,7 @@ class Gateway implements RunningGateway {
 
   private makeCore(router: ReturnType<typeof createRouter>): GatewayCore {
     const { options, ports } = this;
-    const memoryLimitBytes = options.memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
+    const memoryLimitBytes = memoryLimitOf(options);
     const retry = new RetrySchedule(options.retry, { random: ports.random });
     return new GatewayCore(
       {
@@ -492,6 +494,10 @@ class Gateway implements RunningGateway {
       look();
     });
   }
+}
+
+function memoryLimitOf({ memoryLimitBytes }: GatewayOptions): number {
+  return memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
 }
 
 /** Undefined where nothing is limited: then nothing is counted either. */

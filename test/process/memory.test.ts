@@ -106,6 +106,18 @@ describe('at a limit of memory', { timeout: 60_000 }, () => {
     },
   ));
 
+  test('many large messages at once stay within it, the process and all; each is delivered by trying again', () => withCluster(
+    { gateway: { memory: { limit: '512MiB' }, smtp: { connections_per_client: 200 } } },
+    async (cluster) => {
+      const count = 240;
+      const sent = await runSend({ host: HOST, port: cluster.smtpPort, count, connections: 120, mix: [{ bytes: 4_900_000, weight: 1 }], domains: ['a.example', 'b.example'], resend: true });
+      assert.equal(sent.accepted, count, JSON.stringify(sent));
+      await cluster.sinkHas(count, 30_000);
+      const peak = peakBytes(cluster.gateway);
+      assert.ok(peak <= 512 * MIB, `${String(Math.round(peak / MIB))} MiB`);
+    },
+  ));
+
   test('stores grant no more credit: 452 again, and no mirror is given up', () => withCluster(
     { store: { memory: { limit: LIMIT } } },
     (cluster) => fillAndEmpty(cluster, cluster.stores),

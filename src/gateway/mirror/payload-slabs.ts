@@ -16,6 +16,8 @@
 const SLAB_BYTES = 256 * 1024;
 /** Free slabs kept: what a busy turn takes and more; what a burst needed beside them goes. */
 const FREE_MAX = 16;
+/** Spent ones that wait for their mark: while a backlog of large bodies goes out there is none. */
+const SPENT_MAX = 32;
 
 export interface Slab {
   readonly bytes: Uint8Array;
@@ -61,7 +63,8 @@ export class PayloadSlabs {
   /** A section that has a part of the slab is let go. */
   release(slab: Slab): void {
     slab.holders -= 1;
-    if (slab.holders === 0 && slab.generation === this.generation) this.spent.push(slab);
+    if (slab.holders > 0 || slab.generation !== this.generation || this.spent.length >= SPENT_MAX) return;
+    this.spent.push(slab);
   }
 
   /** A connection is lost: what it had to send may be read until it is torn down. */

@@ -23,6 +23,8 @@ export interface MemoryOptions {
  */
 const ENTRIES_SHARE = 0.75;
 const REST_SHARE = 0.6;
+/** Of messages that are being received: what they leave behind is not gone at once. One of the largest size fits. */
+const IN_TRANSIT_SHARE = 0.25;
 
 export class MemoryGauge {
   readonly limitBytes: number;
@@ -78,7 +80,7 @@ export class MemoryGauge {
   }
 
   reserve(bytes: number): boolean {
-    if (!this.admits(bytes)) return false;
+    if (this.inTransitBytes + bytes > this.limitBytes * IN_TRANSIT_SHARE || !this.admits(bytes)) return false;
     this.inTransitBytes += bytes;
     return true;
   }

@@ -59,6 +59,16 @@ describe('payload slabs', () => {
     assert.ok(fill(slabs, 20).some((slab) => seen.has(slab.bytes)));
   });
 
+  test('of a backlog that never ends a bounded number waits for its mark, the others go', () => {
+    const way = new Way();
+    way.hasBacklog = true;
+    const slabs = new PayloadSlabs(way);
+    const seen = new Set(fill(slabs, 500).map((slab) => slab.bytes));
+    way.hasBacklog = false;
+    const back = new Set(fill(slabs, 500, true).map((slab) => slab.bytes).filter((bytes) => seen.has(bytes)));
+    assert.ok(back.size > 0 && back.size <= 50, `${String(back.size)} were kept`);
+  });
+
   test('what was in use when a connection was lost never comes back', () => {
     const way = new Way();
     const slabs = new PayloadSlabs(way);
