@@ -8,7 +8,7 @@ import { whyUnusable } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
-import type { GatewayOptions, RunningGateway } from '../gateway/gateway-options.js';
+import type { GatewayOptions, RunningGateway, WhoMaySend } from '../gateway/gateway-options.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
 import type { ListenerOptions } from '../gateway/inbound/listener.js';
 import { DEFAULT_DISPATCHER_OPTIONS } from '../gateway/outbound/dispatcher.js';
@@ -151,10 +151,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     version: packageVersion(),
     linkTls: checkedLinkTls(config),
     inbound: config.smtp.listen.map((listener) => inboundOptions(config, listener)),
-    usersFile: config.smtp.usersFile,
-    recipientsFile: config.smtp.recipientsFile,
-    rates: config.smtp.rates,
-    rateExempt: config.smtp.rateExempt,
+    ...whoMaySend(config),
     outbound: {
       ...DEFAULT_DISPATCHER_OPTIONS,
       heloName: config.hostname,
@@ -242,6 +239,11 @@ function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
     throw new CliError(`gateway: mirror.tls: ${error instanceof Error ? error.message : String(error)}`);
   }
   return tls;
+}
+
+function whoMaySend({ smtp }: GatewayConfig): WhoMaySend {
+  const { usersFile, usersByHttp, recipientsFile, rates, rateExempt } = smtp;
+  return { usersFile, usersByHttp, recipientsFile, rates, rateExempt };
 }
 
 /** First, twice that, and so on up to the longest, which repeats. */

@@ -35,8 +35,9 @@ export function buildConfig(file: FileValue, context: BuildContext, problems: Pr
   const etcd = file.register === 'file' ? undefined : etcdChoice(file.register, context, problems);
   return freeze({
     file: context.file,
-    gateway: file.gateway === undefined
-      ? undefined : gatewayConfig(file, file.gateway, secretOfGateway ?? new Uint8Array(), etcd, context),
+    gateway: file.gateway === undefined ? undefined : gatewayConfig(
+      file, file.gateway, secretOfGateway ?? new Uint8Array(), etcd, context, problems,
+    ),
     stores: daemons.map((store, i) => {
       const at = file.stores === undefined ? ['store'] : ['stores', i];
       return { ...storeConfig(file, store, at, secretOfGateway, context, problems), register: etcd };
@@ -47,7 +48,7 @@ export function buildConfig(file: FileValue, context: BuildContext, problems: Pr
 
 function gatewayConfig(
   file: FileValue, gateway: GatewayValue, secret: Uint8Array, etcd: RegisterChoice | undefined,
-  context: BuildContext,
+  context: BuildContext, problems: Problems,
 ): GatewayConfig {
   const stateDir = context.stateDir ?? absolute(gateway.state_dir, context);
   return {
@@ -57,7 +58,7 @@ function gatewayConfig(
     rescue: gateway.rescue === 'on',
     host: gateway.host,
     hostname: gateway.hostname ?? os.hostname().toLowerCase(),
-    smtp: smtpConfig(gateway.smtp, context),
+    smtp: smtpConfig(gateway.smtp, context, problems),
     delivery: deliveryConfig(gateway.delivery),
     reports: { afterMs: gateway.reports.delay_after, isUnasked: gateway.reports.delay_unasked },
     routes: gateway.routes.map((route) => routeConfig(route, gateway)),
@@ -101,10 +102,23 @@ function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problems)
 }
 
 function passwordText(file: string, context: BuildContext, problems: Problems): string {
+  return secretText(file, ['register', 'password_file'], 'a file with a password', context, problems);
+}
+
+function usersByHttp(
+  users: GatewayValue['smtp']['users'], context: BuildContext, problems: Problems,
+): SmtpConfig['usersByHttp'] {
+  if (users === undefined || typeof users === 'string') return undefined;
+  const { http: url, timeout: timeoutMs, token_file: file } = users;
+  const at: Path = ['gateway', 'smtp', 'users', 'token_file'];
+  const token = file === undefined ? '' : secretText(file, at, 'a file with a token', context, problems);
+  return { url, timeoutMs, token };
+}
+
+/** What the file holds, without outer blanks. */
+function secretText(file: string, at: Path, what: string, context: BuildContext, problems: Problems): string {
   const name = path.resolve(context.folder, file);
-  const found = (text: string): void => {
-    problems.add(['register', 'password_file'], `expected a file with a password, found ${text}`);
-  };
+  const found = (text: string): void => { problems.add(at, `expected ${what}, found ${text}`); };
   try {
     const text = readFileSync(name, 'utf8').trim();
     if (text === '') found(`nothing in '${name}'`);
@@ -131,7 +145,9 @@ function clientsOf(
   }));
 }
 
-function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConfig {
+function smtpConfig(
+  smtp: GatewayValue['smtp'], context: BuildContext, problems: Problems,
+): SmtpConfig {
   return {
     listen: smtp.listen.map(({ address, role, tls, proxy, ...listener }) => ({
       ...address, role, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'), proxyNetworks: proxy ?? [],
@@ -139,7 +155,8 @@ function smtpConfig(smtp: GatewayValue['smtp'], context: BuildContext): SmtpConf
     })),
     relayNetworks: smtp.relay_networks,
     relayCertificates: smtp.relay_certificates,
-    usersFile: absolute(smtp.users, context),
+    usersFile: typeof smtp.users === 'string' ? absolute(smtp.users, context) : undefined,
+    usersByHttp: usersByHttp(smtp.users, context, problems),
     recipientsFile: absolute(smtp.recipients, context),
     relayDomains: smtp.relay_domains,
     messageBytesMax: smtp.message_size_limit,

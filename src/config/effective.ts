@@ -14,7 +14,7 @@ const DURATIONS = new Set([
   'first', 'max', 'lifetime', 'bounce_lifetime', 'connection_lifetime', 'connection_idle', 'stop_timeout',
   'connect', 'greeting', 'helo', 'mail', 'rcpt', 'data_init', 'data_block', 'data_done', 'quit',
   'command_timeout', 'data_timeout', 'commit_timeout', 'heartbeat', 'failover_timeout', 'lease',
-  'replace_after', 'delay_after',
+  'replace_after', 'delay_after', 'timeout',
 ]);
 
 /**

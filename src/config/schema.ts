@@ -106,13 +106,24 @@ const limits = section({
   sender: section(rates),
 });
 
+/** A file of users, or who is asked about each. */
+const users = z.union([
+  v.text('a file name'),
+  z.strictObject({
+    http: v.secretUrl(), timeout: v.duration(10, MINUTE_MS).prefault('5s'),
+    token_file: v.text('a file name').optional(),
+  }),
+], {
+  error: 'a file name, or a mapping such as {http: https://users.example.com/check}',
+});
+
 const smtp = section({
   listen: z.array(listener).min(1).max(64).prefault(['127.0.0.1:2525']),
   relay_networks: z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1']),
   /** Names in certificates of clients, signed by tls.client_ca. */
   relay_certificates: z.array(v.text('a name of one line')).max(10_000).prefault([]),
   /** Who may submit (twinpost user). */
-  users: v.text('a file name').optional(),
+  users: users.optional(),
   /** Who reads mail to postmaster and abuse, at our own name and at every relayed domain. */
   postmaster: v.mailAddress().optional(),
   /** Who is there in relay_domains (twinpost table build); without it everybody is. */

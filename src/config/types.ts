@@ -3,6 +3,7 @@
  * the unit its name ends with, secrets resolved to bytes. Types only. What a file may say is in schema.ts,
  * how one becomes the other in build.ts.
  */
+import type { HttpUsersOptions } from '../gateway/inbound/users-by-http.js';
 import type { RateOptions } from '../gateway/inbound/limits/rate-limits.js';
 import type { LogLevel } from '../platform/node/log.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
@@ -69,6 +70,8 @@ export interface SmtpConfig {
   /** Names of client certificates that may send to any routed domain. */
   readonly relayCertificates: readonly string[];
   readonly usersFile: string | undefined;
+  /** Instead of a file. */
+  readonly usersByHttp: HttpUsersOptions | undefined;
   readonly recipientsFile: string | undefined;
   /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;

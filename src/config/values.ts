@@ -197,6 +197,16 @@ export function etcdUrl(): z.ZodType<string> {
   }, 'an address of etcd such as https://10.1.0.5:2379');
 }
 
+/** Where secrets go as they are: encrypted, or not off this machine. */
+export function secretUrl(): z.ZodType<string> {
+  return expected((value) => {
+    if (typeof value !== 'string' || !URL.canParse(value)) return undefined;
+    const { protocol, hostname, username } = new URL(value);
+    const isOwn = protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(hostname);
+    return (protocol === 'https:' || isOwn) && username === '' ? value : undefined;
+  }, 'an address such as https://users.example.com/check, or http:// on loopback');
+}
+
 /** "127.0.0.0/8", "::1", "10.1.2.3". */
 export function network(): z.ZodType<string> {
   return expected(

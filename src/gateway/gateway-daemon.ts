@@ -42,7 +42,7 @@ import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
 import { followTable } from './inbound/recipients-file.js';
 import type { RunningTable } from './inbound/recipients-file.js';
-import { followUsers } from './inbound/users-file.js';
+import { askUsers, followUsers } from './inbound/users-file.js';
 import type { RunningUsers } from './inbound/users-file.js';
 import { LocalNotes } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
@@ -192,7 +192,7 @@ class Gateway implements RunningGateway {
       packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
-    this.users = options.usersFile === undefined ? undefined : followUsers(options.usersFile, options.secret, { clock: this.clock, log: ports.log });
+    this.users = usersOf(options, { clock: this.clock, log: ports.log });
     this.recipients = options.recipientsFile === undefined ? undefined : followTable(options.recipientsFile, ports.log);
     this.rates = ratesOf(options);
     for (const inbound of options.inbound) {
@@ -498,6 +498,11 @@ class Gateway implements RunningGateway {
 
 function memoryLimitOf({ memoryLimitBytes }: GatewayOptions): number {
   return memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
+}
+
+function usersOf({ usersFile, usersByHttp, secret }: GatewayOptions, ports: Pick<GatewayPorts, 'log'> & { readonly clock: SystemClock }): RunningUsers | undefined {
+  if (usersByHttp !== undefined) return askUsers(usersByHttp, ports);
+  return usersFile === undefined ? undefined : followUsers(usersFile, secret, ports);
 }
 
 /** Undefined where nothing is limited: then nothing is counted either. */

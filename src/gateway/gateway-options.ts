@@ -2,6 +2,7 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
+import type { HttpUsersOptions } from './inbound/users-by-http.js';
 import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';
 import type { DelayReportOptions } from './queue/delay-reports.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
@@ -20,7 +21,16 @@ export interface LearnStores {
   readonly only: readonly string[] | undefined;
 }
 
-export interface GatewayOptions {
+/** Of all listeners. */
+export interface WhoMaySend {
+  readonly usersFile: string | undefined;
+  readonly usersByHttp: HttpUsersOptions | undefined;
+  readonly recipientsFile: string | undefined;
+  readonly rates: RateOptions;
+  readonly rateExempt: readonly string[];
+}
+
+export interface GatewayOptions extends WhoMaySend {
   readonly id: string;
   /** Gateways that take over one another's queues, this one among them. */
   readonly group: readonly string[];
@@ -40,10 +50,6 @@ export interface GatewayOptions {
   /** One listener each; port 0 takes any free one. */
   readonly inbound: readonly ListenerOptions[];
   /** File of users who may submit; needed by listeners of the role submission. */
-  readonly usersFile: string | undefined;
-  readonly recipientsFile: string | undefined;
-  readonly rates: RateOptions;
-  readonly rateExempt: readonly string[];
   readonly outbound: DispatcherOptions;
   readonly retry: RetryScheduleOptions;
   readonly routes: readonly RouteOptions[];

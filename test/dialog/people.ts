@@ -1,8 +1,9 @@
 /** Users for tests of AUTH, whose passwords cost as little as verifiers may. */
 import { createHash } from 'node:crypto';
 import { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
-import type { DeriveKey } from '../../src/gateway/inbound/auth/password-checks.js';
 import { parseUsers } from '../../src/gateway/inbound/auth/users.js';
+import { Verifiers } from '../../src/gateway/inbound/auth/verifiers.js';
+import type { DeriveKey } from '../../src/gateway/inbound/auth/verifiers.js';
 import { scramKeys, scryptKey } from '../../src/platform/node/password-key.js';
 import { SystemSecrets } from '../../src/platform/node/secrets.js';
 
@@ -25,8 +26,12 @@ export async function scryptLine(name: string, password: string, addresses = '')
   return `${name}:{SCRYPT}${fields.join()}${addresses === '' ? '' : `:${addresses}`}`;
 }
 
-export function authenticatorOf(lines: readonly string[], nowMs = (): number => performance.now()): Authenticator {
-  return new Authenticator(parseUsers(lines.join('\n')), FAKE_KEY, {
-    secrets: new SystemSecrets(), clock: { nowMs, wallMs: () => 0 }, deriveKey,
-  });
+/** Users as their file has them. */
+export function verifiersOf(lines: readonly string[]): Verifiers {
+  return new Verifiers(parseUsers(lines.join('\n')), { secrets: new SystemSecrets(), deriveKey });
+}
+
+export function authenticatorOf(users: readonly string[] | Verifiers, nowMs = (): number => performance.now()): Authenticator {
+  const directory = users instanceof Verifiers ? users : verifiersOf(users);
+  return new Authenticator(directory, FAKE_KEY, { secrets: new SystemSecrets(), clock: { nowMs, wallMs: () => 0 } });
 }

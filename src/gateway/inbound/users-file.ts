@@ -7,9 +7,12 @@ import { scramKeys, scryptKey } from '../../platform/node/password-key.js';
 import { SystemSecrets } from '../../platform/node/secrets.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import { Authenticator } from './auth/authenticator.js';
-import type { DeriveKey } from './auth/password-checks.js';
+import { UsersByHttp } from './users-by-http.js';
+import type { HttpUsersOptions } from './users-by-http.js';
 import { parseUsers } from './auth/users.js';
 import type { Users } from './auth/users.js';
+import { Verifiers } from './auth/verifiers.js';
+import type { DeriveKey } from './auth/verifiers.js';
 
 const LOOK_MS = 1000;
 /** What an unknown name's salt is made with, of the secret that a group shares. */
@@ -38,21 +41,35 @@ export function followUsers(
   const secrets = new SystemSecrets();
   const fakeKey = secrets.hmacSha256(secret, FAKE_KEY_LABEL);
   const { clock } = ports;
-  const authenticator = new Authenticator(readUsers(file), fakeKey, { secrets, clock, deriveKey });
+  let users = readUsers(file);
+  const verifiers = new Verifiers(users, { secrets, deriveKey });
+  const authenticator = new Authenticator(verifiers, fakeKey, { secrets, clock });
   let stamp = stampOf(file);
   const timer = setInterval(() => {
     const now = stampOf(file);
     if (now === stamp) return;
     stamp = now;
     try {
-      authenticator.users = readUsers(file);
-      ports.log.info('users', 'the file of users was read anew', { users: authenticator.users.count });
+      users = readUsers(file);
+      verifiers.users = users;
+      ports.log.info('users', 'the file of users was read anew', { users: users.count });
     } catch (error) {
       const why = error instanceof Error ? error.message : String(error);
       ports.log.error('users', 'the new file of users can\'t be used, the old users stay', { why });
     }
   }, LOOK_MS).unref();
   return { authenticator, close: () => { clearInterval(timer); } };
+}
+
+/** Somebody else knows the users: passwords go there as they are, so no name has a salt. */
+export function askUsers(
+  options: HttpUsersOptions, ports: { readonly clock: Clock; readonly log: EventLog },
+): RunningUsers {
+  const directory = new UsersByHttp(options, ports);
+  const secrets = new SystemSecrets();
+  const { clock } = ports;
+  const authenticator = new Authenticator(directory, secrets.randomBytes(32), { secrets, clock });
+  return { authenticator, close: () => undefined };
 }
 
 const deriveKey: DeriveKey = async (password, verifier) => {

@@ -144,6 +144,8 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['no route for reports', "domain: '*'", 'domain: example.net', /^f\.yaml:6: gateway\.routes: expected a route for reports to senders of any domain \(domain: '\*'\), or 'reports: discard' .*, found neither/],
     ['a word for reports that is none', GOOD, GOOD.replace('  routes:\n', '  reports: drop\n  routes:\n'), /^f\.yaml:6: gateway\.reports: expected a mapping, found "drop"$/],
     ['a listener for others without a postmaster', GOOD, `${GOOD}  smtp:\n    listen: [192.0.2.1:25]\n`, /^f\.yaml:17: gateway\.smtp: expected 'postmaster: ADDRESS' for a listener beyond loopback/],
+    ['users asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://10.0.0.5/check'}\n`, /^f\.yaml:18: gateway\.smtp\.users\.http: expected an address such as https:.*, or http:\/\/ on loopback, found "http:\/\/10\.0\.0\.5\/check"$/],
+    ['a token that is not there', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, found '\/nowhere\/at\/all': ENOENT$/],
     ['a postmaster that is no address', GOOD, `${GOOD}  smtp:\n    postmaster: ops\n`, /^f\.yaml:18: gateway\.smtp\.postmaster: expected an address such as ops@example\.com, found "ops"$/],
     ['a secret file that is not there', `secret: ${SECRET}`, 'secret_file: /nowhere/at/all', /^f\.yaml:5: gateway\.secret_file: expected a file that can be read, found '\/nowhere\/at\/all': ENOENT$/],
     ['a key twice', '  host: box-1\n', '  host: box-1\n  host: box-9\n', /^f\.yaml:5: file: expected YAML, found: .*$/],

@@ -1,49 +1,50 @@
 /**
- * Who may submit: the users in force, their mechanisms, and the check of their passwords. One for all
- * listeners of a process. Users may be exchanged while sessions run (users-file.ts).
+ * Who may submit: the mechanisms of the users (directory.ts), and the check of their passwords. One for all
+ * listeners of a process.
  */
 import type { Clock, Secrets } from '../../../platform/ports.js';
 import { PasswordChecks } from './password-checks.js';
-import type { DeriveKey, Verdict } from './password-checks.js';
+import type { Verdict } from './password-checks.js';
 import { LoginExchange, PlainExchange, ScramExchange } from './sasl.js';
 import type { Exchange } from './sasl.js';
-import type { User, Users } from './users.js';
+import type { Account, Directory } from './directory.js';
 
 export interface AuthenticatorPorts {
   readonly secrets: Secrets;
   readonly clock: Clock;
-  readonly deriveKey: DeriveKey;
 }
 
 export class Authenticator {
-  users: Users;
+  readonly #directory: Directory;
   readonly #secrets: Secrets;
   readonly #fakeKey: Uint8Array;
   readonly #checks: PasswordChecks;
 
   /** `fakeKey`: the same at all processes of a group, so that an unknown name has one salt everywhere. */
-  constructor(users: Users, fakeKey: Uint8Array, ports: AuthenticatorPorts) {
-    this.users = users;
+  constructor(directory: Directory, fakeKey: Uint8Array, ports: AuthenticatorPorts) {
+    this.#directory = directory;
     this.#secrets = ports.secrets;
     this.#fakeKey = fakeKey;
-    this.#checks = new PasswordChecks({ ...ports, find: (name) => this.users.find(name) });
+    this.#checks = new PasswordChecks({ ...ports, directory });
   }
 
   /** Best first; SCRAM only where every user has what it needs, for a name that lacks it would show. */
   get mechanisms(): readonly string[] {
-    return this.users.haveScram ? ['SCRAM-SHA-256', 'PLAIN', 'LOGIN'] : ['PLAIN', 'LOGIN'];
+    const others = ['PLAIN', 'LOGIN'];
+    return this.#directory.scramUsers === undefined ? others : ['SCRAM-SHA-256', ...others];
   }
 
   /** undefined: the mechanism is not offered. */
   exchange(mechanism: string): Exchange | undefined {
     if (!this.mechanisms.includes(mechanism)) return undefined;
     if (mechanism === 'PLAIN') return new PlainExchange();
-    if (mechanism === 'LOGIN') return new LoginExchange();
-    return new ScramExchange(this.users, this.#secrets, this.#fakeKey);
+    const { scramUsers } = this.#directory;
+    if (mechanism === 'LOGIN' || scramUsers === undefined) return new LoginExchange();
+    return new ScramExchange(scramUsers, this.#secrets, this.#fakeKey);
   }
 
-  find(name: string): User | undefined {
-    return this.users.find(name);
+  find(name: string): Account | undefined {
+    return this.#directory.find(name);
   }
 
   check(name: string, password: string, clientKey: string, done: (verdict: Verdict) => void): void {

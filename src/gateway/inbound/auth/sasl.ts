@@ -63,7 +63,7 @@ export class LoginExchange implements Exchange {
 
 /** The messages are those of RFC 5802 3: client-first, server-first, client-final, server-final. */
 export class ScramExchange implements Exchange {
-  readonly #users: Users;
+  readonly #users: Pick<Users, 'find'>;
   readonly #secrets: Secrets;
   /** Makes salts for unknown names. */
   readonly #fakeKey: Uint8Array;
@@ -75,7 +75,7 @@ export class ScramExchange implements Exchange {
   #verifier: ScramVerifier | undefined;
   #isProven = false;
 
-  constructor(users: Users, secrets: Secrets, fakeKey: Uint8Array) {
+  constructor(users: Pick<Users, 'find'>, secrets: Secrets, fakeKey: Uint8Array) {
     this.#users = users;
     this.#secrets = secrets;
     this.#fakeKey = fakeKey;

@@ -9,6 +9,7 @@
  *
  * Salts and keys are base64. `twinpost user` makes such lines. Pure: who reads the file is users-file.ts.
  */
+import type { Account } from './directory.js';
 import { base64Bytes } from '../../../base/base64.js';
 
 export interface ScryptVerifier {
@@ -127,7 +128,7 @@ function within(value: number, [least, most]: readonly [number, number]): boolea
 }
 
 /** Whether the user may send from this reverse-path; '' (a report of the user's own program) always. */
-export function maySendFrom(user: User, reversePath: string): boolean {
+export function maySendFrom(user: Account, reversePath: string): boolean {
   if (reversePath === '') return true;
   const address = reversePath.toLowerCase();
   const domain = address.slice(address.lastIndexOf('@'));

@@ -14,7 +14,8 @@ import { isAscii } from 'node:buffer';
 import { toAscii } from '../../../../src/platform/node/idna.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import { DomainRouter, MemoryReception } from '../../../dialog/memory-reception.js';
-import { authenticatorOf, scramLine, scryptLine } from '../../../dialog/people.js';
+import type { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
+import { authenticatorOf, scramLine, scryptLine, verifiersOf } from '../../../dialog/people.js';
 
 const quiet = (): void => undefined;
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -95,11 +96,13 @@ class ScramClient {
 }
 
 describe('AUTH', () => {
+  let verifiers: Verifiers;
   let people: Authenticator;
   let withScrypt: Authenticator;
   before(async () => {
     const lines = [await scramLine('alice@example.org', 'secret'), await scramLine('odd,=name', 'p\u00e4ss', 'odd@example.org,@odd.example')];
-    people = authenticatorOf(lines);
+    verifiers = verifiersOf(lines);
+    people = authenticatorOf(verifiers);
     withScrypt = authenticatorOf([...lines, await scryptLine('bob@example.org', 'builder')]);
   });
 
@@ -138,13 +141,13 @@ describe('AUTH', () => {
     assert.match(await kit.say('AUTH PLAIN'), /^503 /);
     await kit.say('RSET');
     // Gone from the file: nothing more is sent in his name.
-    const { users } = people;
-    people.users = withScrypt.users;
+    const { users } = verifiers;
+    verifiers.users = verifiersOf([await scramLine('alice@example.org', 'other')]).users;
     assert.match(await kit.say('MAIL FROM:<alice@example.org>'), /^250 /);
     await kit.say('RSET');
-    people.users = authenticatorOf([await scryptLine('bob@example.org', 'builder')]).users;
+    verifiers.users = verifiersOf([await scryptLine('bob@example.org', 'builder')]).users;
     assert.match(await kit.say('MAIL FROM:<alice@example.org>'), /^550 5\.7\.1 /);
-    people.users = users;
+    verifiers.users = users;
   });
 
   test('and what is submitted gets the Date and Message-ID that it lacks, in front', async () => {

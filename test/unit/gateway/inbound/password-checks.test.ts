@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { PasswordChecks } from '../../../../src/gateway/inbound/auth/password-checks.js';
 import type { Verdict } from '../../../../src/gateway/inbound/auth/password-checks.js';
+import { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
 import type { ScryptVerifier, User } from '../../../../src/gateway/inbound/auth/users.js';
 import { SystemSecrets } from '../../../../src/platform/node/secrets.js';
 
@@ -14,10 +15,12 @@ class Kit {
   readonly said: string[] = [];
   hashes = 0;
   readonly checks = new PasswordChecks({
-    find: (name) => this.users.get(name),
-    deriveKey: (password) => new Promise((resolve) => {
-      this.hashes++;
-      this.running.push({ password, end: () => { resolve(hashOf(password)); } });
+    directory: new Verifiers({ find: (name) => this.users.get(name), haveScram: false }, {
+      deriveKey: (password) => new Promise((resolve) => {
+        this.hashes++;
+        this.running.push({ password, end: () => { resolve(hashOf(password)); } });
+      }),
+      secrets: new SystemSecrets(),
     }),
     secrets: new SystemSecrets(),
     clock: { nowMs: () => this.nowMs, wallMs: () => 0 },
@@ -115,7 +118,10 @@ describe('checks of passwords', () => {
   test('a hash that fails is no verdict', async () => {
     const said: Verdict[] = [];
     const checks = new PasswordChecks({
-      find: () => undefined, deriveKey: () => Promise.reject(new Error('no memory')), secrets: new SystemSecrets(),
+      directory: new Verifiers({ find: () => undefined, haveScram: false }, {
+        deriveKey: () => Promise.reject(new Error('no memory')), secrets: new SystemSecrets(),
+      }),
+      secrets: new SystemSecrets(),
       clock: { nowMs: () => 0, wallMs: () => 0 },
     });
     await new Promise<void>((resolve) => {
