@@ -5,8 +5,9 @@
  *   known good, less than CACHE_MS ago ─▶ yes, at once
  *   else ─▶ line ─▶ one of checksAtOnce checks ─▶ yes, remembered / no
  *
- * Clients that were wrong lately stand behind all others: fifty who guess do not delay one who knows. What
- * was good is remembered under a keyed hash, never as it is; users who are read anew forget it.
+ * Clients that were wrong lately stand behind all others, and one place is never theirs: fifty who guess do
+ * not delay one who knows. What was good is remembered under a keyed hash, never as it is; users who are read
+ * anew forget it.
  */
 import { latin1Bytes, latin1Text } from '../../../base/utf8.js';
 import type { Clock, Secrets } from '../../../platform/ports.js';
@@ -63,8 +64,10 @@ export class PasswordChecks {
   }
 
   #begin(): void {
-    while (this.#running < this.#ports.directory.checksAtOnce) {
-      const check = this.#line.shift() ?? this.#lineOfWrong.shift();
+    const { checksAtOnce } = this.#ports.directory;
+    while (this.#running < checksAtOnce) {
+      const isFree = this.#running < Math.max(1, checksAtOnce - 1);
+      const check = this.#line.shift() ?? (isFree ? this.#lineOfWrong.shift() : undefined);
       if (check === undefined) return;
       this.#running++;
       void this.#run(check).then((verdict) => {

@@ -59,20 +59,25 @@ describe('checks of passwords', () => {
     assert.deepEqual(kit.said, ['one-more later', 'p0 no']);
   });
 
-  test('who was wrong lately stands behind all others', async () => {
+  test('who was wrong lately stands behind all others, and never takes the last place', async () => {
     const kit = new Kit();
     kit.add('good', 'right');
     kit.ask('x', 'guess', 'attacker');
     await kit.end();
     for (let count = 0; count < 10; count++) kit.ask('x', `guess${String(count)}`, 'attacker');
-    kit.ask('good', 'right', 'somebody');
+    assert.deepEqual(kit.running.map(({ password }) => password), ['guess0']);
+    for (const one of ['a', 'b', 'c']) kit.ask('good', `right-${one}`, 'somebody');
+    kit.ask('good', 'right', 'another');
+    assert.deepEqual(kit.running.map(({ password }) => password), ['guess0', 'right-a']);
     await kit.end();
-    assert.deepEqual(kit.running.map(({ password }) => password), ['guess1', 'right']);
+    assert.deepEqual(kit.running.map(({ password }) => password), ['right-a', 'right-b']);
+    await kit.end();
+    await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['right-c', 'right']);
     await kit.end();
     await kit.end();
     assert.ok(kit.said.includes('right yes'));
-    kit.nowMs += 600_001;
-    for (let count = 0; count < 5; count++) await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['guess1']);
   });
 
   test('what was good is remembered for ten minutes, unless the verifier changes', async () => {

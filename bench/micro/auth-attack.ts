@@ -1,0 +1,116 @@
+/**
+ * Fifty clients that guess passwords, and what those notice who know theirs: reception alone, TLS first, scrypt of 0.1 s.
+ *
+ *   node dist/bench/micro/auth-attack.js [seconds]          20 unless told otherwise
+ *
+ * Alone and under attack, in turns: how long AUTH takes a user who was not seen before (median, p99 of them), and how
+ * late the event loop is at most. The attackers' addresses are their own; each reconnects when it is sent away.
+ */
+import { monitorEventLoopDelay } from 'node:perf_hooks';
+import { setTimeout as pause } from 'node:timers/promises';
+import { connect } from 'node:tls';
+import type { ConnectionOptions, TLSSocket } from 'node:tls';
+
+import { scryptKey } from '../../src/platform/node/password-key.js';
+import { startHarness } from '../../test/dialog/harness.js';
+import { authenticatorOf } from '../../test/dialog/people.js';
+import { selfSigned } from '../../test/dialog/self-signed.js';
+
+const ATTACKERS = 50;
+const USERS = 2000;
+const SCRYPT = { logCost: 15, blockSize: 8, parallelization: 1 };
+const BETWEEN_MS = 300;
+
+class Talk {
+  readonly socket: TLSSocket;
+  #text = '';
+  #wake: (() => void) | undefined;
+  isOver = false;
+
+  constructor(port: number, localAddress: string) {
+    this.socket = connect({ port, host: '127.0.0.1', localAddress, rejectUnauthorized: false } as ConnectionOptions);
+    this.socket.on('data', (bytes: Buffer) => {
+      this.#text += bytes.toString('latin1');
+      this.#wake?.();
+    });
+    this.socket.on('error', () => undefined);
+    this.socket.on('close', () => {
+      this.isOver = true;
+      this.#wake?.();
+    });
+  }
+
+  async reply(): Promise<string> {
+    for (;;) {
+      const match = /^(?:\d{3}-.*\r\n)*(\d{3} .*)\r\n/.exec(this.#text);
+      if (match !== null) {
+        this.#text = this.#text.slice(match[0].length);
+        return match[1] ?? '';
+      }
+      if (this.isOver) return '';
+      await new Promise<void>((resolve) => { this.#wake = resolve; });
+    }
+  }
+
+  say(line: string): Promise<string> {
+    if (!this.isOver) this.socket.write(`${line}\r\n`);
+    return this.reply();
+  }
+}
+
+const plain = (name: string, password: string): string => `AUTH PLAIN ${Buffer.from(`\0${name}\0${password}`).toString('base64')}`;
+
+async function attack(port: number, address: string, isOver: () => boolean): Promise<void> {
+  while (!isOver()) {
+    const talk = new Talk(port, address);
+    await talk.reply();
+    await talk.say('EHLO attacker');
+    while (!talk.isOver && !isOver()) if ((await talk.say(plain('user1@example.org', 'guess'))).startsWith('421')) break;
+    talk.socket.destroy();
+  }
+}
+
+/** Milliseconds that AUTH took each new user, one after the other. */
+async function logIn(port: number, first: number, seconds: number): Promise<number[]> {
+  const took: number[] = [];
+  const endMs = performance.now() + 1000 * seconds;
+  for (let i = first; performance.now() < endMs; i++) {
+    const talk = new Talk(port, '127.0.0.1');
+    await talk.reply();
+    await talk.say('EHLO client');
+    const startMs = performance.now();
+    const reply = await talk.say(plain(`user${String(i)}@example.org`, 'secret'));
+    if (!reply.startsWith('235 ')) throw new Error(`user${String(i)}: ${reply}`);
+    took.push(performance.now() - startMs);
+    talk.socket.destroy();
+    await pause(BETWEEN_MS);
+  }
+  return took.sort((a, b) => a - b);
+}
+
+const seconds = Number(process.argv[2] ?? 20);
+const tls = selfSigned();
+if (tls === undefined) throw new Error('openssl is missing');
+const salt = Buffer.alloc(16, 3);
+const key = Buffer.from(await scryptKey('secret', salt, SCRYPT)).toString('base64');
+const lines = Array.from({ length: USERS }, (_none, i) => `user${String(i)}@example.org:{SCRYPT}15,8,1,${salt.toString('base64')},${key}`);
+const { inbound } = await startHarness({ tls, isTlsFirst: true, isSubmission: true }, authenticatorOf(lines));
+const loop = monitorEventLoopDelay({ resolution: 1 });
+let user = 10;
+for (let round = 0; round < 2; round++) {
+  for (const isAttacked of [false, true]) {
+    let isOver = false;
+    const attackers = isAttacked ? Array.from({ length: ATTACKERS }, (_none, i) => attack(inbound.port, `127.0.1.${String(i + 1)}`, () => isOver)) : [];
+    await pause(2000);
+    loop.reset();
+    loop.enable();
+    const took = await logIn(inbound.port, user, seconds);
+    loop.disable();
+    user += took.length;
+    isOver = true;
+    const at = (share: number): string => (took[Math.min(took.length - 1, Math.floor(share * took.length))] ?? 0).toFixed(0);
+    console.log(`${isAttacked ? 'under attack' : 'alone       '}: ${String(took.length)} users, AUTH ${at(0.5)} ms (median), ${at(0.99)} ms (p99); event loop late by ${(loop.max / 1e6).toFixed(1)} ms at most`);
+    await Promise.race([Promise.all(attackers), pause(3000)]);
+  }
+}
+process.exit(0);
