@@ -1,0 +1,21 @@
+/** A minute of each target, from a seed of the day; the long form is `npm run fuzz`. */
+import assert from 'node:assert/strict';
+import { spawn } from 'node:child_process';
+import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+
+const MAIN = fileURLToPath(new URL('main.js', import.meta.url));
+const SECONDS = 60;
+
+for (const target of ['session', 'bdat', 'auth', 'proxy', 'dsn']) {
+  test(`${target} bears ${String(SECONDS)} s of odd inputs`, { timeout: 3 * SECONDS * 1000 }, async (t) => {
+    const seed = Date.now() % 1_000_000_000;
+    t.diagnostic(`seed ${String(seed)}`);
+    const child = spawn(process.execPath, [MAIN, '--target', target, '--seconds', String(SECONDS), '--inputs', '1000000000', '--seed', String(seed)], { stdio: ['ignore', 'pipe', 'pipe'] });
+    let text = '';
+    for (const stream of [child.stdout, child.stderr]) stream.on('data', (bytes: Buffer) => { text += bytes.toString(); });
+    const code = await new Promise((resolve) => { child.once('close', resolve); });
+    assert.equal(code, 0, text);
+    if (target === 'session' || target === 'bdat') assert.match(text, / [1-9]\d{3,} messages kept/, 'inputs that only err show nothing');
+  });
+}

@@ -1,0 +1,80 @@
+/**
+ * Feeds targets (targets.ts) with inputs until a count or a time is over:
+ *
+ *   npm run fuzz -- [--target session] [--inputs 5000000] [--seconds 60] [--seed 1]
+ *
+ * First those that once failed (KEPT). Prints one line a target: inputs, the slowest of them, memory after the first half
+ * and after the second. Exit code 1, and the seed to feed again, when something does not hold, an input takes over 50 ms
+ * each of three times, or the second half leaves over 1.05 times the memory of the first.
+ */
+import { parseArgs } from 'node:util';
+import v8 from 'node:v8';
+import vm from 'node:vm';
+
+import { KEPT } from './kept.js';
+import { TARGETS, keptCount } from './targets.js';
+import type { Target } from './targets.js';
+
+const TURN_MS = 50;
+const LOOKED_EVERY = 1000;
+const MEMORY_RATIO_MAX = 1.05;
+/** Beside the ratio: what a collection leaves more or less by chance. */
+const MEMORY_SLACK_BYTES = 2 * 1024 * 1024;
+
+v8.setFlagsFromString('--expose-gc');
+const collect = vm.runInNewContext('gc') as () => void;
+
+function memoryBytes(): number {
+  collect();
+  collect();
+  const { heapUsed, external } = process.memoryUsage();
+  return heapUsed + external;
+}
+
+function feed(name: string, target: Target, seed: number): number {
+  const startMs = performance.now();
+  try {
+    target(seed);
+  } catch (error) {
+    process.stderr.write(`${`${name}: input ${String(seed)} fails; again with --target ${name} --seed ${String(seed)} --inputs 1`}\n`);
+    throw error;
+  }
+  return performance.now() - startMs;
+}
+
+/** The machine may have been busy: three times is the input's own. */
+function isSlow(name: string, target: Target, seed: number): boolean {
+  for (let time = 0; time < 3; time++) if (feed(name, target, seed) <= TURN_MS) return false;
+  return true;
+}
+
+function run(name: string, target: Target, firstSeed: number, inputs: number, seconds: number): boolean {
+  for (const seed of KEPT[name] ?? []) feed(name, target, seed);
+  const startMs = performance.now();
+  const keptBefore = keptCount();
+  let fed = 0;
+  let slowestMs = 0;
+  const feedUntil = (share: number): void => {
+    for (; fed < inputs * share; fed++) {
+      if (fed % LOOKED_EVERY === 0 && performance.now() - startMs > 1000 * seconds * share) return;
+      const tookMs = feed(name, target, firstSeed + fed);
+      if (tookMs > TURN_MS && isSlow(name, target, firstSeed + fed)) throw new Error(`${name}: input ${String(firstSeed + fed)} takes ${tookMs.toFixed(0)} ms`);
+      slowestMs = Math.max(slowestMs, tookMs);
+    }
+  };
+  feedUntil(0.5);
+  const firstBytes = memoryBytes();
+  feedUntil(1);
+  const secondBytes = memoryBytes();
+  const isFlat = secondBytes <= MEMORY_RATIO_MAX * firstBytes + MEMORY_SLACK_BYTES;
+  process.stdout.write(`${`${name}: ${fed.toLocaleString('en')} inputs from seed ${String(firstSeed)} in ${((performance.now() - startMs) / 1000).toFixed(0)} s, the slowest ${slowestMs.toFixed(1)} ms, memory ${(firstBytes / 1e6).toFixed(1)} MB after half, ${(secondBytes / 1e6).toFixed(1)} MB at the end, ${String(keptCount() - keptBefore)} messages kept${isFlat ? '' : ': IT GROWS'}`}\n`);
+  return isFlat;
+}
+
+const { values } = parseArgs({
+  options: { target: { type: 'string' }, inputs: { type: 'string' }, seconds: { type: 'string' }, seed: { type: 'string' } },
+});
+const chosen = Object.entries(TARGETS).filter(([name]) => values.target === undefined || values.target === name);
+if (chosen.length === 0) throw new Error(`--target: there are ${Object.keys(TARGETS).join(', ')}`);
+const isGood = chosen.map(([name, target]) => run(name, target, Number(values.seed ?? 1), Number(values.inputs ?? 5_000_000), Number(values.seconds ?? Infinity)));
+process.exit(isGood.every(Boolean) ? 0 : 1);
