@@ -213,6 +213,7 @@ function inboundOptions(config: GatewayConfig, listener: ListenerConfig): Listen
     isTlsFirst: listener.tls === 'implicit',
     proxyNetworks: listener.proxyNetworks,
     xclientNetworks: listener.xclientNetworks,
+    blocklists: listener.blocklists,
     xclientLogin: listener.xclientLogin,
     relayCertificates: smtp.relayCertificates,
     relayNetworks: smtp.relayNetworks,
@@ -242,8 +243,8 @@ function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
 }
 
 function whoMaySend({ smtp }: GatewayConfig): WhoMaySend {
-  const { usersFile, usersByHttp, recipientsFile, rates, rateExempt } = smtp;
-  return { usersFile, usersByHttp, recipientsFile, rates, rateExempt };
+  const { usersFile, usersByHttp, recipientsFile, rates, rateExempt, resolvers } = smtp;
+  return { usersFile, usersByHttp, recipientsFile, rates, rateExempt, resolvers };
 }
 
 /** First, twice that, and so on up to the longest, which repeats. */

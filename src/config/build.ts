@@ -105,6 +105,10 @@ function passwordText(file: string, context: BuildContext, problems: Problems): 
   return secretText(file, ['register', 'password_file'], 'a file with a password', context, problems);
 }
 
+function addressText({ host, port }: Address): string {
+  return `${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
+}
+
 function usersByHttp(
   users: GatewayValue['smtp']['users'], context: BuildContext, problems: Problems,
 ): SmtpConfig['usersByHttp'] {
@@ -152,6 +156,7 @@ function smtpConfig(
     listen: smtp.listen.map(({ address, role, tls, proxy, ...listener }) => ({
       ...address, role, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'), proxyNetworks: proxy ?? [],
       xclientNetworks: listener.xclient ?? [], xclientLogin: listener.xclient_login,
+      blocklists: listener.dnsbl ?? [],
     })),
     relayNetworks: smtp.relay_networks,
     relayCertificates: smtp.relay_certificates,
@@ -171,6 +176,7 @@ function smtpConfig(
       sender: { connections: 0, errors: 0, ...smtp.limits.sender },
     },
     rateExempt: smtp.limits.exempt,
+    resolvers: smtp.resolvers.map(addressText),
     postmaster: smtp.postmaster ?? '',
     commandTimeoutMs: smtp.command_timeout,
     dataTimeoutMs: smtp.data_timeout,

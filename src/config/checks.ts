@@ -105,8 +105,11 @@ function checkListeners({ smtp }: GatewayValue, problems: Problems): void {
         + 'its postmaster (RFC 5321 4.5.1), found none',
     );
   }
-  for (const [index, { role, tls }] of smtp.listen.entries()) {
+  for (const [index, { role, tls, dnsbl }] of smtp.listen.entries()) {
     const at: Path = ['gateway', 'smtp', 'listen', index];
+    if (dnsbl !== undefined && role === 'submission') {
+      problems.add([...at, 'dnsbl'], 'expected blocklists on relay listeners only: users come from anywhere');
+    }
     if (role === 'submission') checkSubmission(smtp, tls, at, problems);
     if (tls === undefined || tls === 'off' || smtp.tls !== undefined) continue;
     problems.add(

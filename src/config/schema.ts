@@ -82,6 +82,8 @@ const listener = z.preprocess(
     /** Proxies whose XCLIENT is believed; xclient_login: also who has authenticated there. */
     xclient: z.array(v.network()).min(1).max(1000).optional(),
     xclient_login: v.flag().prefault(false),
+    /** DNS blocklists, of a relay listener. */
+    dnsbl: z.array(v.hostname()).min(1).max(16).optional(),
   }),
 );
 
@@ -134,6 +136,8 @@ const smtp = section({
   connections: v.count(1, 100_000).prefault(2000),
   connections_per_client: v.count(1, 100_000).prefault(50),
   limits,
+  /** Of DNS, for blocklists; else those of the system. */
+  resolvers: z.array(v.address()).max(3).prefault([]),
   min_data_rate: v.byteRate().prefault('500B/s'),
   hop_limit: v.count(2, 1000).prefault(100),
   command_timeout: v.duration(1000, HOUR_MS).prefault('5min'),

@@ -50,6 +50,7 @@ export interface ListenerConfig extends Address {
   /** Peers whose XCLIENT is believed, and whether what it says of a login is. */
   readonly xclientNetworks: readonly string[];
   readonly xclientLogin: boolean;
+  readonly blocklists: readonly string[];
 }
 
 export interface SmtpConfig {
@@ -76,6 +77,8 @@ export interface SmtpConfig {
   /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;
   readonly rateExempt: readonly string[];
+  /** HOST:PORT of DNS resolvers; empty: those of the system. */
+  readonly resolvers: readonly string[];
   /** '': mail to postmaster goes where its domain leads. */
   readonly postmaster: string;
 }

@@ -37,6 +37,7 @@ import { CoreView } from './core-view.js';
 import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
+import { Blocklists } from './inbound/blocklists.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
 import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
@@ -197,7 +198,7 @@ class Gateway implements RunningGateway {
     this.rates = ratesOf(options);
     for (const inbound of options.inbound) {
       this.inbounds.push(startInbound(inbound, {
-        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table, rates: this.rates, log: ports.log,
+        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table, rates: this.rates, blocklists: new Blocklists(options, { clock: this.clock, log: ports.log }), log: ports.log,
         mailLog: this.record, metrics: this.inboundRecord,
       }));
     }

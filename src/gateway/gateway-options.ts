@@ -28,6 +28,8 @@ export interface WhoMaySend {
   readonly recipientsFile: string | undefined;
   readonly rates: RateOptions;
   readonly rateExempt: readonly string[];
+  /** Of DNS. */
+  readonly resolvers: readonly string[];
 }
 
 export interface GatewayOptions extends WhoMaySend {

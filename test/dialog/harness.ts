@@ -11,7 +11,7 @@ import type { RunningInbound } from '../../src/gateway/inbound/listener.js';
 import type { RateLimits } from '../../src/gateway/inbound/limits/rate-limits.js';
 import type { RecipientTable } from '../../src/gateway/inbound/recipients/listing.js';
 import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
-import type { InboundOptions } from '../../src/gateway/inbound/options.js';
+import type { BlocklistPort, InboundOptions } from '../../src/gateway/inbound/options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';
 import { isAscii } from 'node:buffer';
@@ -38,7 +38,7 @@ const NO_METRICS = {
 };
 const NO_LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 
-export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits): Promise<Harness> {
+export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, blocklists?: BlocklistPort): Promise<Harness> {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   let received = 0;
@@ -52,6 +52,7 @@ export async function startHarness(options: Partial<ListenerOptions> = {}, authe
       authenticator,
       recipients,
       rates,
+      blocklists,
       log: NO_LOG,
       mailLog: { wantsMessageId: true, received: () => void received++, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
       metrics: { ...NO_METRICS, connectionWaits: () => void waits++ },
@@ -175,6 +176,7 @@ export function memoryHarness(options: Partial<InboundOptions> = {}, authenticat
     isAscii,
     recipients,
     rates,
+    blocklists: undefined,
     nextTurn: (run) => { setImmediate(run); },
     authenticator,
     log: NO_LOG,

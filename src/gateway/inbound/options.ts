@@ -37,6 +37,8 @@ export interface InboundOptions {
   /** Peers whose XCLIENT is believed (CIDR), and whether what it says of a login is. */
   readonly xclientNetworks: readonly string[];
   readonly xclientLogin: boolean;
+  /** DNS blocklists that clients who may not relay are looked for in. */
+  readonly blocklists: readonly string[];
   /** For a PROXY header. */
   readonly proxyMs: number;
 
@@ -91,6 +93,7 @@ export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = 
   isTlsFirst: false,
   proxyNetworks: [],
   xclientNetworks: [],
+  blocklists: [],
   xclientLogin: false,
   proxyMs: 5_000,
   relayNetworks: LOOPBACK_NETWORKS,
@@ -141,6 +144,12 @@ export interface InboundMetrics {
   rejected(stage: RejectStage, reason: string): void;
 }
 
+/** Asks DNS blocklists (blocklists.ts). */
+export interface BlocklistPort {
+  /** `done` is called once, maybe before this returns, with the list that the client is on; '': none. */
+  look(address: string, lists: readonly string[], done: (list: string) => void): void;
+}
+
 export interface InboundPorts {
   readonly reception: Reception;
   readonly router: Router;
@@ -153,6 +162,8 @@ export interface InboundPorts {
   readonly recipients: RecipientTable | undefined;
   /** What one party may do in a minute; undefined: whatever it wants. */
   readonly rates: RateLimits | undefined;
+  /** Asks options.blocklists; undefined: nobody does. */
+  readonly blocklists: BlocklistPort | undefined;
   /** Runs it once, when the bytes that wait at all connections have had their turn. */
   nextTurn(run: () => void): void;
   readonly log: EventLog;

@@ -34,6 +34,8 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   if (role === undefined && !mayRelay(dialog)) {
     if (!desk.policy.isRelayDomain(path.domain)) return replies.RELAY_DENIED;
     if (hidesRoute(path.address)) return replies.ROUTED_LOCAL_PART;
+    if (dialog.blockedBy === undefined) return replies.BLOCKLIST_SILENT;
+    if (dialog.blockedBy !== '') return replies.onBlocklist(dialog.blockedBy);
   }
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   if (ports.rates?.mayDo('recipients', dialog, transaction.reversePath, desk.nowMs) === false) {

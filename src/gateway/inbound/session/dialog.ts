@@ -21,6 +21,8 @@ export interface InboundDialog extends OutcomeSink {
   readonly peerAddress: string;
   /** The client may send anywhere (policy/relay-policy.ts). */
   readonly isTrusted: boolean;
+  /** DNS blocklist that the client is on; '' none, undefined: not known yet. */
+  readonly blockedBy: string | undefined;
   /** "TLSv1.3"; '' in clear. */
   readonly tlsVersion: string;
   /** Who has authenticated; '' nobody. */

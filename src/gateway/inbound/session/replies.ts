@@ -117,6 +117,13 @@ export const TOO_MANY_IN_A_MINUTE =
   refusal('rate-recipients', '450 4.7.1 Too many recipients in a minute; try again later');
 export const TOO_MUCH_DATA = refusal('rate-data', '450 4.7.1 Too much data in a minute; try again later');
 
+export const BLOCKLIST_SILENT =
+  refusal('blocklist-later', '450 4.7.1 It is not known yet whether you are on a blocklist; try again later');
+
+export function onBlocklist(list: string): Refusal {
+  return refusal('blocklist', `554 5.7.1 Your address is on the blocklist ${list}`);
+}
+
 export const NO_MAILBOX = refusal('no-mailbox', '550 5.1.1 No such mailbox here');
 /** RFC 3463 4.4.3: a directory server failed. */
 export const TABLE_UNREADABLE =

@@ -59,6 +59,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   traceStart: Uint8Array = NOTHING;
   transaction: MailTransaction | undefined;
   chunk: Chunk | undefined;
+  blockedBy: string | undefined = '';
   user = '';
   exchange: Exchange | undefined;
   password: InboundDialog['password'];
@@ -75,6 +76,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #state: State = State.PROXY;
   /** What came along with the connection has been read. */
   #isOpen = false;
+  /** It is due, but for what blocklists say. */
+  #isGreetingOwed = false;
   /** The beginning of a PROXY header. */
   #proxyBytes: Uint8Array = NOTHING;
   /** Bytes are being worked on: what is settled meanwhile goes on by itself. */
@@ -128,6 +131,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   greet(): void {
     if (!this.isGreetable) return;
+    this.#isGreetingOwed = this.blockedBy === undefined;
+    if (this.#isGreetingOwed) return;
     this.#transition(State.COMMAND);
     this.#waitingSinceMs = this.#desk.nowMs;
     this.#replies.line(this.#desk.hello.greeting);
@@ -240,6 +245,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.remoteAddress = address;
     this.peerAddress = address;
     this.isTrusted = mayBeTrusted && desk.policy.isTrusted(address);
+    this.#askBlocklists();
     this.#clientKey = clientKey(address);
     const refusal = desk.clientKnown(this.#clientKey, this);
     if (refusal !== undefined) return this.#refuseConnection(refusal);
@@ -249,6 +255,20 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     else if (this.#isOpen) this.onOpen();
   }
 
+  /** Who may relay here is on none. The greeting waits for the answer, which is there before RCPT then. */
+  #askBlocklists(): void {
+    const { options, ports } = this.#desk;
+    this.blockedBy = '';
+    if (options.blocklists.length === 0 || this.isTrusted || ports.blocklists === undefined) return;
+    this.blockedBy = undefined;
+    const address = this.remoteAddress;
+    ports.blocklists.look(address, options.blocklists, (list) => {
+      if (this.remoteAddress !== address) return;
+      this.blockedBy = list;
+      if (this.#isGreetingOwed) this.greet();
+    });
+  }
+
   becomeClient(address: string): Effect | undefined {
     const desk = this.#desk;
     this.helo = '';
@@ -256,6 +276,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.user = '';
     this.isTrusted = address !== '' && desk.policy.isTrusted(address);
     this.remoteAddress = address === '' ? this.peerAddress : address;
+    this.#askBlocklists();
     const before = this.#clientKey;
     this.#clientKey = clientKey(this.remoteAddress);
     return desk.clientChanged(before, this.#clientKey, this);

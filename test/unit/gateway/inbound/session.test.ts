@@ -42,7 +42,7 @@ class Kit {
       toAscii,
       isAscii,
       recipients: undefined,
-      rates: undefined,
+      rates: undefined, blocklists: undefined,
       nextTurn: (run) => { this.#turns.push(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: {
