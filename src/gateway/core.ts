@@ -30,7 +30,7 @@ import { DueBodies } from './queue/due-bodies.js';
 import { DueTimes } from './queue/due-times.js';
 import { Entries } from './queue/entries.js';
 import { ExpirySweep } from './queue/expiry-sweep.js';
-import { EntryTable } from './queue/entry-table.js';
+import { EntryState, EntryTable } from './queue/entry-table.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut } from './queue/handing-out.js';
 import type { MailQueue } from './queue/mail-queue.js';
@@ -434,7 +434,7 @@ export class GatewayCore implements Reception, DeliverySource {
   /** False: it is to be looked at again. */
   private tellDelay(row: number): boolean {
     const queue = this.registry.queueOf(row);
-    if (queue === undefined) return false;
+    if (queue === undefined || this.entries.table.state(row) === EntryState.HELD) return false;
     return tellDelay(this.options.delayReports, { entries: this.entries, settlement: this.settlement, writer: this.reportWriter }, queue, row);
   }
 

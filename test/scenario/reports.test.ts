@@ -303,6 +303,22 @@ describe('a delay', () => {
     assert.equal(world.hops.reports.filter((text) => text.includes(' delay ')).length, 1);
   });
 
+  test('of a message that is held is told when it goes on', () => {
+    const world = waiting();
+    const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });
+    world.until(() => letter.outcome === COMMITTED);
+    const core = coreOf(world);
+    const request = { messageId: letter.id, reason: 'a look', who: 'op' };
+    core.holds.hold(request, () => undefined);
+    world.run(200_000);
+    assert.deepEqual(told(world), []);
+    core.holds.release(request, () => undefined);
+    world.run(70_000);
+    assert.deepEqual(told(world), ['delay 0@q1.example']);
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
+  });
+
   test('is told once whatever turn the gateway is killed in', () => {
     let kills = 0;
     for (let turn = 1; turn < 40; turn++) {

@@ -2,7 +2,8 @@
  * Tells senders that their message waits still (RFC 3461 4.1 NOTIFY=DELAY, RFC 3464 2.3.3 "delayed"): once a message,
  * when it is `afterMs` old, about the recipients who are still to be tried and whose sender asked for it.
  *
- *   the sweep finds a resting entry of that age ─► nobody asked, or told already ─► not looked at again
+ *   the sweep finds a resting entry of that age ─► held by an operator, or met in crashes ─► looked at when it goes on
+ *                                               ├► nobody asked, or told already ─► not looked at again
  *                                               └► its body is at the stores     ─► fetched, looked at in the next round
  *                                               └► report stored and "delay told" in its note, in one section;
  *                                                  no room: tried again in the next round
@@ -30,7 +31,7 @@ export interface DelayReportPorts {
   readonly writer: ReportWriter;
 }
 
-/** The entry rests, and is old enough. False: it is to be looked at again. */
+/** The entry waits for its turn, and is old enough. False: it is to be looked at again. */
 export function tellDelay(
   { isUnasked }: DelayReportOptions, { entries, settlement, writer }: DelayReportPorts, queue: MailQueue, row: number,
 ): boolean {
