@@ -75,8 +75,9 @@ export class TableFile implements RecipientTable {
     const digest = digestOf(this.#seed, key);
     const { buckets } = this.head;
     let bucket = bucketOf(digest, buckets);
-    for (let passed = 0; passed < buckets; passed += 2) {
+    for (let passed = 0; passed < buckets;) {
       const count = Math.min(2, buckets - bucket);
+      passed += count;
       readSync(this.#fd, this.#bytes, 0, count * BUCKET_BYTES, this.#bucketsAt + bucket * BUCKET_BYTES);
       for (let i = 0; i < count; i++) {
         const value = findIn(this.#view, i * BUCKET_BYTES, digest);

@@ -6,12 +6,14 @@
  */
 import { utf8AddressText } from '../../../base/utf8-address.js';
 import { isAscii, parsePath } from '../policy/address.js';
+import type { Path } from '../policy/address.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
 import type { Effect, Refusal } from '../session/replies.js';
 import { pathStart } from './mail.js';
+import type { MailTransaction } from '../session/transaction.js';
 import { RecipientParameters, xtext } from './parameters.js';
 import { destinationsOf } from '../recipients/destinations.js';
 
@@ -37,13 +39,32 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     if (dialog.blockedBy === undefined) return replies.BLOCKLIST_SILENT;
     if (dialog.blockedBy !== '') return replies.onBlocklist(dialog.blockedBy);
   }
-  if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   if (ports.rates?.mayDo('recipients', dialog, transaction.reversePath, desk.nowMs) === false) {
     return replies.TOO_MANY_IN_A_MINUTE;
   }
-  const most = options.recipientsMax - transaction.recipientCount;
-  const destinations = destinationsOf(role ?? path, role !== undefined, desk.policy, ports, most);
+  if (role === undefined && ports.recipients !== undefined) {
+    return byTable(transaction, desk, text, path, parameters);
+  }
+  const { address, domain } = role ?? path;
+  const route = ports.router.route(domain, 'mail');
+  if (route === undefined) return replies.NO_ROUTE;
+  if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
+  const full = admissionRefusal(desk, route);
+  if (full !== undefined) return full;
+  if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
+  const orcpt = role === undefined ? parameters.orcpt : originalOf(path.address, parameters.orcpt);
+  transaction.addRecipient(route, { address, notify: parameters.notify, orcpt });
+  return replies.RECIPIENT_OK;
+}
+
+/** An alias is several recipients: all of them are taken, or none. */
+function byTable(
+  transaction: MailTransaction, desk: Desk, text: string, path: Path, { notify, orcpt }: RecipientParameters,
+): Effect {
+  const { recipientsMax } = desk.options;
+  const destinations = destinationsOf(path, desk.policy, desk.ports, recipientsMax);
   if ('reply' in destinations) return destinations;
+  if (transaction.recipientCount + destinations.length > recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   let characters = text.length;
   for (const { route, address } of destinations) {
     const full = admissionRefusal(desk, route);
@@ -52,8 +73,8 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   }
   if (!transaction.reserveRecipients(destinations.length, characters)) return replies.NO_MEMORY_NOW;
   for (const { route, address } of destinations) {
-    const orcpt = address === path.address ? parameters.orcpt : originalOf(path.address, parameters.orcpt);
-    transaction.addRecipient(route, { address, notify: parameters.notify, orcpt });
+    const original = address === path.address ? orcpt : originalOf(path.address, orcpt);
+    transaction.addRecipient(route, { address, notify, orcpt: original });
   }
   return replies.RECIPIENT_OK;
 }

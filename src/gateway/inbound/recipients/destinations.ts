@@ -30,12 +30,12 @@ export interface DestinationPorts {
   readonly recipients: RecipientTable | undefined;
 }
 
-/** `isCertain`: no table is asked. `max`: so many at most. */
+/** `max`: so many at most. */
 export function destinationsOf(
-  wanted: Destination, isCertain: boolean, policy: RelayPolicy, ports: DestinationPorts, max: number,
+  wanted: Destination, policy: RelayPolicy, ports: DestinationPorts, max: number,
 ): readonly RoutedRecipient[] | Refusal {
   const { recipients, router } = ports;
-  if (recipients === undefined || isCertain || !policy.isRelayDomain(wanted.domain)) {
+  if (recipients === undefined || !policy.isRelayDomain(wanted.domain)) {
     const route = router.route(wanted.domain, 'mail');
     return route === undefined ? replies.NO_ROUTE : [{ route, address: wanted.address }];
   }

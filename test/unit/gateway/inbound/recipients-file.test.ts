@@ -51,6 +51,19 @@ describe('a table', () => {
     assert.ok(report.bytes / COUNT < 18, String(report.bytes / COUNT));
   }));
 
+  test('of a few, whose buckets run over into one another and round the end, knows each', inFolder((folder) => {
+    for (let count = 1; count <= 40; count++) {
+      // Where there are two buckets, a key of the last that is full is in the first.
+      for (let time = 0; time < (count <= 8 ? 100 : 3); time++) {
+        build(folder, Array.from({ length: count }, (_none, i) => `u${String(i)}@d.example`));
+        const table = new TableFile(join(folder, 'table'));
+        for (let i = 0; i < count; i++) assert.ok(table.find(`u${String(i)}@d.example`) !== undefined, `${String(i)} of ${String(count)}`);
+        for (let i = count; i < count + 20; i++) assert.equal(table.find(`u${String(i)}@d.example`), undefined);
+        table.close();
+      }
+    }
+  }));
+
   test('of none, and of one, works', inFolder((folder) => {
     for (const lines of [[], ['a@b.example']]) {
       build(folder, lines);
