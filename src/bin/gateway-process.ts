@@ -67,7 +67,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
       metrics: new GatewayMetrics(),
       random: Math.random,
       logLinesDropped: () => mailLog.droppedLines,
-      tellWorkers: cluster.isWorker ? (report) => { process.send?.({ rates: report }); } : undefined,
+      tellWorkers: cluster.isWorker ? (report) => { process.send?.({ rates: report }, () => undefined); } : undefined,
       onFenced: (toldNow) => {
         if (toldNow === 0 || (anew += 1) > BEGUN_ANEW_MAX) endFenced(config.id, mailLog, ports);
         else beginAnew(toldNow).catch(onError);

@@ -114,7 +114,7 @@ class Seat {
   }
 
   tell(message: object): void {
-    if (this.#worker?.isConnected() === true) this.#worker.send(message);
+    if (this.#worker?.isConnected() === true) this.#worker.send(message, () => undefined);
   }
 
   /** Resolves when it runs; rejects when it ends before it ever did. */
@@ -152,9 +152,10 @@ class Seat {
       if (isRateMessage(message)) this.#onReport(message);
       if (message !== STARTED || hasStarted) return;
       hasStarted = true;
+      // Not before: what comes while its modules are loaded is lost.
+      if (this.#tickets !== undefined) this.tell(this.#tickets);
       onStarted();
     });
-    worker.once('online', () => { if (this.#tickets !== undefined) this.tell(this.#tickets); });
     worker.on('error', () => undefined); // 'exit' follows and says how
     worker.process.once('exit', (code, signal) => {
       const how = signal ?? `exit code ${String(code)}`;

@@ -105,8 +105,14 @@ function checkListeners({ smtp }: GatewayValue, problems: Problems): void {
         + 'its postmaster (RFC 5321 4.5.1), found none',
     );
   }
-  for (const [index, { role, tls, dnsbl }] of smtp.listen.entries()) {
+  for (const [index, { role, tls, dnsbl, xclient_login }] of smtp.listen.entries()) {
     const at: Path = ['gateway', 'smtp', 'listen', index];
+    if (xclient_login && smtp.users !== undefined && typeof smtp.users !== 'string') {
+      problems.add(
+        [...at, 'xclient_login'],
+        `expected a file of users with it ('smtp.users: FILE'): whom XCLIENT names was asked for nowhere`,
+      );
+    }
     if (dnsbl !== undefined && role === 'submission') {
       problems.add([...at, 'dnsbl'], 'expected blocklists on relay listeners only: users come from anywhere');
     }

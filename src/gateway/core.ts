@@ -435,7 +435,7 @@ export class GatewayCore implements Reception, DeliverySource {
   private tellDelay(row: number): boolean {
     const queue = this.registry.queueOf(row);
     if (queue === undefined || this.entries.table.state(row) === EntryState.HELD) return false;
-    return tellDelay(this.options.delayReports, { entries: this.entries, settlement: this.settlement, writer: this.reportWriter }, queue, row);
+    return tellDelay(this.options.delayReports, { entries: this.entries, settlement: this.settlement, writer: this.reportWriter, memory: this.memory }, queue, row);
   }
 
   private onDue(row: number): void {

@@ -303,6 +303,23 @@ describe('a delay', () => {
     assert.equal(world.hops.reports.filter((text) => text.includes(' delay ')).length, 1);
   });
 
+  test('is not told where new mail would find no room: what is kept is for what ends', () => {
+    const world = waiting();
+    const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });
+    world.until(() => letter.outcome === COMMITTED);
+    const { memory } = coreOf(world);
+    const taken = memory.acceptBytes - memory.usedBytes;
+    memory.inTransitBytes += taken;
+    const before = world.gateway.composedCount;
+    world.run(200_000);
+    assert.deepEqual([told(world), world.gateway.composedCount], [[], before], 'nothing is composed either');
+    memory.inTransitBytes -= taken;
+    world.run(70_000);
+    assert.deepEqual(told(world), ['delay 0@q1.example']);
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
+  });
+
   test('of a message that is held is told when it goes on', () => {
     const world = waiting();
     const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });

@@ -139,7 +139,10 @@ class TableBuilder {
     if (targets.length > ALIAS_TARGETS_MAX) {
       throw new Error(`expected at most ${String(ALIAS_TARGETS_MAX)} addresses of an alias`);
     }
-    for (const target of targets) keyOf(target);
+    for (const target of targets) {
+      if (target.startsWith('@')) throw new Error(`expected an address, found '${target}'`);
+      keyOf(target);
+    }
     const text = Buffer.from(targets.join(','), 'utf8');
     const padded = Buffer.alloc(4 + Math.ceil(text.length / 4) * 4);
     padded.writeUInt32LE(text.length, 0);

@@ -32,6 +32,7 @@ export class TableFile implements RecipientTable {
   readonly #seed: Buffer;
   readonly #bucketsAt: number;
   readonly #listings: readonly Listing[];
+  readonly #openedAs: string;
   readonly #bytes = Buffer.alloc(READ_BYTES);
   readonly #view = new DataView(this.#bytes.buffer, this.#bytes.byteOffset, READ_BYTES);
 
@@ -57,6 +58,7 @@ export class TableFile implements RecipientTable {
       closeSync(this.#fd);
       throw error;
     }
+    this.#openedAs = this.#stamp();
     this.#seed = Buffer.from(this.head.seed, 'base64');
     this.#listings = this.head.routes.map((route) => ({ route, to: [] }));
   }
@@ -78,19 +80,32 @@ export class TableFile implements RecipientTable {
     for (let passed = 0; passed < buckets;) {
       const count = Math.min(2, buckets - bucket);
       passed += count;
-      readSync(this.#fd, this.#bytes, 0, count * BUCKET_BYTES, this.#bucketsAt + bucket * BUCKET_BYTES);
+      const bytes = count * BUCKET_BYTES;
+      const got = readSync(this.#fd, this.#bytes, 0, bytes, this.#bucketsAt + bucket * BUCKET_BYTES);
+      if (got !== bytes) throw this.#damaged('it is cut off');
       for (let i = 0; i < count; i++) {
         const value = findIn(this.#view, i * BUCKET_BYTES, digest);
         if (value >= 0) return this.#listingOf(value);
-        if (!hasRunOver(this.#view, i * BUCKET_BYTES)) return undefined;
+        if (!hasRunOver(this.#view, i * BUCKET_BYTES)) return this.#none();
       }
       bucket = (bucket + count) % buckets;
     }
-    return undefined;
+    return this.#none();
   }
 
   close(): void {
     closeSync(this.#fd);
+  }
+
+  /** Nobody is refused by a file that somebody writes into, instead of replacing it. */
+  #none(): undefined {
+    if (this.#stamp() !== this.#openedAs) throw this.#damaged('it is written into; replace it by a rename');
+    return undefined;
+  }
+
+  #stamp(): string {
+    const { mtimeMs, size } = fstatSync(this.#fd);
+    return `${String(mtimeMs)} ${String(size)}`;
   }
 
   get #endAt(): number {

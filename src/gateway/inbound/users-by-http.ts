@@ -4,7 +4,7 @@
  *
  *   POST URL   {"user": "…", "password": "…"}
  *   200        {"addresses": ["alice@example.com", "@example.org"]}: what the user may send from; without
- *              any: the name
+ *              any: the name, if it is an address
  *   401, 403   wrong
  *   else, or no answer in time: nobody can tell now (454)
  */
@@ -107,7 +107,9 @@ async function textOf(answer: Response): Promise<string> {
 
 function accountOf(name: string, text: string): Account {
   const { addresses } = (text.trim() === '' ? {} : JSON.parse(text)) as { readonly addresses?: unknown };
-  if (addresses === undefined) return { name, addresses: [name.toLowerCase()] };
+  // A name that is no address would be a domain, or all of them.
+  const own = /^[^@*\s]+@[^@*\s]+$/.test(name) ? [name.toLowerCase()] : [];
+  if (addresses === undefined) return { name, addresses: own };
   const isList = Array.isArray(addresses) && addresses.length <= ADDRESSES_MAX
     && addresses.every((each) => typeof each === 'string');
   if (!isList) throw new Error('its addresses are no list of texts');

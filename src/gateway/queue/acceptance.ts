@@ -55,6 +55,8 @@ export interface ReportRequest {
   readonly recipient: string;
   readonly content: Uint8Array;
   readonly flags: number;
+  /** With it a message ends: it may use what is kept for that. */
+  readonly isEnding: boolean;
 }
 
 /** A report that is being stored: due when it is committed. It is never withdrawn, for its source has ended with it. */
@@ -130,7 +132,7 @@ export class Acceptance {
     return this.number(request, queues, carriers, envelopes, heads);
   }
 
-  /** Stores a report, with the last reserve if need be, here and at stores; undefined when that is done. */
+  /** Stores a report, with the last reserve if it ends a message and that is needed, here and at stores; undefined when that is done. */
   storeReport(report: ReportRequest): typeof NO_MEMORY | typeof NOT_READY | undefined {
     const { registry, memory, clock, crc32, entries } = this.ports;
     const { home, content, messageId } = report;
@@ -146,8 +148,10 @@ export class Acceptance {
     const creditBytes = content.length + head.length + room + ENTRY_CREDIT_BYTES;
     const isBeyond = home.credit < creditBytes;
     if (isBeyond) home.askCredit(creditBytes);
+    const bytes = content.length + head.length + room + ENTRY_BOOKKEEPING_BYTES + creditBytes;
+    if (!report.isEnding && (isBeyond || !memory.admits(bytes))) return NO_MEMORY;
     if (isBeyond && !this.endingReserve.admits(creditBytes)) return NO_MEMORY;
-    if (!memory.admitsEnding(content.length + head.length + room + ENTRY_BOOKKEEPING_BYTES + creditBytes)) return NO_MEMORY;
+    if (!memory.admitsEnding(bytes)) return NO_MEMORY;
     const queue = registry.queueIn(home, report.route, true);
     const checksum = crc32(head, crc32(content, 0));
     const slot = entries.contents.storeOwn([content], content.length, head, room);

@@ -6,7 +6,7 @@
  *                                               ├► nobody asked, or told already ─► not looked at again
  *                                               └► its body is at the stores     ─► fetched, looked at in the next round
  *                                               └► report stored and "delay told" in its note, in one section;
- *                                                  no room: tried again in the next round
+ *                                                  no room as for new mail: tried again in the next round
  *
  * The entry keeps its place and its state. That the delay was told is in its note, so a takeover tells it neither
  * twice nor not at all.
@@ -14,9 +14,14 @@
 import type { Entries } from './entries.js';
 import type { MailQueue } from './mail-queue.js';
 import { TO_TRY } from './note.js';
+import type { MemoryGauge } from './memory-gauge.js';
+import { HEADER_BYTES_MAX } from './report-writer.js';
 import type { ReportWriter } from './report-writer.js';
 import type { Settlement } from './settlement.js';
 import { NOTIFY_DELAY } from './types.js';
+
+/** More than any of these reports has. */
+const ROOM_BYTES = 2 * HEADER_BYTES_MAX;
 
 export interface DelayReportOptions {
   /** Age at which a delay is told; 0: never. */
@@ -26,6 +31,7 @@ export interface DelayReportOptions {
 }
 
 export interface DelayReportPorts {
+  readonly memory: MemoryGauge;
   readonly entries: Entries;
   readonly settlement: Settlement;
   readonly writer: ReportWriter;
@@ -33,7 +39,7 @@ export interface DelayReportPorts {
 
 /** The entry waits for its turn, and is old enough. False: it is to be looked at again. */
 export function tellDelay(
-  { isUnasked }: DelayReportOptions, { entries, settlement, writer }: DelayReportPorts, queue: MailQueue, row: number,
+  { isUnasked }: DelayReportOptions, { entries, settlement, writer, memory }: DelayReportPorts, queue: MailQueue, row: number,
 ): boolean {
   const envelope = settlement.envelopeOf(row);
   if (envelope === undefined || envelope.reversePath === '') return true;
@@ -50,7 +56,15 @@ export function tellDelay(
     entries.absent.wantLater(queue.partition, row);
     return false;
   }
-  if (queue.partition.isLeaving) return false;
+  if (!hasRoom(queue, memory)) return false;
   const subject = { kind: 'delay', queue, row, envelope, note, recipients, isShort: true } as const;
   return writer.write(subject, route, () => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); }) === undefined;
+}
+
+/** As for new mail, here and at the stores: asked before a report is composed, for it may be asked again and again. */
+function hasRoom({ partition }: MailQueue, memory: MemoryGauge): boolean {
+  if (partition.isLeaving || !partition.mayCommit || !memory.admits(ROOM_BYTES)) return false;
+  if (partition.credit >= ROOM_BYTES) return true;
+  partition.askCredit(ROOM_BYTES);
+  return false;
 }

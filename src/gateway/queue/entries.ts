@@ -177,11 +177,11 @@ export class Entries {
     this.table.note.set(row, (room | (note.length << 16)) >>> 0);
   }
 
-  copyBody(row: number, target: Uint8Array, at: number): void {
+  copyBody(row: number, target: Uint8Array, at: number, bytes = this.table.bodyBytes.get(row)): void {
     const shared = this.table.shared.get(row);
     invariant(shared !== ABSENT, 'a body is here before it is read');
     const slot = shared === 0 ? this.table.slot.get(row) : this.contents.sharedSlot(shared);
-    this.contents.segments.copyTo(slot, 0, this.table.bodyBytes.get(row), target, at);
+    this.contents.segments.copyTo(slot, 0, bytes, target, at);
   }
 
   /** Ends the entry: out of all orders, records freed, row given back. Returns the entry that stood behind it in the partition. */

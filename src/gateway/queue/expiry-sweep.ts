@@ -22,6 +22,8 @@ const TICK_MS = 100;
 const ROWS_PER_TICK_MIN = 4096;
 /** Each makes a change and a report. */
 const EXPIRED_PER_TICK = 500;
+/** Each may make a report. Those for which there is no room are met again and again. */
+const DELAYS_PER_TICK = 50;
 /** What clocks are slewed by within a tick is far less; a clock that differs by less moves nothing that matters. */
 const STEP_MS = 1000;
 const TEXT = 'the wall clock was set: due times stay as they are, and nothing expires until the longest retry has passed';
@@ -66,14 +68,19 @@ export class ExpirySweep {
     const { highestRow } = table;
     const rowsMax = Math.min(highestRow, Math.max(ROWS_PER_TICK_MIN, Math.ceil((highestRow * TICK_MS) / ROUND_MS)));
     let left = EXPIRED_PER_TICK;
+    let delaysLeft = DELAYS_PER_TICK;
     for (let i = 0; i < rowsMax && left > 0; i++) {
       this.#row = this.#row >= highestRow ? 1 : this.#row + 1;
       const isOver = table.expirySeconds.get(this.#row) <= nowSeconds;
       if (!isOver && !this.#isDelayed(nowSeconds)) continue;
       if (!isResting(table.state(this.#row))) continue;
-      left -= 1;
-      if (isOver) this.#ports.onExpired(this.#row);
-      else if (this.#ports.onDelayed(this.#row)) table.delaySettled.set(this.#row, 1);
+      if (isOver) {
+        left -= 1;
+        this.#ports.onExpired(this.#row);
+      } else if (delaysLeft > 0) {
+        delaysLeft -= 1;
+        if (this.#ports.onDelayed(this.#row)) table.delaySettled.set(this.#row, 1);
+      }
     }
   }
 

@@ -14,6 +14,9 @@ import type { Settlement } from './settlement.js';
 import type { Envelope, NextHop, NO_MEMORY, NOT_READY, Route, Router } from './types.js';
 import { RET_HEADERS } from './types.js';
 
+/** Success and delay bring back the header at most, and of that so much (gateway/bounce/dsn.ts). */
+export const HEADER_BYTES_MAX = 64 * 1024;
+
 export type ReportKind = 'failure' | 'success' | 'delay';
 
 /** What a report is about: recipients of one entry with what was last said of each. */
@@ -79,7 +82,7 @@ export class ReportWriter {
     const reportId = this.#ports.nextMessageId();
     const { content, flags } = this.#compose(subject, reportId);
     const outcome = queue.partition.together(() => {
-      const stored = acceptance.storeReport({ messageId: reportId, route, home: queue.partition, recipient: envelope.reversePath, content, flags });
+      const stored = acceptance.storeReport({ messageId: reportId, route, home: queue.partition, recipient: envelope.reversePath, content, flags, isEnding: subject.kind !== 'delay' });
       if (stored === undefined) alongside();
       return stored;
     });
@@ -89,8 +92,9 @@ export class ReportWriter {
 
   #compose({ kind, queue, row, envelope, note, recipients, isShort }: ReportSubject, reportId: number): { readonly content: Uint8Array; readonly flags: number } {
     const { entries, settlement } = this.#ports;
-    const content = new Uint8Array(entries.table.bodyBytes.get(row));
-    entries.copyBody(row, content, 0);
+    const bodyBytes = entries.table.bodyBytes.get(row);
+    const content = new Uint8Array(kind === 'failure' ? bodyBytes : Math.min(bodyBytes, HEADER_BYTES_MAX));
+    entries.copyBody(row, content, 0, content.length);
     const about = isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
     const texts = settlement.textsOf(row).replies;
     return this.#ports.compose({ kind, envelope: about, note, texts, recipients, nextHop: queue.route.nextHop, reportId, content }, queue.ownerId);

@@ -21,7 +21,7 @@ export interface PasswordChecksPorts {
   readonly clock: Clock;
 }
 
-/** At 20 hashes a second the last of them waits 5 s. */
+/** Of each line. At 20 hashes a second the last of the first waits 5 s. */
 const LINE_MAX = 100;
 const CACHE_MS = 600_000;
 const CACHE_MAX = 100_000;
@@ -57,9 +57,10 @@ export class PasswordChecks {
     const known = this.#good.get(this.#keyOf(name, password));
     const isKnown = known !== undefined && known.untilMs > nowMs;
     if (isKnown && this.#ports.directory.isStill(known.account)) return done('yes');
-    if (this.#line.length + this.#lineOfWrong.length >= LINE_MAX) return done('later');
     const isWrong = (this.#wrong.get(clientKey) ?? -Infinity) > nowMs;
-    (isWrong ? this.#lineOfWrong : this.#line).push({ name, password, clientKey, done });
+    const line = isWrong ? this.#lineOfWrong : this.#line;
+    if (line.length >= LINE_MAX) return done('later');
+    line.push({ name, password, clientKey, done });
     this.#begin();
   }
 

@@ -22,7 +22,7 @@ import type { Refusal } from '../session/replies.js';
 
 /** RFC 3461 4.4 and 4.2: at most this many characters. */
 const ENVID_CHARACTERS_MAX = 100;
-const ORCPT_CHARACTERS_MAX = 500;
+export const ORCPT_CHARACTERS_MAX = 500;
 /** RFC 1870: 1*20DIGIT. */
 const SIZE_DIGITS_MAX = 20;
 

@@ -14,7 +14,7 @@ import * as replies from '../session/replies.js';
 import type { Effect, Refusal } from '../session/replies.js';
 import { pathStart } from './mail.js';
 import type { MailTransaction } from '../session/transaction.js';
-import { RecipientParameters, xtext } from './parameters.js';
+import { ORCPT_CHARACTERS_MAX, RecipientParameters, xtext } from './parameters.js';
 import { destinationsOf } from '../recipients/destinations.js';
 
 const RCPT_TO = 'RCPT TO:';
@@ -82,7 +82,8 @@ function byTable(
 /** Reports name the address that the sender wrote to, not what an alias made of it (RFC 3461 5.2.7.3). */
 function originalOf(address: string, orcpt: string): string {
   if (orcpt !== '' || !address.includes('@')) return orcpt;
-  return isAscii(address) ? `rfc822;${xtext(address)}` : `utf-8;${utf8AddressText(address)}`;
+  const original = isAscii(address) ? `rfc822;${xtext(address)}` : `utf-8;${utf8AddressText(address)}`;
+  return original.length <= ORCPT_CHARACTERS_MAX ? original : '';
 }
 
 /**

@@ -17,9 +17,9 @@ import type { Refusal } from '../session/replies.js';
 /** Received fields of our own name. */
 const OWN_HOPS_MAX = 3;
 
-/** Why the content can't be submitted, or undefined when it can. */
+/** Why the content can't be submitted, or undefined when it can. `isWhole`: nothing more of it is to come. */
 export function contentRefusal(
-  scan: ContentScan, content: ContentBuffer, { hopsMax, hostName }: InboundOptions,
+  scan: ContentScan, content: ContentBuffer, isWhole: boolean, { hopsMax, hostName }: InboundOptions,
 ): Refusal | undefined {
   if ((scan.faults & FAULT_NUL) !== 0) return replies.NUL_BYTE;
   if ((scan.faults & FAULT_BARE_CR) !== 0) return replies.BARE_CR;
@@ -27,7 +27,7 @@ export function contentRefusal(
   if (content.fate === LOST_TOO_BIG) return replies.TOO_BIG;
   if (scan.receivedLines > hopsMax) return replies.TOO_MANY_HOPS;
   if (content.fate === LOST_NO_MEMORY) return replies.NO_MEMORY_NOW;
-  return hasCircled(scan, content, hostName) ? replies.LOOP : undefined;
+  return isWhole && hasCircled(scan, content, hostName) ? replies.LOOP : undefined;
 }
 
 /** It has been here before, more often than a filter or a forwarding sends it back. */

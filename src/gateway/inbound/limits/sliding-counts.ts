@@ -4,17 +4,16 @@
  *
  *   │ slot │ … ten whole ones … │ slot │ the one that runs │      a key: a row of their counts and the sum
  *
- * Bounded: past KEYS_MAX keys, new ones are counted together until old ones have been idle for a minute. What
- * was counted here since it was last asked is kept apart, for the other workers (rate-limits.ts). Pure.
+ * Bounded: past KEYS_MAX keys, new ones are not counted until old ones have been idle for a minute: who
+ * fills the table must not shut out everybody else. What was counted here since it was last asked is kept
+ * apart, for the other workers (rate-limits.ts). Pure.
  */
 
 const SLOT_MS = 6_000;
 const SLOTS = 11;
 const MINUTE_MS = 60_000;
-/** Some 200 bytes each. */
-const KEYS_MAX = 100_000;
-/** Stands for keys that found no place. */
-const OTHERS = '';
+/** Some 500 bytes each. */
+const KEYS_MAX = 50_000;
 
 class Row {
   readonly #counts = new Float64Array(SLOTS);
@@ -62,23 +61,23 @@ export class SlidingCounts {
 
   /** Of the minute up to now. */
   of(key: string, nowMs: number): number {
-    const row = this.#rows.get(key) ?? (this.#isFull ? this.#rows.get(OTHERS) : undefined);
+    const row = this.#rows.get(key);
     row?.advance(slotOf(nowMs));
     return row?.sum ?? 0;
   }
 
   /** Counted here: told to others later. */
   add(key: string, amount: number, nowMs: number): void {
-    const kept = this.#keyFor(key);
-    const row = this.#rowOf(kept, nowMs);
+    const row = this.#rowOf(key, nowMs);
+    if (row === undefined) return;
     row.add(amount);
     row.untold += amount;
-    this.#untold.add(kept);
+    this.#untold.add(key);
   }
 
   /** Counted by another worker. */
   addTold(key: string, amount: number, nowMs: number): void {
-    this.#rowOf(this.#keyFor(key), nowMs).add(amount);
+    this.#rowOf(key, nowMs)?.add(amount);
   }
 
   /** What was counted here since it was last taken; at most `max` keys, others the next time. */
@@ -103,18 +102,11 @@ export class SlidingCounts {
     for (const [key, row] of this.#rows) if (row.isIdle(slot)) this.#rows.delete(key);
   }
 
-  get #isFull(): boolean {
-    return this.#rows.size >= KEYS_MAX;
-  }
-
-  #keyFor(key: string): string {
-    return this.#rows.has(key) || !this.#isFull ? key : OTHERS;
-  }
-
-  #rowOf(key: string, nowMs: number): Row {
+  #rowOf(key: string, nowMs: number): Row | undefined {
     const slot = slotOf(nowMs);
     let row = this.#rows.get(key);
     if (row === undefined) {
+      if (this.#rows.size >= KEYS_MAX) return undefined;
       row = new Row(slot);
       this.#rows.set(key, row);
     }

@@ -18,6 +18,8 @@ import type { Listing, RecipientTable } from './listing.js';
 
 /** An alias of an alias of …: more is a circle. */
 const DEPTH_MAX = 10;
+/** Look-ups for one recipient: lists of lists that share members come to that. */
+const LOOKUPS_MAX = 10_000;
 
 export interface RoutedRecipient {
   readonly route: Route;
@@ -48,6 +50,9 @@ export function destinationsOf(
 
 class Expansion {
   readonly #found = new Map<string, RoutedRecipient>();
+  /** Aliases that were followed: each is, once. */
+  readonly #followed = new Set<string>();
+  #lookups = 0;
   readonly #table: RecipientTable;
   readonly #policy: RelayPolicy;
   readonly #ports: DestinationPorts;
@@ -62,14 +67,23 @@ class Expansion {
 
   of(wanted: Destination): readonly RoutedRecipient[] | Refusal {
     const refusal = this.#follow(wanted, 0);
-    return refusal ?? [...this.#found.values()];
+    if (refusal !== undefined) return refusal;
+    // A circle leads to nobody.
+    return this.#found.size === 0 ? replies.ALIAS_BROKEN : [...this.#found.values()];
   }
 
   #follow({ address, domain }: Destination, depth: number): Refusal | undefined {
     const isListed = this.#policy.isRelayDomain(domain);
+    if (isListed && ++this.#lookups > LOOKUPS_MAX) return replies.ALIAS_BROKEN;
     const listing = isListed ? this.#listingOf(address, domain) : undefined;
     if (isListed && listing === undefined) return depth === 0 ? replies.NO_MAILBOX : replies.ALIAS_BROKEN;
-    if (listing !== undefined && listing.to.length > 0) return this.#followAll(listing.to, depth);
+    const key = tableKey(address, domain);
+    // An alias that names itself keeps a copy; another one that was followed brings nobody new.
+    const isOwn = this.#followed.has(key) && depth > 0;
+    if (listing !== undefined && listing.to.length > 0 && !isOwn) {
+      this.#followed.add(key);
+      return this.#followAll(listing.to, key, depth);
+    }
     const named = listing?.route ?? '';
     const route = this.#ports.router.route(domain, 'mail', named === '' ? undefined : named);
     if (route === undefined) return named === '' ? replies.NO_ROUTE : replies.ROUTE_MISSING;
@@ -77,11 +91,13 @@ class Expansion {
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;
   }
 
-  #followAll(targets: readonly string[], depth: number): Refusal | undefined {
+  #followAll(targets: readonly string[], alias: string, depth: number): Refusal | undefined {
     if (depth >= DEPTH_MAX) return replies.ALIAS_BROKEN;
     for (const target of targets) {
       const path = parsePath(`<${target}>`, 0, this.#ports.toAscii);
       if (typeof path === 'string' || path.domain === '') return replies.ALIAS_BROKEN;
+      const key = tableKey(path.address, path.domain);
+      if (key !== alias && this.#followed.has(key)) continue;
       const refusal = this.#follow(path, depth + 1);
       if (refusal !== undefined) return refusal;
     }

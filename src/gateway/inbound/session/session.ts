@@ -513,7 +513,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.chunk = undefined;
     const isWhole = chunk?.isLast === true && chunk.refusal === undefined;
     if (isWhole && !this.#scan.endCounted()) transaction?.content.endLine();
-    const refusal = chunk?.refusal ?? this.#refusalOfContent(transaction);
+    this.#countData(chunk?.octets ?? 0);
+    const refusal = chunk?.refusal ?? this.#refusalOfContent(transaction, isWhole);
     if (refusal !== undefined) {
       this.#transition(State.COMMAND);
       this.#perform(refusal, 'data', '');
@@ -527,11 +528,13 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#replies.line(replies.chunkTaken(chunk?.octets ?? 0));
   }
 
-  #refusalOfContent(transaction: MailTransaction | undefined): Effect | undefined {
+  #refusalOfContent(transaction: MailTransaction | undefined, isWhole: boolean): Effect | undefined {
     if (transaction === undefined) return undefined;
-    const { rates } = this.#desk.ports;
-    rates?.did('data', transaction.content.bytes, this, transaction.reversePath, this.#desk.nowMs);
-    return contentRefusal(this.#scan, transaction.content, this.#desk.options);
+    return contentRefusal(this.#scan, transaction.content, isWhole, this.#desk.options);
+  }
+
+  #countData(octets: number): void {
+    this.#desk.ports.rates?.did('data', octets, this, this.transaction?.reversePath ?? '', this.#desk.nowMs);
   }
 
   /** Takes content from chunk[at ..); returns the index behind what belongs to it. */
@@ -553,7 +556,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   #onContentEnd(transaction: MailTransaction): void {
-    const refusal = this.#refusalOfContent(transaction);
+    this.#countData(transaction.content.bytes);
+    const refusal = this.#refusalOfContent(transaction, true);
     if (refusal === undefined) return this.#submit(transaction);
     this.#transition(State.COMMAND);
     this.#perform(refusal, 'data', '');

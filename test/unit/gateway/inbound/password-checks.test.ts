@@ -80,6 +80,17 @@ describe('checks of passwords', () => {
     assert.deepEqual(kit.running.map(({ password }) => password), ['guess1']);
   });
 
+  test('a line full of those who were wrong is not full for others', async () => {
+    const kit = new Kit();
+    kit.add('good', 'right');
+    kit.ask('x', 'guess', 'attacker');
+    await kit.end();
+    for (let count = 0; count < 150; count++) kit.ask('x', `guess${String(count)}`, 'attacker');
+    assert.equal(kit.said.filter((each) => each.endsWith(' later')).length, 49);
+    kit.ask('good', 'right', 'somebody');
+    assert.equal(kit.running.at(-1)?.password, 'right');
+  });
+
   test('what was good is remembered for ten minutes, unless the verifier changes', async () => {
     const kit = new Kit();
     kit.add('a', 'right');

@@ -111,6 +111,7 @@ describe('a text', () => {
     ['an action that is none', ['a@b.example via=x'], /^line 1: expected route=NAME or to=ADDRESS,…, found 'via=x'/],
     ['two actions', ['a@b.example route=x to=c@d.example'], /^line 1: expected one of route=NAME and to=ADDRESS,…/],
     ['an alias to no address', ['a@b.example to=c'], /^line 1: expected an address, found 'c': domain is missing|^line 1: expected an address/],
+    ['an alias to a domain', ['a@b.example to=@c.example'], /^line 1: expected an address, found '@c.example'$/],
     ['an alias to nobody', ['a@b.example to='], /^line 1: expected an address, found ''|^line 1: expected an address/],
     ['a domain that is none', ['@b_.exa mple'], /^line 1: /],
   ];
@@ -163,6 +164,18 @@ describe('a file that is not whole', () => {
     assert.throws(() => { checkTable(file); }, /can't be read: ENOENT/);
   }));
 });
+
+test('a table that is written into refuses nobody: nobody can tell until another takes its place', inFolder((folder) => {
+  const file = join(folder, 'table');
+  build(folder, ['a@b.example']);
+  const table = new TableFile(file);
+  assert.equal(table.find('c@b.example'), undefined);
+  writeFileSync(file, readFileSync(file));
+  assert.throws(() => table.find('c@b.example'), /it is written into; replace it by a rename/);
+  writeFileSync(file, 'short');
+  assert.throws(() => table.find('a@b.example'), /it is cut off/);
+  table.close();
+}));
 
 test('a table that is replaced is in force within moments; a bad one never is, and that is told once', inFolder(async (folder) => {
   const file = join(folder, 'table');

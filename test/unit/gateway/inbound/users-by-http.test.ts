@@ -69,6 +69,13 @@ describe('users by HTTP', () => {
     assert.deepEqual(['a@example.com', 'X@Y.example', 'a@y.example'].map((address) => maySendFrom(account, address)), [true, true, false]);
   }));
 
+  test('a name that is a domain, or everything, grants nothing by itself', () => Kit.with(async (_kit, directory, check) => {
+    for (const name of ['*', '@example.com', 'app2']) {
+      assert.equal(await check(name, 'secret'), 'yes');
+      assert.deepEqual(directory.find(name)?.addresses, []);
+    }
+  }));
+
   test('the token goes with it, and nothing but a POST of name and password', () => Kit.with(async (kit, _directory, check) => {
     kit.answer = (request, body, response) => {
       assert.deepEqual([request.method, request.headers.authorization, request.headers['content-type']], ['POST', 'Bearer letmein', 'application/json']);
