@@ -3,8 +3,7 @@
  * the unit its name ends with, secrets resolved to bytes. Types only. What a file may say is in schema.ts,
  * how one becomes the other in build.ts.
  */
-import type { HttpUsersOptions } from '../gateway/inbound/users-by-http.js';
-import type { RateOptions } from '../gateway/inbound/limits/rate-limits.js';
+import type { WhoMaySend } from '../gateway/gateway-options.js';
 import type { LogLevel } from '../platform/node/log.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 
@@ -53,7 +52,7 @@ export interface ListenerConfig extends Address {
   readonly blocklists: readonly string[];
 }
 
-export interface SmtpConfig {
+export interface SmtpConfig extends WhoMaySend {
   readonly listen: readonly ListenerConfig[];
   /** CIDR blocks or addresses whose clients may send to any routed domain. */
   readonly relayNetworks: readonly string[];
@@ -70,15 +69,6 @@ export interface SmtpConfig {
   readonly tls: SmtpTlsConfig | undefined;
   /** Names of client certificates that may send to any routed domain. */
   readonly relayCertificates: readonly string[];
-  readonly usersFile: string | undefined;
-  /** Instead of a file. */
-  readonly usersByHttp: HttpUsersOptions | undefined;
-  readonly recipientsFile: string | undefined;
-  /** What a party may do in any minute; 0: as much as it wants. */
-  readonly rates: RateOptions;
-  readonly rateExempt: readonly string[];
-  /** HOST:PORT of DNS resolvers; empty: those of the system. */
-  readonly resolvers: readonly string[];
   /** '': mail to postmaster goes where its domain leads. */
   readonly postmaster: string;
 }

@@ -24,11 +24,13 @@ export interface LearnStores {
 /** Of all listeners. */
 export interface WhoMaySend {
   readonly usersFile: string | undefined;
+  /** Instead of a file. */
   readonly usersByHttp: HttpUsersOptions | undefined;
   readonly recipientsFile: string | undefined;
+  /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;
   readonly rateExempt: readonly string[];
-  /** Of DNS. */
+  /** HOST:PORT of DNS resolvers; empty: those of the system. */
   readonly resolvers: readonly string[];
 }
 
