@@ -114,9 +114,23 @@ function usersByHttp(
 ): SmtpConfig['usersByHttp'] {
   if (users === undefined || typeof users === 'string') return undefined;
   const { http: url, timeout: timeoutMs, token_file: file } = users;
-  const at: Path = ['gateway', 'smtp', 'users', 'token_file'];
-  const token = file === undefined ? '' : secretText(file, at, 'a file with a token', context, problems);
-  return { url, timeoutMs, token };
+  return { url, timeoutMs, token: tokenText(file, 'users', context, problems) };
+}
+
+function recipientsByHttp(
+  recipients: GatewayValue['smtp']['recipients'], context: BuildContext, problems: Problems,
+): SmtpConfig['recipientsByHttp'] {
+  if (recipients === undefined || typeof recipients === 'string') return undefined;
+  const { http: url, timeout: timeoutMs, token_file: file } = recipients;
+  const token = tokenText(file, 'recipients', context, problems);
+  return { url, timeoutMs, token, keptMs: recipients.cache, missingKeptMs: recipients.cache_missing };
+}
+
+function tokenText(
+  file: string | undefined, key: 'users' | 'recipients', context: BuildContext, problems: Problems,
+): string {
+  if (file === undefined) return '';
+  return secretText(file, ['gateway', 'smtp', key, 'token_file'], 'a file with a token', context, problems);
 }
 
 /** What the file holds, without outer blanks. */
@@ -162,7 +176,8 @@ function smtpConfig(
     relayCertificates: smtp.relay_certificates,
     usersFile: typeof smtp.users === 'string' ? absolute(smtp.users, context) : undefined,
     usersByHttp: usersByHttp(smtp.users, context, problems),
-    recipientsFile: absolute(smtp.recipients, context),
+    recipientsFile: typeof smtp.recipients === 'string' ? absolute(smtp.recipients, context) : undefined,
+    recipientsByHttp: recipientsByHttp(smtp.recipients, context, problems),
     relayDomains: smtp.relay_domains,
     messageBytesMax: smtp.message_size_limit,
     recipientsMax: smtp.recipient_limit,

@@ -41,6 +41,8 @@ import { Blocklists } from './inbound/blocklists.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
 import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
+import type { HttpServicePorts } from './inbound/http-service.js';
+import { RecipientsByHttp } from './inbound/recipients-by-http.js';
 import { followTable } from './inbound/recipients-file.js';
 import type { RunningTable } from './inbound/recipients-file.js';
 import { askUsers, followUsers } from './inbound/users-file.js';
@@ -194,7 +196,7 @@ class Gateway implements RunningGateway {
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
     this.users = usersOf(options, { clock: this.clock, log: ports.log });
-    this.recipients = options.recipientsFile === undefined ? undefined : followTable(options.recipientsFile, ports.log);
+    this.recipients = recipientsOf(options, { clock: this.clock, log: ports.log });
     this.rates = ratesOf(options);
     for (const inbound of options.inbound) {
       this.inbounds.push(startInbound(inbound, {
@@ -504,6 +506,11 @@ function memoryLimitOf({ memoryLimitBytes }: GatewayOptions): number {
 function usersOf({ usersFile, usersByHttp, secret }: GatewayOptions, ports: Pick<GatewayPorts, 'log'> & { readonly clock: SystemClock }): RunningUsers | undefined {
   if (usersByHttp !== undefined) return askUsers(usersByHttp, ports);
   return usersFile === undefined ? undefined : followUsers(usersFile, secret, ports);
+}
+
+function recipientsOf({ recipientsFile, recipientsByHttp }: GatewayOptions, ports: HttpServicePorts): RunningTable | undefined {
+  if (recipientsByHttp !== undefined) return { table: new RecipientsByHttp(recipientsByHttp, ports), close: () => undefined };
+  return recipientsFile === undefined ? undefined : followTable(recipientsFile, ports.log);
 }
 
 /** Undefined where nothing is limited: then nothing is counted either. */

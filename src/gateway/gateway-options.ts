@@ -2,7 +2,8 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
-import type { HttpUsersOptions } from './inbound/users-by-http.js';
+import type { HttpServiceOptions } from './inbound/http-service.js';
+import type { HttpRecipientsOptions } from './inbound/recipients-by-http.js';
 import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';
 import type { DelayReportOptions } from './queue/delay-reports.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
@@ -25,8 +26,10 @@ export interface LearnStores {
 export interface WhoMaySend {
   readonly usersFile: string | undefined;
   /** Instead of a file. */
-  readonly usersByHttp: HttpUsersOptions | undefined;
+  readonly usersByHttp: HttpServiceOptions | undefined;
   readonly recipientsFile: string | undefined;
+  /** Instead of a file. */
+  readonly recipientsByHttp: HttpRecipientsOptions | undefined;
   /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;
   readonly rateExempt: readonly string[];

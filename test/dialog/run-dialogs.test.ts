@@ -1,6 +1,7 @@
 /**
  * Plays the conversations of test/dialog/*.txt against a real server on a real socket, once with its bytes read into our
- * buffer and once by Node's stream; and against the session alone, each byte a read of its own.
+ * buffer and once by Node's stream; and against the session alone, each byte a read of its own. Those with a table also with
+ * somebody who is asked by HTTP instead of a file.
  *
  *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
  *   T: line              of the table of recipients; (closed): it can't be read
@@ -29,7 +30,7 @@ import { NetworkList } from '../../src/gateway/inbound/policy/network-list.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { Client, memoryHarness, startHarness } from './harness.js';
-import { tableOf } from './listed.js';
+import { askedOf, tableOf } from './listed.js';
 import type { DialogClient, MemoryHarness } from './harness.js';
 import { withoutReadBuffer } from './without-read-buffer.js';
 
@@ -183,14 +184,16 @@ class Player {
   }
 }
 
-async function playBySockets(lines: readonly string[]): Promise<void> {
+async function playBySockets(lines: readonly string[], isAsked = false): Promise<void> {
   const table = readTable(lines);
-  const harness = await startHarness(readOptions(lines), undefined, table, readRates(lines));
+  const asked = isAsked && table !== undefined ? await askedOf(table) : undefined;
+  const harness = await startHarness(readOptions(lines), undefined, asked?.table ?? table, readRates(lines));
   const { reception, rejections, inbound } = harness;
   try {
     await play(lines, { reception, rejections, connect: () => new Client(inbound.port), close: () => undefined });
   } finally {
     await inbound.close(1000);
+    asked?.close();
     closeTable(table, lines);
   }
   assert.equal(reception.reservedBytes, 0, 'all bytes in transit were given back');
@@ -226,6 +229,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.txt')).s
       const [title = '', ...lines] = section.split('\n');
       test(title, { timeout: 20_000 }, () => playBySockets(lines));
       test(`${title} (read by the stream)`, { timeout: 20_000 }, () => withoutReadBuffer(() => playBySockets(lines)));
+      if (lines.some((line) => line.startsWith('T:'))) test(`${title} (asked by HTTP)`, { timeout: 20_000 }, () => playBySockets(lines, true));
       test(`${title} (byte by byte)`, { timeout: 20_000 }, () => playByBytes(lines));
     }
   });

@@ -4,12 +4,12 @@
  * Order of the checks: what is wrong for ever comes before what may be right later, so that a client never
  * retries a hopeless recipient.
  */
+import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
 import { isAscii, parsePath } from '../policy/address.js';
-import type { Path } from '../policy/address.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
 import type { Desk } from '../session/desk.js';
-import type { InboundDialog } from '../session/dialog.js';
+import type { InboundDialog, WantedRecipient } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
 import type { Effect, Refusal } from '../session/replies.js';
 import { pathStart } from './mail.js';
@@ -18,6 +18,8 @@ import { ORCPT_CHARACTERS_MAX, RecipientParameters, xtext } from './parameters.j
 import { destinationsOf } from '../recipients/destinations.js';
 
 const RCPT_TO = 'RCPT TO:';
+/** Questions that follow from answers: aliases are followed so deep at most, and some answer may run out. */
+const ROUNDS_MAX = 20;
 
 export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const { transaction } = dialog;
@@ -43,7 +45,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     return replies.TOO_MANY_IN_A_MINUTE;
   }
   if (role === undefined && ports.recipients !== undefined) {
-    return byTable(transaction, desk, text, path, parameters);
+    return byTable(dialog, transaction, desk, { text, path, parameters, keys: [], rounds: 0 });
   }
   const { address, domain } = role ?? path;
   const route = ports.router.route(domain, 'mail');
@@ -57,13 +59,28 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   return replies.RECIPIENT_OK;
 }
 
+/** What somebody was asked for is known: the RCPT goes on. */
+export function lookedUp(dialog: InboundDialog, desk: Desk): Effect {
+  const { lookup, transaction } = dialog;
+  invariant(lookup !== undefined && transaction !== undefined, 'a RCPT waited for its table');
+  dialog.lookup = undefined;
+  return byTable(dialog, transaction, desk, lookup);
+}
+
 /** An alias is several recipients: all of them are taken, or none. */
 function byTable(
-  transaction: MailTransaction, desk: Desk, text: string, path: Path, { notify, orcpt }: RecipientParameters,
+  dialog: InboundDialog, transaction: MailTransaction, desk: Desk, wanted: WantedRecipient,
 ): Effect {
   const { recipientsMax } = desk.options;
+  const { text, path, parameters: { notify, orcpt } } = wanted;
   const destinations = destinationsOf(path, desk.policy, desk.ports, recipientsMax);
   if ('reply' in destinations) return destinations;
+  if ('unasked' in destinations) {
+    // Answers may be forgotten as fast as they come.
+    if (wanted.rounds === ROUNDS_MAX) return replies.TABLE_UNREADABLE;
+    dialog.lookup = { ...wanted, keys: destinations.unasked, rounds: wanted.rounds + 1 };
+    return replies.LOOKED_UP;
+  }
   if (transaction.recipientCount + destinations.length > recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   let characters = text.length;
   for (const { route, address } of destinations) {

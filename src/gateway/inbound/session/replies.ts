@@ -26,6 +26,8 @@ export const Then = {
   RESPONSE: 6,
   /** A password is checked; the reply comes behind it. */
   CHECK: 7,
+  /** A recipient is looked up by somebody else; the reply comes behind it. */
+  LOOK_UP: 8,
 } as const;
 export type Then = (typeof Then)[keyof typeof Then];
 
@@ -124,6 +126,7 @@ export function onBlocklist(list: string): Refusal {
   return refusal('blocklist', `554 5.7.1 Your address is on the blocklist ${list}`);
 }
 
+export const LOOKED_UP = answer('', Then.LOOK_UP);
 export const NO_MAILBOX = refusal('no-mailbox', '550 5.1.1 No such mailbox here');
 /** RFC 3463 4.4.3: a directory server failed. */
 export const TABLE_UNREADABLE =
