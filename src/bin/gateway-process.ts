@@ -243,8 +243,8 @@ function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
 }
 
 function whoMaySend({ smtp }: GatewayConfig): WhoMaySend {
-  const { usersFile, usersByHttp, recipientsFile, recipientsByHttp, rates, rateExempt, resolvers } = smtp;
-  return { usersFile, usersByHttp, recipientsFile, recipientsByHttp, rates, rateExempt, resolvers };
+  const { usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, rates, rateExempt, resolvers } = smtp;
+  return { usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, rates, rateExempt, resolvers };
 }
 
 /** First, twice that, and so on up to the longest, which repeats. */

@@ -126,6 +126,20 @@ function recipientsByHttp(
   return { url, timeoutMs, token, keptMs: recipients.cache, missingKeptMs: recipients.cache_missing };
 }
 
+function srsConfig(
+  srs: GatewayValue['smtp']['srs'], context: BuildContext, problems: Problems,
+): SmtpConfig['srs'] {
+  if (srs === undefined) return undefined;
+  const at: Path = ['gateway', 'smtp', 'srs', 'secret_file'];
+  const text = secretText(srs.secret_file, at, 'a file with a secret, one a line', context, problems);
+  const secrets = text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== '');
+  const least = SECRET_CHARACTERS_MIN;
+  if (secrets.some((secret) => secret.length < least)) {
+    problems.add(at, `expected secrets of ${String(least)} characters or more, found a shorter one`);
+  }
+  return { domain: srs.domain, secrets };
+}
+
 function tokenText(
   file: string | undefined, key: 'users' | 'recipients', context: BuildContext, problems: Problems,
 ): string {
@@ -178,6 +192,7 @@ function smtpConfig(
     usersByHttp: usersByHttp(smtp.users, context, problems),
     recipientsFile: typeof smtp.recipients === 'string' ? absolute(smtp.recipients, context) : undefined,
     recipientsByHttp: recipientsByHttp(smtp.recipients, context, problems),
+    srs: srsConfig(smtp.srs, context, problems),
     relayDomains: smtp.relay_domains,
     messageBytesMax: smtp.message_size_limit,
     recipientsMax: smtp.recipient_limit,

@@ -142,6 +142,8 @@ const smtp = section({
   postmaster: v.mailAddress().optional(),
   /** Who is there in relay_domains (twinpost table build); without it everybody is. */
   recipients: recipients.optional(),
+  /** Rewrites the reverse-path of what aliases send out of relay_domains. */
+  srs: z.strictObject({ domain: v.domain(), secret_file: v.text('a file name') }).optional(),
   relay_domains: z.array(v.relayDomain()).max(100_000).prefault([]),
   message_size_limit: v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB'),
   recipient_limit: v.count(100, RECIPIENTS_MAX).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100

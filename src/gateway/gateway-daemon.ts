@@ -8,6 +8,9 @@
  *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors ─► the key in the
  *            register is deleted
  */
+import { SenderRewriting } from '../base/sender-rewriting.js';
+import type { Hmac } from '../base/sender-rewriting.js';
+import { utf8Bytes } from '../base/utf8.js';
 import { MEMORY_SHARE_OF_HOST, hostMemoryBytes } from '../platform/node/memory.js';
 import type { MetricsExport } from '../observability/gateway-metrics.js';
 import { exportGatewayMetrics } from '../observability/gateway-metrics.js';
@@ -128,6 +131,7 @@ class Gateway implements RunningGateway {
   private readonly inbounds: RunningInbound[] = [];
   private readonly users: RunningUsers | undefined;
   private readonly recipients: RunningTable | undefined;
+  private readonly rewriting: SenderRewriting | undefined;
   private readonly rates: RateLimits | undefined;
   private ratesToldMs = 0;
   private readonly dispatcher: Dispatcher;
@@ -169,6 +173,7 @@ class Gateway implements RunningGateway {
       link: (store) => { this.makeLink(store); },
       move: ({ id, pathA, pathB }) => { this.linkTo(id)?.moveTo(pathA, pathB); },
     });
+    this.rewriting = rewritingOf(options, this.clock);
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router, toAscii));
     this.notes = new LocalNotes(options.stateDir, { crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation });
@@ -198,12 +203,7 @@ class Gateway implements RunningGateway {
     this.users = usersOf(options, { clock: this.clock, log: ports.log });
     this.recipients = recipientsOf(options, { clock: this.clock, log: ports.log });
     this.rates = ratesOf(options);
-    for (const inbound of options.inbound) {
-      this.inbounds.push(startInbound(inbound, {
-        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table, rates: this.rates, blocklists: new Blocklists(options, { clock: this.clock, log: ports.log }), log: ports.log,
-        mailLog: this.record, metrics: this.inboundRecord,
-      }));
-    }
+    this.startListeners(router);
     this.view = new CoreView(
       { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, hostOf: (store) => this.knownStores.find(store)?.host ?? '', others: () => this.others(), unreached: () => this.knownStores.unreached() },
       { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, isListening: () => this.portsOpen || this.inbounds.length === 0, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
@@ -278,6 +278,16 @@ class Gateway implements RunningGateway {
     return new Retirements({ isAlone: this.options.register.kind === 'file' }, { clock: this.clock, log, register, partitions });
   }
 
+  private startListeners(router: ReturnType<typeof createRouter>): void {
+    const { options, clock, rewriting, rates, record, inboundRecord, ports: { log } } = this;
+    for (const inbound of options.inbound) {
+      this.inbounds.push(startInbound(inbound, {
+        reception: this.core, router, clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table,
+        rewriting, rates, blocklists: new Blocklists(options, { clock, log }), log, mailLog: record, metrics: inboundRecord,
+      }));
+    }
+  }
+
   private makeCore(router: ReturnType<typeof createRouter>): GatewayCore {
     const { options, ports } = this;
     const memoryLimitBytes = memoryLimitOf(options);
@@ -327,6 +337,7 @@ class Gateway implements RunningGateway {
         ownership: this.identity.bridge,
         areStoresKnown: () => this.knownStores.isListRead,
         random: ports.random,
+        rewriting: this.rewriting,
         compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
       },
     );
@@ -511,6 +522,13 @@ function usersOf({ usersFile, usersByHttp, secret }: GatewayOptions, ports: Pick
 function recipientsOf({ recipientsFile, recipientsByHttp }: GatewayOptions, ports: HttpServicePorts): RunningTable | undefined {
   if (recipientsByHttp !== undefined) return { table: new RecipientsByHttp(recipientsByHttp, ports), close: () => undefined };
   return recipientsFile === undefined ? undefined : followTable(recipientsFile, ports.log);
+}
+
+function rewritingOf({ srs }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {
+  if (srs === undefined) return undefined;
+  const secrets = new SystemSecrets();
+  const hmac: Hmac = (key, text) => secrets.hmacSha256(key, text);
+  return new SenderRewriting(srs.domain, srs.secrets.map((secret) => utf8Bytes(secret)), hmac, () => clock.wallMs());
 }
 
 /** Undefined where nothing is limited: then nothing is counted either. */

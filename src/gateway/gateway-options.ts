@@ -22,6 +22,12 @@ export interface LearnStores {
   readonly only: readonly string[] | undefined;
 }
 
+export interface SrsOptions {
+  /** Lower-case A-labels. */
+  readonly domain: string;
+  readonly secrets: readonly string[];
+}
+
 /** Of all listeners. */
 export interface WhoMaySend {
   readonly usersFile: string | undefined;
@@ -30,6 +36,8 @@ export interface WhoMaySend {
   readonly recipientsFile: string | undefined;
   /** Instead of a file. */
   readonly recipientsByHttp: HttpRecipientsOptions | undefined;
+  /** Rewrites reverse-paths of what aliases send out of our domains: by the first secret, and knows them all. */
+  readonly srs: SrsOptions | undefined;
   /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;
   readonly rateExempt: readonly string[];

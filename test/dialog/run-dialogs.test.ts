@@ -5,6 +5,7 @@
  *
  *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
  *   T: line              of the table of recipients; (closed): it can't be read
+ *   F: domain            reverse-paths of what aliases send out are rewritten to addresses there; {srs ADDRESS} is one
  *   W: party deed N       so much may be done in a minute (limits/rate-limits.ts)
  *   O: option value      option of InboundOptions  R: accepting no | outcome N | admit QUEUE WORD | memory BYTES | immediate
  *   C: text              the client sends a line   C~ text      … without CRLF; \r \n \0 \t \xNN mean bytes, {N*x} repeats x
@@ -20,16 +21,20 @@
  */
 
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+
+import { SenderRewriting } from '../../src/base/sender-rewriting.js';
+import type { Hmac } from '../../src/base/sender-rewriting.js';
 import type { TableFile } from '../../src/gateway/inbound/recipients-file.js';
 import { DEEDS, PARTIES, RateLimits } from '../../src/gateway/inbound/limits/rate-limits.js';
 import type { RateOptions } from '../../src/gateway/inbound/limits/rate-limits.js';
 import { NetworkList } from '../../src/gateway/inbound/policy/network-list.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
-import { Client, memoryHarness, startHarness } from './harness.js';
+import { Client, WALL_MS, memoryHarness, startHarness } from './harness.js';
 import { askedOf, tableOf } from './listed.js';
 import type { DialogClient, MemoryHarness } from './harness.js';
 import { withoutReadBuffer } from './without-read-buffer.js';
@@ -41,8 +46,19 @@ function dialogFolder(): string {
   return join(process.cwd(), 'test/dialog');
 }
 
+function rewritingTo(domain: string): SenderRewriting {
+  const hmac: Hmac = (key, text) => createHmac('sha256', key).update(text).digest();
+  return new SenderRewriting(domain, [Buffer.from('a secret of ours')], hmac, () => WALL_MS);
+}
+
+function readRewriting(lines: readonly string[]): SenderRewriting | undefined {
+  const line = lines.find((each) => each.startsWith('F: '));
+  return line === undefined ? undefined : rewritingTo(line.slice(3));
+}
+
 function unescape(text: string): string {
   return text
+    .replace(/\{srs ([^}]+)\}/g, (_all, address: string) => rewritingTo('fwd.example').rewritten(address))
     .replace(/\{(\d+)\*([^}]+)\}/g, (_all, count: string, what: string) => what.repeat(Number(count)))
     .replace(/\\(r|n|0|t|x[0-9a-fA-F]{2}|\\)/g, (_all, code: string) => {
       if (code.startsWith('x')) return String.fromCharCode(Number.parseInt(code.slice(1), 16));
@@ -98,7 +114,7 @@ class Player {
 
   async play(lines: readonly string[]): Promise<void> {
     for (const line of lines) {
-      if (line === '' || line.startsWith('#') || /^[OTW]: /.test(line) || line === 'T:') continue;
+      if (line === '' || line.startsWith('#') || /^[FOTW]: /.test(line) || line === 'T:') continue;
       if (line.startsWith('C: ')) this.#pending += Buffer.from(unescape(line.slice(3)), /[^\0-\xff]/.test(line) ? 'utf8' : 'latin1').toString('latin1') + '\r\n';
       else if (line === 'C:') this.#pending += '\r\n';
       else if (line.startsWith('C~ ')) this.#pending += unescape(line.slice(3));
@@ -187,7 +203,7 @@ class Player {
 async function playBySockets(lines: readonly string[], isAsked = false): Promise<void> {
   const table = readTable(lines);
   const asked = isAsked && table !== undefined ? await askedOf(table) : undefined;
-  const harness = await startHarness(readOptions(lines), undefined, asked?.table ?? table, readRates(lines));
+  const harness = await startHarness(readOptions(lines), undefined, asked?.table ?? table, readRates(lines), undefined, readRewriting(lines));
   const { reception, rejections, inbound } = harness;
   try {
     await play(lines, { reception, rejections, connect: () => new Client(inbound.port), close: () => undefined });
@@ -201,7 +217,7 @@ async function playBySockets(lines: readonly string[], isAsked = false): Promise
 
 async function playByBytes(lines: readonly string[]): Promise<void> {
   const table = readTable(lines);
-  const harness = memoryHarness(readOptions(lines), undefined, table, readRates(lines));
+  const harness = memoryHarness(readOptions(lines), undefined, table, readRates(lines), readRewriting(lines));
   try {
     await play(lines, harness);
   } finally {

@@ -1,9 +1,9 @@
 /** A file is either a frozen configuration or one line for each thing that is wrong with it. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { describe, test } from 'node:test';
+import { after, describe, test } from 'node:test';
 import { parse } from 'yaml';
 import type { z } from 'zod';
 import { effectiveYaml } from '../../../src/config/effective.js';
@@ -15,6 +15,11 @@ import { fileSchema } from '../../../src/config/schema.js';
 import { workerConfig } from '../../../src/config/workers.js';
 
 const SECRET = 'sixteen-characters-and-more';
+/** Holds a secret that is too short. */
+const SHORT_FILE = path.join(mkdtempSync(path.join(os.tmpdir(), 'twinpost-load-')), 'secret');
+writeFileSync(SHORT_FILE, 'short\n');
+after(() => { rmSync(path.dirname(SHORT_FILE), { recursive: true }); });
+
 const GOOD = `# a gateway
 gateway:
   id: gw-1
@@ -147,6 +152,11 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['users asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://10.0.0.5/check'}\n`, /^f\.yaml:18: gateway\.smtp\.users\.http: expected an address such as https:.*, or http:\/\/ on loopback, found "http:\/\/10\.0\.0\.5\/check"$/],
     ['logins of a proxy with users who are asked about', GOOD, `${GOOD}  smtp:\n    users: {http: 'https://u.example/check'}\n    listen: [{address: '127.0.0.1:2525', xclient: [127.0.0.0/8], xclient_login: true}]\n`, /^f\.yaml:19: gateway\.smtp\.listen\[0\]\.xclient_login: expected a file of users with it/],
     ['a token that is not there', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, found '\/nowhere\/at\/all': ENOENT$/],
+    ['recipients asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://10.0.0.5/'}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.http: expected an address such as https:.*, or http:\/\/ on loopback, found/],
+    ['a token for recipients that is not there', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://127.0.0.1:8080/', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.token_file: expected a file with a token, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a domain for rewritten senders that is none', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd_1, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.domain: expected a domain such as fwd\.example\.com, found "fwd_1"$/],
+    ['a secret for rewritten senders that is not there', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected a file with a secret, one a line, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a secret for rewritten senders that is short', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${SHORT_FILE}}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
     ['a postmaster that is no address', GOOD, `${GOOD}  smtp:\n    postmaster: ops\n`, /^f\.yaml:18: gateway\.smtp\.postmaster: expected an address such as ops@example\.com, found "ops"$/],
     ['a secret file that is not there', `secret: ${SECRET}`, 'secret_file: /nowhere/at/all', /^f\.yaml:5: gateway\.secret_file: expected a file that can be read, found '\/nowhere\/at\/all': ENOENT$/],
     ['a key twice', '  host: box-1\n', '  host: box-1\n  host: box-9\n', /^f\.yaml:5: file: expected YAML, found: .*$/],

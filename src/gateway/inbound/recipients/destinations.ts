@@ -25,6 +25,8 @@ const LOOKUPS_MAX = 10_000;
 export interface RoutedRecipient {
   readonly route: Route;
   readonly address: string;
+  /** An alias led it out of our domains. */
+  readonly hasLeft: boolean;
 }
 
 export interface DestinationPorts {
@@ -45,7 +47,7 @@ export function destinationsOf(
   const { recipients, router } = ports;
   if (recipients === undefined || !policy.isRelayDomain(wanted.domain)) {
     const route = router.route(wanted.domain, 'mail');
-    return route === undefined ? replies.NO_ROUTE : [{ route, address: wanted.address }];
+    return route === undefined ? replies.NO_ROUTE : [{ route, address: wanted.address, hasLeft: false }];
   }
   try {
     return new Expansion(recipients, policy, ports, max).of(wanted);
@@ -99,7 +101,7 @@ class Expansion {
     const named = listing?.route ?? '';
     const route = this.#ports.router.route(domain, 'mail', named === '' ? undefined : named);
     if (route === undefined) return named === '' ? replies.NO_ROUTE : replies.ROUTE_MISSING;
-    this.#found.set(address, { route, address });
+    this.#found.set(address, { route, address, hasLeft: !isListed });
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;
   }
 

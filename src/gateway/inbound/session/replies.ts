@@ -137,6 +137,12 @@ export const ROUTE_MISSING =
 export const ALIAS_BROKEN =
   refusal('recipient-alias', '451 4.3.5 This alias leads nowhere now; try again later');
 
+// Reverse-paths that were rewritten (base/sender-rewriting.ts)
+export const REPORTS_ONLY =
+  refusal('rewritten-sender', '550 5.7.1 This address takes reports only, from the null reverse-path');
+export const NO_SUCH_SENDER =
+  refusal('rewritten-sender', '550 5.1.1 This address was not made here, or its time is over');
+
 /** RFC 6531 3.5: 550 or 553 with X.6.7. */
 export const SMTPUTF8_NEEDED =
   refusal('smtputf8-needed', '553 5.6.7 Address with non-ASCII characters needs SMTPUTF8');

@@ -12,7 +12,7 @@
  * something of the transaction needs it (RFC 6531 3.4), whatever the client said. Pure.
  */
 import { unitextAsXtext } from '../../../base/utf8-address.js';
-import { ENVELOPE_8BIT, ENVELOPE_UTF8_HEADER, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL } from '../../queue/types.js';
+import { ENVELOPE_8BIT, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL } from '../../queue/types.js';
 import type { Delivery, Recipient } from '../../queue/types.js';
 import { CAN_8BITMIME, CAN_DSN, CAN_SIZE, CAN_SMTPUTF8 } from './capabilities.js';
 import type { Capabilities } from './capabilities.js';
@@ -33,7 +33,7 @@ const NOTIFY_VALUES: readonly string[] = Array.from({ length: 16 }, (_, bits) =>
 /** What keeps the whole message from being tried at this peer, or undefined. */
 export function messageTrouble(delivery: Delivery, peer: Capabilities): Trouble | undefined {
   if (peer.sizeBytesMax > 0 && delivery.contentBytes > peer.sizeBytesMax) return Trouble.SIZE;
-  const { flags, reversePath } = delivery.envelope;
+  const { reversePath, envelope: { flags } } = delivery;
   const trouble = addressTrouble(reversePath, peer);
   if (trouble !== undefined) return trouble;
   if ((flags & ENVELOPE_UTF8_HEADER) !== 0 && (peer.bits & CAN_SMTPUTF8) === 0) return Trouble.UTF8;
@@ -55,7 +55,7 @@ export function recipientTrouble(recipient: Recipient, peer: Capabilities): Trou
 
 /** Whether MAIL must say SMTPUTF8 for this; ORCPT alone has a 7-bit form. */
 export function isInternational(delivery: Delivery): boolean {
-  const { flags, reversePath, recipients } = delivery.envelope;
+  const { reversePath, envelope: { flags, recipients } } = delivery;
   if ((flags & ENVELOPE_UTF8_HEADER) !== 0 || kindOfText(reversePath) === TEXT_UTF8) return true;
   for (let i = 0; i < delivery.pending.length; i++) {
     if (kindOfText(recipients[delivery.pending[i] ?? -1]?.address ?? '') === TEXT_UTF8) return true;
@@ -74,7 +74,7 @@ function addressTrouble(address: string, peer: Capabilities): Trouble | undefine
 export function putMail(into: WriteBuffer, delivery: Delivery, peer: Capabilities, isUtf8: boolean): void {
   const envelope = delivery.envelope;
   into.ascii('MAIL FROM:<');
-  into.text(envelope.reversePath);
+  into.text(delivery.reversePath);
   into.ascii('>');
   if ((peer.bits & CAN_SIZE) !== 0) into.ascii(` SIZE=${delivery.contentBytes}`);
   if ((envelope.flags & ENVELOPE_8BIT) !== 0) into.ascii(' BODY=8BITMIME');
@@ -92,7 +92,8 @@ export function putRcpt(into: WriteBuffer, recipient: Recipient, peer: Capabilit
   into.text(recipient.address);
   into.ascii('>');
   if ((peer.bits & CAN_DSN) !== 0) {
-    if (recipient.notify !== 0) into.ascii(` NOTIFY=${NOTIFY_VALUES[recipient.notify & 15] ?? 'FAILURE'}`);
+    const notify = recipient.notify & NOTIFY_BITS;
+    if (notify !== 0) into.ascii(` NOTIFY=${NOTIFY_VALUES[notify] ?? 'FAILURE'}`);
     putParameter(into, ' ORCPT=', isUtf8 ? recipient.orcpt : unitextAsXtext(recipient.orcpt));
   }
   into.ascii('\r\n');

@@ -48,7 +48,8 @@ export interface TestMail extends Delivery {
 
 export function mail(addresses: readonly string[], content = 'Subject: x\r\n\r\nhello\r\n', more: Partial<Envelope> = {}): TestMail {
   const bytes = Buffer.from(content, 'latin1');
-  return { entry: 1, queue: QUEUE, envelope: envelopeTo(addresses, more), pending: addresses.map((_, i) => i), contentBytes: bytes.length, content: bytes };
+  const envelope = envelopeTo(addresses, more);
+  return { entry: 1, queue: QUEUE, envelope, reversePath: envelope.reversePath, pending: addresses.map((_, i) => i), contentBytes: bytes.length, content: bytes };
 }
 
 export class ScriptedConnection implements Connection {
