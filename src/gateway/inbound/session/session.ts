@@ -229,7 +229,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const all = joined(this.#proxyBytes, bytes);
     const header = readProxyHeader(all);
     if (header === undefined) {
-      this.#proxyBytes = all.slice();
+      // Not slice(): of a Buffer, as sockets bring it, that is no copy, and the next read of any client would
+      // stand in its place.
+      this.#proxyBytes = new Uint8Array(all);
       return;
     }
     this.#proxyBytes = NOTHING;
