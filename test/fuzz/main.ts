@@ -43,10 +43,11 @@ async function feed(name: string, target: Target, seed: number): Promise<number>
   return performance.now() - startMs;
 }
 
-/** The machine may have been busy: three times is the input's own. */
-async function isSlow(name: string, target: Target, seed: number): Promise<boolean> {
-  for (let time = 0; time < 3; time++) if (await feed(name, target, seed) <= TURN_MS) return false;
-  return true;
+/** What the input itself takes: the machine may have been busy, so one that is slow is fed twice more. */
+async function ownMs(name: string, target: Target, seed: number): Promise<number> {
+  let fastestMs = await feed(name, target, seed);
+  for (let time = 1; time < 3 && fastestMs > TURN_MS; time++) fastestMs = Math.min(fastestMs, await feed(name, target, seed));
+  return fastestMs;
 }
 
 async function run(name: string, target: Target, firstSeed: number, inputs: number, seconds: number): Promise<boolean> {
@@ -58,8 +59,8 @@ async function run(name: string, target: Target, firstSeed: number, inputs: numb
   const feedUntil = async (share: number): Promise<void> => {
     for (; fed < inputs * share; fed++) {
       if (fed % LOOKED_EVERY === 0 && performance.now() - startMs > 1000 * seconds * share) return;
-      const tookMs = await feed(name, target, firstSeed + fed);
-      if (tookMs > TURN_MS && await isSlow(name, target, firstSeed + fed)) throw new Error(`${name}: input ${String(firstSeed + fed)} takes ${tookMs.toFixed(0)} ms`);
+      const tookMs = await ownMs(name, target, firstSeed + fed);
+      if (tookMs > TURN_MS) throw new Error(`${name}: input ${String(firstSeed + fed)} takes ${tookMs.toFixed(0)} ms`);
       slowestMs = Math.max(slowestMs, tookMs);
     }
   };
