@@ -95,7 +95,7 @@ export class VirtualClient {
 
   /** One read. The buffer of a real socket is used again, and so nobody may lean on what it held. */
   send(bytes: string | Uint8Array): this {
-    if (this.connection.isOver) return this;
+    if (this.connection.isOver || bytes.length === 0) return this;
     const read = typeof bytes === 'string' ? Buffer.from(bytes, 'latin1') : Buffer.from(bytes);
     this.session.onData(read);
     read.fill(0x58);
