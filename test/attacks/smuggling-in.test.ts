@@ -118,8 +118,7 @@ describe('BDAT', () => {
   });
 
   test('with a bare line end is refused as DATA is, also where the line end lies between two chunks', () => {
-    for (const end of ENDS.filter(isFaulty)) {
-      const inside = `body${end}\r\n`;
+    for (const inside of ENDS.flatMap((end) => [`body${end}`, `body${end}\r\n`]).filter(isFaulty)) {
       const world = new VirtualDesk();
       for (let first = 0; first <= inside.length; first++) {
         const client = begun(world);

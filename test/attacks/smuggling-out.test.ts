@@ -72,6 +72,7 @@ function sentOut({ content, flags }: Taken, offers: readonly string[]): string {
 function judge(content: string, byChunks: boolean, offers: readonly string[]): void {
   const taken = takenIn(content, byChunks);
   if (taken === undefined) return assert.match(content, /\0|\r(?!\n)|(?<!\r)\n/, 'only what is broken is refused');
+  assert.doesNotMatch(taken.content.toString('latin1'), /\0|\r(?!\n)|(?<!\r)\n/, 'what is taken is sound');
   const is8Bit = /[\x80-\xff]/.test(content);
   const heard = asReceiver(sentOut(taken, is8Bit ? [...offers, '8BITMIME'] : offers));
   assert.deepEqual(heard.contents, [taken.content.toString('latin1')]);
@@ -105,6 +106,8 @@ describe('a content that is taken is one message at the next hop', () => {
         // The dot of the inner message stands at border + off.
         const content = `${'x'.repeat(border + off - header - 2)}\r\n${INNER}${'y'.repeat(100)}\r\n`;
         judge(content, off % 2 === 0, ['PIPELINING']);
+        // One within a line, where a write may begin.
+        judge(`${'x'.repeat(border + off - header)}.${'y'.repeat(100)}\r\n${INNER}`, off % 2 === 0, ['PIPELINING']);
       }
     }
   });
