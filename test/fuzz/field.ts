@@ -26,15 +26,16 @@ export class Field {
     this.world = new VirtualDesk({ offersTls: false, messageBytesMax: 4096, mailLog, ...options });
   }
 
-  /** A session from its first byte to its last, in pieces. */
-  play(input: Uint8Array, random: Prng): void {
+  /** A session from its first byte to its last, in pieces: whose it was, and all that it said. */
+  play(input: Uint8Array, random: Prng): { readonly address: string; readonly said: string } {
     const client = this.world.connect();
     for (const piece of piecesOf(input, random)) client.send(piece);
-    this.end(client, client.heard());
+    const address = client.session.remoteAddress;
+    return { address, said: this.end(client, client.heard()) };
   }
 
-  /** The client ends its side, and is gone. `said`: all that it heard. */
-  end(client: VirtualClient, said: string): void {
+  /** The client ends its side, and is gone. `said`: what it heard until now; returns all of it. */
+  end(client: VirtualClient, said: string): string {
     const { reception, desk } = this.world;
     if (!client.connection.isOver) client.session.onEnd();
     this.world.turn();
@@ -50,6 +51,7 @@ export class Field {
     reception.kept.length = 0;
     assert.equal(reception.reservedBytes, 0, 'memory in transit');
     assert.equal(desk.live.size, 0, 'sessions');
+    return all;
   }
 }
 

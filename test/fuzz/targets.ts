@@ -4,7 +4,8 @@
  *   session, bdat, auth   no exception; what is kept of a message holds no NUL and no CR or LF alone, and was told 250;
  *                         replies are lines of three digits; all memory in transit is given back
  *   auth (auth-target.ts) besides: in are those who proved it, and nobody else
- *   proxy                 the same verdict in one piece and in two; and, before a session, what holds for those
+ *   proxy                 the same verdict in one piece and in two; the session is whose the header says, and nobody's
+ *                         without one; besides, what holds for sessions
  *   dsn                   no exception; a report is ASCII for an ASCII sender, CRLF only, no line over 998
  */
 import assert from 'node:assert/strict';
@@ -45,15 +46,15 @@ export const TARGETS: Readonly<Record<string, Target>> = {
   }),
   auth: authTarget,
   proxy: atOnce((random) => {
-    const input = proxyInput(random);
+    const input = Buffer.concat([proxyInput(random), smtpInput(random)]);
     const whole = readProxyHeader(input);
     const part = readProxyHeader(input.subarray(0, random.below(input.length + 1)));
     if (typeof part === 'object') assert.deepEqual(whole, part);
-    if (typeof whole === 'object') {
-      assert.ok(whole.octets <= input.length);
-      tally('headers read');
-    }
-    balanced.play(Buffer.concat([input, smtpInput(random)]), random);
+    const { address, said } = balanced.play(input, random);
+    if (typeof whole !== 'object') return assert.equal(said, '', 'no header, and a word');
+    assert.ok(whole.octets <= input.length);
+    assert.equal(address, whole.address === '' ? '127.0.0.1' : whole.address, 'whose it is');
+    tally('headers read');
   }),
   dsn: atOnce((random) => {
     const noise = (max: number): string => Buffer.from(smtpInput(random).subarray(0, random.below(max))).toString(random.below(2) === 0 ? 'latin1' : 'utf8');
