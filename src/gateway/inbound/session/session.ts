@@ -205,16 +205,23 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#isHeld) return;
     const { options } = this.#desk;
     const sinceMs = nowMs - this.#waitingSinceMs;
-    if (this.#state === State.COMMAND || this.#state === State.RESPONSE) {
-      if (sinceMs > options.idleMs) this.#perform(replies.IDLE, 'command', '');
-    } else if (this.#state === State.CONTENT || this.#state === State.CHUNK) {
+    if (this.#isInContent) {
       const late = lateContent(nowMs - this.#contentSinceMs, this.#contentOctets, options);
       if (late !== undefined) this.#perform(late, 'data', '');
+    } else if (this.#state === State.COMMAND || this.#state === State.RESPONSE) {
+      if (sinceMs > options.idleMs) this.#perform(replies.IDLE, 'command', '');
     } else if (this.#state === State.SECURING) {
       if (sinceMs > options.handshakeMs) this.destroy();
     } else if (this.#state === State.PROXY && sinceMs > options.proxyMs) {
       this.#refuseConnection(replies.BAD_PROXY_HEADER);
     }
+  }
+
+  /** Also between two chunks: else a client could take a day for each. */
+  get #isInContent(): boolean {
+    if (this.#state === State.CONTENT || this.#state === State.CHUNK) return true;
+    const { transaction } = this;
+    return this.#state === State.COMMAND && transaction?.isChunked === true && !transaction.hasFailed;
   }
 
   // ---- whose connection it is
@@ -231,7 +238,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const all = joined(this.#proxyBytes, bytes);
     const header = readProxyHeader(all);
     if (header === undefined) {
-      this.#proxyBytes = all.slice();
+      // Not slice(): of a Buffer, as sockets bring it, that is no copy, and the next read of any client would
+      // stand in its place.
+      this.#proxyBytes = new Uint8Array(all);
       return;
     }
     this.#proxyBytes = NOTHING;
