@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 
-import { dotStuffed } from '../../src/load/content.js';
+import { wireContent } from '../../src/smtp/content-lines.js';
 import { startCluster, type Cluster } from '../process/cluster.js';
 import type { ClusterOptions } from '../process/cluster-config.js';
 
@@ -77,7 +77,7 @@ function describeDifference(kept: Buffer, sent: Buffer): string {
 /** A small dialog: MAIL with `parameters`, RCPT, DATA, the content dot-stuffed. Resolves with the reply to the dot, or the first refusal. */
 export function sendRaw(port: number, content: Buffer, to: string, parameters = ''): Promise<string> {
   return new Promise((resolve, reject) => {
-    const steps: (string | Buffer)[] = ['EHLO raw.example\r\n', `MAIL FROM:<raw@client.example>${parameters}\r\n`, `RCPT TO:<${to}>\r\n`, 'DATA\r\n', Buffer.concat([dotStuffed(content), Buffer.from('.\r\n')])];
+    const steps: (string | Uint8Array)[] = ['EHLO raw.example\r\n', `MAIL FROM:<raw@client.example>${parameters}\r\n`, `RCPT TO:<${to}>\r\n`, 'DATA\r\n', wireContent(content)];
     const socket = connect(port, HOST);
     let text = '';
     socket.setTimeout(PROGRAM_MS, () => socket.destroy(new Error('no reply')));
