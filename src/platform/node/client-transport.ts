@@ -14,8 +14,8 @@ import tls from 'node:tls';
 import type { ConnectionOptions, SecureContext } from 'node:tls';
 import type { Connection, ConnectionHandlers, Transport } from '../transport.js';
 import { readText } from './changing-files.js';
-import { readIntoOwnBuffer } from './own-buffer.js';
-import { BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, NodeTransport } from './transport.js';
+import { clientConnection } from './tls-transport.js';
+import { NodeConnection, NodeTransport } from './transport.js';
 
 /** Replies are short, and there may be ten thousand connections. */
 const READ_BUFFER_BYTES = 4 * 1024;
@@ -42,14 +42,14 @@ export class ClientTransport implements Transport {
   connect(host: string, port: number, handlers: ConnectionHandlers): Connection {
     if (!this.#isImplicit) return this.#clear.connect(host, port, handlers);
     const socket = tls.connect({ ...this.#options(host), port });
-    return attached(socket, `${host}:${port}`, handlers);
+    return clientConnection(socket, `${host}:${port}`, READ_BUFFER_BYTES, handlers);
   }
 
   /** What comes from now on is TLS, on the connection returned; `clear` is of no use any more. */
   secure(clear: Connection, host: string, handlers: ConnectionHandlers): Connection {
     if (!(clear instanceof NodeConnection)) throw new Error('only a connection made here can change to TLS');
     const socket = tls.connect({ ...this.#options(host), socket: clear.giveAway() });
-    return attached(socket, clear.remote, handlers);
+    return clientConnection(socket, clear.remote, READ_BUFFER_BYTES, handlers);
   }
 
   #options(host: string): ConnectionOptions {
@@ -57,17 +57,6 @@ export class ClientTransport implements Transport {
     const name = net.isIP(host) === 0 ? { servername: host } : {};
     return { ...name, host, ...(this.#context === undefined ? {} : { secureContext: this.#context }) };
   }
-}
-
-/** Before anything was read. */
-function attached(socket: tls.TLSSocket, remote: string, handlers: ConnectionHandlers): Connection {
-  socket.setNoDelay(true);
-  const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
-  const buffer = new Uint8Array(READ_BUFFER_BYTES);
-  readIntoOwnBuffer(socket, buffer, (bytes) => { connection.received(buffer.subarray(0, bytes)); });
-  connection.attach(handlers);
-  socket.once('secureConnect', () => { connection.opened(); });
-  return connection;
 }
 
 function contextOf(caFile: string | undefined): SecureContext {
