@@ -93,7 +93,7 @@ export class TlsTransport implements Transport {
   }
 }
 
-/** Over a socket from which nothing was read. One buffer for the life of the connection, as in transport.ts. */
+/** Over a socket from which nothing was read. One buffer for its life, as in transport.ts. */
 export function clientConnection(
   socket: TLSSocket, remote: string, readBufferBytes: number, handlers: ConnectionHandlers,
 ): Connection {
