@@ -11,7 +11,7 @@ import { describe, test } from 'node:test';
 import fc from 'fast-check';
 
 import { SessionWorld, mail } from '../unit/gateway/outbound/pure/session-world.js';
-import { PIECE_BYTES, SMALL_CONTENT_BYTES } from '../../src/gateway/outbound/pure/write-buffer.js';
+import { PIECE_BYTES, SMALL_CONTENT_BYTES } from '../../src/smtp/write-buffer.js';
 import { VirtualDesk } from './virtual-desk.js';
 
 const OFFERS = [[], ['PIPELINING'], ['PIPELINING', 'CHUNKING'], ['CHUNKING', 'BINARYMIME'], ['PIPELINING', '8BITMIME', 'SMTPUTF8', 'DSN', 'SIZE 99999999', 'CHUNKING']];
