@@ -4,13 +4,13 @@
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { pause } from '../process/cluster.js';
 import { freePorts } from '../process/free-ports.js';
 import { findProgram } from '../outside-sets.js';
+import { answers } from './support.js';
 
 const READY_MS = 20_000;
 const POLL_MS = 50;
@@ -94,15 +94,4 @@ function mainCf(folder: string, nextHopPort: number, more: Readonly<Record<strin
     maillog_file: `${folder}/log`, maillog_file_prefixes: folder, ...more,
   };
   return Object.entries(settings).map(([key, value]) => `${key} = ${value}\n`).join('');
-}
-
-function answers(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.end('QUIT\r\n');
-      resolve(true);
-    });
-    socket.on('error', () => resolve(false));
-    socket.resume();
-  });
 }

@@ -74,10 +74,23 @@ function describeDifference(kept: Buffer, sent: Buffer): string {
   return `the last ${same} of ${sent.length} bytes are as sent; kept: ${JSON.stringify(kept.toString('latin1', 0, 400))}`;
 }
 
-/** A small dialog: MAIL with `parameters`, RCPT, DATA, the content dot-stuffed. Resolves with the reply to the dot, or the first refusal. */
-export function sendRaw(port: number, content: Buffer, to: string, parameters = ''): Promise<string> {
+/** Whether a server listens there. */
+export function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, HOST, () => {
+      socket.end('QUIT\r\n');
+      resolve(true);
+    });
+    socket.on('error', () => { resolve(false); });
+    socket.resume();
+  });
+}
+
+/** A small dialog: MAIL with `parameters`, RCPT for each, DATA, the content dot-stuffed. Resolves with the reply to the dot, or the first refusal. */
+export function sendRaw(port: number, content: Buffer, to: string | readonly string[], parameters = ''): Promise<string> {
   return new Promise((resolve, reject) => {
-    const steps: (string | Buffer)[] = ['EHLO raw.example\r\n', `MAIL FROM:<raw@client.example>${parameters}\r\n`, `RCPT TO:<${to}>\r\n`, 'DATA\r\n', Buffer.concat([dotStuffed(content), Buffer.from('.\r\n')])];
+    const commands = ['EHLO raw.example', `MAIL FROM:<raw@client.example>${parameters}`, ...[to].flat().map((each) => `RCPT TO:<${each}>`), 'DATA'];
+    const steps: (string | Buffer)[] = [...commands.map((command) => `${command}\r\n`), Buffer.concat([dotStuffed(content), Buffer.from('.\r\n')])];
     const socket = connect(port, HOST);
     let text = '';
     socket.setTimeout(PROGRAM_MS, () => socket.destroy(new Error('no reply')));
