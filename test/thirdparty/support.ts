@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { connect } from 'node:net';
 import { join } from 'node:path';
 
-import { dotStuffed } from '../../src/load/content.js';
+import { wireContent } from '../../src/smtp/content-lines.js';
 import { startCluster, type Cluster } from '../process/cluster.js';
 import type { ClusterOptions } from '../process/cluster-config.js';
 
@@ -90,7 +90,7 @@ export function answers(port: number): Promise<boolean> {
 export function sendRaw(port: number, content: Buffer, to: string | readonly string[], parameters = ''): Promise<string> {
   return new Promise((resolve, reject) => {
     const commands = ['EHLO raw.example', `MAIL FROM:<raw@client.example>${parameters}`, ...[to].flat().map((each) => `RCPT TO:<${each}>`), 'DATA'];
-    const steps: (string | Buffer)[] = [...commands.map((command) => `${command}\r\n`), Buffer.concat([dotStuffed(content), Buffer.from('.\r\n')])];
+    const steps: (string | Uint8Array)[] = [...commands.map((command) => `${command}\r\n`), wireContent(content)];
     const socket = connect(port, HOST);
     let text = '';
     socket.setTimeout(PROGRAM_MS, () => socket.destroy(new Error('no reply')));

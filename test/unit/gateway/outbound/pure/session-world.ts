@@ -6,7 +6,7 @@ import type { Connection } from '../../../../../src/platform/transport.js';
 import { DEFAULT_TIMEOUTS } from '../../../../../src/gateway/outbound/pure/session-states.js';
 import { SmtpSession } from '../../../../../src/gateway/outbound/pure/smtp-session.js';
 import type { SessionEvents, SessionView } from '../../../../../src/gateway/outbound/pure/session-ports.js';
-import { WriteBuffer } from '../../../../../src/gateway/outbound/pure/write-buffer.js';
+import { WriteBuffer } from '../../../../../src/smtp/write-buffer.js';
 import type { Delivery, DeliveryQueue, Envelope, RecipientResult } from '../../../../../src/gateway/queue/types.js';
 
 

@@ -1,10 +1,10 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CAN_8BITMIME, CAN_DSN, CAN_ENHANCED_CODES, CAN_PIPELINE, CAN_SIZE, CAN_SMTPUTF8, parseCapabilities } from '../../../../../src/gateway/outbound/pure/capabilities.js';
-import { Stage, TEXT_CHARACTERS_MAX, Trouble, classifyReply, classifyTrouble } from '../../../../../src/gateway/outbound/pure/classify.js';
-import { REPLY_BYTES_MAX, REPLY_LINE_BYTES_MAX, ReplyReader } from '../../../../../src/gateway/outbound/pure/reply-reader.js';
+import { CAN_8BITMIME, CAN_DSN, CAN_ENHANCED_CODES, CAN_PIPELINE, CAN_SIZE, CAN_SMTPUTF8, parseCapabilities } from '../../../../../src/smtp/capabilities.js';
+import { Stage, Trouble, classifyReply, classifyTrouble } from '../../../../../src/gateway/outbound/pure/classify.js';
+import { REPLY_BYTES_MAX, REPLY_LINE_BYTES_MAX, ReplyReader, TEXT_CHARACTERS_MAX } from '../../../../../src/smtp/reply-reader.js';
 import { DEFAULT_RETRY_SCHEDULE, RetrySchedule } from '../../../../../src/gateway/outbound/pure/retry-schedule.js';
-import { WriteBuffer } from '../../../../../src/gateway/outbound/pure/write-buffer.js';
+import { WriteBuffer } from '../../../../../src/smtp/write-buffer.js';
 import { DEFERRED, DELIVERED, FAILED } from '../../../../../src/gateway/queue/types.js';
 import { ScriptedConnection } from './session-world.js';
 
