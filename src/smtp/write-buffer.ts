@@ -3,7 +3,7 @@
  *
  * Commands and small contents are put together in one piece of SCRATCH_BYTES and handed to the connection
  * as one write. When the connection reports nothing buffered after that, the kernel has the bytes and the
- * piece is used again; else it is lent to the connection until that reports so, and another one is taken. So a
+ * piece is used again; else it is lent to the connection until that reports so. So a
  * message costs no allocation here, in TLS neither, where each write is buffered for a moment; and its content
  * is copied once, from the queue into the piece (contents with dot lines, rare, once more). This leans on one promise of the transport: bufferedBytes is 0 only when no byte that
  * was passed to write() is referred to any more.
@@ -28,7 +28,7 @@ export const SMALL_CONTENT_BYTES = 16 * 1024;
 /** Larger contents leave in pieces of this size, each when the one before has left the process. */
 export const PIECE_BYTES = 64 * 1024;
 
-/** Pieces that are remembered while connections hold them; of more than these the collector takes care. */
+/** Pieces that are remembered while connections hold them, and kept for use; of more the collector takes care. */
 const LENT_MAX = 16;
 
 const CR = 13;
@@ -60,6 +60,7 @@ export class WriteBuffer {
   #length = 0;
   /** Pieces that connections hold, the oldest first. */
   readonly #lent: Loan[] = [];
+  readonly #free: Uint8Array[] = [];
 
   constructor(options: WriteBufferOptions) {
     this.#largeBytesMax = options.largeBytesMax;
@@ -75,6 +76,7 @@ export class WriteBuffer {
     invariant(this.#connection === undefined, 'one session at a time puts a write together');
     this.#connection = connection;
     this.#length = 0;
+    if (this.#lent.length > 0) this.#takeBack();
   }
 
   /** Appends ASCII text of ours. */
@@ -171,14 +173,21 @@ export class WriteBuffer {
     if (connection.bufferedBytes > 0) this.#lend(connection);
   }
 
-  /** The connection keeps the piece for a while; the oldest that came back takes its place. */
+  /** The connection keeps the piece for a while. */
   #lend(connection: Connection): void {
     const lent = this.#lent;
-    const back = lent[0]?.connection.bufferedBytes === 0 ? lent.shift()?.piece : undefined;
     if (lent.length === LENT_MAX) lent.shift();
     // One that was made for many bytes is not kept for few.
     if (this.#piece.length === SCRATCH_BYTES) lent.push({ piece: this.#piece, connection });
-    this.#piece = back ?? new Uint8Array(SCRATCH_BYTES);
+    this.#piece = this.#free.pop() ?? new Uint8Array(SCRATCH_BYTES);
+  }
+
+  #takeBack(): void {
+    const lent = this.#lent;
+    for (let loan = lent[0]; loan?.connection.bufferedBytes === 0; loan = lent[0]) {
+      lent.shift();
+      if (this.#free.length < LENT_MAX) this.#free.push(loan.piece);
+    }
   }
 
   /** Many recipients fill more than a piece: what is there goes out first. */

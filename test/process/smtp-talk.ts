@@ -30,10 +30,19 @@ export class SmtpTalk {
   static async start(port: number): Promise<SmtpTalk> {
     const socket = connect({ host: HOST, port });
     await once(socket, 'connect');
+    return SmtpTalk.over(socket);
+  }
+
+  /** As start(), over a connection that was begun. */
+  static async over(socket: Socket): Promise<SmtpTalk> {
     const talk = new SmtpTalk(socket);
     await talk.reply();
     await talk.say('EHLO talk.example');
     return talk;
+  }
+
+  get isOver(): boolean {
+    return this.#ended;
   }
 
   /** Sends lines without waiting for a reply. */
