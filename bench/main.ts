@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- all|nodes|report|longest|endurance|guard` and `… -- kvs|gateway|recovery|rescue|takeover|fault|direct [--quick]`:
+ * `npm run bench -- all|nodes|report|longest|endurance|guard` and `… -- kvs|gateway|recovery|rescue|takeover|fault|tls|direct [--quick]`:
  * `all` is the whole report (all.ts), `nodes` one part of it, `report` writes it again from what was measured;
  * `longest` is told in memory.ts, `endurance` and `guard` in the files of their names. The others repeat one of the paper's
  * experiments with real processes on this machine, or measure what a client feels of a fault: their results
@@ -23,6 +23,7 @@ import type { BenchOptions, BenchResult } from './options.js';
 import { benchRecovery } from './recovery.js';
 import { benchRescue } from './rescue.js';
 import { benchTakeover } from './takeover.js';
+import { benchTls } from './tls.js';
 import { plotSvg, type Plot } from './svg-plot.js';
 
 const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
@@ -33,6 +34,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<{ rows
   rescue: benchRescue,
   takeover: benchTakeover,
   fault: benchFault,
+  tls: benchTls,
   direct: async (options) => {
     const row = await runDirect(options.quick ? 50_000 : 500_000);
     console.log(JSON.stringify(row, undefined, 2));

@@ -16,18 +16,22 @@ import { HARAKA_FORWARD, HARAKA_OUTBOUND } from './peers/haraka.js';
 import { POSTFIX_DISK, POSTFIX_TMPFS } from './peers/postfix.js';
 import type { PeerSetup, RelayPeer } from './peers/relay-peer.js';
 import { runClient, startLoneSink, type LoneSink } from './processes.js';
-import { loadOptions } from './relay-run.js';
+import { loadOptions, type Load } from './relay-run.js';
 
-export interface PeerRow {
-  readonly peer: string;
-  readonly connections: number;
-  readonly round: number;
+/** One load that went through. */
+export interface PeerRelayed {
   readonly messages: number;
   readonly relayedPerSecond: number;
   readonly responseP50Ms: number;
   readonly responseP99Ms: number;
   /** All its processes. */
   readonly cpuMicrosPerMessage: number;
+}
+
+export interface PeerRow extends PeerRelayed {
+  readonly peer: string;
+  readonly connections: number;
+  readonly round: number;
 }
 
 const SETUPS: readonly PeerSetup[] = [POSTFIX_DISK, POSTFIX_TMPFS, HARAKA_FORWARD, HARAKA_OUTBOUND];
@@ -56,7 +60,7 @@ export async function partPeers(options: BenchOptions): Promise<PartRun<PeerRow>
       const peer = await setup.start(sink.port);
       const each = { setup, peer, perSecond: 0 };
       running.push(each);
-      each.perSecond = (await relay(peer, sink, MESSAGES_MIN, FEWEST)).relayedPerSecond;
+      each.perSecond = (await relayBy(peer, sink, { count: MESSAGES_MIN, connections: FEWEST })).relayedPerSecond;
       await warm(each, sink, options.quick ? QUICK_WARM_SECONDS : WARM_SECONDS);
     }
     for (let round = 1; round <= (options.quick ? 1 : ROUNDS); round++) {
@@ -85,7 +89,7 @@ interface Running {
 }
 
 async function warm(running: Running, sink: LoneSink, seconds: number): Promise<void> {
-  running.perSecond = (await relay(running.peer, sink, messagesIn(running, seconds), FEWEST)).relayedPerSecond;
+  running.perSecond = (await relayBy(running.peer, sink, { count: messagesIn(running, seconds), connections: FEWEST })).relayedPerSecond;
 }
 
 function messagesIn(running: Running, seconds: number): number {
@@ -97,7 +101,7 @@ async function takeTurn(running: Running, sink: LoneSink, round: number, seconds
   const rows: PeerRow[] = [];
   await warm(running, sink, TURN_WARM_SECONDS);
   for (const connections of CONNECTIONS) {
-    const row = { peer, connections, round, ...(await relay(running.peer, sink, messagesIn(running, seconds), connections)) };
+    const row = { peer, connections, round, ...(await relayBy(running.peer, sink, { count: messagesIn(running, seconds), connections })) };
     running.perSecond = row.relayedPerSecond;
     console.log(`${peer.padEnd(26)} ${String(connections).padStart(3)} connections ${String(Math.round(row.relayedPerSecond)).padStart(6)}/s relayed, response p50 ${row.responseP50Ms} p99 ${row.responseP99Ms} ms, CPU ${row.cpuMicrosPerMessage} µs a message`);
     rows.push(row);
@@ -105,11 +109,13 @@ async function takeTurn(running: Running, sink: LoneSink, round: number, seconds
   return rows;
 }
 
-async function relay(peer: RelayPeer, sink: LoneSink, count: number, connections: number): Promise<Omit<PeerRow, 'peer' | 'connections' | 'round'>> {
+/** One load from the client through the peer to the sink. */
+export async function relayBy(peer: RelayPeer, sink: LoneSink, load: Load): Promise<PeerRelayed> {
+  const { count } = load;
   const before = await sink.messages();
   const cpuBefore = peer.usedMicros();
   const started = performance.now();
-  const { report } = await runClient({ ...loadOptions(peer.port, { count, connections }), nextBehindDot: peer.nextBehindDot ?? true });
+  const { report } = await runClient({ ...loadOptions(peer.port, load), nextBehindDot: peer.nextBehindDot ?? true });
   const startUpMs = performance.now() - started - report.elapsedMs;
   if (report.accepted !== count) throw new Error(`only ${report.accepted} of ${count} were accepted: ${JSON.stringify([report.samples, report.connectionErrors])}`);
   while ((await sink.messages()) < before + count) {

@@ -30,6 +30,8 @@ export interface Load {
   /** Connections take turns (src/load/options.ts). */
   readonly inTurn?: boolean;
   readonly domains?: readonly string[];
+  /** By STARTTLS, to a server whose certificate is by this authority. */
+  readonly caFile?: string;
 }
 
 /** One measured round. */
@@ -62,6 +64,7 @@ export function loadOptions(port: number, load: Load): Parameters<typeof runClie
     ...(load.messagesPerConnection === undefined ? {} : { messagesPerConnection: load.messagesPerConnection }),
     ...(load.rate === undefined ? {} : { rate: load.rate }),
     ...(load.inTurn === undefined ? {} : { inTurn: load.inTurn }),
+    ...(load.caFile === undefined ? {} : { tls: 'starttls', caFile: load.caFile }),
   };
 }
 

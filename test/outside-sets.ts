@@ -15,6 +15,8 @@ export interface OutsideSet {
   readonly also?: readonly string[];
   /** Debian packages that bring it. */
   readonly packages: readonly string[];
+  /** Those that can't be installed beside another set's: .ci/run unpacks each into unpackedFolder(). `program` is in the first. */
+  readonly unpacked?: readonly string[];
   /** Bound in time; default 5. */
   readonly minutes?: number;
   /** The set starts daemons that insist on root. */
@@ -32,12 +34,31 @@ export function readOutsideSets(projectFolder: string): readonly OutsideSet[] {
   return JSON.parse(readFileSync(join(projectFolder, 'test', 'outside-sets.json'), 'utf8')) as OutsideSet[];
 }
 
+/** Where a Debian package is unpacked that can't be installed. */
+export function unpackedFolder(name: string): string {
+  return join(process.env['TWINPOST_UNPACKED'] ?? '/opt/twinpost-unpacked', name);
+}
+
 /** '' when the set can run, else why not. */
 export function whyNot(set: OutsideSet): string {
+  const [unpacked] = set.unpacked ?? [];
+  if (unpacked !== undefined) return whyNotUnpacked(unpacked, set.program);
   for (const program of [set.program, ...(set.also ?? [])]) if (findProgram(program) === undefined) return `${program} not found`;
   if (set.root === true && process.getuid?.() !== 0) return 'needs root';
   for (const module of set.probe ?? []) if (findPythonWith(module) === undefined) return `Python module ${module} not found`;
   return set.namespaces === true ? whyNoNamespaces() : '';
+}
+
+function whyNotUnpacked(name: string, program: string): string {
+  if (process.getuid?.() !== 0) return 'needs root';
+  const folder = unpackedFolder(name);
+  if (!isExecutable(join(folder, 'usr', 'sbin', program))) return `${program} not found: unpack ${name} into ${folder}`;
+  const { status, stderr, error } = spawnSync('unshare', ['--mount', '--pid', '--fork', 'mount', '--bind', '/tmp', '/tmp'], { encoding: 'utf8', timeout: 10_000 });
+  return status === 0 ? '' : `mount namespaces are not permitted here: ${firstLine(error?.message ?? stderr)}`;
+}
+
+function firstLine(text: string): string {
+  return text.trim().split('\n')[0] ?? '';
 }
 
 /** '' when a network namespace with a pair of interfaces and a rule can be made: a container may forbid any of them. */
@@ -45,7 +66,7 @@ function whyNoNamespaces(): string {
   const name = `twinpost-test-${process.pid}-probe`;
   const run = (program: string, ...args: string[]): string => {
     const { status, stderr, error } = spawnSync(findProgram(program) ?? program, args, { encoding: 'utf8', timeout: 10_000 });
-    return status === 0 ? '' : `network namespaces are not permitted here: ${program}: ${(error?.message ?? stderr).trim().split('\n')[0] ?? ''}`;
+    return status === 0 ? '' : `network namespaces are not permitted here: ${program}: ${firstLine(error?.message ?? stderr)}`;
   };
   const made = run('ip', 'netns', 'add', name);
   if (made !== '') return made;

@@ -165,7 +165,7 @@ async function runOutside(wanted: (set: string) => boolean): Promise<Outcome[]> 
   const outcomes: Outcome[] = [];
   for (const outside of readOutsideSets(PROJECT)) {
     if (!wanted(outside.set)) continue;
-    const packages = outside.packages.join(' ');
+    const packages = [...outside.packages, ...(outside.unpacked ?? [])].join(' ');
     const reason = whyNot(outside);
     if (reason === '') {
       const path = join('thirdparty', outside.set);

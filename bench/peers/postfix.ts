@@ -15,14 +15,20 @@ const SETTINGS = {
 };
 const TMPFS = '/dev/shm';
 
-async function start(nextHopPort: number, parent: string | undefined): Promise<RelayPeer> {
+async function start(nextHopPort: number, parent: string | undefined, more: Readonly<Record<string, string>> = {}): Promise<RelayPeer> {
   const group = new CpuGroup();
-  const postfix = await startPostfix(nextHopPort, { settings: SETTINGS, prefix: group.prefix, ...(parent === undefined ? {} : { parent }) });
+  const postfix = await startPostfix(nextHopPort, { settings: { ...SETTINGS, ...more }, prefix: group.prefix, ...(parent === undefined ? {} : { parent }) });
   const stop = async (): Promise<void> => {
     await postfix.stop();
     await group.close();
   };
   return { port: postfix.port, usedMicros: () => group.usedMicros(postfix.pid), stop };
+}
+
+/** Offers STARTTLS, its default in all else, and says no word about each session. */
+export function startTlsPostfix(nextHopPort: number, queue: 'disk' | 'tmpfs', { cert, key }: { readonly cert: string; readonly key: string }): Promise<RelayPeer> {
+  const tls = { smtpd_tls_security_level: 'may', smtpd_tls_cert_file: cert, smtpd_tls_key_file: key, smtpd_tls_loglevel: '0' };
+  return start(nextHopPort, queue === 'disk' ? undefined : TMPFS, tls);
 }
 
 const needsRoot = (): boolean => isInstalled('postfix') && process.getuid?.() === 0;

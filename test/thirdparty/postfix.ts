@@ -4,13 +4,13 @@
  */
 import { spawn, spawnSync, type ChildProcess } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { pause } from '../process/cluster.js';
 import { freePorts } from '../process/free-ports.js';
 import { findProgram } from '../outside-sets.js';
+import { answers } from './support.js';
 
 const READY_MS = 20_000;
 const POLL_MS = 50;
@@ -22,7 +22,7 @@ const SERVICES = [
   'trace     unix  - - n -  0 bounce', 'verify    unix  - - n -  1 verify', 'proxymap  unix  - - n -  - proxymap',
   'smtp      unix  - - n -  - smtp', 'relay     unix  - - n -  - smtp', 'error     unix  - - n -  - error',
   'retry     unix  - - n -  - error', 'anvil     unix  - - n -  1 anvil', 'scache    unix  - - n -  1 scache',
-  'postlog   unix-dgram n - n - 1 postlogd',
+  'postlog   unix-dgram n - n - 1 postlogd', 'tlsmgr    unix  - - n 1000? 1 tlsmgr',
 ];
 
 export interface Postfix {
@@ -94,15 +94,4 @@ function mainCf(folder: string, nextHopPort: number, more: Readonly<Record<strin
     maillog_file: `${folder}/log`, maillog_file_prefixes: folder, ...more,
   };
   return Object.entries(settings).map(([key, value]) => `${key} = ${value}\n`).join('');
-}
-
-function answers(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.end('QUIT\r\n');
-      resolve(true);
-    });
-    socket.on('error', () => resolve(false));
-    socket.resume();
-  });
 }

@@ -5,10 +5,11 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
+import { connect } from 'node:net';
 import { join } from 'node:path';
 
 import { wireContent } from '../../src/smtp/content-lines.js';
-import { startCluster, type Cluster } from '../process/cluster.js';
+import { HOST, startCluster, type Cluster } from '../process/cluster.js';
 import type { ClusterOptions } from '../process/cluster-config.js';
 import { SmtpTalk } from '../process/smtp-talk.js';
 
@@ -73,11 +74,23 @@ function describeDifference(kept: Buffer, sent: Buffer): string {
   return `the last ${same} of ${sent.length} bytes are as sent; kept: ${JSON.stringify(kept.toString('latin1', 0, 400))}`;
 }
 
-/** A small dialog: MAIL with `parameters`, RCPT, DATA, the content dot-stuffed. Resolves with the reply to the dot, or the first refusal. */
-export async function sendRaw(port: number, content: Buffer, to: string, parameters = ''): Promise<string> {
+/** Whether a server listens there. */
+export function answers(port: number): Promise<boolean> {
+  return new Promise((resolve) => {
+    const socket = connect(port, HOST, () => {
+      socket.end('QUIT\r\n');
+      resolve(true);
+    });
+    socket.on('error', () => { resolve(false); });
+    socket.resume();
+  });
+}
+
+/** A small dialog: MAIL with `parameters`, RCPT for each, DATA, the content dot-stuffed. Resolves with the reply to the dot, or the first refusal. */
+export async function sendRaw(port: number, content: Buffer, to: string | readonly string[], parameters = ''): Promise<string> {
   const talk = await SmtpTalk.start(port);
   try {
-    for (const line of [`MAIL FROM:<raw@client.example>${parameters}`, `RCPT TO:<${to}>`, 'DATA']) {
+    for (const line of [`MAIL FROM:<raw@client.example>${parameters}`, ...[to].flat().map((each) => `RCPT TO:<${each}>`), 'DATA']) {
       const reply = await talk.say(line);
       if (/^[45]/.test(reply)) return reply.trim();
     }

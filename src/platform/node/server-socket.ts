@@ -86,11 +86,15 @@ export class StreamServer {
   }
 
   #onSocket(socket: net.Socket): void {
+    // Reset before it was accepted, as by a balancer that only asks whether somebody listens: nobody's.
+    if (socket.remoteAddress === undefined) {
+      dropped(socket);
+      return;
+    }
     const connection = new NodeServerConnection(socket, this.#buffer, this.#tls);
     const handlers = this.#accept(connection);
     if (handlers === undefined) {
-      socket.on('error', () => undefined);
-      socket.destroy();
+      dropped(socket);
       return;
     }
     connection.attach(handlers);
@@ -104,6 +108,11 @@ export class StreamServer {
     }
     this.#fresh.push(connection);
   }
+}
+
+function dropped(socket: net.Socket): void {
+  socket.on('error', () => undefined);
+  socket.destroy();
 }
 
 class NodeServerConnection implements ServerConnection {

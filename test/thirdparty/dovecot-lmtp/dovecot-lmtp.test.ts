@@ -2,7 +2,6 @@
 import assert from 'node:assert/strict';
 import { spawn, spawnSync } from 'node:child_process';
 import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
@@ -12,6 +11,7 @@ import { runSend } from '../../../src/load/run.js';
 import { findProgram } from '../../outside-sets.js';
 import { pause, startCluster } from '../../process/cluster.js';
 import { freePorts } from '../../process/free-ports.js';
+import { answers } from '../support.js';
 
 const COUNT = 100;
 const BOUND_MS = 30_000;
@@ -44,17 +44,6 @@ service lmtp {
 `;
 }
 
-function listens(port: number): Promise<boolean> {
-  return new Promise((resolve) => {
-    const socket = connect(port, '127.0.0.1', () => {
-      socket.end('QUIT\r\n');
-      resolve(true);
-    });
-    socket.on('error', () => resolve(false));
-    socket.resume();
-  });
-}
-
 interface Dovecot {
   readonly port: number;
   /** Files of the mailbox of `user`. */
@@ -76,7 +65,7 @@ async function startDovecot(): Promise<Dovecot> {
   process.once('exit', () => void child.kill('SIGTERM'));
   const log = (): string => (existsSync(join(folder, 'log')) ? readFileSync(join(folder, 'log'), 'latin1') : 'no log');
   const until = performance.now() + BOUND_MS;
-  while (!(await listens(port))) {
+  while (!(await answers(port))) {
     if (child.exitCode !== null || performance.now() > until) throw new Error(`Dovecot did not start\n${log()}`);
     await pause(50);
   }

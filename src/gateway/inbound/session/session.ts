@@ -69,7 +69,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   readonly #desk: Desk;
   readonly #connection: ServerConnection;
-  /** '' until it is known whose connection it is. */
+  /** '' until it is known whose connection it is, and for a balancer's own. */
   #clientKey = '';
   readonly #lines = new LineReader();
   readonly #scan = new ContentScan();
@@ -245,21 +245,26 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     }
     this.#proxyBytes = NOTHING;
     if (typeof header === 'string') return this.#refuseConnection(replies.BAD_PROXY_HEADER);
-    // A connection of the balancer's own is granted nothing.
     const isNamed = header.address !== '';
     this.#onClientKnown(isNamed ? header.address : this.remoteAddress, isNamed, all.subarray(header.octets));
   }
 
-  /** `behind`: what came behind the header that said so. */
-  #onClientKnown(address: string, mayBeTrusted: boolean, behind: Uint8Array = NOTHING): void {
+  /**
+   * `isClient`: else it is a balancer's own connection. That is granted nothing, and limits of clients do not
+   * count it: health checks that ran into one would have the balancer give us up. `behind`: what came behind
+   * the header that said so.
+   */
+  #onClientKnown(address: string, isClient: boolean, behind: Uint8Array = NOTHING): void {
     const desk = this.#desk;
     this.remoteAddress = address;
     this.peerAddress = address;
-    this.isTrusted = mayBeTrusted && desk.policy.isTrusted(address);
+    this.isTrusted = isClient && desk.policy.isTrusted(address);
     this.#askBlocklists();
-    this.#clientKey = clientKey(address);
-    const refusal = desk.clientKnown(this.#clientKey, this);
-    if (refusal !== undefined) return this.#refuseConnection(refusal);
+    if (isClient) {
+      this.#clientKey = clientKey(address);
+      const refusal = desk.clientKnown(this.#clientKey, this);
+      if (refusal !== undefined) return this.#refuseConnection(refusal);
+    }
     this.#waitingSinceMs = desk.nowMs;
     this.#transition(desk.options.isTlsFirst ? State.SECURING : State.GREETING);
     if (behind.length > 0) this.onData(behind);

@@ -1,0 +1,169 @@
+/**
+ * `npm run bench -- tls [--quick]`: submission by TLS beside Postfix. The same client sends the same mix to the same
+ * sink through each server in turns, by STARTTLS on connections that are kept and with a handshake for each message,
+ * and in clear for what TLS adds. All have the same certificate, and settle on the same version and cipher: asked
+ * before, and refused otherwise. CPU is that of all processes of a server; ours are the gateway and both stores.
+ *
+ *     start, warm │ Twinpost, Postfix on disk, Postfix on tmpfs  (each: four loads) │ Postfix …, Twinpost │ …
+ *
+ * What counts is the ratio of a round, whose turns follow each other; the table tells its median and range.
+ */
+import { execFileSync } from 'node:child_process';
+import { mkdtempSync, rmSync } from 'node:fs';
+import { createConnection } from 'node:net';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { connect } from 'node:tls';
+
+import { HOST } from '../test/process/cluster.js';
+import { spread, table } from './format.js';
+import type { BenchOptions } from './options.js';
+import { relayBy, type PeerRelayed } from './peers.js';
+import { startTlsPostfix } from './peers/postfix.js';
+import type { RelayPeer } from './peers/relay-peer.js';
+import { startTwinpost } from './peers/twinpost.js';
+import { startLoneSink, type LoneSink } from './processes.js';
+import { spreadOf } from './statistics.js';
+
+const LOADS = ['TLS, kept connections', 'TLS, one message a connection', 'clear, kept connections', 'clear, one message a connection'] as const;
+type TlsLoad = (typeof LOADS)[number];
+const OURS = 'Twinpost';
+const CERTIFICATE = 'twinpost';
+const MAKE_CA = join('configs', 'tls', 'make-test-ca.sh');
+
+interface TlsRow extends PeerRelayed {
+  readonly [key: string]: unknown;
+  readonly peer: string;
+  readonly load: TlsLoad;
+  readonly round: number;
+  readonly session: string;
+}
+
+const ROUNDS = 5;
+/** A load is to take about so long; how many messages that is, the one before tells. */
+const SECONDS = 4;
+const QUICK_SECONDS = 1;
+const WARM_SECONDS = 8;
+const FIRST_MESSAGES = 500;
+const MESSAGES_MAX = 60_000;
+
+/** A server that was started. */
+interface Running {
+  readonly name: string;
+  readonly peer: RelayPeer;
+  /** What TLS it settles on. */
+  readonly session: string;
+  readonly perSecond: Map<TlsLoad, number>;
+}
+
+export async function benchTls(options: BenchOptions): Promise<{ rows: TlsRow[] }> {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-bench-tls-'));
+  const sink = await startLoneSink();
+  const running: Running[] = [];
+  const rows: TlsRow[] = [];
+  try {
+    const caFile = makeCertificate(folder);
+    const files = { cert: join(folder, `${CERTIFICATE}.crt`), key: join(folder, `${CERTIFICATE}.key`) };
+    const start = async (name: string, peer: Promise<RelayPeer>): Promise<void> => {
+      const started = await peer;
+      running.push({ name, peer: started, session: await sessionOf(started.port, caFile), perSecond: new Map() });
+    };
+    await start(OURS, startTwinpost(sink.port, files));
+    await start('Postfix, queue on disk', startTlsPostfix(sink.port, 'disk', files));
+    await start('Postfix, queue on tmpfs', startTlsPostfix(sink.port, 'tmpfs', files));
+    const sessions = new Set(running.map(({ session }) => session));
+    if (sessions.size !== 1) throw new Error(`not comparable: ${[...sessions].join(', ')}`);
+    const seconds = options.quick ? QUICK_SECONDS : SECONDS;
+    for (const each of running) {
+      for (const load of LOADS) for (const long of options.quick ? [0] : [0, WARM_SECONDS]) await take(each, load, { sink, caFile, seconds: long });
+    }
+    for (let round = 1; round <= (options.quick ? 1 : ROUNDS); round++) {
+      // Who goes first changes, as what the one before left behind does.
+      for (const each of round % 2 === 1 ? running : [...running].reverse()) {
+        for (const load of LOADS) {
+          const row = { peer: each.name, load, round, session: each.session, ...(await take(each, load, { sink, caFile, seconds })) };
+          console.log(`${round}  ${row.peer.padEnd(24)} ${load.padEnd(32)} ${String(Math.round(row.relayedPerSecond)).padStart(6)}/s, CPU ${row.cpuMicrosPerMessage} µs a message, p50 ${row.responseP50Ms} ms`);
+          rows.push(row);
+        }
+      }
+    }
+  } finally {
+    for (const { peer } of running) await peer.stop();
+    await sink.stop();
+    rmSync(folder, { recursive: true, force: true });
+  }
+  console.log(`\n${tablesOf(rows)}`);
+  return { rows };
+}
+
+/** Made for the address of loopback, where all servers are. Returns the authority's file. */
+function makeCertificate(folder: string): string {
+  execFileSync(MAKE_CA, [folder, `${CERTIFICATE}=${HOST}`], { stdio: 'pipe' });
+  return join(folder, 'ca.crt');
+}
+
+interface Turn {
+  readonly sink: LoneSink;
+  readonly caFile: string;
+  /** 0: a few messages, which tell how many are to be sent in a second. */
+  readonly seconds: number;
+}
+
+async function take({ peer, perSecond }: Running, load: TlsLoad, { sink, caFile, seconds }: Turn): Promise<PeerRelayed> {
+  const count = Math.round(Math.min(MESSAGES_MAX, Math.max(FIRST_MESSAGES, (perSecond.get(load) ?? 0) * seconds)));
+  const relayed = await relayBy(peer, sink, {
+    count,
+    ...(load.startsWith('TLS') ? { caFile } : {}),
+    ...(load.endsWith('one message a connection') ? { messagesPerConnection: 1 } : {}),
+  });
+  perSecond.set(load, relayed.relayedPerSecond);
+  return relayed;
+}
+
+/** Version and cipher of a session that the server gives to a client like the load client. */
+function sessionOf(port: number, ca: string): Promise<string> {
+  return new Promise((resolve, reject) => {
+    const clear = createConnection(port, HOST);
+    const commands = ['EHLO bench.example\r\n', 'STARTTLS\r\n'];
+    let heard = '';
+    clear.on('error', reject);
+    clear.on('data', (bytes: Buffer) => {
+      heard += bytes.toString('latin1');
+      if (!/(?:^|\r\n)\d{3} [^\r\n]*\r\n$/.test(heard)) return;
+      heard = '';
+      const command = commands.shift();
+      if (command !== undefined) {
+        clear.write(command);
+        return;
+      }
+      clear.removeAllListeners('data');
+      // The name is the load client's business.
+      const socket = connect({ socket: clear, checkServerIdentity: () => undefined, rejectUnauthorized: false, ca }, () => {
+        resolve(`${socket.getProtocol() ?? ''} ${socket.getCipher().name}`);
+        socket.destroy();
+      });
+      socket.on('error', reject);
+    });
+  });
+}
+
+function tablesOf(rows: readonly TlsRow[]): string {
+  const at = (peer: string, load: TlsLoad): readonly TlsRow[] => rows.filter((row) => row.peer === peer && row.load === load);
+  const peers = [...new Set(rows.map(({ peer }) => peer))];
+  const of = (values: readonly number[]): string => spread(spreadOf(values));
+  const lines = LOADS.flatMap((load) => peers.map((peer) => {
+    const theirs = at(peer, load);
+    const ours = at(OURS, load);
+    const ratio = (value: (row: TlsRow) => number, isMore: boolean): string => of(theirs.map((row) => {
+      const own = ours.find(({ round }) => round === row.round);
+      return own === undefined ? NaN : isMore ? value(own) / value(row) : value(row) / value(own);
+    }));
+    const isOurs = peer === OURS;
+    return [
+      load, peer, of(theirs.map((row) => row.relayedPerSecond)), of(theirs.map((row) => row.cpuMicrosPerMessage)),
+      isOurs ? '' : ratio((row) => row.relayedPerSecond, true), isOurs ? '' : ratio((row) => row.cpuMicrosPerMessage, false),
+    ];
+  }));
+  const session = rows[0]?.session ?? '';
+  return `${session}\n\n${table(['load', 'server', 'messages/s', 'CPU µs a message', 'ours × messages/s', 'its CPU × ours'], lines)}`;
+}

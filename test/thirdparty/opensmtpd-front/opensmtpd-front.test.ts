@@ -1,0 +1,28 @@
+/** OpenSMTPD in front: it submits to Twinpost within STARTTLS. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { bouncesOneOfThree, defersWhileFull, failsTooLarge, refusesTheCertificate, relaysAll, withFront } from '../front-story.js';
+import { startOpensmtpd } from './opensmtpd.js';
+
+const bound = { timeout: 180_000 };
+
+test('everything that OpenSMTPD submits arrives once and unaltered, by TLS', bound, () =>
+  withFront({ start: startOpensmtpd }, async (story) => {
+    await relaysAll(story);
+    assert.match(story.front.log(), /server-cert-check result="success"/);
+    assert.doesNotMatch(story.front.log(), /server-cert-check result="failure"/);
+  }));
+
+test('OpenSMTPD reports what the gateway refuses for good, and that alone', bound, () =>
+  withFront({ start: startOpensmtpd }, async (story) => {
+    await bouncesOneOfThree(story);
+    // It believes SIZE of EHLO (RFC 1870), and asks no further.
+    await failsTooLarge(story, /to=<large@a\.example> .*result="PermFail" stat="message too large for peer"/);
+  }));
+
+test('OpenSMTPD keeps what the gateway refuses for now, and delivers it', bound, () =>
+  withFront({ start: startOpensmtpd }, (story) => defersWhileFull(story)));
+
+test('OpenSMTPD gives nothing to a gateway whose certificate it can not check', bound, () =>
+  withFront({ start: startOpensmtpd, isTrusted: false }, (story) => refusesTheCertificate(story, /mta error reason=SSL certificate check failed/)));
