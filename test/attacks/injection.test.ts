@@ -203,6 +203,14 @@ describe('behind XCLIENT', () => {
       assert.match(client.say('XCLIENT ADDR=198.51.100.9'), /^503 /, lines.join());
       assert.equal(client.session.remoteAddress, '127.0.0.1');
     }
+    for (const line of ['XCLIENT LOGIN=root', 'xclient login=root addr=198.51.100.9', 'XCLIENT ADDR=198.51.100.9 LOGIN=[UNAVAILABLE]']) {
+      const client = open();
+      assert.match(client.say(line), /^550 5\.7\.0 /, line);
+      assert.deepEqual([client.session.user, client.session.remoteAddress], ['', '127.0.0.1']);
+    }
+    for (const value of ['a+0D+0Ab', 'a+0Ab', 'a+00b', 'a+7Fb', 'a+C2+85b', 'a+1B[2J', 'a+0', 'a+', '']) {
+      for (const name of ['NAME', 'HELO', 'ADDR', 'PROTO']) assert.match(open().say(`XCLIENT ${name}=${value}`), /^501 /, `${name}=${value}`);
+    }
     const stranger = new VirtualDesk({ xclientNetworks: ['127.0.0.0/8'], xclientLogin: true }).connect('198.51.100.9');
     for (const line of ['XCLIENT ADDR=127.0.0.1', 'XCLIENT LOGIN=root', 'xclient NAME=x', 'XCLIENT']) assert.match(stranger.say(line), /^550 5\.7\.0 /, line);
     for (const line of ['XFORWARD ADDR=127.0.0.1', 'XFORWARD NAME=x', 'XCLIENTX ADDR=127.0.0.1']) assert.match(open().say(line), /^500 /, line);
