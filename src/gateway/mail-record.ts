@@ -51,6 +51,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
       size: message.contentBytes,
       nrcpt: message.recipientCount,
       tls: message.tls,
+      user: message.user,
       mirrors: mirrors?.inSyncCount ?? 0,
       epoch: mirrors?.epoch ?? 0,
       delayMs: this.ports.clock.nowMs() - message.receivedMs,

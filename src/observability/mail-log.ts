@@ -47,6 +47,8 @@ export interface ReceivedFields {
   readonly nrcpt: number;
   /** TLS version of the client's session, '' when in clear. */
   readonly tls: string;
+  /** Who has authenticated, '' nobody. */
+  readonly user: string;
   /** In-sync mirrors that acknowledged it, and the epoch of their set. */
   readonly mirrors: number;
   readonly epoch: number;
@@ -116,6 +118,7 @@ const F = {
   size: fieldName('size'),
   nrcpt: fieldName('nrcpt'),
   tls: fieldName('tls'),
+  user: fieldName('user'),
   mirrors: fieldName('mirrors'),
   epoch: fieldName('epoch'),
   relay: fieldName('relay'),
@@ -192,6 +195,7 @@ export class MailLog {
     w.number(F.size, fields.size);
     w.number(F.nrcpt, fields.nrcpt);
     if (fields.tls !== '') w.string(F.tls, fields.tls);
+    if (fields.user !== '') w.string(F.user, fields.user);
     w.number(F.mirrors, fields.mirrors);
     w.number(F.epoch, fields.epoch);
     w.raw(F.delay);

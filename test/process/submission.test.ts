@@ -11,12 +11,13 @@ import { connect } from 'node:tls';
 
 import { parseUsers } from '../../src/gateway/inbound/auth/users.js';
 import { selfSigned } from '../dialog/self-signed.js';
-import { startCluster } from './cluster.js';
+import { startCluster, until } from './cluster.js';
 import { freePorts } from './free-ports.js';
 import { sayAll } from './smtp-talk.js';
 import { twinpost } from './twinpost.js';
 
 const tls = selfSigned();
+const BOUND_MS = 20_000;
 const needsTls = { timeout: 120_000, skip: tls === undefined ? 'openssl is missing' : false };
 
 /** All that is answered to these lines, within TLS from the start. */
@@ -49,6 +50,7 @@ test('a user made by twinpost submits; one that is added later does, too', needs
     assert.match(sent, /235 2\.7\.0 /);
     assert.match(sent, /250 2\.0\.0 Ok: queued as /);
     await cluster.sinkHas(1);
+    await until('the log names the user', () => /"event":"received",[^\n]*"tls":"TLSv1\.3","user":"alice@example\.org"/.test(cluster.gateway.log()), BOUND_MS, cluster.gateway);
     assert.match(await submit(port, ['EHLO a', plain('bob@example.org', 'builder'), 'QUIT']), /535 5\.7\.8 /);
     const other = await twinpost(['user', 'bob@example.org'], 'builder');
     appendFileSync(usersFile, other.out);

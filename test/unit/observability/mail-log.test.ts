@@ -10,7 +10,7 @@ import { LogDestination } from '../../../src/platform/node/log-destination.js';
 
 const RECEIVED: ReceivedFields = {
   queueId: '00000000AB1', queue: 'example.net', messageId: '', from: 'a@example.com', to: 'b@example.net', client: '127.0.0.1',
-  helo: 'client.example', size: 1024, nrcpt: 2, tls: '', mirrors: 2, epoch: 3, delayMs: 1234,
+  helo: 'client.example', size: 1024, nrcpt: 2, tls: '', user: '', mirrors: 2, epoch: 3, delayMs: 1234,
 };
 const DELIVERED: RecipientFields = {
   queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, relay: 'mx[127.0.0.1]:25', attempt: 1,
@@ -48,6 +48,15 @@ describe('a line of the mail log', () => {
       level: 'info', event: 'received', gateway: 'gw-1', queue_id: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net',
       client: '127.0.0.1', helo: 'client.example', size: 1024, nrcpt: 2, mirrors: 2, epoch: 3, delay: 1.23,
     });
+  });
+
+  test('says by what TLS and by which user it came, where there is one', () => {
+    const { log, lines } = newLog();
+    log.received({ ...RECEIVED, tls: 'TLSv1.3', user: 'al"ice\r\n@example.com' });
+    log.received(RECEIVED);
+    log.flush();
+    assert.deepEqual(lines.rows.map((row) => [row['tls'], row['user']]), [['TLSv1.3', 'al"ice\r\n@example.com'], [undefined, undefined]]);
+    assert.equal(lines.texts.join('').split('\n').length, 3);
   });
 
   test('says what became of a recipient, with the four delays', () => {

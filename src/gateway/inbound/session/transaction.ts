@@ -66,6 +66,8 @@ export class MailTransaction implements Submission {
   protocol = '';
   /** TLS version of the client's session, '' in clear. */
   readonly tls: string;
+  /** Who has authenticated; '' nobody. */
+  readonly user: string;
   /** For the mail log, when it wants one. */
   messageIdField = '';
   readonly content: ContentBuffer;
@@ -87,6 +89,7 @@ export class MailTransaction implements Submission {
     this.client = dialog.remoteAddress;
     this.helo = dialog.helo;
     this.tls = dialog.tlsVersion;
+    this.user = dialog.user;
     this.content = content;
     this.#reception = reception;
     this.#sink = dialog;
