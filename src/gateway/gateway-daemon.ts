@@ -38,6 +38,8 @@ import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-opt
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
 import { Blocklists } from './inbound/blocklists.js';
+import { makeHooks } from './inbound/hooks.js';
+import type { HookChain } from './inbound/hooks/hook-chain.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
 import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
@@ -127,6 +129,7 @@ class Gateway implements RunningGateway {
   private readonly users: RunningUsers | undefined;
   private readonly recipients: RunningTable | undefined;
   private readonly rates: RateLimits | undefined;
+  private readonly hooks: HookChain | undefined;
   private ratesToldMs = 0;
   private readonly dispatcher: Dispatcher;
   private readonly inboundRecord: InboundRecord;
@@ -138,7 +141,10 @@ class Gateway implements RunningGateway {
   private admin: RunningAdmin | undefined;
   private ticker: Ticker | undefined;
   private turnAsked = false;
-  private readonly runEndOfTurn: () => void;
+  private readonly runEndOfTurn = (): void => {
+    this.turnAsked = false;
+    this.core.endOfTurn();
+  };
   private stopping = false;
   private fenced = false;
   /** It was ready to take mail once. */
@@ -154,10 +160,6 @@ class Gateway implements RunningGateway {
     this.incarnation = identity.incarnation.incarnation;
     this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.partition });
     this.inboundRecord = new InboundRecord(ports.metrics);
-    this.runEndOfTurn = () => {
-      this.turnAsked = false;
-      this.core.endOfTurn();
-    };
     const { stores: configured, learnStores } = options;
     const learnable = learnStores === undefined ? [] : learnStores.only;
     this.knownStores = new KnownStores({ configured, learnable }, {
@@ -196,9 +198,10 @@ class Gateway implements RunningGateway {
     this.users = usersOf(options, { clock: this.clock, log: ports.log });
     this.recipients = options.recipientsFile === undefined ? undefined : followTable(options.recipientsFile, ports.log);
     this.rates = ratesOf(options);
+    this.hooks = makeHooks(options.hooks, options.hostName, { clock: this.clock, log: ports.log, metrics: ports.metrics, memory: this.core });
     for (const inbound of options.inbound) {
       this.inbounds.push(startInbound(inbound, {
-        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table, rates: this.rates, blocklists: new Blocklists(options, { clock: this.clock, log: ports.log }), log: ports.log,
+        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table, rates: this.rates, hooks: this.hooks, blocklists: new Blocklists(options, { clock: this.clock, log: ports.log }), log: ports.log,
         mailLog: this.record, metrics: this.inboundRecord,
       }));
     }
@@ -243,6 +246,7 @@ class Gateway implements RunningGateway {
     await Promise.all([inbound, this.dispatcher.stop(this.options.stopTimeoutMs)]);
     this.users?.close();
     this.recipients?.close();
+    this.hooks?.close();
     this.core.drain();
     this.core.endOfTurn();
     await this.lastChangesOut();

@@ -46,7 +46,7 @@ class Field {
     this.reception.immediate = true;
     this.#desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, messageBytesMax: 4096, ...options }, {
       reception: this.reception, router: new DomainRouter(), clock: { nowMs: () => this.nowMs, wallMs: () => WALL_MS }, authenticator, toAscii, isAscii,
-      recipients: undefined, rates: undefined, blocklists: undefined, nextTurn: (run) => { this.#turns.push(run); }, log: LOG,
+      recipients: undefined, rates: undefined, blocklists: undefined, hooks: undefined, nextTurn: (run) => { this.#turns.push(run); }, log: LOG,
       mailLog: { wantsMessageId: true, received: quiet, rejected: quiet }, metrics: METRICS,
     });
   }

@@ -94,7 +94,7 @@ export class Clients {
       toAscii,
       isAscii,
       recipients: undefined,
-      rates: undefined, blocklists: undefined,
+      rates: undefined, blocklists: undefined, hooks: undefined,
       nextTurn: (run) => { timeline.soon(run); },
       log: options.log,
       mailLog: { wantsMessageId: false, received: nothing, rejected: nothing },

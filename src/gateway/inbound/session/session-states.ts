@@ -12,13 +12,16 @@
  *                         ▼
  *                       CHUNK ─ all its octets/250, a refusal ─▶ COMMAND;  the last one/submit ─▶ ANSWERING
  *
+ *   with hooks: CONTENT, CHUNK ─ all of it/judge ─▶ JUDGING ─ accepted/submit ─▶ ANSWERING
+ *                                                     └───── refused/550, 451 ──▶ COMMAND
  *   COMMAND ─ AUTH/334 ─▶ RESPONSE ─ wrong, "*", SCRAM proven/235 ─▶ COMMAND
  *   COMMAND, RESPONSE ─ a password ─▶ CHECKING ─ verdict/235, 535, 454 ─▶ COMMAND
- *   any but ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED
+ *   any but JUDGING, ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED
  *   ANSWERING ─ outcome, then its end, or NO_REPLY ──▶ CLOSING
  *   any ─ reset, cut off ─▶ CLOSED
  *
- * In ANSWERING nothing is obeyed: what the client pipelined waits. Pure.
+ * In JUDGING and ANSWERING nothing is obeyed: what the client pipelined waits. A message whose client resets
+ * in JUDGING is dropped: nobody was told that we have it. Pure.
  */
 
 export const State = {
@@ -36,20 +39,22 @@ export const State = {
   RESPONSE: 5,
   /** A password is checked. */
   CHECKING: 6,
+  /** A whole message waits for what hooks say of it (hooks/message-hook.ts). */
+  JUDGING: 7,
   /** A message is in the gateway's hands, and not answered. */
-  ANSWERING: 7,
+  ANSWERING: 8,
   /** TLS is negotiated: after STARTTLS (RFC 3207), or before the greeting (RFC 8314 3.3). */
-  SECURING: 8,
+  SECURING: 9,
   /** All is said; the last bytes are on their way. */
-  CLOSING: 9,
-  CLOSED: 10,
+  CLOSING: 10,
+  CLOSED: 11,
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
-  'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'RESPONSE', 'CHECKING', 'ANSWERING', 'SECURING',
-  'CLOSING', 'CLOSED',
+  'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'RESPONSE', 'CHECKING', 'JUDGING', 'ANSWERING',
+  'SECURING', 'CLOSING', 'CLOSED',
 ];
 
 /** By state: the states that may follow, besides CLOSED, which may follow every state but itself. */
@@ -57,10 +62,11 @@ const NEXT: readonly (readonly State[])[] = [
   [State.GREETING, State.SECURING, State.CLOSING],
   [State.COMMAND, State.CLOSING],
   [State.CONTENT, State.CHUNK, State.RESPONSE, State.CHECKING, State.SECURING, State.CLOSING],
-  [State.COMMAND, State.ANSWERING, State.CLOSING],
-  [State.COMMAND, State.ANSWERING, State.CLOSING],
+  [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],
+  [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],
   [State.COMMAND, State.CHECKING, State.CLOSING],
   [State.COMMAND, State.CLOSING],
+  [State.COMMAND, State.ANSWERING],
   [State.COMMAND],
   [State.COMMAND, State.GREETING, State.CLOSING],
   [],
