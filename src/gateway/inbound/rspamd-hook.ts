@@ -82,7 +82,11 @@ export class RspamdHook implements MessageHook {
       isOver = true;
       done(answer);
     };
-    request.on('response', (response) => { readAnswer(response, end); });
+    let isAnswered = false;
+    request.on('response', (response) => {
+      isAnswered = true;
+      readAnswer(response, end);
+    });
     request.on('error', (error: NodeJS.ErrnoException) => {
       if (isOver) return;
       const isStale = request.reusedSocket && !ask.isSettled && /^(ECONNRESET|EPIPE)$/.test(error.code ?? '');
@@ -90,8 +94,10 @@ export class RspamdHook implements MessageHook {
       isOver = true;
       this.#send(ask, done);
     });
-    // Whatever has become of it, its place is free.
-    request.on('close', () => { end({ action: 'failed', why: 'the connection was closed' }); });
+    // The end of an answer that came whole may be read behind this.
+    request.on('close', () => {
+      if (!isAnswered) end({ action: 'failed', why: 'the connection was closed' });
+    });
     ask.onLate = () => { request.destroy(); };
     for (const piece of message.content) request.write(piece);
     request.end();
@@ -147,6 +153,7 @@ function readAnswer(response: http.IncomingMessage, done: (answer: HookAnswer) =
   });
   response.on('error', (error) => { done({ action: 'failed', why: error.message }); });
   response.on('end', () => { done(parsed(Buffer.concat(chunks).toString('utf8'))); });
+  response.on('close', () => { done({ action: 'failed', why: 'its answer was cut off' }); });
 }
 
 function parsed(text: string): HookAnswer {
