@@ -127,6 +127,8 @@ class ThreadPlace {
       onOutput: (text) => { this.#onOutput(text); },
       onEnded: (why) => { this.#onEnded(why); },
     });
+    // A gateway that can't start must not be held by it.
+    this.#thread.unref();
   }
 
   #onAnswer(answer: HookAnswer, isWornOut: boolean): void {
@@ -148,7 +150,7 @@ class ThreadPlace {
     if (performance.now() - this.#begunMs >= LIVED_MS) this.#deaths = 0;
     const delayMs = this.#deaths === 0 ? 0 : nextDelayMs(this.#deaths - 1, RESTART, () => 0);
     this.#deaths++;
-    this.#restart = setTimeout(() => { this.#begin(); }, delayMs);
+    this.#restart = setTimeout(() => { this.#begin(); }, delayMs).unref();
   }
 
   /** `isFree`: another message may come. */

@@ -68,6 +68,13 @@ export class PolicyThread {
     });
   }
 
+  /** The process may end without it. */
+  unref(): void {
+    this.#worker.unref();
+    this.#port.unref();
+    this.#loading.unref();
+  }
+
   /** Its content becomes the thread's own. */
   ask(message: PolicyMessage, content: ArrayBuffer): void {
     this.#port.postMessage(message, [content]);

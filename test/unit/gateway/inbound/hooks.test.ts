@@ -186,6 +186,24 @@ describe('a message with hooks', () => {
     assert.equal(kit.reception.reservedBytes, 0);
   });
 
+  test('keeps its own prefix while messages of others come', () => {
+    const kit = new Kit();
+    kit.sends(MESSAGE);
+    const other = new MemoryConnection('127.0.0.2');
+    const session = new ServerSession(kit.desk, other);
+    other.attach(session);
+    session.onOpen();
+    for (const text of ['EHLO a.much.longer.name.example\r\n', MESSAGE]) session.onData(Buffer.from(text, 'latin1'));
+    const [first, second] = kit.hook.asked;
+    assert.ok(first !== undefined && second !== undefined);
+    assert.match(textOf(second.message), /^Received: from a\.much\.longer\.name\.example /);
+    assert.equal(second.message.client, '127.0.0.2');
+    first.done(ACCEPT);
+    assert.match(kit.kept, /^Received: from client\.example \(\[127\.0\.0\.1\]\)\r\n\tby mx\.test [^]*\+0000\r\nSubject: x\r\n/);
+    second.done(ACCEPT);
+    assert.match(kit.kept, /^Received: from a\.much\.longer\.name\.example [^]*\+0000\r\nSubject: x\r\n/);
+  });
+
   test('of a client that has gone is dropped, and stays counted until its hook has answered', () => {
     for (const answer of [ACCEPT, { action: 'refuse', text: '' }] as const) {
       const kit = new Kit();

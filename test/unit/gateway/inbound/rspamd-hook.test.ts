@@ -125,6 +125,23 @@ describe('a message asked about by HTTP', { timeout: 30_000 }, () => {
     server.close();
   });
 
+  test('has its time limit for itself, however long it stood in line', async () => {
+    const LIMIT_MS = 2000;
+    let count = 0;
+    await withServer((_request, response) => { setTimeout(() => { response.end(OK); }, LIMIT_MS * 0.7).unref(); }, async (port) => {
+      const kit = new Hook(port, LIMIT_MS);
+      const answers = await Promise.all(Array.from({ length: 33 }, async () => {
+        const sinceMs = performance.now();
+        const answer = await kit.ask();
+        if (performance.now() - sinceMs > LIMIT_MS) count++;
+        return answer;
+      }));
+      assert.deepEqual(answers, Array.from({ length: 33 }, () => ACCEPT));
+      assert.equal(count, 1);
+      kit.hook.close();
+    });
+  });
+
   test('waits for a place when many are in flight, is told that there is none, and is let go when its client has gone', async () => {
     const held: ServerResponse[] = [];
     let isAllHere: (() => void) | undefined;
