@@ -44,8 +44,8 @@ export class PolicyThread {
       workerData: { file, port: port2, outsideBytesMax: heapBytes },
       transferList: [port2],
       resourceLimits: { maxOldGenerationSizeMb: Math.ceil(heapBytes / MIB) },
-      stdin: false, stdout: true, stderr: true,
-      execArgv: [],
+      // The gateway's own stdout is its log.
+      stdout: true, stderr: true,
     });
     for (const stream of [this.#worker.stdout, this.#worker.stderr]) {
       stream.on('data', (bytes: Buffer) => { events.onOutput(bytes.toString('utf8')); });

@@ -186,6 +186,15 @@ describe('a message with hooks', () => {
     assert.equal(kit.reception.reservedBytes, 0);
   });
 
+  test('is told with the client that a proxy named', () => {
+    const kit = new Kit(undefined, { xclientNetworks: ['127.0.0.1/32'], relayNetworks: ['192.0.2.0/24'] });
+    assert.match(kit.sends('XCLIENT ADDR=192.0.2.9 HELO=real.example\r\n'), /^220 /);
+    kit.sends('EHLO real.example\r\n');
+    assert.match(kit.sends(MESSAGE), /354 [^|]*$/);
+    const [asked] = kit.hook.asked;
+    assert.deepEqual([asked?.message.client, asked?.message.helo], ['192.0.2.9', 'real.example']);
+  });
+
   test('keeps its own prefix while messages of others come', () => {
     const kit = new Kit();
     kit.sends(MESSAGE);
