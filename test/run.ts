@@ -46,6 +46,7 @@ const OWN_SETS: readonly TestSet[] = [
   { set: 'tidy', path: 'tidy.test.ts', concurrency: 1, minutes: 2 },
   { set: 'unit', path: 'unit', concurrency: 2, minutes: 10 },
   { set: 'dialog', path: 'dialog', concurrency: 2, minutes: 5 },
+  { set: 'attacks', path: 'attacks', concurrency: 2, minutes: 5 },
   { set: 'scenario', path: 'scenario', concurrency: 2, minutes: 10 },
   { set: 'simulation', path: 'simulation', concurrency: 2, minutes: 20 },
   { set: 'fuzz', path: 'fuzz', concurrency: 2, minutes: 10 },

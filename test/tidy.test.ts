@@ -19,6 +19,7 @@ const FLOORS: readonly (readonly [folder: string, floor: number])[] = [
   ['src/observability/', 2],
   ['src/protocol/', 3],
   ['src/admin-api/', 3],
+  ['src/smtp/', 3],
   ['src/kvs/core/', 4],
   ['src/register/', 4],
   ['src/recovery/', 5],

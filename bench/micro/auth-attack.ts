@@ -9,64 +9,30 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import { setTimeout as pause } from 'node:timers/promises';
 import { connect } from 'node:tls';
-import type { ConnectionOptions, TLSSocket } from 'node:tls';
+import type { ConnectionOptions } from 'node:tls';
 
 import { scryptKey } from '../../src/platform/node/password-key.js';
 import { startHarness } from '../../test/dialog/harness.js';
 import { authenticatorOf } from '../../test/dialog/people.js';
 import { selfSigned } from '../../test/dialog/self-signed.js';
+import { SmtpTalk } from '../../test/process/smtp-talk.js';
 
 const ATTACKERS = 50;
 const USERS = 2000;
 const SCRYPT = { logCost: 15, blockSize: 8, parallelization: 1 };
 const BETWEEN_MS = 300;
 
-class Talk {
-  readonly socket: TLSSocket;
-  #text = '';
-  #wake: (() => void) | undefined;
-  isOver = false;
-
-  constructor(port: number, localAddress: string) {
-    this.socket = connect({ port, host: '127.0.0.1', localAddress, rejectUnauthorized: false } as ConnectionOptions);
-    this.socket.on('data', (bytes: Buffer) => {
-      this.#text += bytes.toString('latin1');
-      this.#wake?.();
-    });
-    this.socket.on('error', () => undefined);
-    this.socket.on('close', () => {
-      this.isOver = true;
-      this.#wake?.();
-    });
-  }
-
-  async reply(): Promise<string> {
-    for (;;) {
-      const match = /^(?:\d{3}-.*\r\n)*(\d{3} .*)\r\n/.exec(this.#text);
-      if (match !== null) {
-        this.#text = this.#text.slice(match[0].length);
-        return match[1] ?? '';
-      }
-      if (this.isOver) return '';
-      await new Promise<void>((resolve) => { this.#wake = resolve; });
-    }
-  }
-
-  say(line: string): Promise<string> {
-    if (!this.isOver) this.socket.write(`${line}\r\n`);
-    return this.reply();
-  }
+function talkTo(port: number, localAddress: string): Promise<SmtpTalk> {
+  return SmtpTalk.over(connect({ port, host: '127.0.0.1', localAddress, rejectUnauthorized: false } as ConnectionOptions));
 }
 
 const plain = (name: string, password: string): string => `AUTH PLAIN ${Buffer.from(`\0${name}\0${password}`).toString('base64')}`;
 
 async function attack(port: number, address: string, isOver: () => boolean): Promise<void> {
   while (!isOver()) {
-    const talk = new Talk(port, address);
-    await talk.reply();
-    await talk.say('EHLO attacker');
+    const talk = await talkTo(port, address);
     while (!talk.isOver && !isOver()) if ((await talk.say(plain('user1@example.org', 'guess'))).startsWith('421')) break;
-    talk.socket.destroy();
+    talk.close();
   }
 }
 
@@ -75,14 +41,12 @@ async function logIn(port: number, first: number, seconds: number): Promise<numb
   const took: number[] = [];
   const endMs = performance.now() + 1000 * seconds;
   for (let i = first; performance.now() < endMs; i++) {
-    const talk = new Talk(port, '127.0.0.1');
-    await talk.reply();
-    await talk.say('EHLO client');
+    const talk = await talkTo(port, '127.0.0.1');
     const startMs = performance.now();
     const reply = await talk.say(plain(`user${String(i)}@example.org`, 'secret'));
     if (!reply.startsWith('235 ')) throw new Error(`user${String(i)}: ${reply}`);
     took.push(performance.now() - startMs);
-    talk.socket.destroy();
+    talk.close();
     await pause(BETWEEN_MS);
   }
   return took.sort((a, b) => a - b);

@@ -16,17 +16,15 @@ import { once } from 'node:events';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
-import net from 'node:net';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
 import { makeHooks } from '../../src/gateway/inbound/hooks.js';
 import type { HookOptions } from '../../src/gateway/inbound/hooks.js';
+import { runSend } from '../../src/load/run.js';
 
 const CONNECTIONS = 8;
-const ENVELOPE = 'MAIL FROM:<sender@example.org>\r\nRCPT TO:<rcpt@example.net>\r\nDATA\r\n';
-const CONTENT = `Subject: bench\r\n\r\n${`${'x'.repeat(70)}\r\n`.repeat(14)}.\r\n`;
 const COMMITTED = 1;
 
 interface Submitted {
@@ -56,7 +54,7 @@ function hooksOf(where: string): ReturnType<typeof makeHooks> {
 
 async function serve(build: string, where: string): Promise<void> {
   const module = await import(pathToFileURL(join(build, 'test/dialog/harness.js')).href) as HarnessModule;
-  const harness = await module.startHarness({ idleCommandsMax: 1e9, connectionsPerClientMax: 1e5, connectionsMax: 1e5 }, undefined, undefined, undefined, undefined, hooksOf(where));
+  const harness = await module.startHarness({ idleCommandsMax: 1e9, connectionsPerClientMax: 1e5, connectionsMax: 1e5 }, undefined, undefined, undefined, undefined, undefined, hooksOf(where));
   harness.reception.submit = (submission) => { setImmediate(() => { submission.settle(COMMITTED); }); };
   process.on('message', () => {
     const { user, system } = process.cpuUsage();
@@ -87,49 +85,13 @@ class Server {
   }
 }
 
-/** Sends up to `most` messages on one connection, as long as `take` gives one. */
-function connection(port: number, most: number, take: () => boolean): Promise<void> {
-  return new Promise((done) => {
-    const socket = net.connect({ port, host: '127.0.0.1', noDelay: true });
-    let left = most;
-    let text = '';
-    /** What the next reply is to: 0 greeting, 1 EHLO, 2 envelope, 3 content, 4 QUIT. */
-    let stage = 0;
-    const next = (): void => {
-      const isMore = left-- > 0 && take();
-      stage = isMore ? 2 : 4;
-      if (isMore) socket.write(ENVELOPE);
-      else socket.end('QUIT\r\n');
-    };
-    const onReply = (line: string): void => {
-      if (stage === 0) {
-        stage = 1;
-        socket.write('EHLO client.example\r\n');
-      } else if (stage === 1 || stage === 3) next();
-      else if (stage === 2 && line.startsWith('354')) {
-        stage = 3;
-        socket.write(CONTENT);
-      }
-    };
-    socket.on('data', (bytes: Buffer) => {
-      text += bytes.toString('latin1');
-      for (let end = text.indexOf('\r\n'); end >= 0; end = text.indexOf('\r\n')) {
-        const line = text.slice(0, end);
-        text = text.slice(end + 2);
-        if (line[3] === ' ') onReply(line);
-      }
-    });
-    socket.on('error', () => undefined);
-    socket.on('close', () => { done(); });
+/** Each envelope waits for the reply to the dot before it. */
+async function send(port: number, count: number, messagesPerConnection: number): Promise<void> {
+  const report = await runSend({
+    host: '127.0.0.1', port, count, connections: CONNECTIONS, messagesPerConnection, nextBehindDot: false,
+    from: 'sender@example.org', domains: ['example.net'], localPart: 'rcpt',
   });
-}
-
-async function send(port: number, messages: number, aConnection: number): Promise<void> {
-  let left = messages;
-  const take = (): boolean => left-- > 0;
-  await Promise.all(Array.from({ length: CONNECTIONS }, async () => {
-    while (left > 0) await connection(port, aConnection, take);
-  }));
+  if (report.accepted !== count) throw new Error(`only ${String(report.accepted)} of ${String(count)} were accepted`);
 }
 
 function median(values: readonly number[]): number {

@@ -63,7 +63,7 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
       get readyCount() { return left; },
     };
     const source: DeliverySource = {
-      take: () => (left-- > 0 ? { entry: left, queue, envelope: ENVELOPE, pending: PENDING, contentBytes: CONTENT.length } : undefined),
+      take: () => (left-- > 0 ? { entry: left, queue, envelope: ENVELOPE, reversePath: ENVELOPE.reversePath, pending: PENDING, contentBytes: CONTENT.length } : undefined),
       copyContent: (_delivery: Delivery, target, at) => { target.set(CONTENT, at); },
       settle: (_delivery, result) => {
         if (result.results[0]?.status !== 1) throw new Error(result.results[0]?.text);

@@ -245,8 +245,12 @@ function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
 }
 
 function whoMaySend({ smtp }: GatewayConfig): WhoMaySend {
-  const { usersFile, usersByHttp, recipientsFile, rates, rateExempt, resolvers, hooks } = smtp;
-  return { usersFile, usersByHttp, recipientsFile, rates, rateExempt, resolvers, hooks };
+  const {
+    usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, hooks, rates, rateExempt, resolvers,
+  } = smtp;
+  return {
+    usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, hooks, rates, rateExempt, resolvers,
+  };
 }
 
 /** First, twice that, and so on up to the longest, which repeats. */

@@ -11,9 +11,10 @@ import { readFileSync, readdirSync, renameSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { z } from 'zod';
 import { formatCount } from '../base/units.js';
+import { Sessions } from '../load/session.js';
+import type { Target } from '../load/session.js';
 import { SpoolClient, SpoolLost } from '../load/spool-client.js';
 import type { SpoolMessage, SpoolRecipient } from '../load/spool-client.js';
-import type { Address } from '../config/types.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { counted } from './tables.js';
@@ -45,12 +46,12 @@ const CONNECT_FAILURES_MAX = 3;
 
 export interface SendSpoolOptions {
   readonly folder: string;
-  readonly to: Address;
+  readonly to: Target;
   readonly timeoutMs: number;
   readonly json: boolean;
 }
 
-/** Answers the exit code: 0 when nothing is left to send. */
+/** Answers the exit code: 0 when nothing is left to send. Rejects when `to` can't be used. */
 export async function sendSpool(options: SendSpoolOptions, context: CliContext): Promise<number> {
   return await new SpoolRun(options, context).run();
 }
@@ -58,6 +59,7 @@ export async function sendSpool(options: SendSpoolOptions, context: CliContext):
 class SpoolRun {
   readonly #options: SendSpoolOptions;
   readonly #context: CliContext;
+  readonly #sessions: Sessions;
   #client: SpoolClient | undefined;
   #connectFailures = 0;
   #sent = 0;
@@ -67,6 +69,7 @@ class SpoolRun {
   constructor(options: SendSpoolOptions, context: CliContext) {
     this.#options = options;
     this.#context = context;
+    this.#sessions = new Sessions(options.to, 'localhost', options.timeoutMs);
   }
 
   async run(): Promise<number> {
@@ -117,7 +120,7 @@ class SpoolRun {
   async #connected(): Promise<SpoolClient | string> {
     const { host, port } = this.#options.to;
     try {
-      this.#client ??= await SpoolClient.open(host, port, this.#options.timeoutMs);
+      this.#client ??= await SpoolClient.open(this.#sessions);
       this.#connectFailures = 0;
       return this.#client;
     } catch (error) {

@@ -5,6 +5,7 @@ import { formatCount, formatDuration } from '../base/units.js';
 import { parseMix } from '../load/options.js';
 import type { SendOptions, SendProgress, SendReport } from '../load/options.js';
 import { runSend } from '../load/run.js';
+import type { Target } from '../load/session.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { addressArgument, countArgument, durationArgument } from './numbers.js';
@@ -33,6 +34,13 @@ function sendOptions(args: Argv) {
       describe: 'recipient domains, taken in turn; each is a queue if it has a route',
     })
     .option('messages-per-connection', number('then connect anew (default: never)'))
+    .option('tls', {
+      choices: ['none', 'starttls', 'implicit'] as const, default: 'none' as const,
+      describe: 'TLS after STARTTLS, or from the first byte; the certificate is verified',
+    })
+    .option('ca', text('PEM file of who signs the certificate (default: whom Node trusts)'))
+    .option('user', text('AUTH PLAIN as this user; needs TLS'))
+    .option('password-file', text('its first line is the password'))
     .option('pipelining', { type: 'boolean', default: true, describe: 'use PIPELINING if offered' })
     .option('resend', { type: 'boolean', default: false, describe: 'send again what got a 4xx or no reply' })
     .option('patience', textOr('30s', 'give up when nothing was accepted for so long'))
@@ -50,38 +58,57 @@ export function sendCommand(cli: Argv, context: CliContext, done: (code: number)
     const { terminal } = context;
     if (args.spool !== undefined) {
       void context.untilStopped();
-      done(await sendSpool({
-        folder: args.spool, to: addressArgument('to', args.to),
-        timeoutMs: durationArgument('patience', args.patience), json: args.json,
-      }, context));
+      const timeoutMs = durationArgument('patience', args.patience);
+      const spool = { folder: args.spool, to: targetOf(args), timeoutMs, json: args.json };
+      done(await orOneLine(sendSpool(spool, context)));
       return;
     }
     const options = fromArguments(args, context);
     void context.untilStopped();
-    let report: SendReport;
-    try {
-      report = await runSend(options);
-    } catch (error) {
-      throw new CliError(error instanceof Error ? error.message : 'send failed');
-    } finally {
+    const report = await orOneLine(runSend(options)).finally(() => {
       if (terminal.errorIsTty && !args.json) terminal.error('');
-    }
+    });
     if (args.json) terminal.print(JSON.stringify(report));
     else printReport(report, terminal);
     done(report.accepted === report.count ? 0 : 1);
   });
 }
 
+async function orOneLine<Result>(work: Promise<Result>): Promise<Result> {
+  try {
+    return await work;
+  } catch (error) {
+    if (error instanceof CliError) throw error;
+    throw new CliError(error instanceof Error ? error.message : 'send failed');
+  }
+}
+
+function targetOf(args: SendArguments): Target {
+  const { tls, ca, user } = args;
+  const passwordFile = args['password-file'];
+  if ((user === undefined) !== (passwordFile === undefined)) {
+    throw new CliError('--user and --password-file go together');
+  }
+  if (tls === 'none' && (ca !== undefined || user !== undefined)) {
+    throw new CliError(`--${ca === undefined ? 'user' : 'ca'} needs --tls starttls or --tls implicit`);
+  }
+  return {
+    ...addressArgument('to', args.to),
+    tls,
+    ...(ca === undefined ? {} : { caFile: ca }),
+    ...(user === undefined || passwordFile === undefined
+      ? {} : { credentials: { user, password: readPassword(passwordFile) } }),
+  };
+}
+
 function fromArguments(args: SendArguments, context: CliContext): SendOptions {
-  const { host, port } = addressArgument('to', args.to);
   const mix = args.mix === undefined ? undefined : parseMix(args.mix);
   if (typeof mix === 'string') throw new CliError(`--${mix}`);
   if (args.rate !== undefined && !(args.rate > 0)) {
     throw new CliError(`--rate is a number above 0, found ${String(args.rate)}`);
   }
   return {
-    host,
-    port,
+    ...targetOf(args),
     count: countArgument('count', args.count, 1, 1_000_000_000),
     connections: countArgument('connections', args.connections, 1, 10_000),
     pipelining: args.pipelining,
@@ -89,7 +116,7 @@ function fromArguments(args: SendArguments, context: CliContext): SendOptions {
     patienceMs: durationArgument('patience', args.patience),
     signal: context.stopSignal,
     ...(mix === undefined ? {} : { mix }),
-    ...(args.eml === undefined ? {} : { eml: args.eml.map(readMail) }),
+    ...(args.eml === undefined ? {} : { eml: args.eml.map((file) => readFile('eml', file)) }),
     ...(args.rate === undefined ? {} : { rate: args.rate }),
     ...(args.from === undefined ? {} : { from: args.from }),
     ...(args.domain === undefined ? {} : { domains: args.domain }),
@@ -105,14 +132,18 @@ function fromArguments(args: SendArguments, context: CliContext): SendOptions {
   };
 }
 
-function readMail(file: string): Buffer {
+function readFile(option: string, file: string): Buffer {
   try {
     return readFileSync(file);
   } catch (error) {
     throw new CliError(
-      `--eml: '${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
+      `--${option}: '${file}' can't be read: ${(error as NodeJS.ErrnoException).code ?? String(error)}`,
     );
   }
+}
+
+function readPassword(file: string): string {
+  return readFile('password-file', file).toString('utf8').replace(/\r?\n.*$/s, '');
 }
 
 /** Ends where it began: the bar is rewritten in place. */

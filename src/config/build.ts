@@ -115,9 +115,37 @@ function usersByHttp(
 ): SmtpConfig['usersByHttp'] {
   if (users === undefined || typeof users === 'string') return undefined;
   const { http: url, timeout: timeoutMs, token_file: file } = users;
-  const at: Path = ['gateway', 'smtp', 'users', 'token_file'];
-  const token = file === undefined ? '' : secretText(file, at, 'a file with a token', context, problems);
-  return { url, timeoutMs, token };
+  return { url, timeoutMs, token: tokenText(file, 'users', context, problems) };
+}
+
+function recipientsByHttp(
+  recipients: GatewayValue['smtp']['recipients'], context: BuildContext, problems: Problems,
+): SmtpConfig['recipientsByHttp'] {
+  if (recipients === undefined || typeof recipients === 'string') return undefined;
+  const { http: url, timeout: timeoutMs, token_file: file } = recipients;
+  const token = tokenText(file, 'recipients', context, problems);
+  return { url, timeoutMs, token, keptMs: recipients.cache, missingKeptMs: recipients.cache_missing };
+}
+
+function srsConfig(
+  srs: GatewayValue['smtp']['srs'], context: BuildContext, problems: Problems,
+): SmtpConfig['srs'] {
+  if (srs === undefined) return undefined;
+  const at: Path = ['gateway', 'smtp', 'srs', 'secret_file'];
+  const text = secretText(srs.secret_file, at, 'a file with a secret, one a line', context, problems);
+  const secrets = text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== '');
+  const least = SECRET_CHARACTERS_MIN;
+  if (secrets.some((secret) => secret.length < least)) {
+    problems.add(at, `expected secrets of ${String(least)} characters or more, found a shorter one`);
+  }
+  return { domain: srs.domain, secrets };
+}
+
+function tokenText(
+  file: string | undefined, key: 'users' | 'recipients', context: BuildContext, problems: Problems,
+): string {
+  if (file === undefined) return '';
+  return secretText(file, ['gateway', 'smtp', key, 'token_file'], 'a file with a token', context, problems);
 }
 
 /** What the file holds, without outer blanks. */
@@ -167,7 +195,9 @@ function smtpConfig(
       const at: Path = ['gateway', 'smtp', 'hooks', i, 'password_file'];
       return secretText(file, at, 'a file with a password', context, problems);
     })),
-    recipientsFile: absolute(smtp.recipients, context),
+    recipientsFile: typeof smtp.recipients === 'string' ? absolute(smtp.recipients, context) : undefined,
+    recipientsByHttp: recipientsByHttp(smtp.recipients, context, problems),
+    srs: srsConfig(smtp.srs, context, problems),
     relayDomains: smtp.relay_domains,
     messageBytesMax: smtp.message_size_limit,
     recipientsMax: smtp.recipient_limit,

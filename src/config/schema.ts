@@ -137,6 +137,18 @@ const hook = z.strictObject({
 /** One after another, each a time limit to wait and one to be worked on, of the client's ten minutes. */
 const HOOKS_MAX = 4;
 
+/** A file made by `twinpost table build`, or who is asked about each. */
+const recipients = z.union([
+  v.text('a file name'),
+  z.strictObject({
+    http: v.secretUrl(), timeout: v.duration(10, MINUTE_MS).prefault('5s'),
+    token_file: v.text('a file name').optional(),
+    cache: v.duration(1000, DAY_MS).prefault('5m'), cache_missing: v.duration(1000, DAY_MS).prefault('30s'),
+  }),
+], {
+  error: 'a file name, or a mapping such as {http: https://users.example.com/recipients}',
+});
+
 const smtp = section({
   listen: z.array(listener).min(1).max(64).prefault(['127.0.0.1:2525']),
   relay_networks: z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1']),
@@ -147,7 +159,9 @@ const smtp = section({
   /** Who reads mail to postmaster and abuse, at our own name and at every relayed domain. */
   postmaster: v.mailAddress().optional(),
   /** Who is there in relay_domains (twinpost table build); without it everybody is. */
-  recipients: v.text('a file name').optional(),
+  recipients: recipients.optional(),
+  /** Rewrites the reverse-path of what aliases send out of relay_domains. */
+  srs: z.strictObject({ domain: v.domain(), secret_file: v.text('a file name') }).optional(),
   hooks: z.array(hook).max(HOOKS_MAX).prefault([]),
   relay_domains: z.array(v.relayDomain()).max(100_000).prefault([]),
   message_size_limit: v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB'),

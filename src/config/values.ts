@@ -164,6 +164,14 @@ export function mailAddress(): z.ZodType<string> {
   );
 }
 
+/** A domain as addresses have it. */
+export function domain(): z.ZodType<string> {
+  return expected(
+    (value) => (typeof value === 'string' && isDomain(value) ? value.toLowerCase() : undefined),
+    'a domain such as fwd.example.com',
+  );
+}
+
 /** A domain that anyone may send to; ".example.com" means all below it. */
 export function relayDomain(): z.ZodType<string> {
   return expected(

@@ -1,4 +1,5 @@
 /** What a gateway's core is made of (core.ts): its plain options, and the outside world as it sees it. */
+import type { SenderRewriting } from '../base/sender-rewriting.js';
 import type { TouchPages } from '../base/segment-runs.js';
 import type { Clock, Crc32, EventLog, Packer } from '../platform/ports.js';
 import type { ReadingOptions } from '../recovery/readings.js';
@@ -55,6 +56,7 @@ export interface CorePorts {
   readonly touchPages?: TouchPages;
   readonly log: EventLog;
   readonly router: Router;
+  readonly rewriting?: SenderRewriting | undefined;
   /** Who holds a partition. */
   readonly ownership: OwnershipRegister;
   /** The list of stores in the register was read, if they are learned of there (ownership/known-stores.ts). */

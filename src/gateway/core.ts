@@ -153,7 +153,7 @@ export class GatewayCore implements Reception, DeliverySource {
       wake: (partition) => { for (const queue of partition.queues.values()) this.wake(queue); },
     });
     this.forgotten = new ForgottenQueues({ registry: this.registry, entries: this.entries, dueTimes: this.dueTimes, reports: this.reports, recovered: this.recovered, commitPoint: this.commitPoint });
-    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, registry: this.registry, settlement: this.settlement, right: this.right, forgotten: this.forgotten, bodies: this.bodies, wake });
+    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, registry: this.registry, settlement: this.settlement, right: this.right, forgotten: this.forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake });
   }
 
   /** A configured store; its link reports through the onLink… methods. */

@@ -8,6 +8,9 @@
  *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors ─► the key in the
  *            register is deleted
  */
+import { SenderRewriting } from '../base/sender-rewriting.js';
+import type { Hmac } from '../base/sender-rewriting.js';
+import { utf8Bytes } from '../base/utf8.js';
 import { MEMORY_SHARE_OF_HOST, hostMemoryBytes } from '../platform/node/memory.js';
 import type { MetricsExport } from '../observability/gateway-metrics.js';
 import { exportGatewayMetrics } from '../observability/gateway-metrics.js';
@@ -43,6 +46,8 @@ import type { HookChain } from './inbound/hooks/hook-chain.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
 import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
+import type { HttpServicePorts } from './inbound/http-service.js';
+import { RecipientsByHttp } from './inbound/recipients-by-http.js';
 import { followTable } from './inbound/recipients-file.js';
 import type { RunningTable } from './inbound/recipients-file.js';
 import { askUsers, followUsers } from './inbound/users-file.js';
@@ -128,6 +133,7 @@ class Gateway implements RunningGateway {
   private readonly inbounds: RunningInbound[] = [];
   private readonly users: RunningUsers | undefined;
   private readonly recipients: RunningTable | undefined;
+  private readonly rewriting: SenderRewriting | undefined;
   private readonly rates: RateLimits | undefined;
   private readonly hooks: HookChain | undefined;
   private ratesToldMs = 0;
@@ -169,6 +175,7 @@ class Gateway implements RunningGateway {
       link: (store) => { this.makeLink(store); },
       move: ({ id, pathA, pathB }) => { this.linkTo(id)?.moveTo(pathA, pathB); },
     });
+    this.rewriting = rewritingOf(options, this.clock);
     const router = createRouter(options.routes);
     this.core = this.makeCore(forAnySpelling(router, toAscii));
     this.notes = new LocalNotes(options.stateDir, { crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation });
@@ -196,15 +203,10 @@ class Gateway implements RunningGateway {
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
     this.users = usersOf(options, { clock: this.clock, log: ports.log });
-    this.recipients = options.recipientsFile === undefined ? undefined : followTable(options.recipientsFile, ports.log);
+    this.recipients = recipientsOf(options, { clock: this.clock, log: ports.log });
     this.rates = ratesOf(options);
     this.hooks = makeHooks(options.hooks, options.hostName, { clock: this.clock, log: ports.log, metrics: ports.metrics, memory: this.core });
-    for (const inbound of options.inbound) {
-      this.inbounds.push(startInbound(inbound, {
-        reception: this.core, router, clock: this.clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table, rates: this.rates, hooks: this.hooks, blocklists: new Blocklists(options, { clock: this.clock, log: ports.log }), log: ports.log,
-        mailLog: this.record, metrics: this.inboundRecord,
-      }));
-    }
+    this.startListeners(router);
     this.view = new CoreView(
       { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, hostOf: (store) => this.knownStores.find(store)?.host ?? '', others: () => this.others(), unreached: () => this.knownStores.unreached() },
       { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, isListening: () => this.portsOpen || this.inbounds.length === 0, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
@@ -280,6 +282,16 @@ class Gateway implements RunningGateway {
     return new Retirements({ isAlone: this.options.register.kind === 'file' }, { clock: this.clock, log, register, partitions });
   }
 
+  private startListeners(router: ReturnType<typeof createRouter>): void {
+    const { options, clock, rewriting, rates, hooks, record, inboundRecord, ports: { log } } = this;
+    for (const inbound of options.inbound) {
+      this.inbounds.push(startInbound(inbound, {
+        reception: this.core, router, clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table,
+        rewriting, rates, hooks, blocklists: new Blocklists(options, { clock, log }), log, mailLog: record, metrics: inboundRecord,
+      }));
+    }
+  }
+
   private makeCore(router: ReturnType<typeof createRouter>): GatewayCore {
     const { options, ports } = this;
     const memoryLimitBytes = memoryLimitOf(options);
@@ -329,6 +341,7 @@ class Gateway implements RunningGateway {
         ownership: this.identity.bridge,
         areStoresKnown: () => this.knownStores.isListRead,
         random: ports.random,
+        rewriting: this.rewriting,
         compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
       },
     );
@@ -508,6 +521,18 @@ function memoryLimitOf({ memoryLimitBytes }: GatewayOptions): number {
 function usersOf({ usersFile, usersByHttp, secret }: GatewayOptions, ports: Pick<GatewayPorts, 'log'> & { readonly clock: SystemClock }): RunningUsers | undefined {
   if (usersByHttp !== undefined) return askUsers(usersByHttp, ports);
   return usersFile === undefined ? undefined : followUsers(usersFile, secret, ports);
+}
+
+function recipientsOf({ recipientsFile, recipientsByHttp }: GatewayOptions, ports: HttpServicePorts): RunningTable | undefined {
+  if (recipientsByHttp !== undefined) return { table: new RecipientsByHttp(recipientsByHttp, ports), close: () => undefined };
+  return recipientsFile === undefined ? undefined : followTable(recipientsFile, ports.log);
+}
+
+function rewritingOf({ srs }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {
+  if (srs === undefined) return undefined;
+  const secrets = new SystemSecrets();
+  const hmac: Hmac = (key, text) => secrets.hmacSha256(key, text);
+  return new SenderRewriting(srs.domain, srs.secrets.map((secret) => utf8Bytes(secret)), hmac, () => clock.wallMs());
 }
 
 /** Undefined where nothing is limited: then nothing is counted either. */

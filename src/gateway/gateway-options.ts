@@ -3,7 +3,8 @@
  * gives.
  */
 import type { HookOptions } from './inbound/hooks.js';
-import type { HttpUsersOptions } from './inbound/users-by-http.js';
+import type { HttpServiceOptions } from './inbound/http-service.js';
+import type { HttpRecipientsOptions } from './inbound/recipients-by-http.js';
 import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';
 import type { DelayReportOptions } from './queue/delay-reports.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
@@ -22,14 +23,24 @@ export interface LearnStores {
   readonly only: readonly string[] | undefined;
 }
 
+export interface SrsOptions {
+  /** Lower-case A-labels. */
+  readonly domain: string;
+  readonly secrets: readonly string[];
+}
+
 /** Of all listeners. */
 export interface WhoMaySend {
   /** Asked about each message, in this order. */
   readonly hooks: readonly HookOptions[];
   readonly usersFile: string | undefined;
   /** Instead of a file. */
-  readonly usersByHttp: HttpUsersOptions | undefined;
+  readonly usersByHttp: HttpServiceOptions | undefined;
   readonly recipientsFile: string | undefined;
+  /** Instead of a file. */
+  readonly recipientsByHttp: HttpRecipientsOptions | undefined;
+  /** Rewrites reverse-paths of what aliases send out of our domains: by the first secret, and knows them all. */
+  readonly srs: SrsOptions | undefined;
   /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;
   readonly rateExempt: readonly string[];

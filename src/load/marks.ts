@@ -69,7 +69,7 @@ export class MarkTemplate {
   }
 
   /** Writes the block at `at`; restCrc is the CRC-32 of everything that follows it. Returns the hash. */
-  stamp(target: Buffer, at: number, id: number, serial: number, restCrc: number): number {
+  stamp(target: Uint8Array, at: number, id: number, serial: number, restCrc: number): number {
     this.bytes.copy(target, at);
     writeDecimal(target, at + this.#idAt, id);
     writeDecimal(target, at + this.#serialAt, serial);
@@ -141,7 +141,7 @@ function lineEnd(content: Buffer, from: number): number {
   return -1;
 }
 
-function writeDecimal(target: Buffer, at: number, value: number): void {
+function writeDecimal(target: Uint8Array, at: number, value: number): void {
   let rest = value;
   for (let digit = at + NUMBER_DIGITS - 1; digit >= at; digit--) {
     const next = Math.floor(rest / 10);
@@ -162,7 +162,7 @@ function readDecimal(content: Buffer, at: number): number {
 
 const HEX = Buffer.from('0123456789abcdef', 'latin1');
 
-function writeHex(target: Buffer, at: number, value: number): void {
+function writeHex(target: Uint8Array, at: number, value: number): void {
   for (let digit = 0; digit < HASH_DIGITS; digit++) {
     target[at + digit] = HEX[(value >>> (28 - 4 * digit)) & 15] ?? ZERO;
   }

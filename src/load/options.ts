@@ -3,15 +3,15 @@
  * and tests. Behaviour is in load/run.ts.
  */
 
+import type { Target } from './session.js';
+
 /** A part of the mix: messages of this many bytes (marks and header included), with this weight. */
 export interface MixPart {
   readonly bytes: number;
   readonly weight: number;
 }
 
-export interface SendOptions {
-  readonly host: string;
-  readonly port: number;
+export interface SendOptions extends Target {
   /** How many messages. */
   readonly count: number;
   /** Connections at the same time. Default 10. */
@@ -20,7 +20,7 @@ export interface SendOptions {
   readonly openFirst?: boolean;
   /** Sizes and their weights. Default: 1 KB. Unused when `eml` is given. */
   readonly mix?: readonly MixPart[];
-  /** Contents of .eml files, taken in turn. Bare LF line ends are made CRLF. */
+  /** Contents of .eml files, taken in turn. Line ends are made CRLF. */
   readonly eml?: readonly Buffer[];
   /** Messages started a second at most. Default: no limit. */
   readonly rate?: number;

@@ -11,12 +11,17 @@
 import { randomBytes } from 'node:crypto';
 
 import { Prng } from '../base/prng.js';
+import { CAN_DSN, NO_CAPABILITIES } from '../smtp/capabilities.js';
+import type { Capabilities } from '../smtp/capabilities.js';
+import { putMail, putRcpt } from '../smtp/commands.js';
+import type { WriteBuffer } from '../smtp/write-buffer.js';
 import { Client, type ClientHost, type Job } from './client.js';
 import { contentsOfFiles, contentsOfMix, type Content } from './content.js';
 import { Histogram } from './histogram.js';
 import { envidOf, MarkTemplate } from './marks.js';
 import type { MixPart, SendOptions, SendReport } from './options.js';
 import { monotonicMicros, SendLog } from './send-log.js';
+import { Sessions } from './session.js';
 
 const DEFAULT_MIX: readonly MixPart[] = [{ bytes: 1000, weight: 1 }];
 const DEFAULT_PATIENCE_MS = 30_000;
@@ -29,6 +34,11 @@ const RETRY_MOST_MS = 1000;
 /** Connections on their way at a time: a listener keeps few (Node's own default is 511), and whom it has no place for asks again after 1, 2, 4, … seconds. */
 const OPENING_MAX = 256;
 const SAMPLE_CHARACTERS = 200;
+/** A server that owes a reply for so long is given up: shorter than RFC 5321 4.5.3.2, for a tool. */
+const SILENCE_MS = 60_000;
+/** MAIL and RCPT go without parameters that nobody asked for: what is measured stays the same. */
+const PLAIN: Capabilities = NO_CAPABILITIES;
+const WITH_ENVID: Capabilities = { bits: CAN_DSN, sizeBytesMax: 0 };
 
 /** Submits messages as `options` say. Rejects only for options that cannot be used. */
 export function runSend(options: SendOptions): Promise<SendReport> {
@@ -43,8 +53,7 @@ interface Retry {
 }
 
 class Run implements ClientHost {
-  readonly host: string;
-  readonly port: number;
+  readonly sessions: Sessions;
   readonly pipelining: boolean;
   readonly nextBehindDot: boolean;
   readonly messagesPerConnection: number;
@@ -53,9 +62,8 @@ class Run implements ClientHost {
   readonly #domains: readonly string[];
   readonly #marks: readonly MarkTemplate[];
   readonly #contents: readonly Content[];
-  readonly #rcptLines: readonly string[];
-  readonly #mailStart: string;
-  readonly #mailLine: string;
+  readonly #recipients: readonly string[];
+  readonly #from: string;
   readonly #wheel: Uint16Array;
   readonly #log: SendLog | undefined;
   readonly #times = new Histogram();
@@ -92,8 +100,7 @@ class Run implements ClientHost {
 
   constructor(options: SendOptions) {
     this.#options = options;
-    this.host = options.host;
-    this.port = options.port;
+    this.sessions = new Sessions(options, 'client.example', SILENCE_MS);
     this.pipelining = options.pipelining ?? true;
     this.nextBehindDot = options.nextBehindDot ?? true;
     this.messagesPerConnection = options.messagesPerConnection ?? Infinity;
@@ -106,9 +113,8 @@ class Run implements ClientHost {
     const files = options.eml ?? [];
     this.#contents = files.length > 0 ? contentsOfFiles(files) : contentsOfMix(options.mix ?? DEFAULT_MIX, marksBytes);
     this.#wheel = weightedWheel(this.#contents, files.length > 0, options.seed ?? 1);
-    this.#mailStart = `MAIL FROM:<${options.from ?? 'load@client.example'}>`;
-    this.#mailLine = `${this.#mailStart}\r\n`;
-    this.#rcptLines = this.#domains.map((domain) => `RCPT TO:<${options.localPart ?? 'user'}@${domain}>\r\n`);
+    this.#from = options.from ?? 'load@client.example';
+    this.#recipients = this.#domains.map((domain) => `${options.localPart ?? 'user'}@${domain}`);
     this.#log = options.log === undefined ? undefined : new SendLog(options.log, { run: this.#run, count: options.count });
   }
 
@@ -140,26 +146,25 @@ class Run implements ClientHost {
     return true;
   }
 
-  mailLine(job: Job): string {
-    return this.#options.nameEnvelopes === true ? `${this.#mailStart} ENVID=${envidOf(this.#run, job.id)}\r\n` : this.#mailLine;
+  putMail(into: WriteBuffer, job: Job): void {
+    if (this.#options.nameEnvelopes !== true) putMail(into, PLAIN, this.#from, 0, 0, '', '');
+    else putMail(into, WITH_ENVID, this.#from, 0, 0, '', envidOf(this.#run, job.id));
   }
 
-  rcptLine(queue: number): string {
-    return this.#rcptLines[queue] ?? '';
+  putRcpt(into: WriteBuffer, job: Job): void {
+    putRcpt(into, PLAIN, this.#recipients[job.queue] ?? '', '', '');
   }
 
-  wireBytes(job: Job): number {
-    return (this.#marks[job.queue]?.bytes.length ?? 0) + (this.#contents[job.content]?.wire.length ?? 0);
-  }
-
-  compose(job: Job, target: Buffer, at: number): number {
+  putContent(into: WriteBuffer, job: Job, more: number): void {
     const marks = this.#marks[job.queue];
     const content = this.#contents[job.content];
-    if (marks === undefined || content === undefined) return at;
+    if (marks === undefined || content === undefined) return;
+    const bytes = marks.bytes.length + content.wire.length;
+    const target = into.contentRoom(bytes + more);
+    const at = into.length;
     job.hash = marks.stamp(target, at, job.id, job.serial, content.crc);
-    const behind = at + marks.bytes.length;
-    content.wire.copy(target, behind);
-    return behind + content.wire.length;
+    target.set(content.wire, at + marks.bytes.length);
+    into.took(bytes);
   }
 
   now(): number {
@@ -271,6 +276,7 @@ class Run implements ClientHost {
     else for (const client of this.#idle.splice(0)) client.wake();
     if (now - this.#lastProgressMs < PROGRESS_MS) return;
     this.#lastProgressMs = now;
+    for (const client of this.#clients) client.tick(now);
     this.#progress();
   }
 

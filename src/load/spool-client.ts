@@ -1,15 +1,20 @@
 /**
- * Submits stored messages one after another over one SMTP connection: for `send --spool`, where each message has its own
+ * Submits stored messages one after another over one SMTP session: for `send --spool`, where each message has its own
  * envelope and every reply matters, and speed does not.
  *
- *   connect ─► greeting ─► EHLO ─► ( MAIL RCPT… DATA content )… ─► QUIT
+ *   opening (session.ts) ─► ( MAIL RCPT… DATA content )… ─► QUIT
  *
  * RET, ENVID, NOTIFY and ORCPT (RFC 3461) go to a server that offers DSN, as the client once gave them; to others the
- * message goes without. Content is sent as it is but for dot-stuffing (RFC 5321 4.5.2) and line ends. `src/load/client.ts`
- * is the other client, which measures.
+ * message goes without. Content is sent as it is but for dot-stuffing and line ends. `src/load/client.ts` is the other
+ * client, which measures.
  */
-import { connect } from 'node:net';
-import type { Socket } from 'node:net';
+import { CAN_SMTPUTF8 } from '../smtp/capabilities.js';
+import { DATA, NEEDS_8BITMIME, NEEDS_SMTPUTF8, RSET, putMail, putRcpt } from '../smtp/commands.js';
+import { wireContent, withLineEnds } from '../smtp/content-lines.js';
+import { TEXT_UNSENDABLE, kindOfText } from '../smtp/write-buffer.js';
+import type { WriteBuffer } from '../smtp/write-buffer.js';
+import { ClientSession } from './session.js';
+import type { SessionOwner, Sessions } from './session.js';
 
 export interface SpoolRecipient {
   readonly address: string;
@@ -42,50 +47,32 @@ interface Reply {
   readonly text: string;
 }
 
-/** RFC 5321 4.5.3.1.5: a reply line has up to 512 bytes; a server that says more than this at once is none. */
-const REPLY_BYTES_MAX = 64 * 1024;
-const CR = 13;
-const LF = 10;
-const DOT = 46;
+/** How often it is looked for a server that is late. */
+const LOOK_MS = 250;
 
 /** The peer is gone, late, or no SMTP server. */
 export class SpoolLost extends Error {}
 
-export class SpoolClient {
-  readonly #socket: Socket;
-  readonly #timeoutMs: number;
-  #input = '';
+export class SpoolClient implements SessionOwner {
+  readonly #buffer: WriteBuffer;
+  readonly #session: ClientSession;
+  readonly #looks: NodeJS.Timeout;
   #error: string | undefined;
-  #wake: (() => void) | undefined;
-  #offers: readonly string[] = [];
+  #onEnd: () => void = () => undefined;
+  /** Who waits: for the opening, or for a reply. */
+  #waiter: { resolve(reply: Reply): void; reject(why: SpoolLost): void } | undefined;
 
-  private constructor(host: string, port: number, timeoutMs: number) {
-    this.#timeoutMs = timeoutMs;
-    this.#socket = connect({ host, port, noDelay: true });
-    this.#socket.setEncoding('utf8');
-    this.#socket.on('data', (text: string) => {
-      this.#input += text;
-      if (this.#input.length > REPLY_BYTES_MAX) this.#fail('its reply does not end');
-      this.#wake?.();
-    });
-    this.#socket.on('error', (error: NodeJS.ErrnoException) => { this.#fail(error.code ?? error.message); });
-    this.#socket.on('close', () => { this.#fail('it closed the connection'); });
-    this.#socket.setTimeout(timeoutMs, () => { this.#fail(`nothing heard for ${String(timeoutMs / 1000)} s`); });
+  private constructor(sessions: Sessions) {
+    this.#buffer = sessions.buffer;
+    this.#session = new ClientSession(sessions, this);
+    this.#looks = setInterval(() => { this.#session.tick(performance.now()); }, LOOK_MS);
   }
 
-  /** Connects and says EHLO. Rejects with SpoolLost. */
-  static async open(host: string, port: number, timeoutMs: number): Promise<SpoolClient> {
-    const client = new SpoolClient(host, port, timeoutMs);
-    try {
-      await client.#expect(220);
-      const hello = await client.#command('EHLO localhost');
-      if (hello.code !== 250) throw new SpoolLost(`EHLO: ${hello.text}`);
-      client.#offers = hello.text.toUpperCase().split('\n').slice(1).map((line) => line.slice(4));
-      return client;
-    } catch (error) {
-      client.destroy();
-      throw error;
-    }
+  /** Resolves when mail can be sent. Rejects with SpoolLost. */
+  static async open(sessions: Sessions): Promise<SpoolClient> {
+    const client = new SpoolClient(sessions);
+    await client.#reply();
+    return client;
   }
 
   async send(message: SpoolMessage): Promise<SpoolResult> {
@@ -97,35 +84,59 @@ export class SpoolClient {
     }
   }
 
-  async quit(): Promise<void> {
-    try {
-      await this.#command('QUIT');
-    } catch (error) {
-      if (!(error instanceof SpoolLost)) throw error;
-    }
-    this.destroy();
+  /** Resolves when the connection is closed. */
+  quit(): Promise<void> {
+    return new Promise((resolve) => {
+      if (this.#error !== undefined) return resolve();
+      this.#onEnd = resolve;
+      this.#session.quit();
+    });
   }
 
   destroy(): void {
-    this.#socket.destroy();
+    this.#session.destroy();
+  }
+
+  get isWaiting(): boolean { return this.#waiter !== undefined; }
+
+  onReady(): void {
+    this.#tell(250);
+  }
+
+  onReply(code: number): void {
+    if (this.#waiter === undefined) this.#session.destroy(this.#session.reader.text());
+    else this.#tell(code);
+  }
+
+  onClosed(error: string): void {
+    clearInterval(this.#looks);
+    this.#error = error;
+    this.#waiter?.reject(new SpoolLost(error));
+    this.#waiter = undefined;
+    this.#onEnd();
   }
 
   async #transaction(message: SpoolMessage): Promise<SpoolResult> {
-    if (message.isUtf8 && !this.#has('SMTPUTF8')) return { taken: [], trouble: 'it needs SMTPUTF8, which the server does not offer', lost: false };
-    const mail = await this.#command(this.#mailLine(message));
+    const unsendable = [message.sender, ...message.recipients.map(({ address }) => address)].some((address) => kindOfText(address) === TEXT_UNSENDABLE);
+    if (unsendable) return { taken: [], trouble: 'an address holds characters that can not be sent', lost: false };
+    const peer = this.#session.capabilities;
+    if (message.isUtf8 && (peer.bits & CAN_SMTPUTF8) === 0) return { taken: [], trouble: 'it needs SMTPUTF8, which the server does not offer', lost: false };
+    const lines = withLineEnds(message.content);
+    const needs = (message.is8bit ? NEEDS_8BITMIME : 0) | (message.isUtf8 ? NEEDS_SMTPUTF8 : 0);
+    const mail = await this.#ask((into) => { putMail(into, peer, message.sender, lines.length, needs, message.ret ?? '', message.envid ?? ''); });
     if (mail.code !== 250) return await this.#giveUp(`MAIL: ${mail.text}`, mail);
     const taken: number[] = [];
     const troubles: string[] = [];
     for (const [i, recipient] of message.recipients.entries()) {
-      const reply = await this.#command(this.#rcptLine(recipient));
+      const reply = await this.#ask((into) => { putRcpt(into, peer, recipient.address, recipient.notify ?? '', recipient.orcpt ?? ''); });
       if (reply.code >= 200 && reply.code < 300) taken.push(i);
       else troubles.push(`<${recipient.address}>: ${reply.text}`);
       if (reply.code === 421) return { taken: [], trouble: reply.text, lost: true };
     }
     if (taken.length === 0) return await this.#giveUp(troubles.join('; '), mail);
-    const data = await this.#command('DATA');
+    const data = await this.#command(DATA);
     if (data.code !== 354) return await this.#giveUp(`DATA: ${data.text}`, data);
-    this.#socket.write(wireContent(message.content));
+    this.#session.connection.write([wireContent(lines)]);
     const final = await this.#reply();
     if (final.code < 200 || final.code > 299) return { taken: [], trouble: final.text, lost: final.code === 421 };
     return { taken, trouble: troubles.join('; '), lost: false };
@@ -133,85 +144,30 @@ export class SpoolClient {
 
   async #giveUp(trouble: string, reply: Reply): Promise<SpoolResult> {
     if (reply.code === 421) return { taken: [], trouble, lost: true };
-    await this.#command('RSET');
+    await this.#command(RSET);
     return { taken: [], trouble, lost: false };
   }
 
-  #mailLine(message: SpoolMessage): string {
-    let line = `MAIL FROM:<${message.sender}>`;
-    if (this.#has('SIZE')) line += ` SIZE=${String(message.content.length)}`;
-    if (message.is8bit && this.#has('8BITMIME')) line += ' BODY=8BITMIME';
-    if (message.isUtf8) line += ' SMTPUTF8';
-    if (this.#has('DSN') && message.ret !== undefined) line += ` RET=${message.ret}`;
-    if (this.#has('DSN') && message.envid !== undefined) line += ` ENVID=${message.envid}`;
-    return line;
-  }
-
-  #rcptLine(recipient: SpoolRecipient): string {
-    let line = `RCPT TO:<${recipient.address}>`;
-    if (this.#has('DSN') && recipient.notify !== undefined) line += ` NOTIFY=${recipient.notify}`;
-    if (this.#has('DSN') && recipient.orcpt !== undefined) line += ` ORCPT=${recipient.orcpt}`;
-    return line;
-  }
-
-  #has(keyword: string): boolean {
-    return this.#offers.some((offer) => offer === keyword || offer.startsWith(`${keyword} `));
-  }
-
-  async #command(line: string): Promise<Reply> {
-    this.#socket.write(`${line}\r\n`);
+  async #ask(put: (into: WriteBuffer) => void): Promise<Reply> {
+    this.#buffer.start(this.#session.connection);
+    put(this.#buffer);
+    this.#buffer.flush();
     return await this.#reply();
   }
 
-  async #expect(code: number): Promise<void> {
-    const reply = await this.#reply();
-    if (reply.code !== code) throw new SpoolLost(reply.text);
+  async #command(line: string): Promise<Reply> {
+    this.#session.send(line);
+    return await this.#reply();
   }
 
-  /** One reply of any number of lines: the last has a space behind its code. */
-  async #reply(): Promise<Reply> {
-    const deadlineMs = performance.now() + this.#timeoutMs;
-    for (;;) {
-      const end = /^(\d{3})(?: [^\n]*)?\r?\n/m.exec(this.#input);
-      if (end !== null) {
-        const until = end.index + end[0].length;
-        const text = this.#input.slice(0, until).trimEnd().replaceAll('\r', '');
-        this.#input = this.#input.slice(until);
-        return { code: Number(end[1]), text };
-      }
-      if (this.#error !== undefined) throw new SpoolLost(this.#error);
-      if (performance.now() > deadlineMs) this.#fail('its reply takes too long');
-      await new Promise<void>((resolve) => { this.#wake = resolve; });
-    }
+  #reply(): Promise<Reply> {
+    if (this.#error !== undefined) return Promise.reject(new SpoolLost(this.#error));
+    return new Promise((resolve, reject) => { this.#waiter = { resolve, reject }; });
   }
 
-  #fail(error: string): void {
-    this.#error ??= error;
-    this.#socket.destroy();
-    this.#wake?.();
+  #tell(code: number): void {
+    const waiter = this.#waiter;
+    this.#waiter = undefined;
+    waiter?.resolve({ code, text: this.#session.reader.text() });
   }
-}
-
-/** The content as it goes over the wire, with the final dot: lines end in CRLF, a dot in front of lines that start with one. */
-export function wireContent(content: Uint8Array): Uint8Array {
-  const wire = new Uint8Array(2 * content.length + 5);
-  let at = 0;
-  let before = LF;
-  for (const byte of content) {
-    if (before === LF && byte === DOT) wire[at++] = DOT;
-    if (byte === LF && before !== CR) wire[at++] = CR;
-    if (before === CR && byte !== LF) wire[at++] = LF;
-    if (before === CR && byte === DOT) wire[at++] = DOT;
-    wire[at++] = byte;
-    before = byte;
-  }
-  if (before === CR) wire[at++] = LF;
-  else if (before !== LF) {
-    wire[at++] = CR;
-    wire[at++] = LF;
-  }
-  wire[at++] = DOT;
-  wire[at++] = CR;
-  wire[at++] = LF;
-  return wire.subarray(0, at);
 }

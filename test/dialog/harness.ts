@@ -5,6 +5,7 @@
 
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
+import type { SenderRewriting } from '../../src/base/sender-rewriting.js';
 import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
 import { startInbound } from '../../src/gateway/inbound/listener.js';
 import type { RunningInbound } from '../../src/gateway/inbound/listener.js';
@@ -33,13 +34,13 @@ export interface Harness {
 
 const quiet = (): void => undefined;
 /** Saturday, 21 November 2026. */
-const WALL_MS = 1_795_229_168_000;
+export const WALL_MS = 1_795_229_168_000;
 const NO_METRICS = {
   connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
 };
 const NO_LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 
-export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, blocklists?: BlocklistPort, hooks?: MessageHooks): Promise<Harness> {
+export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, blocklists?: BlocklistPort, rewriting?: SenderRewriting, hooks?: MessageHooks): Promise<Harness> {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   let received = 0;
@@ -52,6 +53,7 @@ export async function startHarness(options: Partial<ListenerOptions> = {}, authe
       clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
       authenticator,
       recipients,
+      rewriting,
       rates,
       blocklists,
       hooks,
@@ -167,7 +169,7 @@ export interface MemoryHarness {
 }
 
 /** The session alone: no sockets, and every byte of a client is a read of its own. */
-export function memoryHarness(options: Partial<InboundOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, hooks?: MessageHooks): MemoryHarness {
+export function memoryHarness(options: Partial<InboundOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, rewriting?: SenderRewriting, hooks?: MessageHooks): MemoryHarness {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   const desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, ...options }, {
@@ -177,6 +179,7 @@ export function memoryHarness(options: Partial<InboundOptions> = {}, authenticat
     toAscii,
     isAscii,
     recipients,
+    rewriting,
     rates,
     blocklists: undefined,
     hooks,

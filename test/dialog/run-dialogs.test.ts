@@ -1,10 +1,12 @@
 /**
  * Plays the conversations of test/dialog/*.txt against a real server on a real socket, once with its bytes read into our
  * buffer and once by Node's stream; and against the session alone, each byte a read of its own, without hooks and with
- * one that accepts each message a turn later: no client hears a difference.
+ * one that accepts each message a turn later: no client hears a difference. Those with a table also with somebody who is
+ * asked by HTTP instead of a file.
  *
  *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
  *   T: line              of the table of recipients; (closed): it can't be read
+ *   F: domain            reverse-paths of what aliases send out are rewritten to addresses there; {srs ADDRESS} is one
  *   W: party deed N       so much may be done in a minute (limits/rate-limits.ts)
  *   O: option value      option of InboundOptions  R: accepting no | outcome N | admit QUEUE WORD | memory BYTES | immediate
  *   C: text              the client sends a line   C~ text      … without CRLF; \r \n \0 \t \xNN mean bytes, {N*x} repeats x
@@ -20,9 +22,13 @@
  */
 
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { existsSync, readFileSync, readdirSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
+
+import { SenderRewriting } from '../../src/base/sender-rewriting.js';
+import type { Hmac } from '../../src/base/sender-rewriting.js';
 import type { TableFile } from '../../src/gateway/inbound/recipients-file.js';
 import { DEEDS, PARTIES, RateLimits } from '../../src/gateway/inbound/limits/rate-limits.js';
 import type { RateOptions } from '../../src/gateway/inbound/limits/rate-limits.js';
@@ -30,8 +36,8 @@ import { NetworkList } from '../../src/gateway/inbound/policy/network-list.js';
 import type { MessageHooks } from '../../src/gateway/inbound/hooks/message-hook.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
-import { Client, memoryHarness, startHarness } from './harness.js';
-import { tableOf } from './listed.js';
+import { Client, WALL_MS, memoryHarness, startHarness } from './harness.js';
+import { askedOf, tableOf } from './listed.js';
 import type { DialogClient, MemoryHarness } from './harness.js';
 import { withoutReadBuffer } from './without-read-buffer.js';
 
@@ -42,8 +48,19 @@ function dialogFolder(): string {
   return join(process.cwd(), 'test/dialog');
 }
 
+function rewritingTo(domain: string): SenderRewriting {
+  const hmac: Hmac = (key, text) => createHmac('sha256', key).update(text).digest();
+  return new SenderRewriting(domain, [Buffer.from('a secret of ours')], hmac, () => WALL_MS);
+}
+
+function readRewriting(lines: readonly string[]): SenderRewriting | undefined {
+  const line = lines.find((each) => each.startsWith('F: '));
+  return line === undefined ? undefined : rewritingTo(line.slice(3));
+}
+
 function unescape(text: string): string {
   return text
+    .replace(/\{srs ([^}]+)\}/g, (_all, address: string) => rewritingTo('fwd.example').rewritten(address))
     .replace(/\{(\d+)\*([^}]+)\}/g, (_all, count: string, what: string) => what.repeat(Number(count)))
     .replace(/\\(r|n|0|t|x[0-9a-fA-F]{2}|\\)/g, (_all, code: string) => {
       if (code.startsWith('x')) return String.fromCharCode(Number.parseInt(code.slice(1), 16));
@@ -99,7 +116,7 @@ class Player {
 
   async play(lines: readonly string[]): Promise<void> {
     for (const line of lines) {
-      if (line === '' || line.startsWith('#') || /^[OTW]: /.test(line) || line === 'T:') continue;
+      if (line === '' || line.startsWith('#') || /^[FOTW]: /.test(line) || line === 'T:') continue;
       if (line.startsWith('C: ')) this.#pending += Buffer.from(unescape(line.slice(3)), /[^\0-\xff]/.test(line) ? 'utf8' : 'latin1').toString('latin1') + '\r\n';
       else if (line === 'C:') this.#pending += '\r\n';
       else if (line.startsWith('C~ ')) this.#pending += unescape(line.slice(3));
@@ -188,14 +205,16 @@ class Player {
 /** Accepts, a turn later. */
 const LATE_HOOK: MessageHooks = { judge: (_message, done) => { setImmediate(() => { done(undefined, new Uint8Array(0)); }); } };
 
-async function playBySockets(lines: readonly string[]): Promise<void> {
+async function playBySockets(lines: readonly string[], isAsked = false): Promise<void> {
   const table = readTable(lines);
-  const harness = await startHarness(readOptions(lines), undefined, table, readRates(lines));
+  const asked = isAsked && table !== undefined ? await askedOf(table) : undefined;
+  const harness = await startHarness(readOptions(lines), undefined, asked?.table ?? table, readRates(lines), undefined, readRewriting(lines));
   const { reception, rejections, inbound } = harness;
   try {
     await play(lines, { reception, rejections, connect: () => new Client(inbound.port), close: () => undefined });
   } finally {
     await inbound.close(1000);
+    asked?.close();
     closeTable(table, lines);
   }
   assert.equal(reception.reservedBytes, 0, 'all bytes in transit were given back');
@@ -203,7 +222,7 @@ async function playBySockets(lines: readonly string[]): Promise<void> {
 
 async function playByBytes(lines: readonly string[], hooks?: MessageHooks): Promise<void> {
   const table = readTable(lines);
-  const harness = memoryHarness(readOptions(lines), undefined, table, readRates(lines), hooks);
+  const harness = memoryHarness(readOptions(lines), undefined, table, readRates(lines), readRewriting(lines), hooks);
   try {
     await play(lines, harness);
   } finally {
@@ -231,6 +250,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.txt')).s
       const [title = '', ...lines] = section.split('\n');
       test(title, { timeout: 20_000 }, () => playBySockets(lines));
       test(`${title} (read by the stream)`, { timeout: 20_000 }, () => withoutReadBuffer(() => playBySockets(lines)));
+      if (lines.some((line) => line.startsWith('T:'))) test(`${title} (asked by HTTP)`, { timeout: 20_000 }, () => playBySockets(lines, true));
       test(`${title} (byte by byte)`, { timeout: 20_000 }, () => playByBytes(lines));
       test(`${title} (with a hook)`, { timeout: 20_000 }, () => playByBytes(lines, LATE_HOOK));
     }

@@ -10,46 +10,30 @@ import { describe, test } from 'node:test';
 import { connect } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { readServerTls } from '../../src/platform/node/server-tls.js';
+import { SmtpTalk } from '../process/smtp-talk.js';
 import { startHarness } from './harness.js';
 import { selfSigned } from './self-signed.js';
 
 const tls = selfSigned();
 const needsTls = { timeout: 10_000, skip: tls === undefined ? 'openssl is missing' : false };
 
-/** A client within TLS that collects what it hears. */
+/** A client within TLS. */
 class SecureClient {
   readonly socket: TLSSocket;
-  #text = '';
-  #wake: (() => void) | undefined;
+  readonly #talk: SmtpTalk;
 
   constructor(options: ConnectionOptions) {
     this.socket = connect({ host: '127.0.0.1', rejectUnauthorized: false, ...options });
-    this.socket.on('data', (bytes: Buffer) => {
-      this.#text += bytes.toString('latin1');
-      this.#wake?.();
-    });
-    this.socket.on('error', () => undefined);
-    this.socket.on('close', () => {
-      this.#text += 'closed ';
-      this.#wake?.();
-    });
+    this.#talk = new SmtpTalk(this.socket);
   }
 
   /** The last line of the next reply. */
   async reply(): Promise<string> {
-    for (;;) {
-      const match = /^(?:\d{3}-.*\r\n)*(\d{3} .*)\r\n/.exec(this.#text);
-      if (match !== null) {
-        this.#text = this.#text.slice(match[0].length);
-        return match[1] ?? '';
-      }
-      if (this.#text.startsWith('closed')) return 'closed';
-      await new Promise<void>((resolve) => { this.#wake = resolve; });
-    }
+    return (await this.#talk.reply()).trimEnd().split('\r\n').at(-1) || 'closed';
   }
 
   command(line: string): Promise<string> {
-    this.socket.write(`${line}\r\n`);
+    this.#talk.send(`${line}\r\n`);
     return this.reply();
   }
 }

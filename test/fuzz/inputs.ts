@@ -21,8 +21,12 @@ export function smtpInput(random: Prng): Uint8Array {
   return changed(Buffer.from(text, 'latin1'), random);
 }
 
-/** Noise within a frame that is right, and frames of noise. */
+/** Headers that are right, noise within a frame that is right, and frames of noise. */
 export function proxyInput(random: Prng): Uint8Array {
+  if (random.below(4) === 0) {
+    const port = String(random.below(65_536));
+    return changed(Buffer.from(random.pick([`PROXY TCP4 192.0.2.1 192.0.2.2 ${port} 25\r\n`, `PROXY TCP6 2001:db8::1 ::1 ${port} 25\r\n`])), random);
+  }
   const body = random.below(3) === 0
     ? Buffer.from(`PROXY ${random.pick(['TCP4', 'TCP6', 'UNKNOWN', 'TCP5'])} ${random.pick(['192.0.2.1', '::1', 'ffff::', '1.2.3', ''])} 192.0.2.2 ${String(random.below(70_000))} 25\r\nEHLO x\r\n`)
     : Buffer.concat([

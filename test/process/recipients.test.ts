@@ -4,6 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -63,6 +65,47 @@ test('a table decides in every worker, is replaced under load without a refusal,
     await cluster.sinkHas(6001);
   } finally {
     await cluster.stop();
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('who is there may be asked for by HTTP: kept for its time, and nobody is refused while nobody answers', { timeout: 90_000 }, async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-recipients-'));
+  const asked: string[] = [];
+  let isAway = false;
+  const server = createServer((request, response) => {
+    let body = '';
+    request.on('data', (bytes: Buffer) => { body += bytes.toString(); });
+    request.on('end', () => {
+      const { address } = JSON.parse(body) as { readonly address: string };
+      asked.push(`${String(request.headers.authorization)} ${address}`);
+      const said: Record<string, string> = { 'anna@relayed.example': '{}', 'team@relayed.example': '{"to": ["anna@relayed.example", "x@else.example"]}' };
+      response.writeHead(isAway ? 503 : said[address] === undefined ? 404 : 200).end(said[address]);
+    });
+  });
+  await new Promise<void>((resolve) => { server.listen(0, HOST, resolve); });
+  const token = path.join(folder, 'token');
+  writeFileSync(token, 'letmein\n');
+  const http = `http://${HOST}:${String((server.address() as AddressInfo).port)}/recipients`;
+  const cluster = await startCluster({ gateway: { smtp: { relay_domains: ['relayed.example'], recipients: { http, token_file: token, timeout: '2s' } } } });
+  try {
+    const talk = await SmtpTalk.start(cluster.smtpPort);
+    await talk.say('MAIL FROM:<a@client.example>');
+    for (const [address, reply] of [
+      ['Anna@Relayed.example', /^250 /], ['carol@relayed.example', /^550 5\.1\.1 /], ['x@else.example', /^250 /], ['team@relayed.example', /^250 /],
+    ] as const) assert.match(await talk.say(`RCPT TO:<${address}>`), reply, address);
+    assert.deepEqual(asked, ['anna', 'carol', 'team'].map((name) => `Bearer letmein ${name}@relayed.example`));
+    isAway = true;
+    assert.match(await talk.say('RCPT TO:<anna@relayed.example>'), /^250 /);
+    assert.match(await talk.say('RCPT TO:<dora@relayed.example>'), /^451 4\.4\.3 /);
+    await talk.say('DATA');
+    assert.match(await talk.say('Subject: x\r\n\r\nhello\r\n.'), /^250 2\.0\.0 /);
+    talk.close();
+    await cluster.sinkHas(1);
+  } finally {
+    await cluster.stop();
+    server.closeAllConnections();
+    server.close();
     rmSync(folder, { recursive: true });
   }
 });

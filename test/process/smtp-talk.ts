@@ -1,4 +1,4 @@
-/** One SMTP conversation by hand, a line at a time: for tests that stop in the middle of one. */
+/** One SMTP conversation by hand, a line at a time, in clear or in TLS: for tests that stop in the middle of one. */
 import { once } from 'node:events';
 import { connect, type Socket } from 'node:net';
 
@@ -12,7 +12,7 @@ export class SmtpTalk {
   #ended = false;
   #look: (() => void) | undefined;
 
-  private constructor(socket: Socket) {
+  constructor(socket: Socket) {
     this.#socket = socket;
     socket.setEncoding('latin1');
     socket.on('data', (text: string) => {
@@ -30,10 +30,19 @@ export class SmtpTalk {
   static async start(port: number): Promise<SmtpTalk> {
     const socket = connect({ host: HOST, port });
     await once(socket, 'connect');
+    return SmtpTalk.over(socket);
+  }
+
+  /** As start(), over a connection that was begun. */
+  static async over(socket: Socket): Promise<SmtpTalk> {
     const talk = new SmtpTalk(socket);
     await talk.reply();
     await talk.say('EHLO talk.example');
     return talk;
+  }
+
+  get isOver(): boolean {
+    return this.#ended;
   }
 
   /** Sends lines without waiting for a reply. */
@@ -66,4 +75,13 @@ export class SmtpTalk {
   close(): void {
     this.#socket.destroy();
   }
+}
+
+/** All that is answered to these lines, each sent when the one before it was answered, as far as the server goes. */
+export async function sayAll(socket: Socket, lines: readonly string[]): Promise<string> {
+  const talk = new SmtpTalk(socket);
+  let heard = await talk.reply();
+  for (const line of lines) heard += await talk.say(line);
+  talk.close();
+  return heard;
 }

@@ -13,6 +13,7 @@ import { parseUsers } from '../../src/gateway/inbound/auth/users.js';
 import { selfSigned } from '../dialog/self-signed.js';
 import { startCluster } from './cluster.js';
 import { freePorts } from './free-ports.js';
+import { sayAll } from './smtp-talk.js';
 import { twinpost } from './twinpost.js';
 
 const tls = selfSigned();
@@ -20,18 +21,7 @@ const needsTls = { timeout: 120_000, skip: tls === undefined ? 'openssl is missi
 
 /** All that is answered to these lines, within TLS from the start. */
 function submit(port: number, lines: readonly string[]): Promise<string> {
-  return new Promise((resolve) => {
-    const socket = connect({ port, host: '127.0.0.1', rejectUnauthorized: false });
-    let [heard, next] = ['', 0];
-    socket.on('data', (bytes: Buffer) => {
-      heard += bytes.toString('latin1');
-      if (!/(^|\n)\d{3} .*\r\n$/.test(heard)) return;
-      const line = lines[next++];
-      if (line !== undefined) socket.write(`${line}\r\n`);
-    });
-    socket.on('error', () => undefined);
-    socket.on('close', () => { resolve(heard); });
-  });
+  return sayAll(connect({ port, host: '127.0.0.1', rejectUnauthorized: false }), lines);
 }
 
 const plain = (user: string, password: string): string => `AUTH PLAIN ${Buffer.from(`\0${user}\0${password}`).toString('base64')}`;

@@ -5,15 +5,14 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
-import { connect } from 'node:net';
 import { join } from 'node:path';
 
-import { dotStuffed } from '../../src/load/content.js';
+import { wireContent } from '../../src/smtp/content-lines.js';
 import { startCluster, type Cluster } from '../process/cluster.js';
 import type { ClusterOptions } from '../process/cluster-config.js';
+import { SmtpTalk } from '../process/smtp-talk.js';
 
 const PROGRAM_MS = 60_000;
-const HOST = '127.0.0.1';
 
 /** Starts a cluster whose sink keeps mail, runs `body`, stops it whatever happens. */
 export async function withMailbox(body: (cluster: Cluster) => Promise<void>, options: ClusterOptions = {}): Promise<void> {
@@ -75,26 +74,17 @@ function describeDifference(kept: Buffer, sent: Buffer): string {
 }
 
 /** A small dialog: MAIL with `parameters`, RCPT, DATA, the content dot-stuffed. Resolves with the reply to the dot, or the first refusal. */
-export function sendRaw(port: number, content: Buffer, to: string, parameters = ''): Promise<string> {
-  return new Promise((resolve, reject) => {
-    const steps: (string | Buffer)[] = ['EHLO raw.example\r\n', `MAIL FROM:<raw@client.example>${parameters}\r\n`, `RCPT TO:<${to}>\r\n`, 'DATA\r\n', Buffer.concat([dotStuffed(content), Buffer.from('.\r\n')])];
-    const socket = connect(port, HOST);
-    let text = '';
-    socket.setTimeout(PROGRAM_MS, () => socket.destroy(new Error('no reply')));
-    socket.on('error', reject);
-    socket.on('data', (chunk: Buffer) => {
-      text += chunk.toString('latin1');
-      // Complete when the last line is a final one (RFC 5321 4.2.1).
-      if (!/(?:^|\r\n)\d{3} [^\r\n]*\r\n$/.test(text)) return;
-      const reply = text.trim();
-      text = '';
-      const step = steps.shift();
-      if (step === undefined || /^[45]/.test(reply)) {
-        socket.end('QUIT\r\n');
-        resolve(reply);
-      } else {
-        socket.write(step);
-      }
-    });
-  });
+export async function sendRaw(port: number, content: Buffer, to: string, parameters = ''): Promise<string> {
+  const talk = await SmtpTalk.start(port);
+  try {
+    for (const line of [`MAIL FROM:<raw@client.example>${parameters}`, `RCPT TO:<${to}>`, 'DATA']) {
+      const reply = await talk.say(line);
+      if (/^[45]/.test(reply)) return reply.trim();
+    }
+    talk.send(Buffer.from(wireContent(content)).toString('latin1'));
+    return (await talk.reply()).trim();
+  } finally {
+    talk.send('QUIT\r\n');
+    talk.close();
+  }
 }

@@ -12,8 +12,8 @@ import {
 } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
 import {
-  ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER,
-  NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
+  ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE,
+  NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
 } from '../../gateway/queue/types.js';
 import type { Envelope } from '../../gateway/queue/types.js';
 import type { Packer } from '../../platform/ports.js';
@@ -126,7 +126,7 @@ function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
       address: recipient.address,
       state: STATES[note.states[i] ?? TO_TRY] ?? 'ended',
       ...(reply === undefined ? {} : { last_reply: reply }),
-      ...(recipient.notify === 0 ? {} : {
+      ...((recipient.notify & NOTIFY_BITS) === 0 ? {} : {
         notify: NOTIFIES.filter(([bit]) => (recipient.notify & bit) !== 0).map(([, word]) => word).join(','),
       }),
       ...(recipient.orcpt === '' ? {} : { orcpt: recipient.orcpt }),

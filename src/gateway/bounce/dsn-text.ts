@@ -13,9 +13,12 @@ const WORD_CHARACTERS_MAX = 300;
 const SPACE = 32;
 const PLAIN = /^[\x20-\x7e]*$/;
 
+/** Marks, embeddings, overrides and isolates: they make a line read as another. */
+const DIRECTION = /[\u200e\u200f\u202a-\u202e\u2066-\u2069]/;
+
 /**
  * Text as part of one line: no control characters, so nothing can end the line; without `isUtf8` only ASCII
- * ("?" for the rest); with it whole characters only.
+ * ("?" for the rest); with it whole characters only, and none that turns the direction of others.
  */
 export function oneLine(text: string, isUtf8: boolean): string {
   // Nearly every text. Character by character, a report on 1,000 recipients would hold the process for 0.2 s.
@@ -26,7 +29,7 @@ export function oneLine(text: string, isUtf8: boolean): string {
     const isControl = point < 32 || (point >= 127 && point < 160) || point === 0x2028 || point === 0x2029;
     const isHalf = point >= 0xd800 && point <= 0xdfff;
     if (point === 9 || point === 10 || point === 13) safe += ' ';
-    else if (isControl || isHalf || (!isUtf8 && point > 126)) safe += '?';
+    else if (isControl || isHalf || (!isUtf8 && point > 126) || DIRECTION.test(character)) safe += '?';
     else safe += character;
   }
   return safe;

@@ -33,9 +33,9 @@ import { TIME_EXPIRED, ownWords } from './own-words.js';
 
 /**
  * What happened to a recipient, in the words of RFC 3464 2.3.3. `relayed`: taken by a next hop that makes no
- * success reports.
+ * success reports. `expanded`: an alias of ours stood for several, which we do not tell.
  */
-export type DsnAction = 'failed' | 'delayed' | 'delivered' | 'relayed';
+export type DsnAction = 'failed' | 'delayed' | 'delivered' | 'relayed' | 'expanded';
 
 export interface DsnRecipient {
   readonly recipient: Recipient;
@@ -89,6 +89,7 @@ const SUBJECTS = {
 } as const;
 
 const DELIVERED = 'Your message was delivered to the mailboxes of the recipients below.';
+const EXPANDED = 'Your message was taken by the address below, which stands for several others, and sent on to them.';
 const INTRODUCTIONS = {
   failure: 'Your message could not be delivered to the recipients below. It will not be tried again for them.',
   success: 'Your message was passed on for the recipients below. The mail system that took it makes no reports of success: you may hear no more of it.',
@@ -175,7 +176,10 @@ function textPart(request: DsnRequest, isUtf8: boolean): string {
 }
 
 function introduction({ kind, recipients }: DsnRequest): string {
-  return kind === 'success' && recipients[0]?.action === 'delivered' ? DELIVERED : INTRODUCTIONS[kind];
+  if (kind !== 'success') return INTRODUCTIONS[kind];
+  const taken = recipients.find(({ action }) => action !== 'expanded');
+  if (taken === undefined) return EXPANDED;
+  return taken.action === 'delivered' ? DELIVERED : INTRODUCTIONS.success;
 }
 
 function explanation(one: DsnRecipient, isUtf8: boolean): string {

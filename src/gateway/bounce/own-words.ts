@@ -7,7 +7,11 @@
 /** RFC 3463 4.4.7: delivery time expired. */
 export const TIME_EXPIRED = '4.4.7';
 
+/** RFC 3463 3.2: destination address valid. */
+export const SENT_ON = '2.1.5';
+
 const WORDS: Readonly<Record<string, string>> = {
+  [SENT_ON]: 'it was sent on to all of them',
   '4.4.1': 'the next mail server could not be reached',
   '4.4.2': 'the connection with the next mail server was lost',
   '4.4.7': 'it could not be delivered in time',

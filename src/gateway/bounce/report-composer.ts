@@ -2,8 +2,11 @@
 import ipaddr from 'ipaddr.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { ReportInput, ReportKind } from '../queue/report-writer.js';
-import type { NextHop } from '../queue/types.js';
+import type { NextHop, Recipient } from '../queue/types.js';
+import { ALIAS_EXPANDED } from '../queue/types.js';
 import { composeDsn, dsnFlags } from './dsn.js';
+import { xtextDecoded } from './dsn-text.js';
+import { SENT_ON } from './own-words.js';
 import type { DsnAction, DsnRecipient } from './dsn.js';
 
 /** Status of what has no result. */
@@ -35,18 +38,29 @@ export function composeReport(hostName: string, input: ReportInput, nowWallMs: n
 function reported({ kind, envelope, note, texts, nextHop }: ReportInput, index: number, lastAttemptWallMs: number): DsnRecipient[] {
   const recipient = envelope.recipients[index];
   if (recipient === undefined) return [];
+  const action = actionOf(kind, nextHop, recipient);
+  if (action === 'expanded') {
+    return [{ recipient: aliasOf(recipient), action, code: 0, enhanced: SENT_ON, text: '', remoteMta: '', lastAttemptWallMs }];
+  }
   const last = note.results.find((result) => result.recipient === index);
   const code = last?.code ?? 0;
   const hasSpoken = code > 0 && !ipaddr.isValid(nextHop.host);
   return [{
-    recipient, action: actionOf(kind, nextHop), code, enhanced: last?.enhanced ?? UNKNOWN[kind], text: texts.get(index) ?? '',
+    recipient, action, code, enhanced: last?.enhanced ?? UNKNOWN[kind], text: texts.get(index) ?? '',
     remoteMta: hasSpoken ? nextHop.host : '', lastAttemptWallMs,
   }];
 }
 
+/** As the sender wrote to it: whom the alias stands for is not the sender's business. */
+function aliasOf(recipient: Recipient): Recipient {
+  const semicolon = recipient.orcpt.indexOf(';');
+  return semicolon < 0 ? recipient : { ...recipient, address: xtextDecoded(recipient.orcpt.slice(semicolon + 1)) };
+}
+
 /** LMTP is how mail gets into mailboxes (RFC 2033); who took it by SMTP makes no reports of success, or it would have been asked to. */
-function actionOf(kind: ReportKind, nextHop: NextHop): DsnAction {
+function actionOf(kind: ReportKind, nextHop: NextHop, { notify }: Recipient): DsnAction {
   if (kind === 'failure') return 'failed';
   if (kind === 'delay') return 'delayed';
+  if ((notify & ALIAS_EXPANDED) !== 0) return 'expanded';
   return nextHop.protocol === 'lmtp' ? 'delivered' : 'relayed';
 }

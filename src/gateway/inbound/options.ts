@@ -6,6 +6,7 @@
  * whoever implements them decides what a line or a series costs.
  */
 
+import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { Clock, EventLog, IsAscii, ToAscii } from '../../platform/ports.js';
 import type { Reception, Router } from '../queue/types.js';
 import type { Authenticator } from './auth/authenticator.js';
@@ -161,6 +162,8 @@ export interface InboundPorts {
   readonly isAscii: IsAscii;
   /** Who is there in the relay domains; undefined: everybody. */
   readonly recipients: RecipientTable | undefined;
+  /** Of what aliases send out of our domains; undefined: as it came. */
+  readonly rewriting?: SenderRewriting | undefined;
   /** What one party may do in a minute; undefined: whatever it wants. */
   readonly rates: RateLimits | undefined;
   /** Asks options.blocklists; undefined: nobody does. */

@@ -8,49 +8,33 @@
  *   401, 403   wrong
  *   else, or no answer in time: nobody can tell now (454)
  */
-import type { Clock, EventLog } from '../../platform/ports.js';
 import type { Account, Directory } from './auth/directory.js';
-
-export interface HttpUsersOptions {
-  readonly url: string;
-  readonly timeoutMs: number;
-  /** For the Authorization field; '': none. */
-  readonly token: string;
-}
+import { HttpService, mappingOf, textsOf } from './http-service.js';
+import type { HttpAnswer, HttpServiceOptions, HttpServicePorts } from './http-service.js';
 
 const CHECKS_AT_ONCE = 16;
-const ANSWER_BYTES_MAX = 64 * 1024;
 const ADDRESSES_MAX = 1000;
 /** Users who have authenticated lately; the oldest goes. */
 const KNOWN_MAX = 100_000;
-/** A server that is away is said once in this time. */
-const TOLD_EVERY_MS = 60_000;
 const WRONG: ReadonlySet<number> = new Set([401, 403]);
 
 export class UsersByHttp implements Directory {
   readonly checksAtOnce = CHECKS_AT_ONCE;
   readonly scramUsers = undefined;
-  readonly #options: HttpUsersOptions;
-  readonly #clock: Clock;
-  readonly #log: EventLog;
+  readonly #service: HttpService;
   readonly #known = new Map<string, Account>();
-  #toldMs = -Infinity;
 
-  constructor(options: HttpUsersOptions, ports: { readonly clock: Clock; readonly log: EventLog }) {
-    this.#options = options;
-    this.#clock = ports.clock;
-    this.#log = ports.log;
+  constructor(options: HttpServiceOptions, ports: HttpServicePorts) {
+    const { clock, log } = ports;
+    this.#service = new HttpService(options, clock, (why) => {
+      log.error('users', 'passwords can\'t be checked by HTTP; clients are told to try later', { why });
+    });
   }
 
-  async check(name: string, password: string): Promise<Account | undefined> {
-    try {
-      const account = await this.#ask(name, password);
-      if (account !== undefined) this.#remember(account);
-      return account;
-    } catch (error) {
-      this.#tell(error instanceof Error ? error.message : String(error));
-      throw error;
-    }
+  async check(user: string, password: string): Promise<Account | undefined> {
+    const account = await this.#service.ask({ user, password }, (answer) => accountOf(user, answer));
+    if (account !== undefined) this.#remember(account);
+    return account;
   }
 
   isStill(account: Account): boolean {
@@ -61,23 +45,6 @@ export class UsersByHttp implements Directory {
     return this.#known.get(name);
   }
 
-  async #ask(user: string, password: string): Promise<Account | undefined> {
-    const { url, timeoutMs, token } = this.#options;
-    const answer = await fetch(url, {
-      method: 'POST', redirect: 'error', signal: AbortSignal.timeout(timeoutMs),
-      headers: {
-        'content-type': 'application/json', ...(token === '' ? {} : { authorization: `Bearer ${token}` }),
-      },
-      body: JSON.stringify({ user, password }),
-    });
-    if (WRONG.has(answer.status)) {
-      await answer.body?.cancel();
-      return undefined;
-    }
-    if (answer.status !== 200) throw new Error(`it answered ${String(answer.status)}`);
-    return accountOf(user, await textOf(answer));
-  }
-
   #remember(account: Account): void {
     this.#known.delete(account.name);
     this.#known.set(account.name, account);
@@ -85,33 +52,14 @@ export class UsersByHttp implements Directory {
     const [oldest] = this.#known.keys();
     if (oldest !== undefined) this.#known.delete(oldest);
   }
-
-  #tell(why: string): void {
-    const nowMs = this.#clock.nowMs();
-    if (nowMs - this.#toldMs < TOLD_EVERY_MS) return;
-    this.#toldMs = nowMs;
-    this.#log.error('users', 'passwords can\'t be checked by HTTP; clients are told to try later', { why });
-  }
 }
 
-/** Bounded: the server may be anybody's. */
-async function textOf(answer: Response): Promise<string> {
-  let text = '';
-  const decoder = new TextDecoder();
-  for await (const piece of answer.body ?? []) {
-    text += decoder.decode(piece as Uint8Array, { stream: true });
-    if (text.length > ANSWER_BYTES_MAX) throw new Error('its answer is too long');
-  }
-  return text;
-}
-
-function accountOf(name: string, text: string): Account {
-  const { addresses } = (text.trim() === '' ? {} : JSON.parse(text)) as { readonly addresses?: unknown };
+function accountOf(name: string, answer: HttpAnswer): Account | undefined {
+  if (WRONG.has(answer.status)) return undefined;
+  const { addresses } = mappingOf(answer);
   // A name that is no address would be a domain, or all of them.
   const own = /^[^@*\s]+@[^@*\s]+$/.test(name) ? [name.toLowerCase()] : [];
   if (addresses === undefined) return { name, addresses: own };
-  const isList = Array.isArray(addresses) && addresses.length <= ADDRESSES_MAX
-    && addresses.every((each) => typeof each === 'string');
-  if (!isList) throw new Error('its addresses are no list of texts');
-  return { name, addresses: (addresses as readonly string[]).map((each) => each.toLowerCase()) };
+  const texts = textsOf(addresses, 'addresses', ADDRESSES_MAX);
+  return { name, addresses: texts.map((each) => each.toLowerCase()) };
 }

@@ -8,7 +8,7 @@ import { SystemSecrets } from '../../platform/node/secrets.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import { Authenticator } from './auth/authenticator.js';
 import { UsersByHttp } from './users-by-http.js';
-import type { HttpUsersOptions } from './users-by-http.js';
+import type { HttpServiceOptions } from './http-service.js';
 import { parseUsers } from './auth/users.js';
 import type { Users } from './auth/users.js';
 import { Verifiers } from './auth/verifiers.js';
@@ -63,7 +63,7 @@ export function followUsers(
 
 /** Somebody else knows the users: passwords go there as they are, so no name has a salt. */
 export function askUsers(
-  options: HttpUsersOptions, ports: { readonly clock: Clock; readonly log: EventLog },
+  options: HttpServiceOptions, ports: { readonly clock: Clock; readonly log: EventLog },
 ): RunningUsers {
   const directory = new UsersByHttp(options, ports);
   const secrets = new SystemSecrets();

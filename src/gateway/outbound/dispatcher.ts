@@ -18,7 +18,7 @@ import type { NextHopState, PoolOptions, PoolPorts } from './connection-pool.js'
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
 import { DEFAULT_TIMEOUTS } from './pure/session-states.js';
-import { WriteBuffer } from './pure/write-buffer.js';
+import { WriteBuffer } from '../../smtp/write-buffer.js';
 
 const TICK_MS = 250;
 /** A tick that comes later than this says that the process stood still: only this much counts. */

@@ -6,10 +6,10 @@ import { invariant } from '../../base/invariant.js';
 import type { Clock } from '../../platform/ports.js';
 import type { Delivery, RecipientResult } from '../queue/types.js';
 import type { Lane } from './lane.js';
-import { CAN_DSN } from './pure/capabilities.js';
+import { CAN_DSN } from '../../smtp/capabilities.js';
 import { SmtpSession } from './pure/smtp-session.js';
 import type { SessionEvents, SessionOptions, SessionPorts, SessionView } from './pure/session-ports.js';
-import { SMALL_CONTENT_BYTES } from './pure/write-buffer.js';
+import { SMALL_CONTENT_BYTES } from '../../smtp/write-buffer.js';
 
 /** An envelope stands behind the dot of a content up to this: both leave in one write all the same. */
 const FOLLOWED_BYTES_MAX = SMALL_CONTENT_BYTES - 1024;

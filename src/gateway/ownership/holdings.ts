@@ -441,9 +441,10 @@ export class Holdings {
   /** What has ended is cleared away; one that this gateway is configured to have is begun anew instead. */
   #goOnEnding({ name, handle, holder }: Holding, nowMs: number): void {
     const { ended } = holder;
-    if (ended === undefined || this.#isWanted(name)) return;
+    // One that is begun anew may have its record at any moment: forgotten, it would deliver beside its successor.
+    if (ended === undefined || holder.state !== HolderState.IDLE || this.#isWanted(name)) return;
     if (this.#ports.register.partition(name) !== undefined) {
-      if (holder.state === HolderState.IDLE) this.#ended.goOn(name, ended, this.#rankFor(name) - 1, nowMs);
+      this.#ended.goOn(name, ended, this.#rankFor(name) - 1, nowMs);
       return;
     }
     this.#ended.forget(name);

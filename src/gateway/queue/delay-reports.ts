@@ -18,7 +18,7 @@ import type { MemoryGauge } from './memory-gauge.js';
 import { HEADER_BYTES_MAX } from './report-writer.js';
 import type { ReportWriter } from './report-writer.js';
 import type { Settlement } from './settlement.js';
-import { NOTIFY_DELAY } from './types.js';
+import { NOTIFY_BITS, NOTIFY_DELAY } from './types.js';
 
 /** More than any of these reports has. */
 const ROOM_BYTES = 2 * HEADER_BYTES_MAX;
@@ -46,7 +46,8 @@ export function tellDelay(
   const note = settlement.noteOf(row, envelope.recipients.length);
   if (note.isDelayTold) return true;
   const recipients: number[] = [];
-  envelope.recipients.forEach(({ notify }, index) => {
+  envelope.recipients.forEach((recipient, index) => {
+    const notify = recipient.notify & NOTIFY_BITS;
     const isWanted = notify === 0 ? isUnasked : (notify & NOTIFY_DELAY) !== 0;
     if (isWanted && note.states[index] === TO_TRY) recipients.push(index);
   });

@@ -4,6 +4,7 @@
  *
  *   take ─► mirror/delivery-right.ts ─► next READY entry ─► IN_FLIGHT ─► settle ─► settlement.ts
  */
+import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { DeliveryRight } from '../mirror/delivery-right.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { DueBodies } from './due-bodies.js';
@@ -14,7 +15,8 @@ import { MailQueue } from './mail-queue.js';
 import { TO_TRY } from './note.js';
 import type { QueueRegistry } from './queue-registry.js';
 import type { Settlement } from './settlement.js';
-import type { Delivery, DeliveryQueue, DeliveryResult } from './types.js';
+import type { Delivery, DeliveryQueue, DeliveryResult, Envelope } from './types.js';
+import { ALIAS_LEAVES } from './types.js';
 
 export interface HandingOutPorts {
   readonly clock: Clock;
@@ -25,6 +27,8 @@ export interface HandingOutPorts {
   readonly right: DeliveryRight;
   readonly forgotten: ForgottenQueues;
   readonly bodies: DueBodies;
+  /** Undefined: no reverse-path is rewritten. */
+  readonly rewriting: SenderRewriting | undefined;
   wake(queue: MailQueue): void;
 }
 
@@ -46,7 +50,10 @@ export class HandingOut {
       if (next === 0 || !this.ports.bodies.isHere(queue, next)) return undefined;
       const row = queue.takeReady(clock.nowMs());
       const envelope = settlement.envelopeOf(row);
-      if (envelope !== undefined) return { entry: row, queue, envelope, pending: this.pendingOf(row, envelope.recipients.length), contentBytes: entries.table.bodyBytes.get(row) };
+      if (envelope !== undefined) {
+        const pending = this.pendingOf(row, envelope.recipients.length);
+        return { entry: row, queue, envelope, reversePath: this.reversePathOf(envelope, pending), pending, contentBytes: entries.table.bodyBytes.get(row) };
+      }
       queue.inFlightCount -= 1;
       queue.heldCount += 1;
       entries.table.transition(row, EntryState.HELD);
@@ -67,6 +74,14 @@ export class HandingOut {
     const partition = this.ports.registry.queueOf(delivery.entry)?.partition;
     if (partition === undefined || this.ports.forgotten.has(partition)) return false;
     return partition.mayDeliver(this.ports.clock.nowMs());
+  }
+
+  /** One for all of them: it does no harm where the mail stays with us. */
+  private reversePathOf({ reversePath, recipients }: Envelope, pending: readonly number[]): string {
+    const { rewriting } = this.ports;
+    if (rewriting === undefined) return reversePath;
+    const leaves = pending.some((index) => ((recipients[index]?.notify ?? 0) & ALIAS_LEAVES) !== 0);
+    return leaves ? rewriting.rewritten(reversePath) : reversePath;
   }
 
   private pendingOf(row: number, recipientCount: number): readonly number[] {

@@ -22,8 +22,8 @@ import type { LastResult, Note } from './note.js';
 import { DONE, decodeNote, encodeNote, ENDED, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
 import type { EntryTexts } from './entry-texts.js';
 import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './entry-texts.js';
-import type { Delivery, DeliveryResult, Envelope, RecipientResult } from './types.js';
-import { DEFERRED, DELIVERED, FAILED, NOTIFY_NEVER, NOTIFY_SUCCESS } from './types.js';
+import type { Delivery, DeliveryResult, Envelope, Recipient, RecipientResult } from './types.js';
+import { ALIAS_EXPANDED, DEFERRED, DELIVERED, FAILED, NOTIFY_BITS, NOTIFY_NEVER, NOTIFY_SUCCESS } from './types.js';
 import type { WallFrame } from './wall-frame.js';
 
 export interface SettlementPorts {
@@ -167,7 +167,7 @@ export class Settlement {
     if (delivery.pending.length !== delivery.envelope.recipients.length) return false;
     for (let i = 0; i < delivery.pending.length; i++) {
       if (result.results[i]?.status !== DELIVERED) return false;
-      if (result.dsnPassedOn !== true && ((delivery.envelope.recipients[i]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0) return false;
+      if (owesSuccess(delivery.envelope.recipients[i], result)) return false;
     }
     return true;
   }
@@ -187,7 +187,7 @@ export class Settlement {
       replies.set(index, said.text);
       this.log(queue, row, envelope, index, said, result, attempts);
       if (said.status === DELIVERED) {
-        const owes = result.dsnPassedOn !== true && ((envelope.recipients[index]?.notify ?? 0) & NOTIFY_SUCCESS) !== 0 && envelope.reversePath !== '';
+        const owes = owesSuccess(envelope.recipients[index], result) && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
         if (owes) results.set(index, last);
         else {
@@ -208,7 +208,7 @@ export class Settlement {
   private fail(
     envelope: Envelope, index: number, last: LastResult, text: string, states: Uint8Array, results: Map<number, LastResult>, queue: MailQueue,
   ): void {
-    const notify = envelope.recipients[index]?.notify ?? 0;
+    const notify = (envelope.recipients[index]?.notify ?? 0) & NOTIFY_BITS;
     results.set(index, last);
     if (envelope.reversePath === '') this.ports.events.ended(queue, envelope, index, 'null reverse-path', text);
     else if ((notify & NOTIFY_NEVER) !== 0) this.ports.events.ended(queue, envelope, index, 'NOTIFY=NEVER', text);
@@ -319,4 +319,10 @@ export class Settlement {
     const event = said.status === DELIVERED ? 'delivered' : said.status === DEFERRED ? 'deferred' : 'bounced';
     this.ports.events.outcome(event, queue, envelope, index, said, this.ports.entries.table.bodyBytes.get(row), result.relay, attempts, result.setupMs, result.transmitMs);
   }
+}
+
+/** Of the alias that stood for it we alone can tell; of the recipient also a next hop that was asked to. */
+function owesSuccess(recipient: Recipient | undefined, { dsnPassedOn }: DeliveryResult): boolean {
+  const notify = recipient?.notify ?? 0;
+  return (notify & ALIAS_EXPANDED) !== 0 || ((notify & NOTIFY_SUCCESS) !== 0 && dsnPassedOn !== true);
 }

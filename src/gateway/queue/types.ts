@@ -53,10 +53,21 @@ export const NOTIFY_SUCCESS = 2;
 export const NOTIFY_FAILURE = 4;
 export const NOTIFY_DELAY = 8;
 
+/** All that a next hop is told of them. */
+export const NOTIFY_BITS = 15;
+/**
+ * Of our own, beside them. An alias stood for this one and others, and its success was to be told: as "expanded",
+ * once this one is on its way (RFC 3461 5.2.7.3).
+ */
+export const ALIAS_EXPANDED = 16;
+/** An alias led it out of our domains: the reverse-path is rewritten for it (base/sender-rewriting.ts). */
+export const ALIAS_LEAVES = 32;
+
 /** A forward-path with its DSN parameters, as received. */
 export interface Recipient {
   /** The address as the client gave it, without angle brackets and source route. */
   readonly address: string;
+  /** Bits of NOTIFY, and our own. */
   readonly notify: number;
   /** RFC 3461 ORCPT value ("rfc822;bob@example.com", xtext as received) or ''. */
   readonly orcpt: string;
@@ -194,6 +205,8 @@ export interface Delivery {
   readonly entry: number;
   readonly queue: DeliveryQueue;
   readonly envelope: Envelope;
+  /** As the next hop is told it: that of the envelope, or an address that stands for it. */
+  readonly reversePath: string;
   /** Indexes into envelope.recipients of those that are still to be tried. */
   readonly pending: readonly number[];
   readonly contentBytes: number;

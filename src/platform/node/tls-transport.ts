@@ -18,6 +18,7 @@ import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
 import { readText, stampOf } from './changing-files.js';
+import { readIntoOwnBuffer } from './own-buffer.js';
 import {
   BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason,
 } from './transport.js';
@@ -80,21 +81,8 @@ export class TlsTransport implements Transport {
       host,
       port,
       checkServerIdentity: (_host: string, certificate: PeerCertificate) => this.#check(certificate),
-      // One buffer for the life of the connection, as in transport.ts.
-      onread: {
-        buffer: new Uint8Array(this.#readBufferBytes),
-        callback: (bytes: number, buffer: Uint8Array): boolean => {
-          connection.received(buffer.subarray(0, bytes));
-          return true;
-        },
-      },
     };
-    const socket = tls.connect(options);
-    socket.setNoDelay(true);
-    const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
-    connection.attach(handlers);
-    socket.once('secureConnect', () => { connection.opened(); });
-    return connection;
+    return clientConnection(tls.connect(options), remote, this.#readBufferBytes, handlers);
   }
 
   #check(certificate: PeerCertificate): Error | undefined {
@@ -103,6 +91,19 @@ export class TlsTransport implements Transport {
     return new Error(`the certificate is for ${quoted(names)}, not for '${this.#peerName}': check addresses `
       + `and certificates`);
   }
+}
+
+/** Over a socket from which nothing was read. One buffer for its life, as in transport.ts. */
+export function clientConnection(
+  socket: TLSSocket, remote: string, readBufferBytes: number, handlers: ConnectionHandlers,
+): Connection {
+  socket.setNoDelay(true);
+  const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
+  const buffer = new Uint8Array(readBufferBytes);
+  readIntoOwnBuffer(socket, buffer, (bytes) => { connection.received(buffer.subarray(0, bytes)); });
+  connection.attach(handlers);
+  socket.once('secureConnect', () => { connection.opened(); });
+  return connection;
 }
 
 export class TlsListener implements Listener {

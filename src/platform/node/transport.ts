@@ -156,8 +156,15 @@ export class NodeConnection implements Connection {
     socket.once('close', () => {
       clearTimeout(this.#grace);
       this.#deaf = true;
-      handlers.onClose(this.#reason === '' ? 'closed' : this.#reason);
+      this.#handlers?.onClose(this.#reason === '' ? 'closed' : this.#reason);
     });
+  }
+
+  /** The socket, for whoever goes on with it: no handler hears of this connection any more. */
+  giveAway(): net.Socket {
+    this.#deaf = true;
+    this.#handlers = undefined;
+    return this.#socket;
   }
 
   opened(): void {

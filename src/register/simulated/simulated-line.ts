@@ -61,12 +61,15 @@ export class SimulatedLine implements Line {
     let isOpen = true;
     let following: { close(): void; } | undefined;
     let lastMs = 0;
+    const onTheWay: (() => void)[] = [];
     const pass = (run: () => void): void => {
-      // One connection: what was sent later arrives later.
+      // One connection: what was sent later arrives later, also when times differ in their last bits alone.
       const nowMs = this.#own.nowMs();
       lastMs = Math.max(lastMs, nowMs + this.#register.changeDelayMs());
+      onTheWay.push(run);
       this.#own.after(lastMs - nowMs, () => {
-        if (isOpen && this.#isCurrent(connection)) run();
+        const first = onTheWay.shift();
+        if (isOpen && this.#isCurrent(connection)) first?.();
       });
     };
     this.#register.request(() => {

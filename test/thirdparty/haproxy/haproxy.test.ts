@@ -14,25 +14,14 @@ import { connect as tlsConnect } from 'node:tls';
 import { selfSigned } from '../../dialog/self-signed.js';
 import { startHarness } from '../../dialog/harness.js';
 import { freePorts } from '../../process/free-ports.js';
+import { sayAll } from '../../process/smtp-talk.js';
 
 const HOST = '127.0.0.1';
 
 /** All that the server says to these lines, from a client at `from`, in clear or in TLS. */
 function dialog(port: number, from: string, lines: readonly string[], isTls = false): Promise<string> {
-  return new Promise((resolve) => {
-    const clear = net.connect({ port, host: HOST, localAddress: from });
-    const socket = isTls ? tlsConnect({ socket: clear, rejectUnauthorized: false }) : clear;
-    let heard = '';
-    let next = 0;
-    socket.on('data', (bytes: Buffer) => {
-      heard += bytes.toString('latin1');
-      if (!/(^|\n)\d{3} .*\r\n$/.test(heard)) return;
-      const line = lines[next++];
-      if (line !== undefined) socket.write(`${line}\r\n`);
-    });
-    socket.on('error', () => undefined);
-    socket.on('close', () => { resolve(heard); });
-  });
+  const clear = net.connect({ port, host: HOST, localAddress: from });
+  return sayAll(isTls ? tlsConnect({ socket: clear, rejectUnauthorized: false }) : clear, lines);
 }
 
 function configOf(folder: string, ports: readonly number[], smtpPort: number): string {

@@ -1,13 +1,13 @@
 /**
  * Odd messages arrive byte-identical below the one Received header that was added, or are refused by rule:
- * those inside Python's email test data (LF made CRLF), and generated ones.
+ * those inside Python's email test data (line ends made CRLF), and generated ones.
  */
 import assert from 'node:assert/strict';
 import { readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 
-import { withCrlf } from '../../../src/load/content.js';
+import { withLineEnds } from '../../../src/smtp/content-lines.js';
 import { findPythonWith } from '../../outside-sets.js';
 import { assertUntouched, mustRun, readMaildir, sendRaw, withMailbox } from '../support.js';
 
@@ -47,7 +47,7 @@ async function pythonMessages(): Promise<OddMessage[]> {
   const script = 'import os, test.test_email; print(os.path.join(os.path.dirname(test.test_email.__file__), "data"))';
   const folder = (await mustRun(python, ['-c', script])).trim();
   const names = readdirSync(folder).filter((name) => name.endsWith('.txt')).sort();
-  return names.map((name) => ({ name, content: ended(withCrlf(readFileSync(join(folder, name)))) }));
+  return names.map((name) => ({ name, content: Buffer.from(withLineEnds(readFileSync(join(folder, name)))) }));
 }
 
 /** The CRLF before the final dot belongs to the content (RFC 5321 4.1.1.4): one without it gets it. */

@@ -6,6 +6,7 @@
  * header. The C1 range is refused too, terminals obey it.
  */
 import { latin1Text, utf8Text } from '../../../base/utf8.js';
+import { isAscii } from '../policy/address.js';
 
 const SPACE = 0x20;
 const DELETE = 0x7f;
@@ -34,11 +35,16 @@ function decoded(bytes: Uint8Array, from: number, to: number): string | undefine
   return text;
 }
 
-/** The first word in upper case; '' when it is longer than any verb. */
+/**
+ * The first word in upper case; '' when it is longer than any verb, or not ASCII: U+017F becomes an "S" in
+ * upper case and U+0131 an "I", and a filter in front of us would let them pass.
+ */
 export function verbOf(text: string): string {
   const space = text.indexOf(' ');
   const length = space < 0 ? text.length : space;
-  return length > VERB_LETTERS_MAX ? '' : text.slice(0, length).toUpperCase();
+  if (length > VERB_LETTERS_MAX) return '';
+  const word = text.slice(0, length);
+  return isAscii(word) ? word.toUpperCase() : '';
 }
 
 /** A web page can make a browser speak to a mail port: the first line gives it away. */

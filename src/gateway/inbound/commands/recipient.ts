@@ -4,12 +4,15 @@
  * Order of the checks: what is wrong for ever comes before what may be right later, so that a client never
  * retries a hopeless recipient.
  */
+import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
 import { isAscii, parsePath } from '../policy/address.js';
-import type { Path } from '../policy/address.js';
+import { ALIAS_EXPANDED, ALIAS_LEAVES, NOTIFY_NEVER, NOTIFY_SUCCESS } from '../../queue/types.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
+import type { Path } from '../policy/address.js';
+import type { Destination } from '../policy/role-addresses.js';
 import type { Desk } from '../session/desk.js';
-import type { InboundDialog } from '../session/dialog.js';
+import type { InboundDialog, WantedRecipient } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
 import type { Effect, Refusal } from '../session/replies.js';
 import { pathStart } from './mail.js';
@@ -18,6 +21,8 @@ import { ORCPT_CHARACTERS_MAX, RecipientParameters, xtext } from './parameters.j
 import { destinationsOf } from '../recipients/destinations.js';
 
 const RCPT_TO = 'RCPT TO:';
+/** Questions that follow from answers: aliases are followed so deep at most, and some answer may run out. */
+const ROUNDS_MAX = 20;
 
 export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const { transaction } = dialog;
@@ -32,7 +37,9 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   const refusal = parameters.parse(text, path.end);
   if (refusal !== undefined) return refusal;
   if (!transaction.isUtf8 && !(path.ascii && isAscii(parameters.orcpt))) return replies.SMTPUTF8_NEEDED;
-  const role = desk.roles.destinationOf(path);
+  const sender = ports.rewriting?.domain === path.domain ? senderBehind(path, transaction, desk) : undefined;
+  if (sender !== undefined && 'reply' in sender) return sender;
+  const role = sender ?? desk.roles.destinationOf(path);
   if (role === undefined && !mayRelay(dialog)) {
     if (!desk.policy.isRelayDomain(path.domain)) return replies.RELAY_DENIED;
     if (hidesRoute(path.address)) return replies.ROUTED_LOCAL_PART;
@@ -43,7 +50,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     return replies.TOO_MANY_IN_A_MINUTE;
   }
   if (role === undefined && ports.recipients !== undefined) {
-    return byTable(transaction, desk, text, path, parameters);
+    return byTable(dialog, transaction, desk, { text, path, parameters, keys: [], rounds: 0 });
   }
   const { address, domain } = role ?? path;
   const route = ports.router.route(domain, 'mail');
@@ -57,13 +64,40 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   return replies.RECIPIENT_OK;
 }
 
+/** A reverse-path that was rewritten here leads reports to its sender, whoever brings them. */
+function senderBehind(
+  { address }: Path, { reversePath }: MailTransaction, { ports: { rewriting, toAscii } }: Desk,
+): Destination | Refusal | undefined {
+  const local = address.slice(0, address.lastIndexOf('@'));
+  if (rewriting?.isRewritten(local) !== true) return undefined;
+  if (reversePath !== '') return replies.REPORTS_ONLY;
+  const original = rewriting.original(local);
+  const path = original === undefined ? '' : parsePath(`<${original}>`, 0, toAscii);
+  return typeof path === 'string' ? replies.NO_SUCH_SENDER : path;
+}
+
+/** What somebody was asked for is known: the RCPT goes on. */
+export function lookedUp(dialog: InboundDialog, desk: Desk): Effect {
+  const { lookup, transaction } = dialog;
+  invariant(lookup !== undefined && transaction !== undefined, 'a RCPT waited for its table');
+  dialog.lookup = undefined;
+  return byTable(dialog, transaction, desk, lookup);
+}
+
 /** An alias is several recipients: all of them are taken, or none. */
 function byTable(
-  transaction: MailTransaction, desk: Desk, text: string, path: Path, { notify, orcpt }: RecipientParameters,
+  dialog: InboundDialog, transaction: MailTransaction, desk: Desk, wanted: WantedRecipient,
 ): Effect {
   const { recipientsMax } = desk.options;
+  const { text, path, parameters: { notify, orcpt } } = wanted;
   const destinations = destinationsOf(path, desk.policy, desk.ports, recipientsMax);
   if ('reply' in destinations) return destinations;
+  if ('unasked' in destinations) {
+    // Answers may be forgotten as fast as they come.
+    if (wanted.rounds === ROUNDS_MAX) return replies.TABLE_UNREADABLE;
+    dialog.lookup = { ...wanted, keys: destinations.unasked, rounds: wanted.rounds + 1 };
+    return replies.LOOKED_UP;
+  }
   if (transaction.recipientCount + destinations.length > recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   let characters = text.length;
   for (const { route, address } of destinations) {
@@ -72,11 +106,28 @@ function byTable(
     if (address !== path.address) characters += address.length;
   }
   if (!transaction.reserveRecipients(destinations.length, characters)) return replies.NO_MEMORY_NOW;
-  for (const { route, address } of destinations) {
+  const isRewritten = mayRewrite(transaction.reversePath, desk);
+  destinations.forEach(({ route, address, hasLeft }, index) => {
     const original = address === path.address ? orcpt : originalOf(path.address, orcpt);
-    transaction.addRecipient(route, { address, notify, orcpt: original });
-  }
+    const asked = destinations.length === 1 ? notify : notifyOfOne(notify, index === 0);
+    const bits = hasLeft && isRewritten ? asked | ALIAS_LEAVES : asked;
+    transaction.addRecipient(route, { address, notify: bits, orcpt: original });
+  });
   return replies.RECIPIENT_OK;
+}
+
+/** That the list has the message is what the sender is told, not who of it does (RFC 3461 5.2.7.3). */
+function notifyOfOne(notify: number, isFirst: boolean): number {
+  if ((notify & NOTIFY_SUCCESS) === 0) return notify;
+  const others = (notify & ~NOTIFY_SUCCESS) === 0 ? NOTIFY_NEVER : notify & ~NOTIFY_SUCCESS;
+  return isFirst ? others | ALIAS_EXPANDED : others;
+}
+
+/** For domains of our own we are known to send. */
+function mayRewrite(reversePath: string, { policy, ports: { rewriting } }: Desk): boolean {
+  if (rewriting === undefined) return false;
+  const domain = reversePath.slice(reversePath.lastIndexOf('@') + 1).toLowerCase();
+  return domain !== rewriting.domain && !policy.isRelayDomain(domain);
 }
 
 /** Reports name the address that the sender wrote to, not what an alias made of it (RFC 3461 5.2.7.3). */

@@ -48,13 +48,17 @@ export function parsePath(line: string, from: number, toAscii: ToAscii): Path | 
   if (line.charCodeAt(from) !== OPEN) return 'angle brackets are missing';
   const start = skipSourceRoute(line, from + 1, toAscii);
   if (start < 0) return 'source route';
-  if (line.charCodeAt(start) === CLOSE) return { address: '', domain: '', ascii: true, end: start + 1 };
+  // A source route leads to a mailbox: neither to the null path nor to <postmaster> (RFC 5321 4.1.2).
+  const isRouted = start > from + 1;
+  if (line.charCodeAt(start) === CLOSE) {
+    return isRouted ? 'local part' : { address: '', domain: '', ascii: true, end: start + 1 };
+  }
   const localEnd = line.charCodeAt(start) === QUOTE ? quotedEnd(line, start) : dotStringEnd(line, start);
   if (localEnd < 0) return 'local part';
   if (line.charCodeAt(localEnd) === CLOSE) {
     // RFC 5321 4.1.1.3: postmaster needs no domain; nothing else may do without.
     const address = line.slice(start, localEnd);
-    return address.toLowerCase() === 'postmaster'
+    return address.toLowerCase() === 'postmaster' && !isRouted
       ? { address, domain: '', ascii: true, end: localEnd + 1 } : 'domain is missing';
   }
   const close = line.indexOf('>', localEnd);

@@ -105,7 +105,8 @@ function areFieldsSound(header: Uint8Array, from: number): boolean {
 /** The checksum is that of the header with zeros in its place. */
 function isChecked(header: Uint8Array, at: number): boolean {
   const told = new DataView(header.buffer, header.byteOffset).getUint32(at);
-  const copy = header.slice();
+  // Not slice(), which is no copy of a Buffer.
+  const copy = new Uint8Array(header);
   copy.fill(0, at, at + 4);
   return crc32c(copy) === told;
 }

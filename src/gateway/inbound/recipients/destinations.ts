@@ -4,6 +4,7 @@
  *
  *   RCPT ─► policy said yes ─► destinations ─┬─► not in the table        550 5.1.1
  *                                            ├─► table can't be read     451 4.4.3
+ *                                            ├─► somebody must be asked  then it is tried again
  *                                            └─► one or more: (route, address)
  */
 import type { ToAscii } from '../../../platform/ports.js';
@@ -13,7 +14,7 @@ import type { RelayPolicy } from '../policy/relay-policy.js';
 import type { Destination } from '../policy/role-addresses.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
-import { domainKey, tableKey } from './listing.js';
+import { NOT_ASKED, domainKey, tableKey } from './listing.js';
 import type { Listing, RecipientTable } from './listing.js';
 
 /** An alias of an alias of …: more is a circle. */
@@ -24,6 +25,8 @@ const LOOKUPS_MAX = 10_000;
 export interface RoutedRecipient {
   readonly route: Route;
   readonly address: string;
+  /** An alias led it out of our domains. */
+  readonly hasLeft: boolean;
 }
 
 export interface DestinationPorts {
@@ -32,14 +35,19 @@ export interface DestinationPorts {
   readonly recipients: RecipientTable | undefined;
 }
 
+/** Keys of a table that somebody must be asked for first. */
+export interface Unasked {
+  readonly unasked: readonly string[];
+}
+
 /** `max`: so many at most. */
 export function destinationsOf(
   wanted: Destination, policy: RelayPolicy, ports: DestinationPorts, max: number,
-): readonly RoutedRecipient[] | Refusal {
+): readonly RoutedRecipient[] | Unasked | Refusal {
   const { recipients, router } = ports;
   if (recipients === undefined || !policy.isRelayDomain(wanted.domain)) {
     const route = router.route(wanted.domain, 'mail');
-    return route === undefined ? replies.NO_ROUTE : [{ route, address: wanted.address }];
+    return route === undefined ? replies.NO_ROUTE : [{ route, address: wanted.address, hasLeft: false }];
   }
   try {
     return new Expansion(recipients, policy, ports, max).of(wanted);
@@ -52,6 +60,7 @@ class Expansion {
   readonly #found = new Map<string, RoutedRecipient>();
   /** Aliases that were followed: each is, once. */
   readonly #followed = new Set<string>();
+  readonly #unasked: string[] = [];
   #lookups = 0;
   readonly #table: RecipientTable;
   readonly #policy: RelayPolicy;
@@ -65,9 +74,10 @@ class Expansion {
     this.#max = max;
   }
 
-  of(wanted: Destination): readonly RoutedRecipient[] | Refusal {
+  of(wanted: Destination): readonly RoutedRecipient[] | Unasked | Refusal {
     const refusal = this.#follow(wanted, 0);
     if (refusal !== undefined) return refusal;
+    if (this.#unasked.length > 0) return { unasked: this.#unasked };
     // A circle leads to nobody.
     return this.#found.size === 0 ? replies.ALIAS_BROKEN : [...this.#found.values()];
   }
@@ -76,6 +86,10 @@ class Expansion {
     const isListed = this.#policy.isRelayDomain(domain);
     if (isListed && ++this.#lookups > LOOKUPS_MAX) return replies.ALIAS_BROKEN;
     const listing = isListed ? this.#listingOf(address, domain) : undefined;
+    if (listing === NOT_ASKED) {
+      this.#unasked.push(tableKey(address, domain));
+      return undefined;
+    }
     if (isListed && listing === undefined) return depth === 0 ? replies.NO_MAILBOX : replies.ALIAS_BROKEN;
     const key = tableKey(address, domain);
     // An alias that names itself keeps a copy; another one that was followed brings nobody new.
@@ -87,7 +101,7 @@ class Expansion {
     const named = listing?.route ?? '';
     const route = this.#ports.router.route(domain, 'mail', named === '' ? undefined : named);
     if (route === undefined) return named === '' ? replies.NO_ROUTE : replies.ROUTE_MISSING;
-    this.#found.set(address, { route, address });
+    this.#found.set(address, { route, address, hasLeft: !isListed });
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;
   }
 
@@ -104,7 +118,7 @@ class Expansion {
     return undefined;
   }
 
-  #listingOf(address: string, domain: string): Listing | undefined {
+  #listingOf(address: string, domain: string): Listing | undefined | typeof NOT_ASKED {
     return this.#table.find(tableKey(address, domain)) ?? this.#table.find(domainKey(domain));
   }
 }

@@ -1,6 +1,7 @@
 /**
- * What a table of recipients says of an address, and the port by which reception asks it. The file behind it:
- * table-layout.ts, read by gateway/inbound/recipients-file.ts, made by `twinpost table build`.
+ * What a table of recipients says of an address, and the port by which reception asks it. Behind it is a file
+ * (table-layout.ts, read by gateway/inbound/recipients-file.ts, made by `twinpost table build`), or somebody
+ * who is asked by HTTP (gateway/inbound/recipients-by-http.ts). Lines of the file:
  *
  *   anna@example.com                                      taken; goes where its domain leads
  *   bob@example.com     route=box-17                      taken; goes by the route of this name
@@ -14,12 +15,17 @@ export interface Listing {
   readonly to: readonly string[];
 }
 
+/** Somebody must be asked first: learn(). */
+export const NOT_ASKED = Symbol('not asked');
+
 export interface RecipientTable {
   /**
    * `key`: see tableKey. Undefined: there is no such address. Throws when the table can't be read: nobody
    * knows.
    */
-  find(key: string): Listing | undefined;
+  find(key: string): Listing | undefined | typeof NOT_ASKED;
+  /** Asks for these; `done`, which may be called at once: whatever there is to know can be found. */
+  learn?(keys: readonly string[], done: () => void): void;
 }
 
 /** Longest list of an alias. */

@@ -3,6 +3,8 @@
  * belongs to them here and return an Effect (replies.ts); the session (session.ts) does the rest. Types only.
  */
 import type { Exchange } from '../auth/sasl.js';
+import type { RecipientParameters } from '../commands/parameters.js';
+import type { Path } from '../policy/address.js';
 import type { Refusal } from './replies.js';
 import type { MailTransaction, OutcomeSink } from './transaction.js';
 
@@ -12,6 +14,18 @@ export interface Chunk {
   readonly isLast: boolean;
   /** It is read to its length, and then refused. */
   readonly refusal: Refusal | undefined;
+}
+
+/** A recipient whose table must be asked first. */
+export interface WantedRecipient {
+  /** Its RCPT. */
+  readonly text: string;
+  readonly path: Path;
+  readonly parameters: RecipientParameters;
+  /** Of the table, to be asked for. */
+  readonly keys: readonly string[];
+  /** So many times it has been asked. */
+  readonly rounds: number;
 }
 
 export interface InboundDialog extends OutcomeSink {
@@ -40,6 +54,8 @@ export interface InboundDialog extends OutcomeSink {
   traceStart: Uint8Array;
   /** From MAIL until its outcome. */
   transaction: MailTransaction | undefined;
+  /** A RCPT that waits for its table. */
+  lookup: WantedRecipient | undefined;
   /** What the last BDAT said. */
   chunk: Chunk | undefined;
   /**

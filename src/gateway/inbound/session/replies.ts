@@ -26,6 +26,8 @@ export const Then = {
   RESPONSE: 6,
   /** A password is checked; the reply comes behind it. */
   CHECK: 7,
+  /** A recipient is looked up by somebody else; the reply comes behind it. */
+  LOOK_UP: 8,
 } as const;
 export type Then = (typeof Then)[keyof typeof Then];
 
@@ -124,6 +126,7 @@ export function onBlocklist(list: string): Refusal {
   return refusal('blocklist', `554 5.7.1 Your address is on the blocklist ${list}`);
 }
 
+export const LOOKED_UP = answer('', Then.LOOK_UP);
 export const NO_MAILBOX = refusal('no-mailbox', '550 5.1.1 No such mailbox here');
 /** RFC 3463 4.4.3: a directory server failed. */
 export const TABLE_UNREADABLE =
@@ -133,6 +136,12 @@ export const ROUTE_MISSING =
   refusal('recipient-route', '451 4.3.5 The next hop of this recipient is not configured; try again later');
 export const ALIAS_BROKEN =
   refusal('recipient-alias', '451 4.3.5 This alias leads nowhere now; try again later');
+
+// Reverse-paths that were rewritten (base/sender-rewriting.ts)
+export const REPORTS_ONLY =
+  refusal('rewritten-sender', '550 5.7.1 This address takes reports only, from the null reverse-path');
+export const NO_SUCH_SENDER =
+  refusal('rewritten-sender', '550 5.1.1 This address was not made here, or its time is over');
 
 /** RFC 6531 3.5: 550 or 553 with X.6.7. */
 export const SMTPUTF8_NEEDED =

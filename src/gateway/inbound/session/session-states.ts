@@ -16,6 +16,7 @@
  *                                                     └───── refused/550, 451 ──▶ COMMAND
  *   COMMAND ─ AUTH/334 ─▶ RESPONSE ─ wrong, "*", SCRAM proven/235 ─▶ COMMAND
  *   COMMAND, RESPONSE ─ a password ─▶ CHECKING ─ verdict/235, 535, 454 ─▶ COMMAND
+ *   COMMAND ─ RCPT that somebody else knows ─▶ LOOKING_UP ─ answer/250, 550, 451 ─▶ COMMAND
  *   any but JUDGING, ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED
  *   ANSWERING ─ outcome, then its end, or NO_REPLY ──▶ CLOSING
  *   any ─ reset, cut off ─▶ CLOSED
@@ -39,32 +40,38 @@ export const State = {
   RESPONSE: 5,
   /** A password is checked. */
   CHECKING: 6,
+  /** A recipient is looked up by somebody else. */
+  LOOKING_UP: 7,
   /** A whole message waits for what hooks say of it (hooks/message-hook.ts). */
-  JUDGING: 7,
+  JUDGING: 8,
   /** A message is in the gateway's hands, and not answered. */
-  ANSWERING: 8,
+  ANSWERING: 9,
   /** TLS is negotiated: after STARTTLS (RFC 3207), or before the greeting (RFC 8314 3.3). */
-  SECURING: 9,
+  SECURING: 10,
   /** All is said; the last bytes are on their way. */
-  CLOSING: 10,
-  CLOSED: 11,
+  CLOSING: 11,
+  CLOSED: 12,
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
-  'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'RESPONSE', 'CHECKING', 'JUDGING', 'ANSWERING',
-  'SECURING', 'CLOSING', 'CLOSED',
+  'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'RESPONSE', 'CHECKING', 'LOOKING_UP', 'JUDGING',
+  'ANSWERING', 'SECURING', 'CLOSING', 'CLOSED',
 ];
 
 /** By state: the states that may follow, besides CLOSED, which may follow every state but itself. */
 const NEXT: readonly (readonly State[])[] = [
   [State.GREETING, State.SECURING, State.CLOSING],
   [State.COMMAND, State.CLOSING],
-  [State.CONTENT, State.CHUNK, State.RESPONSE, State.CHECKING, State.SECURING, State.CLOSING],
+  [
+    State.CONTENT, State.CHUNK, State.RESPONSE, State.CHECKING, State.LOOKING_UP, State.SECURING,
+    State.CLOSING,
+  ],
   [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],
   [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],
   [State.COMMAND, State.CHECKING, State.CLOSING],
+  [State.COMMAND, State.CLOSING],
   [State.COMMAND, State.CLOSING],
   [State.COMMAND, State.ANSWERING],
   [State.COMMAND],

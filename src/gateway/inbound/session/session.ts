@@ -21,6 +21,7 @@ import type { Exchange } from '../auth/sasl.js';
 import { RESPONSE_OCTETS_MAX, authResponse, authVerdict, responseText } from '../commands/auth.js';
 import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
 import { commandText, verbOf } from '../commands/command-line.js';
+import { lookedUp } from '../commands/recipient.js';
 import { commandOf } from '../commands/verbs.js';
 import { ContentScan } from '../content/content-scan.js';
 import { contentRefusal, lateContent, outcomeRefusal } from '../content/verdict.js';
@@ -31,7 +32,7 @@ import type { Reader } from '../limits/intake.js';
 import type { RejectStage } from '../options.js';
 import { readProxyHeader } from '../policy/proxy-header.js';
 import type { Desk } from './desk.js';
-import type { Chunk, InboundDialog } from './dialog.js';
+import type { Chunk, InboundDialog, WantedRecipient } from './dialog.js';
 import { HeldMessage } from './held-message.js';
 import { LineReader, NEEDS_MORE, TOO_LONG } from './line-reader.js';
 import * as replies from './replies.js';
@@ -61,6 +62,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   traceStart: Uint8Array = NOTHING;
   transaction: MailTransaction | undefined;
   chunk: Chunk | undefined;
+  lookup: WantedRecipient | undefined;
   blockedBy: string | undefined = '';
   user = '';
   exchange: Exchange | undefined;
@@ -208,16 +210,23 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#isHeld) return;
     const { options } = this.#desk;
     const sinceMs = nowMs - this.#waitingSinceMs;
-    if (this.#state === State.COMMAND || this.#state === State.RESPONSE) {
-      if (sinceMs > options.idleMs) this.#perform(replies.IDLE, 'command', '');
-    } else if (this.#state === State.CONTENT || this.#state === State.CHUNK) {
+    if (this.#isInContent) {
       const late = lateContent(nowMs - this.#contentSinceMs, this.#contentOctets, options);
       if (late !== undefined) this.#perform(late, 'data', '');
+    } else if (this.#state === State.COMMAND || this.#state === State.RESPONSE) {
+      if (sinceMs > options.idleMs) this.#perform(replies.IDLE, 'command', '');
     } else if (this.#state === State.SECURING) {
       if (sinceMs > options.handshakeMs) this.destroy();
     } else if (this.#state === State.PROXY && sinceMs > options.proxyMs) {
       this.#refuseConnection(replies.BAD_PROXY_HEADER);
     }
+  }
+
+  /** Also between two chunks: else a client could take a day for each. */
+  get #isInContent(): boolean {
+    if (this.#state === State.CONTENT || this.#state === State.CHUNK) return true;
+    const { transaction } = this;
+    return this.#state === State.COMMAND && transaction?.isChunked === true && !transaction.hasFailed;
   }
 
   // ---- whose connection it is
@@ -234,7 +243,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const all = joined(this.#proxyBytes, bytes);
     const header = readProxyHeader(all);
     if (header === undefined) {
-      this.#proxyBytes = all.slice();
+      // Not slice(): of a Buffer, as sockets bring it, that is no copy, and the next read of any client would
+      // stand in its place.
+      this.#proxyBytes = new Uint8Array(all);
       return;
     }
     this.#proxyBytes = NOTHING;
@@ -408,8 +419,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   /** `text`: the command, or ''. */
   #perform(effect: Effect, stage: RejectStage, text: string): void {
-    const isInExchange = this.#state === State.RESPONSE || this.#state === State.CHECKING;
-    if (isInExchange && effect.then === Then.STAY) this.#transition(State.COMMAND);
+    const isInCommand = this.#state >= State.RESPONSE && this.#state <= State.LOOKING_UP;
+    if (isInCommand && effect.then === Then.STAY) this.#transition(State.COMMAND);
     if (effect.isProgress) this.#idleCommands--;
     if (effect.reason !== '') {
       const to = stage === 'rcpt' ? text.slice(text.indexOf(':') + 1) : '';
@@ -436,6 +447,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
         return;
       case Then.CHECK:
         return this.#check();
+      case Then.LOOK_UP:
+        return this.#lookUp();
       case Then.SECURE:
         // All that was said in clear is forgotten (RFC 3207 4.2).
         this.endTransaction();
@@ -475,9 +488,24 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     });
   }
 
+  #lookUp(): void {
+    const { lookup } = this;
+    const { recipients } = this.#desk.ports;
+    invariant(lookup !== undefined && recipients?.learn !== undefined, 'a RCPT waits for its table');
+    if (this.#state !== State.LOOKING_UP) this.#transition(State.LOOKING_UP);
+    recipients.learn(lookup.keys, () => {
+      if (this.#state !== State.LOOKING_UP) return;
+      this.#waitingSinceMs = this.#desk.nowMs;
+      this.#perform(lookedUp(this, this.#desk), 'rcpt', lookup.text);
+      if (this.#desk.isClosing) this.shutDown();
+      this.#goOn();
+    });
+  }
+
   endTransaction(): void {
     this.transaction?.release();
     this.transaction = undefined;
+    this.lookup = undefined;
   }
 
   // ---- content

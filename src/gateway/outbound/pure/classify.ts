@@ -19,15 +19,13 @@
  * made to agree with the meaning; where there is none it is made up from the table below. Troubles are what
  * happens without a reply, or before anything was sent. Pure.
  */
+import { TEXT_CHARACTERS_MAX, enhancedDetail } from '../../../smtp/reply-reader.js';
 import { DEFERRED, DELIVERED, FAILED } from '../../queue/types.js';
 import type { RecipientResult, RecipientStatus } from '../../queue/types.js';
 
 /** What a reply answers. */
 export const Stage = { GREETING: 0, HELLO: 1, MAIL: 2, RCPT: 3, DATA: 4, FINAL: 5 } as const;
 export type Stage = (typeof Stage)[keyof typeof Stage];
-
-/** A result's text at most (queue/types.ts). */
-export const TEXT_CHARACTERS_MAX = 512;
 
 /** Detail digits (subject.detail) for replies without an enhanced code, by reply code; RFC 5248's registry where it has the code. */
 const MADE_UP: Readonly<Record<number, string>> = {
@@ -90,36 +88,12 @@ export function classifyReply(stage: Stage, code: number, text: string): Recipie
 }
 
 function enhancedOf(rule: Rule, code: number, text: string): string {
-  const given = detailOf(text);
+  const given = enhancedDetail(text);
   return `${classOf(rule.status)}.${given === '' ? (rule.detail ?? MADE_UP[code] ?? '0.0') : given}`;
 }
 
 function classOf(status: RecipientStatus): string {
   return status === DELIVERED ? '2' : status === DEFERRED ? '4' : '5';
-}
-
-function isDigit(character: number): boolean {
-  return character >= 48 && character <= 57;
-}
-
-/**
- * "subject.detail" of an enhanced code at its place in "250 2.0.0 text" (RFC 2034 4), or ''. One to three
- * digits each; the class must be 2, 4 or 5.
- */
-function detailOf(text: string): string {
-  const at = 4;
-  const klass = text.charCodeAt(at);
-  if ((klass !== 50 && klass !== 52 && klass !== 53) || text.charCodeAt(at + 1) !== 46) return '';
-  let i = at + 2;
-  while (isDigit(text.charCodeAt(i))) i++;
-  const subjectDigits = i - (at + 2);
-  if (subjectDigits < 1 || subjectDigits > 3 || text.charCodeAt(i) !== 46) return '';
-  const detailAt = i + 1;
-  i = detailAt;
-  while (isDigit(text.charCodeAt(i))) i++;
-  const detailDigits = i - detailAt;
-  if (detailDigits < 1 || detailDigits > 3 || (i < text.length && text.charCodeAt(i) !== 32)) return '';
-  return text.substring(at + 2, i);
 }
 
 /** What can happen without a reply. */

@@ -11,8 +11,8 @@
 import type { Connection } from '../../../platform/transport.js';
 import { ENVELOPE_DOT_LINES } from '../../queue/types.js';
 import type { Delivery } from '../../queue/types.js';
-import { PIECE_BYTES, SMALL_CONTENT_BYTES } from './write-buffer.js';
-import type { WriteBuffer } from './write-buffer.js';
+import { PIECE_BYTES, SMALL_CONTENT_BYTES } from '../../../smtp/write-buffer.js';
+import type { WriteBuffer } from '../../../smtp/write-buffer.js';
 
 /** CRLF, dot, CRLF. */
 const END_BYTES = 5;

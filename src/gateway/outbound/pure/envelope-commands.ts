@@ -1,9 +1,5 @@
 /**
- * MAIL and RCPT lines with their parameters (RFC 5321 4.1.1.2-3, 1870, 3461, 6152, 6531),
- * by what the peer offers:
- *
- *   MAIL FROM:<reverse-path> SIZE=n BODY=8BITMIME SMTPUTF8 RET=FULL ENVID=x
- *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y
+ * What of an envelope can be sent to a peer, and its MAIL and RCPT (smtp/commands.ts has the lines).
  *
  * Values of ENVID and ORCPT are xtext as received and passed on as they are; ORCPT of type utf-8 in its 7-bit
  * form where the transaction is no SMTPUTF8 one (RFC 6533 3). Content is never changed on its way here, so
@@ -12,13 +8,14 @@
  * something of the transaction needs it (RFC 6531 3.4), whatever the client said. Pure.
  */
 import { unitextAsXtext } from '../../../base/utf8-address.js';
-import { ENVELOPE_8BIT, ENVELOPE_UTF8_HEADER, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL } from '../../queue/types.js';
+import { ENVELOPE_8BIT, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS } from '../../queue/types.js';
 import type { Delivery, Recipient } from '../../queue/types.js';
-import { CAN_8BITMIME, CAN_DSN, CAN_SIZE, CAN_SMTPUTF8 } from './capabilities.js';
-import type { Capabilities } from './capabilities.js';
+import { CAN_8BITMIME, CAN_SMTPUTF8 } from '../../../smtp/capabilities.js';
+import type { Capabilities } from '../../../smtp/capabilities.js';
+import { NEEDS_8BITMIME, NEEDS_SMTPUTF8, putMail, putRcpt } from '../../../smtp/commands.js';
 import { Trouble } from './classify.js';
-import { TEXT_UNSENDABLE, TEXT_UTF8, kindOfText } from './write-buffer.js';
-import type { WriteBuffer } from './write-buffer.js';
+import { TEXT_UNSENDABLE, TEXT_UTF8, kindOfText } from '../../../smtp/write-buffer.js';
+import type { WriteBuffer } from '../../../smtp/write-buffer.js';
 
 /** NOTIFY values by the bits of queue/types.ts; NEVER stands alone (RFC 3461 4.1). */
 const NOTIFY_VALUES: readonly string[] = Array.from({ length: 16 }, (_, bits) => {
@@ -30,10 +27,13 @@ const NOTIFY_VALUES: readonly string[] = Array.from({ length: 16 }, (_, bits) =>
   return words.join(',');
 });
 
+/** RET values by queue/types.ts. */
+const RET_VALUES: readonly string[] = ['', 'FULL', 'HDRS'];
+
 /** What keeps the whole message from being tried at this peer, or undefined. */
 export function messageTrouble(delivery: Delivery, peer: Capabilities): Trouble | undefined {
   if (peer.sizeBytesMax > 0 && delivery.contentBytes > peer.sizeBytesMax) return Trouble.SIZE;
-  const { flags, reversePath } = delivery.envelope;
+  const { reversePath, envelope: { flags } } = delivery;
   const trouble = addressTrouble(reversePath, peer);
   if (trouble !== undefined) return trouble;
   if ((flags & ENVELOPE_UTF8_HEADER) !== 0 && (peer.bits & CAN_SMTPUTF8) === 0) return Trouble.UTF8;
@@ -55,7 +55,7 @@ export function recipientTrouble(recipient: Recipient, peer: Capabilities): Trou
 
 /** Whether MAIL must say SMTPUTF8 for this; ORCPT alone has a 7-bit form. */
 export function isInternational(delivery: Delivery): boolean {
-  const { flags, reversePath, recipients } = delivery.envelope;
+  const { reversePath, envelope: { flags, recipients } } = delivery;
   if ((flags & ENVELOPE_UTF8_HEADER) !== 0 || kindOfText(reversePath) === TEXT_UTF8) return true;
   for (let i = 0; i < delivery.pending.length; i++) {
     if (kindOfText(recipients[delivery.pending[i] ?? -1]?.address ?? '') === TEXT_UTF8) return true;
@@ -71,36 +71,15 @@ function addressTrouble(address: string, peer: Capabilities): Trouble | undefine
 }
 
 /** Appends the MAIL line; messageTrouble() has found nothing. */
-export function putMail(into: WriteBuffer, delivery: Delivery, peer: Capabilities, isUtf8: boolean): void {
-  const envelope = delivery.envelope;
-  into.ascii('MAIL FROM:<');
-  into.text(envelope.reversePath);
-  into.ascii('>');
-  if ((peer.bits & CAN_SIZE) !== 0) into.ascii(` SIZE=${delivery.contentBytes}`);
-  if ((envelope.flags & ENVELOPE_8BIT) !== 0) into.ascii(' BODY=8BITMIME');
-  if (isUtf8) into.ascii(' SMTPUTF8');
-  if ((peer.bits & CAN_DSN) !== 0) {
-    if (envelope.ret !== 0) into.ascii(envelope.ret === RET_FULL ? ' RET=FULL' : ' RET=HDRS');
-    putParameter(into, ' ENVID=', envelope.envid);
-  }
-  into.ascii('\r\n');
+export function putMailOf(into: WriteBuffer, delivery: Delivery, peer: Capabilities, isUtf8: boolean): void {
+  const { reversePath, envelope: { flags, ret, envid } } = delivery;
+  const needs = ((flags & ENVELOPE_8BIT) === 0 ? 0 : NEEDS_8BITMIME) | (isUtf8 ? NEEDS_SMTPUTF8 : 0);
+  putMail(into, peer, reversePath, delivery.contentBytes, needs, RET_VALUES[ret] ?? 'HDRS', envid);
 }
 
 /** Appends a RCPT line; recipientTrouble() has found nothing. */
-export function putRcpt(into: WriteBuffer, recipient: Recipient, peer: Capabilities, isUtf8: boolean): void {
-  into.ascii('RCPT TO:<');
-  into.text(recipient.address);
-  into.ascii('>');
-  if ((peer.bits & CAN_DSN) !== 0) {
-    if (recipient.notify !== 0) into.ascii(` NOTIFY=${NOTIFY_VALUES[recipient.notify & 15] ?? 'FAILURE'}`);
-    putParameter(into, ' ORCPT=', isUtf8 ? recipient.orcpt : unitextAsXtext(recipient.orcpt));
-  }
-  into.ascii('\r\n');
-}
-
-/** Leaves out a value that can't be sent: better a plain report than no mail. */
-function putParameter(into: WriteBuffer, name: string, value: string): void {
-  if (value === '' || kindOfText(value) === TEXT_UNSENDABLE || value.includes(' ')) return;
-  into.ascii(name);
-  into.text(value);
+export function putRcptOf(into: WriteBuffer, recipient: Recipient, peer: Capabilities, isUtf8: boolean): void {
+  const { address, notify, orcpt } = recipient;
+  const words = NOTIFY_VALUES[notify & NOTIFY_BITS] ?? '';
+  putRcpt(into, peer, address, words, isUtf8 ? orcpt : unitextAsXtext(orcpt));
 }

@@ -3,12 +3,13 @@
  * the others (envelope-commands.ts has the lines). Pure.
  */
 import type { Delivery } from '../../queue/types.js';
-import { CAN_SMTPUTF8 } from './capabilities.js';
-import type { Capabilities } from './capabilities.js';
+import { CAN_SMTPUTF8 } from '../../../smtp/capabilities.js';
+import type { Capabilities } from '../../../smtp/capabilities.js';
+import { DATA } from '../../../smtp/commands.js';
 import { classifyTrouble } from './classify.js';
-import { isInternational, messageTrouble, messageTroubleText, putMail, putRcpt } from './envelope-commands.js';
+import { isInternational, messageTrouble, messageTroubleText, putMailOf, putRcptOf } from './envelope-commands.js';
 import type { Transaction } from './transaction.js';
-import type { WriteBuffer } from './write-buffer.js';
+import type { WriteBuffer } from '../../../smtp/write-buffer.js';
 
 /** Begins the transaction; whoever can't be sent to this peer has a result at once. */
 export function prepare(transaction: Transaction, delivery: Delivery, peer: Capabilities, relay: string): void {
@@ -21,8 +22,8 @@ export function prepare(transaction: Transaction, delivery: Delivery, peer: Capa
 
 /** Appends MAIL, and with `pipelined` RCPT for everyone still open and DATA (RFC 2920 3.1). */
 export function putEnvelope(into: WriteBuffer, transaction: Transaction, peer: Capabilities, pipelined: boolean): void {
-  putMail(into, transaction.current(), peer, transaction.isUtf8);
+  putMailOf(into, transaction.current(), peer, transaction.isUtf8);
   if (!pipelined) return;
-  for (let i = transaction.nextToName(0); i >= 0; i = transaction.nextToName(i + 1)) putRcpt(into, transaction.recipient(i), peer, transaction.isUtf8);
-  into.ascii('DATA\r\n');
+  for (let i = transaction.nextToName(0); i >= 0; i = transaction.nextToName(i + 1)) putRcptOf(into, transaction.recipient(i), peer, transaction.isUtf8);
+  into.ascii(DATA);
 }

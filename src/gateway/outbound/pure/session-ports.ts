@@ -3,9 +3,9 @@
  * and who hears of it. Types only.
  */
 import type { Delivery, RecipientResult } from '../../queue/types.js';
-import type { Capabilities } from './capabilities.js';
+import type { Capabilities } from '../../../smtp/capabilities.js';
 import type { StateTimeouts } from './session-states.js';
-import type { WriteBuffer } from './write-buffer.js';
+import type { WriteBuffer } from '../../../smtp/write-buffer.js';
 
 export interface SessionOptions {
   readonly protocol: 'smtp' | 'lmtp';

@@ -21,13 +21,14 @@
 import { invariant } from '../../../base/invariant.js';
 import type { Connection, ConnectionHandlers } from '../../../platform/transport.js';
 import type { Delivery, RecipientResult } from '../../queue/types.js';
-import { CAN_PIPELINE, NO_CAPABILITIES, parseCapabilities } from './capabilities.js';
-import type { Capabilities } from './capabilities.js';
+import { CAN_PIPELINE, NO_CAPABILITIES, parseCapabilities } from '../../../smtp/capabilities.js';
+import type { Capabilities } from '../../../smtp/capabilities.js';
+import { DATA, LONE_DOT, QUIT, RSET, hello } from '../../../smtp/commands.js';
 import { Stage, Trouble, classifyReply, classifyTrouble } from './classify.js';
 import { ContentSender } from './content-sender.js';
-import { putRcpt } from './envelope-commands.js';
+import { putRcptOf } from './envelope-commands.js';
 import { prepare, putEnvelope } from './envelope-writing.js';
-import { ReplyReader, isPositive } from './reply-reader.js';
+import { ReplyReader, isPositive } from '../../../smtp/reply-reader.js';
 import { STATE_DOING, STATE_NAME, State, isValidTransition } from './session-states.js';
 import type { SessionEvents, SessionOptions, SessionPorts } from './session-ports.js';
 import { Transaction } from './transaction.js';
@@ -105,7 +106,7 @@ export class SmtpSession implements ConnectionHandlers {
   quit(): void {
     if (this.#state !== State.IDLE) return this.abandon('not needed any more');
     this.#owesIdle = false;
-    this.#send(State.QUITTING, 'QUIT\r\n');
+    this.#send(State.QUITTING, QUIT);
   }
 
   /** Ends the session at once, whatever it is doing; after the dot the result is dotUnanswered. */
@@ -159,7 +160,7 @@ export class SmtpSession implements ConnectionHandlers {
       case State.HELO_ONLY: return isPositive(code) ? this.#idle() : this.#refuse(Stage.HELLO, code);
       case State.MAIL: case State.RCPT: case State.DATA: return this.#onEnvelopeReply(code);
       case State.FINAL: return this.#onFinalReply(code);
-      case State.LONE_DOT: return code === 421 ? this.#fail(Trouble.LOST, this.#reader.text()) : this.#send(State.RESET, 'RSET\r\n');
+      case State.LONE_DOT: return code === 421 ? this.#fail(Trouble.LOST, this.#reader.text()) : this.#send(State.RESET, RSET);
       case State.RESET: return isPositive(code) ? this.#idle() : this.#fail(Trouble.PROTOCOL, this.#reader.text());
       case State.QUITTING: return this.#close();
       case State.CONNECTING: case State.IDLE: case State.CLOSED: return code === 421 ? this.#fail(Trouble.LOST, this.#reader.text()) : this.onBadReply(`reply ${code} that nobody asked for`);
@@ -169,7 +170,7 @@ export class SmtpSession implements ConnectionHandlers {
 
   #hello(state: typeof State.HELLO | typeof State.HELO_ONLY): void {
     const verb = state === State.HELO_ONLY ? 'HELO' : this.#options.protocol === 'lmtp' ? 'LHLO' : 'EHLO';
-    this.#send(state, `${verb} ${this.#options.heloName}\r\n`);
+    this.#send(state, hello(verb, this.#options.heloName));
   }
 
   #onHelloReplies(code: number): void {
@@ -217,7 +218,7 @@ export class SmtpSession implements ConnectionHandlers {
       return;
     }
     if (this.#isPipelined) this.#transition(State.DATA);
-    else if (transaction.acceptedCount > 0) this.#send(State.DATA, 'DATA\r\n');
+    else if (transaction.acceptedCount > 0) this.#send(State.DATA, DATA);
     else this.#endRefused();
   }
 
@@ -233,7 +234,7 @@ export class SmtpSession implements ConnectionHandlers {
     }
     if (!isGo && transaction.acceptedCount > 0) transaction.resolveOpen(classifyReply(Stage.DATA, code, this.#reader.text()));
     if (!isGo) return this.#endRefused();
-    this.#send(State.LONE_DOT, '.\r\n');
+    this.#send(State.LONE_DOT, LONE_DOT);
     this.#settle(false);
   }
 
@@ -303,7 +304,7 @@ export class SmtpSession implements ConnectionHandlers {
   /** Nobody is accepted and no reply is owed: the transaction is over, the peer is told to forget it. */
   #endRefused(): void {
     if (this.#transaction.mailRefusal !== undefined) this.#transaction.resolveOpen(this.#transaction.mailRefusal);
-    this.#send(State.RESET, 'RSET\r\n');
+    this.#send(State.RESET, RSET);
     this.#settle(false);
   }
 
@@ -372,7 +373,7 @@ export class SmtpSession implements ConnectionHandlers {
   #sendRcpt(): void {
     const buffer = this.#ports.buffer;
     buffer.start(this.#live());
-    putRcpt(buffer, this.#transaction.recipient(this.#transaction.awaited), this.#peer, this.#transaction.isUtf8);
+    putRcptOf(buffer, this.#transaction.recipient(this.#transaction.awaited), this.#peer, this.#transaction.isUtf8);
     buffer.flush();
   }
 

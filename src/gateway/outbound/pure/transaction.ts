@@ -6,7 +6,7 @@
  */
 import { invariant } from '../../../base/invariant.js';
 import type { Delivery, Recipient, RecipientResult } from '../../queue/types.js';
-import type { Capabilities } from './capabilities.js';
+import type { Capabilities } from '../../../smtp/capabilities.js';
 import { Trouble, classifyTrouble } from './classify.js';
 import { recipientTrouble } from './envelope-commands.js';
 

@@ -39,7 +39,8 @@ export class MemorySource implements DeliverySource {
     this.taken.push(entry);
     this.inFlightMost = Math.max(this.inFlightMost, ++this.inFlight);
     const recipients = this.recipients.get(entry) ?? [];
-    return { entry, queue, envelope: envelopeTo(recipients), pending: recipients.map((_, i) => i), contentBytes: this.contents.get(entry)?.length ?? 0 };
+    const envelope = envelopeTo(recipients);
+    return { entry, queue, envelope, reversePath: envelope.reversePath, pending: recipients.map((_, i) => i), contentBytes: this.contents.get(entry)?.length ?? 0 };
   }
   copyContent(delivery: Delivery, target: Uint8Array, at: number): void {
     target.set(this.contents.get(delivery.entry) ?? new Uint8Array(0), at);

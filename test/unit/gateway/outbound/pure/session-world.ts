@@ -6,7 +6,7 @@ import type { Connection } from '../../../../../src/platform/transport.js';
 import { DEFAULT_TIMEOUTS } from '../../../../../src/gateway/outbound/pure/session-states.js';
 import { SmtpSession } from '../../../../../src/gateway/outbound/pure/smtp-session.js';
 import type { SessionEvents, SessionView } from '../../../../../src/gateway/outbound/pure/session-ports.js';
-import { WriteBuffer } from '../../../../../src/gateway/outbound/pure/write-buffer.js';
+import { WriteBuffer } from '../../../../../src/smtp/write-buffer.js';
 import type { Delivery, DeliveryQueue, Envelope, RecipientResult } from '../../../../../src/gateway/queue/types.js';
 
 
@@ -48,7 +48,8 @@ export interface TestMail extends Delivery {
 
 export function mail(addresses: readonly string[], content = 'Subject: x\r\n\r\nhello\r\n', more: Partial<Envelope> = {}): TestMail {
   const bytes = Buffer.from(content, 'latin1');
-  return { entry: 1, queue: QUEUE, envelope: envelopeTo(addresses, more), pending: addresses.map((_, i) => i), contentBytes: bytes.length, content: bytes };
+  const envelope = envelopeTo(addresses, more);
+  return { entry: 1, queue: QUEUE, envelope, reversePath: envelope.reversePath, pending: addresses.map((_, i) => i), contentBytes: bytes.length, content: bytes };
 }
 
 export class ScriptedConnection implements Connection {

@@ -1,12 +1,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { CAN_8BITMIME, CAN_DSN, CAN_ENHANCED_CODES, CAN_PIPELINE, CAN_SIZE, CAN_SMTPUTF8, parseCapabilities } from '../../../../../src/gateway/outbound/pure/capabilities.js';
-import { Stage, TEXT_CHARACTERS_MAX, Trouble, classifyReply, classifyTrouble } from '../../../../../src/gateway/outbound/pure/classify.js';
-import { REPLY_BYTES_MAX, REPLY_LINE_BYTES_MAX, ReplyReader } from '../../../../../src/gateway/outbound/pure/reply-reader.js';
+import { Stage, Trouble, classifyReply, classifyTrouble } from '../../../../../src/gateway/outbound/pure/classify.js';
+import { TEXT_CHARACTERS_MAX } from '../../../../../src/smtp/reply-reader.js';
 import { DEFAULT_RETRY_SCHEDULE, RetrySchedule } from '../../../../../src/gateway/outbound/pure/retry-schedule.js';
-import { WriteBuffer } from '../../../../../src/gateway/outbound/pure/write-buffer.js';
 import { DEFERRED, DELIVERED, FAILED } from '../../../../../src/gateway/queue/types.js';
-import { ScriptedConnection } from './session-world.js';
 
 describe('classify', () => {
   const rows: [Stage, string, number, string][] = [
@@ -59,50 +56,6 @@ describe('classify', () => {
   });
 });
 
-function read(pieces: readonly string[]): string[] {
-  const seen: string[] = [];
-  const reader: ReplyReader = new ReplyReader({
-    onReply: (code) => { seen.push(`${code}|${reader.text()}|${reader.lines().join('/')}`); },
-    onBadReply: (why) => { seen.push(`bad: ${why}`); },
-  });
-  for (const piece of pieces) reader.push(Buffer.from(piece, 'latin1'));
-  return seen;
-}
-
-describe('reply reader', () => {
-  const stream = '220 hi\r\n250-one\r\n250-\r\n250-two words\r\n250 three\r\n354\r\n250-a\n250\r\n451 4.3.0 x\ty\x01\xff\r\n';
-  const expected = [
-    '220|220 hi|hi', '250|250 one  two words three|one//two words/three', '354|354|', '250|250 a |a/',
-    '451|451 4.3.0 x y??|4.3.0 x\ty\x01\xff',
-  ];
-  test('reads the same replies however the bytes are split', () => {
-    assert.deepEqual(read([stream]), expected);
-    assert.deepEqual(read([...stream]), expected);
-    for (let at = 1; at < stream.length; at++) assert.deepEqual(read([stream.slice(0, at), stream.slice(at)]), expected, `split at ${at}`);
-  });
-  test('takes the longest line and reply allowed, and nothing longer', () => {
-    const line = (bytes: number): string => `250-${'x'.repeat(bytes - 5)}\r`;
-    assert.equal(read([`250 ${'x'.repeat(REPLY_LINE_BYTES_MAX - 5)}\r\n`]).length, 1);
-    assert.match(read([`${line(REPLY_LINE_BYTES_MAX + 1)}\n`])[0] ?? '', /^bad: reply line longer/);
-    assert.match(read(Array.from({ length: 3000 }, () => 'x'))[0] ?? '', /^bad: reply line longer/);
-    const lines = `${line(1023)}\n`.repeat(REPLY_BYTES_MAX / 1024 - 1);
-    assert.match(read([`${lines}250 end\r\n`])[0] ?? '', /^250/);
-    assert.deepEqual(read([lines, `${line(1024)}\n`, '250 end\r\n']), [`bad: reply longer than ${REPLY_BYTES_MAX} bytes`]);
-  });
-  test('names what is no reply, once, and reads nothing after it', () => {
-    for (const bad of ['hello', '25', '25x ok', '650 ok', '150 ok', '250x', '']) {
-      assert.deepEqual(read([`${bad}\r\n250 ok\r\n`, '250 ok\r\n']), ['bad: reply without a reply code'], bad);
-    }
-  });
-});
-
-test('capabilities are taken without regard to case, and unknown ones passed over', () => {
-  const all = CAN_PIPELINE | CAN_SIZE | CAN_8BITMIME | CAN_SMTPUTF8 | CAN_DSN | CAN_ENHANCED_CODES;
-  assert.deepEqual(parseCapabilities(['DSN', 'pipelining', 'SIZE 1000', '8bitMime', 'SMTPUTF8', 'DSN', 'ENHANCEDSTATUSCODES', 'CHUNKING', '__proto__']), { bits: all, sizeBytesMax: 1000 });
-  assert.deepEqual(parseCapabilities(['DSN']), { bits: 0, sizeBytesMax: 0 });
-  for (const limit of ['', ' ', ' 0', ' x', ' -1', ' 99999999999999999999']) assert.deepEqual(parseCapabilities(['h', `SIZE${limit}`]), { bits: CAN_SIZE, sizeBytesMax: 0 });
-});
-
 describe('retry schedule', () => {
   test('grows from 5 minutes to an hour and stays there', () => {
     const schedule = new RetrySchedule(DEFAULT_RETRY_SCHEDULE, { random: () => 0.5 });
@@ -123,31 +76,5 @@ describe('retry schedule', () => {
     const schedule = new RetrySchedule(DEFAULT_RETRY_SCHEDULE, { random: () => 0.5 });
     assert.equal(schedule.expiryMs(0, ''), 86_400_000);
     assert.equal(schedule.expiryMs(0, 'a@b'), 5 * 86_400_000);
-  });
-});
-
-describe('write buffer', () => {
-  test('never touches bytes that a connection still holds', () => {
-    const buffer = new WriteBuffer({ largeBytesMax: 100 });
-    const held: Uint8Array[] = [];
-    const connection = new ScriptedConnection();
-    connection.write = (chunks) => { held.push(...chunks); };
-    connection.bufferedBytes = 1;
-    for (const text of ['first', 'second', 'third']) {
-      buffer.start(connection);
-      buffer.ascii(text);
-      buffer.flush();
-    }
-    assert.deepEqual(held.map((bytes) => Buffer.from(bytes).toString()), ['first', 'second', 'third']);
-  });
-  test('large contents wait for room, but one may always be sent', () => {
-    const buffer = new WriteBuffer({ largeBytesMax: 100 });
-    const huge = buffer.takeLarge(500);
-    assert.ok(huge !== undefined);
-    assert.equal(buffer.takeLarge(1), undefined);
-    buffer.giveLarge(huge);
-    assert.ok(buffer.takeLarge(60) !== undefined);
-    assert.equal(buffer.takeLarge(60), undefined);
-    assert.equal(buffer.largeBytes, 60);
   });
 });

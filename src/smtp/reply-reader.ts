@@ -7,10 +7,12 @@
  *
  * Owns what has come of an unfinished reply, at most REPLY_BYTES_MAX. A whole one-line reply that came in one
  * chunk, the case of every message, is reported without a copy. A bare LF ends a line too; a line that is no
- * reply line is an outcome (onBadReply), after which nothing more is read. What codes mean: classify.ts. Pure.
+ * reply line is an outcome (onBadReply), after which nothing more is read. What codes mean to a queued message:
+ * gateway/outbound/pure/classify.ts. Pure.
  */
-import { TEXT_CHARACTERS_MAX } from './classify.js';
 
+/** A reply as one line at most; a result's text too (gateway/queue/types.ts). */
+export const TEXT_CHARACTERS_MAX = 512;
 /** RFC 5321 4.5.3.1.5 has 512; real banners are longer. */
 export const REPLY_LINE_BYTES_MAX = 2 * 1024;
 /** A reply with all its lines: 16 of the longest lines, or hundreds of plain ones. */
@@ -171,6 +173,30 @@ export class ReplyReader {
 /** Positive completion (RFC 5321 4.2.1). */
 export function isPositive(code: number): boolean {
   return code >= 200 && code < 300;
+}
+
+/**
+ * "subject.detail" of an enhanced code (RFC 3463) at its place in "250 2.0.0 text" (RFC 2034 4), or ''. One to
+ * three digits each; the class must be 2, 4 or 5.
+ */
+export function enhancedDetail(text: string): string {
+  const at = 4;
+  const klass = text.charCodeAt(at);
+  if ((klass !== 50 && klass !== 52 && klass !== 53) || text.charCodeAt(at + 1) !== 46) return '';
+  let i = at + 2;
+  while (isDigit(text.charCodeAt(i))) i++;
+  const subjectDigits = i - (at + 2);
+  if (subjectDigits < 1 || subjectDigits > 3 || text.charCodeAt(i) !== 46) return '';
+  const detailAt = i + 1;
+  i = detailAt;
+  while (isDigit(text.charCodeAt(i))) i++;
+  const detailDigits = i - detailAt;
+  if (detailDigits < 1 || detailDigits > 3 || (i < text.length && text.charCodeAt(i) !== 32)) return '';
+  return text.substring(at + 2, i);
+}
+
+function isDigit(character: number): boolean {
+  return character >= 48 && character <= 57;
 }
 
 /** The reply code at `from`, 0 when there is none: first digit 2 to 5 (RFC 5321 4.2). */

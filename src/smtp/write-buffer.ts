@@ -3,17 +3,17 @@
  *
  * Commands and small contents are put together in one piece of SCRATCH_BYTES and handed to the connection
  * as one write. When the connection reports nothing buffered after that, the kernel has the bytes and the
- * piece is used again; else the connection keeps the piece and a new one is made. So a message costs no
- * allocation here and its content is copied once, from the queue into the piece (contents with dot lines,
- * rare, once more). This leans on one promise of the transport: bufferedBytes is 0 only when no byte that
+ * piece is used again; else it is lent to the connection until that reports so. So a
+ * message costs no allocation here, in TLS neither, where each write is buffered for a moment; and its content
+ * is copied once, from the queue into the piece (contents with dot lines, rare, once more). This leans on one promise of the transport: bufferedBytes is 0 only when no byte that
  * was passed to write() is referred to any more.
  *
  * Contents larger than a piece get a buffer of their own; all of those together stay within largeBytesMax
  * (G7), beyond which a session waits with its 354 in hand. Sessions use the buffer one after the other
  * between start() and flush(), never across events. Pure.
  */
-import { invariant } from '../../../base/invariant.js';
-import type { Connection } from '../../../platform/transport.js';
+import { invariant } from '../base/invariant.js';
+import type { Connection } from '../platform/transport.js';
 
 /** Larger than SMALL_CONTENT_BYTES with every line stuffed (4/3) and the final dot. */
 const SCRATCH_BYTES = 32 * 1024;
@@ -27,6 +27,9 @@ export const SMALL_CONTENT_BYTES = 16 * 1024;
 
 /** Larger contents leave in pieces of this size, each when the one before has left the process. */
 export const PIECE_BYTES = 64 * 1024;
+
+/** Pieces that are remembered while connections hold them, and kept for use; of more the collector takes care. */
+const LENT_MAX = 16;
 
 const CR = 13;
 const LF = 10;
@@ -42,14 +45,22 @@ export interface WriteBufferOptions {
   readonly largeBytesMax: number;
 }
 
+interface Loan {
+  readonly piece: Uint8Array;
+  readonly connection: Connection;
+}
+
 export class WriteBuffer {
   readonly #largeBytesMax: number;
   #largeBytes = 0;
-  #piece = new Uint8Array(SCRATCH_BYTES);
+  #piece: Uint8Array = new Uint8Array(SCRATCH_BYTES);
   #unstuffed = new Uint8Array(0);
   readonly #chunks: Uint8Array[] = [this.#piece];
   #connection: Connection | undefined;
   #length = 0;
+  /** Pieces that connections hold, the oldest first. */
+  readonly #lent: Loan[] = [];
+  readonly #free: Uint8Array[] = [];
 
   constructor(options: WriteBufferOptions) {
     this.#largeBytesMax = options.largeBytesMax;
@@ -65,6 +76,7 @@ export class WriteBuffer {
     invariant(this.#connection === undefined, 'one session at a time puts a write together');
     this.#connection = connection;
     this.#length = 0;
+    if (this.#lent.length > 0) this.#takeBack();
   }
 
   /** Appends ASCII text of ours. */
@@ -158,7 +170,24 @@ export class WriteBuffer {
     this.#chunks[0] = this.#length === this.#piece.length ? this.#piece : this.#piece.subarray(0, this.#length);
     connection.write(this.#chunks);
     this.#length = 0;
-    if (connection.bufferedBytes > 0) this.#piece = new Uint8Array(SCRATCH_BYTES);
+    if (connection.bufferedBytes > 0) this.#lend(connection);
+  }
+
+  /** The connection keeps the piece for a while. */
+  #lend(connection: Connection): void {
+    const lent = this.#lent;
+    if (lent.length === LENT_MAX) lent.shift();
+    // One that was made for many bytes is not kept for few.
+    if (this.#piece.length === SCRATCH_BYTES) lent.push({ piece: this.#piece, connection });
+    this.#piece = this.#free.pop() ?? new Uint8Array(SCRATCH_BYTES);
+  }
+
+  #takeBack(): void {
+    const lent = this.#lent;
+    for (let loan = lent[0]; loan?.connection.bufferedBytes === 0; loan = lent[0]) {
+      lent.shift();
+      if (this.#free.length < LENT_MAX) this.#free.push(loan.piece);
+    }
   }
 
   /** Many recipients fill more than a piece: what is there goes out first. */

@@ -9,6 +9,8 @@ export const CAN_8BITMIME = 4; // RFC 6152
 export const CAN_SMTPUTF8 = 8; // RFC 6531
 export const CAN_DSN = 16; // RFC 3461
 export const CAN_ENHANCED_CODES = 32; // RFC 2034
+export const CAN_STARTTLS = 64; // RFC 3207
+export const CAN_AUTH_PLAIN = 128; // RFC 4954, 4616
 
 const KEYWORDS: Readonly<Record<string, number>> = {
   'PIPELINING': CAN_PIPELINE,
@@ -17,6 +19,7 @@ const KEYWORDS: Readonly<Record<string, number>> = {
   'SMTPUTF8': CAN_SMTPUTF8,
   'DSN': CAN_DSN,
   'ENHANCEDSTATUSCODES': CAN_ENHANCED_CODES,
+  'STARTTLS': CAN_STARTTLS,
 };
 
 export interface Capabilities {
@@ -37,6 +40,7 @@ export function parseCapabilities(lines: readonly string[]): Capabilities {
     const keyword = words[0] ?? '';
     const bit = Object.hasOwn(KEYWORDS, keyword) ? (KEYWORDS[keyword] ?? 0) : 0;
     bits |= bit;
+    if (keyword === 'AUTH' && words.includes('PLAIN', 1)) bits |= CAN_AUTH_PLAIN;
     if (bit !== CAN_SIZE) continue;
     // A limit that is no number says nothing; up to 20 digits are allowed, past 2^53 it is no limit to us.
     const limit = Number(words[1] ?? '0');

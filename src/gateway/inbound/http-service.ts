@@ -1,0 +1,103 @@
+/**
+ * Somebody of the operator's who is asked by HTTP while a client waits: who users are (users-by-http.ts),
+ * who recipients are (recipients-by-http.ts). A question is a POST of JSON. Time and size of an answer are
+ * bounded: the server may be anybody's, and broken.
+ */
+import type { Clock, EventLog } from '../../platform/ports.js';
+
+export interface HttpServiceOptions {
+  readonly url: string;
+  readonly timeoutMs: number;
+  /** For the Authorization field; '': none. */
+  readonly token: string;
+}
+
+export interface HttpServicePorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+}
+
+export interface HttpAnswer {
+  readonly status: number;
+  /** Of an answer with 200 alone. */
+  readonly text: string;
+}
+
+const ANSWER_BYTES_MAX = 64 * 1024;
+/** A server that is away is said once in this time. */
+const TOLD_EVERY_MS = 60_000;
+
+export class HttpService {
+  readonly #options: HttpServiceOptions;
+  readonly #clock: Clock;
+  readonly #onTrouble: (why: string) => void;
+  #toldMs = -Infinity;
+
+  /** `onTrouble`: told once in a while when it is away. */
+  constructor(options: HttpServiceOptions, clock: Clock, onTrouble: (why: string) => void) {
+    this.#options = options;
+    this.#clock = clock;
+    this.#onTrouble = onTrouble;
+  }
+
+  /** What `read` makes of the answer. Rejects when there is none in time, or `read` throws. */
+  async ask<T>(
+    question: Readonly<Record<string, string>>, read: (answer: HttpAnswer) => T,
+  ): Promise<T> {
+    try {
+      return read(await this.#answerTo(question));
+    } catch (error) {
+      this.#tell(error instanceof Error ? error.message : String(error));
+      throw error;
+    }
+  }
+
+  async #answerTo(question: Readonly<Record<string, string>>): Promise<HttpAnswer> {
+    const { url, timeoutMs, token } = this.#options;
+    const answer = await fetch(url, {
+      method: 'POST', redirect: 'error', signal: AbortSignal.timeout(timeoutMs),
+      headers: {
+        'content-type': 'application/json', ...(token === '' ? {} : { authorization: `Bearer ${token}` }),
+      },
+      body: JSON.stringify(question),
+    });
+    if (answer.status === 200) return { status: 200, text: await textOf(answer) };
+    await answer.body?.cancel();
+    return { status: answer.status, text: '' };
+  }
+
+  #tell(why: string): void {
+    const nowMs = this.#clock.nowMs();
+    if (nowMs - this.#toldMs < TOLD_EVERY_MS) return;
+    this.#toldMs = nowMs;
+    this.#onTrouble(why);
+  }
+}
+
+/** The mapping that an answer is; an empty one is an empty mapping. Throws when it is anything else. */
+export function mappingOf({ status, text }: HttpAnswer): Readonly<Record<string, unknown>> {
+  if (status !== 200) throw new Error(`it answered ${String(status)}`);
+  const value: unknown = text.trim() === '' ? {} : JSON.parse(text);
+  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
+    throw new Error('its answer is no mapping');
+  }
+  return value as Readonly<Record<string, unknown>>;
+}
+
+/** A list of texts of a mapping. Throws when it is anything else. */
+export function textsOf(value: unknown, what: string, most: number): readonly string[] {
+  const isList = Array.isArray(value) && value.length <= most
+    && value.every((each) => typeof each === 'string');
+  if (!isList) throw new Error(`its ${what} are no list of texts`);
+  return value as readonly string[];
+}
+
+async function textOf(answer: Response): Promise<string> {
+  let text = '';
+  const decoder = new TextDecoder();
+  for await (const piece of answer.body ?? []) {
+    text += decoder.decode(piece as Uint8Array, { stream: true });
+    if (text.length > ANSWER_BYTES_MAX) throw new Error('its answer is too long');
+  }
+  return text;
+}

@@ -1,0 +1,156 @@
+/**
+ * Recipients whom somebody else knows: each address is asked for by HTTP, and the answer kept for a while.
+ *
+ *   POST URL   {"address": "anna@example.com"}     as it stands in a table: listing.ts, tableKey()
+ *   200        {}: taken, {"route": "box-17"}: goes by this route, {"to": ["x@example.com", …]}: an alias
+ *   404        there is no such address (550)
+ *   else, or no answer in time: nobody can tell now (451)
+ *
+ * So many questions run at once; the others wait in a bounded line, no longer than an answer may take. That
+ * nobody could tell is kept for a second: a server that is away is not asked for each RCPT.
+ */
+import type { Clock } from '../../platform/ports.js';
+import { HttpService, mappingOf, textsOf } from './http-service.js';
+import type { HttpAnswer, HttpServiceOptions, HttpServicePorts } from './http-service.js';
+import { ALIAS_TARGETS_MAX, NOT_ASKED } from './recipients/listing.js';
+import type { Listing, RecipientTable } from './recipients/listing.js';
+
+export interface HttpRecipientsOptions extends HttpServiceOptions {
+  /** How long an answer holds that an address is there. */
+  readonly keptMs: number;
+  /** How long one holds that it is not. */
+  readonly missingKeptMs: number;
+}
+
+const QUESTIONS_AT_ONCE = 64;
+const LINE_MAX = 10_000;
+const FAILURE_KEPT_MS = 1000;
+/** Answers that are kept; the oldest goes. */
+const KNOWN_MAX = 100_000;
+/** All that answers hold, in characters; an alias may be long. */
+const KNOWN_CHARACTERS_MAX = 16 * 1024 * 1024;
+/** Of an answer without an alias. */
+const ANSWER_CHARACTERS = 100;
+
+const NOBODY = Symbol('nobody has this address');
+const NO_ANSWER = Symbol('nobody can tell');
+
+interface Known {
+  readonly what: Listing | typeof NOBODY | typeof NO_ANSWER;
+  readonly untilMs: number;
+  readonly characters: number;
+}
+
+interface Question {
+  readonly key: string;
+  readonly untilMs: number;
+  readonly askers: (() => void)[];
+}
+
+export class RecipientsByHttp implements RecipientTable {
+  readonly #options: HttpRecipientsOptions;
+  readonly #clock: Clock;
+  readonly #service: HttpService;
+  /** By key, oldest first. */
+  readonly #known = new Map<string, Known>();
+  #knownCharacters = 0;
+  /** Asked, or in the line. */
+  readonly #questions = new Map<string, Question>();
+  #line: Question[] = [];
+  #running = 0;
+
+  constructor(options: HttpRecipientsOptions, ports: HttpServicePorts) {
+    this.#options = options;
+    const { clock, log } = ports;
+    this.#clock = clock;
+    this.#service = new HttpService(options, clock, (why) => {
+      log.error('recipients', 'recipients can\'t be looked up by HTTP; clients hear: later', { why });
+    });
+  }
+
+  find(key: string): Listing | undefined | typeof NOT_ASKED {
+    // Who is asked knows of whole domains too.
+    if (key.startsWith('@')) return undefined;
+    const known = this.#known.get(key);
+    if (known === undefined || known.untilMs <= this.#clock.nowMs()) return NOT_ASKED;
+    if (known.what === NO_ANSWER) throw new Error('recipients can\'t be looked up by HTTP');
+    return known.what === NOBODY ? undefined : known.what;
+  }
+
+  learn(keys: readonly string[], done: () => void): void {
+    let open = keys.length;
+    const answered = (): void => {
+      open--;
+      if (open === 0) done();
+    };
+    for (const key of keys) this.#ask(key, answered);
+    this.#begin();
+  }
+
+  #ask(key: string, answered: () => void): void {
+    const asked = this.#questions.get(key);
+    if (asked !== undefined) {
+      asked.askers.push(answered);
+      return;
+    }
+    const nowMs = this.#clock.nowMs();
+    if (this.#line.length >= LINE_MAX) {
+      this.#remember(key, NO_ANSWER, nowMs + FAILURE_KEPT_MS);
+      return answered();
+    }
+    const question = { key, untilMs: nowMs + this.#options.timeoutMs, askers: [answered] };
+    this.#questions.set(key, question);
+    this.#line.push(question);
+  }
+
+  #begin(): void {
+    while (this.#running < QUESTIONS_AT_ONCE) {
+      const question = this.#line.shift();
+      if (question === undefined) return;
+      this.#running++;
+      void this.#run(question).then(() => {
+        this.#running--;
+        this.#questions.delete(question.key);
+        for (const answered of question.askers) answered();
+        this.#begin();
+      });
+    }
+  }
+
+  async #run({ key, untilMs }: Question): Promise<void> {
+    const clock = this.#clock;
+    const { keptMs, missingKeptMs } = this.#options;
+    try {
+      if (clock.nowMs() > untilMs) throw new Error('it has waited for too long');
+      const what = await this.#service.ask({ address: key }, listingOf);
+      this.#remember(key, what, clock.nowMs() + (what === NOBODY ? missingKeptMs : keptMs));
+    } catch {
+      this.#remember(key, NO_ANSWER, clock.nowMs() + FAILURE_KEPT_MS);
+    }
+  }
+
+  #remember(key: string, what: Known['what'], untilMs: number): void {
+    this.#forget(key);
+    let characters = key.length + ANSWER_CHARACTERS;
+    if (typeof what !== 'symbol') for (const target of what.to) characters += target.length;
+    this.#known.set(key, { what, untilMs, characters });
+    this.#knownCharacters += characters;
+    for (const oldest of this.#known.keys()) {
+      const isTooMuch = this.#known.size > KNOWN_MAX || this.#knownCharacters > KNOWN_CHARACTERS_MAX;
+      if (!isTooMuch || oldest === key) return;
+      this.#forget(oldest);
+    }
+  }
+
+  #forget(key: string): void {
+    this.#knownCharacters -= this.#known.get(key)?.characters ?? 0;
+    this.#known.delete(key);
+  }
+}
+
+function listingOf(answer: HttpAnswer): Listing | typeof NOBODY {
+  if (answer.status === 404) return NOBODY;
+  const { route, to } = mappingOf(answer);
+  if (route !== undefined && typeof route !== 'string') throw new Error('its route is no text');
+  return { route: route ?? '', to: to === undefined ? [] : textsOf(to, 'targets', ALIAS_TARGETS_MAX) };
+}

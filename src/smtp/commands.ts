@@ -1,0 +1,74 @@
+/**
+ * The commands of an SMTP or LMTP client as they go over the wire, by what the peer offers: the one place that
+ * writes them, for deliveries (gateway/outbound/pure) and for `send` (load).
+ *
+ *   EHLO name
+ *   AUTH PLAIN base64                                             RFC 4954 4, 4616 2
+ *   MAIL FROM:<reverse-path> SIZE=n BODY=8BITMIME SMTPUTF8 RET=FULL ENVID=x     RFC 5321 4.1.1.2, 1870, 6152, 6531
+ *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y                RFC 5321 4.1.1.3, 3461
+ *
+ * Addresses were looked at by kindOfText() of write-buffer.ts: what can't stand in a command is not sent. A
+ * parameter that can't is left out: better a plain report than no mail. Content: dot-stuffing.ts. Pure.
+ */
+import { base64Text } from '../base/base64.js';
+import { utf8Bytes } from '../base/utf8.js';
+import { CAN_8BITMIME, CAN_DSN, CAN_SIZE } from './capabilities.js';
+import type { Capabilities } from './capabilities.js';
+import { TEXT_UNSENDABLE, kindOfText } from './write-buffer.js';
+import type { WriteBuffer } from './write-buffer.js';
+
+/** What a transaction needs of the peer, as bits. */
+export const NEEDS_8BITMIME = 1;
+export const NEEDS_SMTPUTF8 = 2;
+
+export const STARTTLS = 'STARTTLS\r\n';
+export const DATA = 'DATA\r\n';
+export const RSET = 'RSET\r\n';
+export const QUIT = 'QUIT\r\n';
+/** Behind DATA and its 354: a content without a byte. */
+export const LONE_DOT = '.\r\n';
+
+export function hello(verb: 'EHLO' | 'HELO' | 'LHLO', name: string): string {
+  return `${verb} ${name}\r\n`;
+}
+
+/** With the initial response, so that one reply ends it. */
+export function authPlain(user: string, password: string): string {
+  return `AUTH PLAIN ${base64Text(utf8Bytes(`\0${user}\0${password}`))}\r\n`;
+}
+
+/** `ret`: FULL, HDRS or ''; `envid`: xtext as received, or ''. */
+export function putMail(
+  into: WriteBuffer, peer: Capabilities, reversePath: string, contentBytes: number, needs: number,
+  ret: string, envid: string,
+): void {
+  into.ascii('MAIL FROM:<');
+  into.text(reversePath);
+  into.ascii('>');
+  if ((peer.bits & CAN_SIZE) !== 0) into.ascii(` SIZE=${contentBytes}`);
+  if ((needs & NEEDS_8BITMIME) !== 0 && (peer.bits & CAN_8BITMIME) !== 0) into.ascii(' BODY=8BITMIME');
+  if ((needs & NEEDS_SMTPUTF8) !== 0) into.ascii(' SMTPUTF8');
+  if ((peer.bits & CAN_DSN) !== 0) {
+    putParameter(into, ' RET=', ret);
+    putParameter(into, ' ENVID=', envid);
+  }
+  into.ascii('\r\n');
+}
+
+/** `notify`: the words of NOTIFY or ''; `orcpt`: with its address type, or ''. */
+export function putRcpt(into: WriteBuffer, peer: Capabilities, address: string, notify: string, orcpt: string): void {
+  into.ascii('RCPT TO:<');
+  into.text(address);
+  into.ascii('>');
+  if ((peer.bits & CAN_DSN) !== 0) {
+    putParameter(into, ' NOTIFY=', notify);
+    putParameter(into, ' ORCPT=', orcpt);
+  }
+  into.ascii('\r\n');
+}
+
+function putParameter(into: WriteBuffer, name: string, value: string): void {
+  if (value === '' || kindOfText(value) === TEXT_UNSENDABLE || value.includes(' ')) return;
+  into.ascii(name);
+  into.text(value);
+}

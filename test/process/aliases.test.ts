@@ -1,0 +1,126 @@
+/**
+ * What becomes of mail that an alias sends on, by a real gateway and a next hop of another make: the reverse-path is
+ * rewritten where it leaves us, reports find their way back to the sender, and a list tells that it has the message.
+ */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
+import os from 'node:os';
+import path from 'node:path';
+import { test } from 'node:test';
+import { SMTPServer } from 'smtp-server';
+
+import { HOST, startCluster, until } from './cluster.js';
+import type { Cluster } from './cluster.js';
+import { SmtpTalk } from './smtp-talk.js';
+import { twinpost } from './twinpost.js';
+
+const BOUND_MS = 20_000;
+
+interface Arrival {
+  readonly from: string;
+  readonly recipients: readonly string[];
+  readonly notify: readonly string[];
+  readonly content: string;
+}
+
+/** Takes all, but who is called nobody. */
+class OtherHop {
+  readonly arrivals: Arrival[] = [];
+  readonly #server = new SMTPServer({
+    authOptional: true, hideSTARTTLS: true, hideDSN: false, logger: false,
+    onRcptTo: ({ address }, _session, done) => {
+      if (!address.startsWith('nobody@')) return done();
+      done(Object.assign(new Error('5.1.1 no such user'), { responseCode: 550 }));
+    },
+    onData: (stream, { envelope: { mailFrom, rcptTo } }, done) => {
+      let content = '';
+      stream.on('data', (bytes: Buffer) => { content += bytes.toString('latin1'); });
+      stream.on('end', () => {
+        const notify = rcptTo.map(({ args }) => (typeof args === 'object' && 'NOTIFY' in args ? String(args['NOTIFY']) : ''));
+        this.arrivals.push({ from: mailFrom === false ? '' : mailFrom.address, recipients: rcptTo.map(({ address }) => address), notify, content });
+        done();
+      });
+    },
+  });
+
+  async listen(): Promise<number> {
+    await new Promise<void>((resolve) => { this.#server.listen(0, HOST, resolve); });
+    return (this.#server.server.address() as AddressInfo).port;
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => { this.#server.close(resolve); });
+  }
+
+  find(recipient: string): Arrival | undefined {
+    return this.arrivals.find(({ recipients }) => recipients.includes(recipient));
+  }
+}
+
+async function withAliases(lines: readonly string[], story: (cluster: Cluster, hop: OtherHop) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-aliases-'));
+  const [text, table, secret] = ['text', 'table', 'secret'].map((name) => path.join(folder, name)) as [string, string, string];
+  writeFileSync(text, lines.map((line) => `${line}\n`).join(''));
+  writeFileSync(secret, 'the second secret of ours\n');
+  assert.equal((await twinpost(['table', 'build', text, table])).code, 0);
+  const hop = new OtherHop();
+  const port = await hop.listen();
+  const cluster = await startCluster({
+    gateway: { smtp: { relay_domains: ['relayed.example'], recipients: table, srs: { domain: 'fwd.example', secret_file: secret } } },
+    routes: [{ domain: '*.example', via: `smtp://${HOST}:${String(port)}` }],
+  });
+  try {
+    await story(cluster, hop);
+  } finally {
+    await cluster.stop();
+    await hop.close();
+    rmSync(folder, { recursive: true });
+  }
+}
+
+async function send(cluster: Cluster, from: string, recipients: readonly string[]): Promise<void> {
+  const talk = await SmtpTalk.start(cluster.smtpPort);
+  for (const line of [`MAIL FROM:<${from}>`, ...recipients.map((to) => `RCPT TO:${to}`)]) assert.match(await talk.say(line), /^250 /, line);
+  await talk.say('DATA');
+  assert.match(await talk.say('Subject: x\r\n\r\nhello\r\n.'), /^250 2\.0\.0 /);
+  talk.close();
+}
+
+test('an alias that leads out of our domains has the reverse-path rewritten, and the report finds the sender', { timeout: 90_000 }, () => withAliases(
+  ['anna@relayed.example', 'info@relayed.example to=x@else.example', 'gone@relayed.example to=nobody@else.example', 'both@relayed.example to=anna@relayed.example,y@else.example'],
+  async (cluster, hop) => {
+    await send(cluster, 'alice@client.example', ['<info@relayed.example>']);
+    await send(cluster, 'alice@client.example', ['<anna@relayed.example>']);
+    await until('both are there', () => hop.arrivals.length === 2, BOUND_MS, cluster.gateway);
+    assert.equal(hop.find('anna@relayed.example')?.from, 'alice@client.example');
+    const rewritten = hop.find('x@else.example')?.from ?? '';
+    assert.match(rewritten, /^SRS0=[a-z2-7]{8}=[a-z2-7]{2}=client\.example=alice@fwd\.example$/);
+    // The next hop's report comes back.
+    await send(cluster, '', [`<${rewritten}>`]);
+    await until('the report is with the sender', () => hop.find('alice@client.example') !== undefined, BOUND_MS, cluster.gateway);
+    assert.equal(hop.find('alice@client.example')?.from, '');
+    // Our own report goes to the sender himself, and who was written to was the alias.
+    await send(cluster, 'bob@client.example', ['<gone@relayed.example>']);
+    await until('bob has his report', () => hop.find('bob@client.example') !== undefined, BOUND_MS, cluster.gateway);
+    assert.match(hop.find('bob@client.example')?.content ?? '', /^Original-Recipient: rfc822; gone@relayed\.example\r\n/m);
+    // A sender of our own domains is known to come from here.
+    await send(cluster, 'anna@relayed.example', ['<info@relayed.example>']);
+    await until('the last is there', () => hop.arrivals.filter(({ recipients }) => recipients.includes('x@else.example')).length === 2, BOUND_MS, cluster.gateway);
+    assert.equal(hop.arrivals.at(-1)?.from, 'anna@relayed.example');
+  },
+));
+
+test('a list with success asked for tells once that it has the message, not who is on it', { timeout: 90_000 }, () => withAliases(
+  ['anna@relayed.example', 'team@relayed.example to=anna@relayed.example,bob@relayed.example,x@else.example', 'bob@relayed.example'],
+  async (cluster, hop) => {
+    await send(cluster, 'alice@client.example', ['<team@relayed.example> NOTIFY=SUCCESS,FAILURE', '<anna@relayed.example> NOTIFY=SUCCESS']);
+    await until('the report is there', () => hop.find('alice@client.example') !== undefined, BOUND_MS, cluster.gateway);
+    const report = hop.find('alice@client.example')?.content ?? '';
+    const told = [...report.matchAll(/^Final-Recipient: (.*)\r\nAction: (.*)\r$/gm)].map(([, who, what]) => `${String(who)} ${String(what)}`);
+    assert.deepEqual(told, ['rfc822; team@relayed.example expanded']);
+    assert.doesNotMatch(report, /bob@|else\.example/);
+    const notified = new Map(hop.arrivals.flatMap(({ recipients, notify }) => recipients.map((one, i) => [one, notify[i]])));
+    assert.deepEqual(['bob@relayed.example', 'x@else.example'].map((one) => notified.get(one)), ['FAILURE', 'FAILURE']);
+  },
+));
