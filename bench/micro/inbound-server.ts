@@ -4,15 +4,24 @@
  *
  *   node dist/bench/micro/inbound-server.js OTHER_BUILD [messages a connection] [messages a turn] [turns]
  *
+ * With HOOK=module or HOOK=rspamd in the environment this build asks a hook about each message, which accepts: an empty
+ * module in a thread, or a server of this process in rspamd's words. OTHER_BUILD may be this one then.
+ *
  * OTHER_BUILD is the `dist` of another working copy. Prints the medians of µs of CPU (user + system) a message of both, and
  * the median of the turns' ratios, which counts.
  */
 import { fork } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
+import { makeHooks } from '../../src/gateway/inbound/hooks.js';
+import type { HookOptions } from '../../src/gateway/inbound/hooks.js';
 import { runSend } from '../../src/load/run.js';
 
 const CONNECTIONS = 8;
@@ -24,15 +33,28 @@ interface Submitted {
 
 /** What both builds have of their test harness. */
 interface HarnessModule {
-  startHarness(options: object): Promise<{
+  startHarness(options: object, ...ports: readonly unknown[]): Promise<{
     readonly inbound: { readonly port: number };
     readonly reception: { submit: (submission: Submitted) => void };
   }>;
 }
 
-async function serve(build: string): Promise<void> {
+/** `where`: the module, or the server in rspamd's words; '' asks nobody. */
+function hooksOf(where: string): ReturnType<typeof makeHooks> {
+  const common = { name: 'hook', timeoutMs: 5000, onFailure: 'defer' } as const;
+  const hook: HookOptions = where.startsWith('http:')
+    ? { ...common, kind: 'rspamd', url: where, password: '' }
+    : { ...common, kind: 'module', file: where, threads: 1, heapBytes: 128 * 1024 * 1024 };
+  const quiet = (): void => undefined;
+  return makeHooks(where === '' ? [] : [hook], 'mx.test', {
+    clock: { nowMs: () => performance.now(), wallMs: () => Date.now() }, metrics: { hookAnswered: quiet },
+    log: { debug: quiet, info: quiet, warn: console.error, error: console.error }, memory: { reserve: () => true, release: quiet },
+  });
+}
+
+async function serve(build: string, where: string): Promise<void> {
   const module = await import(pathToFileURL(join(build, 'test/dialog/harness.js')).href) as HarnessModule;
-  const harness = await module.startHarness({ idleCommandsMax: 1e9, connectionsPerClientMax: 1e5, connectionsMax: 1e5 });
+  const harness = await module.startHarness({ idleCommandsMax: 1e9, connectionsPerClientMax: 1e5, connectionsMax: 1e5 }, undefined, undefined, undefined, undefined, undefined, hooksOf(where));
   harness.reception.submit = (submission) => { setImmediate(() => { submission.settle(COMMITTED); }); };
   process.on('message', () => {
     const { user, system } = process.cpuUsage();
@@ -45,8 +67,8 @@ class Server {
   readonly #child: ChildProcess;
   port = 0;
 
-  constructor(build: string) {
-    this.#child = fork(fileURLToPath(import.meta.url), ['serve', build]);
+  constructor(build: string, hook = '') {
+    this.#child = fork(fileURLToPath(import.meta.url), ['serve', build, hook]);
   }
 
   async start(): Promise<void> {
@@ -76,9 +98,27 @@ function median(values: readonly number[]): number {
   return [...values].sort((a, b) => a - b)[values.length >> 1] ?? NaN;
 }
 
-async function compare(other: string, aConnection: number, messages: number, turns: number): Promise<void> {
+/** Runs `body` with whatever the environment asks for. */
+async function withHook(body: (where: string) => Promise<void>): Promise<void> {
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-hook-'));
+  const file = join(folder, 'accept.mjs');
+  writeFileSync(file, "export const onMessage = () => ({ action: 'accept' });\n");
+  const server = http.createServer((request, response) => {
+    request.resume();
+    request.on('end', () => { response.end('{"action": "no action"}'); });
+  }).listen(0, '127.0.0.1');
+  await once(server, 'listening');
+  const { port } = server.address() as AddressInfo;
+  const kind = process.env['HOOK'];
+  await body(kind === 'module' ? file : kind === 'rspamd' ? `http://127.0.0.1:${String(port)}` : '');
+  server.closeAllConnections();
+  server.close();
+  rmSync(folder, { recursive: true });
+}
+
+async function compare(other: string, hook: string, aConnection: number, messages: number, turns: number): Promise<void> {
   const ours = resolve(fileURLToPath(import.meta.url), '../../..');
-  const servers = [new Server(resolve(other)), new Server(ours)] as const;
+  const servers = [new Server(resolve(other)), new Server(ours, hook)] as const;
   await Promise.all(servers.map((server) => server.start()));
   for (const { port } of servers) await send(port, messages * 3, aConnection);
   const costs: readonly [number[], number[]] = [[], []];
@@ -99,5 +139,5 @@ const [first, ...rest] = process.argv.slice(2);
 if (first === undefined) {
   console.error('inbound-server: name the dist folder of another build');
   process.exitCode = 2;
-} else if (first === 'serve') await serve(rest[0] ?? '');
-else await compare(first, Number(rest[0] ?? 1e9), Number(rest[1] ?? 10_000), Number(rest[2] ?? 21));
+} else if (first === 'serve') await serve(rest[0] ?? '', rest[1] ?? '');
+else await withHook((hook) => compare(first, hook, Number(rest[0] ?? 1e9), Number(rest[1] ?? 10_000), Number(rest[2] ?? 21)));

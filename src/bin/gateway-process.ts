@@ -4,7 +4,7 @@
  */
 import cluster from 'node:cluster';
 import type { RunningRole } from '../cli/context.js';
-import { whyUnusable } from '../cli/reception-files.js';
+import { whyNotLoadable, whyUnusable } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
@@ -45,6 +45,8 @@ const BEGUN_ANEW_MAX = 3;
 
 export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
   const options = gatewayOptions(config);
+  const notLoaded = await whyNotLoadable(config);
+  if (notLoaded !== undefined) throw new CliError(notLoaded);
   const ports = nodePorts(config.log, config.id);
   const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
   const started: { gateway?: RunningGateway } = {};
@@ -243,8 +245,12 @@ function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
 }
 
 function whoMaySend({ smtp }: GatewayConfig): WhoMaySend {
-  const { usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, rates, rateExempt, resolvers } = smtp;
-  return { usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, rates, rateExempt, resolvers };
+  const {
+    usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, hooks, rates, rateExempt, resolvers,
+  } = smtp;
+  return {
+    usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, hooks, rates, rateExempt, resolvers,
+  };
 }
 
 /** First, twice that, and so on up to the longest, which repeats. */

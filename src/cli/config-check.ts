@@ -6,7 +6,7 @@ import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { SECRET_VARIABLE } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
-import { whyUnusable } from './reception-files.js';
+import { whyNotLoadable, whyUnusable } from './reception-files.js';
 
 export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('config', 'check a configuration file', (config) =>
@@ -19,12 +19,13 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
             .positional('file', { type: 'string', demandOption: true, describe: 'the YAML file' })
             .option('quiet', { alias: 'q', type: 'boolean', describe: 'print errors only' })
             .example('$0 config check configs/up.yaml', 'check this file and show every default'),
-        (args) => {
+        async (args) => {
           const result =
             loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
           const { gateway, stores } = result.config;
-          const unusable = gateway === undefined ? undefined : whyUnusable(gateway);
+          const unusable = gateway === undefined ? undefined
+            : whyUnusable(gateway) ?? await whyNotLoadable(gateway);
           if (unusable !== undefined) throw new CliError(unusable);
           const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
           if (args.quiet !== true) {

@@ -5,6 +5,7 @@
  */
 import type { GatewayConfig } from '../config/types.js';
 import { checkTable } from '../gateway/inbound/recipients-file.js';
+import { whyNotLoaded } from '../gateway/inbound/policy-thread.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
 import { readServerTls } from '../platform/node/server-tls.js';
 
@@ -14,6 +15,15 @@ export function whyUnusable({ smtp }: GatewayConfig): string | undefined {
   return whyNot('smtp.tls', () => { if (tls !== undefined) readServerTls(tls); })
     ?? whyNot('smtp.users', () => { if (usersFile !== undefined) readUsers(usersFile); })
     ?? whyNot('smtp.recipients', () => { if (recipientsFile !== undefined) checkTable(recipientsFile); });
+}
+
+/** As whyUnusable(), of the modules of `smtp.hooks`: each is loaded as a gateway would load it. */
+export async function whyNotLoadable({ smtp }: GatewayConfig): Promise<string | undefined> {
+  for (const hook of smtp.hooks) {
+    const why = hook.kind === 'module' ? await whyNotLoaded(hook.file, hook.heapBytes) : undefined;
+    if (why !== undefined) return `gateway: smtp.hooks: the module of ${hook.name} can't be used: ${why}`;
+  }
+  return undefined;
 }
 
 function whyNot(key: string, read: () => void): string | undefined {

@@ -13,6 +13,7 @@ import type {
   Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LinkTlsConfig, LogConfig, MirrorConfig,
   RouteConfig, SinkConfig, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig,
 } from './types.js';
+import { hookOptions } from './hooks.js';
 import { workerIds } from './workers.js';
 
 export interface BuildContext {
@@ -190,6 +191,10 @@ function smtpConfig(
     relayCertificates: smtp.relay_certificates,
     usersFile: typeof smtp.users === 'string' ? absolute(smtp.users, context) : undefined,
     usersByHttp: usersByHttp(smtp.users, context, problems),
+    hooks: smtp.hooks.map((hook, i) => hookOptions(hook, context.folder, (file) => {
+      const at: Path = ['gateway', 'smtp', 'hooks', i, 'password_file'];
+      return secretText(file, at, 'a file with a password', context, problems);
+    })),
     recipientsFile: typeof smtp.recipients === 'string' ? absolute(smtp.recipients, context) : undefined,
     recipientsByHttp: recipientsByHttp(smtp.recipients, context, problems),
     srs: srsConfig(smtp.srs, context, problems),

@@ -7,6 +7,7 @@ import { Problems } from './problems.js';
 import type { Path, Problem } from './problems.js';
 import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './schema.js';
 import { isLoopback, isWildcard } from '../platform/node/own-host.js';
+import { hookName } from './hooks.js';
 import { workerIds } from './workers.js';
 import type { Address } from './types.js';
 
@@ -70,6 +71,7 @@ function checkGateway(
   }
   if (gateway.workers > 1) checkWorkers(gateway, problems);
   checkListeners(gateway, problems);
+  checkHooks(gateway, problems);
   if (!smtp.listen.every(({ address }) => isLoopback(address.host))
     && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
     problems.add(
@@ -129,6 +131,26 @@ function checkListeners({ smtp }: GatewayValue, problems: Problems): void {
       `expected 'smtp.tls.client_ca: FILE', which says whose certificates count, found none`,
     );
   }
+}
+
+function checkHooks({ insecure, smtp: { hooks } }: GatewayValue, problems: Problems): void {
+  const at: Path = ['gateway', 'smtp', 'hooks'];
+  hooks.forEach(({ rspamd, module, password_file, threads, heap }, i) => {
+    if ((rspamd === undefined) === (module === undefined)) {
+      const found = rspamd === undefined ? 'neither' : 'both';
+      problems.add([...at, i], `expected one of rspamd: URL and module: FILE, found ${found}`);
+    } else if (module !== undefined && password_file !== undefined) {
+      problems.add([...at, i, 'password_file'], 'expected it beside rspamd only, found it beside module');
+    } else if (rspamd !== undefined && (threads !== undefined || heap !== undefined)) {
+      const key = threads === undefined ? 'heap' : 'threads';
+      problems.add([...at, i, key], 'expected it beside module only, found it beside rspamd');
+    }
+    const isSafe = rspamd === undefined || rspamd.startsWith('https:') || isLoopback(hostOfUrl(rspamd));
+    if (isSafe || insecure) return;
+    problems.add([...at, i, 'rspamd'], `expected https:// for a server outside loopback, found '${rspamd}': `
+      + 'mail would cross the network in clear; on a network you trust say insecure: true');
+  });
+  unique(hooks.map(hookName), (i) => [...at, i], 'name of a hook', problems);
 }
 
 /** A file of one machine: what each gateway kept in its own, the others of its group would not know. */

@@ -3,13 +3,14 @@
  * it can be kept as a file again. Secrets and tokens are masked.
  */
 import { stringify } from 'yaml';
+import { wholeHook } from './hooks.js';
 import { SECRET_KEYS } from './problems.js';
 import type { FileValue } from './schema.js';
 import type { Config } from './types.js';
 
 const MASK = '(hidden)';
 /** Keys whose numbers are bytes; every other number under a key of DURATIONS is milliseconds. */
-const BYTES = new Set(['message_size_limit', 'window', 'limit', 'ring', 'rebalance_rate', 'data']);
+const BYTES = new Set(['message_size_limit', 'window', 'limit', 'ring', 'rebalance_rate', 'data', 'heap']);
 const DURATIONS = new Set([
   'first', 'max', 'lifetime', 'bounce_lifetime', 'connection_lifetime', 'connection_idle', 'stop_timeout',
   'connect', 'greeting', 'helo', 'mail', 'rcpt', 'data_init', 'data_block', 'data_done', 'quit',
@@ -39,6 +40,7 @@ function withComputed(value: FileValue, config: Config, memoryBytes: number): ob
     ...(gateway === undefined ? {} : { gateway: limited({
       ...gateway,
       hostname: config.gateway?.hostname,
+      smtp: { ...gateway.smtp, hooks: gateway.smtp.hooks.map(wholeHook) },
       routes: gateway.routes.map((route, i) => {
         const built = config.gateway?.routes[i];
         return {

@@ -119,6 +119,24 @@ const users = z.union([
   error: 'a file name, or a mapping such as {http: https://users.example.com/check}',
 });
 
+/** Who is asked about each message: rspamd, or a module of the operator's own. */
+const hook = z.strictObject({
+  rspamd: v.serverUrl().optional(),
+  module: v.text('a file name').optional(),
+  /** In the log and in metrics; else rspamd, or the file's own name. */
+  name: v.identifier().optional(),
+  timeout: v.duration(10, MINUTE_MS).prefault('5s'),
+  /** When it gives no verdict. */
+  on_failure: v.oneOf(['defer', 'accept']).prefault('defer'),
+  password_file: v.text('a file name').optional(),
+  threads: v.count(1, 16).optional(),
+  /** Of one thread; a content, which may be as large, lies beside it. */
+  heap: v.bytes(16 * MIB, 4 * GIB).optional(),
+});
+
+/** One after another, each a time limit to wait and one to be worked on, of the client's ten minutes. */
+const HOOKS_MAX = 4;
+
 /** A file made by `twinpost table build`, or who is asked about each. */
 const recipients = z.union([
   v.text('a file name'),
@@ -144,6 +162,7 @@ const smtp = section({
   recipients: recipients.optional(),
   /** Rewrites the reverse-path of what aliases send out of relay_domains. */
   srs: z.strictObject({ domain: v.domain(), secret_file: v.text('a file name') }).optional(),
+  hooks: z.array(hook).max(HOOKS_MAX).prefault([]),
   relay_domains: z.array(v.relayDomain()).max(100_000).prefault([]),
   message_size_limit: v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB'),
   recipient_limit: v.count(100, RECIPIENTS_MAX).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100
@@ -356,6 +375,7 @@ export const fileSchema = z.strictObject({
 
 export type FileValue = z.output<typeof fileSchema>;
 export type GatewayValue = NonNullable<FileValue['gateway']>;
+export type HookValue = GatewayValue['smtp']['hooks'][number];
 export type StoreValue = NonNullable<FileValue['store']>;
 export type EtcdValue = Exclude<FileValue['register'], 'file'>;
 export type SinkValue = NonNullable<FileValue['sink']>;

@@ -215,6 +215,16 @@ export function secretUrl(): z.ZodType<string> {
   }, 'an address such as https://users.example.com/check, or http:// on loopback');
 }
 
+/** Of a server, without a path: "http://127.0.0.1:11333". */
+export function serverUrl(): z.ZodType<string> {
+  return expected((value) => {
+    if (typeof value !== 'string' || !URL.canParse(value)) return undefined;
+    const { protocol, username, pathname, search, hash } = new URL(value);
+    const isPlain = username === '' && pathname === '/' && search === '' && hash === '';
+    return isPlain && (protocol === 'http:' || protocol === 'https:') ? value : undefined;
+  }, 'an address without a path, such as http://127.0.0.1:11333');
+}
+
 /** "127.0.0.0/8", "::1", "10.1.2.3". */
 export function network(): z.ZodType<string> {
   return expected(

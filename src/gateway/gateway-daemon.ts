@@ -41,6 +41,8 @@ import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-opt
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
 import { Blocklists } from './inbound/blocklists.js';
+import { makeHooks } from './inbound/hooks.js';
+import type { HookChain } from './inbound/hooks/hook-chain.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
 import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
@@ -133,6 +135,7 @@ class Gateway implements RunningGateway {
   private readonly recipients: RunningTable | undefined;
   private readonly rewriting: SenderRewriting | undefined;
   private readonly rates: RateLimits | undefined;
+  private readonly hooks: HookChain | undefined;
   private ratesToldMs = 0;
   private readonly dispatcher: Dispatcher;
   private readonly inboundRecord: InboundRecord;
@@ -144,7 +147,10 @@ class Gateway implements RunningGateway {
   private admin: RunningAdmin | undefined;
   private ticker: Ticker | undefined;
   private turnAsked = false;
-  private readonly runEndOfTurn: () => void;
+  private readonly runEndOfTurn = (): void => {
+    this.turnAsked = false;
+    this.core.endOfTurn();
+  };
   private stopping = false;
   private fenced = false;
   /** It was ready to take mail once. */
@@ -160,10 +166,6 @@ class Gateway implements RunningGateway {
     this.incarnation = identity.incarnation.incarnation;
     this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.partition });
     this.inboundRecord = new InboundRecord(ports.metrics);
-    this.runEndOfTurn = () => {
-      this.turnAsked = false;
-      this.core.endOfTurn();
-    };
     const { stores: configured, learnStores } = options;
     const learnable = learnStores === undefined ? [] : learnStores.only;
     this.knownStores = new KnownStores({ configured, learnable }, {
@@ -203,6 +205,7 @@ class Gateway implements RunningGateway {
     this.users = usersOf(options, { clock: this.clock, log: ports.log });
     this.recipients = recipientsOf(options, { clock: this.clock, log: ports.log });
     this.rates = ratesOf(options);
+    this.hooks = makeHooks(options.hooks, options.hostName, { clock: this.clock, log: ports.log, metrics: ports.metrics, memory: this.core });
     this.startListeners(router);
     this.view = new CoreView(
       { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, hostOf: (store) => this.knownStores.find(store)?.host ?? '', others: () => this.others(), unreached: () => this.knownStores.unreached() },
@@ -245,6 +248,7 @@ class Gateway implements RunningGateway {
     await Promise.all([inbound, this.dispatcher.stop(this.options.stopTimeoutMs)]);
     this.users?.close();
     this.recipients?.close();
+    this.hooks?.close();
     this.core.drain();
     this.core.endOfTurn();
     await this.lastChangesOut();
@@ -279,11 +283,11 @@ class Gateway implements RunningGateway {
   }
 
   private startListeners(router: ReturnType<typeof createRouter>): void {
-    const { options, clock, rewriting, rates, record, inboundRecord, ports: { log } } = this;
+    const { options, clock, rewriting, rates, hooks, record, inboundRecord, ports: { log } } = this;
     for (const inbound of options.inbound) {
       this.inbounds.push(startInbound(inbound, {
         reception: this.core, router, clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table,
-        rewriting, rates, blocklists: new Blocklists(options, { clock, log }), log, mailLog: record, metrics: inboundRecord,
+        rewriting, rates, hooks, blocklists: new Blocklists(options, { clock, log }), log, mailLog: record, metrics: inboundRecord,
       }));
     }
   }

@@ -2,6 +2,7 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
+import type { HookOptions } from './inbound/hooks.js';
 import type { HttpServiceOptions } from './inbound/http-service.js';
 import type { HttpRecipientsOptions } from './inbound/recipients-by-http.js';
 import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';
@@ -30,6 +31,8 @@ export interface SrsOptions {
 
 /** Of all listeners. */
 export interface WhoMaySend {
+  /** Asked about each message, in this order. */
+  readonly hooks: readonly HookOptions[];
   readonly usersFile: string | undefined;
   /** Instead of a file. */
   readonly usersByHttp: HttpServiceOptions | undefined;

@@ -69,6 +69,9 @@ export class GatewayMetrics {
   readonly queueSeconds = new FixedHistogram(QUEUE_BUCKETS);
   /** One attempt, connection set-up included. */
   readonly deliverySeconds = new FixedHistogram(DELIVERY_BUCKETS);
+  /** A message handed to a hook until its answer. */
+  readonly hookSeconds = new FixedHistogram(ANSWER_BUCKETS);
+  readonly #hookAnswers = new Map<string, Map<string, number>>();
   readonly #rejected = new Map<string, number>();
   readonly #removed = new Map<string, number>();
   /** By store: as many as are configured. */
@@ -82,6 +85,14 @@ export class GatewayMetrics {
   /** Recipients ended without delivery and without report (G2). */
   removed(reason: string): void {
     add(this.#removed, reason);
+  }
+
+  /** `hook` is configured, `answer` a word of ours ("accept", "failed"). */
+  hookAnswered(hook: string, answer: string, ms: number): void {
+    this.hookSeconds.observe(ms / 1000);
+    const answers = this.#hookAnswers.get(hook) ?? new Map<string, number>();
+    this.#hookAnswers.set(hook, answers);
+    add(answers, answer);
   }
 
   /** Another path to a store took over. */
@@ -99,6 +110,10 @@ export class GatewayMetrics {
 
   get rejectedByReason(): ReadonlyMap<string, number> {
     return this.#rejected;
+  }
+
+  get hookAnswers(): ReadonlyMap<string, ReadonlyMap<string, number>> {
+    return this.#hookAnswers;
   }
 
   get removedByReason(): ReadonlyMap<string, number> {
@@ -134,6 +149,9 @@ function exportCounters(series: Series, metrics: GatewayMetrics): void {
   };
   byReason('rejected', 'Refusals to clients by reason', metrics.rejectedByReason);
   byReason('removed', 'Recipients ended without delivery and report, by reason', metrics.removedByReason);
+  series.counters('hook_answers', 'Answers of hooks about a message', ['hook', 'answer'], () =>
+    [...metrics.hookAnswers].flatMap(([hook, answers]) =>
+      [...answers].map(([answer, count]) => [{ hook, answer }, count] as const)));
 }
 
 type Described<From> = readonly (readonly [name: string, help: string, read: (from: From) => number])[];
@@ -176,6 +194,7 @@ function exportHistograms(registry: Registry, metrics: GatewayMetrics): void {
     new ExportedHistogram(registry, `twinpost_${name}_seconds`, help, values);
   };
   histogram('accept', 'Final dot of a client to our 250', metrics.acceptSeconds);
+  histogram('hook', 'A message handed to a hook until its answer', metrics.hookSeconds);
   histogram('mirror', 'Change sent to the mirrors until acknowledged by all in sync', metrics.mirrorSeconds);
   histogram('queue', 'Acceptance to first delivery attempt', metrics.queueSeconds);
   histogram('delivery', 'One delivery attempt, connection set-up included', metrics.deliverySeconds);

@@ -51,7 +51,7 @@ export class VirtualDesk {
       isAscii,
       recipients: undefined,
       rates: undefined,
-      blocklists: undefined,
+      blocklists: undefined, hooks: undefined,
       nextTurn: (run) => { this.#later.push(run); },
       log: LOG,
       mailLog: mailLog ?? {

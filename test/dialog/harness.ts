@@ -9,6 +9,7 @@ import type { SenderRewriting } from '../../src/base/sender-rewriting.js';
 import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
 import { startInbound } from '../../src/gateway/inbound/listener.js';
 import type { RunningInbound } from '../../src/gateway/inbound/listener.js';
+import type { MessageHooks } from '../../src/gateway/inbound/hooks/message-hook.js';
 import type { RateLimits } from '../../src/gateway/inbound/limits/rate-limits.js';
 import type { RecipientTable } from '../../src/gateway/inbound/recipients/listing.js';
 import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
@@ -39,7 +40,7 @@ const NO_METRICS = {
 };
 const NO_LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 
-export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, blocklists?: BlocklistPort, rewriting?: SenderRewriting): Promise<Harness> {
+export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, blocklists?: BlocklistPort, rewriting?: SenderRewriting, hooks?: MessageHooks): Promise<Harness> {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   let received = 0;
@@ -55,6 +56,7 @@ export async function startHarness(options: Partial<ListenerOptions> = {}, authe
       rewriting,
       rates,
       blocklists,
+      hooks,
       log: NO_LOG,
       mailLog: { wantsMessageId: true, received: () => void received++, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
       metrics: { ...NO_METRICS, connectionWaits: () => void waits++ },
@@ -167,7 +169,7 @@ export interface MemoryHarness {
 }
 
 /** The session alone: no sockets, and every byte of a client is a read of its own. */
-export function memoryHarness(options: Partial<InboundOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, rewriting?: SenderRewriting): MemoryHarness {
+export function memoryHarness(options: Partial<InboundOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, rewriting?: SenderRewriting, hooks?: MessageHooks): MemoryHarness {
   const reception = new MemoryReception();
   const rejections: string[] = [];
   const desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, ...options }, {
@@ -180,6 +182,7 @@ export function memoryHarness(options: Partial<InboundOptions> = {}, authenticat
     rewriting,
     rates,
     blocklists: undefined,
+    hooks,
     nextTurn: (run) => { setImmediate(run); },
     authenticator,
     log: NO_LOG,

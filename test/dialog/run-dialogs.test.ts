@@ -1,7 +1,8 @@
 /**
  * Plays the conversations of test/dialog/*.txt against a real server on a real socket, once with its bytes read into our
- * buffer and once by Node's stream; and against the session alone, each byte a read of its own. Those with a table also with
- * somebody who is asked by HTTP instead of a file.
+ * buffer and once by Node's stream; and against the session alone, each byte a read of its own, without hooks and with
+ * one that accepts each message a turn later: no client hears a difference. Those with a table also with somebody who is
+ * asked by HTTP instead of a file.
  *
  *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
  *   T: line              of the table of recipients; (closed): it can't be read
@@ -32,6 +33,7 @@ import type { TableFile } from '../../src/gateway/inbound/recipients-file.js';
 import { DEEDS, PARTIES, RateLimits } from '../../src/gateway/inbound/limits/rate-limits.js';
 import type { RateOptions } from '../../src/gateway/inbound/limits/rate-limits.js';
 import { NetworkList } from '../../src/gateway/inbound/policy/network-list.js';
+import type { MessageHooks } from '../../src/gateway/inbound/hooks/message-hook.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { Client, WALL_MS, memoryHarness, startHarness } from './harness.js';
@@ -200,6 +202,9 @@ class Player {
   }
 }
 
+/** Accepts, a turn later. */
+const LATE_HOOK: MessageHooks = { judge: (_message, done) => { setImmediate(() => { done(undefined, new Uint8Array(0)); }); } };
+
 async function playBySockets(lines: readonly string[], isAsked = false): Promise<void> {
   const table = readTable(lines);
   const asked = isAsked && table !== undefined ? await askedOf(table) : undefined;
@@ -215,9 +220,9 @@ async function playBySockets(lines: readonly string[], isAsked = false): Promise
   assert.equal(reception.reservedBytes, 0, 'all bytes in transit were given back');
 }
 
-async function playByBytes(lines: readonly string[]): Promise<void> {
+async function playByBytes(lines: readonly string[], hooks?: MessageHooks): Promise<void> {
   const table = readTable(lines);
-  const harness = memoryHarness(readOptions(lines), undefined, table, readRates(lines), readRewriting(lines));
+  const harness = memoryHarness(readOptions(lines), undefined, table, readRates(lines), readRewriting(lines), hooks);
   try {
     await play(lines, harness);
   } finally {
@@ -247,6 +252,7 @@ for (const file of readdirSync(folder).filter((name) => name.endsWith('.txt')).s
       test(`${title} (read by the stream)`, { timeout: 20_000 }, () => withoutReadBuffer(() => playBySockets(lines)));
       if (lines.some((line) => line.startsWith('T:'))) test(`${title} (asked by HTTP)`, { timeout: 20_000 }, () => playBySockets(lines, true));
       test(`${title} (byte by byte)`, { timeout: 20_000 }, () => playByBytes(lines));
+      test(`${title} (with a hook)`, { timeout: 20_000 }, () => playByBytes(lines, LATE_HOOK));
     }
   });
 }

@@ -4,13 +4,20 @@
  *
  *   client ─ bytes in pieces ─▶ ServerSession ─ Submission ─▶ ledger, then GatewayCore
  *                                   ◀─ outcome ─ the reply is compared with it
+ *
+ * With hooks, messages wait before they are submitted: for a while in which anything may happen to their gateway, and
+ * some for a hook that never says anything.
  */
 import assert from 'node:assert/strict';
 import type { Prng } from '../../src/base/prng.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
+import type { JudgedMessage } from '../../src/gateway/inbound/hooks/message-hook.js';
 import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
+import { HOOK_FAILED } from '../../src/gateway/inbound/session/replies.js';
+import type { Refusal } from '../../src/gateway/inbound/session/replies.js';
+import { State } from '../../src/gateway/inbound/session/session-states.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';
 import { COMMITTED, NO_REPLY, NOTIFY_NEVER, NOTIFY_SUCCESS, NOTIFY_FAILURE } from '../../src/gateway/queue/types.js';
 import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
@@ -31,6 +38,11 @@ const SMALL_PIECES_PERCENT = 20;
 const LARGE_PIECE_BYTES = 2000;
 /** Of a hundred messages, those that come by BDAT. */
 const CHUNKED_PERCENT = 15;
+/** Of a hundred messages with hooks: verdicts at once, and hooks that say nothing until their time is over. */
+const AT_ONCE_PERCENT = 40;
+const NEVER_PERCENT = 10;
+const HOOK_MS_MAX = 2000;
+const HOOK_FIELDS = latin1('X-Seen: yes\r\n');
 const NOTIFY_WORDS: readonly (readonly [bit: number, word: string])[] = [
   [NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'],
 ];
@@ -53,18 +65,23 @@ export interface ClientWatch {
   onSettled(letter: Letter, outcome: SubmissionOutcome): void;
   /** A limit of the gateway was met. */
   onFull(): void;
+  /** A message that had waited is submitted, or refused. */
+  onLateVerdict(): void;
 }
 
 interface ClientsOptions {
   readonly router: Router;
   readonly prng: Prng;
   readonly log: KeptLog;
+  /** What hooks draw from; undefined: there are none. */
+  readonly hooks: Prng | undefined;
 }
 
 /** The clients of one process of a gateway. */
 export class Clients {
   readonly core: GatewayCore;
   readonly #prng: Prng;
+  readonly #hooks: Prng | undefined;
   readonly #desk: Desk;
   readonly #timeline: Timeline;
   readonly #idle: Client[] = [];
@@ -80,6 +97,7 @@ export class Clients {
     this.core = core;
     this.#watch = watch;
     this.#prng = options.prng;
+    this.#hooks = options.hooks;
     this.#timeline = timeline;
     const clock = { nowMs: () => timeline.nowMs, wallMs: () => Math.floor(timeline.nowMs) };
     const nothing = (): void => undefined;
@@ -95,6 +113,7 @@ export class Clients {
       isAscii,
       recipients: undefined,
       rates: undefined, blocklists: undefined,
+      hooks: this.#hooks === undefined ? undefined : { judge: (message, done) => { this.#judge(message, done); } },
       nextTurn: (run) => { timeline.soon(run); },
       log: options.log,
       mailLog: { wantsMessageId: false, received: nothing, rejected: nothing },
@@ -114,12 +133,38 @@ export class Clients {
     this.#settledAtOnce = undefined;
     const submitted = this.#submitted as Letter | undefined;
     if (client.connection.isOver) this.#all.delete(client);
-    else if (submitted === undefined) this.#idle.push(client);
+    else if (client.session.state === State.JUDGING) {
+      if (this.#prng.next() < GONE_SHARE) this.#leave(client);
+    } else if (submitted === undefined) this.#idle.push(client);
     else if (client.session.transaction !== undefined && this.#prng.next() < GONE_SHARE) {
-      client.session.onClose('reset by the peer');
-      this.#all.delete(client);
+      this.#leave(client);
     }
     return submitted;
+  }
+
+  #leave(client: Client): void {
+    client.session.onClose('reset by the peer');
+    this.#all.delete(client);
+  }
+
+  #judge(message: JudgedMessage, done: (refusal: Refusal | undefined, fields: Uint8Array) => void): void {
+    const draw = this.#hooks?.below(100) ?? 0;
+    if (draw < AT_ONCE_PERCENT) return done(undefined, HOOK_FIELDS);
+    const [mail, hasNone] = [this.#mail, draw >= 100 - NEVER_PERCENT];
+    const waitMs = hasNone ? HOOK_MS_MAX : HOOK_MS_MAX * (this.#hooks?.next() ?? 0);
+    this.#timeline.after(waitMs, () => {
+      this.#watch.onLateVerdict();
+      const client = [...this.#all].find(({ session }) => session.transaction?.content.chunks === message.content);
+      assert.equal(client === undefined, message.isAbandoned, 'a client waits exactly as long as its message is not abandoned');
+      this.#mail = mail;
+      done(hasNone ? HOOK_FAILED : undefined, HOOK_FIELDS);
+      this.#mail = undefined;
+      this.#settledAtOnce?.();
+      this.#settledAtOnce = undefined;
+      if (!hasNone || client === undefined) return;
+      assert.match(client.lastReply(), /^451 4\.7\.1 /);
+      this.#idle.push(client);
+    });
   }
 
   /** Its process is gone. */

@@ -14,6 +14,9 @@ export const FAULT_KINDS = [
 /** Orders of operators that begin and end partitions: in seeds of their own, beside what else these have. */
 const RETIRE = 'retire';
 const RETIRE_EVERY = 5;
+/** Hooks that let messages wait before they are submitted: in seeds of their own too, but in no story, which counts on its messages. */
+const LATE_HOOK = 'late-hook';
+const LATE_HOOK_EVERY = 4;
 /** Stories told step by step (plots.ts), each about one rule of who may write and who may deliver. */
 export const PLOTS = [
   'plot-frozen-owner', 'plot-stale-copy', 'plot-spilled-owner', 'plot-drain-cut', 'plot-change-in-doubt', 'plot-refill-live', 'plot-refusal-lost', 'plot-taker-dies',
@@ -22,8 +25,8 @@ export const PLOTS = [
 ] as const;
 export type PlotName = (typeof PLOTS)[number];
 /** 'spill': a store came back with what its file held; 'begins-empty': every copy was lost. Both follow from others. */
-export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | typeof RETIRE | 'spill' | 'begins-empty';
-export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, RETIRE, 'spill', 'begins-empty'];
+export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | typeof RETIRE | typeof LATE_HOOK | 'spill' | 'begins-empty';
+export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, RETIRE, LATE_HOOK, 'spill', 'begins-empty'];
 
 /** Kinds that take nothing away for longer than a lease lasts. */
 const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend', 'hop-verbose', 'many-recipients'];
@@ -91,7 +94,8 @@ export function planOf(seed: number, steps: number): Plan {
   const prng = new Prng(seed);
   const plot = prng.below(10) < STORIES_IN_TEN ? prng.pick(PLOTS) : undefined;
   const plan = swarmOf(prng, seed, steps);
-  return plot === undefined ? plan : { ...plan, ...stageOf(prng, plan, plot) };
+  if (plot !== undefined) return { ...plan, ...stageOf(prng, plan, plot) };
+  return seed % LATE_HOOK_EVERY === 3 ? { ...plan, kinds: new Set([...plan.kinds, LATE_HOOK]) } : plan;
 }
 
 /** What a story needs: somebody who takes over, a store to spare, leases that end within the run, little else that happens. */

@@ -155,7 +155,8 @@ export class World {
   private clientsOf(gateway: GatewayMachine, core: GatewayCore): Clients {
     const known = this.clients.get(gateway.id);
     if (known?.core === core) return known;
-    const clients = new Clients(core, gateway.process, { router: this.router, prng: this.prng.fork(), log: this.log }, {
+    const clients = new Clients(core, gateway.process, { router: this.router, prng: this.prng.fork(), log: this.log, hooks: this.plan.kinds.has('late-hook') ? new Prng(this.plan.seed ^ this.ledger.moment()) : undefined }, {
+      onLateVerdict: () => { this.onFired('late-hook'); },
       onFull: () => { if (this.plan.kinds.has('full-gateway')) this.onFired('full-gateway'); },
       onSubmitted: (submission, mail) => this.onSubmitted(gateway, submission, mail),
       onPlaced: (letter, { groups }) => {

@@ -10,6 +10,7 @@ import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { Clock, EventLog, IsAscii, ToAscii } from '../../platform/ports.js';
 import type { Reception, Router } from '../queue/types.js';
 import type { Authenticator } from './auth/authenticator.js';
+import type { MessageHooks } from './hooks/message-hook.js';
 import { LOOPBACK_NETWORKS } from './policy/relay-policy.js';
 import type { RateLimits } from './limits/rate-limits.js';
 import type { RecipientTable } from './recipients/listing.js';
@@ -167,6 +168,8 @@ export interface InboundPorts {
   readonly rates: RateLimits | undefined;
   /** Asks options.blocklists; undefined: nobody does. */
   readonly blocklists: BlocklistPort | undefined;
+  /** Asked about each whole message; undefined: nobody is. */
+  readonly hooks: MessageHooks | undefined;
   /** Runs it once, when the bytes that wait at all connections have had their turn. */
   nextTurn(run: () => void): void;
   readonly log: EventLog;

@@ -100,6 +100,16 @@ describe('a configuration file', () => {
     assert.match(errorsOf(GOOD.replace('smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, order: strict, pipeline_across_messages: true')).join(), /pipeline_across_messages: expected false or nothing with order: strict/);
   });
 
+  test('may have hooks, each with what it is called and the defaults of its kind', () => {
+    const { smtp } = gatewayOf(`${GOOD}  smtp:\n    hooks: [{rspamd: 'http://127.0.0.1:11333'}, {module: hooks/policy.mjs, timeout: 1s, on_failure: accept}, {module: b.js, name: c, threads: 4, heap: 64MiB}]\n`);
+    assert.deepEqual(smtp.hooks, [
+      { kind: 'rspamd', name: 'rspamd', url: 'http://127.0.0.1:11333', timeoutMs: 5000, onFailure: 'defer', password: '' },
+      { kind: 'module', name: 'policy', file: path.resolve('hooks/policy.mjs'), timeoutMs: 1000, onFailure: 'accept', threads: 1, heapBytes: 128 * 2 ** 20 },
+      { kind: 'module', name: 'c', file: path.resolve('b.js'), timeoutMs: 5000, onFailure: 'defer', threads: 4, heapBytes: 64 * 2 ** 20 },
+    ]);
+    assert.deepEqual(gatewayOf(GOOD).smtp.hooks, []);
+  });
+
   test('takes a secret from a file beside it, or from the environment', () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
     writeFileSync(path.join(folder, 'k'), `${SECRET}\n`);
@@ -152,6 +162,15 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['users asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://10.0.0.5/check'}\n`, /^f\.yaml:18: gateway\.smtp\.users\.http: expected an address such as https:.*, or http:\/\/ on loopback, found "http:\/\/10\.0\.0\.5\/check"$/],
     ['logins of a proxy with users who are asked about', GOOD, `${GOOD}  smtp:\n    users: {http: 'https://u.example/check'}\n    listen: [{address: '127.0.0.1:2525', xclient: [127.0.0.0/8], xclient_login: true}]\n`, /^f\.yaml:19: gateway\.smtp\.listen\[0\]\.xclient_login: expected a file of users with it/],
     ['a token that is not there', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a hook that is neither kind', GOOD, `${GOOD}  smtp:\n    hooks: [{timeout: 5s}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]: expected one of rspamd: URL and module: FILE, found neither$/],
+    ['a hook that is both kinds', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a.js, rspamd: 'http://127.0.0.1:1'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]: expected one of .*, found both$/],
+    ['threads of rspamd', GOOD, `${GOOD}  smtp:\n    hooks: [{threads: 2, rspamd: 'http://127.0.0.1:1'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.threads: expected it beside module only, found it beside rspamd$/],
+    ['a password for a module', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a.js, password_file: p}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected it beside rspamd only, found it beside module$/],
+    ['a password of rspamd that is not there', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: /nowhere/at/all}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected a file with a password, found '\/nowhere\/at\/all': ENOENT$/],
+    ['mail to rspamd in clear over a network', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://10.0.0.5:11333'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.rspamd: expected https:\/\/ for a server outside loopback, found 'http:\/\/10\.0\.0\.5:11333': .* say insecure: true$/],
+    ['an address of rspamd with a path', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://127.0.0.1:11333/checkv2'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.rspamd: expected an address without a path, such as .*, found "http/],
+    ['two hooks of one name', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a/x.js}, {module: b/x.mjs}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[1\]: expected each name of a hook once, found 'x' again$/],
+    ['a hook that keeps clients for longer than they wait', GOOD, `${GOOD}  smtp:\n    hooks: [{module: x.js, timeout: 5min}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.timeout: expected a time with its unit from 10ms to 60s /],
     ['recipients asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://10.0.0.5/'}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.http: expected an address such as https:.*, or http:\/\/ on loopback, found/],
     ['a token for recipients that is not there', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://127.0.0.1:8080/', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.token_file: expected a file with a token, found '\/nowhere\/at\/all': ENOENT$/],
     ['a domain for rewritten senders that is none', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd_1, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.domain: expected a domain such as fwd\.example\.com, found "fwd_1"$/],

@@ -78,13 +78,18 @@ export class ContentBuffer {
     this.chunks.push(LINE_END);
   }
 
+  /** Counts what stands in front of it besides. False: there is no room, and nothing is kept any more. */
+  reservePrefix(bytes: number): boolean {
+    return this.#reserve(bytes);
+  }
+
   /** What has come, while it is kept; the trace header's place in front is empty. */
   pieces(): readonly Uint8Array[] {
     this.#closePiece();
     return this.chunks;
   }
 
-  /** Puts the trace header in front and the last piece behind; the list is complete then. */
+  /** Puts the trace header in front, or another one in its place; the list is complete then. */
   finish(traceHeader: Uint8Array): readonly Uint8Array[] {
     this.#closePiece();
     this.chunks[0] = traceHeader;

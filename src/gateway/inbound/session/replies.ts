@@ -234,5 +234,27 @@ export const NO_STORE =
   refusal('no-store', '451 4.3.0 Too few stores can be reached for this destination; try again later');
 export const NOT_KEPT =
   refusal('withdrawn', '451 4.3.0 Message could not be mirrored and was withdrawn; try again later');
+
+// What hooks say (hooks/hook-chain.ts). RFC 3463 3.8: X.7.1 is a policy of whoever receives.
+const HOOK_TEXT_CHARACTERS_MAX = 200;
+export const HOOK_FAILED =
+  refusal('hook-failed', '451 4.7.1 The message can not be checked now; try again later');
+export const HOOK_BUSY =
+  refusal('hook-busy', '451 4.7.1 Too many messages wait to be checked; try again later');
+
+export function refusedByHook(text: string): Refusal {
+  return refusal('hook', `550 5.7.1 ${harmless(text, 'Message refused')}`);
+}
+
+export function deferredByHook(text: string): Refusal {
+  return refusal('hook-later', `451 4.7.1 ${harmless(text, 'Message deferred; try again later')}`);
+}
+
+/** Text of others within a reply: one line of printable ASCII, of a length that every client takes. */
+function harmless(text: string, otherwise: string): string {
+  const line = text.slice(0, HOOK_TEXT_CHARACTERS_MAX).replace(/\s+/g, ' ').replace(/[^ -~]/g, '?').trim();
+  return line === '' ? otherwise : line;
+}
+
 /** NO_REPLY: the connection is closed without a word; for metrics and the mail log. */
 export const NO_REPLY_GIVEN = refusal('no-reply', '');

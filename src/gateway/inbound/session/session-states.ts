@@ -12,14 +12,17 @@
  *                         ▼
  *                       CHUNK ─ all its octets/250, a refusal ─▶ COMMAND;  the last one/submit ─▶ ANSWERING
  *
+ *   with hooks: CONTENT, CHUNK ─ all of it/judge ─▶ JUDGING ─ accepted/submit ─▶ ANSWERING
+ *                                                     └───── refused/550, 451 ──▶ COMMAND
  *   COMMAND ─ AUTH/334 ─▶ RESPONSE ─ wrong, "*", SCRAM proven/235 ─▶ COMMAND
  *   COMMAND, RESPONSE ─ a password ─▶ CHECKING ─ verdict/235, 535, 454 ─▶ COMMAND
  *   COMMAND ─ RCPT that somebody else knows ─▶ LOOKING_UP ─ answer/250, 550, 451 ─▶ COMMAND
- *   any but ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED
+ *   any but JUDGING, ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED
  *   ANSWERING ─ outcome, then its end, or NO_REPLY ──▶ CLOSING
  *   any ─ reset, cut off ─▶ CLOSED
  *
- * In ANSWERING nothing is obeyed: what the client pipelined waits. Pure.
+ * In JUDGING and ANSWERING nothing is obeyed: what the client pipelined waits. A message whose client resets
+ * in JUDGING is dropped: nobody was told that we have it. Pure.
  */
 
 export const State = {
@@ -39,19 +42,21 @@ export const State = {
   CHECKING: 6,
   /** A recipient is looked up by somebody else. */
   LOOKING_UP: 7,
+  /** A whole message waits for what hooks say of it (hooks/message-hook.ts). */
+  JUDGING: 8,
   /** A message is in the gateway's hands, and not answered. */
-  ANSWERING: 8,
+  ANSWERING: 9,
   /** TLS is negotiated: after STARTTLS (RFC 3207), or before the greeting (RFC 8314 3.3). */
-  SECURING: 9,
+  SECURING: 10,
   /** All is said; the last bytes are on their way. */
-  CLOSING: 10,
-  CLOSED: 11,
+  CLOSING: 11,
+  CLOSED: 12,
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
-  'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'RESPONSE', 'CHECKING', 'LOOKING_UP',
+  'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'RESPONSE', 'CHECKING', 'LOOKING_UP', 'JUDGING',
   'ANSWERING', 'SECURING', 'CLOSING', 'CLOSED',
 ];
 
@@ -63,11 +68,12 @@ const NEXT: readonly (readonly State[])[] = [
     State.CONTENT, State.CHUNK, State.RESPONSE, State.CHECKING, State.LOOKING_UP, State.SECURING,
     State.CLOSING,
   ],
-  [State.COMMAND, State.ANSWERING, State.CLOSING],
-  [State.COMMAND, State.ANSWERING, State.CLOSING],
+  [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],
+  [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],
   [State.COMMAND, State.CHECKING, State.CLOSING],
   [State.COMMAND, State.CLOSING],
   [State.COMMAND, State.CLOSING],
+  [State.COMMAND, State.ANSWERING],
   [State.COMMAND],
   [State.COMMAND, State.GREETING, State.CLOSING],
   [],

@@ -26,12 +26,14 @@ import { commandOf } from '../commands/verbs.js';
 import { ContentScan } from '../content/content-scan.js';
 import { contentRefusal, lateContent, outcomeRefusal } from '../content/verdict.js';
 import { clientKey } from '../limits/client-counts.js';
+import type { MessageHooks } from '../hooks/message-hook.js';
 import type { Greeted } from '../limits/greeting.js';
 import type { Reader } from '../limits/intake.js';
 import type { RejectStage } from '../options.js';
 import { readProxyHeader } from '../policy/proxy-header.js';
 import type { Desk } from './desk.js';
 import type { Chunk, InboundDialog, WantedRecipient } from './dialog.js';
+import { HeldMessage } from './held-message.js';
 import { LineReader, NEEDS_MORE, TOO_LONG } from './line-reader.js';
 import * as replies from './replies.js';
 import { Then } from './replies.js';
@@ -105,6 +107,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #contentOctets = 0;
   /** Of the chunk, those that are still to come. */
   #chunkLeft = 0;
+  /** What hooks are asked about; its memory is theirs until they answer. */
+  #held: HeldMessage | undefined;
 
   constructor(desk: Desk, connection: ServerConnection) {
     this.#desk = desk;
@@ -183,7 +187,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     log.debug('smtp', 'an SMTP connection has ended', { client: this.remoteAddress, why: reason });
     // A message that was submitted is the gateway's: what its client was never told is not undone (RFC 5321
     // 4.2.5).
-    if (this.#state !== State.ANSWERING) this.endTransaction();
+    if (this.#held !== undefined) this.#held.isAbandoned = true;
+    else if (this.#state !== State.ANSWERING) this.endTransaction();
     this.#transition(State.CLOSED);
     this.#waiting.clear();
     this.#lines.reset();
@@ -534,7 +539,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const { chunk, transaction } = this;
     if (chunk?.refusal === undefined && transaction !== undefined) {
       this.#scan.scanCounted(read, at, to);
-      transaction.content.append(read, at, to, chunk?.isLast === true && this.#chunkLeft === 0);
+      const isLast = chunk?.isLast === true && this.#chunkLeft === 0;
+      transaction.content.append(read, at, to, isLast && this.#desk.ports.hooks === undefined);
       if (this.#scan.faults !== 0) transaction.content.release();
     }
     if (this.#chunkLeft === 0) this.#onChunkEnd();
@@ -578,7 +584,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const { content } = transaction;
     const next = scan.scan(chunk, at);
     this.#contentOctets += next - at;
-    content.append(chunk, at, scan.contentEnd, scan.ended);
+    // Who waits for hooks needs its own copy of the last piece too.
+    content.append(chunk, at, scan.contentEnd, scan.ended && this.#desk.ports.hooks === undefined);
     // A message refused anyhow must not hold memory for its rest.
     if (scan.faults !== 0) content.release();
     if (scan.ended) this.#onContentEnd(transaction);
@@ -591,11 +598,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #onContentEnd(transaction: MailTransaction): void {
     this.#countData(transaction.content.bytes);
     const refusal = this.#refusalOfContent(transaction, true);
-    if (refusal === undefined) return this.#submit(transaction);
-    this.#transition(State.COMMAND);
-    this.#perform(refusal, 'data', '');
-    this.endTransaction();
-    this.#afterMessage();
+    if (refusal === undefined) this.#submit(transaction);
+    else this.#refuseMessage(refusal);
   }
 
   #submit(transaction: MailTransaction): void {
@@ -605,11 +609,45 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const [idText, now] = [formatMessageId(id), date.now()];
     let header = trace.field(this.traceStart, transaction.protocol, idText, only, now);
     if (options.isSubmission) header = trace.addMissing(this.#scan.fields, idText, options.hostName, now);
-    transaction.complete(id, header, this.#scan.dotLines, ports);
     transaction.receivedMs = ports.clock.nowMs();
+    if (ports.hooks === undefined) this.#handOver(transaction, id, header);
+    else this.#judge(ports.hooks, new HeldMessage(transaction, id, header, this));
+  }
+
+  #handOver(transaction: MailTransaction, id: number, prefix: Uint8Array): void {
+    transaction.complete(id, prefix, this.#scan.dotLines, this.#desk.ports);
     this.#transition(State.ANSWERING);
     this.#desk.submit(transaction);
     transaction.forgetContent();
+  }
+
+  #judge(hooks: MessageHooks, held: HeldMessage): void {
+    this.#transition(State.JUDGING);
+    if (!held.transaction.content.reservePrefix(held.prefix.length)) {
+      return this.#refuseMessage(replies.NO_MEMORY_NOW);
+    }
+    this.#held = held;
+    hooks.judge(held, (refusal, fields) => { this.#onVerdict(held, refusal, fields); });
+  }
+
+  #onVerdict(held: HeldMessage, refusal: Effect | undefined, fields: Uint8Array): void {
+    const { transaction, prefix } = held;
+    this.#held = undefined;
+    if (this.#state !== State.JUDGING) return transaction.release();
+    const hasRoom = refusal !== undefined || transaction.content.reservePrefix(fields.length);
+    const why = refusal ?? (hasRoom ? undefined : replies.NO_MEMORY_NOW);
+    if (why === undefined) return this.#handOver(transaction, held.messageId, joined(prefix, fields));
+    this.#replies.begin();
+    this.#refuseMessage(why);
+    this.#goOn();
+    this.#replies.end();
+  }
+
+  #refuseMessage(refusal: Effect): void {
+    this.#transition(State.COMMAND);
+    this.#perform(refusal, 'data', '');
+    this.endTransaction();
+    this.#afterMessage();
   }
 
   onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void {

@@ -36,7 +36,7 @@ class Kit {
       toAscii,
       isAscii,
       recipients: undefined,
-      rates: undefined, blocklists: undefined,
+      rates: undefined, blocklists: undefined, hooks: undefined,
       nextTurn: (run) => { setImmediate(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: { wantsMessageId: false, received: quiet, rejected: (stage, reason) => { this.rejections.push(`${stage} ${reason}`); } },

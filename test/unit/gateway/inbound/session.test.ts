@@ -42,7 +42,7 @@ class Kit {
       toAscii,
       isAscii,
       recipients: undefined,
-      rates: undefined, blocklists: undefined,
+      rates: undefined, blocklists: undefined, hooks: undefined,
       nextTurn: (run) => { this.#turns.push(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: {
@@ -95,7 +95,7 @@ describe('states', () => {
     'PROXY GREETING', 'PROXY SECURING', 'PROXY CLOSING', 'GREETING COMMAND', 'GREETING CLOSING', 'COMMAND CONTENT', 'COMMAND SECURING', 'COMMAND CLOSING',
     'COMMAND CHUNK', 'CONTENT COMMAND', 'CONTENT ANSWERING', 'CONTENT CLOSING', 'CHUNK COMMAND', 'CHUNK ANSWERING',
     'CHUNK CLOSING', 'COMMAND RESPONSE', 'COMMAND CHECKING', 'RESPONSE COMMAND', 'RESPONSE CHECKING', 'RESPONSE CLOSING',
-    'COMMAND LOOKING_UP', 'LOOKING_UP COMMAND', 'LOOKING_UP CLOSING', 'CHECKING COMMAND', 'CHECKING CLOSING', 'ANSWERING COMMAND', 'SECURING COMMAND', 'SECURING GREETING', 'SECURING CLOSING',
+    'COMMAND LOOKING_UP', 'LOOKING_UP COMMAND', 'LOOKING_UP CLOSING', 'CHECKING COMMAND', 'CHECKING CLOSING', 'CONTENT JUDGING', 'CHUNK JUDGING', 'JUDGING COMMAND', 'JUDGING ANSWERING', 'ANSWERING COMMAND', 'SECURING COMMAND', 'SECURING GREETING', 'SECURING CLOSING',
   ];
 
   test('follow one another as the table says, and every one but CLOSED may be closed', () => {

@@ -1,0 +1,184 @@
+/**
+ * The hooks of a gateway as one (message-hook.ts): asked one after another in the order of the configuration,
+ * until one refuses or defers. Each sees what those before it have put in front.
+ *
+ *   accept ──▶ its fields join the prefix; the next hook      refuse ──▶ 550      defer ──▶ 451
+ *   failed, or with a field that can't be put in front ──▶ on_failure: 451, or as if it had accepted
+ *   busy ──▶ 451
+ *
+ * Here is also where their answers are counted, and where a hook that fails is told in the log: once in a
+ * while, not for each message. Pure.
+ */
+import type { Clock, EventLog } from '../../../platform/ports.js';
+import * as replies from '../session/replies.js';
+import type { Refusal } from '../session/replies.js';
+import type { HookAnswer, JudgedMessage, MessageHook, MessageHooks } from './message-hook.js';
+import { FIELDS_MAX, FIELDS_OCTETS_MAX, fieldOctets, fieldRule } from './prefix-fields.js';
+
+const TOLD_EVERY_MS = 10_000;
+const NOTHING = new Uint8Array(0);
+
+export interface ChainedHook {
+  readonly hook: MessageHook;
+  readonly onFailure: 'defer' | 'accept';
+}
+
+export interface HookChainPorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  readonly metrics: HookMetrics;
+}
+
+export interface HookMetrics {
+  hookAnswered(hook: string, answer: HookAnswer['action'], ms: number): void;
+}
+
+type OnJudged = (refusal: Refusal | undefined, fields: Uint8Array) => void;
+
+export class HookChain implements MessageHooks {
+  readonly #links: readonly HookLink[];
+
+  constructor(hooks: readonly ChainedHook[], ports: HookChainPorts) {
+    this.#links = hooks.map((hook) => new HookLink(hook, ports));
+  }
+
+  judge(message: JudgedMessage, done: OnJudged): void {
+    this.#ask(0, message, NOTHING, 0, done);
+  }
+
+  close(): void {
+    for (const link of this.#links) link.close();
+  }
+
+  /** `fields`: what the hooks before this one have put in front, `count` of them. */
+  #ask(index: number, message: JudgedMessage, fields: Uint8Array, count: number, done: OnJudged): void {
+    const link = this.#links[index];
+    if (link === undefined) return done(undefined, fields);
+    const seen = fields.length === 0 ? message : new PrefixedMessage(message, fields);
+    link.ask(seen, { count, octets: fields.length }, (refusal, added, addedCount) => {
+      if (refusal !== undefined) return done(refusal, NOTHING);
+      this.#ask(index + 1, message, joined(fields, added), count + addedCount, done);
+    });
+  }
+}
+
+interface Taken {
+  readonly count: number;
+  readonly octets: number;
+}
+
+/** One hook with what is kept of it: since when it fails. */
+class HookLink {
+  readonly #hook: MessageHook;
+  readonly #onFailure: ChainedHook['onFailure'];
+  readonly #ports: HookChainPorts;
+  #isFailing = false;
+  #toldMs = -Infinity;
+
+  constructor({ hook, onFailure }: ChainedHook, ports: HookChainPorts) {
+    this.#hook = hook;
+    this.#onFailure = onFailure;
+    this.#ports = ports;
+  }
+
+  ask(
+    message: JudgedMessage, taken: Taken,
+    done: (refusal: Refusal | undefined, fields: Uint8Array, count: number) => void,
+  ): void {
+    const { clock, metrics } = this.#ports;
+    const sinceMs = clock.nowMs();
+    this.#hook.ask(message, (said) => {
+      const answer = checked(said, taken);
+      metrics.hookAnswered(this.#hook.name, answer.action, clock.nowMs() - sinceMs);
+      if (answer.action === 'failed') this.#onFailed(answer.why);
+      else if (answer.action !== 'busy' && answer.action !== 'abandoned') this.#onAnswer();
+      if (answer.action !== 'accept') return done(this.#refusalOf(answer), NOTHING, 0);
+      done(undefined, fieldOctets(answer.fields), answer.fields.length);
+    });
+  }
+
+  close(): void {
+    this.#hook.close();
+  }
+
+  #refusalOf(answer: Exclude<HookAnswer, { readonly action: 'accept' }>): Refusal | undefined {
+    switch (answer.action) {
+      case 'refuse':
+        return replies.refusedByHook(answer.text);
+      case 'defer':
+        return replies.deferredByHook(answer.text);
+      case 'busy':
+      case 'abandoned':
+        return replies.HOOK_BUSY;
+      case 'failed':
+        return this.#onFailure === 'accept' ? undefined : replies.HOOK_FAILED;
+    }
+  }
+
+  #onFailed(why: string): void {
+    const { clock, log } = this.#ports;
+    const nowMs = clock.nowMs();
+    if (this.#isFailing && nowMs - this.#toldMs < TOLD_EVERY_MS) return;
+    this.#isFailing = true;
+    this.#toldMs = nowMs;
+    const what = this.#onFailure === 'accept' ? 'messages are taken unseen' : 'clients are told to try later';
+    log.error('hook', `a hook gives no verdict; ${what} (on_failure)`, { hook: this.#hook.name, why });
+  }
+
+  #onAnswer(): void {
+    if (!this.#isFailing) return;
+    this.#isFailing = false;
+    this.#ports.log.info('hook', 'a hook gives verdicts again', { hook: this.#hook.name });
+  }
+}
+
+/** A field that can't be put in front is a hook that failed: what else it meant nobody knows. */
+function checked(answer: HookAnswer, taken: Taken): HookAnswer {
+  if (answer.action !== 'accept') return answer;
+  const { fields } = answer;
+  const rule = fields.map(fieldRule).find((each) => each !== '');
+  if (rule !== undefined) return { action: 'failed', why: `it adds a field: ${rule}` };
+  if (taken.count + fields.length > FIELDS_MAX) return { action: 'failed', why: 'it adds too many fields' };
+  const octets = fields.reduce((sum, { name, value }) => sum + name.length + value.length, taken.octets);
+  return octets > FIELDS_OCTETS_MAX ? { action: 'failed', why: 'its fields are too long' } : answer;
+}
+
+/** A message with fields of the hooks before in front. */
+class PrefixedMessage implements JudgedMessage {
+  readonly queueId: string;
+  readonly client: string;
+  readonly helo: string;
+  readonly user: string;
+  readonly tlsVersion: string;
+  readonly reversePath: string;
+  readonly recipients: readonly string[];
+  readonly content: readonly Uint8Array[];
+  readonly contentBytes: number;
+  readonly #message: JudgedMessage;
+
+  constructor(message: JudgedMessage, fields: Uint8Array) {
+    this.#message = message;
+    this.queueId = message.queueId;
+    this.client = message.client;
+    this.helo = message.helo;
+    this.user = message.user;
+    this.tlsVersion = message.tlsVersion;
+    this.reversePath = message.reversePath;
+    this.recipients = message.recipients;
+    const [prefix = NOTHING, ...behind] = message.content;
+    this.content = [prefix, fields, ...behind];
+    this.contentBytes = message.contentBytes + fields.length;
+  }
+
+  get isAbandoned(): boolean {
+    return this.#message.isAbandoned;
+  }
+}
+
+function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
+  if (first.length === 0) return second;
+  const all = new Uint8Array(first.length + second.length);
+  all.set(first);
+  all.set(second, first.length);
+  return all;
+}

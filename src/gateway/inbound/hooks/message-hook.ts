@@ -1,0 +1,60 @@
+/**
+ * Hooks: who is asked about a whole message right before it is submitted. Ports and their words only; the
+ * chain of them is in hook-chain.ts, the kinds in rspamd-hook.ts and module-hook.ts (floor above), the wait
+ * in session/session.ts.
+ */
+import type { Refusal } from '../session/replies.js';
+import type { HeaderField } from './prefix-fields.js';
+
+/** A message as a hook sees it, complete and not submitted yet. */
+export interface JudgedMessage {
+  /** As the client will read it in its 250. */
+  readonly queueId: string;
+  /** Address of the client: the one that PROXY or XCLIENT told, where one of them is believed. */
+  readonly client: string;
+  readonly helo: string;
+  /** Who has authenticated; '' nobody. */
+  readonly user: string;
+  /** "TLSv1.3"; '' in clear. */
+  readonly tlsVersion: string;
+  /** '' is the null reverse-path. */
+  readonly reversePath: string;
+  /** Where it goes: what aliases lead to, not their names. */
+  readonly recipients: readonly string[];
+  /** The prefix, then what the client sent. Stays as it is, and counted as memory, until the verdict. */
+  readonly content: readonly Uint8Array[];
+  readonly contentBytes: number;
+  /** The client has gone: nobody waits for the verdict, and the message will not be submitted. */
+  readonly isAbandoned: boolean;
+}
+
+/** What a hook says. `text`: for the client; whatever it holds, it is made safe (replies.ts). */
+export type HookVerdict =
+  | { readonly action: 'accept'; readonly fields: readonly HeaderField[] }
+  | { readonly action: 'refuse' | 'defer'; readonly text: string };
+
+/**
+ * Or why it can't be had: it failed, and the operator has said what happens then (on_failure); or there is no
+ * place for one more message, which is told to try later in any case: what could be provoked by sending much
+ * must not let anything through unseen. Or its client has gone, and nobody wants to know.
+ */
+export type HookAnswer =
+  | HookVerdict
+  | { readonly action: 'failed'; readonly why: string }
+  | { readonly action: 'busy' | 'abandoned' };
+
+export interface MessageHook {
+  readonly name: string;
+  /** `done` is called once, maybe before this returns. */
+  ask(message: JudgedMessage, done: (answer: HookAnswer) => void): void;
+  close(): void;
+}
+
+/** What the session asks: all hooks as one. */
+export interface MessageHooks {
+  /**
+   * `done` is called once, maybe before this returns: why the message is not taken, or the octets that are
+   * put in front of it.
+   */
+  judge(message: JudgedMessage, done: (refusal: Refusal | undefined, fields: Uint8Array) => void): void;
+}

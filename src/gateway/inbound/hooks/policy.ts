@@ -1,0 +1,39 @@
+/**
+ * What a module of `smtp.hooks` exports, for who writes one (docs/HOOKS.md): `import type { OnMessage } from
+ * 'twinpost/hooks'`. Types only.
+ *
+ *   export const onMessage: OnMessage = () => ({ action: 'accept' });
+ */
+
+/** A whole message, right before the gateway takes it. A copy: what is done to it changes nothing. */
+export interface PolicyMessage {
+  readonly queueId: string;
+  /** Address of the client, the real one behind PROXY or XCLIENT. */
+  readonly client: string;
+  readonly helo: string;
+  /** Who has authenticated; '' nobody. */
+  readonly user: string;
+  /** "TLSv1.3"; '' in clear. */
+  readonly tls: string;
+  /** '' is the null reverse-path. */
+  readonly from: string;
+  readonly recipients: readonly string[];
+  /** The Received field of the gateway and what else it puts in front, then what the client sent. */
+  readonly content: Uint8Array;
+}
+
+/** A header field that is put in front. */
+export interface PolicyField {
+  /** Letters, digits, - and _. */
+  readonly name: string;
+  /** Printable ASCII; a folded line begins with a blank. */
+  readonly value: string;
+}
+
+/** `text`: for the client, behind 550 5.7.1 or 451 4.7.1; one line of ASCII, cut at 200 characters. */
+export type PolicyVerdict =
+  | { readonly action: 'accept'; readonly fields?: readonly PolicyField[] }
+  | { readonly action: 'refuse' | 'defer'; readonly text?: string };
+
+/** What throws, or comes to anything else, is a hook that failed. */
+export type OnMessage = (message: PolicyMessage) => PolicyVerdict | Promise<PolicyVerdict>;

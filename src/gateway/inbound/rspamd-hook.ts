@@ -1,0 +1,167 @@
+/**
+ * A hook that speaks rspamd's HTTP protocol: each whole message goes to POST /checkv2, with its envelope in
+ * header fields; what the answer means is in hooks/rspamd-answer.ts.
+ *
+ *   POST /checkv2    IP, Helo, From, Rcpt (one a recipient), User, Queue-Id, MTA-Name, TLS-Version, Password
+ *
+ * Connections are kept. One that rspamd has closed meanwhile is noticed only by its use: the message goes out
+ * again by another one.
+ */
+import http from 'node:http';
+import https from 'node:https';
+import { HookLine } from './hook-line.js';
+import type { HookAsk } from './hook-line.js';
+import type { HookAnswer, JudgedMessage, MessageHook } from './hooks/message-hook.js';
+import { rspamdVerdict } from './hooks/rspamd-answer.js';
+
+export interface RspamdHookOptions {
+  readonly name: string;
+  /** Of the worker: "http://127.0.0.1:11333". */
+  readonly url: string;
+  readonly timeoutMs: number;
+  /** '': none. */
+  readonly password: string;
+  /** Our own name, for MTA-Name. */
+  readonly hostName: string;
+}
+
+/** rspamd works on one message a process at a time; some wait for DNS. */
+const IN_FLIGHT_MAX = 32;
+const IDLE_CONNECTIONS_MAX = 8;
+const ANSWER_BYTES_MAX = 1024 * 1024;
+/** rspamd takes 80 KiB of header; who has more recipients is judged by the first of them. */
+const RCPT_OCTETS_MAX = 32 * 1024;
+
+export class RspamdHook implements MessageHook {
+  readonly name: string;
+  readonly #options: RspamdHookOptions;
+  readonly #url: URL;
+  readonly #agent: http.Agent;
+  readonly #line: HookLine;
+  #inFlight = 0;
+
+  constructor(options: RspamdHookOptions) {
+    this.name = options.name;
+    this.#options = options;
+    this.#url = new URL('/checkv2', options.url);
+    const agent = { keepAlive: true, maxSockets: IN_FLIGHT_MAX, maxFreeSockets: IDLE_CONNECTIONS_MAX };
+    this.#agent = this.#url.protocol === 'https:' ? new https.Agent(agent) : new http.Agent(agent);
+    this.#line = new HookLine(options.timeoutMs, {
+      hasPlace: () => this.#inFlight < IN_FLIGHT_MAX,
+      start: (ask) => { this.#start(ask); },
+    });
+  }
+
+  ask(message: JudgedMessage, done: (answer: HookAnswer) => void): void {
+    this.#line.ask(message, done);
+  }
+
+  close(): void {
+    this.#line.failAll('the gateway stops');
+    this.#agent.destroy();
+  }
+
+  #start(ask: HookAsk): void {
+    this.#inFlight++;
+    this.#send(ask, (answer) => {
+      this.#inFlight--;
+      ask.settle(answer);
+      this.#line.goOn();
+    });
+  }
+
+  /** `done` is called once. */
+  #send(ask: HookAsk, done: (answer: HookAnswer) => void): void {
+    const { message } = ask;
+    const { request: begin } = this.#url.protocol === 'https:' ? https : http;
+    const headers = this.#headersOf(message);
+    const request = begin(this.#url, { method: 'POST', agent: this.#agent, headers });
+    let isOver = false;
+    const end = (answer: HookAnswer): void => {
+      if (isOver) return;
+      isOver = true;
+      done(answer);
+    };
+    let isAnswered = false;
+    request.on('response', (response) => {
+      isAnswered = true;
+      readAnswer(response, end);
+    });
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      if (isOver) return;
+      const isStale = request.reusedSocket && !ask.isSettled && /^(ECONNRESET|EPIPE)$/.test(error.code ?? '');
+      if (!isStale) return end({ action: 'failed', why: error.code ?? error.message });
+      isOver = true;
+      this.#send(ask, done);
+    });
+    // The end of an answer that came whole may be read behind this.
+    request.on('close', () => {
+      if (!isAnswered) end({ action: 'failed', why: 'the connection was closed' });
+    });
+    ask.onLate = () => { request.destroy(); };
+    for (const piece of message.content) request.write(piece);
+    request.end();
+  }
+
+  #headersOf(message: JudgedMessage): http.OutgoingHttpHeaders {
+    const { hostName, password } = this.#options;
+    const headers: http.OutgoingHttpHeaders = {
+      'Content-Length': message.contentBytes,
+      'IP': message.client,
+      'Helo': headerText(message.helo),
+      'From': message.reversePath === '' ? '<>' : headerText(message.reversePath),
+      'Rcpt': recipientsOf(message),
+      'Queue-Id': message.queueId,
+      'MTA-Name': hostName,
+    };
+    if (message.user !== '') headers['User'] = headerText(message.user);
+    if (message.tlsVersion !== '') headers['TLS-Version'] = message.tlsVersion;
+    if (password !== '') headers['Password'] = password;
+    return headers;
+  }
+}
+
+function recipientsOf({ recipients }: JudgedMessage): string[] {
+  const texts: string[] = [];
+  let octets = 0;
+  for (const recipient of recipients) {
+    const text = headerText(recipient);
+    octets += text.length;
+    if (octets > RCPT_OCTETS_MAX) break;
+    texts.push(text);
+  }
+  return texts;
+}
+
+/** One character an octet, as Node writes header fields. */
+function headerText(text: string): string {
+  return Buffer.from(text, 'utf8').toString('latin1').replace(/[\0-\x1f\x7f]/g, '?');
+}
+
+function readAnswer(response: http.IncomingMessage, done: (answer: HookAnswer) => void): void {
+  const fail = (why: string): void => {
+    done({ action: 'failed', why });
+    response.destroy();
+  };
+  if (response.statusCode !== 200) return fail(`it answered ${String(response.statusCode)}`);
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  response.on('data', (chunk: Buffer) => {
+    bytes += chunk.length;
+    if (bytes > ANSWER_BYTES_MAX) fail('its answer is too long');
+    else chunks.push(chunk);
+  });
+  response.on('error', (error) => { done({ action: 'failed', why: error.message }); });
+  response.on('end', () => { done(parsed(Buffer.concat(chunks).toString('utf8'))); });
+  response.on('close', () => { done({ action: 'failed', why: 'its answer was cut off' }); });
+}
+
+function parsed(text: string): HookAnswer {
+  let answer: unknown;
+  try {
+    answer = JSON.parse(text);
+  } catch {
+    return { action: 'failed', why: 'its answer is no JSON' };
+  }
+  return rspamdVerdict(answer);
+}

@@ -1,0 +1,207 @@
+/** The hook that speaks rspamd's protocol, with servers that answer well, badly, late and not at all. */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import http from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
+import net from 'node:net';
+import type { AddressInfo, Socket } from 'node:net';
+import { describe, test } from 'node:test';
+import type { HookAnswer, JudgedMessage } from '../../../../src/gateway/inbound/hooks/message-hook.js';
+import { FIELDS_MAX, fieldRule } from '../../../../src/gateway/inbound/hooks/prefix-fields.js';
+import { rspamdVerdict } from '../../../../src/gateway/inbound/hooks/rspamd-answer.js';
+import { RspamdHook } from '../../../../src/gateway/inbound/rspamd-hook.js';
+
+const HOST = '127.0.0.1';
+const OK = JSON.stringify({ action: 'no action', score: 0, required_score: 15, messages: {} });
+const ACCEPT: HookAnswer = { action: 'accept', fields: [] };
+
+function message(more: Partial<JudgedMessage> = {}): JudgedMessage {
+  const content = [Buffer.from('Received: x\r\n'), Buffer.from('Subject: y\r\n\r\n'), Buffer.from('body\r\n')];
+  return {
+    queueId: '00001', client: '192.0.2.1', helo: 'client.example', user: '', tlsVersion: '', reversePath: 'a@example.org',
+    recipients: ['b@example.net', 'c@example.net'], content, contentBytes: content.reduce((sum, piece) => sum + piece.length, 0),
+    isAbandoned: false, ...more,
+  };
+}
+
+class Hook {
+  readonly hook: RspamdHook;
+
+  constructor(port: number, timeoutMs = 5000) {
+    this.hook = new RspamdHook({ name: 'rspamd', url: `http://${HOST}:${String(port)}`, timeoutMs, password: 'pass word', hostName: 'mx.test' });
+  }
+
+  ask(more: Partial<JudgedMessage> = {}): Promise<HookAnswer> {
+    return new Promise((resolve) => { this.hook.ask(message(more), resolve); });
+  }
+}
+
+type Handler = (request: IncomingMessage, response: ServerResponse, body: string) => void;
+
+async function withServer(handler: Handler, body: (port: number, sockets: Set<Socket>) => Promise<void>): Promise<void> {
+  const server = http.createServer((request, response) => {
+    const chunks: Buffer[] = [];
+    request.on('data', (chunk: Buffer) => chunks.push(chunk));
+    request.on('end', () => { handler(request, response, Buffer.concat(chunks).toString('latin1')); });
+  });
+  const sockets = new Set<Socket>();
+  server.on('connection', (socket: Socket) => sockets.add(socket));
+  server.listen(0, HOST);
+  await once(server, 'listening');
+  try {
+    await body((server.address() as AddressInfo).port, sockets);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  }
+}
+
+describe('a message asked about by HTTP', { timeout: 30_000 }, () => {
+  test('goes whole, with its envelope in fields, by one connection that is kept', async () => {
+    const asked: { readonly headers: Readonly<Record<string, readonly string[] | undefined>>; readonly body: string; readonly url: string }[] = [];
+    await withServer((request, response, body) => {
+      asked.push({ headers: request.headersDistinct, body, url: `${request.method ?? ''} ${request.url ?? ''}` });
+      response.end(OK);
+    }, async (port, sockets) => {
+      const { hook, ...kit } = new Hook(port);
+      const ask = Hook.prototype.ask.bind({ hook, ...kit });
+      assert.deepEqual(await ask(), ACCEPT);
+      assert.deepEqual(await ask({ user: 'anna', tlsVersion: 'TLSv1.3', reversePath: '', recipients: ['b\u00fc@example.net'], helo: 'x\u0007' }), ACCEPT);
+      assert.equal(sockets.size, 1);
+      hook.close();
+    });
+    assert.deepEqual(asked.map(({ body, url }) => `${url} ${body}`), Array.from({ length: 2 }, () => 'POST /checkv2 Received: x\r\nSubject: y\r\n\r\nbody\r\n'));
+    const [first, second] = asked.map(({ headers }) => headers);
+    const names = ['ip', 'helo', 'from', 'rcpt', 'queue-id', 'mta-name', 'password', 'user', 'tls-version'];
+    assert.deepEqual(names.map((name) => first?.[name]?.join()), ['192.0.2.1', 'client.example', 'a@example.org', 'b@example.net,c@example.net', '00001', 'mx.test', 'pass word', undefined, undefined]);
+    assert.deepEqual(names.map((name) => second?.[name]?.join()).toSpliced(0, 1), ['x?', '<>', Buffer.from('b\u00fc@example.net').toString('latin1'), '00001', 'mx.test', 'pass word', 'anna', 'TLSv1.3']);
+  });
+
+  test('has failed when the answer is none', async () => {
+    const answers: readonly (readonly [answer: (response: ServerResponse) => void, why: RegExp])[] = [
+      [(response) => response.writeHead(403).end('wrong password'), /^it answered 403$/],
+      [(response) => response.end('<html>'), /^its answer is no JSON$/],
+      [(response) => response.end('[]'), /^its answer is no JSON object$/],
+      [(response) => response.end('{"action": "dance"}'), /not known: dance$/],
+      [(response) => response.end('x'.repeat(2_000_000)), /^its answer is too long$/],
+      [(response) => response.writeHead(200, { 'content-length': 100 }).write('{', () => response.destroy()), /^aborted$/],
+      [(response) => response.destroy(), /^ECONNRESET$/],
+      [(response) => response.socket?.end('nonsense\r\n\r\n'), /^HPE_/],
+      [() => undefined, /^no answer in 300 ms$/],
+    ];
+    for (const [answer, why] of answers) {
+      await withServer((_request, response) => { answer(response); }, async (port) => {
+        const kit = new Hook(port, 300);
+        const said = await kit.ask();
+        assert.equal(said.action, 'failed');
+        assert.match('why' in said ? said.why : '', why);
+        kit.hook.close();
+      });
+    }
+    const kit = new Hook(1);
+    assert.deepEqual(await kit.ask(), { action: 'failed', why: 'ECONNREFUSED' });
+  });
+
+  test('goes out again when the kept connection had been closed', async () => {
+    let count = 0;
+    // Reads a request and answers the first on each connection; the second is cut off as it comes.
+    const server = net.createServer((socket) => {
+      let isFirst = true;
+      socket.on('error', () => undefined);
+      socket.on('data', (bytes: Buffer) => {
+        if (!isFirst) return socket.resetAndDestroy();
+        if (!bytes.toString('latin1').includes('body\r\n')) return undefined;
+        isFirst = false;
+        count++;
+        return socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${String(OK.length)}\r\n\r\n${OK}`);
+      });
+    });
+    server.listen(0, HOST);
+    await once(server, 'listening');
+    const kit = new Hook((server.address() as AddressInfo).port);
+    for (let i = 0; i < 4; i++) assert.deepEqual(await kit.ask(), ACCEPT);
+    assert.equal(count, 4);
+    kit.hook.close();
+    server.close();
+  });
+
+  test('has its time limit for itself, however long it stood in line', async () => {
+    const LIMIT_MS = 2000;
+    let count = 0;
+    await withServer((_request, response) => { setTimeout(() => { response.end(OK); }, LIMIT_MS * 0.7).unref(); }, async (port) => {
+      const kit = new Hook(port, LIMIT_MS);
+      const answers = await Promise.all(Array.from({ length: 33 }, async () => {
+        const sinceMs = performance.now();
+        const answer = await kit.ask();
+        if (performance.now() - sinceMs > LIMIT_MS) count++;
+        return answer;
+      }));
+      assert.deepEqual(answers, Array.from({ length: 33 }, () => ACCEPT));
+      assert.equal(count, 1);
+      kit.hook.close();
+    });
+  });
+
+  test('waits for a place when many are in flight, is told that there is none, and is let go when its client has gone', async () => {
+    const held: ServerResponse[] = [];
+    let isAllHere: (() => void) | undefined;
+    await withServer((_request, response) => {
+      held.push(response);
+      if (held.length === 32) isAllHere?.();
+    }, async (port) => {
+      const kit = new Hook(port, 2000);
+      const inFlight = Array.from({ length: 32 }, () => kit.ask());
+      await new Promise<void>((resolve) => { isAllHere = resolve; });
+      const abandoned = { is: false };
+      const gone = new Promise<HookAnswer>((resolve) => {
+        kit.hook.ask({ ...message(), get isAbandoned() { return abandoned.is; } }, resolve);
+      });
+      const waits = Array.from({ length: 999 }, () => kit.ask());
+      assert.deepEqual(await kit.ask(), { action: 'busy' });
+      abandoned.is = true;
+      held.shift()?.end(OK);
+      assert.deepEqual(await inFlight[0], ACCEPT);
+      assert.deepEqual(await gone, { action: 'abandoned' });
+      const counts = new Map<string, number>();
+      for (const { action } of await Promise.all([...inFlight, ...waits])) counts.set(action, (counts.get(action) ?? 0) + 1);
+      // Places that are left as messages in flight are late are taken by those that wait, before they are late themselves.
+      assert.equal(counts.get('accept'), 1);
+      assert.equal((counts.get('failed') ?? 0) + (counts.get('busy') ?? 0), 31 + 999);
+      assert.ok((counts.get('busy') ?? 0) > 900, JSON.stringify([...counts]));
+      kit.hook.close();
+    });
+  });
+});
+
+describe('the answer of rspamd', () => {
+  test('is a verdict by its action, with its own text', () => {
+    for (const [answer, verdict] of [
+      [{ action: 'reject', messages: { smtp_message: 'Gtube pattern' } }, { action: 'refuse', text: 'Gtube pattern' }],
+      [{ action: 'reject', messages: [] }, { action: 'refuse', text: '' }],
+      [{ action: 'soft reject', messages: { smtp_message: 7 } }, { action: 'defer', text: '' }],
+      [{ action: 'greylist' }, ACCEPT],
+      [{ action: 'add header', score: 7, required_score: 15 }, { action: 'accept', fields: [{ name: 'X-Spam', value: 'Yes' }, { name: 'X-Spam-Score', value: '7.00 / 15.00' }] }],
+      [{ action: 'rewrite subject', subject: 'SPAM', milter: { add_headers: { 'x-spam': 'very' } } }, { action: 'accept', fields: [{ name: 'x-spam', value: 'very' }] }],
+    ] as const) assert.deepEqual(rspamdVerdict(answer), verdict, JSON.stringify(answer));
+  });
+
+  test('brings fields of every form; texts of senders in them do no harm, and what is no field is left out', () => {
+    const verdict = rspamdVerdict({
+      action: 'no action', 'dkim-signature': ['v=1; a=rsa-sha256;\r\n\tb=abc', 'v=1; b=def'],
+      milter: {
+        remove_headers: { 'X-Spam': 0 },
+        add_headers: {
+          'X-Text': 'a', 'X-Object': { value: 'b', order: 1 }, 'X-List': ['c', { value: 'd' }, 5, null], 'X-Number': 1, 'X-None': null,
+          'X-Odd': 'one\r\nBcc: x\r\n\r\nbody\n\t\n two\n\tthree \u00f6\0', 'Subject': 'other', 'bad name': 'x', 'X-Long': 'x'.repeat(2000), '__proto__x': 'y',
+        },
+      },
+    });
+    assert.deepEqual(verdict, { action: 'accept', fields: [
+      { name: 'X-Text', value: 'a' }, { name: 'X-Object', value: 'b' }, { name: 'X-List', value: 'c' }, { name: 'X-List', value: 'd' },
+      { name: 'X-Odd', value: 'one Bcc: x  body \t\n two\n\tthree ??' },
+      { name: 'DKIM-Signature', value: 'v=1; a=rsa-sha256;\n\tb=abc' }, { name: 'DKIM-Signature', value: 'v=1; b=def' },
+    ] });
+    const many = rspamdVerdict({ action: 'no action', milter: { add_headers: Object.fromEntries(Array.from({ length: 500 }, (_none, i) => [`X-${String(i)}`, 'v'])) } });
+    assert.equal(many.action === 'accept' && many.fields.length <= FIELDS_MAX && many.fields.every((field) => fieldRule(field) === ''), true);
+  });
+});
