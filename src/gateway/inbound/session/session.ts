@@ -20,7 +20,7 @@ import type { SubmissionOutcome } from '../../queue/types.js';
 import type { Exchange } from '../auth/sasl.js';
 import { RESPONSE_OCTETS_MAX, authResponse, authVerdict, responseText } from '../commands/auth.js';
 import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
-import { commandText, verbOf } from '../commands/command-line.js';
+import { commandText } from '../commands/command-line.js';
 import { lookedUp } from '../commands/recipient.js';
 import { commandOf } from '../commands/verbs.js';
 import { ContentScan } from '../content/content-scan.js';
@@ -418,7 +418,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       this.#perform(replies.CONTROL_CHARACTER, 'command', '');
       return;
     }
-    const { stage, run } = commandOf(verbOf(text));
+    const { stage, run } = commandOf(text);
     this.#perform(run(this, this.#desk, text), stage, text);
   }
 
