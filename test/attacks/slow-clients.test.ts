@@ -68,7 +68,7 @@ const SLOW: readonly Slow[] = [
   { what: 'was refused a chunk, and says nothing', state: State.COMMAND, until: says(`${ENVELOPE}BDAT 600\r\n${'x'.repeat(599)}\nBDAT 1\r\nx`), endsWithinMs: idleMs, hears: /421 4\.4\.2 Idle/ },
 ];
 /** Those in which the session waits for us, or for nothing more of the client. */
-const OURS: readonly State[] = [State.CHECKING, State.ANSWERING, State.CLOSING, State.CLOSED];
+const OURS: readonly State[] = [State.CHECKING, State.LOOKING_UP, State.JUDGING, State.ANSWERING, State.CLOSING, State.CLOSED];
 
 let people: Authenticator;
 before(async () => {
