@@ -144,7 +144,12 @@ describe('fifty who guess', () => {
     const again = siege.client('192.0.2.1');
     assert.match(again.say(plain('user3@b.example', 'secret3')), /^235 /);
     assert.equal(siege.hashing.begun, begun);
-    assert.equal(siege.client('192.0.2.1').say(plain('user3@b.example', 'secret4')), '454 4.7.0 Passwords can not be checked now; try again later', 'a guess at a known user is one like others');
+    assert.equal(siege.client('192.0.2.2').say(plain('user3@b.example', 'secret4')), '454 4.7.0 Passwords can not be checked now; try again later', 'a guess at a known user is one like others');
+    // Another user of a client that was right stands in front of them all.
+    const colleague = siege.client('192.0.2.1');
+    colleague.send(`${plain('user4@b.example', 'secret4')}\r\n`);
+    for (let ended = 0; ended < 3; ended++) await siege.hashing.endOne();
+    assert.equal(colleague.codes(), '235');
   });
 
   test('are sent away after three, hold nothing when they go while it is checked, and names tell nothing', async () => {

@@ -5,9 +5,9 @@
  *   known good, less than CACHE_MS ago ─▶ yes, at once
  *   else ─▶ line ─▶ one of checksAtOnce checks ─▶ yes, remembered / no
  *
- * Clients that were wrong lately stand behind all others, and one place is never theirs: fifty who guess do
- * not delay one who knows. What was good is remembered under a keyed hash, never as it is; users who are read
- * anew forget it.
+ * Clients that were right in the last day stand in front, those that were wrong lately behind all others, and
+ * one place is never theirs: fifty who guess do not delay one who knows. What was good is remembered under a
+ * keyed hash, never as it is; users who are read anew forget it.
  */
 import { latin1Bytes, latin1Text } from '../../../base/utf8.js';
 import type { Clock, Secrets } from '../../../platform/ports.js';
@@ -27,6 +27,9 @@ const CACHE_MS = 600_000;
 const CACHE_MAX = 100_000;
 /** Clients that were wrong lately. */
 const WRONG_MAX = 10_000;
+/** Clients that were right, and for how long that counts. */
+const RIGHT_MAX = 100_000;
+const RIGHT_MS = 86_400_000;
 
 interface Check {
   readonly name: string;
@@ -42,6 +45,9 @@ export class PasswordChecks {
   readonly #good = new Map<string, { readonly account: Account; readonly untilMs: number }>();
   /** By client: until when it stands behind the others. Oldest first. */
   readonly #wrong = new Map<string, number>();
+  /** By client: until when it stands in front of the others. Oldest first. */
+  readonly #right = new Map<string, number>();
+  readonly #lineOfRight: Check[] = [];
   readonly #line: Check[] = [];
   readonly #lineOfWrong: Check[] = [];
   #running = 0;
@@ -57,18 +63,37 @@ export class PasswordChecks {
     const known = this.#good.get(this.#keyOf(name, password));
     const isKnown = known !== undefined && known.untilMs > nowMs;
     if (isKnown && this.#ports.directory.isStill(known.account)) return done('yes');
-    const isWrong = (this.#wrong.get(clientKey) ?? -Infinity) > nowMs;
-    const line = isWrong ? this.#lineOfWrong : this.#line;
+    const line = this.#lineOf(clientKey, nowMs);
     if (line.length >= LINE_MAX) return done('later');
     line.push({ name, password, clientKey, done });
     this.#begin();
+  }
+
+  /** Who was both lately shares an address with somebody. */
+  #lineOf(clientKey: string, nowMs: number): Check[] {
+    const isRight = (this.#right.get(clientKey) ?? -Infinity) > nowMs;
+    const isWrong = (this.#wrong.get(clientKey) ?? -Infinity) > nowMs;
+    if (isRight === isWrong) return this.#line;
+    return isRight ? this.#lineOfRight : this.#lineOfWrong;
+  }
+
+  #next(mayBeWrong: boolean): Check | undefined {
+    const nowMs = this.#ports.clock.nowMs();
+    const right = this.#lineOfRight.shift();
+    if (right !== undefined) return right;
+    for (let check = this.#line.shift(); check !== undefined; check = this.#line.shift()) {
+      // Wrong meanwhile: the guesses that one client has in line cost one hash before it stands behind.
+      if (this.#lineOf(check.clientKey, nowMs) !== this.#lineOfWrong) return check;
+      this.#lineOfWrong.push(check);
+    }
+    return mayBeWrong ? this.#lineOfWrong.shift() : undefined;
   }
 
   #begin(): void {
     const { checksAtOnce } = this.#ports.directory;
     while (this.#running < checksAtOnce) {
       const isFree = this.#running < Math.max(1, checksAtOnce - 1);
-      const check = this.#line.shift() ?? (isFree ? this.#lineOfWrong.shift() : undefined);
+      const check = this.#next(isFree);
       if (check === undefined) return;
       this.#running++;
       void this.#run(check).then((verdict) => {
@@ -87,11 +112,13 @@ export class PasswordChecks {
     } catch {
       return 'later';
     }
-    const untilMs = clock.nowMs() + CACHE_MS;
+    const nowMs = clock.nowMs();
+    const untilMs = nowMs + CACHE_MS;
     if (account === undefined) {
       remember(this.#wrong, clientKey, untilMs, WRONG_MAX);
       return 'no';
     }
+    remember(this.#right, clientKey, nowMs + RIGHT_MS, RIGHT_MAX);
     remember(this.#good, this.#keyOf(name, password), { account, untilMs }, CACHE_MAX);
     return 'yes';
   }

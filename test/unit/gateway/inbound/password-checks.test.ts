@@ -50,7 +50,7 @@ describe('checks of passwords', () => {
   test('run two at a time; a line of a hundred waits, the next hears later', async () => {
     const kit = new Kit();
     kit.add('a', 'right');
-    for (let count = 0; count < 102; count++) kit.ask('a', `p${String(count)}`);
+    for (let count = 0; count < 102; count++) kit.ask('a', `p${String(count)}`, `client${String(count)}`);
     assert.deepEqual([kit.running.map(({ password }) => password), kit.said], [['p0', 'p1'], []]);
     kit.ask('a', 'one-more');
     assert.deepEqual(kit.said, ['one-more later']);
@@ -66,7 +66,7 @@ describe('checks of passwords', () => {
     await kit.end();
     for (let count = 0; count < 10; count++) kit.ask('x', `guess${String(count)}`, 'attacker');
     assert.deepEqual(kit.running.map(({ password }) => password), ['guess0']);
-    for (const one of ['a', 'b', 'c']) kit.ask('good', `right-${one}`, 'somebody');
+    for (const one of ['a', 'b', 'c']) kit.ask('good', `right-${one}`, `somebody-${one}`);
     kit.ask('good', 'right', 'another');
     assert.deepEqual(kit.running.map(({ password }) => password), ['guess0', 'right-a']);
     await kit.end();
@@ -78,6 +78,45 @@ describe('checks of passwords', () => {
     await kit.end();
     assert.ok(kit.said.includes('right yes'));
     assert.deepEqual(kit.running.map(({ password }) => password), ['guess1']);
+  });
+
+  test('a client that was right in the last day stands in front of all, unless it was wrong lately too', async () => {
+    const kit = new Kit();
+    kit.add('good', 'right');
+    kit.ask('good', 'right', 'home');
+    await kit.end();
+    kit.add('other', 'secret');
+    for (let count = 0; count < 10; count++) kit.ask('x', `guess${String(count)}`, `attacker${String(count)}`);
+    kit.ask('other', 'secret', 'home');
+    await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['guess1', 'secret']);
+    await kit.end();
+    await kit.end();
+    // From the same address.
+    kit.ask('other', 'typo', 'home');
+    while (kit.running.length > 0) await kit.end();
+    for (let count = 0; count < 4; count++) kit.ask('x', `again${String(count)}`, `stranger${String(count)}`);
+    kit.ask('other', 'typo2', 'home');
+    await kit.end();
+    await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['again2', 'again3']);
+    while (kit.running.length > 0) await kit.end();
+    kit.nowMs = 86_400_000;
+    for (let count = 0; count < 4; count++) kit.ask('x', `late${String(count)}`, `visitor${String(count)}`);
+    kit.ask('other', 'typo3', 'home');
+    await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['late1', 'late2']);
+  });
+
+  test('guesses that one client has in line cost one hash before it stands behind the others', async () => {
+    const kit = new Kit();
+    kit.add('good', 'right');
+    for (let count = 0; count < 20; count++) kit.ask('x', `guess${String(count)}`, 'attacker');
+    kit.ask('good', 'right', 'somebody');
+    await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['guess1', 'right']);
+    while (kit.running.length > 0) await kit.end();
+    assert.equal(kit.said.length, 21);
   });
 
   test('a line full of those who were wrong is not full for others', async () => {
