@@ -7,7 +7,8 @@
  *   SRS0=theirs=day=example.org=alice@first       SRS1=hash=first==theirs=day=example.org=alice@ours
  *
  * The hash says that it was made here: nobody else can have reports relayed. The day ends it. An address that
- * was rewritten twice leads back to who rewrote it first, who knows the way on. Pure.
+ * was rewritten twice leads back to who rewrote it first, who knows the way on, and the day. A local part may
+ * come out longer than the 64 octets of RFC 5321 4.5.3.1.1: no server is known to mind. Pure.
  */
 import { utf8Bytes, utf8Octets } from './utf8.js';
 
@@ -25,8 +26,8 @@ const ADDRESS_OCTETS_MAX = 254;
 /** Digits of RFC 4648 6: upper and lower case are the same, as some servers change it. */
 const DIGITS = 'abcdefghijklmnopqrstuvwxyz234567';
 
-/** Any of the separators that the scheme allows behind its tag. */
-const SRS0 = /^srs0[=+-](.+)$/i;
+/** Any of the separators that the scheme allows behind its tag; who made an address knows which. */
+const SRS0 = /^srs0([=+-].+)$/i;
 const SRS1 = /^srs1[=+-](.+)$/i;
 
 export class SenderRewriting {
@@ -54,7 +55,7 @@ export class SenderRewriting {
     const first = SRS0.exec(local)?.[1];
     const again = SRS1.exec(local)?.[1];
     let result: string;
-    if (first !== undefined) result = this.#signed('SRS1', key, `${domain}==${first}`);
+    if (first !== undefined) result = this.#signed('SRS1', key, `${domain}=${first}`);
     else if (again !== undefined) result = this.#signed('SRS1', key, again.slice(again.indexOf('=') + 1));
     else result = this.#signed('SRS0', key, `${this.#today}=${domain}=${local}`);
     return utf8Octets(result) <= ADDRESS_OCTETS_MAX ? result : address;
@@ -68,13 +69,14 @@ export class SenderRewriting {
   /** Whom it stands for; undefined when it was not made here, or its time is over. */
   original(local: string): string | undefined {
     const again = SRS1.exec(local)?.[1];
-    const signed = SRS0.exec(local)?.[1] ?? again ?? '';
+    const signed = again ?? SRS0.exec(local)?.[1]?.slice(1) ?? '';
     if (signed.charAt(HASH_CHARACTERS) !== '=') return undefined;
     const [hash, text] = [signed.slice(0, HASH_CHARACTERS).toLowerCase(), signed.slice(HASH_CHARACTERS + 1)];
     if (!this.#keys.some((key) => this.#hash(key, text) === hash)) return undefined;
     if (again !== undefined) {
-      const domainEnd = text.indexOf('==');
-      return domainEnd <= 0 ? undefined : `SRS0=${text.slice(domainEnd + 2)}@${text.slice(0, domainEnd)}`;
+      const domainEnd = text.indexOf('=');
+      const first = `SRS0${text.slice(domainEnd + 1)}`;
+      return domainEnd > 0 && SRS0.test(first) ? `${first}@${text.slice(0, domainEnd)}` : undefined;
     }
     const domainEnd = text.indexOf('=', 3);
     if (domainEnd < 0 || !this.#isRecent(text.slice(0, 2).toLowerCase())) return undefined;

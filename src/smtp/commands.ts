@@ -8,7 +8,7 @@
  *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y                RFC 5321 4.1.1.3, 3461
  *
  * Addresses were looked at by kindOfText() of write-buffer.ts: what can't stand in a command is not sent. A
- * parameter that can't is left out: better a plain report than no mail. Content: dot-stuffing.ts. Pure.
+ * parameter that can't is left out: better a plain report than no mail. Content: content-lines.ts, write-buffer.ts. Pure.
  */
 import { base64Text } from '../base/base64.js';
 import { utf8Bytes } from '../base/utf8.js';

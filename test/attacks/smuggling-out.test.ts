@@ -3,7 +3,7 @@
  * it offers, and no address or parameter may become a command there. Content goes the whole way: in by DATA or BDAT, out by
  * the session with the next hop; what that wrote is read by an SMTP receiver of this file.
  *
- * BDAT is not used towards next hops (outbound/pure/capabilities.ts passes CHUNKING over), so that dot-stuffing is all.
+ * BDAT is not used towards next hops (src/smtp/capabilities.ts passes CHUNKING over), so that dot-stuffing is all.
  * Elsewhere: pieces, sizes and single rules, test/unit/gateway/outbound/pure/smtp-session-content.test.ts.
  */
 import assert from 'node:assert/strict';

@@ -6,7 +6,8 @@
  *
  *   # comment, or the name of what is shown        == NAME      a new dialog (its own server)
  *   T: line              of the table of recipients; (closed): it can't be read
- *   F: domain            reverse-paths of what aliases send out are rewritten to addresses there; {srs ADDRESS} is one
+ *   F: domain            reverse-paths of what aliases send out are rewritten to addresses there; {srs ADDRESS} is one,
+ *                         {srs3 ADDRESS} one that went from there through b.example and back
  *   W: party deed N       so much may be done in a minute (limits/rate-limits.ts)
  *   O: option value      option of InboundOptions  R: accepting no | outcome N | admit QUEUE WORD | memory BYTES | immediate
  *   C: text              the client sends a line   C~ text      … without CRLF; \r \n \0 \t \xNN mean bytes, {N*x} repeats x
@@ -61,6 +62,7 @@ function readRewriting(lines: readonly string[]): SenderRewriting | undefined {
 function unescape(text: string): string {
   return text
     .replace(/\{srs ([^}]+)\}/g, (_all, address: string) => rewritingTo('fwd.example').rewritten(address))
+    .replace(/\{srs3 ([^}]+)\}/g, (_all, address: string) => ['fwd.example', 'b.example', 'fwd.example'].reduce((path, domain) => rewritingTo(domain).rewritten(path), address))
     .replace(/\{(\d+)\*([^}]+)\}/g, (_all, count: string, what: string) => what.repeat(Number(count)))
     .replace(/\\(r|n|0|t|x[0-9a-fA-F]{2}|\\)/g, (_all, code: string) => {
       if (code.startsWith('x')) return String.fromCharCode(Number.parseInt(code.slice(1), 16));

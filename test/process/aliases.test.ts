@@ -124,3 +124,16 @@ test('a list with success asked for tells once that it has the message, not who 
     assert.deepEqual(['bob@relayed.example', 'x@else.example'].map((one) => notified.get(one)), ['FAILURE', 'FAILURE']);
   },
 ));
+
+test('a list tells that it has the message also when the first on it refuses it', { timeout: 90_000 }, () => withAliases(
+  ['anna@relayed.example', 'team@relayed.example to=nobody@else.example,anna@relayed.example'],
+  async (cluster, hop) => {
+    const reportsTo = (sender: string): string[] => hop.arrivals.filter(({ recipients }) => recipients.includes(sender)).flatMap(({ content }) => [...content.matchAll(/^Final-Recipient: (.*)\r\nAction: (.*)\r$/gm)].map(([, who, what]) => `${String(who)} ${String(what)}`));
+    await send(cluster, 'alice@client.example', ['<team@relayed.example> NOTIFY=SUCCESS']);
+    await until('alice knows', () => reportsTo('alice@client.example').length === 1, BOUND_MS, cluster.gateway);
+    assert.deepEqual(reportsTo('alice@client.example'), ['rfc822; team@relayed.example expanded']);
+    await send(cluster, 'bob@client.example', ['<team@relayed.example> NOTIFY=SUCCESS,FAILURE']);
+    await until('bob knows', () => reportsTo('bob@client.example').length === 2, BOUND_MS, cluster.gateway);
+    assert.deepEqual(reportsTo('bob@client.example').sort(), ['rfc822; nobody@else.example failed', 'rfc822; team@relayed.example expanded']);
+  },
+));

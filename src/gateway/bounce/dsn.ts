@@ -168,7 +168,7 @@ function textPart(request: DsnRequest, isUtf8: boolean): string {
     '',
   ];
   const told = request.recipients.slice(0, TOLD_RECIPIENTS_MAX);
-  for (const one of told) lines.push(...fold(`<${addressText(one.recipient.address, isUtf8)}>: ${explanation(one, isUtf8)}`, '    '), '');
+  for (const one of told) lines.push(...fold(`<${toldAddress(one, isUtf8)}>: ${explanation(one, isUtf8)}`, '    '), '');
   const more = request.recipients.length - told.length;
   if (more > 0) lines.push(`And ${String(more)} more, which the delivery report below names.`, '');
   lines.push(`Our number for this message: ${oneLine(request.queueId, isUtf8)}`, '');
@@ -214,18 +214,29 @@ function statusPart(request: DsnRequest, isUtf8: boolean): string {
 /** What RFC 3464 2.3 asks for of each. */
 function recipientFields({ recipient, action, enhanced }: DsnRecipient, isUtf8: boolean): string[] {
   const fields: string[] = [];
-  const semicolon = recipient.orcpt.indexOf(';');
-  if (semicolon > 0) {
-    const type = oneLine(recipient.orcpt.slice(0, semicolon), false);
-    const original = recipient.orcpt.slice(semicolon + 1);
-    // The 7-bit form of a utf-8 address is no xtext (RFC 6533 3).
-    const text = type.toLowerCase() === 'utf-8' ? original : xtextDecoded(original);
-    fields.push(...fold(`Original-Recipient: ${type}; ${isUtf8 ? oneLine(text, true) : oneLine(unitextAsXtext(text), false)}`, ' '));
-  }
-  const type = hasHighCharacter(recipient.address) ? 'utf-8' : 'rfc822';
-  fields.push(...fold(`Final-Recipient: ${type}; ${addressText(recipient.address, isUtf8)}`, ' '));
+  const original = originalOf(recipient, isUtf8);
+  if (original !== undefined) fields.push(...fold(`Original-Recipient: ${original.type}; ${original.text}`, ' '));
+  const final = action === 'expanded' ? original : undefined;
+  const { type, text } = final ?? { type: hasHighCharacter(recipient.address) ? 'utf-8' : 'rfc822', text: addressText(recipient.address, isUtf8) };
+  fields.push(...fold(`Final-Recipient: ${type}; ${text}`, ' '));
   fields.push(`Action: ${action}`, `Status: ${oneLine(enhanced, false)}`);
   return fields;
+}
+
+/** As the sender wrote to it, which is all that a report of an expanded alias tells: its members are not his business. */
+function originalOf({ orcpt }: Recipient, isUtf8: boolean): { readonly type: string; readonly text: string } | undefined {
+  const semicolon = orcpt.indexOf(';');
+  const given = orcpt.slice(semicolon + 1);
+  if (semicolon <= 0 || given === '') return undefined;
+  const type = oneLine(orcpt.slice(0, semicolon), false);
+  // The 7-bit form of a utf-8 address is no xtext (RFC 6533 3).
+  const text = type.toLowerCase() === 'utf-8' ? given : xtextDecoded(given);
+  return { type, text: isUtf8 ? oneLine(text, true) : oneLine(unitextAsXtext(text), false) };
+}
+
+function toldAddress({ recipient, action }: DsnRecipient, isUtf8: boolean): string {
+  const alias = action === 'expanded' ? originalOf(recipient, isUtf8) : undefined;
+  return alias?.text ?? addressText(recipient.address, isUtf8);
 }
 
 /** What may be left out. */

@@ -5,7 +5,6 @@ import type { ReportInput, ReportKind } from '../queue/report-writer.js';
 import type { NextHop, Recipient } from '../queue/types.js';
 import { ALIAS_EXPANDED } from '../queue/types.js';
 import { composeDsn, dsnFlags } from './dsn.js';
-import { xtextDecoded } from './dsn-text.js';
 import { SENT_ON } from './own-words.js';
 import type { DsnAction, DsnRecipient } from './dsn.js';
 
@@ -40,7 +39,7 @@ function reported({ kind, envelope, note, texts, nextHop }: ReportInput, index: 
   if (recipient === undefined) return [];
   const action = actionOf(kind, nextHop, recipient);
   if (action === 'expanded') {
-    return [{ recipient: aliasOf(recipient), action, code: 0, enhanced: SENT_ON, text: '', remoteMta: '', lastAttemptWallMs }];
+    return [{ recipient, action, code: 0, enhanced: SENT_ON, text: '', remoteMta: '', lastAttemptWallMs }];
   }
   const last = note.results.find((result) => result.recipient === index);
   const code = last?.code ?? 0;
@@ -49,12 +48,6 @@ function reported({ kind, envelope, note, texts, nextHop }: ReportInput, index: 
     recipient, action, code, enhanced: last?.enhanced ?? UNKNOWN[kind], text: texts.get(index) ?? '',
     remoteMta: hasSpoken ? nextHop.host : '', lastAttemptWallMs,
   }];
-}
-
-/** As the sender wrote to it: whom the alias stands for is not the sender's business. */
-function aliasOf(recipient: Recipient): Recipient {
-  const semicolon = recipient.orcpt.indexOf(';');
-  return semicolon < 0 ? recipient : { ...recipient, address: xtextDecoded(recipient.orcpt.slice(semicolon + 1)) };
 }
 
 /** LMTP is how mail gets into mailboxes (RFC 2033); who took it by SMTP makes no reports of success, or it would have been asked to. */

@@ -2,7 +2,7 @@
  * The head of an entry: its envelope as the bytes that are mirrored. Stores never look inside.
  *
  * | offset | size | field                                                              |
- * |   0    |  1   | version, 1                                                         |
+ * |   0    |  1   | version, 2                                                         |
  * |   1    |  1   | 0                                                                  |
  * |   2    |  2   | envelope flags                                                     |
  * |   4    |  4   | expiry, Unix seconds, rounded up                                   |
@@ -15,7 +15,8 @@
  * |  26    |      | name of the queue                                                  |
  * |        |      | MessagePack array, flat:                                           |
  *   [reversePath, ret, envid, expiryWallMs, client, helo,
- *    address, notify, orcpt, …]                     three elements a recipient (RFC 3461 parameters)
+ *    address, notify, orcpt, …]                     three elements a recipient: RFC 3461 parameters; in notify
+ *                                                   also bits of our own (types.ts)
  *
  * The fixed part is what a recovery needs of half a million entries; the rest is read when an entry is
  * delivered. The message id travels beside the head. What changes during the life of the entry is not

@@ -22,6 +22,8 @@
  */
 import { invariant } from '../../base/invariant.js';
 import { NOTE_CRC_BYTES, ROOM_BYTES_MAX } from '../../protocol/change-rows.js';
+import type { Envelope } from './types.js';
+import { ALIAS_EXPANDED } from './types.js';
 
 const NOTE_VERSION = 2;
 const FIXED_BYTES = 22;
@@ -39,6 +41,12 @@ export const DONE = 1; // delivered to the next hop
 export const ENDED = 2; // failed or expired; reported, or no report is due
 export const OWED_FAILURE = 3; // failed; the report is owed
 export const OWED_SUCCESS = 4; // delivered; a success report (RFC 3461 NOTIFY=SUCCESS) is owed
+
+/** That of a recipient who has failed and is not to be reported, or was: the alias that stood for it was expanded all the same. */
+export function failedState({ reversePath, recipients }: Envelope, index: number): number {
+  const bits = recipients[index]?.notify ?? 0;
+  return (bits & ALIAS_EXPANDED) !== 0 && reversePath !== '' ? OWED_SUCCESS : ENDED;
+}
 
 /** The last thing a next hop said of a recipient, in numbers. */
 export interface LastResult {

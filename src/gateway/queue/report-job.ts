@@ -24,9 +24,10 @@ import { EntryState } from './entry-table.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { DONE, ENDED, OWED_FAILURE, OWED_SUCCESS } from './note.js';
+import { DONE, OWED_FAILURE, OWED_SUCCESS, failedState } from './note.js';
 import type { Settlement } from './settlement.js';
 import type { ReportWriter } from './report-writer.js';
+import type { Envelope } from './types.js';
 import { NO_MEMORY, NOT_READY } from './types.js';
 
 /** Step of a report. */
@@ -235,7 +236,7 @@ export class Reports {
     const route = writer.routeTo(envelope);
     if (route === undefined) {
       for (const index of recipients) events.ended(queue, envelope, index, 'no route to the reverse-path', 'the report has nowhere to go');
-      this.endSource(job, note, failure);
+      this.endSource(job, envelope, note, failure);
       return true;
     }
     if (entries.isAbsent(row)) {
@@ -243,7 +244,7 @@ export class Reports {
       return false;
     }
     const kind = failure ? 'failure' : 'success';
-    const outcome = writer.write({ kind, queue, row, envelope, note, recipients, isShort: job.isShort }, route, () => { this.endSource(job, note, failure); });
+    const outcome = writer.write({ kind, queue, row, envelope, note, recipients, isShort: job.isShort }, route, () => { this.endSource(job, envelope, note, failure); });
     if (outcome === undefined) return true;
     this.survived(job);
     job.isShort = outcome === NO_MEMORY;
@@ -256,11 +257,14 @@ export class Reports {
   }
 
   /** The source does not owe this report any more: it ends, or others of its recipients are still to be tried. */
-  private endSource(job: ReportJob, note: Note, failure: boolean): void {
+  private endSource(job: ReportJob, envelope: Envelope, note: Note, failure: boolean): void {
     const { settlement } = this.ports;
     const { queue, row } = job;
     this.over(job);
-    const states = note.states.map((state) => (state === OWED_FAILURE ? ENDED : state === OWED_SUCCESS && !failure ? DONE : state));
+    const states = note.states.map((state, index) => {
+      if (state === OWED_FAILURE) return failedState(envelope, index);
+      return state === OWED_SUCCESS && !failure ? DONE : state;
+    });
     const stillOwes = states.includes(OWED_SUCCESS);
     const left = { ...note, states, owedChange: stillOwes ? queue.partition.lastNumber + 1 : 0, tries: stillOwes ? 1 : 0 };
     if (stillOwes) this.begin(queue, row, settlement.annotate(queue, row, left));

@@ -19,7 +19,7 @@ import { decodeEnvelope } from './envelope.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MailEvents } from './mail-events.js';
 import type { LastResult, Note } from './note.js';
-import { DONE, decodeNote, encodeNote, ENDED, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
+import { DONE, decodeNote, encodeNote, failedState, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
 import type { EntryTexts } from './entry-texts.js';
 import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './entry-texts.js';
 import type { Delivery, DeliveryResult, Envelope, Recipient, RecipientResult } from './types.js';
@@ -217,7 +217,7 @@ export class Settlement {
       states[index] = OWED_FAILURE;
       return;
     }
-    states[index] = ENDED;
+    states[index] = failedState(envelope, index);
   }
 
   /** Mirrors the outcome and does what follows from it. The entry is in no list: in flight, taken out, or reported. */

@@ -87,6 +87,11 @@ describe('sender rewriting', () => {
       assert.equal(by.original(localOf(address).replace('first', 'other')), undefined);
     }
     assert.equal(first.original(localOf(once)), 'alice@example.org');
+    // The first host knows its own separator.
+    for (const separator of ['+', '-']) {
+      const theirs = `SRS0${separator}abcd${separator}yf=example.org=alice@first.example`;
+      assert.equal(third.original(localOf(third.rewritten(second.rewritten(theirs)))), theirs);
+    }
   });
 
   test('what can not be written so stays as it is', () => {

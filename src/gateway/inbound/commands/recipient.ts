@@ -10,7 +10,6 @@ import { isAscii, parsePath } from '../policy/address.js';
 import { ALIAS_EXPANDED, ALIAS_LEAVES, NOTIFY_NEVER, NOTIFY_SUCCESS } from '../../queue/types.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
 import type { Path } from '../policy/address.js';
-import type { Destination } from '../policy/role-addresses.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog, WantedRecipient } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
@@ -23,6 +22,8 @@ import { destinationsOf } from '../recipients/destinations.js';
 const RCPT_TO = 'RCPT TO:';
 /** Questions that follow from answers: aliases are followed so deep at most, and some answer may run out. */
 const ROUNDS_MAX = 20;
+/** An address of 254 octets holds no more. */
+const TIMES_REWRITTEN_MAX = 10;
 
 export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const { transaction } = dialog;
@@ -39,10 +40,11 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   if (!transaction.isUtf8 && !(path.ascii && isAscii(parameters.orcpt))) return replies.SMTPUTF8_NEEDED;
   const sender = ports.rewriting?.domain === path.domain ? senderBehind(path, transaction, desk) : undefined;
   if (sender !== undefined && 'reply' in sender) return sender;
-  const role = sender ?? desk.roles.destinationOf(path);
+  const wanted = sender ?? path;
+  const role = desk.roles.destinationOf(wanted);
   if (role === undefined && !mayRelay(dialog)) {
-    if (!desk.policy.isRelayDomain(path.domain)) return replies.RELAY_DENIED;
-    if (hidesRoute(path.address)) return replies.ROUTED_LOCAL_PART;
+    if (sender === undefined && !desk.policy.isRelayDomain(path.domain)) return replies.RELAY_DENIED;
+    if (hidesRoute(wanted.address)) return replies.ROUTED_LOCAL_PART;
     if (dialog.blockedBy === undefined) return replies.BLOCKLIST_SILENT;
     if (dialog.blockedBy !== '') return replies.onBlocklist(dialog.blockedBy);
   }
@@ -50,30 +52,39 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     return replies.TOO_MANY_IN_A_MINUTE;
   }
   if (role === undefined && ports.recipients !== undefined) {
-    return byTable(dialog, transaction, desk, { text, path, parameters, keys: [], rounds: 0 });
+    return byTable(dialog, transaction, desk, { text, path: wanted, parameters, keys: [], rounds: 0 });
   }
-  const { address, domain } = role ?? path;
+  const { address, domain } = role ?? wanted;
   const route = ports.router.route(domain, 'mail');
   if (route === undefined) return replies.NO_ROUTE;
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   const full = admissionRefusal(desk, route);
   if (full !== undefined) return full;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
-  const orcpt = role === undefined ? parameters.orcpt : originalOf(path.address, parameters.orcpt);
+  const orcpt = address === path.address ? parameters.orcpt : originalOf(path.address, parameters.orcpt);
   transaction.addRecipient(route, { address, notify: parameters.notify, orcpt });
   return replies.RECIPIENT_OK;
 }
 
 /** A reverse-path that was rewritten here leads reports to its sender, whoever brings them. */
 function senderBehind(
-  { address }: Path, { reversePath }: MailTransaction, { ports: { rewriting, toAscii } }: Desk,
-): Destination | Refusal | undefined {
-  const local = address.slice(0, address.lastIndexOf('@'));
-  if (rewriting?.isRewritten(local) !== true) return undefined;
-  if (reversePath !== '') return replies.REPORTS_ONLY;
-  const original = rewriting.original(local);
-  const path = original === undefined ? '' : parsePath(`<${original}>`, 0, toAscii);
-  return typeof path === 'string' ? replies.NO_SUCH_SENDER : path;
+  written: Path, { reversePath }: MailTransaction, { ports: { rewriting, toAscii } }: Desk,
+): Path | Refusal | undefined {
+  let path = written;
+  // It may have gone through here before: each time is undone.
+  for (let times = 0; rewriting?.isRewritten(localPartOf(path)) === true; times++) {
+    if (path.domain !== rewriting.domain) break;
+    if (reversePath !== '') return replies.REPORTS_ONLY;
+    const original = times < TIMES_REWRITTEN_MAX ? rewriting.original(localPartOf(path)) : undefined;
+    const before = original === undefined ? '' : parsePath(`<${original}>`, 0, toAscii);
+    if (typeof before === 'string') return replies.NO_SUCH_SENDER;
+    path = before;
+  }
+  return path === written ? undefined : path;
+}
+
+function localPartOf({ address }: Path): string {
+  return address.slice(0, address.lastIndexOf('@'));
 }
 
 /** What somebody was asked for is known: the RCPT goes on. */
@@ -123,9 +134,9 @@ function notifyOfOne(notify: number, isFirst: boolean): number {
   return isFirst ? others | ALIAS_EXPANDED : others;
 }
 
-/** For domains of our own we are known to send. */
+/** For domains of our own we are known to send. What we sign is relayed for anybody: no hidden route is. */
 function mayRewrite(reversePath: string, { policy, ports: { rewriting } }: Desk): boolean {
-  if (rewriting === undefined) return false;
+  if (rewriting === undefined || hidesRoute(reversePath)) return false;
   const domain = reversePath.slice(reversePath.lastIndexOf('@') + 1).toLowerCase();
   return domain !== rewriting.domain && !policy.isRelayDomain(domain);
 }

@@ -19,6 +19,8 @@ import type { Listing, RecipientTable } from './listing.js';
 
 /** An alias of an alias of …: more is a circle. */
 const DEPTH_MAX = 10;
+/** What no line of a client could bring: whoever is asked by HTTP may say anything. */
+const UNFIT = /[\x00-\x1f\x7f-\x9f\p{Surrogate}]/u;
 /** Look-ups for one recipient: lists of lists that share members come to that. */
 const LOOKUPS_MAX = 10_000;
 
@@ -108,8 +110,9 @@ class Expansion {
   #followAll(targets: readonly string[], alias: string, depth: number): Refusal | undefined {
     if (depth >= DEPTH_MAX) return replies.ALIAS_BROKEN;
     for (const target of targets) {
-      const path = parsePath(`<${target}>`, 0, this.#ports.toAscii);
-      if (typeof path === 'string' || path.domain === '') return replies.ALIAS_BROKEN;
+      const path = UNFIT.test(target) ? '' : parsePath(`<${target}>`, 0, this.#ports.toAscii);
+      const isAddress = typeof path !== 'string' && path.domain !== '' && path.end === target.length + 2;
+      if (!isAddress) return replies.ALIAS_BROKEN;
       const key = tableKey(path.address, path.domain);
       if (key !== alias && this.#followed.has(key)) continue;
       const refusal = this.#follow(path, depth + 1);

@@ -18,8 +18,8 @@
  *   COMMAND, RESPONSE ─ a password ─▶ CHECKING ─ verdict/235, 535, 454 ─▶ COMMAND
  *   COMMAND ─ RCPT that somebody else knows ─▶ LOOKING_UP ─ answer/250, 550, 451 ─▶ COMMAND
  *   any but JUDGING, ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED
- *   ANSWERING ─ outcome, then its end, or NO_REPLY ──▶ CLOSING
- *   any ─ reset, cut off ─▶ CLOSED
+ *   SECURING ─ TLS stands, and comes first ─▶ GREETING
+ *   any ─ reset, cut off; ANSWERING ─ NO_REPLY ─▶ CLOSED
  *
  * In JUDGING and ANSWERING nothing is obeyed: what the client pipelined waits. A message whose client resets
  * in JUDGING is dropped: nobody was told that we have it. Pure.

@@ -47,6 +47,8 @@ import { WaitingInput } from './waiting-input.js';
  * Verb, path of 256, ORCPT of 500 and the other parameters, with room for extensions (RFC 5321 4.5.3.1.4).
  */
 const COMMAND_OCTETS_MAX = 2048;
+/** For all questions about one recipient: clients wait for five minutes (RFC 5321 4.5.3.2.3). */
+const LOOK_UP_MS = 60_000;
 /** Commands of one client obeyed in one turn, so that a read full of them holds nobody up. */
 const COMMANDS_PER_TURN_MAX = 100;
 
@@ -215,6 +217,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       if (late !== undefined) this.#perform(late, 'data', '');
     } else if (this.#state === State.COMMAND || this.#state === State.RESPONSE) {
       if (sinceMs > options.idleMs) this.#perform(replies.IDLE, 'command', '');
+    } else if (this.#state === State.LOOKING_UP) {
+      if (sinceMs > LOOK_UP_MS) this.#giveUpLookUp();
     } else if (this.#state === State.SECURING) {
       if (sinceMs > options.handshakeMs) this.destroy();
     } else if (this.#state === State.PROXY && sinceMs > options.proxyMs) {
@@ -499,12 +503,21 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     invariant(lookup !== undefined && recipients?.learn !== undefined, 'a RCPT waits for its table');
     if (this.#state !== State.LOOKING_UP) this.#transition(State.LOOKING_UP);
     recipients.learn(lookup.keys, () => {
-      if (this.#state !== State.LOOKING_UP) return;
-      this.#waitingSinceMs = this.#desk.nowMs;
+      // Its time may have been over, and another RCPT waits.
+      if (this.#state !== State.LOOKING_UP || this.lookup !== lookup) return;
       this.#perform(lookedUp(this, this.#desk), 'rcpt', lookup.text);
+      if (this.#isAwaitingCommand) this.#waitingSinceMs = this.#desk.nowMs;
       if (this.#desk.isClosing) this.shutDown();
       this.#goOn();
     });
+  }
+
+  #giveUpLookUp(): void {
+    const text = this.lookup?.text ?? '';
+    this.lookup = undefined;
+    this.#waitingSinceMs = this.#desk.nowMs;
+    this.#perform(replies.TABLE_UNREADABLE, 'rcpt', text);
+    this.#goOn();
   }
 
   endTransaction(): void {

@@ -258,3 +258,18 @@ describe('from what the queue knows', () => {
     assert.equal(compose({ kind: 'failure', note: freshNote(1) })[1]?.['Remote-MTA'], undefined);
   });
 });
+
+test('an expanded alias is named as the sender wrote to it, whatever its type, and no member', () => {
+  for (const [orcpt, reversePath, final] of [
+    ['rfc822;Team+2BX@example.org', 'a@b.example', 'rfc822; Team+X@example.org'],
+    ['utf-8;b\\x{FC}cher@example.org', 'a@b.example', 'utf-8; b\\x{FC}cher@example.org'],
+    ['utf-8;bücher@example.org', 'a@b.example', 'utf-8; b\\x{FC}cher@example.org'],
+    ['utf-8;bücher@example.org', 'dörte@b.example', 'utf-8; bücher@example.org'],
+    ['x400;/c=de/', 'a@b.example', 'x400; /c=de/'],
+  ] as const) {
+    const recipients = [failed('member@hidden.example', { action: 'expanded', code: 0, enhanced: '2.1.5', text: '', remoteMta: '', recipient: { address: 'member@hidden.example', notify: 17, orcpt } })];
+    const text = Buffer.from(composeDsn(request({ kind: 'success', recipients }, { reversePath }))).toString('utf8');
+    assert.ok(text.includes(`\r\nOriginal-Recipient: ${final}\r\nFinal-Recipient: ${final}\r\nAction: expanded\r\nStatus: 2.1.5\r\n`), text);
+    assert.doesNotMatch(text, /hidden/);
+  }
+});

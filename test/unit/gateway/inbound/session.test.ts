@@ -5,6 +5,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { NOT_ASKED } from '../../../../src/gateway/inbound/recipients/listing.js';
+import type { RecipientTable } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
 import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
@@ -30,7 +32,7 @@ class Kit {
   nowMs = 0;
   readonly #turns: (() => void)[] = [];
 
-  constructor(options: Partial<InboundOptions> = {}, authenticator?: Authenticator) {
+  constructor(options: Partial<InboundOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable) {
     this.reception.hold = true;
     this.desk = new Desk({
       ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, greetingDelayMs: 100, ...options,
@@ -41,7 +43,7 @@ class Kit {
       authenticator,
       toAscii,
       isAscii,
-      recipients: undefined,
+      recipients,
       rates: undefined, blocklists: undefined, hooks: undefined,
       nextTurn: (run) => { this.#turns.push(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
@@ -89,6 +91,46 @@ function bodyOf(content: Buffer | undefined): string {
   const text = content?.toString('latin1') ?? '';
   return text.slice(text.indexOf('\r\n', text.indexOf('+0000')) + 2);
 }
+
+describe('a recipient whom somebody else must look up', () => {
+  test('has a minute for it; an answer that comes later is for nobody', () => {
+    const asked: { readonly keys: readonly string[]; readonly done: () => void }[] = [];
+    const known = new Set<string>();
+    const kit = new Kit({ relayDomains: ['x.example'], greetingDelayMs: 0, relayNetworks: ['192.0.2.0/24'] }, undefined, {
+      find: (key) => (key.startsWith('@') ? undefined : known.has(key) ? { route: '', to: [] } : NOT_ASKED),
+      learn: (keys, done) => { asked.push({ keys, done }); },
+    });
+    kit.sends('EHLO a\r\nMAIL FROM:<a@b.example>\r\n');
+    assert.equal(kit.sends('RCPT TO:<a@x.example>\r\nRCPT TO:<b@x.example>\r\n'), '');
+    kit.nowMs = 60_000;
+    kit.desk.tick();
+    assert.equal(kit.heard(), '');
+    kit.nowMs = 61_001;
+    kit.desk.tick();
+    assert.equal(kit.heard(), '451');
+    assert.deepEqual(asked.map(({ keys }) => keys), [['a@x.example'], ['b@x.example']]);
+    known.add('a@x.example');
+    asked[0]?.done();
+    assert.equal(kit.heard(), '', 'the answer is not that for the second');
+    known.add('b@x.example');
+    asked[1]?.done();
+    assert.equal(kit.heard(), '250');
+    asked[1]?.done();
+    assert.equal(kit.sends('RSET\r\n'), '250');
+  });
+
+  test('costs nothing any more when its client goes', () => {
+    const asked: (() => void)[] = [];
+    const kit = new Kit({ relayDomains: ['x.example'], greetingDelayMs: 0 }, undefined, { find: () => NOT_ASKED, learn: (_keys, done) => { asked.push(done); } });
+    kit.sends('EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<y@else.example>\r\nRCPT TO:<a@x.example>\r\nDATA\r\n');
+    assert.equal(kit.session.state, State.LOOKING_UP);
+    assert.ok(kit.reception.reservedBytes > 0);
+    kit.session.onClose('reset');
+    assert.equal(kit.reception.reservedBytes, 0);
+    asked[0]?.();
+    assert.equal(kit.session.state, State.CLOSED);
+  });
+});
 
 describe('states', () => {
   const ALLOWED = [
