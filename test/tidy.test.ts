@@ -369,9 +369,20 @@ function eventOf(node: ts.Node): string | undefined {
   return event !== undefined && ts.isStringLiteral(event) ? event.text : '?';
 }
 
+const LOG_PAGE = readFileSync(join(PROJECT, 'docs/LOG.md'), 'utf8');
+const REASONS = LOG_PAGE.slice(LOG_PAGE.indexOf('## Reasons of refusals'), LOG_PAGE.indexOf('## Events'));
+
+test('every reason of a refusal stands in docs/LOG.md, and none besides', () => {
+  const replies = readFileSync(join(PROJECT, 'src/gateway/inbound/session/replies.ts'), 'utf8');
+  const known = [...replies.matchAll(/refusal\(\s*'([a-z0-9-]+)'/g)].map(([, reason]) => reason);
+  const told = [...REASONS.matchAll(/^\| (`.*?`) \|/gm)].flatMap(([, cell]) => [...(cell ?? '').matchAll(/`([^`]+)`/g)].map(([, reason]) => reason));
+  assert.deepEqual([...new Set(told)].sort(), [...new Set(known)].sort());
+  assert.ok(known.length > 50);
+});
+
 test('every event that is logged stands in docs/LOG.md, and none besides', () => {
   const found: string[] = [];
-  const table = readFileSync(join(PROJECT, 'docs/LOG.md'), 'utf8').split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|')[1] ?? '');
+  const table = LOG_PAGE.replace(REASONS, '').split('\n').filter((line) => line.startsWith('| `')).map((line) => line.split('|')[1] ?? '');
   const told = new Set(table.flatMap((cell) => [...cell.matchAll(/`([\w-]+)`/g)].map(([, name]) => name ?? '')));
   const logged = new Set<string>();
   for (const source of ours.filter(({ path }) => path.startsWith('src/'))) {

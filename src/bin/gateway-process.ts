@@ -19,11 +19,10 @@ import { GatewayMetrics } from '../observability/gateway-metrics.js';
 import { MailLog } from '../observability/mail-log.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { addressText } from '../platform/node/own-host.js';
-import type { TlsFiles } from '../platform/node/tls-transport.js';
-import { readTlsFiles } from '../platform/node/tls-transport.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import { isRateMessage, isTicketMessage, rotateTickets } from './worker-messages.js';
+import { ignoreHangUp } from './signals.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
 import { packageVersion } from './package-version.js';
@@ -53,6 +52,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   const onError = (error: unknown): void => { endCrashed(error, started.gateway, mailLog, ports); };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
+  ignoreHangUp(ports.log);
   let tickets: Buffer | undefined;
   const useTickets = (keys: Buffer): void => {
     tickets = keys;
@@ -151,7 +151,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     register: config.register,
     insecure: config.insecure,
     version: packageVersion(),
-    linkTls: checkedLinkTls(config),
+    linkTls: mirror.tls,
     inbound: config.smtp.listen.map((listener) => inboundOptions(config, listener)),
     ...whoMaySend(config),
     outbound: {
@@ -233,17 +233,6 @@ function inboundOptions(config: GatewayConfig, listener: ListenerConfig): Listen
 }
 
 /** They are read again for each connection; that they can't be used should be known at the start. */
-function checkedLinkTls(config: GatewayConfig): TlsFiles | undefined {
-  const { tls } = config.mirror;
-  if (tls === undefined) return undefined;
-  try {
-    readTlsFiles(tls);
-  } catch (error) {
-    throw new CliError(`gateway: mirror.tls: ${error instanceof Error ? error.message : String(error)}`);
-  }
-  return tls;
-}
-
 function whoMaySend({ smtp }: GatewayConfig): WhoMaySend {
   const {
     usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, hooks, rates, rateExempt, resolvers,

@@ -30,6 +30,7 @@ import { isRateMessage, rotateTickets } from './worker-messages.js';
 import type { TicketMessage } from './worker-messages.js';
 import { LineRelay } from './line-relay.js';
 import { nodePorts } from './node-ports.js';
+import { ignoreHangUp } from './signals.js';
 import type { NodePorts } from './node-ports.js';
 
 /** Tells a worker its number. */
@@ -49,6 +50,7 @@ export async function startGatewayWorkers(config: GatewayConfig): Promise<Runnin
   // What the files of the configuration lack is said once, here.
   gatewayOptions(config);
   const ports = nodePorts(config.log, config.id);
+  ignoreHangUp(ports.log);
   const stopBoundMs = config.delivery.stopTimeoutMs + STOP_EXTRA_MS;
   const seats: readonly Seat[] = Array.from({ length: config.workers }, (_none, index) => {
     const tellOthers = (message: object): void => { for (const seat of seats) if (seat !== seats[index]) seat.tell(message); };

@@ -2,6 +2,8 @@
  * SIGINT and SIGTERM as a promise and an AbortSignal. Handlers are installed by the first one who waits, so
  * that verbs that do not wait die of Ctrl-C as any program does.
  */
+import type { EventLog } from '../platform/ports.js';
+
 export class Signals {
   readonly #controller = new AbortController();
   readonly #stopped: Promise<void>;
@@ -35,4 +37,14 @@ export class Signals {
   onSecond(callback: () => void): void {
     this.#second = callback;
   }
+}
+
+/**
+ * SIGHUP is how people ask daemons to read their files again, and log rotation sends it out of habit: it must not
+ * end a process that holds mail.
+ */
+export function ignoreHangUp(log: EventLog): void {
+  process.on('SIGHUP', () => {
+    log.warn('signal', 'SIGHUP changes nothing: users, tables and certificates are read again by themselves, all else by a restart');
+  });
 }

@@ -12,6 +12,7 @@ import type { Listener } from '../platform/transport.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import type { NodePorts } from './node-ports.js';
 import { nodePorts } from './node-ports.js';
+import { ignoreHangUp } from './signals.js';
 import { packageVersion } from './package-version.js';
 
 const LOG_DRAIN_MS = 1_000;
@@ -37,6 +38,7 @@ function endRefused(
 
 export async function startStoreProcess(config: StoreConfig): Promise<RunningRole> {
   const ports = nodePorts(config.log, config.id);
+  ignoreHangUp(ports.log);
   const running = await startStore(
     {
       storeId: config.id,

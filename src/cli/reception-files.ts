@@ -1,6 +1,6 @@
 /**
- * The files that reception needs, as `config check` and the start of a gateway judge them: certificate with
- * its key, users, and the table of recipients. They are read again when they change; that they can't be used
+ * The files that a gateway needs, as `config check` and its start judge them: certificates with their keys,
+ * users, and the table of recipients. They are read again when they change; that they can't be used
  * should be known before.
  */
 import type { GatewayConfig } from '../config/types.js';
@@ -8,11 +8,13 @@ import { checkTable } from '../gateway/inbound/recipients-file.js';
 import { whyNotLoaded } from '../gateway/inbound/policy-thread.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
 import { readServerTls } from '../platform/node/server-tls.js';
+import { readTlsFiles } from '../platform/node/tls-transport.js';
 
 /** One line that says what is wrong with which file; undefined when nothing is. */
-export function whyUnusable({ smtp }: GatewayConfig): string | undefined {
+export function whyUnusable({ smtp, mirror }: GatewayConfig): string | undefined {
   const { tls, usersFile, recipientsFile } = smtp;
   return whyNot('smtp.tls', () => { if (tls !== undefined) readServerTls(tls); })
+    ?? whyNot('mirror.tls', () => { if (mirror.tls !== undefined) readTlsFiles(mirror.tls); })
     ?? whyNot('smtp.users', () => { if (usersFile !== undefined) readUsers(usersFile); })
     ?? whyNot('smtp.recipients', () => { if (recipientsFile !== undefined) checkTable(recipientsFile); });
 }

@@ -6,7 +6,7 @@ import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { InboundMailLog, InboundMetrics, RejectStage } from './inbound/options.js';
+import type { InboundMailLog, InboundMetrics, Refused, RejectStage } from './inbound/options.js';
 import type { MailTransaction } from './inbound/session/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
 import type { MailQueue } from './queue/mail-queue.js';
@@ -58,8 +58,8 @@ export class MailRecord implements MailEvents, InboundMailLog {
     });
   }
 
-  rejected(_stage: RejectStage, reason: string, reply: string, client: string, helo: string, from: string, to: string): void {
-    this.ports.mailLog.rejected({ reason, client, helo, from, to, reply });
+  rejected({ messageId, reason, reply, client, helo, user, from, to }: Refused): void {
+    this.ports.mailLog.rejected({ reason, reply, client, helo, user, from, to, queueId: messageId === 0 ? '' : formatMessageId(messageId) });
   }
 
   // ---- queues ----

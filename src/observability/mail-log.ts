@@ -80,6 +80,10 @@ export interface RecipientFields {
 
 /** A client was refused something: a recipient, a message, a connection. */
 export interface RejectedFields {
+  /** Who has authenticated, or tried to; '' nobody. */
+  readonly user: string;
+  /** '' when it had none yet. */
+  readonly queueId: string;
   /** Word of the reason, as in twinpost_rejected_total{reason}. */
   readonly reason: string;
   readonly client: string;
@@ -236,6 +240,8 @@ export class MailLog {
     w.string(F.reason, fields.reason);
     w.string(F.client, fields.client);
     w.string(F.helo, fields.helo);
+    if (fields.user !== '') w.string(F.user, fields.user);
+    if (fields.queueId !== '') w.string(F.queueId, fields.queueId);
     w.string(F.from, fields.from);
     w.string(F.to, fields.to);
     w.string(F.reply, fields.reply);

@@ -37,7 +37,7 @@ const FLOODS: readonly (readonly [what: string, repliesMax: number, opening?: st
   ['MAIL FROM:<>\r\n', idleCommandsMax, HELLO], ['MAIL FROM:<>\r\nRSET\r\n', idleCommandsMax, HELLO], ['MAIL FROM:<a\r\n', idleCommandsMax, HELLO],
   ['MAIL FROM:<>\r\nRCPT TO:<c@d.example>\r\nRSET\r\n', 1.5 * idleCommandsMax, HELLO],
   ['RCPT TO:<c@d.example>\r\n', recipientsMax + refusalsMax + 1, `${HELLO}MAIL FROM:<>\r\n`],
-  ['RCPT TO:<c@noroute.example>\r\n', idleCommandsMax, `${HELLO}MAIL FROM:<>\r\n`], ['RCPT TO:<\r\n', idleCommandsMax, `${HELLO}MAIL FROM:<>\r\n`],
+  ['RCPT TO:<c@noroute.example>\r\n', refusalsMax + 1, `${HELLO}MAIL FROM:<>\r\n`], ['RCPT TO:<\r\n', refusalsMax + 1, `${HELLO}MAIL FROM:<>\r\n`],
   ['BDAT 0\r\n', idleCommandsMax, HELLO], ['BDAT 1\r\nx', idleCommandsMax, HELLO], ['BDAT 1\r\nx', idleCommandsMax, `${HELLO}MAIL FROM:<>\r\nRCPT TO:<c@d.example>\r\n`],
   [`BDAT 600\r\n${'x'.repeat(600)}`, refusalsMax + 1, HELLO],
   ['MAIL FROM:<>\r\nRCPT TO:<c@d.example>\r\nDATA\r\n\n\r\n.\r\n', 2 * idleCommandsMax, HELLO],

@@ -56,7 +56,7 @@ export class VirtualDesk {
       log: LOG,
       mailLog: mailLog ?? {
         wantsMessageId: true, received: quiet,
-        rejected: (stage, reason) => { this.rejections.push(`${stage} ${reason}`); },
+        rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); },
       },
       metrics: METRICS,
     });

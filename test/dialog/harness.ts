@@ -58,7 +58,7 @@ export async function startHarness(options: Partial<ListenerOptions> = {}, authe
       blocklists,
       hooks,
       log: NO_LOG,
-      mailLog: { wantsMessageId: true, received: () => void received++, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
+      mailLog: { wantsMessageId: true, received: () => void received++, rejected: ({ stage, reason }) => void rejections.push(`${stage} ${reason}`) },
       metrics: { ...NO_METRICS, connectionWaits: () => void waits++ },
     },
   );
@@ -186,7 +186,7 @@ export function memoryHarness(options: Partial<InboundOptions> = {}, authenticat
     nextTurn: (run) => { setImmediate(run); },
     authenticator,
     log: NO_LOG,
-    mailLog: { wantsMessageId: true, received: quiet, rejected: (stage, reason) => void rejections.push(`${stage} ${reason}`) },
+    mailLog: { wantsMessageId: true, received: quiet, rejected: ({ stage, reason }) => void rejections.push(`${stage} ${reason}`) },
     metrics: NO_METRICS,
   });
   const ticker = setInterval(() => { desk.tick(); }, 50);

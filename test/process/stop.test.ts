@@ -76,6 +76,15 @@ describe('SIGTERM', { timeout: 120_000 }, () => {
     assert.equal((await cluster.sinkCounts()).unmarked, 1);
   }));
 
+  test('SIGHUP, which log rotation sends, ends neither gateway nor store', () => withCluster(async (cluster) => {
+    for (const daemon of [cluster.gateway, ...cluster.stores]) {
+      process.kill(daemon.pid, 'SIGHUP');
+      await until('it says that it changes nothing', () => daemon.log().includes('"event":"signal"'), STOP_REST_MS, daemon);
+      assert.ok(daemon.isRunning);
+    }
+    assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 10 })).accepted, 10);
+  }));
+
   test('a client that never finishes its DATA does not hold a gateway up past the bound', () => withCluster(async (cluster) => {
     const slow = await SmtpTalk.start(cluster.smtpPort);
     await slow.say('MAIL FROM:<>');

@@ -125,15 +125,28 @@ export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = 
 
 export type RejectStage = 'connect' | 'command' | 'auth' | 'mail' | 'rcpt' | 'data';
 
+/** What was refused, to whom. Texts are hostile, or ''. */
+export interface Refused {
+  readonly stage: RejectStage;
+  /** A bounded word (replies.ts). */
+  readonly reason: string;
+  readonly reply: string;
+  readonly client: string;
+  readonly helo: string;
+  /** Who has authenticated, or tried to. */
+  readonly user: string;
+  readonly from: string;
+  readonly to: string;
+  /** 0: it had none yet. */
+  readonly messageId: number;
+}
+
 export interface InboundMailLog {
   /** received() is to have the Message-ID field of the content, which is gone by then. */
   readonly wantsMessageId: boolean;
   /** A message was answered with 250 (or would have been, had the client stayed). */
   received(message: MailTransaction): void;
-  /** `reason` is a bounded word; `from` and `to` are hostile text or ''. */
-  rejected(
-    stage: RejectStage, reason: string, reply: string, client: string, helo: string, from: string, to: string,
-  ): void;
+  rejected(refused: Refused): void;
 }
 
 export interface InboundMetrics {

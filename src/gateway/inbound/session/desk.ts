@@ -166,12 +166,27 @@ export class Desk {
     metrics.received(message.contentBytes, message.recipientCount, clock.nowMs() - message.receivedMs);
   }
 
+  /** `said`: the command, who was to be authenticated, or ''. */
   rejected(
-    stage: RejectStage, refusal: Refusal, dialog: InboundDialog, from: string, to: string,
+    stage: RejectStage, refusal: Refusal, dialog: InboundDialog, said: string,
+    message: MailTransaction | undefined = dialog.transaction,
   ): void {
     const { reason, reply } = refusal;
     this.ports.metrics.rejected(stage, reason);
     if (!this.#damper.onRefusal(clientKey(dialog.remoteAddress), this.nowMs)) return;
-    this.ports.mailLog.rejected(stage, reason, reply, dialog.remoteAddress, dialog.helo, from, to);
+    this.ports.mailLog.rejected({
+      stage, reason, reply, client: dialog.remoteAddress, helo: dialog.helo,
+      user: stage === 'auth' ? said : dialog.user,
+      from: message?.reversePath ?? (stage === 'mail' ? pathIn(said) : ''),
+      to: stage === 'rcpt' ? pathIn(said) : '',
+      messageId: message?.messageId ?? 0,
+    });
   }
+}
+
+/** What stands in the brackets of MAIL or RCPT, or what is there instead. */
+function pathIn(command: string): string {
+  const text = command.slice(command.indexOf(':') + 1).trimStart();
+  const close = text.indexOf('>');
+  return text.startsWith('<') && close > 0 ? text.slice(1, close) : text;
 }

@@ -426,15 +426,14 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#perform(run(this, this.#desk, text), stage, text);
   }
 
-  /** `text`: the command, or ''. */
+  /** `text`: the command, who is to be authenticated, or ''. */
   #perform(effect: Effect, stage: RejectStage, text: string): void {
     const isInCommand = this.#state >= State.RESPONSE && this.#state <= State.LOOKING_UP;
     if (isInCommand && effect.then === Then.STAY) this.#transition(State.COMMAND);
-    if (effect.isProgress) this.#idleCommands--;
-    if (effect.reason !== '') {
-      const to = stage === 'rcpt' ? text.slice(text.indexOf(':') + 1) : '';
-      this.#desk.rejected(stage, effect, this, this.transaction?.reversePath ?? '', to);
-    }
+    // A list with dead addresses is still a list: refusalsMax bounds it.
+    const isOfList = stage === 'rcpt' && this.transaction !== undefined;
+    if (effect.isProgress || (isOfList && effect.then === Then.STAY)) this.#idleCommands--;
+    if (effect.reason !== '') this.#desk.rejected(stage, effect, this, text);
     if (effect.reply !== '') this.#replies.line(effect.reply);
     const isRefused = effect.reason !== '' && effect.then === Then.STAY;
     if (isRefused && this.#desk.isOneTooMany(effect, this)) {
@@ -491,7 +490,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     authenticator.check(password.user, password.password, this.#clientKey, (verdict) => {
       if (this.#state !== State.CHECKING) return;
       this.#waitingSinceMs = this.#desk.nowMs;
-      this.#perform(authVerdict(this, password.user, verdict), 'auth', '');
+      this.#perform(authVerdict(this, password.user, verdict), 'auth', password.user);
       if (this.#desk.isClosing) this.shutDown();
       this.#goOn();
     });
@@ -669,7 +668,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#state !== State.ANSWERING) return;
     this.transaction = undefined;
     if (outcome === NO_REPLY) {
-      this.#desk.rejected('data', replies.NO_REPLY_GIVEN, this, transaction.reversePath, '');
+      this.#desk.rejected('data', replies.NO_REPLY_GIVEN, this, '', transaction);
       return this.destroy();
     }
     this.#transition(State.COMMAND);
@@ -680,7 +679,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       this.#idleCommands = 0;
       this.#replies.line(replies.queuedAs(formatMessageId(transaction.messageId)));
     } else {
-      this.#desk.rejected('data', outcomeRefusal(outcome), this, transaction.reversePath, '');
+      this.#desk.rejected('data', outcomeRefusal(outcome), this, '', transaction);
       this.#replies.line(outcomeRefusal(outcome).reply);
     }
     this.#afterMessage();

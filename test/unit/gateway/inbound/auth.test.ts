@@ -39,7 +39,7 @@ class Kit {
       rates: undefined, blocklists: undefined, hooks: undefined,
       nextTurn: (run) => { setImmediate(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-      mailLog: { wantsMessageId: false, received: quiet, rejected: (stage, reason) => { this.rejections.push(`${stage} ${reason}`); } },
+      mailLog: { wantsMessageId: false, received: quiet, rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); } },
       metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet },
     });
     this.session = new ServerSession(desk, this.connection);

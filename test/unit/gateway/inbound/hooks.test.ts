@@ -84,7 +84,7 @@ class Kit {
     this.desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, ...options }, {
       reception: this.reception, router: new DomainRouter(), clock, authenticator: undefined, toAscii, isAscii, recipients: undefined,
       rates: undefined, blocklists: undefined, hooks: chain, nextTurn: (run) => { setImmediate(run); }, log,
-      mailLog: { wantsMessageId: false, received: quiet, rejected: (stage, reason) => void this.rejections.push(`${stage} ${reason}`) },
+      mailLog: { wantsMessageId: false, received: quiet, rejected: ({ stage, reason }) => void this.rejections.push(`${stage} ${reason}`) },
       metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet },
     });
     this.session = new ServerSession(this.desk, this.connection);

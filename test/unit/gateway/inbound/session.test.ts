@@ -49,7 +49,7 @@ class Kit {
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: {
         wantsMessageId: false, received: quiet,
-        rejected: (stage, reason) => { this.rejections.push(`${stage} ${reason}`); },
+        rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); },
       },
       metrics: {
         connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
@@ -91,6 +91,19 @@ function bodyOf(content: Buffer | undefined): string {
   const text = content?.toString('latin1') ?? '';
   return text.slice(text.indexOf('\r\n', text.indexOf('+0000')) + 2);
 }
+
+describe('a list with many dead addresses', () => {
+  test('is heard to its end, and the others have the message', () => {
+    const kit = new Kit({ greetingDelayMs: 0, recipientsMax: 1000 });
+    kit.sends('EHLO a\r\nMAIL FROM:<a@b.example>\r\n');
+    const list = Array.from({ length: 600 }, (_none, i) => `RCPT TO:<${String(i)}@${i % 4 === 0 ? 'noroute.example' : 'd.example'}>\r\n`).join('');
+    let said = kit.sends(list);
+    for (let turn = 0; turn < 10; turn++) said += ` ${kit.turn()}`;
+    const codes = said.trim().split(/ +/);
+    assert.deepEqual([codes.filter((code) => code === '250').length, codes.filter((code) => code !== '250').length], [450, 150]);
+    assert.equal(kit.sends('DATA\r\n'), '354');
+  });
+});
 
 describe('a recipient whom somebody else must look up', () => {
   test('has a minute for it; an answer that comes later is for nobody', () => {
