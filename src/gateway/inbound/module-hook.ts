@@ -45,7 +45,7 @@ export class ModuleHook implements MessageHook {
     this.name = options.name;
     this.#line = new HookLine(options.timeoutMs, {
       hasPlace: () => this.#idle !== undefined,
-      start: (ask) => { this.#idle?.take(ask); },
+      start: (ask, message) => { this.#idle?.take(ask, message); },
     });
     const onChange = (): void => { this.#onChange(); };
     for (let i = 0; i < options.threads; i++) this.#places.push(new ThreadPlace(options, ports, onChange));
@@ -100,8 +100,7 @@ class ThreadPlace {
     return this.#thread?.isReady === true && this.#ask === undefined;
   }
 
-  take(ask: HookAsk): void {
-    const { message } = ask;
+  take(ask: HookAsk, message: JudgedMessage): void {
     if (!this.#ports.memory.reserve(message.contentBytes)) return ask.settle({ action: 'busy' });
     this.#reservedBytes = message.contentBytes;
     this.#ask = ask;

@@ -152,12 +152,13 @@ class PrefixedMessage implements JudgedMessage {
   readonly tlsVersion: string;
   readonly reversePath: string;
   readonly recipients: readonly string[];
-  readonly content: readonly Uint8Array[];
   readonly contentBytes: number;
   readonly #message: JudgedMessage;
+  readonly #fields: Uint8Array;
 
   constructor(message: JudgedMessage, fields: Uint8Array) {
     this.#message = message;
+    this.#fields = fields;
     this.queueId = message.queueId;
     this.client = message.client;
     this.helo = message.helo;
@@ -165,9 +166,12 @@ class PrefixedMessage implements JudgedMessage {
     this.tlsVersion = message.tlsVersion;
     this.reversePath = message.reversePath;
     this.recipients = message.recipients;
-    const [prefix = NOTHING, ...behind] = message.content;
-    this.content = [prefix, fields, ...behind];
     this.contentBytes = message.contentBytes + fields.length;
+  }
+
+  get content(): readonly Uint8Array[] {
+    const [prefix = NOTHING, ...behind] = this.#message.content;
+    return [prefix, this.#fields, ...behind];
   }
 
   get isAbandoned(): boolean {

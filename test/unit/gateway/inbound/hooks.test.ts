@@ -228,6 +228,8 @@ describe('a message with hooks', () => {
       assert.match(textOf(held), /b\u00f6dy/);
       assert.equal(kit.says(answer), '');
       assert.deepEqual([kit.reception.kept.length, kit.reception.reservedBytes], [0, 0]);
+      // What is no longer counted is no longer there, whoever still has the message.
+      assert.equal(textOf(held), '');
     }
   });
 

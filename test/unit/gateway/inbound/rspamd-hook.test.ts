@@ -125,6 +125,44 @@ describe('a message asked about by HTTP', { timeout: 30_000 }, () => {
     server.close();
   });
 
+  test('is let go when the answer came before it was read, and its place with it', async () => {
+    const big = Buffer.alloc(8 * 1024 * 1024, 'x');
+    let connections = 0;
+    const sockets = new Set<Socket>();
+    // Answers the head of a request, and reads no further when a body of this size follows.
+    const server = net.createServer((socket) => {
+      connections++;
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('data', (bytes: Buffer) => {
+        const head = bytes.toString('latin1');
+        if (!head.includes('POST ')) return;
+        if (head.includes(`Content-Length: ${String(big.length)}\r\n`)) socket.pause();
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${String(OK.length)}\r\n\r\n${OK}`);
+      });
+    });
+    server.listen(0, HOST);
+    await once(server, 'listening');
+    const kit = new Hook((server.address() as AddressInfo).port);
+    for (let i = 0; i < 40; i++) assert.deepEqual(await kit.ask({ content: [big], contentBytes: big.length }), ACCEPT);
+    assert.equal(connections, 40);
+    assert.deepEqual(await kit.ask(), ACCEPT);
+    kit.hook.close();
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+
+  test('has failed when what the request would say is no header field', async () => {
+    await withServer((_request, response) => { response.end(OK); }, async (port) => {
+      const hook = new RspamdHook({ name: 'rspamd', url: `http://${HOST}:${String(port)}`, timeoutMs: 5000, password: 'two\nlines', hostName: 'mx.test' });
+      for (let i = 0; i < 40; i++) {
+        const answer = await new Promise<HookAnswer>((resolve) => { hook.ask(message(), resolve); });
+        assert.deepEqual(answer, { action: 'failed', why: 'ERR_INVALID_CHAR' });
+      }
+      hook.close();
+    });
+  });
+
   test('has its time limit for itself, however long it stood in line', async () => {
     const LIMIT_MS = 2000;
     let count = 0;
