@@ -145,7 +145,15 @@ function tokenText(
   file: string | undefined, key: 'users' | 'recipients', context: BuildContext, problems: Problems,
 ): string {
   if (file === undefined) return '';
-  return secretText(file, ['gateway', 'smtp', key, 'token_file'], 'a file with a token', context, problems);
+  return httpSecret(file, ['gateway', 'smtp', key, 'token_file'], 'a file with a token', context, problems);
+}
+
+/** It goes into a field of an HTTP header, which holds nothing else. */
+function httpSecret(file: string, at: Path, what: string, context: BuildContext, problems: Problems): string {
+  const text = secretText(file, at, what, context, problems);
+  if (/^[ -~]*$/.test(text)) return text;
+  problems.add(at, `expected ${what}, one line of printable ASCII, found something else in '${file}'`);
+  return '';
 }
 
 /** What the file holds, without outer blanks. */
@@ -193,7 +201,7 @@ function smtpConfig(
     usersByHttp: usersByHttp(smtp.users, context, problems),
     hooks: smtp.hooks.map((hook, i) => hookOptions(hook, context.folder, (file) => {
       const at: Path = ['gateway', 'smtp', 'hooks', i, 'password_file'];
-      return secretText(file, at, 'a file with a password', context, problems);
+      return httpSecret(file, at, 'a file with a password', context, problems);
     })),
     recipientsFile: typeof smtp.recipients === 'string' ? absolute(smtp.recipients, context) : undefined,
     recipientsByHttp: recipientsByHttp(smtp.recipients, context, problems),

@@ -28,7 +28,10 @@ export interface ModuleHookPorts {
   readonly memory: Pick<Reception, 'reserve' | 'release'>;
 }
 
-/** A thread that ends as soon as it has begun is not started over and over. */
+/**
+ * A thread that ends as soon as it has begun is not started over and over. One that was asked is started
+ * again at once: what a message did to it must keep the module from no other, and costs `timeout` at most.
+ */
 const RESTART = { firstMs: 50, factor: 2, maxMs: 10_000, jitter: 0 };
 /** One that has lived so long begins anew without delay. */
 const LIVED_MS = 10_000;
@@ -45,7 +48,7 @@ export class ModuleHook implements MessageHook {
     this.name = options.name;
     this.#line = new HookLine(options.timeoutMs, {
       hasPlace: () => this.#idle !== undefined,
-      start: (ask) => { this.#idle?.take(ask); },
+      start: (ask, message) => { this.#idle?.take(ask, message); },
     });
     const onChange = (): void => { this.#onChange(); };
     for (let i = 0; i < options.threads; i++) this.#places.push(new ThreadPlace(options, ports, onChange));
@@ -83,7 +86,8 @@ class ThreadPlace {
   #ask: HookAsk | undefined;
   #reservedBytes = 0;
   #begunMs = 0;
-  /** Threads in a row that did not live long. */
+  #wasAsked = false;
+  /** Threads in a row that ended before anybody asked them, and did not live long. */
   #deaths = 0;
   #isClosed = false;
   #toldMs = -Infinity;
@@ -100,11 +104,11 @@ class ThreadPlace {
     return this.#thread?.isReady === true && this.#ask === undefined;
   }
 
-  take(ask: HookAsk): void {
-    const { message } = ask;
+  take(ask: HookAsk, message: JudgedMessage): void {
     if (!this.#ports.memory.reserve(message.contentBytes)) return ask.settle({ action: 'busy' });
     this.#reservedBytes = message.contentBytes;
     this.#ask = ask;
+    this.#wasAsked = true;
     ask.onLate = () => { this.#thread?.end('it took too long'); };
     const policy = policyMessage(message);
     this.#thread?.ask(policy, policy.content.buffer);
@@ -118,6 +122,7 @@ class ThreadPlace {
 
   #begin(): void {
     this.#begunMs = performance.now();
+    this.#wasAsked = false;
     this.#thread = new PolicyThread(this.#options, {
       onReady: () => {
         this.brokenBy = '';
@@ -147,7 +152,7 @@ class ThreadPlace {
     if (this.#isClosed) return;
     const { name: hook } = this.#options;
     log.warn('hook', 'the thread of a hook has ended, and is started again', { hook, why });
-    if (performance.now() - this.#begunMs >= LIVED_MS) this.#deaths = 0;
+    if (this.#wasAsked || performance.now() - this.#begunMs >= LIVED_MS) this.#deaths = 0;
     const delayMs = this.#deaths === 0 ? 0 : nextDelayMs(this.#deaths - 1, RESTART, () => 0);
     this.#deaths++;
     this.#restart = setTimeout(() => { this.#begin(); }, delayMs).unref();

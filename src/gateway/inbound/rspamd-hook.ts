@@ -48,7 +48,7 @@ export class RspamdHook implements MessageHook {
     this.#agent = this.#url.protocol === 'https:' ? new https.Agent(agent) : new http.Agent(agent);
     this.#line = new HookLine(options.timeoutMs, {
       hasPlace: () => this.#inFlight < IN_FLIGHT_MAX,
-      start: (ask) => { this.#start(ask); },
+      start: (ask, message) => { this.#start(ask, message); },
     });
   }
 
@@ -61,46 +61,55 @@ export class RspamdHook implements MessageHook {
     this.#agent.destroy();
   }
 
-  #start(ask: HookAsk): void {
+  #start(ask: HookAsk, message: JudgedMessage): void {
     this.#inFlight++;
-    this.#send(ask, (answer) => {
+    this.#send(ask, message, () => {
       this.#inFlight--;
-      ask.settle(answer);
       this.#line.goOn();
     });
   }
 
-  /** `done` is called once. */
-  #send(ask: HookAsk, done: (answer: HookAnswer) => void): void {
-    const { message } = ask;
-    const { request: begin } = this.#url.protocol === 'https:' ? https : http;
-    const headers = this.#headersOf(message);
-    const request = begin(this.#url, { method: 'POST', agent: this.#agent, headers });
-    let isOver = false;
-    const end = (answer: HookAnswer): void => {
-      if (isOver) return;
-      isOver = true;
-      done(answer);
-    };
+  /** `onOver` is called once, when nothing of it is under way any more. */
+  #send(ask: HookAsk, message: JudgedMessage, onOver: () => void): void {
+    const request = this.#requestOf(message);
+    if (typeof request === 'string') {
+      ask.settle({ action: 'failed', why: request });
+      return onOver();
+    }
     let isAnswered = false;
+    let isStale = false;
     request.on('response', (response) => {
       isAnswered = true;
-      readAnswer(response, end);
+      readAnswer(response, (answer) => {
+        // What it has not read of the message may never be read, and would be held as long.
+        if (!request.writableFinished || !request.shouldKeepAlive) request.destroy();
+        ask.settle(answer);
+      });
     });
     request.on('error', (error: NodeJS.ErrnoException) => {
-      if (isOver) return;
-      const isStale = request.reusedSocket && !ask.isSettled && /^(ECONNRESET|EPIPE)$/.test(error.code ?? '');
-      if (!isStale) return end({ action: 'failed', why: error.code ?? error.message });
-      isOver = true;
-      this.#send(ask, done);
+      const isReset = /^(ECONNRESET|EPIPE)$/.test(error.code ?? '');
+      isStale = request.reusedSocket && !isAnswered && isReset;
+      // The end of an answer that came whole may be read behind this.
+      if (!isStale && !isAnswered) ask.settle({ action: 'failed', why: error.code ?? error.message });
     });
-    // The end of an answer that came whole may be read behind this.
     request.on('close', () => {
-      if (!isAnswered) end({ action: 'failed', why: 'the connection was closed' });
+      if (isStale && !ask.isSettled) return this.#send(ask, message, onOver);
+      if (!isAnswered) ask.settle({ action: 'failed', why: 'the connection was closed' });
+      onOver();
     });
     ask.onLate = () => { request.destroy(); };
     for (const piece of message.content) request.write(piece);
     request.end();
+  }
+
+  /** Or why there is none: what it throws must not reach the session of the client. */
+  #requestOf(message: JudgedMessage): http.ClientRequest | string {
+    const { request: begin } = this.#url.protocol === 'https:' ? https : http;
+    try {
+      return begin(this.#url, { method: 'POST', agent: this.#agent, headers: this.#headersOf(message) });
+    } catch (error) {
+      return (error as NodeJS.ErrnoException).code ?? String(error);
+    }
   }
 
   #headersOf(message: JudgedMessage): http.OutgoingHttpHeaders {

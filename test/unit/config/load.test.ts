@@ -18,6 +18,10 @@ const SECRET = 'sixteen-characters-and-more';
 /** Holds a secret that is too short. */
 const SHORT_FILE = path.join(mkdtempSync(path.join(os.tmpdir(), 'twinpost-load-')), 'secret');
 writeFileSync(SHORT_FILE, 'short\n');
+const TWO_LINES_FILE = path.join(path.dirname(SHORT_FILE), 'two-lines');
+writeFileSync(TWO_LINES_FILE, '0123456789abcdef\r\nfedcba9876543210\n');
+const WIDE_FILE = path.join(path.dirname(SHORT_FILE), 'wide');
+writeFileSync(WIDE_FILE, 'p\u00e4ss\u0175ord\n');
 after(() => { rmSync(path.dirname(SHORT_FILE), { recursive: true }); });
 
 const GOOD = `# a gateway
@@ -51,6 +55,11 @@ function gatewayOf(text: string) {
 }
 
 describe('a configuration file', () => {
+  test('takes secrets for rewritten senders one a line', () => {
+    const { srs } = gatewayOf(`${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${TWO_LINES_FILE}}\n`).smtp;
+    assert.deepEqual(srs?.secrets, ['0123456789abcdef', 'fedcba9876543210']);
+  });
+
   test('gets every default that operators know', () => {
     const gateway = gatewayOf(GOOD);
     assert.equal(gateway.smtp.messageBytesMax, 25 * 1024 * 1024);
@@ -167,6 +176,9 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['threads of rspamd', GOOD, `${GOOD}  smtp:\n    hooks: [{threads: 2, rspamd: 'http://127.0.0.1:1'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.threads: expected it beside module only, found it beside rspamd$/],
     ['a password for a module', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a.js, password_file: p}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected it beside rspamd only, found it beside module$/],
     ['a password of rspamd that is not there', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: /nowhere/at/all}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected a file with a password, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a password of rspamd of two lines', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: ${TWO_LINES_FILE}}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected a file with a password, one line of printable ASCII, found something else in '[^']+two-lines'$/],
+    ['a password of rspamd that no HTTP field holds', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: ${WIDE_FILE}}]\n`, /hooks\[0\]\.password_file: expected a file with a password, one line of printable ASCII, found something else in '[^']+wide'$/],
+    ['a token of two lines', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: ${TWO_LINES_FILE}}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, one line of printable ASCII, found something else in /],
     ['mail to rspamd in clear over a network', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://10.0.0.5:11333'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.rspamd: expected https:\/\/ for a server outside loopback, found 'http:\/\/10\.0\.0\.5:11333': .* say insecure: true$/],
     ['an address of rspamd with a path', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://127.0.0.1:11333/checkv2'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.rspamd: expected an address without a path, such as .*, found "http/],
     ['two hooks of one name', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a/x.js}, {module: b/x.mjs}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[1\]: expected each name of a hook once, found 'x' again$/],

@@ -3,6 +3,7 @@
  * until one refuses or defers. Each sees what those before it have put in front.
  *
  *   accept ──▶ its fields join the prefix; the next hook      refuse ──▶ 550      defer ──▶ 451
+ *   accept with a mark ──▶ that in any case, and of its fields those that there is room for
  *   failed, or with a field that can't be put in front ──▶ on_failure: 451, or as if it had accepted
  *   busy ──▶ 451
  *
@@ -13,10 +14,12 @@ import type { Clock, EventLog } from '../../../platform/ports.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
 import type { HookAnswer, JudgedMessage, MessageHook, MessageHooks } from './message-hook.js';
-import { FIELDS_MAX, FIELDS_OCTETS_MAX, fieldOctets, fieldRule } from './prefix-fields.js';
+import { FIELDS_MAX, FIELDS_OCTETS_MAX, fieldOctets, fieldRule, fieldsThatFit } from './prefix-fields.js';
+import type { FieldRoom } from './prefix-fields.js';
 
 const TOLD_EVERY_MS = 10_000;
 const NOTHING = new Uint8Array(0);
+const WHOLE_ROOM: FieldRoom = { count: FIELDS_MAX, octets: FIELDS_OCTETS_MAX };
 
 export interface ChainedHook {
   readonly hook: MessageHook;
@@ -43,28 +46,23 @@ export class HookChain implements MessageHooks {
   }
 
   judge(message: JudgedMessage, done: OnJudged): void {
-    this.#ask(0, message, NOTHING, 0, done);
+    this.#ask(0, message, NOTHING, WHOLE_ROOM, done);
   }
 
   close(): void {
     for (const link of this.#links) link.close();
   }
 
-  /** `fields`: what the hooks before this one have put in front, `count` of them. */
-  #ask(index: number, message: JudgedMessage, fields: Uint8Array, count: number, done: OnJudged): void {
+  /** `fields`: what the hooks before this one have put in front; `room`: what they have left of it. */
+  #ask(index: number, message: JudgedMessage, fields: Uint8Array, room: FieldRoom, done: OnJudged): void {
     const link = this.#links[index];
     if (link === undefined) return done(undefined, fields);
     const seen = fields.length === 0 ? message : new PrefixedMessage(message, fields);
-    link.ask(seen, { count, octets: fields.length }, (refusal, added, addedCount) => {
+    link.ask(seen, room, (refusal, added, left) => {
       if (refusal !== undefined) return done(refusal, NOTHING);
-      this.#ask(index + 1, message, joined(fields, added), count + addedCount, done);
+      this.#ask(index + 1, message, joined(fields, added), left, done);
     });
   }
-}
-
-interface Taken {
-  readonly count: number;
-  readonly octets: number;
 }
 
 /** One hook with what is kept of it: since when it fails. */
@@ -82,18 +80,21 @@ class HookLink {
   }
 
   ask(
-    message: JudgedMessage, taken: Taken,
-    done: (refusal: Refusal | undefined, fields: Uint8Array, count: number) => void,
+    message: JudgedMessage, room: FieldRoom,
+    done: (refusal: Refusal | undefined, fields: Uint8Array, left: FieldRoom) => void,
   ): void {
     const { clock, metrics } = this.#ports;
     const sinceMs = clock.nowMs();
     this.#hook.ask(message, (said) => {
-      const answer = checked(said, taken);
+      const answer = checked(said, room);
       metrics.hookAnswered(this.#hook.name, answer.action, clock.nowMs() - sinceMs);
       if (answer.action === 'failed') this.#onFailed(answer.why);
       else if (answer.action !== 'busy' && answer.action !== 'abandoned') this.#onAnswer();
-      if (answer.action !== 'accept') return done(this.#refusalOf(answer), NOTHING, 0);
-      done(undefined, fieldOctets(answer.fields), answer.fields.length);
+      if (answer.action !== 'accept') return done(this.#refusalOf(answer), NOTHING, room);
+      const { mark = [], fields } = answer;
+      const added = fieldOctets([...mark, ...fields]);
+      const octets = Math.max(0, room.octets - added.length);
+      done(undefined, added, { count: room.count - fields.length, octets });
     });
   }
 
@@ -132,15 +133,19 @@ class HookLink {
   }
 }
 
-/** A field that can't be put in front is a hook that failed: what else it meant nobody knows. */
-function checked(answer: HookAnswer, taken: Taken): HookAnswer {
+/**
+ * A field that can't be put in front is a hook that failed: what else it meant nobody knows. With a mark
+ * that is known, and only the field is left out.
+ */
+function checked(answer: HookAnswer, room: FieldRoom): HookAnswer {
   if (answer.action !== 'accept') return answer;
-  const { fields } = answer;
+  const { mark, fields } = answer;
+  if (mark !== undefined) return { action: 'accept', mark, fields: fieldsThatFit(fields, room) };
   const rule = fields.map(fieldRule).find((each) => each !== '');
   if (rule !== undefined) return { action: 'failed', why: `it adds a field: ${rule}` };
-  if (taken.count + fields.length > FIELDS_MAX) return { action: 'failed', why: 'it adds too many fields' };
-  const octets = fields.reduce((sum, { name, value }) => sum + name.length + value.length, taken.octets);
-  return octets > FIELDS_OCTETS_MAX ? { action: 'failed', why: 'its fields are too long' } : answer;
+  if (fields.length > room.count) return { action: 'failed', why: 'it adds too many fields' };
+  const octets = fields.reduce((sum, { name, value }) => sum + name.length + value.length, 0);
+  return octets > room.octets ? { action: 'failed', why: 'its fields are too long' } : answer;
 }
 
 /** A message with fields of the hooks before in front. */
@@ -152,12 +157,13 @@ class PrefixedMessage implements JudgedMessage {
   readonly tlsVersion: string;
   readonly reversePath: string;
   readonly recipients: readonly string[];
-  readonly content: readonly Uint8Array[];
   readonly contentBytes: number;
   readonly #message: JudgedMessage;
+  readonly #fields: Uint8Array;
 
   constructor(message: JudgedMessage, fields: Uint8Array) {
     this.#message = message;
+    this.#fields = fields;
     this.queueId = message.queueId;
     this.client = message.client;
     this.helo = message.helo;
@@ -165,9 +171,12 @@ class PrefixedMessage implements JudgedMessage {
     this.tlsVersion = message.tlsVersion;
     this.reversePath = message.reversePath;
     this.recipients = message.recipients;
-    const [prefix = NOTHING, ...behind] = message.content;
-    this.content = [prefix, fields, ...behind];
     this.contentBytes = message.contentBytes + fields.length;
+  }
+
+  get content(): readonly Uint8Array[] {
+    const [prefix = NOTHING, ...behind] = this.#message.content;
+    return [prefix, this.#fields, ...behind];
   }
 
   get isAbandoned(): boolean {

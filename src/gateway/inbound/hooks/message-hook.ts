@@ -28,9 +28,17 @@ export interface JudgedMessage {
   readonly isAbandoned: boolean;
 }
 
-/** What a hook says. `text`: for the client; whatever it holds, it is made safe (replies.ts). */
+/**
+ * What a hook says. `text`: for the client; whatever it holds, it is made safe (replies.ts). `fields` are put
+ * in front all, or the hook has failed. Behind a `mark`, the gateway's own words on what the hook said, they
+ * are put in front as far as there is room: for the mark itself there always is.
+ */
 export type HookVerdict =
-  | { readonly action: 'accept'; readonly fields: readonly HeaderField[] }
+  | {
+    readonly action: 'accept';
+    readonly fields: readonly HeaderField[];
+    readonly mark?: readonly HeaderField[];
+  }
   | { readonly action: 'refuse' | 'defer'; readonly text: string };
 
 /**

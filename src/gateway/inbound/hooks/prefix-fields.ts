@@ -42,6 +42,25 @@ export function fieldRule({ name, value }: HeaderField): string {
   return `${name} with a line of more than ${String(LINE_OCTETS_MAX)} octets`;
 }
 
+export interface FieldRoom {
+  readonly count: number;
+  readonly octets: number;
+}
+
+/** Those without fault that there is room for, in their order. What is left out takes no room. */
+export function fieldsThatFit(fields: readonly HeaderField[], room: FieldRoom): readonly HeaderField[] {
+  const fitting: HeaderField[] = [];
+  let octets = 0;
+  for (const field of fields) {
+    if (fitting.length >= room.count) break;
+    const more = octets + field.name.length + field.value.length;
+    if (more > room.octets || fieldRule(field) !== '') continue;
+    octets = more;
+    fitting.push(field);
+  }
+  return fitting;
+}
+
 /** Of fields without fault (fieldRule). */
 export function fieldOctets(fields: readonly HeaderField[]): Uint8Array {
   let text = '';

@@ -8,15 +8,18 @@
  * reject". To defer on the remark alone would defer for ever.
  *
  * rspamd puts what the sender wrote into fields it adds. Such a text must not be a way past on_failure:
- * accept, so that its values are made harmless, and what is no field even then is left out. Nothing is
- * removed from a message, and no Subject is rewritten: see prefix-fields.ts. Pure.
+ * accept, so that its values are made harmless, and what is no field even then, or too long, is left out; nor
+ * a way to lose X-Spam, which stands first and is told apart from them (mark). Nothing is removed from a
+ * message, and no Subject is rewritten: see prefix-fields.ts. Pure.
  */
 import type { HookAnswer } from './message-hook.js';
-import { FIELDS_MAX, FIELDS_OCTETS_MAX, fieldRule } from './prefix-fields.js';
+import { FIELDS_MAX, FIELDS_OCTETS_MAX, fieldsThatFit } from './prefix-fields.js';
 import type { HeaderField } from './prefix-fields.js';
 
 const SPAM_FIELD = 'X-Spam';
 const SCORE_FIELD = 'X-Spam-Score';
+/** Hooks behind this one want to say something too. */
+const ROOM = { count: FIELDS_MAX / 2, octets: FIELDS_OCTETS_MAX / 2 };
 
 export function rspamdVerdict(answer: unknown): HookAnswer {
   if (!isObject(answer)) return { action: 'failed', why: 'its answer is no JSON object' };
@@ -30,34 +33,35 @@ export function rspamdVerdict(answer: unknown): HookAnswer {
       return { action: 'defer', text };
     case 'no action':
     case 'greylist':
-      return { action: 'accept', fields: fieldsOf(answer, false) };
+      return { action: 'accept', mark: [], fields: fieldsOf(answer) };
     case 'add header':
     case 'rewrite subject':
-      return { action: 'accept', fields: fieldsOf(answer, true) };
+      return spam(answer);
     default:
       return { action: 'failed', why: `its answer has an action that is not known: ${shown(action)}` };
   }
 }
 
+/** Of a score that rspamd itself puts in front the form is the operator's. */
+function spam(answer: Readonly<Record<string, unknown>>): HookAnswer {
+  const { score, required_score: required } = answer;
+  const fields = fieldsOf(answer).filter(({ name }) => !isNamed(name, SPAM_FIELD));
+  const mark: HeaderField[] = [{ name: SPAM_FIELD, value: 'Yes' }];
+  const hasScore = fields.some(({ name }) => isNamed(name, SCORE_FIELD));
+  if (!hasScore && typeof score === 'number' && typeof required === 'number') {
+    mark.push({ name: SCORE_FIELD, value: `${score.toFixed(2)} / ${required.toFixed(2)}` });
+  }
+  return { action: 'accept', mark, fields };
+}
+
 /** In the order in which rspamd names them; as many as there is room for. */
-function fieldsOf(answer: Readonly<Record<string, unknown>>, isSpam: boolean): readonly HeaderField[] {
+function fieldsOf(answer: Readonly<Record<string, unknown>>): readonly HeaderField[] {
   const wanted: HeaderField[] = [];
-  const { milter, score, required_score: required } = answer;
+  const { milter } = answer;
   const added = isObject(milter) && isObject(milter['add_headers']) ? milter['add_headers'] : {};
   for (const [name, value] of Object.entries(added)) addValues(wanted, name, value);
   addValues(wanted, 'DKIM-Signature', answer['dkim-signature']);
-  if (isSpam && !hasField(wanted, SPAM_FIELD)) wanted.push({ name: SPAM_FIELD, value: 'Yes' });
-  if (isSpam && !hasField(wanted, SCORE_FIELD) && typeof score === 'number' && typeof required === 'number') {
-    wanted.push({ name: SCORE_FIELD, value: `${score.toFixed(2)} / ${required.toFixed(2)}` });
-  }
-  const fields: HeaderField[] = [];
-  let octets = 0;
-  for (const field of wanted) {
-    octets += field.name.length + field.value.length;
-    const hasRoom = fields.length < FIELDS_MAX / 2 && octets <= FIELDS_OCTETS_MAX / 2;
-    if (hasRoom && fieldRule(field) === '') fields.push(field);
-  }
-  return fields;
+  return fieldsThatFit(wanted, ROOM);
 }
 
 /** A text, {value, order}, or a list of either. */
@@ -81,8 +85,8 @@ function harmless(value: string): string {
     .trim();
 }
 
-function hasField(fields: readonly HeaderField[], name: string): boolean {
-  return fields.some((field) => field.name.toLowerCase() === name.toLowerCase());
+function isNamed(name: string, other: string): boolean {
+  return name.toLowerCase() === other.toLowerCase();
 }
 
 function isObject(value: unknown): value is Readonly<Record<string, unknown>> {

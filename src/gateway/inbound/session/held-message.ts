@@ -15,7 +15,6 @@ export class HeldMessage implements JudgedMessage {
   readonly user: string;
   /** What is put in front in any case. */
   readonly prefix: Uint8Array;
-  readonly content: readonly Uint8Array[];
   isAbandoned = false;
 
   constructor(
@@ -26,7 +25,7 @@ export class HeldMessage implements JudgedMessage {
     this.queueId = formatMessageId(messageId);
     this.user = dialog.user;
     this.prefix = traceHeader.slice();
-    this.content = transaction.content.finish(this.prefix);
+    transaction.content.finish(this.prefix);
   }
 
   get client(): string { return this.transaction.client; }
@@ -37,6 +36,9 @@ export class HeldMessage implements JudgedMessage {
   get recipients(): readonly string[] {
     return this.transaction.groups.flatMap(({ recipients }) => recipients.map(({ address }) => address));
   }
+
+  /** What the transaction holds, and counts: nothing, once it was released. */
+  get content(): readonly Uint8Array[] { return this.transaction.content.chunks; }
 
   get contentBytes(): number {
     return this.prefix.length + this.transaction.content.bytes;

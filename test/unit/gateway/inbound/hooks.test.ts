@@ -8,6 +8,7 @@ import { describe, test } from 'node:test';
 import { HookChain } from '../../../../src/gateway/inbound/hooks/hook-chain.js';
 import type { ChainedHook } from '../../../../src/gateway/inbound/hooks/hook-chain.js';
 import type { HookAnswer, JudgedMessage, MessageHook } from '../../../../src/gateway/inbound/hooks/message-hook.js';
+import type { HeaderField } from '../../../../src/gateway/inbound/hooks/prefix-fields.js';
 import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
@@ -228,6 +229,8 @@ describe('a message with hooks', () => {
       assert.match(textOf(held), /b\u00f6dy/);
       assert.equal(kit.says(answer), '');
       assert.deepEqual([kit.reception.kept.length, kit.reception.reservedBytes], [0, 0]);
+      // What is no longer counted is no longer there, whoever still has the message.
+      assert.equal(textOf(held), '');
     }
   });
 
@@ -357,5 +360,34 @@ describe('the chain of hooks', () => {
     first.answer({ action: 'accept', fields: Array.from({ length: 40 }, () => ({ name: 'X-A', value: 'v'.repeat(900) })) });
     assert.match(kit.heard(), /^451 4\.7\.1 /);
     assert.equal(kit.reception.reservedBytes, 0);
+  });
+
+  test('puts a mark in front however little room is left, and of the fields behind it those that fit', () => {
+    const some = (count: number, value = 'v'): HeaderField[] => Array.from({ length: count }, () => ({ name: 'X-A', value }));
+    const field = { name: 'X-B', value: 'b' };
+    const long = { name: 'X-Long', value: Array.from({ length: 30 }, () => 'x'.repeat(900)).join('\n ') };
+    for (const [before, fields, kept] of [
+      [some(63), [{ name: 'Subject', value: 's' }, field, field], 'X-B: b\r\n'],
+      [some(64), [field], ''],
+      [some(33, 'v'.repeat(980)), [long, field, field], 'X-B: b\r\nX-B: b\r\n'],
+    ] as const) {
+      const { kit, first, second } = two('accept');
+      kit.sends(MESSAGE);
+      first.answer({ action: 'accept', fields: before });
+      second.answer({ action: 'accept', mark: [{ name: 'X-Spam', value: 'Yes' }], fields });
+      assert.ok(kit.kept.includes(`v\r\nX-Spam: Yes\r\n${kept}Subject: x\r\n`), kit.kept.slice(-200));
+      assert.deepEqual(kit.counted, ['first accept', 'second accept']);
+      kit.settles(COMMITTED);
+      assert.equal(kit.reception.reservedBytes, 0);
+    }
+  });
+
+  test('goes on with a hook that adds nothing where those before have left no room', () => {
+    const { kit, first, second } = two();
+    kit.sends(MESSAGE);
+    // With the names, colons and line ends 128 octets more than there is room for.
+    first.answer({ action: 'accept', fields: Array.from({ length: 64 }, () => ({ name: 'X-A', value: 'v'.repeat(507) })) });
+    second.answer(ACCEPT);
+    assert.match(kit.settles(COMMITTED), /^250 /);
   });
 });

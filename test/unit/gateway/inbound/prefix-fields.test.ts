@@ -45,7 +45,7 @@ describe('fields in front of a message', () => {
       const verdict = rspamdVerdict(answer);
       if (verdict.action !== 'accept') return;
       assert.deepEqual(verdict.fields.map(fieldRule).filter((rule) => rule !== ''), []);
-      assertFields(verdict.fields);
+      assertFields([...verdict.mark ?? [], ...verdict.fields]);
     }), { numRuns: 3000 });
     fc.assert(fc.property(fc.oneof(fc.anything(), fc.record({ action: fc.constantFrom('accept', 'refuse', 'defer'), text: fc.anything(), fields: fc.anything() })), (answer) => {
       const said = policyAnswer(answer);

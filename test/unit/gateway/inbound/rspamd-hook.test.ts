@@ -13,7 +13,7 @@ import { RspamdHook } from '../../../../src/gateway/inbound/rspamd-hook.js';
 
 const HOST = '127.0.0.1';
 const OK = JSON.stringify({ action: 'no action', score: 0, required_score: 15, messages: {} });
-const ACCEPT: HookAnswer = { action: 'accept', fields: [] };
+const ACCEPT: HookAnswer = { action: 'accept', mark: [], fields: [] };
 
 function message(more: Partial<JudgedMessage> = {}): JudgedMessage {
   const content = [Buffer.from('Received: x\r\n'), Buffer.from('Subject: y\r\n\r\n'), Buffer.from('body\r\n')];
@@ -125,6 +125,44 @@ describe('a message asked about by HTTP', { timeout: 30_000 }, () => {
     server.close();
   });
 
+  test('is let go when the answer came before it was read, and its place with it', async () => {
+    const big = Buffer.alloc(8 * 1024 * 1024, 'x');
+    let connections = 0;
+    const sockets = new Set<Socket>();
+    // Answers the head of a request, and reads no further when a body of this size follows.
+    const server = net.createServer((socket) => {
+      connections++;
+      sockets.add(socket);
+      socket.on('error', () => undefined);
+      socket.on('data', (bytes: Buffer) => {
+        const head = bytes.toString('latin1');
+        if (!head.includes('POST ')) return;
+        if (head.includes(`Content-Length: ${String(big.length)}\r\n`)) socket.pause();
+        socket.write(`HTTP/1.1 200 OK\r\nContent-Length: ${String(OK.length)}\r\n\r\n${OK}`);
+      });
+    });
+    server.listen(0, HOST);
+    await once(server, 'listening');
+    const kit = new Hook((server.address() as AddressInfo).port);
+    for (let i = 0; i < 40; i++) assert.deepEqual(await kit.ask({ content: [big], contentBytes: big.length }), ACCEPT);
+    assert.equal(connections, 40);
+    assert.deepEqual(await kit.ask(), ACCEPT);
+    kit.hook.close();
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  });
+
+  test('has failed when what the request would say is no header field', async () => {
+    await withServer((_request, response) => { response.end(OK); }, async (port) => {
+      const hook = new RspamdHook({ name: 'rspamd', url: `http://${HOST}:${String(port)}`, timeoutMs: 5000, password: 'two\nlines', hostName: 'mx.test' });
+      for (let i = 0; i < 40; i++) {
+        const answer = await new Promise<HookAnswer>((resolve) => { hook.ask(message(), resolve); });
+        assert.deepEqual(answer, { action: 'failed', why: 'ERR_INVALID_CHAR' });
+      }
+      hook.close();
+    });
+  });
+
   test('has its time limit for itself, however long it stood in line', async () => {
     const LIMIT_MS = 2000;
     let count = 0;
@@ -180,8 +218,9 @@ describe('the answer of rspamd', () => {
       [{ action: 'reject', messages: [] }, { action: 'refuse', text: '' }],
       [{ action: 'soft reject', messages: { smtp_message: 7 } }, { action: 'defer', text: '' }],
       [{ action: 'greylist' }, ACCEPT],
-      [{ action: 'add header', score: 7, required_score: 15 }, { action: 'accept', fields: [{ name: 'X-Spam', value: 'Yes' }, { name: 'X-Spam-Score', value: '7.00 / 15.00' }] }],
-      [{ action: 'rewrite subject', subject: 'SPAM', milter: { add_headers: { 'x-spam': 'very' } } }, { action: 'accept', fields: [{ name: 'x-spam', value: 'very' }] }],
+      [{ action: 'add header', score: 7, required_score: 15 }, { action: 'accept', mark: [{ name: 'X-Spam', value: 'Yes' }, { name: 'X-Spam-Score', value: '7.00 / 15.00' }], fields: [] }],
+      [{ action: 'rewrite subject', subject: 'SPAM', score: 7, required_score: 15, milter: { add_headers: { 'x-spam': 'very', 'x-spam-score': '7.0' } } },
+        { action: 'accept', mark: [{ name: 'X-Spam', value: 'Yes' }], fields: [{ name: 'x-spam-score', value: '7.0' }] }],
     ] as const) assert.deepEqual(rspamdVerdict(answer), verdict, JSON.stringify(answer));
   });
 
@@ -196,12 +235,25 @@ describe('the answer of rspamd', () => {
         },
       },
     });
-    assert.deepEqual(verdict, { action: 'accept', fields: [
+    assert.deepEqual(verdict, { action: 'accept', mark: [], fields: [
       { name: 'X-Text', value: 'a' }, { name: 'X-Object', value: 'b' }, { name: 'X-List', value: 'c' }, { name: 'X-List', value: 'd' },
       { name: 'X-Odd', value: 'one Bcc: x  body \t\n two\n\tthree ??' },
       { name: 'DKIM-Signature', value: 'v=1; a=rsa-sha256;\n\tb=abc' }, { name: 'DKIM-Signature', value: 'v=1; b=def' },
     ] });
     const many = rspamdVerdict({ action: 'no action', milter: { add_headers: Object.fromEntries(Array.from({ length: 500 }, (_none, i) => [`X-${String(i)}`, 'v'])) } });
     assert.equal(many.action === 'accept' && many.fields.length <= FIELDS_MAX && many.fields.every((field) => fieldRule(field) === ''), true);
+  });
+
+  test('marks spam in front of all else, and leaves out only what is too long', () => {
+    const long = Array.from({ length: 60 }, (_none, i) => `SYMBOL_${String(i)}(0.1)[${'x'.repeat(400)}]`).join('\r\n\t');
+    for (const name of ['X-Spamd-Result', 'X-Spam', 'X-Spam-Score']) {
+      const verdict = rspamdVerdict({
+        action: 'add header', score: 14, required_score: 15, 'dkim-signature': 'v=1', milter: { add_headers: { 'X-A': 'a', [name]: long, 'X-B': 'b' } },
+      });
+      assert.deepEqual(verdict, {
+        action: 'accept', mark: [{ name: 'X-Spam', value: 'Yes' }, { name: 'X-Spam-Score', value: '14.00 / 15.00' }],
+        fields: [{ name: 'X-A', value: 'a' }, { name: 'X-B', value: 'b' }, { name: 'DKIM-Signature', value: 'v=1' }],
+      }, name);
+    }
   });
 });
