@@ -70,7 +70,7 @@ class HookLink {
   readonly #hook: MessageHook;
   readonly #onFailure: ChainedHook['onFailure'];
   readonly #ports: HookChainPorts;
-  #isFailing = false;
+  #isToldFailing = false;
   #toldMs = -Infinity;
 
   constructor({ hook, onFailure }: ChainedHook, ports: HookChainPorts) {
@@ -119,16 +119,17 @@ class HookLink {
   #onFailed(why: string): void {
     const { clock, log } = this.#ports;
     const nowMs = clock.nowMs();
-    if (this.#isFailing && nowMs - this.#toldMs < TOLD_EVERY_MS) return;
-    this.#isFailing = true;
+    // One that fails now and then is told as seldom: who sends could write the log.
+    if (nowMs - this.#toldMs < TOLD_EVERY_MS) return;
+    this.#isToldFailing = true;
     this.#toldMs = nowMs;
     const what = this.#onFailure === 'accept' ? 'messages are taken unseen' : 'clients are told to try later';
     log.error('hook', `a hook gives no verdict; ${what} (on_failure)`, { hook: this.#hook.name, why });
   }
 
   #onAnswer(): void {
-    if (!this.#isFailing) return;
-    this.#isFailing = false;
+    if (!this.#isToldFailing) return;
+    this.#isToldFailing = false;
     this.#ports.log.info('hook', 'a hook gives verdicts again', { hook: this.#hook.name });
   }
 }

@@ -323,6 +323,17 @@ describe('the chain of hooks', () => {
     assert.deepEqual([kit.heard(), second.asked.length], ['550 5.7.1 first', 0]);
   });
 
+  test('that fails now and then writes two lines in ten seconds, whoever sends', () => {
+    const { kit, first, second } = two('accept');
+    second.always = ACCEPT;
+    for (let i = 0; i < 6; i++) {
+      kit.sends(MESSAGE);
+      first.answer(i % 2 === 0 ? { action: 'failed', why: 'gone' } : ACCEPT);
+      assert.match(kit.settles(COMMITTED), /^250 /);
+    }
+    assert.equal(kit.told.length, 2, kit.told.join());
+  });
+
   test('takes messages unseen where the operator wants so, says it once, and again when it is over', () => {
     const { kit, first, second } = two('accept');
     second.always = ACCEPT;
