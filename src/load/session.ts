@@ -159,7 +159,8 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
 
   onData(bytes: Uint8Array): void {
     this.reader.push(bytes);
-    if (this.#state !== State.SECURING) return;
+    // It may have been ended by what stood behind the reply.
+    if (this.#state !== State.SECURING || this.#error !== undefined) return;
     if (this.reader.isMidReply) return this.destroy('more than a reply to STARTTLS');
     const { target, transport } = this.#sessions;
     this.connection = transport.secure(this.connection, target.host, this);
@@ -192,7 +193,8 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
       case State.STARTTLS: return code === 220 ? this.#transition(State.SECURING) : this.#refused('STARTTLS: ', code);
       case State.AUTH: return code === 235 ? this.#ready() : this.#refused('AUTH: ', code);
       case State.QUITTING: return this.destroy();
-      case State.CONNECTING: case State.SECURING: case State.CLOSED: return this.destroy('more than a reply to STARTTLS');
+      case State.SECURING: return this.destroy('more than a reply to STARTTLS');
+      case State.CONNECTING: case State.CLOSED: return this.destroy('a reply that nobody asked for');
     }
   }
 
