@@ -2,6 +2,7 @@
  * What happens to mail, as lines of the mail log and as counters: joins the ports that inbound and the
  * queues tell (InboundMailLog, InboundMetrics, MailEvents) with observability.
  */
+import type { ReportKind } from './queue/report-writer.js';
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
@@ -103,9 +104,9 @@ export class MailRecord implements MailEvents, InboundMailLog {
     this.ports.log.warn('suspended', 'the next hop of a queue can not be reached; its mail waits in order and is tried again by itself', { queue: queue.name, relay: `${protocol}://${host}:${String(port)}`, why: text, messages: queue.length });
   }
 
-  reported(queue: MailQueue, envelope: Envelope, reportId: number): void {
+  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind): void {
     this.ports.metrics.reports += 1;
-    this.ports.log.info('report', 'a delivery status notification was stored', { queue: queue.name, queue_id: formatMessageId(envelope.messageId), report_id: formatMessageId(reportId), to: envelope.reversePath });
+    this.ports.log.info('report', 'a delivery status notification was stored', { queue: queue.name, queue_id: formatMessageId(envelope.messageId), report_id: formatMessageId(reportId), kind, to: envelope.reversePath });
   }
 
   dotUnanswered(queue: MailQueue, relay: string): void {

@@ -30,14 +30,15 @@ const TOLD_EVERY_MS = 60_000;
 export class HttpService {
   readonly #options: HttpServiceOptions;
   readonly #clock: Clock;
-  readonly #onTrouble: (why: string) => void;
+  readonly #tell: (why: string) => void;
   #toldMs = -Infinity;
+  #isToldAway = false;
 
-  /** `onTrouble`: told once in a while when it is away. */
-  constructor(options: HttpServiceOptions, clock: Clock, onTrouble: (why: string) => void) {
+  /** `tell`: why it gives no answers, once in a while; '' when it does again. */
+  constructor(options: HttpServiceOptions, clock: Clock, tell: (why: string) => void) {
     this.#options = options;
     this.#clock = clock;
-    this.#onTrouble = onTrouble;
+    this.#tell = tell;
   }
 
   /** What `read` makes of the answer. Rejects when there is none in time, or `read` throws. */
@@ -45,9 +46,12 @@ export class HttpService {
     question: Readonly<Record<string, string>>, read: (answer: HttpAnswer) => T,
   ): Promise<T> {
     try {
-      return read(await this.#answerTo(question));
+      const answer = read(await this.#answerTo(question));
+      if (this.#isToldAway) this.#tell('');
+      this.#isToldAway = false;
+      return answer;
     } catch (error) {
-      this.#tell(error instanceof Error ? error.message : String(error));
+      this.#onTrouble(whyOf(error));
       throw error;
     }
   }
@@ -66,12 +70,20 @@ export class HttpService {
     return { status: answer.status, text: '' };
   }
 
-  #tell(why: string): void {
+  #onTrouble(why: string): void {
     const nowMs = this.#clock.nowMs();
     if (nowMs - this.#toldMs < TOLD_EVERY_MS) return;
     this.#toldMs = nowMs;
-    this.#onTrouble(why);
+    this.#isToldAway = true;
+    this.#tell(why);
   }
+}
+
+/** fetch() says "fetch failed", and keeps what it means to itself. */
+function whyOf(error: unknown): string {
+  if (!(error instanceof Error)) return String(error);
+  const { cause } = error;
+  return cause instanceof Error && cause.message !== '' ? cause.message : error.message;
 }
 
 /** The mapping that an answer is; an empty one is an empty mapping. Throws when it is anything else. */
@@ -88,7 +100,7 @@ export function mappingOf({ status, text }: HttpAnswer): Readonly<Record<string,
 export function textsOf(value: unknown, what: string, most: number): readonly string[] {
   const isList = Array.isArray(value) && value.length <= most
     && value.every((each) => typeof each === 'string');
-  if (!isList) throw new Error(`its ${what} are no list of texts`);
+  if (!isList) throw new Error(`its ${what} are no list of at most ${String(most)} texts`);
   return value as readonly string[];
 }
 
@@ -99,5 +111,5 @@ async function textOf(answer: Response): Promise<string> {
     text += decoder.decode(piece as Uint8Array, { stream: true });
     if (text.length > ANSWER_BYTES_MAX) throw new Error('its answer is too long');
   }
-  return text;
+  return text + decoder.decode();
 }

@@ -64,7 +64,8 @@ export class RecipientsByHttp implements RecipientTable {
     const { clock, log } = ports;
     this.#clock = clock;
     this.#service = new HttpService(options, clock, (why) => {
-      log.error('recipients', 'recipients can\'t be looked up by HTTP; clients hear: later', { why });
+      if (why === '') log.info('recipients', 'recipients are looked up by HTTP again');
+      else log.error('recipients', 'recipients can\'t be looked up by HTTP; clients hear: later', { why });
     });
   }
 

@@ -27,7 +27,8 @@ export class UsersByHttp implements Directory {
   constructor(options: HttpServiceOptions, ports: HttpServicePorts) {
     const { clock, log } = ports;
     this.#service = new HttpService(options, clock, (why) => {
-      log.error('users', 'passwords can\'t be checked by HTTP; clients are told to try later', { why });
+      if (why === '') log.info('users', 'passwords are checked by HTTP again');
+      else log.error('users', 'passwords can\'t be checked by HTTP; clients are told to try later', { why });
     });
   }
 

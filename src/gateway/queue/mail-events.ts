@@ -2,6 +2,7 @@
  * What happens to mail in the queues, told to the mail log and the metrics (observability implements it).
  * Plain arguments: nothing is built for a listener that is off.
  */
+import type { ReportKind } from './report-writer.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Envelope, RecipientResult } from './types.js';
 
@@ -17,7 +18,7 @@ export interface MailEvents {
   /** A final dot was sent and no reply came: what is tried again may arrive twice. */
   dotUnanswered(queue: MailQueue, relay: string): void;
   /** A report was stored for the sender of `envelope`. */
-  reported(queue: MailQueue, envelope: Envelope, reportId: number): void;
+  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind): void;
   /** A message was committed: time from its last byte to the commit. */
   committed(commitMs: number): void;
   /** A message was answered 4xx because it could not be committed in time, or not at all. */

@@ -86,7 +86,7 @@ export class ReportWriter {
       if (stored === undefined) alongside();
       return stored;
     });
-    if (outcome === undefined) events.reported(queue, envelope, reportId);
+    if (outcome === undefined) events.reported(queue, envelope, reportId, subject.kind);
     return outcome;
   }
 

@@ -150,6 +150,11 @@ describe('recipients by HTTP', () => {
       assert.equal(table.find('anna@x.example'), NOT_ASKED);
       assert.deepEqual(await ask('anna@x.example'), ['nobody can tell']);
       assert.equal(kit.told.length, 1);
+      kit.answer = (_request, _body, response) => { response.writeHead(200).end(); };
+      kit.nowMs = 2000;
+      assert.deepEqual(await ask('anna@x.example', 'bob@x.example'), [HERE, HERE]);
+      assert.equal(kit.told.at(-1), 'recipients are looked up by HTTP again');
+      assert.equal(kit.told.length, 2);
     }, 500));
   }
 });
