@@ -59,8 +59,8 @@ export class MailRecord implements MailEvents, InboundMailLog {
     });
   }
 
-  rejected({ messageId, reason, reply, client, helo, user, from, to }: Refused): void {
-    this.ports.mailLog.rejected({ reason, reply, client, helo, user, from, to, queueId: messageId === 0 ? '' : formatMessageId(messageId) });
+  rejected({ messageId, stage: _stage, ...refused }: Refused): void {
+    this.ports.mailLog.rejected({ ...refused, queueId: messageId === 0 ? '' : formatMessageId(messageId) });
   }
 
   // ---- queues ----

@@ -84,6 +84,8 @@ export interface RejectedFields {
   readonly user: string;
   /** '' when it had none yet. */
   readonly queueId: string;
+  /** "client.recipients"; '' when no limit of a minute was met. */
+  readonly limit: string;
   /** Word of the reason, as in twinpost_rejected_total{reason}. */
   readonly reason: string;
   readonly client: string;
@@ -123,6 +125,7 @@ const F = {
   nrcpt: fieldName('nrcpt'),
   tls: fieldName('tls'),
   user: fieldName('user'),
+  limit: fieldName('limit'),
   mirrors: fieldName('mirrors'),
   epoch: fieldName('epoch'),
   relay: fieldName('relay'),
@@ -242,6 +245,7 @@ export class MailLog {
     w.string(F.helo, fields.helo);
     if (fields.user !== '') w.string(F.user, fields.user);
     if (fields.queueId !== '') w.string(F.queueId, fields.queueId);
+    if (fields.limit !== '') w.string(F.limit, fields.limit);
     w.string(F.from, fields.from);
     w.string(F.to, fields.to);
     w.string(F.reply, fields.reply);

@@ -114,9 +114,10 @@ export const MUTANTS: readonly Mutant[] = [
     new: '{}',
   },
   {
-    name: 'deliveries wait for the last block', file: 'src/gateway/core.js', seed: 560,
+    name: 'deliveries wait for the last block', file: 'src/gateway/core.js',
     old: 'if (queue.readyCount > 0 && queue.routed)',
     new: 'if (queue.readyCount > 0 && queue.routed && !queue.isRecovering)',
+    heldBy: 'test/scenario/recovery.test.ts',
   },
   {
     name: 'bodies: an answer to an old question is taken', file: READINGS,

@@ -139,6 +139,8 @@ export interface Refused {
   readonly to: string;
   /** 0: it had none yet. */
   readonly messageId: number;
+  /** Of a minute (limits/rate-limits.ts): which one. */
+  readonly limit: string;
 }
 
 export interface InboundMailLog {

@@ -62,10 +62,10 @@ describe('a line of the mail log', () => {
   test('says of a refusal whom it met, as far as that is known', () => {
     const { log, lines } = newLog();
     const refused = { reason: 'auth-failed', client: '127.0.0.1', helo: 'a', from: '', to: '', reply: '535 5.7.8 no' };
-    log.rejected({ ...refused, user: 'al\nice', queueId: '00000000AB1' });
-    log.rejected({ ...refused, user: '', queueId: '' });
+    log.rejected({ ...refused, user: 'al\nice', queueId: '00000000AB1', limit: 'client.errors' });
+    log.rejected({ ...refused, user: '', queueId: '', limit: '' });
     log.flush();
-    assert.deepEqual(lines.rows.map((row) => [row['user'], row['queue_id']]), [['al\nice', '00000000AB1'], [undefined, undefined]]);
+    assert.deepEqual(lines.rows.map((row) => [row['user'], row['queue_id'], row['limit']]), [['al\nice', '00000000AB1', 'client.errors'], [undefined, undefined, undefined]]);
   });
 
   test('says what became of a recipient, with the four delays', () => {
@@ -84,7 +84,7 @@ describe('a line of the mail log', () => {
     let hostile = '';
     for (let code = 0; code < 0x300; code++) hostile += String.fromCharCode(code);
     for (const part of ['"},{"event":"delivered', hostile.slice(0, 400), hostile.slice(400), '\ud800', '\u202egnp.exe', '\r\nQUIT', '\u001b[2J']) {
-      log.rejected({ user: '', queueId: '', reason: 'syntax', client: part, helo: part, from: part, to: part, reply: part });
+      log.rejected({ user: '', queueId: '', limit: '', reason: 'syntax', client: part, helo: part, from: part, to: part, reply: part });
     }
     log.flush();
     const text = lines.texts.join('');
@@ -146,7 +146,7 @@ describe('lines are handed over', () => {
     const log = new MailLog({ gateway: 'gw-1', enabled: false }, lines);
     log.received(RECEIVED);
     log.delivered(DELIVERED);
-    log.rejected({ user: '', queueId: '', reason: 'relay', client: '', helo: '', from: '', to: '', reply: '' });
+    log.rejected({ user: '', queueId: '', limit: '', reason: 'relay', client: '', helo: '', from: '', to: '', reply: '' });
     log.flush();
     assert.equal(lines.texts.length, 0);
   });

@@ -58,13 +58,18 @@ export class RateLimits {
     this.#byDeed = new Map(DEEDS.map((deed) => [deed, this.#limits.filter((limit) => limit.deed === deed)]));
   }
 
+  /** The limit that the last question met, as the configuration names it: for the log. */
+  reached = '';
+
   /** Counts a deed; false when it is one too many, which is not counted. */
   mayDo(deed: Deed, doer: Doer, sender: string, nowMs: number): boolean {
     const limits = this.#byDeed.get(deed) ?? [];
     if (limits.length === 0 || this.#exempt.has(doer.remoteAddress)) return true;
     for (const { party, max, counts } of limits) {
       const key = keyOf(party, doer, sender);
-      if (key !== '' && counts.of(key, nowMs) >= max) return false;
+      if (key === '' || counts.of(key, nowMs) < max) continue;
+      this.reached = `${party}.${deed}`;
+      return false;
     }
     this.#count(limits, 1, doer, sender, nowMs);
     return true;
@@ -83,7 +88,9 @@ export class RateLimits {
     if (limits.length === 0 || this.#exempt.has(doer.remoteAddress)) return false;
     return limits.some(({ party, max, counts }) => {
       const key = keyOf(party, doer, sender);
-      return key !== '' && counts.of(key, nowMs) >= max;
+      if (key === '' || counts.of(key, nowMs) < max) return false;
+      this.reached = `${party}.${deed}`;
+      return true;
     });
   }
 

@@ -180,6 +180,7 @@ export class Desk {
       from: message?.reversePath ?? (stage === 'mail' ? pathIn(said) : ''),
       to: stage === 'rcpt' ? pathIn(said) : '',
       messageId: message?.messageId ?? 0,
+      limit: reason.startsWith('rate-') ? (this.ports.rates?.reached ?? '') : '',
     });
   }
 }

@@ -49,6 +49,19 @@ describe('a limit', () => {
     assert.deepEqual(Array.from({ length: 6 }, (_none, i) => may(`198.52.${String(i)}.1`, '', i % 2 === 0 ? 's@d' : 'S@D')), [true, true, true, true, true, false]);
   });
 
+  test('says which one was met', () => {
+    const rates = limits(['client', 'messages', 2], ['network', 'messages', 3], ['sender', 'errors', 1]);
+    for (const last of ['1', '1', '2']) assert.ok(rates.mayDo('messages', from(`192.0.2.${last}`), '', 0));
+    assert.equal(rates.reached, '');
+    assert.equal(rates.mayDo('messages', from('192.0.2.1'), '', 0), false);
+    assert.equal(rates.reached, 'client.messages');
+    assert.equal(rates.mayDo('messages', from('192.0.2.3'), '', 0), false);
+    assert.equal(rates.reached, 'network.messages');
+    rates.did('errors', 1, from('198.51.100.1'), 's@d', 0);
+    assert.equal(rates.hasDoneAll('errors', from('198.51.100.2'), 's@d', 0), true);
+    assert.equal(rates.reached, 'sender.errors');
+  });
+
   test('is none for who is exempt, and what is refused does not count', () => {
     const rates = limits(['client', 'recipients', 1]);
     for (let i = 0; i < 5; i++) assert.ok(rates.mayDo('recipients', from('203.0.113.9'), '', 0));
