@@ -16,6 +16,7 @@ const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 const FLOORS: readonly (readonly [folder: string, floor: number])[] = [
   ['src/base/', 0],
   ['src/platform/', 1],
+  ['src/config/keys/', 1],
   ['src/observability/', 2],
   ['src/protocol/', 3],
   ['src/admin-api/', 3],

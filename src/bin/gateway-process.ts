@@ -6,9 +6,9 @@ import cluster from 'node:cluster';
 import type { RunningRole } from '../cli/context.js';
 import { whyNotLoadable, whyUnusable } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
-import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
+import type { GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
-import type { GatewayOptions, RunningGateway, WhoMaySend } from '../gateway/gateway-options.js';
+import type { GatewayOptions, RunningGateway } from '../gateway/gateway-options.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
 import type { ListenerOptions } from '../gateway/inbound/listener.js';
 import { DEFAULT_DISPATCHER_OPTIONS } from '../gateway/outbound/dispatcher.js';
@@ -137,60 +137,29 @@ function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog
 
 /** Exported for the test that every configured value arrives. */
 export function gatewayOptions(config: GatewayConfig): GatewayOptions {
-  const { delivery, memory, mirror } = config;
+  const { delivery, memory } = config;
   const unusable = whyUnusable(config);
   if (unusable !== undefined) throw new CliError(unusable);
   return {
-    id: config.id,
+    ...config,
     group: [...new Set([...config.group, config.id])],
-    rescue: config.rescue,
-    host: config.host,
-    hostName: config.hostname,
-    secret: config.secret,
-    stateDir: config.stateDir,
-    register: config.register,
-    insecure: config.insecure,
     version: packageVersion(),
-    linkTls: mirror.tls,
     inbound: config.smtp.listen.map((listener) => inboundOptions(config, listener)),
-    ...whoMaySend(config),
     outbound: {
       ...DEFAULT_DISPATCHER_OPTIONS,
-      heloName: config.hostname,
+      ...delivery,
+      heloName: config.hostName,
       timeouts: timeoutsByState(delivery),
-      messagesPerConnectionMax: delivery.messagesPerConnection,
-      connectionLifeMs: delivery.connectionLifetimeMs,
-      idleMs: delivery.connectionIdleMs,
       // An unreachable next hop is asked again no later than a deferred message would be.
-      backoffFirstMs: Math.min(DEFAULT_DISPATCHER_OPTIONS.backoffFirstMs, delivery.retryFirstMs),
-      backoffMaxMs: Math.min(DEFAULT_DISPATCHER_OPTIONS.backoffMaxMs, delivery.retryMaxMs),
+      backoffFirstMs: Math.min(DEFAULT_DISPATCHER_OPTIONS.backoffFirstMs, delivery.retry.firstMs),
+      backoffMaxMs: Math.min(DEFAULT_DISPATCHER_OPTIONS.backoffMaxMs, delivery.retry.maxMs),
     },
     retry: retrySchedule(delivery),
-    routes: config.routes,
     stores: config.stores.map(storeOptions),
-    learnStores: config.learnStores,
-    replicas: mirror.replicas,
-    replicasMin: mirror.replicasMin,
-    partitions: mirror.partitions,
     queuesMax: QUEUES_MAX,
-    commitTimeoutMs: mirror.commitTimeoutMs,
-    heartbeatMs: mirror.heartbeatMs,
-    failoverTimeoutMs: mirror.failoverTimeoutMs,
-    leaseMs: mirror.leaseMs,
-    windowBytes: mirror.windowBytes,
     frameBytesMax: FRAME_BYTES_MAX,
-    ringBytes: mirror.ringBytes,
-    replaceAfterMs: mirror.replaceAfterMs,
-    rebalanceBytesPerSecond: mirror.rebalanceBytesPerSecond,
-    oneHost: config.oneHost,
-    blockMessages: mirror.blockMessages,
     blockBytes: BLOCK_BYTES,
-    memoryLimitBytes: memory.limitBytes ?? defaultMemoryBytes(config.oneHost),
-    memoryAcceptShare: memory.acceptShare,
-    nextHopShare: memory.nextHopShare,
-    admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
-    stopTimeoutMs: delivery.stopTimeoutMs,
-    delayReports: config.reports,
+    memory: { ...memory, limitBytes: memory.limitBytes ?? defaultMemoryBytes(config.oneHost) },
   };
 }
 
@@ -207,51 +176,26 @@ function inboundOptions(config: GatewayConfig, listener: ListenerConfig): Listen
   const { smtp } = config;
   return {
     ...INBOUND_DEFAULTS,
-    host: listener.host,
-    port: listener.port,
-    hostName: config.hostname,
+    ...smtp,
+    ...listener,
+    hostName: config.hostName,
     tls: listener.tls === 'off' ? undefined : smtp.tls,
     isSubmission: listener.role === 'submission',
     isTlsFirst: listener.tls === 'implicit',
-    proxyNetworks: listener.proxyNetworks,
-    xclientNetworks: listener.xclientNetworks,
-    blocklists: listener.blocklists,
-    xclientLogin: listener.xclientLogin,
-    relayCertificates: smtp.relayCertificates,
-    relayNetworks: smtp.relayNetworks,
-    relayDomains: smtp.relayDomains,
-    messageBytesMax: smtp.messageBytesMax,
-    recipientsMax: smtp.recipientsMax,
-    hopsMax: smtp.hopsMax,
-    postmaster: smtp.postmaster,
-    connectionsMax: smtp.connectionsMax,
-    connectionsPerClientMax: smtp.connectionsPerClientMax,
-    idleMs: smtp.commandTimeoutMs,
-    contentMs: smtp.dataTimeoutMs,
-    contentBytesPerSecondMin: smtp.bytesPerSecondMin,
-  };
-}
-
-/** They are read again for each connection; that they can't be used should be known at the start. */
-function whoMaySend({ smtp }: GatewayConfig): WhoMaySend {
-  const {
-    usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, hooks, rates, rateExempt, resolvers,
-  } = smtp;
-  return {
-    usersFile, usersByHttp, recipientsFile, recipientsByHttp, srs, hooks, rates, rateExempt, resolvers,
   };
 }
 
 /** First, twice that, and so on up to the longest, which repeats. */
-function retrySchedule(delivery: DeliveryConfig): RetryScheduleOptions {
+function retrySchedule(delivery: GatewayConfig['delivery']): RetryScheduleOptions {
+  const { firstMs, maxMs } = delivery.retry;
   const delaysMs: number[] = [];
-  for (let delay = delivery.retryFirstMs; delay < delivery.retryMaxMs; delay *= 2) delaysMs.push(delay);
-  delaysMs.push(delivery.retryMaxMs);
+  for (let delay = firstMs; delay < maxMs; delay *= 2) delaysMs.push(delay);
+  delaysMs.push(maxMs);
   return { ...DEFAULT_RETRY_SCHEDULE, delaysMs, lifetimeMs: delivery.lifetimeMs, bounceLifetimeMs: delivery.bounceLifetimeMs };
 }
 
 /** States that the configuration does not name keep their defaults. */
-function timeoutsByState({ timeouts }: DeliveryConfig): readonly number[] {
+function timeoutsByState({ timeouts }: GatewayConfig['delivery']): readonly number[] {
   const byState = [...DEFAULT_TIMEOUTS];
   byState[State.CONNECTING] = timeouts.connectMs;
   byState[State.GREETING] = timeouts.greetingMs;

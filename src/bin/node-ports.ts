@@ -1,6 +1,6 @@
 /** The real outside world for a role: clock, checksums, MessagePack, secrets, sockets, log. */
 import fs from 'node:fs';
-import type { LogConfig } from '../config/types.js';
+import type { StoreKeys } from '../config/keys/schema.js';
 import { SystemClock } from '../platform/node/clock.js';
 import { NodeLog, logDestination } from '../platform/node/log.js';
 import type { LogDestination } from '../platform/node/log-destination.js';
@@ -16,7 +16,7 @@ export interface NodePorts {
   readonly destination: LogDestination;
 }
 
-export function nodePorts(log: LogConfig, name: string): NodePorts {
+export function nodePorts(log: StoreKeys['log'], name: string): NodePorts {
   const fd = log.file === undefined ? 1 : fs.openSync(log.file, 'a', 0o640);
   const destination = logDestination(fd, name);
   return {

@@ -1,11 +1,11 @@
 /** Composition root of a store: configuration in, running daemon out. Behaviour is in kvs/daemon. */
 import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
+import { addressText } from '../config/keys/values.js';
 import type { StoreConfig } from '../config/types.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
-import { addressText } from '../platform/node/own-host.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { TlsListener } from '../platform/node/tls-transport.js';
 import type { Listener } from '../platform/transport.js';
@@ -41,25 +41,15 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
   ignoreHangUp(ports.log);
   const running = await startStore(
     {
+      ...config,
       storeId: config.id,
-      host: config.host,
       paths: config.paths.map(({ name, address, advertised }) => ({
-        name, host: address.host, port: address.port,
-        advertised: advertised === undefined ? undefined : addressText(advertised.host, advertised.port),
+        name, ...address, advertised: advertised === undefined ? undefined : addressText(advertised),
       })),
-      admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
-      gateways: config.gateways.map(({ id, secret, admin }) => ({ id, secret, admin: admin === undefined ? undefined : addressText(admin.host, admin.port) })),
-      groupSecret: config.groupSecret,
-      register: config.register,
-      weight: config.weight,
-      memoryLimitBytes: config.memoryLimitBytes ?? defaultMemoryBytes(config.oneHost),
-      leaseMs: config.leaseMs,
-      windowBytes: config.windowBytes,
-      ringBytes: config.ringBytes,
-      stopTimeoutMs: config.stopTimeoutMs,
-      stateDir: config.stateDir,
-      spill: config.spill,
-      insecure: config.insecure,
+      admin: { ...config.admin.listen, token: config.admin.token },
+      gateways: config.gateways.map(({ admin, ...client }) =>
+        ({ ...client, admin: admin === undefined ? undefined : addressText(admin) })),
+      memoryLimitBytes: config.memory.limitBytes ?? defaultMemoryBytes(config.oneHost),
       version: packageVersion(),
     },
     {

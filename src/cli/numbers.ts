@@ -1,7 +1,7 @@
 /** Arguments with a unit or a range, refused by one line that names the option. */
 import { parseDuration } from '../base/units.js';
-import { parseAddress } from '../config/values.js';
-import type { Address } from '../config/types.js';
+import { parseAddress } from '../config/keys/values.js';
+import type { Address } from '../config/keys/values.js';
 import { CliError } from './context.js';
 
 export function durationArgument(option: string, value: string): number {

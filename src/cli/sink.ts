@@ -1,7 +1,7 @@
 /** `twinpost sink`: takes all mail, counts it, can make trouble on purpose and judge what arrived. */
 import type { Argv } from 'yargs';
 import { formatBytes, formatCount } from '../base/units.js';
-import type { SinkConfig } from '../config/types.js';
+import type { FileKeys } from '../config/keys/schema.js';
 import type { RunningSink, SinkOptions } from '../sink/options.js';
 import { startSink } from '../sink/sink.js';
 import type { VerifyReport } from '../sink/verify.js';
@@ -62,7 +62,7 @@ export function sinkCommand(cli: Argv, context: CliContext, done: (code: number)
   });
 }
 
-function fromArguments(args: SinkArguments, config: SinkConfig | undefined): SinkOptions {
+function fromArguments(args: SinkArguments, config: FileKeys['sink']): SinkOptions {
   const listen = args.listen === undefined
     ? (config?.listen ?? { host: '127.0.0.1', port: 2526 }) : addressArgument('listen', args.listen);
   const admin = args.admin === undefined ? config?.admin : addressArgument('admin', args.admin);

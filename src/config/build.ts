@@ -1,19 +1,24 @@
 /**
- * From checked file values to the frozen configuration: names that carry units, secrets resolved to bytes,
- * file names made absolute against the folder of the configuration file. Reads secret files and nothing else.
+ * From checked file values to the frozen configuration: keys in the program's words (keys/key.ts), secrets
+ * resolved to bytes, file names made absolute against the folder of the configuration file, and what follows
+ * from several keys or from this machine. Reads secret files and nothing else.
  */
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
-import type { Path, Problems } from './problems.js';
-import type { RegisterChoice } from '../register/running/open-register.js';
-import type { EtcdValue, FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
-import type {
-  Address, AdminConfig, Config, DeliveryConfig, GatewayConfig, LinkTlsConfig, LogConfig, MirrorConfig,
-  RouteConfig, SinkConfig, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig,
-} from './types.js';
 import { hookOptions } from './hooks.js';
+import { made } from './keys/key.js';
+import type { Content, Path } from './keys/key.js';
+import { fileSchema } from './keys/schema.js';
+import type { FileKeys, FileValue, GatewayKeys, SmtpKeys, StoreKeys } from './keys/schema.js';
+import { addressText } from './keys/values.js';
+import type { Address } from './keys/values.js';
+import type { Problems } from './problems.js';
+import type { RegisterChoice } from '../register/running/open-register.js';
+import type {
+  Config, GatewayConfig, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig,
+} from './types.js';
 import { workerIds } from './workers.js';
 
 export interface BuildContext {
@@ -30,52 +35,42 @@ export interface BuildContext {
 
 /** What can still go wrong here (an unreadable secret file) is added to `problems`. */
 export function buildConfig(file: FileValue, context: BuildContext, problems: Problems): Config {
-  const daemons = file.stores ?? (file.store === undefined ? [] : [file.store]);
-  const secretOfGateway =
-    file.gateway === undefined ? undefined : secretBytes(file.gateway, ['gateway'], context, problems);
-  const etcd = file.register === 'file' ? undefined : etcdChoice(file.register, context, problems);
+  const keys = made(fileSchema, file, [], {
+    absolute: (name) => path.resolve(context.folder, name),
+    content: (name, content, at) => contentText(path.resolve(context.folder, name), content, at, problems),
+  });
+  const { gateway, stores = keys.store === undefined ? [] : [keys.store] } = keys;
+  const secret = gateway === undefined ? undefined : secretBytes(gateway, ['gateway'], context, problems);
+  const etcd = etcdChoice(keys.register);
   return freeze({
     file: context.file,
-    gateway: file.gateway === undefined ? undefined : gatewayConfig(
-      file, file.gateway, secretOfGateway ?? new Uint8Array(), etcd, context, problems,
+    gateway: gateway === undefined ? undefined : gatewayConfig(
+      keys, gateway, secret ?? new Uint8Array(), etcd, context, problems,
     ),
-    stores: daemons.map((store, i) => {
-      const at = file.stores === undefined ? ['store'] : ['stores', i];
-      return { ...storeConfig(file, store, at, secretOfGateway, context, problems), register: etcd };
+    stores: stores.map((store, i) => {
+      const at = keys.stores === undefined ? ['store'] : ['stores', i];
+      return { ...storeConfig(keys, store, at, secret, context, problems), register: etcd };
     }),
-    sink: file.sink === undefined ? undefined : sinkConfig(file.sink, context),
+    sink: keys.sink,
   });
 }
 
 function gatewayConfig(
-  file: FileValue, gateway: GatewayValue, secret: Uint8Array, etcd: RegisterChoice | undefined,
+  keys: FileKeys, gateway: GatewayKeys, secret: Uint8Array, etcd: RegisterChoice | undefined,
   context: BuildContext, problems: Problems,
 ): GatewayConfig {
-  const stateDir = context.stateDir ?? absolute(gateway.state_dir, context);
+  const stateDir = context.stateDir ?? gateway.stateDir;
   return {
-    id: gateway.id,
-    workers: gateway.workers,
+    ...gateway,
     group: groupOf(gateway),
-    rescue: gateway.rescue === 'on',
-    host: gateway.host,
-    hostname: gateway.hostname ?? os.hostname().toLowerCase(),
-    smtp: smtpConfig(gateway.smtp, context, problems),
-    delivery: deliveryConfig(gateway.delivery),
-    reports: { afterMs: gateway.reports.delay_after, isUnasked: gateway.reports.delay_unasked },
-    routes: gateway.routes.map((route) => routeConfig(route, gateway)),
-    memory: {
-      limitBytes: gateway.memory.limit, acceptShare: gateway.memory.accept,
-      nextHopShare: gateway.memory.next_hop,
-    },
-    mirror: mirrorConfig(gateway.mirror, context),
+    hostName: gateway.hostName ?? os.hostname().toLowerCase(),
+    smtp: smtpConfig(gateway.smtp, problems),
+    routes: gateway.routes.map((route) => routeConfig(route, gateway.delivery)),
     secret,
-    stores: storePeers(file, gateway),
-    learnStores: etcd === undefined ? undefined : learnStores(file, gateway),
-    admin: adminConfig(gateway.admin),
-    log: { ...logConfig(gateway.log, context), mail: gateway.log.mail },
+    stores: storePeers(keys, gateway),
+    learnStores: etcd === undefined ? undefined : learnStores(keys, gateway),
     stateDir,
     register: etcd ?? fileChoice(stateDir, gateway.workers, context),
-    insecure: gateway.insecure,
     oneHost: context.up,
   };
 }
@@ -88,90 +83,39 @@ function fileChoice(
   return { kind: 'file', stateDir: stateDir ?? '', isServed: workers > 1 };
 }
 
-function etcdChoice(value: EtcdValue, context: BuildContext, problems: Problems): RegisterChoice {
-  return {
-    kind: 'etcd',
-    endpoints: value.etcd,
-    cluster: value.cluster,
-    user: value.user ?? '',
-    password: value.password_file === undefined ? '' : passwordText(value.password_file, context, problems),
-    caFile: absolute(value.ca, context),
-    certFile: absolute(value.cert, context),
-    keyFile: absolute(value.key, context),
-    operationsMax: value.max_txn_ops,
-  };
+function etcdChoice(register: FileKeys['register']): RegisterChoice | undefined {
+  if (register === 'file') return undefined;
+  const { user = '', password = '' } = register;
+  return { kind: 'etcd', ...register, user, password };
 }
 
-function passwordText(file: string, context: BuildContext, problems: Problems): string {
-  return secretText(file, ['register', 'password_file'], 'a file with a password', context, problems);
-}
-
-function addressText({ host, port }: Address): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
-}
-
-function usersByHttp(
-  users: GatewayValue['smtp']['users'], context: BuildContext, problems: Problems,
-): SmtpConfig['usersByHttp'] {
-  if (users === undefined || typeof users === 'string') return undefined;
-  const { http: url, timeout: timeoutMs, token_file: file } = users;
-  return { url, timeoutMs, token: tokenText(file, 'users', context, problems) };
-}
-
-function recipientsByHttp(
-  recipients: GatewayValue['smtp']['recipients'], context: BuildContext, problems: Problems,
-): SmtpConfig['recipientsByHttp'] {
-  if (recipients === undefined || typeof recipients === 'string') return undefined;
-  const { http: url, timeout: timeoutMs, token_file: file } = recipients;
-  const token = tokenText(file, 'recipients', context, problems);
-  return { url, timeoutMs, token, keptMs: recipients.cache, missingKeptMs: recipients.cache_missing };
-}
-
-function srsConfig(
-  srs: GatewayValue['smtp']['srs'], context: BuildContext, problems: Problems,
-): SmtpConfig['srs'] {
+function srsConfig(srs: SmtpKeys['srs'], problems: Problems): SmtpConfig['srs'] {
   if (srs === undefined) return undefined;
-  const at: Path = ['gateway', 'smtp', 'srs', 'secret_file'];
-  const text = secretText(srs.secret_file, at, 'a file with a secret, one a line', context, problems);
-  const secrets = text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== '');
+  const secrets = srs.secrets.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== '');
   const least = SECRET_CHARACTERS_MIN;
   if (secrets.some((secret) => secret.length < least)) {
+    const at = ['gateway', 'smtp', 'srs', 'secret_file'];
     problems.add(at, `expected secrets of ${String(least)} characters or more, found a shorter one`);
   }
   return { domain: srs.domain, secrets };
 }
 
-function tokenText(
-  file: string | undefined, key: 'users' | 'recipients', context: BuildContext, problems: Problems,
-): string {
-  if (file === undefined) return '';
-  return httpSecret(file, ['gateway', 'smtp', key, 'token_file'], 'a file with a token', context, problems);
-}
-
-/** It goes into a field of an HTTP header, which holds nothing else. */
-function httpSecret(file: string, at: Path, what: string, context: BuildContext, problems: Problems): string {
-  const text = secretText(file, at, what, context, problems);
-  if (/^[ -~]*$/.test(text)) return text;
-  problems.add(at, `expected ${what}, one line of printable ASCII, found something else in '${file}'`);
-  return '';
-}
-
 /** What the file holds, without outer blanks. */
-function secretText(file: string, at: Path, what: string, context: BuildContext, problems: Problems): string {
-  const name = path.resolve(context.folder, file);
+function contentText(name: string, { what, isAscii }: Content, at: Path, problems: Problems): string {
   const found = (text: string): void => { problems.add(at, `expected ${what}, found ${text}`); };
   try {
     const text = readFileSync(name, 'utf8').trim();
     if (text === '') found(`nothing in '${name}'`);
-    return text;
+    if (!isAscii || /^[ -~]*$/.test(text)) return text;
+    problems.add(at, `expected ${what}, one line of printable ASCII, found something else in '${name}'`);
   } catch (error) {
     found(`'${name}': ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
-    return '';
   }
+  return '';
 }
 
 /** Every process that may serve a queue of another, its own fellows among them. */
-function groupOf({ id, workers, group }: GatewayValue): readonly string[] {
+function groupOf({ id, workers, group }: GatewayKeys): readonly string[] {
   const named = group.flatMap((member) => workerIds(member.id, member.workers ?? workers));
   return workers === 1 ? named : [...new Set([...named, ...workerIds(id, workers)])];
 }
@@ -186,151 +130,74 @@ function clientsOf(
   }));
 }
 
-function smtpConfig(
-  smtp: GatewayValue['smtp'], context: BuildContext, problems: Problems,
-): SmtpConfig {
+function smtpConfig(smtp: SmtpKeys, problems: Problems): SmtpConfig {
+  const { users, recipients, limits: { client, network, user, sender, exempt }, ...rest } = smtp;
   return {
-    listen: smtp.listen.map(({ address, role, tls, proxy, ...listener }) => ({
-      ...address, role, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'), proxyNetworks: proxy ?? [],
-      xclientNetworks: listener.xclient ?? [], xclientLogin: listener.xclient_login,
-      blocklists: listener.dnsbl ?? [],
+    ...rest,
+    listen: smtp.listen.map(({ address, tls, ...listener }) => ({
+      ...listener, ...address, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'),
+      proxyNetworks: listener.proxyNetworks ?? [], xclientNetworks: listener.xclientNetworks ?? [],
+      blocklists: listener.blocklists ?? [],
     })),
-    relayNetworks: smtp.relay_networks,
-    relayCertificates: smtp.relay_certificates,
-    usersFile: typeof smtp.users === 'string' ? absolute(smtp.users, context) : undefined,
-    usersByHttp: usersByHttp(smtp.users, context, problems),
-    hooks: smtp.hooks.map((hook, i) => hookOptions(hook, context.folder, (file) => {
-      const at: Path = ['gateway', 'smtp', 'hooks', i, 'password_file'];
-      return httpSecret(file, at, 'a file with a password', context, problems);
-    })),
-    recipientsFile: typeof smtp.recipients === 'string' ? absolute(smtp.recipients, context) : undefined,
-    recipientsByHttp: recipientsByHttp(smtp.recipients, context, problems),
-    srs: srsConfig(smtp.srs, context, problems),
-    relayDomains: smtp.relay_domains,
-    messageBytesMax: smtp.message_size_limit,
-    recipientsMax: smtp.recipient_limit,
-    connectionsMax: smtp.connections,
-    connectionsPerClientMax: smtp.connections_per_client,
-    bytesPerSecondMin: smtp.min_data_rate,
-    hopsMax: smtp.hop_limit,
-    rates: {
-      client: smtp.limits.client, network: smtp.limits.network,
-      user: { connections: 0, errors: 0, ...smtp.limits.user },
-      sender: { connections: 0, errors: 0, ...smtp.limits.sender },
-    },
-    rateExempt: smtp.limits.exempt,
-    resolvers: smtp.resolvers.map(addressText),
     postmaster: smtp.postmaster ?? '',
-    commandTimeoutMs: smtp.command_timeout,
-    dataTimeoutMs: smtp.data_timeout,
-    tls: smtp.tls === undefined ? undefined : {
-      certFile: path.resolve(context.folder, smtp.tls.cert),
-      keyFile: path.resolve(context.folder, smtp.tls.key),
-      clientCaFile:
-        smtp.tls.client_ca === undefined ? undefined : path.resolve(context.folder, smtp.tls.client_ca),
+    hooks: smtp.hooks.map(hookOptions),
+    ...(typeof users === 'object'
+      ? { usersFile: undefined, usersByHttp: { ...users, token: users.token ?? '' } }
+      : { usersFile: users, usersByHttp: undefined }),
+    ...(typeof recipients === 'object'
+      ? { recipientsFile: undefined, recipientsByHttp: { ...recipients, token: recipients.token ?? '' } }
+      : { recipientsFile: recipients, recipientsByHttp: undefined }),
+    srs: srsConfig(smtp.srs, problems),
+    rates: {
+      client, network, user: { connections: 0, errors: 0, ...user },
+      sender: { connections: 0, errors: 0, ...sender },
     },
+    rateExempt: exempt,
+    resolvers: smtp.resolvers.map(addressText),
   };
 }
 
-function deliveryConfig(delivery: GatewayValue['delivery']): DeliveryConfig {
-  const { timeouts } = delivery;
+function routeConfig(
+  route: GatewayKeys['routes'][number], delivery: GatewayKeys['delivery'],
+): GatewayConfig['routes'][number] {
+  const { domain, domains, queues, ...rest } = route;
+  const ordering = route.ordering ?? delivery.ordering;
+  const isStrict = ordering === 'strict';
   return {
-    retryFirstMs: delivery.retry.first,
-    retryMaxMs: delivery.retry.max,
-    lifetimeMs: delivery.lifetime,
-    bounceLifetimeMs: delivery.bounce_lifetime,
-    concurrency: delivery.concurrency,
-    ordering: delivery.order,
-    messagesPerConnection: delivery.messages_per_connection,
-    connectionLifetimeMs: delivery.connection_lifetime,
-    connectionIdleMs: delivery.connection_idle,
-    stopTimeoutMs: delivery.stop_timeout,
-    timeouts: {
-      connectMs: timeouts.connect,
-      greetingMs: timeouts.greeting,
-      heloMs: timeouts.helo,
-      mailMs: timeouts.mail,
-      rcptMs: timeouts.rcpt,
-      dataInitMs: timeouts.data_init,
-      dataBlockMs: timeouts.data_block,
-      dataDoneMs: timeouts.data_done,
-      quitMs: timeouts.quit,
-    },
-  };
-}
-
-function routeConfig(route: GatewayValue['routes'][number], gateway: GatewayValue): RouteConfig {
-  const ordering = route.order ?? gateway.delivery.order;
-  return {
-    domains: route.domains ?? (route.domain === undefined ? [] : [route.domain]),
+    ...rest,
+    domains: domains ?? (domain === undefined ? [] : [domain]),
     name: routeName(route),
-    perDomain: route.queues === 'domain',
-    lanes: route.lanes,
-    nextHop: route.via,
+    perDomain: queues === 'domain',
     ordering,
-    concurrency: ordering === 'strict' ? 1 : (route.concurrency ?? gateway.delivery.concurrency),
-    lengthMax: route.length_limit,
-    pipelinesAcross: ordering !== 'strict'
-      && (route.pipeline_across_messages ?? gateway.delivery.pipeline_across_messages),
-  };
-}
-
-function mirrorConfig(mirror: GatewayValue['mirror'], context: BuildContext): MirrorConfig {
-  return {
-    replicas: mirror.replicas,
-    replicasMin: mirror.min_replicas,
-    partitions: mirror.partitions,
-    commitTimeoutMs: mirror.commit_timeout,
-    heartbeatMs: mirror.heartbeat,
-    failoverTimeoutMs: mirror.failover_timeout,
-    leaseMs: mirror.lease,
-    windowBytes: mirror.window,
-    ringBytes: mirror.ring,
-    replaceAfterMs: mirror.replace_after,
-    rebalanceBytesPerSecond: mirror.rebalance_rate,
-    blockMessages: mirror.block,
-    tls: linkTls(mirror.tls, context),
-  };
-}
-
-function linkTls(tls: StoreValue['tls'], context: BuildContext): LinkTlsConfig | undefined {
-  if (tls === undefined) return undefined;
-  return {
-    caFile: path.resolve(context.folder, tls.ca), certFile: path.resolve(context.folder, tls.cert),
-    keyFile: path.resolve(context.folder, tls.key),
+    concurrency: isStrict ? 1 : (route.concurrency ?? delivery.concurrency),
+    pipelinesAcross: !isStrict && (route.pipelinesAcross ?? delivery.pipelinesAcross),
   };
 }
 
 /** Those whose addresses the file says; of the others the register does. */
-function storePeers(file: FileValue, { stores }: GatewayValue): readonly StorePeerConfig[] {
+function storePeers(keys: FileKeys, { stores }: GatewayKeys): readonly StorePeerConfig[] {
   if (stores === undefined) {
-    return (file.stores ?? []).map(({ admin, ...store }) => peerConfig(store, admin.listen, store.weight));
+    return (keys.stores ?? []).map(({ id, host, paths, admin, weight }) =>
+      ({ id, host, paths, admin: admin.listen, weight }));
   }
-  return stores.flatMap(({ id, host, paths, admin, weight }) =>
-    host === undefined || paths === undefined ? [] : [peerConfig({ id, host, paths }, admin, weight ?? 1)]);
+  return stores.flatMap(({ id, host, paths, admin, weight = 1 }) =>
+    host === undefined || paths === undefined ? [] : [{ id, host, paths, admin, weight }]);
 }
 
-function peerConfig(
-  { id, host, paths }: Pick<StorePeerConfig, 'id' | 'host' | 'paths'>, admin: Address | undefined,
-  weight: number,
-): StorePeerConfig {
-  return { id, host, paths, admin, weight };
-}
-
-function learnStores(file: FileValue, { stores }: GatewayValue): GatewayConfig['learnStores'] {
-  if (stores === undefined) return { only: file.stores === undefined ? undefined : [] };
+function learnStores(keys: FileKeys, { stores }: GatewayKeys): GatewayConfig['learnStores'] {
+  if (stores === undefined) return { only: keys.stores === undefined ? undefined : [] };
   return { only: stores.filter(({ paths }) => paths === undefined).map(({ id }) => id) };
 }
 
 function storeConfig(
-  file: FileValue, store: StoreValue, at: Path, secretOfGateway: Uint8Array | undefined,
+  keys: FileKeys, store: StoreKeys, at: Path, secretOfGateway: Uint8Array | undefined,
   context: BuildContext, problems: Problems,
 ): Omit<StoreConfig, 'register'> {
-  const { gateway: owner } = file;
+  const { gateway: owner } = keys;
   const own = !context.up || owner === undefined || secretOfGateway === undefined
     ? []
     : clientsOf(owner.id, owner.workers, secretOfGateway, owner.admin.listen);
-  const isOpen = file.register !== 'file' && store.gateways === undefined && own.length === 0;
+  const isOpen = keys.register !== 'file' && store.gateways === undefined && own.length === 0;
   const group = (): Uint8Array => {
     const isOfGateway = !hasSecret(store) && secretOfGateway !== undefined;
     return isOfGateway ? secretOfGateway : secretBytes(store, at, context, problems);
@@ -340,69 +207,34 @@ function storeConfig(
   const named = store.gateways?.flatMap((client, i) =>
     clientsOf(client.id, client.workers, secretOfClient(client, i), client.admin));
   return {
-    id: store.id,
-    host: store.host,
-    paths: store.paths.map(({ name, address, advertise }) => ({ name, address, advertised: advertise })),
+    ...store,
     gateways: named ?? own,
     groupSecret: isOpen ? group() : undefined,
-    weight: store.weight,
-    memoryLimitBytes: store.memory.limit,
-    leaseMs: store.lease,
-    windowBytes: store.window,
-    ringBytes: store.ring,
-    stopTimeoutMs: store.stop_timeout,
-    stateDir: absolute(store.state_dir, context),
-    spill: store.spill,
-    admin: adminConfig(store.admin),
-    log: logConfig(store.log, context),
-    tls: linkTls(store.tls, context),
-    insecure: store.insecure,
     oneHost: context.up,
   };
 }
 
-function sinkConfig(sink: SinkValue, context: BuildContext): SinkConfig {
-  return {
-    listen: sink.listen, admin: sink.admin, lmtp: sink.lmtp, verify: sink.verify,
-    maildir: absolute(sink.maildir, context),
-  };
+type SecretHolder = Pick<StoreKeys, 'secret' | 'secretFile'>;
+
+function hasSecret({ secret, secretFile }: SecretHolder): boolean {
+  return secret !== undefined || secretFile !== undefined;
 }
 
-function adminConfig(admin: GatewayValue['admin']): AdminConfig {
-  return { listen: admin.listen, token: admin.token };
-}
-
-function logConfig(log: StoreValue['log'], context: BuildContext): LogConfig {
-  return { level: log.level, file: absolute(log.file, context) };
-}
-
-interface SecretHolder {
-  readonly secret?: string | undefined;
-  readonly secret_file?: string | undefined;
-}
-
-function hasSecret({ secret, secret_file }: SecretHolder): boolean {
-  return secret !== undefined || secret_file !== undefined;
-}
-
-function secretBytes(holder: SecretHolder, at: Path, context: BuildContext, problems: Problems): Uint8Array {
-  if (holder.secret !== undefined) return Buffer.from(holder.secret, 'utf8');
-  if (holder.secret_file === undefined) return Buffer.from(context.environmentSecret ?? '', 'utf8');
-  const name = path.resolve(context.folder, holder.secret_file);
+function secretBytes(
+  { secret, secretFile }: SecretHolder, at: Path, context: BuildContext, problems: Problems,
+): Uint8Array {
+  if (secret !== undefined) return Buffer.from(secret, 'utf8');
+  if (secretFile === undefined) return Buffer.from(context.environmentSecret ?? '', 'utf8');
   try {
-    const text = readFileSync(name, 'utf8').trim();
+    const text = readFileSync(secretFile, 'utf8').trim();
     if (text.length >= SECRET_CHARACTERS_MIN) return Buffer.from(text, 'utf8');
     problems.add([...at, 'secret_file'], `expected a file with at least ${String(SECRET_CHARACTERS_MIN)} `
-      + `characters, found ${String(text.length)} in '${name}'`);
+      + `characters, found ${String(text.length)} in '${secretFile}'`);
   } catch (error) {
-    problems.add([...at, 'secret_file'], `expected a file that can be read, found '${name}': `
+    problems.add([...at, 'secret_file'], `expected a file that can be read, found '${secretFile}': `
       + `${(error as NodeJS.ErrnoException).code ?? String(error)}`);
   }
   return new Uint8Array();
-}
-
-function absolute(name: string | undefined, context: BuildContext): string | undefined {
-  return name === undefined ? undefined : path.resolve(context.folder, name);
 }
 
 /** Deep, but for byte arrays, which JavaScript can't freeze. */

@@ -3,13 +3,14 @@
  * that is both a gateway and its mirror), what can't work (a lease shorter than a failover), what contradicts
  * itself. The rule for the lease (docs/GUARANTEES.md "Links"): ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
  */
+import type { Path } from './keys/key.js';
+import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './keys/schema.js';
+import type { Address } from './keys/values.js';
 import { Problems } from './problems.js';
-import type { Path, Problem } from './problems.js';
-import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './schema.js';
+import type { Problem } from './problems.js';
 import { isLoopback, isWildcard } from '../platform/node/own-host.js';
 import { hookName } from './hooks.js';
 import { workerIds } from './workers.js';
-import type { Address } from './types.js';
 
 /** How long a process may stall (collector, disk, scheduler) without losing its lease. */
 const STALL_MS = 3_000;
@@ -17,7 +18,7 @@ const STALL_MS = 3_000;
 export const SECRET_CHARACTERS_MIN = 16;
 /** What may be left out because etcd says it. */
 const OR_ETCD = ' (or register: {etcd: …}, by which they find each other)';
-/** Of values.ts, identifier(). */
+/** Of keys/values.ts, identifier(). */
 const IDENTIFIER_CHARACTERS_MAX = 63;
 
 export interface CheckContext {
@@ -392,10 +393,16 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
   unique(gateway.routes.map(routeName), (i) => ['gateway', 'routes', i, 'name'], 'queue name', problems);
 }
 
+interface NamedRoute {
+  readonly name?: string | undefined;
+  readonly domain?: string | undefined;
+  readonly domains?: readonly string[] | undefined;
+}
+
 /** A queue is called by its first domain unless the route says otherwise. */
-export function routeName(route: GatewayValue['routes'][number]): string {
-  const first = route.domain ?? route.domains?.[0] ?? '*';
-  return route.name ?? (first === '*' ? 'default' : first);
+export function routeName({ name, domain, domains }: NamedRoute): string {
+  const first = domain ?? domains?.[0] ?? '*';
+  return name ?? (first === '*' ? 'default' : first);
 }
 
 function checkStore(

@@ -1,13 +1,15 @@
 /** From `smtp.hooks` of a file to the hooks of a gateway: their names, and the defaults of each kind. */
 import path from 'node:path';
 import type { HookOptions } from '../gateway/inbound/hooks.js';
-import type { HookValue } from './schema.js';
+import type { HookValue, SmtpKeys } from './keys/schema.js';
+
+type HookKeys = SmtpKeys['hooks'][number];
 
 const THREADS = 1;
 const HEAP_BYTES = 128 * 1024 * 1024;
 
 /** What it is called in the log and in metrics. */
-export function hookName({ name, module }: HookValue): string {
+export function hookName({ name, module }: HookKeys | HookValue): string {
   if (name !== undefined) return name;
   return module === undefined ? 'rspamd' : path.parse(module).name;
 }
@@ -19,17 +21,10 @@ export function wholeHook(hook: HookValue): HookValue {
   return { ...named, threads: hook.threads ?? THREADS, heap: hook.heap ?? HEAP_BYTES };
 }
 
-/** `secret` reads a file with a password. */
-export function hookOptions(
-  hook: HookValue, folder: string, secret: (file: string) => string,
-): HookOptions {
-  const { rspamd, module = '', password_file, timeout: timeoutMs, on_failure: onFailure } = hook;
+export function hookOptions(hook: HookKeys): HookOptions {
+  const { rspamd, module: file = '', password = '', timeoutMs, onFailure } = hook;
   const name = hookName(hook);
-  if (rspamd !== undefined) {
-    const password = password_file === undefined ? '' : secret(password_file);
-    return { kind: 'rspamd', name, url: rspamd, timeoutMs, onFailure, password };
-  }
-  const { threads = THREADS, heap: heapBytes = HEAP_BYTES } = hook;
-  const file = path.resolve(folder, module);
+  if (rspamd !== undefined) return { kind: 'rspamd', name, url: rspamd, timeoutMs, onFailure, password };
+  const { threads = THREADS, heapBytes = HEAP_BYTES } = hook;
   return { kind: 'module', name, file, timeoutMs, onFailure, threads, heapBytes };
 }

@@ -1,7 +1,7 @@
 /**
  * Reads one YAML file into a frozen Config, or into the list of all that is wrong with it, one line each:
- * `FILE:LINE: path: expected …, found …`. Steps: YAML → schema.ts (single values) → checks.ts (rules between
- * them) → build.ts (typed result). A step runs only if the one before found nothing.
+ * `FILE:LINE: path: expected …, found …`. Steps: YAML → keys/schema.ts (single values) → checks.ts (rules
+ * between them) → build.ts (typed result). A step runs only if the one before found nothing.
  */
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -9,10 +9,10 @@ import { LineCounter, parseDocument } from 'yaml';
 import type { Document } from 'yaml';
 import { buildConfig } from './build.js';
 import { checkFile } from './checks.js';
+import { fileSchema } from './keys/schema.js';
+import type { FileValue } from './keys/schema.js';
 import { Problems, describe, lineOf, pathText, problemsOfIssues } from './problems.js';
 import type { Problem } from './problems.js';
-import { fileSchema } from './schema.js';
-import type { FileValue } from './schema.js';
 import type { Config } from './types.js';
 
 /** Far above any real routing table; a mistaken path to a mailbox is not read into memory. */

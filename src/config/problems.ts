@@ -5,8 +5,8 @@
 import type { Document, LineCounter } from 'yaml';
 import { isMap, isNode, isPair, isScalar } from 'yaml';
 import type { z } from 'zod';
-
-export type Path = readonly (string | number)[];
+import { kinds, knownKeys, schemaAt } from './keys/key.js';
+import type { Path } from './keys/key.js';
 
 /** One finding, before it has a line. */
 export interface Problem {
@@ -26,8 +26,6 @@ export class Problems {
 }
 
 const FOUND_CHARACTERS_MAX = 60;
-/** Their values are shown nowhere: what is printed ends in tickets and logs. */
-export const SECRET_KEYS: ReadonlySet<string> = new Set(['secret', 'token']);
 
 export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: unknown): Problem[] {
   return problemsAt([], error.issues, schema, value);
@@ -39,7 +37,7 @@ function problemsAt(
   const problems: Problem[] = [];
   for (const issue of issues) {
     const path = [...above, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))];
-    const found = describeAt(valueAt(value, path), path);
+    const found = describeAt(valueAt(value, path), path, schema);
     switch (issue.code) {
       case 'unrecognized_keys':
         for (const key of issue.keys) problems.push(unknownKey(schema, path, key));
@@ -103,9 +101,10 @@ export function lineOf(document: Document, lines: LineCounter, problem: Problem)
 }
 
 /** Also a secret that YAML reads as a number, and a token with a tab in it, stay secret. */
-function describeAt(value: unknown, path: Path): string {
+function describeAt(value: unknown, path: Path, schema: z.ZodType): string {
   const isPlain = value !== undefined && value !== null && typeof value !== 'object';
-  return isPlain && path.some((part) => SECRET_KEYS.has(String(part)))
+  const at = schemaAt(schema, path);
+  return isPlain && at !== undefined && kinds.get(at)?.isSecret === true
     ? `a ${typeof value} that is not shown` : describe(value);
 }
 
@@ -134,41 +133,11 @@ export function nearest(word: string, candidates: readonly string[]): string | u
   return best;
 }
 
-/** Keys that the schema knows at this path. */
-function knownKeys(schema: z.ZodType, path: Path): readonly string[] {
-  let at: unknown = unwrap(schema);
-  for (const part of path) {
-    const def = defOf(at);
-    at = unwrap(typeof part === 'number' ? def?.element : def?.shape?.[part]);
-  }
-  const choice = defOf(at)?.options?.find((option) => defOf(option)?.shape !== undefined);
-  return Object.keys(defOf(choice ?? at)?.shape ?? {});
-}
-
 function unknownKey(schema: z.ZodType, path: Path, key: string): Problem {
   const known = knownKeys(schema, path);
   const meant = nearest(key, known);
   const hint = meant === undefined ? `known keys: ${known.join(', ')}` : `did you mean '${meant}'?`;
   return { path: [...path, key], text: `expected a known key, found '${key}'; ${hint}`, atKey: true };
-}
-
-interface Def {
-  readonly innerType?: unknown;
-  readonly element?: unknown;
-  readonly shape?: Readonly<Record<string, unknown>>;
-  /** Of a union. */
-  readonly options?: readonly unknown[];
-}
-
-/** The few parts of zod's own description of a schema that are needed to walk it. */
-function defOf(schema: unknown): Def | undefined {
-  return (schema as { _zod?: { def?: Def } } | undefined)?._zod?.def;
-}
-
-function unwrap(schema: unknown): unknown {
-  let at = schema;
-  for (let inner = defOf(at)?.innerType; inner !== undefined; inner = defOf(at)?.innerType) at = inner;
-  return at;
 }
 
 function typeWord(type: string): string {

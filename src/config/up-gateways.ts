@@ -9,7 +9,8 @@
  * Every second port for SMTP, as the sink of the built-in file listens on the one between. The register is
  * the one that `up` keeps. Pure.
  */
-import type { Address, Config, GatewayConfig, StoreClientConfig } from './types.js';
+import type { Address } from './keys/values.js';
+import type { Config, GatewayConfig, StoreClientConfig } from './types.js';
 import { workerIds } from './workers.js';
 
 const SMTP_STEP = 2;

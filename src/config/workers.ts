@@ -9,13 +9,6 @@
 import path from 'node:path';
 import type { GatewayConfig } from './types.js';
 
-/** A gateway as others name it: in `group` and in a store's `gateways`. */
-export interface GatewayName {
-  readonly id: string;
-  /** How many processes it runs; undefined: as many as the section that names it. */
-  readonly workers: number | undefined;
-}
-
 export function workerIds(id: string, workers: number): readonly string[] {
   return workers === 1 ? [id] : Array.from({ length: workers }, (_none, index) => workerId(id, index + 1));
 }

@@ -11,7 +11,6 @@
 import { SenderRewriting } from '../base/sender-rewriting.js';
 import type { Hmac } from '../base/sender-rewriting.js';
 import { utf8Bytes } from '../base/utf8.js';
-import { MEMORY_SHARE_OF_HOST, hostMemoryBytes } from '../platform/node/memory.js';
 import type { MetricsExport } from '../observability/gateway-metrics.js';
 import { exportGatewayMetrics } from '../observability/gateway-metrics.js';
 import { SystemClock, startTicker } from '../platform/node/clock.js';
@@ -98,7 +97,7 @@ const LAST_FLUSH_MS = 2000;
  */
 export async function startGateway(options: GatewayOptions, ports: GatewayPorts, told = 0): Promise<RunningGateway> {
   const started: { gateway?: Gateway } = {};
-  const identity = await ProcessIdentity.begin({ ...options, told }, {
+  const identity = await ProcessIdentity.begin({ ...options, admin: options.admin.listen, told }, {
     log: ports.log, crc32, onTaken: (why) => { started.gateway?.onTaken(why); },
   });
   try {
@@ -194,7 +193,7 @@ class Gateway implements RunningGateway {
         return transport.connect(host, port, handlers);
       },
     };
-    this.dispatcher = new Dispatcher({ ...options.outbound, largeBytesMax: Math.min(options.outbound.largeBytesMax, memoryLimitOf(options) * LARGE_SHARE) }, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: (delivery) => !this.fenced && this.core.mayDeliver(delivery) });
+    this.dispatcher = new Dispatcher({ ...options.outbound, largeBytesMax: Math.min(options.outbound.largeBytesMax, options.memory.limitBytes * LARGE_SHARE) }, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: (delivery) => !this.fenced && this.core.mayDeliver(delivery) });
     this.core.setDeliverySink(this.dispatcher);
     this.linkSource = {
       inClear: new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES }),
@@ -205,11 +204,11 @@ class Gateway implements RunningGateway {
     this.users = usersOf(options, { clock: this.clock, log: ports.log });
     this.recipients = recipientsOf(options, { clock: this.clock, log: ports.log });
     this.rates = ratesOf(options);
-    this.hooks = makeHooks(options.hooks, options.hostName, { clock: this.clock, log: ports.log, metrics: ports.metrics, memory: this.core });
+    this.hooks = makeHooks(options.smtp.hooks, options.hostName, { clock: this.clock, log: ports.log, metrics: ports.metrics, memory: this.core });
     this.startListeners(router);
     this.view = new CoreView(
-      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, hostOf: (store) => this.knownStores.find(store)?.host ?? '', others: () => this.others(), unreached: () => this.knownStores.unreached() },
-      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, isListening: () => this.portsOpen || this.inbounds.length === 0, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
+      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.mirror.replicas, hostOf: (store) => this.knownStores.find(store)?.host ?? '', others: () => this.others(), unreached: () => this.knownStores.unreached() },
+      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.listen.host, this.adminPort), isDraining: () => this.stopping, isListening: () => this.portsOpen || this.inbounds.length === 0, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
     );
   }
 
@@ -218,7 +217,7 @@ class Gateway implements RunningGateway {
   }
 
   get adminPort(): number {
-    return this.admin?.port ?? this.options.admin.port;
+    return this.admin?.port ?? this.options.admin.listen.port;
   }
 
   async start(): Promise<void> {
@@ -232,7 +231,8 @@ class Gateway implements RunningGateway {
       logLinesDropped: () => this.ports.logLinesDropped(),
     });
     this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), log: this.ports.log, rescue: this.core.holdings, holds: this.core.holds, stores: this.drained, retire: this.retirements(), rebalance: { gatewayId: this.options.id, control: this.core.mirrors.rebalance }, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
+    const { admin: { listen, token } } = this.options;
+    this.admin = await startAdmin({ ...listen, token }, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), log: this.ports.log, rescue: this.core.holdings, holds: this.core.holds, stores: this.drained, retire: this.retirements(), rebalance: { gatewayId: this.options.id, control: this.core.mirrors.rebalance }, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
     this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
     const { learnStores } = this.options;
     this.knownStores.start(learnStores === undefined ? undefined : this.identity.opened.register);
@@ -243,9 +243,10 @@ class Gateway implements RunningGateway {
   async stop(): Promise<void> {
     if (this.stopping) return;
     this.stopping = true;
-    this.ports.log.info('stop', 'the gateway stops: no new mail; deliveries in flight are finished', { in_flight: this.dispatcher.count, bound_ms: this.options.stopTimeoutMs });
-    const inbound = Promise.all(this.inbounds.map((one) => one.close(this.options.stopTimeoutMs)));
-    await Promise.all([inbound, this.dispatcher.stop(this.options.stopTimeoutMs)]);
+    const { stopTimeoutMs } = this.options.delivery;
+    this.ports.log.info('stop', 'the gateway stops: no new mail; deliveries in flight are finished', { in_flight: this.dispatcher.count, bound_ms: stopTimeoutMs });
+    const inbound = Promise.all(this.inbounds.map((one) => one.close(stopTimeoutMs)));
+    await Promise.all([inbound, this.dispatcher.stop(stopTimeoutMs)]);
     this.users?.close();
     this.recipients?.close();
     this.hooks?.close();
@@ -287,43 +288,38 @@ class Gateway implements RunningGateway {
     for (const inbound of options.inbound) {
       this.inbounds.push(startInbound(inbound, {
         reception: this.core, router, clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table,
-        rewriting, rates, hooks, blocklists: new Blocklists(options, { clock, log }), log, mailLog: record, metrics: inboundRecord,
+        rewriting, rates, hooks, blocklists: new Blocklists(options.smtp, { clock, log }), log, mailLog: record, metrics: inboundRecord,
       }));
     }
   }
 
   private makeCore(router: ReturnType<typeof createRouter>): GatewayCore {
     const { options, ports } = this;
-    const memoryLimitBytes = memoryLimitOf(options);
     const retry = new RetrySchedule(options.retry, { random: ports.random });
     return new GatewayCore(
       {
+        ...options.mirror,
         gatewayId: options.id,
         incarnation: this.incarnation,
-        partitions: options.partitions,
         queuesMax: options.queuesMax,
-        commitTimeoutMs: options.commitTimeoutMs,
         longestRetryMs: retry.longestMs,
-        delayReports: options.delayReports,
-        firstWaitMs: options.failoverTimeoutMs,
+        delayReports: options.reports,
+        firstWaitMs: options.mirror.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
         group: options.group,
         rescue: options.rescue,
         orphans: orphanOptions(options.register),
-        leaseMs: options.leaseMs,
         mirrors: {
-          replicas: options.replicas, minReplicas: options.replicasMin, retryMs: MIRROR_RETRY_MS,
-          refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES,
-          replaceAfterMs: options.replaceAfterMs, rebalanceBytesPerSecond: options.rebalanceBytesPerSecond,
+          ...options.mirror,
+          retryMs: MIRROR_RETRY_MS, refillFrameBytes: REFILL_FRAME_BYTES, frameTargetBytes: FRAME_TARGET_BYTES,
           placement: {
             gatewayHost: options.oneHost ? undefined : options.host,
             places: { get: (store) => this.knownStores.find(store) },
           },
-          ringBytes: options.ringBytes,
         },
-        acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
-        memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
-        reading: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)) },
+        acceptance: { ...options.delivery, ...options.memory },
+        memory: { ...options.memory, reserveShare: RESERVE_SHARE },
+        reading: { blockEntries: options.mirror.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)) },
       },
       {
         clock: this.clock,
@@ -350,7 +346,7 @@ class Gateway implements RunningGateway {
   private makeLink(store: KnownStore): void {
     const { options, ports, core } = this;
     const { inClear, secrets, packer, incarnationNonce } = this.linkSource;
-    const { linkTls: files } = options;
+    const { tls: files } = options.mirror;
     const transport = files === undefined
       ? inClear
       : new TlsTransport({ files, peerName: store.id, readBufferBytes: LINK_BUFFER_BYTES });
@@ -359,8 +355,7 @@ class Gateway implements RunningGateway {
         storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce,
         secret: options.secret, pathA: store.pathA,
         ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
-        ...LINK_DEFAULTS, heartbeatMs: options.heartbeatMs, failoverTimeoutMs: options.failoverTimeoutMs,
-        windowBytes: options.windowBytes, frameBytesMax: options.frameBytesMax,
+        ...LINK_DEFAULTS, ...options.mirror, frameBytesMax: options.frameBytesMax,
       },
       {
         clock: this.clock, frameWallMs: () => core.frame.wallMs(), transport, crc32, packer, secrets,
@@ -406,8 +401,8 @@ class Gateway implements RunningGateway {
 
   /** As config/checks.ts for stores of the configuration; of what the register says nobody has checked it. */
   private barred(host: string): string {
-    const { linkTls, insecure } = this.options;
-    if (linkTls !== undefined || insecure || isLoopback(host)) return '';
+    const { mirror, insecure } = this.options;
+    if (mirror.tls !== undefined || insecure || isLoopback(host)) return '';
     const remedy = 'set mirror.tls, or insecure: true on a network that you trust';
     return `a link to ${host} would go in clear: ${remedy}`;
   }
@@ -425,8 +420,9 @@ class Gateway implements RunningGateway {
 
   /** The store's value is what holds; configurations that differ are an accident. */
   private compareLease(link: StoreLink): void {
-    if (link.leaseMs >= this.options.leaseMs) return;
-    this.ports.log.warn('link', 'the store grants shorter leases than mirror.lease says: compare both configurations', { store: link.storeId, lease_ms: link.leaseMs, configured_ms: this.options.leaseMs });
+    const { leaseMs } = this.options.mirror;
+    if (link.leaseMs >= leaseMs) return;
+    this.ports.log.warn('link', 'the store grants shorter leases than mirror.lease says: compare both configurations', { store: link.storeId, lease_ms: link.leaseMs, configured_ms: leaseMs });
   }
 
   private requestEndOfTurn(): void {
@@ -514,21 +510,17 @@ class Gateway implements RunningGateway {
   }
 }
 
-function memoryLimitOf({ memoryLimitBytes }: GatewayOptions): number {
-  return memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
-}
-
-function usersOf({ usersFile, usersByHttp, secret }: GatewayOptions, ports: Pick<GatewayPorts, 'log'> & { readonly clock: SystemClock }): RunningUsers | undefined {
+function usersOf({ smtp: { usersFile, usersByHttp }, secret }: GatewayOptions, ports: Pick<GatewayPorts, 'log'> & { readonly clock: SystemClock }): RunningUsers | undefined {
   if (usersByHttp !== undefined) return askUsers(usersByHttp, ports);
   return usersFile === undefined ? undefined : followUsers(usersFile, secret, ports);
 }
 
-function recipientsOf({ recipientsFile, recipientsByHttp }: GatewayOptions, ports: HttpServicePorts): RunningTable | undefined {
+function recipientsOf({ smtp: { recipientsFile, recipientsByHttp } }: GatewayOptions, ports: HttpServicePorts): RunningTable | undefined {
   if (recipientsByHttp !== undefined) return { table: new RecipientsByHttp(recipientsByHttp, ports), close: () => undefined };
   return recipientsFile === undefined ? undefined : followTable(recipientsFile, ports.log);
 }
 
-function rewritingOf({ srs }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {
+function rewritingOf({ smtp: { srs } }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {
   if (srs === undefined) return undefined;
   const secrets = new SystemSecrets();
   const hmac: Hmac = (key, text) => secrets.hmacSha256(key, text);
@@ -536,7 +528,7 @@ function rewritingOf({ srs }: GatewayOptions, clock: SystemClock): SenderRewriti
 }
 
 /** Undefined where nothing is limited: then nothing is counted either. */
-function ratesOf({ rates, rateExempt }: GatewayOptions): RateLimits | undefined {
+function ratesOf({ smtp: { rates, rateExempt } }: GatewayOptions): RateLimits | undefined {
   const isLimited = PARTIES.some((party) => DEEDS.some((deed) => rates[party][deed] > 0));
   return isLimited ? new RateLimits(rates, new NetworkList(rateExempt, 'networks without limits')) : undefined;
 }

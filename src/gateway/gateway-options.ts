@@ -2,15 +2,14 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
+import type { GatewayKeys } from '../config/keys/schema.js';
 import type { HookOptions } from './inbound/hooks.js';
 import type { HttpServiceOptions } from './inbound/http-service.js';
 import type { HttpRecipientsOptions } from './inbound/recipients-by-http.js';
 import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';
-import type { DelayReportOptions } from './queue/delay-reports.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { EventLog, Random } from '../platform/ports.js';
-import type { TlsFiles } from '../platform/node/tls-transport.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import type { ListenerOptions } from './inbound/listener.js';
 import type { DispatcherOptions } from './outbound/dispatcher.js';
@@ -48,26 +47,24 @@ export interface WhoMaySend {
   readonly resolvers: readonly string[];
 }
 
-export interface GatewayOptions extends WhoMaySend {
-  readonly id: string;
+/** As the file says it. */
+type SaidInFile =
+  'id' | 'host' | 'rescue' | 'stateDir' | 'insecure' | 'mirror' | 'reports' | 'delivery' | 'admin';
+
+export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
+  readonly smtp: WhoMaySend;
+  readonly memory: GatewayKeys['memory'] & { readonly limitBytes: number };
   /** Gateways that take over one another's queues, this one among them. */
   readonly group: readonly string[];
-  /** Takes over the queues of the others when they stay silent. */
-  readonly rescue: boolean;
-  readonly host: string;
+  /** In the greeting, EHLO and Received. */
   readonly hostName: string;
   readonly secret: Uint8Array;
-  readonly stateDir: string | undefined;
   /** Who says which process holds a partition. */
   readonly register: RegisterChoice;
-  readonly insecure: boolean;
   /** Of this release, for its status. */
   readonly version: string;
-  /** TLS of the links to the stores; undefined: in clear. */
-  readonly linkTls: TlsFiles | undefined;
   /** One listener each; port 0 takes any free one. */
   readonly inbound: readonly ListenerOptions[];
-  /** File of users who may submit; needed by listeners of the role submission. */
   readonly outbound: DispatcherOptions;
   readonly retry: RetryScheduleOptions;
   readonly routes: readonly RouteOptions[];
@@ -75,33 +72,11 @@ export interface GatewayOptions extends WhoMaySend {
   readonly stores: readonly KnownStore[];
   /** Stores that the register names are used too; undefined: only `stores`. */
   readonly learnStores: LearnStores | undefined;
-  readonly replicas: number;
-  readonly replicasMin: number;
-  readonly partitions: number;
   readonly queuesMax: number;
-  readonly commitTimeoutMs: number;
-  readonly heartbeatMs: number;
-  readonly failoverTimeoutMs: number;
-  /** Length of a lease that the stores should grant. */
-  readonly leaseMs: number;
-  readonly windowBytes: number;
   readonly frameBytesMax: number;
-  /** Bound of the changes kept for mirrors that come back. */
-  readonly ringBytes: number;
-  /** A mirror that is away for so long is replaced. */
-  readonly replaceAfterMs: number;
-  /** Copies move to emptier stores by themselves no faster than this; 0: never. */
-  readonly rebalanceBytesPerSecond: number;
   /** All processes share one host on purpose: labels say nothing. */
   readonly oneHost: boolean;
-  readonly blockMessages: number;
   readonly blockBytes: number;
-  readonly memoryLimitBytes: number | undefined;
-  readonly memoryAcceptShare: number;
-  readonly nextHopShare: number;
-  readonly admin: { readonly host: string; readonly port: number; readonly token: string | undefined };
-  readonly stopTimeoutMs: number;
-  readonly delayReports: DelayReportOptions;
 }
 
 export interface GatewayPorts {

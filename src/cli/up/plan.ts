@@ -1,6 +1,8 @@
 /** Which processes `up` runs, with which arguments, and which ports they need. Pure. */
 import path from 'node:path';
-import type { Address, GatewayConfig } from '../../config/types.js';
+import { addressText } from '../../config/keys/values.js';
+import type { Address } from '../../config/keys/values.js';
+import type { GatewayConfig } from '../../config/types.js';
 import type { UpConfig } from '../../config/up-gateways.js';
 
 /**
@@ -85,8 +87,4 @@ function adminPorts({ id, admin: { listen }, workers }: GatewayConfig, count: nu
 
 export function allProcesses(plan: UpPlan): readonly ProcessPlan[] {
   return [...plan.stores, ...(plan.sink === undefined ? [] : [plan.sink]), ...plan.gateways];
-}
-
-export function addressText(address: Address): string {
-  return `${address.host.includes(':') ? `[${address.host}]` : address.host}:${String(address.port)}`;
 }

@@ -1,7 +1,7 @@
 /** Which of the ports that `up` needs can't be had, in one line. */
 import { listenError } from '../../platform/node/free-port.js';
 import type { PortUse } from './plan.js';
-import { addressText } from './plan.js';
+import { addressText } from '../../config/keys/values.js';
 
 /** One line about all ports that can't be had, '' when all can. */
 export async function busyPortsText(uses: readonly PortUse[]): Promise<string> {

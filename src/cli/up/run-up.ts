@@ -15,7 +15,8 @@ import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
 import { makeFolder } from '../../platform/node/make-folder.js';
-import type { AdminConfig } from '../../config/types.js';
+import { addressText } from '../../config/keys/values.js';
+import type { StoreKeys } from '../../config/keys/schema.js';
 import { upConfig } from '../../config/up-gateways.js';
 import type { UpConfig } from '../../config/up-gateways.js';
 import { defaultMemoryBytes } from '../../platform/node/memory.js';
@@ -26,7 +27,7 @@ import { loadFor } from '../config-file.js';
 import type { CliContext } from '../context.js';
 import { CliError } from '../context.js';
 import { counted, printable } from '../tables.js';
-import { allProcesses, addressText, planUp } from './plan.js';
+import { allProcesses, planUp } from './plan.js';
 import type { ProcessPlan, UpPlan } from './plan.js';
 import { busyPortsText } from './ports.js';
 import { ProcessLog } from './process-log.js';
@@ -232,7 +233,7 @@ class Up {
   }
 }
 
-function clientOf({ listen, token }: AdminConfig): AdminClient {
+function clientOf({ listen, token }: StoreKeys['admin']): AdminClient {
   return new AdminClient(`http://${addressText(listen)}`, token);
 }
 

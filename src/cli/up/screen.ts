@@ -4,7 +4,7 @@ import type { UpConfig } from '../../config/up-gateways.js';
 import type { StatusAnswer, StoreAnswer } from '../../admin-api/gateway-answers.js';
 import { counted, tableText } from '../tables.js';
 import type { ProcessPlan } from './plan.js';
-import { addressText } from './plan.js';
+import { addressText } from '../../config/keys/values.js';
 
 /** The worst first. */
 const MIRROR_WORDS = ['DOWN', 'NG', 'RESYNC', 'SYNC'] as const;

@@ -5,7 +5,7 @@
  *   text    class/name                    mail/example.com
  *   bytes   | class 1 | length 1 | name … |
  *
- * Names are printable ASCII of at most 255 characters (config/schema.ts).
+ * Names are printable ASCII of at most 255 characters (config/keys/schema.ts).
  */
 import type { QueueClass } from './types.js';
 import { QUEUE_CLASSES } from './types.js';

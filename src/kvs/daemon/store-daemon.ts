@@ -16,6 +16,7 @@
  * file it goes on as the boot that wrote it.
  */
 
+import type { StoreKeys } from '../../config/keys/schema.js';
 import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
 import type { Connection, ConnectionHandlers, Listener, Listening } from '../../platform/transport.js';
 import type { Ticker } from '../../platform/node/clock.js';
@@ -56,7 +57,11 @@ export interface StoreDaemonPath {
   readonly advertised?: string | undefined;
 }
 
-export interface StoreDaemonOptions {
+/** As the file says it. */
+type SaidInFile =
+  'weight' | 'leaseMs' | 'windowBytes' | 'ringBytes' | 'insecure' | 'stateDir' | 'spill' | 'stopTimeoutMs';
+
+export interface StoreDaemonOptions extends Partial<Pick<StoreKeys, SaidInFile>> {
   readonly storeId: string;
   /** Machine this store runs on: a gateway does not place a partition on its own host. */
   readonly host: string;
@@ -72,26 +77,13 @@ export interface StoreDaemonOptions {
   readonly groupSecret?: Uint8Array | undefined;
   /** Where it makes itself known to all gateways; undefined: they know it by their own files. */
   readonly register?: RegisterChoice | undefined;
-  /** Its part of the copies, against that of the others. */
-  readonly weight?: number;
   readonly memoryLimitBytes: number;
-  readonly leaseMs?: number;
-  readonly windowBytes?: number;
-  /** Paths outside loopback without TLS were asked for; status shows it. */
-  readonly insecure?: boolean;
   readonly segmentBytes?: number;
-  readonly ringBytes?: number;
-  /** Folder of the spill file and its lock; undefined: none is read or written. */
-  readonly stateDir?: string | undefined;
-  /** Write one when stopped; one that is there is read in any case. */
-  readonly spill?: boolean;
   /**
    * How long a process of the store before that still has the files is waited for;
    * state-lock.ts has the usual one.
    */
   readonly lockWaitMs?: number;
-  /** Bound on the time for gateways to move their partitions away. */
-  readonly stopTimeoutMs?: number;
   readonly version?: string;
 }
 

@@ -11,7 +11,7 @@ import { posix } from 'node:path';
  * Share of the host's memory that one process takes by default: stores and gateways often share a host in
  * tests.
  */
-export const MEMORY_SHARE_OF_HOST = 0.5;
+const MEMORY_SHARE_OF_HOST = 0.5;
 
 const OWN_CGROUP = '/proc/self/cgroup';
 const MOUNT = '/sys/fs/cgroup';

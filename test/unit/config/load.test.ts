@@ -11,7 +11,7 @@ import { EMBEDDED_UP_YAML } from '../../../src/config/embedded.js';
 import { loadConfigFile, parseConfig } from '../../../src/config/load.js';
 import type { LoadOptions } from '../../../src/config/load.js';
 import { nearest } from '../../../src/config/problems.js';
-import { fileSchema } from '../../../src/config/schema.js';
+import { fileSchema } from '../../../src/config/keys/schema.js';
 import { workerConfig } from '../../../src/config/workers.js';
 
 const SECRET = 'sixteen-characters-and-more';
@@ -65,11 +65,11 @@ describe('a configuration file', () => {
     assert.equal(gateway.smtp.messageBytesMax, 25 * 1024 * 1024);
     assert.equal(gateway.smtp.recipientsMax, 1000);
     assert.equal(gateway.smtp.connectionsPerClientMax, 50);
-    assert.equal(gateway.smtp.bytesPerSecondMin, 500);
+    assert.equal(gateway.smtp.contentBytesPerSecondMin, 500);
     assert.deepEqual(gateway.smtp.listen, [{ host: '127.0.0.1', port: 2525, role: 'relay', tls: 'off', proxyNetworks: [], xclientNetworks: [], xclientLogin: false, blocklists: [] }]);
     assert.equal(gateway.delivery.lifetimeMs, 5 * 86_400_000);
     assert.equal(gateway.delivery.bounceLifetimeMs, 86_400_000);
-    assert.equal(gateway.delivery.retryFirstMs, 300_000);
+    assert.equal(gateway.delivery.retry.firstMs, 300_000);
     assert.equal(gateway.mirror.heartbeatMs, 250);
     assert.equal(gateway.mirror.leaseMs, 10_000);
     assert.equal(gateway.mirror.windowBytes, 8 * 1024 * 1024);
@@ -87,8 +87,8 @@ describe('a configuration file', () => {
   test('reads units', () => {
     const gateway = gatewayOf(`${GOOD}  smtp: {message_size_limit: 2MB, min_data_rate: 1KiB/s, command_timeout: 1m30s}\n  memory: {limit: 1GiB, accept: 75%}\n  mirror: {commit_timeout: 1500ms}\n`);
     assert.equal(gateway.smtp.messageBytesMax, 2_000_000);
-    assert.equal(gateway.smtp.bytesPerSecondMin, 1024);
-    assert.equal(gateway.smtp.commandTimeoutMs, 90_000);
+    assert.equal(gateway.smtp.contentBytesPerSecondMin, 1024);
+    assert.equal(gateway.smtp.idleMs, 90_000);
     assert.equal(gateway.memory.limitBytes, 2 ** 30);
     assert.equal(gateway.memory.acceptShare, 0.75);
     assert.equal(gateway.mirror.commitTimeoutMs, 1500);
@@ -484,7 +484,7 @@ describe('the effective configuration', () => {
     const result = parseConfig(GOOD.replace("    - {domain: '*'", "    - {domain: example.com, via: lmtp://127.0.0.1:24, order: strict}\n    - {domain: '*'"), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(result.ok);
     const shown = effectiveYaml(result.value, result.config, 3 * 2 ** 30);
-    assert.match(shown, new RegExp(`hostname: ${result.config.gateway?.hostname ?? 'none'}`));
+    assert.match(shown, new RegExp(`hostname: ${result.config.gateway?.hostName ?? 'none'}`));
     assert.match(shown, /limit: 3GiB/);
     assert.match(shown, /order: strict\n\s+length_limit: 1000000\n\s+name: example\.com\n\s+concurrency: 1\n/);
     assert.match(shown, /name: default\n\s+order: fifo\n\s+concurrency: 20\n/);

@@ -6,9 +6,11 @@
  * Defaults follow what operators expect (retry 5 min to 1 h, lifetime 5 d, 25 MiB, 1,000 recipients, 50
  * connections a client, 500 B/s) and RFC 5321 4.5.3.2 for the timeouts of a delivery.
  *
- * What is not here: rules between keys (checks.ts) and the typed result (build.ts).
+ * What is not here: rules between keys (checks.ts), and values that follow from several (build.ts).
  */
 import { z } from 'zod';
+import { named } from './key.js';
+import type { Made } from './key.js';
 import * as v from './values.js';
 
 const GIB = 1024 ** 3;
@@ -41,19 +43,22 @@ function section<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
 }
 
 /** At least 64 MiB: below that the reserves of the memory marks hold no message of the largest size. */
-const memoryLimit = () => v.bytes(64 * MIB, 4096 * GIB).optional();
+const memoryLimit = () => named('limitBytes', v.bytes(64 * MIB, 4096 * GIB).optional());
 
 const logKeys = {
   level: v.oneOf(['debug', 'info', 'warn', 'error']).prefault('info'),
-  file: v.text('a file name').optional(),
+  /** Lines go there, else to stdout. */
+  file: v.file().optional(),
 };
 
 const admin = (port: number) =>
   section({
     listen: v.address().prefault(`127.0.0.1:${String(port)}`),
-    token: v.text('a token of one line').optional(),
+    /** Bearer token of /api/v1; without it none is asked (loopback only). */
+    token: v.secret('a token of one line').optional(),
   });
 
+/** "A" and "B": the networks of the management table. */
 const storePath = { name: v.identifier(), address: v.address() };
 
 /** Two networks: the first carries requests, the second stands by. */
@@ -61,11 +66,13 @@ const storePaths = () => z.array(z.strictObject(storePath)).min(1).max(2);
 
 /** Where the store listens; `advertise`: by which gateways reach it, when it listens on all addresses. */
 const listenPaths = () =>
-  z.array(z.strictObject({ ...storePath, advertise: v.address().optional() })).min(1).max(2);
+  z.array(z.strictObject({
+    ...storePath, advertise: named('advertised', v.address().optional()),
+  })).min(1).max(2);
 
 const secretKeys = {
-  secret: v.text('a secret of one line').optional(),
-  secret_file: v.text('a file name').optional(),
+  secret: v.secret('a secret of one line').optional(),
+  secret_file: named('secretFile', v.file().optional()),
 };
 
 /** An address alone, or with what is different there. */
@@ -78,12 +85,12 @@ const listener = z.preprocess(
     /** When TLS begins. Without a certificate: off. */
     tls: v.oneOf(['off', 'starttls', 'implicit']).optional(),
     /** Balancers whose connections begin with a PROXY header. */
-    proxy: z.array(v.network()).min(1).max(1000).optional(),
+    proxy: named('proxyNetworks', z.array(v.network()).min(1).max(1000).optional()),
     /** Proxies whose XCLIENT is believed; xclient_login: also who has authenticated there. */
-    xclient: z.array(v.network()).min(1).max(1000).optional(),
-    xclient_login: v.flag().prefault(false),
+    xclient: named('xclientNetworks', z.array(v.network()).min(1).max(1000).optional()),
+    xclient_login: named('xclientLogin', v.flag().prefault(false)),
     /** DNS blocklists, of a relay listener. */
-    dnsbl: z.array(v.hostname()).min(1).max(16).optional(),
+    dnsbl: named('blocklists', z.array(v.hostname()).min(1).max(16).optional()),
   }),
 );
 
@@ -108,30 +115,31 @@ const limits = section({
   sender: section(rates),
 });
 
+const httpService = {
+  http: named('url', v.secretUrl()),
+  timeout: named('timeoutMs', v.duration(10, MINUTE_MS).prefault('5s')),
+  /** For the Authorization field. */
+  token_file: named('token', v.asciiContentOf('a file with a token').optional()),
+};
+
 /** A file of users, or who is asked about each. */
-const users = z.union([
-  v.text('a file name'),
-  z.strictObject({
-    http: v.secretUrl(), timeout: v.duration(10, MINUTE_MS).prefault('5s'),
-    token_file: v.text('a file name').optional(),
-  }),
-], {
+const users = z.union([v.file(), z.strictObject(httpService)], {
   error: 'a file name, or a mapping such as {http: https://users.example.com/check}',
 });
 
 /** Who is asked about each message: rspamd, or a module of the operator's own. */
 const hook = z.strictObject({
   rspamd: v.serverUrl().optional(),
-  module: v.text('a file name').optional(),
+  module: v.file().optional(),
   /** In the log and in metrics; else rspamd, or the file's own name. */
   name: v.identifier().optional(),
-  timeout: v.duration(10, MINUTE_MS).prefault('5s'),
+  timeout: named('timeoutMs', v.duration(10, MINUTE_MS).prefault('5s')),
   /** When it gives no verdict. */
-  on_failure: v.oneOf(['defer', 'accept']).prefault('defer'),
-  password_file: v.text('a file name').optional(),
+  on_failure: named('onFailure', v.oneOf(['defer', 'accept']).prefault('defer')),
+  password_file: named('password', v.asciiContentOf('a file with a password').optional()),
   threads: v.count(1, 16).optional(),
   /** Of one thread; a content, which may be as large, lies beside it. */
-  heap: v.bytes(16 * MIB, 4 * GIB).optional(),
+  heap: named('heapBytes', v.bytes(16 * MIB, 4 * GIB).optional()),
 });
 
 /** One after another, each a time limit to wait and one to be worked on, of the client's ten minutes. */
@@ -139,11 +147,12 @@ const HOOKS_MAX = 4;
 
 /** A file made by `twinpost table build`, or who is asked about each. */
 const recipients = z.union([
-  v.text('a file name'),
+  v.file(),
   z.strictObject({
-    http: v.secretUrl(), timeout: v.duration(10, MINUTE_MS).prefault('5s'),
-    token_file: v.text('a file name').optional(),
-    cache: v.duration(1000, DAY_MS).prefault('5m'), cache_missing: v.duration(1000, DAY_MS).prefault('30s'),
+    ...httpService,
+    /** How long an answer holds that an address is there, and one that it is not. */
+    cache: named('keptMs', v.duration(1000, DAY_MS).prefault('5m')),
+    cache_missing: named('missingKeptMs', v.duration(1000, DAY_MS).prefault('30s')),
   }),
 ], {
   error: 'a file name, or a mapping such as {http: https://users.example.com/recipients}',
@@ -151,9 +160,12 @@ const recipients = z.union([
 
 const smtp = section({
   listen: z.array(listener).min(1).max(64).prefault(['127.0.0.1:2525']),
-  relay_networks: z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1']),
-  /** Names in certificates of clients, signed by tls.client_ca. */
-  relay_certificates: z.array(v.text('a name of one line')).max(10_000).prefault([]),
+  /** Clients there may send to any routed domain. */
+  relay_networks:
+    named('relayNetworks', z.array(v.network()).max(10_000).prefault(['127.0.0.0/8', '::1'])),
+  /** So may these names in certificates of clients, signed by tls.client_ca. */
+  relay_certificates:
+    named('relayCertificates', z.array(v.text('a name of one line')).max(10_000).prefault([])),
   /** Who may submit (twinpost user). */
   users: users.optional(),
   /** Who reads mail to postmaster and abuse, at our own name and at every relayed domain. */
@@ -161,51 +173,62 @@ const smtp = section({
   /** Who is there in relay_domains (twinpost table build); without it everybody is. */
   recipients: recipients.optional(),
   /** Rewrites the reverse-path of what aliases send out of relay_domains. */
-  srs: z.strictObject({ domain: v.domain(), secret_file: v.text('a file name') }).optional(),
+  srs: z.strictObject({
+    domain: v.domain(), secret_file: named('secrets', v.contentOf('a file with a secret, one a line')),
+  }).optional(),
   hooks: z.array(hook).max(HOOKS_MAX).prefault([]),
-  relay_domains: z.array(v.relayDomain()).max(100_000).prefault([]),
-  message_size_limit: v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB'),
-  recipient_limit: v.count(100, RECIPIENTS_MAX).prefault(1000), // RFC 5321 4.5.3.1.8: at least 100
-  connections: v.count(1, 100_000).prefault(2000),
-  connections_per_client: v.count(1, 100_000).prefault(50),
+  /** Anyone may send to these. */
+  relay_domains: named('relayDomains', z.array(v.relayDomain()).max(100_000).prefault([])),
+  message_size_limit: named('messageBytesMax', v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB')),
+  /** RFC 5321 4.5.3.1.8: at least 100. */
+  recipient_limit: named('recipientsMax', v.count(100, RECIPIENTS_MAX).prefault(1000)),
+  connections: named('connectionsMax', v.count(1, 100_000).prefault(2000)),
+  /** Of one IPv4 address or one IPv6 /64. */
+  connections_per_client: named('connectionsPerClientMax', v.count(1, 100_000).prefault(50)),
   limits,
   /** Of DNS, for blocklists; else those of the system. */
   resolvers: z.array(v.address()).max(3).prefault([]),
-  min_data_rate: v.byteRate().prefault('500B/s'),
-  hop_limit: v.count(2, 1000).prefault(100),
-  command_timeout: v.duration(1000, HOUR_MS).prefault('5min'),
+  min_data_rate: named('contentBytesPerSecondMin', v.byteRate().prefault('500B/s')),
+  /** Received fields of a message, past which it goes in a circle. */
+  hop_limit: named('hopsMax', v.count(2, 1000).prefault(100)),
+  command_timeout: named('idleMs', v.duration(1000, HOUR_MS).prefault('5min')),
   /** For the whole content; min_data_rate ends slow senders sooner. */
-  data_timeout: v.duration(1000, HOUR_MS).prefault('30min'),
+  data_timeout: named('contentMs', v.duration(1000, HOUR_MS).prefault('30min')),
+  /** Of STARTTLS, and of listeners where TLS comes first. client_ca: asks clients for a certificate of it. */
   tls: z.strictObject({
-    cert: v.text('a file name'), key: v.text('a file name'), client_ca: v.text('a file name').optional(),
+    cert: named('certFile', v.file()), key: named('keyFile', v.file()),
+    client_ca: named('clientCaFile', v.file().optional()),
   }).optional(),
 });
 
 const delivery = section({
   retry: section({
-    first: v.duration(10, DAY_MS).prefault('5min'),
-    max: v.duration(10, DAY_MS).prefault('1h'),
+    first: named('firstMs', v.duration(10, DAY_MS).prefault('5min')),
+    max: named('maxMs', v.duration(10, DAY_MS).prefault('1h')),
   }),
-  lifetime: v.duration(1000, 60 * DAY_MS).prefault('5d'),
-  bounce_lifetime: v.duration(1000, 60 * DAY_MS).prefault('1d'),
+  lifetime: named('lifetimeMs', v.duration(1000, 60 * DAY_MS).prefault('5d')),
+  bounce_lifetime: named('bounceLifetimeMs', v.duration(1000, 60 * DAY_MS).prefault('1d')),
+  /** Messages in flight to one next hop. */
   concurrency: v.count(1, 1000).prefault(20),
-  order: v.oneOf(['fifo', 'strict']).prefault('fifo'),
+  /** strict: one in flight, a deferred head holds its queue. */
+  order: named('ordering', v.oneOf(['fifo', 'strict']).prefault('fifo')),
   /** The next message's MAIL, RCPT and DATA in one write with a final dot (RFC 2920 3.1). */
-  pipeline_across_messages: v.flag().prefault(false),
-  messages_per_connection: v.count(1, 1_000_000).prefault(100),
-  connection_lifetime: v.duration(1000, DAY_MS).prefault('300s'),
-  connection_idle: v.duration(100, HOUR_MS).prefault('5s'),
-  stop_timeout: v.duration(0, HOUR_MS).prefault('10s'),
+  pipeline_across_messages: named('pipelinesAcross', v.flag().prefault(false)),
+  messages_per_connection: named('messagesPerConnectionMax', v.count(1, 1_000_000).prefault(100)),
+  connection_lifetime: named('connectionLifeMs', v.duration(1000, DAY_MS).prefault('300s')),
+  connection_idle: named('idleMs', v.duration(100, HOUR_MS).prefault('5s')),
+  /** Of deliveries in flight when the gateway stops. */
+  stop_timeout: named('stopTimeoutMs', v.duration(0, HOUR_MS).prefault('10s')),
   timeouts: section({
-    connect: v.duration(10, HOUR_MS).prefault('30s'),
-    greeting: v.duration(10, HOUR_MS).prefault('5min'),
-    helo: v.duration(10, HOUR_MS).prefault('5min'),
-    mail: v.duration(10, HOUR_MS).prefault('5min'),
-    rcpt: v.duration(10, HOUR_MS).prefault('5min'),
-    data_init: v.duration(10, HOUR_MS).prefault('2min'),
-    data_block: v.duration(10, HOUR_MS).prefault('3min'),
-    data_done: v.duration(10, HOUR_MS).prefault('10min'),
-    quit: v.duration(10, HOUR_MS).prefault('5s'),
+    connect: named('connectMs', v.duration(10, HOUR_MS).prefault('30s')),
+    greeting: named('greetingMs', v.duration(10, HOUR_MS).prefault('5min')),
+    helo: named('heloMs', v.duration(10, HOUR_MS).prefault('5min')),
+    mail: named('mailMs', v.duration(10, HOUR_MS).prefault('5min')),
+    rcpt: named('rcptMs', v.duration(10, HOUR_MS).prefault('5min')),
+    data_init: named('dataInitMs', v.duration(10, HOUR_MS).prefault('2min')),
+    data_block: named('dataBlockMs', v.duration(10, HOUR_MS).prefault('3min')),
+    data_done: named('dataDoneMs', v.duration(10, HOUR_MS).prefault('10min')),
+    quit: named('quitMs', v.duration(10, HOUR_MS).prefault('5s')),
   }),
 });
 
@@ -216,51 +239,52 @@ const reports = z.preprocess(
     /** When a domain has no route for reports: the configuration is refused, or they are dropped. */
     without_route: v.oneOf(['refuse', 'discard']).prefault('refuse'),
     /** Age at which the delay of a message is told to who asked for that (NOTIFY=DELAY); 0: never. */
-    delay_after: v.duration(0, 60 * DAY_MS).prefault('4h'),
+    delay_after: named('afterMs', v.duration(0, 60 * DAY_MS).prefault('4h')),
     /** Also to a sender who said nothing of reports. */
-    delay_unasked: v.flag().prefault(false),
+    delay_unasked: named('isUnasked', v.flag().prefault(false)),
   }),
 );
 
 const route = z.strictObject({
   domain: v.routeDomain().optional(),
   domains: z.array(v.routeDomain()).min(1).max(10_000).optional(),
-  via: v.nextHop(),
+  via: named('nextHop', v.nextHop()),
   name: v.queueName().optional(),
   /** One queue for the route, or one for each destination domain that it leads to. */
   queues: v.oneOf(['route', 'domain']).prefault('route'),
   /** So many queues of one route, by the recipient's domain, each with an order and a home of its own. */
   lanes: v.count(1, 1024).prefault(1),
-  order: v.oneOf(['fifo', 'strict']).optional(),
+  order: named('ordering', v.oneOf(['fifo', 'strict']).optional()),
   concurrency: v.count(1, 1000).optional(),
-  pipeline_across_messages: v.flag().optional(),
-  length_limit: v.count(1, 100_000_000).prefault(1_000_000),
+  pipeline_across_messages: named('pipelinesAcross', v.flag().optional()),
+  length_limit: named('lengthMax', v.count(1, 100_000_000).prefault(1_000_000)),
 });
 
 /**
  * Who is trusted on the links, and who this process is: PEM files. The certificate bears the id as a name.
  */
-const linkTls =
-  z.strictObject({ ca: v.text('a file name'), cert: v.text('a file name'), key: v.text('a file name') });
+const linkTls = z.strictObject({
+  ca: named('caFile', v.file()), cert: named('certFile', v.file()), key: named('keyFile', v.file()),
+});
 
 const mirror = section({
   replicas: v.count(1, 2).prefault(2),
-  min_replicas: v.count(1, 2).prefault(1),
-  commit_timeout: v.duration(100, 10 * MINUTE_MS).prefault('20s'),
-  heartbeat: v.duration(10, 10_000).prefault('250ms'),
-  failover_timeout: v.duration(50, MINUTE_MS).prefault('2s'),
+  min_replicas: named('minReplicas', v.count(1, 2).prefault(1)),
+  commit_timeout: named('commitTimeoutMs', v.duration(100, 10 * MINUTE_MS).prefault('20s')),
+  heartbeat: named('heartbeatMs', v.duration(10, 10_000).prefault('250ms')),
+  failover_timeout: named('failoverTimeoutMs', v.duration(50, MINUTE_MS).prefault('2s')),
   /** What the stores are expected to grant: said in the log if one grants less (gateway-daemon.ts). */
-  lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
+  lease: named('leaseMs', v.duration(1000, 10 * MINUTE_MS).prefault('10s')),
   /** Units of mirroring of a gateway; each queue lives in one of them. */
   partitions: v.count(1, 1024).prefault(16),
-  window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
+  window: named('windowBytes', v.bytes(64 * 1024, 64 * MIB).prefault('8MiB')),
   /** Last changes kept for mirrors that come back: they get the tail instead of everything. */
-  ring: v.bytes(MIB, 4 * GIB).prefault('64MiB'),
+  ring: named('ringBytes', v.bytes(MIB, 4 * GIB).prefault('64MiB')),
   /** A mirror that is away for so long is replaced by one on another store. */
-  replace_after: v.duration(1000, DAY_MS).prefault('30s'),
+  replace_after: named('replaceAfterMs', v.duration(1000, DAY_MS).prefault('30s')),
   /** Bytes a second. */
-  rebalance_rate: v.bytes(0, 100 * GIB).prefault('20MiB'),
-  block: v.count(1, 10_000).prefault(1000),
+  rebalance_rate: named('rebalanceBytesPerSecond', v.bytes(0, 100 * GIB).prefault('20MiB')),
+  block: named('blockMessages', v.count(1, 10_000).prefault(1000)),
   /** Of the links to the stores. */
   tls: linkTls.optional(),
 });
@@ -272,17 +296,20 @@ const gateway = z.strictObject({
   /** All gateways that may serve one another's queues; this one may be left out. */
   group: z.array(v.groupMember(WORKERS_MAX)).max(256).prefault([]),
   /** Whether it takes over the queues of the others in its group when they stay silent. */
-  rescue: z.enum(['on', 'off']).prefault('on'),
+  rescue: v.flag().prefault('on'),
   host: v.identifier(),
-  hostname: v.hostname().optional(),
+  /** In the greeting, EHLO and Received; else that of the machine. */
+  hostname: named('hostName', v.hostname().optional()),
   smtp,
   delivery,
   routes: z.array(route).min(1).max(ROUTES_MAX),
   reports,
   memory: section({
     limit: memoryLimit(),
-    accept: v.share().prefault(0.8),
-    next_hop: v.share().prefault(0.25),
+    /** Above it new mail gets 452. */
+    accept: named('acceptShare', v.share().prefault(0.8)),
+    /** That one next hop may use. */
+    next_hop: named('nextHopShare', v.share().prefault(0.25)),
   }),
   mirror,
   ...secretKeys,
@@ -298,8 +325,11 @@ const gateway = z.strictObject({
     weight: v.count(1, 1000).optional(),
   })).min(1).max(64).optional(),
   admin: admin(8025),
+  /** mail: the mail log (received, delivered, …); events are always logged. */
   log: section({ ...logKeys, mail: v.flag().prefault(true) }),
-  state_dir: v.text('a folder name').optional(),
+  /** What it knows of itself: its lock, the register's file, notes; without it nothing is kept. */
+  state_dir: named('stateDir', v.folder().optional()),
+  /** Links without TLS outside loopback; `status` shows it. */
   insecure: v.flag().prefault(false),
 });
 
@@ -320,17 +350,18 @@ const store = z.strictObject({
     admin: v.address().optional(),
   })).min(1).max(10_000).optional(),
   memory: section({ limit: memoryLimit() }),
-  lease: v.duration(1000, 10 * MINUTE_MS).prefault('10s'),
-  window: v.bytes(64 * 1024, 64 * MIB).prefault('8MiB'),
+  lease: named('leaseMs', v.duration(1000, 10 * MINUTE_MS).prefault('10s')),
+  window: named('windowBytes', v.bytes(64 * 1024, 64 * MIB).prefault('8MiB')),
   /**
    * Last changes kept for each gateway, so that a copy a little behind gets only its tail; a sixteenth of the
    * memory at most.
    */
-  ring: v.bytes(0, 4 * GIB).prefault('64MiB'),
+  ring: named('ringBytes', v.bytes(0, 4 * GIB).prefault('64MiB')),
   /** For gateways to move their queues away; 0 stops at once. */
-  stop_timeout: v.duration(0, HOUR_MS).prefault('10s'),
+  stop_timeout: named('stopTimeoutMs', v.duration(0, HOUR_MS).prefault('10s')),
   /** Where a stopping store leaves what it still holds; without it nothing is left. */
-  state_dir: v.text('a folder name').optional(),
+  state_dir: named('stateDir', v.folder().optional()),
+  /** Whether such a file is written; one that is there is read in any case. */
   spill: v.flag().prefault(true),
   tls: linkTls.optional(),
   admin: admin(9401),
@@ -343,21 +374,21 @@ const sink = z.strictObject({
   admin: v.address().optional(),
   lmtp: v.flag().prefault(false),
   verify: v.flag().prefault(false),
-  maildir: v.text('a folder name').optional(),
+  maildir: v.folder().optional(),
 });
 
 /** An etcd of 3.4 or newer, for gateways in processes of their own. */
 const etcd = z.strictObject({
-  etcd: z.array(v.etcdUrl()).min(1).max(16),
+  etcd: named('endpoints', z.array(v.etcdUrl()).min(1).max(16)),
   /** Keys stand below /twinpost/CLUSTER/: one etcd may serve several groups. */
   cluster: v.identifier(),
   user: v.text('a user name of one line').optional(),
-  password_file: v.text('a file name').optional(),
-  ca: v.text('a file name').optional(),
-  cert: v.text('a file name').optional(),
-  key: v.text('a file name').optional(),
-  /** What etcd was started with. */
-  max_txn_ops: v.count(32, 10_000).prefault(128),
+  password_file: named('password', v.contentOf('a file with a password').optional()),
+  ca: named('caFile', v.file().optional()),
+  cert: named('certFile', v.file().optional()),
+  key: named('keyFile', v.file().optional()),
+  /** What etcd was started with (--max-txn-ops). */
+  max_txn_ops: named('operationsMax', v.count(32, 10_000).prefault(128)),
 });
 
 /** Who holds which partition: a file of state_dir, for one gateway; or etcd, for any number of them. */
@@ -373,9 +404,15 @@ export const fileSchema = z.strictObject({
   sink: sink.optional(),
 });
 
+/** As zod gives it: in the words of the file. */
 export type FileValue = z.output<typeof fileSchema>;
 export type GatewayValue = NonNullable<FileValue['gateway']>;
 export type HookValue = GatewayValue['smtp']['hooks'][number];
 export type StoreValue = NonNullable<FileValue['store']>;
 export type EtcdValue = Exclude<FileValue['register'], 'file'>;
-export type SinkValue = NonNullable<FileValue['sink']>;
+
+/** As the program gets it (key.ts), but for what follows from several keys or from this machine (build.ts). */
+export type FileKeys = Made<typeof fileSchema>;
+export type GatewayKeys = NonNullable<FileKeys['gateway']>;
+export type SmtpKeys = GatewayKeys['smtp'];
+export type StoreKeys = NonNullable<FileKeys['store']>;

@@ -5,13 +5,30 @@
  */
 import { isIP } from 'node:net';
 import { z } from 'zod';
-import { parseBytes, parseDuration } from '../base/units.js';
-import type { Address } from './types.js';
-import type { GatewayName } from './workers.js';
+import { parseBytes, parseDuration } from '../../base/units.js';
+import { addressText as hostAndPort } from '../../platform/node/own-host.js';
+import { kinds } from './key.js';
+import type { Kind } from './key.js';
+
+export interface Address {
+  readonly host: string;
+  readonly port: number;
+}
+
+/** A gateway as others name it: in `group` and in a store's `gateways`. */
+export interface GatewayName {
+  readonly id: string;
+  /** How many processes it runs; undefined: as many as the section that names it. */
+  readonly workers: number | undefined;
+}
+
+const TEXT_CHARACTERS_MAX = 1024;
 
 /** Everything a value may fail with goes through here, so that problems.ts can add what was found. */
-function expected<T>(parse: (value: unknown) => T | undefined, what: string): z.ZodType<T> {
-  return z.unknown().transform((value, context) => {
+function expected<T>(
+  parse: (value: unknown) => T | undefined, what: string, kind: Kind = {},
+): z.ZodType<T> {
+  const type = z.unknown().transform((value, context) => {
     const parsed = parse(value);
     if (parsed === undefined) {
       context.addIssue({ code: 'custom', message: what, input: value });
@@ -19,6 +36,7 @@ function expected<T>(parse: (value: unknown) => T | undefined, what: string): z.
     }
     return parsed;
   });
+  return type.register(kinds, kind);
 }
 
 export function bytes(min: number, max: number): z.ZodType<number> {
@@ -29,7 +47,9 @@ export function bytes(min: number, max: number): z.ZodType<number> {
     if (typeof value !== 'string') return undefined;
     const parsed = parseBytes(value);
     return parsed.ok && within(parsed.value, min, max) ? parsed.value : undefined;
-  }, `a size from ${showBytes(min)} to ${showBytes(max)} such as ${max < 1048576 ? '64KiB' : '25MiB'}`);
+  }, `a size from ${showBytes(min)} to ${showBytes(max)} such as ${max < 1048576 ? '64KiB' : '25MiB'}`, {
+    shown: exactBytes,
+  });
 }
 
 export function duration(minMs: number, maxMs: number): z.ZodType<number> {
@@ -37,7 +57,9 @@ export function duration(minMs: number, maxMs: number): z.ZodType<number> {
     if (typeof value !== 'string') return value === 0 && minMs === 0 ? 0 : undefined;
     const parsed = parseDuration(value);
     return parsed.ok && within(parsed.value, minMs, maxMs) ? parsed.value : undefined;
-  }, `a time with its unit from ${showMs(minMs)} to ${showMs(maxMs)} such as 250ms, 30s, 5min or 5d`);
+  }, `a time with its unit from ${showMs(minMs)} to ${showMs(maxMs)} such as 250ms, 30s, 5min or 5d`, {
+    shown: exactTime,
+  });
 }
 
 /** Bytes a second: "500B/s". */
@@ -47,7 +69,7 @@ export function byteRate(): z.ZodType<number> {
     if (typeof value !== 'string' || !value.endsWith('/s')) return undefined;
     const parsed = parseBytes(value.slice(0, -2).trim());
     return parsed.ok && within(parsed.value, 0, 2 ** 30) ? parsed.value : undefined;
-  }, 'a rate such as 500B/s or 1KiB/s, or 0 for none');
+  }, 'a rate such as 500B/s or 1KiB/s, or 0 for none', { shown: (rate: number) => `${exactBytes(rate)}/s` });
 }
 
 export function count(min: number, max: number): z.ZodType<number> {
@@ -80,12 +102,34 @@ export function oneOf<const T extends string>(words: readonly T[]): z.ZodType<T>
 }
 
 /** One line of text without control characters. */
-export function text(what: string, lengthMax = 1024): z.ZodType<string> {
+export function text(what: string, kind?: Kind): z.ZodType<string> {
   return expected(
-    (value) => (typeof value === 'string' && value !== '' && value.length <= lengthMax
+    (value) => (typeof value === 'string' && value !== '' && value.length <= TEXT_CHARACTERS_MAX
       && !/[\u0000-\u001f\u007f]/.test(value) ? value : undefined),
-    what,
+    what, kind,
   );
+}
+
+export function file(): z.ZodType<string> {
+  return text('a file name', { isFile: true });
+}
+
+export function folder(): z.ZodType<string> {
+  return text('a folder name', { isFile: true });
+}
+
+/** A file; the program gets what stands in it, without outer blanks. `what`: for an error. */
+export function contentOf(what: string): z.ZodType<string> {
+  return text('a file name', { content: { what, isAscii: false } });
+}
+
+/** As contentOf(), for a field of an HTTP header, which holds nothing else. */
+export function asciiContentOf(what: string): z.ZodType<string> {
+  return text('a file name', { content: { what, isAscii: true } });
+}
+
+export function secret(what: string): z.ZodType<string> {
+  return text(what, { isSecret: true });
 }
 
 /** Name of a queue: stands in the label of each of its entries (gateway/queue/label.ts). */
@@ -135,7 +179,9 @@ export function address(): z.ZodType<Address> {
     if (typeof host !== 'string' || typeof port !== 'number') return undefined;
     return parseAddress(host.includes(':') && !host.startsWith('[')
       ? `[${host}]:${String(port)}` : `${host}:${String(port)}`);
-  }, 'an address such as 127.0.0.1:2525, [::1]:2525 or {host: 127.0.0.1, port: 2525}');
+  }, 'an address such as 127.0.0.1:2525, [::1]:2525 or {host: 127.0.0.1, port: 2525}', {
+    shown: addressText,
+  });
 }
 
 /** A route's domain: "example.com", "*.example.com" or "*". */
@@ -193,7 +239,9 @@ export function nextHop(): z.ZodType<NextHopValue> {
     const parsed = match === null ? undefined : parseAddress(match[2] ?? '');
     return parsed === undefined || match === null
       ? undefined : { protocol: match[1] === 'lmtp' ? 'lmtp' : 'smtp', host: parsed.host, port: parsed.port };
-  }, 'a next hop such as smtp://mx.example.com:25 or lmtp://127.0.0.1:24');
+  }, 'a next hop such as smtp://mx.example.com:25 or lmtp://127.0.0.1:24', {
+    shown: (hop: NextHopValue) => `${hop.protocol}://${addressText(hop)}`,
+  });
 }
 
 /** "https://10.1.0.5:2379": where etcd answers. */
@@ -242,6 +290,10 @@ export function parseAddress(value: string): Address | undefined {
   return { host, port };
 }
 
+export function addressText({ host, port }: Address): string {
+  return hostAndPort(host, port);
+}
+
 function isIdentifier(value: unknown): value is string {
   return typeof value === 'string' && /^[A-Za-z0-9][A-Za-z0-9._-]{0,62}$/.test(value);
 }
@@ -286,4 +338,21 @@ function showMs(value: number): string {
   if (value % 86_400_000 === 0 && value > 0) return `${String(value / 86_400_000)}d`;
   if (value % 1000 === 0) return `${String(value / 1000)}s`;
   return `${String(value)}ms`;
+}
+
+/** Largest first: a value is shown in the largest unit that divides it, so that it is the one in force. */
+const BYTE_UNITS = [['GiB', 2 ** 30], ['MiB', 2 ** 20], ['KiB', 2 ** 10]] as const;
+const TIME_UNITS = [['d', 86_400_000], ['h', 3_600_000], ['min', 60_000], ['s', 1000]] as const;
+
+function exactBytes(value: number): string {
+  return exact(value, BYTE_UNITS, 'B');
+}
+
+function exactTime(ms: number): string {
+  return exact(ms, TIME_UNITS, 'ms');
+}
+
+function exact(value: number, units: readonly (readonly [string, number])[], least: string): string {
+  const [unit, size] = units.find(([, each]) => value !== 0 && value % each === 0) ?? [least, 1];
+  return `${String(value / size)}${unit}`;
 }
