@@ -15,7 +15,8 @@ import net from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { performance } from 'node:perf_hooks';
 import SMTPConnection from 'nodemailer/lib/smtp-connection/index.js';
-import { DEFAULT_DISPATCHER_OPTIONS, Dispatcher } from '../../src/gateway/outbound/dispatcher.js';
+import { DEFAULT_TIMEOUTS } from '../../src/gateway/outbound/pure/session-states.js';
+import { DISPATCHER_LIMITS, Dispatcher } from '../../src/gateway/outbound/dispatcher.js';
 import { NodeTransport } from '../../src/platform/node/transport.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Envelope } from '../../src/gateway/queue/types.js';
 
@@ -72,7 +73,10 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
     };
     const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
     const dispatcher = new Dispatcher(
-      { ...DEFAULT_DISPATCHER_OPTIONS, heloName: 'bench', messagesPerConnectionMax: messages },
+      {
+        ...DISPATCHER_LIMITS, heloName: 'bench', timeouts: DEFAULT_TIMEOUTS, connectionLifeMs: 300_000, idleMs: 5_000,
+        messagesPerConnectionMax: messages,
+      },
       { source, transport: new NodeTransport(), clock, random: Math.random, log: SILENT, mayDot: () => true },
     );
     dispatcher.start();

@@ -9,11 +9,11 @@ import { CliError } from '../cli/context.js';
 import type { GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
 import type { GatewayOptions, RunningGateway } from '../gateway/gateway-options.js';
-import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
+import { INBOUND_LIMITS } from '../gateway/inbound/options.js';
 import type { ListenerOptions } from '../gateway/inbound/listener.js';
-import { DEFAULT_DISPATCHER_OPTIONS } from '../gateway/outbound/dispatcher.js';
+import { DISPATCHER_LIMITS } from '../gateway/outbound/dispatcher.js';
 import type { RetryScheduleOptions } from '../gateway/outbound/pure/retry-schedule.js';
-import { DEFAULT_RETRY_SCHEDULE } from '../gateway/outbound/pure/retry-schedule.js';
+import { RETRY_JITTER } from '../gateway/outbound/pure/retry-schedule.js';
 import { DEFAULT_TIMEOUTS, State } from '../gateway/outbound/pure/session-states.js';
 import { GatewayMetrics } from '../observability/gateway-metrics.js';
 import { MailLog } from '../observability/mail-log.js';
@@ -146,13 +146,13 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
     version: packageVersion(),
     inbound: config.smtp.listen.map((listener) => inboundOptions(config, listener)),
     outbound: {
-      ...DEFAULT_DISPATCHER_OPTIONS,
+      ...DISPATCHER_LIMITS,
       ...delivery,
       heloName: config.hostName,
       timeouts: timeoutsByState(delivery),
       // An unreachable next hop is asked again no later than a deferred message would be.
-      backoffFirstMs: Math.min(DEFAULT_DISPATCHER_OPTIONS.backoffFirstMs, delivery.retry.firstMs),
-      backoffMaxMs: Math.min(DEFAULT_DISPATCHER_OPTIONS.backoffMaxMs, delivery.retry.maxMs),
+      backoffFirstMs: Math.min(DISPATCHER_LIMITS.backoffFirstMs, delivery.retry.firstMs),
+      backoffMaxMs: Math.min(DISPATCHER_LIMITS.backoffMaxMs, delivery.retry.maxMs),
     },
     retry: retrySchedule(delivery),
     stores: config.stores.map(storeOptions),
@@ -175,7 +175,7 @@ function storeOptions({ id, host, weight, paths, admin }: StorePeerConfig): Gate
 function inboundOptions(config: GatewayConfig, listener: ListenerConfig): ListenerOptions {
   const { smtp } = config;
   return {
-    ...INBOUND_DEFAULTS,
+    ...INBOUND_LIMITS,
     ...smtp,
     ...listener,
     hostName: config.hostName,
@@ -191,7 +191,7 @@ function retrySchedule(delivery: GatewayConfig['delivery']): RetryScheduleOption
   const delaysMs: number[] = [];
   for (let delay = firstMs; delay < maxMs; delay *= 2) delaysMs.push(delay);
   delaysMs.push(maxMs);
-  return { ...DEFAULT_RETRY_SCHEDULE, delaysMs, lifetimeMs: delivery.lifetimeMs, bounceLifetimeMs: delivery.bounceLifetimeMs };
+  return { ...delivery, delaysMs, jitter: RETRY_JITTER };
 }
 
 /** States that the configuration does not name keep their defaults. */

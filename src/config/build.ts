@@ -197,17 +197,18 @@ function storeConfig(
   const own = !context.up || owner === undefined || secretOfGateway === undefined
     ? []
     : clientsOf(owner.id, owner.workers, secretOfGateway, owner.admin.listen);
+  const { secret, secretFile, ...others } = store;
   const isOpen = keys.register !== 'file' && store.gateways === undefined && own.length === 0;
   const group = (): Uint8Array => {
     const isOfGateway = !hasSecret(store) && secretOfGateway !== undefined;
-    return isOfGateway ? secretOfGateway : secretBytes(store, at, context, problems);
+    return isOfGateway ? secretOfGateway : secretBytes({ secret, secretFile }, at, context, problems);
   };
   const secretOfClient = (client: SecretHolder, i: number): Uint8Array =>
     hasSecret(client) ? secretBytes(client, [...at, 'gateways', i], context, problems) : group();
   const named = store.gateways?.flatMap((client, i) =>
     clientsOf(client.id, client.workers, secretOfClient(client, i), client.admin));
   return {
-    ...store,
+    ...others,
     gateways: named ?? own,
     groupSecret: isOpen ? group() : undefined,
     oneHost: context.up,

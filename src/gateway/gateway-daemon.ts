@@ -57,7 +57,7 @@ import type { MemberView } from './admin/view.js';
 import { isLoopback, reachableAddress } from '../platform/node/own-host.js';
 import { KnownStores } from './ownership/known-stores.js';
 import type { KnownStore } from './ownership/known-stores.js';
-import { LINK_DEFAULTS } from './mirror/link/link-options.js';
+import { LINK_MARGINS } from './mirror/link/link-options.js';
 import { StoreLink } from './mirror/link/store-link.js';
 import type { StoreLinkEvents } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
@@ -355,7 +355,7 @@ class Gateway implements RunningGateway {
         storeId: store.id, gatewayId: options.id, incarnation: this.incarnation, incarnationNonce,
         secret: options.secret, pathA: store.pathA,
         ...(store.pathB === undefined ? {} : { pathB: store.pathB }),
-        ...LINK_DEFAULTS, ...options.mirror, frameBytesMax: options.frameBytesMax,
+        ...LINK_MARGINS, ...options.mirror, frameBytesMax: options.frameBytesMax,
       },
       {
         clock: this.clock, frameWallMs: () => core.frame.wallMs(), transport, crc32, packer, secrets,

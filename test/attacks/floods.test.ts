@@ -12,7 +12,7 @@ import { before, describe, test } from 'node:test';
 
 import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
 import { RESPONSE_OCTETS_MAX } from '../../src/gateway/inbound/commands/auth.js';
-import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../default-options.js';
 import { PROXY_OCTETS_MAX } from '../../src/gateway/inbound/policy/proxy-header.js';
 import { authenticatorOf, scramLine } from '../dialog/people.js';
 import { VirtualDesk } from './virtual-desk.js';

@@ -11,7 +11,7 @@ import { connect } from 'node:net';
 import { before, describe, test } from 'node:test';
 
 import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
-import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../default-options.js';
 import { State } from '../../src/gateway/inbound/session/session-states.js';
 import { Client, startHarness } from '../dialog/harness.js';
 import { authenticatorOf, scramLine } from '../dialog/people.js';

@@ -10,7 +10,7 @@
 import { isAscii } from 'node:buffer';
 
 import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
-import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../default-options.js';
 import type { InboundOptions, InboundPorts } from '../../src/gateway/inbound/options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';

@@ -12,7 +12,7 @@ import type { RunningInbound } from '../../src/gateway/inbound/listener.js';
 import type { MessageHooks } from '../../src/gateway/inbound/hooks/message-hook.js';
 import type { RateLimits } from '../../src/gateway/inbound/limits/rate-limits.js';
 import type { RecipientTable } from '../../src/gateway/inbound/recipients/listing.js';
-import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../default-options.js';
 import type { BlocklistPort, InboundOptions } from '../../src/gateway/inbound/options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';

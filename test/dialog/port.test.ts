@@ -5,7 +5,7 @@ import { connect } from 'node:net';
 import { describe, test } from 'node:test';
 import { connect as tlsConnect } from 'node:tls';
 import { startInbound } from '../../src/gateway/inbound/listener.js';
-import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../default-options.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { Client, clientAtData, startHarness } from './harness.js';
 import { selfSigned } from './self-signed.js';

@@ -4,7 +4,7 @@
  */
 import type { PathStatus, StoreLinkEvents } from '../../src/gateway/mirror/link/store-link.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
-import { LINK_DEFAULTS } from '../../src/gateway/mirror/link/link-options.js';
+import { LINK_DEFAULTS } from '../default-options.js';
 import type { RunningStore } from '../../src/kvs/daemon/running-store.js';
 import { startStore } from '../../src/kvs/daemon/store-daemon.js';
 import { crc32 } from '../../src/platform/node/checksum.js';

@@ -6,7 +6,7 @@
 import type { Prng } from '../../src/base/prng.js';
 import { GatewayCore } from '../../src/gateway/core.js';
 import type { CoreOptions } from '../../src/gateway/core-options.js';
-import { LINK_DEFAULTS } from '../../src/gateway/mirror/link/link-options.js';
+import { LINK_MARGINS } from '../../src/gateway/mirror/link/link-options.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import type { DeliverySink, Router } from '../../src/gateway/queue/types.js';
@@ -213,7 +213,7 @@ export class GatewayNode {
         {
           storeId, gatewayId: options.id, incarnation, incarnationNonce, secret: options.secret,
           pathA: { host: storeId, port: 1 }, pathB: { host: storeId, port: 2 },
-          ...LINK_DEFAULTS, heartbeatMs: options.heartbeatMs ?? 250, failoverTimeoutMs: options.failoverTimeoutMs ?? 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
+          ...LINK_MARGINS, heartbeatMs: options.heartbeatMs ?? 250, failoverTimeoutMs: options.failoverTimeoutMs ?? 2000, windowBytes: options.windowBytes, frameBytesMax: 64 * 1024 * 1024,
         },
         { clock, frameWallMs: () => core.frame.wallMs(), transport: ports.network.transportOf(options.host ?? options.id), crc32, packer: new MessagePacker(), secrets, random: () => jitter.next(), log: ports.log },
         {

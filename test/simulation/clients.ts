@@ -13,7 +13,7 @@ import type { Prng } from '../../src/base/prng.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
 import type { JudgedMessage } from '../../src/gateway/inbound/hooks/message-hook.js';
-import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../default-options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { HOOK_FAILED } from '../../src/gateway/inbound/session/replies.js';
 import type { Refusal } from '../../src/gateway/inbound/session/replies.js';

@@ -192,7 +192,10 @@ const smtp = section({
   /** Received fields of a message, past which it goes in a circle. */
   hop_limit: named('hopsMax', v.count(2, 1000).prefault(100)),
   command_timeout: named('idleMs', v.duration(1000, HOUR_MS).prefault('5min')),
-  /** For the whole content; min_data_rate ends slow senders sooner. */
+  /**
+   * For the whole content; min_data_rate ends slow senders sooner. 25 MiB at 500 B/s would take 15 h: no
+   * honest client needs more than this.
+   */
   data_timeout: named('contentMs', v.duration(1000, HOUR_MS).prefault('30min')),
   /** Of STARTTLS, and of listeners where TLS comes first. client_ca: asks clients for a certificate of it. */
   tls: z.strictObject({
@@ -237,7 +240,7 @@ const reports = z.preprocess(
   (value) => (value === 'discard' ? { without_route: value } : value),
   section({
     /** When a domain has no route for reports: the configuration is refused, or they are dropped. */
-    without_route: v.oneOf(['refuse', 'discard']).prefault('refuse'),
+    without_route: named('withoutRoute', v.oneOf(['refuse', 'discard']).prefault('refuse')),
     /** Age at which the delay of a message is told to who asked for that (NOTIFY=DELAY); 0: never. */
     delay_after: named('afterMs', v.duration(0, 60 * DAY_MS).prefault('4h')),
     /** Also to a sender who said nothing of reports. */
@@ -411,7 +414,7 @@ export type HookValue = GatewayValue['smtp']['hooks'][number];
 export type StoreValue = NonNullable<FileValue['store']>;
 export type EtcdValue = Exclude<FileValue['register'], 'file'>;
 
-/** As the program gets it (key.ts), but for what follows from several keys or from this machine (build.ts). */
+/** As the program gets it (key.ts), but for what follows from several keys or this machine (build.ts). */
 export type FileKeys = Made<typeof fileSchema>;
 export type GatewayKeys = NonNullable<FileKeys['gateway']>;
 export type SmtpKeys = GatewayKeys['smtp'];

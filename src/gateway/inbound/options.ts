@@ -1,6 +1,6 @@
 /**
- * What reception needs to know (plain data, made by the configuration) and whom it talks to (ports). Each
- * limit is here with its default and the reason for it.
+ * What reception needs to know (plain data, made by the configuration) and whom it talks to (ports). Limits
+ * that no file sets are here with their reasons; defaults of the others: config/keys/schema.ts.
  *
  * MailLog and Metrics are small on purpose: plain arguments, called at most a few times a message, so that
  * whoever implements them decides what a line or a series costs.
@@ -11,7 +11,6 @@ import type { Clock, EventLog, IsAscii, ToAscii } from '../../platform/ports.js'
 import type { Reception, Router } from '../queue/types.js';
 import type { Authenticator } from './auth/authenticator.js';
 import type { MessageHooks } from './hooks/message-hook.js';
-import { LOOPBACK_NETWORKS } from './policy/relay-policy.js';
 import type { RateLimits } from './limits/rate-limits.js';
 import type { RecipientTable } from './recipients/listing.js';
 import type { MailTransaction } from './session/transaction.js';
@@ -86,27 +85,9 @@ export interface InboundOptions {
   readonly deadlineTickMs: number;
 }
 
-const MIB = 1024 * 1024;
-
-export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = {
-  host: '127.0.0.1',
-  port: 2525,
-  isSubmission: false,
-  isTlsFirst: false,
-  proxyNetworks: [],
-  xclientNetworks: [],
-  blocklists: [],
-  xclientLogin: false,
+/** What no configuration says. */
+export const INBOUND_LIMITS = {
   proxyMs: 5_000,
-  relayNetworks: LOOPBACK_NETWORKS,
-  relayCertificates: [],
-  relayDomains: [],
-  messageBytesMax: 25 * MIB,
-  recipientsMax: 1000,
-  hopsMax: 100,
-  postmaster: '',
-  connectionsMax: 2000,
-  connectionsPerClientMax: 50,
   // Two or three turns at full load. Stores that take 25 ms to answer let 10,000 messages a second through
   // so.
   messagesInHandMax: 256,
@@ -114,14 +95,10 @@ export const INBOUND_DEFAULTS: Omit<InboundOptions, 'hostName' | 'offersTls'> = 
   // Two lists of recipients longer than the limit by as much as it is.
   refusalsMax: 2000,
   greetingDelayMs: 100,
-  idleMs: 300_000,
   handshakeMs: 30_000,
-  // 25 MiB at 500 B/s would take 15 h; no honest client needs more than this.
-  contentMs: 1_800_000,
-  contentBytesPerSecondMin: 500,
   contentGraceMs: 30_000,
   deadlineTickMs: 1000,
-};
+} as const satisfies Partial<InboundOptions>;
 
 export type RejectStage = 'connect' | 'command' | 'auth' | 'mail' | 'rcpt' | 'data';
 

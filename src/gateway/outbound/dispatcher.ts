@@ -17,7 +17,6 @@ import { ConnectionPool } from './connection-pool.js';
 import type { NextHopState, PoolOptions, PoolPorts } from './connection-pool.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
-import { DEFAULT_TIMEOUTS } from './pure/session-states.js';
 import { WriteBuffer } from '../../smtp/write-buffer.js';
 
 const TICK_MS = 250;
@@ -31,15 +30,12 @@ export interface DispatcherOptions extends PoolOptions {
   readonly largeBytesMax: number;
 }
 
-export const DEFAULT_DISPATCHER_OPTIONS: Omit<DispatcherOptions, 'heloName'> = {
-  timeouts: DEFAULT_TIMEOUTS,
-  messagesPerConnectionMax: 100,
-  connectionLifeMs: 300_000,
-  idleMs: 5_000,
+/** What no configuration says. */
+export const DISPATCHER_LIMITS = {
   backoffFirstMs: 1_000,
   backoffMaxMs: 60_000,
   largeBytesMax: 128 * 1024 * 1024,
-};
+} as const satisfies Partial<DispatcherOptions>;
 
 export interface DispatcherPorts {
   readonly source: DeliverySource;

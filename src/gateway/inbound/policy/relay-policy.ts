@@ -16,8 +16,6 @@ export interface RelayRules {
   readonly domains: readonly string[];
 }
 
-export const LOOPBACK_NETWORKS: readonly string[] = ['127.0.0.0/8', '::1/128'];
-
 export class RelayPolicy {
   readonly #networks: NetworkList;
   readonly #domains = new Set<string>();

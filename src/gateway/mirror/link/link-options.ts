@@ -5,12 +5,6 @@
 import type { Clock, Crc32, EventLog, Packer, Random, Secrets } from '../../../platform/ports.js';
 import type { Transport } from '../../../platform/transport.js';
 
-/**
- * What two monotonic clocks may drift apart over a lease, and a fixed part for what reading, rounding and coarse kernel
- * clocks take. Quartz stays within 0.01%; 1% bears a clock that a bad NTP source slews.
- */
-const LEASE_DRIFT = { driftShare: 0.01, driftFixedMs: 200 } as const;
-
 /** The two network paths to a store; the names stand in HELLO, in logs and in the management table. */
 export type PathName = 'A' | 'B';
 
@@ -44,15 +38,12 @@ export interface LinkOptions {
   readonly frameBytesMax: number;
 }
 
-/** The numbers of docs/GUARANTEES.md "Links". */
-export const LINK_DEFAULTS = {
-  heartbeatMs: 250,
-  failoverTimeoutMs: 2_000,
-  stallMs: 3_000,
-  ...LEASE_DRIFT,
-  windowBytes: 8 * 1024 * 1024,
-  frameBytesMax: 64 * 1024 * 1024,
-} as const;
+/**
+ * The numbers of docs/GUARANTEES.md "Links" that no configuration says. Drift: what two monotonic clocks may
+ * drift apart over a lease, and a fixed part for what reading, rounding and coarse kernel clocks take. Quartz
+ * stays within 0.01%; 1% bears a clock that a bad NTP source slews.
+ */
+export const LINK_MARGINS = { stallMs: 3_000, driftShare: 0.01, driftFixedMs: 200 } as const;
 
 /**
  * Pause before the next attempt: 50 ms, because a restarted store is back within that; then doubling to

@@ -1,6 +1,6 @@
 /**
- * When a deferred recipient is tried again, and until when: delays that grow from 5 min to 1 h with jitter,
- * a life of 5 d, for bounces 1 d (RFC 5321 4.5.4.1 asks for at least 4 to 5 d and retries 30 min apart or
+ * When a deferred recipient is tried again, and until when: delays that grow, by default from 5 min to 1 h,
+ * with jitter, a life of 5 d, for bounces 1 d (RFC 5321 4.5.4.1 asks for at least 4 to 5 d and retries 30 min apart or
  * more; the first two are sooner on purpose, as greylisting and restarts pass quickly). Pure: the caller
  * brings time and randomness.
  */
@@ -8,7 +8,6 @@ import { invariant } from '../../../base/invariant.js';
 import type { Random } from '../../../platform/ports.js';
 
 const MINUTE_MS = 60_000;
-const DAY_MS = 24 * 60 * MINUTE_MS;
 
 export interface RetryScheduleOptions {
   /** Delay after the first, second, … failed attempt; the last one repeats. */
@@ -20,12 +19,7 @@ export interface RetryScheduleOptions {
   readonly bounceLifetimeMs: number;
 }
 
-export const DEFAULT_RETRY_SCHEDULE: RetryScheduleOptions = {
-  delaysMs: [5, 10, 20, 40, 60].map((minutes) => minutes * MINUTE_MS),
-  jitter: 0.2,
-  lifetimeMs: 5 * DAY_MS,
-  bounceLifetimeMs: DAY_MS,
-};
+export const RETRY_JITTER = 0.2;
 
 export class RetrySchedule {
   readonly #options: RetryScheduleOptions;

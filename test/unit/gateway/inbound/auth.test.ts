@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { before, describe, test } from 'node:test';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
-import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../../../default-options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';

@@ -3,7 +3,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { HelloReplies } from '../../../../src/gateway/inbound/commands/hello.js';
-import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../../../default-options.js';
 
 describe('hello', () => {
   test('offers STARTTLS with a certificate, and not within TLS', () => {

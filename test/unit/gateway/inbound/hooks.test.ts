@@ -9,7 +9,7 @@ import { HookChain } from '../../../../src/gateway/inbound/hooks/hook-chain.js';
 import type { ChainedHook } from '../../../../src/gateway/inbound/hooks/hook-chain.js';
 import type { HookAnswer, JudgedMessage, MessageHook } from '../../../../src/gateway/inbound/hooks/message-hook.js';
 import type { HeaderField } from '../../../../src/gateway/inbound/hooks/prefix-fields.js';
-import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../../../default-options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';

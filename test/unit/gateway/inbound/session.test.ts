@@ -8,7 +8,7 @@ import fc from 'fast-check';
 import { NOT_ASKED } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { RecipientTable } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
-import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
+import { INBOUND_DEFAULTS } from '../../../default-options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { STATE_NAME, State, isValidTransition } from '../../../../src/gateway/inbound/session/session-states.js';

@@ -1,7 +1,8 @@
 /** A DeliverySource in memory, and a dispatcher on real sockets around it; every attempt and result is kept. */
 import assert from 'node:assert/strict';
 import { performance } from 'node:perf_hooks';
-import { DEFAULT_DISPATCHER_OPTIONS, Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
+import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
+import { Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { AttemptResult } from '../../../../src/gateway/outbound/lane.js';
 import { NodeTransport } from '../../../../src/platform/node/transport.js';
@@ -69,7 +70,7 @@ const SILENT = { debug: () => undefined, info: () => undefined, warn: () => unde
 
 export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true): Dispatcher {
   const dispatcher = new Dispatcher(
-    { ...DEFAULT_DISPATCHER_OPTIONS, heloName: 'gw.test', ...more },
+    { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {
       source,
       transport: new NodeTransport(),

@@ -26,7 +26,7 @@ import { HELLO_ACTIVE, decodeHello } from '../../../../../src/protocol/messages/
 import { decodeProof } from '../../../../../src/protocol/messages/proof.js';
 import { encodeWelcome } from '../../../../../src/protocol/messages/welcome.js';
 import type { LinkOptions } from '../../../../../src/gateway/mirror/link/link-options.js';
-import { LINK_DEFAULTS } from '../../../../../src/gateway/mirror/link/link-options.js';
+import { LINK_DEFAULTS } from '../../../../default-options.js';
 import type { StoreLinkEvents } from '../../../../../src/gateway/mirror/link/store-link.js';
 import { StoreLink } from '../../../../../src/gateway/mirror/link/store-link.js';
 

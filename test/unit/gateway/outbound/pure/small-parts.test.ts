@@ -2,7 +2,8 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { Stage, Trouble, classifyReply, classifyTrouble } from '../../../../../src/gateway/outbound/pure/classify.js';
 import { TEXT_CHARACTERS_MAX } from '../../../../../src/smtp/reply-reader.js';
-import { DEFAULT_RETRY_SCHEDULE, RetrySchedule } from '../../../../../src/gateway/outbound/pure/retry-schedule.js';
+import { RETRY_DEFAULTS } from '../../../../default-options.js';
+import { RetrySchedule } from '../../../../../src/gateway/outbound/pure/retry-schedule.js';
 import { DEFERRED, DELIVERED, FAILED } from '../../../../../src/gateway/queue/types.js';
 
 describe('classify', () => {
@@ -58,22 +59,22 @@ describe('classify', () => {
 
 describe('retry schedule', () => {
   test('grows from 5 minutes to an hour and stays there', () => {
-    const schedule = new RetrySchedule(DEFAULT_RETRY_SCHEDULE, { random: () => 0.5 });
+    const schedule = new RetrySchedule(RETRY_DEFAULTS, { random: () => 0.5 });
     assert.deepEqual([1, 2, 3, 4, 5, 6, 1000].map((attempts) => schedule.delayMs(attempts) / 60_000), [5, 10, 20, 40, 60, 60, 60]);
   });
   test('jitter spreads delays by a fifth to either side', () => {
-    assert.equal(new RetrySchedule(DEFAULT_RETRY_SCHEDULE, { random: () => 0 }).delayMs(1), 240_000);
-    const latest = new RetrySchedule(DEFAULT_RETRY_SCHEDULE, { random: () => 0.999999 });
+    assert.equal(new RetrySchedule(RETRY_DEFAULTS, { random: () => 0 }).delayMs(1), 240_000);
+    const latest = new RetrySchedule(RETRY_DEFAULTS, { random: () => 0.999999 });
     assert.equal(latest.delayMs(1), 360_000);
     assert.ok(latest.longestMs - latest.delayMs(1000) >= 0 && latest.longestMs - latest.delayMs(1000) < 10);
   });
   test('makes a last attempt right before the end, once', () => {
-    const schedule = new RetrySchedule(DEFAULT_RETRY_SCHEDULE, { random: () => 0.5 });
+    const schedule = new RetrySchedule(RETRY_DEFAULTS, { random: () => 0.5 });
     assert.equal(schedule.nextDueMs(9, 1_000_000, 2_000_000), 1_940_000);
     assert.ok(schedule.nextDueMs(10, 1_940_000, 2_000_000) > 2_000_000);
   });
   test('bounces live a day, other mail five', () => {
-    const schedule = new RetrySchedule(DEFAULT_RETRY_SCHEDULE, { random: () => 0.5 });
+    const schedule = new RetrySchedule(RETRY_DEFAULTS, { random: () => 0.5 });
     assert.equal(schedule.expiryMs(0, ''), 86_400_000);
     assert.equal(schedule.expiryMs(0, 'a@b'), 5 * 86_400_000);
   });
