@@ -42,6 +42,10 @@ export function named<const Name extends string, Schema extends z.ZodType>(
   return schema as Schema & { readonly [NAME]: Name };
 }
 
+export function nameOf(key: string, schema: z.ZodType | undefined): string {
+  return (schema === undefined ? undefined : names.get(schema)?.name) ?? key;
+}
+
 type NameOf<Schema, Key> = Schema extends { readonly [NAME]: infer Name extends string } ? Name : Key;
 
 /** What the program gets for a schema. A key that may be left out is there, and undefined. */
@@ -128,7 +132,7 @@ export function made<Schema extends z.ZodType>(
       if (content !== undefined) return files.content(single, content, at);
       return isFile === true ? files.absolute(single) : single;
     },
-    nameOf: (key, inner) => (inner === undefined ? undefined : names.get(inner)?.name) ?? key,
+    nameOf,
   }) as Made<Schema>;
 }
 

@@ -144,6 +144,9 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a secret that YAML takes for a number, without showing it', `secret: ${SECRET}`, 'secret: 1234567890123456', /^f\.yaml:5: gateway\.secret: expected a secret of one line, found a number that is not shown$/],
     ['an unknown key, with the nearest known one', 'secret:', 'secrt:', /^f\.yaml:5: gateway\.secrt: expected a known key, found 'secrt'; did you mean 'secret'\?$/],
     ['a message larger than a store ever grants', GOOD, `${GOOD}  smtp:\n    message_size_limit: 50MiB\n`, /message_size_limit: expected a size from 1KiB to 30MiB/],
+    ['an unknown key of a listener, with the nearest known one', GOOD, `${GOOD}  smtp:\n    listen: [{address: '127.0.0.1:25', rol: relay}]\n`, /^f\.yaml:18: gateway\.smtp\.listen\[0\]\.rol: expected a known key, found 'rol'; did you mean 'role'\?$/],
+    ['an unknown key of reports, with those that are known', GOOD, `${GOOD}  reports: {x: 1h}\n`, /^f\.yaml:17: gateway\.reports\.x: expected a known key, found 'x'; known keys: without_route, delay_after, delay_unasked$/],
+    ['another word for rescue', GOOD, `${GOOD}  rescue: maybe\n`, /^f\.yaml:17: gateway\.rescue: expected true or false, found "maybe"$/],
     ['a relay domain that no address can have', GOOD, `${GOOD}  smtp:\n    relay_domains: [a_b.example]\n`, /^f\.yaml:18: gateway\.smtp\.relay_domains\[0\]: expected a domain such as example\.com, /],
     ['a wrong unit', GOOD, `${GOOD}  smtp:\n    message_size_limit: 25 parsecs\n`, /^f\.yaml:18: gateway\.smtp\.message_size_limit: expected a size from 1KiB to 30MiB such as 25MiB, found "25 parsecs"$/],
     ['a time without unit', GOOD, `${GOOD}  mirror:\n    lease: 10\n`, /^f\.yaml:18: gateway\.mirror\.lease: expected a time with its unit .*, found 10$/],
@@ -414,14 +417,20 @@ describe('the examples', () => {
   }
 });
 
+/** What zod says of a schema. */
+interface Def {
+  readonly shape?: Readonly<Record<string, z.ZodType>>;
+  readonly innerType?: z.ZodType;
+  readonly out?: z.ZodType;
+  readonly element?: z.ZodType;
+  readonly options?: readonly z.ZodType[];
+}
+
 /** Of a section of the schema, with all that lies in it. */
 function keysOf({ def }: z.ZodType, path = ''): string[] {
-  const { shape, innerType, element, options = [] } = def as {
-    shape?: Readonly<Record<string, z.ZodType>>; innerType?: z.ZodType; element?: z.ZodType;
-    options?: readonly z.ZodType[];
-  };
+  const { shape, innerType, out, element, options = [] } = def as Def;
   const own = Object.entries(shape ?? {}).flatMap(([key, value]) => [path + key, ...keysOf(value, `${path}${key}.`)]);
-  const inner = [innerType, element, ...options].filter((each) => each !== undefined);
+  const inner = [innerType, out, element, ...options].filter((each) => each !== undefined);
   return [...own, ...inner.flatMap((each) => keysOf(each, path))];
 }
 
@@ -465,6 +474,16 @@ describe('the effective configuration', () => {
     const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(again.ok, again.ok ? '' : again.errors.join('\n'));
     assert.deepEqual(again.config.gateway?.delivery, result.config.gateway?.delivery);
+  });
+
+  test('shows whom to ask about recipients as a file says it, and is read as that', () => {
+    const text = `${GOOD}  smtp:\n    recipients: {http: 'https://users.example/r', cache: 1h, cache_missing: 90s}\n`;
+    const result = parseConfig(text, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
+    const shown = effectiveYaml(result.value, result.config, 3 * 2 ** 30);
+    assert.match(shown, /cache: 1h\n\s+cache_missing: 90s\n/);
+    const again = gatewayOf(shown.replace('secret: (hidden)', `secret: ${SECRET}`));
+    assert.deepEqual(again.smtp.recipientsByHttp, result.config.gateway?.smtp.recipientsByHttp);
   });
 
   test('names the admin addresses of a group: as said, or for `up` from the file itself', () => {
