@@ -46,7 +46,15 @@ describe('a limit', () => {
     assert.deepEqual(['a', 'b', 'c'].map((last) => may(`2001:db8:0:1::${last}`, '', '')), [true, true, false], 'one /64');
     assert.deepEqual([may('2001:db8:0:2::1', '', ''), may('2001:db8:0:3::1', '', '')], [true, false], 'one /48');
     assert.deepEqual(Array.from({ length: 5 }, (_none, i) => may(`198.51.${String(i)}.1`, 'u', '')), [true, true, true, true, false]);
-    assert.deepEqual(Array.from({ length: 6 }, (_none, i) => may(`198.52.${String(i)}.1`, '', i % 2 === 0 ? 's@d' : 'S@D')), [true, true, true, true, true, false]);
+    assert.deepEqual(Array.from({ length: 6 }, (_none, i) => may(`198.52.${String(i)}.1`, `u${String(i)}`, i % 2 === 0 ? 's@d' : 'S@D')), [true, true, true, true, true, false]);
+  });
+
+  test('counts a sender for users, and apart from them for each network that claims to be it', () => {
+    const rates = limits(['sender', 'messages', 2]);
+    const may = (address: string, user: string): boolean => rates.mayDo('messages', from(address, user), 's@d', 0);
+    assert.deepEqual([may('192.0.2.1', ''), may('192.0.2.2', ''), may('192.0.2.3', '')], [true, true, false], 'a stranger and his neighbours');
+    assert.deepEqual([may('198.51.100.1', ''), may('198.51.100.1', '')], [true, true], 'whoever else sends for it');
+    assert.deepEqual([may('192.0.2.1', 'u'), may('203.0.112.1', 'u'), may('198.51.100.1', 'u')], [true, true, false], 'who has shown to be it');
   });
 
   test('says which one was met', () => {
