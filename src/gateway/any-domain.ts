@@ -10,7 +10,8 @@ import type { Route, Router } from './queue/types.js';
 /** A router that takes any spelling of a domain; what is no domain goes where all others go. */
 export function forAnySpelling(router: Router, toAscii: ToAscii): Router {
   return {
-    route: (domain, queueClass, name): Route | undefined => router.route(normalizeDomain(domain, toAscii), queueClass, name),
+    route: (domain, queueClass, name): Route | undefined =>
+      router.route(normalizeDomain(domain, toAscii), queueClass, name),
     routeOfQueue: (queueName, queueClass): Route | undefined => router.routeOfQueue(queueName, queueClass),
     mailRoutes: (): readonly Route[] => router.mailRoutes(),
   };
