@@ -90,7 +90,8 @@ export class ExportView implements ExportSource {
       const noteCrc = note.length === 0 ? 0 : crc32(note, 0);
       writeEntryRow(
         view, i * ENTRY_ROW_BYTES, 0, bodyBytes, head.length, entries.table.checksum.get(row),
-        note.length, noteCrc, entries.table.messageId(row), entries.table.position.get(row), entries.room(row),
+        note.length, noteCrc, entries.table.messageId(row), entries.table.position.get(row),
+        entries.room(row),
       );
     });
     return { rows, payload };
