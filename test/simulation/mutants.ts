@@ -85,7 +85,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '451 before the withdrawal', file: 'src/gateway/mirror/commit-point.js',
-    old: 'for (let i = 0; i < numbers.length; i++)\n            pending.queues[i]?.partition.awaitEnd(numbers[i] ?? 0, withdrawal);',
+    old: 'for (let i = 0; i < numbers.length; i++) {\n            pending.queues[i]?.partition.awaitEnd(numbers[i] ?? 0, withdrawal);\n        }',
     new: 'this.withdrawn(pending);',
   },
   {
