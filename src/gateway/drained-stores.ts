@@ -42,6 +42,9 @@ interface Wait {
   readonly then: () => void;
 }
 
+const NOT_WRITTEN =
+  'which stores are drained can not be written to state_dir: a restart forgets the last order';
+
 export class DrainedStores implements StoreControl {
   readonly #ports: DrainedPorts;
   readonly #since: Map<string, number>;
@@ -72,7 +75,8 @@ export class DrainedStores implements StoreControl {
     if (mirrors.storeOf(storeId) === undefined) return undefined;
     const { placement } = mirrors;
     return {
-      draining: placement.drained.has(storeId), mirrors: moves.copiesAt(storeId), stuck: moves.stuckAt(storeId),
+      draining: placement.drained.has(storeId),
+      mirrors: moves.copiesAt(storeId), stuck: moves.stuckAt(storeId),
       copiesMissing: moves.copiesMissing(), kept: this.#isKept(storeId),
     };
   }
@@ -146,8 +150,7 @@ export class DrainedStores implements StoreControl {
       },
       (error: unknown) => {
         this.#isWriting = false;
-        const text = 'which stores are drained can not be written to state_dir: a restart forgets the last order';
-        this.#ports.log.error('drain', text, { why: whyOf(error) });
+        this.#ports.log.error('drain', NOT_WRITTEN, { why: whyOf(error) });
         this.#tellWaits();
       },
     );

@@ -39,7 +39,7 @@ export interface WhoMaySend {
   readonly recipientsFile: string | undefined;
   /** Instead of a file. */
   readonly recipientsByHttp: HttpRecipientsOptions | undefined;
-  /** Rewrites reverse-paths of what aliases send out of our domains: by the first secret, and knows them all. */
+  /** Rewrites reverse-paths of what aliases send out of our domains: by the first secret; all are known. */
   readonly srs: SrsOptions | undefined;
   /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;

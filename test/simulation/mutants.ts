@@ -85,7 +85,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: '451 before the withdrawal', file: 'src/gateway/mirror/commit-point.js',
-    old: 'for (let i = 0; i < numbers.length; i++)\n            pending.queues[i]?.partition.awaitEnd(numbers[i] ?? 0, withdrawal);',
+    old: 'for (let i = 0; i < numbers.length; i++) {\n            pending.queues[i]?.partition.awaitEnd(numbers[i] ?? 0, withdrawal);\n        }',
     new: 'this.withdrawn(pending);',
   },
   {
@@ -100,8 +100,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'DSN released early', file: 'src/gateway/queue/acceptance.js',
-    old: 'home.awaitEnd(position, new StoredReport(queue, row, this.ports));',
-    new: 'new StoredReport(queue, row, this.ports).onCommitted();',
+    old: 'home.awaitEnd(position, new StoredReport(queue, row, this.#ports));',
+    new: 'new StoredReport(queue, row, this.#ports).onCommitted();',
   },
   {
     name: 'port open with too few mirrors', file: 'src/gateway/queue/readiness.js',
@@ -137,8 +137,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'bodies: delivered without it', file: 'src/gateway/queue/handing-out.js',
-    old: '!this.ports.bodies.isHere(queue, next)',
-    new: '(!this.ports.bodies.isHere(queue, next) && next < 0)',
+    old: '!this.#ports.bodies.isHere(queue, next)',
+    new: '(!this.#ports.bodies.isHere(queue, next) && next < 0)',
   },
   {
     name: 'bodies: dropped before the attempt has ended', file: 'src/gateway/queue/handing-out.js',

@@ -1,18 +1,18 @@
 /**
- * POST /api/v1/rescue: the one order that may lose mail. An operator gives up copies that do not come back, and
- * the partitions of which every copy is away go on without them.
+ * POST /api/v1/rescue: the one order that may lose mail. An operator gives up copies that do not come back,
+ * and the partitions of which every copy is away go on without them.
  *
- *   {"give_up": [STORE…], "reason": TEXT, "who": TEXT}             copies at these stores
- *   {"give_up": [], "memory": true, "reason": TEXT, "who": TEXT}   what no store has: a process had it in memory
+ *   {"give_up": [STORE…], "reason": TEXT, "who": TEXT}            copies at these stores
+ *   {"give_up": [], "memory": true, "reason": TEXT, "who": TEXT}  what only a process had, in its memory
  *
- * Answers {partitions: [NAME…]}: those that go on, empty. Who asked for it, and why, is in the log. Nothing happens to
- * a partition that has another copy, or waits for something else or for nothing: 409 when that is so of all, 404 when a
- * store is not known here.
+ * Answers {partitions: [NAME…]}: those that go on, empty. Who asked for it, and why, is in the log. Nothing
+ * happens to a partition that has another copy, or waits for something else or for nothing: 409 when that is
+ * so of all, 404 when a store is not known here.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RescueAnswer, RescueOrder } from '../../admin-api/orders.js';
 import type { EventLog } from '../../platform/ports.js';
-import { postedBy, refuse, textOf } from './orders.js';
+import { orderOf, postedBy, refuse, refuseUnsaid, textOf } from './orders.js';
 import type { GatewayView } from './view.js';
 
 /** More stores than a partition has copies, by far: one order is for a whole place that burnt. */
@@ -26,7 +26,7 @@ export interface WaitingCopies {
 }
 
 export interface RescueControl {
-  /** Names of the partitions that go on without copies at these stores; of none, without a process's memory. */
+  /** The partitions that go on without copies at these stores; of none: without a process's memory. */
   giveUp(storeIds: readonly string[]): readonly string[];
   waiting(): readonly WaitingCopies[];
 }
@@ -42,26 +42,26 @@ export function addRescue(api: FastifyInstance, ports: RescuePorts): void {
   api.post('/rescue', (request, reply) => rescue(request, reply, ports));
 }
 
-function rescue(request: FastifyRequest, reply: FastifyReply, ports: RescuePorts): RescueAnswer | FastifyReply {
+function rescue(
+  request: FastifyRequest, reply: FastifyReply, ports: RescuePorts,
+): RescueAnswer | FastifyReply {
   const posted = postedBy<RescueOrder>(request);
   const stores = namesOf(posted.give_up);
   const memory = posted.memory ?? false;
-  const [reason, who] = [textOf(posted.reason), textOf(posted.who)];
+  const order = orderOf(posted);
   if (stores === undefined) return refuse(reply, 400, 'give_up is a list of stores');
   if (typeof memory !== 'boolean') return refuse(reply, 400, 'memory is true or false');
   // An empty list alone may be a script's mistake: what is lost by it is not to be lost by mistake.
   if ((stores.length > 0) === memory) {
     return refuse(reply, 400, 'name the stores to be given up, or say memory: true, not both');
   }
-  if (reason === undefined || who === undefined) {
-    return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
-  }
+  if (order === undefined) return refuseUnsaid(reply);
   const unknown = unknownOf(stores, ports);
   if (unknown !== '') return refuse(reply, 404, `${unknown}; nothing was done`);
   const partitions = ports.control.giveUp(stores);
   if (partitions.length === 0) return refuse(reply, 409, `${whyNone(stores, ports)}; nothing was done`);
   const what = memory ? 'what only a process had in memory' : 'copies that do not come back';
-  const fields = { ...(memory ? {} : { stores }), partitions, reason, who };
+  const fields = { ...(memory ? {} : { stores }), partitions, ...order };
   ports.log.warn('takeover', `an operator gives up ${what}`, fields);
   return { partitions };
 }
@@ -87,7 +87,8 @@ function whyNone(stores: readonly string[], { control }: RescuePorts): string {
   for (const { partition, copies } of control.waiting()) {
     const others = copies.filter((store) => !stores.includes(store));
     if (others.length === copies.length) continue;
-    return `${partition} has another copy at ${others.join(', ')}: start that, or name it too if it never comes back`;
+    const names = others.join(', ');
+    return `${partition} has another copy at ${names}: start that, or name it too if it never comes back`;
   }
   return `no partition waits for its copies at ${stores.join(' or ')}`;
 }

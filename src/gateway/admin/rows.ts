@@ -75,7 +75,9 @@ function orphansRow({ gateway, isRetired, partitions, names, sinceWallMs }: Orph
   return { gateway, retired: isRetired, partitions, names, since: seconds(sinceWallMs) };
 }
 
-function waitingRow({ partition, owner, waitsFor, copies, why, sinceWallMs }: WaitingPartitionView): WaitingPartitionAnswer {
+function waitingRow(
+  { partition, owner, waitsFor, copies, why, sinceWallMs }: WaitingPartitionView,
+): WaitingPartitionAnswer {
   return { partition, owner, waits_for: waitsFor, copies, why, since: seconds(sinceWallMs) };
 }
 
@@ -91,7 +93,7 @@ function storeRow(store: StoreView): StoreAnswer {
     up: store.up,
     drained: store.drained,
     drained_since: secondsIf(store.drainedSinceWallMs),
-    paths: store.paths.map((path) => ({ path: path.path, state: path.state, since: seconds(path.sinceWallMs) })),
+    paths: store.paths.map(({ path, state, sinceWallMs }) => ({ path, state, since: seconds(sinceWallMs) })),
     partitions_sync: store.partitionsSync,
     partitions_resync: store.partitionsResync,
     partitions_ng: store.partitionsNg,
@@ -165,9 +167,8 @@ export function messageRow(queue: string, queueClass: string, message: MessageVi
     arrival_time: seconds(message.arrivalWallMs),
     message_size: message.messageBytes,
     sender: message.sender,
-    recipients: message.recipients.map((recipient) =>
-      recipient.delayReason === '' ? { address: recipient.address } : { address: recipient.address, delay_reason: recipient.delayReason },
-    ),
+    recipients: message.recipients.map(({ address, delayReason }) =>
+      ({ address, ...(delayReason === '' ? {} : { delay_reason: delayReason }) })),
     state: message.state,
     ...(message.heldReason === '' ? {} : { held_reason: message.heldReason }),
     attempts: message.attempts,

@@ -1,15 +1,17 @@
 /**
- * Tells senders that their message waits still (RFC 3461 4.1 NOTIFY=DELAY, RFC 3464 2.3.3 "delayed"): once a message,
- * when it is `afterMs` old, about the recipients who are still to be tried and whose sender asked for it.
+ * Tells senders that their message waits still (RFC 3461 4.1 NOTIFY=DELAY, RFC 3464 2.3.3 "delayed"): once a
+ * message, when it is `afterMs` old, about the recipients who are still to be tried and whose sender asked
+ * for it.
  *
- *   the sweep finds a resting entry of that age ─► held by an operator, or met in crashes ─► looked at when it goes on
- *                                               ├► nobody asked, or told already ─► not looked at again
- *                                               └► its body is at the stores     ─► fetched, looked at in the next round
- *                                               └► report stored and "delay told" in its note, in one section;
- *                                                  no room as for new mail: tried again in the next round
+ *   the sweep finds a resting entry of that age
+ *     ├► held by an operator, or met in crashes ─► looked at when it goes on
+ *     ├► nobody asked, or told already ──────────► not looked at again
+ *     ├► its body is at the stores ──────────────► fetched, looked at in the next round
+ *     └► report stored and "delay told" in its note, in one section;
+ *        no room as for new mail: tried again in the next round
  *
- * The entry keeps its place and its state. That the delay was told is in its note, so a takeover tells it neither
- * twice nor not at all.
+ * The entry keeps its place and its state. That the delay was told is in its note, so a takeover tells it
+ * neither twice nor not at all.
  */
 import type { Entries } from './entries.js';
 import type { MailQueue } from './mail-queue.js';
@@ -39,7 +41,8 @@ export interface DelayReportPorts {
 
 /** The entry waits for its turn, and is old enough. False: it is to be looked at again. */
 export function tellDelay(
-  { isUnasked }: DelayReportOptions, { entries, settlement, writer, memory }: DelayReportPorts, queue: MailQueue, row: number,
+  { isUnasked }: DelayReportOptions, { entries, settlement, writer, memory }: DelayReportPorts,
+  queue: MailQueue, row: number,
 ): boolean {
   const envelope = settlement.envelopeOf(row);
   if (envelope === undefined || envelope.reversePath === '') return true;
@@ -60,10 +63,11 @@ export function tellDelay(
   }
   if (!hasRoom(queue, memory)) return false;
   const subject = { kind: 'delay', queue, row, envelope, note, recipients, isShort: true } as const;
-  return writer.write(subject, way, () => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); }) === undefined;
+  const told = (): void => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); };
+  return writer.write(subject, way, told) === undefined;
 }
 
-/** As for new mail, here and at the stores: asked before a report is composed, for it may be asked again and again. */
+/** As for new mail, here and at the stores. Asked before a report is composed: it may be asked often. */
 function hasRoom({ partition }: MailQueue, memory: MemoryGauge): boolean {
   if (partition.isLeaving || !partition.mayCommit || !memory.admits(ROOM_BYTES)) return false;
   if (partition.credit >= ROOM_BYTES) return true;

@@ -10,7 +10,10 @@ export type OutcomeEvent = 'delivered' | 'deferred' | 'bounced' | 'expired';
 
 export interface MailEvents {
   /** One recipient's attempt, or expiry, has ended so. */
-  outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number): void;
+  outcome(
+    event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult,
+    contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number,
+  ): void;
   /** A recipient ended without a report, and why none is due (G2). */
   ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void;
   /** The next hop of a queue could not be reached; its mail waits, in order. */

@@ -1,7 +1,7 @@
 /**
- * Writes one report (DSN): composed by gateway/bounce, and stored in the partition of the message that it is about,
- * in one section of changes with what becomes of that message. Its occasions: an outcome (report-job.ts), and a
- * delay (delay-reports.ts).
+ * Writes one report (DSN): composed by gateway/bounce, and stored in the partition of the message that it is
+ * about, in one section of changes with what becomes of that message. Its occasions: an outcome
+ * (report-job.ts), and a delay (delay-reports.ts).
  */
 import { invariant } from '../../base/invariant.js';
 import type { Acceptance } from './acceptance.js';
@@ -74,14 +74,19 @@ export class ReportWriter {
    * Stores the report together with the changes that `alongside` makes. Undefined when that is done; else why
    * not, and nothing was changed.
    */
-  write(subject: ReportSubject, { route, address }: ReportWay, alongside: () => void): typeof NO_MEMORY | typeof NOT_READY | undefined {
+  write(
+    subject: ReportSubject, { route, address }: ReportWay, alongside: () => void,
+  ): typeof NO_MEMORY | typeof NOT_READY | undefined {
     const { acceptance, events } = this.#ports;
     const { queue, envelope } = subject;
     invariant(envelope.reversePath !== '', 'nobody is told of a message with the null reverse-path');
     const reportId = this.#ports.nextMessageId();
     const { content, flags } = this.#compose(subject, reportId);
     const outcome = queue.partition.together(() => {
-      const stored = acceptance.storeReport({ messageId: reportId, route, home: queue.partition, recipient: address, content, flags, isEnding: subject.kind !== 'delay' });
+      const stored = acceptance.storeReport({
+        messageId: reportId, route, home: queue.partition, recipient: address,
+        content, flags, isEnding: subject.kind !== 'delay',
+      });
       if (stored === undefined) alongside();
       return stored;
     });
@@ -89,13 +94,17 @@ export class ReportWriter {
     return outcome;
   }
 
-  #compose({ kind, queue, row, envelope, note, recipients, isShort }: ReportSubject, reportId: number): { readonly content: Uint8Array; readonly flags: number } {
+  #compose(
+    { kind, queue, row, envelope, note, recipients, isShort }: ReportSubject, reportId: number,
+  ): { readonly content: Uint8Array; readonly flags: number } {
     const { entries, settlement } = this.#ports;
     const bodyBytes = entries.table.bodyBytes.get(row);
     const content = new Uint8Array(kind === 'failure' ? bodyBytes : Math.min(bodyBytes, HEADER_BYTES_MAX));
     entries.copyBody(row, content, 0, content.length);
     const about = isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
     const texts = settlement.textsOf(row).replies;
-    return this.#ports.compose({ kind, envelope: about, note, texts, recipients, nextHop: queue.route.nextHop, reportId, content }, queue.ownerId);
+    const { nextHop } = queue.route;
+    const input = { kind, envelope: about, note, texts, recipients, nextHop, reportId, content };
+    return this.#ports.compose(input, queue.ownerId);
   }
 }

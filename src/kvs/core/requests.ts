@@ -4,8 +4,8 @@
  *   CHANGES TEXTS REFILL REFILL_END        by the cumulative ACK at the end of the turn or after much, or a
  *   RELEASE                                REFUSAL in place
  *   FENCE ASK TELL                         FENCED or DECLINED, ASKED, TOLD at once
- *   PULL TAIL                              an answer that may be large: while the socket's buffer is full it waits,
- *                                          and the ACK stays below it (replies.ts)
+ *   PULL TAIL                              an answer that may be large: while the socket's buffer is full it
+ *                                          waits, and the ACK stays below it (replies.ts)
  *
  * FENCE binds a handle to a copy and a term, and each request by that handle is for that term: what a higher
  * one has fenced since is refused, on whatever connection it comes.
@@ -21,8 +21,8 @@ import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import {
-  ACK, ASK, ASKED, CHANGES, DECLINED, FENCE, FENCED, FETCH, PULL, REFILL, REFILL_END, REFUSAL, RELEASE, TAIL, TELL, TEXTS,
-  TOLD, messageTypeName,
+  ACK, ASK, ASKED, CHANGES, DECLINED, FENCE, FENCED, FETCH, PULL, REFILL, REFILL_END, REFUSAL, RELEASE, TAIL,
+  TELL, TEXTS, TOLD, messageTypeName,
 } from '../../protocol/message-types.js';
 import { encodeAck } from '../../protocol/messages/ack.js';
 import { decodeAsk } from '../../protocol/messages/ask.js';
@@ -378,7 +378,8 @@ export class Requests {
       });
     }
     this.#ports.outbox.frame(REFUSAL, sequence, encodeRefusal(this.#ports.packer, {
-      sequence, handle, reason, number: copy?.number ?? 0, digestA: copy?.digestA ?? 0, digestB: copy?.digestB ?? 0, text,
+      sequence, handle, reason, text,
+      number: copy?.number ?? 0, digestA: copy?.digestA ?? 0, digestB: copy?.digestB ?? 0,
     }));
   }
 
@@ -387,7 +388,8 @@ export class Requests {
     this.#counters.declined(reason);
     if (this.#mayLog()) {
       this.#ports.log.warn('mirror', 'term declined', {
-        gateway: this.#account?.id, partition, term: term.number, known: known.number, reason: declinedReasonName(reason),
+        gateway: this.#account?.id, partition,
+        term: term.number, known: known.number, reason: declinedReasonName(reason),
       });
     }
     this.#ports.outbox.frame(

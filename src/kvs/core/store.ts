@@ -23,8 +23,8 @@ import type { Fenced } from '../../protocol/messages/fenced.js';
 import type { Tell } from '../../protocol/messages/tell.js';
 import { isMemberOf, ownerOf } from '../../protocol/partition-record.js';
 import {
-  DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE, REFUSAL_FENCED, REFUSAL_INVALID,
-  REFUSAL_LIMIT, REFUSAL_UNKNOWN,
+  DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE, REFUSAL_FENCED,
+  REFUSAL_INVALID, REFUSAL_LIMIT, REFUSAL_UNKNOWN,
 } from '../../protocol/reasons.js';
 import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import { GatewayAccount } from './accounts.js';
@@ -320,8 +320,9 @@ export class Store {
    * STORE it costs nothing, and is never refused for memory.
    */
   applySection(
-    account: GatewayAccount, { copy, term }: Attachment, firstNumber: number, digestA: number, digestB: number,
-    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number,
+    account: GatewayAccount, { copy, term }: Attachment,
+    firstNumber: number, digestA: number, digestB: number, view: DataView, rowsAt: number, rowCount: number,
+    payload: Uint8Array, payloadAt: number, costBytes: number,
   ): number {
     const admission = this.admission;
     const isRoom = copy.isComplete
