@@ -3,12 +3,14 @@
  * an operator has no say in; behaviour is in gateway/gateway-daemon.ts.
  */
 import cluster from 'node:cluster';
+import { errorText } from '../base/error-text.js';
 import type { RunningRole } from '../cli/context.js';
 import { whyNotLoadable, whyUnusable } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
 import type { GatewayOptions, RunningGateway, WhoMaySend } from '../gateway/gateway-options.js';
+import { AnotherProcessLives } from '../gateway/process-identity.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
 import type { ListenerOptions } from '../gateway/inbound/listener.js';
 import { DEFAULT_DISPATCHER_OPTIONS } from '../gateway/outbound/dispatcher.js';
@@ -72,7 +74,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
       tellWorkers: cluster.isWorker ? (report) => { process.send?.({ rates: report }, () => undefined); } : undefined,
       onFenced: (toldNow) => {
         if (toldNow === 0 || (anew += 1) > BEGUN_ANEW_MAX) endFenced(config.id, mailLog, ports);
-        else beginAnew(toldNow).catch(onError);
+        else beginAnew(toldNow).catch(onNotBegun);
       },
     }, told);
     if (tickets !== undefined) started.gateway.setTicketKeys(tickets);
@@ -83,13 +85,17 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   let anew = 0;
   let latest = begin(0);
   // This process has served nothing yet: the register was lost or rolled back, and gave out a number that was
-  // used before. A process with the higher number does not run: it would have its key in the register, or its
-  // partitions leased.
+  // used before; or the process with the higher number lives, and then has its key there.
   const beginAnew = async (told: number): Promise<void> => {
     ports.log.warn('start', 'the stores know a process of this gateway with a higher number than the register: it was lost or rolled back. The gateway begins anew above that number', { told });
     await (await latest).stop();
     latest = begin(told);
     await latest;
+  };
+  const onNotBegun = (error: unknown): void => {
+    if (!(error instanceof AnotherProcessLives)) return onError(error);
+    ports.log.error('fenced', 'another process of this gateway is in the register, and goes on; this one has served nothing, and ends', { gateway: config.id, why: error.message });
+    endFenced(config.id, mailLog, ports);
   };
   const gateway = await latest;
   return {
@@ -127,7 +133,7 @@ function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog
   } catch {
     // The error that is reported below is the first one.
   }
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorText(error);
   ports.log.error('crash', 'the gateway ends: an error of its own that nothing handles; the mail waits at the stores. Please report this line', { why, stack: error instanceof Error ? (error.stack ?? '') : '', in_hand: hadInHand });
   mailLog.flush();
   ports.destination.flushNow();

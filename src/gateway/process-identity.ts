@@ -50,6 +50,11 @@ export interface ProcessIdentityPorts {
   onTaken(why: string): void;
 }
 
+/** Another process of this gateway has its key, and goes on. */
+export class AnotherProcessLives extends Error {
+  override readonly name = 'AnotherProcessLives';
+}
+
 export class ProcessIdentity {
   readonly incarnation: IncarnationRecord;
   readonly bridge: RegisterBridge;
@@ -174,7 +179,7 @@ async function takeKey(
       onTaken: (why) => {
         if (isReady) return onTaken(why);
         ticker.stop();
-        void closed(bridge).then(() => { reject(new Error(why)); });
+        void closed(bridge).then(() => { reject(new AnotherProcessLives(why)); });
       },
     });
     const ticker = startTicker(clock, TICK_MS, (nowMs) => { bridge.tick(nowMs); });
