@@ -51,7 +51,10 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   const ports = nodePorts(config.log, config.id);
   const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
   const started: { gateway?: RunningGateway } = {};
-  const onError = (error: unknown): void => { endCrashed(error, started.gateway, mailLog, ports); };
+  const onError = (error: unknown): void => {
+    if (error instanceof AnotherProcessLives) endOutlived(error, config.id, mailLog, ports);
+    else endCrashed(error, started.gateway, mailLog, ports);
+  };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
   ignoreHangUp(ports.log);
@@ -74,7 +77,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
       tellWorkers: cluster.isWorker ? (report) => { process.send?.({ rates: report }, () => undefined); } : undefined,
       onFenced: (toldNow) => {
         if (toldNow === 0 || (anew += 1) > BEGUN_ANEW_MAX) endFenced(config.id, mailLog, ports);
-        else beginAnew(toldNow).catch(onNotBegun);
+        else beginAnew(toldNow).catch(onError);
       },
     }, told);
     if (tickets !== undefined) started.gateway.setTicketKeys(tickets);
@@ -91,11 +94,6 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     await (await latest).stop();
     latest = begin(told);
     await latest;
-  };
-  const onNotBegun = (error: unknown): void => {
-    if (!(error instanceof AnotherProcessLives)) return onError(error);
-    ports.log.error('fenced', 'another process of this gateway is in the register, and goes on; this one has served nothing, and ends', { gateway: config.id, why: error.message });
-    endFenced(config.id, mailLog, ports);
   };
   const gateway = await latest;
   return {
@@ -119,6 +117,12 @@ function endFenced(id: string, mailLog: MailLog, ports: NodePorts): void {
   ports.destination.flushNow();
   tellTerminal(`twinpost: gateway ${id} ends: another process with its id owns its queues now. If that is no restart, give one of the two another id, or do not start it`);
   process.exit(FENCED_EXIT_CODE);
+}
+
+/** It was about to begin anew, and has served nothing. */
+function endOutlived({ message: why }: AnotherProcessLives, id: string, mailLog: MailLog, ports: NodePorts): void {
+  ports.log.error('fenced', 'another process of this gateway is in the register, and goes on; this one ends', { gateway: id, why });
+  endFenced(id, mailLog, ports);
 }
 
 /**
