@@ -6,6 +6,7 @@
  *   order ─► in force here at once, file written ─► on the disk: kept; until then, and without a state_dir,
  *                                                   a restart forgets it
  */
+import { errorText } from '../base/error-text.js';
 import type { Order } from '../admin-api/orders.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { DrainState, StoreControl } from './admin/store-api.js';
@@ -126,7 +127,7 @@ export class DrainedStores implements StoreControl {
       return this.#ports.file?.read() ?? new Map();
     } catch (error) {
       const text = 'which stores are drained can not be read from state_dir: all are used; drain them again';
-      this.#ports.log.error('drain', text, { why: whyOf(error) });
+      this.#ports.log.error('drain', text, { why: errorText(error) });
       return new Map();
     }
   }
@@ -147,7 +148,7 @@ export class DrainedStores implements StoreControl {
       (error: unknown) => {
         this.#isWriting = false;
         const text = 'which stores are drained can not be written to state_dir: a restart forgets the last order';
-        this.#ports.log.error('drain', text, { why: whyOf(error) });
+        this.#ports.log.error('drain', text, { why: errorText(error) });
         this.#tellWaits();
       },
     );
@@ -170,8 +171,4 @@ export class DrainedStores implements StoreControl {
 
 function isSame(a: DrainedSince, b: DrainedSince): boolean {
   return a.size === b.size && [...a].every(([storeId, sinceWallMs]) => b.get(storeId) === sinceWallMs);
-}
-
-function whyOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }
