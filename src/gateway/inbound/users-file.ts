@@ -25,7 +25,7 @@ export function readUsers(file: string): Users {
   try {
     return parseUsers(text);
   } catch (error) {
-    throw new Error(`'${file}', ${errorText(error)}`);
+    throw new Error(`'${file}': ${errorText(error)}`);
   }
 }
 
