@@ -65,6 +65,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   if (full !== undefined) return full;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
   const orcpt = address === path.address ? parameters.orcpt : originalOf(path.address, parameters.orcpt);
+  transaction.named(path.address);
   transaction.addRecipient(route, { address, notify: parameters.notify, orcpt });
   return replies.RECIPIENT_OK;
 }
@@ -125,6 +126,7 @@ function byTable(
     if (address !== path.address) characters += address.length;
   }
   if (!transaction.reserveRecipients(destinations.length, characters)) return replies.NO_MEMORY_NOW;
+  transaction.named(path.address);
   const isRewritten = mayRewrite(transaction.reversePath, desk);
   destinations.forEach(({ route, address, hasLeft }, index) => {
     const original = address === path.address ? orcpt : originalOf(path.address, orcpt);

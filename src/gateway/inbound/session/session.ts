@@ -636,7 +636,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #submit(transaction: MailTransaction): void {
     const { ports, options, date, trace } = this.#desk;
     const id = ports.reception.nextMessageId();
-    const only = transaction.recipientCount === 1 ? transaction.firstRecipient : '';
+    const only = transaction.namedCount === 1 ? transaction.namedRecipient : '';
     const [idText, now] = [formatMessageId(id), date.now()];
     let header = trace.field(this.traceStart, transaction.protocol, idText, only, now);
     if (options.isSubmission) header = trace.addMissing(this.#scan.fields, idText, options.hostName, now);
