@@ -129,8 +129,8 @@ export class ScramExchange implements Exchange {
     const more = this.#secrets.hmacSha256(key, this.#fakeKey);
     const salt = new Uint8Array([...key, ...more]).slice(0, usual.salt.length);
     const unknowable = this.#secrets.randomBytes(usual.storedKey.length);
-    const { iterations } = usual;
-    return { kind: 'scram', iterations, salt, storedKey: unknowable, serverKey: unknowable };
+    const { kind, iterations } = usual;
+    return { kind, iterations, salt, storedKey: unknowable, serverKey: unknowable };
   }
 }
 

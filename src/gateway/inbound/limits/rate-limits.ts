@@ -132,8 +132,8 @@ function keyOf(party: Party, { remoteAddress, user }: Doer, sender: string): str
   if (party === 'network') return networkKey(remoteAddress);
   if (party === 'user') return user;
   // Anybody may claim to be anybody: that must not use up what the sender himself may do, or another network.
-  const name = sender.toLowerCase();
-  return name === '' || user !== '' ? name : `${name} ${networkKey(remoteAddress)}`;
+  const own = sender.toLowerCase();
+  return own === '' || user !== '' ? own : `${own} ${networkKey(remoteAddress)}`;
 }
 
 /** /24 of IPv4, /48 of IPv6. */
