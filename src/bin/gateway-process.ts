@@ -3,12 +3,14 @@
  * an operator has no say in; behaviour is in gateway/gateway-daemon.ts.
  */
 import cluster from 'node:cluster';
+import { errorText } from '../base/error-text.js';
 import type { RunningRole } from '../cli/context.js';
 import { whyNotLoadable, whyUnusable } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
 import type { GatewayOptions, RunningGateway, WhoMaySend } from '../gateway/gateway-options.js';
+import { AnotherProcessLives } from '../gateway/process-identity.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
 import type { RateReport } from '../gateway/inbound/limits/rate-limits.js';
 import type { ListenerOptions } from '../gateway/inbound/listener.js';
@@ -60,7 +62,10 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   const ports = nodePorts(config.log, config.id);
   const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
   const started: { gateway?: RunningGateway } = {};
-  const onError = (error: unknown): void => { endCrashed(error, started.gateway, mailLog, ports); };
+  const onError = (error: unknown): void => {
+    if (error instanceof AnotherProcessLives) endOutlived(error, config.id, mailLog, ports);
+    else endCrashed(error, started.gateway, mailLog, ports);
+  };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
   ignoreHangUp(ports.log);
@@ -94,8 +99,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   let anew = 0;
   let latest = begin(0);
   // This process has served nothing yet: the register was lost or rolled back, and gave out a number that was
-  // used before. A process with the higher number does not run: it would have its key in the register, or its
-  // partitions leased.
+  // used before; or the process with the higher number lives, and then has its key there.
   const beginAnew = async (told: number): Promise<void> => {
     ports.log.warn('start', ROLLED_BACK, { told });
     await (await latest).stop();
@@ -133,6 +137,15 @@ function endFenced(id: string, mailLog: MailLog, ports: NodePorts): void {
   process.exit(FENCED_EXIT_CODE);
 }
 
+/** It was about to begin anew, and has served nothing. */
+function endOutlived(
+  { message: why }: AnotherProcessLives, id: string, mailLog: MailLog, ports: NodePorts,
+): void {
+  const text = 'another process of this gateway is in the register, and goes on; this one ends';
+  ports.log.error('fenced', text, { gateway: id, why });
+  endFenced(id, mailLog, ports);
+}
+
 /**
  * An error that nobody handled, or a broken invariant: what this process believes may be wrong from here on,
  * so that nothing of it runs any more. What was in hand is noted (gateway/local/crash-notes.ts), the stack
@@ -147,7 +160,7 @@ function endCrashed(
   } catch {
     // The error that is reported below is the first one.
   }
-  const why = error instanceof Error ? error.message : String(error);
+  const why = errorText(error);
   const stack = error instanceof Error ? (error.stack ?? '') : '';
   ports.log.error('crash', CRASHED, { why, stack, in_hand: hadInHand });
   mailLog.flush();

@@ -1,4 +1,5 @@
 /** Composition root of a store: configuration in, running daemon out. Behaviour is in kvs/daemon. */
+import { errorText } from '../base/error-text.js';
 import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
 import type { StoreConfig } from '../config/types.js';
@@ -24,7 +25,7 @@ function listenerOf({ id, tls }: StoreConfig, ports: NodePorts): Listener {
       ports.log.error('link', 'a peer was not let in: TLS', { store: id, remote, reason });
     });
   } catch (error) {
-    throw new CliError(`store ${id}: tls: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CliError(`store ${id}: tls: ${errorText(error)}`);
   }
 }
 

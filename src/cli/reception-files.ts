@@ -3,9 +3,10 @@
  * users, and the table of recipients. They are read again when they change; that they can't be used
  * should be known before.
  */
+import { errorText } from '../base/error-text.js';
 import type { GatewayConfig } from '../config/types.js';
 import { checkTable } from '../gateway/inbound/recipients-file.js';
-import { whyNotLoaded } from '../gateway/inbound/policy-thread.js';
+import { whyNotLoaded } from '../gateway/inbound/hooks/node/module-thread.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
 import { readServerTls } from '../platform/node/server-tls.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
@@ -33,6 +34,6 @@ function whyNot(key: string, read: () => void): string | undefined {
     read();
     return undefined;
   } catch (error) {
-    return `gateway: ${key}: ${error instanceof Error ? error.message : String(error)}`;
+    return `gateway: ${key}: ${errorText(error)}`;
   }
 }

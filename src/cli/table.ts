@@ -1,5 +1,6 @@
 /** `twinpost table`: makes and asks the table of recipients that `smtp.recipients` names. */
 import type { Argv } from 'yargs';
+import { errorText } from '../base/error-text.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import { parsePath } from '../gateway/inbound/policy/address.js';
 import { openTable } from '../gateway/inbound/recipients-file.js';
@@ -49,7 +50,7 @@ function buildVerb(table: Argv, context: CliContext, done: (code: number) => voi
         done(0);
       } catch (error) {
         const where = error instanceof TableTextError ? `${text}: ` : '';
-        throw new CliError(`table: ${where}${error instanceof Error ? error.message : String(error)}`);
+        throw new CliError(`table: ${where}${errorText(error)}`);
       }
     },
   );
@@ -88,7 +89,7 @@ async function find(file: string, address: string): Promise<Found> {
   try {
     table = await openTable(file);
   } catch (error) {
-    throw new CliError(`table: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CliError(`table: ${errorText(error)}`);
   }
   try {
     const own = table.find(tableKey(path.address, path.domain));

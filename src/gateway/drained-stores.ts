@@ -6,6 +6,7 @@
  *   order ─► in force here at once, file written ─► on the disk: kept; until then, and without a state_dir,
  *                                                   a restart forgets it
  */
+import { errorText } from '../base/error-text.js';
 import type { Order } from '../admin-api/orders.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { DrainState, StoreControl } from './admin/store-api.js';
@@ -130,7 +131,7 @@ export class DrainedStores implements StoreControl {
       return this.#ports.file?.read() ?? new Map();
     } catch (error) {
       const text = 'which stores are drained can not be read from state_dir: all are used; drain them again';
-      this.#ports.log.error('drain', text, { why: whyOf(error) });
+      this.#ports.log.error('drain', text, { why: errorText(error) });
       return new Map();
     }
   }
@@ -150,7 +151,7 @@ export class DrainedStores implements StoreControl {
       },
       (error: unknown) => {
         this.#isWriting = false;
-        this.#ports.log.error('drain', NOT_WRITTEN, { why: whyOf(error) });
+        this.#ports.log.error('drain', NOT_WRITTEN, { why: errorText(error) });
         this.#tellWaits();
       },
     );
@@ -173,8 +174,4 @@ export class DrainedStores implements StoreControl {
 
 function isSame(a: DrainedSince, b: DrainedSince): boolean {
   return a.size === b.size && [...a].every(([storeId, sinceWallMs]) => b.get(storeId) === sinceWallMs);
-}
-
-function whyOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -8,6 +8,7 @@
  *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors ─► the key in
  *            the register is deleted
  */
+import { errorText } from '../base/error-text.js';
 import { SenderRewriting } from '../base/sender-rewriting.js';
 import type { Hmac } from '../base/sender-rewriting.js';
 import { utf8Bytes } from '../base/utf8.js';
@@ -41,7 +42,7 @@ import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-opt
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
 import { Blocklists } from './inbound/blocklists.js';
-import { makeHooks } from './inbound/hooks.js';
+import { makeHooks } from './inbound/hooks/node/make-hooks.js';
 import type { HookChain } from './inbound/hooks/hook-chain.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
 import type { RateReport } from './inbound/limits/rate-limits.js';
@@ -575,7 +576,7 @@ class Gateway implements RunningGateway {
       (error: unknown) => {
         this.#portsBusy = false;
         this.#portRetryMs = this.#clock.nowMs() + PORT_RETRY_MS;
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorText(error);
         this.#ports.log.error('smtp', 'the SMTP port can not be opened; trying again', { why });
       },
     );

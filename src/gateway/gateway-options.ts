@@ -2,7 +2,7 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
-import type { HookOptions } from './inbound/hooks.js';
+import type { HookOptions } from './inbound/hooks/node/make-hooks.js';
 import type { HttpServiceOptions } from './inbound/http-service.js';
 import type { HttpRecipientsOptions } from './inbound/recipients-by-http.js';
 import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';

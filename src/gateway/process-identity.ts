@@ -54,6 +54,11 @@ const NO_IDS = 'no further message ids can be had when those of this process are
 const UNKEPT =
   'the incarnation can not be noted in state_dir: the process after this one waits for its leases';
 
+/** Another process of this gateway has its key, and goes on. */
+export class AnotherProcessLives extends Error {
+  override readonly name = 'AnotherProcessLives';
+}
+
 export class ProcessIdentity {
   readonly incarnation: IncarnationRecord;
   readonly bridge: RegisterBridge;
@@ -182,7 +187,7 @@ async function takeKey(
       onTaken: (why) => {
         if (isReady) return onTaken(why);
         ticker.stop();
-        void closed(bridge).then(() => { reject(new Error(why)); });
+        void closed(bridge).then(() => { reject(new AnotherProcessLives(why)); });
       },
     });
     const ticker = startTicker(clock, TICK_MS, (nowMs) => { bridge.tick(nowMs); });

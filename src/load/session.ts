@@ -1,18 +1,14 @@
 /**
- * One client session of `send` up to the point where mail can be sent, and its end: greeting, EHLO, STARTTLS and
- * AUTH if they were asked for. Then every reply goes to the owner, who writes commands into the buffer that all
- * sessions of a run share: load/client.ts, which measures, or load/spool-client.ts.
+ * One client session of `send` up to the point where mail can be sent, and its end: greeting, EHLO, STARTTLS
+ * and AUTH if they were asked for. Then every reply goes to the owner, who writes commands into the buffer that
+ * all sessions of a run share: load/client.ts, which measures, or load/spool-client.ts.
  *
- *   CONNECTING ─open─► GREETING ─220 /EHLO─► HELLO ─250─► READY ─quit /QUIT─► QUITTING
- *                                             ▲ │ │          ▲
- *                            open, in TLS /EHLO │ │ 250      │ 235
- *                                             │ │ └/AUTH─► AUTH
- *                           SECURING ◄─220─ STARTTLS ◄─250 /STARTTLS
- *   any ─ other reply, lost, silent ─► CLOSED
+ * States and the diagram: session-states.ts.
  *
- * A password goes nowhere in clear: not before TLS stands. What came behind the 220 to STARTTLS in clear ends the
- * session (RFC 3207 4.2, 5).
+ * A password goes nowhere in clear: not before TLS stands. What came behind the 220 to STARTTLS in clear ends
+ * the session (RFC 3207 4.2, 5).
  */
+import { invariant } from '../base/invariant.js';
 import { ClientTransport } from '../platform/node/client-transport.js';
 import type { ClientTls } from '../platform/node/client-transport.js';
 import type { Connection, ConnectionHandlers } from '../platform/transport.js';
@@ -22,6 +18,7 @@ import { QUIT, STARTTLS, authPlain, hello } from '../smtp/commands.js';
 import { ReplyReader } from '../smtp/reply-reader.js';
 import type { ReplySink } from '../smtp/reply-reader.js';
 import { WriteBuffer } from '../smtp/write-buffer.js';
+import { STATE_NAME, State, isValidTransition } from './session-states.js';
 
 /** The server that mail is sent to, and how it is spoken to. */
 export interface Target {
@@ -66,25 +63,6 @@ export interface SessionOwner {
   /** Once, last. '' when it ended as it should. */
   onClosed(error: string): void;
 }
-
-const State = {
-  CONNECTING: 0,
-  GREETING: 1,
-  HELLO: 2,
-  STARTTLS: 3,
-  SECURING: 4,
-  AUTH: 5,
-  READY: 6,
-  QUITTING: 7,
-  CLOSED: 8,
-} as const;
-type State = (typeof State)[keyof typeof State];
-
-/** By state: those that may follow, besides CLOSED. */
-const NEXT: readonly (readonly State[])[] = [
-  [State.GREETING], [State.HELLO], [State.STARTTLS, State.AUTH, State.READY], [State.SECURING], [State.HELLO],
-  [State.READY], [State.QUITTING], [], [],
-];
 
 export class ClientSession implements ConnectionHandlers, ReplySink {
   readonly reader: ReplyReader = new ReplyReader(this);
@@ -190,7 +168,8 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
       case State.READY: return this.#owner.onReply(code);
       case State.GREETING: return code === 220 ? this.#hello() : this.#refused('', code);
       case State.HELLO: return code === 250 ? this.#onHello() : this.#refused('EHLO: ', code);
-      case State.STARTTLS: return code === 220 ? this.#transition(State.SECURING) : this.#refused('STARTTLS: ', code);
+      case State.STARTTLS:
+        return code === 220 ? this.#transition(State.SECURING) : this.#refused('STARTTLS: ', code);
       case State.AUTH: return code === 235 ? this.#ready() : this.#refused('AUTH: ', code);
       case State.QUITTING: return this.destroy();
       case State.SECURING: return this.destroy('more than a reply to STARTTLS');
@@ -228,8 +207,9 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
   }
 
   #transition(to: State): void {
-    const isValid = to === State.CLOSED || NEXT[this.#state]?.includes(to) === true;
-    if (!isValid) throw new Error(`a session goes from state ${this.#state} to ${to}`);
+    const from = this.#state;
+    const arrow = `${STATE_NAME[from] ?? ''} to ${STATE_NAME[to] ?? ''}`;
+    invariant(isValidTransition(from, to), `a session goes from ${arrow}`);
     this.#state = to;
   }
 }

@@ -6,6 +6,7 @@
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
+import { errorText } from '../../base/error-text.js';
 import { parsePath, normalizeDomain } from '../../gateway/inbound/policy/address.js';
 import { digestOf } from '../../gateway/inbound/recipients-file.js';
 import { ALIAS_TARGETS_MAX, domainKey, tableKey } from '../../gateway/inbound/recipients/listing.js';
@@ -49,7 +50,7 @@ export function buildTable(
     try {
       table.add(text);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       throw new TableTextError(`line ${String(line)}: ${why}`);
     }
   });

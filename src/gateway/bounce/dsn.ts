@@ -27,7 +27,7 @@ import { unitextAsXtext, utf8AddressText } from '../../base/utf8-address.js';
 import {
   ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS,
 } from '../queue/types.js';
-import { HEADER_BYTES_MAX } from '../queue/report-writer.js';
+import { HEADER_BYTES_MAX, SAID_CHARACTERS_MAX, TOLD_RECIPIENTS_MAX } from '../queue/report-bounds.js';
 import type { ReportKind } from '../queue/report-writer.js';
 import type { Envelope, Recipient } from '../queue/types.js';
 import { fold, oneLine, xtextDecoded } from './dsn-text.js';
@@ -69,10 +69,6 @@ export interface DsnRequest {
 const WHOLE_BYTES_MAX = 50_000;
 /** With RET=FULL too there is an end: a report must not be what fills the queue. */
 const RET_FULL_BYTES_MAX = 1024 * 1024;
-/** So many recipients are told of in words; of all of them part 2 tells. */
-const TOLD_RECIPIENTS_MAX = 100;
-/** Of the fields that say what next hops said: together. */
-const SAID_CHARACTERS_MAX = 64 * 1024;
 /** RFC 2045 6.8. */
 const BASE64_CHARACTERS = 76;
 

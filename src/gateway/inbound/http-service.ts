@@ -1,8 +1,10 @@
 /**
  * Somebody of the operator's who is asked by HTTP while a client waits: who users are (users-by-http.ts),
  * who recipients are (recipients-by-http.ts). A question is a POST of JSON. Time and size of an answer are
- * bounded: the server may be anybody's, and broken.
+ * bounded: the server may be anybody's, and broken. Whole messages go to rspamd by hooks/node/rspamd-hook.ts.
  */
+import { errorText } from '../../base/error-text.js';
+import { OnceInAWhile } from '../../base/once-in-a-while.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 
 export interface HttpServiceOptions {
@@ -31,7 +33,7 @@ export class HttpService {
   readonly #options: HttpServiceOptions;
   readonly #clock: Clock;
   readonly #tell: (why: string) => void;
-  #toldMs = -Infinity;
+  readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   #isToldAway = false;
 
   /** `tell`: why it gives no answers, once in a while; '' when it does again. */
@@ -71,9 +73,7 @@ export class HttpService {
   }
 
   #onTrouble(why: string): void {
-    const nowMs = this.#clock.nowMs();
-    if (nowMs - this.#toldMs < TOLD_EVERY_MS) return;
-    this.#toldMs = nowMs;
+    if (!this.#telling.isDue(this.#clock.nowMs())) return;
     this.#isToldAway = true;
     this.#tell(why);
   }
@@ -81,9 +81,8 @@ export class HttpService {
 
 /** fetch() says "fetch failed", and keeps what it means to itself. */
 function whyOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  return cause instanceof Error && cause.message !== '' ? cause.message : error.message;
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && cause.message !== '' ? cause.message : errorText(error);
 }
 
 /** The mapping that an answer is; an empty one is an empty mapping. Throws when it is anything else. */

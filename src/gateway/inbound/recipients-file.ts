@@ -5,6 +5,7 @@
  */
 import { hash } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { errorText } from '../../base/error-text.js';
 import { crc32 } from '../../platform/node/checksum.js';
 import { stampOf } from '../../platform/node/changing-files.js';
 import type { EventLog } from '../../platform/ports.js';
@@ -195,7 +196,7 @@ export function followTable(file: string, log: EventLog): RunningTable {
       current = table;
       log.info('recipients', 'the table of recipients was read anew', { entries: table.head.entries });
     }, (error: unknown) => {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       log.error('recipients', 'the new table of recipients can\'t be used, the old one stays', { why });
     }).finally(() => { isOpening = false; });
   }, LOOK_MS).unref();

@@ -2,6 +2,7 @@
  * The file of users (auth/users.ts): read at the start, and again when it changes. One that can't be used
  * never replaces a good one; that is told once.
  */
+import { errorText } from '../../base/error-text.js';
 import { readText, stampOf } from '../../platform/node/changing-files.js';
 import { scramKeys, scryptKey } from '../../platform/node/password-key.js';
 import { SystemSecrets } from '../../platform/node/secrets.js';
@@ -24,7 +25,7 @@ export function readUsers(file: string): Users {
   try {
     return parseUsers(text);
   } catch (error) {
-    throw new Error(`'${file}': ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`'${file}': ${errorText(error)}`);
   }
 }
 
@@ -54,7 +55,7 @@ export function followUsers(
       verifiers.users = users;
       ports.log.info('users', 'the file of users was read anew', { users: users.count });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       ports.log.error('users', 'the new file of users can\'t be used, the old users stay', { why });
     }
   }, LOOK_MS).unref();

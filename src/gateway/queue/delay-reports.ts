@@ -7,8 +7,11 @@
  *     ├► held by an operator, or met in crashes ─► looked at when it goes on
  *     ├► nobody asked, or told already ──────────► not looked at again
  *     ├► its body is at the stores ──────────────► fetched, looked at in the next round
- *     └► report stored and "delay told" in its note, in one section;
- *        no room as for new mail: tried again in the next round
+ *     ├► no room as for new mail ────────────────► looked at in the next round
+ *     └► report stored and "delay told" in its note, in one section
+ *
+ * Room is asked for as much as the report may take, before it is composed: one that was composed is stored,
+ * so that nothing is composed over and over while there is no room.
  *
  * The entry keeps its place and its state. That the delay was told is in its note, so a takeover tells it
  * neither twice nor not at all.
@@ -17,13 +20,10 @@ import type { Entries } from './entries.js';
 import type { MailQueue } from './mail-queue.js';
 import { TO_TRY } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
-import { HEADER_BYTES_MAX } from './report-writer.js';
+import { delayReportBytesMax } from './report-bounds.js';
 import type { ReportWriter } from './report-writer.js';
 import type { Settlement } from './settlement.js';
 import { NOTIFY_BITS, NOTIFY_DELAY, NOT_READY } from './types.js';
-
-/** More than any of these reports has. */
-const ROOM_BYTES = 2 * HEADER_BYTES_MAX;
 
 export interface DelayReportOptions {
   /** Age at which a delay is told; 0: never. */
@@ -61,16 +61,16 @@ export function tellDelay(
     entries.absent.wantLater(queue.partition, row);
     return false;
   }
-  if (!hasRoom(queue, memory)) return false;
+  if (!hasRoom(queue, memory, delayReportBytesMax(envelope, recipients))) return false;
   const subject = { kind: 'delay', queue, row, envelope, note, recipients, isShort: true } as const;
   const told = (): void => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); };
   return writer.write(subject, way, told) === undefined;
 }
 
-/** As for new mail, here and at the stores. Asked before a report is composed: it may be asked often. */
-function hasRoom({ partition }: MailQueue, memory: MemoryGauge): boolean {
-  if (partition.isLeaving || !partition.mayCommit || !memory.admits(ROOM_BYTES)) return false;
-  if (partition.credit >= ROOM_BYTES) return true;
-  partition.askCredit(ROOM_BYTES);
+/** As for new mail, here and at the stores: for the report, and for its change until the mirrors have it. */
+function hasRoom({ partition }: MailQueue, memory: MemoryGauge, reportBytes: number): boolean {
+  if (partition.isLeaving || !partition.mayCommit || !memory.admits(2 * reportBytes)) return false;
+  if (partition.credit >= reportBytes) return true;
+  partition.askCredit(reportBytes);
   return false;
 }

@@ -17,6 +17,7 @@
  * the third (message-holds.ts). So that only this one is, tries after a restart are marked one after the
  * other, and the mark goes back with the turn in which the report is there.
  */
+import { OnceInAWhile } from '../../base/once-in-a-while.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { Partition } from '../mirror/partition.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
@@ -87,7 +88,7 @@ export class Reports {
   #due: ReportJob[] = [];
   #short: ReportJob[] = [];
   #retryAtMs = 0;
-  #toldMs = -Infinity;
+  readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
   readonly #unmarked = new Set<ReportJob>();
   #marked: ReportJob | undefined;
@@ -257,9 +258,7 @@ export class Reports {
     if (outcome === undefined) return true;
     this.#survived(job);
     job.isShort = outcome === NO_MEMORY;
-    const nowMs = this.#ports.clock.nowMs();
-    if (outcome !== NOT_READY && nowMs >= this.#toldMs + TOLD_EVERY_MS) {
-      this.#toldMs = nowMs;
+    if (outcome !== NOT_READY && this.#telling.isDue(this.#ports.clock.nowMs())) {
       log.warn('report', 'reports can not be stored yet; they are tried again', {
         queue: way.route.queueName, queue_id: formatMessageId(envelope.messageId), waiting: this.#jobs.size,
       });

@@ -10,12 +10,10 @@ import type { ReplyTexts } from './entry-texts.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
+import { HEADER_BYTES_MAX } from './report-bounds.js';
 import type { Settlement } from './settlement.js';
 import type { Envelope, FindReportWay, NextHop, NO_MEMORY, NOT_READY, ReportWay } from './types.js';
 import { RET_HEADERS } from './types.js';
-
-/** Success and delay bring back the header at most, and of that so much (gateway/bounce/dsn.ts). */
-export const HEADER_BYTES_MAX = 64 * 1024;
 
 export type ReportKind = 'failure' | 'success' | 'delay';
 

@@ -12,6 +12,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import type { ConnectionOptions, SecureContext } from 'node:tls';
+import { errorText } from '../../base/error-text.js';
 import type { Connection, ConnectionHandlers, Transport } from '../transport.js';
 import { readText } from './changing-files.js';
 import { clientConnection } from './tls-transport.js';
@@ -65,7 +66,7 @@ function contextOf(caFile: string | undefined): SecureContext {
   try {
     return tls.createSecureContext({ ca, minVersion: 'TLSv1.2' });
   } catch (error) {
-    const why = error instanceof Error ? error.message : String(error);
+    const why = errorText(error);
     throw new Error(`'${caFile}' is no certificate in PEM: ${why}`);
   }
 }

@@ -13,6 +13,7 @@ import type net from 'node:net';
 import { performance } from 'node:perf_hooks';
 import tls from 'node:tls';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
+import { errorText } from '../../base/error-text.js';
 import type { TlsFacts } from '../transport.js';
 import { readText, stampOf } from './changing-files.js';
 import { certificateNames } from './tls-transport.js';
@@ -46,7 +47,7 @@ export function readServerTls(files: ServerTlsFiles): SecureContextOptions {
   } catch (error) {
     const ca = clientCaFile === undefined ? '' : `, or '${clientCaFile}' is no certificate`;
     const pair = `'${certFile}' and '${keyFile}'`;
-    throw new Error(`${pair} are no certificate with its key in PEM${ca}: ${messageOf(error)}`);
+    throw new Error(`${pair} are no certificate with its key in PEM${ca}: ${errorText(error)}`);
   }
   return material;
 }
@@ -111,7 +112,7 @@ export class ServerTls {
       this.#server.setSecureContext(readServerTls(this.#files));
       if (this.#ticketKeys !== undefined) this.#server.setTicketKeys(this.#ticketKeys);
     } catch (error) {
-      this.#onProblem(messageOf(error));
+      this.#onProblem(errorText(error));
     }
   }
 }
@@ -127,8 +128,4 @@ export function factsOf(socket: TLSSocket): TlsFacts {
 
 function keyOf(socket: net.Socket): string {
   return `${socket.remoteAddress ?? ''} ${String(socket.remotePort ?? 0)}`;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -130,7 +130,7 @@ function byTable(
   const isRewritten = mayRewrite(transaction.reversePath, desk);
   destinations.forEach(({ route, address, hasLeft }, index) => {
     const original = address === path.address ? orcpt : originalOf(path.address, orcpt);
-    const asked = destinations.length === 1 ? notify : notifyOfOne(notify, index === 0);
+    const asked = destinations.length === 1 ? notify : notifyOfMember(notify, index === 0);
     const bits = hasLeft && isRewritten ? asked | ALIAS_LEAVES : asked;
     transaction.addRecipient(route, { address, notify: bits, orcpt: original });
   });
@@ -142,8 +142,11 @@ function roomOf({ recipientCount }: MailTransaction, { options: { recipientsMax 
   return recipientCount === 0 ? Math.max(recipientsMax, ALIAS_TARGETS_MAX) : recipientsMax - recipientCount;
 }
 
-/** That the list has the message is what the sender is told, not who of it does (RFC 3461 5.2.7.3). */
-function notifyOfOne(notify: number, isFirst: boolean): number {
+/**
+ * What is asked about one address of several that an alias leads to: the sender is told that the list has the
+ * message, not who of it does (RFC 3461 5.2.7.3).
+ */
+function notifyOfMember(notify: number, isFirst: boolean): number {
   if ((notify & NOTIFY_SUCCESS) === 0) return notify;
   const others = (notify & ~NOTIFY_SUCCESS) === 0 ? NOTIFY_NEVER : notify & ~NOTIFY_SUCCESS;
   return isFirst ? others | ALIAS_EXPANDED : others;

@@ -6,45 +6,28 @@ import assert from 'node:assert/strict';
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { before, describe, test } from 'node:test';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
-import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
-import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
-import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
-import { isAscii } from 'node:buffer';
-import { toAscii } from '../../../../src/platform/node/idna.js';
+import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
+import type { MemoryReception } from '../../../dialog/memory-reception.js';
+import { openSession, testDesk } from '../../../inbound/desk.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
-import { DomainRouter, MemoryReception } from '../../../dialog/memory-reception.js';
 import type { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
 import { authenticatorOf, scramLine, scryptLine, verifiersOf } from '../../../dialog/people.js';
 
-const quiet = (): void => undefined;
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const textOf = (word: string): string => Buffer.from(word, 'base64').toString();
 
 class Kit {
-  readonly reception = new MemoryReception();
+  readonly reception: MemoryReception;
   readonly connection = new MemoryConnection('198.51.100.7');
-  readonly rejections: string[] = [];
+  readonly rejections: readonly string[];
   readonly session: ServerSession;
 
   constructor(authenticator: Authenticator, options: Partial<InboundOptions> = {}, isSecure = true) {
-    const desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, isSubmission: true, greetingDelayMs: 0, ...options }, {
-      reception: this.reception,
-      router: new DomainRouter(),
-      clock: { nowMs: () => performance.now(), wallMs: () => 1_795_229_168_000 },
-      authenticator,
-      toAscii,
-      isAscii,
-      recipients: undefined,
-      rates: undefined, blocklists: undefined, hooks: undefined,
-      nextTurn: (run) => { setImmediate(run); },
-      log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-      mailLog: { wantsMessageId: false, received: quiet, rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); } },
-      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet },
-    });
-    this.session = new ServerSession(desk, this.connection);
-    this.connection.attach(this.session);
-    this.session.onOpen();
+    const { desk, reception, rejections } = testDesk({ isSubmission: true, ...options }, { authenticator });
+    this.reception = reception;
+    this.rejections = rejections;
+    this.session = openSession(desk, this.connection);
     if (!isSecure) return;
     this.send('STARTTLS');
     this.connection.secured();
