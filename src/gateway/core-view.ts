@@ -5,7 +5,7 @@ import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateFigures } from '../observability/figures.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, OrphansView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView, UnreachedStoreView, WaitingPartitionView } from './admin/view.js';
+import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, OrphansView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView, UnreachedStoreView, UntoldEndsView, WaitingPartitionView } from './admin/view.js';
 import { countWaiting } from './admin/waiting-counts.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
@@ -141,6 +141,7 @@ export class CoreView implements GatewayView {
       partitionsRescued: core.registry.partitions.filter((one) => !one.isOwn).length,
       orphanPartitions: orphans.reduce((sum, one) => sum + one.partitions, 0),
       orphans,
+      endsUntold: this.endsUntold(),
       takeovers: counters.takeovers, handedBack: counters.handedBack,
       takenAway: counters.lost,
       losses: counters.losses,
@@ -304,6 +305,18 @@ export class CoreView implements GatewayView {
     return [...byOwner].map(([gateway, { names, partitions, sinceMs }]) => ({
       gateway, isRetired: holdings.retired.has(gateway), partitions, names, sinceWallMs: this.wallMs(sinceMs),
     }));
+  }
+
+  /** By the stores that may have copies of them. */
+  private endsUntold(): readonly UntoldEndsView[] {
+    const byStores = new Map<string, { stores: readonly string[]; names: string[]; partitions: number }>();
+    for (const { partition, stores } of this.ports.core.holdings.untoldEnds()) {
+      const known = byStores.get(stores.join()) ?? { stores, names: [], partitions: 0 };
+      byStores.set(stores.join(), known);
+      known.partitions += 1;
+      if (known.names.length < ORPHANS_SHOWN_MAX) known.names.push(partition);
+    }
+    return [...byStores.values()];
   }
 
   private wallMs(monotonicMs: number): number {

@@ -68,7 +68,7 @@ export class OrphanWatch {
     for (const { id, store, filed } of this.world.stores) {
       if (this.world.lostStores.has(id)) continue;
       const count = store === undefined ? filed?.ids.get(name)?.length : store.partitions.find(name)?.count;
-      if (count === undefined || count === 0) continue;
+      if (count === undefined || count === 0 || this.world.register.isGivenUp(id, name)) continue;
       throw new GuaranteeBroken(`orphans: the record of ${name} is gone, and ${id} has mail of it`);
     }
   }

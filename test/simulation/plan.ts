@@ -25,8 +25,8 @@ export const PLOTS = [
 ] as const;
 export type PlotName = (typeof PLOTS)[number];
 /** 'spill': a store came back with what its file held; 'begins-empty': every copy was lost. Both follow from others. */
-export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | typeof RETIRE | typeof LATE_HOOK | 'spill' | 'begins-empty';
-export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, RETIRE, LATE_HOOK, 'spill', 'begins-empty'];
+export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | typeof RETIRE | typeof LATE_HOOK | 'spill' | 'begins-empty' | 'give-up-ended';
+export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, RETIRE, LATE_HOOK, 'spill', 'begins-empty', 'give-up-ended'];
 
 /** Kinds that take nothing away for longer than a lease lasts. */
 const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend', 'hop-verbose', 'many-recipients'];

@@ -114,6 +114,9 @@ function whyNotDrained(world: World): string {
     const back = gaveUp.find(({ storeId }) => !world.lostStores.has(storeId));
     if (back !== undefined) return `${partition} has not taken in what was given up at ${back.storeId}`;
   }
+  for (const { id } of world.stores) {
+    if (!world.lostStores.has(id) && world.register.isGivenUp(id)) return `${id}, which was given up, is not told of all that has ended`;
+  }
   for (const { id, gatewayId, core, isTwin } of world.gateways) {
     if (isTwin && core === undefined) continue;
     if (isTwin) return `${id} still runs beside the process that has its id`;

@@ -34,6 +34,7 @@ import type { StorePort } from '../mirror/store-port.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { RecoveredQueues } from '../queue/recovered-queues.js';
 import { EndedPartitions } from './ended-partitions.js';
+import type { GivenUpEnds, UntoldEnd } from './ended-partitions.js';
 import type { Expected } from './expected.js';
 import type { HoldingCounters } from './holding.js';
 import { Holding } from './holding.js';
@@ -91,6 +92,11 @@ export interface WaitingPartition {
   readonly copies: readonly string[];
   readonly why: string;
   readonly sinceMs: number;
+}
+
+export interface OrderedBy {
+  readonly who: string;
+  readonly reason: string;
 }
 
 /** A link is lost only after its timeout: what is missing then is dropped soon, but not in a moment's change of path. */
@@ -232,6 +238,16 @@ export class Holdings {
     return given;
   }
 
+  /** Partitions that have ended, but for stores that are away. */
+  untoldEnds(): readonly UntoldEnd[] {
+    return this.#ended.untold();
+  }
+
+  /** The same order ends those that wait for nothing but these stores. No mail is lost by it. */
+  giveUpEnded(storeIds: readonly string[], by: OrderedBy, done: (result: GivenUpEnds) => void): void {
+    this.#ended.giveUp(storeIds, { ...by, wallMs: this.#ports.clock.wallMs() }, done);
+  }
+
   // ── links ───────────────────────────────────────────────────────────────────────────────────────
 
   onLinkUp(store: StorePort): void {
@@ -300,6 +316,7 @@ export class Holdings {
     }
     this.#giveAway(nowMs);
     for (const holding of [...this.#byName.values()]) this.#goOnEnding(holding, nowMs);
+    this.#ended.tick(nowMs);
     for (const holding of this.#byName.values()) {
       holding.tick(nowMs);
       this.#tellAway(holding, nowMs);
