@@ -29,7 +29,7 @@ export class OrphanWatch {
   constructor(world: World) {
     this.world = world;
     const { kinds, plot } = world.plan;
-    const isAsked = kinds.has('retire') && plot !== 'plot-change-in-doubt';
+    const isAsked = (kinds.has('retire') && plot !== 'plot-change-in-doubt') || plot === 'plot-ended-without';
     this.isOff = !isAsked || REGISTER_FAULTS.some((kind) => kinds.has(kind));
   }
 

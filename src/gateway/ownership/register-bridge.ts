@@ -65,7 +65,7 @@ interface KnownGateway {
 
 /** As told last. */
 interface KnownPartition {
-  readonly revision: number;
+  readonly entry: Entry;
   /** '' for a record that can't be read. */
   readonly holderId: string;
   readonly met: MetPartition | undefined;
@@ -424,20 +424,20 @@ export class RegisterBridge implements OwnershipRegister {
   }
 
   #onPartition(partition: string, entry: Entry): readonly string[] {
-    if (this.#partitions.get(partition)?.revision === entry.revision) return [];
+    if (isSameEntry(this.#partitions.get(partition)?.entry, entry)) return [];
     const record = this.#decoded(entry, decodePartition);
     const holderId = record?.holder.gatewayId ?? '';
     const met = record === undefined ? undefined : {
       partition, stores: record.members.map(({ storeId }) => storeId), isEnded: isEnded(record),
     };
-    this.#partitions.set(partition, { revision: entry.revision, holderId, met });
+    this.#partitions.set(partition, { entry, holderId, met });
     this.#noteNews();
     return [partition];
   }
 
   #onGateway(id: string, entry: Entry): readonly string[] {
     const known = this.#gateways.get(id);
-    if (known?.entry.revision === entry.revision) return [];
+    if (isSameEntry(known?.entry, entry)) return [];
     const record = this.#decoded(entry, decodeGateway);
     const isSame = known?.entry.session === entry.session
       && known.living?.holder.incarnation === record?.incarnation;
@@ -492,6 +492,11 @@ interface ChangeQuestion {
 
 function keyOf(partition: string): string {
   return partitionKey(ownerOf(partition), numberOf(partition));
+}
+
+/** A register that was put back to an older state gives the same revision to another value. */
+function isSameEntry(known: Entry | undefined, { revision, value }: Entry): boolean {
+  return known?.revision === revision && known.value === value;
 }
 
 /** Whether the entry is the key of exactly this process. */

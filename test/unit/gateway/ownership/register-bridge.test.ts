@@ -155,6 +155,23 @@ describe('a record', () => {
     assert.equal(sink.stamped.isDoubted, false);
   });
 
+  test('of another value is news though it has the same revision: the register was put back', () => {
+    const world = new TestWorld();
+    const gateway = world.gateway();
+    const { port, sink } = gateway.port();
+    world.run(1_000);
+    const backup = world.register.snapshot().copy();
+    assert.equal(world.ask(sink, () => { port.change(1, '0', record('gw-1', 1, 5)); }), 'applied 1');
+    world.run(1_000);
+    backup.apply({ key: 'partitions/gw-1/0', value: encodePartition({ ...record('gw-1', 1, 2), members: [] }), ifRevision: 0, session: '', guards: [] }, []);
+    assert.equal(String(backup.get('partitions/gw-1/0')?.revision), sink.revision);
+    const { newsCount } = sink;
+    world.register.restore(backup);
+    world.run(5_000);
+    assert.ok(sink.newsCount > newsCount, 'it is told');
+    assert.deepEqual(gateway.process.bridge.partition(PARTITION)?.stores, []);
+  });
+
   test('that is gone counts as ended, as long as a store that was given up may have a copy', () => {
     const world = new TestWorld();
     const gateway = world.gateway();
