@@ -1,13 +1,16 @@
 /**
  * Copies that no record names: what a holder began, and did not live to record or to take back. Who holds the partition
- * after it finds each by asking nobody: it tells all stores, until they know.
+ * after it finds each by asking nobody: it tells all stores, until they know. And mail of which the register knows
+ * nothing: what stores have is asked for.
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { HolderState } from '../../src/recovery/ownership/holder.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
+import { RegisterMap } from '../../src/register/core/register-map.js';
 import { Group } from './group.js';
+import type { GroupOptions } from './group.js';
 import type { StoreNode } from './store-node.js';
 
 const NAME = 'gw-1/0';
@@ -89,5 +92,58 @@ describe('a copy that no record names', () => {
     group.cutOff('gw-2', false, [store]);
     group.until(() => store.store?.partitions.find(NAME) === undefined, 'the end of the copy', 20_000);
     judged(stray);
+  });
+});
+
+describe('mail of a dead gateway that the register has lost', () => {
+  function lost(options: GroupOptions): Group {
+    const group = Group.started(options, ['gw-1']);
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 20; i++) group.submit('gw-1', ['q1', 'q2']);
+    group.until(() => group.letters.count(COMMITTED) === 20, 'the mail');
+    group.run(5000);
+    group.gateway('gw-1').kill();
+    group.register.restore(new RegisterMap());
+    group.hops.script = () => 'accept';
+    group.gateway('gw-2').start();
+    return group;
+  }
+
+  function delivered(group: Group): void {
+    group.until(() => group.letters.delivered === 40, 'all deliveries', 120_000);
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  }
+
+  test('is delivered by one of its group that was started since, and never met it', () => {
+    const group = lost({ stores: 3 });
+    delivered(group);
+    assert.deepEqual(group.gateway('gw-2').core?.holdings.orphans(), []);
+    group.gateway('gw-1').start();
+    group.until(() => group.served('gw-1', 'gw-1').length === 4, 'its partitions are home', 120_000);
+  });
+
+  test('is shown, and delivered after the grace time, though no configuration names the gateway', () => {
+    const group = lost({ stores: 3, groupOf: { 'gw-2': ['gw-2'] }, orphanGraceMs: 20_000 });
+    const orphans = (): readonly string[] => (group.gateway('gw-2').core?.holdings.orphans() ?? []).map(({ owner }) => owner);
+    group.until(() => orphans().length === 4, 'it is shown');
+    assert.deepEqual(new Set(orphans()), new Set(['gw-1']));
+    assert.equal(group.letters.delivered, 0);
+    delivered(group);
+    const isGone = (): boolean => [0, 1, 2, 3].every((n) => group.register.recordOf(`gw-1/${String(n)}`) === undefined
+      && group.stores.every(({ store }) => store?.partitions.find(`gw-1/${String(n)}`) === undefined));
+    group.until(isGone, 'nothing is left of it', 120_000);
+    group.run(60_000);
+    assert.equal(group.log.count('a partition that nobody needs any more has ended'), 4, 'none is met again');
+  });
+
+  test('waits for stores that are away, and says so: one may know more', () => {
+    const group = lost({ stores: 3 });
+    group.cutOff('gw-2', true, [group.store('c')]);
+    group.run(60_000);
+    const waiting = group.gateway('gw-2').core?.holdings.waiting() ?? [];
+    assert.deepEqual(new Set(waiting.map(({ owner, waitsFor }) => `${owner} ${waitsFor}`)), new Set(['gw-1 stores', 'gw-2 stores']));
+    group.cutOff('gw-2', false, [group.store('c')]);
+    delivered(group);
   });
 });

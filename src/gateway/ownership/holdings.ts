@@ -4,6 +4,7 @@
  *
  *   own, 0 … partitions − 1                                      ─► a Holding each
  *   another gateway's, met in the register, if we rescue for it  ─► a Holding that looks now and then
+ *   one that stores have and the register lost (unrecorded.ts)   ─► likewise
  *   an orphan (orphans.ts), ours or another's                    ─► likewise; it takes no new mail
  *
  *   held for an owner that lives for 10 s again, at all copies   ─► handed back, whether all of it was read or not
@@ -11,7 +12,7 @@
  *   this gateway is retired, another of its group lives, at all  ─► handed on to that one (reach.ts)
  */
 import type { Clock, EventLog, Packer } from '../../platform/ports.js';
-import { ASKED, BLOCK, DECLINED, FENCED, FETCH, FETCHED, PULL, TAILED, TOLD } from '../../protocol/message-types.js';
+import { ASKED, BLOCK, DECLINED, FENCED, FETCH, FETCHED, LISTED, PULL, TAILED, TOLD } from '../../protocol/message-types.js';
 import type { FenceNotice } from '../../protocol/messages/beat.js';
 import { encodeFetch } from '../../protocol/messages/fetch.js';
 import { encodePull } from '../../protocol/messages/pull.js';
@@ -42,6 +43,7 @@ import { Orphans } from './orphans.js';
 import type { Orphan } from './orphans.js';
 import type { LivingGateway, MetPartition, OwnershipRegister } from './ownership-register.js';
 import { rendezvous } from './rendezvous.js';
+import { UnrecordedPartitions } from './unrecorded.js';
 
 export interface HoldingsOptions extends ReadingOptions {
   readonly gatewayId: string;
@@ -130,6 +132,7 @@ export class Holdings {
   readonly #byHandle: (Holding | undefined)[] = [];
   readonly #orphans: Orphans;
   readonly #ended: EndedPartitions;
+  readonly #unrecorded: UnrecordedPartitions;
   /** Of which the log has said that they wait for a person. */
   readonly #away = new Set<string>();
 
@@ -156,7 +159,8 @@ export class Holdings {
     });
     const { gatewayId, partitions, group, orphans: { graceMs } } = options;
     const { clock, log, register, packer, mirrors } = ports;
-    this.#orphans = new Orphans({ gatewayId, partitions, group, graceMs }, { clock, log, register });
+    this.#orphans = new Orphans({ gatewayId, partitions, group, graceMs }, { clock, log, register, met: () => this.#met() });
+    this.#unrecorded = new UnrecordedPartitions({ packer, mirrors, register });
     this.#ended = new EndedPartitions({ packer, mirrors, register });
     this.#addOwn();
   }
@@ -286,6 +290,9 @@ export class Holdings {
         this.#byName.get(reply.message.partition)?.onTold(store, reply.message);
         this.#ended.onTold(store, reply.message);
         break;
+      case LISTED:
+        this.#unrecorded.onListed(store, reply.message);
+        break;
       case BLOCK:
         if (this.#byHandle[reply.message.handle]?.onBlock(store, reply.message, reply.bodies) === true) break;
         this.#ports.counters.recoveredMessages += this.#taken(() => { this.#readings.onBlock(store.storeId, reply.message, reply.bodies); });
@@ -310,9 +317,10 @@ export class Holdings {
   // ── time ────────────────────────────────────────────────────────────────────────────────────────
 
   tick(nowMs: number): void {
+    this.#unrecorded.tick(nowMs);
     if (this.#orphans.tick(nowMs)) {
       this.#addOwn();
-      for (const met of this.#ports.register.partitions()) this.#meet(met);
+      for (const met of this.#met()) this.#meet(met);
     }
     this.#giveAway(nowMs);
     for (const holding of [...this.#byName.values()]) this.#goOnEnding(holding, nowMs);
@@ -366,6 +374,12 @@ export class Holdings {
     // What has ended is met to be cleared away: by those who would have met it before.
     const isToBeCleared = isEnded && isOurs;
     if (isOrphan || isOfGroup || isToBeCleared) this.#add(name);
+  }
+
+  /** In the register, and those that it has lost. */
+  *#met(): IterableIterator<MetPartition> {
+    yield* this.#ports.register.partitions();
+    yield* this.#unrecorded.met();
   }
 
   /** Where all copies are at stores of others, others deliver. */
@@ -465,6 +479,7 @@ export class Holdings {
       return;
     }
     this.#ended.forget(name);
+    this.#unrecorded.forget(name);
     this.#ports.register.leave(name);
     this.#byName.delete(name);
     this.#byHandle[handle] = undefined;
