@@ -139,13 +139,19 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
   return 0;
 }
 
+interface Ordered {
+  readonly gateway: string;
+  readonly stores: readonly string[];
+  readonly isJson: boolean;
+}
+
 function printAnswer(
-  { partitions, ended }: RescueAnswer,
-  { gateway, stores, isJson }: { readonly gateway: string; readonly stores: readonly string[]; readonly isJson: boolean },
-  terminal: Terminal,
+  { partitions, ended }: RescueAnswer, { gateway, stores, isJson }: Ordered, terminal: Terminal,
 ): void {
   if (isJson) {
-    for (const partition of partitions) terminal.print(JSON.stringify({ gateway, partition, gave_up: stores }));
+    for (const partition of partitions) {
+      terminal.print(JSON.stringify({ gateway, partition, gave_up: stores }));
+    }
     for (const partition of ended) {
       terminal.print(JSON.stringify({ gateway, partition, gave_up: stores, ended: true }));
     }
@@ -156,11 +162,7 @@ function printAnswer(
     terminal.print(`${counted(partitions.length, 'partition')} ${begin(partitions)} empty: ${names}`);
   }
   if (ended.length > 0) {
-    const [have, wait] = ended.length === 1 ? ['has', 'waits'] : ['have', 'wait'];
-    const names = listOf(ended);
-    terminal.print(
-      `${counted(ended.length, 'partition')} that ${have} ended ${wait} for ${listOf(stores)} no more: ${names}`,
-    );
+    terminal.print(`${endedText(ended.length, stores)}: ${listOf(ended)}`);
   }
 }
 
@@ -168,11 +170,15 @@ function printAnswer(
 function endLines(ends: readonly UntoldEndsAnswer[], stores: readonly string[]): string[] {
   const count = ends.reduce((sum, { partitions }) => sum + partitions, 0);
   if (count === 0) return [];
-  const [have, wait] = count === 1 ? ['has', 'waits'] : ['have', 'wait'];
   return [
-    `${counted(count, 'partition')} that ${have} ended ${wait} for ${listOf(stores)} no more: no mail is lost by `
-      + 'that. A store that comes back after all is told to drop its copies.',
+    `${endedText(count, stores)}: no mail is lost by that. A store that comes back after all is told to drop `
+      + 'its copies.',
   ];
+}
+
+function endedText(count: number, stores: readonly string[]): string {
+  const [have, wait] = count === 1 ? ['has', 'waits'] : ['have', 'wait'];
+  return `${counted(count, 'partition')} that ${have} ended ${wait} for ${listOf(stores)} no more`;
 }
 
 /** Throws when the arguments do not go together, or nobody could be asked. */

@@ -188,11 +188,12 @@ function untoldEndsLines(
   const more = partitions > names.length ? ` and ${formatCount(partitions - names.length)} more` : '';
   const given = stores.map((store) => `--give-up ${store}`).join(' ');
   const have = partitions === 1 ? 'has' : 'have';
+  const is = stores.length === 1 ? 'is' : 'are';
   const from = address.replace(/^http:\/\//, '');
   return [
     `  ${paint('ENDED', 'yellow', isTty)}       ${counted(partitions, 'partition')} ${have} ended, and `
-      + `${printable(stores.join(', '))}, which may have copies, is to be told: ${printable(names.join(', '))}${more}; `
-      + 'start it, or if it never comes back:',
+      + `${printable(stores.join(', '))}, which may have copies, ${is} to be told: `
+      + `${printable(names.join(', '))}${more}; start what is away, or if it never comes back:`,
     `${WAITING_INDENT}  ${printable(`${RESCUE_ORDER} ${given} --reason TEXT --from ${from}`)}`,
   ];
 }

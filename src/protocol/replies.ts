@@ -1,7 +1,7 @@
 /**
- * The answers that carry something back to whoever asked: FENCED, DECLINED, ASKED, TOLD, LISTED, BLOCK, TAILED,
- * FETCHED. Decoded where they arrive, with the rows and payload that they describe, so that a malformed one
- * ends the connection, and with it the wait for it, instead of being passed over in silence.
+ * The answers that carry something back to whoever asked: FENCED, DECLINED, ASKED, TOLD, LISTED, BLOCK,
+ * TAILED, FETCHED. Decoded where they arrive, with the rows and payload that they describe, so that a
+ * malformed one ends the connection, and with it the wait for it, instead of being passed over in silence.
  *
  * The layouts are in messages/. Not here: ACK, REFUSAL and BEAT, which the link itself reads.
  */

@@ -116,9 +116,9 @@ test('partitions that have ended but for a store that is away stand with the ord
   const lines = statusLines({ gateways: [{ status, rows: [], address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
   const at = lines.findIndex((line) => line.includes('ENDED'));
   assert.deepEqual(lines.slice(at, at + 4).map((line) => line.trim()), [
-    'ENDED       9 partitions have ended, and store-c, which may have copies, is to be told: gw-9/0, gw-9/1 and 7 more; start it, or if it never comes back:',
+    'ENDED       9 partitions have ended, and store-c, which may have copies, is to be told: gw-9/0, gw-9/1 and 7 more; start what is away, or if it never comes back:',
     'twinpost rescue --give-up store-c --reason TEXT --from box-1:8025',
-    'ENDED       1 partition has ended, and store-c, store-d, which may have copies, is to be told: gw-9/9; start it, or if it never comes back:',
+    'ENDED       1 partition has ended, and store-c, store-d, which may have copies, are to be told: gw-9/9; start what is away, or if it never comes back:',
     'twinpost rescue --give-up store-c --give-up store-d --reason TEXT --from box-1:8025',
   ]);
 });
