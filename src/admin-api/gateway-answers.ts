@@ -73,6 +73,15 @@ const orphansAnswer = object({
 });
 export type OrphansAnswer = ShapeOf<typeof orphansAnswer>;
 
+/** Partitions that have ended, but for copies that may be at these stores, which are away. */
+const untoldEndsAnswer = object({
+  stores: list(name),
+  partitions: integer,
+  /** The first of them. */
+  names: list(name),
+});
+export type UntoldEndsAnswer = ShapeOf<typeof untoldEndsAnswer>;
+
 /** A configured route whose new mail is refused now. */
 const refusedRouteAnswer = object({
   route: name,
@@ -120,6 +129,7 @@ export const statusAnswer = object({
   /** In the register, whoever delivers what they have. */
   orphan_partitions: integer,
   orphans: list(orphansAnswer),
+  ends_untold: list(untoldEndsAnswer),
   takeovers: integer,
   handed_back: integer,
   taken_away: integer,

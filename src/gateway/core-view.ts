@@ -7,7 +7,7 @@ import type { StateFigures } from '../observability/figures.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type {
   GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, OrphansView, QueuePage, QueueView,
-  StatusView, StoreView, TablePage, TableRowView, UnreachedStoreView, WaitingPartitionView,
+  StatusView, StoreView, TablePage, TableRowView, UnreachedStoreView, UntoldEndsView, WaitingPartitionView,
 } from './admin/view.js';
 import { countWaiting } from './admin/waiting-counts.js';
 import type { GatewayCore } from './core.js';
@@ -146,7 +146,7 @@ export class CoreView implements GatewayView {
       waiting: forPersonsFirst(waiting).slice(0, WAITING_SHOWN_MAX).map((one) => this.#waitingView(one)),
       partitionsRescued: core.registry.partitions.filter((one) => !one.isOwn).length,
       orphanPartitions: orphans.reduce((sum, one) => sum + one.partitions, 0),
-      orphans,
+      orphans, endsUntold: this.#endsUntold(),
       takeovers: counters.takeovers, handedBack: counters.handedBack,
       takenAway: counters.lost,
       losses: counters.losses,
@@ -302,6 +302,18 @@ export class CoreView implements GatewayView {
       gateway, isRetired: holdings.retired.has(gateway), partitions, names,
       sinceWallMs: this.#wallMs(sinceMs),
     }));
+  }
+
+  /** By the stores that may have copies of them. */
+  #endsUntold(): readonly UntoldEndsView[] {
+    const byStores = new Map<string, { stores: readonly string[]; names: string[]; partitions: number }>();
+    for (const { partition, stores } of this.#ports.core.holdings.untoldEnds()) {
+      const known = byStores.get(stores.join()) ?? { stores, names: [], partitions: 0 };
+      byStores.set(stores.join(), known);
+      known.partitions += 1;
+      if (known.names.length < ORPHANS_SHOWN_MAX) known.names.push(partition);
+    }
+    return [...byStores.values()];
   }
 
   #wallMs(monotonicMs: number): number {

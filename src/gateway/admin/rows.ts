@@ -45,6 +45,7 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     partitions_rescued: status.partitionsRescued,
     orphan_partitions: status.orphanPartitions,
     orphans: status.orphans.map(orphansRow),
+    ends_untold: status.endsUntold.map(({ stores, partitions, names }) => ({ stores, partitions, names })),
     takeovers: status.takeovers,
     handed_back: status.handedBack,
     taken_away: status.takenAway,

@@ -42,6 +42,14 @@ export interface WaitingPartitionView {
 }
 
 /** Partitions of a gateway that no configuration serves any more. */
+/** Partitions that have ended, and wait only for stores that are away. */
+export interface UntoldEndsView {
+  readonly stores: readonly string[];
+  readonly partitions: number;
+  /** The first of them. */
+  readonly names: readonly string[];
+}
+
 export interface OrphansView {
   readonly gateway: string;
   /** By an operator's order. */
@@ -94,6 +102,7 @@ export interface StatusView extends StatusFigures {
   /** The first of those. */
   readonly waiting: readonly WaitingPartitionView[];
   readonly orphans: readonly OrphansView[];
+  readonly endsUntold: readonly UntoldEndsView[];
   readonly queuedMessages: number;
   readonly queuedBytes: number;
   readonly stores: readonly StoreView[];

@@ -20,6 +20,9 @@ import type { Asked } from '../../protocol/messages/asked.js';
 import type { Fence } from '../../protocol/messages/fence.js';
 import { FENCE_FOUND, FENCE_JOIN } from '../../protocol/messages/fence.js';
 import type { Fenced } from '../../protocol/messages/fenced.js';
+import type { List } from '../../protocol/messages/list.js';
+import type { Listed } from '../../protocol/messages/listed.js';
+import { LISTED_MAX } from '../../protocol/messages/listed.js';
 import type { Tell } from '../../protocol/messages/tell.js';
 import { isMemberOf, ownerOf } from '../../protocol/partition-record.js';
 import {
@@ -257,6 +260,16 @@ export class Store {
       this.#drop(partition);
     }
     return true;
+  }
+
+  /** Asked seldom: all names are looked at. */
+  list({ after }: List): Listed {
+    const names: string[] = [];
+    for (const copy of this.partitions.copies()) {
+      if (copy.partition > after && this.isMember(copy)) names.push(copy.partition);
+    }
+    const partitions = names.sort().slice(0, LISTED_MAX);
+    return { after, partitions, isLast: partitions.length === names.length };
   }
 
   /** Does the record that was told last count on the copy here? */

@@ -109,6 +109,20 @@ test('partitions of a gateway that is no more stand with whose they were, for ho
   ]);
 });
 
+test('partitions that have ended but for a store that is away stand with the order that ends them without it', () => {
+  const status = { ...sample.STATUS, ends_untold: [
+    { stores: ['store-c'], partitions: 9, names: ['gw-9/0', 'gw-9/1'] }, { stores: ['store-c', 'store-d'], partitions: 1, names: ['gw-9/9'] },
+  ] };
+  const lines = statusLines({ gateways: [{ status, rows: [], address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
+  const at = lines.findIndex((line) => line.includes('ENDED'));
+  assert.deepEqual(lines.slice(at, at + 4).map((line) => line.trim()), [
+    'ENDED       9 partitions have ended, and store-c, which may have copies, is to be told: gw-9/0, gw-9/1 and 7 more; start what is away, or if it never comes back:',
+    'twinpost rescue --give-up store-c --reason TEXT --from box-1:8025',
+    'ENDED       1 partition has ended, and store-c, store-d, which may have copies, are to be told: gw-9/9; start what is away, or if it never comes back:',
+    'twinpost rescue --give-up store-c --give-up store-d --reason TEXT --from box-1:8025',
+  ]);
+});
+
 describe('a partition that is not served', () => {
   /** As it is to be typed. */
   const ORDER = 'twinpost rescue --give-up NodeD --give-up NodeE --reason TEXT --from box-1:8025';

@@ -272,6 +272,7 @@ export class StoreLink implements StorePort, PairOwner {
       case types.DECLINED:
       case types.ASKED:
       case types.TOLD:
+      case types.LISTED:
       case types.BLOCK:
       case types.TAILED:
       case types.FETCHED:
