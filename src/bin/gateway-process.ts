@@ -4,7 +4,7 @@
  */
 import cluster from 'node:cluster';
 import type { RunningRole } from '../cli/context.js';
-import { whyNotLoadable, whyUnusable } from '../cli/reception-files.js';
+import { unusableFiles, unusableModules } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
@@ -44,8 +44,8 @@ const BEGUN_ANEW_MAX = 3;
 
 export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
   const options = gatewayOptions(config);
-  const notLoaded = await whyNotLoadable(config);
-  if (notLoaded !== undefined) throw new CliError(notLoaded);
+  const unusable = await unusableModules(config);
+  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   const ports = nodePorts(config.log, config.id);
   const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
   const started: { gateway?: RunningGateway } = {};
@@ -138,8 +138,8 @@ function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog
 /** Exported for the test that every configured value arrives. */
 export function gatewayOptions(config: GatewayConfig): GatewayOptions {
   const { delivery, memory, mirror } = config;
-  const unusable = whyUnusable(config);
-  if (unusable !== undefined) throw new CliError(unusable);
+  const unusable = unusableFiles(config);
+  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   return {
     id: config.id,
     group: [...new Set([...config.group, config.id])],

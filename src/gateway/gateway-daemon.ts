@@ -46,7 +46,6 @@ import type { HookChain } from './inbound/hooks/hook-chain.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
 import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
-import type { HttpServicePorts } from './inbound/http-service.js';
 import { RecipientsByHttp } from './inbound/recipients-by-http.js';
 import { followTable } from './inbound/recipients-file.js';
 import type { RunningTable } from './inbound/recipients-file.js';
@@ -202,8 +201,8 @@ class Gateway implements RunningGateway {
       packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
-    this.users = usersOf(options, { clock: this.clock, log: ports.log });
-    this.recipients = recipientsOf(options, { clock: this.clock, log: ports.log });
+    this.users = usersOf(options, this.clock, ports);
+    this.recipients = recipientsOf(options, this.clock, ports);
     this.rates = ratesOf(options);
     this.hooks = makeHooks(options.hooks, options.hostName, { clock: this.clock, log: ports.log, metrics: ports.metrics, memory: this.core });
     this.startListeners(router);
@@ -518,14 +517,14 @@ function memoryLimitOf({ memoryLimitBytes }: GatewayOptions): number {
   return memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
 }
 
-function usersOf({ usersFile, usersByHttp, secret }: GatewayOptions, ports: Pick<GatewayPorts, 'log'> & { readonly clock: SystemClock }): RunningUsers | undefined {
-  if (usersByHttp !== undefined) return askUsers(usersByHttp, ports);
-  return usersFile === undefined ? undefined : followUsers(usersFile, secret, ports);
+function usersOf({ usersFile, usersByHttp, secret }: GatewayOptions, clock: SystemClock, { log, metrics: { reception } }: GatewayPorts): RunningUsers | undefined {
+  if (usersByHttp !== undefined) return askUsers(usersByHttp, { clock, log, meter: reception.userLookups });
+  return usersFile === undefined ? undefined : followUsers(usersFile, secret, { clock, log, onRead: (isStale) => { reception.followed('users', isStale); } });
 }
 
-function recipientsOf({ recipientsFile, recipientsByHttp }: GatewayOptions, ports: HttpServicePorts): RunningTable | undefined {
-  if (recipientsByHttp !== undefined) return { table: new RecipientsByHttp(recipientsByHttp, ports), close: () => undefined };
-  return recipientsFile === undefined ? undefined : followTable(recipientsFile, ports.log);
+function recipientsOf({ recipientsFile, recipientsByHttp }: GatewayOptions, clock: SystemClock, { log, metrics: { reception } }: GatewayPorts): RunningTable | undefined {
+  if (recipientsByHttp !== undefined) return { table: new RecipientsByHttp(recipientsByHttp, { clock, log, meter: reception.recipientLookups }), close: () => undefined };
+  return recipientsFile === undefined ? undefined : followTable(recipientsFile, log, (isStale) => { reception.followed('recipients', isStale); });
 }
 
 function rewritingOf({ srs }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {

@@ -6,7 +6,9 @@ import type { ReportKind } from './queue/report-writer.js';
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
+import type { AuthResult } from '../observability/reception-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
+import type { HandshakeResult } from '../platform/transport.js';
 import type { InboundMailLog, InboundMetrics, Refused, RejectStage } from './inbound/options.js';
 import type { MailTransaction } from './inbound/session/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
@@ -156,5 +158,17 @@ export class InboundRecord implements InboundMetrics {
   rejected(stage: RejectStage, reason: string): void {
     this.metrics.rejected(reason);
     if (stage === 'connect') this.metrics.connectionsRefused += 1;
+  }
+
+  authEnded(mechanism: string, result: AuthResult): void {
+    this.metrics.reception.auth(mechanism, result);
+  }
+
+  handshakeEnded(result: HandshakeResult): void {
+    this.metrics.reception.handshake(result);
+  }
+
+  certificateStale(isStale: boolean): void {
+    this.metrics.reception.followed('certificate', isStale);
   }
 }

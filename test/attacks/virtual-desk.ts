@@ -25,7 +25,7 @@ const TICK_MS = 50;
 
 const quiet = (): void => undefined;
 const LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
-const METRICS = { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet };
+const METRICS = { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet, authEnded: quiet, handshakeEnded: quiet, certificateStale: quiet };
 
 export interface VirtualOptions extends Partial<InboundOptions> {
   readonly authenticator?: Authenticator | undefined;

@@ -36,7 +36,7 @@ const quiet = (): void => undefined;
 /** Saturday, 21 November 2026. */
 export const WALL_MS = 1_795_229_168_000;
 const NO_METRICS = {
-  connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
+  connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet, authEnded: quiet, handshakeEnded: quiet, certificateStale: quiet,
 };
 const NO_LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 

@@ -117,7 +117,7 @@ export class Clients {
       nextTurn: (run) => { timeline.soon(run); },
       log: options.log,
       mailLog: { wantsMessageId: false, received: nothing, rejected: nothing },
-      metrics: { connectionOpened: nothing, connectionClosed: nothing, connectionWaits: nothing, received: nothing, rejected: nothing },
+      metrics: { connectionOpened: nothing, connectionClosed: nothing, connectionWaits: nothing, received: nothing, rejected: nothing, authEnded: nothing, handshakeEnded: nothing, certificateStale: nothing },
     });
   }
 

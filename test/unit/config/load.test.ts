@@ -387,8 +387,11 @@ describe('the file of `up`', () => {
   test('is the example in configs/', () => {
     const example = parseConfig(readFileSync('configs/up.yaml', 'utf8'), 'configs/up.yaml', { role: 'up', secret: SECRET });
     const embedded = parseConfig(EMBEDDED_UP_YAML, 'configs/up.yaml', { role: 'up', secret: SECRET });
-    assert.ok(example.ok);
-    assert.deepEqual(example, embedded);
+    assert.ok(example.ok && embedded.ok);
+    assert.deepEqual(example.value, embedded.value);
+    // The comments of one of them move its lines.
+    const [{ places: _places, ...one }, { places: _others, ...other }] = [example.config.gateway ?? { places: {} }, embedded.config.gateway ?? { places: {} }];
+    assert.deepEqual({ ...example.config, gateway: one }, { ...embedded.config, gateway: other });
   });
 });
 

@@ -478,7 +478,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #onResponse(): void {
     this.#waitingSinceMs = this.#desk.nowMs;
     const { bytes, from, to } = this.#lines;
-    this.#perform(authResponse(this, responseText(bytes, from, to)), 'auth', '');
+    this.#perform(authResponse(this, this.#desk, responseText(bytes, from, to)), 'auth', '');
   }
 
   #check(): void {
@@ -490,7 +490,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     authenticator.check(password.user, password.password, this.#clientKey, (verdict) => {
       if (this.#state !== State.CHECKING) return;
       this.#waitingSinceMs = this.#desk.nowMs;
-      this.#perform(authVerdict(this, password.user, verdict), 'auth', password.user);
+      this.#perform(authVerdict(this, this.#desk, password.user, verdict), 'auth', password.user);
       if (this.#desk.isClosing) this.shutDown();
       this.#goOn();
     });

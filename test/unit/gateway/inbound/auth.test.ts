@@ -25,6 +25,7 @@ class Kit {
   readonly reception = new MemoryReception();
   readonly connection = new MemoryConnection('198.51.100.7');
   readonly rejections: string[] = [];
+  readonly auths: string[] = [];
   readonly session: ServerSession;
 
   constructor(authenticator: Authenticator, options: Partial<InboundOptions> = {}, isSecure = true) {
@@ -40,7 +41,7 @@ class Kit {
       nextTurn: (run) => { setImmediate(run); },
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: { wantsMessageId: false, received: quiet, rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); } },
-      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet },
+      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet, handshakeEnded: quiet, certificateStale: quiet, authEnded: (mechanism, result) => { this.auths.push(`${mechanism} ${result}`); } },
     });
     this.session = new ServerSession(desk, this.connection);
     this.connection.attach(this.session);
@@ -104,6 +105,24 @@ describe('AUTH', () => {
     verifiers = verifiersOf(lines);
     people = authenticatorOf(verifiers);
     withScrypt = authenticatorOf([...lines, await scryptLine('bob@example.org', 'builder')]);
+  });
+
+  test('each end of an exchange is counted, by mechanism', async () => {
+    const kit = new Kit(people);
+    await kit.say('EHLO a');
+    await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0wrong')}`);
+    await kit.say('AUTH LOGIN');
+    await kit.say('*');
+    await kit.say('AUTH PLAIN !');
+    await kit.say('AUTH CRAM-MD5');
+    await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0secret')}`);
+    assert.deepEqual(kit.auths, ['PLAIN failed', 'LOGIN cancelled', 'PLAIN cancelled', 'PLAIN ok']);
+    const scram = new Kit(people);
+    await scram.say('EHLO a');
+    const client = new ScramClient('alice@example.org', 'wrong');
+    const first = Buffer.from((await scram.say(`AUTH SCRAM-SHA-256 ${client.first}`)).slice(4), 'base64').toString();
+    await scram.say(client.final(first));
+    assert.deepEqual(scram.auths, ['SCRAM-SHA-256 failed']);
   });
 
   test('is offered within TLS only, and SCRAM only where every user has it', async () => {

@@ -86,7 +86,7 @@ class Kit {
       reception: this.reception, router: new DomainRouter(), clock, authenticator: undefined, toAscii, isAscii, recipients: undefined,
       rates: undefined, blocklists: undefined, hooks: chain, nextTurn: (run) => { setImmediate(run); }, log,
       mailLog: { wantsMessageId: false, received: quiet, rejected: ({ stage, reason }) => void this.rejections.push(`${stage} ${reason}`) },
-      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet },
+      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet, authEnded: quiet, handshakeEnded: quiet, certificateStale: quiet },
     });
     this.session = new ServerSession(this.desk, this.connection);
     this.connection.attach(this.session);

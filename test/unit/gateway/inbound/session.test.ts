@@ -52,7 +52,7 @@ class Kit {
         rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); },
       },
       metrics: {
-        connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
+        connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet, authEnded: quiet, handshakeEnded: quiet, certificateStale: quiet,
       },
     });
     this.session = new ServerSession(this.desk, this.connection);
