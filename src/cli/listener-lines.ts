@@ -1,4 +1,4 @@
-/** What clients meet at each SMTP listener, for `config check`: its role, TLS, and the AUTH that is offered. */
+/** What clients meet at each SMTP listener, for `config check`: its role, TLS, and the AUTH offered. */
 import type { GatewayConfig, ListenerConfig } from '../config/types.js';
 import { mechanismsOf } from '../gateway/inbound/auth/authenticator.js';
 import { readUsers } from '../gateway/inbound/users-file.js';

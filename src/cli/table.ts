@@ -8,7 +8,7 @@ import { domainKey, tableKey } from '../gateway/inbound/recipients/listing.js';
 import type { Listing } from '../gateway/inbound/recipients/listing.js';
 import { toAscii } from '../platform/node/idna.js';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
+import { CliError, UsageError } from './context.js';
 import { TableTextError, buildTable } from './table/build.js';
 
 /** Progress from then on: nobody waits for less. */
@@ -83,7 +83,7 @@ interface Found {
 
 async function find(file: string, address: string): Promise<Found> {
   const path = parsePath(`<${address}>`, 0, toAscii);
-  if (typeof path === 'string' || path.domain === '') throw new CliError(`table: '${address}' is no address`);
+  if (typeof path === 'string' || path.domain === '') throw new UsageError(`table: '${address}' is no address`);
   let table: TableFile;
   try {
     table = await openTable(file);
