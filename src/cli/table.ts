@@ -14,6 +14,8 @@ import { TableTextError, buildTable } from './table/build.js';
 /** Progress from then on: nobody waits for less. */
 const SILENT_MS = 2000;
 const TOLD_EVERY_MS = 200;
+/** RFC 5321 4.5.1 (gateway/inbound/policy/role-addresses.ts). */
+const SPECIAL = 'it is taken whatever a table says: it goes to smtp.postmaster, else where its domain leads';
 
 export function tableCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('table', 'make and ask a table of recipients', (table) => {
@@ -42,7 +44,10 @@ function buildVerb(table: Argv, context: CliContext, done: (code: number) => voi
         const report = buildTable(text, file, progressOn(context, json === true));
         if (json === true) terminal.print(JSON.stringify(report));
         else {
-          const { entries, aliases, routes, bytes } = report;
+          const { entries, aliases, routes, bytes, warnings, nowhere } = report;
+          for (const warning of warnings) terminal.error(`${text}: ${warning}`);
+          const hidden = nowhere - warnings.length;
+          if (hidden > 0) terminal.error(`${text}: ${formatCount(hidden)} more aliases that lead nowhere`);
           terminal.print(`${file}: ${formatCount(entries)} addresses, ${formatCount(aliases)} aliases, `
             + `${formatCount(routes)} routes, ${formatBytes(bytes)}`);
         }
@@ -68,8 +73,12 @@ function findVerb(table: Argv, context: CliContext, done: (code: number) => void
       const { listing, by } = await find(file, address);
       const found = listing !== undefined;
       const other = found && by !== address ? ` (by ${by})` : '';
-      if (json === true) context.terminal.print(JSON.stringify({ address, found, by, ...listing }));
-      else context.terminal.print(`${address}: ${found ? wordsOf(listing) : 'not there'}${other}`);
+      const isRole = /^(postmaster|abuse)@/i.test(address);
+      const special = isRole ? `; but at a relay domain ${SPECIAL}` : '';
+      if (json === true) {
+        const role = isRole ? { role: true } : {};
+        context.terminal.print(JSON.stringify({ address, found, by, ...listing, ...role }));
+      } else context.terminal.print(`${address}: ${found ? wordsOf(listing) : 'not there'}${other}${special}`);
       done(listing === undefined ? 1 : 0);
     },
   );
