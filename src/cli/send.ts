@@ -39,7 +39,8 @@ function sendOptions(args: Argv) {
       describe: 'TLS after STARTTLS, or from the first byte; the certificate is verified',
     })
     .option('ca', text('PEM file of who signs the certificate (default: whom Node trusts)'))
-    .option('tls-name', text('name that the server chooses its certificate by, and that must be in it (default: --to)'))
+    .option('tls-name', text('name by which the server chooses its certificate, which must bear it (default: '
+      + 'that of --to)'))
     .option('user', text('AUTH PLAIN as this user; needs TLS'))
     .option('password-file', text('its first line is the password'))
     .option('pipelining', { type: 'boolean', default: true, describe: 'use PIPELINING if offered' })

@@ -15,7 +15,8 @@ import { TableTextError, buildTable } from './table/build.js';
 const SILENT_MS = 2000;
 const TOLD_EVERY_MS = 200;
 /** RFC 5321 4.5.1 (gateway/inbound/policy/role-addresses.ts). */
-const SPECIAL = 'it is taken whatever a table says: it goes to smtp.postmaster, else where its domain leads';
+const SPECIAL =
+  'it is taken whatever a table says: it goes to smtp.postmaster, else where its domain leads';
 
 export function tableCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('table', 'make and ask a table of recipients', (table) => {
@@ -78,7 +79,10 @@ function findVerb(table: Argv, context: CliContext, done: (code: number) => void
       if (json === true) {
         const role = isRole ? { role: true } : {};
         context.terminal.print(JSON.stringify({ address, found, by, ...listing, ...role }));
-      } else context.terminal.print(`${address}: ${found ? wordsOf(listing) : 'not there'}${other}${special}`);
+      } else {
+        const says = found ? wordsOf(listing) : 'not there';
+        context.terminal.print(`${address}: ${says}${other}${special}`);
+      }
       done(listing === undefined ? 1 : 0);
     },
   );
@@ -92,7 +96,9 @@ interface Found {
 
 async function find(file: string, address: string): Promise<Found> {
   const path = parsePath(`<${address}>`, 0, toAscii);
-  if (typeof path === 'string' || path.domain === '') throw new UsageError(`table: '${address}' is no address`);
+  if (typeof path === 'string' || path.domain === '') {
+    throw new UsageError(`table: '${address}' is no address`);
+  }
   let table: TableFile;
   try {
     table = await openTable(file);

@@ -13,7 +13,8 @@ import type { InboundMailLog, InboundMetrics, Refused, RejectStage } from './inb
 import type { MailTransaction } from './inbound/session/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
 import type { MailQueue } from './queue/mail-queue.js';
-import type { Envelope, RecipientResult, Route } from './queue/types.js';
+import { ALIAS_CHANGED } from './queue/types.js';
+import type { Envelope, Recipient, RecipientResult, Route } from './queue/types.js';
 
 export interface MailRecordPorts {
   readonly clock: Clock;
@@ -67,15 +68,19 @@ export class MailRecord implements MailEvents, InboundMailLog {
 
   // ---- queues ----
 
-  outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number): void {
+  outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number, reversePath: string, last: string): void {
     const { metrics, mailLog, clock } = this.ports;
     metrics[event] += 1;
     if (event === 'delivered') metrics.deliveredBytes += contentBytes;
+    const to = envelope.recipients[recipient];
     const fields = {
       queueId: formatMessageId(envelope.messageId),
       queue: queue.name,
       from: envelope.reversePath,
-      to: envelope.recipients[recipient]?.address ?? '',
+      mailFrom: reversePath === envelope.reversePath ? '' : reversePath,
+      to: to?.address ?? '',
+      origTo: to === undefined ? '' : givenAddress(to),
+      last,
       size: contentBytes,
       relay,
       attempt,
@@ -106,9 +111,9 @@ export class MailRecord implements MailEvents, InboundMailLog {
     this.ports.log.warn('suspended', 'the next hop of a queue can not be reached; its mail waits in order and is tried again by itself', { queue: queue.name, relay: `${protocol}://${host}:${String(port)}`, why: text, messages: queue.length });
   }
 
-  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind): void {
+  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind, why: string): void {
     this.ports.metrics.reports += 1;
-    this.ports.log.info('report', 'a delivery status notification was stored', { queue: queue.name, queue_id: formatMessageId(envelope.messageId), report_id: formatMessageId(reportId), kind, to: envelope.reversePath });
+    this.ports.log.info('report', 'a delivery status notification was stored', { queue: queue.name, queue_id: formatMessageId(envelope.messageId), report_id: formatMessageId(reportId), kind, to: envelope.reversePath, ...(why === '' ? {} : { why }) });
   }
 
   dotUnanswered(queue: MailQueue, relay: string): void {
@@ -124,6 +129,14 @@ export class MailRecord implements MailEvents, InboundMailLog {
     if (withReply) this.ports.metrics.withdrawn += 1;
     else this.ports.metrics.unanswered += 1;
   }
+}
+
+/** What ORCPT says is xtext (RFC 3461 4), or has `\x{…}` for what is not ASCII (RFC 6533 3). */
+function givenAddress({ notify, orcpt }: Recipient): string {
+  if ((notify & ALIAS_CHANGED) === 0) return '';
+  const given = orcpt.slice(orcpt.indexOf(';') + 1);
+  const codes = orcpt.toLowerCase().startsWith('utf-8;') ? /\\x\{([0-9A-F]{2,5})\}/g : /\+([0-9A-F]{2})/g;
+  return given.replace(codes, (_all, code: string) => String.fromCodePoint(Number.parseInt(code, 16)));
 }
 
 /** Counters of reception. */

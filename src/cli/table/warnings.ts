@@ -14,7 +14,8 @@ import { toAscii } from '../../platform/node/idna.js';
 
 /** Wherever a domain leads: that is the configuration's to say. */
 const ANYWHERE = {
-  domains: ['*'], name: 'any', perDomain: false, lanes: 1, nextHop: { protocol: 'smtp', host: 'any', port: 25 },
+  domains: ['*'], name: 'any', perDomain: false, lanes: 1,
+  nextHop: { protocol: 'smtp', host: 'any', port: 25 },
   ordering: 'fifo', concurrency: 1, lengthMax: 1, pipelinesAcross: false,
 } as const;
 
@@ -41,7 +42,8 @@ export class AliasJudge {
     if (!('reply' in found)) return '';
     const missing = targets.find((target) => this.#isMissing(target));
     if (missing === undefined) {
-      return 'its aliases go in a circle, are more than 10 behind one another, or end in one that leads nowhere';
+      return 'its aliases go in a circle, are more than 10 behind one another, or end in one that leads '
+        + 'nowhere';
     }
     const domain = missing.slice(missing.lastIndexOf('@'));
     return `'${missing}' is not in the table, and there is no line '${domain}'`;

@@ -143,6 +143,9 @@ export interface Refused {
   readonly messageId: number;
   /** Of a minute (limits/rate-limits.ts): which one. */
   readonly limit: string;
+  /** Which hook it was, and which rule the reply does not say; '' none. */
+  readonly hook: string;
+  readonly why: string;
 }
 
 export interface InboundMailLog {

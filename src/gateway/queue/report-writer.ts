@@ -81,12 +81,13 @@ export class ReportWriter {
     invariant(envelope.reversePath !== '', 'nobody is told of a message with the null reverse-path');
     const reportId = this.#ports.nextMessageId();
     const { content, flags } = this.#compose(subject, reportId);
+    const why = this.#ports.settlement.textsOf(subject.row).replies.get(subject.recipients[0] ?? 0) ?? '';
     const outcome = queue.partition.together(() => {
       const stored = acceptance.storeReport({ messageId: reportId, route, home: queue.partition, recipient: envelope.reversePath, content, flags, isEnding: subject.kind !== 'delay' });
       if (stored === undefined) alongside();
       return stored;
     });
-    if (outcome === undefined) events.reported(queue, envelope, reportId, subject.kind);
+    if (outcome === undefined) events.reported(queue, envelope, reportId, subject.kind, why);
     return outcome;
   }
 

@@ -98,7 +98,7 @@ export class Settlement {
     const attempts = Math.min(255, table.attempts.get(row) + 1);
     table.attempts.set(row, attempts);
     if (this.allDelivered(delivery, result)) {
-      for (let i = 0; i < delivery.pending.length; i++) this.log(queue, row, delivery.envelope, delivery.pending[i] ?? 0, result.results[i], result, attempts);
+      for (let i = 0; i < delivery.pending.length; i++) this.log(queue, delivery, delivery.pending[i] ?? 0, result.results[i], result, attempts);
       this.end(queue, row);
       return;
     }
@@ -185,7 +185,7 @@ export class Settlement {
       if (said === undefined) continue;
       const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced };
       replies.set(index, said.text);
-      this.log(queue, row, envelope, index, said, result, attempts);
+      this.log(queue, delivery, index, said, result, attempts);
       if (said.status === DELIVERED) {
         const owes = owesSuccess(envelope.recipients[index], result) && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
@@ -265,8 +265,9 @@ export class Settlement {
     const results = new Map(note.results.map((result) => [result.recipient, result]));
     for (let index = 0; index < states.length; index++) {
       if (states[index] !== TO_TRY) continue;
-      events.outcome('expired', queue, envelope, index, EXPIRED, bodyBytes, '', note.attempts, 0, 0);
       const last = results.get(index);
+      const said = last === undefined ? '' : (replies.get(index) ?? codesOf(last));
+      events.outcome('expired', queue, envelope, index, EXPIRED, bodyBytes, '', note.attempts, 0, 0, envelope.reversePath, said);
       if (last === undefined) replies.set(index, EXPIRED.text);
       this.fail(envelope, index, last ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced }, replies.get(index) ?? '', states, results, queue);
     }
@@ -314,11 +315,16 @@ export class Settlement {
     } else if (state === EntryState.HELD) queue.heldCount -= 1;
   }
 
-  private log(queue: MailQueue, row: number, envelope: Envelope, index: number, said: RecipientResult | undefined, result: DeliveryResult, attempts: number): void {
+  private log(queue: MailQueue, { envelope, contentBytes, reversePath }: Delivery, index: number, said: RecipientResult | undefined, result: DeliveryResult, attempts: number): void {
     if (said === undefined) return;
     const event = said.status === DELIVERED ? 'delivered' : said.status === DEFERRED ? 'deferred' : 'bounced';
-    this.ports.events.outcome(event, queue, envelope, index, said, this.ports.entries.table.bodyBytes.get(row), result.relay, attempts, result.setupMs, result.transmitMs);
+    this.ports.events.outcome(event, queue, envelope, index, said, contentBytes, result.relay, attempts, result.setupMs, result.transmitMs, reversePath, '');
   }
+}
+
+/** Where the words are lost. */
+function codesOf({ code, enhanced }: LastResult): string {
+  return `${code === 0 ? '' : String(code)} ${enhanced}`.trim();
 }
 
 /** Of the alias that stood for it we alone can tell; of the recipient also a next hop that was asked to. */

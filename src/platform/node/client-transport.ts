@@ -6,8 +6,8 @@
  *   connect() ─ implicit ─► handshake ─ onOpen ─► OPEN
  *
  * TLS 1.2 or newer. The server's certificate is verified, against the CAs of a file or those that Node knows,
- * and must bear the name or address that was connected to, or another one that is said. What is not here: certificates of clients
- * (tls-transport.ts), and the life of a connection (transport.ts).
+ * and must bear the name or address that was connected to, or another one that is said. What is not here:
+ * certificates of clients (tls-transport.ts), and the life of a connection (transport.ts).
  */
 import net from 'node:net';
 import tls from 'node:tls';
@@ -26,7 +26,7 @@ export interface ClientTransportOptions {
   readonly tls: ClientTls;
   /** PEM file of who signs the server's certificate; undefined: whom Node trusts. */
   readonly caFile: string | undefined;
-  /** By which the server chooses its certificate, and which that must bear; undefined: what is connected to. */
+  /** By which the server chooses its certificate, which must bear it; undefined: what is connected to. */
   readonly serverName: string | undefined;
 }
 

@@ -222,7 +222,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     } else if (this.#state === State.SECURING) {
       if (sinceMs > options.handshakeMs) this.destroy();
     } else if (this.#state === State.PROXY && sinceMs > options.proxyMs) {
-      this.#refuseConnection(replies.BAD_PROXY_HEADER);
+      const hasBegun = this.#proxyBytes.length > 0;
+      const why = hasBegun ? 'the PROXY header never ended' : 'no PROXY header came in time';
+      this.#refuseConnection(replies.badProxyHeader(why));
     }
   }
 
@@ -253,7 +255,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       return;
     }
     this.#proxyBytes = NOTHING;
-    if (typeof header === 'string') return this.#refuseConnection(replies.BAD_PROXY_HEADER);
+    if (typeof header === 'string') return this.#refuseConnection(replies.badProxyHeader(header));
     const isNamed = header.address !== '';
     this.#onClientKnown(isNamed ? header.address : this.remoteAddress, isNamed, all.subarray(header.octets));
   }

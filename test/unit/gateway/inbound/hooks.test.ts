@@ -67,6 +67,7 @@ class Kit {
   readonly reception = new MemoryReception();
   readonly connection = new MemoryConnection();
   readonly rejections: string[] = [];
+  readonly byHooks: string[] = [];
   readonly told: string[] = [];
   readonly counted: string[] = [];
   readonly hook = new HeldHook();
@@ -85,7 +86,10 @@ class Kit {
     this.desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, ...options }, {
       reception: this.reception, router: new DomainRouter(), clock, authenticator: undefined, toAscii, isAscii, recipients: undefined,
       rates: undefined, blocklists: undefined, hooks: chain, nextTurn: (run) => { setImmediate(run); }, log,
-      mailLog: { wantsMessageId: false, received: quiet, rejected: ({ stage, reason }) => void this.rejections.push(`${stage} ${reason}`) },
+      mailLog: { wantsMessageId: false, received: quiet, rejected: ({ stage, reason, hook }) => {
+        this.rejections.push(`${stage} ${reason}`);
+        this.byHooks.push(hook);
+      } },
       metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet, authEnded: quiet, handshakeEnded: quiet, certificateStale: quiet },
     });
     this.session = new ServerSession(this.desk, this.connection);
@@ -171,6 +175,7 @@ describe('a message with hooks', () => {
       kit.sends(MESSAGE);
       assert.equal(kit.says(answer), reply);
       assert.equal(kit.rejections.at(-1), reason);
+      assert.equal(kit.byHooks.at(-1), 'held', 'the log names the hook');
       assert.equal(kit.reception.reservedBytes, 0);
     }
     assert.equal(kit.reception.kept.length, 0);

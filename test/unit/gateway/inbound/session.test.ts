@@ -27,6 +27,7 @@ class Kit {
   readonly reception = new MemoryReception();
   readonly connection = new MemoryConnection();
   readonly rejections: string[] = [];
+  readonly whys: string[] = [];
   readonly desk: Desk;
   readonly session: ServerSession;
   nowMs = 0;
@@ -49,7 +50,10 @@ class Kit {
       log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
       mailLog: {
         wantsMessageId: false, received: quiet,
-        rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); },
+        rejected: ({ stage, reason, why }) => {
+          this.rejections.push(`${stage} ${reason}`);
+          this.whys.push(why);
+        },
       },
       metrics: {
         connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet, authEnded: quiet, handshakeEnded: quiet, certificateStale: quiet,
@@ -91,6 +95,20 @@ function bodyOf(content: Buffer | undefined): string {
   const text = content?.toString('latin1') ?? '';
   return text.slice(text.indexOf('\r\n', text.indexOf('+0000')) + 2);
 }
+
+describe('a PROXY header that is refused', () => {
+  test('is told with the rule that it breaks', () => {
+    for (const [bytes, why] of [
+      ['EHLO a\r\n', 'no PROXY header'], ['PROXY TCP4 nowhere 1.2.3.4 1 2\r\n', 'addresses of the PROXY header'], ['PRO', 'the PROXY header never ended'],
+      ['', 'no PROXY header came in time'],
+    ] as const) {
+      const kit = new Kit({ proxyNetworks: ['0.0.0.0/0', '::/0'] });
+      if (bytes !== '') kit.sends(bytes);
+      if (kit.rejections.length === 0) kit.session.tick(1_000_000);
+      assert.deepEqual([kit.rejections, kit.whys], [['connect proxy-header'], [why]], bytes);
+    }
+  });
+});
 
 describe('a list with many dead addresses', () => {
   test('is heard to its end, and the others have the message', () => {
