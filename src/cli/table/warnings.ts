@@ -6,7 +6,7 @@
 import { parsePath } from '../../gateway/inbound/policy/address.js';
 import { RelayPolicy } from '../../gateway/inbound/policy/relay-policy.js';
 import { destinationsOf } from '../../gateway/inbound/recipients/destinations.js';
-import type { DestinationPorts } from '../../gateway/inbound/recipients/destinations.js';
+import type { DestinationDesk, DestinationPorts } from '../../gateway/inbound/recipients/destinations.js';
 import { TableFile } from '../../gateway/inbound/recipients-file.js';
 import { domainKey, tableKey } from '../../gateway/inbound/recipients/listing.js';
 import { createRouter } from '../../gateway/queue/router.js';
@@ -21,24 +21,23 @@ const ANYWHERE = {
 
 export class AliasJudge {
   readonly #table: TableFile;
-  readonly #policy: RelayPolicy;
-  readonly #ports: DestinationPorts;
+  readonly #desk: DestinationDesk;
 
   /** `domains`: those that the table has entries of. Throws an Error that names the file. */
   constructor(file: string, domains: Iterable<string>) {
     this.#table = new TableFile(file);
-    this.#policy = new RelayPolicy({ networks: [], domains: [...domains] }, toAscii);
+    const policy = new RelayPolicy({ networks: [], domains: [...domains] }, toAscii);
     const anywhere = createRouter([ANYWHERE]);
     // So do routes that the table names.
     const router: DestinationPorts['router'] = { route: (domain) => anywhere.route(domain, 'mail') };
-    this.#ports = { router, toAscii, recipients: this.#table };
+    this.#desk = { policy, ports: { router, toAscii, recipients: this.#table }, lookups: 0 };
   }
 
   /** Why mail to an alias goes nowhere; '' when it does not. */
   whyNowhere(alias: string, targets: readonly string[]): string {
     const path = parsePath(`<${alias.startsWith('@') ? `any${alias}` : alias}>`, 0, toAscii);
     if (typeof path === 'string') return '';
-    const found = destinationsOf(path, this.#policy, this.#ports, Infinity);
+    const found = destinationsOf(path, this.#desk, Infinity);
     if (!('reply' in found)) return '';
     const missing = targets.find((target) => this.#isMissing(target));
     if (missing === undefined) {
@@ -55,7 +54,7 @@ export class AliasJudge {
 
   #isMissing(target: string): boolean {
     const path = parsePath(`<${target}>`, 0, toAscii);
-    if (typeof path === 'string' || !this.#policy.isRelayDomain(path.domain)) return false;
+    if (typeof path === 'string' || !this.#desk.policy.isRelayDomain(path.domain)) return false;
     return this.#table.find(tableKey(path.address, path.domain)) === undefined
       && this.#table.find(domainKey(path.domain)) === undefined;
   }
