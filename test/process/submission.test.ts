@@ -112,7 +112,7 @@ test('files that can\'t be used are a line each with the place of their key, the
       [second.keyFile, good, [/gateway\.yaml:7: gateway\.smtp\.tls\.key: expected the key of the certificate, in PEM, found: '.*' and '.*' are no certificate with its key in PEM: ./, TABLE]],
       [tableFile, good, [/gateway\.yaml:7: gateway\.smtp\.tls\.key: expected a key in PEM, found: '.*table' is no key in PEM: ./, TABLE]],
       [tls.keyFile, undefined, [/gateway\.yaml:8: gateway\.smtp\.users: expected a file of users, a line each as twinpost user NAME makes it, found: '.*users' can't be read: ENOENT$/, TABLE]],
-      [tls.keyFile, 'alice:secret\n', [/gateway\.yaml:8: gateway\.smtp\.users: expected a file of users, .*, found: '.*users', line 1: expected \{SCRYPT\}… or ./, TABLE]],
+      [tls.keyFile, 'alice:secret\n', [/gateway\.yaml:8: gateway\.smtp\.users: expected a file of users, .*, found: '.*users': line 1: expected \{SCRYPT\}… or ./, TABLE]],
       [tls.keyFile, '', [/gateway\.yaml:8: gateway\.smtp\.users: expected a file of users, .*, found: '.*users': it has no users$/, TABLE]],
       [tls.keyFile, good, [TABLE]],
     ] as const) {
