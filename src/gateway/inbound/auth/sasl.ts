@@ -135,7 +135,8 @@ export class ScramExchange implements Exchange {
     const more = this.#secrets.hmacSha256(key, this.#fakeKey);
     const salt = new Uint8Array([...key, ...more]).slice(0, usual.salt.length);
     const unknowable = this.#secrets.randomBytes(usual.storedKey.length);
-    return { kind: 'scram', iterations: usual.iterations, salt, storedKey: unknowable, serverKey: unknowable };
+    const { kind, iterations } = usual;
+    return { kind, iterations, salt, storedKey: unknowable, serverKey: unknowable };
   }
 }
 

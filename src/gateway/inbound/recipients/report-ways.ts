@@ -1,6 +1,7 @@
 /**
- * Where reports to senders go: as mail to them would, by the table of recipients for domains that we relay for, else
- * where the domain leads. Asked when a report is written (gateway/queue/report-writer.ts), long after reception.
+ * Where reports to senders go: as mail to them would, by the table of recipients for domains that we relay
+ * for, else where the domain leads. Asked when a report is written (gateway/queue/report-writer.ts), long
+ * after reception.
  *
  *   reverse-path ─► postmaster, abuse   whoever reads them
  *                ─► in the table        its next hop; of an alias of several, the first of them

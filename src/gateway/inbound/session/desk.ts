@@ -22,7 +22,8 @@ import { RelayPolicy } from '../policy/relay-policy.js';
 import { RoleAddresses } from '../policy/role-addresses.js';
 import type { InboundDialog } from './dialog.js';
 import {
-  AUTH_FAILED_OFTEN, MAIL_FIRST, NO_RECIPIENTS, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTS, TOO_MANY_ERRORS, TOO_MANY_FROM_CLIENT,
+  AUTH_FAILED_OFTEN, MAIL_FIRST, NO_RECIPIENTS, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTS,
+  TOO_MANY_ERRORS, TOO_MANY_FROM_CLIENT,
 } from './replies.js';
 import type { Refusal } from './replies.js';
 import type { MailTransaction } from './transaction.js';
