@@ -91,6 +91,18 @@ const refusedRouteAnswer = object({
 });
 export type RefusedRouteAnswer = ShapeOf<typeof refusedRouteAnswer>;
 
+/** TLS and AUTH of clients, and look-ups by HTTP. */
+const receptionAnswer = object({
+  tls_handshakes: integer,
+  tls_failed: integer,
+  auth: integer,
+  auth_failed: integer,
+  lookups: integer,
+  lookups_failed: integer,
+  /** "certificate", "recipients", "users": what is on disk can't be used, and the old one stays. */
+  stale_files: list(name),
+});
+
 /** GET /api/v1/status */
 export const statusAnswer = object({
   gateway: name,
@@ -152,6 +164,9 @@ export const statusAnswer = object({
   stores: list(storeAnswer),
   /** Named by the register, and not reached from here. */
   stores_unreached: list(unreachedStoreAnswer),
+}, {
+  /** Of clients, since the start; releases before do not tell it. */
+  reception: receptionAnswer,
 });
 export type StatusAnswer = ShapeOf<typeof statusAnswer>;
 

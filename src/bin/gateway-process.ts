@@ -5,7 +5,7 @@
 import cluster from 'node:cluster';
 import { errorText } from '../base/error-text.js';
 import type { RunningRole } from '../cli/context.js';
-import { whyNotLoadable, whyUnusable } from '../cli/reception-files.js';
+import { unusableFiles, unusableModules } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
@@ -57,8 +57,8 @@ function tellUpper(rates: RateReport): void {
 
 export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
   const options = gatewayOptions(config);
-  const notLoaded = await whyNotLoadable(config);
-  if (notLoaded !== undefined) throw new CliError(notLoaded);
+  const unusable = await unusableModules(config);
+  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   const ports = nodePorts(config.log, config.id);
   const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
   const started: { gateway?: RunningGateway } = {};
@@ -176,8 +176,8 @@ function endCrashed(
 /** Exported for the test that every configured value arrives. */
 export function gatewayOptions(config: GatewayConfig): GatewayOptions {
   const { delivery, memory, mirror } = config;
-  const unusable = whyUnusable(config);
-  if (unusable !== undefined) throw new CliError(unusable);
+  const unusable = unusableFiles(config);
+  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   return {
     id: config.id,
     group: [...new Set([...config.group, config.id])],

@@ -18,7 +18,7 @@ import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-addr
 import { AdminClient, NoAnswer } from './admin-client.js';
 import { loadFor } from './config-file.js';
 import type { CliContext, Terminal } from './context.js';
-import { CliError } from './context.js';
+import { CliError, UsageError } from './context.js';
 import { longExample } from './examples.js';
 import { orderOf } from './operator.js';
 import { runRole } from './run-role.js';
@@ -76,7 +76,7 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       longExample(args
         .options(OPTIONS)
-        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, 1 anything else.')
+        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, 2 wrong usage, 1 anything else.')
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
         '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"',
         'go on without mail that only these two had; status prints the command that is needed'),
@@ -91,7 +91,7 @@ async function standBy(
   args: RescueArguments, context: CliContext, done: (code: number) => void,
 ): Promise<void> {
   if ([args.reason, args.yes, args.json].some((value) => value !== undefined)) {
-    throw new CliError('rescue: --reason, --yes and --json belong to --give-up');
+    throw new UsageError('rescue: --reason, --yes and --json belong to --give-up');
   }
   const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context, 'rescue');
   if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
@@ -185,12 +185,12 @@ function endedText(count: number, stores: readonly string[]): string {
 function orderFor(args: RescueArguments, stores: readonly string[], terminal: Terminal): RescueOrder {
   const memory = args['give-up-memory'] === true;
   if (memory && stores.length > 0) {
-    throw new CliError('rescue: --give-up and --give-up-memory are two orders: give one after the other');
+    throw new UsageError('rescue: --give-up and --give-up-memory are two orders: give one after the other');
   }
   const order = orderOf('rescue', args.reason ?? '');
   if (args.yes !== true && !terminal.canAsk) {
     const how = 'give it at a terminal, or with --yes';
-    throw new CliError(`rescue: mail may be lost or delivered twice, so it asks first: ${how}`);
+    throw new UsageError(`rescue: mail may be lost or delivered twice, so it asks first: ${how}`);
   }
   return { give_up: stores, ...(memory ? { memory } : {}), ...order };
 }

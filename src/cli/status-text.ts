@@ -100,6 +100,7 @@ function gatewayLines(
       + `${counted(status.queues, 'queue')} of ${counted(status.partitions, 'partition')}${comingBack}; `
       + `memory ${memory}`,
   ];
+  lines.push(...receptionLines(status, isTty));
   if (status.register_away !== '') lines.push(registerLine(status.register_away, isTty));
   if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
   if (status.partitions_rescued > 0) {
@@ -123,6 +124,23 @@ function gatewayLines(
   if (!all && shown < status.partitions) {
     lines.push(`-- ${formatCount(shown)} of ${counted(status.partitions, 'partition')}, those that need a `
       + `look first; --all shows every one`);
+  }
+  return lines;
+}
+
+/** Nothing where there is neither TLS, AUTH nor a look-up. */
+function receptionLines({ reception }: StatusAnswer, isTty: boolean): string[] {
+  if (reception === undefined) return [];
+  const counts = ([
+    ['TLS', reception.tls_handshakes, reception.tls_failed], ['AUTH', reception.auth, reception.auth_failed],
+    ['look-ups', reception.lookups, reception.lookups_failed],
+  ] as const).filter(([, all]) => all > 0);
+  const words = counts.map(([what, all, failed]) =>
+    `${what} ${formatCount(all)}${failed === 0 ? '' : `, ${formatCount(failed)} failed`}`);
+  const lines = words.length === 0 ? [] : [`  reception   ${words.join('   ')}`];
+  if (reception.stale_files.length > 0) {
+    lines.push(`  ${paint('STALE', 'red', isTty)}       what is on disk can't be used, and what was read `
+      + `before stays: ${printable(reception.stale_files.join(', '))}; the log says why`);
   }
   return lines;
 }

@@ -47,7 +47,6 @@ import type { HookChain } from './inbound/hooks/hook-chain.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
 import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
-import type { HttpServicePorts } from './inbound/http-service.js';
 import { RecipientsByHttp } from './inbound/recipients-by-http.js';
 import { followTable } from './inbound/recipients-file.js';
 import type { RunningTable } from './inbound/recipients-file.js';
@@ -191,7 +190,7 @@ class Gateway implements RunningGateway {
     });
     this.#rewriting = rewritingOf(options, clock);
     const router = createRouter(options.routes);
-    this.#recipients = recipientsOf(options, { clock, log });
+    this.#recipients = recipientsOf(options, clock, ports);
     this.#core = this.#makeCore(router);
     const { mirrors, moves, registry, crashes, inHand } = this.#core;
     this.#notes = new LocalNotes(options.stateDir, { crashes, inHand, incarnation: this.incarnation });
@@ -210,7 +209,7 @@ class Gateway implements RunningGateway {
       packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
-    this.#users = usersOf(options, { clock, log });
+    this.#users = usersOf(options, clock, ports);
     this.#rates = ratesOf(options);
     this.#hooks = makeHooks(options.hooks, options.hostName, { clock, log, metrics, memory: this.#core });
     this.#startListeners(router);
@@ -623,20 +622,24 @@ function memoryOptions(options: GatewayOptions): CoreOptions['memory'] {
 }
 
 function usersOf(
-  { usersFile, usersByHttp, secret }: GatewayOptions,
-  ports: Pick<GatewayPorts, 'log'> & { readonly clock: SystemClock },
+  { usersFile, usersByHttp, secret }: GatewayOptions, clock: SystemClock,
+  { log, metrics: { reception } }: GatewayPorts,
 ): RunningUsers | undefined {
-  if (usersByHttp !== undefined) return askUsers(usersByHttp, ports);
-  return usersFile === undefined ? undefined : followUsers(usersFile, secret, ports);
+  if (usersByHttp !== undefined) return askUsers(usersByHttp, { clock, log, meter: reception.userLookups });
+  const onRead = (isStale: boolean): void => { reception.followed('users', isStale); };
+  return usersFile === undefined ? undefined : followUsers(usersFile, secret, { clock, log, onRead });
 }
 
 function recipientsOf(
-  { recipientsFile, recipientsByHttp }: GatewayOptions, ports: HttpServicePorts,
+  { recipientsFile, recipientsByHttp }: GatewayOptions, clock: SystemClock,
+  { log, metrics: { reception } }: GatewayPorts,
 ): RunningTable | undefined {
   if (recipientsByHttp !== undefined) {
-    return { table: new RecipientsByHttp(recipientsByHttp, ports), close: () => undefined };
+    const asked = new RecipientsByHttp(recipientsByHttp, { clock, log, meter: reception.recipientLookups });
+    return { table: asked, close: () => undefined };
   }
-  return recipientsFile === undefined ? undefined : followTable(recipientsFile, ports.log);
+  const onRead = (isStale: boolean): void => { reception.followed('recipients', isStale); };
+  return recipientsFile === undefined ? undefined : followTable(recipientsFile, log, onRead);
 }
 
 function rewritingOf({ srs }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {

@@ -6,12 +6,15 @@ import type { ReportKind } from './queue/report-writer.js';
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
+import type { AuthResult } from '../observability/reception-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
+import type { HandshakeResult } from '../platform/transport.js';
 import type { InboundMailLog, InboundMetrics, Refused, RejectStage } from './inbound/options.js';
 import type { MailTransaction } from './inbound/session/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
 import type { MailQueue } from './queue/mail-queue.js';
-import type { Envelope, RecipientResult, Route } from './queue/types.js';
+import { ALIAS_CHANGED } from './queue/types.js';
+import type { Envelope, Recipient, RecipientResult, Route } from './queue/types.js';
 
 export interface MailRecordPorts {
   readonly clock: Clock;
@@ -72,15 +75,20 @@ export class MailRecord implements MailEvents, InboundMailLog {
   outcome(
     event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult,
     contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number,
+    reversePath: string, last: string,
   ): void {
     const { metrics, mailLog, clock } = this.#ports;
     metrics[event] += 1;
     if (event === 'delivered') metrics.deliveredBytes += contentBytes;
+    const to = envelope.recipients[recipient];
     const fields = {
       queueId: formatMessageId(envelope.messageId),
       queue: queue.name,
       from: envelope.reversePath,
-      to: envelope.recipients[recipient]?.address ?? '',
+      mailFrom: reversePath === envelope.reversePath ? '' : reversePath,
+      to: to?.address ?? '',
+      origTo: to === undefined ? '' : givenAddress(to),
+      last,
       size: contentBytes,
       relay,
       attempt,
@@ -117,11 +125,11 @@ export class MailRecord implements MailEvents, InboundMailLog {
     this.#ports.log.warn('suspended', UNREACHABLE, fields);
   }
 
-  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind): void {
+  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind, why: string): void {
     this.#ports.metrics.reports += 1;
     this.#ports.log.info('report', 'a delivery status notification was stored', {
       queue: queue.name, queue_id: formatMessageId(envelope.messageId), report_id: formatMessageId(reportId),
-      kind, to: envelope.reversePath,
+      kind, to: envelope.reversePath, ...(why === '' ? {} : { why }),
     });
   }
 
@@ -138,6 +146,14 @@ export class MailRecord implements MailEvents, InboundMailLog {
     if (withReply) this.#ports.metrics.withdrawn += 1;
     else this.#ports.metrics.unanswered += 1;
   }
+}
+
+/** What ORCPT says is xtext (RFC 3461 4), or has `\x{…}` for what is not ASCII (RFC 6533 3). */
+function givenAddress({ notify, orcpt }: Recipient): string {
+  if ((notify & ALIAS_CHANGED) === 0) return '';
+  const given = orcpt.slice(orcpt.indexOf(';') + 1);
+  const codes = orcpt.toLowerCase().startsWith('utf-8;') ? /\\x\{([0-9A-F]{2,5})\}/g : /\+([0-9A-F]{2})/g;
+  return given.replace(codes, (_all, code: string) => String.fromCodePoint(Number.parseInt(code, 16)));
 }
 
 /** Counters of reception. */
@@ -172,5 +188,17 @@ export class InboundRecord implements InboundMetrics {
   rejected(stage: RejectStage, reason: string): void {
     this.#metrics.rejected(reason);
     if (stage === 'connect') this.#metrics.connectionsRefused += 1;
+  }
+
+  authEnded(mechanism: string, result: AuthResult): void {
+    this.#metrics.reception.auth(mechanism, result);
+  }
+
+  handshakeEnded(result: HandshakeResult): void {
+    this.#metrics.reception.handshake(result);
+  }
+
+  certificateStale(isStale: boolean): void {
+    this.#metrics.reception.followed('certificate', isStale);
   }
 }

@@ -28,6 +28,8 @@ export interface Target {
   readonly tls?: ClientTls;
   /** PEM file of who signs the server's certificate. Default: whom Node trusts. */
   readonly caFile?: string;
+  /** By which the server chooses its certificate, and which that must bear. Default: the host. */
+  readonly tlsName?: string;
   /** Goes by AUTH PLAIN; needs TLS. */
   readonly credentials?: { readonly user: string; readonly password: string };
 }
@@ -48,7 +50,7 @@ export class Sessions {
     this.target = target;
     this.heloName = heloName;
     this.silenceMs = silenceMs;
-    this.transport = new ClientTransport({ tls, caFile: target.caFile });
+    this.transport = new ClientTransport({ tls, caFile: target.caFile, serverName: target.tlsName });
   }
 }
 
@@ -60,8 +62,11 @@ export interface SessionOwner {
   onReply(code: number): void;
   /** Replies are owed to the owner. */
   readonly isWaiting: boolean;
-  /** Once, last. '' when it ended as it should. */
-  onClosed(error: string): void;
+  /**
+   * Once, last. '' when it ended as it should. `isHopeless`: another session would end the same way: the server's
+   * certificate or our password is not taken, or what was asked for is not offered.
+   */
+  onClosed(error: string, isHopeless: boolean): void;
 }
 
 export class ClientSession implements ConnectionHandlers, ReplySink {
@@ -74,6 +79,7 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
   #isSecure: boolean;
   /** Why it was destroyed here, if it was. */
   #error: string | undefined;
+  #isHopeless = false;
   /** Since the last tick: a reply came, or bytes of ours have left. */
   #isAlive = true;
   #bufferedBytes = 0;
@@ -153,7 +159,8 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
     const isPolite = this.#state === State.QUITTING;
     this.#transition(State.CLOSED);
     this.reader.stop();
-    this.#owner.onClosed(this.#error ?? (isPolite ? '' : reason));
+    const isUntrusted = this.#error === undefined && this.#sessions.transport.isUntrusted(this.connection);
+    this.#owner.onClosed(this.#error ?? (isPolite ? '' : reason), this.#isHopeless || isUntrusted);
   }
 
   // What its reader says.
@@ -187,12 +194,12 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
     this.capabilities = parseCapabilities(this.reader.lines());
     const { bits } = this.capabilities;
     if (tls === 'starttls' && !this.#isSecure) {
-      if ((bits & CAN_STARTTLS) === 0) return this.destroy('no STARTTLS is offered');
+      if ((bits & CAN_STARTTLS) === 0) return this.#giveUp('no STARTTLS is offered');
       this.#transition(State.STARTTLS);
       return this.send(STARTTLS);
     }
     if (credentials === undefined) return this.#ready();
-    if ((bits & CAN_AUTH_PLAIN) === 0) return this.destroy('no AUTH PLAIN is offered');
+    if ((bits & CAN_AUTH_PLAIN) === 0) return this.#giveUp('no AUTH PLAIN is offered');
     this.#transition(State.AUTH);
     this.send(authPlain(credentials.user, credentials.password));
   }
@@ -203,7 +210,16 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
   }
 
   #refused(stage: string, code: number): void {
-    this.destroy(code === 421 ? '421' : `${stage}${this.reader.text()}`);
+    const text = `${stage}${this.reader.text()}`;
+    if (code === 421) this.destroy('421');
+    else if (this.#state === State.AUTH && code >= 500) this.#giveUp(text);
+    else this.destroy(text);
+  }
+
+  /** It will be the same the next time. */
+  #giveUp(error: string): void {
+    this.#isHopeless = true;
+    this.destroy(error);
   }
 
   #transition(to: State): void {

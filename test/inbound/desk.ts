@@ -18,20 +18,26 @@ export const quiet = (): void => undefined;
 export const NO_LOG: EventLog = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 export const NO_METRICS: InboundMetrics = {
   connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
+  authEnded: quiet, handshakeEnded: quiet, certificateStale: quiet,
 };
 /** Whoever comes is greeted at once. */
 export const TEST_OPTIONS: InboundOptions = { ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, greetingDelayMs: 0 };
+
+export type RefusalRecord = Parameters<InboundPorts['mailLog']['rejected']>[0];
 
 export interface TestPorts {
   readonly reception: MemoryReception;
   /** "stage reason" of each refusal, in order. */
   readonly rejections: string[];
+  /** The same, as the mail log has them. */
+  readonly refused: RefusalRecord[];
   readonly ports: InboundPorts;
 }
 
 export function testPorts(over: Partial<InboundPorts> = {}): TestPorts {
   const reception = new MemoryReception();
   const rejections: string[] = [];
+  const refused: RefusalRecord[] = [];
   const ports: InboundPorts = {
     reception,
     router: new DomainRouter(),
@@ -47,12 +53,15 @@ export function testPorts(over: Partial<InboundPorts> = {}): TestPorts {
     log: NO_LOG,
     mailLog: {
       wantsMessageId: true, received: quiet,
-      rejected: ({ stage, reason }) => { rejections.push(`${stage} ${reason}`); },
+      rejected: (refusal) => {
+        refused.push(refusal);
+        rejections.push(`${refusal.stage} ${refusal.reason}`);
+      },
     },
     metrics: NO_METRICS,
     ...over,
   };
-  return { reception, rejections, ports };
+  return { reception, rejections, refused, ports };
 }
 
 export interface TestDesk extends Omit<TestPorts, 'ports'> {
@@ -60,8 +69,8 @@ export interface TestDesk extends Omit<TestPorts, 'ports'> {
 }
 
 export function testDesk(options: Partial<InboundOptions> = {}, over: Partial<InboundPorts> = {}): TestDesk {
-  const { reception, rejections, ports } = testPorts(over);
-  return { reception, rejections, desk: new Desk({ ...TEST_OPTIONS, ...options }, ports) };
+  const { reception, rejections, refused, ports } = testPorts(over);
+  return { reception, rejections, refused, desk: new Desk({ ...TEST_OPTIONS, ...options }, ports) };
 }
 
 /** The session of a connection that stands. */

@@ -145,11 +145,11 @@ test('config check loads each module, and says what is wrong with it', { timeout
   try {
     const config = path.join(folder, 'gateway.yaml');
     for (const [name, text, said] of [
-      ['none.mjs', undefined, /^twinpost: gateway: smtp\.hooks: the module of none can't be used: Cannot find module /],
-      ['syntax.mjs', 'export const = 1;', /the module of syntax can't be used: .*(Unexpected token|SyntaxError)/],
-      ['throws.mjs', 'throw new Error("not today");', /the module of throws can't be used: not today/],
-      ['exits.mjs', 'process.exit(3);', /the module of exits can't be used: its thread has ended with code 3/],
-      ['other.mjs', 'export const onMessage = 1;', /the module of other can't be used: it exports no function onMessage/],
+      ['none.mjs', undefined, /^\/.*gateway\.yaml:1: gateway\.smtp\.hooks\[0\]\.module: expected a module with a function onMessage, found: Cannot find module /],
+      ['syntax.mjs', 'export const = 1;', /onMessage, found: .*(Unexpected token|SyntaxError)/],
+      ['throws.mjs', 'throw new Error("not today");', /onMessage, found: not today/],
+      ['exits.mjs', 'process.exit(3);', /onMessage, found: its thread has ended with code 3/],
+      ['other.mjs', 'export const onMessage = 1;', /onMessage, found: it exports no function onMessage/],
       ['good.mjs', MODULE, /^$/],
     ] as const) {
       if (text !== undefined) writeFileSync(path.join(folder, name), text);

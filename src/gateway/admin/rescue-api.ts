@@ -5,10 +5,10 @@
  *   {"give_up": [STORE…], "reason": TEXT, "who": TEXT}            copies at these stores
  *   {"give_up": [], "memory": true, "reason": TEXT, "who": TEXT}  what only a process had, in its memory
  *
- * Answers {partitions: [NAME…], ended: [NAME…]}: those that go on, empty; and those that had ended, and waited
- * for nothing but to tell these stores so: no mail is lost by that. Who asked for it, and why, is in the
- * log. Nothing happens to a partition that has another copy, or waits for something else or for nothing: 409 when
- * that is so of all, 404 when a store is not known here, 503 when the register does not take it.
+ * Answers {partitions: [NAME…], ended: [NAME…]}: those that go on, empty; and those that had ended, and
+ * waited for nothing but to tell these stores so: no mail is lost by that. Who asked for it, and why, is in
+ * the log. Nothing happens to a partition that has another copy, or waits for something else or for nothing:
+ * 409 when that is so of all, 404 when a store is not known here, 503 when the register does not take it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RescueAnswer, RescueOrder } from '../../admin-api/orders.js';

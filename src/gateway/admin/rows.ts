@@ -4,6 +4,7 @@ import type {
   UnreachedStoreAnswer, WaitingPartitionAnswer,
 } from '../../admin-api/gateway-answers.js';
 import type { MemberAnswer } from '../../admin-api/pages.js';
+import type { ReceptionFigures } from '../../observability/figures.js';
 import type {
   MemberView, MessageView, OrphansView, QueueView, RefusedRouteView, StatusView, StoreView, TableRowView,
   UnreachedStoreView, WaitingPartitionView,
@@ -31,6 +32,7 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     bounced: status.bounced,
     expired: status.expired,
     rejected: status.rejected,
+    reception: receptionRow(status.reception),
     queues: status.queues,
     partitions: status.partitions,
     partitions_recovering: status.partitionsRecovering,
@@ -184,4 +186,13 @@ function seconds(wallMs: number): number {
 
 function secondsIf(wallMs: number | undefined): number | null {
   return wallMs === undefined ? null : seconds(wallMs);
+}
+
+function receptionRow(figures: ReceptionFigures): NonNullable<StatusAnswer['reception']> {
+  return {
+    tls_handshakes: figures.handshakes, tls_failed: figures.handshakesFailed,
+    auth: figures.auths, auth_failed: figures.authsFailed,
+    lookups: figures.lookups, lookups_failed: figures.lookupsFailed,
+    stale_files: [...figures.staleFiles],
+  };
 }

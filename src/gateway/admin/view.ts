@@ -5,7 +5,7 @@
  */
 
 import type {
-  QueueFigures, RefusedRouteFigures, StatusFigures, StoreFigures,
+  QueueFigures, ReceptionFigures, RefusedRouteFigures, StatusFigures, StoreFigures,
 } from '../../observability/figures.js';
 
 export interface PathView {
@@ -96,6 +96,7 @@ export interface StatusView extends StatusFigures {
   readonly bounced: number;
   readonly expired: number;
   readonly rejected: number;
+  readonly reception: ReceptionFigures;
   readonly queues: number;
   /** Not served here although they should be. */
   readonly partitionsWaiting: number;

@@ -5,6 +5,7 @@
  */
 import { errorText } from '../../base/error-text.js';
 import { OnceInAWhile } from '../../base/once-in-a-while.js';
+import type { LookupMeter } from '../../observability/reception-metrics.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 
 export interface HttpServiceOptions {
@@ -17,6 +18,7 @@ export interface HttpServiceOptions {
 export interface HttpServicePorts {
   readonly clock: Clock;
   readonly log: EventLog;
+  readonly meter: LookupMeter;
 }
 
 export interface HttpAnswer {
@@ -32,14 +34,18 @@ const TOLD_EVERY_MS = 60_000;
 export class HttpService {
   readonly #options: HttpServiceOptions;
   readonly #clock: Clock;
+  readonly #meter: LookupMeter;
   readonly #tell: (why: string) => void;
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   #isToldAway = false;
 
   /** `tell`: why it gives no answers, once in a while; '' when it does again. */
-  constructor(options: HttpServiceOptions, clock: Clock, tell: (why: string) => void) {
+  constructor(
+    options: HttpServiceOptions, { clock, meter }: Omit<HttpServicePorts, 'log'>, tell: (why: string) => void,
+  ) {
     this.#options = options;
     this.#clock = clock;
+    this.#meter = meter;
     this.#tell = tell;
   }
 
@@ -47,12 +53,16 @@ export class HttpService {
   async ask<T>(
     question: Readonly<Record<string, string>>, read: (answer: HttpAnswer) => T,
   ): Promise<T> {
+    const begunMs = this.#clock.nowMs();
+    this.#meter.asked += 1;
     try {
       const answer = read(await this.#answerTo(question));
+      this.#meter.ended(true, this.#clock.nowMs() - begunMs);
       if (this.#isToldAway) this.#tell('');
       this.#isToldAway = false;
       return answer;
     } catch (error) {
+      this.#meter.ended(false, this.#clock.nowMs() - begunMs);
       this.#onTrouble(whyOf(error));
       throw error;
     }

@@ -9,7 +9,7 @@ import { SystemSecrets } from '../../platform/node/secrets.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import { Authenticator } from './auth/authenticator.js';
 import { UsersByHttp } from './users-by-http.js';
-import type { HttpServiceOptions } from './http-service.js';
+import type { HttpServiceOptions, HttpServicePorts } from './http-service.js';
 import { parseUsers } from './auth/users.js';
 import type { Users } from './auth/users.js';
 import { Verifiers } from './auth/verifiers.js';
@@ -35,16 +35,22 @@ export interface RunningUsers {
   close(): void;
 }
 
+export interface UsersPorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  /** The file can't be used, and who was read before stays; or it can. */
+  onRead(isStale: boolean): void;
+}
+
 /** Throws as readUsers(). */
-export function followUsers(
-  file: string, secret: Uint8Array, ports: { readonly clock: Clock; readonly log: EventLog },
-): RunningUsers {
+export function followUsers(file: string, secret: Uint8Array, ports: UsersPorts): RunningUsers {
   const secrets = new SystemSecrets();
   const fakeKey = secrets.hmacSha256(secret, FAKE_KEY_LABEL);
   const { clock } = ports;
   let users = readUsers(file);
   const verifiers = new Verifiers(users, { secrets, deriveKey });
   const authenticator = new Authenticator(verifiers, fakeKey, { secrets, clock });
+  ports.onRead(false);
   let stamp = stampOf(file);
   const timer = setInterval(() => {
     const now = stampOf(file);
@@ -53,9 +59,11 @@ export function followUsers(
     try {
       users = readUsers(file);
       verifiers.users = users;
+      ports.onRead(false);
       ports.log.info('users', 'the file of users was read anew', { users: users.count });
     } catch (error) {
       const why = errorText(error);
+      ports.onRead(true);
       ports.log.error('users', 'the new file of users can\'t be used, the old users stay', { why });
     }
   }, LOOK_MS).unref();
@@ -63,9 +71,7 @@ export function followUsers(
 }
 
 /** Somebody else knows the users: passwords go there as they are, so no name has a salt. */
-export function askUsers(
-  options: HttpServiceOptions, ports: { readonly clock: Clock; readonly log: EventLog },
-): RunningUsers {
+export function askUsers(options: HttpServiceOptions, ports: HttpServicePorts): RunningUsers {
   const directory = new UsersByHttp(options, ports);
   const secrets = new SystemSecrets();
   const { clock } = ports;

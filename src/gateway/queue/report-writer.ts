@@ -80,6 +80,7 @@ export class ReportWriter {
     invariant(envelope.reversePath !== '', 'nobody is told of a message with the null reverse-path');
     const reportId = this.#ports.nextMessageId();
     const { content, flags } = this.#compose(subject, reportId);
+    const why = this.#ports.settlement.textsOf(subject.row).replies.get(subject.recipients[0] ?? 0) ?? '';
     const outcome = queue.partition.together(() => {
       const stored = acceptance.storeReport({
         messageId: reportId, route, home: queue.partition, recipient: address,
@@ -88,7 +89,7 @@ export class ReportWriter {
       if (stored === undefined) alongside();
       return stored;
     });
-    if (outcome === undefined) events.reported(queue, envelope, reportId, subject.kind);
+    if (outcome === undefined) events.reported(queue, envelope, reportId, subject.kind, why);
     return outcome;
   }
 

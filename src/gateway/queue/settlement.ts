@@ -106,7 +106,9 @@ export class Settlement {
     const attempts = Math.min(255, table.attempts.get(row) + 1);
     table.attempts.set(row, attempts);
     if (this.#allDelivered(delivery, result)) {
-      for (let i = 0; i < delivery.pending.length; i++) this.#log(queue, delivery, i, result, attempts);
+      for (let i = 0; i < delivery.pending.length; i++) {
+        this.#log(queue, delivery, delivery.pending[i] ?? 0, result.results[i], result, attempts);
+      }
       this.end(queue, row);
       return;
     }
@@ -194,7 +196,7 @@ export class Settlement {
       if (said === undefined) continue;
       const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced };
       replies.set(index, said.text);
-      this.#log(queue, delivery, i, result, attempts);
+      this.#log(queue, delivery, index, said, result, attempts);
       if (said.status === DELIVERED) {
         const owes = owesSuccess(envelope.recipients[index], result) && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
@@ -276,10 +278,16 @@ export class Settlement {
     const results = new Map(note.results.map((result) => [result.recipient, result]));
     for (let index = 0; index < states.length; index++) {
       if (states[index] !== TO_TRY) continue;
-      events.outcome('expired', queue, envelope, index, EXPIRED, bodyBytes, '', note.attempts, 0, 0);
-      const last = results.get(index) ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced };
-      if (!results.has(index)) replies.set(index, EXPIRED.text);
-      this.#fail(queue, envelope, last, replies.get(index) ?? '', states, results);
+      const last = results.get(index);
+      const said = last === undefined ? '' : (replies.get(index) ?? codesOf(last));
+      const { reversePath } = envelope;
+      const { attempts } = note;
+      events.outcome(
+        'expired', queue, envelope, index, EXPIRED, bodyBytes, '', attempts, 0, 0, reversePath, said,
+      );
+      if (last === undefined) replies.set(index, EXPIRED.text);
+      const failed = last ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced };
+      this.#fail(queue, envelope, failed, replies.get(index) ?? '', states, results);
     }
     return { ...note, states, results: [...results.values()] };
   }
@@ -326,15 +334,16 @@ export class Settlement {
     } else if (state === EntryState.HELD) queue.heldCount -= 1;
   }
 
-  /** The end of an attempt for the recipient at `i` of the pending ones. */
-  #log(queue: MailQueue, delivery: Delivery, i: number, result: DeliveryResult, attempts: number): void {
-    const said = result.results[i];
+  /** The end of an attempt for one recipient. */
+  #log(
+    queue: MailQueue, { envelope, contentBytes, reversePath }: Delivery, index: number,
+    said: RecipientResult | undefined, result: DeliveryResult, attempts: number,
+  ): void {
     if (said === undefined) return;
     const event = said.status === DELIVERED ? 'delivered' : said.status === DEFERRED ? 'deferred' : 'bounced';
     this.#ports.events.outcome(
-      event, queue, delivery.envelope, delivery.pending[i] ?? 0, said,
-      this.#ports.entries.table.bodyBytes.get(delivery.entry), result.relay, attempts,
-      result.setupMs, result.transmitMs,
+      event, queue, envelope, index, said, contentBytes, result.relay, attempts, result.setupMs,
+      result.transmitMs, reversePath, '',
     );
   }
 }
@@ -345,6 +354,11 @@ function reasonOfNoReport({ reversePath, recipients }: Envelope, index: number):
   if (reversePath === '') return 'null reverse-path';
   if ((notify & NOTIFY_NEVER) !== 0) return 'NOTIFY=NEVER';
   return notify !== 0 && (notify & NOTIFY_FAILURE) === 0 ? 'NOTIFY without FAILURE' : '';
+}
+
+/** Where the words are lost. */
+function codesOf({ code, enhanced }: LastResult): string {
+  return `${code === 0 ? '' : String(code)} ${enhanced}`.trim();
 }
 
 /** Of the alias that stood for it we alone can tell; of the recipient also a next hop that was asked to. */

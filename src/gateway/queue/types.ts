@@ -62,6 +62,8 @@ export const NOTIFY_BITS = 15;
 export const ALIAS_EXPANDED = 16;
 /** An alias led it out of our domains: the reverse-path is rewritten for it (base/sender-rewriting.ts). */
 export const ALIAS_LEAVES = 32;
+/** It is not the address that was given at RCPT: ORCPT tells that, for the log. */
+export const ALIAS_CHANGED = 64;
 
 /** A forward-path with its DSN parameters, as received. */
 export interface Recipient {

@@ -94,7 +94,10 @@ class HookLink {
       metrics.hookAnswered(this.#hook.name, answer.action, clock.nowMs() - sinceMs);
       if (answer.action === 'failed') this.#onFailed(answer.why);
       else if (answer.action !== 'busy' && answer.action !== 'abandoned') this.#onAnswer();
-      if (answer.action !== 'accept') return done(this.#refusalOf(answer), NOTHING, room);
+      if (answer.action !== 'accept') {
+        const refusal = this.#refusalOf(answer);
+        return done(refusal && { ...refusal, hook: this.#hook.name }, NOTHING, room);
+      }
       const { mark = [], fields } = answer;
       const added = fieldOctets([...mark, ...fields]);
       const octets = Math.max(0, room.octets - added.length);

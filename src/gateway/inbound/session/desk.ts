@@ -200,6 +200,7 @@ export class Desk {
       to: stage === 'rcpt' ? pathIn(said) : '',
       messageId: message?.messageId ?? 0,
       limit: reason.startsWith('rate-') ? (this.ports.rates?.reached ?? '') : '',
+      hook: refusal.hook ?? '', why: refusal.why ?? '',
     });
   }
 }

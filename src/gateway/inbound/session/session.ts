@@ -231,7 +231,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     } else if (this.#state === State.SECURING) {
       if (sinceMs > options.handshakeMs) this.destroy();
     } else if (this.#state === State.PROXY && sinceMs > options.proxyMs) {
-      this.#refuseConnection(replies.BAD_PROXY_HEADER);
+      const hasBegun = this.#proxyBytes.length > 0;
+      const why = hasBegun ? 'the PROXY header never ended' : 'no PROXY header came in time';
+      this.#refuseConnection(replies.badProxyHeader(why));
     }
   }
 
@@ -260,7 +262,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       return;
     }
     this.#proxyBytes = NOTHING;
-    if (typeof header === 'string') return this.#refuseConnection(replies.BAD_PROXY_HEADER);
+    if (typeof header === 'string') return this.#refuseConnection(replies.badProxyHeader(header));
     const isNamed = header.address !== '';
     this.#onClientKnown(isNamed ? header.address : this.remoteAddress, isNamed, all.subarray(header.octets));
   }
@@ -490,7 +492,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #onResponse(): void {
     this.#waitingSinceMs = this.#desk.nowMs;
     const { bytes, from, to } = this.#lines;
-    this.#perform(authResponse(this, responseText(bytes, from, to)), 'auth', '');
+    this.#perform(authResponse(this, this.#desk, responseText(bytes, from, to)), 'auth', '');
   }
 
   #check(): void {
@@ -502,7 +504,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     authenticator.check(password.user, password.password, this.#clientKey, (verdict) => {
       if (this.#state !== State.CHECKING) return;
       this.#waitingSinceMs = this.#desk.nowMs;
-      this.#perform(authVerdict(this, password.user, verdict), 'auth', password.user);
+      this.#perform(authVerdict(this, this.#desk, password.user, verdict), 'auth', password.user);
       if (this.#desk.isClosing) this.shutDown();
       this.#goOn();
     });

@@ -9,7 +9,7 @@ import type { Authenticator } from '../../../../src/gateway/inbound/auth/authent
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
-import { openSession, testDesk } from '../../../inbound/desk.js';
+import { NO_METRICS, openSession, testDesk } from '../../../inbound/desk.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import type { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
 import { authenticatorOf, scramLine, scryptLine, verifiersOf } from '../../../dialog/people.js';
@@ -21,10 +21,13 @@ class Kit {
   readonly reception: MemoryReception;
   readonly connection = new MemoryConnection('198.51.100.7');
   readonly rejections: readonly string[];
+  readonly auths: string[] = [];
   readonly session: ServerSession;
 
   constructor(authenticator: Authenticator, options: Partial<InboundOptions> = {}, isSecure = true) {
-    const { desk, reception, rejections } = testDesk({ isSubmission: true, ...options }, { authenticator });
+    const { desk, reception, rejections } = testDesk({ isSubmission: true, ...options }, {
+      authenticator, metrics: { ...NO_METRICS, authEnded: (mechanism, result) => { this.auths.push(`${mechanism} ${result}`); } },
+    });
     this.reception = reception;
     this.rejections = rejections;
     this.session = openSession(desk, this.connection);
@@ -87,6 +90,24 @@ describe('AUTH', () => {
     verifiers = verifiersOf(lines);
     people = authenticatorOf(verifiers);
     withScrypt = authenticatorOf([...lines, await scryptLine('bob@example.org', 'builder')]);
+  });
+
+  test('each end of an exchange is counted, by mechanism', async () => {
+    const kit = new Kit(people);
+    await kit.say('EHLO a');
+    await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0wrong')}`);
+    await kit.say('AUTH LOGIN');
+    await kit.say('*');
+    await kit.say('AUTH PLAIN !');
+    await kit.say('AUTH CRAM-MD5');
+    await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0secret')}`);
+    assert.deepEqual(kit.auths, ['PLAIN failed', 'LOGIN cancelled', 'PLAIN cancelled', 'PLAIN ok']);
+    const scram = new Kit(people);
+    await scram.say('EHLO a');
+    const client = new ScramClient('alice@example.org', 'wrong');
+    const first = Buffer.from((await scram.say(`AUTH SCRAM-SHA-256 ${client.first}`)).slice(4), 'base64').toString();
+    await scram.say(client.final(first));
+    assert.deepEqual(scram.auths, ['SCRAM-SHA-256 failed']);
   });
 
   test('is offered within TLS only, and SCRAM only where every user has it', async () => {

@@ -52,6 +52,18 @@ describe('recipients by HTTP', () => {
     assert.equal(table.find('@x.example'), undefined, 'of a domain nobody is asked');
   }));
 
+  test('questions, answers and failures are counted and timed', () => withRecipients(async ({ ask, kit }) => {
+    await ask('anna@x.example', 'nobody@x.example');
+    await ask('anna@x.example');
+    kit.answer = (_request, _body, response) => {
+      kit.nowMs += 3000;
+      response.writeHead(500).end();
+    };
+    await ask('bob@x.example');
+    const { asked, answered, failed, seconds } = kit.meter;
+    assert.deepEqual([asked, answered, failed, seconds.count, seconds.sum], [4, 3, 1, 4, 3]);
+  }));
+
   test('an answer holds for its time, that nobody is there for its own', () => withRecipients(async ({ ask, kit, table }) => {
     await ask('anna@x.example', 'nobody@x.example');
     kit.nowMs = 9_999;

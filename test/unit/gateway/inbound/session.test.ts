@@ -16,6 +16,7 @@ import { COMMITTED, NO_REPLY, REFUSED } from '../../../../src/gateway/queue/type
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
 import { WALL_MS, openSession, testDesk } from '../../../inbound/desk.js';
+import type { RefusalRecord } from '../../../inbound/desk.js';
 
 const ENVELOPE = 'MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n';
 
@@ -24,13 +25,14 @@ class Kit {
   readonly reception: MemoryReception;
   readonly connection = new MemoryConnection();
   readonly rejections: readonly string[];
+  readonly refused: readonly RefusalRecord[];
   readonly desk: Desk;
   readonly session: ServerSession;
   nowMs = 0;
   readonly #turns: (() => void)[] = [];
 
   constructor(options: Partial<InboundOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable) {
-    const { desk, reception, rejections } = testDesk({ greetingDelayMs: 100, ...options }, {
+    const { desk, reception, rejections, refused } = testDesk({ greetingDelayMs: 100, ...options }, {
       clock: { nowMs: () => this.nowMs, wallMs: () => WALL_MS },
       nextTurn: (run) => { this.#turns.push(run); },
       authenticator,
@@ -39,6 +41,7 @@ class Kit {
     this.desk = desk;
     this.reception = reception;
     this.rejections = rejections;
+    this.refused = refused;
     reception.hold = true;
     this.session = openSession(desk, this.connection);
     this.heard();
@@ -74,6 +77,20 @@ function bodyOf(content: Buffer | undefined): string {
   const text = content?.toString('latin1') ?? '';
   return text.slice(text.indexOf('\r\n', text.indexOf('+0000')) + 2);
 }
+
+describe('a PROXY header that is refused', () => {
+  test('is told with the rule that it breaks', () => {
+    for (const [bytes, why] of [
+      ['EHLO a\r\n', 'no PROXY header'], ['PROXY TCP4 nowhere 1.2.3.4 1 2\r\n', 'addresses of the PROXY header'], ['PRO', 'the PROXY header never ended'],
+      ['', 'no PROXY header came in time'],
+    ] as const) {
+      const kit = new Kit({ proxyNetworks: ['0.0.0.0/0', '::/0'] });
+      if (bytes !== '') kit.sends(bytes);
+      if (kit.rejections.length === 0) kit.session.tick(1_000_000);
+      assert.deepEqual([kit.rejections, kit.refused.map((each) => each.why)], [['connect proxy-header'], [why]], bytes);
+    }
+  });
+});
 
 describe('a list with many dead addresses', () => {
   test('is heard to its end, and the others have the message', () => {

@@ -14,6 +14,7 @@ import type { ServerSession } from '../../../../../src/gateway/inbound/session/s
 import { COMMITTED, ENVELOPE_8BIT, NO_MEMORY } from '../../../../../src/gateway/queue/types.js';
 import type { MemoryReception } from '../../../../dialog/memory-reception.js';
 import { NO_LOG, WALL_MS, openSession, testDesk } from '../../../../inbound/desk.js';
+import type { RefusalRecord } from '../../../../inbound/desk.js';
 import { MemoryConnection } from '../../../../scenario/memory-connection.js';
 
 const ENVELOPE = 'MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\n';
@@ -64,6 +65,7 @@ class Kit {
   readonly reception: MemoryReception;
   readonly connection = new MemoryConnection();
   readonly rejections: readonly string[];
+  readonly refused: readonly RefusalRecord[];
   readonly told: string[] = [];
   readonly counted: string[] = [];
   readonly hook = new HeldHook();
@@ -78,10 +80,11 @@ class Kit {
     const chain = new HookChain(hooks ?? [{ hook: this.hook, onFailure: 'defer' }], {
       clock, log, metrics: { hookAnswered: (hook, answer) => void this.counted.push(`${hook} ${answer}`) },
     });
-    const { desk, reception, rejections } = testDesk({ offersTls: false, ...options }, { clock, hooks: chain, log });
+    const { desk, reception, rejections, refused } = testDesk({ offersTls: false, ...options }, { clock, hooks: chain, log });
     this.desk = desk;
     this.reception = reception;
     this.rejections = rejections;
+    this.refused = refused;
     reception.hold = true;
     this.session = openSession(desk, this.connection);
     this.sends('EHLO client.example\r\n');
@@ -164,6 +167,7 @@ describe('a message with hooks', () => {
       kit.sends(MESSAGE);
       assert.equal(kit.says(answer), reply);
       assert.equal(kit.rejections.at(-1), reason);
+      assert.equal(kit.refused.at(-1)?.hook, 'held', 'the log names the hook');
       assert.equal(kit.reception.reservedBytes, 0);
     }
     assert.equal(kit.reception.kept.length, 0);
