@@ -11,7 +11,9 @@ import type { ServerSession } from '../../../../src/gateway/inbound/session/sess
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
 import { NO_METRICS, openSession, testDesk } from '../../../inbound/desk.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
-import type { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
+import { parseUsers } from '../../../../src/gateway/inbound/auth/users.js';
+import { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
+import { SystemSecrets } from '../../../../src/platform/node/secrets.js';
 import { authenticatorOf, scramLine, scryptLine, verifiersOf } from '../../../dialog/people.js';
 
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
@@ -242,6 +244,22 @@ describe('AUTH', () => {
     assert.equal(first, again);
     assert.notEqual(first, other);
     assert.equal(first.length, known.length);
+    assert.equal(/i=\d+$/.exec(first)?.[0], /i=\d+$/.exec(known)?.[0]);
+  });
+
+  test('lets a name that nobody has cost what most others do', async () => {
+    const derived: string[] = [];
+    const lines = [await scramLine('a@b.example', 'x'), (await scramLine('c@b.example', 'x')).replace('}4096', '}9999'), (await scramLine('d@b.example', 'x')).replace('}4096', '}9999')];
+    const directory = new Verifiers(parseUsers(lines.join('\n')), {
+      secrets: new SystemSecrets(),
+      deriveKey: (_password, verifier) => {
+        derived.push(verifier.kind === 'scram' ? String(verifier.iterations) : verifier.kind);
+        // As if the password were the right one of whoever lent his verifier.
+        return Promise.resolve(verifier.kind === 'scram' ? verifier.storedKey : verifier.hash);
+      },
+    });
+    assert.equal(await directory.check('nobody', 'x'), undefined);
+    assert.deepEqual(derived, ['9999']);
   });
 
   test('three wrong passwords end the session', async () => {
