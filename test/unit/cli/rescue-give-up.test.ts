@@ -96,9 +96,9 @@ describe('twinpost rescue --give-up', () => {
   });
 
   test('is refused in one line where nobody can be asked, without a reason, and with two orders in one', async () => {
-    assert.equal(await run(undefined), 1);
-    assert.equal(await run('yes', ['rescue', '--give-up', 'store-a', '--from', ADDRESS]), 1);
-    assert.equal(await run('yes', BOTH, '--give-up-memory'), 1);
+    assert.equal(await run(undefined), 2);
+    assert.equal(await run('yes', ['rescue', '--give-up', 'store-a', '--from', ADDRESS]), 2);
+    assert.equal(await run('yes', BOTH, '--give-up-memory'), 2);
     assert.deepEqual(happened, [
       '! twinpost: rescue: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes',
       '! twinpost: rescue: say the --reason, which is logged',
@@ -180,7 +180,7 @@ describe('twinpost rescue --give-up', () => {
   });
 
   test('is what --reason, --yes and --json belong to', async () => {
-    assert.equal(await run('yes', ['rescue', '--reason', 'x']), 1);
+    assert.equal(await run('yes', ['rescue', '--reason', 'x']), 2);
     assert.deepEqual(happened, ['! twinpost: rescue: --reason, --yes and --json belong to --give-up']);
   });
 });
