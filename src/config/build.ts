@@ -14,6 +14,7 @@ import { fileSchema } from './keys/schema.js';
 import type { FileKeys, FileValue, GatewayKeys, SmtpKeys, StoreKeys } from './keys/schema.js';
 import { addressText } from './keys/values.js';
 import type { Address } from './keys/values.js';
+import { pathText } from './problems.js';
 import type { Problems } from './problems.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import type {
@@ -24,6 +25,8 @@ import { workerIds } from './workers.js';
 export interface BuildContext {
   /** As the operator named it, for messages. */
   readonly file: string;
+  /** FILE:LINE of a key. */
+  place(path: Path): string;
   /** File names in the configuration are relative to this folder. */
   readonly folder: string;
   readonly up: boolean;
@@ -72,7 +75,20 @@ function gatewayConfig(
     stateDir,
     register: etcd ?? fileChoice(stateDir, gateway.workers, context),
     oneHost: context.up,
+    places: filePlaces(gateway, context),
   };
+}
+
+/** Of keys whose files are judged when all else is known to be good (cli/reception-files.ts). */
+function filePlaces({ smtp }: GatewayKeys, { place }: BuildContext): GatewayConfig['places'] {
+  const at = (...keys: readonly (string | number)[]): Path => ['gateway', ...keys];
+  const paths: readonly Path[] = [
+    ...['cert', 'key', 'client_ca'].map((key) => at('smtp', 'tls', key)),
+    ...['cert', 'key', 'ca'].map((key) => at('mirror', 'tls', key)),
+    ...['users', 'recipients'].map((key) => at('smtp', key)),
+    ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
+  ];
+  return Object.fromEntries(paths.map((path) => [pathText(path), place(path)]));
 }
 
 /** With workers the upper process keeps the file; under `up` that one does. */

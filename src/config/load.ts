@@ -9,6 +9,7 @@ import { LineCounter, parseDocument } from 'yaml';
 import type { Document } from 'yaml';
 import { buildConfig } from './build.js';
 import { checkFile } from './checks.js';
+import type { Path } from './keys/key.js';
 import { fileSchema } from './keys/schema.js';
 import type { FileValue } from './keys/schema.js';
 import { Problems, describe, lineOf, pathText, problemsOfIssues } from './problems.js';
@@ -81,6 +82,7 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
   const context = {
     file, folder: path.dirname(path.resolve(file)), up, environmentSecret: options.secret,
     stateDir: options.stateDir, registerDir: options.registerDir,
+    place: (at: Path) => `${file}:${String(lineOf(document, lines, { path: at, text: '' }))}`,
   };
   const config = buildConfig(parsed.data, context, late);
   if (late.all.length > 0) return refused(report(file, document, lines, late.all));

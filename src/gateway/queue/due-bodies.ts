@@ -1,11 +1,11 @@
 /**
- * Bodies that deliveries of recovered mail need, and what memory has room for: asks for those of the next in a queue,
- * and gives back those of attempts that ended, or that another copy was filled with, while memory is short. So what
- * lies before a next hop that does not answer never keeps the memory that the others need.
+ * Bodies that deliveries of recovered mail need, and what memory has room for: asks for those of the next in
+ * a queue, and gives back those of attempts that ended, or that another copy was filled with, while memory is
+ * short. So what lies before a next hop that does not answer never keeps the memory that the others need.
  *
- *   take: the next has no body ─► wanted soon, with as many as may be in flight; while memory is short, few ─► none
- *   an attempt ended, and the entry stays ─ memory is short, the stores have it ─► its body goes (absent-bodies.ts)
- *   a refill has sent it (mirror/resync.ts) ─ likewise ─► its body goes
+ *   take: the next has no body ─► wanted soon, with as many as may be in flight (memory short: few) ─► none
+ *   an attempt ended, and the entry stays ─ memory is short, the stores have it ─► its body goes
+ *   a refill has sent it (mirror/resync.ts) ─ likewise ─► its body goes (absent-bodies.ts)
  */
 import type { Partition } from '../mirror/partition.js';
 import type { Entries } from './entries.js';
@@ -23,7 +23,7 @@ export class DueBodies {
     this.#ports = ports;
   }
 
-  /** Whether the next entry of the queue can be sent now; else its body is asked for, and the queue woken with it. */
+  /** Whether the next entry can be sent now; else its body is asked for, and the queue woken with it. */
   isHere(queue: MailQueue, row: number): boolean {
     const { entries } = this.#ports;
     if (!entries.isAbsent(row)) return true;
@@ -52,8 +52,8 @@ export class DueBodies {
   /** A copy that is being filled has it: its body goes, unless something here works on it. */
   onRefilled(partition: Partition, row: number): void {
     const { table, absent } = this.#ports.entries;
-    if (!partition.isPartial || this.#ports.entries.isAbsent(row) || !absent.isAtStores(partition, row)) return;
-    if (!this.#isShort(partition)) return;
+    if (!partition.isPartial || this.#ports.entries.isAbsent(row)) return;
+    if (!absent.isAtStores(partition, row) || !this.#isShort(partition)) return;
     const state = table.state(row);
     // What can't be read is held and never expires: what the stores have of it may be no better.
     const isSoundlyHeld = state === EntryState.HELD && table.expirySeconds.get(row) !== NEVER_SECONDS;

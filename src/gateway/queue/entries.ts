@@ -27,13 +27,15 @@ export class Entries {
   readonly absent: AbsentBodies;
   /** What next hops said of entries, by row. */
   readonly texts: TextPool;
-  private readonly crc32: Crc32;
+  readonly #crc32: Crc32;
 
-  constructor(options: { readonly textsBytesMax: number }, table: EntryTable, contents: ContentStore, crc32: Crc32) {
+  constructor(
+    options: { readonly textsBytesMax: number }, table: EntryTable, contents: ContentStore, crc32: Crc32,
+  ) {
     this.table = table;
     this.contents = contents;
     this.texts = new TextPool({ bytesMax: options.textsBytesMax }, { segments: contents.segments });
-    this.crc32 = crc32;
+    this.#crc32 = crc32;
     this.absent = new AbsentBodies(table);
   }
 
@@ -48,7 +50,10 @@ export class Entries {
     return this.contents.segments.stockBytes;
   }
 
-  /** So many entries are about to come back, with so many bytes of content and head: a store says so. More than `limitBytes` hold can't be here at once. */
+  /**
+   * So many entries are about to come back, with so many bytes of content and head: a store says so. More
+   * than `limitBytes` hold can't be here at once.
+   */
   expect(count: number, bytes: number, limitBytes: number): void {
     this.table.index.expect(Math.min(count, Math.floor(limitBytes / ENTRY_BOOKKEEPING_BYTES)));
     this.contents.segments.expect(count, bytes);
@@ -58,7 +63,7 @@ export class Entries {
     this.contents.segments.expectNoMore();
   }
 
-  /** A new row in state FREE; `shared` is 0 when the record holds body ‖ head ‖ room, else it holds head ‖ room. */
+  /** A new row in state FREE. With `shared` 0 its record holds body ‖ head ‖ room, else head ‖ room. */
   create(
     queue: MailQueue, messageId: number, slot: number, shared: number, bodyBytes: number, checksum: number,
     arrivalSeconds: number, expirySeconds: number, room: number,
@@ -81,7 +86,9 @@ export class Entries {
     queue: MailQueue, messageId: number, slot: number, bodyBytes: number, checksum: number,
     arrivalSeconds: number, expirySeconds: number, room: number,
   ): number {
-    const row = this.create(queue, messageId, slot, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, room);
+    const row = this.create(
+      queue, messageId, slot, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, room,
+    );
     this.table.shared.set(row, ABSENT);
     this.absent.onAbsent(queue.partition);
     return row;
@@ -115,14 +122,14 @@ export class Entries {
   dropBody(partition: Partition, row: number): void {
     const shared = this.table.shared.get(row);
     invariant(shared !== ABSENT, 'only what is here goes');
-    if (shared === 0) this.keepHead(row);
+    if (shared === 0) this.#keepHead(row);
     else this.contents.dropEntry(shared);
     this.table.shared.set(row, ABSENT);
     this.absent.onAbsent(partition);
   }
 
   /** In place of the record of body ‖ head ‖ room one of head ‖ room. */
-  private keepHead(row: number): void {
+  #keepHead(row: number): void {
     const { segments } = this.contents;
     const slot = this.table.slot.get(row);
     const bodyBytes = this.table.bodyBytes.get(row);
@@ -184,7 +191,10 @@ export class Entries {
     this.contents.segments.copyTo(slot, 0, bytes, target, at);
   }
 
-  /** Ends the entry: out of all orders, records freed, row given back. Returns the entry that stood behind it in the partition. */
+  /**
+   * Ends the entry: out of all orders, records freed, row given back. Returns the entry that stood behind it
+   * in the partition.
+   */
   remove(queue: MailQueue, row: number): number {
     const table = this.table;
     const segments = this.contents.segments;
@@ -206,11 +216,11 @@ export class Entries {
     if (this.isAbsent(row)) return false;
     const body = new Uint8Array(this.table.bodyBytes.get(row));
     this.copyBody(row, body, 0);
-    return this.crc32(this.head(row), this.crc32(body, 0)) !== this.table.checksum.get(row);
+    return this.#crc32(this.head(row), this.#crc32(body, 0)) !== this.table.checksum.get(row);
   }
 
   /** Of an entry row that a refill sends. */
-  private flags(row: number): number {
+  #flags(row: number): number {
     if (this.table.shared.get(row) !== 0) return FLAG_SHARED;
     // Whatever is damaged is held: only there is a look at all bytes worth it.
     return this.table.state(row) === EntryState.HELD && this.isDamaged(row) ? FLAG_DAMAGED : 0;
@@ -228,13 +238,13 @@ export class Entries {
       following: (row) => order.following(row),
       position: (row) => table.position.get(row),
       messageId: (row) => table.messageId(row),
-      flags: (row) => this.flags(row),
+      flags: (row) => this.#flags(row),
       bodyBytes: (row) => table.bodyBytes.get(row),
       headBytes: (row) => this.headBytes(row),
       noteBytes: (row) => this.note(row).length,
       checksum: (row) => table.checksum.get(row),
       room: (row) => this.room(row),
-      noteChecksum: (row) => this.crc32(this.note(row), 0),
+      noteChecksum: (row) => this.#crc32(this.note(row), 0),
       writePayload: (row, target, at) => {
         const body = table.bodyBytes.get(row);
         this.copyBody(row, target, at);

@@ -32,7 +32,7 @@ export interface RoutedRecipient {
 }
 
 export interface DestinationPorts {
-  readonly router: Router;
+  readonly router: Pick<Router, 'route'>;
   readonly toAscii: ToAscii;
   readonly recipients: RecipientTable | undefined;
 }
@@ -55,7 +55,8 @@ export function destinationsOf(
   wanted: Destination, desk: DestinationDesk, max: number, queueClass: QueueClass = 'mail',
 ): readonly RoutedRecipient[] | Unasked | Refusal {
   const { policy, ports: { recipients } } = desk;
-  if (recipients === undefined || !policy.isRelayDomain(wanted.domain)) return byDomain(wanted, desk, queueClass);
+  const isListed = recipients !== undefined && policy.isRelayDomain(wanted.domain);
+  if (!isListed) return byDomain(wanted, desk, queueClass);
   const expansion = new Expansion(recipients, desk, max, queueClass);
   try {
     return expansion.of(wanted);
@@ -86,7 +87,9 @@ class Expansion {
   readonly #max: number;
   readonly #queueClass: QueueClass;
 
-  constructor(table: RecipientTable, { policy, ports }: DestinationDesk, max: number, queueClass: QueueClass) {
+  constructor(
+    table: RecipientTable, { policy, ports }: DestinationDesk, max: number, queueClass: QueueClass,
+  ) {
     this.#table = table;
     this.#policy = policy;
     this.#ports = ports;

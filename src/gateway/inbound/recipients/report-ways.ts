@@ -1,6 +1,7 @@
 /**
- * Where reports to senders go: as mail to them would, by the table of recipients for domains that we relay for, else
- * where the domain leads. Asked when a report is written (gateway/queue/report-writer.ts), long after reception.
+ * Where reports to senders go: as mail to them would, by the table of recipients for domains that we relay
+ * for, else where the domain leads. Asked when a report is written (gateway/queue/report-writer.ts), long
+ * after reception.
  *
  *   reverse-path ─► postmaster, abuse   whoever reads them
  *                ─► in the table        its next hop; of an alias of several, the first of them
@@ -45,7 +46,9 @@ export function reportWays(options: ReportWayOptions, ports: DestinationPorts): 
 }
 
 /** As its client wrote it, which may be in U-labels (RFC 6531 3.3), or no address at all. */
-export function byDomainOf(reversePath: string, router: Router, toAscii: ToAscii): ReturnType<FindReportWay> {
+export function byDomainOf(
+  reversePath: string, router: Pick<Router, 'route'>, toAscii: ToAscii,
+): ReturnType<FindReportWay> {
   const domain = normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii);
   const route = router.route(domain, 'bounce');
   return route === undefined ? undefined : { route, address: reversePath };

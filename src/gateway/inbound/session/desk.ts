@@ -22,7 +22,8 @@ import { RelayPolicy } from '../policy/relay-policy.js';
 import { RoleAddresses } from '../policy/role-addresses.js';
 import type { InboundDialog } from './dialog.js';
 import {
-  AUTH_FAILED_OFTEN, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTS, TOO_MANY_ERRORS, TOO_MANY_FROM_CLIENT,
+  AUTH_FAILED_OFTEN, MAIL_FIRST, NO_RECIPIENTS, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTS,
+  TOO_MANY_ERRORS, TOO_MANY_FROM_CLIENT,
 } from './replies.js';
 import type { Refusal } from './replies.js';
 import type { MailTransaction } from './transaction.js';
@@ -146,9 +147,9 @@ export class Desk {
   }
 
   /** Counts an error, if it is one; whether there were too many of them. */
-  isOneTooMany({ reply }: Refusal, doer: Doer): boolean {
+  isOneTooMany(refusal: Refusal, doer: Doer): boolean {
     const { rates } = this.ports;
-    if (rates === undefined || !(reply.startsWith('5') || reply === AUTH_FAILED_OFTEN.reply)) return false;
+    if (rates === undefined || !isError(refusal)) return false;
     rates.did('errors', 1, doer, '', this.nowMs);
     return rates.hasDoneAll('errors', doer, '', this.nowMs);
   }
@@ -196,11 +197,18 @@ export class Desk {
       stage, reason, reply, client: dialog.remoteAddress, helo: dialog.helo,
       user: stage === 'auth' ? said : dialog.user,
       from: message?.reversePath ?? (stage === 'mail' ? pathIn(said) : ''),
-      to: stage === 'rcpt' ? pathIn(said) : '',
+      to: stage === 'rcpt' ? pathIn(said) : (message?.namedRecipient ?? ''),
       messageId: message?.messageId ?? 0,
       limit: reason.startsWith('rate-') ? (this.ports.rates?.reached ?? '') : '',
+      hook: refusal.hook ?? '', why: refusal.why ?? '',
     });
   }
+}
+
+/** What was pipelined behind a refused MAIL or RCPT is no other error: that one may have been ours. */
+function isError({ reply, reason }: Refusal): boolean {
+  if (reply === AUTH_FAILED_OFTEN.reply) return true;
+  return reply.startsWith('5') && reason !== MAIL_FIRST.reason && reason !== NO_RECIPIENTS.reason;
 }
 
 /** What stands in the brackets of MAIL or RCPT, or what is there instead. */

@@ -1,8 +1,8 @@
 /**
  * When a deferred recipient is tried again, and until when: delays that grow, by default from 5 min to 1 h,
- * with jitter, a life of 5 d, for bounces 1 d (RFC 5321 4.5.4.1 asks for at least 4 to 5 d and retries 30 min apart or
- * more; the first two are sooner on purpose, as greylisting and restarts pass quickly). Pure: the caller
- * brings time and randomness.
+ * with jitter, a life of 5 d, for bounces 1 d (RFC 5321 4.5.4.1 asks for at least 4 to 5 d and retries 30 min
+ * apart or more; the first two are sooner on purpose, as greylisting and restarts pass quickly). Pure: the
+ * caller brings time and randomness.
  */
 import { invariant } from '../../../base/invariant.js';
 import type { Random } from '../../../platform/ports.js';
@@ -12,7 +12,7 @@ const MINUTE_MS = 60_000;
 export interface RetryScheduleOptions {
   /** Delay after the first, second, … failed attempt; the last one repeats. */
   readonly delaysMs: readonly number[];
-  /** Fraction by which a delay may be longer or shorter, 0 to below 1: keeps deferred mail from coming back as one wave. */
+  /** Fraction by which a delay may be longer or shorter, 0 to below 1: else deferred mail comes in waves. */
   readonly jitter: number;
   readonly lifetimeMs: number;
   /** For mail with the null reverse-path: nobody waits for it. */
@@ -26,8 +26,10 @@ export class RetrySchedule {
   readonly #random: Random;
 
   constructor(options: RetryScheduleOptions, ports: { readonly random: Random }) {
-    invariant(options.delaysMs.length > 0, 'a retry schedule has a delay');
-    invariant(options.delaysMs.every((delayMs) => delayMs > 0), 'retry delays are above zero, else a deferral would spin');
+    const { delaysMs } = options;
+    invariant(delaysMs.length > 0, 'a retry schedule has a delay');
+    const areLong = delaysMs.every((delayMs) => delayMs > 0);
+    invariant(areLong, 'retry delays are above zero, else a deferral would spin');
     invariant(options.jitter >= 0 && options.jitter < 1, 'jitter is a fraction below one');
     this.#options = options;
     this.#random = ports.random;
