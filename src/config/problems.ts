@@ -26,6 +26,8 @@ export class Problems {
 }
 
 const FOUND_CHARACTERS_MAX = 60;
+/** No address takes them, but people write them; a refusal is no reason to print a password. */
+const USER_AND_PASSWORD = /\/\/.*@/s;
 
 export function problemsOfIssues(error: z.ZodError, schema: z.ZodType, value: unknown): Problem[] {
   return problemsAt([], error.issues, schema, value);
@@ -114,7 +116,8 @@ export function describe(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${String(value.length)}`;
   if (typeof value === 'object') return 'a mapping';
   if (typeof value !== 'string') return String(value as number | boolean);
-  const shown = value.length > FOUND_CHARACTERS_MAX ? `${value.slice(0, FOUND_CHARACTERS_MAX)}…` : value;
+  const plain = value.replace(USER_AND_PASSWORD, '//(hidden)@');
+  const shown = plain.length > FOUND_CHARACTERS_MAX ? `${plain.slice(0, FOUND_CHARACTERS_MAX)}…` : plain;
   return JSON.stringify(shown);
 }
 

@@ -303,7 +303,7 @@ const gateway = z.strictObject({
   /** All gateways that may serve one another's queues; this one may be left out. */
   group: z.array(v.groupMember(WORKERS_MAX)).max(256).prefault([]),
   /** Whether it takes over the queues of the others in its group when they stay silent. */
-  rescue: v.flag().prefault('on'),
+  rescue: v.onOrOff().prefault('on'),
   host: v.identifier(),
   /** In the greeting, EHLO and Received; else that of the machine. */
   hostname: named('hostName', v.hostname().optional()),

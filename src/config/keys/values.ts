@@ -97,6 +97,13 @@ export function flag(): z.ZodType<boolean> {
   }, 'true or false');
 }
 
+/** A role of a process rather than a property: these two words alone. */
+export function onOrOff(): z.ZodType<boolean> {
+  return expected((value) => (value === 'on' ? true : value === 'off' ? false : undefined), 'on or off', {
+    shown: (isOn: boolean) => (isOn ? 'on' : 'off'),
+  });
+}
+
 export function oneOf<const T extends string>(words: readonly T[]): z.ZodType<T> {
   return expected((value) => words.find((word) => word === value), `one of ${words.join(', ')}`);
 }
@@ -257,9 +264,9 @@ export function etcdUrl(): z.ZodType<string> {
 export function secretUrl(): z.ZodType<string> {
   return expected((value) => {
     if (typeof value !== 'string' || !URL.canParse(value)) return undefined;
-    const { protocol, hostname, username } = new URL(value);
+    const { protocol, hostname, username, password } = new URL(value);
     const isOwn = protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(hostname);
-    return (protocol === 'https:' || isOwn) && username === '' ? value : undefined;
+    return (protocol === 'https:' || isOwn) && username + password === '' ? value : undefined;
   }, 'an address such as https://users.example.com/check, or http:// on loopback');
 }
 
@@ -267,8 +274,8 @@ export function secretUrl(): z.ZodType<string> {
 export function serverUrl(): z.ZodType<string> {
   return expected((value) => {
     if (typeof value !== 'string' || !URL.canParse(value)) return undefined;
-    const { protocol, username, pathname, search, hash } = new URL(value);
-    const isPlain = username === '' && pathname === '/' && search === '' && hash === '';
+    const { protocol, username, password, pathname, search, hash } = new URL(value);
+    const isPlain = username + password === '' && pathname === '/' && search === '' && hash === '';
     return isPlain && (protocol === 'http:' || protocol === 'https:') ? value : undefined;
   }, 'an address without a path, such as http://127.0.0.1:11333');
 }
