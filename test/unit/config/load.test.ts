@@ -146,7 +146,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a message larger than a store ever grants', GOOD, `${GOOD}  smtp:\n    message_size_limit: 50MiB\n`, /message_size_limit: expected a size from 1KiB to 30MiB/],
     ['an unknown key of a listener, with the nearest known one', GOOD, `${GOOD}  smtp:\n    listen: [{address: '127.0.0.1:25', rol: relay}]\n`, /^f\.yaml:18: gateway\.smtp\.listen\[0\]\.rol: expected a known key, found 'rol'; did you mean 'role'\?$/],
     ['an unknown key of reports, with those that are known', GOOD, `${GOOD}  reports: {x: 1h}\n`, /^f\.yaml:17: gateway\.reports\.x: expected a known key, found 'x'; known keys: without_route, delay_after, delay_unasked$/],
-    ['another word for rescue', GOOD, `${GOOD}  rescue: maybe\n`, /^f\.yaml:17: gateway\.rescue: expected true or false, found "maybe"$/],
+    ['another word for rescue', GOOD, `${GOOD}  rescue: maybe\n`, /^f\.yaml:17: gateway\.rescue: expected on or off, found "maybe"$/],
     ['a relay domain that no address can have', GOOD, `${GOOD}  smtp:\n    relay_domains: [a_b.example]\n`, /^f\.yaml:18: gateway\.smtp\.relay_domains\[0\]: expected a domain such as example\.com, /],
     ['a wrong unit', GOOD, `${GOOD}  smtp:\n    message_size_limit: 25 parsecs\n`, /^f\.yaml:18: gateway\.smtp\.message_size_limit: expected a size from 1KiB to 30MiB such as 25MiB, found "25 parsecs"$/],
     ['a time without unit', GOOD, `${GOOD}  mirror:\n    lease: 10\n`, /^f\.yaml:18: gateway\.mirror\.lease: expected a time with its unit .*, found 10$/],
@@ -203,6 +203,23 @@ describe('what is wrong is one line with file, line, path, expectation and findi
       assert.match(errors[0] ?? '', line);
     });
   }
+
+  test('a password in an address is refused and not printed, nor is a secret that is no text', () => {
+    const WORD = 'pw-4711';
+    const cases: readonly (readonly [value: string, told: RegExp])[] = [
+      [`  smtp:\n    users: {http: 'https://user:${WORD}@a.example/x'}\n`, /users\.http: .*, found "https:\/\/\(hidden\)@a\.example\/x"$/],
+      [`  smtp:\n    recipients: {http: 'https://:${WORD}@a.example/x'}\n`, /recipients\.http: .*, found "https:\/\/\(hidden\)@/],
+      [`  smtp:\n    hooks: [{rspamd: 'http://:${WORD}@127.0.0.1:1'}]\n`, /rspamd: .*, found "http:\/\/\(hidden\)@127/],
+      [`register: {etcd: ['https://root:${WORD}/@b@10.1.0.5:2379'], cluster: c}\n`, /register\.etcd\[0\]: .*, found "https:\/\/\(hidden\)@10/],
+      [`  admin: {listen: '127.0.0.1:1', token: "${WORD}\\t"}\n`, /admin\.token: .*, found a string that is not shown$/],
+      [`  admin: {listen: '127.0.0.1:1', token: [${WORD}]}\n`, /admin\.token: .*, found a list of 1$/],
+    ];
+    for (const [more, told] of cases) {
+      const [error = '', ...others] = errorsOf(`${GOOD}${more}`);
+      assert.match(error, told);
+      assert.ok(!`${error}${others.join('')}`.includes(WORD), error);
+    }
+  });
 
   test('all of it at once, in the order of the file', () => {
     const errors = errorsOf(GOOD.replace('id: gw-1', 'id: "gw 1"').replace('address: 127.0.0.1:7402', 'adress: 127.0.0.1:7402'));
