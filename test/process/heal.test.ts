@@ -124,7 +124,7 @@ describe('twinpost store resync', { timeout: 60_000 }, () => {
 });
 
 describe('a store that is told to stop', { timeout: 120_000 }, () => {
-  test('ends with 0 at once when a third one takes its queues, and nothing is refused', () => healing(3, {}, async (all) => {
+  for (const onePath of [false, true]) test(`${onePath ? 'on its only path ' : ''}ends with 0 at once when a third one takes its queues, and nothing is refused`, () => healing(3, { onePath }, async (all) => {
     const { cluster } = all;
     const store = storeOf(cluster, 2);
     await mailWhile(all, async () => {
@@ -133,6 +133,7 @@ describe('a store that is told to stop', { timeout: 120_000 }, () => {
       const tookMs = performance.now() - before;
       assert.ok(tookMs < QUICK_MS, `it took ${tookMs} ms`);
       await healedWithout(cluster, store.name);
+      assert.match(cluster.gateway.log(), /a store is about to stop: its copies move away/);
     });
   }));
 

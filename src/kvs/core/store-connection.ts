@@ -34,7 +34,7 @@ import { HELLO_ACTIVE } from '../../protocol/messages/hello.js';
 import { encodeWelcome } from '../../protocol/messages/welcome.js';
 import {
   CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING,
-  CLOSE_TIMEOUT, closeReasonName,
+  CLOSE_TIMEOUT, STOPPING_GOES_ON, closeReasonName,
 } from '../../protocol/reasons.js';
 import type { AccountConnection, GatewayAccount } from './accounts.js';
 import type { StoreCounters } from './counters.js';
@@ -245,6 +245,14 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
 
   demote(): void {
     if (this.#state === ACTIVE) this.#transition(STANDBY);
+  }
+
+  /** The process is about to stop, and serves this active connection until then. */
+  announceStop(): void {
+    invariant(this.#state === ACTIVE, 'only who serves can say that it goes on');
+    const close = { reason: CLOSE_STOPPING, text: 'this store is about to stop', detail: STOPPING_GOES_ON };
+    this.#outbox.frame(CLOSE, 0, encodeClose(this.#ports.packer, close));
+    this.#outbox.flush(this.#ports.connection);
   }
 
   /** The process stops: what was taken is acknowledged, then CLOSE. */

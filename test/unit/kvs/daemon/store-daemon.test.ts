@@ -7,6 +7,7 @@ import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { encodeFrame } from '../../../../src/protocol/frame.js';
 import * as types from '../../../../src/protocol/message-types.js';
 import { encodeChanges } from '../../../../src/protocol/messages/changes.js';
+import { encodeClose } from '../../../../src/protocol/messages/close.js';
 import { encodeAsk } from '../../../../src/protocol/messages/ask.js';
 import { encodeHeartbeat } from '../../../../src/protocol/messages/heartbeat.js';
 import { encodeRelease } from '../../../../src/protocol/messages/release.js';
@@ -14,7 +15,7 @@ import { encodePull } from '../../../../src/protocol/messages/pull.js';
 import { encodeTail } from '../../../../src/protocol/messages/tail.js';
 import { encodeTexts } from '../../../../src/protocol/messages/texts.js';
 import {
-  CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_VERSION, DECLINED_LOWER, REFUSAL_CHECKSUM, REFUSAL_FENCED, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
+  CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_VERSION, DECLINED_LOWER, REFUSAL_CHECKSUM, REFUSAL_FENCED, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN, STOPPING_GOES_ON,
 } from '../../../../src/protocol/reasons.js';
 import { TextRows, textOf } from '../../../../src/protocol/text-rows.js';
 import { ORIGIN, annotating, bytes, change, deleting, found, nextSection, packer, recordOf, section, storing, termOf } from '../core/section-kit.js';
@@ -464,12 +465,27 @@ describe('a store on real sockets', () => {
     await stopped;
   });
 
-  test('that stops waits for nobody whom it can not tell, nor for copies that are in no record', { timeout: 30_000 }, async () => {
+  test('that stops tells a gateway without a standby on its active connection, which goes on', { timeout: 30_000 }, async () => {
     const store = await testStore({ stopTimeoutMs: 120_000 });
-    const [untold, told] = [await TestGateway.join(store), await TestGateway.join(store, { id: 'g2' })];
-    await TestGateway.join(store, { id: 'g2', active: false, path: 1 });
-    untold.found(1, 1);
-    await untold.acknowledged(untold.tell(1, recordOf(3, { members: [{ storeId: 'store-a', bootId: store.store.bootId }] }), false));
+    const gateway = await TestGateway.join(store);
+    const other = { storeId: 'store-b', bootId: 'ff'.repeat(16) };
+    gateway.found(1, 1);
+    await gateway.acknowledged(gateway.tell(1, recordOf(3, { members: [other, { storeId: 'store-a', bootId: store.store.bootId }] }), false));
+    const stopped = store.stop();
+    assert.deepEqual((await gateway.next(types.CLOSE)).values.toSpliced(1, 1), [CLOSE_STOPPING, STOPPING_GOES_ON]);
+    await gateway.acknowledged(gateway.change(1, storing(1, 'still served')));
+    gateway.tell(1, recordOf(4, { members: [other] }), true);
+    assert.deepEqual((await gateway.next(types.CLOSE)).values.toSpliced(1, 1), [CLOSE_STOPPING, 0]);
+    await stopped;
+  });
+
+  test('that stops waits for nobody who is gone, nor for copies that are in no record', { timeout: 30_000 }, async () => {
+    const store = await testStore({ stopTimeoutMs: 120_000 });
+    const [leaving, told] = [await TestGateway.join(store), await TestGateway.join(store, { id: 'g2' })];
+    leaving.found(1, 1);
+    await leaving.acknowledged(leaving.tell(1, recordOf(3, { members: [{ storeId: 'store-a', bootId: store.store.bootId }] }), false));
+    leaving.send(types.CLOSE, encodeClose(packer, { reason: CLOSE_STOPPING, text: 'bye', detail: 0 }));
+    await leaving.closed;
     told.found(1, 1);
     await told.acknowledged(told.tell(1, recordOf(3, { holder: { gatewayId: 'g2', incarnation: 1 }, members: [{ storeId: 'store-a', bootId: 'ff'.repeat(16) }] }), false));
     await store.stop();
