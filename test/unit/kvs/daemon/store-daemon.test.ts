@@ -292,6 +292,31 @@ describe('a store on real sockets', () => {
     }
   });
 
+  test('says in its log, once for each name, whether it does not know a gateway or its secret', async (t) => {
+    const lines: string[] = [];
+    const store = await testStore({}, { debug: () => undefined, info: () => undefined, error: () => undefined, warn: (_event, text, fields) => {
+      if (text === 'a gateway is not let in') lines.push(`${String(fields?.['gateway'])}: ${String(fields?.['why'])}`);
+    } });
+    t.after(() => store.stop());
+    const leave = async (id: string): Promise<void> => {
+      const gateway = new TestGateway(store, { id });
+      gateway.hello({ id });
+      await gateway.next(types.CHALLENGE);
+      gateway.send(types.CLOSE, encodeClose(packer, { reason: CLOSE_DENIED, text: 'not by this secret', detail: 0 }));
+      await gateway.closed;
+    };
+    for (const id of ['stranger', 'stranger', 'g1', 'g1']) await leave(id);
+    assert.deepEqual(lines, ['stranger: store.gateways does not name it', 'g1: the gateway says: not by this secret']);
+    await TestGateway.join(store, { id: 'g2', secret: bytes('wrong') });
+    await TestGateway.join(store, { id: 'other', secret: bytes('x') });
+    assert.deepEqual(lines.slice(2), ['g2: unknown gateway or wrong secret', 'other: store.gateways does not name it']);
+    await TestGateway.join(store, { id: 'g1' });
+    await leave('g1');
+    assert.equal(lines.length, 5, 'it was let in meanwhile: news again');
+    for (let i = 0; i < 40; i += 1) await leave(`made-up-${String(i)}`);
+    assert.equal(lines.length, 5 + 28, 'names that anybody makes up do not fill the log');
+  });
+
   test('of a group lets in whoever proves its secret, under any name; who is configured proves the own one', async (t) => {
     const group = bytes('the secret of the group');
     const store = await testStore({ gateways: [{ id: 'g1', secret: secretOf('g1') }], groupSecret: group });
