@@ -104,9 +104,9 @@ export function drainLines(gateway: string, store: string, answer: DrainAnswer):
   } else if (missing > 0) {
     const have = missing === 1 ? 'has' : 'have';
     const what = `${counted(missing, 'partition')} ${have} fewer copies than configured`;
-    lines.push(!isShort(answer) ? `${gateway}: ${what}` : `${gateway}: CAN'T LEAVE as it should: ${what}, `
-      + 'and no other store can take them; start another store, or use this one again (--undo); --force takes '
-      + 'it for done');
+    lines.push(!isShort(answer) ? `${gateway}: ${what}` : `${gateway}: CAN'T LEAVE as it should: ${what}`
+      + ', and no other store can take them; start another store, or use this one again (--undo); --force '
+      + 'takes it for done');
   }
   return lines;
 }
