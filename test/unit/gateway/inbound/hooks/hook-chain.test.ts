@@ -170,6 +170,7 @@ describe('a message with hooks', () => {
       assert.equal(kit.says(answer), reply);
       assert.equal(kit.rejections.at(-1), reason);
       assert.equal(kit.refused.at(-1)?.hook, 'held', 'the log names the hook');
+      assert.equal(kit.refused.at(-1)?.to, 'b@example.net', 'and the recipient');
       assert.equal(kit.reception.reservedBytes, 0);
     }
     assert.equal(kit.reception.kept.length, 0);
