@@ -103,6 +103,15 @@ const receptionAnswer = object({
   stale_files: list(name),
 });
 
+/** What mail depends on, outside the gateway, and does not answer. */
+const outagesAnswer = object({
+  /** Those for which most waits. */
+  next_hops: list(object({ relay: name, since: integer, waiting: integer, why: text })),
+  /** All of them. */
+  next_hops_down: integer,
+  hooks: list(object({ hook: name, since: integer, why: text })),
+});
+
 /** GET /api/v1/status */
 export const statusAnswer = object({
   gateway: name,
@@ -167,6 +176,8 @@ export const statusAnswer = object({
 }, {
   /** Of clients, since the start; releases before do not tell it. */
   reception: receptionAnswer,
+  /** Releases before do not tell it. */
+  outages: outagesAnswer,
 });
 export type StatusAnswer = ShapeOf<typeof statusAnswer>;
 

@@ -101,6 +101,7 @@ function gatewayLines(
       + `memory ${memory}`,
   ];
   lines.push(...receptionLines(status, isTty));
+  lines.push(...outageLines(status, nowMs, isTty));
   if (status.register_away !== '') lines.push(registerLine(status.register_away, isTty));
   if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
   if (status.partitions_rescued > 0) {
@@ -141,6 +142,22 @@ function receptionLines({ reception }: StatusAnswer, isTty: boolean): string[] {
   if (reception.stale_files.length > 0) {
     lines.push(`  ${paint('STALE', 'red', isTty)}       what is on disk can't be used, and what was read `
       + `before stays: ${printable(reception.stale_files.join(', '))}; the log says why`);
+  }
+  return lines;
+}
+
+/** What mail depends on and does not answer. */
+function outageLines({ outages }: StatusAnswer, nowMs: number, isTty: boolean): string[] {
+  if (outages === undefined) return [];
+  const { next_hops: shown, next_hops_down: all, hooks } = outages;
+  const lines = shown.map(({ relay, since, waiting, why }) =>
+    `  ${paint('NEXT HOP', 'red', isTty)}    ${printable(relay)} can't be reached for ${ago(since, nowMs)}, `
+      + `${formatCount(waiting)} to deliver: ${printable(why)}`);
+  const more = all - shown.length;
+  if (more > 0) lines.push(`${WAITING_INDENT}and ${counted(more, 'more next hop')}`);
+  for (const { hook, since, why } of hooks) {
+    lines.push(`  ${paint('HOOK', 'red', isTty)}        ${printable(hook)} fails for ${ago(since, nowMs)}: `
+      + printable(why));
   }
   return lines;
 }

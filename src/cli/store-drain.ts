@@ -1,6 +1,7 @@
 /**
  * `twinpost store drain`: every gateway of the group moves its partitions away from a store, which may stop
- * then.
+ * then. Copies that no other store takes leave all the same where min_replicas allows it. That is no success,
+ * for fewer copies than configured are left: exit code 1, unless --force says that it is meant.
  */
 import type { Argv } from 'yargs';
 import type { DrainAnswer } from '../admin-api/orders.js';
@@ -25,8 +26,10 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
         .positional('store', { type: 'string', demandOption: true, describe: 'the store' })
         .option('undo', { type: 'boolean', describe: 'use it again' })
         .option('reason', REASON)
+        .option('force', { type: 'boolean', describe: 'fewer copies than configured are success too' })
         .option('wait', { type: 'boolean', describe: 'until no partition is left there' })
-        .epilogue('Exit code: 0 done, 3 a gateway did not answer, 2 wrong usage, 1 anything else.'),
+        .epilogue('Exit code: 0 done, 3 a gateway did not answer, 2 wrong usage, 1 anything else, such as '
+          + 'CAN\'T LEAVE.'),
         '$0 store drain store-1 --wait --reason "disk to be changed"',
         'before store-1 is taken out for good'),
     async (args) => {
@@ -52,7 +55,8 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
       const missing = group.missing('gateway');
       const hasAnswered = reportMissing(missing, answers.length, false, terminal) === 0;
       if (hasAnswered && missing.length > 0) terminal.error(unheardText(args.store, undo, missing));
-      if (!hasAnswered || answers.some(({ answer }) => hasFailed(answer))) done(1);
+      const force = args.force === true;
+      if (!hasAnswered || answers.some(({ answer }) => hasFailed(answer, force))) done(1);
       else done(missing.length > 0 ? NOT_ALL_KNOW : 0);
     },
   );
@@ -75,14 +79,18 @@ function unheardText(store: string, undo: boolean, missing: readonly Missing[]):
 }
 
 /** Of a store that is used again, mirrors may still be counted as stuck: nothing that anybody waits for. */
-export function hasFailed({ draining, stuck, kept }: DrainAnswer): boolean {
-  return (draining && stuck > 0) || !kept;
+export function hasFailed(answer: DrainAnswer, force = false): boolean {
+  return (answer.draining && answer.stuck > 0) || !answer.kept || (isShort(answer) && !force);
+}
+
+/** Nothing is left there, but not all of it has gone to another store. */
+function isShort({ draining, mirrors, copies_missing: missing }: DrainAnswer): boolean {
+  return draining && mirrors === 0 && missing > 0;
 }
 
 /** What a gateway can do, and what it can't. */
-export function drainLines(
-  gateway: string, store: string, { draining, mirrors, stuck, copies_missing: missing, kept }: DrainAnswer,
-): string[] {
+export function drainLines(gateway: string, store: string, answer: DrainAnswer): string[] {
+  const { draining, mirrors, stuck, copies_missing: missing, kept } = answer;
   const unkept = `${gateway}: the order is in force, but not on disk: a restart of the gateway forgets it; `
     + `see that its state_dir is set and can be written, and ask again`;
   if (!draining) return [!kept ? unkept : `${gateway}: ${store} is used`];
@@ -94,8 +102,11 @@ export function drainLines(
       + 'without them fewer copies than min_replicas would be left; they go when another store is there, or '
       + '--undo ends this');
   } else if (missing > 0) {
-    lines.push(`${gateway}: ${counted(missing, 'partition')} ${missing === 1 ? 'has' : 'have'} fewer copies `
-      + `than configured${mirrors === 0 ? ': no other store can take them' : ''}`);
+    const have = missing === 1 ? 'has' : 'have';
+    const what = `${counted(missing, 'partition')} ${have} fewer copies than configured`;
+    lines.push(!isShort(answer) ? `${gateway}: ${what}` : `${gateway}: CAN'T LEAVE as it should: ${what}`
+      + ', and no other store can take them; start another store, or use this one again (--undo); --force '
+      + 'takes it for done');
   }
   return lines;
 }

@@ -3,7 +3,7 @@
  */
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
-import type { StateFigures } from '../observability/figures.js';
+import type { OutageFigures, StateFigures } from '../observability/figures.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type {
   GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, OrphansView, QueuePage, QueueView,
@@ -58,8 +58,11 @@ export interface CoreViewPorts {
   connectionsIn(): number;
   connectionsOut(): number;
   dotsInFlight(): number;
+  /** Left out where nothing is delivered. */
+  outages?(): OutageFigures;
 }
 
+const NO_OUTAGES: OutageFigures = { nextHops: [], nextHopCount: 0, hooks: [] };
 /** Waiting partitions named in the status; the others are counted. */
 const WAITING_SHOWN_MAX = 20;
 /** Of the orphans of one gateway. */
@@ -128,6 +131,7 @@ export class CoreView implements GatewayView {
       routes: core.readiness.routeCount,
       routesRefused: core.readiness.refused.map(({ route, reason, sinceWallMs }) =>
         ({ route: route.queueName, reason, sinceWallMs })),
+      outages: this.#ports.outages?.() ?? NO_OUTAGES,
       degradedSinceWallMs,
       degradedCause: degradedSinceWallMs === undefined ? '' : this.#degradation.cause(stores),
       insecure: this.#options.insecure,
@@ -153,8 +157,7 @@ export class CoreView implements GatewayView {
       adopted: counters.adopted, adoptedTwice: counters.adoptedTwice,
       registerAway: core.registerAway,
       repairs: { ...core.mirrors.counters },
-      queuedMessages: messages,
-      queuedBytes: bytes,
+      queuedMessages: messages, queuedBytes: bytes,
       memoryUsedBytes: core.memory.usedBytes,
       memoryKeptBytes: core.entries.keptBytes,
       memoryLimitBytes: core.memory.limitBytes,

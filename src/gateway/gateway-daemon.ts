@@ -62,6 +62,7 @@ import { StoreLink } from './mirror/link/store-link.js';
 import type { StoreLinkEvents } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
+import { outagesOf } from './outages.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
 import type { OrphanOptions } from './ownership/holdings.js';
 import { ProcessIdentity } from './process-identity.js';
@@ -327,6 +328,7 @@ class Gateway implements RunningGateway {
         connectionsIn: () => this.#inboundRecord.connections,
         connectionsOut: () => dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0),
         dotsInFlight: () => dispatcher.count,
+        outages: () => outagesOf(dispatcher.nextHops(), this.#hooks?.failing() ?? []),
       },
     );
   }

@@ -94,6 +94,32 @@ export interface ReceptionFigures {
   readonly staleFiles: readonly string[];
 }
 
+/** A next hop to which no connection comes up. */
+export interface NextHopDown {
+  readonly relay: string;
+  readonly sinceWallMs: number;
+  /** Deliveries that could start now. */
+  readonly waiting: number;
+  /** Of the last attempt. */
+  readonly why: string;
+}
+
+/** A hook whose last answer was none that can be used. */
+export interface HookFailing {
+  readonly hook: string;
+  readonly sinceWallMs: number;
+  readonly why: string;
+}
+
+/** What mail depends on, outside the gateway, and does not answer. */
+export interface OutageFigures {
+  /** Those for which most waits. */
+  readonly nextHops: readonly NextHopDown[];
+  /** All of them. */
+  readonly nextHopCount: number;
+  readonly hooks: readonly HookFailing[];
+}
+
 /** A configured route whose new mail is refused. */
 export interface RefusedRouteFigures {
   readonly route: string;
@@ -105,6 +131,7 @@ export interface StatusFigures {
   /** Takes new mail: enough mirrors in sync, not stopping. */
   readonly ready: boolean;
   readonly routesRefused: readonly RefusedRouteFigures[];
+  readonly outages: OutageFigures;
   /** Since when a partition has fewer copies in step than configured; undefined when none has. */
   readonly degradedSinceWallMs: number | undefined;
   /** Held here. */

@@ -13,7 +13,7 @@ import type { IntervalHistogram } from 'node:perf_hooks';
 import type { Registry } from 'prom-client';
 import type { QueueFigures, StateFigures, StatusFigures } from './figures.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
-import { exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
+import { exportHooks, exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
 import { ReceptionMetrics, exportReception } from './reception-metrics.js';
 import { Series } from './series.js';
 
@@ -137,6 +137,7 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportQueues(series, () => source.queues(), () => source.wallMs());
   exportStates(series, () => source.states());
   exportRefusals(series, () => source.status().routesRefused);
+  exportHooks(series, () => source.status().outages.hooks);
   exportStores(series, () => source.status().stores);
   exportStatus(series, source);
   const loop = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
@@ -209,6 +210,7 @@ const STATUS_GAUGES: Described<StatusFigures> = [
     '1 when a partition has fewer copies in step than configured',
     (from) => Number(from.degradedSinceWallMs !== undefined)],
   ['register_up', '1 while the register answers', (from) => Number(from.registerAway === '')],
+  ['next_hops_down', 'Next hops that can not be reached', (from) => from.outages.nextHopCount],
   ['stores_unreached',
     'Stores that the register names and are not reached', (from) => from.storesUnreached.length],
   ['partitions', 'Partitions held by this process', (from) => from.partitions],

@@ -3,7 +3,9 @@
  * bounded: stores are configured, states are few, queues are those QUEUE_SERIES_MAX that need a look first
  * (copies missing, then length) and "other" for all the rest. Values are read when somebody scrapes.
  */
-import type { QueueFigures, RefusedRouteFigures, StateFigures, StoreFigures } from './figures.js';
+import type {
+  HookFailing, QueueFigures, RefusedRouteFigures, StateFigures, StoreFigures,
+} from './figures.js';
 import type { Series } from './series.js';
 
 /** Each queue is eleven series of 7 µs: with 30 queues a scrape stays under 5 ms. */
@@ -84,6 +86,11 @@ export function exportRefusals(series: Series, refused: () => readonly RefusedRo
     '1 for each configured route whose new mail is refused, with the reason; no series while it is taken';
   series.gauges('route_refused', help, ['route', 'reason'], () =>
     refused().map(({ route, reason }) => [{ route, reason }, 1]));
+}
+
+export function exportHooks(series: Series, failing: () => readonly HookFailing[]): void {
+  const help = '1 for each hook that gives no verdict; no series while it does';
+  series.gauges('hook_failing', help, ['hook'], () => failing().map(({ hook }) => [{ hook }, 1]));
 }
 
 export function exportStores(series: Series, stores: () => readonly StoreFigures[]): void {

@@ -9,6 +9,8 @@ export const CLOSE_DENIED = 3;
 export const CLOSE_FENCED = 4;
 export const CLOSE_SEQUENCE = 5;
 export const CLOSE_STOPPING = 6;
+/** Its detail on an active connection that stays: a notice. Another CLOSE ends it. */
+export const STOPPING_GOES_ON = 1;
 export const CLOSE_TIMEOUT = 7;
 export const CLOSE_LIMIT = 8;
 /** A request other than HEARTBEAT on a connection that stands by. */

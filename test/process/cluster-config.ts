@@ -44,6 +44,8 @@ export interface ClusterOptions {
   readonly gateway?: Section;
   /** Keys laid over that of one gateway. */
   readonly gatewayOf?: (gateway: number) => Section;
+  /** Stores have path A only. */
+  readonly onePath?: boolean;
   /** Keys laid over each store's section. */
   readonly store?: Section;
   /** Arguments for node itself, such as --cpu-prof. */
@@ -95,12 +97,19 @@ function gatewayIds(options: ClusterOptions): string[] {
   return Array.from({ length: options.gateways ?? 1 }, (_none, index) => gatewayId(index));
 }
 
+function pathsOf(options: ClusterOptions, both: Section[]): Section[] {
+  return options.onePath === true ? both.slice(0, 1) : both;
+}
+
 export function storeConfig(options: ClusterOptions, ports: Ports, index: number): Section {
   const [a, b, admin] = ports.stores[index] ?? [0, 0, 0];
   const own: Section = {
     id: storeId(index),
     host: `host-${storeId(index)}`,
-    paths: [{ name: 'A', address: `${storeHost(options, index, 'A')}:${a}` }, { name: 'B', address: `${storeHost(options, index, 'B')}:${b}` }],
+    paths: pathsOf(options, [
+      { name: 'A', address: `${storeHost(options, index, 'A')}:${a}` },
+      { name: 'B', address: `${storeHost(options, index, 'B')}:${b}` },
+    ]),
     gateways: gatewayIds(options).map((id, gateway) => ({ id, workers: options.workers ?? 1, secret: SECRET, admin: `${LOOPBACK}:${ports.gateways[gateway]?.admin ?? 0}` })),
     // Elsewhere than on loopback a token is asked for, though not by the probes.
     admin: { listen: `${storeHost(options, index, 'A')}:${admin}`, ...(options.storeHost === undefined ? {} : { token: SECRET }) },
@@ -120,10 +129,10 @@ export function gatewayConfig(options: ClusterOptions, ports: Ports, stateFolder
   const stores = ports.stores.map(([a, b, admin], index) => ({
     id: storeId(index),
     host: `host-${storeId(index)}`,
-    paths: [
+    paths: pathsOf(options, [
       { name: 'A', address: `${storeHost(options, index, 'A')}:${map(a, index, 'A')}` },
       { name: 'B', address: `${storeHost(options, index, 'B')}:${map(b, index, 'B')}` },
-    ],
+    ]),
     admin: `${storeHost(options, index, 'A')}:${admin}`,
   }));
   const via = `smtp://${LOOPBACK}:${options.mapSinkPort?.(ports.sink, gateway) ?? ports.sink}`;

@@ -81,8 +81,10 @@ describe('twinpost store drain', { timeout: 180_000 }, () => {
     const { cluster } = all;
     await mailWhile(all, async () => {
       const told = await twinpost(cluster, 'store', 'drain', 'store-b', '--wait', ...REASON);
-      assert.equal(told.code, 0, told.out);
-      assert.match(told.out, /gateway-1: nothing is left at store-b\ngateway-1: \d+ partitions have fewer copies than configured: no other store can take them\n/);
+      assert.equal(told.code, 1, told.out);
+      assert.match(told.out, /gateway-1: nothing is left at store-b\ngateway-1: CAN'T LEAVE as it should: \d+ partitions have fewer copies than configured, /);
+      const meant = await twinpost(cluster, 'store', 'drain', 'store-b', '--wait', '--force', ...REASON);
+      assert.equal(meant.code, 0, meant.out);
       await twinpost(cluster, 'store', 'drain', 'store-b', '--undo', ...REASON);
     });
     await cluster.inSync(DOMAINS.length);
@@ -124,7 +126,7 @@ describe('twinpost store resync', { timeout: 60_000 }, () => {
 });
 
 describe('a store that is told to stop', { timeout: 120_000 }, () => {
-  test('ends with 0 at once when a third one takes its queues, and nothing is refused', () => healing(3, {}, async (all) => {
+  for (const onePath of [false, true]) test(`${onePath ? 'on its only path ' : ''}ends with 0 at once when a third one takes its queues, and nothing is refused`, () => healing(3, { onePath }, async (all) => {
     const { cluster } = all;
     const store = storeOf(cluster, 2);
     await mailWhile(all, async () => {
@@ -133,6 +135,7 @@ describe('a store that is told to stop', { timeout: 120_000 }, () => {
       const tookMs = performance.now() - before;
       assert.ok(tookMs < QUICK_MS, `it took ${tookMs} ms`);
       await healedWithout(cluster, store.name);
+      assert.match(cluster.gateway.log(), /a store is about to stop: its copies move away/);
     });
   }));
 

@@ -60,10 +60,14 @@ describe('next hop', { timeout: 120_000 }, () => {
     async (cluster, log) => {
       await cluster.sink.stop();
       await sendAll(cluster, log, { count: 3000 });
-      assert.equal((await cluster.status()).queued_messages, 3000);
+      const { queued_messages: queued, outages } = await cluster.status();
+      const [hop] = outages?.next_hops ?? [];
+      assert.deepEqual([queued, outages?.next_hops_down, outages?.next_hops.length], [3000, 1, 1]);
+      assert.ok(hop !== undefined && hop.waiting > 2900 && hop.since > 0 && hop.why !== '', JSON.stringify(hop));
       cluster.sink.start();
       await cluster.sink.ready();
       await cluster.drained();
+      assert.deepEqual((await cluster.status()).outages, { next_hops: [], next_hops_down: 0, hooks: [] });
       const report = await soundReport(cluster, log);
       assert.deepEqual([report.arrived, report.copies], [3000, 3000]);
       await strictlyInOrder(cluster, log);

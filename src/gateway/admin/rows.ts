@@ -4,7 +4,7 @@ import type {
   UnreachedStoreAnswer, WaitingPartitionAnswer,
 } from '../../admin-api/gateway-answers.js';
 import type { MemberAnswer } from '../../admin-api/pages.js';
-import type { ReceptionFigures } from '../../observability/figures.js';
+import type { OutageFigures, ReceptionFigures } from '../../observability/figures.js';
 import type {
   MemberView, MessageView, OrphansView, QueueView, RefusedRouteView, StatusView, StoreView, TableRowView,
   UnreachedStoreView, WaitingPartitionView,
@@ -33,6 +33,7 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     expired: status.expired,
     rejected: status.rejected,
     reception: receptionRow(status.reception),
+    outages: outagesRow(status.outages),
     queues: status.queues,
     partitions: status.partitions,
     partitions_recovering: status.partitionsRecovering,
@@ -67,6 +68,15 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     dots_in_flight: status.dotsInFlight,
     stores: status.stores.map(storeRow),
     stores_unreached: status.storesUnreached.map(unreachedRow),
+  };
+}
+
+function outagesRow({ nextHops, nextHopCount, hooks }: OutageFigures): NonNullable<StatusAnswer['outages']> {
+  return {
+    next_hops: nextHops.map(({ relay, sinceWallMs, waiting, why }) =>
+      ({ relay, since: seconds(sinceWallMs), waiting, why })),
+    next_hops_down: nextHopCount,
+    hooks: hooks.map(({ hook, sinceWallMs, why }) => ({ hook, since: seconds(sinceWallMs), why })),
   };
 }
 

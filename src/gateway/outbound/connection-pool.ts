@@ -73,6 +73,10 @@ export interface NextHopState {
   readonly connections: number;
   readonly idle: number;
   readonly failures: number;
+  /** Since the first of those; undefined while it answers. */
+  readonly downSinceWallMs: number | undefined;
+  /** Deliveries that could start, did it answer. */
+  readonly waiting: number;
   /** Milliseconds of back-off left; 0 = none. */
   readonly retryInMs: number;
   readonly lastError: string;
@@ -96,6 +100,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   readonly #retries: Retry[] = [];
   #connecting = 0;
   #failures = 0;
+  #downSinceWallMs: number | undefined;
   #notBeforeMs = 0;
   #followFromMs = 0;
   #lastError = '';
@@ -140,7 +145,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   state(): NextHopState {
+    let waiting = this.#retries.length;
+    for (const { queue } of this.#lanes) waiting += queue.readyCount;
     return {
+      downSinceWallMs: this.#downSinceWallMs,
+      waiting,
       relay: this.#session.relay,
       connections: this.#peers.size,
       idle: this.#idle.length,
@@ -197,6 +206,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       this.#ports.log.info('nexthop', 'next hop answers again', { relay, failures: this.#failures });
     }
     this.#failures = 0;
+    this.#downSinceWallMs = undefined;
     this.#lastError = '';
     const isFresh = peer.session.transactions === 0;
     if (isFresh) this.#connecting--;
@@ -251,6 +261,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { backoffFirstMs, backoffMaxMs } = this.#options;
     const delayMs = Math.min(backoffMaxMs, backoffFirstMs * 2 ** Math.min(this.#failures, 20));
     this.#failures++;
+    this.#downSinceWallMs ??= this.#ports.clock.wallMs();
     this.#notBeforeMs = this.#nowMs + delayMs * (0.75 + 0.5 * this.#ports.random());
     this.#ports.log.warn('nexthop', 'next hop can not be reached', {
       relay: peer.relay, failures: this.#failures, reply: why.text,

@@ -61,6 +61,11 @@ export class HandshakeMachine {
     return this.#version;
   }
 
+  /** HELLO named a gateway that has a secret here. */
+  get isKnown(): boolean {
+    return this.#isKnown;
+  }
+
   /** The control part of CHALLENGE, or why not. */
   onHello(control: Uint8Array): Uint8Array | HandshakeFailure {
     const { packer, secrets, secretOf } = this.#ports;

@@ -1,12 +1,14 @@
 /**
  * How a store takes leave, so that its gateways can move their partitions away while it still serves.
  *
- *   begin()   CLOSE (STOPPING) on every connection that stands by: that is the announcement; active ones stay
+ *   begin()   each gateway is told once: by CLOSE (STOPPING) on a connection that stands by, or, when it has
+ *             none (a store with one path, or one path lost), by the same with GOES_ON on its active one.
+ *             Active connections stay
  *   isOver()  no gateway that was told holds a partition of whose record this store, in this boot, is a
  *             member by what it was told last; or the bound has passed
  *
- * A gateway without a connection that stands by can't be told and is not waited for: its active connection is
- * closed with the rest. Not here: the sockets (kvs/daemon), the file of what is left (kvs/core/spill).
+ * A gateway that does not know GOES_ON closes its connection, and is not waited for. Not here: the sockets
+ * (kvs/daemon), the file of what is left (kvs/core/spill).
  */
 
 import type { Store } from './store.js';
@@ -29,6 +31,11 @@ export class Stopping {
       if (connection.state === ConnectionState.ACTIVE) continue;
       if (connection.state === ConnectionState.STANDBY) this.#announced.add(connection.gatewayId);
       connection.stop();
+    }
+    for (const connection of connections) {
+      if (connection.state !== ConnectionState.ACTIVE || this.#announced.has(connection.gatewayId)) continue;
+      this.#announced.add(connection.gatewayId);
+      connection.announceStop();
     }
   }
 

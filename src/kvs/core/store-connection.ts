@@ -28,13 +28,14 @@ import {
   BEAT, CHALLENGE, CHANGES, CLOSE, HEARTBEAT, HELLO, PROOF, WELCOME, messageTypeName,
 } from '../../protocol/message-types.js';
 import { encodeBeat } from '../../protocol/messages/beat.js';
-import { encodeClose } from '../../protocol/messages/close.js';
+import type { Close } from '../../protocol/messages/close.js';
+import { decodeClose, encodeClose } from '../../protocol/messages/close.js';
 import { decodeHeartbeat } from '../../protocol/messages/heartbeat.js';
 import { HELLO_ACTIVE } from '../../protocol/messages/hello.js';
 import { encodeWelcome } from '../../protocol/messages/welcome.js';
 import {
   CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING,
-  CLOSE_TIMEOUT, closeReasonName,
+  CLOSE_TIMEOUT, STOPPING_GOES_ON, closeReasonName,
 } from '../../protocol/reasons.js';
 import type { AccountConnection, GatewayAccount } from './accounts.js';
 import type { StoreCounters } from './counters.js';
@@ -200,6 +201,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     if (this.#state === CLOSED) return;
     this.#counters.framesIn += 1;
     if (type === CLOSE) {
+      if (this.#state === AWAIT_PROOF) this.#noteStranger(saidBy(decodeClose(this.#ports.packer, control)));
       this.#end();
       return;
     }
@@ -245,6 +247,14 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
 
   demote(): void {
     if (this.#state === ACTIVE) this.#transition(STANDBY);
+  }
+
+  /** The process is about to stop, and serves this active connection until then. */
+  announceStop(): void {
+    invariant(this.#state === ACTIVE, 'only who serves can say that it goes on');
+    const close = { reason: CLOSE_STOPPING, text: 'this store is about to stop', detail: STOPPING_GOES_ON };
+    this.#outbox.frame(CLOSE, 0, encodeClose(this.#ports.packer, close));
+    this.#outbox.flush(this.#ports.connection);
   }
 
   /** The process stops: what was taken is acknowledged, then CLOSE. */
@@ -320,11 +330,23 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
       this.#transition(AWAIT_PROOF);
     } else if (this.#state === AWAIT_PROOF && type === PROOF) {
       const account = this.#handshake.onProof(control);
-      if ('reason' in account) this.close(account.reason, account.text);
+      if ('reason' in account) {
+        this.#noteStranger(account.text);
+        this.close(account.reason, account.text);
+      }
       else this.#welcome(account, sequence);
     } else {
       this.close(CLOSE_MALFORMED, `${messageTypeName(type)} before the handshake was over`);
     }
+  }
+
+  /** The log of the store says what an asker is not told: whether the name is one that it knows. */
+  #noteStranger(said: string): void {
+    const gateway = this.#handshake.hello?.gatewayId ?? '';
+    if (said === '' || !this.#store.strangers.isNews(gateway, this.#ports.clock.nowMs())) return;
+    const why = this.#handshake.isKnown ? said : 'store.gateways does not name it';
+    const { remote } = this.#ports.connection;
+    this.#ports.log.warn('link', 'a gateway is not let in', { gateway, why, remote });
   }
 
   #welcome(account: GatewayAccount, sequence: number): void {
@@ -346,6 +368,7 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
       return;
     }
     this.#account = account;
+    this.#store.strangers.forget(account.id);
     account.connections.add(this);
     const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
     // Who stands by for good says HEARTBEAT only: no memory for more.
@@ -407,6 +430,12 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     invariant(isValidTransition(this.#state, to), 'a store connection moves along its diagram');
     this.#state = to;
   }
+}
+
+/** Why a gateway would not prove itself; '' when that is no trouble of names and secrets. */
+function saidBy(close: Close | InvalidMessage): string {
+  if (close instanceof InvalidMessage || close.reason !== CLOSE_DENIED) return '';
+  return `the gateway says: ${close.text.slice(0, 256)}`;
 }
 
 /** What any stranger may have is not counted: so a full store still reads what is short. */

@@ -46,6 +46,7 @@ import { PartitionTable } from './partition-table.js';
 import { RefillTarget } from './refill-target.js';
 import { SectionApplier } from './section.js';
 import { SharedBodies } from './shared-bodies.js';
+import { Strangers } from './strangers.js';
 
 export interface StoreOptions {
   readonly storeId: string;
@@ -130,6 +131,7 @@ export class Store {
   readonly blocks: Blocks;
   readonly applier: SectionApplier;
   readonly refills: RefillTarget;
+  readonly strangers = new Strangers();
   readonly #accounts = new Map<string, GatewayAccount>();
   /** Each owner has one for its shared bodies, also one that has no account here, or none yet. */
   readonly #numbers = new Map<string, number>();

@@ -4,9 +4,10 @@
  *   element  wire  field   meaning
  *   0        u8    reason  CLOSE_… of reasons.ts; unknown ones are taken
  *   1        str   text    for people: visible ASCII, up to 1,024 characters
- *   2        u53   detail  FENCED: the highest incarnation seen; else 0
+ *   2        u53   detail  FENCED: the highest incarnation seen; STOPPING: 1 on an active connection that
+ *                          goes on until another CLOSE; else 0
  *
- * Either side sends it; the sender closes after it.
+ * Either side sends it; the sender closes after it, but after STOPPING with 1.
  */
 import { between, isWhole } from '../fields.js';
 import type { MessageOf } from '../layout.js';

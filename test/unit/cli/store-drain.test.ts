@@ -19,13 +19,14 @@ test('says how far the drain is, what is stuck, and what lacks a copy', () => {
   assert.deepEqual(linesOf({ mirrors: 3 }), ['gw-1: 3 mirrors are still at store-b']);
   assert.deepEqual(linesOf({ mirrors: 1, copies_missing: 1 }), ['gw-1: 1 mirror is still at store-b', 'gw-1: 1 partition has fewer copies than configured']);
   assert.match(linesOf({ mirrors: 3, stuck: 2 })[1] ?? '', /^gw-1: 2 of them CAN'T LEAVE: /);
-  assert.match(linesOf({ copies_missing: 4 })[1] ?? '', /^gw-1: 4 partitions have fewer copies than configured: no other store can take them$/);
+  assert.match(linesOf({ copies_missing: 4 })[1] ?? '', /^gw-1: CAN'T LEAVE as it should: 4 partitions have fewer copies than configured, and no other store can take them; /);
   assert.deepEqual(linesOf({ draining: false }), ['gw-1: store-b is used']);
 });
 
 test('fails when something can not leave or is not kept, and not for what was stuck at a store that is used again', () => {
   const of = (answer: Partial<DrainAnswer>): boolean => hasFailed({ ...DONE, ...answer });
-  assert.deepEqual([of({}), of({ mirrors: 3 }), of({ copies_missing: 4 }), of({ draining: false, mirrors: 3, stuck: 3 })], [false, false, false, false]);
+  assert.deepEqual([of({}), of({ mirrors: 3 }), of({ mirrors: 3, copies_missing: 4 }), of({ draining: false, mirrors: 3, stuck: 3 }), of({ draining: false, copies_missing: 4 })], [false, false, false, false, false]);
+  assert.equal(of({ copies_missing: 4 }), true, 'all has left, but not all is elsewhere');
   assert.deepEqual([of({ mirrors: 3, stuck: 1 }), of({ kept: false }), of({ draining: false, kept: false })], [true, true, true]);
 });
 
@@ -39,7 +40,7 @@ test('says of an order that is not on disk that a restart forgets it, and nothin
 });
 
 /** What the verb says and its exit code, when gw-1 answers `answer` and knows `others`, where nobody listens. */
-async function run(answer: Partial<DrainAnswer>, others: readonly string[]): Promise<readonly [code: number, said: string[]]> {
+async function run(answer: Partial<DrainAnswer>, others: readonly string[], ...more: readonly string[]): Promise<readonly [code: number, said: string[]]> {
   const server = http.createServer((request, response) => {
     const members = [
       { id: 'gw-1', kind: 'gateway', admin: null, self: true },
@@ -53,7 +54,7 @@ async function run(answer: Partial<DrainAnswer>, others: readonly string[]): Pro
   const said: string[] = [];
   let code = -1;
   const cli = storeDrainCommand(yargs([]), contextFor(said), (given) => { code = given; });
-  await cli.parseAsync(['drain', 'store-b', '--wait', '--reason', 'test', '--from', from]);
+  await cli.parseAsync(['drain', 'store-b', '--wait', '--reason', 'test', '--from', from, ...more]);
   server.closeAllConnections();
   server.close();
   return [code, said];
@@ -68,4 +69,12 @@ test('exits with 3 and names who did not answer: nobody may take the store for e
   ]]);
   const [code] = await run({ mirrors: 2, stuck: 2 }, ['gw-2']);
   assert.equal(code, 1, 'what can not leave is more than what is not known');
+});
+
+test('exits with 1 when fewer copies than configured are left, and with 0 when that is meant', async () => {
+  const [code, said] = await run({ copies_missing: 16 }, []);
+  assert.deepEqual([code, said.length, said[0]], [1, 2, 'gw-1: nothing is left at store-b']);
+  assert.match(said[1] ?? '', /CAN'T LEAVE as it should: 16 partitions .*--force/);
+  assert.equal((await run({ copies_missing: 16 }, [], '--force'))[0], 0);
+  assert.equal((await run({ mirrors: 2, stuck: 2 }, [], '--force'))[0], 1, 'what is needed is still there');
 });

@@ -14,7 +14,7 @@ function source(queues: readonly QueueFigures[]): GaugeSource {
     lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftMs: 9500, failovers: 2,
   };
   const status: StatusFigures = {
-    ready: true, routesRefused: [{ route: 'strict.example', reason: 'recovering' }], degradedSinceWallMs: undefined,
+    ready: true, routesRefused: [{ route: 'strict.example', reason: 'recovering' }], outages: { nextHops: [], nextHopCount: 27, hooks: [{ hook: 'rspamd', sinceWallMs: 0, why: 'no answer' }] }, degradedSinceWallMs: undefined,
     registerAway: 'no answer', storesUnreached: ['store-x', 'store-y'], partitions: 20, partitionsShort: 2,
     waitingFor: { register: 21, lease: 22, stores: 0, copiesAway: 4 }, losses: 23, adopted: 25, adoptedTwice: 26,
     partitionsRecovering: 5, partitionsRescued: 6, orphanPartitions: 24, takeovers: 12, handedBack: 13, takenAway: 18,
@@ -64,7 +64,7 @@ describe('the metrics of a gateway', () => {
     assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
     assert.match(text, /^twinpost_mirror_partitions\{store="store-a",state="resync"\} 1$/m);
     for (const line of [
-      'twinpost_register_up 0', 'twinpost_stores_unreached 2', 'twinpost_partitions 20', 'twinpost_partitions_waiting{for="register"} 21', 'twinpost_partitions_waiting{for="lease"} 22',
+      'twinpost_next_hops_down 27', 'twinpost_hook_failing{hook="rspamd"} 1', 'twinpost_register_up 0', 'twinpost_stores_unreached 2', 'twinpost_partitions 20', 'twinpost_partitions_waiting{for="register"} 21', 'twinpost_partitions_waiting{for="lease"} 22',
       'twinpost_partitions_waiting{for="stores"} 0', 'twinpost_partitions_waiting{for="copies_away"} 4', 'twinpost_losses_total 23', 'twinpost_adopted_total 25', 'twinpost_adopted_twice_total 26', 'twinpost_partitions_recovering 5', 'twinpost_partitions_rescued 6', 'twinpost_orphan_partitions 24', 'twinpost_takeovers_total 12', 'twinpost_handed_back_total 13', 'twinpost_taken_away_total 18', 'twinpost_tails_total 14', 'twinpost_tail_bytes_total 15', 'twinpost_refills_total 16', 'twinpost_refill_bytes_total 17', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_store_drained{store="store-a"} 1', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
       'twinpost_resync_messages_left{store="store-a"} 11', 'twinpost_resync_bytes_left{store="store-a"} 1100', 'twinpost_state_messages{state="deferred"} 8', 'twinpost_state_bytes{state="deferred"} 80',
       'twinpost_state_oldest_age_seconds{state="deferred"} 320',

@@ -12,6 +12,7 @@
  */
 import { joined } from '../../../base/joined.js';
 import { OnceInAWhile } from '../../../base/once-in-a-while.js';
+import type { HookFailing } from '../../../observability/figures.js';
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
@@ -53,6 +54,11 @@ export class HookChain implements MessageHooks {
     this.#ask(0, message, NOTHING, WHOLE_ROOM, done);
   }
 
+  /** Those that give no verdict now. */
+  failing(): HookFailing[] {
+    return this.#links.flatMap((link) => link.failing ?? []);
+  }
+
   close(): void {
     for (const link of this.#links) link.close();
   }
@@ -75,12 +81,18 @@ class HookLink {
   readonly #onFailure: ChainedHook['onFailure'];
   readonly #ports: HookChainPorts;
   #isToldFailing = false;
+  #failing: HookFailing | undefined;
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
 
   constructor({ hook, onFailure }: ChainedHook, ports: HookChainPorts) {
     this.#hook = hook;
     this.#onFailure = onFailure;
     this.#ports = ports;
+  }
+
+  /** From a failure to the next verdict. */
+  get failing(): HookFailing | undefined {
+    return this.#failing;
   }
 
   ask(
@@ -125,6 +137,8 @@ class HookLink {
 
   #onFailed(why: string): void {
     const { clock, log } = this.#ports;
+    const sinceWallMs = this.#failing?.sinceWallMs ?? clock.wallMs();
+    this.#failing = { hook: this.#hook.name, sinceWallMs, why };
     // One that fails now and then is told as seldom.
     if (!this.#telling.isDue(clock.nowMs())) return;
     this.#isToldFailing = true;
@@ -133,6 +147,7 @@ class HookLink {
   }
 
   #onAnswer(): void {
+    this.#failing = undefined;
     if (!this.#isToldFailing) return;
     this.#isToldFailing = false;
     this.#ports.log.info('hook', 'a hook gives verdicts again', { hook: this.#hook.name });

@@ -81,7 +81,8 @@ export class GatewayHandshake {
     }
     const signed = transcript(packer, this.hello, challenge);
     if (!isStoreProof(secrets, this.#options.secret, signed, challenge.proof)) {
-      const text = 'the store does not know the secret of this gateway: compare both configurations';
+      const text = 'the store does not know this gateway, or not by this secret: compare id and secret with '
+        + 'gateways: of the store, whose log says which';
       return { reason: CLOSE_DENIED, text };
     }
     // After the proof: an impostor learns nothing about names.

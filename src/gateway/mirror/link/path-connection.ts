@@ -61,8 +61,8 @@ export interface PathOwner {
   onPathFrame(
     path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array,
   ): void;
-  /** CLOSE(STOPPING) has come; onPathDown follows. */
-  onPathStopping(path: PathConnection): void;
+  /** CLOSE(STOPPING) has come; onPathDown follows at once, unless the connection goes on. */
+  onPathStopping(path: PathConnection, goesOn: boolean): void;
   onPathDown(path: PathConnection, reason: string, wasSilent: boolean): void;
   /** `highest`: the incarnation that the store serves. */
   onPathFenced(path: PathConnection, text: string, highest: number): void;
@@ -340,12 +340,17 @@ export class PathConnection implements WireOwner {
       this.reject(close.rule);
       return;
     }
+    if (this.#state === PathState.RUN && isNotice(close)) {
+      this.#log.storeStops();
+      this.#owner.onPathStopping(this, true);
+      return;
+    }
     this.#log.closedByStore(close);
     if (close.reason === reasons.CLOSE_FENCED) {
       this.#owner.onPathFenced(this, close.text, close.detail);
       return;
     }
-    if (close.reason === reasons.CLOSE_STOPPING) this.#owner.onPathStopping(this);
+    if (close.reason === reasons.CLOSE_STOPPING) this.#owner.onPathStopping(this, false);
     if (isHopeless(close)) this.#attempts = Math.max(this.#attempts, ATTEMPTS_HOPELESS);
     this.#lose(`${reasons.closeReasonName(close.reason)}: ${close.text}`);
   }
@@ -404,6 +409,11 @@ export class PathConnection implements WireOwner {
 
 function textOf({ host, port }: PathAddress): string {
   return `${host}:${String(port)}`;
+}
+
+/** The store is about to stop, and serves this connection until then. */
+function isNotice(close: Close): boolean {
+  return close.reason === reasons.CLOSE_STOPPING && close.detail === reasons.STOPPING_GOES_ON;
 }
 
 /** Trouble that only a person ends: no use in asking often. */

@@ -76,6 +76,10 @@ export class PathLog {
     this.#log.error('link', 'store sent bytes that break the protocol, connection closed', fields);
   }
 
+  storeStops(): void {
+    this.#log.info('link', 'store is about to stop, its copies move away', this.#fields({}));
+  }
+
   closedByStore(close: Close): void {
     const name = reasons.closeReasonName(close.reason);
     if (!this.#isNews(`${name} ${close.text}`)) return;

@@ -25,7 +25,7 @@
  * another boot than the active path is not taken.
  *
  * CLOSE(STOPPING) on a path that stands by is a notice / onPairStopping: this path rests until the active one
- * ends.
+ * ends. So is one on the active path that says that the path goes on.
  *
  * What is not here: connections and handshakes (path-connection.ts), when silence is a loss
  * (heartbeat-timer.ts), requests and replies (store-link.ts).
@@ -181,12 +181,12 @@ export class PathPair implements PathOwner {
     }
   }
 
-  onPathStopping(path: PathConnection): void {
+  onPathStopping(path: PathConnection, goesOn: boolean): void {
     if (!this.isUp) return;
     const isNews = !this.#stops;
     this.#stops = true;
-    if (path === this.#asking) return;
-    path.rest();
+    if (path !== this.#asking) path.rest();
+    else if (!goesOn) return;
     if (isNews) this.#owner.onPairStopping();
   }
 

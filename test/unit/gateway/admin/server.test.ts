@@ -10,7 +10,7 @@ import type { GatewayView, MessageView, QueueView, StatusView, TableRowView } fr
 
 const WALL_MS = 1_800_000_000_000;
 const STATUS: StatusView = {
-  gateway: 'gw-1', host: 'box-1', version: '9.8.7', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', routes: 3, routesRefused: [{ route: 'strict.example', reason: 'recovering', sinceWallMs: WALL_MS - 2_500 }], degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
+  gateway: 'gw-1', host: 'box-1', version: '9.8.7', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', routes: 3, routesRefused: [{ route: 'strict.example', reason: 'recovering', sinceWallMs: WALL_MS - 2_500 }], outages: { nextHops: [{ relay: 'mx.example:25', sinceWallMs: WALL_MS - 2_000, waiting: 1579, why: 'ECONNREFUSED' }], nextHopCount: 7, hooks: [{ hook: 'rspamd', sinceWallMs: WALL_MS - 3_000, why: 'no answer' }] }, degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
   received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, reception: { handshakes: 7, handshakesFailed: 2, auths: 5, authsFailed: 1, lookups: 4, lookupsFailed: 3, staleFiles: ['users'] }, queues: 1, partitions: 1, partitionsRecovering: 0, partitionsShort: 1, partitionsWaiting: 30,
   waitingFor: { register: 8, lease: 1, stores: 1, copiesAway: 20 },
   waiting: [
@@ -115,6 +115,7 @@ describe('the admin HTTP of a gateway', () => {
         { partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['store-z'], why: 'every copy is away', since: 1_799_999_991 },
         { partition: 'gw-2/1', owner: 'gw-2', waits_for: 'lease', copies: [], why: 'a lease runs', since: 1_799_999_998 },
       ]]);
+      assert.deepEqual(json['outages'], { next_hops: [{ relay: 'mx.example:25', since: WALL_MS / 1000 - 2, waiting: 1579, why: 'ECONNREFUSED' }], next_hops_down: 7, hooks: [{ hook: 'rspamd', since: WALL_MS / 1000 - 3, why: 'no answer' }] });
       assert.deepEqual([json['routes'], json['routes_refused']], [3, [{ route: 'strict.example', reason: 'recovering', since: 1_799_999_997 }]]);
       assert.deepEqual([json['takeovers'], json['handed_back'], json['taken_away'], json['losses'], json['adopted'], json['adopted_twice']], [3, 4, 9, 10, 12, 1]);
       assert.deepEqual([json['tails'], json['tail_bytes'], json['refills'], json['refill_bytes']], [5, 6, 7, 8]);

@@ -216,10 +216,14 @@ test('an unreachable next hop defers one delivery a back-off step, and the rest 
   dispatcher.onReady(queue);
   await source.untilEnded(2);
   assert.ok(server.connections <= 11, `no storm: ${server.connections} connections`);
-  assert.equal(dispatcher.nextHops()[0]?.failures, 2);
+  const [hop] = dispatcher.nextHops();
+  assert.deepEqual([hop?.failures, hop?.waiting], [2, 48]);
+  const downMs = Date.now() - (hop?.downSinceWallMs ?? 0);
+  assert.ok(downMs >= 200 && downMs < 60_000, `since the first failure: ${String(downMs)} ms`);
   assert.equal(source.ended[0]?.result.results[0]?.code, 421);
   isDown = false;
   await source.untilEnded(50);
+  assert.deepEqual([dispatcher.nextHops()[0]?.downSinceWallMs, dispatcher.nextHops()[0]?.waiting], [undefined, 0]);
   assert.deepEqual(source.ended.slice(2).filter((one) => one.result.results[0]?.status !== DELIVERED), []);
   assert.deepEqual(source.taken, Array.from({ length: 50 }, (_, i) => i + 1));
   await dispatcher.stop(1000);

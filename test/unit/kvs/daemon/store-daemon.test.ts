@@ -7,6 +7,7 @@ import { crc32 } from '../../../../src/platform/node/checksum.js';
 import { encodeFrame } from '../../../../src/protocol/frame.js';
 import * as types from '../../../../src/protocol/message-types.js';
 import { encodeChanges } from '../../../../src/protocol/messages/changes.js';
+import { encodeClose } from '../../../../src/protocol/messages/close.js';
 import { encodeAsk } from '../../../../src/protocol/messages/ask.js';
 import { encodeHeartbeat } from '../../../../src/protocol/messages/heartbeat.js';
 import { encodeRelease } from '../../../../src/protocol/messages/release.js';
@@ -14,7 +15,7 @@ import { encodePull } from '../../../../src/protocol/messages/pull.js';
 import { encodeTail } from '../../../../src/protocol/messages/tail.js';
 import { encodeTexts } from '../../../../src/protocol/messages/texts.js';
 import {
-  CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_VERSION, DECLINED_LOWER, REFUSAL_CHECKSUM, REFUSAL_FENCED, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN,
+  CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_VERSION, DECLINED_LOWER, REFUSAL_CHECKSUM, REFUSAL_FENCED, REFUSAL_LIMIT, REFUSAL_MISSING, REFUSAL_UNKNOWN, STOPPING_GOES_ON,
 } from '../../../../src/protocol/reasons.js';
 import { TextRows, textOf } from '../../../../src/protocol/text-rows.js';
 import { ORIGIN, annotating, bytes, change, deleting, found, nextSection, packer, recordOf, section, storing, termOf } from '../core/section-kit.js';
@@ -291,6 +292,31 @@ describe('a store on real sockets', () => {
     }
   });
 
+  test('says in its log, once for each name, whether it does not know a gateway or its secret', async (t) => {
+    const lines: string[] = [];
+    const store = await testStore({}, { debug: () => undefined, info: () => undefined, error: () => undefined, warn: (_event, text, fields) => {
+      if (text === 'a gateway is not let in') lines.push(`${String(fields?.['gateway'])}: ${String(fields?.['why'])}`);
+    } });
+    t.after(() => store.stop());
+    const leave = async (id: string): Promise<void> => {
+      const gateway = new TestGateway(store, { id });
+      gateway.hello({ id });
+      await gateway.next(types.CHALLENGE);
+      gateway.send(types.CLOSE, encodeClose(packer, { reason: CLOSE_DENIED, text: 'not by this secret', detail: 0 }));
+      await gateway.closed;
+    };
+    for (const id of ['stranger', 'stranger', 'g1', 'g1']) await leave(id);
+    assert.deepEqual(lines, ['stranger: store.gateways does not name it', 'g1: the gateway says: not by this secret']);
+    await TestGateway.join(store, { id: 'g2', secret: bytes('wrong') });
+    await TestGateway.join(store, { id: 'other', secret: bytes('x') });
+    assert.deepEqual(lines.slice(2), ['g2: unknown gateway or wrong secret', 'other: store.gateways does not name it']);
+    await TestGateway.join(store, { id: 'g1' });
+    await leave('g1');
+    assert.equal(lines.length, 5, 'it was let in meanwhile: news again');
+    for (let i = 0; i < 40; i += 1) await leave(`made-up-${String(i)}`);
+    assert.equal(lines.length, 5 + 28, 'names that anybody makes up do not fill the log');
+  });
+
   test('of a group lets in whoever proves its secret, under any name; who is configured proves the own one', async (t) => {
     const group = bytes('the secret of the group');
     const store = await testStore({ gateways: [{ id: 'g1', secret: secretOf('g1') }], groupSecret: group });
@@ -464,12 +490,27 @@ describe('a store on real sockets', () => {
     await stopped;
   });
 
-  test('that stops waits for nobody whom it can not tell, nor for copies that are in no record', { timeout: 30_000 }, async () => {
+  test('that stops tells a gateway without a standby on its active connection, which goes on', { timeout: 30_000 }, async () => {
     const store = await testStore({ stopTimeoutMs: 120_000 });
-    const [untold, told] = [await TestGateway.join(store), await TestGateway.join(store, { id: 'g2' })];
-    await TestGateway.join(store, { id: 'g2', active: false, path: 1 });
-    untold.found(1, 1);
-    await untold.acknowledged(untold.tell(1, recordOf(3, { members: [{ storeId: 'store-a', bootId: store.store.bootId }] }), false));
+    const gateway = await TestGateway.join(store);
+    const other = { storeId: 'store-b', bootId: 'ff'.repeat(16) };
+    gateway.found(1, 1);
+    await gateway.acknowledged(gateway.tell(1, recordOf(3, { members: [other, { storeId: 'store-a', bootId: store.store.bootId }] }), false));
+    const stopped = store.stop();
+    assert.deepEqual((await gateway.next(types.CLOSE)).values.toSpliced(1, 1), [CLOSE_STOPPING, STOPPING_GOES_ON]);
+    await gateway.acknowledged(gateway.change(1, storing(1, 'still served')));
+    gateway.tell(1, recordOf(4, { members: [other] }), true);
+    assert.deepEqual((await gateway.next(types.CLOSE)).values.toSpliced(1, 1), [CLOSE_STOPPING, 0]);
+    await stopped;
+  });
+
+  test('that stops waits for nobody who is gone, nor for copies that are in no record', { timeout: 30_000 }, async () => {
+    const store = await testStore({ stopTimeoutMs: 120_000 });
+    const [leaving, told] = [await TestGateway.join(store), await TestGateway.join(store, { id: 'g2' })];
+    leaving.found(1, 1);
+    await leaving.acknowledged(leaving.tell(1, recordOf(3, { members: [{ storeId: 'store-a', bootId: store.store.bootId }] }), false));
+    leaving.send(types.CLOSE, encodeClose(packer, { reason: CLOSE_STOPPING, text: 'bye', detail: 0 }));
+    await leaving.closed;
     told.found(1, 1);
     await told.acknowledged(told.tell(1, recordOf(3, { holder: { gatewayId: 'g2', incarnation: 1 }, members: [{ storeId: 'store-a', bootId: 'ff'.repeat(16) }] }), false));
     await store.stop();

@@ -45,7 +45,7 @@ export function secretOf(id: string): Uint8Array {
   return bytes(`the secret of ${id}`);
 }
 
-export function testStore(options: Partial<StoreDaemonOptions> = {}): Promise<RunningStore> {
+export function testStore(options: Partial<StoreDaemonOptions> = {}, log = quiet): Promise<RunningStore> {
   return startStore(
     {
       storeId: 'store-a', host: 'test-host', admin: undefined, memoryLimitBytes: 256 * 1024 * 1024,
@@ -53,7 +53,7 @@ export function testStore(options: Partial<StoreDaemonOptions> = {}): Promise<Ru
       gateways: ['g1', 'g2'].map((id) => ({ id, secret: secretOf(id) })),
       ...options,
     },
-    { clock: new SystemClock(), crc32, packer: new MessagePacker(), secrets, log: quiet, listener: new NodeTransport() },
+    { clock: new SystemClock(), crc32, packer: new MessagePacker(), secrets, log, listener: new NodeTransport() },
   );
 }
 

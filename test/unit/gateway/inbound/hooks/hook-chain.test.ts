@@ -69,17 +69,19 @@ class Kit {
   readonly told: string[] = [];
   readonly counted: string[] = [];
   readonly hook = new HeldHook();
+  readonly chain: HookChain;
   readonly desk: Desk;
   readonly session: ServerSession;
   nowMs = 0;
 
   constructor(hooks?: readonly ChainedHook[], options: Partial<InboundOptions> = {}) {
-    const clock = { nowMs: () => this.nowMs, wallMs: () => WALL_MS };
+    const clock = { nowMs: () => this.nowMs, wallMs: () => WALL_MS + this.nowMs };
     const note = (_event: string, text: string): void => void this.told.push(text);
     const log = { ...NO_LOG, info: note, warn: note, error: note };
     const chain = new HookChain(hooks ?? [{ hook: this.hook, onFailure: 'defer' }], {
       clock, log, metrics: { hookAnswered: (hook, answer) => void this.counted.push(`${hook} ${answer}`) },
     });
+    this.chain = chain;
     const { desk, reception, rejections, refused } = testDesk({ offersTls: false, ...options }, { clock, hooks: chain, log });
     this.desk = desk;
     this.reception = reception;
@@ -333,13 +335,17 @@ describe('the chain of hooks', () => {
   test('takes messages unseen where the operator wants so, says it once, and again when it is over', () => {
     const { kit, first, second } = two('accept');
     second.always = ACCEPT;
+    assert.deepEqual(kit.chain.failing(), []);
     for (let i = 0; i < 3; i++) {
       kit.sends(MESSAGE);
-      first.answer({ action: 'failed', why: 'gone' });
+      kit.nowMs += 7;
+      first.answer({ action: 'failed', why: `gone ${String(i)}` });
       assert.match(kit.settles(COMMITTED), /^250 /);
     }
+    assert.deepEqual(kit.chain.failing(), [{ hook: 'first', sinceWallMs: WALL_MS + 7, why: 'gone 2' }], 'since the first failure, for the last reason');
     kit.sends(MESSAGE);
     first.answer(ACCEPT);
+    assert.deepEqual(kit.chain.failing(), []);
     assert.deepEqual(kit.told, ['a hook gives no verdict; messages are taken unseen (on_failure)', 'a hook gives verdicts again']);
     assert.deepEqual(kit.counted.filter((line) => line.startsWith('first')), ['first failed', 'first failed', 'first failed', 'first accept']);
     kit.settles(COMMITTED);

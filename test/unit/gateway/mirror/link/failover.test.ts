@@ -292,6 +292,23 @@ describe('a store that announces its stop', () => {
     assert.deepEqual(bench.told, ['stopping'], 'the next boot may stop too');
   });
 
+  test('on the only path, which goes on: told once, requests go on, and the end is down', () => {
+    const bench = new LinkBench({}, false);
+    bench.up();
+    bench.a.close(reasons.CLOSE_STOPPING, 'bye', reasons.STOPPING_GOES_ON);
+    bench.a.close(reasons.CLOSE_STOPPING, 'bye', reasons.STOPPING_GOES_ON);
+    assert.deepEqual(bench.told, ['stopping']);
+    assert.deepEqual([bench.link.canSend, bench.states()], [true, 'A RUN']);
+    bench.passBeating(5_000, PORT_A);
+    assert.equal(bench.network.count(PORT_A), 1);
+    bench.a.close(reasons.CLOSE_STOPPING, 'bye');
+    assert.deepEqual(bench.told, ['stopping', 'down: STOPPING: bye']);
+    bench.pass(50);
+    bench.a.accept({ boot: 2 });
+    bench.a.close(reasons.CLOSE_STOPPING, 'again', reasons.STOPPING_GOES_ON);
+    assert.equal(bench.told.at(-1), 'stopping', 'the next boot may stop too');
+  });
+
   test('while the standby is in its handshake counts as well', () => {
     const bench = new LinkBench();
     bench.start();

@@ -187,8 +187,8 @@ export class ScriptedConnection implements Connection, FrameSink {
     this.send(types.BEAT, this.last().sequence, encodeBeat(packer, { token, credit: 1, leaseMs: 10_000, fenceCount: 0, fences: [] }));
   }
 
-  close(reason: number, text: string): void {
-    this.send(types.CLOSE, 0, encodeClose(packer, { reason, text, detail: 0 }));
+  close(reason: number, text: string, detail = 0): void {
+    this.send(types.CLOSE, 0, encodeClose(packer, { reason, text, detail }));
   }
 }
 
