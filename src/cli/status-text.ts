@@ -106,6 +106,7 @@ function gatewayLines(
       `  rescued     ${counted(status.partitions_rescued, 'partition')} of other gateways delivered here`,
     );
   }
+  if (status.partitions_without_memory > 0) lines.push(shortLine(status, isTty));
   for (const orphans of status.orphans) lines.push(orphansLine(orphans, nowMs, isTty));
   lines.push(...waitingLines(status, address, nowMs, isTty));
   if (status.losses > 0) lines.push(lossesLine(status, isTty));
@@ -123,6 +124,12 @@ function gatewayLines(
       + `look first; --all shows every one`);
   }
   return lines;
+}
+
+/** Nobody has to do anything; more memory has it sooner. */
+function shortLine({ partitions_without_memory: short }: StatusAnswer, isTty: boolean): string {
+  return `  ${paint('SHORT', 'yellow', isTty)}       ${counted(short, 'partition')} not read to the end: no memory left even for an `
+    + `index; goes on as mail is delivered, sooner with a higher memory limit`;
 }
 
 function storeTable({ stores }: StatusAnswer, nowMs: number): string[] {

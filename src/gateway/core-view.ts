@@ -134,6 +134,7 @@ export class CoreView implements GatewayView {
       queues: core.registry.queueCount,
       partitions: core.registry.partitions.length,
       partitionsRecovering: core.holdings.openCount,
+      partitionsWithoutMemory: core.holdings.shortCount,
       partitionsShort: this.degradation.partitionsShort(),
       partitionsWaiting: waiting.length,
       waitingFor: countWaiting(waiting),
@@ -219,6 +220,8 @@ export class CoreView implements GatewayView {
     const { core } = this.ports;
     const table = core.entries.table;
     const envelope = core.envelopeOf(row);
+    // Where only its place is here, who looks again sees all of it.
+    if (core.entries.isAllAbsent(row)) core.entries.absent.wantLater(queue.partition, row);
     const note = core.noteOf(row, envelope?.recipients.length ?? 0);
     const isDeferred = table.state(row) === EntryState.DEFERRED;
     const texts = core.textsOf(row);
@@ -229,14 +232,14 @@ export class CoreView implements GatewayView {
     return {
       queueId: formatMessageId(table.messageId(row)),
       owner: queue.ownerId,
-      arrivalWallMs: envelope?.arrivalWallMs ?? 0,
+      arrivalWallMs: envelope?.arrivalWallMs ?? table.arrivalSeconds.get(row) * 1000,
       messageBytes: table.bodyBytes.get(row),
       sender: envelope?.reversePath ?? '',
       recipients,
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
       heldReason: core.holds.reasonOf(queue, row),
       attempts: table.attempts.get(row),
-      nextAttemptWallMs: isDeferred ? note.dueWallMs + core.frame.aheadMs() : undefined,
+      nextAttemptWallMs: isDeferred && envelope !== undefined ? note.dueWallMs + core.frame.aheadMs() : undefined,
       expiryWallMs: envelope === undefined ? 0 : table.expirySeconds.get(row) * 1000 + core.frame.aheadMs(),
     };
   }

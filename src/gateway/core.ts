@@ -37,6 +37,7 @@ import type { MailQueue } from './queue/mail-queue.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import { MessageHolds } from './queue/message-holds.js';
 import type { Note } from './queue/note.js';
+import { freshNote } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
 import { Readiness } from './queue/readiness.js';
 import type { ReplyTexts } from './queue/entry-texts.js';
@@ -240,7 +241,7 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   noteOf(row: number, recipientCount: number): Note {
-    return this.settlement.noteOf(row, recipientCount);
+    return this.entries.isAllAbsent(row) ? freshNote(recipientCount) : this.settlement.noteOf(row, recipientCount);
   }
 
   /** What next hops said of its recipients, as far as it is still known. */
@@ -315,6 +316,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   private slowTick(nowMs: number): void {
     this.slowTickMs = nowMs + SLOW_TICK_MS;
+    this.bodies.tick();
     this.dueTimes.tick(nowMs);
     this.expirySweep.tick(nowMs);
     this.registry.tick(nowMs);
@@ -398,7 +400,7 @@ export class GatewayCore implements Reception, DeliverySource {
       log: ports.log,
       nowMs: () => ports.clock.nowMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
-      refillEntries: (partition) => this.entries.refillView(partition, (row) => { this.bodies.onRefilled(partition, row); }),
+      refillEntries: (partition) => this.entries.refillView(partition, (row) => { this.bodies.onUsed(partition, row); }),
     };
   }
 
@@ -435,7 +437,9 @@ export class GatewayCore implements Reception, DeliverySource {
   private tellDelay(row: number): boolean {
     const queue = this.registry.queueOf(row);
     if (queue === undefined || this.entries.table.state(row) === EntryState.HELD) return false;
-    return tellDelay(this.options.delayReports, { entries: this.entries, settlement: this.settlement, writer: this.reportWriter, memory: this.memory }, queue, row);
+    const isOver = tellDelay(this.options.delayReports, { entries: this.entries, settlement: this.settlement, writer: this.reportWriter, memory: this.memory }, queue, row);
+    if (isOver) this.bodies.onUsed(queue.partition, row);
+    return isOver;
   }
 
   private onDue(row: number): void {

@@ -212,6 +212,8 @@ const STATUS_GAUGES: Described<StatusFigures> = [
   ['partitions_copies_missing',
     'Partitions with fewer copies in step than configured', (from) => from.partitionsShort],
   ['partitions_recovering', 'Partitions that are not whole here yet', (from) => from.partitionsRecovering],
+  ['partitions_without_memory',
+    'Partitions that wait at their stores, for here is no memory even for an index of them', (from) => from.partitionsWithoutMemory],
   ['orphan_partitions',
     'Partitions in the register that no configuration serves any more', (from) => from.orphanPartitions],
   ['partitions_rescued',

@@ -153,7 +153,7 @@ export class Group {
     return (this.gateway(id).core?.registry.partitions ?? []).filter((mirror) => mirror.ownerId === ownerId);
   }
 
-  submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200): Letter {
+  submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200, recipientCount = 1): Letter {
     const core = this.gateway(id).core;
     assert.ok(core !== undefined, 'mail is submitted to a living gateway');
     const messageId = core.nextMessageId();
@@ -161,7 +161,7 @@ export class Group {
     const submitted: RecipientGroup[] = names.map((name) => {
       const route = this.router.route(`${name}.example`, 'mail');
       assert.ok(route !== undefined);
-      const recipients = [{ address: `0@${name}.example`, notify: 0, orcpt: '' }];
+      const recipients = Array.from({ length: recipientCount }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify: 0, orcpt: '' }));
       groups.set(name, recipients);
       return { route, recipients };
     });

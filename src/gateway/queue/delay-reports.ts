@@ -41,6 +41,7 @@ export interface DelayReportPorts {
 export function tellDelay(
   { isUnasked }: DelayReportOptions, { entries, settlement, writer, memory }: DelayReportPorts, queue: MailQueue, row: number,
 ): boolean {
+  if (entries.isAllAbsent(row)) return wanted(queue, row, entries);
   const envelope = settlement.envelopeOf(row);
   if (envelope === undefined || envelope.reversePath === '') return true;
   const note = settlement.noteOf(row, envelope.recipients.length);
@@ -53,13 +54,16 @@ export function tellDelay(
   });
   const route = recipients.length === 0 ? undefined : writer.routeTo(envelope);
   if (route === undefined) return true;
-  if (entries.isAbsent(row)) {
-    entries.absent.wantLater(queue.partition, row);
-    return false;
-  }
+  if (entries.isAbsent(row)) return wanted(queue, row, entries);
   if (!hasRoom(queue, memory)) return false;
   const subject = { kind: 'delay', queue, row, envelope, note, recipients, isShort: true } as const;
   return writer.write(subject, route, () => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); }) === undefined;
+}
+
+/** It is looked at again when it is here. */
+function wanted({ partition }: MailQueue, row: number, { absent }: Entries): false {
+  absent.wantLater(partition, row);
+  return false;
 }
 
 /** As for new mail, here and at the stores: asked before a report is composed, for it may be asked again and again. */

@@ -70,12 +70,14 @@ export class Settlement {
   }
 
   /**
-   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients.
+   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients, or that
+   * is still at the stores.
    */
   envelopeOf(row: number): Envelope | undefined {
     const { entries, packer } = this.ports;
     const recent = entries.envelopes.of(row);
     if (recent !== undefined) return recent;
+    if (entries.isAllAbsent(row)) return undefined;
     const envelope = decodeEnvelope(packer, entries.table.messageId(row), entries.head(row));
     return envelope === undefined || noteRoom(envelope.recipients.length) > entries.room(row) ? undefined : envelope;
   }

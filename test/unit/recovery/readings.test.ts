@@ -20,6 +20,7 @@ class Bench {
   readonly told: string[] = [];
   readonly readings: Readings;
   mayPull: (pulling: number, inHandBytes: number) => boolean = () => true;
+  room = { entriesMax: 1000, bytesMax: 1024 };
   isUp = true;
   isSound = true;
   other = '';
@@ -48,7 +49,7 @@ class Bench {
       absentCount: () => this.absent,
       onIndexed: (handle) => { this.told.push(`${String(handle)} is known`); },
       flush: () => {},
-      mayPull: (_isOwn, pulling, inHandBytes) => this.mayPull(pulling, inHandBytes),
+      blockRoom: (_isOwn, pulling, inHandBytes) => (this.mayPull(pulling, inHandBytes) ? this.room : undefined),
       onBlock: (_handle, _rows, _bodies, _texts, isLastSource) => {
         this.told.push(isLastSource ? 'block, of the last copy' : 'block');
         return this.isSound;
@@ -101,7 +102,7 @@ describe('a partition that comes in', () => {
     bench.begin();
     bench.readings.start();
     assert.equal(bench.asked.length, 0);
-    assert.equal(bench.told.filter((text) => text.includes('no memory for it')).length, 1);
+    assert.equal(bench.told.filter((text) => text.includes('no memory left even for an index of it')).length, 1);
     bench.mayPull = (_pulling, inHandBytes) => inHandBytes === 0;
     bench.readings.start();
     bench.answer(40, false, 'store-a', HANDLE, new Uint8Array(10));
