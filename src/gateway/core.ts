@@ -309,6 +309,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.commitPoint.tick(nowMs);
     this.right.look();
     this.forgotten.tick();
+    this.bodies.tick();
     this.segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs >= this.slowTickMs) this.slowTick(nowMs);
     this.holds.tick();
@@ -316,7 +317,6 @@ export class GatewayCore implements Reception, DeliverySource {
 
   private slowTick(nowMs: number): void {
     this.slowTickMs = nowMs + SLOW_TICK_MS;
-    this.bodies.tick();
     this.dueTimes.tick(nowMs);
     this.expirySweep.tick(nowMs);
     this.registry.tick(nowMs);

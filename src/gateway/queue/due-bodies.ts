@@ -73,7 +73,7 @@ export class DueBodies {
     }
   }
 
-  /** Called ten times a second. */
+  /** Called a few times in a tenth of a second. */
   tick(): void {
     if (this.#leaving.length === 0) return;
     const { entries } = this.#ports;

@@ -183,7 +183,7 @@ export class RecoveredQueues {
     const partition = this.ports.mirrors.partitionOf(handle);
     if (partition === undefined) return true;
     const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
-    if (this.expected.entries > 0) this.makeRoom(view, bodies.length);
+    if (this.expected.entries > 0) this.makeRoom(partition.isOwn, view, bodies.length);
     const payload = new DataView(bodies.buffer, bodies.byteOffset, bodies.byteLength);
     const { memory } = this.ports;
     const headsMax = memory.entriesBytes(partition.isOwn) - this.comingBytes;
@@ -224,17 +224,17 @@ export class RecoveredQueues {
 
   /**
    * For all partitions that are taken over together: memory is made in few pieces. The first block shows whether
-   * bodies come along, or envelopes alone.
+   * bodies come along, or envelopes alone. What comes and goes, for there is no room for all of it, has no use of that.
    */
-  private makeRoom(rows: DataView, bytes: number): void {
+  private makeRoom(isOwn: boolean, rows: DataView, bytes: number): void {
     const { expected } = this;
     const count = rows.byteLength / ENTRY_ROW_BYTES;
     const hasBodies = count === 0 || entryBodyInFrame(rows, 0) > 0 || entryBodyBytes(rows, 0) === 0;
     const envelopesBytes = hasBodies ? expected.bytes : Math.ceil((bytes / count) * expected.entries);
     const { memory } = this.ports;
-    const roomBytes = Math.max(0, memory.reserveBytes - memory.usedBytes - this.comingBytes);
-    const comingBytes = Math.min(expected.bytes, envelopesBytes, roomBytes);
-    this.ports.entries.expect(expected.entries, comingBytes, memory.limitBytes);
+    const comingBytes = Math.min(expected.bytes, envelopesBytes);
+    const isRoom = memory.usedBytes + comingBytes + this.comingBytes <= memory.entriesBytes(isOwn);
+    this.ports.entries.expect(expected.entries, isRoom ? comingBytes : 0, memory.limitBytes);
     expected.entries = 0;
     expected.bytes = 0;
   }
