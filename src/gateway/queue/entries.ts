@@ -43,6 +43,11 @@ export class Entries {
     return this.contents.segments.usedBytes + bookkeepingBytes;
   }
 
+  /** What is used grows by so much at once. */
+  get grainBytes(): number {
+    return this.contents.segments.grainBytes;
+  }
+
   /** Of empty segments, kept for the next burst. */
   get keptBytes(): number {
     return this.contents.segments.stockBytes;

@@ -164,6 +164,11 @@ export class RecoveredQueues {
     return this.left * ENTRY_BOOKKEEPING_BYTES;
   }
 
+  /** Memory that is used grows by so much at once. */
+  get grainBytes(): number {
+    return this.ports.entries.grainBytes;
+  }
+
   /** A clock that differs is told of: what was written by it is reckoned by it. */
   private aheadNow({ name, ownerId }: Partition, holderWallMs: number): number {
     const { frame, log } = this.ports;
