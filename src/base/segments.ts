@@ -124,13 +124,6 @@ export class Segments {
     return this.recordCount;
   }
 
-  /** How much more is held at most with one more record of so many bytes. */
-  growthOf(bytes: number): number {
-    const footprint = footprintOf(bytes);
-    if (footprint > this.ownFrom) return footprint;
-    return this.young.filled + footprint <= this.young.bytes.length || this.lists.spareBytes > 0 ? 0 : this.segmentBytes;
-  }
-
   /** What is held grows by so much at once, however small the records are. */
   get grainBytes(): number {
     return this.segmentBytes;

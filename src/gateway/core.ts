@@ -130,6 +130,7 @@ export class GatewayCore implements Reception, DeliverySource {
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
       wake,
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
+      onReported: ({ partition }, row) => { this.bodies.onUsed(partition, row); },
     });
     this.reportWriter = this.newReportWriter(ports);
     this.reports = this.newReports(ports);

@@ -82,8 +82,10 @@ export interface Plan {
 }
 
 const MEBIBYTE = 1024 * 1024;
-/** An envelope of so many, with the room for what becomes of each, has some 6 KB. */
-const ENVELOPE_RECIPIENTS = 200;
+/** An envelope of so many, with the room for what becomes of each, has some 2 KB: notes of what is in flight fit the reserve. */
+const ENVELOPE_RECIPIENTS = 60;
+/** Of the eighty messages of the small taker: 6 KB each. */
+const FEW_RECIPIENTS = 200;
 const ONE_KIND_IN = 5;
 const ONE_HARMLESS_IN = 10;
 const HEARTBEAT_MS = 250;
@@ -109,7 +111,7 @@ function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
     plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' || plot === 'plot-given-up' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
     leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-change-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' || plot === 'plot-given-up' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
     storeMemoryBytes: 64 * MEBIBYTE, gatewayMemoryBytes: 64 * MEBIBYTE,
-    ...(plot === 'plot-small-taker' ? { ...smallOf(kinds), ...(isOfEnvelopes(plan.seed) ? { storyRecipients: ENVELOPE_RECIPIENTS } : {}) } : {}),
+    ...(plot === 'plot-small-taker' ? { ...smallOf(kinds), ...(isOfEnvelopes(plan.seed) ? { storyRecipients: FEW_RECIPIENTS } : {}) } : {}),
     ...(plot === 'plot-hand-back' ? { kinds: new Set<FaultKind>([...kinds, 'hop-hangs']) } : {}),
     ...(plot === 'plot-short-memory' ? {
       kinds: new Set<FaultKind>([...kinds, 'hop-defers', 'hop-rejects']), gatewayMemoryBytes: MEBIBYTE / 2,

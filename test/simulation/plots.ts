@@ -40,6 +40,7 @@ const FULL_SHARE = 0.4;
 /** Full, near enough: nobody has room for what another one leaves. */
 const FULL = 0.75;
 const LARGE_BYTES = 8000;
+const FILLING_MAX = 150;
 /** A refill of a hundred small messages takes some hundred milliseconds. */
 const REFILL_BYTES_PER_MS = 60;
 /** As much as a gateway takes in, of what another has no room for all bodies (plan.ts). */
@@ -382,7 +383,7 @@ function* shortMemory(stage: Stage): Generator<Wait, void, void> {
   const share = world.plan.storyRecipients > 1 ? FULL : FULL_SHARE;
   const { owner, partition } = yield* loaded(stage);
   for (const gateway of world.gateways) {
-    for (let i = 0; i < 50 && isRoomy(gateway, share); i++) {
+    for (let i = 0; i < FILLING_MAX && isRoomy(gateway, share); i++) {
       extras.send(gateway, 4, undefined, LARGE_BYTES);
       yield 5;
     }

@@ -152,9 +152,8 @@ export class Acceptance {
     const bytes = recordBytes + ENTRY_BOOKKEEPING_BYTES + creditBytes;
     if (!report.isEnding && (isBeyond || !memory.admits(bytes))) return NO_MEMORY;
     if (isBeyond && !this.endingReserve.admits(creditBytes)) return NO_MEMORY;
-    const growthBytes = entries.contents.segments.growthOf(recordBytes);
-    // Held is more than used at the end of a segment: at the limit it counts.
-    if (!memory.admitsEnding(Math.max(bytes, bytes - recordBytes + growthBytes))) return NO_MEMORY;
+    // A segment more may be held at any time: for a text, or to close up others.
+    if (!memory.admitsEnding(bytes + entries.grainBytes)) return NO_MEMORY;
     const queue = registry.queueIn(home, report.route, true);
     const checksum = crc32(head, crc32(content, 0));
     const slot = entries.contents.storeOwn([content], content.length, head, room);

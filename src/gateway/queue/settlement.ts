@@ -40,6 +40,8 @@ export interface SettlementPorts {
   retryDelayMs(attempts: number): number;
   /** Queue has ready entries again, now or when its back-off is over. */
   wake(queue: MailQueue): void;
+  /** The report is made, and the entry waits again. */
+  onReported(queue: MailQueue, row: number): void;
   /** A report is owed for this entry; its annotation is change `number`. */
   report(queue: MailQueue, row: number, number: number): void;
 }
@@ -163,6 +165,7 @@ export class Settlement {
     }
     this.annotate(queue, row, note);
     this.deferUntil(queue, row, note.dueWallMs, queue.isBlockedBy(row));
+    this.ports.onReported(queue, row);
   }
 
   private allDelivered(delivery: Delivery, result: DeliveryResult): boolean {

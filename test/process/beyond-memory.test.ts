@@ -1,0 +1,155 @@
+/**
+ * A gateway takes over three times what its memory limit is, once as large bodies, once as envelopes of many recipients,
+ * to a next hop that is slow; and is killed in the middle of it. Nothing is lost, order is kept, and the process stays
+ * near its limit (G2, G3, G7).
+ */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { crc32 } from 'node:zlib';
+
+import { MarkTemplate } from '../../src/load/marks.js';
+import { runSend } from '../../src/load/run.js';
+import { HOST, pause, startCluster, until, type Cluster, type Daemon } from './cluster.js';
+import { SmtpTalk } from './smtp-talk.js';
+
+const MIB = 1024 * 1024;
+const LIMIT_BYTES = 64 * MIB;
+const BEYOND_BYTES = 3 * LIMIT_BYTES;
+const LEASE_MS = 4_000;
+const MIRROR = { lease: `${String(LEASE_MS)}ms`, failover_timeout: '200ms', heartbeat: '50ms' };
+const CONCURRENCY = 10;
+/** Node and our code at rest; the limit; young heap, sockets and allocator. */
+const PROCESS_BYTES = (95 + 64 + 96) * MIB;
+const BOUND_MS = 150_000;
+const DOMAIN = `${'d'.repeat(60)}.${'e'.repeat(60)}.example`;
+const BODY_BYTES = 100_000;
+const RECIPIENTS = 300;
+const RUN = '5f3a9c01';
+
+/** The smallest that there is; the largest message is less than a fifth of it. */
+const SMALL = { memory: { limit: '64MiB', next_hop: 1 }, smtp: { message_size_limit: '10MiB' } };
+
+/** A next hop that accepts connections and says nothing. */
+async function muteServer(t: { after(run: () => void): void }): Promise<number> {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on('error', () => undefined);
+  });
+  await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
+  t.after(() => {
+    server.close();
+    for (const socket of sockets) socket.destroy();
+  });
+  return (server.address() as AddressInfo).port;
+}
+
+async function clusterOf(t: { after(run: () => void | Promise<void>): void }): Promise<Cluster> {
+  const mute = await muteServer(t);
+  const cluster = await startCluster({
+    gateways: 2, group: true, domains: [DOMAIN], arrivalLog: true, sinkArguments: ['--latency', '10ms'],
+    mapSinkPort: (port, gateway) => (gateway === 0 ? mute : port), store: { lease: MIRROR.lease },
+    gateway: { mirror: MIRROR, delivery: { concurrency: CONCURRENCY } },
+    gatewayOf: (gateway) => (gateway === 0 ? { memory: { limit: '1GiB', next_hop: 1 }, smtp: { message_size_limit: '10MiB' } } : SMALL),
+  });
+  t.after(() => cluster.stop());
+  return cluster;
+}
+
+/** The most that the process has had in memory, from the kernel. */
+function peakBytes(daemon: Daemon): number {
+  const kib = /^VmHWM:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${daemon.pid}/status`, 'utf8'))?.[1];
+  return Number(kib ?? assert.fail('it runs')) * 1024;
+}
+
+/** The first gateway dies for good, the second goes on, and dies once in the middle. */
+async function takenOver(cluster: Cluster, count: number): Promise<void> {
+  const [dead, taker] = cluster.gateways;
+  assert.ok(dead !== undefined && taker !== undefined);
+  const { queued_bytes: queuedBytes, queued_messages: queued } = await dead.status();
+  assert.ok(queued === count && queuedBytes > BEYOND_BYTES, `${String(queued)} messages of ${String(queuedBytes)} bytes`);
+  await dead.gateway.kill();
+  await cluster.sinkHas(Math.floor(count / 3), BOUND_MS);
+  assert.ok(peakBytes(taker.gateway) < PROCESS_BYTES, `${String(peakBytes(taker.gateway) / MIB)} MiB before it is killed`);
+  await taker.gateway.kill();
+  taker.gateway.start();
+  await taker.gateway.ready();
+  await cluster.sinkHas(count, BOUND_MS);
+  let most = 0;
+  await until('nothing is left', async () => {
+    const status = await taker.status();
+    most = Math.max(most, status.memory_used_bytes);
+    return status.queued_messages === 0;
+  }, BOUND_MS, taker.gateway);
+  assert.ok(most <= LIMIT_BYTES, `${String(most)} bytes`);
+  assert.ok(peakBytes(taker.gateway) < PROCESS_BYTES, `${String(peakBytes(taker.gateway) / MIB)} MiB`);
+}
+
+/** Each message once, but for those in flight at the kill; whole, to all its recipients; in order. */
+function judge(cluster: Cluster, count: number): void {
+  const firsts = new Map<number, number>();
+  let repeated = 0;
+  const lines = readFileSync(cluster.arrivalLog, 'utf8').trimEnd().split('\n');
+  for (const line of lines) {
+    const { id, serial, intact, to, kind } = JSON.parse(line) as { id: number; serial: number; intact: boolean; to: readonly string[]; kind: number };
+    if (kind !== 0) continue;
+    assert.ok(intact, line);
+    assert.equal(new Set(to).size, RECIPIENTS, line);
+    if (firsts.has(id)) repeated += 1;
+    else firsts.set(id, serial);
+  }
+  assert.equal(firsts.size, count, 'all of them arrived');
+  assert.ok(repeated <= CONCURRENCY, `${String(repeated)} came twice`);
+}
+
+/** As many messages as that, each to many, over a few connections; small bodies. */
+async function sendEnvelopes(port: number, count: number): Promise<void> {
+  const template = new MarkTemplate(RUN, DOMAIN);
+  const rest = Buffer.from('Subject: many\r\n\r\nto many\r\n', 'latin1');
+  const recipients = Array.from({ length: RECIPIENTS }, (_none, i) => `RCPT TO:<${String(i).padStart(60, 'r')}@${DOMAIN}>\r\n`).join('');
+  let next = 0;
+  const one = async (): Promise<void> => {
+    const talk = await SmtpTalk.start(port);
+    while (next < count) {
+      next += 1;
+      const id = next;
+      const content = Buffer.alloc(template.bytes.length);
+      template.stamp(content, 0, id, id, crc32(rest));
+      talk.send(`MAIL FROM:<>\r\n${recipients}DATA\r\n`);
+      for (let i = 0; i < RECIPIENTS + 2; i++) assert.match(await talk.reply(), /^[23]5[04] /);
+      talk.send(`${content.toString('latin1')}${rest.toString('latin1')}.\r\n`);
+      assert.match(await talk.reply(), /^250 /);
+    }
+    await talk.say('QUIT');
+  };
+  await Promise.all(Array.from({ length: 4 }, one));
+}
+
+describe('more than its memory holds', { timeout: 400_000 }, () => {
+  test('is taken over and delivered: large bodies', async (t) => {
+    const cluster = await clusterOf(t);
+    const count = Math.ceil(1.05 * BEYOND_BYTES / BODY_BYTES);
+    const sendLog = join(cluster.folder, 'send.jsonl');
+    const sent = await runSend({
+      host: HOST, port: cluster.smtpPort, count, connections: 10, mix: [{ bytes: BODY_BYTES, weight: 1 }], domains: [DOMAIN], resend: true, log: sendLog,
+    });
+    assert.equal(sent.accepted, count, JSON.stringify(sent));
+    await takenOver(cluster, count);
+    const report = await cluster.verify(sendLog, CONCURRENCY - 1);
+    for (const fault of ['lost', 'altered', 'resurrected', 'outOfOrder'] as const) assert.equal(report[fault].count, 0, `${fault}: ${JSON.stringify(report)}`);
+    assert.ok(report.duplicated.count <= CONCURRENCY, JSON.stringify(report.duplicated));
+  });
+
+  test('is taken over and delivered: small messages with many recipients', async (t) => {
+    const cluster = await clusterOf(t);
+    const count = Math.ceil(1.1 * BEYOND_BYTES / (RECIPIENTS * 190));
+    await sendEnvelopes(cluster.smtpPort, count);
+    await takenOver(cluster, count);
+    await pause(100);
+    await cluster.sink.stop();
+    judge(cluster, count);
+  });
+});
