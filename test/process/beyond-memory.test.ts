@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
+import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { crc32 } from 'node:zlib';
@@ -13,7 +13,6 @@ import { crc32 } from 'node:zlib';
 import { MarkTemplate } from '../../src/load/marks.js';
 import { runSend } from '../../src/load/run.js';
 import { HOST, pause, startCluster, until, type Cluster, type Daemon } from './cluster.js';
-import { SmtpTalk } from './smtp-talk.js';
 
 const MIB = 1024 * 1024;
 const LIMIT_BYTES = 64 * MIB;
@@ -26,7 +25,10 @@ const PROCESS_BYTES = (95 + 64 + 96) * MIB;
 const BOUND_MS = 150_000;
 const DOMAIN = `${'d'.repeat(60)}.${'e'.repeat(60)}.example`;
 const BODY_BYTES = 100_000;
-const RECIPIENTS = 300;
+const RECIPIENTS = 100;
+/** As long as RFC 3461 4.2 allows. */
+const ORCPT = `rfc822;${'o'.repeat(480)}`;
+const ENVELOPE_BYTES = RECIPIENTS * 680;
 const RUN = '5f3a9c01';
 
 /** The smallest that there is; the largest message is less than a fifth of it. */
@@ -105,30 +107,81 @@ function judge(cluster: Cluster, count: number): void {
   assert.ok(repeated <= CONCURRENCY, `${String(repeated)} came twice`);
 }
 
+/** Counts replies, of which none may be a refusal. */
+class Client {
+  readonly #socket: Socket;
+  #rest = '';
+  #left = 1;
+  #done: (() => void) | undefined;
+  #refused = '';
+
+  constructor(socket: Socket) {
+    this.#socket = socket;
+    socket.setEncoding('latin1');
+    socket.on('error', () => undefined);
+    socket.on('data', (text: string) => {
+      const lines = (this.#rest + text).split('\r\n');
+      this.#rest = lines.pop() ?? '';
+      for (const line of lines) {
+        if (!/^[23]/.test(line)) this.#refused = line;
+        if (line[3] === ' ') this.#left -= 1;
+      }
+      if (this.#left === 0) this.#done?.();
+    });
+    socket.on('close', () => {
+      this.#refused ||= 'the connection ended';
+      this.#done?.();
+    });
+  }
+
+  static async start(port: number): Promise<Client> {
+    const client = new Client(connect({ host: HOST, port }));
+    await client.#replies();
+    await client.ask('EHLO many.example\r\n', 1);
+    return client;
+  }
+
+  async ask(text: string, replies: number): Promise<void> {
+    this.#left = replies;
+    this.#socket.write(text, 'latin1');
+    await this.#replies();
+  }
+
+  end(): void {
+    this.#socket.end('QUIT\r\n');
+  }
+
+  async #replies(): Promise<void> {
+    await new Promise<void>((resolve) => {
+      this.#done = resolve;
+      if (this.#left === 0) resolve();
+    });
+    assert.equal(this.#refused, '');
+  }
+}
+
 /** As many messages as that, each to many, over a few connections; small bodies. */
 async function sendEnvelopes(port: number, count: number): Promise<void> {
   const template = new MarkTemplate(RUN, DOMAIN);
   const rest = Buffer.from('Subject: many\r\n\r\nto many\r\n', 'latin1');
-  const recipients = Array.from({ length: RECIPIENTS }, (_none, i) => `RCPT TO:<${String(i).padStart(60, 'r')}@${DOMAIN}>\r\n`).join('');
+  const recipients = Array.from({ length: RECIPIENTS }, (_none, i) => `RCPT TO:<${String(i).padStart(60, 'r')}@${DOMAIN}> ORCPT=${ORCPT}\r\n`).join('');
   let next = 0;
   const one = async (): Promise<void> => {
-    const talk = await SmtpTalk.start(port);
+    const client = await Client.start(port);
     while (next < count) {
       next += 1;
       const id = next;
       const content = Buffer.alloc(template.bytes.length);
       template.stamp(content, 0, id, id, crc32(rest));
-      talk.send(`MAIL FROM:<>\r\n${recipients}DATA\r\n`);
-      for (let i = 0; i < RECIPIENTS + 2; i++) assert.match(await talk.reply(), /^[23]5[04] /);
-      talk.send(`${content.toString('latin1')}${rest.toString('latin1')}.\r\n`);
-      assert.match(await talk.reply(), /^250 /);
+      await client.ask(`MAIL FROM:<>\r\n${recipients}DATA\r\n`, RECIPIENTS + 2);
+      await client.ask(`${content.toString('latin1')}${rest.toString('latin1')}.\r\n`, 1);
     }
-    await talk.say('QUIT');
+    client.end();
   };
   await Promise.all(Array.from({ length: 4 }, one));
 }
 
-describe('more than its memory holds', { timeout: 400_000 }, () => {
+describe('more than its memory holds', { timeout: 600_000 }, () => {
   test('is taken over and delivered: large bodies', async (t) => {
     const cluster = await clusterOf(t);
     const count = Math.ceil(1.05 * BEYOND_BYTES / BODY_BYTES);
@@ -145,7 +198,7 @@ describe('more than its memory holds', { timeout: 400_000 }, () => {
 
   test('is taken over and delivered: small messages with many recipients', async (t) => {
     const cluster = await clusterOf(t);
-    const count = Math.ceil(1.1 * BEYOND_BYTES / (RECIPIENTS * 190));
+    const count = Math.ceil(1.05 * BEYOND_BYTES / ENVELOPE_BYTES);
     await sendEnvelopes(cluster.smtpPort, count);
     await takenOver(cluster, count);
     await pause(100);
