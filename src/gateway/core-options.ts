@@ -9,7 +9,7 @@ import type { MailEvents } from './queue/mail-events.js';
 import type { MemoryOptions } from './queue/memory-gauge.js';
 import type { DelayReportOptions } from './queue/delay-reports.js';
 import type { ReportInput } from './queue/report-writer.js';
-import type { Router } from './queue/types.js';
+import type { FindReportWay, Router } from './queue/types.js';
 import type { OrphanOptions } from './ownership/holdings.js';
 import type { OwnershipRegister } from './ownership/ownership-register.js';
 
@@ -56,6 +56,7 @@ export interface CorePorts {
   readonly touchPages?: TouchPages;
   readonly log: EventLog;
   readonly router: Router;
+  readonly reportWay: FindReportWay;
   readonly rewriting?: SenderRewriting | undefined;
   /** Who holds a partition. */
   readonly ownership: OwnershipRegister;

@@ -363,7 +363,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   private newReportWriter(ports: CorePorts): ReportWriter {
     return new ReportWriter({
-      entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, router: ports.router, events: ports.events,
+      entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, wayTo: ports.reportWay, events: ports.events,
       nextMessageId: () => this.nextMessageId(),
       compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
     });

@@ -31,7 +31,6 @@ import type { RunningAdmin } from './admin/server.js';
 import { startAdmin } from './admin/server.js';
 import { ExportView } from './export-view.js';
 import { composeReport } from './bounce/report-composer.js';
-import { forAnySpelling } from './any-domain.js';
 import { GatewayCore } from './core.js';
 import { DrainedStores } from './drained-stores.js';
 import type { DrainedSince } from './local/drained-file.js';
@@ -50,6 +49,8 @@ import type { HttpServicePorts } from './inbound/http-service.js';
 import { RecipientsByHttp } from './inbound/recipients-by-http.js';
 import { followTable } from './inbound/recipients-file.js';
 import type { RunningTable } from './inbound/recipients-file.js';
+import { reportWays } from './inbound/recipients/report-ways.js';
+import type { ReportWayOptions } from './inbound/recipients/report-ways.js';
 import { askUsers, followUsers } from './inbound/users-file.js';
 import type { RunningUsers } from './inbound/users-file.js';
 import { LocalNotes } from './local-notes.js';
@@ -177,7 +178,8 @@ class Gateway implements RunningGateway {
     });
     this.rewriting = rewritingOf(options, this.clock);
     const router = createRouter(options.routes);
-    this.core = this.makeCore(forAnySpelling(router, toAscii));
+    this.recipients = recipientsOf(options, { clock: this.clock, log: ports.log });
+    this.core = this.makeCore(router);
     this.notes = new LocalNotes(options.stateDir, { crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation });
     const { stateDir } = options;
     const file = stateDir === undefined ? undefined : {
@@ -203,7 +205,6 @@ class Gateway implements RunningGateway {
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
     this.users = usersOf(options, { clock: this.clock, log: ports.log });
-    this.recipients = recipientsOf(options, { clock: this.clock, log: ports.log });
     this.rates = ratesOf(options);
     this.hooks = makeHooks(options.hooks, options.hostName, { clock: this.clock, log: ports.log, metrics: ports.metrics, memory: this.core });
     this.startListeners(router);
@@ -332,6 +333,7 @@ class Gateway implements RunningGateway {
         touchPages,
         log: ports.log,
         router,
+        reportWay: reportWays(reportOptions(options), { router, toAscii, recipients: this.recipients?.table }),
         events: this.record,
         counters: ports.metrics,
         heldElsewhereBytes: () => this.dispatcher.largeBytes,
@@ -526,6 +528,12 @@ function usersOf({ usersFile, usersByHttp, secret }: GatewayOptions, ports: Pick
 function recipientsOf({ recipientsFile, recipientsByHttp }: GatewayOptions, ports: HttpServicePorts): RunningTable | undefined {
   if (recipientsByHttp !== undefined) return { table: new RecipientsByHttp(recipientsByHttp, ports), close: () => undefined };
   return recipientsFile === undefined ? undefined : followTable(recipientsFile, ports.log);
+}
+
+/** All listeners have the same domains; a rescue has none. */
+function reportOptions({ hostName, inbound: [listener], srs }: GatewayOptions): ReportWayOptions {
+  const { relayDomains = [], postmaster = '' } = listener ?? {};
+  return { hostName, relayDomains, postmaster, rewritingDomain: srs?.domain ?? '' };
 }
 
 function rewritingOf({ srs }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {

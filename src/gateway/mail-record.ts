@@ -46,7 +46,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
       queue: route?.queueName ?? '',
       messageId: message.messageIdField,
       from: message.reversePath,
-      to: message.firstRecipient,
+      to: message.namedRecipient,
       client: message.client,
       helo: message.helo,
       size: message.contentBytes,

@@ -3,6 +3,8 @@
  * joined as gateway-daemon.ts joins them. Killed, it loses its memory; started again, it draws a higher
  * incarnation from the register, and begins when the key of its process stands there.
  */
+import { byDomainOf } from '../../src/gateway/inbound/recipients/report-ways.js';
+import { toAscii } from '../../src/platform/node/idna.js';
 import type { Prng } from '../../src/base/prng.js';
 import { GatewayCore } from '../../src/gateway/core.js';
 import type { CoreOptions } from '../../src/gateway/core-options.js';
@@ -130,7 +132,7 @@ export class GatewayNode {
     const core: GatewayCore = new GatewayCore(
       { ...options.core, gatewayId: options.id, incarnation },
       {
-        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, ownership: life.register.bridge, random: () => jitter.next(), events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
+        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, reportWay: (path) => byDomainOf(path, this.ports.router, toAscii), ownership: life.register.bridge, random: () => jitter.next(), events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
         requestEndOfTurn: () => {
           if (turnAsked) return;
           turnAsked = true;

@@ -24,7 +24,7 @@ export function readUsers(file: string): Users {
   try {
     return parseUsers(text);
   } catch (error) {
-    throw new Error(`'${file}', ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`'${file}': ${error instanceof Error ? error.message : String(error)}`);
   }
 }
 

@@ -18,7 +18,7 @@ import type { MemoryGauge } from './memory-gauge.js';
 import { HEADER_BYTES_MAX } from './report-writer.js';
 import type { ReportWriter } from './report-writer.js';
 import type { Settlement } from './settlement.js';
-import { NOTIFY_BITS, NOTIFY_DELAY } from './types.js';
+import { NOTIFY_BITS, NOTIFY_DELAY, NOT_READY } from './types.js';
 
 /** More than any of these reports has. */
 const ROOM_BYTES = 2 * HEADER_BYTES_MAX;
@@ -52,12 +52,13 @@ export function tellDelay(
     const isWanted = notify === 0 ? isUnasked : (notify & NOTIFY_DELAY) !== 0;
     if (isWanted && note.states[index] === TO_TRY) recipients.push(index);
   });
-  const route = recipients.length === 0 ? undefined : writer.routeTo(envelope);
-  if (route === undefined) return true;
+  const way = recipients.length === 0 ? undefined : writer.wayTo(envelope);
+  if (way === undefined) return true;
+  if (way === NOT_READY) return false;
   if (entries.isAbsent(row)) return wanted(queue, row, entries);
   if (!hasRoom(queue, memory)) return false;
   const subject = { kind: 'delay', queue, row, envelope, note, recipients, isShort: true } as const;
-  return writer.write(subject, route, () => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); }) === undefined;
+  return writer.write(subject, way, () => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); }) === undefined;
 }
 
 /** It is looked at again when it is here. */

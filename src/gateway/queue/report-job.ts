@@ -63,6 +63,8 @@ class ReportJob implements CommitWaiter {
   tries = 0;
   /** There was no memory for it: it is made as short as it may be. */
   isShort = false;
+  /** It is not known yet where its report goes. */
+  isAsking = false;
   private readonly reports: Reports;
 
   constructor(queue: MailQueue, row: number, reports: Reports) {
@@ -148,7 +150,7 @@ export class Reports {
     const now = this.due.splice(0, MADE_PER_TURN);
     for (const job of now) {
       if (job.step !== ReportStep.MAKING || this.make(job)) continue;
-      if (this.ports.entries.isAbsent(job.row)) {
+      if (job.isAsking || this.ports.entries.isAbsent(job.row)) {
         this.putOff([job]);
         continue;
       }
@@ -233,8 +235,10 @@ export class Reports {
     note.states.forEach((state, index) => {
       if (state === wanted) recipients.push(index);
     });
-    const route = writer.routeTo(envelope);
-    if (route === undefined) {
+    const way = writer.wayTo(envelope);
+    job.isAsking = way === NOT_READY;
+    if (way === NOT_READY) return false;
+    if (way === undefined) {
       for (const index of recipients) events.ended(queue, envelope, index, 'no route to the reverse-path', 'the report has nowhere to go');
       this.endSource(job, envelope, note, failure);
       return true;
@@ -244,14 +248,14 @@ export class Reports {
       return false;
     }
     const kind = failure ? 'failure' : 'success';
-    const outcome = writer.write({ kind, queue, row, envelope, note, recipients, isShort: job.isShort }, route, () => { this.endSource(job, envelope, note, failure); });
+    const outcome = writer.write({ kind, queue, row, envelope, note, recipients, isShort: job.isShort }, way, () => { this.endSource(job, envelope, note, failure); });
     if (outcome === undefined) return true;
     this.survived(job);
     job.isShort = outcome === NO_MEMORY;
     const nowMs = this.ports.clock.nowMs();
     if (outcome !== NOT_READY && nowMs >= this.toldMs + TOLD_EVERY_MS) {
       this.toldMs = nowMs;
-      log.warn('report', 'reports can not be stored yet; they are tried again', { queue: route.queueName, queue_id: formatMessageId(envelope.messageId), waiting: this.jobs.size });
+      log.warn('report', 'reports can not be stored yet; they are tried again', { queue: way.route.queueName, queue_id: formatMessageId(envelope.messageId), waiting: this.jobs.size });
     }
     return false;
   }

@@ -11,7 +11,7 @@ import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import type { Settlement } from './settlement.js';
-import type { Envelope, NextHop, NO_MEMORY, NOT_READY, Route, Router } from './types.js';
+import type { Envelope, FindReportWay, NextHop, NO_MEMORY, NOT_READY, ReportWay } from './types.js';
 import { RET_HEADERS } from './types.js';
 
 /** Success and delay bring back the header at most, and of that so much (gateway/bounce/dsn.ts). */
@@ -51,7 +51,7 @@ export interface ReportWriterPorts {
   readonly entries: Entries;
   readonly settlement: Settlement;
   readonly acceptance: Acceptance;
-  readonly router: Router;
+  readonly wayTo: FindReportWay;
   readonly events: MailEvents;
   nextMessageId(): number;
   /** The bytes of a DSN (gateway/bounce). */
@@ -65,24 +65,23 @@ export class ReportWriter {
     this.#ports = ports;
   }
 
-  /** The way to a sender, who is not the null reverse-path; undefined when no route leads there. */
-  routeTo({ reversePath }: Envelope): Route | undefined {
-    const domain = reversePath.slice(reversePath.lastIndexOf('@') + 1).toLowerCase();
-    return this.#ports.router.route(domain, 'bounce');
+  /** The way to a sender, who is not the null reverse-path. */
+  wayTo({ reversePath }: Envelope): ReturnType<FindReportWay> {
+    return this.#ports.wayTo(reversePath);
   }
 
   /**
    * Stores the report together with the changes that `alongside` makes. Undefined when that is done; else why
    * not, and nothing was changed.
    */
-  write(subject: ReportSubject, route: Route, alongside: () => void): typeof NO_MEMORY | typeof NOT_READY | undefined {
+  write(subject: ReportSubject, { route, address }: ReportWay, alongside: () => void): typeof NO_MEMORY | typeof NOT_READY | undefined {
     const { acceptance, events } = this.#ports;
     const { queue, envelope } = subject;
     invariant(envelope.reversePath !== '', 'nobody is told of a message with the null reverse-path');
     const reportId = this.#ports.nextMessageId();
     const { content, flags } = this.#compose(subject, reportId);
     const outcome = queue.partition.together(() => {
-      const stored = acceptance.storeReport({ messageId: reportId, route, home: queue.partition, recipient: envelope.reversePath, content, flags, isEnding: subject.kind !== 'delay' });
+      const stored = acceptance.storeReport({ messageId: reportId, route, home: queue.partition, recipient: address, content, flags, isEnding: subject.kind !== 'delay' });
       if (stored === undefined) alongside();
       return stored;
     });

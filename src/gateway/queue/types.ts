@@ -110,6 +110,16 @@ export const REFUSED = 2; // 451 4.3.0: withdrawn everywhere, acknowledged by ev
 export const NO_MEMORY = 3; // 452 4.3.1: nothing was numbered
 export const NO_REPLY = 4; // neither could be had: close the connection without a reply
 export const NOT_READY = 5; // 451 4.3.2: fewer than min_replicas in sync; nothing was numbered
+/** How a report gets to a sender. */
+export interface ReportWay {
+  readonly route: Route;
+  /** The recipient: not always as the sender is written. */
+  readonly address: string;
+}
+
+/** Undefined: no route leads there. NOT_READY: somebody is asked, look again in a moment. */
+export type FindReportWay = (reversePath: string) => ReportWay | typeof NOT_READY | undefined;
+
 export type SubmissionOutcome = typeof COMMITTED | typeof REFUSED | typeof NO_MEMORY | typeof NO_REPLY | typeof NOT_READY;
 
 /** Recipients of one message that share a queue. */

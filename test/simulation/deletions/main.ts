@@ -1,8 +1,9 @@
 /**
  * Deletes statements of the code that promises the most, one at a time and drawn by a seed, and asks whether
- * anything fails: the compiler, a unit test near the file, seeds of both simulations, a scenario. What
- * nothing misses is a statement that should go, or one that needs a test. Which statements are drawn:
- * statements.ts.
+ * anything fails: the compiler, a unit test near the file, seeds of both simulations, a scenario, any unit
+ * test; of the client of etcd, the tests with a real etcd; of the rest, at the end, processes whose links and
+ * lives are cut. What nothing misses is a statement that should go, or one that needs a test. Which statements
+ * are drawn: statements.ts.
  *
  *     node dist/test/simulation/deletions/main.js [--seed N] [--count M] [--json FILE]
  *                                                  [--jobs J] [--sim-seeds S]
@@ -30,8 +31,15 @@ import { statementsOf, withoutStatement } from './statements.js';
 const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '..', '..');
 const FOLDERS = ['src/gateway/mirror', 'src/recovery', 'src/register', 'src/kvs/core'];
 const CAUGHT_LEAST = 0.95;
+const ETCD_CLIENT = 'src/register/etcd/';
+const WITH_ETCD = ['contract', 'faults', 'security', 'end']
+  .map((each) => `dist/test/thirdparty/etcd/etcd-${each}.test.js`);
+const WITH_PROCESSES = ['link-faults', 'stream-faults', 'kill', 'heal', 'rescue', 'rolling', 'register-file']
+  .map((each) => `dist/test/process/${each}.test.js`);
 /** A test file ends within seconds, 60 seeds within one minute; the rest is for a busy machine. */
 const HANG_MS = 120_000;
+/** One with processes within two minutes. */
+const LONG_HANG_MS = 400_000;
 const SHOWN_MAX = 90;
 /** The build's last line, which a try has not. */
 const SOURCE_MAP = /\/\/# sourceMappingURL=.*$/;
@@ -39,17 +47,20 @@ const SOURCE_MAP = /\/\/# sourceMappingURL=.*$/;
 interface Tried {
   readonly at: string;
   readonly text: string;
-  /** 'compiler', 'unit', 'simulation', 'ownership', 'scenario', or '' if nothing failed. */
-  readonly by: string;
+  /** Of BY, or '' if nothing failed. */
+  readonly by: (typeof BY)[number] | '';
   /** The check that failed. */
   readonly check: string;
 }
 
 interface Check {
-  readonly by: string;
+  readonly by: (typeof BY)[number];
   /** Built program, from the root of the project, and its arguments. */
   readonly command: readonly string[];
+  readonly hangMs: number;
 }
+
+const BY = ['compiler', 'unit', 'simulation', 'ownership', 'scenario', 'etcd', 'process'] as const;
 
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 const read = (file: string): string => readFileSync(join(PROJECT, file), 'utf8');
@@ -99,19 +110,26 @@ const builtOf = (file: string): string => join('dist', file.replace(/\.ts$/, '.j
 
 function checksFor(importers: Importers, file: string, seeds: number): Check[] {
   const many = ['--seed', '1', '--seeds', String(seeds)];
+  const each = (by: Check['by'], files: readonly string[], hangMs = HANG_MS): Check[] =>
+    files.map((name) => ({ by, command: [name], hangMs }));
+  const near = each('unit', importers.of(file).map(builtOf));
+  const allUnits = { by: 'unit', command: ['dist/test/run.js', 'unit'], hangMs: LONG_HANG_MS } as const;
+  if (file.startsWith(ETCD_CLIENT)) return [...near, ...each('etcd', WITH_ETCD, LONG_HANG_MS), allUnits];
   return [
-    ...importers.of(file).map((test) => ({ by: 'unit', command: [builtOf(test)] })),
-    { by: 'simulation', command: ['dist/test/simulation/main.js', '--jobs', '1', ...many] },
-    { by: 'ownership', command: ['dist/test/simulation/ownership/main.js', ...many] },
-    ...filesBelow('test/scenario', '.test.ts').map((test) => ({ by: 'scenario', command: [builtOf(test)] })),
+    ...near,
+    { by: 'simulation', command: ['dist/test/simulation/main.js', '--jobs', '1', ...many], hangMs: HANG_MS },
+    { by: 'ownership', command: ['dist/test/simulation/ownership/main.js', ...many], hangMs: HANG_MS },
+    ...each('scenario', filesBelow('test/scenario', '.test.ts').map(builtOf)),
+    allUnits,
+    ...each('process', WITH_PROCESSES, LONG_HANG_MS),
   ];
 }
 
 /** Does it end with 0, in time? */
-function passes(root: string, command: readonly string[]): Promise<boolean> {
+function passes(root: string, { command, hangMs }: Check): Promise<boolean> {
   return new Promise((settle, reject) => {
     const args = [join(root, command[0] ?? ''), ...command.slice(1)];
-    const limits = { timeout: HANG_MS, killSignal: 'SIGKILL' } as const;
+    const limits = { timeout: hangMs, killSignal: 'SIGKILL' } as const;
     const child = spawn(process.execPath, args, { cwd: root, stdio: 'ignore', ...limits });
     child.on('error', reject);
     child.on('close', (code) => { settle(code === 0); });
@@ -144,10 +162,11 @@ async function tryWithout(
   const root = copyProject();
   try {
     writeFileSync(join(root, builtOf(statement.file)), compiler.emitted(text));
-    for (const { by, command } of checks) {
-      if (await passes(root, command)) continue;
-      if (await passes(PROJECT, command)) return { ...found, by, check: command.join(' ') };
-      say(`fails without any deletion, or is too slow: ${command.join(' ')}`);
+    for (const check of checks) {
+      if (await passes(root, check)) continue;
+      const name = check.command.join(' ');
+      if (await passes(PROJECT, check)) return { ...found, by: check.by, check: name };
+      say(`fails without any deletion, or is too slow: ${name}`);
     }
     return { ...found, by: '', check: '' };
   } finally {
@@ -171,9 +190,7 @@ function table(tries: readonly Tried[]): boolean {
   const compiled = tries.length - count('compiler');
   const caught = compiled - count('');
   say(`\n${String(tries.length)} drawn`);
-  for (const by of ['compiler', 'unit', 'simulation', 'ownership', 'scenario']) {
-    say(`  ${by}: ${String(count(by))}`);
-  }
+  for (const by of BY) say(`  ${by}: ${String(count(by))}`);
   say(`  survived: ${String(count(''))}\nof what compiles: ${String(caught)} of ${String(compiled)} caught`);
   return caught >= compiled * CAUGHT_LEAST;
 }

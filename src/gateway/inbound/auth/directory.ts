@@ -21,5 +21,5 @@ export interface Directory {
   /** By the name of somebody who has authenticated. */
   find(name: string): Account | undefined;
   /** The users, where every one of them has what SCRAM needs. */
-  readonly scramUsers: Pick<Users, 'find'> | undefined;
+  readonly scramUsers: Pick<Users, 'find' | 'usual'> | undefined;
 }

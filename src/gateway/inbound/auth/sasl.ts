@@ -5,10 +5,12 @@
  *   challenge   the client answers it          password   to be checked (password-checks.ts) proven
  *   SCRAM: the user has shown to know the password           refused   what the client said is wrong
  *
- * An unknown name gets a salt of its own in SCRAM, the same each time, so that names can't be told from it.
+ * An unknown name gets a salt of its own in SCRAM, the same each time, and what most users have for the rest,
+ * so that names can't be told from it.
  * Pure.
  */
 import { base64Bytes, base64Text } from '../../../base/base64.js';
+import { invariant } from '../../../base/invariant.js';
 import { latin1Bytes, utf8Bytes, utf8Text } from '../../../base/utf8.js';
 import type { Secrets } from '../../../platform/ports.js';
 import type { ScramVerifier, Users } from './users.js';
@@ -28,8 +30,6 @@ export interface Exchange {
 const REFUSED: Step = { kind: 'refused' };
 const MALFORMED: Step = { kind: 'malformed' };
 const NONCE_BYTES = 18;
-const FAKE_ITERATIONS = 4096;
-const SALT_BYTES = 16;
 
 export class PlainExchange implements Exchange {
   next(response: Uint8Array | undefined): Step {
@@ -63,7 +63,7 @@ export class LoginExchange implements Exchange {
 
 /** The messages are those of RFC 5802 3: client-first, server-first, client-final, server-final. */
 export class ScramExchange implements Exchange {
-  readonly #users: Pick<Users, 'find'>;
+  readonly #users: Pick<Users, 'find' | 'usual'>;
   readonly #secrets: Secrets;
   /** Makes salts for unknown names. */
   readonly #fakeKey: Uint8Array;
@@ -75,7 +75,7 @@ export class ScramExchange implements Exchange {
   #verifier: ScramVerifier | undefined;
   #isProven = false;
 
-  constructor(users: Pick<Users, 'find'>, secrets: Secrets, fakeKey: Uint8Array) {
+  constructor(users: Pick<Users, 'find' | 'usual'>, secrets: Secrets, fakeKey: Uint8Array) {
     this.#users = users;
     this.#secrets = secrets;
     this.#fakeKey = fakeKey;
@@ -123,12 +123,14 @@ export class ScramExchange implements Exchange {
   }
 
   #fake(name: string): ScramVerifier {
+    const usual = this.#users.usual;
+    invariant(usual?.kind === 'scram', 'SCRAM is offered when all users have it');
     const key = this.#secrets.hmacSha256(this.#fakeKey, utf8Bytes(name));
-    const unknowable = this.#secrets.randomBytes(key.length);
-    return {
-      kind: 'scram', iterations: FAKE_ITERATIONS, salt: key.slice(0, SALT_BYTES),
-      storedKey: unknowable, serverKey: unknowable,
-    };
+    const more = this.#secrets.hmacSha256(key, this.#fakeKey);
+    const salt = new Uint8Array([...key, ...more]).slice(0, usual.salt.length);
+    const unknowable = this.#secrets.randomBytes(usual.storedKey.length);
+    const { kind, iterations } = usual;
+    return { kind, iterations, salt, storedKey: unknowable, serverKey: unknowable };
   }
 }
 

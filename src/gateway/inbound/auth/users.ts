@@ -50,10 +50,13 @@ export class Users {
   readonly #byName: ReadonlyMap<string, User>;
   /** Every user has a verifier for SCRAM: only then it is offered. */
   readonly haveScram: boolean;
+  /** With what most users have in common: an unknown name looks and costs like theirs. */
+  readonly usual: ScryptVerifier | ScramVerifier | undefined;
 
   constructor(users: readonly User[]) {
     this.#byName = new Map(users.map((user) => [user.name, user]));
     this.haveScram = users.every(({ verifier }) => verifier.kind === 'scram');
+    this.usual = usualOf(users.map(({ verifier }) => verifier));
   }
 
   get count(): number {
@@ -63,6 +66,25 @@ export class Users {
   find(name: string): User | undefined {
     return this.#byName.get(name);
   }
+}
+
+function usualOf(
+  verifiers: readonly (ScryptVerifier | ScramVerifier)[],
+): ScryptVerifier | ScramVerifier | undefined {
+  const counts = new Map<string, number>();
+  let usual: ScryptVerifier | ScramVerifier | undefined;
+  let most = 0;
+  for (const verifier of verifiers) {
+    const cost = verifier.kind === 'scram' ? [verifier.iterations]
+      : [verifier.logCost, verifier.blockSize, verifier.parallelization];
+    const key = `${verifier.kind} ${cost.join()} ${String(verifier.salt.length)}`;
+    const count = (counts.get(key) ?? 0) + 1;
+    counts.set(key, count);
+    if (count <= most) continue;
+    most = count;
+    usual = verifier;
+  }
+  return usual;
 }
 
 /** Throws an Error that names the line. */
@@ -77,6 +99,8 @@ export function parseUsers(text: string): Users {
     names.add(user.name);
     users.push(user);
   }
+  // A copy that is not whole yet, more often than a service without users.
+  if (users.length === 0) throw new Error('it has no users');
   return new Users(users);
 }
 

@@ -1,6 +1,6 @@
 /**
  * Users by the verifiers of their file (users.ts): a password is right when its hash is the verifier's. A
- * hash costs 0.1 s of a thread on purpose; an unknown name costs one, too.
+ * hash costs time of a thread on purpose, some 0.1 s; an unknown name costs what most others do.
  */
 import type { Secrets } from '../../../platform/ports.js';
 import type { Account, Directory } from './directory.js';
@@ -14,30 +14,27 @@ export interface VerifierPorts {
   readonly deriveKey: DeriveKey;
 }
 
-/** For names that nobody has. */
-const NOBODY: ScryptVerifier = {
-  kind: 'scrypt', logCost: 15, blockSize: 8, parallelization: 1,
-  salt: new Uint8Array(16), hash: new Uint8Array(32),
-};
+type KnownUsers = Pick<Users, 'find' | 'haveScram' | 'usual'>;
 
 export class Verifiers implements Directory {
   readonly checksAtOnce = 2;
   /** Those in force; may be exchanged at any time. */
-  users: Pick<Users, 'find' | 'haveScram'>;
+  users: KnownUsers;
   readonly #ports: VerifierPorts;
 
-  constructor(users: Pick<Users, 'find' | 'haveScram'>, ports: VerifierPorts) {
+  constructor(users: KnownUsers, ports: VerifierPorts) {
     this.users = users;
     this.#ports = ports;
   }
 
-  get scramUsers(): Pick<Users, 'find'> | undefined {
+  get scramUsers(): Pick<Users, 'find' | 'usual'> | undefined {
     return this.users.haveScram ? this.users : undefined;
   }
 
   async check(name: string, password: string): Promise<Account | undefined> {
     const user = this.users.find(name);
-    const verifier = user?.verifier ?? NOBODY;
+    const verifier = user?.verifier ?? this.users.usual;
+    if (verifier === undefined) return undefined;
     const key = await this.#ports.deriveKey(password, verifier);
     const wanted = verifier.kind === 'scrypt' ? verifier.hash : verifier.storedKey;
     return this.#ports.secrets.equal(key, wanted) ? user : undefined;

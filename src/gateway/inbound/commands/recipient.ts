@@ -6,7 +6,7 @@
  */
 import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
-import { isAscii, parsePath } from '../policy/address.js';
+import { isAscii, normalizeDomain, parsePath } from '../policy/address.js';
 import { ALIAS_EXPANDED, ALIAS_LEAVES, NOTIFY_NEVER, NOTIFY_SUCCESS } from '../../queue/types.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
 import type { Path } from '../policy/address.js';
@@ -17,7 +17,8 @@ import type { Effect, Refusal } from '../session/replies.js';
 import { pathStart } from './mail.js';
 import type { MailTransaction } from '../session/transaction.js';
 import { ORCPT_CHARACTERS_MAX, RecipientParameters, xtext } from './parameters.js';
-import { destinationsOf } from '../recipients/destinations.js';
+import { byDomain, destinationsOf } from '../recipients/destinations.js';
+import { ALIAS_TARGETS_MAX } from '../recipients/listing.js';
 
 const RCPT_TO = 'RCPT TO:';
 /** Questions that follow from answers: aliases are followed so deep at most, and some answer may run out. */
@@ -51,10 +52,12 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   if (ports.rates?.mayDo('recipients', dialog, transaction.reversePath, desk.nowMs) === false) {
     return replies.TOO_MANY_IN_A_MINUTE;
   }
-  if (role === undefined && ports.recipients !== undefined) {
-    return byTable(dialog, transaction, desk, { text, path: wanted, parameters, keys: [], rounds: 0 });
+  const to = role ?? wanted;
+  if (ports.recipients !== undefined) {
+    const isRole = role !== undefined;
+    return byTable(dialog, transaction, desk, { text, path, to, parameters, isRole, keys: [], rounds: 0 });
   }
-  const { address, domain } = role ?? wanted;
+  const { address, domain } = to;
   const route = ports.router.route(domain, 'mail');
   if (route === undefined) return replies.NO_ROUTE;
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
@@ -62,6 +65,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   if (full !== undefined) return full;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
   const orcpt = address === path.address ? parameters.orcpt : originalOf(path.address, parameters.orcpt);
+  transaction.named(path.address);
   transaction.addRecipient(route, { address, notify: parameters.notify, orcpt });
   return replies.RECIPIENT_OK;
 }
@@ -99,17 +103,22 @@ export function lookedUp(dialog: InboundDialog, desk: Desk): Effect {
 function byTable(
   dialog: InboundDialog, transaction: MailTransaction, desk: Desk, wanted: WantedRecipient,
 ): Effect {
-  const { recipientsMax } = desk.options;
-  const { text, path, parameters: { notify, orcpt } } = wanted;
-  const destinations = destinationsOf(path, desk.policy, desk.ports, recipientsMax);
-  if ('reply' in destinations) return destinations;
+  const { text, path, to, isRole, parameters: { notify, orcpt } } = wanted;
+  const room = roomOf(transaction, desk);
+  // Before the table is asked: a list is work.
+  if (room <= 0) return replies.TOO_MANY_RECIPIENTS;
+  const found = destinationsOf(to, desk, room);
+  const destinations = isRole && 'reply' in found ? byDomain(to, desk) : found;
+  if ('reply' in destinations) {
+    const isTooLong = destinations === replies.TOO_MANY_RECIPIENTS && transaction.recipientCount === 0;
+    return isTooLong ? replies.LIST_TOO_LONG : destinations;
+  }
   if ('unasked' in destinations) {
     // Answers may be forgotten as fast as they come.
     if (wanted.rounds === ROUNDS_MAX) return replies.TABLE_UNREADABLE;
     dialog.lookup = { ...wanted, keys: destinations.unasked, rounds: wanted.rounds + 1 };
     return replies.LOOKED_UP;
   }
-  if (transaction.recipientCount + destinations.length > recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   let characters = text.length;
   for (const { route, address } of destinations) {
     const full = admissionRefusal(desk, route);
@@ -117,6 +126,7 @@ function byTable(
     if (address !== path.address) characters += address.length;
   }
   if (!transaction.reserveRecipients(destinations.length, characters)) return replies.NO_MEMORY_NOW;
+  transaction.named(path.address);
   const isRewritten = mayRewrite(transaction.reversePath, desk);
   destinations.forEach(({ route, address, hasLeft }, index) => {
     const original = address === path.address ? orcpt : originalOf(path.address, orcpt);
@@ -127,6 +137,11 @@ function byTable(
   return replies.RECIPIENT_OK;
 }
 
+/** A list that comes first may have more members than a client may name: it can't be sent to in parts. */
+function roomOf({ recipientCount }: MailTransaction, { options: { recipientsMax } }: Desk): number {
+  return recipientCount === 0 ? Math.max(recipientsMax, ALIAS_TARGETS_MAX) : recipientsMax - recipientCount;
+}
+
 /** That the list has the message is what the sender is told, not who of it does (RFC 3461 5.2.7.3). */
 function notifyOfOne(notify: number, isFirst: boolean): number {
   if ((notify & NOTIFY_SUCCESS) === 0) return notify;
@@ -135,9 +150,9 @@ function notifyOfOne(notify: number, isFirst: boolean): number {
 }
 
 /** For domains of our own we are known to send. What we sign is relayed for anybody: no hidden route is. */
-function mayRewrite(reversePath: string, { policy, ports: { rewriting } }: Desk): boolean {
+function mayRewrite(reversePath: string, { policy, ports: { rewriting, toAscii } }: Desk): boolean {
   if (rewriting === undefined || hidesRoute(reversePath)) return false;
-  const domain = reversePath.slice(reversePath.lastIndexOf('@') + 1).toLowerCase();
+  const domain = normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii);
   return domain !== rewriting.domain && !policy.isRelayDomain(domain);
 }
 

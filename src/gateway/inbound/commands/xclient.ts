@@ -35,7 +35,7 @@ export function xclient(dialog: InboundDialog, desk: Desk, text: string): Effect
   const refusal = dialog.becomeClient(UNAVAILABLE.includes(address) ? '' : address);
   if (refusal !== undefined) return refusal;
   dialog.user = login === undefined || UNAVAILABLE.includes(login) ? '' : login;
-  return replies.answer(desk.hello.greeting);
+  return replies.GREETED_ANEW;
 }
 
 /** undefined when one is unknown, given twice, or no xtext of printable ASCII. */

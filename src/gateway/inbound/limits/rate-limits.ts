@@ -9,6 +9,9 @@
  *  data          ×         ×       ×       ×           450 to MAIL, until the minute has passed
  *  errors        ×         ×                           421: the session ends, and new ones begin with 421
  *
+ * A sender is counted for users, who send from addresses of their own only, and apart from that for each
+ * network that claims to send for it.
+ *
  * Held across the workers of a gateway: once a second each tells the others what it has counted. So a limit
  * may be passed by what the other workers let in within that second. Pure.
  */
@@ -127,7 +130,10 @@ export class RateLimits {
 function keyOf(party: Party, { remoteAddress, user }: Doer, sender: string): string {
   if (party === 'client') return clientKey(remoteAddress);
   if (party === 'network') return networkKey(remoteAddress);
-  return party === 'user' ? user : sender.toLowerCase();
+  if (party === 'user') return user;
+  // Anybody may claim to be anybody: that must not use up what the sender himself may do, or another network.
+  const own = sender.toLowerCase();
+  return own === '' || user !== '' ? own : `${own} ${networkKey(remoteAddress)}`;
 }
 
 /** /24 of IPv4, /48 of IPv6. */

@@ -4,9 +4,10 @@
  *
  *   │ slot │ … ten whole ones … │ slot │ the one that runs │      a key: a row of their counts and the sum
  *
- * Bounded: past KEYS_MAX keys, new ones are not counted until old ones have been idle for a minute: who
- * fills the table must not shut out everybody else. What was counted here since it was last asked is kept
- * apart, for the other workers (rate-limits.ts). Pure.
+ * Bounded: at KEYS_MAX keys a new one takes the place of the one that did least among the next few of the
+ * table, which the choice goes round. So whoever does much is counted on, however many others do a little:
+ * ten million subscribers, or somebody who fills the table. What was counted here since it was last asked is
+ * kept apart, for the other workers (rate-limits.ts). Pure.
  */
 
 const SLOT_MS = 6_000;
@@ -14,6 +15,8 @@ const SLOTS = 11;
 const MINUTE_MS = 60_000;
 /** Some 500 bytes each. */
 const KEYS_MAX = 50_000;
+/** Among so many the one that did least gives its place up. */
+const CHOICE = 8;
 
 class Row {
   readonly #counts = new Float64Array(SLOTS);
@@ -25,10 +28,6 @@ class Row {
 
   constructor(slot: number) {
     this.#slot = slot;
-  }
-
-  isIdle(slot: number): boolean {
-    return slot - this.#slot >= SLOTS;
   }
 
   advance(slot: number): void {
@@ -53,7 +52,13 @@ export type Counted = readonly [key: string, amount: number];
 export class SlidingCounts {
   readonly #rows = new Map<string, Row>();
   readonly #untold = new Set<string>();
+  /** Goes round the table, choosing who leaves. */
+  #round: MapIterator<[string, Row]>;
   #sweptMs = 0;
+
+  constructor() {
+    this.#round = this.#rows.entries();
+  }
 
   get size(): number {
     return this.#rows.size;
@@ -69,7 +74,6 @@ export class SlidingCounts {
   /** Counted here: told to others later. */
   add(key: string, amount: number, nowMs: number): void {
     const row = this.#rowOf(key, nowMs);
-    if (row === undefined) return;
     row.add(amount);
     row.untold += amount;
     this.#untold.add(key);
@@ -77,7 +81,7 @@ export class SlidingCounts {
 
   /** Counted by another worker. */
   addTold(key: string, amount: number, nowMs: number): void {
-    this.#rowOf(key, nowMs)?.add(amount);
+    this.#rowOf(key, nowMs).add(amount);
   }
 
   /** What was counted here since it was last taken; at most `max` keys, others the next time. */
@@ -94,24 +98,47 @@ export class SlidingCounts {
     return taken;
   }
 
-  /** Forgets who has been idle for a minute. */
+  /** Forgets who has done nothing for a minute. */
   tick(nowMs: number): void {
     if (nowMs - this.#sweptMs < MINUTE_MS) return;
     this.#sweptMs = nowMs;
     const slot = slotOf(nowMs);
-    for (const [key, row] of this.#rows) if (row.isIdle(slot)) this.#rows.delete(key);
+    for (const [key, row] of this.#rows) {
+      row.advance(slot);
+      if (row.sum === 0) this.#rows.delete(key);
+    }
   }
 
-  #rowOf(key: string, nowMs: number): Row | undefined {
+  #rowOf(key: string, nowMs: number): Row {
     const slot = slotOf(nowMs);
     let row = this.#rows.get(key);
     if (row === undefined) {
-      if (this.#rows.size >= KEYS_MAX) return undefined;
+      if (this.#rows.size >= KEYS_MAX) this.#forgetLeast(slot);
       row = new Row(slot);
       this.#rows.set(key, row);
     }
     row.advance(slot);
     return row;
+  }
+
+  #forgetLeast(slot: number): void {
+    let least: string | undefined;
+    let leastSum = Infinity;
+    for (let seen = 0; seen < CHOICE; seen++) {
+      const next = this.#round.next();
+      if (next.done === true) {
+        this.#round = this.#rows.entries();
+        continue;
+      }
+      const [key, row] = next.value;
+      row.advance(slot);
+      if (row.sum >= leastSum) continue;
+      leastSum = row.sum;
+      least = key;
+    }
+    if (least === undefined) return this.#forgetLeast(slot);
+    this.#rows.delete(least);
+    this.#untold.delete(least);
   }
 }
 

@@ -8,7 +8,7 @@
  *                                            └─► one or more: (route, address)
  */
 import type { ToAscii } from '../../../platform/ports.js';
-import type { Route, Router } from '../../queue/types.js';
+import type { QueueClass, Route, Router } from '../../queue/types.js';
 import { parsePath } from '../policy/address.js';
 import type { RelayPolicy } from '../policy/relay-policy.js';
 import type { Destination } from '../policy/role-addresses.js';
@@ -21,8 +21,8 @@ import type { Listing, RecipientTable } from './listing.js';
 const DEPTH_MAX = 10;
 /** What no line of a client could bring: whoever is asked by HTTP may say anything. */
 const UNFIT = /[\x00-\x1f\x7f-\x9f\p{Surrogate}]/u;
-/** Look-ups for one recipient: lists of lists that share members come to that. */
-const LOOKUPS_MAX = 10_000;
+/** Look-ups for one recipient, and two for each that it may lead to: lists of lists that share members. */
+const LOOKUPS_MAX = 1_000;
 
 export interface RoutedRecipient {
   readonly route: Route;
@@ -37,6 +37,14 @@ export interface DestinationPorts {
   readonly recipients: RecipientTable | undefined;
 }
 
+/** By whose rules, and who counts the work. */
+export interface DestinationDesk {
+  readonly policy: RelayPolicy;
+  readonly ports: DestinationPorts;
+  /** Look-ups in this turn of the loop: whoever has many makes others wait. */
+  lookups: number;
+}
+
 /** Keys of a table that somebody must be asked for first. */
 export interface Unasked {
   readonly unasked: readonly string[];
@@ -44,18 +52,27 @@ export interface Unasked {
 
 /** `max`: so many at most. */
 export function destinationsOf(
-  wanted: Destination, policy: RelayPolicy, ports: DestinationPorts, max: number,
+  wanted: Destination, desk: DestinationDesk, max: number, queueClass: QueueClass = 'mail',
 ): readonly RoutedRecipient[] | Unasked | Refusal {
-  const { recipients, router } = ports;
-  if (recipients === undefined || !policy.isRelayDomain(wanted.domain)) {
-    const route = router.route(wanted.domain, 'mail');
-    return route === undefined ? replies.NO_ROUTE : [{ route, address: wanted.address, hasLeft: false }];
-  }
+  const { policy, ports: { recipients } } = desk;
+  const isListed = recipients !== undefined && policy.isRelayDomain(wanted.domain);
+  if (!isListed) return byDomain(wanted, desk, queueClass);
+  const expansion = new Expansion(recipients, desk, max, queueClass);
   try {
-    return new Expansion(recipients, policy, ports, max).of(wanted);
+    return expansion.of(wanted);
   } catch {
     return replies.TABLE_UNREADABLE;
+  } finally {
+    desk.lookups += expansion.lookups;
   }
+}
+
+/** Where the domain leads, whatever a table says. */
+export function byDomain(
+  { address, domain }: Destination, { ports: { router } }: DestinationDesk, queueClass: QueueClass = 'mail',
+): readonly RoutedRecipient[] | Refusal {
+  const route = router.route(domain, queueClass);
+  return route === undefined ? replies.NO_ROUTE : [{ route, address, hasLeft: false }];
 }
 
 class Expansion {
@@ -63,17 +80,21 @@ class Expansion {
   /** Aliases that were followed: each is, once. */
   readonly #followed = new Set<string>();
   readonly #unasked: string[] = [];
-  #lookups = 0;
+  lookups = 0;
   readonly #table: RecipientTable;
   readonly #policy: RelayPolicy;
   readonly #ports: DestinationPorts;
   readonly #max: number;
+  readonly #queueClass: QueueClass;
 
-  constructor(table: RecipientTable, policy: RelayPolicy, ports: DestinationPorts, max: number) {
+  constructor(
+    table: RecipientTable, { policy, ports }: DestinationDesk, max: number, queueClass: QueueClass,
+  ) {
     this.#table = table;
     this.#policy = policy;
     this.#ports = ports;
     this.#max = max;
+    this.#queueClass = queueClass;
   }
 
   of(wanted: Destination): readonly RoutedRecipient[] | Unasked | Refusal {
@@ -86,7 +107,7 @@ class Expansion {
 
   #follow({ address, domain }: Destination, depth: number): Refusal | undefined {
     const isListed = this.#policy.isRelayDomain(domain);
-    if (isListed && ++this.#lookups > LOOKUPS_MAX) return replies.ALIAS_BROKEN;
+    if (isListed && ++this.lookups > LOOKUPS_MAX + 2 * this.#max) return replies.ALIAS_BROKEN;
     const listing = isListed ? this.#listingOf(address, domain) : undefined;
     if (listing === NOT_ASKED) {
       this.#unasked.push(tableKey(address, domain));
@@ -101,9 +122,9 @@ class Expansion {
       return this.#followAll(listing.to, key, depth);
     }
     const named = listing?.route ?? '';
-    const route = this.#ports.router.route(domain, 'mail', named === '' ? undefined : named);
+    const route = this.#ports.router.route(domain, this.#queueClass, named === '' ? undefined : named);
     if (route === undefined) return named === '' ? replies.NO_ROUTE : replies.ROUTE_MISSING;
-    this.#found.set(address, { route, address, hasLeft: !isListed });
+    if (!this.#found.has(key)) this.#found.set(key, { route, address, hasLeft: !isListed });
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;
   }
 

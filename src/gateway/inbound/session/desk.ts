@@ -22,7 +22,8 @@ import { RelayPolicy } from '../policy/relay-policy.js';
 import { RoleAddresses } from '../policy/role-addresses.js';
 import type { InboundDialog } from './dialog.js';
 import {
-  TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTS, TOO_MANY_ERRORS, TOO_MANY_FROM_CLIENT,
+  AUTH_FAILED_OFTEN, MAIL_FIRST, NO_RECIPIENTS, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTS,
+  TOO_MANY_ERRORS, TOO_MANY_FROM_CLIENT,
 } from './replies.js';
 import type { Refusal } from './replies.js';
 import type { MailTransaction } from './transaction.js';
@@ -35,6 +36,9 @@ export interface LiveSession {
   tick(nowMs: number): void;
   takeTurn(): void;
 }
+
+/** Some 5 ms. */
+const LOOKUPS_PER_TURN = 1_000;
 
 export class Desk {
   readonly options: InboundOptions;
@@ -49,6 +53,8 @@ export class Desk {
   readonly intake: Intake;
   readonly roles: RoleAddresses;
   readonly live = new Set<LiveSession>();
+  /** In a table of recipients, since those that yielded had their last turn. */
+  lookups = 0;
   /** Monotonic time of the last tick. */
   nowMs: number;
   isClosing = false;
@@ -59,10 +65,18 @@ export class Desk {
   readonly #damper: RejectionDamper;
   #lookedMs: number;
   #yielding: LiveSession[] = [];
+  #isTakingTurns = false;
   readonly #takeTurns = (): void => {
+    this.lookups = 0;
     const sessions = this.#yielding;
     this.#yielding = [];
-    for (const each of sessions) each.takeTurn();
+    this.#isTakingTurns = true;
+    let taken = 0;
+    while (taken < sessions.length && !this.isTurnSpent) sessions[taken++]?.takeTurn();
+    this.#isTakingTurns = false;
+    // Who had no turn now comes before those that had one and want another.
+    this.#yielding.unshift(...sessions.slice(taken));
+    if (this.#yielding.length > 0) this.ports.nextTurn(this.#takeTurns);
   };
 
   constructor(options: InboundOptions, ports: InboundPorts) {
@@ -81,7 +95,7 @@ export class Desk {
         client: client === '' ? 'several' : client, refusals,
       });
     });
-    this.roles = new RoleAddresses(options, this.policy);
+    this.roles = new RoleAddresses(options, this.policy, ports.rewriting?.domain ?? '');
     this.nowMs = ports.clock.nowMs();
     this.#lookedMs = this.nowMs;
   }
@@ -103,9 +117,14 @@ export class Desk {
     for (const each of this.live) each.tick(this.nowMs);
   }
 
+  /** Sessions have let others wait for long enough: no command is begun before the next turn. */
+  get isTurnSpent(): boolean {
+    return this.lookups >= LOOKUPS_PER_TURN;
+  }
+
   /** The session goes on in the next turn of the loop. */
   goOnLater(session: LiveSession): void {
-    if (this.#yielding.length === 0) this.ports.nextTurn(this.#takeTurns);
+    if (this.#yielding.length === 0 && !this.#isTakingTurns) this.ports.nextTurn(this.#takeTurns);
     this.#yielding.push(session);
   }
 
@@ -128,17 +147,17 @@ export class Desk {
   }
 
   /** Counts an error, if it is one; whether there were too many of them. */
-  isOneTooMany({ reply }: Refusal, doer: Doer): boolean {
+  isOneTooMany(refusal: Refusal, doer: Doer): boolean {
     const { rates } = this.ports;
-    if (rates === undefined || !reply.startsWith('5')) return false;
+    if (rates === undefined || !isError(refusal)) return false;
     rates.did('errors', 1, doer, '', this.nowMs);
     return rates.hasDoneAll('errors', doer, '', this.nowMs);
   }
 
-  /** The session is another client's now. */
+  /** The session is another client's now; `key`: '' when its proxy does not know whose. */
   clientChanged(before: string, key: string, doer: Doer): Refusal | undefined {
     if (before !== '') this.#clients.close(before);
-    return this.clientKnown(key, doer);
+    return key === '' ? undefined : this.clientKnown(key, doer);
   }
 
   /** `key`: '' when it was never known whose it was. */
@@ -183,6 +202,12 @@ export class Desk {
       limit: reason.startsWith('rate-') ? (this.ports.rates?.reached ?? '') : '',
     });
   }
+}
+
+/** What was pipelined behind a refused MAIL or RCPT is no other error: that one may have been ours. */
+function isError({ reply, reason }: Refusal): boolean {
+  if (reply === AUTH_FAILED_OFTEN.reply) return true;
+  return reply.startsWith('5') && reason !== MAIL_FIRST.reason && reason !== NO_RECIPIENTS.reason;
 }
 
 /** What stands in the brackets of MAIL or RCPT, or what is there instead. */

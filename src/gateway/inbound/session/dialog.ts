@@ -5,6 +5,7 @@
 import type { Exchange } from '../auth/sasl.js';
 import type { RecipientParameters } from '../commands/parameters.js';
 import type { Path } from '../policy/address.js';
+import type { Destination } from '../policy/role-addresses.js';
 import type { Refusal } from './replies.js';
 import type { MailTransaction, OutcomeSink } from './transaction.js';
 
@@ -21,7 +22,11 @@ export interface WantedRecipient {
   /** Its RCPT. */
   readonly text: string;
   readonly path: Path;
+  /** Where it leads before a table is asked. */
+  readonly to: Destination;
   readonly parameters: RecipientParameters;
+  /** It has readers whatever a table says: where its domain leads, if the table has no better way. */
+  readonly isRole: boolean;
   /** Of the table, to be asked for. */
   readonly keys: readonly string[];
   /** So many times it has been asked. */

@@ -28,6 +28,8 @@ export const Then = {
   CHECK: 7,
   /** A recipient is looked up by somebody else; the reply comes behind it. */
   LOOK_UP: 8,
+  /** The session begins anew with a greeting, which may have to wait. */
+  GREET: 9,
 } as const;
 export type Then = (typeof Then)[keyof typeof Then];
 
@@ -119,6 +121,7 @@ export const TOO_MANY_IN_A_MINUTE =
   refusal('rate-recipients', '450 4.7.1 Too many recipients in a minute; try again later');
 export const TOO_MUCH_DATA = refusal('rate-data', '450 4.7.1 Too much data in a minute; try again later');
 
+export const GREETED_ANEW = answer('', Then.GREET);
 export const BLOCKLIST_SILENT =
   refusal('blocklist-later', '450 4.7.1 It is not known yet whether you are on a blocklist; try again later');
 
@@ -136,6 +139,8 @@ export const ROUTE_MISSING =
   refusal('recipient-route', '451 4.3.5 The next hop of this recipient is not configured; try again later');
 export const ALIAS_BROKEN =
   refusal('recipient-alias', '451 4.3.5 This alias leads nowhere now; try again later');
+export const LIST_TOO_LONG =
+  refusal('recipient-list', '550 5.2.4 This list has more members than this server sends to at once');
 
 // Reverse-paths that were rewritten (base/sender-rewriting.ts)
 export const REPORTS_ONLY =

@@ -16,6 +16,7 @@
  *                                                     └───── refused/550, 451 ──▶ COMMAND
  *   COMMAND ─ AUTH/334 ─▶ RESPONSE ─ wrong, "*", SCRAM proven/235 ─▶ COMMAND
  *   COMMAND, RESPONSE ─ a password ─▶ CHECKING ─ verdict/235, 535, 454 ─▶ COMMAND
+ *   COMMAND ─ XCLIENT ─▶ GREETING ─ greeted: at once, or when blocklists have answered ─▶ COMMAND
  *   COMMAND ─ RCPT that somebody else knows ─▶ LOOKING_UP ─ answer/250, 550, 451 ─▶ COMMAND
  *   any but JUDGING, ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED
  *   SECURING ─ TLS stands, and comes first ─▶ GREETING
@@ -65,8 +66,8 @@ const NEXT: readonly (readonly State[])[] = [
   [State.GREETING, State.SECURING, State.CLOSING],
   [State.COMMAND, State.CLOSING],
   [
-    State.CONTENT, State.CHUNK, State.RESPONSE, State.CHECKING, State.LOOKING_UP, State.SECURING,
-    State.CLOSING,
+    State.GREETING, State.CONTENT, State.CHUNK, State.RESPONSE, State.CHECKING, State.LOOKING_UP,
+    State.SECURING, State.CLOSING,
   ],
   [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],
   [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],

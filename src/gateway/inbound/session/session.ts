@@ -84,6 +84,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #isOpen = false;
   /** It is due, but for what blocklists say. */
   #isGreetingOwed = false;
+  /** XCLIENT has named the client. */
+  #isProxied = false;
   /** The beginning of a PROXY header. */
   #proxyBytes: Uint8Array = NOTHING;
   /** Bytes are being worked on: what is settled meanwhile goes on by itself. */
@@ -107,6 +109,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #contentSinceMs = 0;
   /** Octets of the content that have come since then. */
   #contentOctets = 0;
+  /** Of content, and not counted by limits of data yet. */
+  #uncountedOctets = 0;
   /** Of the chunk, those that are still to come. */
   #chunkLeft = 0;
   /** What hooks are asked about; its memory is theirs until they answer. */
@@ -150,7 +154,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#state === State.PROXY) return this.#onProxyBytes(bytes);
     // TLS comes first: the client begins it.
     if (this.#state === State.SECURING) return this.#connection.secure(bytes);
-    if (this.#state === State.GREETING) this.#onEarlyTalk();
+    if (this.#state === State.GREETING && !this.#isProxied) this.#onEarlyTalk();
     if (this.#state >= State.CLOSING) return;
     if (!this.#waiting.isEmpty || this.#waiting.isOverfull || !this.#mayWork) {
       this.#waiting.keep(bytes, 0);
@@ -176,7 +180,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#state !== State.SECURING) return;
     this.tlsVersion = facts.version;
     const { relayCertificates } = this.#desk.options;
-    if (facts.peerNames.some((name) => relayCertificates.includes(name))) this.isTrusted = true;
+    // A proxy's certificate says nothing of the client that it has named.
+    const isRelay = facts.peerNames.some((name) => relayCertificates.includes(name));
+    if (isRelay && !this.#isProxied) this.isTrusted = true;
     this.#waitingSinceMs = this.#desk.nowMs;
     if (!this.#desk.options.isTlsFirst) return this.#transition(State.COMMAND);
     this.#transition(State.GREETING);
@@ -269,7 +275,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.peerAddress = address;
     this.isTrusted = isClient && desk.policy.isTrusted(address);
     this.#askBlocklists();
-    if (isClient) {
+    // A proxy's connections are those of the clients that it will name.
+    if (isClient && !desk.xclientPeers.has(address)) {
       this.#clientKey = clientKey(address);
       const refusal = desk.clientKnown(this.#clientKey, this);
       if (refusal !== undefined) return this.#refuseConnection(refusal);
@@ -290,12 +297,15 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     ports.blocklists.look(address, options.blocklists, (list) => {
       if (this.remoteAddress !== address) return;
       this.blockedBy = list;
-      if (this.#isGreetingOwed) this.greet();
+      if (!this.#isGreetingOwed) return;
+      this.greet();
+      this.#goOn();
     });
   }
 
   becomeClient(address: string): Effect | undefined {
     const desk = this.#desk;
+    this.#isProxied = true;
     this.helo = '';
     this.isExtended = false;
     this.user = '';
@@ -303,7 +313,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.remoteAddress = address === '' ? this.peerAddress : address;
     this.#askBlocklists();
     const before = this.#clientKey;
-    this.#clientKey = clientKey(this.remoteAddress);
+    this.#clientKey = address === '' || address === this.peerAddress ? '' : clientKey(address);
     return desk.clientChanged(before, this.#clientKey, this);
   }
 
@@ -328,7 +338,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     let commands = 0;
     while (at < chunk.length) {
       if (this.#state === State.COMMAND || this.#state === State.RESPONSE) {
-        if (commands++ === COMMANDS_PER_TURN_MAX) {
+        if (commands++ === COMMANDS_PER_TURN_MAX || this.#desk.isTurnSpent) {
           this.#isYielding = true;
           this.#desk.goOnLater(this);
           break;
@@ -436,7 +446,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (effect.reason !== '') this.#desk.rejected(stage, effect, this, text);
     if (effect.reply !== '') this.#replies.line(effect.reply);
     const isRefused = effect.reason !== '' && effect.then === Then.STAY;
-    if (isRefused && this.#desk.isOneTooMany(effect, this)) {
+    const isOneTooMany = effect.reason !== '' && stage !== 'connect' && this.#desk.isOneTooMany(effect, this);
+    if (isRefused && isOneTooMany) {
       return this.#perform(replies.TOO_MANY_ERRORS, 'command', '');
     }
     if (isRefused && ++this.#refusals > this.#desk.options.refusalsMax) {
@@ -457,6 +468,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
         return this.#check();
       case Then.LOOK_UP:
         return this.#lookUp();
+      case Then.GREET:
+        this.#transition(State.GREETING);
+        return this.greet();
       case Then.SECURE:
         // All that was said in clear is forgotten (RFC 3207 4.2).
         this.endTransaction();
@@ -520,6 +534,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   endTransaction(): void {
+    this.#countData();
     this.transaction?.release();
     this.transaction = undefined;
     this.lookup = undefined;
@@ -548,6 +563,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const to = Math.min(read.length, at + this.#chunkLeft);
     this.#chunkLeft -= to - at;
     this.#contentOctets += to - at;
+    this.#uncountedOctets += to - at;
     const { chunk, transaction } = this;
     if (chunk?.refusal === undefined && transaction !== undefined) {
       this.#scan.scanCounted(read, at, to);
@@ -564,7 +580,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.chunk = undefined;
     const isWhole = chunk?.isLast === true && chunk.refusal === undefined;
     if (isWhole && !this.#scan.endCounted()) transaction?.content.endLine();
-    this.#countData(chunk?.octets ?? 0);
+    this.#countData();
     const refusal = chunk?.refusal ?? this.#refusalOfContent(transaction, isWhole);
     if (refusal !== undefined) {
       this.#transition(State.COMMAND);
@@ -584,7 +600,11 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     return contentRefusal(this.#scan, transaction.content, isWhole, this.#desk.options);
   }
 
-  #countData(octets: number): void {
+  /** Also what was cut off before its end. */
+  #countData(): void {
+    const octets = this.#uncountedOctets;
+    this.#uncountedOctets = 0;
+    if (octets === 0) return;
     this.#desk.ports.rates?.did('data', octets, this, this.transaction?.reversePath ?? '', this.#desk.nowMs);
   }
 
@@ -596,6 +616,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const { content } = transaction;
     const next = scan.scan(chunk, at);
     this.#contentOctets += next - at;
+    this.#uncountedOctets += next - at;
     // Who waits for hooks needs its own copy of the last piece too.
     content.append(chunk, at, scan.contentEnd, scan.ended && this.#desk.ports.hooks === undefined);
     // A message refused anyhow must not hold memory for its rest.
@@ -608,7 +629,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   #onContentEnd(transaction: MailTransaction): void {
-    this.#countData(transaction.content.bytes);
+    this.#countData();
     const refusal = this.#refusalOfContent(transaction, true);
     if (refusal === undefined) this.#submit(transaction);
     else this.#refuseMessage(refusal);
@@ -617,7 +638,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #submit(transaction: MailTransaction): void {
     const { ports, options, date, trace } = this.#desk;
     const id = ports.reception.nextMessageId();
-    const only = transaction.recipientCount === 1 ? transaction.firstRecipient : '';
+    const only = transaction.namedCount === 1 ? transaction.namedRecipient : '';
     const [idText, now] = [formatMessageId(id), date.now()];
     let header = trace.field(this.traceStart, transaction.protocol, idText, only, now);
     if (options.isSubmission) header = trace.addMissing(this.#scan.fields, idText, options.hostName, now);

@@ -53,8 +53,9 @@ export class MailTransaction implements Submission {
   readonly helo: string;
 
   recipientCount = 0;
-  /** Address of the first recipient. */
-  firstRecipient = '';
+  /** What the client named first, and how many: what aliases lead to is not told to anybody. */
+  namedRecipient = '';
+  namedCount = 0;
   /** Its content comes in chunks (BDAT). */
   isChunked = false;
   /** A chunk was refused: so are all others. */
@@ -113,8 +114,12 @@ export class MailTransaction implements Submission {
     this.#envelopeBytes = 0;
   }
 
+  /** A RCPT was taken, for whatever recipients. */
+  named(address: string): void {
+    if (this.namedCount++ === 0) this.namedRecipient = address;
+  }
+
   addRecipient(route: Route, recipient: Recipient): void {
-    if (this.recipientCount === 0) this.firstRecipient = recipient.address;
     this.recipientCount++;
     const group = this.#find(route);
     if (group !== undefined) {

@@ -11,7 +11,8 @@ import { DomainRouter } from '../../../dialog/memory-reception.js';
 function leadingTo(target: string): ReturnType<typeof destinationsOf> {
   const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
   const recipients = { find: () => ({ route: '', to: [target] }) };
-  return destinationsOf({ address: 'info@x.example', domain: 'x.example' }, policy, { router: new DomainRouter(), toAscii, recipients }, 10);
+  const desk = { policy, ports: { router: new DomainRouter(), toAscii, recipients }, lookups: 0 };
+  return destinationsOf({ address: 'info@x.example', domain: 'x.example' }, desk, 10);
 }
 
 test('an alias leads to an address, or nowhere for now', () => {

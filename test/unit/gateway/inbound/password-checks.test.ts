@@ -7,6 +7,8 @@ import { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
 import type { ScryptVerifier, User } from '../../../../src/gateway/inbound/auth/users.js';
 import { SystemSecrets } from '../../../../src/platform/node/secrets.js';
 
+const USUAL: ScryptVerifier = { kind: 'scrypt', logCost: 1, blockSize: 1, parallelization: 1, salt: new Uint8Array(8), hash: new Uint8Array(32) };
+
 /** Hashes that end when the test says so; the hash of a password is its text. */
 class Kit {
   nowMs = 0;
@@ -15,7 +17,7 @@ class Kit {
   readonly said: string[] = [];
   hashes = 0;
   readonly checks = new PasswordChecks({
-    directory: new Verifiers({ find: (name) => this.users.get(name), haveScram: false }, {
+    directory: new Verifiers({ find: (name) => this.users.get(name), haveScram: false, usual: USUAL }, {
       deriveKey: (password) => new Promise((resolve) => {
         this.hashes++;
         this.running.push({ password, end: () => { resolve(hashOf(password)); } });
@@ -173,7 +175,7 @@ describe('checks of passwords', () => {
   test('a hash that fails is no verdict', async () => {
     const said: Verdict[] = [];
     const checks = new PasswordChecks({
-      directory: new Verifiers({ find: () => undefined, haveScram: false }, {
+      directory: new Verifiers({ find: () => undefined, haveScram: false, usual: USUAL }, {
         deriveKey: () => Promise.reject(new Error('no memory')), secrets: new SystemSecrets(),
       }),
       secrets: new SystemSecrets(),

@@ -1,0 +1,53 @@
+/**
+ * Where reports to senders go: as mail to them would, by the table of recipients for domains that we relay
+ * for, else where the domain leads. Asked when a report is written (gateway/queue/report-writer.ts), long
+ * after reception.
+ *
+ *   reverse-path ─► postmaster, abuse   whoever reads them
+ *                ─► in the table        its next hop; of an alias of several, the first of them
+ *                ─► somebody is asked   NOT_READY: the report waits for the answer
+ *                ─► nothing is known    where its domain leads
+ */
+import type { ToAscii } from '../../../platform/ports.js';
+import { NOT_READY } from '../../queue/types.js';
+import type { FindReportWay, Router } from '../../queue/types.js';
+import { normalizeDomain, parsePath } from '../policy/address.js';
+import { RelayPolicy } from '../policy/relay-policy.js';
+import { RoleAddresses } from '../policy/role-addresses.js';
+import { byDomain, destinationsOf } from './destinations.js';
+import type { DestinationDesk, DestinationPorts } from './destinations.js';
+import { ALIAS_TARGETS_MAX } from './listing.js';
+
+export interface ReportWayOptions {
+  readonly hostName: string;
+  readonly postmaster: string;
+  readonly relayDomains: readonly string[];
+  /** Of reverse-paths that are rewritten here; '' none. */
+  readonly rewritingDomain: string;
+}
+
+export function reportWays(options: ReportWayOptions, ports: DestinationPorts): FindReportWay {
+  const policy = new RelayPolicy({ networks: [], domains: options.relayDomains }, ports.toAscii);
+  const roles = new RoleAddresses(options, policy, options.rewritingDomain);
+  const desk: DestinationDesk = { policy, ports, lookups: 0 };
+  const learned = (): void => undefined;
+  return (reversePath) => {
+    const path = parsePath(`<${reversePath}>`, 0, ports.toAscii);
+    if (typeof path === 'string') return byDomainOf(reversePath, ports.router, ports.toAscii);
+    const to = roles.destinationOf(path) ?? path;
+    const found = destinationsOf(to, desk, ALIAS_TARGETS_MAX, 'bounce');
+    if ('unasked' in found) {
+      ports.recipients?.learn?.(found.unasked, learned);
+      return NOT_READY;
+    }
+    const known = 'reply' in found ? byDomain(to, desk, 'bounce') : found;
+    return 'reply' in known ? undefined : known[0];
+  };
+}
+
+/** As its client wrote it, which may be in U-labels (RFC 6531 3.3), or no address at all. */
+export function byDomainOf(reversePath: string, router: Router, toAscii: ToAscii): ReturnType<FindReportWay> {
+  const domain = normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii);
+  const route = router.route(domain, 'bounce');
+  return route === undefined ? undefined : { route, address: reversePath };
+}

@@ -1,0 +1,85 @@
+/** Where reports to senders go: by the table, as mail to them would. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { NOT_ASKED } from '../../../../src/gateway/inbound/recipients/listing.js';
+import type { Listing, RecipientTable } from '../../../../src/gateway/inbound/recipients/listing.js';
+import { reportWays } from '../../../../src/gateway/inbound/recipients/report-ways.js';
+import { createRouter } from '../../../../src/gateway/queue/router.js';
+import type { RouteOptions } from '../../../../src/gateway/queue/router.js';
+import { NOT_READY } from '../../../../src/gateway/queue/types.js';
+import { toAscii } from '../../../../src/platform/node/idna.js';
+
+function routeTo(name: string): RouteOptions {
+  return { domains: [name], name, nextHop: { protocol: 'smtp', host: '127.0.0.1', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 10 };
+}
+
+/** "address by queue" of the way to a sender. */
+function waysBy(recipients: RecipientTable | undefined, names: readonly string[]): (sender: string) => string | typeof NOT_READY | undefined {
+  const options = { hostName: 'mx.ours.example', postmaster: 'ops@ours.example', relayDomains: ['ours.example'], rewritingDomain: 'fwd.example' };
+  const find = reportWays(options, { router: createRouter(names.map(routeTo)), toAscii, recipients });
+  return (sender) => {
+    const way = find(sender);
+    return way === undefined || way === NOT_READY ? way : `${way.address} by ${way.route.queueClass}/${way.route.queueName}`;
+  };
+}
+
+const NAMES = ['ours.example', 'box-17', 'else.example'];
+
+describe('a report without a table', () => {
+  test('goes by the domain of its sender, however that is spelt', () => {
+    const way = waysBy(undefined, ['xn--bcher-kva.example', 'plain.example']);
+    for (const domain of ['xn--bcher-kva.example', 'bücher.example', 'BÜCHER.Example', 'bu\u0308cher.example']) {
+      assert.equal(way(`a@${domain}`), `a@${domain} by bounce/xn--bcher-kva.example`);
+    }
+    assert.equal(way('a@Plain.example'), 'a@Plain.example by bounce/plain.example');
+    assert.equal(way('a@other.example'), undefined);
+  });
+
+  test('goes where all others go when its sender has no domain', () => {
+    const way = waysBy(undefined, ['*']);
+    for (const sender of ['', 'a', 'a@', 'a@a b', 'a@\u0000', 'a@[192.0.2.1]']) assert.equal(way(sender), `${sender} by bounce/*`);
+  });
+});
+
+describe('a report by the table', () => {
+  const lines = new Map<string, Listing>([
+    ['bob@ours.example', { route: 'box-17', to: [] }],
+    ['ops@ours.example', { route: 'box-17', to: [] }],
+    ['info@ours.example', { route: '', to: ['bob@ours.example', 'x@else.example'] }],
+    ['lost@ours.example', { route: 'no-such-route', to: [] }],
+  ]);
+  const way = waysBy({ find: (key) => lines.get(key) }, NAMES);
+
+  test('goes to the mailbox server of its sender, and along an alias', () => {
+    assert.equal(way('bob@ours.example'), 'bob@ours.example by bounce/box-17');
+    assert.equal(way('Bob@OURS.example'), 'Bob@OURS.example by bounce/box-17');
+    assert.equal(way('info@ours.example'), 'bob@ours.example by bounce/box-17');
+    assert.equal(way('x@else.example'), 'x@else.example by bounce/else.example');
+  });
+
+  test('goes to who reads postmaster\'s mail', () => {
+    for (const sender of ['postmaster@ours.example', 'abuse@fwd.example', 'Postmaster@mx.ours.example']) {
+      assert.equal(way(sender), 'ops@ours.example by bounce/box-17', sender);
+    }
+  });
+
+  test('goes by the domain when the table does not know better', () => {
+    assert.equal(way('nobody@ours.example'), 'nobody@ours.example by bounce/ours.example');
+    assert.equal(way('lost@ours.example'), 'lost@ours.example by bounce/ours.example');
+    const unreadable = waysBy({ find: () => { throw new Error('gone'); } }, NAMES);
+    assert.equal(unreadable('bob@ours.example'), 'bob@ours.example by bounce/ours.example');
+  });
+
+  test('waits for the answer when somebody must be asked', () => {
+    const answers = new Map<string, Listing>();
+    const asked: string[] = [];
+    const byHttp = waysBy({
+      find: (key) => answers.get(key) ?? NOT_ASKED,
+      learn: (keys, done) => { asked.push(...keys); done(); },
+    }, NAMES);
+    assert.equal(byHttp('bob@ours.example'), NOT_READY);
+    assert.deepEqual(asked, ['bob@ours.example']);
+    answers.set('bob@ours.example', { route: 'box-17', to: [] });
+    assert.equal(byHttp('bob@ours.example'), 'bob@ours.example by bounce/box-17');
+  });
+});
