@@ -128,8 +128,8 @@ function gatewayLines(
 
 /** Nobody has to do anything; more memory has it sooner. */
 function shortLine({ partitions_without_memory: short }: StatusAnswer, isTty: boolean): string {
-  return `  ${paint('SHORT', 'yellow', isTty)}       ${counted(short, 'partition')} not read to the end: no memory left even for an `
-    + `index; goes on as mail is delivered, sooner with a higher memory limit`;
+  return `  ${paint('SHORT', 'yellow', isTty)}       ${counted(short, 'partition')} not read to the end: `
+    + `no memory left even for an index; goes on as mail is delivered, sooner with a higher memory limit`;
 }
 
 function storeTable({ stores }: StatusAnswer, nowMs: number): string[] {

@@ -101,7 +101,7 @@ export class CoreView implements GatewayView {
 
   status(): StatusView {
     const { core, metrics } = this.ports;
-    const { counters } = core.holdings;
+    const { counters, openCount, shortCount } = core.holdings;
     let messages = 0;
     let bytes = 0;
     for (const queue of core.registry.queues()) {
@@ -133,8 +133,7 @@ export class CoreView implements GatewayView {
       rejected: metrics.rejectedTotal,
       queues: core.registry.queueCount,
       partitions: core.registry.partitions.length,
-      partitionsRecovering: core.holdings.openCount,
-      partitionsWithoutMemory: core.holdings.shortCount,
+      partitionsRecovering: openCount, partitionsWithoutMemory: shortCount,
       partitionsShort: this.degradation.partitionsShort(),
       partitionsWaiting: waiting.length,
       waitingFor: countWaiting(waiting),
