@@ -8,7 +8,7 @@
  * Pure: time, stores, randomness and logs are ports.
  */
 import { stockBytesMax } from '../base/segment-stock.js';
-import { Segments } from '../base/segments.js';
+import { Segments, segmentBytesWithin } from '../base/segments.js';
 import { textsBytesMax } from '../base/text-pool.js';
 import type { FenceNotice } from '../protocol/messages/beat.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
@@ -104,7 +104,9 @@ export class GatewayCore implements Reception, DeliverySource {
     this.ports = ports;
     this.ids = new MessageIds({ countMax: IDS_PER_ORDINAL }, { drawOrdinal: () => ports.drawOrdinal() });
     this.frame = new WallFrame(ports.clock);
-    this.segments = new Segments({ segmentBytes: options.segmentBytes, runBytesMax: Math.floor(options.memory.limitBytes * RUN_SHARE), touchPages: ports.touchPages });
+    const { limitBytes } = options.memory;
+    const segmentBytes = segmentBytesWithin(limitBytes, options.segmentBytes);
+    this.segments = new Segments({ segmentBytes, runBytesMax: Math.floor(limitBytes * RUN_SHARE), touchPages: ports.touchPages });
     this.entries = new Entries({ textsBytesMax: textsBytesMax(options.memory.limitBytes) }, new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
     const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
     this.mirrors = new Mirrors({ ...options.mirrors, ringBytes }, this.mirrorPorts());
