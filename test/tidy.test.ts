@@ -198,15 +198,13 @@ test(`functions have at most ${FUNCTION_LINES_MAX} lines`, () => {
 
 const COLUMNS_MAX = 110;
 
-/** Folders whose lines all keep to that; the others are to join them. */
-const WITHIN_COLUMNS: readonly string[] = [
-  'src/admin-api/', 'src/base/', 'src/cli/', 'src/config/', 'src/gateway/inbound/', 'src/kvs/daemon/',
-  'src/observability/', 'src/platform/', 'src/protocol/', 'src/register/', 'src/sink/',
-];
+/** Folders of src whose lines do not all keep to that yet. */
+const WIDE: readonly string[] = ['src/gateway/ownership/', 'src/load/', 'src/recovery/'];
 
-test(`lines have at most ${COLUMNS_MAX} columns`, () => {
+test(`lines of src have at most ${COLUMNS_MAX} columns`, () => {
   const found: string[] = [];
-  for (const { path, text } of ours.filter((source) => WITHIN_COLUMNS.some((folder) => source.path.startsWith(folder)))) {
+  for (const { path, text } of ours) {
+    if (!path.startsWith('src/') || WIDE.some((folder) => path.startsWith(folder))) continue;
     for (const [index, line] of text.split('\n').entries()) {
       if (line.length > COLUMNS_MAX) found.push(`${path}:${index + 1} has ${line.length}`);
     }

@@ -58,7 +58,7 @@ if (tls === undefined) throw new Error('openssl is missing');
 const salt = Buffer.alloc(16, 3);
 const key = Buffer.from(await scryptKey('secret', salt, SCRYPT)).toString('base64');
 const lines = Array.from({ length: USERS }, (_none, i) => `user${String(i)}@example.org:{SCRYPT}15,8,1,${salt.toString('base64')},${key}`);
-const { inbound } = await startHarness({ tls, isTlsFirst: true, isSubmission: true }, authenticatorOf(lines));
+const { inbound } = await startHarness({ tls, isTlsFirst: true, isSubmission: true }, { authenticator: authenticatorOf(lines) });
 const loop = monitorEventLoopDelay({ resolution: 1 });
 let user = 10;
 for (let round = 0; round < 2; round++) {

@@ -20,8 +20,8 @@ import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import { fileURLToPath, pathToFileURL } from 'node:url';
 
-import { makeHooks } from '../../src/gateway/inbound/hooks.js';
-import type { HookOptions } from '../../src/gateway/inbound/hooks.js';
+import { makeHooks } from '../../src/gateway/inbound/hooks/node/make-hooks.js';
+import type { HookOptions } from '../../src/gateway/inbound/hooks/node/make-hooks.js';
 import { runSend } from '../../src/load/run.js';
 
 const CONNECTIONS = 8;
@@ -33,20 +33,20 @@ interface Submitted {
 
 /** What both builds have of their test harness. */
 interface HarnessModule {
-  startHarness(options: object, ...ports: readonly unknown[]): Promise<{
+  startHarness(options: object, ports?: object): Promise<{
     readonly inbound: { readonly port: number };
     readonly reception: { submit: (submission: Submitted) => void };
   }>;
 }
 
-/** `where`: the module, or the server in rspamd's words; '' asks nobody. */
+/** `where`: the module, or the server in rspamd's words. */
 function hooksOf(where: string): ReturnType<typeof makeHooks> {
   const common = { name: 'hook', timeoutMs: 5000, onFailure: 'defer' } as const;
   const hook: HookOptions = where.startsWith('http:')
     ? { ...common, kind: 'rspamd', url: where, password: '' }
     : { ...common, kind: 'module', file: where, threads: 1, heapBytes: 128 * 1024 * 1024 };
   const quiet = (): void => undefined;
-  return makeHooks(where === '' ? [] : [hook], 'mx.test', {
+  return makeHooks([hook], 'mx.test', {
     clock: { nowMs: () => performance.now(), wallMs: () => Date.now() }, metrics: { hookAnswered: quiet },
     log: { debug: quiet, info: quiet, warn: console.error, error: console.error }, memory: { reserve: () => true, release: quiet },
   });
@@ -54,7 +54,8 @@ function hooksOf(where: string): ReturnType<typeof makeHooks> {
 
 async function serve(build: string, where: string): Promise<void> {
   const module = await import(pathToFileURL(join(build, 'test/dialog/harness.js')).href) as HarnessModule;
-  const harness = await module.startHarness({ idleCommandsMax: 1e9, connectionsPerClientMax: 1e5, connectionsMax: 1e5 }, undefined, undefined, undefined, undefined, undefined, hooksOf(where));
+  const options = { idleCommandsMax: 1e9, connectionsPerClientMax: 1e5, connectionsMax: 1e5 };
+  const harness = where === '' ? await module.startHarness(options) : await module.startHarness(options, { hooks: hooksOf(where) });
   harness.reception.submit = (submission) => { setImmediate(() => { submission.settle(COMMITTED); }); };
   process.on('message', () => {
     const { user, system } = process.cpuUsage();

@@ -55,7 +55,7 @@ async function serve(file: string, count: number): Promise<void> {
   let replaced = 0;
   const log = { debug: nothing, info: (): void => { replaced += 1; }, warn: nothing, error: nothing };
   checkTable(file);
-  const running = followTable(file, log);
+  const running = followTable(file, log, () => undefined);
   const timed = (name: (i: number) => string, isThere: boolean): number => {
     const keys = Array.from({ length: LOOKUPS }, () => name(Math.floor(Math.random() * count)));
     const startUs = process.cpuUsage();

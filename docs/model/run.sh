@@ -141,6 +141,13 @@ for rule in READ_AT_TAKEOVER HOLDERS_AFTER_RULE RECORD_NAMES ACK_AFTER_WAIT; do 
 check holds design-poison        20 rules -DPOISON
 mutant MARK_AT_ALL_MEMBERS rules -DPOISON
 
+# ------------------------------------------------------------------- ended.pml: orphans adopted, partitions that end
+check holds design-ended         20 ended
+check violated canary-ended      20 ended -DCANARY
+for rule in ADOPTION_WAITS END_WHEN_EMPTY END_NAMES_STRAYS END_TOLD LINE_FIRST LINE_COUNTS ABOVE_END OLDER_ONLY; do
+    mutant $rule ended
+done
+
 # -------------------------------------------------------------------------------------------------------------- verdict
 wait
 for name in $chosen; do [ -d "$out/$name" ] || { echo "no such check: $name" >&2; exit 2; }; done

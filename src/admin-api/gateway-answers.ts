@@ -73,6 +73,15 @@ const orphansAnswer = object({
 });
 export type OrphansAnswer = ShapeOf<typeof orphansAnswer>;
 
+/** Partitions that have ended, but for copies that may be at these stores, which are away. */
+const untoldEndsAnswer = object({
+  stores: list(name),
+  partitions: integer,
+  /** The first of them. */
+  names: list(name),
+});
+export type UntoldEndsAnswer = ShapeOf<typeof untoldEndsAnswer>;
+
 /** A configured route whose new mail is refused now. */
 const refusedRouteAnswer = object({
   route: name,
@@ -81,6 +90,18 @@ const refusedRouteAnswer = object({
   since: integer,
 });
 export type RefusedRouteAnswer = ShapeOf<typeof refusedRouteAnswer>;
+
+/** TLS and AUTH of clients, and look-ups by HTTP. */
+const receptionAnswer = object({
+  tls_handshakes: integer,
+  tls_failed: integer,
+  auth: integer,
+  auth_failed: integer,
+  lookups: integer,
+  lookups_failed: integer,
+  /** "certificate", "recipients", "users": what is on disk can't be used, and the old one stays. */
+  stale_files: list(name),
+});
 
 /** GET /api/v1/status */
 export const statusAnswer = object({
@@ -121,6 +142,7 @@ export const statusAnswer = object({
   /** In the register, whoever delivers what they have. */
   orphan_partitions: integer,
   orphans: list(orphansAnswer),
+  ends_untold: list(untoldEndsAnswer),
   takeovers: integer,
   handed_back: integer,
   taken_away: integer,
@@ -143,6 +165,9 @@ export const statusAnswer = object({
   stores: list(storeAnswer),
   /** Named by the register, and not reached from here. */
   stores_unreached: list(unreachedStoreAnswer),
+}, {
+  /** Of clients, since the start; releases before do not tell it. */
+  reception: receptionAnswer,
 });
 export type StatusAnswer = ShapeOf<typeof statusAnswer>;
 

@@ -68,8 +68,12 @@ export interface RescueOrder extends Order {
   readonly memory?: boolean;
 }
 
-/** Partitions that go on. */
-export const rescueAnswer = object({ partitions: list(name) });
+export const rescueAnswer = object({
+  /** Partitions that go on, empty. */
+  partitions: list(name),
+  /** Partitions that had ended, but for copies at these stores: they are waited for no more. */
+  ended: list(name),
+});
 export type RescueAnswer = ShapeOf<typeof rescueAnswer>;
 
 /**

@@ -8,21 +8,21 @@ const TWO_32 = 4_294_967_296;
 const WARM_UP = 15; // rounds until seeds that differ in one bit give unrelated numbers
 
 export class Prng {
-  private a: number;
-  private b: number;
-  private c: number;
-  private counter = 1;
+  #a: number;
+  #b: number;
+  #c: number;
+  #counter = 1;
 
   constructor(seed: number) {
-    this.a = seed | 0;
-    this.b = Math.floor(seed / TWO_32) | 0;
-    this.c = 0x9e3779b9 | 0;
-    for (let i = 0; i < WARM_UP; i++) this.word();
+    this.#a = seed | 0;
+    this.#b = Math.floor(seed / TWO_32) | 0;
+    this.#c = 0x9e3779b9 | 0;
+    for (let i = 0; i < WARM_UP; i++) this.#word();
   }
 
   /** From 0 up to but not including 1, in steps of 2^-32. */
   next(): number {
-    return this.word() / TWO_32;
+    return this.#word() / TWO_32;
   }
 
   /** A whole number from 0 to n − 1, for n up to 2^32. */
@@ -38,15 +38,15 @@ export class Prng {
 
   /** A generator of its own, so that one part of a test can draw more without changing the others. */
   fork(): Prng {
-    return new Prng((this.word() >>> 11) * TWO_32 + this.word());
+    return new Prng((this.#word() >>> 11) * TWO_32 + this.#word());
   }
 
-  private word(): number {
-    const sum = (((this.a + this.b) | 0) + this.counter) | 0;
-    this.counter = (this.counter + 1) | 0;
-    this.a = this.b ^ (this.b >>> 9);
-    this.b = (this.c + (this.c << 3)) | 0;
-    this.c = (((this.c << 21) | (this.c >>> 11)) + sum) | 0;
+  #word(): number {
+    const sum = (((this.#a + this.#b) | 0) + this.#counter) | 0;
+    this.#counter = (this.#counter + 1) | 0;
+    this.#a = this.#b ^ (this.#b >>> 9);
+    this.#b = (this.#c + (this.#c << 3)) | 0;
+    this.#c = (((this.#c << 21) | (this.#c >>> 11)) + sum) | 0;
     return sum >>> 0;
   }
 }

@@ -7,23 +7,23 @@
  *          └─ part ─┘└─ next part     or the next
  */
 export class Round<T> {
-  private readonly partMax: number;
-  private readonly part: T[] = [];
-  private at = 0;
+  readonly #partMax: number;
+  readonly #part: T[] = [];
+  #at = 0;
 
   constructor(options: { readonly partMax: number }) {
-    this.partMax = options.partMax;
+    this.#partMax = options.partMax;
   }
 
   /** Valid until the next call. */
   next(list: readonly (T | undefined)[]): readonly T[] {
-    const { part, partMax } = this;
+    const part = this.#part;
     part.length = 0;
-    for (; this.at < list.length && part.length < partMax; this.at++) {
-      const one = list[this.at];
+    for (; this.#at < list.length && part.length < this.#partMax; this.#at++) {
+      const one = list[this.#at];
       if (one !== undefined) part.push(one);
     }
-    if (this.at >= list.length) this.at = 0;
+    if (this.#at >= list.length) this.#at = 0;
     return part;
   }
 }

@@ -16,60 +16,60 @@ import { invariant } from './invariant.js';
 const KEPT_ROWS = 16_384;
 
 export class Rows {
-  private readonly free = new ChunkedUint32();
-  private readonly used = new ChunkedUint32();
-  private freeCount = 0;
-  private usedCount = 0;
-  private highestRow = 0;
+  readonly #free = new ChunkedUint32();
+  readonly #used = new ChunkedUint32();
+  #freeCount = 0;
+  #usedCount = 0;
+  #highestRow = 0;
 
   /** Rows handed out and not given back. */
   get inUse(): number {
-    return this.usedCount;
+    return this.#usedCount;
   }
 
   /** The largest row handed out since all rows were free: columns need highest + 1 elements. */
   get highest(): number {
-    return this.highestRow;
+    return this.#highestRow;
   }
 
   take(): number {
     let row: number;
-    if (this.freeCount > 0) {
-      this.freeCount -= 1;
-      row = this.free.get(this.freeCount);
+    if (this.#freeCount > 0) {
+      this.#freeCount -= 1;
+      row = this.#free.get(this.#freeCount);
     } else {
-      this.highestRow += 1;
-      row = this.highestRow;
-      this.used.ensure((row >>> 5) + 1);
+      this.#highestRow += 1;
+      row = this.#highestRow;
+      this.#used.ensure((row >>> 5) + 1);
     }
     const word = row >>> 5;
-    this.used.set(word, this.used.get(word) | (1 << (row & 31)));
-    this.usedCount += 1;
+    this.#used.set(word, this.#used.get(word) | (1 << (row & 31)));
+    this.#usedCount += 1;
     return row;
   }
 
   release(row: number): void {
     const word = row >>> 5;
     const bit = 1 << (row & 31);
-    const bits = this.used.get(word);
+    const bits = this.#used.get(word);
     invariant((bits & bit) !== 0, 'a row is given back once, by its owner');
-    this.used.set(word, bits & ~bit);
-    this.usedCount -= 1;
-    if (this.usedCount === 0) {
-      this.startAgain();
+    this.#used.set(word, bits & ~bit);
+    this.#usedCount -= 1;
+    if (this.#usedCount === 0) {
+      this.#startAgain();
       return;
     }
-    this.free.ensure(this.freeCount + 1);
-    this.free.set(this.freeCount, row);
-    this.freeCount += 1;
+    this.#free.ensure(this.#freeCount + 1);
+    this.#free.set(this.#freeCount, row);
+    this.#freeCount += 1;
   }
 
-  private startAgain(): void {
-    if (this.highestRow > KEPT_ROWS) {
-      this.free.truncate(0);
-      this.used.truncate(0);
+  #startAgain(): void {
+    if (this.#highestRow > KEPT_ROWS) {
+      this.#free.truncate(0);
+      this.#used.truncate(0);
     }
-    this.freeCount = 0;
-    this.highestRow = 0;
+    this.#freeCount = 0;
+    this.#highestRow = 0;
   }
 }

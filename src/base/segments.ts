@@ -70,11 +70,12 @@ export interface SegmentsOptions {
 }
 
 /**
- * A segment is taken whole, when the marks have been looked at: so who may hold little has small ones. A power of
- * two, as `segmentBytes` is.
+ * A segment is taken whole, when the marks have been looked at: so who may hold little has small ones. A
+ * power of two, as `segmentBytes` is.
  */
 export function segmentBytesWithin(limitBytes: number, segmentBytes: number): number {
-  return Math.max(SEGMENT_BYTES_MIN, Math.min(segmentBytes, 2 ** Math.floor(Math.log2(limitBytes * SEGMENT_SHARE))));
+  const most = 2 ** Math.floor(Math.log2(limitBytes * SEGMENT_SHARE));
+  return Math.max(SEGMENT_BYTES_MIN, Math.min(segmentBytes, most));
 }
 
 function footprintOf(bytes: number): number {

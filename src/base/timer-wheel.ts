@@ -53,52 +53,52 @@ class RowPage {
 }
 
 export class TimerWheel {
-  private readonly tickMs: number;
-  private readonly startMs: number;
-  private readonly pages: (RowPage | undefined)[] = [];
-  private readonly spares: RowPage[] = [];
+  readonly #tickMs: number;
+  readonly #startMs: number;
+  readonly #pages: (RowPage | undefined)[] = [];
+  readonly #spares: RowPage[] = [];
   /** First and last row of each slot (level × 32 + slot), 0 when it is empty. */
-  private readonly first = new Uint32Array(LEVELS * SLOTS);
-  private readonly last = new Uint32Array(LEVELS * SLOTS);
+  readonly #first = new Uint32Array(LEVELS * SLOTS);
+  readonly #last = new Uint32Array(LEVELS * SLOTS);
   /** Which slots of a level have rows. */
-  private readonly filled = new Int32Array(LEVELS);
+  readonly #filled = new Int32Array(LEVELS);
   /** Every row due before this tick has fired; its upper and lower part. */
-  private nowHigh = 0;
-  private nowLow = 0;
+  #nowHigh = 0;
+  #nowLow = 0;
   /** The slot being dealt out, −1 for none: its rows are due before or with all others. */
-  private dealing = -1;
-  private count = 0;
-  private isAdvancing = false;
+  #dealing = -1;
+  #count = 0;
+  #isAdvancing = false;
 
   constructor(options: TimerWheelOptions) {
     invariant(options.tickMs > 0, 'a tick takes time');
-    this.tickMs = options.tickMs;
-    this.startMs = options.startMs;
+    this.#tickMs = options.tickMs;
+    this.#startMs = options.startMs;
   }
 
   /** Rows that are scheduled. */
   get size(): number {
-    return this.count;
+    return this.#count;
   }
 
   isScheduled(row: number): boolean {
-    const page = this.pages[row >>> PAGE_BITS];
+    const page = this.#pages[row >>> PAGE_BITS];
     return page !== undefined && page.previous[row & (PAGE_ROWS - 1)] !== 0;
   }
 
   /** Sets the deadline of a row, or moves it. */
   schedule(row: number, dueMs: number): void {
     invariant(row > 0 && row < HEAD, 'a row is from 1 to 2^31 − 1');
-    if (this.isScheduled(row)) this.unlink(row);
+    if (this.isScheduled(row)) this.#unlink(row);
     const tick =
-      Math.max(Math.ceil((dueMs - this.startMs) / this.tickMs), this.nowHigh * LOW_TICKS + this.nowLow);
+      Math.max(Math.ceil((dueMs - this.#startMs) / this.#tickMs), this.#nowHigh * LOW_TICKS + this.#nowLow);
     invariant(tick < Number.MAX_SAFE_INTEGER / 16, 'a deadline lies within 2^49 ticks');
-    this.link(row, tick);
+    this.#link(row, tick);
   }
 
   /** Forgets the deadline of a row, if it has one. */
   cancel(row: number): void {
-    if (this.isScheduled(row)) this.unlink(row);
+    if (this.isScheduled(row)) this.#unlink(row);
   }
 
   /**
@@ -107,32 +107,32 @@ export class TimerWheel {
    * More may be due than one call does: nextDueMs() says so.
    */
   advance(nowMs: number, onDue: (row: number) => void, most: number): number {
-    invariant(!this.isAdvancing, 'advance is not called by its own callback');
-    this.isAdvancing = true;
-    const nowTick = Math.floor((nowMs - this.startMs) / this.tickMs);
+    invariant(!this.#isAdvancing, 'advance is not called by its own callback');
+    this.#isAdvancing = true;
+    const nowTick = Math.floor((nowMs - this.#startMs) / this.#tickMs);
     let fired = 0;
     let toDeal = DEALT_MAX;
     while (fired < most) {
-      if (this.dealing >= 0) {
-        toDeal -= this.deal(toDeal);
-        if (this.dealing >= 0) break;
+      if (this.#dealing >= 0) {
+        toDeal -= this.#deal(toDeal);
+        if (this.#dealing >= 0) break;
       }
-      const slot = this.earliestSlot();
-      const tick = slot < 0 ? Infinity : this.startOf(slot);
+      const slot = this.#earliestSlot();
+      const tick = slot < 0 ? Infinity : this.#startOf(slot);
       if (tick > nowTick) {
-        this.moveTo(nowTick);
+        this.#moveTo(nowTick);
         break;
       }
-      this.moveTo(tick);
-      if (slot >= SLOTS) this.dealing = slot;
+      this.#moveTo(tick);
+      if (slot >= SLOTS) this.#dealing = slot;
       else {
-        const row = this.first[slot] ?? 0;
-        this.unlink(row);
+        const row = this.#first[slot] ?? 0;
+        this.#unlink(row);
         fired += 1;
         onDue(row);
       }
     }
-    this.isAdvancing = false;
+    this.#isAdvancing = false;
     return fired;
   }
 
@@ -141,109 +141,109 @@ export class TimerWheel {
    * slot. Never after the earliest deadline (rounded up to a tick). Infinity when nothing is scheduled.
    */
   nextDueMs(): number {
-    if (this.dealing >= 0) return this.startMs + (this.nowHigh * LOW_TICKS + this.nowLow) * this.tickMs;
-    const slot = this.earliestSlot();
-    return slot < 0 ? Infinity : this.startMs + this.startOf(slot) * this.tickMs;
+    if (this.#dealing >= 0) return this.#startMs + (this.#nowHigh * LOW_TICKS + this.#nowLow) * this.#tickMs;
+    const slot = this.#earliestSlot();
+    return slot < 0 ? Infinity : this.#startMs + this.#startOf(slot) * this.#tickMs;
   }
 
-  private earliestSlot(): number {
+  #earliestSlot(): number {
     for (let level = 0; level < LEVELS; level++) {
-      const bits = this.filled[level] ?? 0;
+      const bits = this.#filled[level] ?? 0;
       if (bits !== 0) return level * SLOTS + 31 - Math.clz32(bits & -bits);
     }
     return -1;
   }
 
   /** First tick of a slot: the digits of now above its level, then the slot. */
-  private startOf(slot: number): number {
+  #startOf(slot: number): number {
     const level = slot >>> LEVEL_BITS;
     const digit = slot & (SLOTS - 1);
-    if (level < LOW_LEVELS) return this.nowHigh * LOW_TICKS + startOfDigit(this.nowLow, level, digit);
-    return startOfDigit(this.nowHigh, level - LOW_LEVELS, digit) * LOW_TICKS;
+    if (level < LOW_LEVELS) return this.#nowHigh * LOW_TICKS + startOfDigit(this.#nowLow, level, digit);
+    return startOfDigit(this.#nowHigh, level - LOW_LEVELS, digit) * LOW_TICKS;
   }
 
-  private moveTo(tick: number): void {
-    if (tick <= this.nowHigh * LOW_TICKS + this.nowLow) return;
-    this.nowHigh = Math.floor(tick / LOW_TICKS);
-    this.nowLow = tick - this.nowHigh * LOW_TICKS;
+  #moveTo(tick: number): void {
+    if (tick <= this.#nowHigh * LOW_TICKS + this.#nowLow) return;
+    this.#nowHigh = Math.floor(tick / LOW_TICKS);
+    this.#nowLow = tick - this.#nowHigh * LOW_TICKS;
   }
 
   /** Deals rows of the slot out to lower levels; returns how many. */
-  private deal(most: number): number {
-    const slot = this.dealing;
+  #deal(most: number): number {
+    const slot = this.#dealing;
     let dealt = 0;
-    let row = this.first[slot] ?? 0;
+    let row = this.#first[slot] ?? 0;
     while (row !== 0 && dealt < most) {
-      const tick = this.pageOf(row).due[row & (PAGE_ROWS - 1)] ?? 0;
-      this.unlink(row);
-      this.link(row, tick);
+      const tick = this.#pageOf(row).due[row & (PAGE_ROWS - 1)] ?? 0;
+      this.#unlink(row);
+      this.#link(row, tick);
       dealt += 1;
-      row = this.first[slot] ?? 0;
+      row = this.#first[slot] ?? 0;
     }
-    if (row === 0) this.dealing = -1;
+    if (row === 0) this.#dealing = -1;
     return dealt;
   }
 
   /** Appends the row to the slot that its tick has, seen from now. */
-  private link(row: number, tick: number): void {
+  #link(row: number, tick: number): void {
     const high = Math.floor(tick / LOW_TICKS);
     let slot: number;
-    if (high === this.nowHigh) slot = slotOf(tick - high * LOW_TICKS, this.nowLow);
-    else slot = LOW_LEVELS * SLOTS + slotOf(high, this.nowHigh);
-    const page = this.pages[row >>> PAGE_BITS] ?? this.addPage(row >>> PAGE_BITS);
+    if (high === this.#nowHigh) slot = slotOf(tick - high * LOW_TICKS, this.#nowLow);
+    else slot = LOW_LEVELS * SLOTS + slotOf(high, this.#nowHigh);
+    const page = this.#pages[row >>> PAGE_BITS] ?? this.#addPage(row >>> PAGE_BITS);
     const at = row & (PAGE_ROWS - 1);
-    const last = this.last[slot] ?? 0;
+    const last = this.#last[slot] ?? 0;
     if (last === 0) {
-      this.first[slot] = row;
+      this.#first[slot] = row;
       const level = slot >>> LEVEL_BITS;
-      this.filled[level] = (this.filled[level] ?? 0) | (1 << (slot & (SLOTS - 1)));
-    } else this.pageOf(last).next[last & (PAGE_ROWS - 1)] = row;
-    this.last[slot] = row;
+      this.#filled[level] = (this.#filled[level] ?? 0) | (1 << (slot & (SLOTS - 1)));
+    } else this.#pageOf(last).next[last & (PAGE_ROWS - 1)] = row;
+    this.#last[slot] = row;
     page.due[at] = tick;
     page.next[at] = HEAD + slot;
     page.previous[at] = last === 0 ? HEAD + slot : last;
     page.count += 1;
-    this.count += 1;
+    this.#count += 1;
   }
 
-  private unlink(row: number): void {
-    const page = this.pageOf(row);
+  #unlink(row: number): void {
+    const page = this.#pageOf(row);
     const at = row & (PAGE_ROWS - 1);
     const next = page.next[at] ?? 0;
     const previous = page.previous[at] ?? 0;
-    if (previous < HEAD) this.pageOf(previous).next[previous & (PAGE_ROWS - 1)] = next;
-    else this.first[previous - HEAD] = next < HEAD ? next : 0;
-    if (next < HEAD) this.pageOf(next).previous[next & (PAGE_ROWS - 1)] = previous;
+    if (previous < HEAD) this.#pageOf(previous).next[previous & (PAGE_ROWS - 1)] = next;
+    else this.#first[previous - HEAD] = next < HEAD ? next : 0;
+    if (next < HEAD) this.#pageOf(next).previous[next & (PAGE_ROWS - 1)] = previous;
     else {
       const slot = next - HEAD;
-      this.last[slot] = previous < HEAD ? previous : 0;
+      this.#last[slot] = previous < HEAD ? previous : 0;
       if (previous >= HEAD) {
         const level = slot >>> LEVEL_BITS;
-        this.filled[level] = (this.filled[level] ?? 0) & ~(1 << (slot & (SLOTS - 1)));
+        this.#filled[level] = (this.#filled[level] ?? 0) & ~(1 << (slot & (SLOTS - 1)));
       }
     }
     page.previous[at] = 0;
     page.count -= 1;
-    this.count -= 1;
-    if (page.count === 0) this.dropPage(row >>> PAGE_BITS, page);
+    this.#count -= 1;
+    if (page.count === 0) this.#dropPage(row >>> PAGE_BITS, page);
   }
 
-  private pageOf(row: number): RowPage {
-    const page = this.pages[row >>> PAGE_BITS];
+  #pageOf(row: number): RowPage {
+    const page = this.#pages[row >>> PAGE_BITS];
     if (page === undefined) invariant(false, 'a scheduled row has its page');
     return page;
   }
 
-  private addPage(index: number): RowPage {
-    while (this.pages.length <= index) this.pages.push(undefined);
-    const page = this.spares.pop() ?? new RowPage();
-    this.pages[index] = page;
+  #addPage(index: number): RowPage {
+    while (this.#pages.length <= index) this.#pages.push(undefined);
+    const page = this.#spares.pop() ?? new RowPage();
+    this.#pages[index] = page;
     return page;
   }
 
-  private dropPage(index: number, page: RowPage): void {
-    this.pages[index] = undefined;
-    if (this.spares.length < PAGES_SPARE_MAX) this.spares.push(page);
+  #dropPage(index: number, page: RowPage): void {
+    this.#pages[index] = undefined;
+    if (this.#spares.length < PAGES_SPARE_MAX) this.#spares.push(page);
   }
 }
 

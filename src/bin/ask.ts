@@ -1,8 +1,10 @@
-/** One question to an operator, and the line that is typed. The terminal edits it: Ctrl-C ends the program as ever. */
+/** One question to an operator, and the line typed. The terminal edits it: Ctrl-C ends the program. */
 import { createInterface } from 'node:readline';
 
 /** '' when the input ends without an answer. */
-export function ask(question: string, input: NodeJS.ReadableStream, output: NodeJS.WritableStream): Promise<string> {
+export function ask(
+  question: string, input: NodeJS.ReadableStream, output: NodeJS.WritableStream,
+): Promise<string> {
   return new Promise((resolve) => {
     const lines = createInterface({ input, terminal: false });
     let answer: string | undefined;

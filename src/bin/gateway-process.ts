@@ -3,13 +3,16 @@
  * an operator has no say in; behaviour is in gateway/gateway-daemon.ts.
  */
 import cluster from 'node:cluster';
+import { errorText } from '../base/error-text.js';
 import type { RunningRole } from '../cli/context.js';
-import { whyNotLoadable, whyUnusable } from '../cli/reception-files.js';
+import { unusableFiles, unusableModules } from '../cli/reception-files.js';
 import { CliError } from '../cli/context.js';
 import type { DeliveryConfig, GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
 import type { GatewayOptions, RunningGateway, WhoMaySend } from '../gateway/gateway-options.js';
+import { AnotherProcessLives } from '../gateway/process-identity.js';
 import { INBOUND_DEFAULTS } from '../gateway/inbound/options.js';
+import type { RateReport } from '../gateway/inbound/limits/rate-limits.js';
 import type { ListenerOptions } from '../gateway/inbound/listener.js';
 import { DEFAULT_DISPATCHER_OPTIONS } from '../gateway/outbound/dispatcher.js';
 import type { RetryScheduleOptions } from '../gateway/outbound/pure/retry-schedule.js';
@@ -42,14 +45,27 @@ const CRASH_EXIT_CODE = 70;
 /** Two living processes of one id would end one another without end. */
 const BEGUN_ANEW_MAX = 3;
 
+const ROLLED_BACK =
+  'the stores know a process of this gateway with a higher number than the register: '
+  + 'it was lost or rolled back. The gateway begins anew above that number';
+const CRASHED = 'the gateway ends: an error of its own that nothing handles; the mail waits at the stores. '
+  + 'Please report this line';
+
+function tellUpper(rates: RateReport): void {
+  process.send?.({ rates }, () => undefined);
+}
+
 export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
   const options = gatewayOptions(config);
-  const notLoaded = await whyNotLoadable(config);
-  if (notLoaded !== undefined) throw new CliError(notLoaded);
+  const unusable = await unusableModules(config);
+  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   const ports = nodePorts(config.log, config.id);
   const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
   const started: { gateway?: RunningGateway } = {};
-  const onError = (error: unknown): void => { endCrashed(error, started.gateway, mailLog, ports); };
+  const onError = (error: unknown): void => {
+    if (error instanceof AnotherProcessLives) endOutlived(error, config.id, mailLog, ports);
+    else endCrashed(error, started.gateway, mailLog, ports);
+  };
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
   ignoreHangUp(ports.log);
@@ -69,7 +85,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
       metrics: new GatewayMetrics(),
       random: Math.random,
       logLinesDropped: () => mailLog.droppedLines,
-      tellWorkers: cluster.isWorker ? (report) => { process.send?.({ rates: report }, () => undefined); } : undefined,
+      tellWorkers: cluster.isWorker ? tellUpper : undefined,
       onFenced: (toldNow) => {
         if (toldNow === 0 || (anew += 1) > BEGUN_ANEW_MAX) endFenced(config.id, mailLog, ports);
         else beginAnew(toldNow).catch(onError);
@@ -83,10 +99,9 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   let anew = 0;
   let latest = begin(0);
   // This process has served nothing yet: the register was lost or rolled back, and gave out a number that was
-  // used before. A process with the higher number does not run: it would have its key in the register, or its
-  // partitions leased.
+  // used before; or the process with the higher number lives, and then has its key there.
   const beginAnew = async (told: number): Promise<void> => {
-    ports.log.warn('start', 'the stores know a process of this gateway with a higher number than the register: it was lost or rolled back. The gateway begins anew above that number', { told });
+    ports.log.warn('start', ROLLED_BACK, { told });
     await (await latest).stop();
     latest = begin(told);
     await latest;
@@ -103,16 +118,32 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
 
 /** Without a listener it is a rescue (cli/rescue.ts). */
 function whatItDoes({ id, group, smtp }: GatewayConfig): string {
-  if (smtp.listen.length === 0) return `rescue ${id} takes no mail and stands by for ${group.filter((other) => other !== id).join(', ')}`;
-  return `gateway ${id} takes mail on ${smtp.listen.map((address) => `${address.host}:${String(address.port)}`).join(', ')} once its stores answer`;
+  if (smtp.listen.length === 0) {
+    const others = group.filter((other) => other !== id).join(', ');
+    return `rescue ${id} takes no mail and stands by for ${others}`;
+  }
+  const addresses = smtp.listen.map(({ host, port }) => `${host}:${String(port)}`).join(', ');
+  return `gateway ${id} takes mail on ${addresses} once its stores answer`;
 }
 
 /** No drain, no last changes: every further step would be taken with queues of another process. */
 function endFenced(id: string, mailLog: MailLog, ports: NodePorts): void {
   mailLog.flush();
   ports.destination.flushNow();
-  tellTerminal(`twinpost: gateway ${id} ends: another process with its id owns its queues now. If that is no restart, give one of the two another id, or do not start it`);
+  tellTerminal(
+    `twinpost: gateway ${id} ends: another process with its id owns its queues now. `
+    + 'If that is no restart, give one of the two another id, or do not start it',
+  );
   process.exit(FENCED_EXIT_CODE);
+}
+
+/** It was about to begin anew, and has served nothing. */
+function endOutlived(
+  { message: why }: AnotherProcessLives, id: string, mailLog: MailLog, ports: NodePorts,
+): void {
+  const text = 'another process of this gateway is in the register, and goes on; this one ends';
+  ports.log.error('fenced', text, { gateway: id, why });
+  endFenced(id, mailLog, ports);
 }
 
 /**
@@ -120,26 +151,33 @@ function endFenced(id: string, mailLog: MailLog, ports: NodePorts): void {
  * so that nothing of it runs any more. What was in hand is noted (gateway/local/crash-notes.ts), the stack
  * goes to the log.
  */
-function endCrashed(error: unknown, gateway: RunningGateway | undefined, mailLog: MailLog, ports: NodePorts): void {
+function endCrashed(
+  error: unknown, gateway: RunningGateway | undefined, mailLog: MailLog, ports: NodePorts,
+): void {
   let hadInHand = false;
   try {
     hadInHand = gateway?.onCrash() ?? false;
   } catch {
     // The error that is reported below is the first one.
   }
-  const why = error instanceof Error ? error.message : String(error);
-  ports.log.error('crash', 'the gateway ends: an error of its own that nothing handles; the mail waits at the stores. Please report this line', { why, stack: error instanceof Error ? (error.stack ?? '') : '', in_hand: hadInHand });
+  const why = errorText(error);
+  const stack = error instanceof Error ? (error.stack ?? '') : '';
+  ports.log.error('crash', CRASHED, { why, stack, in_hand: hadInHand });
   mailLog.flush();
   ports.destination.flushNow();
-  tellTerminal(`twinpost: the gateway ends by an error of its own, the mail waits at the stores; its log has more: ${why.split('\n', 1)[0] ?? ''}`);
+  const firstLine = why.split('\n', 1)[0] ?? '';
+  tellTerminal(
+    'twinpost: the gateway ends by an error of its own, the mail waits at the stores; '
+    + `its log has more: ${firstLine}`,
+  );
   process.exit(CRASH_EXIT_CODE);
 }
 
 /** Exported for the test that every configured value arrives. */
 export function gatewayOptions(config: GatewayConfig): GatewayOptions {
   const { delivery, memory, mirror } = config;
-  const unusable = whyUnusable(config);
-  if (unusable !== undefined) throw new CliError(unusable);
+  const unusable = unusableFiles(config);
+  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   return {
     id: config.id,
     group: [...new Set([...config.group, config.id])],
@@ -247,7 +285,8 @@ function retrySchedule(delivery: DeliveryConfig): RetryScheduleOptions {
   const delaysMs: number[] = [];
   for (let delay = delivery.retryFirstMs; delay < delivery.retryMaxMs; delay *= 2) delaysMs.push(delay);
   delaysMs.push(delivery.retryMaxMs);
-  return { ...DEFAULT_RETRY_SCHEDULE, delaysMs, lifetimeMs: delivery.lifetimeMs, bounceLifetimeMs: delivery.bounceLifetimeMs };
+  const { lifetimeMs, bounceLifetimeMs } = delivery;
+  return { ...DEFAULT_RETRY_SCHEDULE, delaysMs, lifetimeMs, bounceLifetimeMs };
 }
 
 /** States that the configuration does not name keep their defaults. */

@@ -1,6 +1,7 @@
 /**
- * A gateway with `workers: N`: this process listens, hands each SMTP connection to a worker in turn (node:cluster),
- * and keeps the workers alive. Each worker is a whole gateway (config/workers.ts): this process has no mail in it.
+ * A gateway with `workers: N`: this process listens, hands each SMTP connection to a worker in turn
+ * (node:cluster), and keeps the workers alive. Each worker is a whole gateway (config/workers.ts): this
+ * process has no mail in it.
  *
  *               reports that it runs        dies / back-off that grows
  *   STARTING ──────────────────► RUNNING ───────────────────────────► WAITING ─► STARTING …
@@ -8,10 +9,10 @@
  *      └► the start fails                     └► all stop, exit code 3
  *
  * - The first worker starts alone, so that a port that is taken is said once.
- * - SIGTERM to one worker makes it stop in good order; it is started again. Its fellows are of its group: they
- *   deliver its mail if it stays away.
- * - With `register: file` this process keeps the file and serves it to the workers; a worker that starts while it is
- *   away waits for it.
+ * - SIGTERM to one worker makes it stop in good order; it is started again. Its fellows are of its group:
+ *   they deliver its mail if it stays away.
+ * - With `register: file` this process keeps the file and serves it to the workers; a worker that starts
+ *   while it is away waits for it.
  * - If this process is killed, its workers end (node:cluster); the mail is at the stores.
  */
 import cluster from 'node:cluster';
@@ -40,10 +41,15 @@ const STARTED = 'started';
 const STOP_EXTRA_MS = 5_000;
 const LOG_DRAIN_MS = 1_000;
 
+const REMEDY = 'Give one of the two gateways another id, or do not start it';
+const FENCED =
+  `another process has the id of a worker: this gateway stops with all its workers. ${REMEDY}`;
+
 export async function startGatewayWorkers(config: GatewayConfig): Promise<RunningRole> {
   const memoryBytes = config.memory.limitBytes ?? defaultMemoryBytes(config.oneHost);
   if (cluster.isWorker) {
-    const role = await startGatewayProcess(workerConfig(config, Number(process.env[NUMBER_VARIABLE]), memoryBytes));
+    const number = Number(process.env[NUMBER_VARIABLE]);
+    const role = await startGatewayProcess(workerConfig(config, number, memoryBytes));
     process.send?.(STARTED);
     return role;
   }
@@ -53,18 +59,29 @@ export async function startGatewayWorkers(config: GatewayConfig): Promise<Runnin
   ignoreHangUp(ports.log);
   const stopBoundMs = config.delivery.stopTimeoutMs + STOP_EXTRA_MS;
   const seats: readonly Seat[] = Array.from({ length: config.workers }, (_none, index) => {
-    const tellOthers = (message: object): void => { for (const seat of seats) if (seat !== seats[index]) seat.tell(message); };
-    return new Seat(index + 1, workerId(config.id, index + 1), ports, (id) => { endFenced(id); }, tellOthers);
+    const number = index + 1;
+    const tellOthers = (message: object): void => {
+      for (const seat of seats) if (seat !== seats[index]) seat.tell(message);
+    };
+    return new Seat({ number, id: workerId(config.id, number) }, {
+      ports, onFenced: (id) => { endFenced(id); }, onReport: tellOthers,
+    });
   });
-  const opened = config.register.kind === 'file' ? await openRegister(config.register, { log: ports.log, crc32 }) : undefined;
+  const opened = config.register.kind === 'file'
+    ? await openRegister(config.register, { log: ports.log, crc32 })
+    : undefined;
   const stopAll = async (): Promise<void> => {
     await Promise.all(seats.map((seat) => seat.stop(stopBoundMs)));
     await opened?.close();
   };
   const endFenced = (id: string): void => {
-    ports.log.error('fenced', 'another process has the id of a worker: this gateway stops with all its workers. Give one of the two gateways another id, or do not start it', { worker: id });
-    tellTerminal(`twinpost: gateway ${config.id} ends with all its workers: another process has the id of its worker ${id}. Give one of the two gateways another id, or do not start it`);
-    void stopAll().then(() => ports.destination.drain(LOG_DRAIN_MS)).then(() => { process.exit(FENCED_EXIT_CODE); });
+    ports.log.error('fenced', FENCED, { worker: id });
+    tellTerminal(
+      `twinpost: gateway ${config.id} ends with all its workers: `
+      + `another process has the id of its worker ${id}. ${REMEDY}`,
+    );
+    const drain = (): Promise<void> => ports.destination.drain(LOG_DRAIN_MS);
+    void stopAll().then(drain).then(() => { process.exit(FENCED_EXIT_CODE); });
   };
   rotateTickets((keys) => { for (const seat of seats) seat.useTickets(keys.toString('base64')); });
   try {
@@ -75,9 +92,10 @@ export async function startGatewayWorkers(config: GatewayConfig): Promise<Runnin
     await stopAll();
     throw error;
   }
-  const smtp = config.smtp.listen.map((address) => `${address.host}:${String(address.port)}`).join(', ');
+  const smtp = config.smtp.listen.map(({ host, port }) => `${host}:${String(port)}`).join(', ');
+  const count = String(config.workers);
   return {
-    summary: `gateway ${config.id}: ${String(config.workers)} workers take mail on ${smtp} once the stores answer`,
+    summary: `gateway ${config.id}: ${count} workers take mail on ${smtp} once the stores answer`,
     stop: async () => {
       await stopAll();
       await ports.destination.drain(LOG_DRAIN_MS);
@@ -85,14 +103,20 @@ export async function startGatewayWorkers(config: GatewayConfig): Promise<Runnin
   };
 }
 
+interface SeatPorts {
+  readonly ports: NodePorts;
+  readonly onFenced: (id: string) => void;
+  /** What it tells its fellows. */
+  readonly onReport: (message: object) => void;
+}
+
 /** One worker's place: the process in it changes when it dies. */
 class Seat {
   readonly #number: number;
   readonly #id: string;
   readonly #ports: NodePorts;
-  readonly #onFenced: (id: string) => void;
-  /** What it tells its fellows. */
-  readonly #onReport: (message: object) => void;
+  readonly #onFenced: SeatPorts['onFenced'];
+  readonly #onReport: SeatPorts['onReport'];
   #worker: Worker | undefined;
   #tickets: TicketMessage | undefined;
   #timer: NodeJS.Timeout | undefined;
@@ -101,12 +125,12 @@ class Seat {
   #startedMs = 0;
   #onGone: (() => void) | undefined;
 
-  constructor(number: number, id: string, ports: NodePorts, onFenced: (id: string) => void, onReport: (message: object) => void) {
-    this.#onReport = onReport;
-    this.#number = number;
-    this.#id = id;
-    this.#ports = ports;
-    this.#onFenced = onFenced;
+  constructor(place: { readonly number: number; readonly id: string }, ports: SeatPorts) {
+    this.#number = place.number;
+    this.#id = place.id;
+    this.#ports = ports.ports;
+    this.#onFenced = ports.onFenced;
+    this.#onReport = ports.onReport;
   }
 
   /** Told to it now, and to whoever is in its place later. */
@@ -122,7 +146,10 @@ class Seat {
   /** Resolves when it runs; rejects when it ends before it ever did. */
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
-      this.#fork(resolve, (how) => { reject(new CliError(`gateway: worker ${this.#id} could not start (${how}); its own line above says why`)); });
+      this.#fork(resolve, (how) => {
+        const text = `worker ${this.#id} could not start (${how}); its own line above says why`;
+        reject(new CliError(`gateway: ${text}`));
+      });
     });
   }
 
@@ -171,10 +198,14 @@ class Seat {
 
   #again(how: string): void {
     const againMs = this.#restarts.onDeath(performance.now() - this.#startedMs, Math.random);
-    this.#ports.log.error('worker', 'a worker has ended; it is started again. Its mail is at the stores', { worker: this.#id, how, deaths: this.#restarts.deaths, again_ms: againMs });
-    this.#timer = setTimeout(() => {
-      this.#fork(() => { this.#ports.log.info('worker', 'the worker runs again', { worker: this.#id, pid: this.#worker?.process.pid }); }, (failed) => { this.#again(failed); });
-    }, againMs);
+    this.#ports.log.error('worker', 'a worker has ended; it is started again. Its mail is at the stores', {
+      worker: this.#id, how, deaths: this.#restarts.deaths, again_ms: againMs,
+    });
+    const onStarted = (): void => {
+      const fields = { worker: this.#id, pid: this.#worker?.process.pid };
+      this.#ports.log.info('worker', 'the worker runs again', fields);
+    };
+    this.#timer = setTimeout(() => { this.#fork(onStarted, (failed) => { this.#again(failed); }); }, againMs);
   }
 }
 

@@ -39,12 +39,15 @@ export class Signals {
   }
 }
 
+const NOTHING_CHANGES = 'SIGHUP changes nothing: '
+  + 'users, tables and certificates are read again by themselves, all else by a restart';
+
 /**
- * SIGHUP is how people ask daemons to read their files again, and log rotation sends it out of habit: it must not
- * end a process that holds mail.
+ * SIGHUP is how people ask daemons to read their files again, and log rotation sends it out of habit: it must
+ * not end a process that holds mail.
  */
 export function ignoreHangUp(log: EventLog): void {
   process.on('SIGHUP', () => {
-    log.warn('signal', 'SIGHUP changes nothing: users, tables and certificates are read again by themselves, all else by a restart');
+    log.warn('signal', NOTHING_CHANGES);
   });
 }

@@ -1,4 +1,5 @@
 /** Composition root of a store: configuration in, running daemon out. Behaviour is in kvs/daemon. */
+import { errorText } from '../base/error-text.js';
 import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
 import type { StoreConfig } from '../config/types.js';
@@ -20,9 +21,11 @@ const LOG_DRAIN_MS = 1_000;
 function listenerOf({ id, tls }: StoreConfig, ports: NodePorts): Listener {
   if (tls === undefined) return ports.transport;
   try {
-    return new TlsListener(tls, (reason, remote) => { ports.log.error('link', 'a peer was not let in: TLS', { store: id, remote, reason }); });
+    return new TlsListener(tls, (reason, remote) => {
+      ports.log.error('link', 'a peer was not let in: TLS', { store: id, remote, reason });
+    });
   } catch (error) {
-    throw new CliError(`store ${id}: tls: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CliError(`store ${id}: tls: ${errorText(error)}`);
   }
 }
 
@@ -48,7 +51,8 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
         advertised: advertised === undefined ? undefined : addressText(advertised.host, advertised.port),
       })),
       admin: { host: config.admin.listen.host, port: config.admin.listen.port, token: config.admin.token },
-      gateways: config.gateways.map(({ id, secret, admin }) => ({ id, secret, admin: admin === undefined ? undefined : addressText(admin.host, admin.port) })),
+      gateways: config.gateways.map(({ id, secret, admin }) =>
+        ({ id, secret, admin: admin === undefined ? undefined : addressText(admin.host, admin.port) })),
       groupSecret: config.groupSecret,
       register: config.register,
       weight: config.weight,
@@ -68,9 +72,11 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
       onRefused: (why) => { endRefused(config.id, why, () => running.stop(), ports); },
     },
   );
-  const listens = config.paths.map((path, i) => `${path.name} ${path.address.host}:${String(running.ports[i] ?? path.address.port)}`).join(', ');
+  const listens = config.paths.map(({ name, address: { host, port } }, i) =>
+    `${name} ${host}:${String(running.ports[i] ?? port)}`);
+  const admin = `${config.admin.listen.host}:${String(running.adminPort)}`;
   return {
-    summary: `store ${config.id} listens on ${listens}; admin on ${config.admin.listen.host}:${String(running.adminPort)}`,
+    summary: `store ${config.id} listens on ${listens.join(', ')}; admin on ${admin}`,
     stop: async () => {
       try {
         await running.stop();

@@ -14,7 +14,9 @@ import { Signals } from './signals.js';
 
 /** Loaded when a role runs: `twinpost version` needs neither. */
 const roles: Roles = {
-  gateway: async (config) => (config.workers > 1 ? (await import('./gateway-workers.js')).startGatewayWorkers(config) : (await import('./gateway-process.js')).startGatewayProcess(config)),
+  gateway: async (config) => (config.workers > 1
+    ? (await import('./gateway-workers.js')).startGatewayWorkers(config)
+    : (await import('./gateway-process.js')).startGatewayProcess(config)),
   store: async (config) => (await import('./store-process.js')).startStoreProcess(config),
 };
 

@@ -1,9 +1,9 @@
 /**
- * What the upper process and the workers of a gateway tell one another over node:cluster's channel, beside that a worker
- * runs. All are of one build, and nobody else has this channel.
+ * What the upper process and the workers of a gateway tell one another over node:cluster's channel, beside
+ * that a worker runs. All are of one build, and nobody else has this channel.
  *
- *   worker ─ rates ─► upper process ─► the other workers      what clients did (inbound/limits/rate-limits.ts)
- *   upper process ─ tickets ─► each worker                    keys of TLS sessions, base64
+ *   worker ─ rates ─► upper process ─► the other workers     what clients did (inbound/limits/rate-limits.ts)
+ *   upper process ─ tickets ─► each worker                   keys of TLS sessions, base64
  */
 import { randomBytes } from 'node:crypto';
 import type { RateReport } from '../gateway/inbound/limits/rate-limits.js';

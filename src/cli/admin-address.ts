@@ -4,7 +4,7 @@
  * next; then this machine.
  */
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
+import { UsageError } from './context.js';
 
 export const GATEWAY_URL = 'http://127.0.0.1:8025';
 export const STORE_URL = 'http://127.0.0.1:9401';
@@ -30,7 +30,7 @@ export function adminAddress(
   const from = given.from ?? environment['TWINPOST_ADMIN'] ?? fallback;
   const url = from.includes('://') ? from : `http://${from}`;
   if (!/^https?:\/\//.test(url) || !URL.canParse(url)) {
-    throw new CliError(`'${from}' is no admin address; an example: ${fallback}`);
+    throw new UsageError(`'${from}' is no admin address; an example: ${fallback}`);
   }
   return { url: url.replace(/\/+$/, ''), token: given.token ?? environment['TWINPOST_TOKEN'] };
 }

@@ -6,7 +6,8 @@ import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { SECRET_VARIABLE } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
-import { whyNotLoadable, whyUnusable } from './reception-files.js';
+import { listenerLines } from './listener-lines.js';
+import { unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
 
 export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('config', 'check a configuration file', (config) =>
@@ -24,12 +25,16 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
             loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
           const { gateway, stores } = result.config;
-          const unusable = gateway === undefined ? undefined
-            : whyUnusable(gateway) ?? await whyNotLoadable(gateway);
-          if (unusable !== undefined) throw new CliError(unusable);
+          const unusable = gateway === undefined
+            ? [] : [...unusableFiles(gateway), ...await unusableModules(gateway)];
+          if (unusable.length > 0) throw new CliError(unusable.join('\n'));
+          const warnings = gateway === undefined ? [] : unknownRoutes(gateway);
+          for (const warning of warnings) context.terminal.error(warning);
           const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
           if (args.quiet !== true) {
             context.terminal.write(effectiveYaml(result.value, result.config, memoryBytes));
+            const listeners = gateway === undefined ? [] : listenerLines(gateway);
+            for (const line of listeners) context.terminal.print(`# listens on ${line}`);
           }
           done(0);
         },

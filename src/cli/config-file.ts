@@ -7,7 +7,7 @@ import type { Config, GatewayConfig } from '../config/types.js';
 import { upConfig } from '../config/up-gateways.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
+import { CliError, UsageError } from './context.js';
 
 /** Set by `up` for its processes: how many gateways it runs. */
 export const UP_VARIABLE = 'TWINPOST_UP';
@@ -36,7 +36,7 @@ export function loadFor(
   let result: LoadResult;
   if (file !== undefined) result = loadConfigFile(file, options);
   else if (underUp || role === 'up') result = parseConfig(EMBEDDED_UP_YAML, EMBEDDED_NAME, options);
-  else throw new CliError(`${verb} needs --config FILE; configs/${role}.yaml is an example`);
+  else throw new UsageError(`${verb} needs --config FILE; configs/${role}.yaml is an example`);
   if (!result.ok) throw new CliError(result.errors.join('\n'));
   return underUp ? partOfUp(result.config, context) : result.config;
 }

@@ -50,7 +50,12 @@ export interface CliContext {
 
 /** A mistake of the operator's or a fault of the world: shown as one line, exit code 1. */
 export class CliError extends Error {
-  override readonly name = 'CliError';
+  override readonly name: string = 'CliError';
+}
+
+/** The command itself is not understood, or its arguments do not go together: exit code 2. */
+export class UsageError extends CliError {
+  override readonly name: string = 'UsageError';
 }
 
 /** One line for anything that can go wrong while a role starts. */

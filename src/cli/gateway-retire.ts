@@ -44,7 +44,8 @@ export function gatewayRetireCommand(cli: Argv, context: CliContext, done: (code
         .option('undo', { type: 'boolean', describe: 'it may start again' })
         .option('timeout', textOr('10min', 'wait no longer than this'))
         .option('json', { type: 'boolean', describe: 'one JSON object at the end' })
-        .epilogue('Exit code: 0 done, 3 not every living gateway knows of it, 1 anything else.'),
+        .epilogue('Exit code: 0 done, 3 not every living gateway knows of it, 2 wrong usage, 1 anything '
+          + 'else.'),
         '$0 gateway retire gw-3 --reason "host given back"', 'its mail is delivered by the others'),
     async (args) => {
       const order = { ...orderOf('gateway retire', args.reason), undo: args.undo === true };

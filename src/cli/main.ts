@@ -1,11 +1,12 @@
 /**
  * The command line: which verbs exist, and what happens to input that is not understood: one line on stderr,
- * exit code 1, no stack trace. Each verb is a file of its own; all return the exit code.
+ * exit code 2, no stack trace. What goes wrong later is 1. Each verb is a file of its own; all return the
+ * exit code.
  */
 import yargs from 'yargs';
 import type { Argv } from 'yargs';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
+import { CliError, UsageError } from './context.js';
 
 /** A verb adds itself to yargs and reports its exit code through `done`. */
 export type Verb = (cli: Argv, context: CliContext, done: (code: number) => void) => Argv;
@@ -52,7 +53,7 @@ export async function runCli(typed: readonly string[], context: CliContext): Pro
     .fail((message: string | undefined, error: Error | undefined) => {
       // yargs comes here for its own complaints and for whatever a verb throws.
       if (error !== undefined) throw error;
-      throw new CliError(complaint(message ?? 'the arguments could not be understood', args));
+      throw new UsageError(complaint(message ?? 'the arguments could not be understood', args));
     });
   for (const verb of await verbsFor(args[0])) verb(cli, context, (code) => { exitCode = code; });
   try {
@@ -60,7 +61,7 @@ export async function runCli(typed: readonly string[], context: CliContext): Pro
     return exitCode;
   } catch (error) {
     for (const line of errorLines(error)) context.terminal.error(line);
-    return 1;
+    return error instanceof UsageError ? 2 : 1;
   }
 }
 
@@ -76,7 +77,7 @@ const SEVERAL: ReadonlySet<string> =
 
 function onceEach(args: Readonly<Record<string, unknown>>): true {
   const twice = Object.entries(args).find(([key, value]) => Array.isArray(value) && !SEVERAL.has(key));
-  if (twice !== undefined) throw new CliError(`--${twice[0]} is given more than once`);
+  if (twice !== undefined) throw new UsageError(`--${twice[0]} is given more than once`);
   return true;
 }
 

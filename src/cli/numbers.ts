@@ -2,32 +2,32 @@
 import { parseDuration } from '../base/units.js';
 import { parseAddress } from '../config/values.js';
 import type { Address } from '../config/types.js';
-import { CliError } from './context.js';
+import { UsageError } from './context.js';
 
 export function durationArgument(option: string, value: string): number {
   const parsed = parseDuration(value);
-  if (!parsed.ok) throw new CliError(`--${option}: ${parsed.why}`);
+  if (!parsed.ok) throw new UsageError(`--${option}: ${parsed.why}`);
   return parsed.value;
 }
 
 export function addressArgument(option: string, value: string): Address {
   const address = parseAddress(value);
   if (address === undefined) {
-    throw new CliError(`--${option}: '${value}' is no address; an example: 127.0.0.1:2525`);
+    throw new UsageError(`--${option}: '${value}' is no address; an example: 127.0.0.1:2525`);
   }
   return address;
 }
 
 export function shareArgument(option: string, value: number): number {
   if (!(value >= 0 && value <= 1)) {
-    throw new CliError(`--${option} is a share from 0 to 1, found ${String(value)}`);
+    throw new UsageError(`--${option} is a share from 0 to 1, found ${String(value)}`);
   }
   return value;
 }
 
 export function countArgument(option: string, value: number, min: number, max: number): number {
   if (!Number.isInteger(value) || value < min || value > max) {
-    throw new CliError(
+    throw new UsageError(
       `--${option} is a whole number from ${String(min)} to ${String(max)}, found ${String(value)}`,
     );
   }

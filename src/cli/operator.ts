@@ -1,11 +1,11 @@
 /** Who gives a command and why, as the gateways log it. */
 import os from 'node:os';
 import type { Order } from '../admin-api/orders.js';
-import { CliError } from './context.js';
+import { UsageError } from './context.js';
 
 /** `verb` names the command in the complaint about a reason without a word. */
 export function orderOf(verb: string, reason: string): Order {
-  if (reason.trim() === '') throw new CliError(`${verb}: say the --reason, which is logged`);
+  if (reason.trim() === '') throw new UsageError(`${verb}: say the --reason, which is logged`);
   return { reason, who: operatorName() };
 }
 

@@ -5,7 +5,7 @@ import type { Argv } from 'yargs';
 import type { HoldAnswer, MessageVerb } from '../admin-api/orders.js';
 import { parseMessageId } from '../base/text-id.js';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
+import { UsageError } from './context.js';
 import { longExample } from './examples.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
@@ -49,7 +49,7 @@ function holdVerb(
       const json = args.json === true;
       const order = orderOf(`queue ${verb}`, args.reason);
       for (const id of args.id) if (parseMessageId(id) === undefined) {
-        throw new CliError(`queue ${verb}: '${id}' is no queue id; twinpost queue list shows them`);
+        throw new UsageError(`queue ${verb}: '${id}' is no queue id; twinpost queue list shows them`);
       }
       const group = await findGroup(args, context);
       let failed = false;

@@ -1,38 +1,109 @@
 /**
  * The files that a gateway needs, as `config check` and its start judge them: certificates with their keys,
- * users, and the table of recipients. They are read again when they change; that they can't be used
- * should be known before.
+ * users, the table of recipients, modules of hooks. Most are read again when they change; that they can't be
+ * used should be known before. What is wrong is told as for any other key: FILE:LINE: key: expected ….
  */
+import { errorText } from '../base/error-text.js';
 import type { GatewayConfig } from '../config/types.js';
-import { checkTable } from '../gateway/inbound/recipients-file.js';
-import { whyNotLoaded } from '../gateway/inbound/policy-thread.js';
+import { whyNotLoaded } from '../gateway/inbound/hooks/node/module-thread.js';
+import { TableFile, checkTable } from '../gateway/inbound/recipients-file.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
+import { readPem } from '../platform/node/certificates.js';
 import { readServerTls } from '../platform/node/server-tls.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
 
-/** One line that says what is wrong with which file; undefined when nothing is. */
-export function whyUnusable({ smtp, mirror }: GatewayConfig): string | undefined {
+/** Of routes, in one line. */
+const ROUTES_NAMED_MAX = 20;
+
+/** A line for each that can't be used. */
+export function unusableFiles({ smtp, mirror, places }: GatewayConfig): readonly string[] {
   const { tls, usersFile, recipientsFile } = smtp;
-  return whyNot('smtp.tls', () => { if (tls !== undefined) readServerTls(tls); })
-    ?? whyNot('mirror.tls', () => { if (mirror.tls !== undefined) readTlsFiles(mirror.tls); })
-    ?? whyNot('smtp.users', () => { if (usersFile !== undefined) readUsers(usersFile); })
-    ?? whyNot('smtp.recipients', () => { if (recipientsFile !== undefined) checkTable(recipientsFile); });
-}
-
-/** As whyUnusable(), of the modules of `smtp.hooks`: each is loaded as a gateway would load it. */
-export async function whyNotLoadable({ smtp }: GatewayConfig): Promise<string | undefined> {
-  for (const hook of smtp.hooks) {
-    const why = hook.kind === 'module' ? await whyNotLoaded(hook.file, hook.heapBytes) : undefined;
-    if (why !== undefined) return `gateway: smtp.hooks: the module of ${hook.name} can't be used: ${why}`;
+  const found = new FileFindings(places);
+  if (tls !== undefined) {
+    const { certFile, keyFile, clientCaFile } = tls;
+    const together = (): unknown => readServerTls(tls);
+    found.judgePair('gateway.smtp.tls', certFile, keyFile, clientCaFile, 'client_ca', together);
   }
-  return undefined;
+  if (mirror.tls !== undefined) {
+    const files = mirror.tls;
+    const { certFile, keyFile, caFile } = files;
+    found.judgePair('gateway.mirror.tls', certFile, keyFile, caFile, 'ca', () => readTlsFiles(files));
+  }
+  if (usersFile !== undefined) {
+    const wanted = 'a file of users, a line each as twinpost user NAME makes it';
+    found.judge('gateway.smtp.users', wanted, () => readUsers(usersFile));
+  }
+  if (recipientsFile !== undefined) {
+    const wanted = 'a table of recipients, as twinpost table build makes it';
+    found.judge('gateway.smtp.recipients', wanted, () => { checkTable(recipientsFile); });
+  }
+  return found.lines;
 }
 
-function whyNot(key: string, read: () => void): string | undefined {
-  try {
-    read();
-    return undefined;
-  } catch (error) {
-    return `gateway: ${key}: ${error instanceof Error ? error.message : String(error)}`;
+/** As unusableFiles(), of the modules of `smtp.hooks`: each is loaded as a gateway would load it. */
+export async function unusableModules({ smtp, places }: GatewayConfig): Promise<readonly string[]> {
+  const found = new FileFindings(places);
+  for (const [index, hook] of smtp.hooks.entries()) {
+    const why = hook.kind === 'module' ? await whyNotLoaded(hook.file, hook.heapBytes) : undefined;
+    if (why === undefined) continue;
+    found.add(`gateway.smtp.hooks[${String(index)}].module`, 'a module with a function onMessage', why);
+  }
+  return found.lines;
+}
+
+/** No error: mail to the others goes on. The table can be read, as was found before. */
+export function unknownRoutes({ smtp, routes, places }: GatewayConfig): readonly string[] {
+  const { recipientsFile } = smtp;
+  if (recipientsFile === undefined) return [];
+  const table = new TableFile(recipientsFile);
+  table.close();
+  const known = new Set(routes.map(({ name }) => name));
+  const unknown = table.head.routes.filter((name) => !known.has(name));
+  if (unknown.length === 0) return [];
+  const hidden = unknown.length - ROUTES_NAMED_MAX;
+  const more = hidden > 0 ? ` and ${String(hidden)} more` : '';
+  const names = unknown.slice(0, ROUTES_NAMED_MAX).map((name) => `'${name}'`).join(', ');
+  const key = 'gateway.smtp.recipients';
+  return [`${places[key] ?? '?'}: ${key}: warning: the table names routes that gateway.routes does not have: `
+    + `${names}${more}; mail to these recipients is told to come later (451)`];
+}
+
+class FileFindings {
+  readonly lines: string[] = [];
+  readonly #places: GatewayConfig['places'];
+
+  constructor(places: GatewayConfig['places']) {
+    this.#places = places;
+  }
+
+  add(key: string, wanted: string, why: string): void {
+    const oneLine = why.replace(/\s*\n\s*/g, '; ');
+    this.lines.push(`${this.#places[key] ?? '?'}: ${key}: expected ${wanted}, found: ${oneLine}`);
+  }
+
+  /** False when it can't be used. */
+  judge(key: string, wanted: string, read: () => unknown): boolean {
+    try {
+      read();
+      return true;
+    } catch (error) {
+      this.add(key, wanted, errorText(error));
+      return false;
+    }
+  }
+
+  /** Each file by itself, for it has a key of its own; then whether they go together. */
+  judgePair(
+    at: string, certFile: string, keyFile: string, caFile: string | undefined, caKey: string,
+    together: () => unknown,
+  ): void {
+    const each = [
+      this.judge(`${at}.cert`, 'a certificate in PEM', () => readPem('cert', certFile)),
+      this.judge(`${at}.key`, 'a key in PEM', () => readPem('key', keyFile)),
+      caFile === undefined
+        || this.judge(`${at}.${caKey}`, 'a certificate in PEM', () => readPem('ca', caFile)),
+    ];
+    if (each.includes(false)) return;
+    this.judge(`${at}.key`, 'the key of the certificate, in PEM', together);
   }
 }

@@ -7,16 +7,18 @@
  *             │                           └─ anything else: nothing is done, exit code 1
  *             └─ nothing waits for it: nothing is done, exit code 3
  *
+ * Partitions that have ended, and wait only to tell these stores so, wait no more by the same order.
+ *
  * The commands that status and log print have no --yes: they are for an operator, who is asked.
  */
 import type { Argv, Options } from 'yargs';
-import type { StatusAnswer, WaitingPartitionAnswer } from '../admin-api/gateway-answers.js';
+import type { StatusAnswer, UntoldEndsAnswer, WaitingPartitionAnswer } from '../admin-api/gateway-answers.js';
 import type { RescueAnswer, RescueOrder } from '../admin-api/orders.js';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
 import { loadFor } from './config-file.js';
 import type { CliContext, Terminal } from './context.js';
-import { CliError } from './context.js';
+import { CliError, UsageError } from './context.js';
 import { longExample } from './examples.js';
 import { orderOf } from './operator.js';
 import { runRole } from './run-role.js';
@@ -74,7 +76,7 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       longExample(args
         .options(OPTIONS)
-        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, 1 anything else.')
+        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, 2 wrong usage, 1 anything else.')
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
         '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"',
         'go on without mail that only these two had; status prints the command that is needed'),
@@ -89,7 +91,7 @@ async function standBy(
   args: RescueArguments, context: CliContext, done: (code: number) => void,
 ): Promise<void> {
   if ([args.reason, args.yes, args.json].some((value) => value !== undefined)) {
-    throw new CliError('rescue: --reason, --yes and --json belong to --give-up');
+    throw new UsageError('rescue: --reason, --yes and --json belong to --give-up');
   }
   const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context, 'rescue');
   if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
@@ -116,7 +118,8 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
   const meant = away.filter((one) => isMeant(one, stores));
   const unnamed = status.waiting_for.copies_away - away.length;
   const others = otherLines(away, stores);
-  if (meant.length === 0 && unnamed <= 0) {
+  const ends = status.ends_untold.filter((one) => one.stores.every((store) => stores.includes(store)));
+  if (meant.length === 0 && unnamed <= 0 && ends.length === 0) {
     for (const line of others) terminal.error(line);
     const what = others.length === 0 ? nameOf(stores) : `${nameOf(stores)} alone`;
     terminal.error(
@@ -124,35 +127,70 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
     );
     return NOTHING_WAITS;
   }
-  for (const line of [...warningLines(status, stores, meant, unnamed), ...others]) terminal.error(line);
+  const isRisk = meant.length > 0 || unnamed > 0;
+  const warnings = isRisk ? warningLines(status, stores, meant, unnamed) : [];
+  for (const line of [...warnings, ...endLines(ends, stores), ...others]) terminal.error(line);
   if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') {
     throw new CliError('rescue: not confirmed, nothing was done');
   }
   const answer = await answerTo(() => client.rescue(order), terminal);
   if (answer === undefined) return NOTHING_WAITS;
-  const { partitions } = answer;
-  if (args.json === true) {
-    for (const partition of partitions) {
-      terminal.print(JSON.stringify({ gateway: status.gateway, partition, gave_up: stores }));
-    }
-  } else {
-    terminal.print(
-      `${counted(partitions.length, 'partition')} ${begin(partitions)} empty: ${listOf(partitions)}`,
-    );
-  }
+  printAnswer(answer, { gateway: status.gateway, stores, isJson: args.json === true }, terminal);
   return 0;
+}
+
+interface Ordered {
+  readonly gateway: string;
+  readonly stores: readonly string[];
+  readonly isJson: boolean;
+}
+
+function printAnswer(
+  { partitions, ended }: RescueAnswer, { gateway, stores, isJson }: Ordered, terminal: Terminal,
+): void {
+  if (isJson) {
+    for (const partition of partitions) {
+      terminal.print(JSON.stringify({ gateway, partition, gave_up: stores }));
+    }
+    for (const partition of ended) {
+      terminal.print(JSON.stringify({ gateway, partition, gave_up: stores, ended: true }));
+    }
+    return;
+  }
+  if (partitions.length > 0) {
+    const names = listOf(partitions);
+    terminal.print(`${counted(partitions.length, 'partition')} ${begin(partitions)} empty: ${names}`);
+  }
+  if (ended.length > 0) {
+    terminal.print(`${endedText(ended.length, stores)}: ${listOf(ended)}`);
+  }
+}
+
+/** What is ended by the same order costs nothing. */
+function endLines(ends: readonly UntoldEndsAnswer[], stores: readonly string[]): string[] {
+  const count = ends.reduce((sum, { partitions }) => sum + partitions, 0);
+  if (count === 0) return [];
+  return [
+    `${endedText(count, stores)}: no mail is lost by that. A store that comes back after all is told to drop `
+      + 'its copies.',
+  ];
+}
+
+function endedText(count: number, stores: readonly string[]): string {
+  const [have, wait] = count === 1 ? ['has', 'waits'] : ['have', 'wait'];
+  return `${counted(count, 'partition')} that ${have} ended ${wait} for ${listOf(stores)} no more`;
 }
 
 /** Throws when the arguments do not go together, or nobody could be asked. */
 function orderFor(args: RescueArguments, stores: readonly string[], terminal: Terminal): RescueOrder {
   const memory = args['give-up-memory'] === true;
   if (memory && stores.length > 0) {
-    throw new CliError('rescue: --give-up and --give-up-memory are two orders: give one after the other');
+    throw new UsageError('rescue: --give-up and --give-up-memory are two orders: give one after the other');
   }
   const order = orderOf('rescue', args.reason ?? '');
   if (args.yes !== true && !terminal.canAsk) {
     const how = 'give it at a terminal, or with --yes';
-    throw new CliError(`rescue: mail may be lost or delivered twice, so it asks first: ${how}`);
+    throw new UsageError(`rescue: mail may be lost or delivered twice, so it asks first: ${how}`);
   }
   return { give_up: stores, ...(memory ? { memory } : {}), ...order };
 }

@@ -125,7 +125,7 @@ class SpoolRun {
       return this.#client;
     } catch (error) {
       if (!(error instanceof SpoolLost)) throw error;
-      this.#connectFailures += 1;
+      this.#connectFailures += error.isHopeless ? CONNECT_FAILURES_MAX : 1;
       return `no connection to ${host}:${String(port)}: ${error.message}`;
     }
   }

@@ -7,7 +7,7 @@ import type { SendOptions, SendProgress, SendReport } from '../load/options.js';
 import { runSend } from '../load/run.js';
 import type { Target } from '../load/session.js';
 import type { CliContext, Terminal } from './context.js';
-import { CliError } from './context.js';
+import { CliError, UsageError } from './context.js';
 import { addressArgument, countArgument, durationArgument } from './numbers.js';
 import { number, numberOr, text, textOr } from './options.js';
 import { sendSpool } from './send-spool.js';
@@ -39,6 +39,8 @@ function sendOptions(args: Argv) {
       describe: 'TLS after STARTTLS, or from the first byte; the certificate is verified',
     })
     .option('ca', text('PEM file of who signs the certificate (default: whom Node trusts)'))
+    .option('tls-name', text('name by which the server chooses its certificate, which must bear it (default: '
+      + 'that of --to)'))
     .option('user', text('AUTH PLAIN as this user; needs TLS'))
     .option('password-file', text('its first line is the password'))
     .option('pipelining', { type: 'boolean', default: true, describe: 'use PIPELINING if offered' })
@@ -85,17 +87,22 @@ async function orOneLine<Result>(work: Promise<Result>): Promise<Result> {
 
 function targetOf(args: SendArguments): Target {
   const { tls, ca, user } = args;
-  const passwordFile = args['password-file'];
+  const { 'password-file': passwordFile, 'tls-name': tlsName } = args;
   if ((user === undefined) !== (passwordFile === undefined)) {
-    throw new CliError('--user and --password-file go together');
+    throw new UsageError('--user and --password-file go together');
   }
-  if (tls === 'none' && (ca !== undefined || user !== undefined)) {
-    throw new CliError(`--${ca === undefined ? 'user' : 'ca'} needs --tls starttls or --tls implicit`);
+  const needy = Object.entries({ ca, user, 'tls-name': tlsName }).find(([, value]) => value !== undefined);
+  if (tls === 'none' && needy !== undefined) {
+    throw new UsageError(`--${needy[0]} needs --tls starttls or --tls implicit`);
+  }
+  if (tlsName !== undefined && !/^[a-z0-9_-]+(\.[a-z0-9_-]+)*$/i.test(tlsName)) {
+    throw new UsageError(`--tls-name: '${tlsName}' is no host name`);
   }
   return {
     ...addressArgument('to', args.to),
     tls,
     ...(ca === undefined ? {} : { caFile: ca }),
+    ...(tlsName === undefined ? {} : { tlsName }),
     ...(user === undefined || passwordFile === undefined
       ? {} : { credentials: { user, password: readPassword(passwordFile) } }),
   };
@@ -103,9 +110,9 @@ function targetOf(args: SendArguments): Target {
 
 function fromArguments(args: SendArguments, context: CliContext): SendOptions {
   const mix = args.mix === undefined ? undefined : parseMix(args.mix);
-  if (typeof mix === 'string') throw new CliError(`--${mix}`);
+  if (typeof mix === 'string') throw new UsageError(`--${mix}`);
   if (args.rate !== undefined && !(args.rate > 0)) {
-    throw new CliError(`--rate is a number above 0, found ${String(args.rate)}`);
+    throw new UsageError(`--rate is a number above 0, found ${String(args.rate)}`);
   }
   return {
     ...targetOf(args),

@@ -1,6 +1,7 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
 import type {
-  OrphansAnswer, StatusAnswer, StoreAnswer, TableRowAnswer, UnreachedStoreAnswer, WaitingPartitionAnswer,
+  OrphansAnswer, StatusAnswer, StoreAnswer, TableRowAnswer, UnreachedStoreAnswer, UntoldEndsAnswer,
+  WaitingPartitionAnswer,
 } from '../admin-api/gateway-answers.js';
 import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
@@ -99,6 +100,7 @@ function gatewayLines(
       + `${counted(status.queues, 'queue')} of ${counted(status.partitions, 'partition')}${comingBack}; `
       + `memory ${memory}`,
   ];
+  lines.push(...receptionLines(status, isTty));
   if (status.register_away !== '') lines.push(registerLine(status.register_away, isTty));
   if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
   if (status.partitions_rescued > 0) {
@@ -108,6 +110,7 @@ function gatewayLines(
   }
   if (status.partitions_without_memory > 0) lines.push(shortLine(status, isTty));
   for (const orphans of status.orphans) lines.push(orphansLine(orphans, nowMs, isTty));
+  for (const ends of status.ends_untold) lines.push(...untoldEndsLines(ends, address, isTty));
   lines.push(...waitingLines(status, address, nowMs, isTty));
   if (status.losses > 0) lines.push(lossesLine(status, isTty));
   if (status.adopted > 0) lines.push(adoptedLine(status));
@@ -130,6 +133,23 @@ function gatewayLines(
 function shortLine({ partitions_without_memory: short }: StatusAnswer, isTty: boolean): string {
   return `  ${paint('SHORT', 'yellow', isTty)}       ${counted(short, 'partition')} not read to the end: `
     + `no memory left even for an index; goes on as mail is delivered, sooner with a higher memory limit`;
+}
+
+/** Nothing where there is neither TLS, AUTH nor a look-up. */
+function receptionLines({ reception }: StatusAnswer, isTty: boolean): string[] {
+  if (reception === undefined) return [];
+  const counts = ([
+    ['TLS', reception.tls_handshakes, reception.tls_failed], ['AUTH', reception.auth, reception.auth_failed],
+    ['look-ups', reception.lookups, reception.lookups_failed],
+  ] as const).filter(([, all]) => all > 0);
+  const words = counts.map(([what, all, failed]) =>
+    `${what} ${formatCount(all)}${failed === 0 ? '' : `, ${formatCount(failed)} failed`}`);
+  const lines = words.length === 0 ? [] : [`  reception   ${words.join('   ')}`];
+  if (reception.stale_files.length > 0) {
+    lines.push(`  ${paint('STALE', 'red', isTty)}       what is on disk can't be used, and what was read `
+      + `before stays: ${printable(reception.stale_files.join(', '))}; the log says why`);
+  }
+  return lines;
 }
 
 function storeTable({ stores }: StatusAnswer, nowMs: number): string[] {
@@ -184,6 +204,23 @@ function orphansLine(
   return `  ${paint('ORPHANS', 'yellow', isTty)}     ${counted(partitions, 'partition')} of `
     + `${printable(gateway)}, ${why}, for `
     + `${ago(since, nowMs)}: ${printable(shown)}; the group delivers what they have, then they end`;
+}
+
+/** With the order that can be copied. */
+function untoldEndsLines(
+  { stores, partitions, names }: UntoldEndsAnswer, address: string, isTty: boolean,
+): string[] {
+  const more = partitions > names.length ? ` and ${formatCount(partitions - names.length)} more` : '';
+  const given = stores.map((store) => `--give-up ${store}`).join(' ');
+  const have = partitions === 1 ? 'has' : 'have';
+  const is = stores.length === 1 ? 'is' : 'are';
+  const from = address.replace(/^http:\/\//, '');
+  return [
+    `  ${paint('ENDED', 'yellow', isTty)}       ${counted(partitions, 'partition')} ${have} ended, and `
+      + `${printable(stores.join(', '))}, which may have copies, ${is} to be told: `
+      + `${printable(names.join(', '))}${more}; start what is away, or if it never comes back:`,
+    `${WAITING_INDENT}  ${printable(`${RESCUE_ORDER} ${given} --reason TEXT --from ${from}`)}`,
+  ];
 }
 
 /** Since the start of the process: mail that was lost is told of until somebody has seen it. */

@@ -26,7 +26,7 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
         .option('undo', { type: 'boolean', describe: 'use it again' })
         .option('reason', REASON)
         .option('wait', { type: 'boolean', describe: 'until no partition is left there' })
-        .epilogue('Exit code: 0 done, 3 a gateway did not answer, 1 anything else.'),
+        .epilogue('Exit code: 0 done, 3 a gateway did not answer, 2 wrong usage, 1 anything else.'),
         '$0 store drain store-1 --wait --reason "disk to be changed"',
         'before store-1 is taken out for good'),
     async (args) => {

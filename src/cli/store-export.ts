@@ -12,7 +12,7 @@ import { numberOf } from '../protocol/partition-record.js';
 import { GATEWAY_URL, STORE_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient, allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
+import { CliError, UsageError } from './context.js';
 import { ExportFolder } from './export/folder.js';
 import type { ExportSource } from './export/exported-message.js';
 import { exportPages } from './export/pages.js';
@@ -97,7 +97,7 @@ class Export {
     partitions: readonly string[] = [],
   ) {
     if ((args.queue === undefined && partitions.length === 0) === !args.everything) {
-      throw new CliError(
+      throw new UsageError(
         `which messages? --queue NAME${kind === 'store' ? ', --partition NAME' : ''}, or --everything`,
       );
     }

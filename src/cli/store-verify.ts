@@ -44,7 +44,7 @@ export function storeVerifyCommand(cli: Argv, context: CliContext, done: (code: 
         .option('partition', text('this partition only, as gw-1/3'))
         .option('all', { type: 'boolean', describe: 'show also those that are the same' })
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
-        .example('$0 store verify', 'exit code 2 when a mirror differs from its gateway'),
+        .example('$0 store verify', 'exit code 1 when a mirror differs from its gateway'),
     async (args) => {
       const { terminal } = context;
       const json = args.json === true;
@@ -56,7 +56,7 @@ export function storeVerifyCommand(cli: Argv, context: CliContext, done: (code: 
       const missing: readonly Missing[] = group.missing('gateway', 'store');
       const code =
         reportMissing(missing, compared.length === 0 && missing.length > 0 ? 0 : 1, json, terminal);
-      done(compared.some(({ verdict }) => isWrong(verdict)) ? 2 : code);
+      done(compared.some(({ verdict }) => isWrong(verdict)) ? 1 : code);
     },
   );
 }

@@ -2,7 +2,7 @@
 import type { Argv } from 'yargs';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
+import { CliError, UsageError } from './context.js';
 import { ownText } from './options.js';
 import { runRole } from './run-role.js';
 import { storeDrainCommand } from './store-drain.js';
@@ -37,7 +37,7 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
           : `no store '${args.id ?? ''}' in ${file}; there are: ${known}`);
       }
       if (args.id === undefined && stores.length > 1) {
-        throw new CliError(`${file} describes ${String(stores.length)} stores: which one? --id `
+        throw new UsageError(`${file} describes ${String(stores.length)} stores: which one? --id `
           + `${stores.map((candidate) => candidate.id).join(' or --id ')}`);
       }
       const stateDir = args['state-dir'] ?? store.stateDir;

@@ -1,5 +1,6 @@
 /** `twinpost table`: makes and asks the table of recipients that `smtp.recipients` names. */
 import type { Argv } from 'yargs';
+import { errorText } from '../base/error-text.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import { parsePath } from '../gateway/inbound/policy/address.js';
 import { openTable } from '../gateway/inbound/recipients-file.js';
@@ -8,12 +9,15 @@ import { domainKey, tableKey } from '../gateway/inbound/recipients/listing.js';
 import type { Listing } from '../gateway/inbound/recipients/listing.js';
 import { toAscii } from '../platform/node/idna.js';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
+import { CliError, UsageError } from './context.js';
 import { TableTextError, buildTable } from './table/build.js';
 
 /** Progress from then on: nobody waits for less. */
 const SILENT_MS = 2000;
 const TOLD_EVERY_MS = 200;
+/** RFC 5321 4.5.1 (gateway/inbound/policy/role-addresses.ts). */
+const SPECIAL =
+  'it is taken whatever a table says: it goes to smtp.postmaster, else where its domain leads';
 
 export function tableCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('table', 'make and ask a table of recipients', (table) => {
@@ -42,14 +46,17 @@ function buildVerb(table: Argv, context: CliContext, done: (code: number) => voi
         const report = buildTable(text, file, progressOn(context, json === true));
         if (json === true) terminal.print(JSON.stringify(report));
         else {
-          const { entries, aliases, routes, bytes } = report;
+          const { entries, aliases, routes, bytes, warnings, nowhere } = report;
+          for (const warning of warnings) terminal.error(`${text}: ${warning}`);
+          const hidden = nowhere - warnings.length;
+          if (hidden > 0) terminal.error(`${text}: ${formatCount(hidden)} more aliases that lead nowhere`);
           terminal.print(`${file}: ${formatCount(entries)} addresses, ${formatCount(aliases)} aliases, `
             + `${formatCount(routes)} routes, ${formatBytes(bytes)}`);
         }
         done(0);
       } catch (error) {
         const where = error instanceof TableTextError ? `${text}: ` : '';
-        throw new CliError(`table: ${where}${error instanceof Error ? error.message : String(error)}`);
+        throw new CliError(`table: ${where}${errorText(error)}`);
       }
     },
   );
@@ -68,8 +75,15 @@ function findVerb(table: Argv, context: CliContext, done: (code: number) => void
       const { listing, by } = await find(file, address);
       const found = listing !== undefined;
       const other = found && by !== address ? ` (by ${by})` : '';
-      if (json === true) context.terminal.print(JSON.stringify({ address, found, by, ...listing }));
-      else context.terminal.print(`${address}: ${found ? wordsOf(listing) : 'not there'}${other}`);
+      const isRole = /^(postmaster|abuse)@/i.test(address);
+      const special = isRole ? `; but at a relay domain ${SPECIAL}` : '';
+      if (json === true) {
+        const role = isRole ? { role: true } : {};
+        context.terminal.print(JSON.stringify({ address, found, by, ...listing, ...role }));
+      } else {
+        const says = found ? wordsOf(listing) : 'not there';
+        context.terminal.print(`${address}: ${says}${other}${special}`);
+      }
       done(listing === undefined ? 1 : 0);
     },
   );
@@ -83,12 +97,14 @@ interface Found {
 
 async function find(file: string, address: string): Promise<Found> {
   const path = parsePath(`<${address}>`, 0, toAscii);
-  if (typeof path === 'string' || path.domain === '') throw new CliError(`table: '${address}' is no address`);
+  if (typeof path === 'string' || path.domain === '') {
+    throw new UsageError(`table: '${address}' is no address`);
+  }
   let table: TableFile;
   try {
     table = await openTable(file);
   } catch (error) {
-    throw new CliError(`table: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CliError(`table: ${errorText(error)}`);
   }
   try {
     const own = table.find(tableKey(path.address, path.domain));

@@ -1,7 +1,7 @@
 /** `twinpost up`: two stores, one gateway or several, and a sink on this machine (cli/up/run-up.ts). */
 import type { Argv } from 'yargs';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
+import { UsageError } from './context.js';
 import { numberOr, text } from './options.js';
 import { runUp } from './up/run-up.js';
 
@@ -24,7 +24,7 @@ export function upCommand(cli: Argv, context: CliContext, done: (code: number) =
     async (args) => {
       const { config, gateways } = args;
       if (!Number.isInteger(gateways) || gateways < 1 || gateways > GATEWAYS_MAX) {
-        throw new CliError(`--gateways: expected a whole number from 1 to ${String(GATEWAYS_MAX)}`);
+        throw new UsageError(`--gateways: expected a whole number from 1 to ${String(GATEWAYS_MAX)}`);
       }
       done(await runUp({ config, stateDir: args['state-dir'], gateways }, context));
     },

@@ -4,6 +4,7 @@
  */
 import { randomBytes } from 'node:crypto';
 import type { Argv } from 'yargs';
+import { errorText } from '../base/error-text.js';
 import { parseUsers } from '../gateway/inbound/auth/users.js';
 import { prepared } from '../gateway/inbound/auth/sasl.js';
 import { scramKeys, scryptKey } from '../platform/node/password-key.js';
@@ -42,7 +43,7 @@ export function userCommand(cli: Argv, context: CliContext, done: (code: number)
       try {
         parseUsers(line);
       } catch (error) {
-        const why = error instanceof Error ? error.message : String(error);
+        const why = errorText(error);
         throw new CliError(`user: ${why.replace(/^line 1: /, '')}`);
       }
       context.terminal.print(line);

@@ -6,6 +6,7 @@ import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
+import { pathText } from './problems.js';
 import type { Path, Problems } from './problems.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import type { EtcdValue, FileValue, GatewayValue, SinkValue, StoreValue } from './schema.js';
@@ -19,6 +20,8 @@ import { workerIds } from './workers.js';
 export interface BuildContext {
   /** As the operator named it, for messages. */
   readonly file: string;
+  /** FILE:LINE of a key. */
+  place(path: Path): string;
   /** File names in the configuration are relative to this folder. */
   readonly folder: string;
   readonly up: boolean;
@@ -77,7 +80,20 @@ function gatewayConfig(
     register: etcd ?? fileChoice(stateDir, gateway.workers, context),
     insecure: gateway.insecure,
     oneHost: context.up,
+    places: filePlaces(gateway, context),
   };
+}
+
+/** Of keys whose files are judged when all else is known to be good (cli/reception-files.ts). */
+function filePlaces({ smtp }: GatewayValue, { place }: BuildContext): GatewayConfig['places'] {
+  const at = (...keys: readonly (string | number)[]): Path => ['gateway', ...keys];
+  const paths: readonly Path[] = [
+    ...['cert', 'key', 'client_ca'].map((key) => at('smtp', 'tls', key)),
+    ...['cert', 'key', 'ca'].map((key) => at('mirror', 'tls', key)),
+    ...['users', 'recipients'].map((key) => at('smtp', key)),
+    ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
+  ];
+  return Object.fromEntries(paths.map((path) => [pathText(path), place(path)]));
 }
 
 /** With workers the upper process keeps the file; under `up` that one does. */

@@ -1,6 +1,6 @@
 /** From `smtp.hooks` of a file to the hooks of a gateway: their names, and the defaults of each kind. */
 import path from 'node:path';
-import type { HookOptions } from '../gateway/inbound/hooks.js';
+import type { HookOptions } from '../gateway/inbound/hooks/node/make-hooks.js';
 import type { HookValue } from './schema.js';
 
 const THREADS = 1;

@@ -10,7 +10,7 @@ import type { Document } from 'yaml';
 import { buildConfig } from './build.js';
 import { checkFile } from './checks.js';
 import { Problems, describe, lineOf, pathText, problemsOfIssues } from './problems.js';
-import type { Problem } from './problems.js';
+import type { Path, Problem } from './problems.js';
 import { fileSchema } from './schema.js';
 import type { FileValue } from './schema.js';
 import type { Config } from './types.js';
@@ -81,6 +81,7 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
   const context = {
     file, folder: path.dirname(path.resolve(file)), up, environmentSecret: options.secret,
     stateDir: options.stateDir, registerDir: options.registerDir,
+    place: (at: Path) => `${file}:${String(lineOf(document, lines, { path: at, text: '' }))}`,
   };
   const config = buildConfig(parsed.data, context, late);
   if (late.all.length > 0) return refused(report(file, document, lines, late.all));

@@ -209,18 +209,21 @@ const delivery = section({
   }),
 });
 
+const reportKeys = z.strictObject({
+  /** When a domain has no route for reports: the configuration is refused, or they are dropped. */
+  without_route: v.oneOf(['refuse', 'discard']).prefault('refuse'),
+  /** Age at which the delay of a message is told to who asked for that (NOTIFY=DELAY); 0: never. */
+  delay_after: v.duration(0, 60 * DAY_MS).prefault('4h'),
+  /** Also to a sender who said nothing of reports. */
+  delay_unasked: v.flag().prefault(false),
+});
+
 /** Of delivery, to senders. `discard` alone: those to whom no route leads get none. */
-const reports = z.preprocess(
-  (value) => (value === 'discard' ? { without_route: value } : value),
-  section({
-    /** When a domain has no route for reports: the configuration is refused, or they are dropped. */
-    without_route: v.oneOf(['refuse', 'discard']).prefault('refuse'),
-    /** Age at which the delay of a message is told to who asked for that (NOTIFY=DELAY); 0: never. */
-    delay_after: v.duration(0, 60 * DAY_MS).prefault('4h'),
-    /** Also to a sender who said nothing of reports. */
-    delay_unasked: v.flag().prefault(false),
-  }),
-);
+const reports = z.union([
+  v.oneOf(['refuse', 'discard']).transform((word) => reportKeys.parse({ without_route: word })), reportKeys,
+], {
+  error: 'discard, refuse, or a mapping such as {without_route: discard, delay_after: 4h}',
+}).prefault({});
 
 const route = z.strictObject({
   domain: v.routeDomain().optional(),

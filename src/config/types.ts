@@ -205,6 +205,8 @@ export interface GatewayConfig {
   readonly insecure: boolean;
   /** Started by `twinpost up`: all processes share one host on purpose, placement must not look at labels. */
   readonly oneHost: boolean;
+  /** FILE:LINE of the keys that name files which are read later, by key: "gateway.smtp.users". */
+  readonly places: Readonly<Record<string, string>>;
 }
 
 export interface StoreClientConfig {

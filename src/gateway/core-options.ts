@@ -61,7 +61,7 @@ export interface CorePorts {
   readonly rewriting?: SenderRewriting | undefined;
   /** Who holds a partition. */
   readonly ownership: OwnershipRegister;
-  /** The list of stores in the register was read, if they are learned of there (ownership/known-stores.ts). */
+  /** The register's list of stores was read, if they are learned of there (ownership/known-stores.ts) */
   areStoresKnown(): boolean;
   random(): number;
   readonly events: MailEvents;
@@ -69,7 +69,7 @@ export interface CorePorts {
   /** endOfTurn() is to be called when the event loop's turn ends. */
   requestEndOfTurn(): void;
   retryDelayMs(attempts: number): number;
-  /** A number for message ids that no other process of the group was given before or will be (message-ids.ts). */
+  /** A number for message ids that no other process of the group was or will be given (message-ids.ts). */
   drawOrdinal(): number;
   /** Message bytes that other parts hold beside the queues: large contents being sent. */
   heldElsewhereBytes(): number;

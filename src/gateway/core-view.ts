@@ -5,7 +5,10 @@ import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateFigures } from '../observability/figures.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, OrphansView, QueuePage, QueueView, StatusView, StoreView, TablePage, TableRowView, UnreachedStoreView, WaitingPartitionView } from './admin/view.js';
+import type {
+  GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, OrphansView, QueuePage, QueueView,
+  StatusView, StoreView, TablePage, TableRowView, UnreachedStoreView, UntoldEndsView, WaitingPartitionView,
+} from './admin/view.js';
 import { countWaiting } from './admin/waiting-counts.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
@@ -21,6 +24,7 @@ import { EntryState } from './queue/entry-table.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import type { Note } from './queue/note.js';
 import { TO_TRY } from './queue/note.js';
+import { cursorAt, placesBehind, queuesOfClass } from './queue/queue-walk.js';
 
 export interface CoreViewOptions {
   readonly gatewayId: string;
@@ -80,27 +84,29 @@ const STATES_SHOWN = [
 ] as const;
 
 export class CoreView implements GatewayView {
-  private readonly options: CoreViewOptions;
-  private readonly ports: CoreViewPorts;
-  private readonly startedWallMs: number;
-  private readonly degradation: Degradation;
-  private readonly mirrorTable: MirrorTable;
+  readonly #options: CoreViewOptions;
+  readonly #ports: CoreViewPorts;
+  readonly #startedWallMs: number;
+  readonly #degradation: Degradation;
+  readonly #mirrorTable: MirrorTable;
 
   constructor(options: CoreViewOptions, ports: CoreViewPorts) {
-    this.options = options;
-    this.ports = ports;
-    this.startedWallMs = ports.clock.wallMs();
-    this.degradation = new Degradation(options.replicas, { clock: ports.clock, log: ports.log, core: ports.core, storeViews: () => this.storeViews() });
-    this.mirrorTable = new MirrorTable({ clock: ports.clock, links: ports.links, replicas: options.replicas, all: () => ports.core.registry.partitions });
+    this.#options = options;
+    this.#ports = ports;
+    this.#startedWallMs = ports.clock.wallMs();
+    const { replicas } = options;
+    const { clock, log, core, links } = ports;
+    this.#degradation = new Degradation(replicas, { clock, log, core, storeViews: () => this.#storeViews() });
+    this.#mirrorTable = new MirrorTable({ clock, links, replicas, all: () => core.registry.partitions });
   }
 
   /** Called with each tick. */
   watch(nowMs: number): void {
-    this.degradation.watch(nowMs);
+    this.#degradation.watch(nowMs);
   }
 
   status(): StatusView {
-    const { core, metrics } = this.ports;
+    const { core, metrics } = this.#ports;
     const { counters, openCount, shortCount } = core.holdings;
     let messages = 0;
     let bytes = 0;
@@ -109,40 +115,40 @@ export class CoreView implements GatewayView {
       bytes += queue.bytes;
     }
     const waiting = core.holdings.waiting();
-    const orphans = this.orphans();
-    const stores = this.storeViews();
-    const degradedSinceWallMs = this.degradation.sinceWallMs();
+    const orphans = this.#orphans();
+    const stores = this.#storeViews();
+    const degradedSinceWallMs = this.#degradation.sinceWallMs();
     return {
-      gateway: this.options.gatewayId, host: this.options.host,
-      version: this.options.version,
-      incarnation: this.options.incarnation,
-      pid: this.ports.pid,
-      startedWallMs: this.startedWallMs,
-      ready: core.accepting && core.memory.admits(0) && this.isListening,
-      notReadyReason: this.notReadyReason(),
+      gateway: this.#options.gatewayId, host: this.#options.host,
+      version: this.#options.version, incarnation: this.#options.incarnation,
+      pid: this.#ports.pid,
+      startedWallMs: this.#startedWallMs,
+      ready: core.accepting && core.memory.admits(0) && this.#isListening,
+      notReadyReason: this.#notReadyReason(),
       routes: core.readiness.routeCount,
-      routesRefused: core.readiness.refused.map(({ route, reason, sinceWallMs }) => ({ route: route.queueName, reason, sinceWallMs })),
+      routesRefused: core.readiness.refused.map(({ route, reason, sinceWallMs }) =>
+        ({ route: route.queueName, reason, sinceWallMs })),
       degradedSinceWallMs,
-      degradedCause: degradedSinceWallMs === undefined ? '' : this.degradation.cause(stores),
-      insecure: this.options.insecure,
+      degradedCause: degradedSinceWallMs === undefined ? '' : this.#degradation.cause(stores),
+      insecure: this.#options.insecure,
       received: metrics.received,
       delivered: metrics.delivered,
       deferred: metrics.deferred,
       bounced: metrics.bounced,
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
+      reception: metrics.reception.figures(),
       queues: core.registry.queueCount,
       partitions: core.registry.partitions.length,
       partitionsRecovering: openCount, partitionsWithoutMemory: shortCount,
-      partitionsShort: this.degradation.partitionsShort(),
+      partitionsShort: this.#degradation.partitionsShort(),
       partitionsWaiting: waiting.length,
       waitingFor: countWaiting(waiting),
-      waiting: forPersonsFirst(waiting).slice(0, WAITING_SHOWN_MAX).map((one) => this.waitingView(one)),
+      waiting: forPersonsFirst(waiting).slice(0, WAITING_SHOWN_MAX).map((one) => this.#waitingView(one)),
       partitionsRescued: core.registry.partitions.filter((one) => !one.isOwn).length,
       orphanPartitions: orphans.reduce((sum, one) => sum + one.partitions, 0),
-      orphans,
-      takeovers: counters.takeovers, handedBack: counters.handedBack,
-      takenAway: counters.lost,
+      orphans, endsUntold: this.#endsUntold(),
+      takeovers: counters.takeovers, handedBack: counters.handedBack, takenAway: counters.lost,
       losses: counters.losses,
       adopted: counters.adopted, adoptedTwice: counters.adoptedTwice,
       registerAway: core.registerAway,
@@ -152,71 +158,59 @@ export class CoreView implements GatewayView {
       memoryUsedBytes: core.memory.usedBytes,
       memoryKeptBytes: core.entries.keptBytes,
       memoryLimitBytes: core.memory.limitBytes,
-      connectionsIn: this.ports.connectionsIn(),
-      connectionsOut: this.ports.connectionsOut(),
-      dotsInFlight: this.ports.dotsInFlight(),
+      connectionsIn: this.#ports.connectionsIn(),
+      connectionsOut: this.#ports.connectionsOut(),
+      dotsInFlight: this.#ports.dotsInFlight(),
       stores,
-      storesUnreached: this.unreached(),
+      storesUnreached: this.#unreached(),
     };
   }
 
   mirrors(cursor: string, limit: number): TablePage {
-    return this.mirrorTable.page(cursor, limit);
+    return this.#mirrorTable.page(cursor, limit);
   }
 
   troubled(most: number): readonly TableRowView[] {
-    return this.mirrorTable.troubled(most);
+    return this.#mirrorTable.troubled(most);
   }
 
   queues(cursor: string, limit: number): QueuePage {
-    const { page, nextCursor } = pageByHandle([...this.ports.core.registry.queues()], cursor, limit);
+    const { page, nextCursor } = pageByHandle([...this.#ports.core.registry.queues()], cursor, limit);
     return { queues: page.map(queueView), nextCursor };
   }
 
   group(): readonly MemberView[] {
-    const self: MemberView = { id: this.options.gatewayId, kind: 'gateway', admin: this.ports.adminAddress(), self: true };
-    return [self, ...this.options.others().map((member) => ({ ...member, self: false }))];
+    const { gatewayId: id, others } = this.#options;
+    const self: MemberView = { id, kind: 'gateway', admin: this.#ports.adminAddress(), self: true };
+    return [self, ...others().map((member) => ({ ...member, self: false }))];
   }
 
   /** Messages of all queues by state. */
   states(): readonly StateFigures[] {
-    const { census } = this.ports.core.entries.table;
-    const nowSeconds = Math.floor(this.ports.clock.wallMs() / 1000);
-    return STATES_SHOWN.map(({ state, name }) => ({ state: name, messages: census.count(state), bytes: census.bytes(state), oldestAgeSeconds: census.oldestAgeSeconds(state, nowSeconds) }));
+    const { census } = this.#ports.core.entries.table;
+    const nowSeconds = Math.floor(this.#ports.clock.wallMs() / 1000);
+    return STATES_SHOWN.map(({ state, name }) => ({
+      state: name, messages: census.count(state), bytes: census.bytes(state),
+      oldestAgeSeconds: census.oldestAgeSeconds(state, nowSeconds),
+    }));
   }
 
   messages(name: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
-    const queues = this.ports.core.registry.byName(name).filter((queue) => queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
+    const { registry, entries: { table } } = this.#ports.core;
+    const queues = queuesOfClass(registry.byName(name), queueClass);
     if (queues.length === 0) return undefined;
-    // The row shown last: handle of its queue, position, message id.
-    const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
-    const table = this.ports.core.entries.table;
     const messages: MessageView[] = [];
-    let last = '';
-    for (const queue of queues) {
-      if (queue.handle < handle) continue;
-      let row = queue.handle === handle ? this.rowBehind(queue, position, id) : queue.first;
-      for (; row !== 0; row = queue.following(row)) {
-        if (messages.length === limit) return { messages, nextCursor: last };
-        messages.push(this.messageView(queue, row));
-        last = `${String(queue.handle)}.${String(table.position.get(row))}.${String(table.messageId(row))}`;
-      }
+    let nextCursor = '';
+    for (const place of placesBehind(cursor, queues, table)) {
+      if (messages.length === limit) return { messages, nextCursor };
+      messages.push(this.#messageView(place.queue, place.row));
+      nextCursor = cursorAt(place, table);
     }
     return { messages, nextCursor: undefined };
   }
 
-  /** The first row of a queue past a position. An entry that has gone meanwhile costs a walk, no more. */
-  private rowBehind(queue: MailQueue, position: number, messageId: number): number {
-    const { table } = this.ports.core.entries;
-    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, queue.handle) : 0;
-    if (row !== 0 && table.position.get(row) === position) return queue.following(row);
-    row = queue.first;
-    while (row !== 0 && table.position.get(row) <= position) row = queue.following(row);
-    return row;
-  }
-
-  private messageView(queue: MailQueue, row: number): MessageView {
-    const { core } = this.ports;
+  #messageView(queue: MailQueue, row: number): MessageView {
+    const { core } = this.#ports;
     const table = core.entries.table;
     const envelope = core.envelopeOf(row);
     // Where only its place is here, who looks again sees all of it.
@@ -226,7 +220,9 @@ export class CoreView implements GatewayView {
     const texts = core.textsOf(row);
     const recipients: MessageRecipientView[] = [];
     envelope?.recipients.forEach((recipient, index) => {
-      if ((note.states[index] ?? TO_TRY) === TO_TRY) recipients.push({ address: recipient.address, delayReason: texts.get(index) ?? codesOf(note, index) });
+      if ((note.states[index] ?? TO_TRY) !== TO_TRY) return;
+      const delayReason = texts.get(index) ?? codesOf(note, index);
+      recipients.push({ address: recipient.address, delayReason });
     });
     return {
       queueId: formatMessageId(table.messageId(row)),
@@ -238,35 +234,38 @@ export class CoreView implements GatewayView {
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
       heldReason: core.holds.reasonOf(queue, row),
       attempts: table.attempts.get(row),
-      nextAttemptWallMs: isDeferred && envelope !== undefined ? note.dueWallMs + core.frame.aheadMs() : undefined,
+      nextAttemptWallMs: isDeferred && envelope !== undefined
+        ? note.dueWallMs + core.frame.aheadMs()
+        : undefined,
       expiryWallMs: envelope === undefined ? 0 : table.expirySeconds.get(row) * 1000 + core.frame.aheadMs(),
     };
   }
 
   /** One walk over all queues for all stores. */
-  private storeViews(): StoreView[] {
-    const sums = new Map<object, StoreSum>(this.ports.links.map((link) => [link, new StoreSum()]));
-    for (const partition of this.ports.core.registry.partitions) {
+  #storeViews(): StoreView[] {
+    const sums = new Map<object, StoreSum>(this.#ports.links.map((link) => [link, new StoreSum()]));
+    for (const partition of this.#ports.core.registry.partitions) {
       for (const copy of partition.rows) {
         const { store } = partition.feedOf(copy);
         if (store !== undefined) sums.get(store)?.add(partition, copy);
       }
     }
-    return this.ports.links.map((link) => this.storeView(link, sums.get(link) ?? new StoreSum()));
+    return this.#ports.links.map((link) => this.#storeView(link, sums.get(link) ?? new StoreSum()));
   }
 
-  private storeView(link: StoreLink, sum: StoreSum): StoreView {
-    const nowMs = this.ports.clock.nowMs();
+  #storeView(link: StoreLink, sum: StoreSum): StoreView {
+    const nowMs = this.#ports.clock.nowMs();
     const { outOfSync } = sum;
-    const drained = this.ports.core.mirrors.placement.drained.has(link.storeId);
+    const drained = this.#ports.core.mirrors.placement.drained.has(link.storeId);
     return {
       id: link.storeId,
-      host: this.options.hostOf(link.storeId),
+      host: this.#options.hostOf(link.storeId),
       protocol: link.version,
       up: link.isUp,
       drained,
-      drainedSinceWallMs: drained ? this.ports.drainedSinceWallMs(link.storeId) : undefined,
-      paths: link.pathStates().map((path) => ({ path: path.path, state: path.state, sinceWallMs: this.wallMs(path.sinceMs) })),
+      drainedSinceWallMs: drained ? this.#ports.drainedSinceWallMs(link.storeId) : undefined,
+      paths: link.pathStates().map(({ path, state, sinceMs }) =>
+        ({ path, state, sinceWallMs: this.#wallMs(sinceMs) })),
       partitionsSync: sum.sync,
       partitionsResync: sum.resync,
       partitionsNg: sum.ng,
@@ -277,24 +276,24 @@ export class CoreView implements GatewayView {
       creditBytes: link.credit,
       // A lease is never longer than the store grants, whatever the clock says.
       leaseLeftMs: Math.max(0, Math.min(link.leaseMs, link.lease.endsMs - nowMs)),
-      failovers: this.ports.metrics.failoversOf(link.storeId),
+      failovers: this.#ports.metrics.failoversOf(link.storeId),
       cause: outOfSync !== undefined ? outOfSync.cause : (link.isUp ? '' : 'it can not be reached'),
-      causeSinceWallMs: outOfSync === undefined ? undefined : this.wallMs(outOfSync.sinceMs),
+      causeSinceWallMs: outOfSync === undefined ? undefined : this.#wallMs(outOfSync.sinceMs),
     };
   }
 
-  private unreached(): readonly UnreachedStoreView[] {
-    const all = this.options.unreached();
-    return all.map(({ sinceMs, ...store }) => ({ ...store, sinceWallMs: this.wallMs(sinceMs) }));
+  #unreached(): readonly UnreachedStoreView[] {
+    const all = this.#options.unreached();
+    return all.map(({ sinceMs, ...store }) => ({ ...store, sinceWallMs: this.#wallMs(sinceMs) }));
   }
 
-  private waitingView({ sinceMs, ...waiting }: WaitingPartition): WaitingPartitionView {
-    return { ...waiting, sinceWallMs: this.wallMs(sinceMs) };
+  #waitingView({ sinceMs, ...waiting }: WaitingPartition): WaitingPartitionView {
+    return { ...waiting, sinceWallMs: this.#wallMs(sinceMs) };
   }
 
   /** By the gateway whose they were. */
-  private orphans(): readonly OrphansView[] {
-    const { holdings } = this.ports.core;
+  #orphans(): readonly OrphansView[] {
+    const { holdings } = this.#ports.core;
     const byOwner = new Map<string, { names: string[]; partitions: number; sinceMs: number }>();
     for (const { partition, owner, sinceMs } of holdings.orphans()) {
       const known = byOwner.get(owner) ?? { names: [], partitions: 0, sinceMs };
@@ -304,28 +303,43 @@ export class CoreView implements GatewayView {
       if (known.names.length < ORPHANS_SHOWN_MAX) known.names.push(partition);
     }
     return [...byOwner].map(([gateway, { names, partitions, sinceMs }]) => ({
-      gateway, isRetired: holdings.retired.has(gateway), partitions, names, sinceWallMs: this.wallMs(sinceMs),
+      gateway, isRetired: holdings.retired.has(gateway), partitions, names,
+      sinceWallMs: this.#wallMs(sinceMs),
     }));
   }
 
-  private wallMs(monotonicMs: number): number {
-    const { clock } = this.ports;
+  /** By the stores that may have copies of them. */
+  #endsUntold(): readonly UntoldEndsView[] {
+    const byStores = new Map<string, { stores: readonly string[]; names: string[]; partitions: number }>();
+    for (const { partition, stores } of this.#ports.core.holdings.untoldEnds()) {
+      const known = byStores.get(stores.join()) ?? { stores, names: [], partitions: 0 };
+      byStores.set(stores.join(), known);
+      known.partitions += 1;
+      if (known.names.length < ORPHANS_SHOWN_MAX) known.names.push(partition);
+    }
+    return [...byStores.values()];
+  }
+
+  #wallMs(monotonicMs: number): number {
+    const { clock } = this.#ports;
     return clock.wallMs() - (clock.nowMs() - monotonicMs);
   }
 
-  private get isListening(): boolean {
-    return this.ports.isListening?.() ?? true;
+  get #isListening(): boolean {
+    return this.#ports.isListening?.() ?? true;
   }
 
-  private notReadyReason(): string {
-    const { core } = this.ports;
+  #notReadyReason(): string {
+    const { core } = this.#ports;
     if (core.accepting && !core.memory.admits(0)) return 'memory';
-    if (core.accepting) return this.isListening ? '' : 'the SMTP port is not open yet';
-    if (this.ports.isDraining()) return 'stopping';
+    if (core.accepting) return this.#isListening ? '' : 'the SMTP port is not open yet';
+    if (this.#ports.isDraining()) return 'stopping';
     if (core.holdings.isRetired) return 'retired by an operator';
     if (core.mirrors.stores.length === 0) return 'no store is known: the register names none';
     if (core.upCount === 0) return 'no store can be reached';
-    return core.partitionsAwaited ? `${String(core.readiness.stuckCount)} of ${String(core.readiness.routeCount)} routes can not commit new mail` : 'recovering';
+    if (!core.partitionsAwaited) return 'recovering';
+    const { stuckCount, routeCount } = core.readiness;
+    return `${String(stuckCount)} of ${String(routeCount)} routes can not commit new mail`;
   }
 }
 
@@ -367,7 +381,8 @@ class StoreSum {
 /** What is left of a reply whose text is not known any more. */
 function codesOf(note: Note, recipient: number): string {
   const last = note.results.find((result) => result.recipient === recipient);
-  return last === undefined ? '' : [last.code === 0 ? '' : String(last.code), last.enhanced].filter((part) => part !== '').join(' ');
+  if (last === undefined) return '';
+  return [last.code === 0 ? '' : String(last.code), last.enhanced].filter((part) => part !== '').join(' ');
 }
 
 function queueView(queue: MailQueue): QueueView {

@@ -47,11 +47,17 @@ import { tellDelay } from './queue/delay-reports.js';
 import { Reports } from './queue/report-job.js';
 import { ReportWriter } from './queue/report-writer.js';
 import { Settlement } from './queue/settlement.js';
-import type { AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope, Reception, Route, Submission, SubmissionOutcome } from './queue/types.js';
+import type {
+  AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope,
+  Reception, Route, Submission, SubmissionOutcome,
+} from './queue/types.js';
 import { COMMITTED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 import { WallFrame } from './queue/wall-frame.js';
 
-/** Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they are kept when all mail is delivered. */
+/**
+ * Share of the memory limit that the changes kept for mirrors may take, whatever the configuration says: they
+ * are kept when all mail is delivered.
+ */
 const RING_SHARE = 1 / 16;
 /** Of memory that a recovery has made in one piece: emptying one takes up to half of it elsewhere first. */
 const RUN_SHARE = 1 / 16;
@@ -68,7 +74,7 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly moves: Moves;
   readonly recovered: RecoveredQueues;
   readonly reports: Reports;
-  private readonly reportWriter: ReportWriter;
+  readonly #reportWriter: ReportWriter;
   readonly holds: MessageHolds;
   /**
    * What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts).
@@ -79,85 +85,81 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly frame: WallFrame;
   /** Which routes take new mail. */
   readonly readiness: Readiness;
-  private readonly options: CoreOptions;
-  private readonly ports: CorePorts;
-  private readonly acceptance: Acceptance;
-  private readonly settlement: Settlement;
-  private readonly dueTimes: DueTimes;
-  private readonly expirySweep: ExpirySweep;
-  private readonly right: DeliveryRight;
-  private readonly forgotten: ForgottenQueues;
-  private readonly bodies: DueBodies;
-  private readonly handingOut: HandingOut;
-  private readonly segments: Segments;
-  private deliverySink: DeliverySink | undefined;
-  private woken: MailQueue[] = [];
-  private readonly ids: MessageIds;
-  private draining = false;
-  private firstUpMs = -1;
-  /** Partitions are held, or had their time to come: new mail is not put off for one that comes within moments. */
+  readonly #options: CoreOptions;
+  readonly #ports: CorePorts;
+  readonly #acceptance: Acceptance;
+  readonly #settlement: Settlement;
+  readonly #dueTimes: DueTimes;
+  readonly #expirySweep: ExpirySweep;
+  readonly #right: DeliveryRight;
+  readonly #forgotten: ForgottenQueues;
+  readonly #bodies: DueBodies;
+  readonly #handingOut: HandingOut;
+  readonly #segments: Segments;
+  #deliverySink: DeliverySink | undefined;
+  #woken: MailQueue[] = [];
+  readonly #ids: MessageIds;
+  #draining = false;
+  #firstUpMs = -1;
+  /** Partitions are held, or had their time to come: new mail is not put off for one that comes soon. */
   partitionsAwaited = false;
-  private slowTickMs = 0;
+  #slowTickMs = 0;
 
   constructor(options: CoreOptions, ports: CorePorts) {
-    this.options = options;
-    this.ports = ports;
-    this.ids = new MessageIds({ countMax: IDS_PER_ORDINAL }, { drawOrdinal: () => ports.drawOrdinal() });
-    this.frame = new WallFrame(ports.clock);
+    this.#options = options;
+    this.#ports = ports;
+    const { clock, crc32, packer, log, events } = ports;
     const { limitBytes } = options.memory;
-    const segmentBytes = segmentBytesWithin(limitBytes, options.segmentBytes);
-    this.segments = new Segments({ segmentBytes, runBytesMax: Math.floor(limitBytes * RUN_SHARE), touchPages: ports.touchPages });
-    this.entries = new Entries({ textsBytesMax: textsBytesMax(options.memory.limitBytes) }, new EntryTable(options.incarnation % 0x7fffffff), new ContentStore(this.segments), ports.crc32);
-    const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(options.memory.limitBytes * RING_SHARE));
-    this.mirrors = new Mirrors({ ...options.mirrors, ringBytes }, this.mirrorPorts());
-    this.moves = new Moves({ log: ports.log, mirrors: this.mirrors });
-    this.memory = new MemoryGauge(options.memory, () => this.entries.usedBytes + this.mirrors.sender.changeBytes + this.mirrors.backlogBytes + ports.heldElsewhereBytes());
-    this.bodies = new DueBodies({ entries: this.entries, memory: this.memory });
-    this.registry = new QueueRegistry(
-      { queuesMax: options.queuesMax },
-      {
-        table: this.entries.table, mirrors: this.mirrors, log: ports.log, nowMs: () => ports.clock.nowMs(),
-        expected: () => this.holdings.expected(),
-        wake: (queue) => { this.wake(queue); },
-      },
-    );
-    this.readiness = this.readinessOf(ports);
-    this.commitPoint = this.newCommitPoint();
-    this.acceptance = new Acceptance(options.acceptance, { clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, registry: this.registry, mirrors: this.mirrors, entries: this.entries, memory: this.memory, commitPoint: this.commitPoint, release: (queue, row) => { this.releaseEntry(queue, row); } });
     const wake = (queue: MailQueue): void => { this.wake(queue); };
-    this.dueTimes = new DueTimes({ clock: ports.clock, onDue: (row) => { this.onDue(row); }, onWake: wake });
-    this.expirySweep = this.newSweep();
-    this.settlement = new Settlement(options, {
-      clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, entries: this.entries, mirrors: this.mirrors, dueTimes: this.dueTimes, events: ports.events,
+    this.#ids = new MessageIds({ countMax: IDS_PER_ORDINAL }, { drawOrdinal: () => ports.drawOrdinal() });
+    const frame = new WallFrame(clock);
+    this.frame = frame;
+    const runBytesMax = Math.floor(limitBytes * RUN_SHARE);
+    const segmentBytes = segmentBytesWithin(limitBytes, options.segmentBytes);
+    this.#segments = new Segments({ segmentBytes, runBytesMax, touchPages: ports.touchPages });
+    const table = new EntryTable(options.incarnation % 0x7fffffff);
+    const contents = new ContentStore(this.#segments);
+    const entries = new Entries({ textsBytesMax: textsBytesMax(limitBytes) }, table, contents, crc32);
+    this.entries = entries;
+    const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(limitBytes * RING_SHARE));
+    const mirrors = new Mirrors({ ...options.mirrors, ringBytes }, this.#mirrorPorts());
+    this.mirrors = mirrors;
+    this.moves = new Moves({ log, mirrors });
+    const memory = new MemoryGauge(options.memory, () => this.#usedBytes());
+    this.memory = memory;
+    this.#bodies = new DueBodies({ entries, memory });
+    const registry = new QueueRegistry({ queuesMax: options.queuesMax }, {
+      table, mirrors, log, wake, nowMs: () => clock.nowMs(), expected: () => this.holdings.expected(),
+    });
+    this.registry = registry;
+    this.readiness = this.#readinessOf(ports);
+    const commitPoint = this.#newCommitPoint();
+    this.commitPoint = commitPoint;
+    this.#acceptance = new Acceptance(options.acceptance, {
+      clock, frame, crc32, packer, registry, mirrors, entries, memory, commitPoint,
+      release: (queue, row) => { this.#releaseEntry(queue, row); },
+    });
+    const dueTimes = new DueTimes({ clock, onDue: (row) => { this.#onDue(row); }, onWake: wake });
+    this.#dueTimes = dueTimes;
+    this.#expirySweep = this.#newSweep();
+    this.#settlement = new Settlement(options, {
+      clock, frame, crc32, packer, entries, mirrors, dueTimes, events, wake,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
-      wake,
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
-      onReported: ({ partition }, row) => { this.bodies.onUsed(partition, row); },
+      onReported: ({ partition }, row) => { this.#bodies.onUsed(partition, row); },
     });
-    this.reportWriter = this.newReportWriter(ports);
-    this.reports = this.newReports(ports);
-    this.holds = new MessageHolds({
-      clock: ports.clock, log: ports.log, counters: ports.counters, events: ports.events, entries: this.entries, registry: this.registry, settlement: this.settlement, crashes: this.crashes, wake,
-      noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
+    this.#reportWriter = this.#newReportWriter(ports);
+    this.reports = this.#newReports(ports);
+    this.holds = this.#newHolds(ports);
+    this.#right = new DeliveryRight({ log, nowMs: () => clock.nowMs(), wake });
+    this.recovered = this.#newRecovered(ports);
+    this.holdings = this.#newHoldings(options, ports);
+    const { reports, recovered } = this;
+    this.#forgotten = new ForgottenQueues({ registry, entries, dueTimes, reports, recovered, commitPoint });
+    this.#handingOut = new HandingOut({
+      clock, log, entries, registry, settlement: this.#settlement, right: this.#right,
+      forgotten: this.#forgotten, bodies: this.#bodies, rewriting: ports.rewriting, wake,
     });
-    this.right = new DeliveryRight({ log: ports.log, nowMs: () => ports.clock.nowMs(), wake });
-    const lifetimeMs = Math.max(options.acceptance.lifetimeMs, options.acceptance.bounceLifetimeMs);
-    this.recovered = new RecoveredQueues({ longestRetryMs: options.longestRetryMs, lifetimeMs }, {
-      clock: ports.clock, frame: this.frame, crc32: ports.crc32, packer: ports.packer, log: ports.log, registry: this.registry, mirrors: this.mirrors, entries: this.entries, router: ports.router, dueTimes: this.dueTimes, settlement: this.settlement, reports: this.reports, memory: this.memory, holds: this.holds, wake, onBody: (row) => { this.expirySweep.look(row); },
-    });
-    const { group, rescue, leaseMs, orphans, gatewayId, partitions } = options;
-    const { replicas, minReplicas, replaceAfterMs } = options.mirrors;
-    const adopted = new AdoptedMail({
-      crc32: ports.crc32, log: ports.log, entries: this.entries, memory: this.memory, recovered: this.recovered,
-    });
-    this.holdings = new Holdings({ ...options.reading, gatewayId, partitions, group, rescue, leaseMs, orphans, replicas, minReplicas, replaceAfterMs }, {
-      clock: ports.clock, packer: ports.packer, log: ports.log, register: ports.ownership, mirrors: this.mirrors, registry: this.registry, recovered: this.recovered, adopted, memory: this.memory, absent: this.entries.absent, counters: ports.counters,
-      random: () => ports.random(), areStoresKnown: () => ports.areStoresKnown(),
-      forget: (partition) => { this.forgetPartition(partition); },
-      wake: (partition) => { for (const queue of partition.queues.values()) this.wake(queue); },
-    });
-    this.forgotten = new ForgottenQueues({ registry: this.registry, entries: this.entries, dueTimes: this.dueTimes, reports: this.reports, recovered: this.recovered, commitPoint: this.commitPoint });
-    this.handingOut = new HandingOut({ clock: ports.clock, log: ports.log, entries: this.entries, registry: this.registry, settlement: this.settlement, right: this.right, forgotten: this.forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake });
   }
 
   /** A configured store; its link reports through the onLink… methods. */
@@ -166,14 +168,14 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   setDeliverySink(sink: DeliverySink): void {
-    this.deliverySink = sink;
+    this.#deliverySink = sink;
   }
 
   // ---- Reception ----
 
   /** True when new mail can be taken: the SMTP port is open exactly then. */
   get accepting(): boolean {
-    if (this.draining || !this.partitionsAwaited || this.holdings.isRetired) return false;
+    if (this.#draining || !this.partitionsAwaited || this.holdings.isRetired) return false;
     return this.readiness.isReady(this.mirrors.stateVersion);
   }
 
@@ -182,13 +184,13 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   nextMessageId(): number {
-    return this.ids.next();
+    return this.#ids.next();
   }
 
   admit(route: Route): AdmissionVerdict {
-    if (this.draining) return 'draining';
+    if (this.#draining) return 'draining';
     if (!this.accepting) return 'not-ready';
-    return this.acceptance.admit(route);
+    return this.#acceptance.admit(route);
   }
 
   reserve(bytes: number): boolean {
@@ -204,19 +206,19 @@ export class GatewayCore implements Reception, DeliverySource {
       submission.settle(NOT_READY);
       return;
     }
-    const stored = this.acceptance.store(submission);
+    const stored = this.#acceptance.store(submission);
     if (!(stored instanceof PendingCommit)) submission.settle(stored);
   }
 
   /** No new mail from now on; what is being committed still is. */
   drain(): void {
-    this.draining = true;
+    this.#draining = true;
   }
 
   // ---- DeliverySource ----
 
   take(queue: DeliveryQueue): Delivery | undefined {
-    return this.handingOut.take(queue);
+    return this.#handingOut.take(queue);
   }
 
   copyContent(delivery: Delivery, target: Uint8Array, at: number): void {
@@ -224,37 +226,38 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   settle(delivery: Delivery, result: DeliveryResult): void {
-    this.handingOut.settle(delivery, result);
+    this.#handingOut.settle(delivery, result);
   }
 
   /** Asked right before each final dot (G5). */
   mayDeliver(delivery: Delivery): boolean {
-    return this.handingOut.mayDeliver(delivery);
+    return this.#handingOut.mayDeliver(delivery);
   }
 
-  /** The partition is another process's now: nothing of it is sent or delivered any more, its memory is given back. */
+  /** The partition is another process's now: nothing of it is sent or delivered, its memory is given back. */
   forgetPartition(partition: Partition): void {
-    this.right.forget(partition);
-    this.forgotten.forget(partition);
+    this.#right.forget(partition);
+    this.#forgotten.forget(partition);
   }
 
   /** Envelope of an entry, for those who show it. */
   envelopeOf(row: number): Envelope | undefined {
-    return this.settlement.envelopeOf(row);
+    return this.#settlement.envelopeOf(row);
   }
 
   noteOf(row: number, recipientCount: number): Note {
-    return this.entries.isAllAbsent(row) ? freshNote(recipientCount) : this.settlement.noteOf(row, recipientCount);
+    if (this.entries.isAllAbsent(row)) return freshNote(recipientCount);
+    return this.#settlement.noteOf(row, recipientCount);
   }
 
   /** What next hops said of its recipients, as far as it is still known. */
   textsOf(row: number): ReplyTexts {
-    return this.settlement.textsOf(row).replies;
+    return this.#settlement.textsOf(row).replies;
   }
 
   // ---- links ----
   onLinkUp(store: StorePort): void {
-    if (this.firstUpMs < 0) this.firstUpMs = this.ports.clock.nowMs();
+    if (this.#firstUpMs < 0) this.#firstUpMs = this.#ports.clock.nowMs();
     this.mirrors.onConnected();
     this.holdings.onLinkUp(store);
   }
@@ -289,12 +292,12 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** This process, as records name it. */
   get self(): HolderId {
-    return this.ports.ownership.self;
+    return this.#ports.ownership.self;
   }
 
   /** Why the register does not answer; '' while it does. */
   get registerAway(): string {
-    return this.ports.ownership.away;
+    return this.#ports.ownership.away;
   }
 
   // ---- time ----
@@ -302,7 +305,7 @@ export class GatewayCore implements Reception, DeliverySource {
   /** Called a few times in a tenth of a second. */
   tick(nowMs: number): void {
     if (!this.partitionsAwaited) {
-      const isLate = this.firstUpMs >= 0 && nowMs - this.firstUpMs >= this.options.firstWaitMs;
+      const isLate = this.#firstUpMs >= 0 && nowMs - this.#firstUpMs >= this.#options.firstWaitMs;
       this.partitionsAwaited = this.holdings.expected() !== 'soon' || isLate;
       if (this.partitionsAwaited) this.readiness.lookAgain();
     }
@@ -310,40 +313,40 @@ export class GatewayCore implements Reception, DeliverySource {
     this.holdings.tick(nowMs);
     this.readiness.tick(nowMs);
     this.commitPoint.tick(nowMs);
-    this.right.look();
-    this.forgotten.tick();
-    this.bodies.tick();
-    this.segments.compact(COMPACT_BYTES_PER_TICK);
-    if (nowMs >= this.slowTickMs) this.slowTick(nowMs);
+    this.#right.look();
+    this.#forgotten.tick();
+    this.#bodies.tick();
+    this.#segments.compact(COMPACT_BYTES_PER_TICK);
+    if (nowMs >= this.#slowTickMs) this.#slowTick(nowMs);
     this.holds.tick();
   }
 
-  private slowTick(nowMs: number): void {
-    this.slowTickMs = nowMs + SLOW_TICK_MS;
-    this.dueTimes.tick(nowMs);
-    this.expirySweep.tick(nowMs);
+  #slowTick(nowMs: number): void {
+    this.#slowTickMs = nowMs + SLOW_TICK_MS;
+    this.#dueTimes.tick(nowMs);
+    this.#expirySweep.tick(nowMs);
     this.registry.tick(nowMs);
     this.reports.tick(nowMs);
     this.mirrors.tick();
-    this.segments.keepStock(nowMs, stockBytesMax(this.memory.limitBytes, this.memory.usedBytes));
+    this.#segments.keepStock(nowMs, stockBytesMax(this.memory.limitBytes, this.memory.usedBytes));
   }
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
   endOfTurn(): void {
     this.reports.work();
-    if (!this.draining && this.mirrors.sender.mayWait()) this.ports.requestEndOfTurn();
+    if (!this.#draining && this.mirrors.sender.mayWait()) this.#ports.requestEndOfTurn();
     else this.mirrors.flush();
-    this.handOut();
+    this.#handOut();
     this.holdings.fetchAwaited();
   }
 
-  private handOut(): void {
-    const woken = this.woken;
+  #handOut(): void {
+    const woken = this.#woken;
     if (woken.length === 0) return;
-    this.woken = [];
+    this.#woken = [];
     for (const queue of woken) {
       queue.isWoken = false;
-      if (queue.readyCount > 0 && queue.routed) this.deliverySink?.onReady(queue);
+      if (queue.readyCount > 0 && queue.routed) this.#deliverySink?.onReady(queue);
     }
   }
 
@@ -351,69 +354,117 @@ export class GatewayCore implements Reception, DeliverySource {
   wake(queue: MailQueue): void {
     if (queue.isWoken) return;
     queue.isWoken = true;
-    this.woken.push(queue);
-    this.ports.requestEndOfTurn();
+    this.#woken.push(queue);
+    this.#ports.requestEndOfTurn();
   }
 
-  private newCommitPoint(): CommitPoint {
-    return new CommitPoint({ timeoutMs: this.options.commitTimeoutMs }, {
-      release: (queue, row) => { this.releaseEntry(queue, row); },
-      withdraw: (queue, row) => this.withdraw(queue, row),
-      settled: (pending, outcome) => { this.settled(pending, outcome); },
+  #newCommitPoint(): CommitPoint {
+    return new CommitPoint({ timeoutMs: this.#options.commitTimeoutMs }, {
+      release: (queue, row) => { this.#releaseEntry(queue, row); },
+      withdraw: (queue, row) => this.#withdraw(queue, row),
+      settled: (pending, outcome) => { this.#settled(pending, outcome); },
     });
   }
 
-  private newReportWriter(ports: CorePorts): ReportWriter {
+  #newReportWriter(ports: CorePorts): ReportWriter {
     return new ReportWriter({
-      entries: this.entries, settlement: this.settlement, acceptance: this.acceptance, wayTo: ports.reportWay, events: ports.events,
+      entries: this.entries, settlement: this.#settlement, acceptance: this.#acceptance,
+      wayTo: ports.reportWay, events: ports.events,
       nextMessageId: () => this.nextMessageId(),
-      compose: (input, ownerId) => this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
+      compose: (input, ownerId) =>
+        this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
     });
   }
 
-  private newReports(ports: CorePorts): Reports {
+  #newReports(ports: CorePorts): Reports {
     return new Reports({
-      clock: ports.clock, log: ports.log, entries: this.entries, settlement: this.settlement, writer: this.reportWriter, events: ports.events,
+      clock: ports.clock, log: ports.log, events: ports.events, entries: this.entries,
+      settlement: this.#settlement, writer: this.#reportWriter,
       requestEndOfTurn: () => { ports.requestEndOfTurn(); },
     });
   }
 
-  private newSweep(): ExpirySweep {
-    const { longestRetryMs, delayReports } = this.options;
-    return new ExpirySweep({ longestRetryMs, delayMs: delayReports.afterMs }, {
-      frame: this.frame, table: this.entries.table, log: this.ports.log,
-      onExpired: (row) => { this.expire(row); },
-      onDelayed: (row) => this.tellDelay(row),
+  #newHolds({ clock, log, counters, events }: CorePorts): MessageHolds {
+    const { entries, registry, crashes } = this;
+    return new MessageHolds({
+      clock, log, counters, events, entries, registry, settlement: this.#settlement, crashes,
+      wake: (queue) => { this.wake(queue); },
+      noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });
   }
 
-  private readinessOf({ router, clock }: CorePorts): Readiness {
+  #newRecovered({ clock, crc32, packer, log, router }: CorePorts): RecoveredQueues {
+    const { frame, registry, mirrors, entries, reports, memory, holds } = this;
+    const { lifetimeMs, bounceLifetimeMs } = this.#options.acceptance;
+    const { longestRetryMs } = this.#options;
+    return new RecoveredQueues({ longestRetryMs, lifetimeMs: Math.max(lifetimeMs, bounceLifetimeMs) }, {
+      clock, frame, crc32, packer, log, router, registry, mirrors, entries, reports, memory, holds,
+      dueTimes: this.#dueTimes, settlement: this.#settlement,
+      wake: (queue) => { this.wake(queue); },
+      onBody: (row) => { this.#expirySweep.look(row); },
+    });
+  }
+
+  #newHoldings(options: CoreOptions, ports: CorePorts): Holdings {
+    const { group, rescue, leaseMs, orphans, gatewayId, partitions, reading } = options;
+    const { replicas, minReplicas, replaceAfterMs } = options.mirrors;
+    const { clock, crc32, packer, log, counters, ownership } = ports;
+    const { entries, memory, recovered, mirrors, registry } = this;
+    return new Holdings({
+      ...reading, gatewayId, partitions, group, rescue, leaseMs, orphans,
+      replicas, minReplicas, replaceAfterMs,
+    }, {
+      clock, packer, log, register: ownership, mirrors, registry, recovered, memory, counters,
+      adopted: new AdoptedMail({ crc32, log, entries, memory, recovered }),
+      absent: entries.absent,
+      random: () => ports.random(), areStoresKnown: () => ports.areStoresKnown(),
+      forget: (partition) => { this.forgetPartition(partition); },
+      wake: (partition) => { for (const queue of partition.queues.values()) this.wake(queue); },
+    });
+  }
+
+  #usedBytes(): number {
+    const { sender, backlogBytes } = this.mirrors;
+    return this.entries.usedBytes + sender.changeBytes + backlogBytes + this.#ports.heldElsewhereBytes();
+  }
+
+  #newSweep(): ExpirySweep {
+    const { longestRetryMs, delayReports } = this.#options;
+    return new ExpirySweep({ longestRetryMs, delayMs: delayReports.afterMs }, {
+      frame: this.frame, table: this.entries.table, log: this.#ports.log,
+      onExpired: (row) => { this.#expire(row); },
+      onDelayed: (row) => this.#tellDelay(row),
+    });
+  }
+
+  #readinessOf({ router, clock }: CorePorts): Readiness {
     return new Readiness({
       routes: router.mailRoutes(),
       wallMs: () => clock.wallMs(),
-      admissionOf: (route) => this.acceptance.admit(route),
+      admissionOf: (route) => this.#acceptance.admit(route),
       canFound: () => this.registry.canTake(),
     });
   }
 
-  private mirrorPorts(): ConstructorParameters<typeof Mirrors>[1] {
-    const ports = this.ports;
+  #mirrorPorts(): ConstructorParameters<typeof Mirrors>[1] {
+    const ports = this.#ports;
     return {
       packer: ports.packer,
       log: ports.log,
       nowMs: () => ports.clock.nowMs(),
       requestFlush: () => { ports.requestEndOfTurn(); },
-      refillEntries: (partition) => this.entries.refillView(partition, (row) => { this.bodies.onUsed(partition, row); }),
+      refillEntries: (partition) =>
+        this.entries.refillView(partition, (row) => { this.#bodies.onUsed(partition, row); }),
     };
   }
 
   /** A committed entry is due. */
-  private releaseEntry(queue: MailQueue, row: number): void {
+  #releaseEntry(queue: MailQueue, row: number): void {
     queue.makeReady(row, false);
     this.wake(queue);
   }
 
-  private withdraw(queue: MailQueue, row: number): number {
+  #withdraw(queue: MailQueue, row: number): number {
     const { partition } = queue;
     const position = this.entries.table.position.get(row);
     const following = this.entries.remove(queue, row);
@@ -421,31 +472,33 @@ export class GatewayCore implements Reception, DeliverySource {
     return partition.withdraw(position);
   }
 
-  private settled(pending: PendingCommit, outcome: SubmissionOutcome): void {
-    if (outcome === COMMITTED) this.ports.events.committed(this.ports.clock.nowMs() - pending.startedMs);
-    else if (outcome === REFUSED || outcome === NO_REPLY) this.ports.events.refused(outcome === REFUSED);
+  #settled(pending: PendingCommit, outcome: SubmissionOutcome): void {
+    if (outcome === COMMITTED) this.#ports.events.committed(this.#ports.clock.nowMs() - pending.startedMs);
+    else if (outcome === REFUSED || outcome === NO_REPLY) this.#ports.events.refused(outcome === REFUSED);
     pending.sink.settle(outcome);
   }
 
   /** The time of an entry that rests is up. */
-  private expire(row: number): void {
+  #expire(row: number): void {
     const queue = this.registry.queueOf(row);
     if (queue === undefined || !this.holds.mayExpire(queue, row)) return;
     // Its report quotes the body; the sweep comes round again.
     if (this.entries.isAbsent(row)) this.entries.absent.wantLater(queue.partition, row);
-    else this.settlement.expire(queue, row);
+    else this.#settlement.expire(queue, row);
   }
 
   /** False: it is to be looked at again. */
-  private tellDelay(row: number): boolean {
+  #tellDelay(row: number): boolean {
     const queue = this.registry.queueOf(row);
     if (queue === undefined || this.entries.table.state(row) === EntryState.HELD) return false;
-    const isOver = tellDelay(this.options.delayReports, { entries: this.entries, settlement: this.settlement, writer: this.reportWriter, memory: this.memory }, queue, row);
-    if (isOver) this.bodies.onUsed(queue.partition, row);
+    const { entries, memory } = this;
+    const ports = { entries, memory, settlement: this.#settlement, writer: this.#reportWriter };
+    const isOver = tellDelay(this.#options.delayReports, ports, queue, row);
+    if (isOver) this.#bodies.onUsed(queue.partition, row);
     return isOver;
   }
 
-  private onDue(row: number): void {
+  #onDue(row: number): void {
     const queue = this.registry.queueOf(row);
     if (queue === undefined) return;
     queue.deferredCount -= 1;

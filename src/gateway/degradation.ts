@@ -1,6 +1,6 @@
 /**
- * Whether everything has the copies that are configured, since when, and why not (G6): for status and metrics, and one
- * log line when that ends and one when it is so again.
+ * Whether everything has the copies that are configured, since when, and why not (G6): for status and
+ * metrics, and one log line when that ends and one when it is so again.
  *
  *   degraded   fewer stores up than copies wanted · a partition with fewer copies in step
  */
@@ -19,46 +19,54 @@ export interface DegradationPorts {
 const WATCH_MS = 1000;
 
 export class Degradation {
-  private readonly replicas: number;
-  private readonly ports: DegradationPorts;
-  private sinceMs: number | undefined;
+  readonly #replicas: number;
+  readonly #ports: DegradationPorts;
+  #sinceMs: number | undefined;
   /** As the log was told last. */
-  private toldSinceMs: number | undefined;
-  private hasBegun = false;
-  private watchedMs = -Infinity;
+  #toldSinceMs: number | undefined;
+  #hasBegun = false;
+  #watchedMs = -Infinity;
 
   constructor(replicas: number, ports: DegradationPorts) {
-    this.replicas = replicas;
-    this.ports = ports;
+    this.#replicas = replicas;
+    this.#ports = ports;
   }
 
   /** Called with each tick. */
   watch(nowMs: number): void {
-    if (nowMs - this.watchedMs < WATCH_MS) return;
-    this.watchedMs = nowMs;
-    const { clock, core, log } = this.ports;
+    if (nowMs - this.#watchedMs < WATCH_MS) return;
+    this.#watchedMs = nowMs;
+    const { clock, core, log } = this.#ports;
     const since = this.sinceWallMs();
     // Until the first mail can be taken the stores are only being looked for.
-    this.hasBegun ||= core.accepting;
-    if (!this.hasBegun) return;
-    const before = this.toldSinceMs;
-    this.toldSinceMs = since;
+    this.#hasBegun ||= core.accepting;
+    if (!this.#hasBegun) return;
+    const before = this.#toldSinceMs;
+    this.#toldSinceMs = since;
     if ((before === undefined) === (since === undefined)) return;
-    if (before === undefined) log.warn('mirror', 'degraded: mail has fewer copies than configured', { cause: this.cause(this.ports.storeViews()), partitions: this.partitionsShort() });
-    else log.info('mirror', 'complete again: all mail has as many copies as configured', { seconds: Math.round((clock.wallMs() - before) / 1000) });
+    if (before === undefined) {
+      const cause = this.cause(this.#ports.storeViews());
+      const partitions = this.partitionsShort();
+      log.warn('mirror', 'degraded: mail has fewer copies than configured', { cause, partitions });
+      return;
+    }
+    const seconds = Math.round((clock.wallMs() - before) / 1000);
+    log.info('mirror', 'complete again: all mail has as many copies as configured', { seconds });
   }
 
   /** Partitions with fewer copies in step than configured. */
   partitionsShort(): number {
     let short = 0;
-    for (const partition of this.ports.core.registry.partitions) if (partition.inSyncCount < this.replicas) short += 1;
+    for (const { inSyncCount } of this.#ports.core.registry.partitions) {
+      if (inSyncCount < this.#replicas) short += 1;
+    }
     return short;
   }
 
   sinceWallMs(): number | undefined {
-    const degraded = this.ports.core.upCount < this.replicas || this.partitionsShort() > 0;
-    this.sinceMs = degraded ? (this.sinceMs ?? this.ports.clock.wallMs()) : undefined;
-    return this.sinceMs;
+    const degraded = this.#ports.core.upCount < this.#replicas || this.partitionsShort() > 0;
+    this.#sinceMs = degraded ? (this.#sinceMs ?? this.#ports.clock.wallMs()) : undefined;
+    return this.#sinceMs;
   }
 
   cause(stores: readonly StoreView[]): string {
@@ -66,6 +74,7 @@ export class Degradation {
       const why = [...(drained ? ['drained'] : []), ...(cause === '' ? [] : [cause])];
       return why.length === 0 ? [] : [`${id}: ${why.join(', ')}`];
     });
-    return causes.length > 0 ? causes.join('; ') : 'fewer stores can be reached than each partition should have copies';
+    if (causes.length > 0) return causes.join('; ');
+    return 'fewer stores can be reached than each partition should have copies';
   }
 }

@@ -6,6 +6,7 @@
  *   order ─► in force here at once, file written ─► on the disk: kept; until then, and without a state_dir,
  *                                                   a restart forgets it
  */
+import { errorText } from '../base/error-text.js';
 import type { Order } from '../admin-api/orders.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { DrainState, StoreControl } from './admin/store-api.js';
@@ -42,6 +43,9 @@ interface Wait {
   readonly then: () => void;
 }
 
+const NOT_WRITTEN =
+  'which stores are drained can not be written to state_dir: a restart forgets the last order';
+
 export class DrainedStores implements StoreControl {
   readonly #ports: DrainedPorts;
   readonly #since: Map<string, number>;
@@ -72,7 +76,8 @@ export class DrainedStores implements StoreControl {
     if (mirrors.storeOf(storeId) === undefined) return undefined;
     const { placement } = mirrors;
     return {
-      draining: placement.drained.has(storeId), mirrors: moves.copiesAt(storeId), stuck: moves.stuckAt(storeId),
+      draining: placement.drained.has(storeId),
+      mirrors: moves.copiesAt(storeId), stuck: moves.stuckAt(storeId),
       copiesMissing: moves.copiesMissing(), kept: this.#isKept(storeId),
     };
   }
@@ -126,7 +131,7 @@ export class DrainedStores implements StoreControl {
       return this.#ports.file?.read() ?? new Map();
     } catch (error) {
       const text = 'which stores are drained can not be read from state_dir: all are used; drain them again';
-      this.#ports.log.error('drain', text, { why: whyOf(error) });
+      this.#ports.log.error('drain', text, { why: errorText(error) });
       return new Map();
     }
   }
@@ -146,8 +151,7 @@ export class DrainedStores implements StoreControl {
       },
       (error: unknown) => {
         this.#isWriting = false;
-        const text = 'which stores are drained can not be written to state_dir: a restart forgets the last order';
-        this.#ports.log.error('drain', text, { why: whyOf(error) });
+        this.#ports.log.error('drain', NOT_WRITTEN, { why: errorText(error) });
         this.#tellWaits();
       },
     );
@@ -170,8 +174,4 @@ export class DrainedStores implements StoreControl {
 
 function isSame(a: DrainedSince, b: DrainedSince): boolean {
   return a.size === b.size && [...a].every(([storeId, sinceWallMs]) => b.get(storeId) === sinceWallMs);
-}
-
-function whyOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

@@ -1,6 +1,7 @@
 /**
- * Queues of a gateway with their content, page by page, for `queue export`. Reads what is there now and changes
- * nothing; an entry that is not committed yet is not shown. One whose body is still at the stores is waited for.
+ * Queues of a gateway with their content, page by page, for `queue export`. Reads what is there now and
+ * changes nothing; an entry that is not committed yet is not shown. One whose body is still at the stores is
+ * waited for.
  */
 import type { Crc32 } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../protocol/entry-rows.js';
@@ -8,6 +9,7 @@ import type { ExportSource } from './admin/export-page.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import type { Entries } from './queue/entries.js';
 import { EntryState } from './queue/entry-table.js';
+import { cursorAt, placesBehind, queuesOfClass } from './queue/queue-walk.js';
 
 /** About two milliseconds of copying; one entry more than the bytes if it is larger itself. */
 const PAGE_ENTRIES = 500;
@@ -30,60 +32,49 @@ export interface ExportPorts {
 }
 
 export class ExportView implements ExportSource {
-  private readonly ports: ExportPorts;
+  readonly #ports: ExportPorts;
 
   constructor(ports: ExportPorts) {
-    this.ports = ports;
+    this.#ports = ports;
   }
 
   exportPage(name: string, queueClass: string, cursor: string): ExportPage | typeof AT_STORES | undefined {
-    const queues = this.ports.queuesOf(name).filter((queue) => queue.route.queueClass === queueClass).sort((a, b) => a.handle - b.handle);
+    const { entries } = this.#ports;
+    const queues = queuesOfClass(this.#ports.queuesOf(name), queueClass);
     if (queues.length === 0) return undefined;
-    // The entry shown last: handle of its queue, position, message id.
-    const [handle = 0, position = 0, id = 0] = cursor.split('.').map(Number);
     const chosen: number[] = [];
     let bytes = 0;
-    let last = '';
-    for (const queue of queues) {
-      if (queue.handle < handle) continue;
-      let row = queue.handle === handle ? this.rowBehind(queue, position, id) : queue.first;
-      for (; row !== 0; row = queue.following(row)) {
-        if (this.ports.entries.table.state(row) === EntryState.STORING) continue;
-        if (this.ports.entries.isAbsent(row)) {
-          this.want(queue, row);
-          return chosen.length === 0 ? AT_STORES : { ...this.build(chosen, bytes), nextCursor: last };
-        }
-        const size = this.ports.entries.bytes(row) + this.ports.entries.note(row).length;
-        if (chosen.length > 0 && (chosen.length === PAGE_ENTRIES || bytes + size > PAGE_BYTES)) return { ...this.build(chosen, bytes), nextCursor: last };
-        chosen.push(row);
-        bytes += size;
-        last = `${String(queue.handle)}.${String(this.ports.entries.table.position.get(row))}.${String(this.ports.entries.table.messageId(row))}`;
+    let nextCursor = '';
+    for (const place of placesBehind(cursor, queues, entries.table)) {
+      const { queue, row } = place;
+      if (entries.table.state(row) === EntryState.STORING) continue;
+      if (entries.isAbsent(row)) {
+        this.#want(queue, row);
+        return chosen.length === 0 ? AT_STORES : { ...this.#build(chosen, bytes), nextCursor };
       }
+      const size = entries.bytes(row) + entries.note(row).length;
+      const isFull = chosen.length === PAGE_ENTRIES || bytes + size > PAGE_BYTES;
+      if (isFull && chosen.length > 0) return { ...this.#build(chosen, bytes), nextCursor };
+      chosen.push(row);
+      bytes += size;
+      nextCursor = cursorAt(place, entries.table);
     }
-    return { ...this.build(chosen, bytes), nextCursor: undefined };
-  }
-
-  /** The first row of a queue past a position. An entry that has gone meanwhile costs a walk, no more. */
-  private rowBehind(queue: MailQueue, position: number, messageId: number): number {
-    const { table } = this.ports.entries;
-    let row = Number.isSafeInteger(messageId) ? table.index.find(messageId, queue.handle) : 0;
-    if (row !== 0 && table.position.get(row) === position) return queue.following(row);
-    row = queue.first;
-    while (row !== 0 && table.position.get(row) <= position) row = queue.following(row);
-    return row;
+    return { ...this.#build(chosen, bytes), nextCursor: undefined };
   }
 
   /** The bodies of a page, from this row on. */
-  private want(queue: MailQueue, row: number): void {
-    const { entries } = this.ports;
+  #want(queue: MailQueue, row: number): void {
+    const { entries } = this.#ports;
     let next = row;
     for (let left = PAGE_ENTRIES; left > 0 && next !== 0; left -= 1, next = queue.following(next)) {
       if (entries.isAbsent(next)) entries.absent.wantLater(queue.partition, next);
     }
   }
 
-  private build(chosen: readonly number[], bytes: number): { readonly rows: Uint8Array; readonly payload: Uint8Array } {
-    const { entries, crc32 } = this.ports;
+  #build(
+    chosen: readonly number[], bytes: number,
+  ): { readonly rows: Uint8Array; readonly payload: Uint8Array } {
+    const { entries, crc32 } = this.#ports;
     const rows = new Uint8Array(chosen.length * ENTRY_ROW_BYTES);
     const view = new DataView(rows.buffer);
     const payload = new Uint8Array(bytes);
@@ -97,7 +88,11 @@ export class ExportView implements ExportSource {
       payload.set(note, at + bodyBytes + head.length);
       at += bodyBytes + head.length + note.length;
       const noteCrc = note.length === 0 ? 0 : crc32(note, 0);
-      writeEntryRow(view, i * ENTRY_ROW_BYTES, 0, bodyBytes, head.length, entries.table.checksum.get(row), note.length, noteCrc, entries.table.messageId(row), entries.table.position.get(row), entries.room(row));
+      writeEntryRow(
+        view, i * ENTRY_ROW_BYTES, 0, bodyBytes, head.length, entries.table.checksum.get(row),
+        note.length, noteCrc, entries.table.messageId(row), entries.table.position.get(row),
+        entries.room(row),
+      );
     });
     return { rows, payload };
   }

@@ -5,9 +5,10 @@
  *            SMTP port opens when mail can be committed
  *   run      one tick for all deadlines; what a turn changed goes out at its end
  *   stop     port closed ─► DATA in progress answered ─► deliveries finished or abandoned at a bound ─►
- *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors ─► the key in the
- *            register is deleted
+ *            last changes flushed ─► links closed; the rest of the mail stays at the mirrors ─► the key in
+ *            the register is deleted
  */
+import { errorText } from '../base/error-text.js';
 import { SenderRewriting } from '../base/sender-rewriting.js';
 import type { Hmac } from '../base/sender-rewriting.js';
 import { utf8Bytes } from '../base/utf8.js';
@@ -27,11 +28,12 @@ import { NodeTransport } from '../platform/node/transport.js';
 import type { Transport } from '../platform/transport.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import { gaugeSource } from './admin/gauges.js';
-import type { RunningAdmin } from './admin/server.js';
+import type { AdminPorts, RunningAdmin } from './admin/server.js';
 import { startAdmin } from './admin/server.js';
 import { ExportView } from './export-view.js';
 import { composeReport } from './bounce/report-composer.js';
 import { GatewayCore } from './core.js';
+import type { CoreOptions } from './core-options.js';
 import { DrainedStores } from './drained-stores.js';
 import type { DrainedSince } from './local/drained-file.js';
 import { readDrained, writeDrained } from './local/drained-file.js';
@@ -40,17 +42,15 @@ import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-opt
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
 import { Blocklists } from './inbound/blocklists.js';
-import { makeHooks } from './inbound/hooks.js';
+import { makeHooks } from './inbound/hooks/node/make-hooks.js';
 import type { HookChain } from './inbound/hooks/hook-chain.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
 import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
-import type { HttpServicePorts } from './inbound/http-service.js';
 import { RecipientsByHttp } from './inbound/recipients-by-http.js';
 import { followTable } from './inbound/recipients-file.js';
 import type { RunningTable } from './inbound/recipients-file.js';
 import { reportWays } from './inbound/recipients/report-ways.js';
-import type { ReportWayOptions } from './inbound/recipients/report-ways.js';
 import { askUsers, followUsers } from './inbound/users-file.js';
 import type { RunningUsers } from './inbound/users-file.js';
 import { LocalNotes } from './local-notes.js';
@@ -69,6 +69,7 @@ import type { OrphanOptions } from './ownership/holdings.js';
 import { ProcessIdentity } from './process-identity.js';
 import { Retirements } from './retirements.js';
 import { createRouter } from './queue/router.js';
+import type { FindReportWay, Router } from './queue/types.js';
 
 const TICK_MS = 25;
 /** Above the accept mark: a reserve for recovery and refills; the last 3% only for what ends mail. */
@@ -92,12 +93,20 @@ const ABSENT_MS = 600_000;
 const SIBLINGS_START_MS = 15_000;
 /** What the last changes may take to reach the stores at a stop. */
 const LAST_FLUSH_MS = 2000;
+const SHORTER_LEASES =
+  'the store grants shorter leases than mirror.lease says: compare both configurations';
+const KEY_TAKEN = 'another process of this gateway is in the register; this one stops at once';
+const TAKEN_OVER =
+  'another process with the id of this gateway owns its queues now; this one stops at once. '
+  + 'If that is no restart, give one of the two another id, or do not start it';
 
 /**
  * Rejects when a port can't be had, or another process of this gateway lives; waits for the register. Its
  * incarnation will be above `told`.
  */
-export async function startGateway(options: GatewayOptions, ports: GatewayPorts, told = 0): Promise<RunningGateway> {
+export async function startGateway(
+  options: GatewayOptions, ports: GatewayPorts, told = 0,
+): Promise<RunningGateway> {
   const started: { gateway?: Gateway } = {};
   const identity = await ProcessIdentity.begin({ ...options, told }, {
     log: ports.log, crc32, onTaken: (why) => { started.gateway?.onTaken(why); },
@@ -122,187 +131,253 @@ interface LinkSource {
 
 class Gateway implements RunningGateway {
   readonly incarnation: number;
-  private readonly options: GatewayOptions;
-  private readonly ports: GatewayPorts;
-  private readonly identity: ProcessIdentity;
-  private readonly clock = new SystemClock();
-  private readonly core: GatewayCore;
-  private readonly links: StoreLink[] = [];
-  private readonly knownStores: KnownStores;
+  readonly #options: GatewayOptions;
+  readonly #ports: GatewayPorts;
+  readonly #identity: ProcessIdentity;
+  readonly #clock = new SystemClock();
+  readonly #core: GatewayCore;
+  readonly #links: StoreLink[] = [];
+  readonly #knownStores: KnownStores;
   /** Where links come from (makeLink). */
-  private readonly linkSource: LinkSource;
-  private readonly inbounds: RunningInbound[] = [];
-  private readonly users: RunningUsers | undefined;
-  private readonly recipients: RunningTable | undefined;
-  private readonly rewriting: SenderRewriting | undefined;
-  private readonly rates: RateLimits | undefined;
-  private readonly hooks: HookChain | undefined;
-  private ratesToldMs = 0;
-  private readonly dispatcher: Dispatcher;
-  private readonly inboundRecord: InboundRecord;
-  private readonly view: CoreView;
-  private readonly record: MailRecord;
-  private readonly drained: DrainedStores;
-  private readonly notes: LocalNotes;
-  private metricsExport: MetricsExport | undefined;
-  private admin: RunningAdmin | undefined;
-  private ticker: Ticker | undefined;
-  private turnAsked = false;
-  private readonly runEndOfTurn = (): void => {
-    this.turnAsked = false;
-    this.core.endOfTurn();
+  readonly #linkSource: LinkSource;
+  readonly #inbounds: RunningInbound[] = [];
+  readonly #users: RunningUsers | undefined;
+  readonly #recipients: RunningTable | undefined;
+  readonly #rewriting: SenderRewriting | undefined;
+  readonly #rates: RateLimits | undefined;
+  readonly #hooks: HookChain | undefined;
+  #ratesToldMs = 0;
+  readonly #dispatcher: Dispatcher;
+  readonly #inboundRecord: InboundRecord;
+  readonly #view: CoreView;
+  readonly #record: MailRecord;
+  readonly #drained: DrainedStores;
+  readonly #notes: LocalNotes;
+  #metricsExport: MetricsExport | undefined;
+  #admin: RunningAdmin | undefined;
+  #ticker: Ticker | undefined;
+  #turnAsked = false;
+  readonly #runEndOfTurn = (): void => {
+    this.#turnAsked = false;
+    this.#core.endOfTurn();
   };
-  private stopping = false;
-  private fenced = false;
+  #stopping = false;
+  #fenced = false;
   /** It was ready to take mail once. */
-  private hasServed = false;
-  private portsOpen = false;
-  private portsBusy = false;
-  private portRetryMs = 0;
+  #hasServed = false;
+  #portsOpen = false;
+  #portsBusy = false;
+  #portRetryMs = 0;
 
   constructor(options: GatewayOptions, ports: GatewayPorts, identity: ProcessIdentity) {
-    this.options = options;
-    this.ports = ports;
-    this.identity = identity;
+    this.#options = options;
+    this.#ports = ports;
+    this.#identity = identity;
     this.incarnation = identity.incarnation.incarnation;
-    this.record = new MailRecord({ clock: this.clock, log: ports.log, mailLog: ports.mailLog, metrics: ports.metrics, mirrorsOf: (route) => this.core.registry.find(route)?.partition });
-    this.inboundRecord = new InboundRecord(ports.metrics);
+    const clock = this.#clock;
+    const { log, metrics, mailLog } = ports;
+    this.#record = new MailRecord({
+      clock, log, mailLog, metrics, mirrorsOf: (route) => this.#core.registry.find(route)?.partition,
+    });
+    this.#inboundRecord = new InboundRecord(metrics);
     const { stores: configured, learnStores } = options;
     const learnable = learnStores === undefined ? [] : learnStores.only;
-    this.knownStores = new KnownStores({ configured, learnable }, {
-      clock: this.clock,
-      log: ports.log,
-      barred: (host) => this.barred(host),
-      link: (store) => { this.makeLink(store); },
-      move: ({ id, pathA, pathB }) => { this.linkTo(id)?.moveTo(pathA, pathB); },
+    this.#knownStores = new KnownStores({ configured, learnable }, {
+      clock, log,
+      barred: (host) => this.#barred(host),
+      link: (store) => { this.#makeLink(store); },
+      move: ({ id, pathA, pathB }) => { this.#linkTo(id)?.moveTo(pathA, pathB); },
     });
-    this.rewriting = rewritingOf(options, this.clock);
+    this.#rewriting = rewritingOf(options, clock);
     const router = createRouter(options.routes);
-    this.recipients = recipientsOf(options, { clock: this.clock, log: ports.log });
-    this.core = this.makeCore(router);
-    this.notes = new LocalNotes(options.stateDir, { crashes: this.core.crashes, inHand: this.core.inHand, incarnation: this.incarnation });
+    this.#recipients = recipientsOf(options, clock, ports);
+    this.#core = this.#makeCore(router);
+    const { mirrors, moves, registry, crashes, inHand } = this.#core;
+    this.#notes = new LocalNotes(options.stateDir, { crashes, inHand, incarnation: this.incarnation });
     const { stateDir } = options;
     const file = stateDir === undefined ? undefined : {
       read: () => readDrained(stateDir),
       write: (drained: DrainedSince) => writeDrained(stateDir, drained),
     };
-    const { mirrors, moves, registry } = this.core;
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
-    this.drained = new DrainedStores({ clock: this.clock, log: ports.log, mirrors, moves, file, partitionsOf });
-    const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
-    const toNextHops: Transport = {
-      connect: (host, port, handlers) => {
-        ports.metrics.connectionsOpened += 1;
-        return transport.connect(host, port, handlers);
-      },
-    };
-    this.dispatcher = new Dispatcher({ ...options.outbound, largeBytesMax: Math.min(options.outbound.largeBytesMax, memoryLimitOf(options) * LARGE_SHARE) }, { source: this.core, transport: toNextHops, clock: this.clock, random: ports.random, log: ports.log, mayDot: (delivery) => !this.fenced && this.core.mayDeliver(delivery) });
-    this.core.setDeliverySink(this.dispatcher);
-    this.linkSource = {
+    this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
+    this.#dispatcher = this.#makeDispatcher();
+    this.#core.setDeliverySink(this.#dispatcher);
+    this.#linkSource = {
       inClear: new NodeTransport({ readBufferBytes: LINK_BUFFER_BYTES }),
       secrets: new SystemSecrets(),
       packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
-    this.users = usersOf(options, { clock: this.clock, log: ports.log });
-    this.rates = ratesOf(options);
-    this.hooks = makeHooks(options.hooks, options.hostName, { clock: this.clock, log: ports.log, metrics: ports.metrics, memory: this.core });
-    this.startListeners(router);
-    this.view = new CoreView(
-      { gatewayId: options.id, host: options.host, incarnation: this.incarnation, version: options.version, insecure: options.insecure, replicas: options.replicas, hostOf: (store) => this.knownStores.find(store)?.host ?? '', others: () => this.others(), unreached: () => this.knownStores.unreached() },
-      { clock: this.clock, log: ports.log, core: this.core, links: this.links, metrics: ports.metrics, pid: process.pid, drainedSinceWallMs: (store) => this.drained.sinceWallMs(store), adminAddress: () => reachableAddress(options.admin.host, this.adminPort), isDraining: () => this.stopping, isListening: () => this.portsOpen || this.inbounds.length === 0, connectionsIn: () => this.inboundRecord.connections, connectionsOut: () => this.dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0), dotsInFlight: () => this.dispatcher.count },
-    );
+    this.#users = usersOf(options, clock, ports);
+    this.#rates = ratesOf(options);
+    this.#hooks = makeHooks(options.hooks, options.hostName, { clock, log, metrics, memory: this.#core });
+    this.#startListeners(router);
+    this.#view = this.#makeView();
   }
 
   get smtpPorts(): readonly number[] {
-    return this.inbounds.map((inbound) => inbound.port);
+    return this.#inbounds.map((inbound) => inbound.port);
   }
 
   get adminPort(): number {
-    return this.admin?.port ?? this.options.admin.port;
+    return this.#admin?.port ?? this.#options.admin.port;
   }
 
   async start(): Promise<void> {
     // They are opened only when mail can be committed; that another process has one should be known now.
-    for (const { host, port } of this.options.inbound) {
+    for (const { host, port } of this.#options.inbound) {
       const error = await listenError(host, port);
       if (error !== undefined) throw error;
     }
     const source = gaugeSource({
-      view: this.view, nowMs: () => this.clock.nowMs(), wallMs: () => this.clock.wallMs(),
-      logLinesDropped: () => this.ports.logLinesDropped(),
+      view: this.#view, nowMs: () => this.#clock.nowMs(), wallMs: () => this.#clock.wallMs(),
+      logLinesDropped: () => this.#ports.logLinesDropped(),
     });
-    this.metricsExport = exportGatewayMetrics(this.ports.metrics, source);
-    this.admin = await startAdmin(this.options.admin, { view: this.view, registry: this.metricsExport.registry, wallMs: () => this.clock.wallMs(), log: this.ports.log, rescue: this.core.holdings, holds: this.core.holds, stores: this.drained, retire: this.retirements(), rebalance: { gatewayId: this.options.id, control: this.core.mirrors.rebalance }, exports: new ExportView({ crc32, entries: this.core.entries, queuesOf: (name) => this.core.registry.byName(name) }) });
-    this.ports.log.info('start', 'the gateway starts', { gateway: this.options.id, incarnation: this.incarnation, stores: this.options.stores.map((store) => store.id), memory_limit_bytes: this.core.memory.limitBytes });
-    const { learnStores } = this.options;
-    this.knownStores.start(learnStores === undefined ? undefined : this.identity.opened.register);
-    this.dispatcher.start();
-    this.ticker = startTicker(this.clock, TICK_MS, (nowMs) => { this.tick(nowMs); });
+    this.#metricsExport = exportGatewayMetrics(this.#ports.metrics, source);
+    const { registry } = this.#metricsExport;
+    this.#admin = await startAdmin(this.#options.admin, this.#adminPorts(registry));
+    this.#ports.log.info('start', 'the gateway starts', {
+      gateway: this.#options.id, incarnation: this.incarnation,
+      stores: this.#options.stores.map((store) => store.id), memory_limit_bytes: this.#core.memory.limitBytes,
+    });
+    const { learnStores } = this.#options;
+    this.#knownStores.start(learnStores === undefined ? undefined : this.#identity.opened.register);
+    this.#dispatcher.start();
+    this.#ticker = startTicker(this.#clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
   }
 
   async stop(): Promise<void> {
-    if (this.stopping) return;
-    this.stopping = true;
-    this.ports.log.info('stop', 'the gateway stops: no new mail; deliveries in flight are finished', { in_flight: this.dispatcher.count, bound_ms: this.options.stopTimeoutMs });
-    const inbound = Promise.all(this.inbounds.map((one) => one.close(this.options.stopTimeoutMs)));
-    await Promise.all([inbound, this.dispatcher.stop(this.options.stopTimeoutMs)]);
-    this.users?.close();
-    this.recipients?.close();
-    this.hooks?.close();
-    this.core.drain();
-    this.core.endOfTurn();
-    await this.lastChangesOut();
-    this.ticker?.stop();
-    this.knownStores.close();
-    for (const link of this.links) link.close();
-    this.metricsExport?.close();
-    await this.admin?.close();
-    await this.identity.end();
-    this.ports.log.info('stop', 'the gateway has stopped; what is queued stays at the stores', { queued: this.view.status().queuedMessages });
-    this.ports.mailLog.flush();
+    if (this.#stopping) return;
+    this.#stopping = true;
+    const boundMs = this.#options.stopTimeoutMs;
+    this.#ports.log.info('stop', 'the gateway stops: no new mail; deliveries in flight are finished', {
+      in_flight: this.#dispatcher.count, bound_ms: boundMs,
+    });
+    const inbound = Promise.all(this.#inbounds.map((one) => one.close(boundMs)));
+    await Promise.all([inbound, this.#dispatcher.stop(boundMs)]);
+    this.#users?.close();
+    this.#recipients?.close();
+    this.#hooks?.close();
+    this.#core.drain();
+    this.#core.endOfTurn();
+    await this.#lastChangesOut();
+    this.#ticker?.stop();
+    this.#knownStores.close();
+    for (const link of this.#links) link.close();
+    this.#metricsExport?.close();
+    await this.#admin?.close();
+    await this.#identity.end();
+    const queued = this.#view.status().queuedMessages;
+    this.#ports.log.info('stop', 'the gateway has stopped; what is queued stays at the stores', { queued });
+    this.#ports.mailLog.flush();
   }
 
   /** Another process of this gateway has its key in the register: nothing of this one goes on. */
   onTaken(why: string): void {
-    if (this.fenced || this.stopping) return;
-    this.fenced = true;
-    this.ports.metrics.fenced += 1;
-    this.ports.log.error('fenced', 'another process of this gateway is in the register; this one stops at once', { gateway: this.options.id, why, incarnation: this.incarnation });
-    this.ports.onFenced(0);
+    if (this.#fenced || this.#stopping) return;
+    this.#fenced = true;
+    this.#ports.metrics.fenced += 1;
+    const fields = { gateway: this.#options.id, why, incarnation: this.incarnation };
+    this.#ports.log.error('fenced', KEY_TAKEN, fields);
+    this.#ports.onFenced(0);
   }
 
   onCrash(): boolean {
-    return this.notes.onCrash();
+    return this.#notes.onCrash();
   }
 
-  private retirements(): Retirements {
-    const { log } = this.ports;
-    const { bridge: register } = this.identity;
-    const partitions = (): readonly Partition[] => this.core.registry.partitions;
-    return new Retirements({ isAlone: this.options.register.kind === 'file' }, { clock: this.clock, log, register, partitions });
+  #retirements(): Retirements {
+    const { log } = this.#ports;
+    const { bridge: register } = this.#identity;
+    const isAlone = this.#options.register.kind === 'file';
+    const partitions = (): readonly Partition[] => this.#core.registry.partitions;
+    return new Retirements({ isAlone }, { clock: this.#clock, log, register, partitions });
   }
 
-  private startListeners(router: ReturnType<typeof createRouter>): void {
-    const { options, clock, rewriting, rates, hooks, record, inboundRecord, ports: { log } } = this;
+  #adminPorts(registry: MetricsExport['registry']): AdminPorts {
+    const core = this.#core;
+    return {
+      view: this.#view, registry, wallMs: () => this.#clock.wallMs(), log: this.#ports.log,
+      rescue: core.holdings, holds: core.holds, stores: this.#drained, retire: this.#retirements(),
+      rebalance: { gatewayId: this.#options.id, control: core.mirrors.rebalance },
+      exports: new ExportView({
+        crc32, entries: core.entries, queuesOf: (name) => core.registry.byName(name),
+      }),
+    };
+  }
+
+  #makeView(): CoreView {
+    const { id, host, version, insecure, replicas, admin } = this.#options;
+    const { log, metrics } = this.#ports;
+    const dispatcher = this.#dispatcher;
+    return new CoreView(
+      {
+        gatewayId: id, host, incarnation: this.incarnation, version, insecure, replicas,
+        hostOf: (store) => this.#knownStores.find(store)?.host ?? '',
+        others: () => this.#others(),
+        unreached: () => this.#knownStores.unreached(),
+      },
+      {
+        clock: this.#clock, log, core: this.#core, links: this.#links, metrics, pid: process.pid,
+        drainedSinceWallMs: (store) => this.#drained.sinceWallMs(store),
+        adminAddress: () => reachableAddress(admin.host, this.adminPort),
+        isDraining: () => this.#stopping,
+        isListening: () => this.#portsOpen || this.#inbounds.length === 0,
+        connectionsIn: () => this.#inboundRecord.connections,
+        connectionsOut: () => dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0),
+        dotsInFlight: () => dispatcher.count,
+      },
+    );
+  }
+
+  #makeDispatcher(): Dispatcher {
+    const { outbound } = this.#options;
+    const { random, log, metrics } = this.#ports;
+    const largeBytesMax = Math.min(outbound.largeBytesMax, memoryLimitOf(this.#options) * LARGE_SHARE);
+    const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
+    const toNextHops: Transport = {
+      connect: (host, port, handlers) => {
+        metrics.connectionsOpened += 1;
+        return transport.connect(host, port, handlers);
+      },
+    };
+    return new Dispatcher({ ...outbound, largeBytesMax }, {
+      source: this.#core, transport: toNextHops, clock: this.#clock, random, log,
+      mayDot: (delivery) => !this.#fenced && this.#core.mayDeliver(delivery),
+    });
+  }
+
+  #startListeners(router: Router): void {
+    const options = this.#options;
+    const clock = this.#clock;
+    const { log } = this.#ports;
     for (const inbound of options.inbound) {
-      this.inbounds.push(startInbound(inbound, {
-        reception: this.core, router, clock, authenticator: this.users?.authenticator, recipients: this.recipients?.table,
-        rewriting, rates, hooks, blocklists: new Blocklists(options, { clock, log }), log, mailLog: record, metrics: inboundRecord,
+      this.#inbounds.push(startInbound(inbound, {
+        reception: this.#core, router, clock, log, mailLog: this.#record, metrics: this.#inboundRecord,
+        authenticator: this.#users?.authenticator, recipients: this.#recipients?.table,
+        rewriting: this.#rewriting, rates: this.#rates, hooks: this.#hooks,
+        blocklists: new Blocklists(options, { clock, log }),
       }));
     }
   }
 
-  private makeCore(router: ReturnType<typeof createRouter>): GatewayCore {
-    const { options, ports } = this;
-    const memoryLimitBytes = memoryLimitOf(options);
+  /** All listeners have the same domains; a rescue has none. */
+  #reportWays(router: Router): FindReportWay {
+    const { hostName, inbound: [listener], srs } = this.#options;
+    const { relayDomains = [], postmaster = '' } = listener ?? {};
+    const options = { hostName, relayDomains, postmaster, rewritingDomain: srs?.domain ?? '' };
+    return reportWays(options, { router, toAscii, recipients: this.#recipients?.table });
+  }
+
+  #makeCore(router: Router): GatewayCore {
+    const options = this.#options;
+    const ports = this.#ports;
     const retry = new RetrySchedule(options.retry, { random: ports.random });
     return new GatewayCore(
       {
-        gatewayId: options.id,
-        incarnation: this.incarnation,
-        partitions: options.partitions,
-        queuesMax: options.queuesMax,
+        gatewayId: options.id, incarnation: this.incarnation,
+        partitions: options.partitions, queuesMax: options.queuesMax,
         commitTimeoutMs: options.commitTimeoutMs,
         longestRetryMs: retry.longestMs,
         delayReports: options.delayReports,
@@ -318,40 +393,48 @@ class Gateway implements RunningGateway {
           replaceAfterMs: options.replaceAfterMs, rebalanceBytesPerSecond: options.rebalanceBytesPerSecond,
           placement: {
             gatewayHost: options.oneHost ? undefined : options.host,
-            places: { get: (store) => this.knownStores.find(store) },
+            places: { get: (store) => this.#knownStores.find(store) },
           },
           ringBytes: options.ringBytes,
         },
-        acceptance: { lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs, nextHopShare: options.nextHopShare },
-        memory: { limitBytes: memoryLimitBytes, acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE },
-        reading: { blockEntries: options.blockMessages, blockBytes: options.blockBytes, largestBytes: Math.max(...options.inbound.map(({ messageBytesMax }) => messageBytesMax)) },
+        acceptance: {
+          lifetimeMs: options.retry.lifetimeMs, bounceLifetimeMs: options.retry.bounceLifetimeMs,
+          nextHopShare: options.nextHopShare,
+        },
+        memory: memoryOptions(options),
+        reading: {
+          blockEntries: options.blockMessages, blockBytes: options.blockBytes,
+          largestBytes: Math.max(...options.inbound.map((inbound) => inbound.messageBytesMax)),
+        },
       },
       {
-        clock: this.clock,
+        clock: this.#clock,
         crc32,
         packer: new MessagePacker(),
         touchPages,
         log: ports.log,
         router,
-        reportWay: reportWays(reportOptions(options), { router, toAscii, recipients: this.recipients?.table }),
-        events: this.record,
+        reportWay: this.#reportWays(router),
+        events: this.#record,
         counters: ports.metrics,
-        heldElsewhereBytes: () => this.dispatcher.largeBytes,
-        requestEndOfTurn: () => { this.requestEndOfTurn(); },
+        heldElsewhereBytes: () => this.#dispatcher.largeBytes,
+        requestEndOfTurn: () => { this.#requestEndOfTurn(); },
         retryDelayMs: (attempts) => retry.delayMs(attempts),
-        drawOrdinal: () => this.identity.ordinals.take(),
-        ownership: this.identity.bridge,
-        areStoresKnown: () => this.knownStores.isListRead,
+        drawOrdinal: () => this.#identity.ordinals.take(),
+        ownership: this.#identity.bridge,
+        areStoresKnown: () => this.#knownStores.isListRead,
         random: ports.random,
-        rewriting: this.rewriting,
-        compose: (input) => composeReport(options.hostName, input, this.clock.wallMs()),
+        rewriting: this.#rewriting,
+        compose: (input) => composeReport(options.hostName, input, this.#clock.wallMs()),
       },
     );
   }
 
-  private makeLink(store: KnownStore): void {
-    const { options, ports, core } = this;
-    const { inClear, secrets, packer, incarnationNonce } = this.linkSource;
+  #makeLink(store: KnownStore): void {
+    const options = this.#options;
+    const ports = this.#ports;
+    const core = this.#core;
+    const { inClear, secrets, packer, incarnationNonce } = this.#linkSource;
     const { linkTls: files } = options;
     const transport = files === undefined
       ? inClear
@@ -365,26 +448,28 @@ class Gateway implements RunningGateway {
         windowBytes: options.windowBytes, frameBytesMax: options.frameBytesMax,
       },
       {
-        clock: this.clock, frameWallMs: () => core.frame.wallMs(), transport, crc32, packer, secrets,
+        clock: this.#clock, frameWallMs: () => core.frame.wallMs(), transport, crc32, packer, secrets,
         random: ports.random, log: ports.log,
       },
-      this.linkEvents(),
+      this.#linkEvents(),
     );
-    this.links.push(link);
+    this.#links.push(link);
     core.addStore(link);
     link.start();
   }
 
-  private linkTo(id: string): StoreLink | undefined {
-    return this.links.find(({ storeId }) => storeId === id);
+  #linkTo(id: string): StoreLink | undefined {
+    return this.#links.find(({ storeId }) => storeId === id);
   }
 
-  private linkEvents(): StoreLinkEvents {
-    const { ports, core, knownStores } = this;
+  #linkEvents(): StoreLinkEvents {
+    const ports = this.#ports;
+    const core = this.#core;
+    const knownStores = this.#knownStores;
     return {
       onUp: (up) => {
         knownStores.onUp(up.storeId);
-        this.compareLease(up);
+        this.#compareLease(up);
         core.onLinkUp(up);
       },
       onSwitched: (switched) => {
@@ -402,23 +487,23 @@ class Gateway implements RunningGateway {
       onRefusal: (from, refusal) => { core.onLinkRefusal(from, refusal); },
       onReply: (from, reply) => { core.onLinkReply(from, reply); },
       onWritable: (from) => { core.mirrors.onWritable(from); },
-      onFenced: (from, text, highest) => { this.onFenced(from.storeId, text, highest); },
+      onFenced: (from, text, highest) => { this.#onFenced(from.storeId, text, highest); },
     };
   }
 
   /** As config/checks.ts for stores of the configuration; of what the register says nobody has checked it. */
-  private barred(host: string): string {
-    const { linkTls, insecure } = this.options;
+  #barred(host: string): string {
+    const { linkTls, insecure } = this.#options;
     if (linkTls !== undefined || insecure || isLoopback(host)) return '';
     const remedy = 'set mirror.tls, or insecure: true on a network that you trust';
     return `a link to ${host} would go in clear: ${remedy}`;
   }
 
   /** Stores tell the admin addresses of other gateways. */
-  private others(): readonly Omit<MemberView, 'self'>[] {
-    const { id, group } = this.options;
+  #others(): readonly Omit<MemberView, 'self'>[] {
+    const { id, group } = this.#options;
     const fellows = group.filter((other) => other !== id);
-    const stores = [...this.knownStores.all()];
+    const stores = [...this.#knownStores.all()];
     return [
       ...fellows.map((other) => ({ id: other, kind: 'gateway' as const, admin: undefined })),
       ...stores.map((store) => ({ id: store.id, kind: 'store' as const, admin: store.admin })),
@@ -426,89 +511,99 @@ class Gateway implements RunningGateway {
   }
 
   /** The store's value is what holds; configurations that differ are an accident. */
-  private compareLease(link: StoreLink): void {
-    if (link.leaseMs >= this.options.leaseMs) return;
-    this.ports.log.warn('link', 'the store grants shorter leases than mirror.lease says: compare both configurations', { store: link.storeId, lease_ms: link.leaseMs, configured_ms: this.options.leaseMs });
+  #compareLease(link: StoreLink): void {
+    if (link.leaseMs >= this.#options.leaseMs) return;
+    this.#ports.log.warn('link', SHORTER_LEASES, {
+      store: link.storeId, lease_ms: link.leaseMs, configured_ms: this.#options.leaseMs,
+    });
   }
 
-  private requestEndOfTurn(): void {
-    if (this.turnAsked) return;
-    this.turnAsked = true;
-    setImmediate(this.runEndOfTurn);
+  #requestEndOfTurn(): void {
+    if (this.#turnAsked) return;
+    this.#turnAsked = true;
+    setImmediate(this.#runEndOfTurn);
   }
 
-  private tick(nowMs: number): void {
-    this.identity.tick(nowMs);
-    for (const link of this.links) link.tick(nowMs);
-    this.knownStores.tick(nowMs);
-    this.core.tick(nowMs);
-    this.drained.tick();
-    this.notes.tick(nowMs);
-    this.view.watch(nowMs);
-    this.tellRates(nowMs);
-    this.watchPorts(nowMs);
+  #tick(nowMs: number): void {
+    this.#identity.tick(nowMs);
+    for (const link of this.#links) link.tick(nowMs);
+    this.#knownStores.tick(nowMs);
+    this.#core.tick(nowMs);
+    this.#drained.tick();
+    this.#notes.tick(nowMs);
+    this.#view.watch(nowMs);
+    this.#tellRates(nowMs);
+    this.#watchPorts(nowMs);
   }
 
   setTicketKeys(keys: Buffer): void {
-    for (const inbound of this.inbounds) inbound.setTicketKeys(keys);
+    for (const inbound of this.#inbounds) inbound.setTicketKeys(keys);
   }
 
   onRateReport(report: RateReport): void {
-    this.rates?.onReport(report, this.clock.nowMs());
+    this.#rates?.onReport(report, this.#clock.nowMs());
   }
 
   /** Once a second, what clients did here goes to the other workers. */
-  private tellRates(nowMs: number): void {
-    if (this.rates === undefined || nowMs - this.ratesToldMs < RATES_TOLD_MS) return;
-    this.ratesToldMs = nowMs;
-    const report = this.rates.takeReport();
-    if (report !== undefined) this.ports.tellWorkers?.(report);
+  #tellRates(nowMs: number): void {
+    if (this.#rates === undefined || nowMs - this.#ratesToldMs < RATES_TOLD_MS) return;
+    this.#ratesToldMs = nowMs;
+    const report = this.#rates.takeReport();
+    if (report !== undefined) this.#ports.tellWorkers?.(report);
   }
 
   /** The SMTP port is open exactly while mail can be committed (G6), so that a load balancer moves on. */
-  private watchPorts(nowMs: number): void {
-    this.hasServed ||= this.core.accepting;
-    const wanted = this.core.accepting && !this.stopping;
-    if (this.inbounds.length === 0 || wanted === this.portsOpen || this.portsBusy || nowMs < this.portRetryMs) return;
+  #watchPorts(nowMs: number): void {
+    this.#hasServed ||= this.#core.accepting;
+    const wanted = this.#core.accepting && !this.#stopping;
+    const isDone = this.#inbounds.length === 0 || wanted === this.#portsOpen;
+    if (isDone || this.#portsBusy || nowMs < this.#portRetryMs) return;
     if (!wanted) {
-      for (const inbound of this.inbounds) inbound.closePort();
-      this.portsOpen = false;
-      this.ports.log.warn('smtp', 'the SMTP port is closed until mail can be committed again', { why: this.view.status().notReadyReason });
+      for (const inbound of this.#inbounds) inbound.closePort();
+      this.#portsOpen = false;
+      const why = this.#view.status().notReadyReason;
+      this.#ports.log.warn('smtp', 'the SMTP port is closed until mail can be committed again', { why });
       return;
     }
-    this.portsBusy = true;
-    Promise.all(this.inbounds.map((inbound) => inbound.openPort())).then(
+    this.#portsBusy = true;
+    Promise.all(this.#inbounds.map((inbound) => inbound.openPort())).then(
       () => {
-        this.portsBusy = false;
-        this.portsOpen = true;
-        this.ports.log.info('smtp', 'the SMTP port is open', { ports: [...this.smtpPorts] });
+        this.#portsBusy = false;
+        this.#portsOpen = true;
+        this.#ports.log.info('smtp', 'the SMTP port is open', { ports: [...this.smtpPorts] });
       },
       (error: unknown) => {
-        this.portsBusy = false;
-        this.portRetryMs = this.clock.nowMs() + PORT_RETRY_MS;
-        this.ports.log.error('smtp', 'the SMTP port can not be opened; trying again', { why: error instanceof Error ? error.message : String(error) });
+        this.#portsBusy = false;
+        this.#portRetryMs = this.#clock.nowMs() + PORT_RETRY_MS;
+        const why = errorText(error);
+        this.#ports.log.error('smtp', 'the SMTP port can not be opened; trying again', { why });
       },
     );
   }
 
-  private onFenced(storeId: string, text: string, highest = 0): void {
-    if (this.fenced) return;
-    this.fenced = true;
+  #onFenced(storeId: string, text: string, highest = 0): void {
+    if (this.#fenced) return;
+    this.#fenced = true;
     // Before this process served anything it may be the register that was rolled back; a store that was
     // restarted too has taken us by then.
-    const told = this.hasServed ? 0 : highest;
-    this.ports.metrics.fenced += 1;
-    if (told === 0) this.ports.log.error('fenced', 'another process with the id of this gateway owns its queues now; this one stops at once. If that is no restart, give one of the two another id, or do not start it', { gateway: this.options.id, store: storeId, why: text, incarnation: this.incarnation });
-    this.ports.onFenced(told);
+    const told = this.#hasServed ? 0 : highest;
+    this.#ports.metrics.fenced += 1;
+    if (told === 0) {
+      this.#ports.log.error('fenced', TAKEN_OVER, {
+        gateway: this.#options.id, store: storeId, why: text, incarnation: this.incarnation,
+      });
+    }
+    this.#ports.onFenced(told);
   }
 
   /** Deletions of the last deliveries should reach the stores: else they are repeated after the restart. */
-  private lastChangesOut(): Promise<void> {
-    const end = this.clock.nowMs() + LAST_FLUSH_MS;
+  #lastChangesOut(): Promise<void> {
+    const end = this.#clock.nowMs() + LAST_FLUSH_MS;
     return new Promise((resolve) => {
       const look = (): void => {
-        const open = this.links.some((link) => link.isUp && link.unackedRequests > 0) || this.core.mirrors.backlogBytes > 0;
-        if (!open || this.clock.nowMs() >= end) resolve();
+        const isUnacked = this.#links.some((link) => link.isUp && link.unackedRequests > 0);
+        const open = isUnacked || this.#core.mirrors.backlogBytes > 0;
+        if (!open || this.#clock.nowMs() >= end) resolve();
         else setTimeout(look, TICK_MS);
       };
       look();
@@ -520,37 +615,51 @@ function memoryLimitOf({ memoryLimitBytes }: GatewayOptions): number {
   return memoryLimitBytes ?? Math.floor(hostMemoryBytes() * MEMORY_SHARE_OF_HOST);
 }
 
-function usersOf({ usersFile, usersByHttp, secret }: GatewayOptions, ports: Pick<GatewayPorts, 'log'> & { readonly clock: SystemClock }): RunningUsers | undefined {
-  if (usersByHttp !== undefined) return askUsers(usersByHttp, ports);
-  return usersFile === undefined ? undefined : followUsers(usersFile, secret, ports);
+function memoryOptions(options: GatewayOptions): CoreOptions['memory'] {
+  return {
+    limitBytes: memoryLimitOf(options), acceptShare: options.memoryAcceptShare, reserveShare: RESERVE_SHARE,
+  };
 }
 
-function recipientsOf({ recipientsFile, recipientsByHttp }: GatewayOptions, ports: HttpServicePorts): RunningTable | undefined {
-  if (recipientsByHttp !== undefined) return { table: new RecipientsByHttp(recipientsByHttp, ports), close: () => undefined };
-  return recipientsFile === undefined ? undefined : followTable(recipientsFile, ports.log);
+function usersOf(
+  { usersFile, usersByHttp, secret }: GatewayOptions, clock: SystemClock,
+  { log, metrics: { reception } }: GatewayPorts,
+): RunningUsers | undefined {
+  if (usersByHttp !== undefined) return askUsers(usersByHttp, { clock, log, meter: reception.userLookups });
+  const onRead = (isStale: boolean): void => { reception.followed('users', isStale); };
+  return usersFile === undefined ? undefined : followUsers(usersFile, secret, { clock, log, onRead });
 }
 
-/** All listeners have the same domains; a rescue has none. */
-function reportOptions({ hostName, inbound: [listener], srs }: GatewayOptions): ReportWayOptions {
-  const { relayDomains = [], postmaster = '' } = listener ?? {};
-  return { hostName, relayDomains, postmaster, rewritingDomain: srs?.domain ?? '' };
+function recipientsOf(
+  { recipientsFile, recipientsByHttp }: GatewayOptions, clock: SystemClock,
+  { log, metrics: { reception } }: GatewayPorts,
+): RunningTable | undefined {
+  if (recipientsByHttp !== undefined) {
+    const asked = new RecipientsByHttp(recipientsByHttp, { clock, log, meter: reception.recipientLookups });
+    return { table: asked, close: () => undefined };
+  }
+  const onRead = (isStale: boolean): void => { reception.followed('recipients', isStale); };
+  return recipientsFile === undefined ? undefined : followTable(recipientsFile, log, onRead);
 }
 
 function rewritingOf({ srs }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {
   if (srs === undefined) return undefined;
   const secrets = new SystemSecrets();
   const hmac: Hmac = (key, text) => secrets.hmacSha256(key, text);
-  return new SenderRewriting(srs.domain, srs.secrets.map((secret) => utf8Bytes(secret)), hmac, () => clock.wallMs());
+  const keys = srs.secrets.map((secret) => utf8Bytes(secret));
+  return new SenderRewriting(srs.domain, keys, hmac, () => clock.wallMs());
 }
 
 /** Undefined where nothing is limited: then nothing is counted either. */
 function ratesOf({ rates, rateExempt }: GatewayOptions): RateLimits | undefined {
   const isLimited = PARTIES.some((party) => DEEDS.some((deed) => rates[party][deed] > 0));
-  return isLimited ? new RateLimits(rates, new NetworkList(rateExempt, 'networks without limits')) : undefined;
+  if (!isLimited) return undefined;
+  return new RateLimits(rates, new NetworkList(rateExempt, 'networks without limits'));
 }
 
 /** The process that keeps the register's file alone knows all that have a part in it. */
 function orphanOptions({ kind }: RegisterChoice): OrphanOptions {
   if (kind === 'file') return { graceMs: 0, areOurs: true };
-  return kind === 'socket' ? { graceMs: SIBLINGS_START_MS, areOurs: true } : { graceMs: ABSENT_MS, areOurs: false };
+  if (kind === 'socket') return { graceMs: SIBLINGS_START_MS, areOurs: true };
+  return { graceMs: ABSENT_MS, areOurs: false };
 }

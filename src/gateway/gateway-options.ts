@@ -2,7 +2,7 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
-import type { HookOptions } from './inbound/hooks.js';
+import type { HookOptions } from './inbound/hooks/node/make-hooks.js';
 import type { HttpServiceOptions } from './inbound/http-service.js';
 import type { HttpRecipientsOptions } from './inbound/recipients-by-http.js';
 import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';
@@ -39,7 +39,7 @@ export interface WhoMaySend {
   readonly recipientsFile: string | undefined;
   /** Instead of a file. */
   readonly recipientsByHttp: HttpRecipientsOptions | undefined;
-  /** Rewrites reverse-paths of what aliases send out of our domains: by the first secret, and knows them all. */
+  /** Rewrites reverse-paths of what aliases send out of our domains: by the first secret; all are known. */
   readonly srs: SrsOptions | undefined;
   /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;

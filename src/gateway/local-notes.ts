@@ -16,39 +16,39 @@ export interface LocalNotesPorts {
 }
 
 export class LocalNotes {
-  private readonly stateDir: string | undefined;
-  private readonly ports: LocalNotesPorts;
+  readonly #stateDir: string | undefined;
+  readonly #ports: LocalNotesPorts;
   /** Of the crash notes, as the file has them. */
-  private crashesVersion: number;
-  private lookAtMs = 0;
+  #crashesVersion: number;
+  #lookAtMs = 0;
 
   constructor(stateDir: string | undefined, ports: LocalNotesPorts) {
-    this.stateDir = stateDir;
-    this.ports = ports;
+    this.#stateDir = stateDir;
+    this.#ports = ports;
     ports.crashes.add(readCrashNote(stateDir));
-    this.crashesVersion = ports.crashes.version;
+    this.#crashesVersion = ports.crashes.version;
   }
 
   tick(nowMs: number): void {
-    if (nowMs < this.lookAtMs) return;
-    this.lookAtMs = nowMs + LOOK_EVERY_MS;
-    this.keepCrashes();
+    if (nowMs < this.#lookAtMs) return;
+    this.#lookAtMs = nowMs + LOOK_EVERY_MS;
+    this.#keepCrashes();
   }
 
   /** The process dies of a fatal error: synchronous. Returns whether anything was in hand. */
   onCrash(): boolean {
-    const { crashes, inHand, incarnation } = this.ports;
+    const { crashes, inHand, incarnation } = this.#ports;
     const notes = inHand.notesOf(incarnation);
-    if (notes.length > 0) writeCrashNote(this.stateDir, [...crashes.all, ...notes]);
+    if (notes.length > 0) writeCrashNote(this.#stateDir, [...crashes.all, ...notes]);
     return notes.length > 0;
   }
 
   /** An operator has released a message: its crashes count no more, for the next process either. */
-  private keepCrashes(): void {
-    const { crashes } = this.ports;
-    if (crashes.version === this.crashesVersion) return;
-    this.crashesVersion = crashes.version;
-    if (crashes.all.length === 0) dropCrashNote(this.stateDir);
-    else writeCrashNote(this.stateDir, crashes.all);
+  #keepCrashes(): void {
+    const { crashes } = this.#ports;
+    if (crashes.version === this.#crashesVersion) return;
+    this.#crashesVersion = crashes.version;
+    if (crashes.all.length === 0) dropCrashNote(this.#stateDir);
+    else writeCrashNote(this.#stateDir, crashes.all);
   }
 }

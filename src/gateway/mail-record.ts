@@ -6,12 +6,15 @@ import type { ReportKind } from './queue/report-writer.js';
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
+import type { AuthResult } from '../observability/reception-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
+import type { HandshakeResult } from '../platform/transport.js';
 import type { InboundMailLog, InboundMetrics, Refused, RejectStage } from './inbound/options.js';
 import type { MailTransaction } from './inbound/session/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
 import type { MailQueue } from './queue/mail-queue.js';
-import type { Envelope, RecipientResult, Route } from './queue/types.js';
+import { ALIAS_CHANGED } from './queue/types.js';
+import type { Envelope, Recipient, RecipientResult, Route } from './queue/types.js';
 
 export interface MailRecordPorts {
   readonly clock: Clock;
@@ -24,23 +27,27 @@ export interface MailRecordPorts {
 
 /** An unreachable next hop is said once in this time, not at each attempt to connect. */
 const UNREACHABLE_EVERY_MS = 10_000;
+const UNREACHABLE =
+  'the next hop of a queue can not be reached; its mail waits in order and is tried again by itself';
+const DOT_UNANSWERED =
+  'a final dot got no reply: the next hop may have the message, which is tried again (RFC 1047)';
 
 export class MailRecord implements MailEvents, InboundMailLog {
-  private readonly ports: MailRecordPorts;
-  private readonly toldUnreachableMs = new WeakMap<MailQueue, number>();
+  readonly #ports: MailRecordPorts;
+  readonly #toldUnreachableMs = new WeakMap<MailQueue, number>();
 
   constructor(ports: MailRecordPorts) {
-    this.ports = ports;
+    this.#ports = ports;
   }
 
   // ---- inbound ----
 
-  get wantsMessageId(): boolean { return this.ports.mailLog.enabled; }
+  get wantsMessageId(): boolean { return this.#ports.mailLog.enabled; }
 
   received(message: MailTransaction): void {
-    const { mailLog } = this.ports;
+    const { mailLog } = this.#ports;
     const route = message.groups[0]?.route;
-    const mirrors = route === undefined ? undefined : this.ports.mirrorsOf(route);
+    const mirrors = route === undefined ? undefined : this.#ports.mirrorsOf(route);
     mailLog.received({
       queueId: formatMessageId(message.messageId),
       queue: route?.queueName ?? '',
@@ -55,25 +62,33 @@ export class MailRecord implements MailEvents, InboundMailLog {
       user: message.user,
       mirrors: mirrors?.inSyncCount ?? 0,
       epoch: mirrors?.epoch ?? 0,
-      delayMs: this.ports.clock.nowMs() - message.receivedMs,
+      delayMs: this.#ports.clock.nowMs() - message.receivedMs,
     });
   }
 
   rejected({ messageId, stage: _stage, ...refused }: Refused): void {
-    this.ports.mailLog.rejected({ ...refused, queueId: messageId === 0 ? '' : formatMessageId(messageId) });
+    this.#ports.mailLog.rejected({ ...refused, queueId: messageId === 0 ? '' : formatMessageId(messageId) });
   }
 
   // ---- queues ----
 
-  outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number): void {
-    const { metrics, mailLog, clock } = this.ports;
+  outcome(
+    event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult,
+    contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number,
+    reversePath: string, last: string,
+  ): void {
+    const { metrics, mailLog, clock } = this.#ports;
     metrics[event] += 1;
     if (event === 'delivered') metrics.deliveredBytes += contentBytes;
+    const to = envelope.recipients[recipient];
     const fields = {
       queueId: formatMessageId(envelope.messageId),
       queue: queue.name,
       from: envelope.reversePath,
-      to: envelope.recipients[recipient]?.address ?? '',
+      mailFrom: reversePath === envelope.reversePath ? '' : reversePath,
+      to: to?.address ?? '',
+      origTo: to === undefined ? '' : givenAddress(to),
+      last,
       size: contentBytes,
       relay,
       attempt,
@@ -90,52 +105,69 @@ export class MailRecord implements MailEvents, InboundMailLog {
   }
 
   ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void {
-    this.ports.metrics.removed(reason);
-    this.ports.mailLog.removed({ queueId: formatMessageId(envelope.messageId), queue: queue.name, from: envelope.reversePath, to: envelope.recipients[recipient]?.address ?? '', reason: `${reason}: ${text}` });
+    this.#ports.metrics.removed(reason);
+    this.#ports.mailLog.removed({
+      queueId: formatMessageId(envelope.messageId), queue: queue.name,
+      from: envelope.reversePath, to: envelope.recipients[recipient]?.address ?? '',
+      reason: `${reason}: ${text}`,
+    });
   }
 
   unreachable(queue: MailQueue, text: string): void {
-    this.ports.metrics.connectionsFailed += 1;
-    const now = this.ports.clock.nowMs();
-    const told = this.toldUnreachableMs.get(queue);
+    this.#ports.metrics.connectionsFailed += 1;
+    const now = this.#ports.clock.nowMs();
+    const told = this.#toldUnreachableMs.get(queue);
     if (told !== undefined && now - told < UNREACHABLE_EVERY_MS) return;
-    this.toldUnreachableMs.set(queue, now);
+    this.#toldUnreachableMs.set(queue, now);
     const { protocol, host, port } = queue.route.nextHop;
-    this.ports.log.warn('suspended', 'the next hop of a queue can not be reached; its mail waits in order and is tried again by itself', { queue: queue.name, relay: `${protocol}://${host}:${String(port)}`, why: text, messages: queue.length });
+    const relay = `${protocol}://${host}:${String(port)}`;
+    const fields = { queue: queue.name, relay, why: text, messages: queue.length };
+    this.#ports.log.warn('suspended', UNREACHABLE, fields);
   }
 
-  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind): void {
-    this.ports.metrics.reports += 1;
-    this.ports.log.info('report', 'a delivery status notification was stored', { queue: queue.name, queue_id: formatMessageId(envelope.messageId), report_id: formatMessageId(reportId), kind, to: envelope.reversePath });
+  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind, why: string): void {
+    this.#ports.metrics.reports += 1;
+    this.#ports.log.info('report', 'a delivery status notification was stored', {
+      queue: queue.name, queue_id: formatMessageId(envelope.messageId), report_id: formatMessageId(reportId),
+      kind, to: envelope.reversePath, ...(why === '' ? {} : { why }),
+    });
   }
 
   dotUnanswered(queue: MailQueue, relay: string): void {
-    this.ports.metrics.possibleDuplicates += 1;
-    this.ports.log.warn('duplicate', 'a final dot got no reply: the next hop may have the message, which is tried again (RFC 1047)', { queue: queue.name, relay });
+    this.#ports.metrics.possibleDuplicates += 1;
+    this.#ports.log.warn('duplicate', DOT_UNANSWERED, { queue: queue.name, relay });
   }
 
   committed(commitMs: number): void {
-    this.ports.metrics.mirrorSeconds.observe(commitMs / 1000);
+    this.#ports.metrics.mirrorSeconds.observe(commitMs / 1000);
   }
 
   refused(withReply: boolean): void {
-    if (withReply) this.ports.metrics.withdrawn += 1;
-    else this.ports.metrics.unanswered += 1;
+    if (withReply) this.#ports.metrics.withdrawn += 1;
+    else this.#ports.metrics.unanswered += 1;
   }
+}
+
+/** What ORCPT says is xtext (RFC 3461 4), or has `\x{…}` for what is not ASCII (RFC 6533 3). */
+function givenAddress({ notify, orcpt }: Recipient): string {
+  if ((notify & ALIAS_CHANGED) === 0) return '';
+  const given = orcpt.slice(orcpt.indexOf(';') + 1);
+  const codes = orcpt.toLowerCase().startsWith('utf-8;') ? /\\x\{([0-9A-F]{2,5})\}/g : /\+([0-9A-F]{2})/g;
+  return given.replace(codes, (_all, code: string) => String.fromCodePoint(Number.parseInt(code, 16)));
 }
 
 /** Counters of reception. */
 export class InboundRecord implements InboundMetrics {
   connections = 0;
-  private readonly metrics: GatewayMetrics;
+  readonly #metrics: GatewayMetrics;
 
   constructor(metrics: GatewayMetrics) {
-    this.metrics = metrics;
+    this.#metrics = metrics;
   }
 
   connectionOpened(): void {
     this.connections += 1;
-    this.metrics.connectionsAccepted += 1;
+    this.#metrics.connectionsAccepted += 1;
   }
 
   connectionClosed(): void {
@@ -143,18 +175,30 @@ export class InboundRecord implements InboundMetrics {
   }
 
   connectionWaits(): void {
-    this.metrics.connectionsWaited += 1;
+    this.#metrics.connectionsWaited += 1;
   }
 
   received(contentBytes: number, recipients: number, acceptMs: number): void {
-    this.metrics.received += 1;
-    this.metrics.receivedBytes += contentBytes;
-    this.metrics.receivedRecipients += recipients;
-    this.metrics.acceptSeconds.observe(acceptMs / 1000);
+    this.#metrics.received += 1;
+    this.#metrics.receivedBytes += contentBytes;
+    this.#metrics.receivedRecipients += recipients;
+    this.#metrics.acceptSeconds.observe(acceptMs / 1000);
   }
 
   rejected(stage: RejectStage, reason: string): void {
-    this.metrics.rejected(reason);
-    if (stage === 'connect') this.metrics.connectionsRefused += 1;
+    this.#metrics.rejected(reason);
+    if (stage === 'connect') this.#metrics.connectionsRefused += 1;
+  }
+
+  authEnded(mechanism: string, result: AuthResult): void {
+    this.#metrics.reception.auth(mechanism, result);
+  }
+
+  handshakeEnded(result: HandshakeResult): void {
+    this.#metrics.reception.handshake(result);
+  }
+
+  certificateStale(isStale: boolean): void {
+    this.#metrics.reception.followed('certificate', isStale);
   }
 }

@@ -3,10 +3,10 @@
  *
  *   id = ordinal × 2^29 + count        count = 0, 1, …, 2^29 − 1        ordinal from 1 to 2^24 − 1
  *
- * An ordinal belongs to one process of one gateway for ever. Whoever draws ordinals gives each to nobody else in
- * the group and to no later process. A process that has used all ids of one (536 million, 15 hours at 10,000
- * messages a second) draws another, at once: who has to ask for it elsewhere keeps one in hand. 2^24 ordinals
- * are some 46 years for 100 gateways that each start or use one up ten times a day.
+ * An ordinal belongs to one process of one gateway for ever. Whoever draws ordinals gives each to nobody else
+ * in the group and to no later process. A process that has used all ids of one (536 million, 15 hours at
+ * 10,000 messages a second) draws another, at once: who has to ask for it elsewhere keeps one in hand. 2^24
+ * ordinals are some 46 years for 100 gateways that each start or use one up ten times a day.
  *
  * Below 2^53, so that ids are safe integers; people see them as 11 characters (base/text-id.ts).
  */

@@ -1,7 +1,7 @@
 /**
- * The management table (the paper's Table I) as rows for people: each (partition, store) with the network state
- * of its paths, sync state, epoch, numbers, lag, since when and why. Read when somebody asks; each row is a
- * few additions, no walk over messages.
+ * The management table (the paper's Table I) as rows for people: each (partition, store) with the network
+ * state of its paths, sync state, epoch, numbers, lag, since when and why. Read when somebody asks; each row
+ * is a few additions, no walk over messages.
  */
 import type { Clock } from '../platform/ports.js';
 import type { PathView, TablePage, TableRowView } from './admin/view.js';
@@ -36,37 +36,43 @@ const NO_NETWORKS: Networks = { a: '-', s: '-' };
 const byStore = (a: PartitionMember, b: PartitionMember): number => (a.storeId < b.storeId ? -1 : 1);
 
 export class MirrorTable {
-  private readonly ports: MirrorTablePorts;
+  readonly #ports: MirrorTablePorts;
 
   constructor(ports: MirrorTablePorts) {
-    this.ports = ports;
+    this.#ports = ports;
   }
 
   /** Rows of whole queues behind `cursor` ('' = from the start), at most `limit` queues. */
   page(cursor: string, limit: number): TablePage {
-    const { page, nextCursor } = pageByHandle(this.ports.all(), cursor, limit);
-    return { rows: this.rowsOf(page), nextCursor };
+    const { page, nextCursor } = pageByHandle(this.#ports.all(), cursor, limit);
+    return { rows: this.#rowsOf(page), nextCursor };
   }
 
   /** Rows of the `most` queues that need a look first: copies missing, then lag, then length. */
   troubled(most: number): readonly TableRowView[] {
-    const ranked = this.ports.all().map((partition) => ({ partition, missing: this.ports.replicas - partition.inSyncCount, lag: queueLag(partition).bytes }));
+    const { replicas } = this.#ports;
+    const ranked = this.#ports.all().map((partition) =>
+      ({ partition, missing: replicas - partition.inSyncCount, lag: queueLag(partition).bytes }));
     ranked.sort((a, b) => b.missing - a.missing || b.lag - a.lag || b.partition.length - a.partition.length);
-    return this.rowsOf(ranked.slice(0, most).map(({ partition }) => partition));
+    return this.#rowsOf(ranked.slice(0, most).map(({ partition }) => partition));
   }
 
-  private rowsOf(mirrors: readonly Partition[]): TableRowView[] {
-    const networks = new Map(this.ports.links.map((link) => [link.storeId, networksOf(link)]));
+  #rowsOf(mirrors: readonly Partition[]): TableRowView[] {
+    const networks = new Map(this.#ports.links.map((link) => [link.storeId, networksOf(link)]));
     const rows: TableRowView[] = [];
     for (const partition of mirrors) {
-      for (const copy of [...partition.rows].sort(byStore)) rows.push(this.row(partition, copy, networks.get(copy.storeId) ?? NO_NETWORKS));
+      for (const copy of [...partition.rows].sort(byStore)) {
+        rows.push(this.#row(partition, copy, networks.get(copy.storeId) ?? NO_NETWORKS));
+      }
     }
     return rows;
   }
 
-  private row(partition: Partition, copy: PartitionMember, networks: Networks): TableRowView {
-    const { clock } = this.ports;
+  #row(partition: Partition, copy: PartitionMember, networks: Networks): TableRowView {
+    const { clock } = this.#ports;
     const lag = lagOf(partition, copy);
+    // Changes of this turn are not in the digest yet; entries still coming back are not in the count.
+    const isSettled = !partition.isDirty && !partition.isRecovering;
     return {
       partition: partition.name,
       owner: partition.ownerId,
@@ -79,8 +85,7 @@ export class MirrorTable {
       epoch: partition.epoch,
       transactions: copy.state === MemberState.NG ? undefined : copy.acked,
       lastTransaction: partition.lastNumber,
-      // Changes of this turn are not in the digest yet; entries still coming back are not in the count.
-      digest: partition.isDirty || partition.isRecovering ? undefined : digestText(partition.digest.a, partition.digest.b),
+      digest: isSettled ? digestText(partition.digest.a, partition.digest.b) : undefined,
       messages: partition.length,
       lagMessages: lag.messages,
       lagBytes: lag.bytes,
@@ -104,7 +109,8 @@ export function pageByHandle<T extends { readonly handle: number }>(
 export function lagOf(partition: Partition, copy: PartitionMember): Lag {
   const { progress } = partition.feedOf(copy);
   if (progress.isRefilling) return { messages: progress.messagesToRefill, bytes: progress.bytesToRefill };
-  return { messages: Math.max(0, partition.lastNumber - copy.acked), bytes: progress.bytesBehind(partition.sealedBytes) };
+  const messages = Math.max(0, partition.lastNumber - copy.acked);
+  return { messages, bytes: progress.bytesBehind(partition.sealedBytes) };
 }
 
 /** The partition that is farthest behind. */

@@ -2,8 +2,8 @@
  * Who this gateway process is: the first thing that begins and the last that ends. Until it is known no port
  * opens and no store is asked.
  *
- *   FOLDER ── state_dir is ours alone ──► REGISTER ── it answers ──► INCARNATION ── drawn, noted in the folder
- *     ──► KEY ── gateways/ID stands, with a session ──► READY ── end() ──► key deleted, register and folder free
+ *   FOLDER ── state_dir is ours alone ──► REGISTER ── it answers ──► INCARNATION ── drawn, noted in FOLDER
+ *     ──► KEY ── gateways/ID stands, with a session ──► READY ── end() ──► key deleted, all else given free
  *          └── another process of this id has it: the start fails, and says where that one runs
  *
  * A register that is away is waited for, however long; the log says so again and again.
@@ -50,6 +50,15 @@ export interface ProcessIdentityPorts {
   onTaken(why: string): void;
 }
 
+const NO_IDS = 'no further message ids can be had when those of this process are used up';
+const UNKEPT =
+  'the incarnation can not be noted in state_dir: the process after this one waits for its leases';
+
+/** Another process of this gateway has its key, and goes on. */
+export class AnotherProcessLives extends Error {
+  override readonly name = 'AnotherProcessLives';
+}
+
 export class ProcessIdentity {
   readonly incarnation: IncarnationRecord;
   readonly bridge: RegisterBridge;
@@ -68,7 +77,7 @@ export class ProcessIdentity {
     this.ordinals = new Ordinals(parts.incarnation.ordinal, {
       register: parts.opened.register,
       onFailed: (why) => {
-        log.error('register', 'no further message ids can be had when those of this process are used up', { why });
+        log.error('register', NO_IDS, { why });
       },
     });
   }
@@ -86,8 +95,7 @@ export class ProcessIdentity {
         const incarnation = await draw(options, opened, lock);
         const unkept = lock?.record(incarnation) ?? '';
         if (unkept !== '') {
-          const text = 'the incarnation can not be noted in state_dir: the process after this one waits for its leases';
-          ports.log.error('start', text, { why: unkept });
+          ports.log.error('start', UNKEPT, { why: unkept });
         }
         const bridge = await takeKey(options, incarnation, opened, lock, ports);
         return new ProcessIdentity({ incarnation, bridge, opened }, lock, ports.log);
@@ -117,14 +125,19 @@ export class ProcessIdentity {
 /** An operator has taken the gateway out: its partitions are others' to deliver. */
 async function refuseRetired(id: string, { register }: OpenedRegister): Promise<void> {
   for (;;) {
-    const result = await new Promise<ReadResult>((resolve) => { register.read({ key: retiredKey(id) }, resolve); });
+    const key = retiredKey(id);
+    const result = await new Promise<ReadResult>((resolve) => { register.read({ key }, resolve); });
     if (result.kind === 'entries') {
       const [entry] = result.entries;
       if (entry === undefined) return;
       const rule = decodeRetired(entry.value);
-      const how = rule instanceof BrokenRule ? '' : ` by ${rule.who} on ${new Date(rule.wallMs).toISOString()} (${rule.reason})`;
-      throw new Error(`gateway ${id} was retired${how}: give this one another id, or take that back at another `
-        + `gateway of the group: twinpost gateway retire ${id} --undo --reason TEXT --from ADDRESS`);
+      const how = rule instanceof BrokenRule
+        ? ''
+        : ` by ${rule.who} on ${new Date(rule.wallMs).toISOString()} (${rule.reason})`;
+      throw new Error(
+        `gateway ${id} was retired${how}: give this one another id, or take that back at another `
+        + `gateway of the group: twinpost gateway retire ${id} --undo --reason TEXT --from ADDRESS`,
+      );
     }
     await new Promise((resolve) => { setTimeout(resolve, LOOK_AGAIN_MS); });
   }
@@ -174,7 +187,7 @@ async function takeKey(
       onTaken: (why) => {
         if (isReady) return onTaken(why);
         ticker.stop();
-        void closed(bridge).then(() => { reject(new Error(why)); });
+        void closed(bridge).then(() => { reject(new AnotherProcessLives(why)); });
       },
     });
     const ticker = startTicker(clock, TICK_MS, (nowMs) => { bridge.tick(nowMs); });

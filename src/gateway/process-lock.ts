@@ -17,6 +17,7 @@
  */
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { errorText } from '../base/error-text.js';
 import { FileInUseError, FileLock, machineId } from '../platform/node/file-lock.js';
 import { makeFolder } from '../platform/node/make-folder.js';
 import { MACHINE_PID_NAMESPACE, PROC, parseProcessMark } from '../platform/node/process-table.js';
@@ -137,7 +138,7 @@ export class ProcessLock {
       renameSync(`${this.#file}.new`, this.#file);
       return '';
     } catch (error) {
-      return error instanceof Error ? error.message : String(error);
+      return errorText(error);
     }
   }
 }

@@ -3,6 +3,7 @@
  * is. What follows of it is in ownership/holdings.ts: the retired one takes nothing new and hands on what it
  * has, its group delivers that, and the partitions end.
  */
+import type { Order } from '../admin-api/orders.js';
 import type { RetireAnswer } from '../admin-api/orders.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import { ownerOf } from '../protocol/partition-record.js';
@@ -51,14 +52,18 @@ export class Retirements implements RetireControl {
     const known = new Set([...register.living().keys(), ...register.retired()]);
     for (const { partition } of register.partitions()) known.add(ownerOf(partition));
     if (known.has(gatewayId)) return '';
-    const workers = [...known].filter((id) => id.startsWith(gatewayId) && WORKER.test(id.slice(gatewayId.length)));
+    const isWorker = (id: string): boolean =>
+      id.startsWith(gatewayId) && WORKER.test(id.slice(gatewayId.length));
+    const workers = [...known].filter(isWorker);
     if (workers.length > 0) return `${gatewayId} has workers: retire each of ${workers.sort().join(', ')}`;
     return `the register knows no gateway '${gatewayId}'; it knows ${[...known].sort().join(', ')}`;
   }
 
-  retire(gatewayId: string, { reason, who }: { readonly reason: string; readonly who: string }, undo: boolean): Promise<string> {
+  retire(gatewayId: string, { reason, who }: Order, undo: boolean): Promise<string> {
     const { register, clock, log } = this.#ports;
-    const text = undo ? 'an operator takes the retirement of a gateway back' : 'an operator retires a gateway';
+    const text = undo
+      ? 'an operator takes the retirement of a gateway back'
+      : 'an operator retires a gateway';
     log.warn('retire', text, { gateway: gatewayId, reason, who });
     const rule = undo ? undefined : { reason, who, wallMs: clock.wallMs() };
     return new Promise((resolve) => { register.setRetired(gatewayId, rule, resolve); });

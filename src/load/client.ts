@@ -48,7 +48,8 @@ export interface ClientHost {
   onOpen(): void;
   /** Nothing was due; wake() when there is. */
   onIdle(client: Client): void;
-  onClosed(client: Client, error: string): void;
+  /** `isHopeless`: as a session says it (load/session.ts). */
+  onClosed(client: Client, error: string, isHopeless: boolean): void;
 }
 
 const EXPECT_RSET = 1;
@@ -142,13 +143,13 @@ export class Client implements SessionOwner {
     }
   }
 
-  onClosed(error: string): void {
+  onClosed(error: string, isHopeless: boolean): void {
     this.#idle = false;
     if (this.#hasJob) this.#host.settle(this.#job, 0, 0, error);
     if (this.#hasNext) this.#host.settle(this.#next, 0, 0, error);
     this.#hasJob = false;
     this.#hasNext = false;
-    this.#host.onClosed(this, error);
+    this.#host.onClosed(this, error, isHopeless);
   }
 
   #expect(kind: number): void {

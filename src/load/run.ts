@@ -207,7 +207,7 @@ class Run implements ClientHost {
     if (this.#options.inTurn === true && !this.#isCalled) this.#callUp();
   }
 
-  onClosed(client: Client, error: string): void {
+  onClosed(client: Client, error: string, isHopeless: boolean): void {
     this.#clients.delete(client);
     if (client.isOpen) this.#openNow--;
     const at = this.#idle.indexOf(client);
@@ -216,7 +216,8 @@ class Run implements ClientHost {
       this.#errors[error] = (this.#errors[error] ?? 0) + 1;
       this.#connectDueMs = performance.now() + backoffMs(this.#connectFailures++ / this.#wanted);
     }
-    if (this.#stopping && this.#clients.size === 0) this.#report();
+    if (isHopeless && !this.#stopping) this.#giveUp();
+    else if (this.#stopping && this.#clients.size === 0) this.#report();
     else if (error === '') this.#connect();
   }
 

@@ -1,18 +1,14 @@
 /**
- * One client session of `send` up to the point where mail can be sent, and its end: greeting, EHLO, STARTTLS and
- * AUTH if they were asked for. Then every reply goes to the owner, who writes commands into the buffer that all
- * sessions of a run share: load/client.ts, which measures, or load/spool-client.ts.
+ * One client session of `send` up to the point where mail can be sent, and its end: greeting, EHLO, STARTTLS
+ * and AUTH if they were asked for. Then every reply goes to the owner, who writes commands into the buffer that
+ * all sessions of a run share: load/client.ts, which measures, or load/spool-client.ts.
  *
- *   CONNECTING ─open─► GREETING ─220 /EHLO─► HELLO ─250─► READY ─quit /QUIT─► QUITTING
- *                                             ▲ │ │          ▲
- *                            open, in TLS /EHLO │ │ 250      │ 235
- *                                             │ │ └/AUTH─► AUTH
- *                           SECURING ◄─220─ STARTTLS ◄─250 /STARTTLS
- *   any ─ other reply, lost, silent ─► CLOSED
+ * States and the diagram: session-states.ts.
  *
- * A password goes nowhere in clear: not before TLS stands. What came behind the 220 to STARTTLS in clear ends the
- * session (RFC 3207 4.2, 5).
+ * A password goes nowhere in clear: not before TLS stands. What came behind the 220 to STARTTLS in clear ends
+ * the session (RFC 3207 4.2, 5).
  */
+import { invariant } from '../base/invariant.js';
 import { ClientTransport } from '../platform/node/client-transport.js';
 import type { ClientTls } from '../platform/node/client-transport.js';
 import type { Connection, ConnectionHandlers } from '../platform/transport.js';
@@ -22,6 +18,7 @@ import { QUIT, STARTTLS, authPlain, hello } from '../smtp/commands.js';
 import { ReplyReader } from '../smtp/reply-reader.js';
 import type { ReplySink } from '../smtp/reply-reader.js';
 import { WriteBuffer } from '../smtp/write-buffer.js';
+import { STATE_NAME, State, isValidTransition } from './session-states.js';
 
 /** The server that mail is sent to, and how it is spoken to. */
 export interface Target {
@@ -31,6 +28,8 @@ export interface Target {
   readonly tls?: ClientTls;
   /** PEM file of who signs the server's certificate. Default: whom Node trusts. */
   readonly caFile?: string;
+  /** By which the server chooses its certificate, and which that must bear. Default: the host. */
+  readonly tlsName?: string;
   /** Goes by AUTH PLAIN; needs TLS. */
   readonly credentials?: { readonly user: string; readonly password: string };
 }
@@ -51,7 +50,7 @@ export class Sessions {
     this.target = target;
     this.heloName = heloName;
     this.silenceMs = silenceMs;
-    this.transport = new ClientTransport({ tls, caFile: target.caFile });
+    this.transport = new ClientTransport({ tls, caFile: target.caFile, serverName: target.tlsName });
   }
 }
 
@@ -63,28 +62,12 @@ export interface SessionOwner {
   onReply(code: number): void;
   /** Replies are owed to the owner. */
   readonly isWaiting: boolean;
-  /** Once, last. '' when it ended as it should. */
-  onClosed(error: string): void;
+  /**
+   * Once, last. '' when it ended as it should. `isHopeless`: another session would end the same way: the server's
+   * certificate or our password is not taken, or what was asked for is not offered.
+   */
+  onClosed(error: string, isHopeless: boolean): void;
 }
-
-const State = {
-  CONNECTING: 0,
-  GREETING: 1,
-  HELLO: 2,
-  STARTTLS: 3,
-  SECURING: 4,
-  AUTH: 5,
-  READY: 6,
-  QUITTING: 7,
-  CLOSED: 8,
-} as const;
-type State = (typeof State)[keyof typeof State];
-
-/** By state: those that may follow, besides CLOSED. */
-const NEXT: readonly (readonly State[])[] = [
-  [State.GREETING], [State.HELLO], [State.STARTTLS, State.AUTH, State.READY], [State.SECURING], [State.HELLO],
-  [State.READY], [State.QUITTING], [], [],
-];
 
 export class ClientSession implements ConnectionHandlers, ReplySink {
   readonly reader: ReplyReader = new ReplyReader(this);
@@ -96,6 +79,7 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
   #isSecure: boolean;
   /** Why it was destroyed here, if it was. */
   #error: string | undefined;
+  #isHopeless = false;
   /** Since the last tick: a reply came, or bytes of ours have left. */
   #isAlive = true;
   #bufferedBytes = 0;
@@ -175,7 +159,8 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
     const isPolite = this.#state === State.QUITTING;
     this.#transition(State.CLOSED);
     this.reader.stop();
-    this.#owner.onClosed(this.#error ?? (isPolite ? '' : reason));
+    const isUntrusted = this.#error === undefined && this.#sessions.transport.isUntrusted(this.connection);
+    this.#owner.onClosed(this.#error ?? (isPolite ? '' : reason), this.#isHopeless || isUntrusted);
   }
 
   // What its reader says.
@@ -190,7 +175,8 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
       case State.READY: return this.#owner.onReply(code);
       case State.GREETING: return code === 220 ? this.#hello() : this.#refused('', code);
       case State.HELLO: return code === 250 ? this.#onHello() : this.#refused('EHLO: ', code);
-      case State.STARTTLS: return code === 220 ? this.#transition(State.SECURING) : this.#refused('STARTTLS: ', code);
+      case State.STARTTLS:
+        return code === 220 ? this.#transition(State.SECURING) : this.#refused('STARTTLS: ', code);
       case State.AUTH: return code === 235 ? this.#ready() : this.#refused('AUTH: ', code);
       case State.QUITTING: return this.destroy();
       case State.SECURING: return this.destroy('more than a reply to STARTTLS');
@@ -208,12 +194,12 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
     this.capabilities = parseCapabilities(this.reader.lines());
     const { bits } = this.capabilities;
     if (tls === 'starttls' && !this.#isSecure) {
-      if ((bits & CAN_STARTTLS) === 0) return this.destroy('no STARTTLS is offered');
+      if ((bits & CAN_STARTTLS) === 0) return this.#giveUp('no STARTTLS is offered');
       this.#transition(State.STARTTLS);
       return this.send(STARTTLS);
     }
     if (credentials === undefined) return this.#ready();
-    if ((bits & CAN_AUTH_PLAIN) === 0) return this.destroy('no AUTH PLAIN is offered');
+    if ((bits & CAN_AUTH_PLAIN) === 0) return this.#giveUp('no AUTH PLAIN is offered');
     this.#transition(State.AUTH);
     this.send(authPlain(credentials.user, credentials.password));
   }
@@ -224,12 +210,22 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
   }
 
   #refused(stage: string, code: number): void {
-    this.destroy(code === 421 ? '421' : `${stage}${this.reader.text()}`);
+    const text = `${stage}${this.reader.text()}`;
+    if (code === 421) this.destroy('421');
+    else if (this.#state === State.AUTH && code >= 500) this.#giveUp(text);
+    else this.destroy(text);
+  }
+
+  /** It will be the same the next time. */
+  #giveUp(error: string): void {
+    this.#isHopeless = true;
+    this.destroy(error);
   }
 
   #transition(to: State): void {
-    const isValid = to === State.CLOSED || NEXT[this.#state]?.includes(to) === true;
-    if (!isValid) throw new Error(`a session goes from state ${this.#state} to ${to}`);
+    const from = this.#state;
+    const arrow = `${STATE_NAME[from] ?? ''} to ${STATE_NAME[to] ?? ''}`;
+    invariant(isValidTransition(from, to), `a session goes from ${arrow}`);
     this.#state = to;
   }
 }

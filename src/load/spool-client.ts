@@ -51,7 +51,15 @@ interface Reply {
 const LOOK_MS = 250;
 
 /** The peer is gone, late, or no SMTP server. */
-export class SpoolLost extends Error {}
+export class SpoolLost extends Error {
+  /** It will be the same the next time. */
+  readonly isHopeless: boolean;
+
+  constructor(message: string, isHopeless = false) {
+    super(message);
+    this.isHopeless = isHopeless;
+  }
+}
 
 export class SpoolClient implements SessionOwner {
   readonly #buffer: WriteBuffer;
@@ -108,10 +116,10 @@ export class SpoolClient implements SessionOwner {
     else this.#tell(code);
   }
 
-  onClosed(error: string): void {
+  onClosed(error: string, isHopeless: boolean): void {
     clearInterval(this.#looks);
     this.#error = error;
-    this.#waiter?.reject(new SpoolLost(error));
+    this.#waiter?.reject(new SpoolLost(error, isHopeless));
     this.#waiter = undefined;
     this.#onEnd();
   }

@@ -82,6 +82,18 @@ export interface RepairFigures {
   readonly refillBytes: number;
 }
 
+/** TLS and AUTH of clients, and look-ups by HTTP, since the start (reception-metrics.ts). */
+export interface ReceptionFigures {
+  readonly handshakes: number;
+  readonly handshakesFailed: number;
+  readonly auths: number;
+  readonly authsFailed: number;
+  readonly lookups: number;
+  readonly lookupsFailed: number;
+  /** "certificate", "recipients", "users": what is on disk can't be used, and the old one stays. */
+  readonly staleFiles: readonly string[];
+}
+
 /** A configured route whose new mail is refused. */
 export interface RefusedRouteFigures {
   readonly route: string;

@@ -5,8 +5,8 @@
  *
  * Labels are bounded: reasons are words of this program, stores are configured.
  *
- * What is not here: series of queues and stores (queue-metrics.ts), the store's metrics (kvs/daemon), lines
- * of the mail log (mail-log.ts).
+ * What is not here: series of queues and stores (queue-metrics.ts), of TLS, AUTH and look-ups
+ * (reception-metrics.ts), the store's metrics (kvs/daemon), lines of the mail log (mail-log.ts).
  */
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { IntervalHistogram } from 'node:perf_hooks';
@@ -14,6 +14,7 @@ import type { Registry } from 'prom-client';
 import type { QueueFigures, StateFigures, StatusFigures } from './figures.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import { exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
+import { ReceptionMetrics, exportReception } from './reception-metrics.js';
 import { Series } from './series.js';
 
 const REASONS_MAX = 64;
@@ -71,6 +72,7 @@ export class GatewayMetrics {
   readonly deliverySeconds = new FixedHistogram(DELIVERY_BUCKETS);
   /** A message handed to a hook until its answer. */
   readonly hookSeconds = new FixedHistogram(ANSWER_BUCKETS);
+  readonly reception = new ReceptionMetrics();
   readonly #hookAnswers = new Map<string, Map<string, number>>();
   readonly #rejected = new Map<string, number>();
   readonly #removed = new Map<string, number>();
@@ -131,6 +133,7 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   const series = new Series('twinpost');
   exportCounters(series, metrics);
   exportHistograms(series.registry, metrics);
+  exportReception(series, metrics.reception);
   exportQueues(series, () => source.queues(), () => source.wallMs());
   exportStates(series, () => source.states());
   exportRefusals(series, () => source.status().routesRefused);

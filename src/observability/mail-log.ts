@@ -67,6 +67,12 @@ export interface RecipientFields {
   readonly relay: string;
   /** 1 for the first. */
   readonly attempt: number;
+  /** As it was given at RCPT, where an alias changed it; else ''. */
+  readonly origTo: string;
+  /** What the next hop was told instead of `from`, where that was rewritten; else ''. */
+  readonly mailFrom: string;
+  /** Of one that expired: what was said of it last; '' nothing. */
+  readonly last: string;
   /** Enhanced status code. */
   readonly dsn: string;
   /** What the next hop said, one line. */
@@ -86,6 +92,10 @@ export interface RejectedFields {
   readonly queueId: string;
   /** "client.recipients"; '' when no limit of a minute was met. */
   readonly limit: string;
+  /** Which hook refused it; '' none. */
+  readonly hook: string;
+  /** Which rule was broken, where the reply does not say it; '' none. */
+  readonly why: string;
   /** Word of the reason, as in twinpost_rejected_total{reason}. */
   readonly reason: string;
   readonly client: string;
@@ -126,6 +136,11 @@ const F = {
   tls: fieldName('tls'),
   user: fieldName('user'),
   limit: fieldName('limit'),
+  hook: fieldName('hook'),
+  why: fieldName('why'),
+  origTo: fieldName('orig_to'),
+  mailFrom: fieldName('mail_from'),
+  last: fieldName('last'),
   mirrors: fieldName('mirrors'),
   epoch: fieldName('epoch'),
   relay: fieldName('relay'),
@@ -246,6 +261,8 @@ export class MailLog {
     if (fields.user !== '') w.string(F.user, fields.user);
     if (fields.queueId !== '') w.string(F.queueId, fields.queueId);
     if (fields.limit !== '') w.string(F.limit, fields.limit);
+    if (fields.hook !== '') w.string(F.hook, fields.hook);
+    if (fields.why !== '') w.string(F.why, fields.why);
     w.string(F.from, fields.from);
     w.string(F.to, fields.to);
     w.string(F.reply, fields.reply);
@@ -268,13 +285,16 @@ export class MailLog {
     w.string(F.queueId, fields.queueId);
     w.string(F.queue, fields.queue);
     w.string(F.from, fields.from);
+    if (fields.mailFrom !== '') w.string(F.mailFrom, fields.mailFrom);
     w.string(F.to, fields.to);
+    if (fields.origTo !== '') w.string(F.origTo, fields.origTo);
     w.number(F.size, fields.size);
     if (fields.relay !== '') w.string(F.relay, fields.relay);
     w.number(F.attempt, fields.attempt);
     w.string(F.status, status);
     w.string(F.dsn, fields.dsn);
     w.string(F.reply, fields.reply);
+    if (fields.last !== '') w.string(F.last, fields.last);
     w.raw(F.delay);
     w.seconds(fields.delayMs);
     w.raw(F.delays);

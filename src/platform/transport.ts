@@ -57,6 +57,13 @@ export interface TlsFacts {
 }
 
 /**
+ * How a handshake has ended. `version`, `cipher`: nothing in common; `certificate`: the client does not take
+ * ours; `not-tls`: it speaks something else; `closed`: it has gone; `timeout`: ended here, it took too long.
+ */
+export type HandshakeResult =
+  'ok' | 'version' | 'cipher' | 'certificate' | 'not-tls' | 'closed' | 'timeout' | 'other';
+
+/**
  * An accepted connection of a protocol whose clients may end their side and still read, and may change to
  * TLS.
  */

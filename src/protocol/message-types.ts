@@ -22,6 +22,8 @@ export const ASK = 0x40;
 export const ASKED = 0x41;
 export const TELL = 0x42;
 export const TOLD = 0x43;
+export const LIST = 0x44;
+export const LISTED = 0x45;
 export const PULL = 0x50;
 export const BLOCK = 0x51;
 export const TAIL = 0x52;
@@ -51,6 +53,8 @@ const NAMES: Readonly<Record<number, string>> = {
   [ASKED]: 'ASKED',
   [TELL]: 'TELL',
   [TOLD]: 'TOLD',
+  [LIST]: 'LIST',
+  [LISTED]: 'LISTED',
   [PULL]: 'PULL',
   [BLOCK]: 'BLOCK',
   [TAIL]: 'TAIL',

@@ -1,13 +1,13 @@
 /**
- * The answers that carry something back to whoever asked: FENCED, DECLINED, ASKED, TOLD, BLOCK, TAILED,
- * FETCHED. Decoded where they arrive, with the rows and payload that they describe, so that a malformed one
- * ends the connection, and with it the wait for it, instead of being passed over in silence.
+ * The answers that carry something back to whoever asked: FENCED, DECLINED, ASKED, TOLD, LISTED, BLOCK,
+ * TAILED, FETCHED. Decoded where they arrive, with the rows and payload that they describe, so that a
+ * malformed one ends the connection, and with it the wait for it, instead of being passed over in silence.
  *
  * The layouts are in messages/. Not here: ACK, REFUSAL and BEAT, which the link itself reads.
  */
 import type { Packer } from '../platform/ports.js';
 import { InvalidMessage } from './invalid.js';
-import { ASKED, BLOCK, DECLINED, FENCED, FETCHED, TAILED, TOLD } from './message-types.js';
+import { ASKED, BLOCK, DECLINED, FENCED, FETCHED, LISTED, TAILED, TOLD } from './message-types.js';
 import type { Asked } from './messages/asked.js';
 import { decodeAsked } from './messages/asked.js';
 import type { Block } from './messages/block.js';
@@ -18,6 +18,8 @@ import type { Fenced } from './messages/fenced.js';
 import { decodeFenced } from './messages/fenced.js';
 import type { Fetched } from './messages/fetched.js';
 import { decodeFetched, fetchedRule } from './messages/fetched.js';
+import type { Listed } from './messages/listed.js';
+import { decodeListed } from './messages/listed.js';
 import type { Tailed } from './messages/tailed.js';
 import { decodeTailed, tailedRule } from './messages/tailed.js';
 import type { Told } from './messages/told.js';
@@ -29,6 +31,7 @@ interface PlainReplies {
   readonly [DECLINED]: Declined;
   readonly [ASKED]: Asked;
   readonly [TOLD]: Told;
+  readonly [LISTED]: Listed;
 }
 type PlainType = keyof PlainReplies;
 export type ReplyType = PlainType | typeof BLOCK | typeof TAILED | typeof FETCHED;
@@ -99,6 +102,10 @@ function decodePlain(
     }
     case TOLD: {
       const message = decodeTold(packer, control);
+      return message instanceof InvalidMessage ? message : { type, sequence, message };
+    }
+    case LISTED: {
+      const message = decodeListed(packer, control);
       return message instanceof InvalidMessage ? message : { type, sequence, message };
     }
   }

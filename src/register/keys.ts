@@ -9,6 +9,8 @@
  *     moved                   the file was made elsewhere: records older than this key are doubted
  *     probe                   never there: read to see whether the register answers
  *     rules/retired/ID        a gateway that an operator has retired       RetiredRule
+ *     rules/given-up/STORE    copies of partitions that have ended, at a store that
+ *                             an operator gave up: to be dropped if it is back          GivenUpRule
  *     rules/…                 what else operators decided                  a text of its own each
  */
 import { invariant } from '../base/invariant.js';
@@ -20,6 +22,7 @@ export const INCARNATIONS = 'incarnations/';
 export const STORES = 'stores/';
 export const RULES = 'rules/';
 const RETIRED = `${RULES}retired/`;
+export const GIVEN_UP = `${RULES}given-up/`;
 export const ORDINAL_KEY = 'ordinal';
 export const MOVED_KEY = 'moved';
 /**
@@ -64,6 +67,16 @@ export function retiredKey(id: string): string {
 /** Undefined: a key of something else. */
 export function retiredIdOf(key: string): string | undefined {
   const id = key.startsWith(RETIRED) ? key.slice(RETIRED.length) : '';
+  return isName(id) ? id : undefined;
+}
+
+export function givenUpKey(storeId: string): string {
+  return GIVEN_UP + nameOf(storeId);
+}
+
+/** Undefined: a key of something else. */
+export function givenUpStoreOf(key: string): string | undefined {
+  const id = key.startsWith(GIVEN_UP) ? key.slice(GIVEN_UP.length) : '';
   return isName(id) ? id : undefined;
 }
 

@@ -11,7 +11,7 @@
  */
 import { invariant } from '../base/invariant.js';
 import { MEMBERS_MAX } from '../protocol/fields.js';
-import { isMemberOf } from '../protocol/partition-record.js';
+import { isMemberOf, isPartition } from '../protocol/partition-record.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term,
 } from '../protocol/partition-record.js';
@@ -27,6 +27,9 @@ const GAVE_UP_MAX = 64;
 const ADDRESSES_MAX = 16;
 /** Message ids are ordinal × 2^29 + count, below 2^53: so many incarnations a group has for ever. */
 export const ORDINAL_MAX = 2 ** 24 - 1;
+
+/** Some 150 bytes each at most: they fit into one value. */
+export const ENDED_COPIES_MAX = 256;
 
 const ADDRESS_CHARACTERS_MAX = 300;
 const GROUP_MAX = 1_024;
@@ -81,6 +84,21 @@ export interface RetiredRule {
   readonly wallMs: number;
 }
 
+/** A partition that has ended, at a store that may have a copy of it: by the term that ended it. */
+export interface EndedCopy {
+  readonly partition: string;
+  readonly epoch: number;
+  readonly nonce: number;
+}
+
+/** Of a store that an operator gave up: what it is told when it is back. */
+export interface GivenUpRule {
+  readonly who: string;
+  readonly reason: string;
+  readonly wallMs: number;
+  readonly copies: readonly EndedCopy[];
+}
+
 // ---- encode: fields in one order, so that equal records are equal texts ----
 
 export function encodePartition({ epoch, term, holder, members, gaveUp }: PartitionRecord): string {
@@ -125,6 +143,11 @@ export function encodeRetired({ who, reason, wallMs }: RetiredRule): string {
   return encode({ who, reason, wallMs }, readRetired);
 }
 
+export function encodeGivenUp({ who, reason, wallMs, copies }: GivenUpRule): string {
+  const plain = copies.map(({ partition, epoch, nonce }) => ({ partition, epoch, nonce }));
+  return encode({ who, reason, wallMs, copies: plain }, readGivenUp);
+}
+
 /** What is written can be read: a record that can't is our own bug. */
 function encode(fields: Fields, read: (fields: Fields) => object): string {
   const rule = read(fields);
@@ -159,6 +182,10 @@ export function decodeStore(text: string): StoreRecord | BrokenRule {
 
 export function decodeRetired(text: string): RetiredRule | BrokenRule {
   return decode(text, readRetired);
+}
+
+export function decodeGivenUp(text: string): GivenUpRule | BrokenRule {
+  return decode(text, readGivenUp);
 }
 
 function decode<T>(text: string, read: (fields: Fields) => T | BrokenRule): T | BrokenRule {
@@ -259,6 +286,19 @@ function readStore(
 function readRetired({ who, reason, wallMs }: Fields): RetiredRule | BrokenRule {
   if (typeof who !== 'string' || typeof reason !== 'string') return new BrokenRule('no reason');
   return isWhole(wallMs) ? { who, reason, wallMs } : new BrokenRule('no time');
+}
+
+function readGivenUp(fields: Fields): GivenUpRule | BrokenRule {
+  const by = readRetired(fields);
+  if (by instanceof BrokenRule) return by;
+  const copies = readList(fields['copies'], ENDED_COPIES_MAX, 'copies', readEndedCopy);
+  return copies instanceof BrokenRule ? copies : { ...by, copies };
+}
+
+function readEndedCopy(value: unknown): EndedCopy | BrokenRule {
+  const { partition, epoch, nonce } = fieldsOf(value) ?? {};
+  if (!isPartition(partition)) return new BrokenRule('no partition');
+  return isCount(epoch) && isWhole(nonce) ? { partition, epoch, nonce } : new BrokenRule('no epoch or nonce');
 }
 
 function readAddress(value: unknown): string | BrokenRule {

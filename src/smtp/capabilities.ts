@@ -1,6 +1,7 @@
 /**
  * What a peer offers in its reply to EHLO or LHLO (RFC 5321 4.1.1.1): a set of bits and the SIZE limit.
- * Keywords that we do not use (CHUNKING, VRFY, …) are passed over. Pure.
+ * Keywords that we do not use (CHUNKING, ENHANCEDSTATUSCODES: codes
+ * are read where they stand, …) are passed over. Pure.
  */
 
 export const CAN_PIPELINE = 1; // RFC 2920
@@ -8,9 +9,8 @@ export const CAN_SIZE = 2; // RFC 1870
 export const CAN_8BITMIME = 4; // RFC 6152
 export const CAN_SMTPUTF8 = 8; // RFC 6531
 export const CAN_DSN = 16; // RFC 3461
-export const CAN_ENHANCED_CODES = 32; // RFC 2034
-export const CAN_STARTTLS = 64; // RFC 3207
-export const CAN_AUTH_PLAIN = 128; // RFC 4954, 4616
+export const CAN_STARTTLS = 32; // RFC 3207
+export const CAN_AUTH_PLAIN = 64; // RFC 4954, 4616
 
 const KEYWORDS: Readonly<Record<string, number>> = {
   'PIPELINING': CAN_PIPELINE,
@@ -18,7 +18,6 @@ const KEYWORDS: Readonly<Record<string, number>> = {
   '8BITMIME': CAN_8BITMIME,
   'SMTPUTF8': CAN_SMTPUTF8,
   'DSN': CAN_DSN,
-  'ENHANCEDSTATUSCODES': CAN_ENHANCED_CODES,
   'STARTTLS': CAN_STARTTLS,
 };
 

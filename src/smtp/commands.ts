@@ -1,14 +1,16 @@
 /**
- * The commands of an SMTP or LMTP client as they go over the wire, by what the peer offers: the one place that
- * writes them, for deliveries (gateway/outbound/pure) and for `send` (load).
+ * The commands of an SMTP or LMTP client as they go over the wire, by what the peer offers: the one place
+ * that writes them, for deliveries (gateway/outbound/pure) and for `send` (load).
  *
  *   EHLO name
- *   AUTH PLAIN base64                                             RFC 4954 4, 4616 2
- *   MAIL FROM:<reverse-path> SIZE=n BODY=8BITMIME SMTPUTF8 RET=FULL ENVID=x     RFC 5321 4.1.1.2, 1870, 6152, 6531
- *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y                RFC 5321 4.1.1.3, 3461
+ *   AUTH PLAIN base64                                              RFC 4954 4, 4616 2
+ *   MAIL FROM:<reverse-path> SIZE=n BODY=8BITMIME SMTPUTF8         RFC 5321 4.1.1.2, 1870, 6152, 6531
+ *        RET=FULL ENVID=x                                          RFC 3461
+ *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y   RFC 5321 4.1.1.3, 3461
  *
  * Addresses were looked at by kindOfText() of write-buffer.ts: what can't stand in a command is not sent. A
- * parameter that can't is left out: better a plain report than no mail. Content: content-lines.ts, write-buffer.ts. Pure.
+ * parameter that can't is left out: better a plain report than no mail. Content: content-lines.ts,
+ * write-buffer.ts. Pure.
  */
 import { base64Text } from '../base/base64.js';
 import { utf8Bytes } from '../base/utf8.js';
@@ -56,7 +58,9 @@ export function putMail(
 }
 
 /** `notify`: the words of NOTIFY or ''; `orcpt`: with its address type, or ''. */
-export function putRcpt(into: WriteBuffer, peer: Capabilities, address: string, notify: string, orcpt: string): void {
+export function putRcpt(
+  into: WriteBuffer, peer: Capabilities, address: string, notify: string, orcpt: string,
+): void {
   into.ascii('RCPT TO:<');
   into.text(address);
   into.ascii('>');

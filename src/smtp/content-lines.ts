@@ -9,7 +9,7 @@ const CR = 13;
 const LF = 10;
 const DOT = 46;
 
-/** Each CR, LF or CRLF as CRLF (RFC 5321 2.3.8), the last line ended too. A content without a byte stays so. */
+/** Each CR, LF or CRLF as CRLF (RFC 5321 2.3.8), the last line ended too. An empty content stays so. */
 export function withLineEnds(content: Uint8Array): Uint8Array {
   const lines = new Uint8Array(2 * content.length + 2);
   let at = 0;

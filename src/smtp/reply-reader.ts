@@ -7,8 +7,8 @@
  *
  * Owns what has come of an unfinished reply, at most REPLY_BYTES_MAX. A whole one-line reply that came in one
  * chunk, the case of every message, is reported without a copy. A bare LF ends a line too; a line that is no
- * reply line is an outcome (onBadReply), after which nothing more is read. What codes mean to a queued message:
- * gateway/outbound/pure/classify.ts. Pure.
+ * reply line is an outcome (onBadReply), after which nothing more is read. What codes mean to a queued
+ * message: gateway/outbound/pure/classify.ts. Pure.
  */
 
 /** A reply as one line at most; a result's text too (gateway/queue/types.ts). */
@@ -33,7 +33,7 @@ export interface ReplySink {
 
 export class ReplyReader {
   readonly #sink: ReplySink;
-  /** Joined lines of an unfinished or split reply, each ended by LF; the first with its code, the rest without. */
+  /** Joined lines of an unfinished or split reply, each ended by LF; the first alone with its code. */
   #held = new Uint8Array(0);
   #heldLength = 0;
   /** Bytes of the unfinished line, at the end of #held. */
@@ -68,7 +68,9 @@ export class ReplyReader {
       const lineEnd = end < 0 ? bytes.length : end;
       const lineBytes = this.#partial + lineEnd - at;
       this.#replyBytes += lineEnd - at + (end < 0 ? 0 : 1);
-      if (lineBytes > REPLY_LINE_BYTES_MAX) return this.#bad(`reply line longer than ${REPLY_LINE_BYTES_MAX} bytes`);
+      if (lineBytes > REPLY_LINE_BYTES_MAX) {
+        return this.#bad(`reply line longer than ${REPLY_LINE_BYTES_MAX} bytes`);
+      }
       if (this.#replyBytes > REPLY_BYTES_MAX) return this.#bad(`reply longer than ${REPLY_BYTES_MAX} bytes`);
       if (end < 0) {
         this.#hold(bytes, at, lineEnd);
@@ -128,7 +130,8 @@ export class ReplyReader {
     const to = lineEnd > from && bytes[lineEnd - 1] === CR ? lineEnd - 1 : lineEnd;
     const code = codeAt(bytes, from, to);
     const separator = to > from + 3 ? bytes[from + 3] : SPACE;
-    if (code === 0 || (separator !== SPACE && separator !== HYPHEN)) return this.#bad('reply without a reply code');
+    const isReply = code !== 0 && (separator === SPACE || separator === HYPHEN);
+    if (!isReply) return this.#bad('reply without a reply code');
     if (separator === SPACE && !isHeld) {
       this.#report(code, bytes, from, to);
       return;
@@ -176,8 +179,8 @@ export function isPositive(code: number): boolean {
 }
 
 /**
- * "subject.detail" of an enhanced code (RFC 3463) at its place in "250 2.0.0 text" (RFC 2034 4), or ''. One to
- * three digits each; the class must be 2, 4 or 5.
+ * "subject.detail" of an enhanced code (RFC 3463) at its place in "250 2.0.0 text" (RFC 2034 4), or ''. One
+ * to three digits each; the class must be 2, 4 or 5.
  */
 export function enhancedDetail(text: string): string {
   const at = 4;

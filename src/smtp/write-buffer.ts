@@ -3,10 +3,10 @@
  *
  * Commands and small contents are put together in one piece of SCRATCH_BYTES and handed to the connection
  * as one write. When the connection reports nothing buffered after that, the kernel has the bytes and the
- * piece is used again; else it is lent to the connection until that reports so. So a
- * message costs no allocation here, in TLS neither, where each write is buffered for a moment; and its content
- * is copied once, from the queue into the piece (contents with dot lines, rare, once more). This leans on one promise of the transport: bufferedBytes is 0 only when no byte that
- * was passed to write() is referred to any more.
+ * piece is used again; else it is lent to the connection until that reports so. So a message costs no
+ * allocation here, in TLS neither, where each write is buffered for a moment; and its content is copied once,
+ * from the queue into the piece (contents with dot lines, rare, once more). This leans on one promise of the
+ * transport: bufferedBytes is 0 only when no byte that was passed to write() is referred to any more.
  *
  * Contents larger than a piece get a buffer of their own; all of those together stay within largeBytesMax
  * (G7), beyond which a session waits with its 354 in hand. Sessions use the buffer one after the other
@@ -28,7 +28,7 @@ export const SMALL_CONTENT_BYTES = 16 * 1024;
 /** Larger contents leave in pieces of this size, each when the one before has left the process. */
 export const PIECE_BYTES = 64 * 1024;
 
-/** Pieces that are remembered while connections hold them, and kept for use; of more the collector takes care. */
+/** Pieces that are remembered while connections hold them, and kept for use; the collector has the others. */
 const LENT_MAX = 16;
 
 const CR = 13;
@@ -167,7 +167,8 @@ export class WriteBuffer {
     const connection = this.#connection;
     invariant(connection !== undefined, 'a write is put together between start() and flush()');
     if (this.#length === 0) return;
-    this.#chunks[0] = this.#length === this.#piece.length ? this.#piece : this.#piece.subarray(0, this.#length);
+    const isFull = this.#length === this.#piece.length;
+    this.#chunks[0] = isFull ? this.#piece : this.#piece.subarray(0, this.#length);
     connection.write(this.#chunks);
     this.#length = 0;
     if (connection.bufferedBytes > 0) this.#lend(connection);

@@ -19,10 +19,10 @@ import type { Envelope } from '../../src/gateway/queue/types.js';
 import { authenticatorOf, scramLine } from '../dialog/people.js';
 import type { Kept } from '../dialog/memory-reception.js';
 import { SessionWorld, mail } from '../unit/gateway/outbound/pure/session-world.js';
-import { VirtualDesk, WALL_MS } from './virtual-desk.js';
+import { NO_LOG, WALL_MS } from '../inbound/desk.js';
+import { VirtualDesk } from './virtual-desk.js';
 import type { VirtualOptions } from './virtual-desk.js';
 
-const quiet = (): void => undefined;
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 
 /** What has ended lines, opened fields, driven terminals or broken readers somewhere. */
@@ -42,7 +42,7 @@ class LoggedDesk {
 
   constructor(options: VirtualOptions = {}) {
     const record = new MailRecord({
-      clock: { nowMs: () => 0, wallMs: () => WALL_MS }, log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
+      clock: { nowMs: () => 0, wallMs: () => WALL_MS }, log: NO_LOG,
       mailLog: this.#mailLog, metrics: new GatewayMetrics(), mirrorsOf: () => undefined,
     });
     this.world = new VirtualDesk({ idleCommandsMax: 10_000, ...options, mailLog: record });

@@ -7,25 +7,16 @@
  * test/process/memory.test.ts, 99,000 refusals in test/process/rate-limits.test.ts, the time that good users lose to fifty
  * who guess passwords is measured by bench/micro/auth-attack.ts, and any input at all is in test/fuzz.
  */
-import { isAscii } from 'node:buffer';
-
 import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
-import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
 import type { InboundOptions, InboundPorts } from '../../src/gateway/inbound/options.js';
-import { Desk } from '../../src/gateway/inbound/session/desk.js';
-import { ServerSession } from '../../src/gateway/inbound/session/session.js';
-import { toAscii } from '../../src/platform/node/idna.js';
-import { DomainRouter, MemoryReception } from '../dialog/memory-reception.js';
+import type { Desk } from '../../src/gateway/inbound/session/desk.js';
+import type { ServerSession } from '../../src/gateway/inbound/session/session.js';
+import type { MemoryReception } from '../dialog/memory-reception.js';
+import { WALL_MS, openSession, testDesk } from '../inbound/desk.js';
 import { MemoryConnection } from '../scenario/memory-connection.js';
 
-/** Saturday, 21 November 2026. */
-export const WALL_MS = 1_795_229_168_000;
 /** As the listener does it. */
 const TICK_MS = 50;
-
-const quiet = (): void => undefined;
-const LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
-const METRICS = { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet };
 
 export interface VirtualOptions extends Partial<InboundOptions> {
   readonly authenticator?: Authenticator | undefined;
@@ -33,33 +24,24 @@ export interface VirtualOptions extends Partial<InboundOptions> {
 }
 
 export class VirtualDesk {
-  readonly reception = new MemoryReception();
+  readonly reception: MemoryReception;
   /** "stage reason" of each refusal. */
-  readonly rejections: string[] = [];
+  readonly rejections: readonly string[];
   readonly desk: Desk;
   nowMs = 0;
   readonly #later: (() => void)[] = [];
 
   constructor({ authenticator, mailLog, ...options }: VirtualOptions = {}) {
-    this.reception.immediate = true;
-    this.desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, greetingDelayMs: 0, ...options }, {
-      reception: this.reception,
-      router: new DomainRouter(),
+    const { desk, reception, rejections } = testDesk(options, {
       clock: { nowMs: () => this.nowMs, wallMs: () => WALL_MS },
-      authenticator,
-      toAscii,
-      isAscii,
-      recipients: undefined,
-      rates: undefined,
-      blocklists: undefined, hooks: undefined,
       nextTurn: (run) => { this.#later.push(run); },
-      log: LOG,
-      mailLog: mailLog ?? {
-        wantsMessageId: true, received: quiet,
-        rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); },
-      },
-      metrics: METRICS,
+      authenticator,
+      ...(mailLog === undefined ? {} : { mailLog }),
     });
+    this.desk = desk;
+    this.reception = reception;
+    this.rejections = rejections;
+    reception.immediate = true;
   }
 
   connect(address = '127.0.0.1'): VirtualClient {
@@ -88,9 +70,7 @@ export class VirtualClient {
   constructor(world: VirtualDesk, address: string, later: (run: () => void) => void) {
     this.#world = world;
     this.connection = new MemoryConnection(address, later);
-    this.session = new ServerSession(world.desk, this.connection);
-    this.connection.attach(this.session);
-    this.session.onOpen();
+    this.session = openSession(world.desk, this.connection);
   }
 
   /** One read. The buffer of a real socket is used again, and so nobody may lean on what it held. */

@@ -5,22 +5,14 @@
 
 import { connect } from 'node:net';
 import type { Socket } from 'node:net';
-import type { SenderRewriting } from '../../src/base/sender-rewriting.js';
-import type { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
 import { startInbound } from '../../src/gateway/inbound/listener.js';
-import type { RunningInbound } from '../../src/gateway/inbound/listener.js';
-import type { MessageHooks } from '../../src/gateway/inbound/hooks/message-hook.js';
-import type { RateLimits } from '../../src/gateway/inbound/limits/rate-limits.js';
-import type { RecipientTable } from '../../src/gateway/inbound/recipients/listing.js';
-import { INBOUND_DEFAULTS } from '../../src/gateway/inbound/options.js';
-import type { BlocklistPort, InboundOptions } from '../../src/gateway/inbound/options.js';
-import { Desk } from '../../src/gateway/inbound/session/desk.js';
+import type { ListenerOptions, RunningInbound } from '../../src/gateway/inbound/listener.js';
+import type { InboundOptions, InboundPorts } from '../../src/gateway/inbound/options.js';
+import type { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';
-import { isAscii } from 'node:buffer';
-import { toAscii } from '../../src/platform/node/idna.js';
+import { NO_METRICS, TEST_OPTIONS, quiet, testDesk, testPorts } from '../inbound/desk.js';
 import { MemoryConnection } from '../scenario/memory-connection.js';
-import type { ListenerOptions } from '../../src/gateway/inbound/listener.js';
-import { DomainRouter, MemoryReception } from './memory-reception.js';
+import type { MemoryReception } from './memory-reception.js';
 
 export interface Harness {
   readonly inbound: RunningInbound;
@@ -32,36 +24,12 @@ export interface Harness {
   readonly waitCount: () => number;
 }
 
-const quiet = (): void => undefined;
-/** Saturday, 21 November 2026. */
-export const WALL_MS = 1_795_229_168_000;
-const NO_METRICS = {
-  connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
-};
-const NO_LOG = { debug: quiet, info: quiet, warn: quiet, error: quiet };
-
-export async function startHarness(options: Partial<ListenerOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, blocklists?: BlocklistPort, rewriting?: SenderRewriting, hooks?: MessageHooks): Promise<Harness> {
-  const reception = new MemoryReception();
-  const rejections: string[] = [];
+export async function startHarness(options: Partial<ListenerOptions> = {}, over: Partial<InboundPorts> = {}): Promise<Harness> {
   let received = 0;
   let waits = 0;
-  const inbound = startInbound(
-    { ...INBOUND_DEFAULTS, hostName: 'mx.test', port: 0, tls: undefined, greetingDelayMs: 0, ...options },
-    {
-      reception,
-      router: new DomainRouter(),
-      clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
-      authenticator,
-      recipients,
-      rewriting,
-      rates,
-      blocklists,
-      hooks,
-      log: NO_LOG,
-      mailLog: { wantsMessageId: true, received: () => void received++, rejected: ({ stage, reason }) => void rejections.push(`${stage} ${reason}`) },
-      metrics: { ...NO_METRICS, connectionWaits: () => void waits++ },
-    },
-  );
+  const metrics = { ...NO_METRICS, received: () => void received++, connectionWaits: () => void waits++ };
+  const { reception, rejections, ports } = testPorts({ metrics, ...over });
+  const inbound = startInbound({ ...TEST_OPTIONS, port: 0, tls: undefined, ...options }, ports);
   await inbound.openPort();
   return { inbound, reception, rejections, receivedCount: () => received, waitCount: () => waits };
 }
@@ -169,26 +137,8 @@ export interface MemoryHarness {
 }
 
 /** The session alone: no sockets, and every byte of a client is a read of its own. */
-export function memoryHarness(options: Partial<InboundOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable, rates?: RateLimits, rewriting?: SenderRewriting, hooks?: MessageHooks): MemoryHarness {
-  const reception = new MemoryReception();
-  const rejections: string[] = [];
-  const desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, ...options }, {
-    reception,
-    router: new DomainRouter(),
-    clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
-    toAscii,
-    isAscii,
-    recipients,
-    rewriting,
-    rates,
-    blocklists: undefined,
-    hooks,
-    nextTurn: (run) => { setImmediate(run); },
-    authenticator,
-    log: NO_LOG,
-    mailLog: { wantsMessageId: true, received: quiet, rejected: ({ stage, reason }) => void rejections.push(`${stage} ${reason}`) },
-    metrics: NO_METRICS,
-  });
+export function memoryHarness(options: Partial<InboundOptions> = {}, over: Partial<InboundPorts> = {}): MemoryHarness {
+  const { desk, reception, rejections } = testDesk({ offersTls: false, ...options }, over);
   const ticker = setInterval(() => { desk.tick(); }, 50);
   return { reception, rejections, connect: () => new MemoryClient(desk), close: () => { clearInterval(ticker); } };
 }

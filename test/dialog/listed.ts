@@ -12,6 +12,7 @@ import { buildTable } from '../../src/cli/table/build.js';
 import { RecipientsByHttp } from '../../src/gateway/inbound/recipients-by-http.js';
 import { TableFile } from '../../src/gateway/inbound/recipients-file.js';
 import { domainKey } from '../../src/gateway/inbound/recipients/listing.js';
+import { LookupMeter } from '../../src/observability/reception-metrics.js';
 
 /** The table stays readable until it is closed: its file is gone at once. */
 export function tableOf(lines: readonly string[]): TableFile {
@@ -46,7 +47,7 @@ export async function askedOf(file: TableFile): Promise<{ readonly table: Recipi
   const url = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}/`;
   const table = new RecipientsByHttp(
     { url, timeoutMs: 5000, token: '', keptMs: 60_000, missingKeptMs: 60_000 },
-    { clock: { nowMs: () => performance.now(), wallMs: () => 0 }, log: { debug: quiet, info: quiet, warn: quiet, error: quiet } },
+    { clock: { nowMs: () => performance.now(), wallMs: () => 0 }, log: { debug: quiet, info: quiet, warn: quiet, error: quiet }, meter: new LookupMeter() },
   );
   return {
     table,

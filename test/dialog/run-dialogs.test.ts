@@ -37,7 +37,8 @@ import { NetworkList } from '../../src/gateway/inbound/policy/network-list.js';
 import type { MessageHooks } from '../../src/gateway/inbound/hooks/message-hook.js';
 import type { InboundOptions } from '../../src/gateway/inbound/options.js';
 import type { AdmissionVerdict, SubmissionOutcome } from '../../src/gateway/queue/types.js';
-import { Client, WALL_MS, memoryHarness, startHarness } from './harness.js';
+import { WALL_MS } from '../inbound/desk.js';
+import { Client, memoryHarness, startHarness } from './harness.js';
 import { askedOf, tableOf } from './listed.js';
 import type { DialogClient, MemoryHarness } from './harness.js';
 import { withoutReadBuffer } from './without-read-buffer.js';
@@ -210,7 +211,7 @@ const LATE_HOOK: MessageHooks = { judge: (_message, done) => { setImmediate(() =
 async function playBySockets(lines: readonly string[], isAsked = false): Promise<void> {
   const table = readTable(lines);
   const asked = isAsked && table !== undefined ? await askedOf(table) : undefined;
-  const harness = await startHarness(readOptions(lines), undefined, asked?.table ?? table, readRates(lines), undefined, readRewriting(lines));
+  const harness = await startHarness(readOptions(lines), { recipients: asked?.table ?? table, rates: readRates(lines), rewriting: readRewriting(lines) });
   const { reception, rejections, inbound } = harness;
   try {
     await play(lines, { reception, rejections, connect: () => new Client(inbound.port), close: () => undefined });
@@ -224,7 +225,7 @@ async function playBySockets(lines: readonly string[], isAsked = false): Promise
 
 async function playByBytes(lines: readonly string[], hooks?: MessageHooks): Promise<void> {
   const table = readTable(lines);
-  const harness = memoryHarness(readOptions(lines), undefined, table, readRates(lines), readRewriting(lines), hooks);
+  const harness = memoryHarness(readOptions(lines), { recipients: table, rates: readRates(lines), rewriting: readRewriting(lines), hooks });
   try {
     await play(lines, harness);
   } finally {

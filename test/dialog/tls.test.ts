@@ -165,7 +165,10 @@ describe('certificate files', () => {
     assert.throws(() => readServerTls({ ...first, keyFile: second.keyFile }), /cert' and '.*key' are no certificate with its key in PEM/);
     assert.throws(() => readServerTls({ ...first, keyFile: '/nowhere' }), /'\/nowhere' can't be read: ENOENT/);
     writeFileSync(second.certFile, 'none');
-    assert.throws(() => readServerTls({ ...second, clientCaFile: undefined }), /are no certificate/);
+    assert.throws(() => readServerTls({ ...second, clientCaFile: undefined }), /cert' is no certificate in PEM: ./);
+    assert.throws(() => readServerTls({ ...first, clientCaFile: second.certFile }), /cert' is no certificate in PEM: ./);
+    writeFileSync(second.keyFile, '');
+    assert.throws(() => readServerTls({ ...first, keyFile: second.keyFile }), /key' is no key in PEM: it is empty/);
   });
 });
 

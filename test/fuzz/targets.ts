@@ -15,7 +15,7 @@ import { Prng } from '../../src/base/prng.js';
 import { composeDsn } from '../../src/gateway/bounce/dsn.js';
 import { RecipientParameters } from '../../src/gateway/inbound/commands/parameters.js';
 import { readProxyHeader } from '../../src/gateway/inbound/policy/proxy-header.js';
-import { WALL_MS } from '../attacks/virtual-desk.js';
+import { WALL_MS } from '../inbound/desk.js';
 import { authTarget } from './auth-target.js';
 import { Field, tally } from './field.js';
 import { proxyInput, smtpInput } from './inputs.js';

@@ -30,6 +30,7 @@ class OtherHop {
   readonly #server = new SMTPServer({
     authOptional: true, hideSTARTTLS: true, hideDSN: false, logger: false,
     onRcptTo: ({ address }, _session, done) => {
+      if (address.startsWith('busy@')) return done(Object.assign(new Error('4.2.1 come later'), { responseCode: 450 }));
       if (!address.startsWith('nobody@')) return done();
       done(Object.assign(new Error('5.1.1 no such user'), { responseCode: 550 }));
     },
@@ -58,7 +59,7 @@ class OtherHop {
   }
 }
 
-async function withAliases(lines: readonly string[], story: (cluster: Cluster, hop: OtherHop) => Promise<void>): Promise<void> {
+async function withAliases(lines: readonly string[], story: (cluster: Cluster, hop: OtherHop) => Promise<void>, delivery: object = {}): Promise<void> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-aliases-'));
   const [text, table, secret] = ['text', 'table', 'secret'].map((name) => path.join(folder, name)) as [string, string, string];
   writeFileSync(text, lines.map((line) => `${line}\n`).join(''));
@@ -67,7 +68,7 @@ async function withAliases(lines: readonly string[], story: (cluster: Cluster, h
   const hop = new OtherHop();
   const port = await hop.listen();
   const cluster = await startCluster({
-    gateway: { smtp: { relay_domains: ['relayed.example'], recipients: table, srs: { domain: 'fwd.example', secret_file: secret } } },
+    gateway: { delivery, smtp: { relay_domains: ['relayed.example'], recipients: table, srs: { domain: 'fwd.example', secret_file: secret } } },
     routes: [{ domain: '*.example', via: `smtp://${HOST}:${String(port)}` }],
   });
   try {
@@ -87,6 +88,28 @@ async function send(cluster: Cluster, from: string, recipients: readonly string[
   talk.close();
 }
 
+/** There is a line of this event with these fields. */
+async function logged(cluster: Cluster, event: string, fields: Readonly<Record<string, string | undefined>>): Promise<void> {
+  await until(`${event} ${JSON.stringify(fields)}`, () => {
+    const lines = cluster.gateway.log().split('\n').filter((line) => line.includes(`"event":"${event}"`));
+    return lines.some((line) => {
+      const row = JSON.parse(line) as Record<string, unknown>;
+      return Object.entries(fields).every(([key, value]) => row[key] === value);
+    });
+  }, BOUND_MS, cluster.gateway);
+}
+
+test('what expires says what was said of it last, and so does its report', { timeout: 90_000 }, () => withAliases(
+  ['late+er@relayed.example to=busy@else.example'],
+  async (cluster, hop) => {
+    await send(cluster, 'alice@client.example', ['<Late+er@relayed.example>']);
+    await until('alice has her report', () => hop.find('alice@client.example') !== undefined, BOUND_MS, cluster.gateway);
+    await logged(cluster, 'deferred', { to: 'busy@else.example', orig_to: 'Late+er@relayed.example', reply: '450 4.2.1 come later' });
+    await logged(cluster, 'expired', { to: 'busy@else.example', orig_to: 'Late+er@relayed.example', reply: 'delivery time expired', last: '450 4.2.1 come later' });
+    await logged(cluster, 'report', { to: 'alice@client.example', kind: 'failure', why: '450 4.2.1 come later' });
+  }, { lifetime: '3s', retry: { first: '1s', max: '1s' } },
+));
+
 test('an alias that leads out of our domains has the reverse-path rewritten, and the report finds the sender', { timeout: 90_000 }, () => withAliases(
   ['anna@relayed.example', 'info@relayed.example to=x@else.example', 'gone@relayed.example to=nobody@else.example', 'both@relayed.example to=anna@relayed.example,y@else.example'],
   async (cluster, hop) => {
@@ -95,6 +118,8 @@ test('an alias that leads out of our domains has the reverse-path rewritten, and
     await until('both are there', () => hop.arrivals.length === 2, BOUND_MS, cluster.gateway);
     assert.equal(hop.find('anna@relayed.example')?.from, 'alice@client.example');
     const rewritten = hop.find('x@else.example')?.from ?? '';
+    await logged(cluster, 'delivered', { from: 'alice@client.example', mail_from: rewritten, to: 'x@else.example', orig_to: 'info@relayed.example' });
+    await logged(cluster, 'delivered', { from: 'alice@client.example', mail_from: undefined, to: 'anna@relayed.example', orig_to: undefined });
     assert.match(rewritten, /^SRS0=[a-z2-7]{8}=[a-z2-7]{2}=client\.example=alice@fwd\.example$/);
     // The next hop's report comes back.
     await send(cluster, '', [`<${rewritten}>`]);
@@ -104,6 +129,8 @@ test('an alias that leads out of our domains has the reverse-path rewritten, and
     await send(cluster, 'bob@client.example', ['<gone@relayed.example>']);
     await until('bob has his report', () => hop.find('bob@client.example') !== undefined, BOUND_MS, cluster.gateway);
     assert.match(hop.find('bob@client.example')?.content ?? '', /^Original-Recipient: rfc822; gone@relayed\.example\r\n/m);
+    await logged(cluster, 'bounced', { from: 'bob@client.example', to: 'nobody@else.example', orig_to: 'gone@relayed.example' });
+    await logged(cluster, 'report', { to: 'bob@client.example', kind: 'failure', why: '550 5.1.1 no such user' });
     // A sender of our own domains is known to come from here.
     await send(cluster, 'anna@relayed.example', ['<info@relayed.example>']);
     await until('the last is there', () => hop.arrivals.filter(({ recipients }) => recipients.includes('x@else.example')).length === 2, BOUND_MS, cluster.gateway);

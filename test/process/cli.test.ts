@@ -81,41 +81,41 @@ describe('twinpost', () => {
     }
   });
 
-  const bad: readonly (readonly [readonly string[], RegExp])[] = [
-    [[], /^twinpost: which verb\? /],
-    [['sned'], /^twinpost: there is no verb 'sned'\. Did you mean send\?$/],
-    [['queue'], /^twinpost: queue what\? /],
-    [['send', '--cuont', '3'], /^twinpost: Unknown argument: cuont; twinpost send --help shows what there is$/],
-    [['send', '--count', '3', '--count', '4'], /^twinpost: --count is given more than once$/],
-    [['send', '--count', '0'], /^twinpost: --count is a whole number from 1 to .*, found 0$/],
-    [['send', '--mix', '1XB:3'], /^twinpost: --mix: /],
-    [['send', '--to', 'nowhere'], /^twinpost: --to: 'nowhere' is no address/],
-    [['send', '--eml', '/nowhere.eml'], /^twinpost: --eml: '\/nowhere\.eml' can't be read: ENOENT$/],
-    [['sink', '--defer-rate', '2'], /^twinpost: --defer-rate is a share from 0 to 1, found 2$/],
-    [['sink', '--latency', 'soon'], /^twinpost: --latency: /],
-    [['gateway'], /^twinpost: gateway needs --config FILE; configs\/gateway\.yaml is an example$/],
-    [['gateway', '--config', '/nowhere.yaml'], /^\/nowhere\.yaml:1: file: expected a file that can be read, found ENOENT$/],
-    [['status', '--gateway', 'http://127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; is it running\? --from ADDRESS names another gateway or store$/],
-    [['status', '--from', ':::'], /^twinpost: ':::' is no admin address/],
-    [['status', '--top', '0'], /^twinpost: --top is a whole number from 1 to 1000, found 0$/],
-    [['up', '--state-dir', '/proc/none/state'], /^twinpost: --state-dir: '\/proc\/none\/state' can't be made: E[A-Z]+$/],
-    [['sink', '--listen', '127.0.0.1:0', '--maildir', '/proc/none/mail'], /^twinpost: sink: could not start: E[A-Z]+: .*'\/proc\/none'$/],
-    [['store', 'export', '/proc/none/mails', '--everything'], /^twinpost: \/proc\/none\/mails can't be made, or is no folder: E[A-Z]+$/],
-    [['queue', 'export', '/dev/null', '--everything'], /^twinpost: \/dev\/null can't be made, or is no folder: ENOTDIR$/],
-    [['store', 'export', NO_FOLDER, '--everything', '--spill', os.tmpdir()], /^twinpost: \S+ is no file; --spill names a spill file: /],
-    [['store', 'export', NO_FOLDER, '--everything', '--spill', ENTRY], /^twinpost: \S+ is no spill file, or of another release \(\w+( \w+)*\): a store that stops leaves one /],
-    [['store', 'export', NO_FOLDER, '--everything', '--spill', '/dev/null'], /^twinpost: \/dev\/null is no file; /],
-    [['store', 'export', NO_FOLDER, '--everything', '--spill', '/nowhere.spill'], /^twinpost: \/nowhere\.spill can't be read: ENOENT$/],
-    [['store', 'resync', 's1', '--partition', 'gw-1/3'], /^twinpost: Missing required argument: reason$/],
-    [['store', 'drain', 's1'], /^twinpost: Missing required argument: reason$/],
-    [['rescue'], /^twinpost: rescue needs --config FILE; configs\/gateway\.yaml is an example$/],
-    [['store', 'drain', 's1', '--reason', ' '], /^twinpost: store drain: say the --reason, which is logged$/],
-    [['queue', 'summary', '--from', '127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused/],
+  const bad: readonly (readonly [readonly string[], RegExp, number])[] = [
+    [[], /^twinpost: which verb\? /, 2],
+    [['sned'], /^twinpost: there is no verb 'sned'\. Did you mean send\?$/, 2],
+    [['queue'], /^twinpost: queue what\? /, 2],
+    [['send', '--cuont', '3'], /^twinpost: Unknown argument: cuont; twinpost send --help shows what there is$/, 2],
+    [['send', '--count', '3', '--count', '4'], /^twinpost: --count is given more than once$/, 2],
+    [['send', '--count', '0'], /^twinpost: --count is a whole number from 1 to .*, found 0$/, 2],
+    [['send', '--mix', '1XB:3'], /^twinpost: --mix: /, 2],
+    [['send', '--to', 'nowhere'], /^twinpost: --to: 'nowhere' is no address/, 2],
+    [['send', '--eml', '/nowhere.eml'], /^twinpost: --eml: '\/nowhere\.eml' can't be read: ENOENT$/, 1],
+    [['sink', '--defer-rate', '2'], /^twinpost: --defer-rate is a share from 0 to 1, found 2$/, 2],
+    [['sink', '--latency', 'soon'], /^twinpost: --latency: /, 2],
+    [['gateway'], /^twinpost: gateway needs --config FILE; configs\/gateway\.yaml is an example$/, 2],
+    [['gateway', '--config', '/nowhere.yaml'], /^\/nowhere\.yaml:1: file: expected a file that can be read, found ENOENT$/, 1],
+    [['status', '--gateway', 'http://127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused; is it running\? --from ADDRESS names another gateway or store$/, 1],
+    [['status', '--from', ':::'], /^twinpost: ':::' is no admin address/, 2],
+    [['status', '--top', '0'], /^twinpost: --top is a whole number from 1 to 1000, found 0$/, 2],
+    [['up', '--state-dir', '/proc/none/state'], /^twinpost: --state-dir: '\/proc\/none\/state' can't be made: E[A-Z]+$/, 1],
+    [['sink', '--listen', '127.0.0.1:0', '--maildir', '/proc/none/mail'], /^twinpost: sink: could not start: E[A-Z]+: .*'\/proc\/none'$/, 1],
+    [['store', 'export', '/proc/none/mails', '--everything'], /^twinpost: \/proc\/none\/mails can't be made, or is no folder: E[A-Z]+$/, 1],
+    [['queue', 'export', '/dev/null', '--everything'], /^twinpost: \/dev\/null can't be made, or is no folder: ENOTDIR$/, 1],
+    [['store', 'export', NO_FOLDER, '--everything', '--spill', os.tmpdir()], /^twinpost: \S+ is no file; --spill names a spill file: /, 1],
+    [['store', 'export', NO_FOLDER, '--everything', '--spill', ENTRY], /^twinpost: \S+ is no spill file, or of another release \(\w+( \w+)*\): a store that stops leaves one /, 1],
+    [['store', 'export', NO_FOLDER, '--everything', '--spill', '/dev/null'], /^twinpost: \/dev\/null is no file; /, 1],
+    [['store', 'export', NO_FOLDER, '--everything', '--spill', '/nowhere.spill'], /^twinpost: \/nowhere\.spill can't be read: ENOENT$/, 1],
+    [['store', 'resync', 's1', '--partition', 'gw-1/3'], /^twinpost: Missing required argument: reason$/, 2],
+    [['store', 'drain', 's1'], /^twinpost: Missing required argument: reason$/, 2],
+    [['rescue'], /^twinpost: rescue needs --config FILE; configs\/gateway\.yaml is an example$/, 2],
+    [['store', 'drain', 's1', '--reason', ' '], /^twinpost: store drain: say the --reason, which is logged$/, 2],
+    [['queue', 'summary', '--from', '127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused/, 1],
   ];
-  for (const [args, line] of bad) {
+  for (const [args, line, wanted] of bad) {
     test(`refuses "${args.join(' ')}" in one line`, async () => {
       const { code, out, error } = await twinpost(...args);
-      assert.equal(code, 1);
+      assert.equal(code, wanted);
       assert.equal(out, '');
       assert.match(error.replace(/\n$/, ''), line);
       assert.equal(error.split('\n').length, 2, error);

@@ -6,6 +6,10 @@ import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
 
+import { REGISTER_VARIABLE } from '../../src/cli/config-file.js';
+import { crc32 } from '../../src/platform/node/checksum.js';
+import type { EventLog } from '../../src/platform/ports.js';
+import { FileRegister } from '../../src/register/file/file-register.js';
 import { runSend } from '../../src/load/run.js';
 import { Daemon, HOST, startCluster, until, type Cluster } from './cluster.js';
 import { freePorts } from './free-ports.js';
@@ -13,6 +17,7 @@ import { freePorts } from './free-ports.js';
 const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 /** What bin/gateway-process.ts ends with: neither a crash nor a success. */
 const FENCED_EXIT_CODE = 3;
+const NO_LOG: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };
 const LEASE_MS = 4_000;
 const SHORT = { store: { lease: `${String(LEASE_MS)}ms` }, gateway: { mirror: { lease: `${String(LEASE_MS)}ms`, failover_timeout: '200ms', heartbeat: '50ms' } } };
 
@@ -103,6 +108,46 @@ test('so does one that a store took, which had been restarted and knew nothing, 
     assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 20, connections: 2 })).accepted, 20);
   } finally {
     await cluster.stop();
+  }
+});
+
+test('one that took no mail, and finds at the stores that another has come and lives, is no crash', { timeout: 120_000 }, async () => {
+  const stateDir = mkdtempSync(join(tmpdir(), 'twinpost-register-'));
+  const openRegister = (): Promise<FileRegister> => FileRegister.open({ stateDir, isServed: true }, { crc32, log: NO_LOG });
+  let register = await openRegister();
+  process.env[REGISTER_VARIABLE] = stateDir;
+  const cluster = await startCluster(SHORT);
+  try {
+    await cluster.gateway.kill();
+    for (const store of cluster.stores) store.freeze();
+    const from = cluster.gateway.logBytes;
+    cluster.gateway.start();
+    await until('it is in the register', async () => (await cluster.status()).gateway !== '', 20_000, cluster.gateway);
+    cluster.gateway.freeze();
+    for (const store of cluster.stores) store.thaw();
+    const second = await startSecond(cluster, join(cluster.folder, 'second-machine'));
+    try {
+      await second.ready();
+      // The register says nothing: it is the stores who tell.
+      await register.close();
+      cluster.gateway.thaw();
+      await until('the stores tell', () => cluster.gateway.logSince(from).includes('The gateway begins anew'), 20_000, cluster.gateway);
+      register = await openRegister();
+      await until('it ends', () => !cluster.gateway.isRunning, 60_000, cluster.gateway);
+      const said = cluster.gateway.logSince(from);
+      assert.equal(cluster.gateway.exitCode, FENCED_EXIT_CODE, said);
+      assert.equal(said.split('\n').filter((line) => line.includes('"event":"fenced"')).length, 1, said);
+      assert.doesNotMatch(said, /"event":"crash"/);
+      assert.match(said, /^twinpost: gateway gateway-1 ends: another process with its id/m);
+      assert.equal(second.isRunning, true, 'the newer one serves on');
+    } finally {
+      await second.kill();
+    }
+  } finally {
+    delete process.env[REGISTER_VARIABLE];
+    await cluster.stop();
+    await register.close();
+    rmSync(stateDir, { recursive: true, force: true });
   }
 });
 

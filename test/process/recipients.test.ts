@@ -118,6 +118,7 @@ test('twinpost table tells what a table says, and what is wrong in one line', { 
       ['Anna@Relayed.example', 'goes where its domain leads', 0], ['bob@relayed.example', 'goes by route away', 0],
       ['team@relayed.example', 'goes to anna@relayed.example, b@c.example', 0], ['x@other.example', 'goes where its domain leads (by @other.example)', 0],
       ['nobody@relayed.example', 'not there', 1],
+      ['Postmaster@relayed.example', 'not there; but at a relay domain it is taken whatever a table says: it goes to smtp.postmaster, else where its domain leads', 1],
     ] as const) {
       const found = await twinpost(['table', 'find', file, address]);
       assert.deepEqual([found.out, found.code], [`${address}: ${said}\n`, code]);
@@ -132,10 +133,38 @@ test('twinpost table tells what a table says, and what is wrong in one line', { 
       [['find', file, 'nonsense'], /^twinpost: table: 'nonsense' is no address/],
     ] as const) {
       const ended = await twinpost(['table', ...args]);
-      assert.equal(ended.code, 1);
+      assert.equal(ended.code, /is no address/.test(ended.error) ? 2 : 1);
       assert.match(ended.error, error);
       assert.equal(ended.error.trimEnd().split('\n').length, 1, ended.error);
     }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('twinpost table build warns of aliases that lead nowhere, and makes the table all the same', { timeout: 60_000 }, async () => {
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-recipients-'));
+  try {
+    const [text, file] = [path.join(folder, 'text'), path.join(folder, 'table')];
+    writeFileSync(text, [
+      '# people', 'anna@x.example', 'bob@x.example route=boxes', '@whole.example',
+      'good@x.example to=Anna@X.example,any@whole.example,foreign@else.example', 'own@x.example to=own@x.example',
+      'gone@x.example to=anna@x.example,nobody@x.example', 'team@x.example to=gone@x.example',
+      'one@x.example to=two@x.example', 'two@x.example to=one@x.example', 'saved@x.example to=saved2@x.example,bob@x.example', 'saved2@x.example to=saved@x.example',
+    ].join('\n'));
+    const built = await twinpost(['table', 'build', text, file]);
+    assert.equal(built.code, 0, built.error);
+    assert.match(built.out, /: 11 addresses, 8 aliases, 1 routes, /);
+    const lines = built.error.trimEnd().split('\n');
+    assert.equal(lines.length, 4, built.error);
+    for (const [index, expected] of [
+      /text: line 7: warning: 'gone@x\.example' leads nowhere: 'nobody@x\.example' is not in the table, and there is no line '@x\.example'$/,
+      /text: line 8: warning: 'team@x\.example' leads nowhere: its aliases go in a circle, .* or end in one that leads nowhere$/,
+      /text: line 9: warning: 'one@x\.example' leads nowhere: its aliases go in a circle/, /text: line 10: warning: 'two@x\.example' leads nowhere: its aliases go in a circle/,
+    ].entries()) assert.match(lines[index] ?? '', expected);
+    const { warnings, nowhere } = JSON.parse((await twinpost(['table', 'build', text, file, '--json'])).out) as { warnings: string[]; nowhere: number };
+    assert.deepEqual([warnings.length, nowhere], [4, 4]);
+    assert.equal((await twinpost(['table', 'find', file, 'gone@x.example'])).code, 0);
   } finally {
     rmSync(folder, { recursive: true });
   }

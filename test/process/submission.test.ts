@@ -3,7 +3,7 @@
  * files, and a user that is added while the gateway runs may send.
  */
 import assert from 'node:assert/strict';
-import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -12,6 +12,7 @@ import { connect } from 'node:tls';
 import { parseUsers } from '../../src/gateway/inbound/auth/users.js';
 import { selfSigned } from '../dialog/self-signed.js';
 import { startCluster, until } from './cluster.js';
+import type { Daemon } from './cluster.js';
 import { freePorts } from './free-ports.js';
 import { sayAll } from './smtp-talk.js';
 import { twinpost } from './twinpost.js';
@@ -58,13 +59,34 @@ test('a user made by twinpost submits; one that is added later does, too', needs
     while (!(await submit(port, ['EHLO a', plain('bob@example.org', 'builder'), 'QUIT'])).includes('235 2.7.0')) await new Promise((resolve) => setTimeout(resolve, 200));
     assert.match(await submit(port, mail('bob@example.org', 'builder')), /250 2\.0\.0 Ok: queued as /);
     await cluster.sinkHas(2);
+    const metrics = await (await fetch(`http://127.0.0.1:${String(cluster.adminPort)}/metrics`)).text();
+    assert.match(metrics, /^twinpost_auth_total\{mechanism="PLAIN",result="ok"\} [3-9]$/m);
+    assert.match(metrics, /^twinpost_auth_total\{mechanism="PLAIN",result="failed"\} \d+$/m);
+    assert.match(metrics, /^twinpost_tls_handshakes_total\{result="ok"\} \d+$/m);
+    assert.match(metrics, /^twinpost_stale_files\{file="users"\} 0$/m);
+    appendFileSync(usersFile, 'nonsense\n');
+    await until('the log refuses the file', () => /"event":"users",[^\n]*"msg":"the new file of users can't be used/.test(cluster.gateway.log()), BOUND_MS, cluster.gateway);
+    assert.deepEqual((await cluster.status()).reception?.stale_files, ['users']);
+    await renewed(cluster.gateway);
   } finally {
     await cluster.stop();
     rmSync(folder, { recursive: true });
   }
 });
 
-test('files that can\'t be used are one line, the same from config check and from the start', needsTls, async () => {
+/** The log says so, with who it is for and until when. */
+async function renewed(gateway: Daemon): Promise<void> {
+  const other = selfSigned('two.test');
+  assert.ok(tls !== undefined && other !== undefined);
+  copyFileSync(other.keyFile, tls.keyFile);
+  await until('the log refuses the pair', () => /"level":"error",[^\n]*"event":"tls",[^\n]*"listener":"127\.0\.0\.1:\d+"/.test(gateway.log()), BOUND_MS, gateway);
+  copyFileSync(other.certFile, tls.certFile);
+  await until('the log names the certificate', () => /"level":"info",[^\n]*"event":"tls",[^\n]*"subject":"CN=two\.test","expires":"20/.test(gateway.log()), BOUND_MS, gateway);
+}
+
+const TABLE = /gateway\.yaml:9: gateway\.smtp\.recipients: expected a table of recipients, as twinpost table build makes it, found: '.*table': it is cut off$/;
+
+test('files that can\'t be used are a line each with the place of their key, the same from config check and from the start', needsTls, async () => {
   const second = selfSigned();
   assert.ok(tls !== undefined && second !== undefined);
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-submission-'));
@@ -84,22 +106,66 @@ test('files that can\'t be used are one line, the same from config check and fro
   admin: {listen: '127.0.0.1:0'}
   state_dir: state
 `;
+  const good = (await twinpost(['user', 'alice@example.org'], 'secret\n')).out;
   try {
-    for (const [key, users, error] of [
-      [second.keyFile, '', /^twinpost: gateway: smtp\.tls: '.*' and '.*' are no certificate with its key in PEM: .*\n$/],
-      [tls.keyFile, undefined, /^twinpost: gateway: smtp\.users: '.*users' can't be read: ENOENT\n$/],
-      [tls.keyFile, 'alice:secret\n', /^twinpost: gateway: smtp\.users: '.*users', line 1: expected \{SCRYPT\}… or .*\n$/],
-      [tls.keyFile, '', /^twinpost: gateway: smtp\.recipients: '.*table': it is cut off\n$/],
+    for (const [key, users, expected] of [
+      [second.keyFile, good, [/gateway\.yaml:7: gateway\.smtp\.tls\.key: expected the key of the certificate, in PEM, found: '.*' and '.*' are no certificate with its key in PEM: ./, TABLE]],
+      [tableFile, good, [/gateway\.yaml:7: gateway\.smtp\.tls\.key: expected a key in PEM, found: '.*table' is no key in PEM: ./, TABLE]],
+      [tls.keyFile, undefined, [/gateway\.yaml:8: gateway\.smtp\.users: expected a file of users, a line each as twinpost user NAME makes it, found: '.*users' can't be read: ENOENT$/, TABLE]],
+      [tls.keyFile, 'alice:secret\n', [/gateway\.yaml:8: gateway\.smtp\.users: expected a file of users, .*, found: '.*users': line 1: expected \{SCRYPT\}… or ./, TABLE]],
+      [tls.keyFile, '', [/gateway\.yaml:8: gateway\.smtp\.users: expected a file of users, .*, found: '.*users': it has no users$/, TABLE]],
+      [tls.keyFile, good, [TABLE]],
     ] as const) {
       rmSync(usersFile, { force: true });
       if (users !== undefined) writeFileSync(usersFile, users);
       writeFileSync(file, config(key));
       writeFileSync(tableFile, 'anna');
       const [checked, started] = await Promise.all([twinpost(['config', 'check', file]), twinpost(['gateway', '--config', file])]);
-      assert.match(checked.error, error);
+      const lines = checked.error.trimEnd().split('\n');
+      assert.equal(lines.length, expected.length, checked.error);
+      for (const [index, line] of expected.entries()) assert.match(lines[index] ?? '', line);
+      assert.ok(lines.every((line) => line.startsWith(folder)), checked.error);
       assert.deepEqual([checked.code, started.code], [1, 1]);
       assert.equal(started.error, checked.error);
     }
+  } finally {
+    rmSync(folder, { recursive: true });
+  }
+});
+
+test('config check tells what clients meet at each listener, and of routes that only the table knows', needsTls, async () => {
+  assert.ok(tls !== undefined);
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-submission-'));
+  const [file, usersFile, text, tableFile] = ['gateway.yaml', 'users', 'text', 'table'].map((name) => path.join(folder, name)) as [string, string, string, string];
+  try {
+    writeFileSync(usersFile, (await twinpost(['user', 'alice@example.org', '--scram'], 'secret\n')).out);
+    writeFileSync(text, 'a@example.org route=boxes\nb@example.org route=box-17\n');
+    assert.equal((await twinpost(['table', 'build', text, tableFile])).code, 0);
+    writeFileSync(file, `gateway:
+  id: gw-1
+  host: box-1
+  secret: sixteen-characters-and-more
+  smtp:
+    listen:
+      - 127.0.0.1:2525
+      - {address: '[::1]:2587', role: submission}
+      - {address: '127.0.0.1:2465', role: submission, tls: implicit, proxy: [127.0.0.1]}
+    tls: {cert: '${tls.certFile}', key: '${tls.keyFile}'}
+    users: users
+    recipients: table
+  routes: [{domain: '*', via: 'smtp://127.0.0.1:1', name: boxes}]
+  mirror: {replicas: 1}
+  stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:1'}]}]
+  state_dir: state
+`);
+    const { code, out, error } = await twinpost(['config', 'check', file]);
+    assert.equal(code, 0, error);
+    assert.deepEqual(out.split('\n').filter((line) => line.startsWith('#')), [
+      '# listens on 127.0.0.1:2525: relay, STARTTLS, no AUTH',
+      '# listens on [::1]:2587: submission, STARTTLS, AUTH SCRAM-SHA-256 PLAIN LOGIN within TLS',
+      '# listens on 127.0.0.1:2465: submission, TLS before the greeting, AUTH SCRAM-SHA-256 PLAIN LOGIN within TLS, behind a PROXY header',
+    ]);
+    assert.match(error, /^\/.*gateway\.yaml:12: gateway\.smtp\.recipients: warning: the table names routes that gateway\.routes does not have: 'box-17'; [^\n]*\n$/);
   } finally {
     rmSync(folder, { recursive: true });
   }

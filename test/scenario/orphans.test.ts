@@ -157,6 +157,67 @@ describe('partitions that nobody serves any more', () => {
     judged(group);
   });
 
+  /** gw-0's partitions have ended while store-a, which has copies, was away; it is given up. */
+  function givenUp(): Group {
+    const group = left(['gw-0'], 6, {
+      gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-0': ['gw-0'], 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores: 3,
+    });
+    group.gateway('gw-1').start();
+    group.run(1000);
+    for (const id of ['gw-0', 'gw-1']) group.cutOff(id, true, [group.store('a')]);
+    group.until(() => group.letters.delivered === 12, 'all deliveries');
+    const holdings = group.gateway('gw-1').core?.holdings;
+    assert.ok(holdings !== undefined);
+    group.until(() => holdings.untoldEnds().length === 4, 'their end, but for a store that is away', 120_000);
+    assert.deepEqual(holdings.untoldEnds().map(({ stores }) => stores), Array.from({ length: 4 }, () => ['store-a']));
+    assert.deepEqual(gaveUp(group, ['store-b', 'store-c']), []);
+    assert.equal(gaveUp(group, ['store-c', 'store-a']).length, 4);
+    group.until(() => [0, 1, 2, 3].every((n) => group.register.recordOf(partitionName('gw-0', n)) === undefined), 'their end');
+    assert.deepEqual(holdings.untoldEnds(), []);
+    return group;
+  }
+
+  function gaveUp(group: Group, storeIds: readonly string[]): readonly string[] {
+    let given: readonly string[] | undefined;
+    group.gateway('gw-1').core?.holdings.giveUpEnded(storeIds, { who: 'ann', reason: 'burnt' }, ({ ended }) => { given = ended; });
+    group.until(() => given !== undefined, 'the answer to the order');
+    return given ?? [];
+  }
+
+  function leftAt(group: Group): readonly string[] {
+    const { store } = group.store('a');
+    return [0, 1, 2, 3].map((n) => partitionName('gw-0', n)).filter((name) => store?.partitions.find(name) !== undefined);
+  }
+
+  test('a store that is given up is waited for no more; back after all, it drops its copies', () => {
+    const group = givenUp();
+    assert.notEqual(leftAt(group).length, 0);
+    assert.equal(group.gateway('gw-1').register?.bridge.givenUp().get('store-a')?.length, 4);
+    group.cutOff('gw-1', false, [group.store('a')]);
+    group.until(() => leftAt(group).length === 0, 'the end of its copies');
+    group.until(() => group.gateway('gw-1').register?.bridge.givenUp().size === 0, 'that nothing is left of it');
+    judged(group);
+  });
+
+  test('a store that was given up never brings back to life what has ended, though nobody else remembers', () => {
+    const group = givenUp();
+    group.gateway('gw-1').kill();
+    for (const letter of ['b', 'c'] as const) {
+      group.store(letter).kill();
+      group.store(letter).start();
+    }
+    for (const id of ['gw-0', 'gw-1']) group.cutOff(id, false, [group.store('a')]);
+    group.gateway('gw-0').start();
+    group.until(() => group.served('gw-0', 'gw-0').length === 4, 'its partitions, begun anew');
+    const fresh = group.submit('gw-0', ['q1']);
+    group.until(() => fresh.arrivals.size === 1, 'new mail');
+    group.run(30_000);
+    assert.equal(group.letters.delivered, 13);
+    for (const { store } of group.stores) for (const copy of store?.partitions.copies() ?? []) assert.equal(copy.count, 0);
+    assert.equal(group.gateway('gw-0').register?.bridge.givenUp().size, 0);
+    judged(group);
+  });
+
   test('who dies after a partition has ended is followed by another', () => {
     const group = left(['gw-0'], 6, {
       gateways: ['gw-0', 'gw-1', 'gw-2'], groupOf: { 'gw-1': ['gw-1', 'gw-2'], 'gw-2': ['gw-1', 'gw-2'] }, orphanGraceMs: 100,

@@ -35,6 +35,15 @@ function restart(world: World): void {
   world.gateway.start();
 }
 
+/** Turns one byte of the body that the newest entry of this gateway's mail shares with others. */
+function damageShared(store: StoreNode, messageId: number): void {
+  const memory = store.store;
+  const account = memory?.account('gw-1');
+  assert.ok(memory !== undefined && account !== undefined);
+  const bytes = memory.segments.read(memory.shared.slotOf(memory.shared.find(account.number, messageId)));
+  bytes[0] = (bytes[0] ?? 0) ^ 0xff;
+}
+
 /** Turns one byte of the newest entry's content. */
 function damage(store: StoreNode, name: string): void {
   const memory = store.store;
@@ -237,6 +246,34 @@ describe('restart', () => {
       world.until(() => world.gateway.core?.registry.byName(name)[0]?.heldCount === 1);
       world.run(10_000);
       assert.equal(world.letters.delivered, 29);
+    });
+
+    test(`a damaged one that several queues share is held in each, and doubled as it is, ${when}`, () => {
+      const world = loaded(20, ['q1', 'q2'], { partitions: 1, ...way });
+      world.store('b').kill();
+      world.run(100);
+      damageShared(world.store('a'), world.letters.all.at(-1)?.id ?? 0);
+      world.gateway.kill();
+      world.store('b').start();
+      world.hops.script = () => 'accept';
+      world.gateway.start();
+      world.until(() => world.letters.delivered === 38);
+      const held = (): number => coreOf(world).registry.partitions.flatMap(({ queues }) => [...queues.values()]).reduce((sum, { heldCount }) => sum + heldCount, 0);
+      world.until(() => held() === 2);
+      const { counters } = coreOf(world).mirrors;
+      world.until(() => coreOf(world).registry.partitions.every(({ inSyncCount }) => inSyncCount === 2));
+      world.run(30_000);
+      assert.ok(counters.refills <= 2, `${String(counters.refills)} refills`);
+      const copies = world.stores.map(({ store }) => [...store?.partitions.copies() ?? []].map(({ count }) => count));
+      assert.deepEqual(copies, [[2], [2]]);
+      // As sound as it was, and told so, when only that copy is left.
+      world.store('a').kill();
+      world.run(100);
+      world.gateway.kill();
+      world.gateway.start();
+      world.until(() => world.gateway.core !== undefined && held() === 2);
+      world.run(10_000);
+      assert.equal(world.letters.delivered, 38);
     });
 
     test(`a body that several queues share is read again when its first entries have gone, ${when}`, () => {

@@ -320,6 +320,20 @@ describe('a delay', () => {
     quietAndJudged(world);
   });
 
+  test('is not composed over and over where a long report finds no room', () => {
+    const world = waiting();
+    const letter = world.submit(['q1'], { notify: NOTIFY_DELAY, recipients: 9000 });
+    world.until(() => letter.outcome === COMMITTED);
+    const { memory } = coreOf(world);
+    const taken = memory.acceptBytes - memory.usedBytes - 200 * 1024;
+    memory.inTransitBytes += taken;
+    world.run(200_000);
+    assert.deepEqual([told(world).length, world.gateway.composedCount], [0, 0]);
+    memory.inTransitBytes -= taken;
+    world.run(70_000);
+    assert.deepEqual([told(world).length > 0, world.gateway.composedCount], [true, 1]);
+  });
+
   test('of a message that is held is told when it goes on', () => {
     const world = waiting();
     const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });

@@ -14,8 +14,8 @@ import { DEFAULT_CLIENT_OPTIONS, RegisterClient } from '../../src/register/clien
 import type { RegisterMap } from '../../src/register/core/register-map.js';
 import type { Line, LineHandlers } from '../../src/register/line.js';
 import { BrokenRule } from '../../src/register/core/shapes.js';
-import { partitionKey } from '../../src/register/keys.js';
-import { decodePartition } from '../../src/register/records.js';
+import { givenUpKey, partitionKey } from '../../src/register/keys.js';
+import { decodeGivenUp, decodePartition } from '../../src/register/records.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { numberOf, ownerOf } from '../../src/protocol/partition-record.js';
 import { SimulatedLine } from '../../src/register/simulated/simulated-line.js';
@@ -74,6 +74,14 @@ export class WorldRegister {
     const entry = this.register.snapshot().get(partitionKey(ownerOf(partition), numberOf(partition)));
     const record = entry === undefined ? undefined : decodePartition(entry.value);
     return record instanceof BrokenRule ? undefined : record;
+  }
+
+  /** The store was given up, and is still to be told that a partition has ended: this one, or any. */
+  isGivenUp(storeId: string, partition?: string): boolean {
+    const entry = this.register.snapshot().get(givenUpKey(storeId));
+    const rule = entry === undefined ? undefined : decodeGivenUp(entry.value);
+    if (rule === undefined || rule instanceof BrokenRule) return false;
+    return partition === undefined || rule.copies.some((copy) => copy.partition === partition);
   }
 
   goAway(how: 'refusing' | 'silent'): void {

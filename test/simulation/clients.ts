@@ -23,6 +23,7 @@ import { COMMITTED, NO_REPLY, NOTIFY_NEVER, NOTIFY_SUCCESS, NOTIFY_FAILURE } fro
 import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 import { isAscii } from 'node:buffer';
 import { toAscii } from '../../src/platform/node/idna.js';
+import { NO_METRICS, quiet } from '../inbound/desk.js';
 import { MemoryConnection } from '../scenario/memory-connection.js';
 import { contentOf } from '../scenario/letters.js';
 import type { KeptLog } from '../scenario/ports.js';
@@ -100,7 +101,6 @@ export class Clients {
     this.#hooks = options.hooks;
     this.#timeline = timeline;
     const clock = { nowMs: () => timeline.nowMs, wallMs: () => Math.floor(timeline.nowMs) };
-    const nothing = (): void => undefined;
     this.#desk = new Desk({
       ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, messagesInHandMax: 100_000, connectionsPerClientMax: 100_000,
       connectionsMax: 100_000,
@@ -116,8 +116,8 @@ export class Clients {
       hooks: this.#hooks === undefined ? undefined : { judge: (message, done) => { this.#judge(message, done); } },
       nextTurn: (run) => { timeline.soon(run); },
       log: options.log,
-      mailLog: { wantsMessageId: false, received: nothing, rejected: nothing },
-      metrics: { connectionOpened: nothing, connectionClosed: nothing, connectionWaits: nothing, received: nothing, rejected: nothing },
+      mailLog: { wantsMessageId: false, received: quiet, rejected: quiet },
+      metrics: NO_METRICS,
     });
   }
 

@@ -34,6 +34,7 @@ export class Operator {
    */
   lookInHaste(): void {
     const { world } = this;
+    for (const gateway of world.gateways) this.giveUpEnded(gateway, () => true);
     const isDead = ({ holder }: PartitionRecord): boolean =>
       !world.gateways.some(({ core }) => core !== undefined && isSameHolder(core.self, holder));
     for (const { core } of world.gateways) {
@@ -53,8 +54,21 @@ export class Operator {
     if (nowMs < this.nextLookMs) return;
     this.nextLookMs = nowMs + LOOK_MS;
     let isWaiting = false;
-    for (const gateway of world.gateways) if (this.givesUp(gateway)) isWaiting = true;
+    for (const gateway of world.gateways) {
+      if (this.givesUp(gateway)) isWaiting = true;
+      this.giveUpEnded(gateway, (storeId) => world.lostStores.has(storeId));
+    }
     if (world.lostStores.size > 0 && !isWaiting && nowMs >= this.nextRestartMs) this.configureAnew();
+  }
+
+  /** Partitions that have ended wait for these stores no more: no mail can be lost by it, whether they come back or not. */
+  private giveUpEnded({ core }: GatewayMachine, isMeant: (storeId: string) => boolean): void {
+    const ends = core?.holdings.untoldEnds().filter(({ stores }) => stores.every(isMeant)) ?? [];
+    if (ends.length === 0) return;
+    const storeIds = [...new Set(ends.flatMap(({ stores }) => stores))];
+    core?.holdings.giveUpEnded(storeIds, { who: 'ann', reason: 'burnt' }, ({ ended }) => {
+      if (ended.length > 0) this.world.onFired('give-up-ended');
+    });
   }
 
   /** True when something there waits for copies that are nowhere any more. */

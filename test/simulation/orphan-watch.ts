@@ -29,7 +29,7 @@ export class OrphanWatch {
   constructor(world: World) {
     this.world = world;
     const { kinds, plot } = world.plan;
-    const isAsked = kinds.has('retire') && plot !== 'plot-change-in-doubt';
+    const isAsked = (kinds.has('retire') && plot !== 'plot-change-in-doubt') || plot === 'plot-ended-without';
     this.isOff = !isAsked || REGISTER_FAULTS.some((kind) => kinds.has(kind));
   }
 
@@ -68,7 +68,7 @@ export class OrphanWatch {
     for (const { id, store, filed } of this.world.stores) {
       if (this.world.lostStores.has(id)) continue;
       const count = store === undefined ? filed?.ids.get(name)?.length : store.partitions.find(name)?.count;
-      if (count === undefined || count === 0) continue;
+      if (count === undefined || count === 0 || this.world.register.isGivenUp(id, name)) continue;
       throw new GuaranteeBroken(`orphans: the record of ${name} is gone, and ${id} has mail of it`);
     }
   }

@@ -23,10 +23,13 @@ export const PLOTS = [
   'plot-hand-back', 'plot-both-stores', 'plot-both-lost', 'plot-pair', 'plot-source-dies', 'plot-short-memory',
   'plot-given-up', 'plot-small-taker',
 ] as const;
-export type PlotName = (typeof PLOTS)[number];
+/** A story of its own seeds, as retirements are: what others tell stays as it was. */
+const ENDED_WITHOUT = 'plot-ended-without';
+const ENDED_WITHOUT_EVERY = 10;
+export type PlotName = (typeof PLOTS)[number] | typeof ENDED_WITHOUT;
 /** 'spill': a store came back with what its file held; 'begins-empty': every copy was lost. Both follow from others. */
-export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | typeof RETIRE | typeof LATE_HOOK | 'spill' | 'begins-empty';
-export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, RETIRE, LATE_HOOK, 'spill', 'begins-empty'];
+export type FaultKind = (typeof FAULT_KINDS)[number] | PlotName | typeof RETIRE | typeof LATE_HOOK | 'spill' | 'begins-empty' | 'give-up-ended';
+export const ALL_KINDS: readonly FaultKind[] = [...FAULT_KINDS, ...PLOTS, ENDED_WITHOUT, RETIRE, LATE_HOOK, 'spill', 'begins-empty', 'give-up-ended'];
 
 /** Kinds that take nothing away for longer than a lease lasts. */
 const HARMLESS: readonly FaultKind[] = ['blink', 'small-chunks', 'clocks', 'hop-defers', 'hop-rejects', 'hop-hangs', 'hop-cuts', 'hop-down', 'resend', 'hop-verbose', 'many-recipients'];
@@ -100,6 +103,7 @@ export function planOf(seed: number, steps: number): Plan {
   const prng = new Prng(seed);
   const plot = prng.below(10) < STORIES_IN_TEN ? prng.pick(PLOTS) : undefined;
   const plan = swarmOf(prng, seed, steps);
+  if (plot === undefined && seed % ENDED_WITHOUT_EVERY === 7) return { ...plan, ...endedWithoutOf(prng, plan) };
   if (plot !== undefined) return { ...plan, ...stageOf(prng, plan, plot) };
   return seed % LATE_HOOK_EVERY === 3 ? { ...plan, kinds: new Set([...plan.kinds, LATE_HOOK]) } : plan;
 }
@@ -126,6 +130,14 @@ function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
 /** In every other of such stories envelopes do not fit, in the rest bodies. */
 function isOfEnvelopes(seed: number): boolean {
   return Math.floor(seed / 10) % 2 === 0;
+}
+
+/** Somebody who delivers for a gateway that is retired, and a store to spare while another is away. */
+function endedWithoutOf(prng: Prng, plan: Plan): Partial<Plan> {
+  return {
+    ...stageOf(prng, plan, ENDED_WITHOUT), gateways: ['gw-1', 'gw-2'], stores: ['store-a', 'store-b', 'store-c'], minReplicas: 1,
+    kinds: new Set([...plan.kinds].filter((kind) => CALM.includes(kind))), hasTwin: false,
+  };
 }
 
 /** Two gateways, of which one cannot hold what the other has beside the little that it has itself. */

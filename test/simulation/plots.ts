@@ -19,6 +19,7 @@
  *   source dies      a PARTIAL holder loses what it reads (14)
  *   small taker      what is larger than its holder's memory is doubled again (14), while no next hop takes it
  *   given up         copies that were given up come back to a partition that went on (16)
+ *   ended without    a partition ends while a store with a copy is away; that is given up, and is back (16)
  *   short memory     who takes over has no memory for the bodies: they come and go as deliveries need them
  */
 import type { PlotName } from './plan.js';
@@ -64,6 +65,7 @@ export const PLOT_SCRIPTS: Readonly<Record<PlotName, Script>> = {
   'plot-small-taker': smallTaker,
   'plot-short-memory': shortMemory,
   'plot-given-up': givenUp,
+  'plot-ended-without': endedWithout,
 };
 
 interface Loaded {
@@ -431,4 +433,38 @@ function* givenUp(stage: Stage): Generator<Wait, void, void> {
   stage.start(owner);
   yield 2000;
   extras.holdMail(0);
+}
+
+function* endedWithout(stage: Stage): Generator<Wait, void, void> {
+  const { world, extras, prng } = stage;
+  const { owner, one } = yield* loaded(stage);
+  const taker = world.gateways.find(({ gatewayId }) => gatewayId !== owner.gatewayId);
+  for (const gateway of world.gateways) stage.hold(gateway, [one], true);
+  // It may leave before, or count until the end.
+  yield prng.below(8000);
+  taker?.node.register?.bridge.setRetired(owner.gatewayId, { who: 'ann', reason: 'host given back', wallMs: 1 }, () => {});
+  world.killGateway(owner);
+  extras.holdMail(0);
+  const isOnlyAway = (): boolean => taker?.core?.holdings.untoldEnds().some(({ stores }) => stores.includes(one.id)) === true;
+  for (let i = 0; i < 4 && !isOnlyAway(); i++) yield isOnlyAway;
+  const answers: number[] = [];
+  taker?.core?.holdings.giveUpEnded([one.id], { who: 'ann', reason: 'burnt' }, ({ ended }) => { answers.push(ended.length); });
+  yield () => answers.length > 0;
+  if (answers.every((count) => count === 0)) return;
+  extras.fire('give-up-ended');
+  yield prng.below(3000);
+  // Nobody else remembers, or all do.
+  if (prng.below(2) === 0) {
+    for (const store of world.stores) if (store !== one) world.killStore(store);
+    for (const store of world.stores) world.startStore(store);
+  }
+  if (taker !== undefined && prng.below(2) === 0) world.killGateway(taker);
+  // In whatever order: its owner, wanted again, may be there before the store.
+  if (prng.below(2) === 0) for (const gateway of world.gateways) stage.hold(gateway, [one], false);
+  for (const { node } of world.gateways) node.register?.bridge.setRetired(owner.gatewayId, undefined, () => {});
+  stage.start(owner);
+  yield prng.below(6000);
+  for (const gateway of world.gateways) stage.hold(gateway, [one], false);
+  if (taker !== undefined) stage.start(taker);
+  yield 2000;
 }

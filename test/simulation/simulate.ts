@@ -5,6 +5,7 @@
  *                                        └──► not within DRAIN_MS: a failure. Nobody is asked, but where stores never
  *                                             come back (operator.ts)
  */
+import { isMemberOf } from '../../src/protocol/partition-record.js';
 import { GuaranteeBroken } from './broken.js';
 import type { FaultKind } from './plan.js';
 import { Operator } from './operator.js';
@@ -114,6 +115,9 @@ function whyNotDrained(world: World): string {
     const back = gaveUp.find(({ storeId }) => !world.lostStores.has(storeId));
     if (back !== undefined) return `${partition} has not taken in what was given up at ${back.storeId}`;
   }
+  for (const { id } of world.stores) {
+    if (!world.lostStores.has(id) && world.register.isGivenUp(id)) return `${id}, which was given up, is not told of all that has ended`;
+  }
   for (const { id, gatewayId, core, isTwin } of world.gateways) {
     if (isTwin && core === undefined) continue;
     if (isTwin) return `${id} still runs beside the process that has its id`;
@@ -142,12 +146,15 @@ function whyNotDrained(world: World): string {
   return whatIsLeft(world);
 }
 
-/** Copies that no record names, once everybody was told. */
-function whatIsLeft({ stores, gateways }: World): string {
-  for (const { id, store } of stores) {
-    for (const { partition, count } of store?.partitions.copies() ?? []) {
-      const isCopy = gateways.some(({ core }) => core?.registry.partitions.some((one) => one.name === partition && one.rows.some((row) => row.storeId === id)));
-      if (!isCopy && count > 0) return `${id} keeps a copy of ${partition} with ${String(count)} messages that nobody counts on`;
+/** Copies that no record names, once everybody was told: empty ones and those that were never filled, too. */
+function whatIsLeft(world: World): string {
+  const present = new Map(world.present());
+  for (const { id, store } of world.stores) {
+    for (const { partition, count, isComplete } of store?.partitions.copies() ?? []) {
+      const record = present.get(partition);
+      if (store === undefined || isMemberOf(record?.members ?? [], id, store.bootId)) continue;
+      const what = isComplete ? `with ${String(count)} messages` : 'that is not complete';
+      return `${id} keeps a copy of ${partition} ${what} that no record names`;
     }
   }
   return '';

@@ -1,11 +1,13 @@
 /**
  * Makes the file of a table of recipients (gateway/inbound/recipients/table-layout.ts) out of a text, a line
- * an address. The text is read twice, in pieces: its lines are counted, then each goes into its place. The
+ * an address. The text is read twice, in pieces: its lines are counted, then each goes into its place; and
+ * once more where it has aliases, which may lead nowhere (warnings.ts). The
  * file appears whole under its name or not at all, so that gateways may use that name all the time.
  */
 import { randomBytes } from 'node:crypto';
 import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
+import { errorText } from '../../base/error-text.js';
 import { parsePath, normalizeDomain } from '../../gateway/inbound/policy/address.js';
 import { digestOf } from '../../gateway/inbound/recipients-file.js';
 import { ALIAS_TARGETS_MAX, domainKey, tableKey } from '../../gateway/inbound/recipients/listing.js';
@@ -15,11 +17,15 @@ import {
 } from '../../gateway/inbound/recipients/table-layout.js';
 import { crc32 } from '../../platform/node/checksum.js';
 import { toAscii } from '../../platform/node/idna.js';
+import { AliasJudge } from './warnings.js';
 
 const PIECE_BYTES = 1024 * 1024;
 const LINE_CHARACTERS_MAX = 1024 * 1024;
 const WRITTEN_BYTES = 16 * 1024 * 1024;
 const ROUTE_NAMES_MAX = 2048;
+/** The others are counted. */
+const WARNINGS_MAX = 20;
+const NO_WARNINGS: Pick<TableReport, 'warnings' | 'nowhere'> = { warnings: [], nowhere: 0 };
 /** Seldom enough to cost nothing, often enough for who waits. */
 const TOLD_EVERY_LINES = 10_000;
 
@@ -28,6 +34,9 @@ export interface TableReport {
   readonly aliases: number;
   readonly routes: number;
   readonly bytes: number;
+  /** Aliases that lead nowhere, a line each, the first of them; and how many there are. */
+  readonly warnings: readonly string[];
+  readonly nowhere: number;
 }
 
 /** A line that is wrong: the message says which and why. */
@@ -49,11 +58,35 @@ export function buildTable(
     try {
       table.add(text);
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
       throw new TableTextError(`line ${String(line)}: ${why}`);
     }
   });
-  return table.write(output);
+  const report = table.write(output);
+  return { ...report, ...(report.aliases === 0 ? NO_WARNINGS : warningsOf(input, output, table.domains)) };
+}
+
+/** The aliases of the text, each followed in the table that is there now. */
+function warningsOf(
+  input: string, output: string, domains: Iterable<string>,
+): Pick<TableReport, 'warnings' | 'nowhere'> {
+  const judge = new AliasJudge(output, domains);
+  const warnings: string[] = [];
+  let nowhere = 0;
+  try {
+    eachLine(input, (text, line) => {
+      const [address = '', word = ''] = text.split(/[ \t]+/);
+      if (!isEntry(text) || !word.startsWith('to=')) return;
+      const why = judge.whyNowhere(address, word.slice(3).split(','));
+      if (why === '') return;
+      nowhere += 1;
+      const where = `line ${String(line)}: warning: '${address}' leads nowhere`;
+      if (nowhere <= WARNINGS_MAX) warnings.push(`${where}: ${why}`);
+    });
+  } finally {
+    judge.close();
+  }
+  return { warnings, nowhere };
 }
 
 function isEntry(text: string): boolean {
@@ -62,6 +95,8 @@ function isEntry(text: string): boolean {
 
 class TableBuilder {
   entries = 0;
+  /** Of its entries. */
+  readonly domains = new Set<string>();
   readonly #seed = randomBytes(SEED_BYTES);
   readonly #buckets: number;
   readonly #bytes: Buffer;
@@ -84,9 +119,10 @@ class TableBuilder {
     const at = this.#freeBucket(digest, key);
     if (!putInto(this.#view, at, digest, this.#valueOf(words))) throw new Error('its bucket is full');
     this.entries += 1;
+    this.domains.add(key.slice(key.lastIndexOf('@') + 1));
   }
 
-  write(output: string): TableReport {
+  write(output: string): Omit<TableReport, 'warnings' | 'nowhere'> {
     const texts = Buffer.concat(this.#texts);
     const head = Buffer.from(JSON.stringify({
       seed: this.#seed.toString('base64'), entries: this.entries, buckets: this.#buckets,

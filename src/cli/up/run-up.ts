@@ -24,7 +24,7 @@ import { AdminClient } from '../admin-client.js';
 import { REGISTER_VARIABLE, SECRET_VARIABLE, UP_GATEWAY_VARIABLE, UP_VARIABLE } from '../config-file.js';
 import { loadFor } from '../config-file.js';
 import type { CliContext } from '../context.js';
-import { CliError } from '../context.js';
+import { CliError, UsageError } from '../context.js';
 import { counted, printable } from '../tables.js';
 import { allProcesses, addressText, planUp } from './plan.js';
 import type { ProcessPlan, UpPlan } from './plan.js';
@@ -57,7 +57,7 @@ export async function runUp(options: UpOptions, context: CliContext): Promise<nu
   const choice = loaded.gateway;
   if (options.gateways > 1 && (choice?.workers ?? 1) > 1) {
     const said = `${loaded.file} says workers: ${String(choice?.workers)}`;
-    throw new CliError(`--gateways: ${said}; take that out, each gateway has one process here`);
+    throw new UsageError(`--gateways: ${said}; take that out, each gateway has one process here`);
   }
   const config = upConfig(loaded, options.gateways, defaultMemoryBytes(true));
   const temporary = options.stateDir === undefined;

@@ -4,6 +4,7 @@
  */
 import fs from 'node:fs';
 import path from 'node:path';
+import { errorText } from '../../base/error-text.js';
 import type { RegisterChoice } from '../../register/running/open-register.js';
 import { crc32 } from '../../platform/node/checksum.js';
 import { NodeLog, logDestination } from '../../platform/node/log.js';
@@ -40,6 +41,6 @@ export async function openUpRegister(
       },
     };
   } catch (error) {
-    throw new CliError(`up: ${error instanceof Error ? error.message : String(error)}`);
+    throw new CliError(`up: ${errorText(error)}`);
   }
 }

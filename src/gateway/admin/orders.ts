@@ -1,13 +1,14 @@
 /** What the admin HTTP reads of a request that orders something, and how it refuses one. */
 import type { FastifyReply, FastifyRequest } from 'fastify';
+import type { Order } from '../../admin-api/orders.js';
 import { ORDER_TEXT_CHARACTERS_MAX } from '../../admin-api/pages.js';
 import type { RefusalAnswer } from '../../admin-api/pages.js';
 
 /** The fields of an order as somebody sent them: named by its type, of any kind. */
-export type Posted<Order> = { readonly [K in keyof Order]?: unknown };
+export type Posted<T> = { readonly [K in keyof T]?: unknown };
 
-export function postedBy<Order>(request: FastifyRequest): Posted<Order> {
-  return typeof request.body === 'object' && request.body !== null ? (request.body as Posted<Order>) : {};
+export function postedBy<T>(request: FastifyRequest): Posted<T> {
+  return typeof request.body === 'object' && request.body !== null ? (request.body as Posted<T>) : {};
 }
 
 /** A text that says something and can be logged as it is. */
@@ -15,6 +16,16 @@ export function textOf(value: unknown): string | undefined {
   if (typeof value !== 'string' || value.length > ORDER_TEXT_CHARACTERS_MAX) return undefined;
   const trimmed = value.trim();
   return trimmed === '' ? undefined : trimmed;
+}
+
+/** Who wants it, and why; undefined when that is not said. */
+export function orderOf(posted: Posted<Order>): Order | undefined {
+  const [reason, who] = [textOf(posted.reason), textOf(posted.who)];
+  return reason === undefined || who === undefined ? undefined : { reason, who };
+}
+
+export function refuseUnsaid(reply: FastifyReply): FastifyReply {
+  return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
 }
 
 export function refuse(reply: FastifyReply, code: number, error: string): FastifyReply {

@@ -10,7 +10,7 @@ import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Order, RebalanceAnswer } from '../../admin-api/orders.js';
 import type { EventLog } from '../../platform/ports.js';
 import type { CopyMove, Rebalance } from '../mirror/rebalance.js';
-import { postedBy, refuse, textOf } from './orders.js';
+import { orderOf, postedBy, refuseUnsaid } from './orders.js';
 
 export interface RebalancePorts {
   readonly gatewayId: string;
@@ -21,13 +21,10 @@ export interface RebalancePorts {
 export function addRebalance(api: FastifyInstance, ports: RebalancePorts): void {
   api.get('/rebalance', (): RebalanceAnswer => answer(ports));
   api.post('/rebalance', (request, reply): RebalanceAnswer | FastifyReply => {
-    const posted = postedBy<Order>(request);
-    const [reason, who] = [textOf(posted.reason), textOf(posted.who)];
-    if (reason === undefined || who === undefined) {
-      return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
-    }
+    const order = orderOf(postedBy<Order>(request));
+    if (order === undefined) return refuseUnsaid(reply);
     const before = answer(ports);
-    const fields = { copies: before.planned.length, reason, who };
+    const fields = { copies: before.planned.length, ...order };
     ports.log.warn('rebalance', 'an operator has copies spread evenly over the stores', fields);
     ports.control.order();
     return before;
@@ -35,7 +32,8 @@ export function addRebalance(api: FastifyInstance, ports: RebalancePorts): void 
 }
 
 function answer({ gatewayId, control }: RebalancePorts): RebalanceAnswer {
-  return { gateway: gatewayId, moving: control.moving.map(row), planned: control.plan().map(row), why: control.why() };
+  const [moving, planned] = [control.moving.map(row), control.plan().map(row)];
+  return { gateway: gatewayId, moving, planned, why: control.why() };
 }
 
 function row({ partition: { name, length, bytes }, from, to }: CopyMove): RebalanceAnswer['moving'][number] {

@@ -1,22 +1,24 @@
 /**
- * POST /api/v1/rescue: the one order that may lose mail. An operator gives up copies that do not come back, and
- * the partitions of which every copy is away go on without them.
+ * POST /api/v1/rescue: the one order that may lose mail. An operator gives up copies that do not come back,
+ * and the partitions of which every copy is away go on without them.
  *
- *   {"give_up": [STORE…], "reason": TEXT, "who": TEXT}             copies at these stores
- *   {"give_up": [], "memory": true, "reason": TEXT, "who": TEXT}   what no store has: a process had it in memory
+ *   {"give_up": [STORE…], "reason": TEXT, "who": TEXT}            copies at these stores
+ *   {"give_up": [], "memory": true, "reason": TEXT, "who": TEXT}  what only a process had, in its memory
  *
- * Answers {partitions: [NAME…]}: those that go on, empty. Who asked for it, and why, is in the log. Nothing happens to
- * a partition that has another copy, or waits for something else or for nothing: 409 when that is so of all, 404 when a
- * store is not known here.
+ * Answers {partitions: [NAME…], ended: [NAME…]}: those that go on, empty; and those that had ended, and
+ * waited for nothing but to tell these stores so: no mail is lost by that. Who asked for it, and why, is in
+ * the log. Nothing happens to a partition that has another copy, or waits for something else or for nothing:
+ * 409 when that is so of all, 404 when a store is not known here, 503 when the register does not take it.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RescueAnswer, RescueOrder } from '../../admin-api/orders.js';
 import type { EventLog } from '../../platform/ports.js';
-import { postedBy, refuse, textOf } from './orders.js';
+import { orderOf, postedBy, refuse, refuseUnsaid, textOf } from './orders.js';
 import type { GatewayView } from './view.js';
 
 /** More stores than a partition has copies, by far: one order is for a whole place that burnt. */
 const STORES_MAX = 256;
+const NONE_ENDED: GivenUpEnded = { ended: [], why: '' };
 
 /** A partition that waits, as gateway/ownership/holdings.ts tells of it. */
 export interface WaitingCopies {
@@ -25,10 +27,23 @@ export interface WaitingCopies {
   readonly copies: readonly string[];
 }
 
+/** Names of partitions; and why not all that were meant, '' when there is no trouble. */
+export interface GivenUpEnded {
+  readonly ended: readonly string[];
+  readonly why: string;
+}
+
 export interface RescueControl {
-  /** Names of the partitions that go on without copies at these stores; of none, without a process's memory. */
+  /** The partitions that go on without copies at these stores; of none: without a process's memory. */
   giveUp(storeIds: readonly string[]): readonly string[];
   waiting(): readonly WaitingCopies[];
+  /** Partitions that have ended, but for stores that are away. */
+  untoldEnds(): readonly { readonly stores: readonly string[] }[];
+  /** They wait for these stores no more. */
+  giveUpEnded(
+    storeIds: readonly string[], by: { readonly who: string; readonly reason: string },
+    done: (result: GivenUpEnded) => void,
+  ): void;
 }
 
 export interface RescuePorts {
@@ -42,28 +57,50 @@ export function addRescue(api: FastifyInstance, ports: RescuePorts): void {
   api.post('/rescue', (request, reply) => rescue(request, reply, ports));
 }
 
-function rescue(request: FastifyRequest, reply: FastifyReply, ports: RescuePorts): RescueAnswer | FastifyReply {
+async function rescue(
+  request: FastifyRequest, reply: FastifyReply, ports: RescuePorts,
+): Promise<RescueAnswer | FastifyReply> {
   const posted = postedBy<RescueOrder>(request);
   const stores = namesOf(posted.give_up);
   const memory = posted.memory ?? false;
-  const [reason, who] = [textOf(posted.reason), textOf(posted.who)];
+  const order = orderOf(posted);
   if (stores === undefined) return refuse(reply, 400, 'give_up is a list of stores');
   if (typeof memory !== 'boolean') return refuse(reply, 400, 'memory is true or false');
   // An empty list alone may be a script's mistake: what is lost by it is not to be lost by mistake.
   if ((stores.length > 0) === memory) {
     return refuse(reply, 400, 'name the stores to be given up, or say memory: true, not both');
   }
-  if (reason === undefined || who === undefined) {
-    return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
-  }
+  if (order === undefined) return refuseUnsaid(reply);
+  const { reason, who } = order;
   const unknown = unknownOf(stores, ports);
   if (unknown !== '') return refuse(reply, 404, `${unknown}; nothing was done`);
   const partitions = ports.control.giveUp(stores);
-  if (partitions.length === 0) return refuse(reply, 409, `${whyNone(stores, ports)}; nothing was done`);
+  if (partitions.length > 0) noteGivenUp(partitions, { stores, memory, reason, who }, ports);
+  const { ended, why } = memory ? NONE_ENDED : await new Promise<GivenUpEnded>((resolve) => {
+    ports.control.giveUpEnded(stores, { reason, who }, resolve);
+  });
+  if (ended.length > 0) {
+    const text = 'an operator gives up stores that were to be told of partitions that have ended';
+    ports.log.warn('orphans', text, { stores, partitions: ended, reason, who });
+  }
+  if (partitions.length + ended.length > 0) return { partitions, ended };
+  if (why !== '') return refuse(reply, 503, `${why}; nothing was done, give the order again`);
+  return refuse(reply, 409, `${whyNone(stores, ports)}; nothing was done`);
+}
+
+interface Given {
+  readonly stores: readonly string[];
+  readonly memory: boolean;
+  readonly reason: string;
+  readonly who: string;
+}
+
+function noteGivenUp(
+  partitions: readonly string[], { stores, memory, reason, who }: Given, { log }: RescuePorts,
+): void {
   const what = memory ? 'what only a process had in memory' : 'copies that do not come back';
   const fields = { ...(memory ? {} : { stores }), partitions, reason, who };
-  ports.log.warn('takeover', `an operator gives up ${what}`, fields);
-  return { partitions };
+  log.warn('takeover', `an operator gives up ${what}`, fields);
 }
 
 /** Undefined when it is no list of names. */
@@ -77,6 +114,7 @@ function namesOf(posted: unknown): readonly string[] | undefined {
 function unknownOf(stores: readonly string[], { control, view }: RescuePorts): string {
   const known = new Set(view.status().stores.map((store) => store.id));
   for (const { copies } of control.waiting()) for (const store of copies) known.add(store);
+  for (const { stores: named } of control.untoldEnds()) for (const store of named) known.add(store);
   const unknown = stores.find((store) => !known.has(store));
   if (unknown === undefined) return '';
   return `this gateway knows no store '${unknown}'; it knows ${[...known].join(', ')}`;
@@ -87,7 +125,15 @@ function whyNone(stores: readonly string[], { control }: RescuePorts): string {
   for (const { partition, copies } of control.waiting()) {
     const others = copies.filter((store) => !stores.includes(store));
     if (others.length === copies.length) continue;
-    return `${partition} has another copy at ${others.join(', ')}: start that, or name it too if it never comes back`;
+    const names = others.join(', ');
+    return `${partition} has another copy at ${names}: start that, or name it too if it never comes back`;
+  }
+  for (const { stores: named } of control.untoldEnds()) {
+    const others = named.filter((store) => !stores.includes(store));
+    if (others.length === named.length) continue;
+    const names = others.join(', ');
+    return `partitions that have ended wait for ${names} as well: `
+      + 'start that, or name it too if it never comes back';
   }
   return `no partition waits for its copies at ${stores.join(' or ')}`;
 }

@@ -10,15 +10,15 @@
  * why, is in the log.
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { RetireAnswer, RetireOrder } from '../../admin-api/orders.js';
-import { postedBy, refuse, textOf } from './orders.js';
+import type { Order, RetireAnswer, RetireOrder } from '../../admin-api/orders.js';
+import { orderOf, postedBy, refuse, refuseUnsaid } from './orders.js';
 
 export interface RetireControl {
   stateOf(gatewayId: string): RetireAnswer;
   /** '' or why nobody is to be retired by this name. */
   refusalOf(gatewayId: string): string;
   /** '' when the register has it, else why not. */
-  retire(gatewayId: string, order: { readonly reason: string; readonly who: string }, undo: boolean): Promise<string>;
+  retire(gatewayId: string, order: Order, undo: boolean): Promise<string>;
 }
 
 export function addRetire(api: FastifyInstance, control: RetireControl): void {
@@ -26,15 +26,14 @@ export function addRetire(api: FastifyInstance, control: RetireControl): void {
   api.post('/gateways/:id/retire', async (request, reply): Promise<RetireAnswer | FastifyReply> => {
     const id = idOf(request);
     const posted = postedBy<RetireOrder>(request);
-    const [reason, who] = [textOf(posted.reason), textOf(posted.who)];
-    if (reason === undefined || who === undefined) {
-      return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
-    }
+    const order = orderOf(posted);
+    if (order === undefined) return refuseUnsaid(reply);
     const undo = posted.undo === true;
     const refusal = undo ? '' : control.refusalOf(id);
     if (refusal !== '') return refuse(reply, 404, `${refusal}; nothing was done`);
-    const why = await control.retire(id, { reason, who }, undo);
-    return why === '' ? control.stateOf(id) : refuse(reply, 503, `${why}; it may be done or not: give the order again`);
+    const why = await control.retire(id, order, undo);
+    if (why === '') return control.stateOf(id);
+    return refuse(reply, 503, `${why}; it may be done or not: give the order again`);
   });
 }
 

@@ -4,6 +4,7 @@ import type {
   UnreachedStoreAnswer, WaitingPartitionAnswer,
 } from '../../admin-api/gateway-answers.js';
 import type { MemberAnswer } from '../../admin-api/pages.js';
+import type { ReceptionFigures } from '../../observability/figures.js';
 import type {
   MemberView, MessageView, OrphansView, QueueView, RefusedRouteView, StatusView, StoreView, TableRowView,
   UnreachedStoreView, WaitingPartitionView,
@@ -31,6 +32,7 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     bounced: status.bounced,
     expired: status.expired,
     rejected: status.rejected,
+    reception: receptionRow(status.reception),
     queues: status.queues,
     partitions: status.partitions,
     partitions_recovering: status.partitionsRecovering,
@@ -46,6 +48,7 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     partitions_rescued: status.partitionsRescued,
     orphan_partitions: status.orphanPartitions,
     orphans: status.orphans.map(orphansRow),
+    ends_untold: status.endsUntold.map(({ stores, partitions, names }) => ({ stores, partitions, names })),
     takeovers: status.takeovers,
     handed_back: status.handedBack,
     taken_away: status.takenAway,
@@ -76,7 +79,9 @@ function orphansRow({ gateway, isRetired, partitions, names, sinceWallMs }: Orph
   return { gateway, retired: isRetired, partitions, names, since: seconds(sinceWallMs) };
 }
 
-function waitingRow({ partition, owner, waitsFor, copies, why, sinceWallMs }: WaitingPartitionView): WaitingPartitionAnswer {
+function waitingRow(
+  { partition, owner, waitsFor, copies, why, sinceWallMs }: WaitingPartitionView,
+): WaitingPartitionAnswer {
   return { partition, owner, waits_for: waitsFor, copies, why, since: seconds(sinceWallMs) };
 }
 
@@ -92,7 +97,7 @@ function storeRow(store: StoreView): StoreAnswer {
     up: store.up,
     drained: store.drained,
     drained_since: secondsIf(store.drainedSinceWallMs),
-    paths: store.paths.map((path) => ({ path: path.path, state: path.state, since: seconds(path.sinceWallMs) })),
+    paths: store.paths.map(({ path, state, sinceWallMs }) => ({ path, state, since: seconds(sinceWallMs) })),
     partitions_sync: store.partitionsSync,
     partitions_resync: store.partitionsResync,
     partitions_ng: store.partitionsNg,
@@ -166,9 +171,8 @@ export function messageRow(queue: string, queueClass: string, message: MessageVi
     arrival_time: seconds(message.arrivalWallMs),
     message_size: message.messageBytes,
     sender: message.sender,
-    recipients: message.recipients.map((recipient) =>
-      recipient.delayReason === '' ? { address: recipient.address } : { address: recipient.address, delay_reason: recipient.delayReason },
-    ),
+    recipients: message.recipients.map(({ address, delayReason }) =>
+      ({ address, ...(delayReason === '' ? {} : { delay_reason: delayReason }) })),
     state: message.state,
     ...(message.heldReason === '' ? {} : { held_reason: message.heldReason }),
     attempts: message.attempts,
@@ -183,4 +187,13 @@ function seconds(wallMs: number): number {
 
 function secondsIf(wallMs: number | undefined): number | null {
   return wallMs === undefined ? null : seconds(wallMs);
+}
+
+function receptionRow(figures: ReceptionFigures): NonNullable<StatusAnswer['reception']> {
+  return {
+    tls_handshakes: figures.handshakes, tls_failed: figures.handshakesFailed,
+    auth: figures.auths, auth_failed: figures.authsFailed,
+    lookups: figures.lookups, lookups_failed: figures.lookupsFailed,
+    stale_files: [...figures.staleFiles],
+  };
 }

@@ -10,10 +10,10 @@
  *                                            or ?troubled=20: the partitions that need a look first
  *   GET /api/v1/table                        the same, in pages of 1,000 partitions
  *   GET /api/v1/queues                       one row a queue; ?limit=1000&cursor=…
- *   GET /api/v1/group                        gateways and stores that belong together, with their admin addresses
+ *   GET /api/v1/group                        gateways and stores that belong together, where their admin is
  *   GET, POST /api/v1/stores/ID/drain, POST /api/v1/partitions/NAME/resync   (store-api.ts)
  *   POST /api/v1/messages/ID/hold, …/release, …/delete  (hold-api.ts)
- *   POST /api/v1/rescue                      partitions go on without copies that do not come back (rescue-api.ts)
+ *   POST /api/v1/rescue                      partitions go on without lost copies (rescue-api.ts)
  *   GET, POST /api/v1/rebalance              copies are spread evenly over the stores (rebalance-api.ts)
  *   GET, POST /api/v1/gateways/ID/retire     a gateway that is taken out for good (retire-api.ts)
  *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
@@ -21,7 +21,8 @@
  *
  * /api/v1 asks for the bearer token when one is configured; the first three do not, as scrapers and load
  * balancers expect. Without a token the port is loopback only (checked by config), and then a Host header
- * that names another machine is refused: a web page in an operator's browser must not reach it (DNS rebinding).
+ * that names another machine is refused: a web page in an operator's browser must not reach it (DNS
+ * rebinding).
  */
 import { createHash, timingSafeEqual } from 'node:crypto';
 import { fastify } from 'fastify';
@@ -87,12 +88,16 @@ export interface RunningAdmin {
 
 /** Rejects when the address can't be bound. */
 export async function startAdmin(options: AdminOptions, ports: AdminPorts): Promise<RunningAdmin> {
-  const app = fastify({ logger: false, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true, schemaController: NO_SCHEMAS, routerOptions: { maxParamLength: NAME_CHARACTERS_MAX } });
+  const app = fastify({
+    logger: false, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000,
+    keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true,
+    schemaController: NO_SCHEMAS, routerOptions: { maxParamLength: NAME_CHARACTERS_MAX },
+  });
   app.server.maxConnections = CONNECTIONS_MAX;
-  app.setNotFoundHandler((_request, reply) => reply.code(404).send({ error: 'there is nothing at this address' }));
+  app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'there is nothing at this address'));
   app.setErrorHandler((error, _request, reply) => {
     const code = (error as { statusCode?: number }).statusCode ?? 500;
-    return reply.code(code).send({ error: code < 500 && error instanceof Error ? error.message : 'internal error' });
+    return refuse(reply, code, code < 500 && error instanceof Error ? error.message : 'internal error');
   });
   if (options.token === undefined) app.addHook('onRequest', refuseForeignHost);
   addProbes(app, ports);
@@ -108,10 +113,13 @@ export async function startAdmin(options: AdminOptions, ports: AdminPorts): Prom
 function addProbes(app: FastifyInstance, ports: AdminPorts): void {
   app.get('/healthz', (_request, reply) => reply.type('text/plain').send('ok\n'));
   app.get('/readyz', (_request, reply) => {
-    const status = ports.view.status();
-    return reply.type('text/plain').code(status.ready ? 200 : 503).send(status.ready ? 'ready\n' : `${status.notReadyReason}\n`);
+    const { ready, notReadyReason } = ports.view.status();
+    const text = ready ? 'ready' : notReadyReason;
+    return reply.type('text/plain').code(ready ? 200 : 503).send(`${text}\n`);
   });
-  app.get('/metrics', async (_request, reply) => reply.type(ports.registry.contentType).send(await ports.registry.metrics()));
+  const { registry } = ports;
+  app.get('/metrics', async (_request, reply) =>
+    reply.type(registry.contentType).send(await registry.metrics()));
 }
 
 function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts): void {
@@ -120,7 +128,7 @@ function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts):
     if (token !== undefined) {
       api.addHook('onRequest', (request, reply, next) => {
         if (hasToken(request, token)) next();
-        else void reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'a bearer token is needed' });
+        else void refuse(reply.header('www-authenticate', 'Bearer'), 401, 'a bearer token is needed');
       });
     }
     api.get('/status', () => statusRow(ports.view.status(), ports.wallMs()));
@@ -130,7 +138,8 @@ function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts):
     api.get('/group', (): GroupAnswer => ({ members: ports.view.group().map(memberRow) }));
     api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
     if (ports.exports !== undefined) addExport(api, ports.exports);
-    if (ports.rescue !== undefined) addRescue(api, { control: ports.rescue, view: ports.view, log: ports.log });
+    const { view, log } = ports;
+    if (ports.rescue !== undefined) addRescue(api, { control: ports.rescue, view, log });
     if (ports.rebalance !== undefined) addRebalance(api, { ...ports.rebalance, log: ports.log });
     if (ports.retire !== undefined) addRetire(api, ports.retire);
     if (ports.stores !== undefined) addStores(api, ports.stores);
@@ -144,20 +153,28 @@ interface PageAsked {
   readonly cursor: string;
 }
 
+const ROW_COUNT = `a whole number from 1 to ${String(PAGE_ROWS_MAX)}`;
+
+function isRowCount(count: number): boolean {
+  return Number.isInteger(count) && count >= 1 && count <= PAGE_ROWS_MAX;
+}
+
 /** What ?limit= and ?cursor= ask for, or what is wrong with them. */
 function pageAsked(query: Readonly<Record<string, unknown>>, limitDefault: number): PageAsked | string {
   const limit = query['limit'] === undefined ? limitDefault : Number(query['limit']);
   const cursor = query['cursor'] ?? '';
-  if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) return `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}`;
-  if (typeof cursor !== 'string' || cursor.length > CURSOR_CHARACTERS_MAX) return 'cursor is what the page before gave';
-  return { limit, cursor };
+  if (!isRowCount(limit)) return `limit is ${ROW_COUNT}`;
+  const isCursor = typeof cursor === 'string' && cursor.length <= CURSOR_CHARACTERS_MAX;
+  return isCursor ? { limit, cursor } : 'cursor is what the page before gave';
 }
 
-function listMirrors(request: FastifyRequest, reply: FastifyReply, view: GatewayView, limitDefault: number): TablePageAnswer | FastifyReply {
+function listMirrors(
+  request: FastifyRequest, reply: FastifyReply, view: GatewayView, limitDefault: number,
+): TablePageAnswer | FastifyReply {
   const query = request.query as Readonly<Record<string, unknown>>;
   if (query['troubled'] !== undefined) {
     const most = Number(query['troubled']);
-    if (!Number.isInteger(most) || most < 1 || most > PAGE_ROWS_MAX) return refuse(reply, 400, `troubled is a whole number from 1 to ${String(PAGE_ROWS_MAX)}`);
+    if (!isRowCount(most)) return refuse(reply, 400, `troubled is ${ROW_COUNT}`);
     return { rows: view.troubled(most).map(tableRow), next_cursor: null };
   }
   const asked = pageAsked(query, limitDefault);
@@ -166,14 +183,19 @@ function listMirrors(request: FastifyRequest, reply: FastifyReply, view: Gateway
   return { rows: page.rows.map(tableRow), next_cursor: page.nextCursor ?? null };
 }
 
-function listQueues(request: FastifyRequest, reply: FastifyReply, ports: AdminPorts): QueuePageAnswer | FastifyReply {
+function listQueues(
+  request: FastifyRequest, reply: FastifyReply, ports: AdminPorts,
+): QueuePageAnswer | FastifyReply {
   const asked = pageAsked(request.query as Readonly<Record<string, unknown>>, PAGE_ROWS_MAX);
   if (typeof asked === 'string') return refuse(reply, 400, asked);
   const page = ports.view.queues(asked.cursor, asked.limit);
-  return { rows: page.queues.map((queue) => queueRow(queue, ports.wallMs())), next_cursor: page.nextCursor ?? null };
+  const rows = page.queues.map((queue) => queueRow(queue, ports.wallMs()));
+  return { rows, next_cursor: page.nextCursor ?? null };
 }
 
-function listMessages(request: FastifyRequest, reply: FastifyReply, view: GatewayView): MessagePageAnswer | FastifyReply {
+function listMessages(
+  request: FastifyRequest, reply: FastifyReply, view: GatewayView,
+): MessagePageAnswer | FastifyReply {
   const { name } = request.params as { name: string };
   const query = request.query as Readonly<Record<string, unknown>>;
   const asked = pageAsked(query, PAGE_DEFAULT);
@@ -182,7 +204,8 @@ function listMessages(request: FastifyRequest, reply: FastifyReply, view: Gatewa
   if (typeof queueClass !== 'string') return refuse(reply, 400, 'class is given once');
   const page = view.messages(name, queueClass, asked.cursor, asked.limit);
   if (page === undefined) return refuse(reply, 404, `there is no queue '${name}' of class '${queueClass}'`);
-  return { rows: page.messages.map((message) => messageRow(name, queueClass, message)), next_cursor: page.nextCursor ?? null };
+  const rows = page.messages.map((message) => messageRow(name, queueClass, message));
+  return { rows, next_cursor: page.nextCursor ?? null };
 }
 
 function hasToken(request: FastifyRequest, token: string): boolean {
@@ -195,5 +218,5 @@ function hasToken(request: FastifyRequest, token: string): boolean {
 
 function refuseForeignHost(request: FastifyRequest, reply: FastifyReply, next: () => void): void {
   if (namesThisMachine(request.headers.host)) next();
-  else void reply.code(403).send({ error: 'this port is for this machine only' });
+  else void refuse(reply, 403, 'this port is for this machine only');
 }

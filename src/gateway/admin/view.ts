@@ -5,7 +5,7 @@
  */
 
 import type {
-  QueueFigures, RefusedRouteFigures, StatusFigures, StoreFigures,
+  QueueFigures, ReceptionFigures, RefusedRouteFigures, StatusFigures, StoreFigures,
 } from '../../observability/figures.js';
 
 export interface PathView {
@@ -42,6 +42,14 @@ export interface WaitingPartitionView {
 }
 
 /** Partitions of a gateway that no configuration serves any more. */
+/** Partitions that have ended, and wait only for stores that are away. */
+export interface UntoldEndsView {
+  readonly stores: readonly string[];
+  readonly partitions: number;
+  /** The first of them. */
+  readonly names: readonly string[];
+}
+
 export interface OrphansView {
   readonly gateway: string;
   /** By an operator's order. */
@@ -88,12 +96,14 @@ export interface StatusView extends StatusFigures {
   readonly bounced: number;
   readonly expired: number;
   readonly rejected: number;
+  readonly reception: ReceptionFigures;
   readonly queues: number;
   /** Not served here although they should be. */
   readonly partitionsWaiting: number;
   /** The first of those. */
   readonly waiting: readonly WaitingPartitionView[];
   readonly orphans: readonly OrphansView[];
+  readonly endsUntold: readonly UntoldEndsView[];
   readonly queuedMessages: number;
   readonly queuedBytes: number;
   readonly stores: readonly StoreView[];

@@ -24,8 +24,10 @@
 import { mailDate } from '../../base/mail-date.js';
 import { randomBytes } from 'node:crypto';
 import { unitextAsXtext, utf8AddressText } from '../../base/utf8-address.js';
-import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS } from '../queue/types.js';
-import { HEADER_BYTES_MAX } from '../queue/report-writer.js';
+import {
+  ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS,
+} from '../queue/types.js';
+import { HEADER_BYTES_MAX, SAID_CHARACTERS_MAX, TOLD_RECIPIENTS_MAX } from '../queue/report-bounds.js';
 import type { ReportKind } from '../queue/report-writer.js';
 import type { Envelope, Recipient } from '../queue/types.js';
 import { fold, oneLine, xtextDecoded } from './dsn-text.js';
@@ -67,10 +69,6 @@ export interface DsnRequest {
 const WHOLE_BYTES_MAX = 50_000;
 /** With RET=FULL too there is an end: a report must not be what fills the queue. */
 const RET_FULL_BYTES_MAX = 1024 * 1024;
-/** So many recipients are told of in words; of all of them part 2 tells. */
-const TOLD_RECIPIENTS_MAX = 100;
-/** Of the fields that say what next hops said: together. */
-const SAID_CHARACTERS_MAX = 64 * 1024;
 /** RFC 2045 6.8. */
 const BASE64_CHARACTERS = 76;
 
@@ -89,28 +87,38 @@ const SUBJECTS = {
 } as const;
 
 const DELIVERED = 'Your message was delivered to the mailboxes of the recipients below.';
-const EXPANDED = 'Your message was taken by the address below, which stands for several others, and sent on to them.';
+const EXPANDED =
+  'Your message was taken by the address below, which stands for several others, and sent on to them.';
 const INTRODUCTIONS = {
-  failure: 'Your message could not be delivered to the recipients below. It will not be tried again for them.',
-  success: 'Your message was passed on for the recipients below. The mail system that took it makes no reports of success: you may hear no more of it.',
-  delay: 'Your message has not been delivered to the recipients below yet. It is still being tried; you need not send it again.',
+  failure:
+    'Your message could not be delivered to the recipients below. It will not be tried again for them.',
+  success:
+    'Your message was passed on for the recipients below. '
+    + 'The mail system that took it makes no reports of success: you may hear no more of it.',
+  delay:
+    'Your message has not been delivered to the recipients below yet. '
+    + 'It is still being tried; you need not send it again.',
 } as const;
 
 /** The whole report. Its envelope flags: dsnFlags(). */
 export function composeDsn(request: DsnRequest): Uint8Array {
   const isUtf8 = isInternational(request.envelope);
   const returned = returnedContent(request);
-  const isWhole = returned.length === request.content.length && request.content.length > 0 && mayReturnWhole(request);
+  const isAll = returned.length === request.content.length && request.content.length > 0;
+  const isWhole = isAll && mayReturnWhole(request);
   const is8bit = hasHighByte(returned);
   const encoding = !is8bit ? '7bit' : isUtf8 ? '8bit' : 'base64';
   const body = encoding === 'base64' ? base64Lines(returned) : returned;
   const boundary = freeBoundary(request.dsnId, body);
   const own = isUtf8 ? '8bit' : '7bit';
+  const textType = `text/plain; charset=${isUtf8 ? 'utf-8' : 'us-ascii'}`;
+  const statusType = isUtf8 ? 'message/global-delivery-status' : 'message/delivery-status';
+  const returnedName = isWhole ? 'Your message' : 'Header of the message';
   const before =
     header(request, boundary, isUtf8) +
-    partStart(boundary, `text/plain; charset=${isUtf8 ? 'utf-8' : 'us-ascii'}`, 'Notification', own) + textPart(request, isUtf8) +
-    partStart(boundary, isUtf8 ? 'message/global-delivery-status' : 'message/delivery-status', 'Delivery report', own) + statusPart(request, isUtf8) +
-    partStart(boundary, returnedType(isWhole, isUtf8, is8bit), isWhole ? 'Your message' : 'Header of the message', encoding);
+    partStart(boundary, textType, 'Notification', own) + textPart(request, isUtf8) +
+    partStart(boundary, statusType, 'Delivery report', own) + statusPart(request, isUtf8) +
+    partStart(boundary, returnedType(isWhole, isUtf8, is8bit), returnedName, encoding);
   const after = `${endsWithLine(body) ? '' : CRLF}${CRLF}--${boundary}--${CRLF}`;
   return joined(before, body, after);
 }
@@ -150,7 +158,11 @@ function header(request: DsnRequest, boundary: string, isUtf8: boolean): string 
 }
 
 function partStart(boundary: string, type: string, description: string, encoding: string): string {
-  return `${CRLF}${CRLF}--${boundary}${CRLF}Content-Description: ${description}${CRLF}Content-Type: ${type}${CRLF}Content-Transfer-Encoding: ${encoding}${CRLF}${CRLF}`;
+  const lines = [
+    '', '', `--${boundary}`, `Content-Description: ${description}`, `Content-Type: ${type}`,
+    `Content-Transfer-Encoding: ${encoding}`, '', '',
+  ];
+  return lines.join(CRLF);
 }
 
 /** message/rfc822 may not be encoded (RFC 2046 5.2.1), a header as text may (RFC 6522 4). */
@@ -168,7 +180,9 @@ function textPart(request: DsnRequest, isUtf8: boolean): string {
     '',
   ];
   const told = request.recipients.slice(0, TOLD_RECIPIENTS_MAX);
-  for (const one of told) lines.push(...fold(`<${toldAddress(one, isUtf8)}>: ${explanation(one, isUtf8)}`, '    '), '');
+  for (const one of told) {
+    lines.push(...fold(`<${toldAddress(one, isUtf8)}>: ${explanation(one, isUtf8)}`, '    '), '');
+  }
   const more = request.recipients.length - told.length;
   if (more > 0) lines.push(`And ${String(more)} more, which the delivery report below names.`, '');
   lines.push(`Our number for this message: ${oneLine(request.queueId, isUtf8)}`, '');
@@ -184,9 +198,8 @@ function introduction({ kind, recipients }: DsnRequest): string {
 
 function explanation(one: DsnRecipient, isUtf8: boolean): string {
   const isOver = one.action === 'failed' && one.enhanced.startsWith('4');
-  const last = one.code === 0
-    ? ownWords(one.enhanced)
-    : `${one.remoteMta === '' ? 'the next mail server' : oneLine(one.remoteMta, isUtf8)} said: ${oneLine(saidBy(one), isUtf8)}`;
+  const peer = one.remoteMta === '' ? 'the next mail server' : oneLine(one.remoteMta, isUtf8);
+  const last = one.code === 0 ? ownWords(one.enhanced) : `${peer} said: ${oneLine(saidBy(one), isUtf8)}`;
   return isOver && one.enhanced !== TIME_EXPIRED ? `${ownWords(TIME_EXPIRED)}; at last: ${last}` : last;
 }
 
@@ -198,7 +211,10 @@ function saidBy({ code, enhanced, text }: DsnRecipient): string {
 function statusPart(request: DsnRequest, isUtf8: boolean): string {
   const { envelope } = request;
   const lines = [...fold(`Reporting-MTA: dns; ${oneLine(request.reportingMta, isUtf8)}`, ' ')];
-  if (envelope.envid !== '') lines.push(...fold(`Original-Envelope-Id: ${oneLine(xtextDecoded(envelope.envid), isUtf8)}`, ' '));
+  if (envelope.envid !== '') {
+    const envid = oneLine(xtextDecoded(envelope.envid), isUtf8);
+    lines.push(...fold(`Original-Envelope-Id: ${envid}`, ' '));
+  }
   lines.push(`Arrival-Date: ${mailDate(envelope.arrivalWallMs)}`);
   const retryUntil = request.kind === 'delay' ? [`Will-Retry-Until: ${mailDate(envelope.expiryWallMs)}`] : [];
   let left = SAID_CHARACTERS_MAX;
@@ -215,16 +231,29 @@ function statusPart(request: DsnRequest, isUtf8: boolean): string {
 function recipientFields({ recipient, action, enhanced }: DsnRecipient, isUtf8: boolean): string[] {
   const fields: string[] = [];
   const original = originalOf(recipient, isUtf8);
-  if (original !== undefined) fields.push(...fold(`Original-Recipient: ${original.type}; ${original.text}`, ' '));
-  const final = action === 'expanded' ? original : undefined;
-  const { type, text } = final ?? { type: hasHighCharacter(recipient.address) ? 'utf-8' : 'rfc822', text: addressText(recipient.address, isUtf8) };
-  fields.push(...fold(`Final-Recipient: ${type}; ${text}`, ' '));
+  const final = (action === 'expanded' ? original : undefined) ?? typedAddress(recipient.address, isUtf8);
+  if (original !== undefined) fields.push(...fold(`Original-Recipient: ${typed(original)}`, ' '));
+  fields.push(...fold(`Final-Recipient: ${typed(final)}`, ' '));
   fields.push(`Action: ${action}`, `Status: ${oneLine(enhanced, false)}`);
   return fields;
 }
 
-/** As the sender wrote to it, which is all that a report of an expanded alias tells: its members are not his business. */
-function originalOf({ orcpt }: Recipient, isUtf8: boolean): { readonly type: string; readonly text: string } | undefined {
+/** An address with its type (RFC 3464 2.3.1). */
+interface TypedAddress {
+  readonly type: string;
+  readonly text: string;
+}
+
+function typed({ type, text }: TypedAddress): string {
+  return `${type}; ${text}`;
+}
+
+function typedAddress(address: string, isUtf8: boolean): TypedAddress {
+  return { type: hasHighCharacter(address) ? 'utf-8' : 'rfc822', text: addressText(address, isUtf8) };
+}
+
+/** As the sender wrote to it: all that a report of an expanded alias tells. Its members are not told. */
+function originalOf({ orcpt }: Recipient, isUtf8: boolean): TypedAddress | undefined {
   const semicolon = orcpt.indexOf(';');
   const given = orcpt.slice(semicolon + 1);
   if (semicolon <= 0 || given === '') return undefined;
@@ -271,7 +300,8 @@ function headerEnd(content: Uint8Array): number {
   for (;;) {
     const lf = content.indexOf(LF, lineStart);
     if (lf < 0) return lineStart === 0 ? Math.min(content.length, HEADER_BYTES_MAX) : lineStart;
-    if (lf === lineStart || (lf === lineStart + 1 && content[lineStart] === CR) || lf >= HEADER_BYTES_MAX) return lineStart;
+    const isEmptyLine = lf === lineStart || (lf === lineStart + 1 && content[lineStart] === CR);
+    if (isEmptyLine || lf >= HEADER_BYTES_MAX) return lineStart;
     lineStart = lf + 1;
   }
 }
@@ -285,14 +315,18 @@ function freeBoundary(dsnId: string, returned: Uint8Array): string {
   const plain = `report-${dsnId.replace(/[^0-9A-Za-z]/g, '')}`;
   const haystack = Buffer.from(returned.buffer, returned.byteOffset, returned.byteLength);
   let boundary = plain;
-  while (haystack.includes(boundary, 0, 'latin1')) boundary = `${plain}-${randomBytes(RANDOM_BYTES).toString('hex')}`;
+  while (haystack.includes(boundary, 0, 'latin1')) {
+    boundary = `${plain}-${randomBytes(RANDOM_BYTES).toString('hex')}`;
+  }
   return boundary;
 }
 
 function base64Lines(bytes: Uint8Array): Uint8Array {
   const text = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength).toString('base64');
   const lines: string[] = [];
-  for (let at = 0; at < text.length; at += BASE64_CHARACTERS) lines.push(text.slice(at, at + BASE64_CHARACTERS), CRLF);
+  for (let at = 0; at < text.length; at += BASE64_CHARACTERS) {
+    lines.push(text.slice(at, at + BASE64_CHARACTERS), CRLF);
+  }
   return Buffer.from(lines.join(''), 'latin1');
 }
 

@@ -1,7 +1,7 @@
 /**
- * What a report says of an outcome that no next hop put into words: by the enhanced status code (RFC 3463) that
- * outbound/pure/classify.ts and queue/settlement.ts gave it. Their own texts name hosts and addresses of our
- * network and stay in the log.
+ * What a report says of an outcome that no next hop put into words: by the enhanced status code (RFC 3463)
+ * that outbound/pure/classify.ts and queue/settlement.ts gave it. Their own texts name hosts and addresses of
+ * our network and stay in the log.
  */
 
 /** RFC 3463 4.4.7: delivery time expired. */
@@ -24,5 +24,6 @@ const WORDS: Readonly<Record<string, string>> = {
 
 /** Words for a code; some for any. */
 export function ownWords(enhanced: string): string {
-  return WORDS[enhanced] ?? (enhanced.startsWith('4') ? 'it could not be delivered yet' : 'it could not be delivered');
+  const words = enhanced.startsWith('4') ? 'it could not be delivered yet' : 'it could not be delivered';
+  return WORDS[enhanced] ?? words;
 }

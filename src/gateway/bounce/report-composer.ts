@@ -19,7 +19,7 @@ export interface ComposedReport {
 /** `hostName` is the reporting MTA (RFC 3464 2.2.2). */
 export function composeReport(hostName: string, input: ReportInput, nowWallMs: number): ComposedReport {
   const { kind, envelope } = input;
-  // Right after the attempt that decided, but for a delay or an expiry: when the last attempt was is not kept.
+  // Right after the attempt that decided. For a delay or an expiry it is not known: that is not kept.
   const lastAttemptWallMs = kind !== 'delay' && nowWallMs < envelope.expiryWallMs ? nowWallMs : 0;
   const content = composeDsn({
     kind,
@@ -34,7 +34,9 @@ export function composeReport(hostName: string, input: ReportInput, nowWallMs: n
   return { content, flags: dsnFlags(content, envelope) };
 }
 
-function reported({ kind, envelope, note, texts, nextHop }: ReportInput, index: number, lastAttemptWallMs: number): DsnRecipient[] {
+function reported(
+  { kind, envelope, note, texts, nextHop }: ReportInput, index: number, lastAttemptWallMs: number,
+): DsnRecipient[] {
   const recipient = envelope.recipients[index];
   if (recipient === undefined) return [];
   const action = actionOf(kind, nextHop, recipient);
@@ -50,7 +52,10 @@ function reported({ kind, envelope, note, texts, nextHop }: ReportInput, index: 
   }];
 }
 
-/** LMTP is how mail gets into mailboxes (RFC 2033); who took it by SMTP makes no reports of success, or it would have been asked to. */
+/**
+ * LMTP is how mail gets into mailboxes (RFC 2033); who took it by SMTP makes no reports of success, or it
+ * would have been asked to.
+ */
 function actionOf(kind: ReportKind, nextHop: NextHop, { notify }: Recipient): DsnAction {
   if (kind === 'failure') return 'failed';
   if (kind === 'delay') return 'delayed';

@@ -8,6 +8,7 @@
  */
 import { Resolver } from 'node:dns/promises';
 import ipaddr from 'ipaddr.js';
+import { OnceInAWhile } from '../../base/once-in-a-while.js';
 import type { BlocklistPort } from './options.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 
@@ -39,7 +40,7 @@ export class Blocklists implements BlocklistPort {
   /** By address and lists; the oldest goes. */
   readonly #known = new Map<string, Known>();
   readonly #asked = new Map<string, OnListing[]>();
-  #toldMs = -Infinity;
+  readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
 
   constructor({ resolvers }: BlocklistOptions, ports: { readonly clock: Clock; readonly log: EventLog }) {
     this.#clock = ports.clock;
@@ -84,9 +85,7 @@ export class Blocklists implements BlocklistPort {
   }
 
   #tell(list: string, why: string): void {
-    const nowMs = this.#clock.nowMs();
-    if (nowMs - this.#toldMs < TOLD_EVERY_MS) return;
-    this.#toldMs = nowMs;
+    if (!this.#telling.isDue(this.#clock.nowMs())) return;
     const text = 'a DNS blocklist can\'t be asked; clients are taken as if they were not on it';
     this.#log.error('blocklist', text, { list, why });
   }

@@ -1,8 +1,11 @@
 /**
  * Somebody of the operator's who is asked by HTTP while a client waits: who users are (users-by-http.ts),
  * who recipients are (recipients-by-http.ts). A question is a POST of JSON. Time and size of an answer are
- * bounded: the server may be anybody's, and broken.
+ * bounded: the server may be anybody's, and broken. Whole messages go to rspamd by hooks/node/rspamd-hook.ts.
  */
+import { errorText } from '../../base/error-text.js';
+import { OnceInAWhile } from '../../base/once-in-a-while.js';
+import type { LookupMeter } from '../../observability/reception-metrics.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 
 export interface HttpServiceOptions {
@@ -15,6 +18,7 @@ export interface HttpServiceOptions {
 export interface HttpServicePorts {
   readonly clock: Clock;
   readonly log: EventLog;
+  readonly meter: LookupMeter;
 }
 
 export interface HttpAnswer {
@@ -30,14 +34,18 @@ const TOLD_EVERY_MS = 60_000;
 export class HttpService {
   readonly #options: HttpServiceOptions;
   readonly #clock: Clock;
+  readonly #meter: LookupMeter;
   readonly #tell: (why: string) => void;
-  #toldMs = -Infinity;
+  readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   #isToldAway = false;
 
   /** `tell`: why it gives no answers, once in a while; '' when it does again. */
-  constructor(options: HttpServiceOptions, clock: Clock, tell: (why: string) => void) {
+  constructor(
+    options: HttpServiceOptions, { clock, meter }: Omit<HttpServicePorts, 'log'>, tell: (why: string) => void,
+  ) {
     this.#options = options;
     this.#clock = clock;
+    this.#meter = meter;
     this.#tell = tell;
   }
 
@@ -45,12 +53,16 @@ export class HttpService {
   async ask<T>(
     question: Readonly<Record<string, string>>, read: (answer: HttpAnswer) => T,
   ): Promise<T> {
+    const begunMs = this.#clock.nowMs();
+    this.#meter.asked += 1;
     try {
       const answer = read(await this.#answerTo(question));
+      this.#meter.ended(true, this.#clock.nowMs() - begunMs);
       if (this.#isToldAway) this.#tell('');
       this.#isToldAway = false;
       return answer;
     } catch (error) {
+      this.#meter.ended(false, this.#clock.nowMs() - begunMs);
       this.#onTrouble(whyOf(error));
       throw error;
     }
@@ -71,9 +83,7 @@ export class HttpService {
   }
 
   #onTrouble(why: string): void {
-    const nowMs = this.#clock.nowMs();
-    if (nowMs - this.#toldMs < TOLD_EVERY_MS) return;
-    this.#toldMs = nowMs;
+    if (!this.#telling.isDue(this.#clock.nowMs())) return;
     this.#isToldAway = true;
     this.#tell(why);
   }
@@ -81,9 +91,8 @@ export class HttpService {
 
 /** fetch() says "fetch failed", and keeps what it means to itself. */
 function whyOf(error: unknown): string {
-  if (!(error instanceof Error)) return String(error);
-  const { cause } = error;
-  return cause instanceof Error && cause.message !== '' ? cause.message : error.message;
+  const cause = error instanceof Error ? error.cause : undefined;
+  return cause instanceof Error && cause.message !== '' ? cause.message : errorText(error);
 }
 
 /** The mapping that an answer is; an empty one is an empty mapping. Throws when it is anything else. */

@@ -13,7 +13,7 @@ import { isAscii } from 'node:buffer';
 import { toAscii } from '../../platform/node/idna.js';
 import { StreamServer } from '../../platform/node/server-socket.js';
 import { ServerTls } from '../../platform/node/server-tls.js';
-import type { ServerTlsFiles } from '../../platform/node/server-tls.js';
+import type { ServerTlsEvents, ServerTlsFiles } from '../../platform/node/server-tls.js';
 import type { InboundOptions, InboundPorts } from './options.js';
 import { Desk } from './session/desk.js';
 import { ServerSession } from './session/session.js';
@@ -72,9 +72,7 @@ class Inbound implements RunningInbound {
       ...ports, toAscii, isAscii, nextTurn: (run) => { setImmediate(run); },
     });
     this.#desk.onEmpty = (): void => { this.#onEmpty(); };
-    this.#tls = tls === undefined ? undefined : new ServerTls(tls, (why) => {
-      ports.log.error('tls', 'the new certificate can\'t be used, the old one stays', { why });
-    });
+    this.#tls = tls === undefined ? undefined : new ServerTls(tls, tlsEvents(options, ports));
     this.#server = new StreamServer({
       connectionsMax: options.connectionsMax + REFUSED_CONNECTIONS_MAX,
       backlog: BACKLOG,
@@ -122,6 +120,7 @@ class Inbound implements RunningInbound {
   }
 
   close(boundMs: number): Promise<void> {
+    this.#tls?.close();
     this.#closing ??= this.#drain(boundMs);
     return this.#closing;
   }
@@ -148,4 +147,20 @@ class Inbound implements RunningInbound {
       for (const session of desk.live) session.shutDown();
     });
   }
+}
+
+function tlsEvents({ host, port }: ListenerOptions, { log, metrics }: ListenerPorts): ServerTlsEvents {
+  const listener = `${host}:${String(port)}`;
+  metrics.certificateStale(false);
+  return {
+    onRenewed: ({ subject, expires }) => {
+      metrics.certificateStale(false);
+      log.info('tls', 'the certificate was read anew', { listener, subject, expires });
+    },
+    onProblem: (why) => {
+      metrics.certificateStale(true);
+      log.error('tls', 'the new certificate can\'t be used, the old one stays', { listener, why });
+    },
+    onHandshake: (result) => { metrics.handshakeEnded(result); },
+  };
 }

@@ -7,7 +7,9 @@
  */
 
 import type { SenderRewriting } from '../../base/sender-rewriting.js';
+import type { AuthResult } from '../../observability/reception-metrics.js';
 import type { Clock, EventLog, IsAscii, ToAscii } from '../../platform/ports.js';
+import type { HandshakeResult } from '../../platform/transport.js';
 import type { Reception, Router } from '../queue/types.js';
 import type { Authenticator } from './auth/authenticator.js';
 import type { MessageHooks } from './hooks/message-hook.js';
@@ -141,6 +143,9 @@ export interface Refused {
   readonly messageId: number;
   /** Of a minute (limits/rate-limits.ts): which one. */
   readonly limit: string;
+  /** Which hook it was, and which rule the reply does not say; '' none. */
+  readonly hook: string;
+  readonly why: string;
 }
 
 export interface InboundMailLog {
@@ -159,6 +164,12 @@ export interface InboundMetrics {
   /** `acceptMs` is from the final dot to the reply. */
   received(contentBytes: number, recipients: number, acceptMs: number): void;
   rejected(stage: RejectStage, reason: string): void;
+  /** An AUTH of a mechanism that is offered has ended. */
+  authEnded(mechanism: string, result: AuthResult): void;
+  /** A TLS handshake has. */
+  handshakeEnded(result: HandshakeResult): void;
+  /** The certificate on disk can't be used, or can again. */
+  certificateStale(isStale: boolean): void;
 }
 
 /** Asks DNS blocklists (blocklists.ts). */

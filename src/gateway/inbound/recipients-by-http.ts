@@ -63,7 +63,7 @@ export class RecipientsByHttp implements RecipientTable {
     this.#options = options;
     const { clock, log } = ports;
     this.#clock = clock;
-    this.#service = new HttpService(options, clock, (why) => {
+    this.#service = new HttpService(options, ports, (why) => {
       if (why === '') log.info('recipients', 'recipients are looked up by HTTP again');
       else log.error('recipients', 'recipients can\'t be looked up by HTTP; clients hear: later', { why });
     });

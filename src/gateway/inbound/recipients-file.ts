@@ -5,6 +5,7 @@
  */
 import { hash } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
+import { errorText } from '../../base/error-text.js';
 import { crc32 } from '../../platform/node/checksum.js';
 import { stampOf } from '../../platform/node/changing-files.js';
 import type { EventLog } from '../../platform/ports.js';
@@ -180,11 +181,15 @@ export interface RunningTable {
   close(): void;
 }
 
-/** The file was verified before; throws an Error that names it. */
-export function followTable(file: string, log: EventLog): RunningTable {
+/**
+ * The file was verified before; throws an Error that names it. `onRead`: it can't be used, and what was read
+ * before stays; or it can.
+ */
+export function followTable(file: string, log: EventLog, onRead: (isStale: boolean) => void): RunningTable {
   let stamp = stampOf(file);
   let current = new TableFile(file);
   let isOpening = false;
+  onRead(false);
   const timer = setInterval(() => {
     const now = stampOf(file);
     if (now === stamp || isOpening) return;
@@ -193,9 +198,11 @@ export function followTable(file: string, log: EventLog): RunningTable {
     openTable(file).then((table) => {
       current.close();
       current = table;
+      onRead(false);
       log.info('recipients', 'the table of recipients was read anew', { entries: table.head.entries });
     }, (error: unknown) => {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
+      onRead(true);
       log.error('recipients', 'the new table of recipients can\'t be used, the old one stays', { why });
     }).finally(() => { isOpening = false; });
   }, LOOK_MS).unref();

@@ -25,8 +25,8 @@ export class UsersByHttp implements Directory {
   readonly #known = new Map<string, Account>();
 
   constructor(options: HttpServiceOptions, ports: HttpServicePorts) {
-    const { clock, log } = ports;
-    this.#service = new HttpService(options, clock, (why) => {
+    const { log } = ports;
+    this.#service = new HttpService(options, ports, (why) => {
       if (why === '') log.info('users', 'passwords are checked by HTTP again');
       else log.error('users', 'passwords can\'t be checked by HTTP; clients are told to try later', { why });
     });

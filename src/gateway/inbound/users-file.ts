@@ -2,13 +2,14 @@
  * The file of users (auth/users.ts): read at the start, and again when it changes. One that can't be used
  * never replaces a good one; that is told once.
  */
+import { errorText } from '../../base/error-text.js';
 import { readText, stampOf } from '../../platform/node/changing-files.js';
 import { scramKeys, scryptKey } from '../../platform/node/password-key.js';
 import { SystemSecrets } from '../../platform/node/secrets.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import { Authenticator } from './auth/authenticator.js';
 import { UsersByHttp } from './users-by-http.js';
-import type { HttpServiceOptions } from './http-service.js';
+import type { HttpServiceOptions, HttpServicePorts } from './http-service.js';
 import { parseUsers } from './auth/users.js';
 import type { Users } from './auth/users.js';
 import { Verifiers } from './auth/verifiers.js';
@@ -24,7 +25,7 @@ export function readUsers(file: string): Users {
   try {
     return parseUsers(text);
   } catch (error) {
-    throw new Error(`'${file}': ${error instanceof Error ? error.message : String(error)}`);
+    throw new Error(`'${file}': ${errorText(error)}`);
   }
 }
 
@@ -34,16 +35,22 @@ export interface RunningUsers {
   close(): void;
 }
 
+export interface UsersPorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  /** The file can't be used, and who was read before stays; or it can. */
+  onRead(isStale: boolean): void;
+}
+
 /** Throws as readUsers(). */
-export function followUsers(
-  file: string, secret: Uint8Array, ports: { readonly clock: Clock; readonly log: EventLog },
-): RunningUsers {
+export function followUsers(file: string, secret: Uint8Array, ports: UsersPorts): RunningUsers {
   const secrets = new SystemSecrets();
   const fakeKey = secrets.hmacSha256(secret, FAKE_KEY_LABEL);
   const { clock } = ports;
   let users = readUsers(file);
   const verifiers = new Verifiers(users, { secrets, deriveKey });
   const authenticator = new Authenticator(verifiers, fakeKey, { secrets, clock });
+  ports.onRead(false);
   let stamp = stampOf(file);
   const timer = setInterval(() => {
     const now = stampOf(file);
@@ -52,9 +59,11 @@ export function followUsers(
     try {
       users = readUsers(file);
       verifiers.users = users;
+      ports.onRead(false);
       ports.log.info('users', 'the file of users was read anew', { users: users.count });
     } catch (error) {
-      const why = error instanceof Error ? error.message : String(error);
+      const why = errorText(error);
+      ports.onRead(true);
       ports.log.error('users', 'the new file of users can\'t be used, the old users stay', { why });
     }
   }, LOOK_MS).unref();
@@ -62,9 +71,7 @@ export function followUsers(
 }
 
 /** Somebody else knows the users: passwords go there as they are, so no name has a salt. */
-export function askUsers(
-  options: HttpServiceOptions, ports: { readonly clock: Clock; readonly log: EventLog },
-): RunningUsers {
+export function askUsers(options: HttpServiceOptions, ports: HttpServicePorts): RunningUsers {
   const directory = new UsersByHttp(options, ports);
   const secrets = new SystemSecrets();
   const { clock } = ports;

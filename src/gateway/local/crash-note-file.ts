@@ -17,7 +17,8 @@ export function writeCrashNote(stateDir: string | undefined, notes: readonly Cra
   try {
     makeFolder(stateDir);
     const file = join(stateDir, FILE);
-    const rows = notes.slice(-CRASH_NOTES_MAX).map(({ ownerId, messageId, incarnation }) => ({ owner: ownerId, queue_id: formatMessageId(messageId), incarnation }));
+    const rows = notes.slice(-CRASH_NOTES_MAX).map(({ ownerId, messageId, incarnation }) =>
+      ({ owner: ownerId, queue_id: formatMessageId(messageId), incarnation }));
     writeFileSync(`${file}.new`, `${JSON.stringify(rows)}\n`, { mode: 0o600 });
     renameSync(`${file}.new`, file);
     return true;
@@ -46,6 +47,6 @@ function parse(row: unknown): CrashNote[] {
   if (typeof row !== 'object' || row === null) return [];
   const { owner, queue_id: queueId, incarnation } = row as Readonly<Record<string, unknown>>;
   const messageId = typeof queueId === 'string' ? parseMessageId(queueId) : undefined;
-  if (typeof owner !== 'string' || messageId === undefined || typeof incarnation !== 'number' || !Number.isSafeInteger(incarnation)) return [];
-  return [{ ownerId: owner, messageId, incarnation }];
+  if (typeof owner !== 'string' || messageId === undefined || typeof incarnation !== 'number') return [];
+  return Number.isSafeInteger(incarnation) ? [{ ownerId: owner, messageId, incarnation }] : [];
 }

@@ -4,7 +4,8 @@
  * whatever runs code over content) notes the message while it has it in hand; a fatal error writes the notes
  * to a file of this machine.
  *
- *   in hand ── fatal error ──► note of incarnation i ── again, in j ──► two crashes: held at recovery (message-holds.ts)
+ *   in hand ── fatal error ──► note of incarnation i ── again, in j ──► two crashes: held at recovery
+ *                                                                       (message-holds.ts)
  *
  * A crash is named by the incarnation of the process. Notes stay until an operator releases their message, or
  * newer ones need their room. Pure: the file is crash-note-file.ts. The mark that the mirrors have of such

@@ -24,7 +24,8 @@ export function readDrained(stateDir: string): DrainedSince {
     throw error;
   }
   const read: unknown = JSON.parse(text);
-  const rows = typeof read === 'object' && read !== null && !Array.isArray(read) ? Object.entries(read) : undefined;
+  const isObject = typeof read === 'object' && read !== null && !Array.isArray(read);
+  const rows = isObject ? Object.entries(read) : undefined;
   if (rows === undefined) throw new Error(`${FILE} names no stores`);
   return new Map(rows.map(([storeId, sinceWallMs]): [string, number] => {
     if (typeof sinceWallMs === 'number') return [storeId, sinceWallMs];

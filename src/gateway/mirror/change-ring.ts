@@ -1,16 +1,18 @@
 /**
- * The last changes of all partitions as they were sealed, so that a mirror which was away for a moment gets only
- * what it lacks: after a change of path, after a lost link, after a recovery (docs/PROTOCOL.md "Digest").
+ * The last changes of all partitions as they were sealed, so that a mirror which was away for a moment gets
+ * only what it lacks: after a change of path, after a lost link, after a recovery (docs/PROTOCOL.md
+ * "Digest").
  *
- *   order      oldest ─► p1 p3 p1 p2 p1 … ─► newest   one first-in first-out for all partitions, bounded in bytes
+ *   order      oldest ─► p1 p3 p1 p2 … ─► newest  one first-in first-out for all partitions, bounded in bytes
  *   partition  base (number, digest) │ section │ section │ section    contiguous up to the last sealed number
  *
  * A mirror that stands at (n, digest) can go on from here when n is not below the base and the digest at n is
  * the same: at the end of a section it is known, inside one it is rolled forward over the rows.
  *
- * What a mirror in use has not acknowledged is never let go, nor what the last copies of a partition lack: such a
- * one is passed over and looked at again later, so that one slow store does not hold the others' memory.
- * Sections share slabs (payload-slabs.ts), which are used in the same order: what is kept here is what is counted.
+ * What a mirror in use has not acknowledged is never let go, nor what the last copies of a partition lack:
+ * such a one is passed over and looked at again later, so that one slow store does not hold the others'
+ * memory. Sections share slabs (payload-slabs.ts), which are used in the same order: what is kept here is
+ * what is counted.
  */
 import { CHANGE_ROW_BYTES, changeDigested } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
@@ -20,7 +22,10 @@ import type { SealedSection } from './turn-section.js';
 const SECTION_OVERHEAD_BYTES = 512;
 /** Sections looked at for each that comes: more than one, so that what was held up is let go again. */
 const LOOKS_PER_ADD = 8;
-/** Slots behind a head are dropped when this many have gone by and they are the larger half: of the order of all, and of each partition. */
+/**
+ * Slots behind a head are dropped when this many have gone by and they are the larger half: of the order of
+ * all, and of each partition.
+ */
 const COMPACT_AT = 256;
 const QUEUE_COMPACT_AT = 8;
 
@@ -33,6 +38,13 @@ export interface ChangeRingPorts {
   releasableThrough(handle: number): number;
   /** A section is let go: its slabs may be used again when no frame has it any more. */
   onReleased(section: SealedSection): void;
+}
+
+/** Where what is kept of a partition begins. */
+export interface RingBase {
+  readonly number: number;
+  readonly digestA: number;
+  readonly digestB: number;
 }
 
 /** The changes of one partition that are kept. */
@@ -73,7 +85,8 @@ class QueueChanges {
     this.baseA = section.digestA;
     this.baseB = section.digestB;
     this.head += 1;
-    // What is behind the head is still in memory: with thousands of partitions a few of each are soon more than the ring.
+    // What is behind the head is still in memory: with thousands of partitions a few of each are soon more
+    // than the ring.
     if (this.head < QUEUE_COMPACT_AT || this.head * 2 < this.sections.length) return;
     this.sections = this.sections.slice(this.head);
     this.head = 0;
@@ -82,48 +95,50 @@ class QueueChanges {
 
 export class ChangeRing {
   usedBytes = 0;
-  private readonly bytesMax: number;
-  private readonly ports: ChangeRingPorts;
-  private readonly byHandle: (QueueChanges | undefined)[] = [];
+  readonly #bytesMax: number;
+  readonly #ports: ChangeRingPorts;
+  readonly #byHandle: (QueueChanges | undefined)[] = [];
   /** One element for each section, oldest first: which partition's oldest goes next. */
-  private order: QueueChanges[] = [];
-  private orderHead = 0;
-  private readonly digest = new Digest();
+  #order: QueueChanges[] = [];
+  #orderHead = 0;
+  readonly #digest = new Digest();
 
   constructor(options: ChangeRingOptions, ports: ChangeRingPorts) {
-    this.bytesMax = options.bytesMax;
-    this.ports = ports;
+    this.#bytesMax = options.bytesMax;
+    this.#ports = ports;
   }
 
   /** The partition stands at this number; what was kept of it before is let go. */
   begin(handle: number, number: number, digestA: number, digestB: number): void {
     this.forget(handle);
-    this.byHandle[handle] = new QueueChanges(handle, number, digestA, digestB);
+    this.#byHandle[handle] = new QueueChanges(handle, number, digestA, digestB);
   }
 
   forget(handle: number): void {
-    const queue = this.byHandle[handle];
+    const queue = this.#byHandle[handle];
     if (queue === undefined) return;
-    for (let section = queue.oldest; section !== undefined; section = queue.oldest) this.letGo(queue, section);
+    let section: SealedSection | undefined;
+    while ((section = queue.oldest) !== undefined) this.#letGo(queue, section);
     queue.sections = [];
     queue.head = 0;
-    this.byHandle[handle] = undefined;
+    this.#byHandle[handle] = undefined;
   }
 
   /** The next section of a partition. */
   add(section: SealedSection): void {
-    const queue = this.byHandle[section.handle];
+    const queue = this.#byHandle[section.handle];
     if (queue === undefined) return;
     queue.sections.push(section);
-    this.order.push(queue);
+    this.#order.push(queue);
     this.usedBytes += costOf(section);
-    if (this.usedBytes > this.bytesMax) this.trim(LOOKS_PER_ADD);
+    if (this.usedBytes > this.#bytesMax) this.trim(LOOKS_PER_ADD);
   }
 
   /** Where what is kept of it begins. */
-  baseOf(handle: number): { readonly number: number; readonly digestA: number; readonly digestB: number } | undefined {
-    const queue = this.byHandle[handle];
-    return queue === undefined ? undefined : { number: queue.baseNumber, digestA: queue.baseA, digestB: queue.baseB };
+  baseOf(handle: number): RingBase | undefined {
+    const queue = this.#byHandle[handle];
+    if (queue === undefined) return undefined;
+    return { number: queue.baseNumber, digestA: queue.baseA, digestB: queue.baseB };
   }
 
   /**
@@ -131,41 +146,41 @@ export class ChangeRing {
    * not lead to where that begins.
    */
   prepend(section: SealedSection, digestA: number, digestB: number): boolean {
-    const queue = this.byHandle[section.handle];
+    const queue = this.#byHandle[section.handle];
     if (queue === undefined || queue.baseNumber !== section.lastNumber) return false;
-    this.digest.reset(digestA, digestB);
-    roll(this.digest, section.rows, section.rows.length / CHANGE_ROW_BYTES);
-    if (!this.digest.equals(queue.baseA, queue.baseB)) return false;
+    this.#digest.reset(digestA, digestB);
+    roll(this.#digest, section.rows, section.rows.length / CHANGE_ROW_BYTES);
+    if (!this.#digest.equals(queue.baseA, queue.baseB)) return false;
     queue.baseNumber = section.firstNumber - 1;
     queue.baseA = digestA;
     queue.baseB = digestB;
     queue.sections.splice(queue.head, 0, section);
-    this.order.splice(this.orderHead, 0, queue);
+    this.#order.splice(this.#orderHead, 0, queue);
     this.usedBytes += costOf(section);
     return true;
   }
 
   /** Lets the oldest go while there is more than the bound; `looks` bounds the work. */
   trim(looks: number): void {
-    for (let left = looks; left > 0 && this.usedBytes > this.bytesMax; left--) {
-      const queue = this.order[this.orderHead];
+    for (let left = looks; left > 0 && this.usedBytes > this.#bytesMax; left--) {
+      const queue = this.#order[this.#orderHead];
       if (queue === undefined) return;
-      this.orderHead += 1;
+      this.#orderHead += 1;
       const section = queue.oldest;
       // Undefined: the partition was forgotten, this is what is left of it.
       if (section !== undefined) {
-        if (section.lastNumber > this.ports.releasableThrough(queue.handle)) this.order.push(queue);
-        else this.letGo(queue, section);
+        if (section.lastNumber > this.#ports.releasableThrough(queue.handle)) this.#order.push(queue);
+        else this.#letGo(queue, section);
       }
-      this.compact();
+      this.#compact();
     }
   }
 
   /** Whether a mirror at this number and digest can go on from what is kept. */
   stands(handle: number, number: number, digestA: number, digestB: number): boolean {
-    const queue = this.byHandle[handle];
+    const queue = this.#byHandle[handle];
     if (queue === undefined || number < queue.baseNumber) return false;
-    const digest = this.digest;
+    const digest = this.#digest;
     const index = queue.indexOf(number);
     const before = queue.sections[index - 1];
     if (index === queue.head || before === undefined) digest.reset(queue.baseA, queue.baseB);
@@ -177,22 +192,22 @@ export class ChangeRing {
     return digest.equals(digestA, digestB);
   }
 
-  /** The sections with what follows `number`; the first may begin before it. The caller knows that it stands(). */
+  /** The sections with what follows `number`; the first may begin before it. The caller knows it stands(). */
   after(handle: number, number: number): readonly SealedSection[] {
-    const queue = this.byHandle[handle];
+    const queue = this.#byHandle[handle];
     return queue === undefined ? [] : queue.sections.slice(queue.indexOf(number + 1));
   }
 
-  private letGo(queue: QueueChanges, section: SealedSection): void {
+  #letGo(queue: QueueChanges, section: SealedSection): void {
     this.usedBytes -= costOf(section);
     queue.release(section);
-    this.ports.onReleased(section);
+    this.#ports.onReleased(section);
   }
 
-  private compact(): void {
-    if (this.orderHead < COMPACT_AT || this.orderHead * 2 < this.order.length) return;
-    this.order = this.order.slice(this.orderHead);
-    this.orderHead = 0;
+  #compact(): void {
+    if (this.#orderHead < COMPACT_AT || this.#orderHead * 2 < this.#order.length) return;
+    this.#order = this.#order.slice(this.#orderHead);
+    this.#orderHead = 0;
   }
 }
 
@@ -204,6 +219,9 @@ function costOf(section: SealedSection): number {
 function roll(digest: Digest, rows: Uint8Array, count: number): void {
   const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
   for (let i = 0, at = 0; i < count; i++, at += CHANGE_ROW_BYTES) {
-    digest.add(changeDigested(view, at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
+    digest.add(
+      changeDigested(view, at), view.getUint32(at + 4, true), view.getUint32(at + 8, true),
+      view.getUint32(at + 12, true), view.getFloat64(at + 16, true),
+    );
   }
 }

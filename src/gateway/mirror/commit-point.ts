@@ -53,36 +53,36 @@ export class PendingCommit implements CommitWaiter {
   readonly queues: MailQueue[] = [];
   readonly rows: number[] = [];
   state: CommitState = CommitState.STORING;
-  private remaining = 0;
-  private readonly owner: CommitPoint;
+  #remaining = 0;
+  readonly #owner: CommitPoint;
 
   constructor(sink: OutcomeSink, startedMs: number, deadlineMs: number, owner: CommitPoint) {
     this.sink = sink;
     this.startedMs = startedMs;
     this.deadlineMs = deadlineMs;
-    this.owner = owner;
+    this.#owner = owner;
   }
 
   /** The message stands in this queue as `row`. All are added before any is waited for. */
   add(queue: MailQueue, row: number): void {
     this.queues.push(queue);
     this.rows.push(row);
-    this.remaining += 1;
+    this.#remaining += 1;
   }
 
   /** The store in one queue is committed. */
   onCommitted(): void {
     if (this.state !== CommitState.STORING) return;
-    this.remaining -= 1;
-    if (this.remaining > 0) return;
+    this.#remaining -= 1;
+    if (this.#remaining > 0) return;
     for (const { partition } of this.queues) {
       if (partition.mayCommit) continue;
-      // Its copies had the message and were lost while another partition's were waited for: what is committed next there
-      // says that enough of them have it again.
-      this.remaining += 1;
+      // Its copies had the message and were lost while another partition's were waited for: what is committed
+      // next there says that enough of them have it again.
+      this.#remaining += 1;
       partition.awaitCommit(partition.lastNumber + 1, this);
     }
-    if (this.remaining === 0) this.owner.committed(this);
+    if (this.#remaining === 0) this.#owner.committed(this);
   }
 
   transition(to: CommitState): void {
@@ -91,73 +91,78 @@ export class PendingCommit implements CommitWaiter {
   }
 }
 
-/** The same, for the withdrawals of a message: every copy that counts must have them, however few there are. */
+/** The same, for the withdrawals of a message: every copy that counts must have them, few or many. */
 class Withdrawal implements CommitWaiter {
-  private remaining: number;
-  private readonly pending: PendingCommit;
-  private readonly owner: CommitPoint;
+  #remaining: number;
+  readonly #pending: PendingCommit;
+  readonly #owner: CommitPoint;
 
   constructor(pending: PendingCommit, owner: CommitPoint) {
-    this.pending = pending;
-    this.owner = owner;
-    this.remaining = pending.rows.length;
+    this.#pending = pending;
+    this.#owner = owner;
+    this.#remaining = pending.rows.length;
   }
 
   onCommitted(): void {
-    this.remaining -= 1;
-    if (this.remaining === 0 && this.pending.state === CommitState.WITHDRAWING) this.owner.withdrawn(this.pending);
+    this.#remaining -= 1;
+    const isWithdrawing = this.#pending.state === CommitState.WITHDRAWING;
+    if (this.#remaining === 0 && isWithdrawing) this.#owner.withdrawn(this.#pending);
   }
 }
 
 export class CommitPoint {
   /** Messages whose outcome is open. */
   openCount = 0;
-  private oldest: PendingCommit | undefined;
-  private newest: PendingCommit | undefined;
-  private readonly owner: CommitOwner;
-  private readonly timeoutMs: number;
+  #oldest: PendingCommit | undefined;
+  #newest: PendingCommit | undefined;
+  readonly #owner: CommitOwner;
+  readonly #timeoutMs: number;
 
   constructor(options: { timeoutMs: number }, owner: CommitOwner) {
-    this.timeoutMs = options.timeoutMs;
-    this.owner = owner;
+    this.#timeoutMs = options.timeoutMs;
+    this.#owner = owner;
   }
 
   begin(sink: OutcomeSink, nowMs: number): PendingCommit {
-    const pending = new PendingCommit(sink, nowMs, nowMs + this.timeoutMs, this);
-    this.append(pending);
+    const pending = new PendingCommit(sink, nowMs, nowMs + this.#timeoutMs, this);
+    this.#append(pending);
     this.openCount += 1;
     return pending;
   }
 
   /** Called by the last queue in whose partition it is committed. */
   committed(pending: PendingCommit): void {
-    this.end(pending);
+    this.#end(pending);
     for (let i = 0; i < pending.rows.length; i++) {
       const queue = pending.queues[i];
       const row = pending.rows[i];
-      if (queue !== undefined && row !== undefined) this.owner.release(queue, row);
+      if (queue !== undefined && row !== undefined) this.#owner.release(queue, row);
     }
-    this.owner.settled(pending, COMMITTED);
+    this.#owner.settled(pending, COMMITTED);
   }
 
   withdrawn(pending: PendingCommit): void {
-    this.end(pending);
-    this.owner.settled(pending, REFUSED);
+    this.#end(pending);
+    this.#owner.settled(pending, REFUSED);
   }
 
-  /** The partition is lost to another process: what waits for it ends without a reply, and is withdrawn from other queues. */
+  /**
+   * The partition is lost to another process: what waits for it ends without a reply, and is withdrawn from
+   * other queues.
+   */
   abandon(partition: Partition): void {
-    for (let pending = this.oldest; pending !== undefined;) {
+    for (let pending = this.#oldest; pending !== undefined;) {
       const { next } = pending;
       if (pending.queues.some((queue) => queue.partition === partition)) {
         const isStored = pending.state === CommitState.STORING;
-        this.end(pending);
+        this.#end(pending);
         for (let i = 0; isStored && i < pending.rows.length; i++) {
           const queue = pending.queues[i];
           const row = pending.rows[i];
-          if (queue !== undefined && row !== undefined && queue.partition !== partition) this.owner.withdraw(queue, row);
+          if (queue === undefined || row === undefined || queue.partition === partition) continue;
+          this.#owner.withdraw(queue, row);
         }
-        this.owner.settled(pending, NO_REPLY);
+        this.#owner.settled(pending, NO_REPLY);
       }
       pending = next;
     }
@@ -165,49 +170,53 @@ export class CommitPoint {
 
   /** Looks at deadlines, oldest first. */
   tick(nowMs: number): void {
-    for (let pending = this.oldest; pending !== undefined && pending.deadlineMs <= nowMs; pending = this.oldest) {
-      if (pending.state === CommitState.STORING) this.beginWithdrawal(pending, nowMs);
+    for (;;) {
+      const pending = this.#oldest;
+      if (pending === undefined || pending.deadlineMs > nowMs) return;
+      if (pending.state === CommitState.STORING) this.#beginWithdrawal(pending, nowMs);
       else {
-        this.end(pending);
-        this.owner.settled(pending, NO_REPLY);
+        this.#end(pending);
+        this.#owner.settled(pending, NO_REPLY);
       }
     }
   }
 
-  private beginWithdrawal(pending: PendingCommit, nowMs: number): void {
+  #beginWithdrawal(pending: PendingCommit, nowMs: number): void {
     pending.transition(CommitState.WITHDRAWING);
-    this.remove(pending);
-    pending.deadlineMs = nowMs + this.timeoutMs;
-    this.append(pending);
+    this.#remove(pending);
+    pending.deadlineMs = nowMs + this.#timeoutMs;
+    this.#append(pending);
     const withdrawal = new Withdrawal(pending, this);
     const numbers: number[] = [];
     for (let i = 0; i < pending.rows.length; i++) {
       const queue = pending.queues[i];
       const row = pending.rows[i];
       invariant(queue !== undefined && row !== undefined, 'a pending commit knows its entries');
-      numbers.push(this.owner.withdraw(queue, row));
+      numbers.push(this.#owner.withdraw(queue, row));
     }
-    for (let i = 0; i < numbers.length; i++) pending.queues[i]?.partition.awaitEnd(numbers[i] ?? 0, withdrawal);
+    for (let i = 0; i < numbers.length; i++) {
+      pending.queues[i]?.partition.awaitEnd(numbers[i] ?? 0, withdrawal);
+    }
   }
 
-  private end(pending: PendingCommit): void {
+  #end(pending: PendingCommit): void {
     pending.transition(CommitState.OVER);
-    this.remove(pending);
+    this.#remove(pending);
     this.openCount -= 1;
   }
 
-  private append(pending: PendingCommit): void {
-    pending.previous = this.newest;
+  #append(pending: PendingCommit): void {
+    pending.previous = this.#newest;
     pending.next = undefined;
-    if (this.newest === undefined) this.oldest = pending;
-    else this.newest.next = pending;
-    this.newest = pending;
+    if (this.#newest === undefined) this.#oldest = pending;
+    else this.#newest.next = pending;
+    this.#newest = pending;
   }
 
-  private remove(pending: PendingCommit): void {
-    if (pending.previous === undefined) this.oldest = pending.next;
+  #remove(pending: PendingCommit): void {
+    if (pending.previous === undefined) this.#oldest = pending.next;
     else pending.previous.next = pending.next;
-    if (pending.next === undefined) this.newest = pending.previous;
+    if (pending.next === undefined) this.#newest = pending.previous;
     else pending.next.previous = pending.previous;
     pending.previous = undefined;
     pending.next = undefined;

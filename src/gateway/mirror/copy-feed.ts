@@ -1,8 +1,10 @@
 /**
- * What is sent to one copy of a partition: the store that it is at, and how far a refill and its acknowledgements are.
- * Whether it is fed at all, and counts, is its row's to say (recovery/ownership/member.ts).
+ * What is sent to one copy of a partition: the store that it is at, and how far a refill and its
+ * acknowledgements are. Whether it is fed at all, and counts, is its row's to say
+ * (recovery/ownership/member.ts).
  *
- *   row FILLING:  idle ─ FENCE (FILL) sent ─► sending ─ REFILL_END sent ─► ending ─ acknowledged / set.onFilled ─► idle
+ *   row FILLING:  idle ─ FENCE (FILL) sent ─► sending ─ REFILL_END sent ─► ending
+ *                 ending ─ acknowledged / set.onFilled ─► idle
  */
 import type { PartitionMember } from '../../recovery/ownership/member.js';
 import { MemberState } from '../../recovery/ownership/member.js';

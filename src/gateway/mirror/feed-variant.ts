@@ -3,7 +3,8 @@
  * lose their payload. Number and digest stay what they are at the other mirror (docs/PROTOCOL.md).
  */
 import {
-  CHANGE_ROW_BYTES, changeRoom, FLAG_BODY_ABSENT, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW,
+  CHANGE_ROW_BYTES, changeRoom, FLAG_BODY_ABSENT, FLAG_SKIPPED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE,
+  KIND_WITHDRAW,
 } from '../../protocol/change-rows.js';
 import { ENTRY_CREDIT_BYTES } from './partition.js';
 import type { SealedSection } from './turn-section.js';
@@ -31,7 +32,8 @@ export class FeedVariant {
     for (let offset = 0; offset < rows.length; offset += CHANGE_ROW_BYTES) {
       const kind = view.getUint8(offset);
       const flags = view.getUint8(offset + 1);
-      const bytes = payloadOf(kind, flags, view.getUint32(offset + 4, true), view.getUint32(offset + 8, true));
+      const bodyBytes = view.getUint32(offset + 4, true);
+      const bytes = payloadOf(kind, flags, bodyBytes, view.getUint32(offset + 8, true));
       const ref = view.getFloat64(offset + 16, true);
       if (touchesEntry(kind) && ref > cursor && ref <= base) {
         view.setUint8(offset + 1, flags | FLAG_SKIPPED);
@@ -42,12 +44,15 @@ export class FeedVariant {
       }
       at += bytes;
     }
-    return { ...section, rows, pieces: cut(section.pieces, keep), payloadBytes, creditBytes, absent: NO_BODIES, keptBytes: 0 };
+    const pieces = cut(section.pieces, keep);
+    return { ...section, rows, pieces, payloadBytes, creditBytes, absent: NO_BODIES, keptBytes: 0 };
   }
 }
 
 /** The parts of the concatenated pieces that lie in the ascending ranges. */
-export function cut(pieces: readonly Uint8Array[], ranges: readonly (readonly [number, number])[]): Uint8Array[] {
+export function cut(
+  pieces: readonly Uint8Array[], ranges: readonly (readonly [number, number])[],
+): Uint8Array[] {
   const parts: Uint8Array[] = [];
   let index = 0;
   let start = 0;

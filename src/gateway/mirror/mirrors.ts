@@ -1,18 +1,22 @@
 /**
- * How what a turn changed gets to the copies of the partitions that this process holds, and what their stores answer.
+ * How what a turn changed gets to the copies of the partitions that this process holds, and what their stores
+ * answer.
  *
- *   changes of a turn ─► onDirty ─► flush(): seal each dirty partition ─► ring ─► outbox of each store ─► one write
+ *   changes of a turn ─► onDirty ─► flush: seal each dirty partition ─► ring ─► outbox of a store ─► a write
  *   the set wants a copy aligned, tailed, filled ─► FENCE, sections of the ring, REFILL… (resync.ts)
  *   acknowledgement, refusal ─► the row of the copy ─► its set
  *   path changed ─► FENCE again, what was not acknowledged is repeated from the ring; nothing is isolated
  *
- * Pure: ports only. Not here: who counts, and which store takes a copy (recovery/ownership, ownership/holding.ts).
+ * Pure: ports only. Not here: who counts, and which store takes a copy (recovery/ownership,
+ * ownership/holding.ts).
  */
 import { FENCE } from '../../protocol/message-types.js';
 import type { FENCE_FOUND } from '../../protocol/messages/fence.js';
 import { FENCE_FILL, FENCE_JOIN, encodeFence } from '../../protocol/messages/fence.js';
 import type { Refusal } from '../../protocol/messages/refusal.js';
-import { REFUSAL_FENCED, REFUSAL_GAP, REFUSAL_LIMIT, REFUSAL_UNKNOWN, refusalReasonName } from '../../protocol/reasons.js';
+import {
+  REFUSAL_FENCED, REFUSAL_GAP, REFUSAL_LIMIT, REFUSAL_UNKNOWN, refusalReasonName,
+} from '../../protocol/reasons.js';
 import type { Term } from '../../protocol/partition-record.js';
 import type { PartitionHolder } from '../../recovery/ownership/holder.js';
 import type { PartitionMember } from '../../recovery/ownership/member.js';
@@ -56,42 +60,45 @@ export class Mirrors {
   readonly sender: Sender;
   /** Rises with every change of what is known of the stores: what was reckoned from it holds until then. */
   stateVersion = 0;
-  private readonly ports: MirrorsPorts;
+  readonly #ports: MirrorsPorts;
   /** With holes: of those that are held now. */
-  private readonly byHandle: (Partition | undefined)[] = [];
-  private readonly resyncs = new Map<StorePort, Resync>();
-  private readonly storesById = new Map<string, StorePort>();
+  readonly #byHandle: (Partition | undefined)[] = [];
+  readonly #resyncs = new Map<StorePort, Resync>();
+  readonly #storesById = new Map<string, StorePort>();
   /** Ids of stores that were asked to hold partitions which are being founded, by handle. */
-  private readonly founding = new Map<number, Set<string>>();
+  readonly #founding = new Map<number, Set<string>>();
   /** By handle and store: until when a store that refused a copy is not asked again. */
-  private readonly declinedUntilMs = new Map<string, number>();
+  readonly #declinedUntilMs = new Map<string, number>();
 
   constructor(options: MirrorsOptions, ports: MirrorsPorts) {
     this.options = options;
-    this.ports = ports;
+    this.#ports = ports;
     this.pace = new RefillPace(() => ports.nowMs());
-    this.rebalance = new Rebalance({ bytesPerSecond: options.rebalanceBytesPerSecond }, { log: ports.log, mirrors: this, pace: this.pace });
+    const { rebalanceBytesPerSecond: bytesPerSecond } = options;
+    this.rebalance = new Rebalance({ bytesPerSecond }, { log: ports.log, mirrors: this, pace: this.pace });
     this.sender = new Sender(options, {
       packer: ports.packer,
-      partitionOf: (handle) => this.byHandle[handle],
+      partitionOf: (handle) => this.#byHandle[handle],
       requestFlush: () => { ports.requestFlush(); },
-      storeOf: (storeId) => this.storesById.get(storeId),
+      storeOf: (storeId) => this.#storesById.get(storeId),
     });
-    this.placement = new Placement(options.placement, { stores: () => this.stores, copiesAt: (store) => this.copiesAt(store) });
+    this.placement = new Placement(options.placement, {
+      stores: () => this.stores, copiesAt: (store) => this.copiesAt(store),
+    });
   }
 
   addStore(store: StorePort): void {
     this.sender.addStore(store);
-    this.storesById.set(store.storeId, store);
-    this.resyncs.set(store, new Resync(
+    this.#storesById.set(store.storeId, store);
+    this.#resyncs.set(store, new Resync(
       { frameBytes: this.options.refillFrameBytes },
       {
-        packer: this.ports.packer, refillEntries: this.ports.refillEntries, counters: this.counters,
-        nowMs: () => this.ports.nowMs(),
+        packer: this.#ports.packer, refillEntries: this.#ports.refillEntries, counters: this.counters,
+        nowMs: () => this.#ports.nowMs(),
         pace: this.pace,
         sealAll: () => { this.sender.sealDirty(); },
         needFlush: () => { this.askFlush(); },
-        fenceToFill: (partition) => { this.fenceToFill(partition, store); },
+        fenceToFill: (partition) => { this.#fenceToFill(partition, store); },
         isBacklogged: () => this.sender.outboxes.get(store)?.isBacklogged === true,
       },
       store,
@@ -103,7 +110,7 @@ export class Mirrors {
   }
 
   storeOf(storeId: string): StorePort | undefined {
-    return this.storesById.get(storeId);
+    return this.#storesById.get(storeId);
   }
 
   get backlogBytes(): number {
@@ -126,7 +133,7 @@ export class Mirrors {
   /** A partition that is taken or founded; the caller says where it stands (adopt()). */
   create(options: PartitionOptions, holder: PartitionHolder, columns: OrderColumns): Partition {
     const partition = new Partition(options, holder, columns, this.sender.slabs, this.sender);
-    this.byHandle[partition.handle] = partition;
+    this.#byHandle[partition.handle] = partition;
     this.stateVersion += 1;
     return partition;
   }
@@ -134,47 +141,49 @@ export class Mirrors {
   /** It is held no more: nothing of it is sent. */
   remove(partition: Partition): void {
     partition.isForgotten = true;
-    for (const resync of this.resyncs.values()) resync.cancel(partition);
+    for (const resync of this.#resyncs.values()) resync.cancel(partition);
     this.ring.forget(partition.handle);
-    this.byHandle[partition.handle] = undefined;
+    this.#byHandle[partition.handle] = undefined;
     this.stateVersion += 1;
   }
 
   partitionOf(handle: number): Partition | undefined {
-    return this.byHandle[handle];
+    return this.#byHandle[handle];
   }
 
   *all(): IterableIterator<Partition> {
-    for (const partition of this.byHandle) if (partition !== undefined) yield partition;
+    for (const partition of this.#byHandle) if (partition !== undefined) yield partition;
   }
 
   /** Rows that a store has of our partitions, and those about to be founded there. */
   copiesAt(store: StorePort): number {
     let count = 0;
-    for (const stores of this.founding.values()) if (stores.has(store.storeId)) count += 1;
-    for (const partition of this.all()) for (const row of partition.rows) if (row.storeId === store.storeId) count += 1;
+    for (const stores of this.#founding.values()) if (stores.has(store.storeId)) count += 1;
+    for (const { rows } of this.all()) {
+      for (const row of rows) if (row.storeId === store.storeId) count += 1;
+    }
     return count;
   }
 
   /** Another round of asking stores to hold a partition that is to begin. */
   beginFounding(handle: number): void {
-    this.founding.set(handle, new Set());
+    this.#founding.set(handle, new Set());
   }
 
   foundAt(handle: number, storeId: string): void {
-    this.founding.get(handle)?.add(storeId);
+    this.#founding.get(handle)?.add(storeId);
   }
 
   /** It has its copies, or is not to have any. */
   endFounding(handle: number): void {
-    this.founding.delete(handle);
+    this.#founding.delete(handle);
   }
 
   // ── what the set wants ──────────────────────────────────────────────────────────────────────────
 
   /** Our term to a copy; the handle is bound to it on this connection. */
   fence(store: StorePort, request: FenceRequest): void {
-    const control = encodeFence(this.ports.packer, { ...request, number: 0, digestA: 0, digestB: 0 });
+    const control = encodeFence(this.#ports.packer, { ...request, number: 0, digestA: 0, digestB: 0 });
     this.outboxOf(store)?.request(FENCE, control);
     this.askFlush();
   }
@@ -194,19 +203,21 @@ export class Mirrors {
     return bytes;
   }
 
-  /** A copy goes on from where it stands. It is a TAIL row from here on, so what is sealed later follows by itself. */
+  /** A copy goes on from where it stands. It is a TAIL row from now on: what is sealed later follows. */
   startTail(partition: Partition, row: PartitionMember, after: number): void {
     partition.feedOf(row).storeNumber = after;
     this.counters.tails += 1;
     const bytes = this.repeat(partition, row, after);
     this.counters.tailBytes += bytes;
-    this.ports.log.info('mirror', 'a mirror goes on from where it stood', { partition: partition.name, store: row.storeId, from: after, to: partition.lastNumber, tail_bytes: bytes });
+    this.#ports.log.info('mirror', 'a mirror goes on from where it stood', {
+      partition: partition.name, store: row.storeId, from: after, to: partition.lastNumber, tail_bytes: bytes,
+    });
   }
 
   /** A copy is emptied and filled. */
   startFill(partition: Partition, row: PartitionMember): void {
     const feed = partition.feedOf(row);
-    const resync = feed.store === undefined ? undefined : this.resyncs.get(feed.store);
+    const resync = feed.store === undefined ? undefined : this.#resyncs.get(feed.store);
     feed.endFill();
     resync?.cancel(partition);
     resync?.add(partition, feed);
@@ -219,20 +230,26 @@ export class Mirrors {
   }
 
   /**
-   * What another member of a partition that was taken lacks, as the store that is read answered TAIL: `rows` and `bodies`
-   * of TAILED, which may go on into what was changed since; digests are those at firstNumber - 1. Copied.
+   * What another member of a partition that was taken lacks, as the store that is read answered TAIL: `rows`
+   * and `bodies` of TAILED, which may go on into what was changed since; digests are those at firstNumber -
+   * 1. Copied.
    */
-  importTail(partition: Partition, firstNumber: number, rows: Uint8Array, bodies: Uint8Array, startDigestA: number, startDigestB: number): void {
+  importTail(
+    partition: Partition, firstNumber: number, rows: Uint8Array, bodies: Uint8Array, startDigestA: number,
+    startDigestB: number,
+  ): void {
     this.sender.seal(partition);
     const base = this.ring.baseOf(partition.handle);
-    const section = base === undefined ? undefined : importedSection(partition.handle, firstNumber, base, rows, bodies);
+    if (base === undefined) return;
+    const section = importedSection(partition.handle, firstNumber, base, rows, bodies);
     if (section !== undefined) this.ring.prepend(section, startDigestA, startDigestB);
   }
 
-  private fenceToFill(partition: Partition, store: StorePort): void {
+  #fenceToFill(partition: Partition, store: StorePort): void {
     const { handle, name, lastNumber: number, digest } = partition;
-    const control = encodeFence(this.ports.packer, {
-      handle, partition: name, term: partition.holder.term, how: FENCE_FILL, provenDead: 0, number, digestA: digest.a, digestB: digest.b,
+    const control = encodeFence(this.#ports.packer, {
+      handle, partition: name, term: partition.holder.term, how: FENCE_FILL, provenDead: 0, number,
+      digestA: digest.a, digestB: digest.b,
     });
     this.outboxOf(store)?.request(FENCE, control);
   }
@@ -248,7 +265,7 @@ export class Mirrors {
   flush(): void {
     this.sender.beginFlush();
     this.sender.sealDirty();
-    for (const resync of this.resyncs.values()) resync.pump();
+    for (const resync of this.#resyncs.values()) resync.pump();
     this.sender.sealDirty();
     this.sender.texts.send(this.sender.outboxes.values());
     for (const outbox of this.sender.outboxes.values()) outbox.store.flush();
@@ -257,22 +274,22 @@ export class Mirrors {
   tick(): void {
     for (const partition of this.all()) partition.forgetFeeds();
     this.ring.trim(RING_LOOKS_PER_TICK);
-    for (const resync of this.resyncs.values()) if (resync.hasWork) this.askFlush();
+    for (const resync of this.#resyncs.values()) if (resync.hasWork) this.askFlush();
   }
 
   /** An entry left a queue: a refill that stands at it moves on. */
   onUnlinked(partition: Partition, row: number, following: number): void {
     if (!partition.isFilling) return;
-    for (const resync of this.resyncs.values()) resync.onUnlinked(partition, row, following);
+    for (const resync of this.#resyncs.values()) resync.onUnlinked(partition, row, following);
   }
 
   // ── what links tell ─────────────────────────────────────────────────────────────────────────────
 
-  /** The connection that carried requests is gone, with all that was on its way. Before the sets hear of it. */
+  /** The connection that carried requests is gone with all that was under way. Before the sets hear of it. */
   onConnectionLost(store: StorePort): void {
     this.stateVersion += 1;
     this.placement.stopping.delete(store.storeId);
-    this.resyncs.get(store)?.reset();
+    this.#resyncs.get(store)?.reset();
     this.sender.onConnectionLost(store);
   }
 
@@ -282,8 +299,9 @@ export class Mirrors {
   }
 
   /**
-   * Another path carries the link: handles and unacknowledged requests are gone, the store's memory is not. All that was
-   * not acknowledged is repeated under the same numbers; refills begin anew. Nothing is isolated.
+   * Another path carries the link: handles and unacknowledged requests are gone, the store's memory is not.
+   * All that was not acknowledged is repeated under the same numbers; refills begin anew. Nothing is
+   * isolated.
    */
   onLinkSwitched(store: StorePort): void {
     this.onConnectionLost(store);
@@ -294,7 +312,8 @@ export class Mirrors {
         this.startFill(partition, row);
         continue;
       }
-      this.fence(store, { handle: partition.handle, partition: partition.name, term: partition.holder.term, how: FENCE_JOIN, provenDead: 0 });
+      const { handle, name, holder: { term } } = partition;
+      this.fence(store, { handle, partition: name, term, how: FENCE_JOIN, provenDead: 0 });
       if (row.state !== MemberState.ALIGNING) this.repeat(partition, row, row.acked);
     }
     this.askFlush();
@@ -302,18 +321,20 @@ export class Mirrors {
 
   /** Per partition touched: the number the store stands at. */
   onAcknowledged(store: StorePort, handle: number, number: number): void {
-    const partition = this.byHandle[handle];
+    const partition = this.#byHandle[handle];
     const row = partition?.rowAt(store);
     if (partition === undefined || row === undefined || number > partition.lastNumber) return;
     const feed = partition.feedOf(row);
     if (!feed.isFed) return;
     feed.storeNumber = number;
     partition.noteProgress(feed, number);
-    partition.set?.onAcked(row, number, this.ports.nowMs());
+    partition.set?.onAcked(row, number, this.#ports.nowMs());
   }
 
   onAckedThrough(store: StorePort, sequence: number): void {
-    this.resyncs.get(store)?.onAckedThrough(sequence, (partition, feed) => { this.onFilled(partition, feed); });
+    this.#resyncs.get(store)?.onAckedThrough(sequence, (partition, feed) => {
+      this.#onFilled(partition, feed);
+    });
     const outbox = this.sender.outboxes.get(store);
     if (outbox === undefined) return;
     outbox.onAckedThrough(sequence);
@@ -325,20 +346,22 @@ export class Mirrors {
     this.askFlush();
   }
 
-  /** A request about a copy was refused: where it stands, or what is known there, decides what becomes of it. */
+  /** A request about a copy was refused: where it stands, or what is known there, decides what it becomes. */
   onRefusal(store: StorePort, refusal: Refusal): boolean {
-    const partition = this.byHandle[refusal.handle];
+    const partition = this.#byHandle[refusal.handle];
     const row = partition?.rowAt(store);
     if (partition === undefined || row === undefined) return false;
     const feed = partition.feedOf(row);
     if (!feed.isFed) return false;
     const { reason, text } = refusal;
-    this.ports.log.warn('mirror', 'a store refused what a partition changed', { partition: partition.name, store: store.storeId, reason: refusalReasonName(reason), text });
-    this.resyncs.get(store)?.cancel(partition);
+    this.#ports.log.warn('mirror', 'a store refused what a partition changed', {
+      partition: partition.name, store: store.storeId, reason: refusalReasonName(reason), text,
+    });
+    this.#resyncs.get(store)?.cancel(partition);
     const wasFilling = row.state === MemberState.FILLING;
     feed.endFill();
-    const nowMs = this.ports.nowMs();
-    // FENCED and UNKNOWN: the answer to another FENCE says who has it. A gap: another FENCE says where it stands.
+    const nowMs = this.#ports.nowMs();
+    // FENCED and UNKNOWN: the answer to another FENCE says who has it; after a gap, where it stands.
     const mayAlign = reason === REFUSAL_FENCED || reason === REFUSAL_UNKNOWN || reason === REFUSAL_GAP;
     if (reason === REFUSAL_LIMIT) this.putOff(store, partition, nowMs);
     if (wasFilling || !mayAlign) partition.set?.onUnfit(row, 0, nowMs);
@@ -348,16 +371,16 @@ export class Mirrors {
 
   /** The store takes no copy of it for a while. */
   putOff(store: StorePort, partition: Partition, nowMs: number): void {
-    this.declinedUntilMs.set(`${String(partition.handle)}/${store.storeId}`, nowMs + this.options.retryMs);
+    this.#declinedUntilMs.set(`${String(partition.handle)}/${store.storeId}`, nowMs + this.options.retryMs);
   }
 
   isPutOff(store: StorePort, handle: number, nowMs: number): boolean {
-    if (this.declinedUntilMs.size === 0) return false;
+    if (this.#declinedUntilMs.size === 0) return false;
     const key = `${String(handle)}/${store.storeId}`;
-    const untilMs = this.declinedUntilMs.get(key);
+    const untilMs = this.#declinedUntilMs.get(key);
     if (untilMs === undefined) return false;
     if (nowMs < untilMs) return true;
-    this.declinedUntilMs.delete(key);
+    this.#declinedUntilMs.delete(key);
     return false;
   }
 
@@ -365,16 +388,18 @@ export class Mirrors {
   refillAgain(partition: Partition, row: PartitionMember): boolean {
     const isOtherSound = partition.rows.some((other) => other !== row && other.isRecorded && other.isInStep);
     if (!isOtherSound || partition.set === undefined) return false;
-    partition.set.onUnfit(row, 0, this.ports.nowMs());
+    partition.set.onUnfit(row, 0, this.#ports.nowMs());
     return true;
   }
 
-  private onFilled(partition: Partition, feed: CopyFeed): void {
+  #onFilled(partition: Partition, feed: CopyFeed): void {
     if (feed.fill !== FillPhase.ENDING) return;
     feed.endFill();
     const { set } = partition;
     if (set === undefined || !set.rows.includes(feed.row)) return;
-    this.ports.log.info('mirror', 'a mirror is filled', { partition: partition.name, store: feed.row.storeId, number: feed.storeNumber });
-    set.onFilled(feed.row, feed.storeNumber, this.ports.nowMs());
+    this.#ports.log.info('mirror', 'a mirror is filled', {
+      partition: partition.name, store: feed.row.storeId, number: feed.storeNumber,
+    });
+    set.onFilled(feed.row, feed.storeNumber, this.#ports.nowMs());
   }
 }

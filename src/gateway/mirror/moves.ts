@@ -1,6 +1,7 @@
 /**
- * Stores that are to be left: those that an operator drains, and those that are about to stop. Which copies that
- * concerns is looked at by each partition (ownership/holding.ts): filled elsewhere first, then replaced in one change.
+ * Stores that are to be left: those that an operator drains, and those that are about to stop. Which copies
+ * that concerns is looked at by each partition (ownership/holding.ts): filled elsewhere first, then replaced
+ * in one change.
  */
 import type { EventLog } from '../../platform/ports.js';
 import type { Mirrors } from './mirrors.js';
@@ -44,7 +45,8 @@ export class Moves {
     const { mirrors, log } = this.#ports;
     mirrors.placement.stopping.add(store.storeId);
     mirrors.stateVersion += 1;
-    log.info('drain', 'a store is about to stop: its copies move away', { store: store.storeId, copies: mirrors.copiesAt(store) });
+    const copies = mirrors.copiesAt(store);
+    log.info('drain', 'a store is about to stop: its copies move away', { store: store.storeId, copies });
   }
 
   /** 0 when it is drained. */
@@ -53,7 +55,7 @@ export class Moves {
     return store === undefined ? 0 : this.#ports.mirrors.copiesAt(store);
   }
 
-  /** Copies that stay although their store is to be left: no other store takes them, and too few would be left. */
+  /** Copies that stay although their store is to be left: no other takes them, and too few would be left. */
   stuckAt(storeId: string): number {
     const { mirrors } = this.#ports;
     let count = 0;
@@ -61,7 +63,8 @@ export class Moves {
       if (stayingOf(partition) >= Math.max(1, mirrors.options.minReplicas)) continue;
       for (const row of partition.rows) {
         if (row.storeId !== storeId || !row.isUnwanted) continue;
-        const taken = partition.rows.map((other) => mirrors.storeOf(other.storeId)).filter((store) => store !== undefined);
+        const stores = partition.rows.map((other) => mirrors.storeOf(other.storeId));
+        const taken = stores.filter((store) => store !== undefined);
         const isMoving = partition.rows.some((other) => !other.isRecorded && other.isFed);
         const staying = taken.filter((store) => store.storeId !== storeId);
         if (!isMoving && mirrors.placement.choose(1, taken, staying).length === 0) count += 1;

@@ -1,19 +1,20 @@
 /**
- * A partition that this process holds: the unit of mirroring. It numbers every change of the queues in it and digests
- * it. To its mirrors a queue is a label on entries: making one, or ten thousand, costs them nothing.
+ * A partition that this process holds: the unit of mirroring. It numbers every change of the queues in it and
+ * digests it. To its mirrors a queue is a label on entries: making one, or ten thousand, costs them nothing.
  *
- *   store, delete, annotate … ─► row of the turn's section (number n) ─► seal ─► one section for each copy that is fed
+ *   store, delete, annotate … ─► row of the turn's section (number n) ─► seal ─► a section for each copy fed
  *   acknowledgement (number m) ─► the set (recovery/ownership/partition-set.ts) ─► onCommitted ─► waiters
  *
- * Whose acknowledgements count is the set's to say (rule 3 of docs/model): `committed` is what a 250 may be sent for,
- * `acked by all` what an end or a withdrawal needs. Sending is mirrors.ts.
- * Pure: entries are synchronous, effects leave through DirtySink.
+ * Whose acknowledgements count is the set's to say (rule 3 of docs/model): `committed` is what a 250 may be
+ * sent for, `acked by all` what an end or a withdrawal needs. Sending is mirrors.ts. Pure: entries are
+ * synchronous, effects leave through DirtySink.
  */
 import type { MailQueue } from '../queue/mail-queue.js';
 import { PositionOrder } from '../queue/position-order.js';
 import type { OrderColumns } from '../queue/position-order.js';
 import {
-  CHANGE_ROW_BYTES, changeDigested, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE, KIND_WITHDRAW,
+  CHANGE_ROW_BYTES, changeDigested, FLAG_BODY_ABSENT, FLAG_SHARED, KIND_ANNOTATE, KIND_DELETE, KIND_STORE,
+  KIND_WITHDRAW,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
 import { UNPAID_TARGET_BYTES } from '../../protocol/messages/changes.js';
@@ -34,7 +35,7 @@ import { WaitList } from './wait-list.js';
 /** What an entry costs a store beside its bytes (docs/PROTOCOL.md, credit). */
 export const ENTRY_CREDIT_BYTES = 128;
 
-/** A section past this is sealed before the turn ends: a frame takes 64 MiB, and one message more must fit. */
+/** A section past this is sealed before the turn ends: a frame takes 64 MiB, and one message more fits. */
 const SECTION_BYTES_MAX = 1024 * 1024;
 const NO_ROWS: readonly PartitionMember[] = [];
 
@@ -94,20 +95,21 @@ export class Partition {
   /** Bytes of all sections sealed so far. */
   sealedBytes = 0;
   isDirty = false;
-  private sealedNumber = 0;
+  #sealedNumber = 0;
   /** The section must not be sealed before all of something is in it. */
-  private isTogether = false;
+  #isTogether = false;
   /** Entry that stands right behind the last deleted one, so that a run of deletes is one row; 0 none. */
-  private deleteRunNext = 0;
-  private readonly section: TurnSection;
+  #deleteRunNext = 0;
+  readonly #section: TurnSection;
   /** For a 250; and for what needs every copy, but no least number of them. */
-  private readonly commits = new WaitList();
-  private readonly ends = new WaitList();
-  private readonly feeds = new Map<PartitionMember, CopyFeed>();
-  private readonly sink: DirtySink;
+  readonly #commits = new WaitList();
+  readonly #ends = new WaitList();
+  readonly #feeds = new Map<PartitionMember, CopyFeed>();
+  readonly #sink: DirtySink;
 
   constructor(
-    { handle, name, isOwn, minReplicas }: PartitionOptions, holder: PartitionHolder, columns: OrderColumns, slabs: PayloadSlabs, sink: DirtySink,
+    { handle, name, isOwn, minReplicas }: PartitionOptions, holder: PartitionHolder, columns: OrderColumns,
+    slabs: PayloadSlabs, sink: DirtySink,
   ) {
     this.handle = handle;
     this.name = name;
@@ -116,8 +118,8 @@ export class Partition {
     this.minReplicas = minReplicas;
     this.holder = holder;
     this.order = new PositionOrder(columns);
-    this.section = new TurnSection(slabs);
-    this.sink = sink;
+    this.#section = new TurnSection(slabs);
+    this.#sink = sink;
   }
 
   /** Who counts; undefined for a moment while it is taken, and for good once it is lost. */
@@ -141,13 +143,13 @@ export class Partition {
 
   /** What is sent to this copy. */
   feedOf(row: PartitionMember): CopyFeed {
-    let feed = this.feeds.get(row);
+    let feed = this.#feeds.get(row);
     if (feed === undefined) {
-      feed = new CopyFeed(row, this.sink.storeOf(row.storeId));
-      this.feeds.set(row, feed);
+      feed = new CopyFeed(row, this.#sink.storeOf(row.storeId));
+      this.#feeds.set(row, feed);
     }
     // Recorded before the register told us where it is.
-    feed.store ??= this.sink.storeOf(row.storeId);
+    feed.store ??= this.#sink.storeOf(row.storeId);
     return feed;
   }
 
@@ -160,7 +162,7 @@ export class Partition {
   /** Rows that the set has forgotten take their feeds with them. */
   forgetFeeds(): void {
     const { rows } = this;
-    for (const row of this.feeds.keys()) if (!rows.includes(row)) this.feeds.delete(row);
+    for (const row of this.#feeds.keys()) if (!rows.includes(row)) this.#feeds.delete(row);
   }
 
   get committedNumber(): number {
@@ -173,8 +175,8 @@ export class Partition {
   }
 
   /**
-   * New mail may be taken: enough members are in step, and none that counts is missing while the register, which would
-   * have to let it go, does not answer.
+   * New mail may be taken: enough members are in step, and none that counts is missing while the register,
+   * which would have to let it go, does not answer.
    */
   mayTake(nowMs: number): boolean {
     if (this.isLeaving || this.isClosed || this.isForgotten || !this.holder.mayAccept) return false;
@@ -219,9 +221,9 @@ export class Partition {
   /** Starts from a state that a store showed: nothing is pending. */
   adopt(number: number, digestA: number, digestB: number): void {
     this.lastNumber = number;
-    this.sealedNumber = number;
+    this.#sealedNumber = number;
     this.digest.reset(digestA, digestB);
-    this.sink.onAdopted(this);
+    this.#sink.onAdopted(this);
   }
 
   /** Recorded members that have every change but those under way. */
@@ -239,7 +241,7 @@ export class Partition {
 
   /** Up to here no copy will ask for changes again: all that are fed have them, and all that may count. */
   get releasableNumber(): number {
-    let least = this.sealedNumber;
+    let least = this.#sealedNumber;
     for (const row of this.rows) {
       const acked = row.state === MemberState.FILLING ? this.feedOf(row).storeNumber : row.acked;
       if ((row.isPossible || row.isFed) && acked < least) least = acked;
@@ -248,7 +250,7 @@ export class Partition {
   }
 
   get waitingCount(): number {
-    return this.commits.length + this.ends.length;
+    return this.#commits.length + this.#ends.length;
   }
 
   get isFilling(): boolean {
@@ -256,12 +258,12 @@ export class Partition {
     return false;
   }
 
-  /** Bytes that every copy can still take that counts or is about to: a full store that is being filled stops no mail. */
+  /** Bytes that every copy can take that counts or is about to: a full store being filled stops no mail. */
   get credit(): number {
     let least = Number.MAX_SAFE_INTEGER;
     for (const row of this.rows) {
       const { store } = this.feedOf(row);
-      if (takesCredit(row) && store !== undefined) least = Math.min(least, this.sink.creditOf(store));
+      if (takesCredit(row) && store !== undefined) least = Math.min(least, this.#sink.creditOf(store));
     }
     return least;
   }
@@ -270,7 +272,8 @@ export class Partition {
   askCredit(creditBytes: number): void {
     for (const row of this.rows) {
       const { store } = this.feedOf(row);
-      if (takesCredit(row) && store !== undefined && this.sink.creditOf(store) < creditBytes) store.askCredit(creditBytes);
+      if (store === undefined || !takesCredit(row)) continue;
+      if (this.#sink.creditOf(store) < creditBytes) store.askCredit(creditBytes);
     }
   }
 
@@ -282,115 +285,121 @@ export class Partition {
     messageId: number, flags: number, chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array,
     checksum: number, room: number,
   ): number {
-    const number = this.nextChange();
-    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
-    for (const chunk of chunks) this.section.addPayload(chunk);
-    this.charge(bodyBytes, head, room);
+    const number = this.#nextChange();
+    this.#section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
+    for (const chunk of chunks) this.#section.addPayload(chunk);
+    this.#charge(bodyBytes, head, room);
     return number;
   }
 
-  /** STORE of a message whose body another queue's STORE brings to the same stores. `body` must stay as it is; `keptBytes` is what it costs here. */
+  /**
+   * STORE of a message whose body another queue's STORE brings to the same stores. `body` must stay as it is;
+   * `keptBytes` is what it costs here.
+   */
   storeAbsent(
     messageId: number, body: readonly Uint8Array[], keptBytes: number, bodyBytes: number, head: Uint8Array,
     checksum: number, room: number,
   ): number {
-    const number = this.nextChange();
+    const number = this.#nextChange();
     const flags = FLAG_SHARED | FLAG_BODY_ABSENT;
-    this.section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
-    this.section.addAbsent(body, keptBytes);
-    this.charge(0, head, room);
+    this.#section.addRow(KIND_STORE, flags, bodyBytes, head.length, checksum, messageId, room);
+    this.#section.addAbsent(body, keptBytes);
+    this.#charge(0, head, room);
     return number;
   }
 
-  private charge(sentBodyBytes: number, head: Uint8Array, room: number): void {
-    this.section.addPayload(head);
+  #charge(sentBodyBytes: number, head: Uint8Array, room: number): void {
+    this.#section.addPayload(head);
     const creditBytes = sentBodyBytes + head.length + room + ENTRY_CREDIT_BYTES;
-    this.section.creditBytes += creditBytes;
+    this.#section.creditBytes += creditBytes;
     this.recentBytes += creditBytes;
-    this.sink.onCharged(creditBytes);
+    this.#sink.onCharged(creditBytes);
   }
 
   /** DELETE of an entry that was just unlinked; `following` is the row that stood behind it. */
   delete(row: number, position: number, following: number): number {
-    if (row === this.deleteRunNext && row !== 0 && this.section.rowCount > 0) {
-      this.section.extendLastDelete();
-      this.deleteRunNext = following;
+    if (row === this.#deleteRunNext && row !== 0 && this.#section.rowCount > 0) {
+      this.#section.extendLastDelete();
+      this.#deleteRunNext = following;
       return this.lastNumber;
     }
-    const number = this.nextChange();
-    this.section.addRow(KIND_DELETE, 0, 0, 1, 0, position, 0);
+    const number = this.#nextChange();
+    this.#section.addRow(KIND_DELETE, 0, 0, 1, 0, position, 0);
     // A run could straddle the cursor of a refill, or the place where recovered entries still come in: then
     // each entry is a change of its own.
     const isPlain = !this.isFilling && !this.isRecovering;
-    this.deleteRunNext = isPlain ? following : 0;
-    if (!isPlain) this.sink.onPressing();
+    this.#deleteRunNext = isPlain ? following : 0;
+    if (!isPlain) this.#sink.onPressing();
     return number;
   }
 
   /** WITHDRAW of an uncommitted entry (G9). */
   withdraw(position: number): number {
-    const number = this.nextChange();
-    this.section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, position, 0);
-    this.sink.onPressing();
+    const number = this.#nextChange();
+    this.#section.addRow(KIND_WITHDRAW, 0, 0, 0, 0, position, 0);
+    this.#sink.onPressing();
     return number;
   }
 
   /** ANNOTATE: the entry's note is replaced. */
   annotate(position: number, note: Uint8Array, checksum: number): number {
-    const number = this.nextChange();
-    this.section.addRow(KIND_ANNOTATE, 0, 0, note.length, checksum, position, 0);
-    this.addUnpaid(note);
-    this.sink.onPressing();
+    const number = this.#nextChange();
+    this.#section.addRow(KIND_ANNOTATE, 0, 0, note.length, checksum, position, 0);
+    this.#addUnpaid(note);
+    this.#sink.onPressing();
     return number;
   }
 
   /** Payload that no credit pays for: a store holds so much of it, however full, while it reads a frame. */
-  private addUnpaid(bytes: Uint8Array): void {
-    this.section.addPayload(bytes);
-    this.section.unpaidBytes += bytes.length;
+  #addUnpaid(bytes: Uint8Array): void {
+    this.#section.addPayload(bytes);
+    this.#section.unpaidBytes += bytes.length;
   }
 
   /** `waiter` is told when a 250 may be sent for the change; maybe at once. */
   awaitCommit(number: number, waiter: CommitWaiter): void {
-    this.waitFor(number, this.committedNumber, this.commits, waiter);
+    this.#waitFor(number, this.committedNumber, this.#commits, waiter);
   }
 
   /** `waiter` is told when every copy that counts has the change, however few there are; maybe at once. */
   awaitEnd(number: number, waiter: CommitWaiter): void {
-    this.waitFor(number, this.ackedNumber, this.ends, waiter);
+    this.#waitFor(number, this.ackedNumber, this.#ends, waiter);
   }
 
-  private waitFor(number: number, reached: number, list: WaitList, waiter: CommitWaiter): void {
+  #waitFor(number: number, reached: number, list: WaitList, waiter: CommitWaiter): void {
     if (number <= reached) {
       waiter.onCommitted();
       return;
     }
     list.add(number, waiter);
-    if (number > this.sealedNumber) this.sink.onPressing();
+    if (number > this.#sealedNumber) this.#sink.onPressing();
   }
 
   /** The set says that more is committed, or acknowledged by all. */
   advance(): void {
     const { set } = this;
     if (set === undefined) return;
-    this.commits.advance(set.committedNumber);
-    this.ends.advance(set.ackedByAllNumber);
+    this.#commits.advance(set.committedNumber);
+    this.#ends.advance(set.ackedByAllNumber);
   }
 
   /** The rows since the last seal as a section, or undefined when there are none. */
   seal(): SealedSection | undefined {
     this.isDirty = false;
-    this.deleteRunNext = 0;
-    const section = this.section;
+    this.#deleteRunNext = 0;
+    const section = this.#section;
     if (section.rowCount === 0) return undefined;
     const view = section.rowView();
     const digest = this.digest;
     for (let i = 0, at = 0; i < section.rowCount; i++, at += CHANGE_ROW_BYTES) {
-      digest.add(changeDigested(view, at), view.getUint32(at + 4, true), view.getUint32(at + 8, true), view.getUint32(at + 12, true), view.getFloat64(at + 16, true));
+      digest.add(
+        changeDigested(view, at), view.getUint32(at + 4, true), view.getUint32(at + 8, true),
+        view.getUint32(at + 12, true), view.getFloat64(at + 16, true),
+      );
     }
     const sealed: SealedSection = {
       handle: this.handle,
-      firstNumber: this.sealedNumber + 1,
+      firstNumber: this.#sealedNumber + 1,
       lastNumber: this.lastNumber,
       digestA: digest.a,
       digestB: digest.b,
@@ -403,7 +412,7 @@ export class Partition {
       keptBytes: section.keptBytes,
       slabs: section.takeSlabs(),
     };
-    this.sealedNumber = this.lastNumber;
+    this.#sealedNumber = this.lastNumber;
     this.sealedBytes += sealed.rows.length + sealed.payloadBytes;
     section.reset();
     return sealed;
@@ -411,30 +420,31 @@ export class Partition {
 
   /** What its feeds know of how far behind they are. */
   noteProgress(feed: CopyFeed, number: number): void {
-    feed.progress.acknowledged(number, this.sealedNumber, this.sealedBytes);
+    feed.progress.acknowledged(number, this.#sealedNumber, this.sealedBytes);
   }
 
-  /** What `changes` makes stands in one section: a mirror takes all of it or nothing. One note at most may be among it. */
+  /** What `changes` makes stands in one section: a mirror takes all of it or nothing. One note at most. */
   together<T>(changes: () => T): T {
-    this.endLarge();
-    this.isTogether = true;
+    this.#endLarge();
+    this.#isTogether = true;
     const result = changes();
-    this.isTogether = false;
+    this.#isTogether = false;
     return result;
   }
 
   /** A section that is long, or brings as much unpaid payload as a frame may, goes before the next change. */
-  private endLarge(): void {
-    if (this.section.payloadBytes >= SECTION_BYTES_MAX || this.section.unpaidBytes >= UNPAID_TARGET_BYTES) this.sink.onLarge(this);
+  #endLarge(): void {
+    const { payloadBytes, unpaidBytes } = this.#section;
+    if (payloadBytes >= SECTION_BYTES_MAX || unpaidBytes >= UNPAID_TARGET_BYTES) this.#sink.onLarge(this);
   }
 
-  private nextChange(): number {
-    this.deleteRunNext = 0;
-    if (!this.isTogether) this.endLarge();
+  #nextChange(): number {
+    this.#deleteRunNext = 0;
+    if (!this.#isTogether) this.#endLarge();
     this.lastNumber += 1;
     if (!this.isDirty) {
       this.isDirty = true;
-      this.sink.onDirty(this);
+      this.#sink.onDirty(this);
     }
     return this.lastNumber;
   }

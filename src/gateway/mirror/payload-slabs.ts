@@ -1,16 +1,18 @@
 /**
- * Memory for what sections carry: slabs that all partitions of a turn fill one after the other, and that come back when
- * nobody can read them any more. Fresh memory for each would cost more than the copy into it: the kernel clears its
- * pages, and V8 counts it as garbage to be looked for, over the whole heap, at every 64 MiB.
+ * Memory for what sections carry: slabs that all partitions of a turn fill one after the other, and that come
+ * back when nobody can read them any more. Fresh memory for each would cost more than the copy into it: the
+ * kernel clears its pages, and V8 counts it as garbage to be looked for, over the whole heap, at every 64
+ * MiB.
  *
- *   FILLING ─ full ─► HELD by sections ─ the last is let go ─► SPENT ─ mark ─► COOLING ─ all acknowledged ─► FREE ─► FILLING
- *                                                                │ a connection was lost                        │ too many
- *                                                                └──────────────► left to the collector ◄───────┘
+ *   FILLING ─ full ─► HELD by sections ─ last let go ─► SPENT ─ mark ─► COOLING ─ all acknowledged ─► FREE
+ *     ▲                                                   │ a connection was lost             too many │ │
+ *     │                                                   └────► left to the collector ◄───────────────┘ │
+ *     └──────────────────────────────────────────────────────────────────────────────────────────────────┘
  *
- * A section is let go when no mirror will ask for it (change-ring.ts), but a frame with it may still wait for a socket:
- * in the backlog, or for a mirror that was given up. So spent slabs wait until every store has acknowledged all that
- * was on its way to it when they were marked. After a lost connection nobody acknowledges what was on it: what was
- * in use then never comes back.
+ * A section is let go when no mirror will ask for it (change-ring.ts), but a frame with it may still wait for
+ * a socket: in the backlog, or for a mirror that was given up. So spent slabs wait until every store has
+ * acknowledged all that was on its way to it when they were marked. After a lost connection nobody
+ * acknowledges what was on it: what was in use then never comes back.
  */
 
 const SLAB_BYTES = 256 * 1024;
@@ -42,53 +44,53 @@ export const NO_SLABS: readonly Slab[] = [];
 export class PayloadSlabs {
   current = slabOf(new Uint8Array(SLAB_BYTES), 0);
   used = 0;
-  private generation = 0;
-  private spent: Slab[] = [];
-  private cooling: Slab[] = [];
-  private readonly free: Slab[] = [];
-  private readonly onTheWay: OnTheWay;
+  #generation = 0;
+  #spent: Slab[] = [];
+  #cooling: Slab[] = [];
+  readonly #free: Slab[] = [];
+  readonly #onTheWay: OnTheWay;
 
   constructor(onTheWay: OnTheWay) {
-    this.onTheWay = onTheWay;
+    this.#onTheWay = onTheWay;
   }
 
-  /** Makes room for `bytes`, at most SLAB_BYTES, in one piece; the caller writes at current.bytes[used] and raises used. */
+  /** For `bytes`, at most SLAB_BYTES, in one piece; the caller writes at current.bytes[used], raises used. */
   reserve(bytes: number): void {
     if (this.used + bytes <= this.current.bytes.length) return;
     this.release(this.current);
-    this.current = this.take();
+    this.current = this.#take();
     this.used = 0;
   }
 
   /** A section that has a part of the slab is let go. */
   release(slab: Slab): void {
     slab.holders -= 1;
-    if (slab.holders > 0 || slab.generation !== this.generation || this.spent.length >= SPENT_MAX) return;
-    this.spent.push(slab);
+    if (slab.holders > 0 || slab.generation !== this.#generation || this.#spent.length >= SPENT_MAX) return;
+    this.#spent.push(slab);
   }
 
   /** A connection is lost: what it had to send may be read until it is torn down. */
   onConnectionLost(): void {
-    this.generation += 1;
-    this.spent = [];
-    this.cooling = [];
+    this.#generation += 1;
+    this.#spent = [];
+    this.#cooling = [];
   }
 
-  private take(): Slab {
-    this.cool();
-    return slabOf(this.free.pop()?.bytes ?? new Uint8Array(SLAB_BYTES), this.generation);
+  #take(): Slab {
+    this.#cool();
+    return slabOf(this.#free.pop()?.bytes ?? new Uint8Array(SLAB_BYTES), this.#generation);
   }
 
-  private cool(): void {
-    if (this.cooling.length > 0) {
-      if (!this.onTheWay.isPast) return;
-      for (const slab of this.cooling) if (this.free.length < FREE_MAX) this.free.push(slab);
-      this.cooling.length = 0;
+  #cool(): void {
+    if (this.#cooling.length > 0) {
+      if (!this.#onTheWay.isPast) return;
+      for (const slab of this.#cooling) if (this.#free.length < FREE_MAX) this.#free.push(slab);
+      this.#cooling.length = 0;
     }
-    if (this.spent.length === 0 || !this.onTheWay.mark()) return;
-    const marked = this.spent;
-    this.spent = this.cooling;
-    this.cooling = marked;
+    if (this.#spent.length === 0 || !this.#onTheWay.mark()) return;
+    const marked = this.#spent;
+    this.#spent = this.#cooling;
+    this.#cooling = marked;
   }
 }
 

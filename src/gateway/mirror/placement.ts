@@ -1,13 +1,15 @@
 /**
- * Which stores a partition's copies go to: reachable, with free memory, on hosts of their own, by configured weight and else
- * the least used. One rule for founding, for replacements and for moving away from a drained store.
+ * Which stores a partition's copies go to: reachable, with free memory, on hosts of their own, by configured
+ * weight and else the least used. One rule for founding, for replacements and for moving away from a drained
+ * store.
  *
- *   not: the gateway's own host, the host of a mirror that stays, a store that is drained or about to stop, a full one
+ *   not: the gateway's own host, the host of a mirror that stays, a store that is drained, stopping or full
  *   then: most free memory, in steps of a half: what it grants us, against the store that grants the most
  *   then: fewest mirrors for its weight
  *
- * A store grants a part of what it has free, up to a bound (docs/PROTOCOL.md "Acknowledgement and credit"): stores with
- * plenty are equals, whatever is on its way to them; one that fills up comes behind them well before it is full.
+ * A store grants a part of what it has free, up to a bound (docs/PROTOCOL.md "Acknowledgement and credit"):
+ * stores with plenty are equals, whatever is on its way to them; one that fills up comes behind them well
+ * before it is full.
  */
 import type { StorePort } from './store-port.js';
 
@@ -32,16 +34,19 @@ export interface PlacementPorts {
 /** More than any two numbers of bytes are apart: for who has none. */
 const HALVINGS_MAX = 64;
 
+/** A store and the copies there. */
+type Load = readonly [StorePort, number];
+
 export class Placement {
   /** Stores that the operator drains; and those that have said that they stop. */
   readonly drained = new Set<string>();
   readonly stopping = new Set<string>();
-  private readonly options: PlacementOptions;
-  private readonly ports: PlacementPorts;
+  readonly #options: PlacementOptions;
+  readonly #ports: PlacementPorts;
 
   constructor(options: PlacementOptions, ports: PlacementPorts) {
-    this.options = options;
-    this.ports = ports;
+    this.#options = options;
+    this.#ports = ports;
   }
 
   isAvoided(storeId: string): boolean {
@@ -54,37 +59,46 @@ export class Placement {
   }
 
   weightOf({ storeId }: StorePort): number {
-    return this.options.places.get(storeId)?.weight ?? 1;
+    return this.#options.places.get(storeId)?.weight ?? 1;
   }
 
   /** Its host is neither that of one of these nor the gateway's own. */
   mayStandBeside(store: StorePort, staying: readonly StorePort[]): boolean {
-    const host = this.hostOf(store);
-    return host === undefined || (host !== this.options.gatewayHost && staying.every((one) => this.hostOf(one) !== host));
+    const host = this.#hostOf(store);
+    if (host === undefined) return true;
+    return host !== this.#options.gatewayHost && staying.every((one) => this.#hostOf(one) !== host);
   }
 
-  /** Up to `count` stores beside those `taken`, whose hosts are only kept clear of when they are in `staying`. */
-  choose(count: number, taken: readonly StorePort[], staying: readonly StorePort[], evenFull = false): StorePort[] {
+  /** Up to `count` stores beside those `taken`, whose hosts are kept clear of only if they are `staying`. */
+  choose(
+    count: number, taken: readonly StorePort[], staying: readonly StorePort[], evenFull = false,
+  ): StorePort[] {
     const load = new Map<StorePort, number>();
-    for (const store of this.ports.stores()) if (store.isUp && (evenFull || store.credit > 0) && !this.isAvoided(store.storeId) && !taken.includes(store)) load.set(store, this.ports.copiesAt(store));
+    for (const store of this.#ports.stores()) {
+      const hasRoom = store.isUp && (evenFull || store.credit > 0);
+      if (!hasRoom || this.isAvoided(store.storeId) || taken.includes(store)) continue;
+      load.set(store, this.#ports.copiesAt(store));
+    }
     if (load.size === 0) return [];
     let most = 0;
     for (const store of load.keys()) most = Math.max(most, store.credit);
-    const share = ([store, copies]: readonly [StorePort, number]): number => (copies + 1) / this.weightOf(store);
-    const hosts = new Set(staying.map((store) => this.hostOf(store)));
+    const share = ([store, copies]: Load): number => (copies + 1) / this.weightOf(store);
+    const fullness = ([store]: Load): number => halvings(most, store.credit);
+    const hosts = new Set(staying.map((store) => this.#hostOf(store)));
     const chosen: StorePort[] = [];
-    for (const [store] of [...load].sort((a, b) => halvings(most, a[0].credit) - halvings(most, b[0].credit) || share(a) - share(b))) {
+    for (const [store] of [...load].sort((a, b) => fullness(a) - fullness(b) || share(a) - share(b))) {
       if (chosen.length === count) break;
-      const host = this.hostOf(store);
-      if (host !== undefined && (hosts.has(host) || host === this.options.gatewayHost)) continue;
+      const host = this.#hostOf(store);
+      if (host !== undefined && (hosts.has(host) || host === this.#options.gatewayHost)) continue;
       hosts.add(host);
       chosen.push(store);
     }
     return chosen;
   }
 
-  private hostOf(store: StorePort): string | undefined {
-    return this.options.gatewayHost === undefined ? undefined : this.options.places.get(store.storeId)?.host;
+  #hostOf(store: StorePort): string | undefined {
+    const { gatewayHost, places } = this.#options;
+    return gatewayHost === undefined ? undefined : places.get(store.storeId)?.host;
   }
 }
 

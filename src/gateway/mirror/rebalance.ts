@@ -56,6 +56,9 @@ const FEW_SHARE = 0.5;
  */
 const UNFED_MS = 500;
 
+const STAYS =
+  'a copy stays where it is: its partition has lost another one, or its new store takes none';
+
 export class Rebalance {
   readonly #options: RebalanceOptions;
   readonly #ports: RebalancePorts;
@@ -169,8 +172,8 @@ export class Rebalance {
 
   /** From the store with the most for its weight to the one with the least that can take it. */
   #nextMove(
-    partitions: readonly Partition[], at: ReadonlyMap<string, ReadonlySet<string>>, load: ReadonlyMap<string, number>,
-    stores: readonly StorePort[],
+    partitions: readonly Partition[], at: ReadonlyMap<string, ReadonlySet<string>>,
+    load: ReadonlyMap<string, number>, stores: readonly StorePort[],
   ): CopyMove | undefined {
     const { placement } = this.#ports.mirrors;
     const share = (store: StorePort, more: number): number =>
@@ -199,7 +202,8 @@ export class Rebalance {
     this.#moving.set(partition.name, { partition, from, to, fedMs: nowMs });
     if (!this.#isOrdered) this.#ports.pace.limit(partition, this.#options.bytesPerSecond);
     this.#ports.log.info('rebalance', 'a copy moves to a store that has fewer', {
-      partition: partition.name, from, to, messages: partition.length, by: this.#isOrdered ? 'order' : 'itself',
+      partition: partition.name, from, to, messages: partition.length,
+      by: this.#isOrdered ? 'order' : 'itself',
     });
   }
 
@@ -222,7 +226,7 @@ export class Rebalance {
     if (!this.#isOrdered || !isDone) this.#nextMs = nowMs + PAUSE_MS;
     if (isDone) return;
     if (old !== undefined && !mirrors.placement.isAvoided(from)) old.isUnwanted = false;
-    log.warn('rebalance', 'a copy stays where it is: its partition has lost another one, or its new store takes none', {
+    log.warn('rebalance', STAYS, {
       partition: partition.name, from, to,
     });
   }
@@ -230,6 +234,6 @@ export class Rebalance {
 
 /** Nothing of it is missing, being filled, read, adopted or changed. */
 function isComplete({ rows, set, isPartial, holder }: Partition, replicas: number): boolean {
-  return !isPartial && holder.record?.gaveUp.length === 0 && set?.records.isSettled === true && rows.length === replicas
-    && rows.every((row) => row.isRecorded && row.isInStep && !row.isUnwanted);
+  if (isPartial || holder.record?.gaveUp.length !== 0 || set?.records.isSettled !== true) return false;
+  return rows.length === replicas && rows.every((row) => row.isRecorded && row.isInStep && !row.isUnwanted);
 }

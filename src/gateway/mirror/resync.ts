@@ -4,9 +4,10 @@
  *   waiting ─► start: FENCE (FILL) ─► SENDING: REFILL frames as the byte window allows
  *           ─► ENDING: REFILL_END sent ─► acknowledged ─► the set hears of it
  *
- * A few refills run side by side, so that many small partitions do not cost a round trip each; the frames of a turn are
- * bounded, so that live mail on the same link does not wait behind a large one. A partition that is itself still coming
- * back from a store is not refilled before all its entries are known; bodies may be missing (refill-source.ts).
+ * A few refills run side by side, so that many small partitions do not cost a round trip each; the frames of
+ * a turn are bounded, so that live mail on the same link does not wait behind a large one. A partition that
+ * is itself still coming back from a store is not refilled before all its entries are known; bodies may be
+ * missing (refill-source.ts).
  */
 import type { Packer } from '../../platform/ports.js';
 import { REFILL, REFILL_END } from '../../protocol/message-types.js';
@@ -55,87 +56,91 @@ interface Job {
 }
 
 export class Resync {
-  private waiting: Job[] = [];
-  private active: Job[] = [];
-  private readonly options: ResyncOptions;
-  private readonly ports: ResyncPorts;
-  private readonly store: StorePort;
+  #waiting: Job[] = [];
+  #active: Job[] = [];
+  readonly #options: ResyncOptions;
+  readonly #ports: ResyncPorts;
+  readonly #store: StorePort;
 
   constructor(options: ResyncOptions, ports: ResyncPorts, store: StorePort) {
-    this.options = options;
-    this.ports = ports;
-    this.store = store;
+    this.#options = options;
+    this.#ports = ports;
+    this.#store = store;
   }
 
   get hasWork(): boolean {
-    return this.waiting.length + this.active.length > 0;
+    return this.#waiting.length + this.#active.length > 0;
   }
 
   /** Asks for a refill; one that was under way is begun anew by the caller (cancel()). */
   add(partition: Partition, feed: CopyFeed): void {
-    this.waiting.push({ partition, feed, refill: undefined, endSequence: 0 });
-    this.ports.needFlush();
+    this.#waiting.push({ partition, feed, refill: undefined, endSequence: 0 });
+    this.#ports.needFlush();
   }
 
   /** The link is gone: every refill there is over. */
   reset(): void {
-    this.waiting = [];
-    this.active = [];
+    this.#waiting = [];
+    this.#active = [];
   }
 
   cancel(partition: Partition): void {
-    this.waiting = this.waiting.filter((job) => job.partition !== partition);
-    this.active = this.active.filter((job) => job.partition !== partition);
+    this.#waiting = this.#waiting.filter((job) => job.partition !== partition);
+    this.#active = this.#active.filter((job) => job.partition !== partition);
   }
 
   onUnlinked(partition: Partition, row: number, following: number): void {
-    for (const job of this.active) {
-      // The mirror's cursor stays until the next pump: what this turn ended in front of it is sealed as SKIPPED first.
+    for (const job of this.#active) {
+      // The mirror's cursor stays until the next pump: what this turn ended in front of it is sealed as
+      // SKIPPED first.
       if (job.partition === partition) job.refill?.onUnlinked(row, following);
     }
   }
 
   onAckedThrough(sequence: number, filled: (partition: Partition, feed: CopyFeed) => void): void {
-    const done = this.active.filter((job) => job.endSequence !== 0 && job.endSequence <= sequence);
+    const done = this.#active.filter((job) => job.endSequence !== 0 && job.endSequence <= sequence);
     if (done.length > 0) {
-      this.active = this.active.filter((job) => !done.includes(job));
+      this.#active = this.#active.filter((job) => !done.includes(job));
       for (const { partition, feed } of done) filled(partition, feed);
     }
-    if (this.hasWork) this.ports.needFlush();
+    if (this.hasWork) this.#ports.needFlush();
   }
 
   /** Goes on as far as the window and the bound of a turn allow. Everything pending is sealed before. */
   pump(): void {
-    if (!this.hasWork || !this.store.isUp || this.ports.isBacklogged()) return;
-    this.waiting = this.waiting.filter(isWanted);
-    this.active = this.active.filter(isWanted);
+    if (!this.hasWork || !this.#store.isUp || this.#ports.isBacklogged()) return;
+    this.#waiting = this.#waiting.filter(isWanted);
+    this.#active = this.#active.filter(isWanted);
     // One whose entries are still being read waits, and holds no other up.
-    for (const job of [...this.waiting]) {
-      if (this.active.length >= ACTIVE_MAX || !this.store.canSend) break;
+    for (const job of [...this.#waiting]) {
+      if (this.#active.length >= ACTIVE_MAX || !this.#store.canSend) break;
       if (job.partition.isRecovering) continue;
-      this.waiting.splice(this.waiting.indexOf(job), 1);
-      this.start(job);
+      this.#waiting.splice(this.#waiting.indexOf(job), 1);
+      this.#start(job);
     }
     let frames = 0;
-    for (const job of this.active) {
-      while (frames < FRAMES_PER_PUMP && this.store.canSend && this.ports.pace.mayGoOn(job.partition)
-        && this.step(job)) frames += 1;
+    for (const job of this.#active) {
+      while (frames < FRAMES_PER_PUMP && this.#store.canSend && this.#ports.pace.mayGoOn(job.partition)
+        && this.#step(job)) frames += 1;
     }
   }
 
-  private start(job: Job): void {
+  #start(job: Job): void {
     const { partition, feed } = job;
-    this.ports.sealAll();
-    this.ports.counters.refills += 1;
-    this.ports.fenceToFill(partition);
-    job.refill = new RefillSource({ baseNumber: partition.lastNumber, frameBytes: this.options.frameBytes, entryCreditBytes: ENTRY_CREDIT_BYTES }, this.ports.refillEntries(partition));
+    this.#ports.sealAll();
+    this.#ports.counters.refills += 1;
+    this.#ports.fenceToFill(partition);
+    job.refill = new RefillSource({
+      baseNumber: partition.lastNumber, frameBytes: this.#options.frameBytes,
+      entryCreditBytes: ENTRY_CREDIT_BYTES,
+    }, this.#ports.refillEntries(partition));
     feed.beginFill(partition.lastNumber, partition.length, partition.bytes);
     feed.fillCursor = job.refill.cursor;
-    this.active.push(job);
+    this.#active.push(job);
   }
 
   /** One frame; false when nothing more is to be sent for this job. */
-  private step(job: Job): boolean {
+  #step(job: Job): boolean {
     const { partition, feed, refill } = job;
     if (refill === undefined || feed.fill !== FillPhase.SENDING) return false;
     // Takes of the credit, and goes on without: the store has a reserve for it.
@@ -143,17 +148,17 @@ export class Resync {
     const frame = refill.nextFrame(Number.MAX_SAFE_INTEGER);
     feed.fillCursor = refill.cursor;
     if (frame !== undefined) {
-      this.ports.counters.refillBytes += frame.payload.length + frame.rows.length;
-      this.ports.pace.sent(partition, frame.payload.length + frame.rows.length);
+      this.#ports.counters.refillBytes += frame.payload.length + frame.rows.length;
+      this.#ports.pace.sent(partition, frame.payload.length + frame.rows.length);
       feed.progress.refilled(refill.sentCount - before, frame.payload.length);
-      const control = encodeRefill(this.ports.packer, { handle: partition.handle, rows: frame.rows });
-      this.store.request(REFILL, control, [frame.payload], frame.creditBytes);
+      const control = encodeRefill(this.#ports.packer, { handle: partition.handle, rows: frame.rows });
+      this.#store.request(REFILL, control, [frame.payload], frame.creditBytes);
     }
     // Without a frame it waits for a body that is still at a store.
     if (!refill.isOver) return frame !== undefined;
     feed.fill = FillPhase.ENDING;
-    const end = encodeRefillEnd(this.ports.packer, { handle: partition.handle, count: refill.sentCount });
-    job.endSequence = this.store.request(REFILL_END, end, [], 0);
+    const end = encodeRefillEnd(this.#ports.packer, { handle: partition.handle, count: refill.sentCount });
+    job.endSequence = this.#store.request(REFILL_END, end, [], 0);
     return true;
   }
 }

@@ -1,12 +1,13 @@
 /**
- * From what a turn changed to what goes to each store: seals the sections of dirty partitions, keeps them in the ring,
- * and puts them into the outboxes of the mirrors that are fed.
+ * From what a turn changed to what goes to each store: seals the sections of dirty partitions, keeps them in
+ * the ring, and puts them into the outboxes of the mirrors that are fed.
  *
  *   onDirty … flush ─► seal ─┬─► ring (change-ring.ts)
  *                            └─► each copy that is fed ─► outbox (outbox.ts) ─► one write
  *
- * DELETEs of what was delivered, for which nobody waits, go with the changes of the next turns when nothing else is to be
- * sent (mayWait): alone they were nearly half of all frames at full load, each of which wakes a store, and is answered.
+ * DELETEs of what was delivered, for which nobody waits, go with the changes of the next turns when nothing
+ * else is to be sent (mayWait): alone they were nearly half of all frames at full load, each of which wakes a
+ * store, and is answered.
  *
  * Not here: which mirrors are fed (mirrors.ts), what a refill sends (resync.ts).
  */
@@ -23,7 +24,7 @@ import type { StorePort } from './store-port.js';
 import { TextFeed } from './text-feed.js';
 import type { SealedSection } from './turn-section.js';
 
-/** Turns that DELETEs alone wait. In an idle process they pass at once; at full load what comes in meanwhile goes along. */
+/** Turns that DELETEs alone wait. In an idle process they pass at once; at full load the next go along. */
 export const DELETE_TURNS_MAX = 2;
 
 export interface SenderOptions {
@@ -44,23 +45,23 @@ export class Sender implements DirtySink, OnTheWay {
   readonly ring: ChangeRing;
   readonly outboxes = new Map<StorePort, Outbox>();
   readonly texts: TextFeed;
-  private readonly options: SenderOptions;
-  private readonly ports: SenderPorts;
-  private readonly encoder: ChangesEncoder;
-  private readonly variant = new FeedVariant();
-  private dirty: Partition[] = [];
-  private spareDirty: Partition[] = [];
-  private flushAsked = false;
+  readonly #options: SenderOptions;
+  readonly #ports: SenderPorts;
+  readonly #encoder: ChangesEncoder;
+  readonly #variant = new FeedVariant();
+  #dirty: Partition[] = [];
+  #spareDirty: Partition[] = [];
+  #flushAsked = false;
   /** Something is to be sent at the end of this turn. */
-  private isPressing = false;
-  private turnsWaited = 0;
+  #isPressing = false;
+  #turnsWaited = 0;
   /** Credit that changes in sections not yet sealed will use, at any store. */
-  private unsealedCreditBytes = 0;
+  #unsealedCreditBytes = 0;
 
   constructor(options: SenderOptions, ports: SenderPorts) {
-    this.options = options;
-    this.ports = ports;
-    this.encoder = new ChangesEncoder(ports.packer);
+    this.#options = options;
+    this.#ports = ports;
+    this.#encoder = new ChangesEncoder(ports.packer);
     this.texts = new TextFeed(ports.packer);
     this.ring = new ChangeRing({ bytesMax: options.ringBytes }, {
       releasableThrough: (handle) => ports.partitionOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER,
@@ -69,7 +70,8 @@ export class Sender implements DirtySink, OnTheWay {
   }
 
   addStore(store: StorePort): void {
-    this.outboxes.set(store, new Outbox({ frameTargetBytes: this.options.frameTargetBytes }, this.encoder, store));
+    const { frameTargetBytes } = this.#options;
+    this.outboxes.set(store, new Outbox({ frameTargetBytes }, this.#encoder, store));
   }
 
   get backlogBytes(): number {
@@ -80,7 +82,7 @@ export class Sender implements DirtySink, OnTheWay {
 
   /** Changes kept for mirrors that lack them, or may come back, those of this turn included. */
   get changeBytes(): number {
-    return this.ring.usedBytes + this.unsealedCreditBytes;
+    return this.ring.usedBytes + this.#unsealedCreditBytes;
   }
 
   /** OnTheWay, over all stores. */
@@ -105,12 +107,12 @@ export class Sender implements DirtySink, OnTheWay {
   }
 
   onDirty(partition: Partition): void {
-    this.dirty.push(partition);
-    this.ask();
+    this.#dirty.push(partition);
+    this.#ask();
   }
 
   onPressing(): void {
-    this.isPressing = true;
+    this.#isPressing = true;
   }
 
   onLarge(partition: Partition): void {
@@ -118,72 +120,73 @@ export class Sender implements DirtySink, OnTheWay {
   }
 
   onCharged(creditBytes: number): void {
-    this.isPressing = true;
-    this.unsealedCreditBytes += creditBytes;
+    this.#isPressing = true;
+    this.#unsealedCreditBytes += creditBytes;
   }
 
   creditOf(store: StorePort): number {
-    return store.credit - this.unsealedCreditBytes - (this.outboxes.get(store)?.creditBytes ?? 0);
+    return store.credit - this.#unsealedCreditBytes - (this.outboxes.get(store)?.creditBytes ?? 0);
   }
 
   askFlush(): void {
-    this.isPressing = true;
-    this.ask();
+    this.#isPressing = true;
+    this.#ask();
   }
 
   /** At the end of a turn: true when all there is to send may go with what the next turn brings. */
   mayWait(): boolean {
-    if (this.isPressing || this.dirty.length === 0 || this.turnsWaited >= DELETE_TURNS_MAX) return false;
-    this.turnsWaited += 1;
+    if (this.#isPressing || this.#dirty.length === 0 || this.#turnsWaited >= DELETE_TURNS_MAX) return false;
+    this.#turnsWaited += 1;
     return true;
   }
 
   /** What is asked for from here on waits for the next flush. */
   beginFlush(): void {
-    this.flushAsked = false;
-    this.isPressing = false;
-    this.turnsWaited = 0;
+    this.#flushAsked = false;
+    this.#isPressing = false;
+    this.#turnsWaited = 0;
   }
 
-  private ask(): void {
-    if (this.flushAsked) return;
-    this.flushAsked = true;
-    this.ports.requestFlush();
+  #ask(): void {
+    if (this.#flushAsked) return;
+    this.#flushAsked = true;
+    this.#ports.requestFlush();
   }
 
   sealDirty(): void {
-    while (this.dirty.length > 0) {
-      const dirty = this.dirty;
-      this.dirty = this.spareDirty;
-      this.spareDirty = dirty;
+    while (this.#dirty.length > 0) {
+      const dirty = this.#dirty;
+      this.#dirty = this.#spareDirty;
+      this.#spareDirty = dirty;
       for (const partition of dirty) this.seal(partition);
       dirty.length = 0;
     }
     for (const outbox of this.outboxes.values()) outbox.close();
-    this.encoder.forget();
+    this.#encoder.forget();
   }
 
   seal(partition: Partition): void {
     const section = partition.seal();
     if (section === undefined) return;
-    this.unsealedCreditBytes -= section.creditBytes;
+    this.#unsealedCreditBytes -= section.creditBytes;
     // A partition that is held no more has no changes.
-    if (this.ports.partitionOf(partition.handle) !== partition) return;
+    if (this.#ports.partitionOf(partition.handle) !== partition) return;
     this.ring.add(section);
     for (const row of partition.rows) {
       const feed = partition.feedOf(row);
-      if (feed.isFed) this.put(feed, section);
+      if (feed.isFed) this.#put(feed, section);
     }
     partition.set?.onAppended();
   }
 
   storeOf(storeId: string): StorePort | undefined {
-    return this.ports.storeOf(storeId);
+    return this.#ports.storeOf(storeId);
   }
 
-  private put(feed: CopyFeed, section: SealedSection): void {
+  #put(feed: CopyFeed, section: SealedSection): void {
     if (feed.store === undefined) return;
     const isPartial = feed.fill === FillPhase.SENDING && feed.fillCursor < feed.fillBase;
-    this.outboxes.get(feed.store)?.put(isPartial ? this.variant.of(section, feed.fillCursor, feed.fillBase) : section);
+    const sent = isPartial ? this.#variant.of(section, feed.fillCursor, feed.fillBase) : section;
+    this.outboxes.get(feed.store)?.put(sent);
   }
 }

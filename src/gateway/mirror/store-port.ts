@@ -16,14 +16,14 @@ export interface StorePort {
   /** False while the byte window is full or the link is down. */
   readonly canSend: boolean;
   readonly unackedBytes: number;
-  /** Until when this process may deliver by what the store grants it, by its own careful reckoning, and in which boot. */
+  /** Until when this process may deliver by what the store grants it, reckoned with care; in which boot. */
   readonly lease: LeaseView;
   /**
-   * Queues a request for the end of the turn; returns its sequence number. While the path is changed (up, but can't
-   * send) it goes nowhere, and 0 is returned: after onSwitched it must be made again.
+   * Queues a request for the end of the turn; returns its sequence number. While the path is changed (up, but
+   * can't send) it goes nowhere, and 0 is returned: after onSwitched it must be made again.
    */
   request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number;
   flush(): void;
-  /** Mail that costs so much was refused for want of credit here: the store may have some that is kept for who asks. */
+  /** Mail that costs so much was refused for want of credit: the store may have some kept for who asks. */
   askCredit(creditBytes: number): void;
 }

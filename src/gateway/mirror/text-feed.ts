@@ -16,33 +16,33 @@ import type { Partition } from './partition.js';
 const BYTES_PER_TURN = 64 * 1024;
 
 export class TextFeed {
-  private readonly packer: Packer;
-  private readonly rows = new Map<Partition, TextRows>();
-  private bytes = 0;
+  readonly #packer: Packer;
+  readonly #rows = new Map<Partition, TextRows>();
+  #bytes = 0;
 
   constructor(packer: Packer) {
-    this.packer = packer;
+    this.#packer = packer;
   }
 
   /** The bytes are copied. */
   add(partition: Partition, position: number, text: Uint8Array): void {
-    if (this.bytes + text.length > BYTES_PER_TURN) return;
-    let rows = this.rows.get(partition);
+    if (this.#bytes + text.length > BYTES_PER_TURN) return;
+    let rows = this.#rows.get(partition);
     if (rows === undefined) {
-      if (this.rows.size >= TEXTS_PARTITIONS_MAX) return;
+      if (this.#rows.size >= TEXTS_PARTITIONS_MAX) return;
       rows = new TextRows();
-      this.rows.set(partition, rows);
+      this.#rows.set(partition, rows);
     }
     rows.add(position, text);
-    this.bytes += text.length;
+    this.#bytes += text.length;
   }
 
   /** At the end of a turn, behind all changes of it. */
   send(outboxes: Iterable<Outbox>): void {
-    if (this.bytes === 0) return;
-    const taken = [...this.rows].map(([partition, rows]) => ({ partition, rows: rows.take() }));
-    this.rows.clear();
-    this.bytes = 0;
+    if (this.#bytes === 0) return;
+    const taken = [...this.#rows].map(([partition, rows]) => ({ partition, rows: rows.take() }));
+    this.#rows.clear();
+    this.#bytes = 0;
     for (const outbox of outboxes) {
       if (outbox.isBacklogged || !outbox.store.canSend) continue;
       const texts: TextsOfPartition[] = [];
@@ -50,7 +50,7 @@ export class TextFeed {
         const row = partition.rowAt(outbox.store);
         if (row !== undefined && partition.feedOf(row).isFed) texts.push({ handle: partition.handle, rows });
       }
-      if (texts.length > 0) outbox.request(TEXTS, encodeTexts(this.packer, texts));
+      if (texts.length > 0) outbox.request(TEXTS, encodeTexts(this.#packer, texts));
     }
   }
 }

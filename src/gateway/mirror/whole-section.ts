@@ -1,12 +1,14 @@
 /**
- * A section as it can stand alone: the bodies that its rows left out, because another partition's section brought
- * them to the same store, are put back. Sections are repeated so: by then the other entry, and the body
- * with it, may be gone from the store. Number and digest stay, as flags do not count (docs/PROTOCOL.md "Digest").
+ * A section as it can stand alone: the bodies that its rows left out, because another partition's section
+ * brought them to the same store, are put back. Sections are repeated so: by then the other entry, and the
+ * body with it, may be gone from the store. Number and digest stay, as flags do not count (docs/PROTOCOL.md
+ * "Digest").
  */
 import {
-  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, KIND_STORE, changeBodyBytes, changeBodyInFrame, changeFlags, changeHeadBytes,
-  changeHeadInFrame, changeKind, changeRoom, creditCost, viewOf,
+  CHANGE_ROW_BYTES, FLAG_BODY_ABSENT, KIND_STORE, changeBodyBytes, changeBodyInFrame, changeFlags,
+  changeHeadBytes, changeHeadInFrame, changeKind, changeRoom, creditCost, viewOf,
 } from '../../protocol/change-rows.js';
+import type { RingBase } from './change-ring.js';
 import { cut } from './feed-variant.js';
 import { NO_SLABS } from './payload-slabs.js';
 import type { SealedSection } from './turn-section.js';
@@ -35,13 +37,15 @@ export function wholeSection(section: SealedSection): SealedSection {
     at += own;
   }
   pieces.push(...cut(section.pieces, [[taken, at]]));
-  return { ...section, rows, pieces, payloadBytes: section.payloadBytes + added, creditBytes: section.creditBytes + added, absent: NO_BODIES, keptBytes: 0 };
+  return {
+    ...section, rows, pieces, payloadBytes: section.payloadBytes + added,
+    creditBytes: section.creditBytes + added, absent: NO_BODIES, keptBytes: 0,
+  };
 }
 
-/** The changes from `firstNumber` up to where the ring begins, of those that a store answered TAIL with; copied. */
+/** The changes from `firstNumber` to where the ring begins, of those that a store answered TAIL with. */
 export function importedSection(
-  handle: number, firstNumber: number, base: { readonly number: number; readonly digestA: number; readonly digestB: number },
-  rows: Uint8Array, bodies: Uint8Array,
+  handle: number, firstNumber: number, base: RingBase, rows: Uint8Array, bodies: Uint8Array,
 ): SealedSection | undefined {
   const length = (base.number - firstNumber + 1) * CHANGE_ROW_BYTES;
   if (length <= 0 || length > rows.length) return undefined;
@@ -60,7 +64,8 @@ export function importedSection(
   if (payloadBytes > bodies.length) return undefined;
   return {
     handle, firstNumber, lastNumber: base.number, digestA: base.digestA, digestB: base.digestB,
-    rows: rows.slice(0, length), pieces: payloadBytes === 0 ? [] : [bodies.slice(0, payloadBytes)], payloadBytes,
+    rows: rows.slice(0, length), pieces: payloadBytes === 0 ? [] : [bodies.slice(0, payloadBytes)],
+    payloadBytes,
     creditBytes, unpaidBytes, absent: NO_BODIES, keptBytes: 0, slabs: NO_SLABS,
   };
 }

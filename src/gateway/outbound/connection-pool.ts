@@ -10,16 +10,19 @@
  * - A delivery is taken from its queue only when a connection is ready for it: so they start in the order
  *   they are taken, however long connecting takes. Queues take turns (lane-ring.ts).
  * - A connection is asked for where there is none for a delivery that could start, so many at once at most.
- * - A failed connection attempt gives one delivery back untried, so that its reason is seen, and starts a back-off that
- *   doubles up to a minute; while it lasts nothing is tried, after it one connection at a time (no storm at a
- *   host that comes back). What waits stays in its queue, in order, and its attempts are not spent.
- * - Where the route pipelines across messages, and while the peer is fast, a message that is ready waits for the next dot of a busy connection rather than for a
- *   connection of its own: its envelope goes along in the same write, and comes back with its dot's answer in the
- *   same read (RFC 2920 3.1). A tick starts what a connection has kept waiting.
+ * - A failed connection attempt gives one delivery back untried, so that its reason is seen, and starts a
+ *   back-off that doubles up to a minute; while it lasts nothing is tried, after it one connection at a time
+ *   (no storm at a host that comes back). What waits stays in its queue, in order, and its attempts are not
+ *   spent.
+ * - Where the route pipelines across messages, and while the peer is fast, a message that is ready waits for
+ *   the next dot of a busy connection rather than for a connection of its own: its envelope goes along in the
+ *   same write, and comes back with its dot's answer in the same read (RFC 2920 3.1). A tick starts what a
+ *   connection has kept waiting.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
- * Owns the peers and who is served next. Not here: the conversation (pure/smtp-session.ts), ticks (dispatcher.ts).
+ * Owns the peers and who is served next. Not here: the conversation (pure/smtp-session.ts), ticks
+ * (dispatcher.ts).
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
@@ -36,7 +39,10 @@ import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
 
 /** After an envelope behind a dot went wrong, none is put there for this long. */
 const FOLLOW_AGAIN_MS = 600_000;
-/** Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that are ready take more messages. */
+/**
+ * Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that
+ * are ready take more messages.
+ */
 const CONNECTING_MAX = 256;
 
 export interface PoolOptions {
@@ -102,7 +108,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#options = options;
     this.#ports = ports;
     this.#nowMs = nowMs;
-    this.#session = { protocol: hop.protocol, heloName: options.heloName, relay: relayName(hop), timeouts: options.timeouts };
+    const { heloName, timeouts } = options;
+    this.#session = { protocol: hop.protocol, heloName, relay: relayName(hop), timeouts };
   }
 
   /** Nothing is open and nobody uses it. */
@@ -112,7 +119,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   /** Whether `hop` leads to the same place. */
   leadsTo(hop: NextHop): boolean {
-    return hop === this.#hop || (hop.host === this.#hop.host && hop.port === this.#hop.port && hop.protocol === this.#hop.protocol);
+    const own = this.#hop;
+    if (hop === own) return true;
+    return hop.host === own.host && hop.port === own.port && hop.protocol === own.protocol;
   }
 
   add(lane: Lane): void {
@@ -154,7 +163,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#nowMs = nowMs;
     for (const peer of this.#peers) {
       peer.session.tick(nowMs);
-      if (peer.session.state === State.IDLE && nowMs - peer.idleSinceMs >= this.#options.idleMs) this.#retire(peer);
+      const isIdle = peer.session.state === State.IDLE;
+      if (isIdle && nowMs - peer.idleSinceMs >= this.#options.idleMs) this.#retire(peer);
     }
     for (const lane of this.#lanes) {
       lane.isHoldingBack = false;
@@ -168,7 +178,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   stop(): void {
     this.#isStopping = true;
     const result = classifyTrouble(Trouble.ABANDONED, 'this gateway is stopping');
-    for (const retry of this.#retries.splice(0)) retry.lane.settleAll(retry.delivery, this.#session.relay, result, 0);
+    const { relay } = this.#session;
+    for (const { lane, delivery } of this.#retries.splice(0)) lane.settleAll(delivery, relay, result, 0);
     for (const peer of this.#peers) {
       if (peer.session.state === State.IDLE) this.#retire(peer);
       else if (!peer.isReady) peer.session.abandon('stopping');
@@ -181,7 +192,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   onPeerIdle(peer: Peer): void {
-    if (this.#failures > 0) this.#ports.log.info('nexthop', 'next hop answers again', { relay: this.#session.relay, failures: this.#failures });
+    if (this.#failures > 0) {
+      const { relay } = this.#session;
+      this.#ports.log.info('nexthop', 'next hop answers again', { relay, failures: this.#failures });
+    }
     this.#failures = 0;
     this.#lastError = '';
     const isFresh = peer.session.transactions === 0;
@@ -197,7 +211,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   mayFollow(peer: Peer): boolean {
-    return !this.#isStopping && this.#retries.length === 0 && this.#nowMs >= this.#followFromMs && !this.#isWornOut(peer, 2);
+    if (this.#isStopping || this.#retries.length > 0 || this.#nowMs < this.#followFromMs) return false;
+    return !this.#isWornOut(peer, 2);
   }
 
   onFollowerLost(): void {
@@ -210,8 +225,12 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void {
-    if (!isRetry && !this.#isStopping) this.#retries.push({ lane, delivery });
-    else lane.settleAll(delivery, peer.relay, classifyTrouble(Trouble.LOST, `${peer.relay} closes connections before the first reply`), 0);
+    if (!isRetry && !this.#isStopping) {
+      this.#retries.push({ lane, delivery });
+      return;
+    }
+    const text = `${peer.relay} closes connections before the first reply`;
+    lane.settleAll(delivery, peer.relay, classifyTrouble(Trouble.LOST, text), 0);
   }
 
   onPeerClosed(peer: Peer, why: RecipientResult | undefined): void {
@@ -229,10 +248,13 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#lastError = why.text;
     // Attempts that ran side by side and failed together are one failure.
     if (this.#nowMs < this.#notBeforeMs) return;
-    const delayMs = Math.min(this.#options.backoffMaxMs, this.#options.backoffFirstMs * 2 ** Math.min(this.#failures, 20));
+    const { backoffFirstMs, backoffMaxMs } = this.#options;
+    const delayMs = Math.min(backoffMaxMs, backoffFirstMs * 2 ** Math.min(this.#failures, 20));
     this.#failures++;
     this.#notBeforeMs = this.#nowMs + delayMs * (0.75 + 0.5 * this.#ports.random());
-    this.#ports.log.warn('nexthop', 'next hop can not be reached', { relay: peer.relay, failures: this.#failures, reply: why.text });
+    this.#ports.log.warn('nexthop', 'next hop can not be reached', {
+      relay: peer.relay, failures: this.#failures, reply: why.text,
+    });
     const retry = this.#retries.shift();
     const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();
@@ -272,7 +294,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   /** Whether it should not begin `more` transactions. */
   #isWornOut(peer: Peer, more = 1): boolean {
-    return peer.session.transactions + more > this.#options.messagesPerConnectionMax || this.#nowMs - peer.openedMs >= this.#options.connectionLifeMs;
+    const { messagesPerConnectionMax, connectionLifeMs } = this.#options;
+    const isUsedUp = peer.session.transactions + more > messagesPerConnectionMax;
+    return isUsedUp || this.#nowMs - peer.openedMs >= connectionLifeMs;
   }
 
   /** Ends an idle connection. */
@@ -285,7 +309,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
 /** "host[address]:port"; the address where the route names one. */
 function relayName(hop: NextHop): string {
-  let isAddress = hop.host.includes(':');
-  if (!isAddress) isAddress = hop.host.split('.').every((part) => part !== '' && Number.isInteger(Number(part)));
+  const isNumber = (part: string): boolean => part !== '' && Number.isInteger(Number(part));
+  const isAddress = hop.host.includes(':') || hop.host.split('.').every(isNumber);
   return isAddress ? `${hop.host}[${hop.host}]:${hop.port}` : `${hop.host}:${hop.port}`;
 }

@@ -1,11 +1,12 @@
 /**
  * The queues of one next hop that may have something to start, in the order in which they are served.
  *
- *   add (ready; a delivery ended; a tick) ─► behind all others ─► first: take ─► served ─► added again if there is more
- *                                                                   └─ nothing to start: out, until it is added again
+ *   add (ready; a delivery ended; a tick) ─► behind all others ─► first: take ─► served ─► more: added again
+ *                                                                   └─ nothing to start: out until added
  *
- * So neither who is next nor how much could start depends on how many queues lead there: a pool asks both with every
- * message. A doubly linked list through the lanes; a lane is in one ring at most, that of its pool.
+ * So neither who is next nor how much could start depends on how many queues lead there: a pool asks both
+ * with every message. A doubly linked list through the lanes; a lane is in one ring at most, that of its
+ * pool.
  */
 import type { Lane } from './lane.js';
 

@@ -3,7 +3,9 @@
  * start. Takes entries from the source in order and gives each back exactly once.
  */
 import { invariant } from '../../base/invariant.js';
-import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult } from '../queue/types.js';
+import type {
+  Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult,
+} from '../queue/types.js';
 import { DEFERRED } from '../queue/types.js';
 
 /**
@@ -13,6 +15,9 @@ import { DEFERRED } from '../queue/types.js';
 export interface AttemptResult extends DeliveryResult {
   readonly dsnPassedOn: boolean;
 }
+
+/** Of an attempt that never came to its dot. */
+const NOTHING_SENT = { transmitMs: 0, dotUnanswered: false, dsnPassedOn: false } as const;
 
 /** Counts what is in flight over all queues; told at zero while stopping. */
 export interface InFlight {
@@ -53,9 +58,13 @@ export class Lane {
     return this.#inFlightCount;
   }
 
-  /** Deliveries that could start now: bounded by the route's concurrency (strict: one, G3), less what is left to connections at work. */
+  /**
+   * Deliveries that could start now: bounded by the route's concurrency (strict: one, G3), less what is left
+   * to connections at work.
+   */
   get startable(): number {
-    return Math.max(0, Math.min(this.#freePlaces, this.queue.readyCount) - (this.isHoldingBack ? this.expecting : 0));
+    const left = this.isHoldingBack ? this.expecting : 0;
+    return Math.max(0, Math.min(this.#freePlaces, this.queue.readyCount) - left);
   }
 
   get #freePlaces(): number {
@@ -64,9 +73,10 @@ export class Lane {
     return (route.ordering === 'strict' ? 1 : route.concurrency) - this.#inFlightCount;
   }
 
-  /** One whose envelope will stand behind a dot. Never of a strict queue: what comes next depends on the answer. */
+  /** One whose envelope will stand behind a dot. Not of a strict queue: what is next hangs on the answer. */
   takeBehind(): Delivery | undefined {
-    return this.#freePlaces > 0 && this.queue.readyCount > 0 && this.queue.route.ordering !== 'strict' ? this.take() : undefined;
+    const { readyCount, route } = this.queue;
+    return this.#freePlaces > 0 && readyCount > 0 && route.ordering !== 'strict' ? this.take() : undefined;
   }
 
   /** One connection less will take one along. */
@@ -101,12 +111,13 @@ export class Lane {
    */
   settleAll(delivery: Delivery, relay: string, result: RecipientResult, setupMs: number): void {
     const results = delivery.pending.map(() => result);
-    this.settle(delivery, { results, relay, setupMs, transmitMs: 0, dotUnanswered: false, dsnPassedOn: false, notAttempted: result.status === DEFERRED });
+    const notAttempted = result.status === DEFERRED;
+    this.settle(delivery, { ...NOTHING_SENT, results, relay, setupMs, notAttempted });
   }
 
   /** Ends one that was not given its dot (G5): it keeps its place, and waits until the right is back. */
   withoutRight(delivery: Delivery, relay: string, why: RecipientResult, setupMs: number): void {
     const results = delivery.pending.map(() => why);
-    this.settle(delivery, { results, relay, setupMs, transmitMs: 0, dotUnanswered: false, dsnPassedOn: false, noRight: true });
+    this.settle(delivery, { ...NOTHING_SENT, results, relay, setupMs, noRight: true });
   }
 }

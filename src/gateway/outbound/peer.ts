@@ -13,7 +13,7 @@ import { SMALL_CONTENT_BYTES } from '../../smtp/write-buffer.js';
 
 /** An envelope stands behind the dot of a content up to this: both leave in one write all the same. */
 const FOLLOWED_BYTES_MAX = SMALL_CONTENT_BYTES - 1024;
-/** Nothing is put behind the dot of a peer that took longer for its last message: elsewhere it may go sooner. */
+/** Nothing is put behind the dot of a peer that took longer for its last message: others may be sooner. */
 const FAST_MS_MAX = 250;
 
 /** What the pool wants to hear of its connections. */
@@ -51,7 +51,9 @@ export class Peer implements SessionEvents {
   /** The envelope of the current delivery stood behind a dot. */
   #isFollower = false;
 
-  constructor(options: SessionOptions, ports: SessionPorts, clock: Clock, events: PeerEvents, sessionMs: number) {
+  constructor(
+    options: SessionOptions, ports: SessionPorts, clock: Clock, events: PeerEvents, sessionMs: number,
+  ) {
     this.session = new SmtpSession(options, ports, this, sessionMs);
     this.relay = options.relay;
     this.openedMs = sessionMs;
@@ -88,7 +90,9 @@ export class Peer implements SessionEvents {
     this.#events.onPeerIdle(this);
   }
 
-  onSettled(session: SessionView, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void {
+  onSettled(
+    session: SessionView, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean,
+  ): void {
     const lane = this.#takeLane();
     const setupMs = this.#setupMs;
     this.#setupMs = 0;
@@ -102,12 +106,16 @@ export class Peer implements SessionEvents {
       this.#isFollower = true;
       this.#onBegin(lane, following);
     }
-    lane.settle(delivery, { results, relay: this.relay, setupMs, transmitMs, dotUnanswered, dsnPassedOn: (session.capabilities.bits & CAN_DSN) !== 0 });
+    const dsnPassedOn = (session.capabilities.bits & CAN_DSN) !== 0;
+    lane.settle(delivery, { results, relay: this.relay, setupMs, transmitMs, dotUnanswered, dsnPassedOn });
   }
 
   onStale(_session: SessionView, delivery: Delivery): void {
     if (this.#isFollower || delivery === this.#following) this.#events.onFollowerLost();
-    if (delivery !== this.#following) return this.#events.onPeerStale(this, this.#takeLane(), delivery, this.#isRetry);
+    if (delivery !== this.#following) {
+      this.#events.onPeerStale(this, this.#takeLane(), delivery, this.#isRetry);
+      return;
+    }
     this.#following = undefined;
     if (this.#lane !== undefined) this.#events.onPeerStale(this, this.#lane, delivery, false);
   }
@@ -132,7 +140,8 @@ export class Peer implements SessionEvents {
 
   #onBegin(lane: Lane, delivery: Delivery): void {
     this.#beganMs = this.#clock.nowMs();
-    if (lane.queue.route.pipelinesAcross !== true || this.#lastMs > FAST_MS_MAX || delivery.contentBytes > FOLLOWED_BYTES_MAX || !this.#events.mayFollow(this)) return;
+    if (lane.queue.route.pipelinesAcross !== true || this.#lastMs > FAST_MS_MAX) return;
+    if (delivery.contentBytes > FOLLOWED_BYTES_MAX || !this.#events.mayFollow(this)) return;
     this.#isExpecting = true;
     lane.expecting++;
   }

@@ -15,6 +15,10 @@
  *   3  only when each has said that it keeps it: the record is deleted, by compare-and-set on what says
  *      that it ended
  *
+ *   a store of those is away, and an operator gives it up ─► its name, with the partition and the term of its end, goes
+ *     into rules/given-up/STORE (given-up-rules.ts), known to have been written; it is waited for no more (3)
+ *   that store is back ─ told of each ─► it drops what it has, or knows something newer; then the lines go
+ *
  * Whoever dies in between is followed by another gateway of the group: steps 2 and 3 are done by all that
  * meet the record, one after the other. A configuration that has the partition again may begin it at any
  * point: above the epoch of its end, which the record or the stores tell, and empty.
@@ -24,8 +28,10 @@ import type { Told } from '../../protocol/messages/told.js';
 import { TELL } from '../../protocol/message-types.js';
 import type { Packer } from '../../platform/ports.js';
 import type { PartitionRecord } from '../../protocol/partition-record.js';
+import type { EndedCopy, RetiredRule } from '../../register/records.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { StorePort } from '../mirror/store-port.js';
+import { endedBy } from './given-up-rules.js';
 import type { OwnershipRegister } from './ownership-register.js';
 
 export interface EndedPorts {
@@ -35,11 +41,32 @@ export interface EndedPorts {
 }
 
 interface Ending {
-  readonly epoch: number;
+  readonly record: PartitionRecord;
   /** When it is our turn, and each time again. */
   nextMs: number;
   /** Boots of stores that know. */
   readonly told: Map<string, string>;
+}
+
+/** A store that was given up is back. */
+interface Returned {
+  readonly bootId: string;
+  readonly told: Set<string>;
+  nextMs: number;
+}
+
+/** A partition that has ended, but for stores that are away: one of them may have a copy. */
+export interface UntoldEnd {
+  readonly partition: string;
+  readonly stores: readonly string[];
+}
+
+/** What became of an order that gives up stores of which partitions that have ended wait. */
+export interface GivenUpEnds {
+  /** These wait for none of them any more. */
+  readonly ended: readonly string[];
+  /** Why not all: '' when there is nothing to be said. */
+  readonly why: string;
 }
 
 /** Told, and asked to be deleted, again after so long. */
@@ -50,6 +77,7 @@ const TURN_MS = 5_000;
 export class EndedPartitions {
   readonly #ports: EndedPorts;
   readonly #endings = new Map<string, Ending>();
+  readonly #returned = new Map<string, Returned>();
 
   constructor(ports: EndedPorts) {
     this.#ports = ports;
@@ -61,34 +89,122 @@ export class EndedPartitions {
    */
   goOn(partition: string, record: PartitionRecord, turn: number, nowMs: number): void {
     let ending = this.#endings.get(partition);
-    if (ending === undefined || ending.epoch !== record.epoch) {
-      ending = { epoch: record.epoch, nextMs: nowMs + turn * TURN_MS, told: new Map() };
+    if (ending?.record.epoch !== record.epoch) {
+      ending = { record, nextMs: nowMs + turn * TURN_MS, told: new Map() };
       this.#endings.set(partition, ending);
     }
     if (nowMs < ending.nextMs) return;
     ending.nextMs = nowMs + AGAIN_MS;
     const { mirrors, register } = this.#ports;
-    // One that is down when this process starts has no key to be found by.
-    let areAllTold = record.members.every(({ storeId }) => mirrors.storeOf(storeId) !== undefined);
     for (const store of mirrors.stores) {
-      if (store.isUp && ending.told.get(store.storeId) === store.bootId) continue;
-      areAllTold = false;
-      if (store.isUp) this.#tell(store, partition, record);
+      if (store.isUp && ending.told.get(store.storeId) !== store.bootId) this.#tell(store, partition, record);
     }
-    if (areAllTold && register.partition(partition)?.isEnded === true) register.deleteEnded(partition);
+    const isOpen = this.#untold(partition, ending).length > 0;
+    if (!isOpen && register.partition(partition)?.isEnded === true) register.deleteEnded(partition);
+  }
+
+  /** Stores that were given up with copies of partitions that have ended, and are back. */
+  tick(nowMs: number): void {
+    const { mirrors, register } = this.#ports;
+    for (const [storeId, copies] of register.givenUp()) {
+      const store = mirrors.storeOf(storeId);
+      if (store?.isUp !== true) {
+        this.#returned.delete(storeId);
+        continue;
+      }
+      const returned = this.#returnedAt(store, nowMs);
+      if (nowMs < returned.nextMs) continue;
+      returned.nextMs = nowMs + AGAIN_MS;
+      const open = copies.filter((copy) => !returned.told.has(keyOf(copy)));
+      for (const copy of open) this.#tell(store, copy.partition, endedBy(copy));
+      if (open.length === 0) register.removeGivenUp(storeId, copies);
+    }
+  }
+
+  /** Partitions that are told of everywhere but at stores that are away. */
+  untold(): readonly UntoldEnd[] {
+    const { mirrors } = this.#ports;
+    const ends: UntoldEnd[] = [];
+    for (const [partition, ending] of this.#endings) {
+      const stores = this.#untold(partition, ending);
+      const isAway = stores.every((storeId) => mirrors.storeOf(storeId)?.isUp !== true);
+      if (stores.length > 0 && isAway) ends.push({ partition, stores });
+    }
+    return ends;
+  }
+
+  /** These stores do not come back: partitions that wait for none but them end without. */
+  giveUp(storeIds: readonly string[], by: RetiredRule, done: (result: GivenUpEnds) => void): void {
+    const ends = this.untold().filter(({ stores }) => stores.every((storeId) => storeIds.includes(storeId)));
+    const wanted = storeIds.map((storeId) => [storeId, ends.filter(({ stores }) => stores.includes(storeId))] as const)
+      .filter(([, of]) => of.length > 0);
+    let left = wanted.length;
+    let why = '';
+    const failed = new Set<string>();
+    if (left === 0) return done({ ended: [], why });
+    for (const [storeId, of] of wanted) {
+      const copies = of.flatMap(({ partition }) => this.#copyOf(partition));
+      this.#ports.register.addGivenUp(storeId, by, copies, (trouble) => {
+        if (trouble !== '') {
+          why = `${storeId}: ${trouble}`;
+          for (const { partition } of of) failed.add(partition);
+        }
+        left -= 1;
+        const ended = ends.map(({ partition }) => partition).filter((name) => !failed.has(name));
+        if (left === 0) done({ ended, why });
+      });
+    }
   }
 
   onTold({ storeId, bootId }: StorePort, { partition, epoch, isKept }: Told): void {
     const ending = this.#endings.get(partition);
-    if (isKept && ending?.epoch === epoch) ending.told.set(storeId, bootId);
+    if (isKept && ending?.record.epoch === epoch) ending.told.set(storeId, bootId);
+    const returned = this.#returned.get(storeId);
+    // Who knows something newer has nothing of what has ended.
+    if (returned?.bootId === bootId) returned.told.add(keyOf({ partition, epoch }));
   }
 
   forget(partition: string): void {
     this.#endings.delete(partition);
   }
 
+  /** Stores that may have a copy, and were not told that it is none; but for those given up. */
+  #untold(partition: string, { record, told }: Ending): readonly string[] {
+    const { mirrors } = this.#ports;
+    // One that is down when this process starts has no key to be found by.
+    const storeIds = new Set([...mirrors.stores, ...record.members].map(({ storeId }) => storeId));
+    return [...storeIds].filter((storeId) => {
+      const store = mirrors.storeOf(storeId);
+      if (store?.isUp === true) return told.get(storeId) !== store.bootId;
+      // Who was told keeps it as long as its boot lasts.
+      return !told.has(storeId) && !this.#isGivenUp(storeId, partition, record.epoch);
+    });
+  }
+
+  #isGivenUp(storeId: string, partition: string, epoch: number): boolean {
+    const copies = this.#ports.register.givenUp().get(storeId) ?? [];
+    return copies.some((copy) => copy.partition === partition && copy.epoch === epoch);
+  }
+
+  #copyOf(partition: string): readonly EndedCopy[] {
+    const record = this.#endings.get(partition)?.record;
+    return record === undefined ? [] : [{ partition, epoch: record.epoch, nonce: record.term.nonce }];
+  }
+
+  #returnedAt({ storeId, bootId }: StorePort, nowMs: number): Returned {
+    const known = this.#returned.get(storeId);
+    if (known?.bootId === bootId) return known;
+    const returned = { bootId, told: new Set<string>(), nextMs: nowMs };
+    this.#returned.set(storeId, returned);
+    return returned;
+  }
+
   #tell(store: StorePort, partition: string, record: PartitionRecord): void {
     store.request(TELL, encodeTell(this.#ports.packer, { partition, record, isOut: true }), [], 0);
     this.#ports.mirrors.askFlush();
   }
+}
+
+function keyOf({ partition, epoch }: { readonly partition: string; readonly epoch: number }): string {
+  return `${partition} ${String(epoch)}`;
 }

@@ -25,7 +25,7 @@ import type { Tailed } from '../../protocol/messages/tailed.js';
 import { encodeTell } from '../../protocol/messages/tell.js';
 import type { Told } from '../../protocol/messages/told.js';
 import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
-import { ownerOf } from '../../protocol/partition-record.js';
+import { isMemberOf, ownerOf } from '../../protocol/partition-record.js';
 import { DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE } from '../../protocol/reasons.js';
 import { HolderState, PartitionHolder } from '../../recovery/ownership/holder.js';
 import type { PartitionMember } from '../../recovery/ownership/member.js';
@@ -78,6 +78,8 @@ export interface HoldingCounters extends AdoptionCounters {
 }
 
 const NONCES = 2 ** 53;
+/** What was sent on a path that failed, or its answer, is lost. */
+const CLEAR_AGAIN_MS = 1_000;
 /** What is read is adopted: other copies can be compared with it. */
 const History = { NONE: 0, DUE: 1, KNOWN: 2 } as const;
 type History = (typeof History)[keyof typeof History];
@@ -87,6 +89,12 @@ interface FencedCopy {
   readonly bootId: string;
   readonly answer: Fenced;
   readonly atMs: number;
+}
+
+interface ClearedStore {
+  readonly bootId: string;
+  isTold: boolean;
+  sentMs: number;
 }
 
 /** A copy that lacks what was changed before we came: the copy that is read is asked for that. */
@@ -120,8 +128,8 @@ export class Holding implements RegisterSink {
   #isStopping = false;
   #isQuietTold = false;
   #toldEpoch = 0;
-  /** Boots of stores that were told that they have no copy that counts, in this term. */
-  readonly #cleared = new Map<string, string>();
+  /** Stores that are told that they have no copy that counts, in this term, until they say that they know. */
+  readonly #cleared = new Map<string, ClearedStore>();
   /** When stores were last asked to hold it from its beginning on; -Infinity: it is not being founded. */
   #foundingMs = -Infinity;
 
@@ -156,7 +164,7 @@ export class Holding implements RegisterSink {
     this.#settle();
     this.#adoptions.tick(nowMs);
     this.#relocate();
-    this.#clear();
+    this.#clear(nowMs);
     if (this.#isStopping && !this.#isQuietTold && this.partition !== undefined && isQuiet(this.partition)) {
       this.#isQuietTold = true;
       this.holder.onQuiet(nowMs);
@@ -244,6 +252,8 @@ export class Holding implements RegisterSink {
 
   onTold(store: StorePort, { epoch, isKept }: Told): void {
     if (isKept) this.holder.set?.onTold(store.storeId, store.bootId, epoch);
+    const cleared = this.#cleared.get(store.storeId);
+    if (cleared?.bootId === store.bootId) cleared.isTold = true;
   }
 
   onFenceNotice(store: StorePort, bootId: string, term: Term): void {
@@ -482,14 +492,16 @@ export class Holding implements RegisterSink {
   }
 
   /** What holders before us left behind at other stores, and nobody told them, goes. */
-  #clear(): void {
+  #clear(nowMs: number): void {
     const { set, record, state } = this.holder;
     if (set === undefined || record === undefined || state !== HolderState.HOLDER || !set.records.isSettled) return;
     for (const { storeId, bootId, isUp } of this.#ports.mirrors.stores) {
-      if (!isUp || this.#cleared.get(storeId) === bootId) continue;
-      this.#cleared.set(storeId, bootId);
-      const isGivenUp = record.gaveUp.some((each) => each.storeId === storeId);
-      if (!isGivenUp && !set.rows.some((row) => row.storeId === storeId)) this.#tell({ storeId, bootId }, record, true);
+      const known = this.#cleared.get(storeId);
+      const isSame = known?.bootId === bootId;
+      if (!isUp || (isSame && (known.isTold || nowMs - known.sentMs < CLEAR_AGAIN_MS))) continue;
+      if (isMemberOf(record.gaveUp, storeId, bootId) || set.rows.some((row) => row.storeId === storeId)) continue;
+      this.#cleared.set(storeId, { bootId, isTold: false, sentMs: nowMs });
+      this.#tell({ storeId, bootId }, record, true);
     }
   }
 

@@ -4,6 +4,7 @@
  *
  *   own, 0 … partitions − 1                                      ─► a Holding each
  *   another gateway's, met in the register, if we rescue for it  ─► a Holding that looks now and then
+ *   one that stores have and the register lost (unrecorded.ts)   ─► likewise
  *   an orphan (orphans.ts), ours or another's                    ─► likewise; it takes no new mail
  *
  *   held for an owner that lives for 10 s again, at all copies   ─► handed back, whether all of it was read or not
@@ -11,7 +12,7 @@
  *   this gateway is retired, another of its group lives, at all  ─► handed on to that one (reach.ts)
  */
 import type { Clock, EventLog, Packer } from '../../platform/ports.js';
-import { ASKED, BLOCK, DECLINED, FENCED, FETCH, FETCHED, PULL, TAILED, TOLD } from '../../protocol/message-types.js';
+import { ASKED, BLOCK, DECLINED, FENCED, FETCH, FETCHED, LISTED, PULL, TAILED, TOLD } from '../../protocol/message-types.js';
 import type { FenceNotice } from '../../protocol/messages/beat.js';
 import { encodeFetch } from '../../protocol/messages/fetch.js';
 import { encodePull } from '../../protocol/messages/pull.js';
@@ -35,6 +36,7 @@ import type { StorePort } from '../mirror/store-port.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { RecoveredQueues } from '../queue/recovered-queues.js';
 import { EndedPartitions } from './ended-partitions.js';
+import type { GivenUpEnds, UntoldEnd } from './ended-partitions.js';
 import type { Expected } from './expected.js';
 import type { HoldingCounters } from './holding.js';
 import { Holding } from './holding.js';
@@ -42,6 +44,7 @@ import { Orphans } from './orphans.js';
 import type { Orphan } from './orphans.js';
 import type { LivingGateway, MetPartition, OwnershipRegister } from './ownership-register.js';
 import { rendezvous } from './rendezvous.js';
+import { UnrecordedPartitions } from './unrecorded.js';
 
 export interface HoldingsOptions extends ReadingOptions {
   readonly gatewayId: string;
@@ -94,6 +97,11 @@ export interface WaitingPartition {
   readonly sinceMs: number;
 }
 
+export interface OrderedBy {
+  readonly who: string;
+  readonly reason: string;
+}
+
 /** A link is lost only after its timeout: what is missing then is dropped soon, but not in a moment's change of path. */
 const DROP_AFTER_MS = 100;
 const RETRY_MS = 500;
@@ -127,6 +135,7 @@ export class Holdings {
   readonly #byHandle: (Holding | undefined)[] = [];
   readonly #orphans: Orphans;
   readonly #ended: EndedPartitions;
+  readonly #unrecorded: UnrecordedPartitions;
   /** Of which the log has said that they wait for a person. */
   readonly #away = new Set<string>();
 
@@ -153,7 +162,8 @@ export class Holdings {
     });
     const { gatewayId, partitions, group, orphans: { graceMs } } = options;
     const { clock, log, register, packer, mirrors } = ports;
-    this.#orphans = new Orphans({ gatewayId, partitions, group, graceMs }, { clock, log, register });
+    this.#orphans = new Orphans({ gatewayId, partitions, group, graceMs }, { clock, log, register, met: () => this.#met() });
+    this.#unrecorded = new UnrecordedPartitions({ packer, mirrors, register });
     this.#ended = new EndedPartitions({ packer, mirrors, register });
     this.#addOwn();
   }
@@ -240,6 +250,16 @@ export class Holdings {
     return given;
   }
 
+  /** Partitions that have ended, but for stores that are away. */
+  untoldEnds(): readonly UntoldEnd[] {
+    return this.#ended.untold();
+  }
+
+  /** The same order ends those that wait for nothing but these stores. No mail is lost by it. */
+  giveUpEnded(storeIds: readonly string[], by: OrderedBy, done: (result: GivenUpEnds) => void): void {
+    this.#ended.giveUp(storeIds, { ...by, wallMs: this.#ports.clock.wallMs() }, done);
+  }
+
   // ── links ───────────────────────────────────────────────────────────────────────────────────────
 
   onLinkUp(store: StorePort): void {
@@ -278,6 +298,9 @@ export class Holdings {
         this.#byName.get(reply.message.partition)?.onTold(store, reply.message);
         this.#ended.onTold(store, reply.message);
         break;
+      case LISTED:
+        this.#unrecorded.onListed(store, reply.message);
+        break;
       case BLOCK:
         if (this.#byHandle[reply.message.handle]?.onBlock(store, reply.message, reply.bodies) === true) break;
         this.#ports.counters.recoveredMessages += this.#taken(() => { this.#readings.onBlock(store.storeId, reply.message, reply.bodies); });
@@ -302,12 +325,14 @@ export class Holdings {
   // ── time ────────────────────────────────────────────────────────────────────────────────────────
 
   tick(nowMs: number): void {
+    this.#unrecorded.tick(nowMs);
     if (this.#orphans.tick(nowMs)) {
       this.#addOwn();
-      for (const met of this.#ports.register.partitions()) this.#meet(met);
+      for (const met of this.#met()) this.#meet(met);
     }
     this.#giveAway(nowMs);
     for (const holding of [...this.#byName.values()]) this.#goOnEnding(holding, nowMs);
+    this.#ended.tick(nowMs);
     for (const holding of this.#byName.values()) {
       holding.tick(nowMs);
       this.#tellAway(holding, nowMs);
@@ -357,6 +382,12 @@ export class Holdings {
     // What has ended is met to be cleared away: by those who would have met it before.
     const isToBeCleared = isEnded && isOurs;
     if (isOrphan || isOfGroup || isToBeCleared) this.#add(name);
+  }
+
+  /** In the register, and those that it has lost. */
+  *#met(): IterableIterator<MetPartition> {
+    yield* this.#ports.register.partitions();
+    yield* this.#unrecorded.met();
   }
 
   /** Where all copies are at stores of others, others deliver. */
@@ -456,6 +487,7 @@ export class Holdings {
       return;
     }
     this.#ended.forget(name);
+    this.#unrecorded.forget(name);
     this.#ports.register.leave(name);
     this.#byName.delete(name);
     this.#byHandle[handle] = undefined;

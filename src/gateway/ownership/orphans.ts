@@ -1,5 +1,5 @@
 /**
- * Partitions in the register whose gateway no configuration serves any more: workers that are no more, an
+ * Partitions in the register, or at stores without a record, whose gateway no configuration serves any more: workers that are no more, an
  * older number of partitions or an older id, a gateway taken out of its group or retired. Without somebody
  * who looks at them their mail lies at the stores in silence. What is found here is shown in status, log and
  * metrics, and is looked at like a dead gateway's (holdings.ts): who may take it over is decided by leases
@@ -28,6 +28,8 @@ export interface OrphansPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly register: OwnershipRegister;
+  /** Partitions of whatever gateway. */
+  met(): Iterable<MetPartition>;
 }
 
 export interface Orphan {
@@ -71,7 +73,7 @@ export class Orphans {
     this.#lookMs = nowMs + LOOK_MS;
     const absent = this.#absent(nowMs);
     const all = new Map<string, Orphan>();
-    for (const met of this.#ports.register.partitions()) {
+    for (const met of this.#ports.met()) {
       const sinceMs = this.#sinceOf(met, absent, nowMs);
       const { partition, stores } = met;
       if (sinceMs !== undefined) all.set(partition, { partition, owner: ownerOf(partition), sinceMs, stores });
@@ -89,7 +91,7 @@ export class Orphans {
     const served = new Set([gatewayId, ...group, ...living.keys()]);
     for (const one of living.values()) for (const id of one.group) served.add(id);
     const seen = new Set<string>();
-    for (const { partition } of register.partitions()) seen.add(ownerOf(partition));
+    for (const { partition } of this.#ports.met()) seen.add(ownerOf(partition));
     for (const id of this.#absentSinceMs.keys()) {
       if (served.has(id) || !seen.has(id)) this.#absentSinceMs.delete(id);
     }

@@ -5,7 +5,7 @@
  * Nothing given here is called from inside a call: a machine is not entered twice.
  */
 import type { HolderId } from '../../protocol/partition-record.js';
-import type { RetiredRule } from '../../register/records.js';
+import type { EndedCopy, RetiredRule } from '../../register/records.js';
 import type { RegisterPort, Stamped } from '../../recovery/ownership/ports.js';
 
 /** Where the answers to one partition's questions go: the events of PartitionHolder, without the clock. */
@@ -52,6 +52,12 @@ export interface OwnershipRegister {
   partition(name: string): MetPartition | undefined;
   /** Deletes the record of a partition that has ended, if it still says so. */
   deleteEnded(partition: string): void;
+  /** By store that an operator gave up: partitions that have ended, of which it may have a copy. */
+  givenUp(): ReadonlyMap<string, readonly EndedCopy[]>;
+  /** Writes that a store may have copies of these; '' when it is done, else why not. */
+  addGivenUp(storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: (why: string) => void): void;
+  /** The store has been told of these. */
+  removeGivenUp(storeId: string, copies: readonly EndedCopy[]): void;
   /** Ids of gateways that operators have retired. */
   retired(): ReadonlySet<string>;
   /** Writes, or with undefined takes back, that a gateway is retired; '' when it is done, else why not. */

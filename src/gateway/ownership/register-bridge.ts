@@ -4,7 +4,8 @@
  * comes from a read, or from the write itself.
  *
  *   asked             goes to the register as                              answered by
- *   read              the record's key, then its holder's gateways/ key    onRecord
+ *   read              the record's key, then its holder's gateways/ key;   onRecord
+ *                     without a record what it ended by (given-up-rules.ts)
  *   change            one compare-and-set on the record's revision;       done: onApplied
  *                     with `unlessSessionOf` that process's gateways/     stale, refused: read again, onRecord
  *                     key is read first and guarded at what was read      unknown: onNoAnswer
@@ -32,8 +33,9 @@ import {
   GATEWAYS, MOVED_KEY, PARTITIONS, RULES, gatewayKey, parseKey, partitionKey, retiredIdOf, retiredKey,
 } from '../../register/keys.js';
 import type { Entry, Guard, Outcome, Register } from '../../register/port.js';
-import { decodeGateway, decodePartition, encodePartition, encodeRetired } from '../../register/records.js';
-import type { GatewayRecord, RetiredRule } from '../../register/records.js';
+import { decodeGateway, decodeGivenUp, decodePartition, encodePartition, encodeRetired } from '../../register/records.js';
+import type { EndedCopy, GatewayRecord, RetiredRule } from '../../register/records.js';
+import { GivenUpRules, endedBy } from './given-up-rules.js';
 import type { LivingGateway, MetPartition, OwnershipRegister, RegisterSink } from './ownership-register.js';
 import { ProcessKey } from './process-key.js';
 
@@ -63,7 +65,7 @@ interface KnownGateway {
 
 /** As told last. */
 interface KnownPartition {
-  readonly revision: number;
+  readonly entry: Entry;
   /** '' for a record that can't be read. */
   readonly holderId: string;
   readonly met: MetPartition | undefined;
@@ -87,6 +89,8 @@ export class RegisterBridge implements OwnershipRegister {
   /** What operators decided, by key, as a watch or the last reading told it. */
   #rules = new Map<string, Entry>();
   #retired: ReadonlySet<string> | undefined;
+  readonly #givenUpRules: GivenUpRules;
+  #givenUp: ReadonlyMap<string, readonly EndedCopy[]> | undefined;
   /** How often the watch has told of them. */
   #rulesNews = 0;
   #version = 0;
@@ -103,6 +107,7 @@ export class RegisterBridge implements OwnershipRegister {
     this.self = { gatewayId, incarnation: record.incarnation };
     this.#ports = ports;
     const { register, clock, log } = ports;
+    this.#givenUpRules = new GivenUpRules(register, (entry) => this.#decoded(entry, decodeGivenUp));
     this.#key = new ProcessKey({ gatewayId, record }, {
       register, clock, log,
       isProvenDead: (incarnation) => ports.isProvenDead(incarnation),
@@ -144,6 +149,19 @@ export class RegisterBridge implements OwnershipRegister {
   retired(): ReadonlySet<string> {
     this.#retired ??= new Set([...this.#rules.keys()].map(retiredIdOf).filter((id) => id !== undefined));
     return this.#retired;
+  }
+
+  givenUp(): ReadonlyMap<string, readonly EndedCopy[]> {
+    this.#givenUp ??= this.#givenUpRules.of(this.#rules.values());
+    return this.#givenUp;
+  }
+
+  addGivenUp(storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: (why: string) => void): void {
+    this.#givenUpRules.add(storeId, by, copies, done);
+  }
+
+  removeGivenUp(storeId: string, copies: readonly EndedCopy[]): void {
+    this.#givenUpRules.remove(storeId, copies);
   }
 
   isProvenDead({ gatewayId, incarnation }: HolderId): boolean {
@@ -222,6 +240,7 @@ export class RegisterBridge implements OwnershipRegister {
 
   #noteNews(): void {
     this.#retired = undefined;
+    this.#givenUp = undefined;
     this.#version += 1;
   }
 
@@ -274,7 +293,7 @@ export class RegisterBridge implements OwnershipRegister {
     if (this.#movedRevision === undefined) this.#readMoved();
     this.#readKey(keyOf(partition), (entry) => {
       if (entry === null) return done(undefined);
-      if (entry === undefined) return done({ revision: '0', record: undefined, hasSession: false });
+      if (entry === undefined) return this.#stampWithout(partition, done);
       const record = this.#decoded(entry, decodePartition);
       if (record === undefined) return done(undefined);
       this.#readKey(gatewayKey(record.holder.gatewayId), (session) => {
@@ -285,6 +304,18 @@ export class RegisterBridge implements OwnershipRegister {
           isDoubted: entry.revision < movedRevision,
         });
       });
+    });
+  }
+
+  /** There is no record: it never had one, or it has ended. */
+  #stampWithout(partition: string, done: (stamped: Stamped | undefined) => void): void {
+    this.#givenUpRules.read(partition, (ended, revision) => {
+      if (this.#isClosed) return;
+      const movedRevision = this.#movedRevision;
+      if (revision === undefined || movedRevision === undefined) return done(undefined);
+      const stamped = { revision: '0', record: undefined, hasSession: false };
+      if (ended === undefined) done(stamped);
+      else done({ ...stamped, record: endedBy(ended), isDoubted: revision < movedRevision });
     });
   }
 
@@ -393,20 +424,20 @@ export class RegisterBridge implements OwnershipRegister {
   }
 
   #onPartition(partition: string, entry: Entry): readonly string[] {
-    if (this.#partitions.get(partition)?.revision === entry.revision) return [];
+    if (isSameEntry(this.#partitions.get(partition)?.entry, entry)) return [];
     const record = this.#decoded(entry, decodePartition);
     const holderId = record?.holder.gatewayId ?? '';
     const met = record === undefined ? undefined : {
       partition, stores: record.members.map(({ storeId }) => storeId), isEnded: isEnded(record),
     };
-    this.#partitions.set(partition, { revision: entry.revision, holderId, met });
+    this.#partitions.set(partition, { entry, holderId, met });
     this.#noteNews();
     return [partition];
   }
 
   #onGateway(id: string, entry: Entry): readonly string[] {
     const known = this.#gateways.get(id);
-    if (known?.entry.revision === entry.revision) return [];
+    if (isSameEntry(known?.entry, entry)) return [];
     const record = this.#decoded(entry, decodeGateway);
     const isSame = known?.entry.session === entry.session
       && known.living?.holder.incarnation === record?.incarnation;
@@ -461,6 +492,11 @@ interface ChangeQuestion {
 
 function keyOf(partition: string): string {
   return partitionKey(ownerOf(partition), numberOf(partition));
+}
+
+/** A register that was put back to an older state gives the same revision to another value. */
+function isSameEntry(known: Entry | undefined, { revision, value }: Entry): boolean {
+  return known?.revision === revision && known.value === value;
 }
 
 /** Whether the entry is the key of exactly this process. */

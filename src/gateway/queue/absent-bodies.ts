@@ -1,19 +1,19 @@
 /**
- * Which bodies of a partition that comes back are still at the stores, which of them are wanted here, and which are on
- * their way. An entry without its body stands in its queue with all else that is known of it (entries.ts): it is
- * counted, listed, held, deleted as any other. Where memory is too short even for that, head and note stay at the
- * stores, too: what is here is its place in the queue, its times and sizes. What is missing is asked for, all of it,
- * when something needs it:
+ * Which bodies of a partition that comes back are still at the stores, which of them are wanted here, and
+ * which are on their way. An entry without its body stands in its queue with all else that is known of it
+ * (entries.ts): it is counted, listed, held, deleted as any other. Where memory is too short even for that,
+ * head and note stay at the stores, too: what is here is its place in the queue, its times and sizes. What is
+ * missing is asked for, all of it, when something needs it:
  *
- *   ABSENT ─ first: a delivery is due (handing-out.ts) ─────────► ASKED ─ it came, sound ─────────────► here
- *     ▲      then: a report, its expiry, an export                  │ └─ gone or damaged everywhere ─► here, HELD
+ *   ABSENT ─ first: a delivery is due (handing-out.ts) ─────────► ASKED ─ it came, sound ──────────► here
+ *     ▲      then: a report, its expiry, an export                  │ └─ gone or damaged at all ─► here, HELD
  *     │      then: another copy is filled (resync.ts)               │
  *     │      last, while memory is plenty: by position ───────────► │
  *     ├── the source is away, or another is read ◄──────────────────┘
  *     └── memory is short, an attempt ended or a refill sent it, the stores have it ◄── here
  *
- * A partition is no copy before all its bodies are here (rule 14 of docs/model). Not here: who asks the stores
- * (recovery/readings.ts), how much memory there is for it (ownership/holdings.ts). Pure bookkeeping.
+ * A partition is no copy before all its bodies are here (rule 14 of docs/model). Not here: who asks the
+ * stores (recovery/readings.ts), how much memory there is for it (ownership/holdings.ts). Pure bookkeeping.
  */
 import type { Partition } from '../mirror/partition.js';
 import type { EntryTable } from './entry-table.js';
@@ -25,7 +25,7 @@ export const ALL_ABSENT = 0xffff_fffe;
 
 /** What is needed soon, but by nobody who waits: more of that is asked for when these are here. */
 const LATER_MAX = 64;
-/** When memory has been short for so long, it is other mail's that does not go: a large body that is wanted comes alone. */
+/** Memory short for so long is other mail's, which does not go: a large body that is wanted comes alone. */
 const STUCK_MS = 2_000;
 /** Below it a body comes however short memory is. */
 export const SMALL_BYTES = 64 * 1024;
@@ -208,7 +208,9 @@ export class AbsentBodies {
   /** Rows asked for up to here. */
   askedUntil(partition: Partition, untilPosition: number): readonly number[] {
     const rows: number[] = [];
-    for (const [position, row] of this.#partitions.get(partition)?.asked ?? []) if (position <= untilPosition) rows.push(row);
+    for (const [position, row] of this.#partitions.get(partition)?.asked ?? []) {
+      if (position <= untilPosition) rows.push(row);
+    }
     return rows;
   }
 
@@ -222,7 +224,9 @@ export class AbsentBodies {
     bodies.askedBytes = 0;
   }
 
-  #addRest(partition: Partition, bodies: PartitionBodies, positions: number[], wantedBytes: number, room: BodyRoom): void {
+  #addRest(
+    partition: Partition, bodies: PartitionBodies, positions: number[], wantedBytes: number, room: BodyRoom,
+  ): void {
     const table = this.#table;
     const { order } = partition;
     let bytes = wantedBytes;

@@ -59,51 +59,54 @@ export interface ReportRequest {
   readonly isEnding: boolean;
 }
 
-/** A report that is being stored: due when it is committed. It is never withdrawn, for its source has ended with it. */
+/** A report that is being stored: due when it is committed. Never withdrawn: its source has ended with it. */
 class StoredReport implements CommitWaiter {
-  private readonly queue: MailQueue;
-  private readonly row: number;
-  private readonly owner: Pick<AcceptancePorts, 'release'>;
+  readonly #queue: MailQueue;
+  readonly #row: number;
+  readonly #owner: Pick<AcceptancePorts, 'release'>;
 
   constructor(queue: MailQueue, row: number, owner: Pick<AcceptancePorts, 'release'>) {
-    this.queue = queue;
-    this.row = row;
-    this.owner = owner;
+    this.#queue = queue;
+    this.#row = row;
+    this.#owner = owner;
   }
 
   onCommitted(): void {
-    this.owner.release(this.queue, this.row);
+    this.#owner.release(this.#queue, this.#row);
   }
 }
 
 export class Acceptance {
-  private readonly options: AcceptanceOptions;
-  private readonly ports: AcceptancePorts;
-  private readonly endingReserve: EndingReserve;
-  private readonly headWriter: HeadWriter;
+  readonly #options: AcceptanceOptions;
+  readonly #ports: AcceptancePorts;
+  readonly #endingReserve: EndingReserve;
+  readonly #headWriter: HeadWriter;
 
   constructor(options: AcceptanceOptions, ports: AcceptancePorts) {
-    this.options = options;
-    this.ports = ports;
-    this.endingReserve = new EndingReserve(ports.entries.table);
-    this.headWriter = new HeadWriter(ports.packer);
+    this.#options = options;
+    this.#ports = ports;
+    this.#endingReserve = new EndingReserve(ports.entries.table);
+    this.#headWriter = new HeadWriter(ports.packer);
   }
 
-  /** Whether a recipient of this route may be taken now. What can't commit is told before any limit: it closes the port. */
+  /**
+   * Whether a recipient of this route may be taken now. What can't commit is told before any limit: it closes
+   * the port.
+   */
   admit(route: Route): AdmissionVerdict {
-    const { registry, memory } = this.ports;
+    const { registry, memory } = this.#ports;
     const queue = registry.find(route);
-    const place = this.placeOf(route, queue);
+    const place = this.#placeOf(route, queue);
     if (isStuck(place)) return place;
     if (!memory.admits(0)) return 'memory';
     if (place !== '' || queue === undefined) return place;
     if (queue.length >= route.lengthMax) return 'queue-full';
-    return queue.bytes > memory.acceptBytes * this.options.nextHopShare ? 'share' : '';
+    return queue.bytes > memory.acceptBytes * this.#options.nextHopShare ? 'share' : '';
   }
 
   /** Whether new mail of the route has a partition that can commit it. */
-  private placeOf(route: Route, queue: MailQueue | undefined): AdmissionVerdict {
-    const { registry, clock } = this.ports;
+  #placeOf(route: Route, queue: MailQueue | undefined): AdmissionVerdict {
+    const { registry, clock } = this.#ports;
     if (queue === undefined) return registry.founding(route);
     if (queue.partition.mayTake(clock.nowMs())) return '';
     // A fifo queue takes new mail in another partition, a strict one that has mail waits for its own.
@@ -114,13 +117,13 @@ export class Acceptance {
   store(request: Submission): SubmissionOutcome | PendingCommit {
     const queues: MailQueue[] = [];
     for (const group of request.groups) {
-      const queue = this.ports.registry.findOrCreate(group.route);
+      const queue = this.#ports.registry.findOrCreate(group.route);
       if (queue === undefined) return NOT_READY;
       queues.push(queue);
     }
-    const envelopes = this.envelopesOf(request);
+    const envelopes = this.#envelopesOf(request);
     const heads: Uint8Array[] = [];
-    for (const envelope of envelopes) heads.push(this.headWriter.write(envelope));
+    for (const envelope of envelopes) heads.push(this.#headWriter.write(envelope));
     const carriers = carriersOf(queues);
     const creditBytes = creditNeeded(request, queues, carriers, heads);
     // Judged as if all of it went to each store: the same store then has room whatever the queues share.
@@ -128,22 +131,26 @@ export class Acceptance {
     if (isBeyond) for (const { partition } of queues) partition.askCredit(creditBytes);
     if (isBeyond) return NO_MEMORY;
     const keptBytes = queues.every((queue, i) => queue === carriers[i]) ? 0 : request.contentBytes;
-    if (!this.fits(request, heads, creditBytes + keptBytes)) return NO_MEMORY;
-    return this.number(request, queues, carriers, envelopes, heads);
+    if (!this.#fits(request, heads, creditBytes + keptBytes)) return NO_MEMORY;
+    return this.#number(request, queues, carriers, envelopes, heads);
   }
 
-  /** Stores a report, with the last reserve if it ends a message and that is needed, here and at stores; undefined when that is done. */
+  /**
+   * Stores a report, if it ends a message with the last reserve where that is needed, here and at stores.
+   * Undefined when that is done.
+   */
   storeReport(report: ReportRequest): typeof NO_MEMORY | typeof NOT_READY | undefined {
-    const { registry, memory, clock, crc32, entries } = this.ports;
+    const { registry, memory, clock, crc32, entries } = this.#ports;
     const { home, content, messageId } = report;
     if (!home.mayCommit) return NOT_READY;
     const arrivalWallMs = clock.wallMs();
     const envelope: Envelope = {
       messageId, queueClass: report.route.queueClass, queueName: report.route.queueName, reversePath: '',
-      recipients: [{ address: report.recipient, notify: NOTIFY_NEVER, orcpt: '' }], flags: report.flags, ret: 0, envid: '',
-      arrivalWallMs, expiryWallMs: this.ports.frame.wallMs() + this.options.bounceLifetimeMs, client: '', helo: '',
+      recipients: [{ address: report.recipient, notify: NOTIFY_NEVER, orcpt: '' }], flags: report.flags,
+      ret: 0, envid: '', client: '', helo: '', arrivalWallMs,
+      expiryWallMs: this.#ports.frame.wallMs() + this.#options.bounceLifetimeMs,
     };
-    const head = this.headWriter.write(envelope);
+    const head = this.#headWriter.write(envelope);
     const room = noteRoom(1);
     const recordBytes = content.length + head.length + room;
     const creditBytes = recordBytes + ENTRY_CREDIT_BYTES;
@@ -151,7 +158,7 @@ export class Acceptance {
     if (isBeyond) home.askCredit(creditBytes);
     const bytes = recordBytes + ENTRY_BOOKKEEPING_BYTES + creditBytes;
     if (!report.isEnding && (isBeyond || !memory.admits(bytes))) return NO_MEMORY;
-    if (isBeyond && !this.endingReserve.admits(creditBytes)) return NO_MEMORY;
+    if (isBeyond && !this.#endingReserve.admits(creditBytes)) return NO_MEMORY;
     // A segment more may be held at any time: for a text, or to close up others.
     if (!memory.admitsEnding(bytes + entries.grainBytes)) return NO_MEMORY;
     const queue = registry.queueIn(home, report.route, true);
@@ -159,25 +166,27 @@ export class Acceptance {
     const slot = entries.contents.storeOwn([content], content.length, head, room);
     const arrivalSeconds = Math.floor(arrivalWallMs / 1000);
     const expirySeconds = Math.ceil(envelope.expiryWallMs / 1000);
-    const row = entries.create(queue, messageId, slot, 0, content.length, checksum, arrivalSeconds, expirySeconds, room);
+    const row = entries.create(
+      queue, messageId, slot, 0, content.length, checksum, arrivalSeconds, expirySeconds, room,
+    );
     entries.table.transition(row, EntryState.STORING);
     entries.envelopes.remember(row, envelope);
     const position = home.store(messageId, 0, [content], content.length, head, checksum, room);
     entries.table.position.set(row, position);
     queue.append(row, entries.bytes(row));
-    home.awaitEnd(position, new StoredReport(queue, row, this.ports));
-    if (isBeyond) this.endingReserve.add(messageId, row, creditBytes);
+    home.awaitEnd(position, new StoredReport(queue, row, this.#ports));
+    if (isBeyond) this.#endingReserve.add(messageId, row, creditBytes);
     return undefined;
   }
 
-  /** Nobody waits for mail with the null reverse-path, whoever made it: ours or a report of another server. */
-  private lifetimeMs(request: Submission): number {
-    return request.reversePath === '' ? this.options.bounceLifetimeMs : this.options.lifetimeMs;
+  /** Nobody waits for mail with the null reverse-path: a report of ours or of another server. */
+  #lifetimeMs(request: Submission): number {
+    return request.reversePath === '' ? this.#options.bounceLifetimeMs : this.#options.lifetimeMs;
   }
 
-  private envelopesOf(request: Submission): Envelope[] {
-    const arrivalWallMs = this.ports.clock.wallMs();
-    const expiryWallMs = this.ports.frame.wallMs() + this.lifetimeMs(request);
+  #envelopesOf(request: Submission): Envelope[] {
+    const arrivalWallMs = this.#ports.clock.wallMs();
+    const expiryWallMs = this.#ports.frame.wallMs() + this.#lifetimeMs(request);
     const envelopes: Envelope[] = [];
     for (const group of request.groups) {
       envelopes.push({
@@ -199,8 +208,8 @@ export class Acceptance {
   }
 
   /** `changeBytes`: what its changes take besides, until every mirror has them. */
-  private fits(request: Submission, heads: readonly Uint8Array[], changeBytes: number): boolean {
-    const { memory } = this.ports;
+  #fits(request: Submission, heads: readonly Uint8Array[], changeBytes: number): boolean {
+    const { memory } = this.#ports;
     let bytes = request.contentBytes;
     for (let i = 0; i < heads.length; i++) {
       bytes += (heads[i]?.length ?? 0) + ENTRY_BOOKKEEPING_BYTES + roomOf(request, i);
@@ -208,16 +217,17 @@ export class Acceptance {
     return memory.admits(bytes) && memory.admitsPassing(bytes + changeBytes);
   }
 
-  private number(
-    request: Submission, queues: readonly MailQueue[], carriers: readonly MailQueue[], envelopes: readonly Envelope[], heads: readonly Uint8Array[],
+  #number(
+    request: Submission, queues: readonly MailQueue[], carriers: readonly MailQueue[],
+    envelopes: readonly Envelope[], heads: readonly Uint8Array[],
   ): PendingCommit {
-    const { entries, crc32, clock, commitPoint } = this.ports;
-    const { chunks, contentBytes } = request;
+    const { entries, crc32, clock, commitPoint } = this.#ports;
+    const { chunks, contentBytes, messageId } = request;
     let bodyChecksum = 0;
     for (const chunk of chunks) bodyChecksum = crc32(chunk, bodyChecksum);
-    const sharedContent = queues.length > 1 ? entries.contents.storeShared(chunks, contentBytes, request.messageId) : 0;
+    const shared = queues.length > 1 ? entries.contents.storeShared(chunks, contentBytes, messageId) : 0;
     // Sections go out in the order in which partitions became dirty: the one with the body must be first.
-    if (sharedContent !== 0) this.ports.mirrors.sealPending();
+    if (shared !== 0) this.#ports.mirrors.sealPending();
     const pending = commitPoint.begin(request, clock.nowMs());
     const arrivalSeconds = Math.floor(clock.wallMs() / 1000);
     let kept: readonly Uint8Array[] | undefined;
@@ -229,17 +239,24 @@ export class Acceptance {
       const checksum = crc32(head, bodyChecksum);
       const expirySeconds = Math.ceil(envelope.expiryWallMs / 1000);
       const room = noteRoom(envelope.recipients.length);
-      const slot = sharedContent === 0 ? entries.contents.storeOwn(chunks, contentBytes, head, room) : entries.contents.storeBytes(head, room);
-      const row = entries.create(queue, request.messageId, slot, sharedContent, contentBytes, checksum, arrivalSeconds, expirySeconds, room);
+      const slot = shared === 0
+        ? entries.contents.storeOwn(chunks, contentBytes, head, room)
+        : entries.contents.storeBytes(head, room);
+      const row = entries.create(
+        queue, messageId, slot, shared, contentBytes, checksum, arrivalSeconds, expirySeconds, room,
+      );
       entries.table.transition(row, EntryState.STORING);
       entries.envelopes.remember(row, envelope);
       let position: number;
       if (carriers[i] !== queue) {
-        // The client's chunks are used again: one copy for all queues, in case a mirror must get the body after all.
-        const isFirst = kept === undefined;
+        // The client's chunks are used again: one copy for all queues, in case a mirror must get the body.
+        const bytes = kept === undefined ? contentBytes : 0;
         kept ??= chunks.map((chunk) => chunk.slice());
-        position = queue.partition.storeAbsent(request.messageId, kept, isFirst ? contentBytes : 0, contentBytes, head, checksum, room);
-      } else position = queue.partition.store(request.messageId, sharedContent === 0 ? 0 : FLAG_SHARED, chunks, contentBytes, head, checksum, room);
+        position = queue.partition.storeAbsent(messageId, kept, bytes, contentBytes, head, checksum, room);
+      } else {
+        const flags = shared === 0 ? 0 : FLAG_SHARED;
+        position = queue.partition.store(messageId, flags, chunks, contentBytes, head, checksum, room);
+      }
       entries.table.position.set(row, position);
       queue.append(row, entries.bytes(row));
       pending.add(queue, row);
@@ -253,15 +270,17 @@ export class Acceptance {
 }
 
 /**
- * For each queue the one whose STORE brings the body to all of its stores: itself, or one before it. So the body goes
- * out, and stands among the changes, once for each set of stores, not for each queue.
+ * For each queue the one whose STORE brings the body to all of its stores: itself, or one before it. So the
+ * body goes out, and stands among the changes, once for each set of stores, not for each queue.
  */
 function carriersOf(queues: readonly MailQueue[]): readonly MailQueue[] {
   if (queues.length === 1) return queues;
   const carriers: MailQueue[] = [];
   const own: MailQueue[] = [];
   for (const queue of queues) {
-    const carrier = own.find((earlier) => earlier.partition === queue.partition || sameFeed(earlier.partition, queue.partition));
+    const isFed = ({ partition }: MailQueue): boolean =>
+      partition === queue.partition || sameFeed(partition, queue.partition);
+    const carrier = own.find(isFed);
     if (carrier === undefined) own.push(queue);
     carriers.push(carrier ?? queue);
   }
@@ -270,7 +289,8 @@ function carriersOf(queues: readonly MailQueue[]): readonly MailQueue[] {
 
 /** What all of the message costs at a store that gets all of it. */
 function creditNeeded(
-  request: Submission, queues: readonly MailQueue[], carriers: readonly MailQueue[], heads: readonly Uint8Array[],
+  request: Submission, queues: readonly MailQueue[], carriers: readonly MailQueue[],
+  heads: readonly Uint8Array[],
 ): number {
   let creditBytes = 0;
   for (let i = 0; i < queues.length; i++) {
@@ -289,7 +309,7 @@ function roomOf(request: Submission, i: number): number {
 function sameFeed(a: Partition, b: Partition): boolean {
   for (const row of b.rows) {
     if (!b.feedOf(row).isFed) continue;
-    const twin = a.rows.find((candidate) => candidate.storeId === row.storeId && candidate.bootId === row.bootId);
+    const twin = a.rows.find(({ storeId, bootId }) => storeId === row.storeId && bootId === row.bootId);
     if (twin === undefined || !twin.isInStep || !row.isInStep) return false;
   }
   return true;

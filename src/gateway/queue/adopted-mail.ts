@@ -1,13 +1,14 @@
 /**
- * Mail of a copy that was given up and is back, block by block: each entry is stored anew, under its id and in its
- * queue, as any mail is. It may be tried when every copy that counts has it (rule 16 of docs/model).
+ * Mail of a copy that was given up and is back, block by block: each entry is stored anew, under its id and
+ * in its queue, as any mail is. It may be tried when every copy that counts has it (rule 16 of docs/model).
  *
  *   block ─ no credit, no memory ─► nothing of it is taken, it is asked for again
  *         ─ else: an entry that is not wanted, or of an id that its queue has ─► known: stored before
  *                 an entry whose checksum is wrong ─► damaged: another copy may have it sound
- *                 else ─► STORE, and ANNOTATE with its note, in one section ─ at all copies ─► placed by its note
+ *                 else ─► STORE, ANNOTATE with its note, in one section ─ at all copies ─► placed by its note
  *
- * It stands behind the mail that its queue took meanwhile: that came later, but is not held up for it (G3's exception).
+ * It stands behind the mail that its queue took meanwhile: that came later, but is not held up for it (G3's
+ * exception).
  */
 import type { Crc32, EventLog } from '../../platform/ports.js';
 import {
@@ -63,7 +64,8 @@ class AdoptedEntries implements CommitWaiter {
     const { table } = this.#ports.entries;
     for (const { queue, row, messageId } of this.stored) {
       // An operator may have deleted it meanwhile.
-      const isThere = table.index.find(messageId, queue.handle) === row && table.state(row) === EntryState.STORING;
+      const isThere =
+        table.index.find(messageId, queue.handle) === row && table.state(row) === EntryState.STORING;
       if (isThere) this.#ports.recovered.placeAdopted(queue, row);
     }
     this.#onStored();
@@ -78,9 +80,9 @@ export class AdoptedMail {
   }
 
   /**
-   * Takes a whole block or nothing: undefined when there is no room for it. `onStored` when every copy that counts has
-   * it, maybe at once. `holderWallMs`: the clock that its times were written by, as it shows now; 0: nobody knows.
-   * `isWanted` by position: the rest is in, from another copy.
+   * Takes a whole block or nothing: undefined when there is no room for it. `onStored` when every copy that
+   * counts has it, maybe at once. `holderWallMs`: the clock that its times were written by, as it shows now;
+   * 0: nobody knows. `isWanted` by position: the rest is in, from another copy.
    */
   take(
     partition: Partition, rows: Uint8Array, bodies: Uint8Array, holderWallMs: number,
@@ -92,9 +94,11 @@ export class AdoptedMail {
     const adopted = new AdoptedEntries(partition, this.#ports, onStored);
     const damaged = new Set<number>();
     for (let offset = 0, at = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
-      const end = at + entryBodyBytes(view, offset) + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
+      const bodyBytes = entryBodyBytes(view, offset);
+      const end = at + bodyBytes + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
       const position = entryPosition(view, offset);
-      const isSound = !isWanted(position) || this.#store(partition, view, offset, bodies.subarray(at, end), adopted);
+      const entry = bodies.subarray(at, end);
+      const isSound = !isWanted(position) || this.#store(partition, view, offset, entry, adopted);
       if (!isSound) damaged.add(position);
       at = end;
     }
@@ -141,7 +145,9 @@ export class AdoptedMail {
     if (entries.table.index.find(messageId, queue.handle) !== 0) return true;
     const room = entryRoom(view, offset);
     const slot = entries.contents.storeOwn([body], bodyBytes, head, room);
-    const row = entries.create(queue, messageId, slot, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, room);
+    const row = entries.create(
+      queue, messageId, slot, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, room,
+    );
     entries.table.transition(row, EntryState.STORING);
     const noteCrc = entryNoteCrc(view, offset);
     const hasNote = note.length > 0 && crc32(note, 0) === noteCrc;

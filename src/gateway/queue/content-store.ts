@@ -19,10 +19,10 @@ class SharedContents {
   readonly entries = new ChunkedUint32();
   /** Message id: a row that was freed and taken again is another body. */
   readonly messageId = new ChunkedFloat64();
-  private readonly rows = new Rows();
+  readonly #rows = new Rows();
 
   take(slot: number, bytes: number, messageId: number): number {
-    const row = this.rows.take();
+    const row = this.#rows.take();
     this.slot.ensure(row + 1);
     this.bytes.ensure(row + 1);
     this.entries.ensure(row + 1);
@@ -35,13 +35,13 @@ class SharedContents {
   }
 
   release(row: number): void {
-    this.rows.release(row);
+    this.#rows.release(row);
   }
 }
 
 export class ContentStore {
   readonly segments: Segments;
-  private readonly shared = new SharedContents();
+  readonly #shared = new SharedContents();
 
   constructor(segments: Segments) {
     this.segments = segments;
@@ -50,7 +50,7 @@ export class ContentStore {
   /** A record of chunks ‖ head ‖ room. */
   storeOwn(chunks: readonly Uint8Array[], bodyBytes: number, head: Uint8Array, room: number): number {
     const slot = this.segments.allocate(bodyBytes + head.length + room);
-    this.segments.write(slot, this.writeChunks(slot, chunks, bodyBytes), head);
+    this.segments.write(slot, this.#writeChunks(slot, chunks, bodyBytes), head);
     return slot;
   }
 
@@ -62,34 +62,34 @@ export class ContentStore {
   /** A body that several entries will name by addEntry. */
   storeShared(chunks: readonly Uint8Array[], bodyBytes: number, messageId: number): number {
     const slot = this.segments.allocate(bodyBytes);
-    this.writeChunks(slot, chunks, bodyBytes);
-    return this.shared.take(slot, bodyBytes, messageId);
+    this.#writeChunks(slot, chunks, bodyBytes);
+    return this.#shared.take(slot, bodyBytes, messageId);
   }
 
   addEntry(content: number): void {
-    this.shared.entries.set(content, this.shared.entries.get(content) + 1);
+    this.#shared.entries.set(content, this.#shared.entries.get(content) + 1);
   }
 
   /** One entry less; the last one frees the body. */
   dropEntry(content: number): void {
-    const left = this.shared.entries.get(content) - 1;
+    const left = this.#shared.entries.get(content) - 1;
     invariant(left >= 0, 'a shared body is dropped as often as it was named');
-    this.shared.entries.set(content, left);
+    this.#shared.entries.set(content, left);
     if (left > 0) return;
-    this.segments.free(this.shared.slot.get(content));
-    this.shared.release(content);
+    this.segments.free(this.#shared.slot.get(content));
+    this.#shared.release(content);
   }
 
   /** Whether the row still holds the body of this message: entries of it may all have ended meanwhile. */
   holdsShared(content: number, messageId: number): boolean {
-    return this.shared.messageId.get(content) === messageId && this.shared.entries.get(content) > 0;
+    return this.#shared.messageId.get(content) === messageId && this.#shared.entries.get(content) > 0;
   }
 
   sharedSlot(content: number): number {
-    return this.shared.slot.get(content);
+    return this.#shared.slot.get(content);
   }
 
-  private writeChunks(slot: number, chunks: readonly Uint8Array[], bodyBytes: number): number {
+  #writeChunks(slot: number, chunks: readonly Uint8Array[], bodyBytes: number): number {
     let at = 0;
     for (const chunk of chunks) {
       this.segments.write(slot, at, chunk);

@@ -1,12 +1,12 @@
 /**
- * Bodies that deliveries of recovered mail need, and what memory has room for: asks for those of the next in a queue,
- * and gives back those of attempts that ended, or that another copy was filled with, while memory is short. So what
- * lies before a next hop that does not answer never keeps the memory that the others need.
+ * Bodies that deliveries of recovered mail need, and what memory has room for: asks for those of the next in
+ * a queue, and gives back those of attempts that ended, or that another copy was filled with, while memory is
+ * short. So what lies before a next hop that does not answer never keeps the memory that the others need.
  *
- *   take: the next has no body ─► wanted soon, with as many as may be in flight; while memory is short, few ─► none
- *   an attempt ended, and the entry stays ─ memory is short, the stores have it ─► its body goes (absent-bodies.ts)
- *   a refill has sent it (mirror/resync.ts) ─ likewise ─► its body goes
- *   likewise, and memory is too short for envelopes ─ every copy has what became of it ─► head and note go, too
+ *   take: the next has no body ─► wanted soon, with as many as may be in flight (memory short: few) ─► none
+ *   an attempt ended, and the entry stays ─ memory is short, the stores have it ─► its body goes
+ *   a refill has sent it (mirror/resync.ts) ─ likewise ─► its body goes (absent-bodies.ts)
+ *   likewise, memory too short for envelopes ─ every copy has what became of it ─► head and note go, too
  */
 import type { Partition } from '../mirror/partition.js';
 import type { Entries } from './entries.js';
@@ -19,11 +19,13 @@ const SHORT_BYTES = 16 * 1024;
 /** Of which the copies do not have all yet; heads of more than these stay here. */
 const LEAVING_MAX = 16_384;
 
-/** An entry whose head goes when every copy has the change of this number. */
+/** An entry whose head goes when every copy has the change of this number: its note is not newer. */
 interface Leaving {
   readonly partition: Partition;
   readonly row: number;
   readonly position: number;
+  readonly messageId: number;
+  readonly noteChecksum: number;
   readonly number: number;
 }
 
@@ -35,7 +37,7 @@ export class DueBodies {
     this.#ports = ports;
   }
 
-  /** Whether the next entry of the queue can be sent now; else its body is asked for, and the queue woken with it. */
+  /** Whether the next entry can be sent now; else its body is asked for, and the queue woken with it. */
   isHere(queue: MailQueue, row: number): boolean {
     const { entries } = this.#ports;
     if (!entries.isAbsent(row)) return true;
@@ -64,7 +66,8 @@ export class DueBodies {
   /** What needed it, needs it no more: it goes, unless something here works on it. */
   onUsed(partition: Partition, row: number): void {
     const { entries, memory } = this.#ports;
-    if (!partition.isPartial || entries.isAbsent(row) || !this.#mayGo(partition, row) || !this.#isShort(partition)) return;
+    if (!partition.isPartial || entries.isAbsent(row)) return;
+    if (!this.#mayGo(partition, row) || !this.#isShort(partition)) return;
     const isTooShort = memory.usedBytes + entries.absent.askedBytes > memory.entriesBytes(partition.isOwn);
     if (isTooShort && partition.ackedNumber >= partition.lastNumber) entries.dropAll(partition, row);
     else {
@@ -76,22 +79,34 @@ export class DueBodies {
   /** Called a few times in a tenth of a second. */
   tick(): void {
     if (this.#leaving.length === 0) return;
+    const leaving = this.#leaving;
+    this.#leaving = [];
+    for (const one of leaving) {
+      if (one.partition.ackedNumber < one.number && one.partition.isPartial) this.#leaving.push(one);
+      else this.#goes(one);
+    }
+  }
+
+  /** Unless it is wanted again meanwhile, here already, or the row is another's. */
+  #goes({ partition, row, position, messageId, noteChecksum }: Leaving): void {
     const { entries } = this.#ports;
-    this.#leaving = this.#leaving.filter((one) => {
-      const { partition, row, position, number } = one;
-      if (!partition.isPartial || entries.table.position.get(row) !== position) return false;
-      if (partition.ackedNumber < number) return true;
-      // Wanted again meanwhile, here already, or another's row.
-      const isIdle = entries.isAbsent(row) && !entries.isAllAbsent(row) && !entries.absent.isAsked(partition, row);
-      if (isIdle && this.#mayGo(partition, row)) entries.dropAll(partition, row);
-      return false;
-    });
+    const { table, absent } = entries;
+    const isSame = table.position.get(row) === position && table.messageId(row) === messageId;
+    if (!partition.isPartial || !isSame) return;
+    if (!entries.isAbsent(row) || entries.isAllAbsent(row) || absent.isAsked(partition, row)) return;
+    if (!this.#mayGo(partition, row)) return;
+    // Something became of it since then: not every copy may have that.
+    if (entries.noteChecksum(row) !== noteChecksum) this.#leave(partition, row);
+    else entries.dropAll(partition, row);
   }
 
   #leave(partition: Partition, row: number): void {
     if (this.#leaving.length >= LEAVING_MAX) return;
-    const position = this.#ports.entries.table.position.get(row);
-    this.#leaving.push({ partition, row, position, number: partition.lastNumber });
+    const { entries } = this.#ports;
+    this.#leaving.push({
+      partition, row, position: entries.table.position.get(row), messageId: entries.table.messageId(row),
+      noteChecksum: entries.noteChecksum(row), number: partition.lastNumber,
+    });
   }
 
   /** It rests, and the stores have it. */

@@ -21,38 +21,38 @@ export interface DueTimesPorts {
 }
 
 export class DueTimes {
-  private readonly wheel: TimerWheel;
-  private readonly ports: DueTimesPorts;
-  private readonly sleeping = new Map<MailQueue, number>();
-  private readonly fire: (row: number) => void;
+  readonly #wheel: TimerWheel;
+  readonly #ports: DueTimesPorts;
+  readonly #sleeping = new Map<MailQueue, number>();
+  readonly #fire: (row: number) => void;
 
   constructor(ports: DueTimesPorts) {
-    this.ports = ports;
-    this.wheel = new TimerWheel({ tickMs: TICK_MS, startMs: ports.clock.nowMs() });
-    this.fire = (row) => {
+    this.#ports = ports;
+    this.#wheel = new TimerWheel({ tickMs: TICK_MS, startMs: ports.clock.nowMs() });
+    this.#fire = (row) => {
       ports.onDue(row);
     };
   }
 
   schedule(row: number, delayMs: number): void {
-    this.wheel.schedule(row, this.ports.clock.nowMs() + delayMs);
+    this.#wheel.schedule(row, this.#ports.clock.nowMs() + delayMs);
   }
 
   cancel(row: number): void {
-    this.wheel.cancel(row);
+    this.#wheel.cancel(row);
   }
 
   /** The queue is woken at `atMs`; a later call replaces an earlier one. */
   wakeAt(queue: MailQueue, atMs: number): void {
-    this.sleeping.set(queue, atMs);
+    this.#sleeping.set(queue, atMs);
   }
 
   tick(nowMs: number): void {
-    this.wheel.advance(nowMs, this.fire, DUE_PER_TICK);
-    for (const [queue, atMs] of this.sleeping) {
+    this.#wheel.advance(nowMs, this.#fire, DUE_PER_TICK);
+    for (const [queue, atMs] of this.#sleeping) {
       if (atMs > nowMs) continue;
-      this.sleeping.delete(queue);
-      this.ports.onWake(queue);
+      this.#sleeping.delete(queue);
+      this.#ports.onWake(queue);
     }
   }
 }

@@ -27,13 +27,15 @@ export class Entries {
   readonly absent: AbsentBodies;
   /** What next hops said of entries, by row. */
   readonly texts: TextPool;
-  private readonly crc32: Crc32;
+  readonly #crc32: Crc32;
 
-  constructor(options: { readonly textsBytesMax: number }, table: EntryTable, contents: ContentStore, crc32: Crc32) {
+  constructor(
+    options: { readonly textsBytesMax: number }, table: EntryTable, contents: ContentStore, crc32: Crc32,
+  ) {
     this.table = table;
     this.contents = contents;
     this.texts = new TextPool({ bytesMax: options.textsBytesMax }, { segments: contents.segments });
-    this.crc32 = crc32;
+    this.#crc32 = crc32;
     this.absent = new AbsentBodies(table);
   }
 
@@ -53,7 +55,10 @@ export class Entries {
     return this.contents.segments.stockBytes;
   }
 
-  /** So many entries are about to come back, with so many bytes of content and head: a store says so. More than `limitBytes` hold can't be here at once. */
+  /**
+   * So many entries are about to come back, with so many bytes of content and head: a store says so. More
+   * than `limitBytes` hold can't be here at once.
+   */
   expect(count: number, bytes: number, limitBytes: number): void {
     this.table.index.expect(Math.min(count, Math.floor(limitBytes / ENTRY_BOOKKEEPING_BYTES)));
     this.contents.segments.expect(count, bytes);
@@ -63,7 +68,7 @@ export class Entries {
     this.contents.segments.expectNoMore();
   }
 
-  /** A new row in state FREE; `shared` is 0 when the record holds body ‖ head ‖ room, else it holds head ‖ room. */
+  /** A new row in state FREE. With `shared` 0 its record holds body ‖ head ‖ room, else head ‖ room. */
   create(
     queue: MailQueue, messageId: number, slot: number, shared: number, bodyBytes: number, checksum: number,
     arrivalSeconds: number, expirySeconds: number, room: number,
@@ -86,7 +91,9 @@ export class Entries {
     queue: MailQueue, messageId: number, slot: number, bodyBytes: number, checksum: number,
     arrivalSeconds: number, expirySeconds: number, room: number,
   ): number {
-    const row = this.create(queue, messageId, slot, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, room);
+    const row = this.create(
+      queue, messageId, slot, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, room,
+    );
     this.table.shared.set(row, ABSENT);
     this.absent.onAbsent(queue.partition);
     return row;
@@ -94,11 +101,13 @@ export class Entries {
 
   /** As createAbsent(), of an entry whose head and note, of so many bytes, are still at the stores, too. */
   createAllAbsent(
-    queue: MailQueue, messageId: number, headBytes: number, noteBytes: number, bodyBytes: number, checksum: number,
-    arrivalSeconds: number, expirySeconds: number, room: number,
+    queue: MailQueue, messageId: number, headBytes: number, noteBytes: number, bodyBytes: number,
+    checksum: number, arrivalSeconds: number, expirySeconds: number, room: number,
   ): number {
     const note = (room | (noteBytes << 16)) >>> 0;
-    const row = this.create(queue, messageId, headBytes, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, note);
+    const row = this.create(
+      queue, messageId, headBytes, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, note,
+    );
     this.table.shared.set(row, ALL_ABSENT);
     this.absent.onAbsent(queue.partition);
     return row;
@@ -139,7 +148,8 @@ export class Entries {
     const { table, contents } = this;
     const room = this.room(row);
     this.absent.onHere(queue.partition, row);
-    table.slot.set(row, contents.storeBytes(shared === 0 ? own : own.subarray(table.bodyBytes.get(row)), room));
+    const kept = shared === 0 ? own : own.subarray(table.bodyBytes.get(row));
+    table.slot.set(row, contents.storeBytes(kept, room));
     table.shared.set(row, shared);
     table.note.set(row, room);
     if (shared !== 0) contents.addEntry(shared);
@@ -152,8 +162,9 @@ export class Entries {
     const shared = table.shared.get(row);
     invariant(shared !== ALL_ABSENT, 'only what is here goes');
     const headBytes = this.headBytes(row);
-    if (shared === ABSENT) invariant(!this.absent.isAsked(partition, row), 'what is on its way is waited for');
-    else {
+    if (shared === ABSENT) {
+      invariant(!this.absent.isAsked(partition, row), 'what is on its way is waited for');
+    } else {
       if (shared !== 0) contents.dropEntry(shared);
       this.absent.onAbsent(partition);
     }
@@ -166,14 +177,14 @@ export class Entries {
   dropBody(partition: Partition, row: number): void {
     const shared = this.table.shared.get(row);
     invariant(shared < ALL_ABSENT, 'only what is here goes');
-    if (shared === 0) this.keepHead(row);
+    if (shared === 0) this.#keepHead(row);
     else this.contents.dropEntry(shared);
     this.table.shared.set(row, ABSENT);
     this.absent.onAbsent(partition);
   }
 
   /** In place of the record of body ‖ head ‖ room one of head ‖ room. */
-  private keepHead(row: number): void {
+  #keepHead(row: number): void {
     const { segments } = this.contents;
     const slot = this.table.slot.get(row);
     const bodyBytes = this.table.bodyBytes.get(row);
@@ -232,6 +243,10 @@ export class Entries {
     this.table.note.set(row, (room | (note.length << 16)) >>> 0);
   }
 
+  noteChecksum(row: number): number {
+    return this.#crc32(this.note(row), 0);
+  }
+
   copyBody(row: number, target: Uint8Array, at: number, bytes = this.table.bodyBytes.get(row)): void {
     const shared = this.table.shared.get(row);
     invariant(shared < ALL_ABSENT, 'a body is here before it is read');
@@ -239,7 +254,10 @@ export class Entries {
     this.contents.segments.copyTo(slot, 0, bytes, target, at);
   }
 
-  /** Ends the entry: out of all orders, records freed, row given back. Returns the entry that stood behind it in the partition. */
+  /**
+   * Ends the entry: out of all orders, records freed, row given back. Returns the entry that stood behind it
+   * in the partition.
+   */
   remove(queue: MailQueue, row: number): number {
     const table = this.table;
     const segments = this.contents.segments;
@@ -261,11 +279,11 @@ export class Entries {
     if (this.isAbsent(row)) return false;
     const body = new Uint8Array(this.table.bodyBytes.get(row));
     this.copyBody(row, body, 0);
-    return this.crc32(this.head(row), this.crc32(body, 0)) !== this.table.checksum.get(row);
+    return this.#crc32(this.head(row), this.#crc32(body, 0)) !== this.table.checksum.get(row);
   }
 
   /** Of an entry row that a refill sends. */
-  private flags(row: number): number {
+  #flags(row: number): number {
     if (this.table.shared.get(row) !== 0) return FLAG_SHARED;
     // Whatever is damaged is held: only there is a look at all bytes worth it.
     return this.table.state(row) === EntryState.HELD && this.isDamaged(row) ? FLAG_DAMAGED : 0;
@@ -283,13 +301,13 @@ export class Entries {
       following: (row) => order.following(row),
       position: (row) => table.position.get(row),
       messageId: (row) => table.messageId(row),
-      flags: (row) => this.flags(row),
+      flags: (row) => this.#flags(row),
       bodyBytes: (row) => table.bodyBytes.get(row),
       headBytes: (row) => this.headBytes(row),
       noteBytes: (row) => table.note.get(row) >>> 16,
       checksum: (row) => table.checksum.get(row),
       room: (row) => this.room(row),
-      noteChecksum: (row) => this.crc32(this.note(row), 0),
+      noteChecksum: (row) => this.noteChecksum(row),
       writePayload: (row, target, at) => {
         const body = table.bodyBytes.get(row);
         this.copyBody(row, target, at);

@@ -10,12 +10,12 @@
  *                                              │              ▼
  *                        READY, DEFERRED, HELD ── expired ─► REPORTING ── reported / DELETE ─► FREE
  *                                                             └─ some still to try ─► DEFERRED
- *   STORING, out of a copy that was given up ── at all copies ─► what its note says: READY, DEFERRED, HELD, REPORTING
- *   HELD: not delivered until an operator or the recovery says so (unknown version, no route, met in crashes).
+ *   STORING, out of a copy that was given up ── at all copies ─► READY, DEFERRED, HELD, REPORTING by its note
+ *   HELD: not delivered until an operator or the recovery says so (unknown version, no route, crashes).
  *
- * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, two lists 16, ready list 8, record
- * 4, shared content 4, sizes 4, checksum 4, note and its room 4, times 8, state, attempts and
- * what was told 3.
+ * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, two lists 16, ready list 8,
+ * record 4, shared content 4, sizes 4, checksum 4, note and its room 4, times 8, state, attempts and what was
+ * told 3.
  */
 import { ChunkedFloat64, ChunkedUint8, ChunkedUint32 } from '../../base/chunked.js';
 import { HashIndex } from '../../base/hash-index.js';
@@ -46,8 +46,10 @@ export const NEVER_SECONDS = 0xffffffff;
 
 const S = EntryState;
 const NEXT_STATES: readonly (readonly number[])[] = [
-  [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.HELD], // FREE: by submission, or by recovery to any resting state
-  [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE], // STORING: submitted to READY, adopted to any resting state
+  // FREE: by submission, or by recovery to any resting state
+  [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.HELD],
+  // STORING: submitted to READY, adopted to any resting state
+  [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
   [S.IN_FLIGHT, S.REPORTING, S.HELD, S.FREE],
   [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
   [S.READY, S.REPORTING, S.HELD, S.FREE],
@@ -56,7 +58,8 @@ const NEXT_STATES: readonly (readonly number[])[] = [
 ];
 
 /** The same as bits: each message is asked about several times. */
-const NEXT_BITS = Uint16Array.from(NEXT_STATES, (states) => states.reduce((bits, state) => bits | (1 << state), 0));
+const NEXT_BITS = Uint16Array.from(NEXT_STATES, (states) =>
+  states.reduce((bits, state) => bits | (1 << state), 0));
 /** Columns grow by so many rows at once. */
 const GROWTH_ROWS = 256;
 
@@ -66,13 +69,17 @@ export function isValidEntryTransition(from: number, to: number): boolean {
 }
 
 /** Rows of entries. Lists and times are kept by MailQueue; this owns the columns and the row's life. */
+function columnsBy(position: ChunkedFloat64): OrderColumns {
+  return { position, previous: new ChunkedUint32(), next: new ChunkedUint32() };
+}
+
 export class EntryTable {
   /** (message id, queue handle) → row, so that one message is found without a scan. */
   readonly index: HashIndex;
   readonly position = new ChunkedFloat64();
   /** The lists by position: of a queue, and of its partition. */
-  readonly queueColumns: OrderColumns = { position: this.position, previous: new ChunkedUint32(), next: new ChunkedUint32() };
-  readonly partitionColumns: OrderColumns = { position: this.position, previous: new ChunkedUint32(), next: new ChunkedUint32() };
+  readonly queueColumns = columnsBy(this.position);
+  readonly partitionColumns = columnsBy(this.position);
   readonly readyPrevious = new ChunkedUint32();
   readonly readyNext = new ChunkedUint32();
   /** Record of body ‖ head, or of the head alone when `shared` names a content row. */
@@ -92,31 +99,31 @@ export class EntryTable {
   readonly delaySettled = new ChunkedUint8();
   /** Count, size and age of the entries in each state. */
   readonly census = new StateCensus();
-  private readonly stateColumn = new ChunkedUint8();
-  private readonly rows = new Rows();
-  private usedRow = 0;
+  readonly #stateColumn = new ChunkedUint8();
+  readonly #rows = new Rows();
+  #usedRow = 0;
 
   constructor(hashSeed: number) {
     this.index = new HashIndex(hashSeed);
   }
 
   get inUse(): number {
-    return this.rows.inUse;
+    return this.#rows.inUse;
   }
 
   /** No row above this one was ever used. */
   get highestRow(): number {
-    return this.usedRow;
+    return this.#usedRow;
   }
 
   /** A row in state FREE, all columns zero, indexed under (messageId, queueHandle). */
   take(messageId: number, queueHandle: number): number {
-    const row = this.rows.take();
+    const row = this.#rows.take();
     this.index.set(row, messageId, queueHandle);
     // New elements are zero: a recovery takes new rows only.
-    if (row > this.usedRow) {
-      if (row >= this.position.length) this.grow(row + GROWTH_ROWS);
-      this.usedRow = row;
+    if (row > this.#usedRow) {
+      if (row >= this.position.length) this.#grow(row + GROWTH_ROWS);
+      this.#usedRow = row;
       return row;
     }
     this.position.set(row, 0);
@@ -131,26 +138,28 @@ export class EntryTable {
     this.note.set(row, 0);
     this.attempts.set(row, 0);
     this.delaySettled.set(row, 0);
-    this.stateColumn.set(row, S.FREE);
+    this.#stateColumn.set(row, S.FREE);
     return row;
   }
 
   /** Gives the row back; it must have been moved to FREE. */
   release(row: number): void {
-    invariant(this.stateColumn.get(row) === S.FREE, 'only an ended entry gives its row back');
+    invariant(this.#stateColumn.get(row) === S.FREE, 'only an ended entry gives its row back');
     this.index.remove(row);
-    this.rows.release(row);
+    this.#rows.release(row);
   }
 
   state(row: number): number {
-    return this.stateColumn.get(row);
+    return this.#stateColumn.get(row);
   }
 
   /** The only writer of the state. */
   transition(row: number, to: EntryState): void {
-    const from = this.stateColumn.get(row);
-    if (!isValidEntryTransition(from, to)) invariant(false, `an entry goes from state ${String(from)} to ${String(to)}, which no arrow allows`);
-    this.stateColumn.set(row, to);
+    const from = this.#stateColumn.get(row);
+    if (!isValidEntryTransition(from, to)) {
+      invariant(false, `an entry goes from state ${String(from)} to ${String(to)}, which no arrow allows`);
+    }
+    this.#stateColumn.set(row, to);
     const arrivalSeconds = this.arrivalSeconds.get(row);
     const bytes = this.bodyBytes.get(row);
     if (from !== S.FREE) this.census.leave(from, arrivalSeconds, bytes);
@@ -165,7 +174,7 @@ export class EntryTable {
     return this.index.saltOf(row);
   }
 
-  private grow(length: number): void {
+  #grow(length: number): void {
     this.position.ensure(length);
     this.queueColumns.previous.ensure(length);
     this.queueColumns.next.ensure(length);
@@ -182,6 +191,6 @@ export class EntryTable {
     this.expirySeconds.ensure(length);
     this.attempts.ensure(length);
     this.delaySettled.ensure(length);
-    this.stateColumn.ensure(length);
+    this.#stateColumn.ensure(length);
   }
 }

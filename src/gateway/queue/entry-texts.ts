@@ -78,7 +78,9 @@ export function decodeEntryTexts(packer: Packer, bytes: Uint8Array): EntryTexts 
   if (checkControl(bytes) !== '') return NO_TEXTS;
   const values = packer.unpack(bytes) as readonly unknown[];
   const [sinceWallMs, who, reason] = values;
-  const isHold = typeof sinceWallMs === 'number' && sinceWallMs > 0 && typeof who === 'string' && typeof reason === 'string';
+  const isHold =
+    typeof sinceWallMs === 'number' && sinceWallMs > 0
+    && typeof who === 'string' && typeof reason === 'string';
   const replies = new Map<number, string>();
   let text = '';
   for (const value of values.slice(HOLD_ELEMENTS)) {

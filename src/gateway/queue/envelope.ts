@@ -15,8 +15,8 @@
  * |  26    |      | name of the queue                                                  |
  * |        |      | MessagePack array, flat:                                           |
  *   [reversePath, ret, envid, expiryWallMs, client, helo,
- *    address, notify, orcpt, …]                     three elements a recipient: RFC 3461 parameters; in notify
- *                                                   also bits of our own (types.ts)
+ *    address, notify, orcpt, …]                     three elements a recipient: parameters of RFC 3461;
+ *                                                   notify has bits of our own too (types.ts)
  *
  * The fixed part is what a recovery needs of half a million entries; the rest is read when an entry is
  * delivered. The message id travels beside the head. What changes during the life of the entry is not
@@ -57,7 +57,8 @@ export function encodeEnvelope(packer: Packer, envelope: Envelope): Uint8Array {
   head[0] = HEAD_VERSION;
   head[PREFIX_BYTES] = classNumber(envelope.queueClass);
   head[PREFIX_BYTES + 1] = queueName.length;
-  for (let i = 0; i < queueName.length; i++) head[PREFIX_BYTES + LABEL_FIXED_BYTES + i] = queueName.charCodeAt(i);
+  const nameAt = PREFIX_BYTES + LABEL_FIXED_BYTES;
+  for (let i = 0; i < queueName.length; i++) head[nameAt + i] = queueName.charCodeAt(i);
   view.setUint16(2, envelope.flags, true);
   view.setUint32(4, Math.ceil(envelope.expiryWallMs / 1000), true);
   view.setFloat64(8, envelope.arrivalWallMs, true);
@@ -76,7 +77,11 @@ export interface HeadPrefix {
 export function readHeadPrefix(head: Uint8Array): HeadPrefix | undefined {
   const view = new DataView(head.buffer, head.byteOffset, head.length);
   if (!isKnownHead(view, 0, head.length)) return undefined;
-  return { flags: headFlags(view, 0), expirySeconds: headExpirySeconds(view, 0), arrivalWallMs: headArrivalWallMs(view, 0) };
+  return {
+    flags: headFlags(view, 0),
+    expirySeconds: headExpirySeconds(view, 0),
+    arrivalWallMs: headArrivalWallMs(view, 0),
+  };
 }
 
 /** The same for the half million heads of a recovery, by offset and without an object each. */
@@ -103,9 +108,12 @@ export function headArrivalWallMs(view: DataView, offset: number): number {
 
 /** Whether the values have the types that encodeEnvelope() writes, place by place. */
 function isEnvelope(values: readonly unknown[]): boolean {
-  if (values.length < FIXED_ELEMENTS || (values.length - FIXED_ELEMENTS) % ELEMENTS_PER_RECIPIENT !== 0) return false;
+  const ofRecipients = values.length - FIXED_ELEMENTS;
+  if (ofRecipients < 0 || ofRecipients % ELEMENTS_PER_RECIPIENT !== 0) return false;
   for (let i = 0; i < values.length; i++) {
-    const isText = i < FIXED_ELEMENTS ? i === 0 || i === 2 || i === 4 || i === 5 : (i - FIXED_ELEMENTS) % ELEMENTS_PER_RECIPIENT !== 1;
+    const isText = i < FIXED_ELEMENTS
+      ? i === 0 || i === 2 || i === 4 || i === 5
+      : (i - FIXED_ELEMENTS) % ELEMENTS_PER_RECIPIENT !== 1;
     if (typeof values[i] !== (isText ? 'string' : 'number')) return false;
   }
   return true;
@@ -127,7 +135,9 @@ export function decodeEnvelope(packer: Packer, messageId: number, head: Uint8Arr
   if (!isEnvelope(values)) return undefined;
   const recipients: Recipient[] = [];
   for (let i = FIXED_ELEMENTS; i < values.length; i += ELEMENTS_PER_RECIPIENT) {
-    recipients.push({ address: values[i] as string, notify: values[i + 1] as number, orcpt: values[i + 2] as string });
+    recipients.push({
+      address: values[i] as string, notify: values[i + 1] as number, orcpt: values[i + 2] as string,
+    });
   }
   return {
     messageId,

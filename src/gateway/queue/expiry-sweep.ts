@@ -1,14 +1,16 @@
 /**
- * Finds entries whose time is up, and those whose delay is to be told (delay-reports.ts): a walk through the rows of all queues, a part of it with each tick, round and
- * round. So it depends on no retry and no order: mail, reports and mail of other gateways lie side by side, each
- * with a lifetime of its own, and the walk finds each within ROUND_MS.
+ * Finds entries whose time is up, and those whose delay is to be told (delay-reports.ts): a walk through the
+ * rows of all queues, a part of it with each tick, round and round. So it depends on no retry and no order:
+ * mail, reports and mail of other gateways lie side by side, each with a lifetime of its own, and the walk
+ * finds each within ROUND_MS.
  *
- *   rows   1 2 3 4 … highest           each is two reads of flat columns: 17,000 of ten million in a tick, 0.1 ms
- *              └─ part ─┘└ next part
+ *   rows   1 2 3 4 … highest           two reads of flat columns each: 17,000 of ten million in a tick,
+ *              └─ part ─┘└ next part      0.1 ms
  *
- * What an entry's state makes of it: interruptions.ts. Times are of this process's frame (wall-frame.ts), which
- * nobody can set. When the system's wall clock is set all the same, one of the two may be wrong, and what was
- * taken back from the stores was reckoned by one of them: nothing expires until the longest retry has passed.
+ * What an entry's state makes of it: interruptions.ts. Times are of this process's frame (wall-frame.ts),
+ * which nobody can set. When the system's wall clock is set all the same, one of the two may be wrong, and
+ * what was taken back from the stores was reckoned by one of them: nothing expires until the longest retry
+ * has passed.
  */
 import type { EventLog } from '../../platform/ports.js';
 import type { EntryTable } from './entry-table.js';
@@ -24,9 +26,10 @@ const ROWS_PER_TICK_MIN = 4096;
 const EXPIRED_PER_TICK = 500;
 /** Each may make a report. Those for which there is no room are met again and again. */
 const DELAYS_PER_TICK = 50;
-/** What clocks are slewed by within a tick is far less; a clock that differs by less moves nothing that matters. */
+/** Clocks are slewed by far less within a tick; a clock that differs by less moves nothing that matters. */
 const STEP_MS = 1000;
-const TEXT = 'the wall clock was set: due times stay as they are, and nothing expires until the longest retry has passed';
+const TEXT = 'the wall clock was set: '
+  + 'due times stay as they are, and nothing expires until the longest retry has passed';
 
 export interface ExpirySweepPorts {
   readonly frame: WallFrame;
@@ -66,7 +69,8 @@ export class ExpirySweep {
     const { table } = this.#ports;
     const nowSeconds = Math.floor(this.#ports.frame.wallMs() / 1000);
     const { highestRow } = table;
-    const rowsMax = Math.min(highestRow, Math.max(ROWS_PER_TICK_MIN, Math.ceil((highestRow * TICK_MS) / ROUND_MS)));
+    const rowsOfRound = Math.ceil((highestRow * TICK_MS) / ROUND_MS);
+    const rowsMax = Math.min(highestRow, Math.max(ROWS_PER_TICK_MIN, rowsOfRound));
     let left = EXPIRED_PER_TICK;
     let delaysLeft = DELAYS_PER_TICK;
     for (let i = 0; i < rowsMax && left > 0; i++) {
@@ -93,7 +97,8 @@ export class ExpirySweep {
 
   #isDelayed(nowSeconds: number): boolean {
     const { table } = this.#ports;
-    return table.arrivalSeconds.get(this.#row) + this.#delaySeconds <= nowSeconds && table.delaySettled.get(this.#row) === 0;
+    const sinceSeconds = table.arrivalSeconds.get(this.#row) + this.#delaySeconds;
+    return sinceSeconds <= nowSeconds && table.delaySettled.get(this.#row) === 0;
   }
 
   #watchClock(nowMs: number): void {

@@ -1,6 +1,7 @@
 /**
- * Partitions that are not ours any more: another process took them over, or has them back. Nothing of them is sent to
- * a store or delivered from then on; their memory is given back in steps, so that a million entries stop nobody.
+ * Partitions that are not ours any more: another process took them over, or has them back. Nothing of them is
+ * sent to a store or delivered from then on; their memory is given back in steps, so that a million entries
+ * stop nobody.
  *
  *   forget ─► out of registry and mirrors ─► being stored: no reply ─► entries freed, so many a tick ─► gone
  *             in flight: the attempt ends before its final dot, or its result is of no account; then freed
@@ -28,27 +29,27 @@ export interface ForgottenPorts {
 }
 
 export class ForgottenQueues {
-  private readonly ports: ForgottenPorts;
-  private readonly partitions = new Set<Partition>();
+  readonly #ports: ForgottenPorts;
+  readonly #partitions = new Set<Partition>();
 
   constructor(ports: ForgottenPorts) {
-    this.ports = ports;
+    this.#ports = ports;
   }
 
   /** Partitions whose memory is not all given back yet. */
   get count(): number {
-    return this.partitions.size;
+    return this.#partitions.size;
   }
 
   has(partition: Partition): boolean {
-    return this.partitions.has(partition);
+    return this.#partitions.has(partition);
   }
 
   forget(partition: Partition): void {
-    if (this.partitions.has(partition)) return;
-    const { registry, commitPoint, reports, recovered, entries } = this.ports;
+    if (this.#partitions.has(partition)) return;
+    const { registry, commitPoint, reports, recovered, entries } = this.#ports;
     registry.remove(partition);
-    this.partitions.add(partition);
+    this.#partitions.add(partition);
     commitPoint.abandon(partition);
     recovered.forget(partition);
     entries.absent.end(partition);
@@ -57,27 +58,27 @@ export class ForgottenQueues {
 
   /** An attempt of an entry has ended; true when its partition was forgotten: the result is of no account. */
   onSettled(queue: MailQueue, row: number): boolean {
-    if (!this.partitions.has(queue.partition)) return false;
+    if (!this.#partitions.has(queue.partition)) return false;
     queue.inFlightCount -= 1;
-    this.ports.entries.remove(queue, row);
+    this.#ports.entries.remove(queue, row);
     return true;
   }
 
   tick(): void {
     let left = FREED_PER_TICK;
-    for (const partition of this.partitions) {
-      left = this.free(partition, left);
+    for (const partition of this.#partitions) {
+      left = this.#free(partition, left);
       if (partition.length === 0) {
-        this.partitions.delete(partition);
-        for (const queue of partition.queues.values()) this.ports.registry.release(queue);
+        this.#partitions.delete(partition);
+        for (const queue of partition.queues.values()) this.#ports.registry.release(queue);
       }
       if (left === 0) return;
     }
   }
 
   /** Frees what rests; entries in flight are freed by onSettled(). */
-  private free({ order }: Partition, most: number): number {
-    const { entries, dueTimes, registry } = this.ports;
+  #free({ order }: Partition, most: number): number {
+    const { entries, dueTimes, registry } = this.#ports;
     let left = most;
     for (let row = order.first; row !== 0 && left > 0; left -= 1) {
       const following = order.following(row);

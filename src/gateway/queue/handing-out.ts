@@ -1,6 +1,6 @@
 /**
- * The queues as outbound sees them (DeliverySource): hands out what is due, in order, while the queue is ours to
- * deliver from, and takes results back.
+ * The queues as outbound sees them (DeliverySource): hands out what is due, in order, while the queue is ours
+ * to deliver from, and takes results back.
  *
  *   take ─► mirror/delivery-right.ts ─► next READY entry ─► IN_FLIGHT ─► settle ─► settlement.ts
  */
@@ -32,61 +32,67 @@ export interface HandingOutPorts {
   wake(queue: MailQueue): void;
 }
 
+const UNKNOWN_VERSION =
+  'a message is held: another release wrote its envelope; upgrade this gateway or export it';
 const FIRST_ONLY: readonly number[] = [0];
 
 export class HandingOut {
-  private readonly ports: HandingOutPorts;
+  readonly #ports: HandingOutPorts;
 
   constructor(ports: HandingOutPorts) {
-    this.ports = ports;
+    this.#ports = ports;
   }
 
   take(queue: DeliveryQueue): Delivery | undefined {
-    const { clock, entries, log, right, settlement } = this.ports;
+    const { clock, entries, log, right, settlement } = this.#ports;
     if (!(queue instanceof MailQueue) || queue.readyCount === 0) return undefined;
     if (!right.mayTake(queue)) return undefined;
     for (;;) {
       const next = queue.nextReady(clock.nowMs());
-      if (next === 0 || !this.ports.bodies.isHere(queue, next)) return undefined;
+      if (next === 0 || !this.#ports.bodies.isHere(queue, next)) return undefined;
       const row = queue.takeReady(clock.nowMs());
       const envelope = settlement.envelopeOf(row);
       if (envelope !== undefined) {
-        const pending = this.pendingOf(row, envelope.recipients.length);
-        return { entry: row, queue, envelope, reversePath: this.reversePathOf(envelope, pending), pending, contentBytes: entries.table.bodyBytes.get(row) };
+        const pending = this.#pendingOf(row, envelope.recipients.length);
+        const reversePath = this.#reversePathOf(envelope, pending);
+        const contentBytes = entries.table.bodyBytes.get(row);
+        return { entry: row, queue, envelope, reversePath, pending, contentBytes };
       }
       queue.inFlightCount -= 1;
       queue.heldCount += 1;
       entries.table.transition(row, EntryState.HELD);
-      log.error('held', 'a message is held: another release wrote its envelope; upgrade this gateway or export it', { queue: queue.name, queue_id: entries.table.messageId(row) });
+      log.error('held', UNKNOWN_VERSION, { queue: queue.name, queue_id: entries.table.messageId(row) });
     }
   }
 
   settle(delivery: Delivery, result: DeliveryResult): void {
-    const queue = this.ports.registry.queueOf(delivery.entry);
-    if (queue === undefined || this.ports.forgotten.onSettled(queue, delivery.entry)) return;
-    this.ports.settlement.settle(queue, delivery, result);
-    this.ports.bodies.onAttempted(queue, delivery.entry, delivery.envelope.messageId);
-    this.ports.wake(queue);
+    const queue = this.#ports.registry.queueOf(delivery.entry);
+    if (queue === undefined || this.#ports.forgotten.onSettled(queue, delivery.entry)) return;
+    this.#ports.settlement.settle(queue, delivery, result);
+    this.#ports.bodies.onAttempted(queue, delivery.entry, delivery.envelope.messageId);
+    this.#ports.wake(queue);
   }
 
   /** Asked right before each final dot (G5). */
   mayDeliver(delivery: Delivery): boolean {
-    const partition = this.ports.registry.queueOf(delivery.entry)?.partition;
-    if (partition === undefined || this.ports.forgotten.has(partition)) return false;
-    return partition.mayDeliver(this.ports.clock.nowMs());
+    const partition = this.#ports.registry.queueOf(delivery.entry)?.partition;
+    if (partition === undefined || this.#ports.forgotten.has(partition)) return false;
+    return partition.mayDeliver(this.#ports.clock.nowMs());
   }
 
   /** One for all of them: it does no harm where the mail stays with us. */
-  private reversePathOf({ reversePath, recipients }: Envelope, pending: readonly number[]): string {
-    const { rewriting } = this.ports;
+  #reversePathOf({ reversePath, recipients }: Envelope, pending: readonly number[]): string {
+    const { rewriting } = this.#ports;
     if (rewriting === undefined) return reversePath;
     const leaves = pending.some((index) => ((recipients[index]?.notify ?? 0) & ALIAS_LEAVES) !== 0);
     return leaves ? rewriting.rewritten(reversePath) : reversePath;
   }
 
-  private pendingOf(row: number, recipientCount: number): readonly number[] {
-    const { entries, settlement } = this.ports;
-    if (!entries.hasNote(row)) return recipientCount === 1 ? FIRST_ONLY : Array.from({ length: recipientCount }, (_, index) => index);
+  #pendingOf(row: number, recipientCount: number): readonly number[] {
+    const { entries, settlement } = this.#ports;
+    if (!entries.hasNote(row)) {
+      return recipientCount === 1 ? FIRST_ONLY : Array.from({ length: recipientCount }, (_, index) => index);
+    }
     const states = settlement.noteOf(row, recipientCount).states;
     const pending: number[] = [];
     for (let i = 0; i < recipientCount; i++) if ((states[i] ?? TO_TRY) === TO_TRY) pending.push(i);

@@ -3,13 +3,13 @@
  *
  *   load = queues at home there, against the mean + bytes stored there lately, against the mean
  *
- * So ten busy queues do not share a partition while nine stand empty, and ten thousand quiet ones are spread evenly. A
- * queue that runs empty moves only when its home has far more to do than the quietest partition: else each message of a
- * quick queue would dirty another one. Pure.
+ * So ten busy queues do not share a partition while nine stand empty, and ten thousand quiet ones are spread
+ * evenly. A queue that runs empty moves only when its home has far more to do than the quietest partition:
+ * else each message of a quick queue would dirty another one. Pure.
  */
 import type { Partition } from '../mirror/partition.js';
 
-/** An empty queue leaves a home whose load is more than this many times the least one, and more than this above it. */
+/** An empty queue leaves a home whose load is more than so many times the least, and so much above it. */
 const MOVE_FACTOR = 2;
 const MOVE_LEAD = 1;
 

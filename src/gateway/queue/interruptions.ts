@@ -1,21 +1,22 @@
 /**
- * What becomes of an entry that is not left to its course: its time is up, an operator holds it, or an operator
- * deletes it. It depends on the state (entry-table.ts) that the entry is in at that moment.
+ * What becomes of an entry that is not left to its course: its time is up, an operator holds it, or an
+ * operator deletes it. It depends on the state (entry-table.ts) that the entry is in at that moment.
  *
- *   state      its time is up                              hold                       delete
- *   STORING    waits: nobody was told that it is here      refused: being stored      refused: being stored
- *   READY      fails, reported                             HELD                       ends
- *   IN_FLIGHT  at the end of the attempt what is not       refused: being delivered   refused: being delivered
+ *   state      its time is up                           hold                      delete
+ *   STORING    waits: nobody was told that it is here   refused: being stored     refused: being stored
+ *   READY      fails, reported                          HELD                      ends
+ *   IN_FLIGHT  at the end of the attempt what is not    refused: being delivered  refused: being delivered
  *              delivered fails, reported
- *   DEFERRED   fails, reported                             HELD                       ends
- *   REPORTING  when the report is made, what is still      refused: being reported    refused: being reported
+ *   DEFERRED   fails, reported                          HELD                      ends
+ *   REPORTING  when the report is made, what is still   refused: being reported   refused: being reported
  *              to be tried fails, reported in its turn
- *   HELD       fails, reported; not when it was met in     refused: held already      ends
+ *   HELD       fails, reported; not when it was met in  refused: held already     ends
  *              crashes, or can not be read
  *
- * "Fails" means the recipients that are still to be tried; each is reported, or ended where no report is allowed
- * (settlement.ts). The head of a strict queue frees it by its own end, hold or delete, never by that of another
- * entry (mail-queue.ts). What an operator is refused, the operator asks again: those states last moments.
+ * "Fails" means the recipients that are still to be tried; each is reported, or ended where no report is
+ * allowed (settlement.ts). The head of a strict queue frees it by its own end, hold or delete, never by that
+ * of another entry (mail-queue.ts). What an operator is refused, the operator asks again: those states last
+ * moments.
  *
  * Not here: who finds that the time is up (expiry-sweep.ts), the orders (message-holds.ts).
  */

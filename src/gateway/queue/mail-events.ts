@@ -9,16 +9,23 @@ import type { Envelope, RecipientResult } from './types.js';
 export type OutcomeEvent = 'delivered' | 'deferred' | 'bounced' | 'expired';
 
 export interface MailEvents {
-  /** One recipient's attempt, or expiry, has ended so. */
-  outcome(event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult, contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number): void;
+  /**
+   * One recipient's attempt, or expiry, has ended so. `reversePath`: as the next hop was told it. `last`:
+   * what was said before of one that expires, else ''.
+   */
+  outcome(
+    event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult,
+    contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number,
+    reversePath: string, last: string,
+  ): void;
   /** A recipient ended without a report, and why none is due (G2). */
   ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void;
   /** The next hop of a queue could not be reached; its mail waits, in order. */
   unreachable(queue: MailQueue, text: string): void;
   /** A final dot was sent and no reply came: what is tried again may arrive twice. */
   dotUnanswered(queue: MailQueue, relay: string): void;
-  /** A report was stored for the sender of `envelope`. */
-  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind): void;
+  /** A report was stored for the sender of `envelope`; `why`: what was said of the first that it is about. */
+  reported(queue: MailQueue, envelope: Envelope, reportId: number, kind: ReportKind, why: string): void;
   /** A message was committed: time from its last byte to the commit. */
   committed(commitMs: number): void;
   /** A message was answered 4xx because it could not be committed in time, or not at all. */

@@ -1,12 +1,13 @@
 /**
- * One queue of a gateway: which entries stand in it, in which order, and which of them may be tried now. A queue is a
- * label on entries of one partition; entries of one name in two partitions are two queues (queue-registry.ts).
+ * One queue of a gateway: which entries stand in it, in which order, and which of them may be tried now. A
+ * queue is a label on entries of one partition; entries of one name in two partitions are two queues
+ * (queue-registry.ts).
  *
  * Two orders over the same rows:
  *   position order  every entry, by the number of the change that stored it (position-order.ts)
  *   ready list      committed entries that are due, in the order in which they first became due (G3)
- * While the partition comes back from a store, entries that came back are ready before those accepted meanwhile: the
- * latter wait in the late list, which endRecovery() appends.
+ * While the partition comes back from a store, entries that came back are ready before those accepted
+ * meanwhile: the latter wait in the late list, which endRecovery() appends.
  *
  * A strict queue has at most one head that holds it (G3): an entry that was tried and is to be tried again.
  *
@@ -57,23 +58,23 @@ export class MailQueue implements DeliveryQueue {
   emptySinceMs = Infinity;
   /** When its home was looked at last (queue-registry.ts). */
   homeSeenMs = -Infinity;
-  /** The head that holds a strict queue, 0 = none, and the monotonic time until when; Infinity: until it says so. */
-  private head = 0;
-  private headUntilMs = 0;
-  private readonly table: EntryTable;
-  private readonly order: PositionOrder;
-  private readonly ready: RowList = { head: 0, tail: 0 };
-  private readonly late: RowList = { head: 0, tail: 0 };
+  /** The head that holds a strict queue, 0 = none, and until which monotonic time; Infinity: till it says. */
+  #head = 0;
+  #headUntilMs = 0;
+  readonly #table: EntryTable;
+  readonly #order: PositionOrder;
+  readonly #ready: RowList = { head: 0, tail: 0 };
+  readonly #late: RowList = { head: 0, tail: 0 };
   /** The first so many of the ready list, at most, are back from attempts that never began. */
-  private returnedCount = 0;
+  #returnedCount = 0;
 
   constructor(options: MailQueueOptions, partition: Partition, table: EntryTable) {
     this.handle = options.handle;
     this.partition = partition;
     this.route = options.route;
     this.routed = options.routed;
-    this.table = table;
-    this.order = new PositionOrder(table.queueColumns);
+    this.#table = table;
+    this.#order = new PositionOrder(table.queueColumns);
   }
 
   get name(): string {
@@ -92,12 +93,12 @@ export class MailQueue implements DeliveryQueue {
 
   /** Entries in any state. */
   get length(): number {
-    return this.order.length;
+    return this.#order.length;
   }
 
   /** Bytes of content and head of those. */
   get bytes(): number {
-    return this.order.bytes;
+    return this.#order.bytes;
   }
 
   /** Entries of its partition are still missing. */
@@ -107,70 +108,71 @@ export class MailQueue implements DeliveryQueue {
 
   /** Monotonic time before which a strict queue hands nothing out, because its head holds it; 0 = free. */
   get blockedUntilMs(): number {
-    return this.headUntilMs;
+    return this.#headUntilMs;
   }
 
   /** First entry by position, 0 when empty. */
   get first(): number {
-    return this.order.first;
+    return this.#order.first;
   }
 
   /** Unix seconds at which the oldest entry arrived, 0 when empty. */
   get oldestArrivalSeconds(): number {
-    return this.order.first === 0 ? 0 : this.table.arrivalSeconds.get(this.order.first);
+    return this.#order.first === 0 ? 0 : this.#table.arrivalSeconds.get(this.#order.first);
   }
 
   following(row: number): number {
-    return this.order.following(row);
+    return this.#order.following(row);
   }
 
   /** A live entry at the end of both orders. */
   append(row: number, bytes: number): void {
     this.partition.order.append(row, bytes);
-    this.order.append(row, bytes);
+    this.#order.append(row, bytes);
     this.emptySinceMs = Infinity;
   }
 
   /** A recovered entry behind the last recovered one, in front of all that came since. */
   appendRecovered(row: number, bytes: number): void {
     this.partition.order.appendRecovered(row, bytes);
-    this.order.appendRecovered(row, bytes);
+    this.#order.appendRecovered(row, bytes);
     this.emptySinceMs = Infinity;
   }
 
   /** All entries are back: what was accepted meanwhile may follow. */
   endRecovery(): void {
-    this.order.endRecovery();
-    if (this.late.head === 0) return;
-    if (this.ready.tail === 0) this.ready.head = this.late.head;
+    this.#order.endRecovery();
+    if (this.#late.head === 0) return;
+    if (this.#ready.tail === 0) this.#ready.head = this.#late.head;
     else {
-      this.table.readyNext.set(this.ready.tail, this.late.head);
-      this.table.readyPrevious.set(this.late.head, this.ready.tail);
+      this.#table.readyNext.set(this.#ready.tail, this.#late.head);
+      this.#table.readyPrevious.set(this.#late.head, this.#ready.tail);
     }
-    this.ready.tail = this.late.tail;
-    for (let row = this.late.head; row !== 0; row = this.table.readyNext.get(row)) this.readyCount += 1;
-    this.late.head = 0;
-    this.late.tail = 0;
+    this.#ready.tail = this.#late.tail;
+    for (let row = this.#late.head; row !== 0; row = this.#table.readyNext.get(row)) this.readyCount += 1;
+    this.#late.head = 0;
+    this.#late.tail = 0;
   }
 
-  /** Takes the entry out of both orders; it is in no other list. Returns the one that stood behind it in the partition. */
+  /** Takes the entry out of both orders; no other list has it. Answers the one behind it in the partition. */
   unlink(row: number, bytes: number): number {
     this.unblock(row);
-    this.order.unlink(row, bytes);
+    this.#order.unlink(row, bytes);
     return this.partition.order.unlink(row, bytes);
   }
 
   /**
-   * The entry became due. `recovered`: it came back from a store just now. One that came back before and is due again
-   * stands in front of all that is still to come: it must not wait for that, which may wait for the memory it takes.
+   * The entry became due. `recovered`: it came back from a store just now. One that came back before and is
+   * due again stands in front of all that is still to come: it must not wait for that, which may wait for the
+   * memory it takes.
    */
   makeReady(row: number, recovered: boolean): void {
-    this.table.transition(row, EntryState.READY);
-    if (this.partition.isRecovering && !recovered && !this.order.hasComeBack(row)) {
-      this.push(this.late, row);
+    this.#table.transition(row, EntryState.READY);
+    if (this.partition.isRecovering && !recovered && !this.#order.hasComeBack(row)) {
+      this.#push(this.#late, row);
       return;
     }
-    this.push(this.ready, row);
+    this.#push(this.#ready, row);
     this.readyCount += 1;
   }
 
@@ -180,112 +182,115 @@ export class MailQueue implements DeliveryQueue {
    * them was in flight beside it. The walk is bounded by how many can be out.
    */
   makeReadyFirst(row: number): void {
-    const table = this.table;
+    const table = this.#table;
     table.transition(row, EntryState.READY);
     const position = table.position.get(row);
     let previous = 0;
-    let next = this.ready.head;
-    for (let step = 0; step < this.returnedCount && next !== 0 && table.position.get(next) < position; step++) {
+    let next = this.#ready.head;
+    for (let left = this.#returnedCount; left > 0 && next !== 0; left -= 1) {
+      if (table.position.get(next) >= position) break;
       previous = next;
       next = table.readyNext.get(next);
     }
     table.readyPrevious.set(row, previous);
     table.readyNext.set(row, next);
-    if (previous === 0) this.ready.head = row;
+    if (previous === 0) this.#ready.head = row;
     else table.readyNext.set(previous, row);
-    if (next === 0) this.ready.tail = row;
+    if (next === 0) this.#ready.tail = row;
     else table.readyPrevious.set(next, row);
     this.readyCount += 1;
-    this.returnedCount += 1;
+    this.#returnedCount += 1;
   }
 
-  /** The entry is the head of a strict queue, which hands nothing out until then: the first to be tried, or reported. */
+  /** The entry heads a strict queue, which hands nothing out until then: first to be tried, or reported. */
   blockBy(row: number, untilMs: number): void {
     invariant(this.route.ordering === 'strict', 'only a strict queue is held by its head');
-    this.head = row;
-    this.headUntilMs = untilMs;
+    this.#head = row;
+    this.#headUntilMs = untilMs;
   }
 
   /** Some entry is the head that holds the queue. */
   get isBlocked(): boolean {
-    return this.head !== 0;
+    return this.#head !== 0;
   }
 
   isBlockedBy(row: number): boolean {
-    return this.head === row;
+    return this.#head === row;
   }
 
   /** The entry holds the queue no more; false when it did not. */
   unblock(row: number): boolean {
-    if (this.head !== row) return false;
-    this.head = 0;
-    this.headUntilMs = 0;
+    if (this.#head !== row) return false;
+    this.#head = 0;
+    this.#headUntilMs = 0;
     return true;
   }
 
   /** The next entry that may be tried; 0 when there is none. */
   nextReady(nowMs: number): number {
-    if (this.isBehind || this.partition.isLeaving || this.headUntilMs > nowMs) return 0;
-    return this.route.ordering === 'strict' && this.inFlightCount > 0 ? 0 : this.ready.head;
+    if (this.isBehind || this.partition.isLeaving || this.#headUntilMs > nowMs) return 0;
+    return this.route.ordering === 'strict' && this.inFlightCount > 0 ? 0 : this.#ready.head;
   }
 
   /** The one that is ready behind it; 0 at the end. */
   readyBehind(row: number): number {
-    return this.table.readyNext.get(row);
+    return this.#table.readyNext.get(row);
   }
 
   /** The next entry that may be tried, now IN_FLIGHT; 0 when there is none. */
   takeReady(nowMs: number): number {
     const row = this.nextReady(nowMs);
     if (row === 0) return 0;
-    this.unlinkReady(row);
-    if (this.returnedCount > 0) this.returnedCount -= 1;
+    this.#unlinkReady(row);
+    if (this.#returnedCount > 0) this.#returnedCount -= 1;
     this.unblock(row);
-    this.table.transition(row, EntryState.IN_FLIGHT);
+    this.#table.transition(row, EntryState.IN_FLIGHT);
     this.inFlightCount += 1;
     return row;
   }
 
   /** Takes a READY entry out of whichever ready list it is in, before its turn. */
   removeReady(row: number): void {
-    if (this.isReturned(row)) this.returnedCount -= 1;
-    this.unlinkReady(row);
+    if (this.#isReturned(row)) this.#returnedCount -= 1;
+    this.#unlinkReady(row);
   }
 
   /** Whether the entry is one of the first of the ready list that are back from attempts that never began. */
-  private isReturned(row: number): boolean {
-    let at = this.ready.head;
-    for (let step = 0; step < this.returnedCount && at !== 0; step++) {
+  #isReturned(row: number): boolean {
+    let at = this.#ready.head;
+    for (let step = 0; step < this.#returnedCount && at !== 0; step++) {
       if (at === row) return true;
-      at = this.table.readyNext.get(at);
+      at = this.#table.readyNext.get(at);
     }
     return false;
   }
 
-  private unlinkReady(row: number): void {
-    const table = this.table;
+  #unlinkReady(row: number): void {
+    const table = this.#table;
     const previous = table.readyPrevious.get(row);
     const next = table.readyNext.get(row);
-    const list = this.isLate(row) ? this.late : this.ready;
+    const list = this.#isLate(row) ? this.#late : this.#ready;
     if (previous === 0) list.head = next;
     else table.readyNext.set(previous, next);
     if (next === 0) list.tail = previous;
     else table.readyPrevious.set(next, previous);
     table.readyPrevious.set(row, 0);
     table.readyNext.set(row, 0);
-    if (list === this.ready) this.readyCount -= 1;
+    if (list === this.#ready) this.readyCount -= 1;
   }
 
   /** The late list exists only during recovery, so only then is a walk to its head ever needed. */
-  private isLate(row: number): boolean {
-    if (this.late.head === 0) return false;
+  #isLate(row: number): boolean {
+    if (this.#late.head === 0) return false;
     let at = row;
-    for (let previous = this.table.readyPrevious.get(at); previous !== 0; previous = this.table.readyPrevious.get(at)) at = previous;
-    return at === this.late.head;
+    const { readyPrevious } = this.#table;
+    let previous: number;
+    while ((previous = readyPrevious.get(at)) !== 0) at = previous;
+    return at === this.#late.head;
   }
 
-  private push(list: RowList, row: number): void {
-    const table = this.table;
+  #push(list: RowList, row: number): void {
+    const table = this.#table;
     table.readyPrevious.set(row, list.tail);
     table.readyNext.set(row, 0);
     if (list.tail === 0) list.head = row;

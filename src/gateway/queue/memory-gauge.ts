@@ -18,15 +18,15 @@ export interface MemoryOptions {
 }
 
 /**
- * Of what may come back. Above the first, bodies come only for deliveries that wait for them: for one message of the
- * largest size that a configuration allows, a fifth of the limit, there is always room. Between the two, entries
- * without their bodies.
+ * Of what may come back. Above the first, bodies come only for deliveries that wait for them: for one message
+ * of the largest size that a configuration allows, a fifth of the limit, there is always room. Between the
+ * two, entries without their bodies.
  */
 const ENTRIES_SHARE = 0.75;
 const REST_SHARE = 0.6;
-/** Of what lies between the two upper marks so much is for places of entries; the rest for bodies that deliveries need. */
+/** Of what lies between the upper marks, for places of entries; the rest for bodies that deliveries need. */
 const PLACES_SHARE = 0.5;
-/** Of messages that are being received: what they leave behind is not gone at once. One of the largest size fits. */
+/** Of messages that are being received: what they leave is not gone at once. One of the largest size fits. */
 const IN_TRANSIT_SHARE = 0.25;
 
 export class MemoryGauge {
@@ -35,18 +35,18 @@ export class MemoryGauge {
   readonly reserveBytes: number;
   /** Bytes of messages that are being received. */
   inTransitBytes = 0;
-  private readonly held: () => number;
+  readonly #held: () => number;
 
   /** `held` sums what the parts hold now; it must be O(1). */
   constructor(options: MemoryOptions, held: () => number) {
     this.limitBytes = options.limitBytes;
     this.acceptBytes = Math.floor(options.limitBytes * options.acceptShare);
     this.reserveBytes = Math.floor(options.limitBytes * options.reserveShare);
-    this.held = held;
+    this.#held = held;
   }
 
   get usedBytes(): number {
-    return this.held() + this.inTransitBytes;
+    return this.#held() + this.inTransitBytes;
   }
 
   /** Whether `bytes` of new mail fit below the accept mark. */
@@ -65,8 +65,8 @@ export class MemoryGauge {
   }
 
   /**
-   * What comes back from stores may fill this much: our own mail all but the last reserve, that of another gateway
-   * leaves alone what new mail may use.
+   * What comes back from stores may fill this much: our own mail all but the last reserve, that of another
+   * gateway leaves alone what new mail may use.
    */
   recoveryBytes(isOwn: boolean): number {
     return isOwn ? this.reserveBytes : this.acceptBytes;
@@ -77,7 +77,10 @@ export class MemoryGauge {
     return this.acceptBytes + (this.reserveBytes - this.acceptBytes) * PLACES_SHARE;
   }
 
-  /** Of another gateway's entries no more places than this go beyond entriesBytes(): new mail is not kept out for them. */
+  /**
+   * Of another gateway's entries no more places than this go beyond entriesBytes(): new mail is not kept out
+   * for them.
+   */
   get foreignPlacesBytes(): number {
     return this.reserveBytes - this.acceptBytes;
   }

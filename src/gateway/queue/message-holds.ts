@@ -3,8 +3,8 @@
  * while they worked on them. What else is held (no route, a damaged content, an unknown envelope) is only
  * named here.
  *
- *   READY, DEFERRED ─ hold, in its note at the mirrors ─► HELD ─ release, at the mirrors too ─► READY, or its report
- *                                                                                               goes on
+ *   READY, DEFERRED ─ hold, in its note at the mirrors ─► HELD
+ *   HELD ─ release, at the mirrors too ─► READY, or its report goes on
  *   READY, DEFERRED, HELD ─ delete ─► gone, logged and counted; nobody is told (G2)
  *   recovery ─ its note names an operator, or two tries; or two crash notes name it ─► HELD alone; other mail
  *                                                                                      goes on
@@ -74,14 +74,14 @@ interface Found {
 }
 
 export class MessageHolds {
-  private readonly ports: MessageHoldsPorts;
-  private readonly keptWaits: KeptWaits;
+  readonly #ports: MessageHoldsPorts;
+  readonly #keptWaits: KeptWaits;
   /** Rows that go on as soon as the mirrors know of it: the process that works on them may die of it. */
-  private readonly releasing = new Set<number>();
+  readonly #releasing = new Set<number>();
 
   constructor(ports: MessageHoldsPorts) {
-    this.ports = ports;
-    this.keptWaits = new KeptWaits(ports.clock);
+    this.#ports = ports;
+    this.#keptWaits = new KeptWaits(ports.clock);
   }
 
   /**
@@ -89,29 +89,30 @@ export class MessageHolds {
    * it is, and counts as done: who was told that the mirrors had not acknowledged it asks again.
    */
   hold(request: HoldRequest, answer: HoldsDone): void {
-    this.each(request.messageId, answer, ({ queue, row }) => {
-      const why = this.whyNotHeld(queue, row);
-      const isHeld = this.ports.entries.table.state(row) === EntryState.HELD;
-      if (why === '' && !isHeld) this.holdBack(queue, row, request);
+    this.#each(request.messageId, answer, ({ queue, row }) => {
+      const why = this.#whyNotHeld(queue, row);
+      const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
+      if (why === '' && !isHeld) this.#holdBack(queue, row, request);
       return why;
     });
   }
 
   /** An operator lets the message go on. */
   release(request: HoldRequest, answer: HoldsDone): void {
-    this.each(request.messageId, answer, ({ queue, row }) => {
-      const why = this.whyNotReleased(queue, row);
-      if (why === '') this.letGo(queue, row, request);
+    this.#each(request.messageId, answer, ({ queue, row }) => {
+      const why = this.#whyNotReleased(queue, row);
+      if (why === '') this.#letGo(queue, row, request);
       return why;
     });
   }
 
   /** An operator does away with the message, wherever it waits here. Its sender is not told. */
   delete(request: HoldRequest, answer: HoldsDone): void {
-    this.each(request.messageId, answer, ({ queue, row }) => {
-      const { table } = this.ports.entries;
-      const why = queue.partition.isLeaving ? LEAVING : whyNotNow(table.state(row)) || this.whyNotRead(queue, row);
-      if (why === '') this.doAwayWith(queue, row, request);
+    this.#each(request.messageId, answer, ({ queue, row }) => {
+      const { table } = this.#ports.entries;
+      const isLeaving = queue.partition.isLeaving;
+      const why = isLeaving ? LEAVING : whyNotNow(table.state(row)) || this.#whyNotRead(queue, row);
+      if (why === '') this.#doAwayWith(queue, row, request);
       return why;
     });
   }
@@ -120,17 +121,17 @@ export class MessageHolds {
    * Called a few times in a tenth of a second, last: answers leave before what may end the process begins.
    */
   tick(): void {
-    this.keptWaits.tick();
+    this.#keptWaits.tick();
   }
 
   /**
    * A recovered entry is placed: true when it is held now. `note` is undefined for one that was never tried.
    */
   holdsBack(queue: MailQueue, row: number, note: Note | undefined): boolean {
-    const tries = this.triesOf(queue, row, note);
+    const tries = this.#triesOf(queue, row, note);
     if ((note?.heldSinceWallMs ?? 0) === 0 && tries === 0) return false;
-    this.enter(queue, row);
-    this.alarm(queue, row, tries);
+    this.#enter(queue, row);
+    this.#alarm(queue, row, tries);
     return true;
   }
 
@@ -138,117 +139,119 @@ export class MessageHolds {
    * A recovered entry owes a report: true when it is held instead, because making it would end the process.
    */
   holdsReport(queue: MailQueue, row: number, note: Note): boolean {
-    const tries = this.triesOf(queue, row, note);
+    const tries = this.#triesOf(queue, row, note);
     if (tries === 0) return false;
-    this.enter(queue, row);
+    this.#enter(queue, row);
     // Held alone: a strict queue goes on without it.
-    if (queue.unblock(row)) this.ports.wake(queue);
-    this.alarm(queue, row, tries);
+    if (queue.unblock(row)) this.#ports.wake(queue);
+    this.#alarm(queue, row, tries);
     return true;
   }
 
   /** The entry's time is up: false when it stays all the same. */
   mayExpire(queue: MailQueue, row: number): boolean {
-    const isHeld = this.ports.entries.table.state(row) === EntryState.HELD;
+    const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
     // What is at the stores is looked at when it is here.
-    return !isHeld || this.ports.entries.isAllAbsent(row) || this.triesOf(queue, row, this.noteOf(row)) === 0;
+    if (!isHeld || this.#ports.entries.isAllAbsent(row)) return true;
+    return this.#triesOf(queue, row, this.#noteOf(row)) === 0;
   }
 
   /** Why an entry is held; '' when it isn't. */
   reasonOf(queue: MailQueue, row: number): string {
-    const { entries, settlement } = this.ports;
+    const { entries, settlement } = this.#ports;
     const state = entries.table.state(row);
     if (state !== EntryState.HELD) return '';
-    if (this.releasing.has(row)) return 'it is being released';
-    if (this.ports.entries.isAllAbsent(row)) return 'why is still at the stores, and read when memory allows';
-    const note = this.noteOf(row);
-    const tries = this.triesOf(queue, row, note);
+    if (this.#releasing.has(row)) return 'it is being released';
+    if (entries.isAllAbsent(row)) return 'why is still at the stores, and read when memory allows';
+    const note = this.#noteOf(row);
+    const tries = this.#triesOf(queue, row, note);
     if (tries > 0) return `it was in hand when ${String(tries)} processes of a gateway ended`;
-    if (note.heldSinceWallMs !== 0) return this.wordsOf(row, note);
+    if (note.heldSinceWallMs !== 0) return this.#wordsOf(row, note);
     if (!queue.routed) return 'no route leads out of its queue';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope';
     return 'its checksum is wrong';
   }
 
   /** What the operator said. Words may get lost (entry-texts.ts); that it is held does not. */
-  private wordsOf(row: number, { heldSinceWallMs }: Note): string {
-    const { hold } = this.ports.settlement.textsOf(row);
+  #wordsOf(row: number, { heldSinceWallMs }: Note): string {
+    const { hold } = this.#ports.settlement.textsOf(row);
     const isKnown = hold?.sinceWallMs === heldSinceWallMs;
-    return isKnown ? `${hold.who}: ${hold.reason}` : 'an operator; who and why is only in the log of the gateway that was asked';
+    if (isKnown) return `${hold.who}: ${hold.reason}`;
+    return 'an operator; who and why is only in the log of the gateway that was asked';
   }
 
   /** Does it in each queue that has the message; what `act` returns is why it did not. */
-  private each(messageId: number, answer: HoldsDone, act: (found: Found) => string): void {
+  #each(messageId: number, answer: HoldsDone, act: (found: Found) => string): void {
     const outcomes: Omit<HoldOutcome, 'kept'>[] = [];
     const changes: Change[] = [];
-    for (const found of this.find(messageId)) {
+    for (const found of this.#find(messageId)) {
       const { queue } = found;
       const why = act(found);
       const { name, route, partition } = queue;
       outcomes.push({ queue: name, queueClass: route.queueClass, done: why === '', why });
       if (why === '') changes.push({ partition, number: partition.lastNumber });
     }
-    this.keptWaits.wait(changes, (kept) => {
+    this.#keptWaits.wait(changes, (kept) => {
       answer(outcomes.map((outcome) => ({ ...outcome, kept: outcome.done && kept })));
     });
   }
 
   /** Every entry of the message that is served here. */
-  private *find(messageId: number): Generator<Found> {
-    for (const queue of this.ports.registry.queues()) {
-      const row = this.ports.entries.table.index.find(messageId, queue.handle);
+  *#find(messageId: number): Generator<Found> {
+    for (const queue of this.#ports.registry.queues()) {
+      const row = this.#ports.entries.table.index.find(messageId, queue.handle);
       if (row !== 0) yield { queue, row };
     }
   }
 
-  private whyNotHeld(queue: MailQueue, row: number): string {
-    const state = this.ports.entries.table.state(row);
+  #whyNotHeld(queue: MailQueue, row: number): string {
+    const state = this.#ports.entries.table.state(row);
     if (queue.partition.isLeaving) return LEAVING;
-    if (state !== EntryState.HELD) return whyNotNow(state) || this.whyNotRead(queue, row);
-    if (this.releasing.has(row)) return 'it is being released at this moment';
-    const unread = this.whyNotRead(queue, row);
+    if (state !== EntryState.HELD) return whyNotNow(state) || this.#whyNotRead(queue, row);
+    if (this.#releasing.has(row)) return 'it is being released at this moment';
+    const unread = this.#whyNotRead(queue, row);
     if (unread !== '') return unread;
-    return this.noteOf(row).heldSinceWallMs === 0 ? 'it is held already' : '';
+    return this.#noteOf(row).heldSinceWallMs === 0 ? 'it is held already' : '';
   }
 
-  private whyNotReleased(queue: MailQueue, row: number): string {
-    const { entries, settlement } = this.ports;
-    if (entries.table.state(row) !== EntryState.HELD || this.releasing.has(row)) return 'it is not held';
+  #whyNotReleased(queue: MailQueue, row: number): string {
+    const { entries, settlement } = this.#ports;
+    if (entries.table.state(row) !== EntryState.HELD || this.#releasing.has(row)) return 'it is not held';
     if (queue.partition.isLeaving) return LEAVING;
     if (!queue.routed) return 'no route leads out of its queue: add one with its name';
-    const unread = this.whyNotRead(queue, row);
+    const unread = this.#whyNotRead(queue, row);
     if (unread !== '') return unread;
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
     return entries.isDamaged(row) ? 'its checksum is wrong: export it' : '';
   }
 
   /** What the order changes, or has to name, is still at the stores: it is fetched. */
-  private whyNotRead(queue: MailQueue, row: number): string {
-    const { entries } = this.ports;
+  #whyNotRead(queue: MailQueue, row: number): string {
+    const { entries } = this.#ports;
     if (!entries.isAllAbsent(row)) return '';
     entries.absent.wantLater(queue.partition, row);
     return UNREAD;
   }
 
-  private holdBack(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
-    const { clock, settlement, log } = this.ports;
+  #holdBack(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
+    const { clock, settlement, log } = this.#ports;
     const sinceWallMs = Math.floor(clock.wallMs());
-    settlement.annotate(queue, row, { ...this.noteOf(row), heldSinceWallMs: sinceWallMs });
+    settlement.annotate(queue, row, { ...this.#noteOf(row), heldSinceWallMs: sinceWallMs });
     settlement.tell(queue, row, { ...settlement.textsOf(row), hold: { sinceWallMs, who, reason } });
     settlement.withdrawFromWaiting(queue, row);
-    this.enter(queue, row);
+    this.#enter(queue, row);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message is held by an operator', fields);
   }
 
-  private doAwayWith(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
-    const { settlement, crashes, events, log } = this.ports;
+  #doAwayWith(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
+    const { settlement, crashes, events, log } = this.#ports;
     crashes.forget(queue.ownerId, messageId);
-    this.releasing.delete(row);
+    this.#releasing.delete(row);
     const envelope = settlement.envelopeOf(row);
     if (envelope !== undefined) {
       // Each recipient that nobody is told of, by name (G2).
-      this.noteOf(row).states.forEach((state, index) => {
+      this.#noteOf(row).states.forEach((state, index) => {
         if (state !== TO_TRY && state !== OWED_FAILURE) return;
         events.ended(queue, envelope, index, 'deleted by an operator', `${who}: ${reason}`);
       });
@@ -259,9 +262,9 @@ export class MessageHolds {
     log.warn('held', 'a message is deleted by an operator', fields);
   }
 
-  private letGo(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
-    const { settlement, crashes, log } = this.ports;
-    const note = this.noteOf(row);
+  #letGo(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
+    const { settlement, crashes, log } = this.#ports;
+    const note = this.#noteOf(row);
     // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
     const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
     const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
@@ -269,56 +272,56 @@ export class MessageHolds {
     crashes.forget(queue.ownerId, messageId);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message that was held goes on: an operator has released it', fields);
-    this.releasing.add(row);
-    this.goOnWhenKept({ queue, row }, messageId, number);
+    this.#releasing.add(row);
+    this.#goOnWhenKept({ queue, row }, messageId, number);
   }
 
   /**
    * However long the mirrors take: what goes on may end the process, and would be held by nobody's word
    * again.
    */
-  private goOnWhenKept({ queue, row }: Found, messageId: number, number: number): void {
-    this.keptWaits.wait([{ partition: queue.partition, number }], (kept) => {
-      const { table } = this.ports.entries;
+  #goOnWhenKept({ queue, row }: Found, messageId: number, number: number): void {
+    this.#keptWaits.wait([{ partition: queue.partition, number }], (kept) => {
+      const { table } = this.#ports.entries;
       const isHere = table.index.find(messageId, queue.handle) === row;
       const isGone = !isHere || table.state(row) !== EntryState.HELD;
       if (!isGone && !kept) {
-        this.goOnWhenKept({ queue, row }, messageId, number);
+        this.#goOnWhenKept({ queue, row }, messageId, number);
         return;
       }
-      this.releasing.delete(row);
+      this.#releasing.delete(row);
       // Memory was short, and it went back to the stores.
-      if (!isGone && this.whyNotRead(queue, row) !== '') {
-        this.releasing.add(row);
-        this.goOnWhenKept({ queue, row }, messageId, number);
+      if (!isGone && this.#whyNotRead(queue, row) !== '') {
+        this.#releasing.add(row);
+        this.#goOnWhenKept({ queue, row }, messageId, number);
         return;
       }
       // Its body may have come meanwhile, and shown that it is damaged.
-      if (!isGone && !this.ports.entries.isDamaged(row)) this.goOn(queue, row);
+      if (!isGone && !this.#ports.entries.isDamaged(row)) this.#goOn(queue, row);
     });
   }
 
   /** Not held any more. */
-  private goOn(queue: MailQueue, row: number): void {
+  #goOn(queue: MailQueue, row: number): void {
     queue.heldCount -= 1;
-    const note = this.noteOf(row);
+    const note = this.#noteOf(row);
     if (note.owedChange !== 0) {
-      this.ports.entries.table.transition(row, EntryState.REPORTING);
-      this.ports.noteOwing(queue, row);
+      this.#ports.entries.table.transition(row, EntryState.REPORTING);
+      this.#ports.noteOwing(queue, row);
       return;
     }
     queue.makeReady(row, false);
-    this.ports.wake(queue);
+    this.#ports.wake(queue);
   }
 
-  private enter(queue: MailQueue, row: number): void {
-    this.ports.entries.table.transition(row, EntryState.HELD);
+  #enter(queue: MailQueue, row: number): void {
+    this.#ports.entries.table.transition(row, EntryState.HELD);
     queue.heldCount += 1;
   }
 
-  private alarm(queue: MailQueue, row: number, tries: number): void {
+  #alarm(queue: MailQueue, row: number, tries: number): void {
     if (tries === 0) return;
-    const { entries, counters, log } = this.ports;
+    const { entries, counters, log } = this.#ports;
     const { name, ownerId } = queue;
     const messageId = entries.table.messageId(row);
     counters.poisonMessages += 1;
@@ -333,15 +336,15 @@ export class MessageHolds {
   /**
    * Processes that ended while they worked on the message, as its mirrors or this machine know; 0: too few.
    */
-  private triesOf(queue: MailQueue, row: number, note: Note | undefined): number {
-    const { crashes, entries } = this.ports;
+  #triesOf(queue: MailQueue, row: number, note: Note | undefined): number {
+    const { crashes, entries } = this.#ports;
     const noted = crashes.countOf(queue.ownerId, entries.table.messageId(row));
     const marked = note?.tries ?? 0;
     return marked >= TRIES_MAX || noted >= CRASHES_TO_HOLD ? Math.max(marked, noted) : 0;
   }
 
-  private noteOf(row: number): Note {
-    const { settlement } = this.ports;
+  #noteOf(row: number): Note {
+    const { settlement } = this.#ports;
     return settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 1);
   }
 }

@@ -11,11 +11,12 @@
  *   2      6    dueWallMs    u48
  *   8      6    owedChange   u48, number of the change that decided an outcome which still has to be reported
  *                            (docs/GUARANTEES.md "Reports"); 0 when nothing is owed
- *   14     1    tries        processes that began work on the message which may end them (report-job.ts); 0 when none does
+ *   14     1    tries        processes that began work on the message which may end them (report-job.ts);
+ *                            0 when none does
  *   15     6    heldSince    u48, milliseconds since 1970, by an operator; 0 when not held
  *   21     1    1 when the sender was told of the delay (delay-reports.ts)
- *   22     6    for each recipient: state u8, reply code u16, enhanced status code u24 (class, 10 bits subject, 10 bits
- *               detail); codes of 0 when there was no result
+ *   22     6    for each recipient: state u8, reply code u16, enhanced status code u24 (class, 10 bits
+ *               subject, 10 bits detail); codes of 0 when there was no result
  *
  * What a next hop said besides, and who holds the entry and why, are words: not here but in entry-texts.ts,
  * for they may get lost.
@@ -42,7 +43,7 @@ export const ENDED = 2; // failed or expired; reported, or no report is due
 export const OWED_FAILURE = 3; // failed; the report is owed
 export const OWED_SUCCESS = 4; // delivered; a success report (RFC 3461 NOTIFY=SUCCESS) is owed
 
-/** That of a recipient who has failed and is not to be reported, or was: the alias that stood for it was expanded all the same. */
+/** Of one who has failed and is not to be reported, or was: the alias for it was expanded all the same. */
 export function failedState({ reversePath, recipients }: Envelope, index: number): number {
   const bits = recipients[index]?.notify ?? 0;
   return (bits & ALIAS_EXPANDED) !== 0 && reversePath !== '' ? OWED_SUCCESS : ENDED;
@@ -74,14 +75,18 @@ export interface Note {
  */
 export function noteRoom(recipientCount: number): number {
   const room = NOTE_CRC_BYTES + FIXED_BYTES + recipientCount * RECIPIENT_BYTES;
-  invariant(room <= ROOM_BYTES_MAX, 'no message has more recipients than a note can tell of (config: recipient_limit)');
+  const isEnough = room <= ROOM_BYTES_MAX;
+  invariant(isEnough, 'no message has more recipients than a note can tell of (config: recipient_limit)');
   return room;
 }
 
 /** The note of an entry that was never tried. */
 export function freshNote(recipientCount: number): Note {
   const states = new Uint8Array(recipientCount);
-  return { attempts: 0, dueWallMs: 0, states, owedChange: 0, tries: 0, heldSinceWallMs: 0, isDelayTold: false, results: [] };
+  return {
+    attempts: 0, dueWallMs: 0, states,
+    owedChange: 0, tries: 0, heldSinceWallMs: 0, isDelayTold: false, results: [],
+  };
 }
 
 /** The bytes of a note. */
@@ -95,7 +100,8 @@ export function encodeNote(note: Note): Uint8Array {
   bytes[14] = Math.min(note.tries, BYTE_MAX);
   writeUint48(view, 15, note.heldSinceWallMs);
   bytes[DELAY_TOLD_AT] = note.isDelayTold ? 1 : 0;
-  for (let i = 0; i < note.states.length; i++) bytes[FIXED_BYTES + i * RECIPIENT_BYTES] = note.states[i] ?? TO_TRY;
+  const { states } = note;
+  for (let i = 0; i < states.length; i++) bytes[FIXED_BYTES + i * RECIPIENT_BYTES] = states[i] ?? TO_TRY;
   for (const { recipient, code, enhanced } of note.results) {
     const at = FIXED_BYTES + recipient * RECIPIENT_BYTES;
     view.setUint16(at + 1, code, true);
@@ -122,7 +128,8 @@ export function decodeNote(bytes: Uint8Array): Note | undefined {
   }
   return {
     attempts: view.getUint8(1), dueWallMs: readUint48(view, 2), states,
-    owedChange: readUint48(view, 8), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15), isDelayTold: bytes[DELAY_TOLD_AT] === 1, results,
+    owedChange: readUint48(view, 8), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15),
+    isDelayTold: bytes[DELAY_TOLD_AT] === 1, results,
   };
 }
 
@@ -144,5 +151,6 @@ function packEnhanced(enhanced: string): number {
 }
 
 function enhancedOf(packed: number): string {
-  return packed === 0 ? '' : `${String(packed >>> 20)}.${String((packed >>> 10) & 0x3ff)}.${String(packed & 0x3ff)}`;
+  if (packed === 0) return '';
+  return `${String(packed >>> 20)}.${String((packed >>> 10) & 0x3ff)}.${String(packed & 0x3ff)}`;
 }

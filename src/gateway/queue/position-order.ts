@@ -1,11 +1,11 @@
 /**
- * Rows of entries in the order of their positions: those of a partition, as its mirrors hold them, and those of one
- * queue in it. A doubly linked list through two columns of the table.
+ * Rows of entries in the order of their positions: those of a partition, as its mirrors hold them, and those
+ * of one queue in it. A doubly linked list through two columns of the table.
  *
  *   first ◄──► … ◄──► recoveredTail ◄──► live … ◄──► last      ascending positions
  *
- * While a partition comes back from a store, its entries are put in front of those accepted meanwhile: blocks come
- * by ascending position, so each goes behind the last one that came back.
+ * While a partition comes back from a store, its entries are put in front of those accepted meanwhile: blocks
+ * come by ascending position, so each goes behind the last one that came back.
  */
 import { invariant } from '../../base/invariant.js';
 import type { ChunkedFloat64, ChunkedUint32 } from '../../base/chunked.js';
@@ -39,7 +39,8 @@ export class PositionOrder {
   /** A live entry at the end. */
   append(row: number, bytes: number): void {
     const { position } = this.#columns;
-    invariant(this.last === 0 || position.get(this.last) < position.get(row), 'live entries come by ascending position');
+    const isAhead = this.last === 0 || position.get(this.last) < position.get(row);
+    invariant(isAhead, 'live entries come by ascending position');
     this.#linkBehind(this.last, row, bytes);
   }
 

@@ -4,13 +4,13 @@
  *   new mail ─► queue of its route ─ none yet ──────────────────► made in the quietest partition (homes.ts)
  *                     │ its partition can't take mail: fifo ────► a younger one in another partition (detour)
  *                     │                               strict ──► refused for now (451)
- *                     └ empty for RETIRE_MS ────────────────────► retired: to the mirrors it was a label, and is none
+ *                     └ empty for RETIRE_MS ────────────────────► retired: at the mirrors its label is gone
  *   recovery ─► label of each entry ─► queue of that label in the partition that comes back
  *
- * A route may have more than one queue: one that came back after mail to it had been accepted, or whose partition
- * could not take mail. New mail goes to the youngest, which hands nothing out before the older ones have started all
- * they have (`isBehind`). While own partitions are still to come, what they hold is not known: a new fifo queue is
- * behind until all are whole; a strict one is not made.
+ * A route may have more than one queue: one that came back after mail to it had been accepted, or whose
+ * partition could not take mail. New mail goes to the youngest, which hands nothing out before the older ones
+ * have started all they have (`isBehind`). While own partitions are still to come, what they hold is not
+ * known: a new fifo queue is behind until all are whole; a strict one is not made.
  *
  * Queues in partitions of other gateways stand apart: no new mail goes there but reports about their own.
  */
@@ -95,7 +95,10 @@ export class QueueRegistry {
     return this.#ownCount >= this.#options.queuesMax;
   }
 
-  /** Whether a queue of the route could be made for new mail. What can't commit is told before any limit: it closes the port. */
+  /**
+   * Whether a queue of the route could be made for new mail. What can't commit is told before any limit: it
+   * closes the port.
+   */
   founding(route: Route): AdmissionVerdict {
     if (!this.canTake()) return 'no-store';
     if (this.#usable(route).length === 0) return 'short';
@@ -109,8 +112,8 @@ export class QueueRegistry {
   }
 
   /**
-   * Where new mail of the route goes: its queue, made now if need be; undefined when no more queues can be had, or no
-   * partition takes mail.
+   * Where new mail of the route goes: its queue, made now if need be; undefined when no more queues can be
+   * had, or no partition takes mail.
    */
   findOrCreate(route: Route): MailQueue | undefined {
     const known = this.find(route);
@@ -129,8 +132,8 @@ export class QueueRegistry {
   }
 
   /**
-   * The queue with this route's label in this partition, made now if need be. `isOlder`: what it gets is older than mail
-   * that was accepted in other partitions meanwhile.
+   * The queue with this route's label in this partition, made now if need be. `isOlder`: what it gets is
+   * older than mail that was accepted in other partitions meanwhile.
    */
   queueIn(partition: Partition, route: Route, routed: boolean, isOlder = false): MailQueue {
     const { label } = route;
@@ -153,12 +156,14 @@ export class QueueRegistry {
     return queue;
   }
 
-  /** Mail of the queue was taken in another partition before this one was back: no order between the two (G3). */
+  /** Mail of the queue was taken in another partition before this one was back: in no order to it (G3). */
   #noteBeside(partition: Partition, parts: readonly MailQueue[]): void {
     const beside = parts.at(-1);
     if (beside === undefined || beside.length === 0) return;
     this.detours += 1;
-    this.#ports.log.info('detour', 'a queue that comes back took new mail in another partition meanwhile', { queue: beside.name, partition: partition.name, now_in: beside.partition.name });
+    this.#ports.log.info('detour', 'a queue that comes back took new mail in another partition meanwhile', {
+      queue: beside.name, partition: partition.name, now_in: beside.partition.name,
+    });
   }
 
   /** A partition that is taken or founded; the caller says where it stands. */
@@ -184,7 +189,9 @@ export class QueueRegistry {
   }
 
   byName(name: string): MailQueue[] {
-    return [...this.queues()].filter((queue) => queue.name === name || `${queue.name}/${queue.route.queueClass}` === name);
+    const isNamed = (queue: MailQueue): boolean =>
+      queue.name === name || `${queue.name}/${queue.route.queueClass}` === name;
+    return [...this.queues()].filter(isNamed);
   }
 
   /** The partition of this name, or those with a queue of it. */
@@ -214,7 +221,8 @@ export class QueueRegistry {
 
   /** Where older mail of the queue waits, new mail would not stand behind what a younger one has. */
   #usable(route: Route): readonly Partition[] {
-    return this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && (one.queues.get(route.label)?.length ?? 0) === 0);
+    const isEmpty = ({ queues }: Partition): boolean => (queues.get(route.label)?.length ?? 0) === 0;
+    return this.partitions.filter((one) => one.isOwn && this.#mayTake(one) && isEmpty(one));
   }
 
   /** The partition for a new queue. */

@@ -1,13 +1,14 @@
 /**
  * Whether new mail can be committed (G6), reckoned from what a client would be told: of each configured route
- * whether a recipient of it would be refused now, and why. The SMTP port is open, and /readyz true, as long as some
- * route takes mail and not more than half of them can't commit; status and metrics name every route refused.
+ * whether a recipient of it would be refused now, and why. The SMTP port is open, and /readyz true, as long
+ * as some route takes mail and not more than half of them can't commit; status and metrics name every route
+ * refused.
  *
  *   short, no-store, recovering     can't commit: a route that counts against the port
  *   memory, share, queue-full, …    a limit, which answers 452 for itself: named, and closes no port
  *
- * Not asked: queues of others that it delivers, for no new mail goes there; this follows from asking routes, not
- * queues. A gateway without routes is ready while stores are there.
+ * Not asked: queues of others that it delivers, for no new mail goes there; this follows from asking routes,
+ * not queues. A gateway without routes is ready while stores are there.
  */
 import type { AdmissionVerdict, Route } from './types.js';
 
@@ -60,7 +61,7 @@ export class Readiness {
     return [...this.#refused.values()];
   }
 
-  /** All routes are looked at when they are asked about next: a partition is new or gone, or has other mirrors in sync. */
+  /** All routes are to be looked at again: a partition is new or gone, or has other mirrors in sync. */
   lookAgain(): void {
     this.#version = -1;
   }

@@ -1,9 +1,10 @@
 /**
- * Envelopes of the last entries that were stored here, as objects: most mail is handed out within milliseconds, and
- * need not be read back from its head for that. One place for each of ENVELOPES entries by the low bits of its row;
- * whoever comes later takes the place.
+ * Envelopes of the last entries that were stored here, as objects: most mail is handed out within
+ * milliseconds, and need not be read back from its head for that. One place for each of ENVELOPES entries by
+ * the low bits of its row; whoever comes later takes the place.
  *
- * Bounded by ENVELOPES × one recipient: an envelope of many costs little a recipient to read, and much to keep.
+ * Bounded by ENVELOPES × one recipient: an envelope of many costs little a recipient to read, and much to
+ * keep.
  */
 import type { Envelope } from './types.js';
 
@@ -11,26 +12,26 @@ import type { Envelope } from './types.js';
 const ENVELOPES = 512;
 
 export class RecentEnvelopes {
-  private readonly rows = new Uint32Array(ENVELOPES);
-  private readonly envelopes = new Array<Envelope | undefined>(ENVELOPES).fill(undefined);
+  readonly #rows = new Uint32Array(ENVELOPES);
+  readonly #envelopes = new Array<Envelope | undefined>(ENVELOPES).fill(undefined);
 
   remember(row: number, envelope: Envelope): void {
     if (envelope.recipients.length !== 1) return;
     const place = row % ENVELOPES;
-    this.rows[place] = row;
-    this.envelopes[place] = envelope;
+    this.#rows[place] = row;
+    this.#envelopes[place] = envelope;
   }
 
   of(row: number): Envelope | undefined {
     const place = row % ENVELOPES;
-    return this.rows[place] === row ? this.envelopes[place] : undefined;
+    return this.#rows[place] === row ? this.#envelopes[place] : undefined;
   }
 
   /** The entry has ended: its row will be another's. */
   forget(row: number): void {
     const place = row % ENVELOPES;
-    if (this.rows[place] !== row) return;
-    this.rows[place] = 0;
-    this.envelopes[place] = undefined;
+    if (this.#rows[place] !== row) return;
+    this.#rows[place] = 0;
+    this.#envelopes[place] = undefined;
   }
 }

@@ -1,20 +1,23 @@
 /**
- * A report (DSN) about recipients of a message that have failed, or whose delivery was to be told. It stands in the
- * partition of its message, so that no crash and no takeover sees half of it (docs/GUARANTEES.md "Reports").
+ * A report (DSN) about recipients of a message that have failed, or whose delivery was to be told. It stands
+ * in the partition of its message, so that no crash and no takeover sees half of it (docs/GUARANTEES.md
+ * "Reports").
  *
- *   DECIDED   the source is annotated "report owed, first try"              waits for that change at the mirrors
- *   MARKING   after a restart: annotated with one more try                  waits for its turn, then for that change
- *   MAKING    report stored, and the source ended or annotated "reported":  one section of changes, which a mirror
- *             takes as a whole or not at all                                no room: tried again
+ *   DECIDED   the source is annotated "report owed, first try"       waits for that change at the mirrors
+ *   MARKING   after a restart: annotated with one more try           waits for its turn, then for that change
+ *   MAKING    report stored, and the source ended or annotated       no room: tried again
+ *             "reported": one section of changes, which a mirror
+ *             takes as a whole or not at all
  *   OVER      the report is due as soon as its change is committed
  *
- * After a restart a source that owes a report has none yet: it is made anew. A few are made in a turn, however many
- * are owed: others wait for theirs.
+ * After a restart a source that owes a report has none yet: it is made anew. A few are made in a turn,
+ * however many are owed: others wait for theirs.
  *
  * Composing may end the process. A message whose report two processes began, and neither survived, is held by
  * the third (message-holds.ts). So that only this one is, tries after a restart are marked one after the
  * other, and the mark goes back with the turn in which the report is there.
  */
+import { OnceInAWhile } from '../../base/once-in-a-while.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { Partition } from '../mirror/partition.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
@@ -65,167 +68,167 @@ class ReportJob implements CommitWaiter {
   isShort = false;
   /** It is not known yet where its report goes. */
   isAsking = false;
-  private readonly reports: Reports;
+  readonly #reports: Reports;
 
   constructor(queue: MailQueue, row: number, reports: Reports) {
     this.queue = queue;
     this.row = row;
-    this.reports = reports;
+    this.#reports = reports;
   }
 
   onCommitted(): void {
-    this.reports.decided(this);
+    this.#reports.decided(this);
   }
 }
 
 export class Reports {
-  private readonly ports: ReportPorts;
-  private readonly jobs = new Set<ReportJob>();
+  readonly #ports: ReportPorts;
+  readonly #jobs = new Set<ReportJob>();
   /** To be made, in order; those that found no room wait apart. */
-  private due: ReportJob[] = [];
-  private short: ReportJob[] = [];
-  private retryAtMs = 0;
-  private toldMs = -Infinity;
+  #due: ReportJob[] = [];
+  #short: ReportJob[] = [];
+  #retryAtMs = 0;
+  readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
-  private readonly unmarked = new Set<ReportJob>();
-  private marked: ReportJob | undefined;
-  private markedAtMs = 0;
+  readonly #unmarked = new Set<ReportJob>();
+  #marked: ReportJob | undefined;
+  #markedAtMs = 0;
 
   constructor(ports: ReportPorts) {
-    this.ports = ports;
+    this.#ports = ports;
   }
 
   get openCount(): number {
-    return this.jobs.size;
+    return this.#jobs.size;
   }
 
   /** A report is owed since change `number` of the source's partition. */
   begin(queue: MailQueue, row: number, number: number): void {
     const job = new ReportJob(queue, row, this);
-    this.jobs.add(job);
+    this.#jobs.add(job);
     queue.partition.awaitEnd(number, job);
   }
 
   /** After a restart: the source owes a report. */
   resume(queue: MailQueue, row: number): void {
     const job = new ReportJob(queue, row, this);
-    this.jobs.add(job);
+    this.#jobs.add(job);
     job.step = ReportStep.MARKING;
-    this.unmarked.add(job);
-    this.markNext();
+    this.#unmarked.add(job);
+    this.#markNext();
   }
 
   /** The partition leaves this process, sources and reports: who has it next goes on with what it finds. */
   forget(partition: Partition): void {
-    for (const job of this.jobs) if (job.queue.partition === partition) this.over(job);
+    for (const job of this.#jobs) if (job.queue.partition === partition) this.#over(job);
   }
 
   /** The mirrors know that the report is owed, and which try this is. */
   decided(job: ReportJob): void {
     if (job.step === ReportStep.DECIDED) {
       job.step = ReportStep.MAKING;
-      this.due.push(job);
-      this.ports.requestEndOfTurn();
+      this.#due.push(job);
+      this.#ports.requestEndOfTurn();
     } else if (job.step === ReportStep.MARKING) {
       // Alone, and at once: should it end the process, no other is to blame.
       job.step = ReportStep.MAKING;
-      if (!this.make(job)) this.putOff([job]);
-      if (this.marked === job) this.marked = undefined;
-      this.markNext();
+      if (!this.#make(job)) this.#putOff([job]);
+      if (this.#marked === job) this.#marked = undefined;
+      this.#markNext();
     }
   }
 
   /** Those for which there was no room are tried again. */
   tick(nowMs: number): void {
-    this.markNext();
-    if (this.short.length === 0 || nowMs < this.retryAtMs) return;
-    this.due = this.due.concat(this.short);
-    this.short = [];
-    this.ports.requestEndOfTurn();
+    this.#markNext();
+    if (this.#short.length === 0 || nowMs < this.#retryAtMs) return;
+    this.#due = this.#due.concat(this.#short);
+    this.#short = [];
+    this.#ports.requestEndOfTurn();
   }
 
   /** Makes some of those that are due; called when a turn ends. */
   work(): void {
-    if (this.due.length === 0) return;
-    const now = this.due.splice(0, MADE_PER_TURN);
+    if (this.#due.length === 0) return;
+    const now = this.#due.splice(0, MADE_PER_TURN);
     for (const job of now) {
-      if (job.step !== ReportStep.MAKING || this.make(job)) continue;
-      if (job.isAsking || this.ports.entries.isAbsent(job.row)) {
-        this.putOff([job]);
+      if (job.step !== ReportStep.MAKING || this.#make(job)) continue;
+      if (job.isAsking || this.#ports.entries.isAbsent(job.row)) {
+        this.#putOff([job]);
         continue;
       }
-      // Without room for one there is none for the others either; the next one is tried first when there may be.
-      const rest = this.due;
-      this.due = [];
-      this.putOff([...now.slice(now.indexOf(job) + 1), ...rest, job]);
+      // Without room for one there is none for the others; the next one is tried first when there may be.
+      const rest = this.#due;
+      this.#due = [];
+      this.#putOff([...now.slice(now.indexOf(job) + 1), ...rest, job]);
       return;
     }
-    if (this.due.length > 0) this.ports.requestEndOfTurn();
+    if (this.#due.length > 0) this.#ports.requestEndOfTurn();
   }
 
-  private over(job: ReportJob): void {
+  #over(job: ReportJob): void {
     job.step = ReportStep.OVER;
-    this.jobs.delete(job);
-    this.unmarked.delete(job);
-    if (this.marked === job) this.marked = undefined;
+    this.#jobs.delete(job);
+    this.#unmarked.delete(job);
+    if (this.#marked === job) this.#marked = undefined;
   }
 
-  private putOff(jobs: readonly ReportJob[]): void {
-    this.retryAtMs = this.ports.clock.nowMs() + RETRY_MS;
-    this.short = this.short.concat(jobs);
+  #putOff(jobs: readonly ReportJob[]): void {
+    this.#retryAtMs = this.#ports.clock.nowMs() + RETRY_MS;
+    this.#short = this.#short.concat(jobs);
   }
 
   /** The next job is marked, when no mark is on its way. */
-  private markNext(): void {
-    if (this.unmarked.size === 0) return;
-    const nowMs = this.ports.clock.nowMs();
-    if (this.marked !== undefined && nowMs - this.markedAtMs < MARK_WAIT_MS) return;
-    this.marked = undefined;
-    let looks = Math.min(MARK_LOOKS, this.unmarked.size);
-    for (const job of this.unmarked) {
+  #markNext(): void {
+    if (this.#unmarked.size === 0) return;
+    const nowMs = this.#ports.clock.nowMs();
+    if (this.#marked !== undefined && nowMs - this.#markedAtMs < MARK_WAIT_MS) return;
+    this.#marked = undefined;
+    let looks = Math.min(MARK_LOOKS, this.#unmarked.size);
+    for (const job of this.#unmarked) {
       if (looks === 0) return;
       looks -= 1;
-      this.unmarked.delete(job);
+      this.#unmarked.delete(job);
       // A try is counted when it begins: what waits for its body has tried nothing.
-      const isHere = !this.ports.entries.isAbsent(job.row);
-      if (!isHere) this.ports.entries.absent.wantLater(job.queue.partition, job.row);
+      const isHere = !this.#ports.entries.isAbsent(job.row);
+      if (!isHere) this.#ports.entries.absent.wantLater(job.queue.partition, job.row);
       if (isHere && mayMark(job.queue.partition)) {
-        this.mark(job);
-        this.marked = job;
-        this.markedAtMs = nowMs;
+        this.#mark(job);
+        this.#marked = job;
+        this.#markedAtMs = nowMs;
         return;
       }
-      this.unmarked.add(job);
+      this.#unmarked.add(job);
     }
   }
 
-  private mark(job: ReportJob): void {
+  #mark(job: ReportJob): void {
     const { queue, row } = job;
-    const note = this.noteOf(job);
+    const note = this.#noteOf(job);
     job.tries = note.tries + 1;
-    queue.partition.awaitEnd(this.ports.settlement.annotate(queue, row, { ...note, tries: job.tries }), job);
+    queue.partition.awaitEnd(this.#ports.settlement.annotate(queue, row, { ...note, tries: job.tries }), job);
   }
 
   /** This process has survived its try: the next one begins as the second again. */
-  private survived(job: ReportJob): void {
+  #survived(job: ReportJob): void {
     if (job.tries <= 1) return;
-    this.ports.settlement.annotate(job.queue, job.row, { ...this.noteOf(job), tries: 1 });
+    this.#ports.settlement.annotate(job.queue, job.row, { ...this.#noteOf(job), tries: 1 });
     job.tries = 1;
   }
 
-  private noteOf({ row }: ReportJob): Note {
-    const { settlement } = this.ports;
+  #noteOf({ row }: ReportJob): Note {
+    const { settlement } = this.#ports;
     return settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 0);
   }
 
   /** False when there was no room for it, or the body of its message is still at the stores. */
-  private make(job: ReportJob): boolean {
-    const { settlement, writer, events, log, entries } = this.ports;
+  #make(job: ReportJob): boolean {
+    const { settlement, writer, events, log, entries } = this.#ports;
     const { queue, row } = job;
     const envelope = settlement.envelopeOf(row);
     // What came last, its body, may have shown that it is damaged: held.
     if (envelope === undefined || entries.table.state(row) !== EntryState.REPORTING) {
-      this.over(job);
+      this.#over(job);
       return true;
     }
     const note = settlement.noteOf(row, envelope.recipients.length);
@@ -239,8 +242,10 @@ export class Reports {
     job.isAsking = way === NOT_READY;
     if (way === NOT_READY) return false;
     if (way === undefined) {
-      for (const index of recipients) events.ended(queue, envelope, index, 'no route to the reverse-path', 'the report has nowhere to go');
-      this.endSource(job, envelope, note, failure);
+      for (const index of recipients) {
+        events.ended(queue, envelope, index, 'no route to the reverse-path', 'the report has nowhere to go');
+      }
+      this.#endSource(job, envelope, note, failure);
       return true;
     }
     if (entries.isAbsent(row)) {
@@ -248,29 +253,31 @@ export class Reports {
       return false;
     }
     const kind = failure ? 'failure' : 'success';
-    const outcome = writer.write({ kind, queue, row, envelope, note, recipients, isShort: job.isShort }, way, () => { this.endSource(job, envelope, note, failure); });
+    const subject = { kind, queue, row, envelope, note, recipients, isShort: job.isShort } as const;
+    const outcome = writer.write(subject, way, () => { this.#endSource(job, envelope, note, failure); });
     if (outcome === undefined) return true;
-    this.survived(job);
+    this.#survived(job);
     job.isShort = outcome === NO_MEMORY;
-    const nowMs = this.ports.clock.nowMs();
-    if (outcome !== NOT_READY && nowMs >= this.toldMs + TOLD_EVERY_MS) {
-      this.toldMs = nowMs;
-      log.warn('report', 'reports can not be stored yet; they are tried again', { queue: way.route.queueName, queue_id: formatMessageId(envelope.messageId), waiting: this.jobs.size });
+    if (outcome !== NOT_READY && this.#telling.isDue(this.#ports.clock.nowMs())) {
+      log.warn('report', 'reports can not be stored yet; they are tried again', {
+        queue: way.route.queueName, queue_id: formatMessageId(envelope.messageId), waiting: this.#jobs.size,
+      });
     }
     return false;
   }
 
-  /** The source does not owe this report any more: it ends, or others of its recipients are still to be tried. */
-  private endSource(job: ReportJob, envelope: Envelope, note: Note, failure: boolean): void {
-    const { settlement } = this.ports;
+  /** The source owes this report no more: it ends, or others of its recipients are still to be tried. */
+  #endSource(job: ReportJob, envelope: Envelope, note: Note, failure: boolean): void {
+    const { settlement } = this.#ports;
     const { queue, row } = job;
-    this.over(job);
+    this.#over(job);
     const states = note.states.map((state, index) => {
       if (state === OWED_FAILURE) return failedState(envelope, index);
       return state === OWED_SUCCESS && !failure ? DONE : state;
     });
     const stillOwes = states.includes(OWED_SUCCESS);
-    const left = { ...note, states, owedChange: stillOwes ? queue.partition.lastNumber + 1 : 0, tries: stillOwes ? 1 : 0 };
+    const owedChange = stillOwes ? queue.partition.lastNumber + 1 : 0;
+    const left = { ...note, states, owedChange, tries: stillOwes ? 1 : 0 };
     if (stillOwes) this.begin(queue, row, settlement.annotate(queue, row, left));
     else settlement.afterReport(queue, row, left);
   }

@@ -1,7 +1,7 @@
 /**
- * Writes one report (DSN): composed by gateway/bounce, and stored in the partition of the message that it is about,
- * in one section of changes with what becomes of that message. Its occasions: an outcome (report-job.ts), and a
- * delay (delay-reports.ts).
+ * Writes one report (DSN): composed by gateway/bounce, and stored in the partition of the message that it is
+ * about, in one section of changes with what becomes of that message. Its occasions: an outcome
+ * (report-job.ts), and a delay (delay-reports.ts).
  */
 import { invariant } from '../../base/invariant.js';
 import type { Acceptance } from './acceptance.js';
@@ -10,12 +10,10 @@ import type { ReplyTexts } from './entry-texts.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
+import { HEADER_BYTES_MAX } from './report-bounds.js';
 import type { Settlement } from './settlement.js';
 import type { Envelope, FindReportWay, NextHop, NO_MEMORY, NOT_READY, ReportWay } from './types.js';
 import { RET_HEADERS } from './types.js';
-
-/** Success and delay bring back the header at most, and of that so much (gateway/bounce/dsn.ts). */
-export const HEADER_BYTES_MAX = 64 * 1024;
 
 export type ReportKind = 'failure' | 'success' | 'delay';
 
@@ -74,28 +72,38 @@ export class ReportWriter {
    * Stores the report together with the changes that `alongside` makes. Undefined when that is done; else why
    * not, and nothing was changed.
    */
-  write(subject: ReportSubject, { route, address }: ReportWay, alongside: () => void): typeof NO_MEMORY | typeof NOT_READY | undefined {
+  write(
+    subject: ReportSubject, { route, address }: ReportWay, alongside: () => void,
+  ): typeof NO_MEMORY | typeof NOT_READY | undefined {
     const { acceptance, events } = this.#ports;
     const { queue, envelope } = subject;
     invariant(envelope.reversePath !== '', 'nobody is told of a message with the null reverse-path');
     const reportId = this.#ports.nextMessageId();
     const { content, flags } = this.#compose(subject, reportId);
+    const why = this.#ports.settlement.textsOf(subject.row).replies.get(subject.recipients[0] ?? 0) ?? '';
     const outcome = queue.partition.together(() => {
-      const stored = acceptance.storeReport({ messageId: reportId, route, home: queue.partition, recipient: address, content, flags, isEnding: subject.kind !== 'delay' });
+      const stored = acceptance.storeReport({
+        messageId: reportId, route, home: queue.partition, recipient: address,
+        content, flags, isEnding: subject.kind !== 'delay',
+      });
       if (stored === undefined) alongside();
       return stored;
     });
-    if (outcome === undefined) events.reported(queue, envelope, reportId, subject.kind);
+    if (outcome === undefined) events.reported(queue, envelope, reportId, subject.kind, why);
     return outcome;
   }
 
-  #compose({ kind, queue, row, envelope, note, recipients, isShort }: ReportSubject, reportId: number): { readonly content: Uint8Array; readonly flags: number } {
+  #compose(
+    { kind, queue, row, envelope, note, recipients, isShort }: ReportSubject, reportId: number,
+  ): { readonly content: Uint8Array; readonly flags: number } {
     const { entries, settlement } = this.#ports;
     const bodyBytes = entries.table.bodyBytes.get(row);
     const content = new Uint8Array(kind === 'failure' ? bodyBytes : Math.min(bodyBytes, HEADER_BYTES_MAX));
     entries.copyBody(row, content, 0, content.length);
     const about = isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
     const texts = settlement.textsOf(row).replies;
-    return this.#ports.compose({ kind, envelope: about, note, texts, recipients, nextHop: queue.route.nextHop, reportId, content }, queue.ownerId);
+    const { nextHop } = queue.route;
+    const input = { kind, envelope: about, note, texts, recipients, nextHop, reportId, content };
+    return this.#ports.compose(input, queue.ownerId);
   }
 }

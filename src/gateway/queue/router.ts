@@ -7,8 +7,9 @@
  *                       lanes: N   N, by a hash of the domain         default#3
  *                       queues: domain   one a destination domain     default/example.com
  *
- * A Route is one queue's; it is made when it is asked for first and compared by identity. Domains are chosen by whoever
- * sends, so a bounded number of Routes is kept: one that was let go is made anew, and meets its queue by its label.
+ * A Route is one queue's; it is made when it is asked for first and compared by identity. Domains are chosen
+ * by whoever sends, so a bounded number of Routes is kept: one that was let go is made anew, and meets its
+ * queue by its label.
  */
 import { labelOf } from './label.js';
 import type { NextHop, Ordering, QueueClass, Route, Router } from './types.js';
@@ -33,7 +34,7 @@ export interface RouteOptions {
 /** Between the name of a route and the domain of one of its queues, or the number of a lane. */
 const DOMAIN_MARK = '/';
 const LANE_MARK = '#';
-/** Routes of single queues that are kept, of each route: those of the queues that a gateway may have, and some. */
+/** Routes of single queues that are kept of each route: of the queues that a gateway may have, and some. */
 const KEPT_MAX = 100_000;
 
 interface Known {
@@ -45,19 +46,21 @@ interface Known {
 }
 
 class RoutingTable implements Router {
-  private readonly byDomain = new Map<string, Known>();
-  private readonly byName = new Map<string, Known>();
+  readonly #byDomain = new Map<string, Known>();
+  readonly #byName = new Map<string, Known>();
 
   constructor(routes: readonly RouteOptions[]) {
     for (const options of routes) {
       const known: Known = { options, routes: new Map(), single: new Map() };
-      this.byName.set(options.name, known);
-      for (const domain of options.domains) this.byDomain.set(domain, known);
+      this.#byName.set(options.name, known);
+      for (const domain of options.domains) this.#byDomain.set(domain, known);
     }
   }
 
   route(domain: string, queueClass: QueueClass, wanted?: string): Route | undefined {
-    const known = wanted === undefined ? (this.byDomain.get(domain) ?? this.wildcard(domain)) : this.byName.get(wanted);
+    const known = wanted === undefined
+      ? (this.#byDomain.get(domain) ?? this.#wildcard(domain))
+      : this.#byName.get(wanted);
     if (known === undefined) return undefined;
     const { name, perDomain = false, lanes = 1 } = known.options;
     if (!perDomain && lanes === 1) return single(known, queueClass);
@@ -65,26 +68,26 @@ class RoutingTable implements Router {
     return make(known, `${name}${LANE_MARK}${String((hashOf(domain) % lanes) + 1)}`, queueClass);
   }
 
-  /** By the name of the route in it: what its lanes are now, or its domains, is of no account for mail that is there. */
+  /** By the name of the route in it: its lanes or domains of now are of no account for mail that is there. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined {
-    const whole = this.byName.get(queueName);
+    const whole = this.#byName.get(queueName);
     if (whole !== undefined) return single(whole, queueClass);
     // Neither a domain nor the number of a lane has either mark.
     const end = Math.max(queueName.lastIndexOf(DOMAIN_MARK), queueName.lastIndexOf(LANE_MARK));
-    const known = end === -1 ? undefined : this.byName.get(queueName.slice(0, end));
+    const known = end === -1 ? undefined : this.#byName.get(queueName.slice(0, end));
     return known === undefined ? undefined : make(known, queueName, queueClass);
   }
 
   mailRoutes(): readonly Route[] {
-    return [...this.byName.values()].map((known) => single(known, 'mail'));
+    return [...this.#byName.values()].map((known) => single(known, 'mail'));
   }
 
-  private wildcard(domain: string): Known | undefined {
+  #wildcard(domain: string): Known | undefined {
     for (let dot = domain.indexOf('.'); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
-      const found = this.byDomain.get(`*${domain.slice(dot)}`);
+      const found = this.#byDomain.get(`*${domain.slice(dot)}`);
       if (found !== undefined) return found;
     }
-    return this.byDomain.get('*');
+    return this.#byDomain.get('*');
   }
 }
 
@@ -126,7 +129,7 @@ function hashOf(text: string): number {
   return hash >>> 0;
 }
 
-/** A router over the configured routes. Two routes with one name or one domain are a configuration error, refused before. */
+/** A router over the configured routes. The configuration has no two with one name or one domain. */
 export function createRouter(routes: readonly RouteOptions[]): Router {
   return new RoutingTable(routes);
 }

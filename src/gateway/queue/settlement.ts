@@ -19,11 +19,16 @@ import { decodeEnvelope } from './envelope.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MailEvents } from './mail-events.js';
 import type { LastResult, Note } from './note.js';
-import { DONE, decodeNote, encodeNote, failedState, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY } from './note.js';
+import {
+  DONE, decodeNote, encodeNote, failedState, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY,
+} from './note.js';
 import type { EntryTexts } from './entry-texts.js';
 import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './entry-texts.js';
 import type { Delivery, DeliveryResult, Envelope, Recipient, RecipientResult } from './types.js';
-import { ALIAS_EXPANDED, DEFERRED, DELIVERED, FAILED, NOTIFY_BITS, NOTIFY_NEVER, NOTIFY_SUCCESS } from './types.js';
+import {
+  ALIAS_EXPANDED, DEFERRED, DELIVERED, FAILED, NOTIFY_BITS, NOTIFY_FAILURE, NOTIFY_NEVER,
+  NOTIFY_SUCCESS,
+} from './types.js';
 import type { WallFrame } from './wall-frame.js';
 
 export interface SettlementPorts {
@@ -47,47 +52,50 @@ export interface SettlementPorts {
 }
 
 /** RFC 3463 4.4.7: delivery time expired. */
-const EXPIRED: RecipientResult = { status: FAILED, code: 0, enhanced: '4.4.7', text: 'delivery time expired' };
+const EXPIRED: RecipientResult = {
+  status: FAILED, code: 0, enhanced: '4.4.7', text: 'delivery time expired',
+};
 
 export class Settlement {
-  private readonly options: { readonly longestRetryMs: number };
-  private readonly ports: SettlementPorts;
+  readonly #options: { readonly longestRetryMs: number };
+  readonly #ports: SettlementPorts;
 
   constructor(options: { readonly longestRetryMs: number }, ports: SettlementPorts) {
-    this.options = options;
-    this.ports = ports;
+    this.#options = options;
+    this.#ports = ports;
   }
 
   /** The note of an entry, or that of one never tried. */
   noteOf(row: number, recipientCount: number): Note {
-    const bytes = this.ports.entries.note(row);
+    const bytes = this.#ports.entries.note(row);
     return (bytes.length === 0 ? undefined : decodeNote(bytes)) ?? freshNote(recipientCount);
   }
 
   /** What was said of it and of its recipients, as far as it is still known. */
   textsOf(row: number): EntryTexts {
-    const { entries, packer } = this.ports;
+    const { entries, packer } = this.#ports;
     const bytes = entries.hasNote(row) ? entries.texts.of(row) : undefined;
     return bytes === undefined ? NO_TEXTS : decodeEntryTexts(packer, bytes);
   }
 
   /**
-   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients, or that
-   * is still at the stores.
+   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients,
+   * or that is still at the stores.
    */
   envelopeOf(row: number): Envelope | undefined {
-    const { entries, packer } = this.ports;
+    const { entries, packer } = this.#ports;
     const recent = entries.envelopes.of(row);
     if (recent !== undefined) return recent;
     if (entries.isAllAbsent(row)) return undefined;
     const envelope = decodeEnvelope(packer, entries.table.messageId(row), entries.head(row));
-    return envelope === undefined || noteRoom(envelope.recipients.length) > entries.room(row) ? undefined : envelope;
+    if (envelope === undefined) return undefined;
+    return noteRoom(envelope.recipients.length) <= entries.room(row) ? envelope : undefined;
   }
 
   /** The attempt is over. */
   settle(queue: MailQueue, delivery: Delivery, result: DeliveryResult): void {
     const row = delivery.entry;
-    const table = this.ports.entries.table;
+    const table = this.#ports.entries.table;
     queue.inFlightCount -= 1;
     if (result.noRight === true) {
       // A deferral would let others overtake it, and cost its sender minutes, for a trouble of our own.
@@ -95,18 +103,20 @@ export class Settlement {
       return;
     }
     if (result.notAttempted === true) {
-      this.notReached(queue, row, result);
+      this.#notReached(queue, row, result);
       return;
     }
-    if (result.dotUnanswered) this.ports.events.dotUnanswered(queue, result.relay);
+    if (result.dotUnanswered) this.#ports.events.dotUnanswered(queue, result.relay);
     const attempts = Math.min(255, table.attempts.get(row) + 1);
     table.attempts.set(row, attempts);
-    if (this.allDelivered(delivery, result)) {
-      for (let i = 0; i < delivery.pending.length; i++) this.log(queue, row, delivery.envelope, delivery.pending[i] ?? 0, result.results[i], result, attempts);
+    if (this.#allDelivered(delivery, result)) {
+      for (let i = 0; i < delivery.pending.length; i++) {
+        this.#log(queue, delivery, delivery.pending[i] ?? 0, result.results[i], result, attempts);
+      }
       this.end(queue, row);
       return;
     }
-    this.settleMixed(queue, delivery, result, attempts);
+    this.#settleMixed(queue, delivery, result, attempts);
   }
 
   /** The entry's time is up, and it rests (interruptions.ts). One whose envelope can't be read stays. */
@@ -114,20 +124,20 @@ export class Settlement {
     const envelope = this.envelopeOf(row);
     if (envelope === undefined) return;
     this.withdrawFromWaiting(queue, row);
-    this.conclude(queue, row, envelope, this.noteOf(row, envelope.recipients.length), this.repliesOf(row));
+    this.#conclude(queue, row, envelope, this.noteOf(row, envelope.recipients.length), this.#repliesOf(row));
   }
 
   /** Whether its time is up. */
   isOver(row: number): boolean {
-    return this.ports.entries.table.expirySeconds.get(row) * 1000 <= this.ports.frame.wallMs();
+    return this.#ports.entries.table.expirySeconds.get(row) * 1000 <= this.#ports.frame.wallMs();
   }
 
   /** Removes the entry for good. */
   end(queue: MailQueue, row: number): void {
-    if (queue.unblock(row)) this.ports.wake(queue);
-    const position = this.ports.entries.table.position.get(row);
-    const following = this.ports.entries.remove(queue, row);
-    this.ports.mirrors.onUnlinked(queue.partition, row, following);
+    if (queue.unblock(row)) this.#ports.wake(queue);
+    const position = this.#ports.entries.table.position.get(row);
+    const following = this.#ports.entries.remove(queue, row);
+    this.#ports.mirrors.onUnlinked(queue.partition, row, following);
     queue.partition.delete(row, position, following);
   }
 
@@ -137,8 +147,9 @@ export class Settlement {
    */
   annotate(queue: MailQueue, row: number, note: Note): number {
     const bytes = encodeNote(note);
-    this.ports.entries.setNote(row, bytes);
-    return queue.partition.annotate(this.ports.entries.table.position.get(row), bytes, this.ports.crc32(bytes, 0));
+    this.#ports.entries.setNote(row, bytes);
+    const position = this.#ports.entries.table.position.get(row);
+    return queue.partition.annotate(position, bytes, this.#ports.crc32(bytes, 0));
   }
 
   /**
@@ -146,7 +157,7 @@ export class Settlement {
    * as far as there is room.
    */
   tell(queue: MailQueue, row: number, texts: EntryTexts): void {
-    const { entries, mirrors, packer } = this.ports;
+    const { entries, mirrors, packer } = this.#ports;
     const bytes = encodeEntryTexts(packer, texts);
     entries.texts.put(row, bytes);
     if (bytes.length > 0) mirrors.sender.texts.add(queue.partition, entries.table.position.get(row), bytes);
@@ -160,15 +171,15 @@ export class Settlement {
     }
     const envelope = this.envelopeOf(row);
     if (envelope !== undefined && this.isOver(row)) {
-      this.conclude(queue, row, envelope, note, this.repliesOf(row));
+      this.#conclude(queue, row, envelope, note, this.#repliesOf(row));
       return;
     }
     this.annotate(queue, row, note);
-    this.deferUntil(queue, row, note.dueWallMs, queue.isBlockedBy(row));
-    this.ports.onReported(queue, row);
+    this.#deferUntil(queue, row, note.dueWallMs, queue.isBlockedBy(row));
+    this.#ports.onReported(queue, row);
   }
 
-  private allDelivered(delivery: Delivery, result: DeliveryResult): boolean {
+  #allDelivered(delivery: Delivery, result: DeliveryResult): boolean {
     if (delivery.pending.length !== delivery.envelope.recipients.length) return false;
     for (let i = 0; i < delivery.pending.length; i++) {
       if (result.results[i]?.status !== DELIVERED) return false;
@@ -177,20 +188,20 @@ export class Settlement {
     return true;
   }
 
-  private settleMixed(queue: MailQueue, delivery: Delivery, result: DeliveryResult, attempts: number): void {
+  #settleMixed(queue: MailQueue, delivery: Delivery, result: DeliveryResult, attempts: number): void {
     const { envelope } = delivery;
     const row = delivery.entry;
     const before = this.noteOf(row, envelope.recipients.length);
     const states = before.states.slice();
     const results = new Map(before.results.map((last) => [last.recipient, last]));
-    const replies = this.repliesOf(row);
+    const replies = this.#repliesOf(row);
     for (let i = 0; i < delivery.pending.length; i++) {
       const index = delivery.pending[i] ?? 0;
       const said = result.results[i];
       if (said === undefined) continue;
       const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced };
       replies.set(index, said.text);
-      this.log(queue, row, envelope, index, said, result, attempts);
+      this.#log(queue, delivery, index, said, result, attempts);
       if (said.status === DELIVERED) {
         const owes = owesSuccess(envelope.recipients[index], result) && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
@@ -199,35 +210,34 @@ export class Settlement {
           results.delete(index);
           replies.delete(index);
         }
-      } else if (said.status === FAILED) this.fail(envelope, index, last, said.text, states, results, queue);
+      } else if (said.status === FAILED) this.#fail(queue, envelope, last, said.text, states, results);
       else {
         results.set(index, last);
         queue.lastError = said.text;
       }
     }
-    const dueWallMs = this.ports.frame.wallMs() + this.ports.retryDelayMs(attempts);
-    this.conclude(queue, row, envelope, { ...before, attempts, dueWallMs, states, results: [...results.values()] }, replies);
+    const dueWallMs = this.#ports.frame.wallMs() + this.#ports.retryDelayMs(attempts);
+    const outcome = { ...before, attempts, dueWallMs, states, results: [...results.values()] };
+    this.#conclude(queue, row, envelope, outcome, replies);
   }
 
-  /** A recipient has failed for good: reported, or ended where a report is forbidden or unwanted (RFC 3461 4.1, RFC 5321 4.5.5). */
-  private fail(
-    envelope: Envelope, index: number, last: LastResult, text: string, states: Uint8Array, results: Map<number, LastResult>, queue: MailQueue,
+  /** A recipient has failed for good: reported, or ended where a report is forbidden or unwanted. */
+  #fail(
+    queue: MailQueue, envelope: Envelope, last: LastResult, text: string, states: Uint8Array,
+    results: Map<number, LastResult>,
   ): void {
-    const notify = (envelope.recipients[index]?.notify ?? 0) & NOTIFY_BITS;
+    const index = last.recipient;
     results.set(index, last);
-    if (envelope.reversePath === '') this.ports.events.ended(queue, envelope, index, 'null reverse-path', text);
-    else if ((notify & NOTIFY_NEVER) !== 0) this.ports.events.ended(queue, envelope, index, 'NOTIFY=NEVER', text);
-    else if (notify !== 0 && (notify & 4) === 0) this.ports.events.ended(queue, envelope, index, 'NOTIFY without FAILURE', text);
-    else {
-      states[index] = OWED_FAILURE;
-      return;
-    }
-    states[index] = failedState(envelope, index);
+    const reason = reasonOfNoReport(envelope, index);
+    states[index] = reason === '' ? OWED_FAILURE : failedState(envelope, index);
+    if (reason !== '') this.#ports.events.ended(queue, envelope, index, reason, text);
   }
 
-  /** Mirrors the outcome and does what follows from it. The entry is in no list: in flight, taken out, or reported. */
-  private conclude(queue: MailQueue, row: number, envelope: Envelope, outcome: Note, replies: Map<number, string>): void {
-    const note = this.isOver(row) ? this.expired(queue, row, envelope, outcome, replies) : outcome;
+  /** Mirrors the outcome and does what follows. The entry is in no list: in flight, taken out, reported. */
+  #conclude(
+    queue: MailQueue, row: number, envelope: Envelope, outcome: Note, replies: Map<number, string>,
+  ): void {
+    const note = this.isOver(row) ? this.#expired(queue, row, envelope, outcome, replies) : outcome;
     const owes = note.states.includes(OWED_FAILURE) || note.states.includes(OWED_SUCCESS);
     const tries = note.states.includes(TO_TRY);
     if (!owes && !tries) {
@@ -236,94 +246,124 @@ export class Settlement {
     }
     if (!owes) {
       this.annotate(queue, row, note);
-      this.tellReplies(queue, row, replies);
-      this.deferUntil(queue, row, Math.min(note.dueWallMs, this.expiryMs(row)), true);
+      this.#tellReplies(queue, row, replies);
+      this.#deferUntil(queue, row, Math.min(note.dueWallMs, this.#expiryMs(row)), true);
       return;
     }
     // Composing the report is work that may end the process: this process is the first that tries.
-    const number = this.annotate(queue, row, { ...note, owedChange: queue.partition.lastNumber + 1, tries: 1 });
-    this.tellReplies(queue, row, replies);
-    const { table } = this.ports.entries;
+    const owedChange = queue.partition.lastNumber + 1;
+    const number = this.annotate(queue, row, { ...note, owedChange, tries: 1 });
+    this.#tellReplies(queue, row, replies);
+    const { table } = this.#ports.entries;
     if (table.state(row) !== EntryState.REPORTING) table.transition(row, EntryState.REPORTING);
-    // The head of a strict queue holds it while others of its recipients are still to be tried; afterReport() goes on.
+    // The head of a strict queue holds it while others of it are still to be tried; afterReport() goes on.
     if (queue.route.ordering === 'strict') {
       if (tries) queue.blockBy(row, Infinity);
-      else if (queue.unblock(row)) this.ports.wake(queue);
+      else if (queue.unblock(row)) this.#ports.wake(queue);
     }
-    this.ports.report(queue, row, number);
+    this.#ports.report(queue, row, number);
   }
 
   /** What was said of its recipients, as far as it is still known: to be changed. */
-  private repliesOf(row: number): Map<number, string> {
+  #repliesOf(row: number): Map<number, string> {
     return new Map(this.textsOf(row).replies);
   }
 
-  private tellReplies(queue: MailQueue, row: number, replies: ReadonlyMap<number, string>): void {
+  #tellReplies(queue: MailQueue, row: number, replies: ReadonlyMap<number, string>): void {
     this.tell(queue, row, { ...this.textsOf(row), replies });
   }
 
   /** The time of the entry is up: whoever is still to be tried has failed. */
-  private expired(queue: MailQueue, row: number, envelope: Envelope, note: Note, replies: Map<number, string>): Note {
-    const { entries, events } = this.ports;
+  #expired(
+    queue: MailQueue, row: number, envelope: Envelope, note: Note, replies: Map<number, string>,
+  ): Note {
+    const { entries, events } = this.#ports;
     const bodyBytes = entries.table.bodyBytes.get(row);
     const states = note.states.slice();
     const results = new Map(note.results.map((result) => [result.recipient, result]));
     for (let index = 0; index < states.length; index++) {
       if (states[index] !== TO_TRY) continue;
-      events.outcome('expired', queue, envelope, index, EXPIRED, bodyBytes, '', note.attempts, 0, 0);
       const last = results.get(index);
+      const said = last === undefined ? '' : (replies.get(index) ?? codesOf(last));
+      const { reversePath } = envelope;
+      const { attempts } = note;
+      events.outcome(
+        'expired', queue, envelope, index, EXPIRED, bodyBytes, '', attempts, 0, 0, reversePath, said,
+      );
       if (last === undefined) replies.set(index, EXPIRED.text);
-      this.fail(envelope, index, last ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced }, replies.get(index) ?? '', states, results, queue);
+      const failed = last ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced };
+      this.#fail(queue, envelope, failed, replies.get(index) ?? '', states, results);
     }
     return { ...note, states, results: [...results.values()] };
   }
 
-  private expiryMs(row: number): number {
-    return this.ports.entries.table.expirySeconds.get(row) * 1000;
+  #expiryMs(row: number): number {
+    return this.#ports.entries.table.expirySeconds.get(row) * 1000;
   }
 
   /** `isHead`: it holds its queue, if that is strict, until then. Any other comes back behind what is due. */
-  private deferUntil(queue: MailQueue, row: number, dueWallMs: number, isHead: boolean): void {
+  #deferUntil(queue: MailQueue, row: number, dueWallMs: number, isHead: boolean): void {
     // A due time that another process wrote is of its clock: bounded, whatever that showed.
-    const delayMs = Math.min(this.options.longestRetryMs, Math.max(0, dueWallMs - this.ports.frame.wallMs()));
+    const leftMs = dueWallMs - this.#ports.frame.wallMs();
+    const delayMs = Math.min(this.#options.longestRetryMs, Math.max(0, leftMs));
     if (isHead && queue.route.ordering === 'strict') {
       queue.makeReadyFirst(row);
-      queue.blockBy(row, this.ports.clock.nowMs() + delayMs);
-      this.ports.dueTimes.wakeAt(queue, queue.blockedUntilMs);
+      queue.blockBy(row, this.#ports.clock.nowMs() + delayMs);
+      this.#ports.dueTimes.wakeAt(queue, queue.blockedUntilMs);
       return;
     }
-    this.ports.entries.table.transition(row, EntryState.DEFERRED);
+    this.#ports.entries.table.transition(row, EntryState.DEFERRED);
     queue.deferredCount += 1;
-    this.ports.dueTimes.schedule(row, delayMs);
+    this.#ports.dueTimes.schedule(row, delayMs);
   }
 
   /** The next hop was not reached: the entry keeps its place; outbound tries the next hop again by itself. */
-  private notReached(queue: MailQueue, row: number, result: DeliveryResult): void {
+  #notReached(queue: MailQueue, row: number, result: DeliveryResult): void {
     queue.makeReadyFirst(row);
     queue.lastError = result.results[0]?.text ?? 'not reached';
-    this.ports.events.unreachable(queue, queue.lastError);
+    this.#ports.events.unreachable(queue, queue.lastError);
   }
 
-  /** Takes a resting entry (READY, DEFERRED, HELD) out of what it waits in; its state is the caller's to change. */
+  /** Takes a resting entry (READY, DEFERRED, HELD) out of what it waits in; the caller sets its state. */
   withdrawFromWaiting(queue: MailQueue, row: number): void {
-    const state = this.ports.entries.table.state(row);
+    const state = this.#ports.entries.table.state(row);
     if (state === EntryState.READY) {
       queue.removeReady(row);
-      // The head that goes before its time holds a strict queue no longer; any other entry never did. Deliveries
-      // may have waited for the body of this one.
-      const isAwaited = this.ports.entries.isAbsent(row);
-      if (queue.unblock(row) || isAwaited) this.ports.wake(queue);
+      // The head that goes before its time holds a strict queue no longer; any other entry never did.
+      // Deliveries may have waited for the body of this one.
+      const isAwaited = this.#ports.entries.isAbsent(row);
+      if (queue.unblock(row) || isAwaited) this.#ports.wake(queue);
     } else if (state === EntryState.DEFERRED) {
       queue.deferredCount -= 1;
-      this.ports.dueTimes.cancel(row);
+      this.#ports.dueTimes.cancel(row);
     } else if (state === EntryState.HELD) queue.heldCount -= 1;
   }
 
-  private log(queue: MailQueue, row: number, envelope: Envelope, index: number, said: RecipientResult | undefined, result: DeliveryResult, attempts: number): void {
+  /** The end of an attempt for one recipient. */
+  #log(
+    queue: MailQueue, { envelope, contentBytes, reversePath }: Delivery, index: number,
+    said: RecipientResult | undefined, result: DeliveryResult, attempts: number,
+  ): void {
     if (said === undefined) return;
     const event = said.status === DELIVERED ? 'delivered' : said.status === DEFERRED ? 'deferred' : 'bounced';
-    this.ports.events.outcome(event, queue, envelope, index, said, this.ports.entries.table.bodyBytes.get(row), result.relay, attempts, result.setupMs, result.transmitMs);
+    this.#ports.events.outcome(
+      event, queue, envelope, index, said, contentBytes, result.relay, attempts, result.setupMs,
+      result.transmitMs, reversePath, '',
+    );
   }
+}
+
+/** Why no report is made of a recipient who has failed (RFC 3461 4.1, RFC 5321 4.5.5); '' when one is. */
+function reasonOfNoReport({ reversePath, recipients }: Envelope, index: number): string {
+  const notify = (recipients[index]?.notify ?? 0) & NOTIFY_BITS;
+  if (reversePath === '') return 'null reverse-path';
+  if ((notify & NOTIFY_NEVER) !== 0) return 'NOTIFY=NEVER';
+  return notify !== 0 && (notify & NOTIFY_FAILURE) === 0 ? 'NOTIFY without FAILURE' : '';
+}
+
+/** Where the words are lost. */
+function codesOf({ code, enhanced }: LastResult): string {
+  return `${code === 0 ? '' : String(code)} ${enhanced}`.trim();
 }
 
 /** Of the alias that stood for it we alone can tell; of the recipient also a next hop that was asked to. */

@@ -13,52 +13,52 @@ import type { EntryState } from './entry-table.js';
 
 const STATES = 9;
 const SECONDS_SHIFT = 5;
-/** 2^18 × 32 s = 97 days; the longest lifetime is 60. Memory of counters that were never touched is never used. */
+/** 2^18 × 32 s = 97 days; the longest lifetime is 60. Counters that were never touched take no memory. */
 const SLOTS = 2 ** 18;
 
 export class StateCensus {
-  private readonly counts = new Float64Array(STATES);
-  private readonly sizes = new Float64Array(STATES);
-  private readonly arrivals = new Uint32Array(STATES * SLOTS);
+  readonly #counts = new Float64Array(STATES);
+  readonly #sizes = new Float64Array(STATES);
+  readonly #arrivals = new Uint32Array(STATES * SLOTS);
   /** No entry of a state arrived in a slot before this one. */
-  private readonly firstSlots = new Float64Array(STATES).fill(Number.MAX_SAFE_INTEGER);
+  readonly #firstSlots = new Float64Array(STATES).fill(Number.MAX_SAFE_INTEGER);
 
   count(state: EntryState): number {
-    return this.counts[state] ?? 0;
+    return this.#counts[state] ?? 0;
   }
 
   bytes(state: EntryState): number {
-    return this.sizes[state] ?? 0;
+    return this.#sizes[state] ?? 0;
   }
 
   /** Seconds since the oldest entry of a state arrived; 0 when there is none. */
   oldestAgeSeconds(state: EntryState, nowSeconds: number): number {
     if (this.count(state) === 0) {
-      this.firstSlots[state] = Number.MAX_SAFE_INTEGER;
+      this.#firstSlots[state] = Number.MAX_SAFE_INTEGER;
       return 0;
     }
     const nowSlot = Math.floor(nowSeconds / 2 ** SECONDS_SHIFT);
     // Older than the ring: such entries have long expired, or a clock was set.
-    let slot = Math.max(this.firstSlots[state] ?? 0, nowSlot - SLOTS + 1);
-    while (slot < nowSlot && this.arrivals[state * SLOTS + (slot % SLOTS)] === 0) slot += 1;
-    this.firstSlots[state] = slot;
+    let slot = Math.max(this.#firstSlots[state] ?? 0, nowSlot - SLOTS + 1);
+    while (slot < nowSlot && this.#arrivals[state * SLOTS + (slot % SLOTS)] === 0) slot += 1;
+    this.#firstSlots[state] = slot;
     return Math.max(0, nowSeconds - (slot + 1) * 2 ** SECONDS_SHIFT + 1);
   }
 
   enter(state: number, arrivalSeconds: number, bytes: number): void {
     const slot = arrivalSeconds >>> SECONDS_SHIFT;
-    this.add(state, slot, 1, bytes);
-    if (slot < (this.firstSlots[state] ?? 0)) this.firstSlots[state] = slot;
+    this.#add(state, slot, 1, bytes);
+    if (slot < (this.#firstSlots[state] ?? 0)) this.#firstSlots[state] = slot;
   }
 
   leave(state: number, arrivalSeconds: number, bytes: number): void {
-    this.add(state, arrivalSeconds >>> SECONDS_SHIFT, -1, -bytes);
+    this.#add(state, arrivalSeconds >>> SECONDS_SHIFT, -1, -bytes);
   }
 
-  private add(state: number, slot: number, count: number, bytes: number): void {
+  #add(state: number, slot: number, count: number, bytes: number): void {
     const at = state * SLOTS + (slot & (SLOTS - 1));
-    this.arrivals[at] = (this.arrivals[at] ?? 0) + count;
-    this.counts[state] = (this.counts[state] ?? 0) + count;
-    this.sizes[state] = (this.sizes[state] ?? 0) + bytes;
+    this.#arrivals[at] = (this.#arrivals[at] ?? 0) + count;
+    this.#counts[state] = (this.#counts[state] ?? 0) + count;
+    this.#sizes[state] = (this.#sizes[state] ?? 0) + bytes;
   }
 }

@@ -30,15 +30,15 @@ export interface Route {
   readonly concurrency: number;
   /** Messages the queue may hold; past it RCPT gets 452. */
   readonly lengthMax: number;
-  /** The envelope of the next message may go along with the final dot of one (outbound/peer.ts); never when strict. */
+  /** The envelope of the next message may go along with a final dot (outbound/peer.ts); never when strict. */
   readonly pipelinesAcross?: boolean;
 }
 
 /** Looks up routes (gateway/queue/router.ts). Domains are lower-case ASCII (A-labels). */
 export interface Router {
   /**
-   * The route for mail to `domain`, or undefined when none is configured; with `name`, of the route of that name,
-   * whatever its domains are.
+   * The route for mail to `domain`, or undefined when none is configured; with `name`, of the route of that
+   * name, whatever its domains are.
    */
   route(domain: string, queueClass: QueueClass, name?: string): Route | undefined;
   /** The route of a queue that came back from the stores under this name. */
@@ -56,12 +56,14 @@ export const NOTIFY_DELAY = 8;
 /** All that a next hop is told of them. */
 export const NOTIFY_BITS = 15;
 /**
- * Of our own, beside them. An alias stood for this one and others, and its success was to be told: as "expanded",
- * once it is known what became of this one (RFC 3461 5.2.7.3).
+ * Of our own, beside them. An alias stood for this one and others, and its success was to be told: as
+ * "expanded", once it is known what became of this one (RFC 3461 5.2.7.3).
  */
 export const ALIAS_EXPANDED = 16;
 /** An alias led it out of our domains: the reverse-path is rewritten for it (base/sender-rewriting.ts). */
 export const ALIAS_LEAVES = 32;
+/** It is not the address that was given at RCPT: ORCPT tells that, for the log. */
+export const ALIAS_CHANGED = 64;
 
 /** A forward-path with its DSN parameters, as received. */
 export interface Recipient {
@@ -75,7 +77,7 @@ export interface Recipient {
 
 /** Envelope flags. By its bytes, whatever BODY said: the next hop must offer 8BITMIME (RFC 6152). */
 export const ENVELOPE_8BIT = 1;
-/** The client asked for SMTPUTF8, and the top header needs it (RFC 6531 3.1). Addresses speak for themselves. */
+/** The client asked for SMTPUTF8, and the top header needs it (RFC 6531 3.1). Addresses show that alone. */
 export const ENVELOPE_UTF8_HEADER = 2;
 /** The content has a line that starts with a dot: it must be dot-stuffed when sent (RFC 5321 4.5.2). */
 export const ENVELOPE_DOT_LINES = 4;
@@ -120,7 +122,8 @@ export interface ReportWay {
 /** Undefined: no route leads there. NOT_READY: somebody is asked, look again in a moment. */
 export type FindReportWay = (reversePath: string) => ReportWay | typeof NOT_READY | undefined;
 
-export type SubmissionOutcome = typeof COMMITTED | typeof REFUSED | typeof NO_MEMORY | typeof NO_REPLY | typeof NOT_READY;
+export type SubmissionOutcome =
+  typeof COMMITTED | typeof REFUSED | typeof NO_MEMORY | typeof NO_REPLY | typeof NOT_READY;
 
 /** Recipients of one message that share a queue. */
 export interface RecipientGroup {
@@ -134,7 +137,7 @@ export interface Submission {
   readonly messageId: number;
   readonly reversePath: string;
   readonly groups: readonly RecipientGroup[];
-  /** Content as it will be sent on: trace header first, CRLF line ends, not dot-stuffed. Gone when submit() returns. */
+  /** Content as it will be sent on: trace header first, CRLF, not dot-stuffed. Gone when submit() returns. */
   readonly chunks: readonly Uint8Array[];
   readonly contentBytes: number;
   readonly flags: number;
@@ -155,7 +158,9 @@ export interface Submission {
  *   no-store     no partition takes mail
  *   memory, share, queue-full, queues         limits (G7)
  */
-export type AdmissionVerdict = '' | 'draining' | 'not-ready' | 'recovering' | 'short' | 'no-store' | 'memory' | 'share' | 'queue-full' | 'queues';
+export type AdmissionVerdict =
+  '' | 'draining' | 'not-ready' | 'recovering' | 'short' | 'no-store'
+  | 'memory' | 'share' | 'queue-full' | 'queues';
 
 /** What inbound may ask of the gateway (gateway/core.ts). */
 export interface Reception {
@@ -196,9 +201,9 @@ export interface DeliveryResult {
   readonly dotUnanswered: boolean;
   /** True when the next hop took over the DSN requests (RFC 3461 5.2.1): no success report is due from us. */
   readonly dsnPassedOn?: boolean;
-  /** True when no session with the next hop came about: no attempt is counted, the entry keeps its place; outbound backs off. */
+  /** True when no session came about: no attempt is counted, it keeps its place, and outbound backs off. */
   readonly notAttempted?: boolean;
-  /** True when our right to the queue was gone right before the dot (G5): no attempt either, and no fault of the next hop. */
+  /** True when our right to the queue was gone before the dot (G5): no attempt, no fault of the next hop. */
   readonly noRight?: boolean;
 }
 

@@ -1,7 +1,7 @@
 /**
  * The wall clock of one process as its queues reckon with it: read once, at the start; from then on it goes
- * with the monotonic clock. Times that are written into entries (expiry, due time) are of this frame, and so is
- * what the heartbeats tell the stores, so that whoever takes over can reckon with it (base/told-clock.ts).
+ * with the monotonic clock. Times that are written into entries (expiry, due time) are of this frame, and so
+ * is what the heartbeats tell the stores, so that whoever takes over can reckon with it (base/told-clock.ts).
  *
  *   the system's wall clock   ──────────┐ set back a month
  *                                       └───────────────────►

@@ -5,7 +5,8 @@
  *   admit(incarnation, nonce)   higher: all connections of lower ones are fenced, their grant is forgotten
  *                               equal, same nonce: another connection of the same process
  *                               equal, other nonce, or lower: FENCED
- *   activate(connection, generation)   the highest generation of the newest incarnation is active, others stand by
+ *   activate(connection, generation)
+ *                               the highest generation of the newest incarnation is active, others stand by
  *
  * Its lease is that of its process (ownership/process-leases.ts). docs/PROTOCOL.md "Handshake".
  */

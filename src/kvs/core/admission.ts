@@ -5,16 +5,18 @@
  *     new mail, within grants      reserve for resync     changes that end mail   requests being read
  *
  *   used      the larger of what the entries are charged (bytes + overhead each) and what the segments occupy
- *   granted   promised to gateways and not used yet; never taken back while the gateway lives. A refill uses up its
- *             sender's grant too: else mail that fits once would not fit again, beside grants of an empty store
- *             beside them the rings of changes and frames that have come in part: within the grants, or below the end mark;
- *             bodies that find no room there are passed over, and refused
+ *   granted   promised to gateways and not used yet; never taken back while the gateway lives. A refill uses
+ *             up its sender's grant too: else mail that fits once would not fit again, beside grants of an
+ *             empty store
+ *             beside them the rings of changes and frames that have come in part: within the grants, or below
+ *             the end mark; bodies that find no room there are passed over, and refused
  *   rule      used + sum of grants ≤ accept whenever a grant is raised: so a STORE within credit always fits
  *
- * The sender counts bytes + 128 for an entry (CREDIT_OVERHEAD_BYTES), an entry is charged bytes + 96: what is stored is
- * never more than what was granted for it. docs/PROTOCOL.md "Acknowledgement and credit"; marks of the design: the
- * last 18% of the limit take no new mail, 15% of it for refills, 3% for changes that end mail, half of
- * that to read them. Those changes store nothing: a note stands in the room that its entry was stored with.
+ * The sender counts bytes + 128 for an entry (CREDIT_OVERHEAD_BYTES), an entry is charged bytes + 96: what is
+ * stored is never more than what was granted for it. docs/PROTOCOL.md "Acknowledgement and credit"; marks of
+ * the design: the last 18% of the limit take no new mail, 15% of it for refills, 3% for changes that end
+ * mail, half of that to read them. Those changes store nothing: a note stands in the room that its entry was
+ * stored with.
  */
 
 import type { Segments } from '../../base/segments.js';
@@ -34,7 +36,7 @@ export interface AdmissionOptions {
   readonly grantMaxBytes: number;
 }
 
-/** Of what is kept for changes that end mail: for reading them. Else a full store could not be told to delete. */
+/** Of what is kept for changes that end mail: to read them. Else a full store could not be told to delete. */
 const REQUESTS_SHARE = 1 / 2;
 /**
  * With many gateways it is more, and the other marks stand lower: what one frame of each brings that is not
@@ -43,9 +45,10 @@ const REQUESTS_SHARE = 1 / 2;
 const REQUESTS_SHARE_MAX = 1 / 8;
 
 /**
- * Of the reserve, what refills leave for reports that come beyond credit, of all gateways: a report stands in one section
- * with the end of its message, so one that is refused would stand before every delete behind it. Each is here twice
- * while it is read. With very many gateways, or in a very small store, no more than a part of the reserve.
+ * Of the reserve, what refills leave for reports that come beyond credit, of all gateways: a report stands in
+ * one section with the end of its message, so one that is refused would stand before every delete behind it.
+ * Each is here twice while it is read. With very many gateways, or in a very small store, no more than a part
+ * of the reserve.
  */
 const REPORT_BYTES_PER_GATEWAY = 2 * REPORTS_BEYOND_CREDIT_BYTES_MAX;
 const REPORTS_SHARE_MAX = 1 / 4;
@@ -79,7 +82,8 @@ export class Admission implements RingMemory {
 
   /** `sharers`: all gateways among which what is free is shared. */
   constructor(options: AdmissionOptions, parts: {
-    readonly segments: Segments; readonly entries: StoredEntries; readonly texts: TextPool; readonly sharers: () => Iterable<Grantee>;
+    readonly segments: Segments; readonly entries: StoredEntries; readonly texts: TextPool;
+    readonly sharers: () => Iterable<Grantee>;
   }) {
     this.#options = options;
     this.limitBytes = options.memoryLimitBytes;
@@ -121,12 +125,16 @@ export class Admission implements RingMemory {
 
   /** What the entries are charged: exact, and given back with each of them. */
   get chargedBytes(): number {
-    return this.#segments.liveBytes + this.#entries.count * ENTRY_OVERHEAD_BYTES + this.#texts.bookkeepingBytes;
+    return this.#segments.liveBytes + this.#overheadBytes;
   }
 
   get usedBytes(): number {
-    const entryBytes = Math.max(this.#segments.liveBytes, this.#segments.usedBytes) + this.#entries.count * ENTRY_OVERHEAD_BYTES;
-    return entryBytes + this.#texts.bookkeepingBytes + this.#ringBytes + this.frameBytes;
+    const segmentBytes = Math.max(this.#segments.liveBytes, this.#segments.usedBytes);
+    return segmentBytes + this.#overheadBytes + this.#ringBytes + this.frameBytes;
+  }
+
+  get #overheadBytes(): number {
+    return this.#entries.count * ENTRY_OVERHEAD_BYTES + this.#texts.bookkeepingBytes;
   }
 
   get ringBytes(): number {
@@ -157,10 +165,11 @@ export class Admission implements RingMemory {
   }
 
   /**
-   * Raises the gateway's grant, never lowers it; answers what it may still send. While not everyone can have the most,
-   * each has half a share, and the rest is for who `asks`, having refused mail for want of it: another half with each
-   * question, up to half of what is free, while half a share stays for every other one, and for the rings. Else those
-   * that came first would keep, idle, what a later one needs for a large message.
+   * Raises the gateway's grant, never lowers it; answers what it may still send. While not everyone can have
+   * the most, each has half a share, and the rest is for who `asks`, having refused mail for want of it:
+   * another half with each question, up to half of what is free, while half a share stays for every other
+   * one, and for the rings. Else those that came first would keep, idle, what a later one needs for a large
+   * message.
    */
   grant(grantee: Grantee, asks = false): number {
     const room = this.acceptBytes - this.usedBytes;
@@ -168,7 +177,9 @@ export class Admission implements RingMemory {
     for (const other of this.#sharers()) if (other !== grantee) sharers += 1;
     const halfShare = Math.min(this.#grantMaxBytes, Math.floor(room / (sharers + 1))) / 2;
     let pledged = halfShare;
-    for (const other of this.#sharers()) if (other !== grantee) pledged += Math.max(0, halfShare - other.granted);
+    for (const other of this.#sharers()) {
+      if (other !== grantee) pledged += Math.max(0, halfShare - other.granted);
+    }
     const isScarce = sharers > 1 && sharers * this.#grantMaxBytes > room;
     const fair = asks ? grantee.granted + halfShare : halfShare;
     const most = Math.min(isScarce ? fair : Infinity, this.#grantMaxBytes, room / 2);
@@ -180,18 +191,22 @@ export class Admission implements RingMemory {
     return grantee.granted;
   }
 
-  /** May the gateway store this much? Within its grant always; beyond it (a report, a repeat after its grant lapsed) while the reserve lasts. */
+  /**
+   * May the gateway store this much? Within its grant always; beyond it (a report, a repeat after its grant
+   * lapsed) while the reserve lasts.
+   */
   mayStore(grantee: Grantee, costBytes: number): boolean {
     return this.#fits(grantee, costBytes, this.refillBytes);
   }
 
-  /** As mayStore, of a copy that is being filled, live changes included: it leaves the reserve's part for reports. */
+  /** As mayStore, for a copy that is being filled, live changes too: it leaves the part that reports have. */
   mayRefill(grantee: Grantee, costBytes: number): boolean {
     return this.#fits(grantee, costBytes, this.refillBytes - this.#reportBytes);
   }
 
   #fits(grantee: Grantee, costBytes: number, mark: number): boolean {
-    return costBytes <= grantee.granted || this.usedBytes + this.#granted + costBytes - grantee.granted <= mark;
+    if (costBytes <= grantee.granted) return true;
+    return this.usedBytes + this.#granted + costBytes - grantee.granted <= mark;
   }
 
   spend(grantee: Grantee, costBytes: number): void {
@@ -208,8 +223,9 @@ export class Admission implements RingMemory {
    * same call (frame-reader.ts), so that between two calls all is within the limit.
    */
   mayHold(grantee: Grantee, bytes: number, bodyBytes: number): boolean {
-    if (bodyBytes === 0) return bytes <= grantee.heldBytes || this.usedBytes - grantee.heldBytes + bytes <= this.limitBytes;
-    return bodyBytes <= grantee.granted + UNPAID_BYTES_MAX || this.#promisedBytes(grantee, bytes) <= this.endBytes;
+    const { heldBytes, granted } = grantee;
+    if (bodyBytes === 0) return bytes <= heldBytes || this.usedBytes - heldBytes + bytes <= this.limitBytes;
+    return bodyBytes <= granted + UNPAID_BYTES_MAX || this.#promisedBytes(grantee, bytes) <= this.endBytes;
   }
 
   /** May a buffer stay for the next frame of its gateway? */
@@ -220,7 +236,10 @@ export class Admission implements RingMemory {
   /** All that is used or granted, if the frames of this gateway held so much; frames take of the grants. */
   #promisedBytes(grantee: Grantee | undefined, bytes: number): number {
     let promised = this.usedBytes;
-    for (const other of this.#sharers()) promised += Math.max(other.granted, other === grantee ? bytes : other.heldBytes) - other.heldBytes;
+    for (const other of this.#sharers()) {
+      const heldBytes = other === grantee ? bytes : other.heldBytes;
+      promised += Math.max(other.granted, heldBytes) - other.heldBytes;
+    }
     return promised;
   }
 

@@ -1,11 +1,11 @@
 /**
- * The last changes of the partitions of one gateway as they were applied, so that a copy which stands a little behind
- * gets the missing tail instead of everything (docs/PROTOCOL.md "TAILED").
+ * The last changes of the partitions of one gateway as they were applied, so that a copy which stands a
+ * little behind gets the missing tail instead of everything (docs/PROTOCOL.md "TAILED").
  *
  *   chunks, oldest first      ┌───────┬───────┬──────┐ ┌───────┬───────┐ ┌─────┄
  *   (CHUNK_BYTES, or one      │record │record │record│ │record │record │ │record
  *    record's own size)       └───────┴───────┴──────┘ └───────┴───────┘ └─────┄
- *                                 ▲────── prev ───────────────┘  ▲ copy.ringChunk, copy.ringAt: its last record
+ *                                 ▲────── prev ───────────────┘  ▲ copy.ringChunk, copy.ringAt: its last one
  *
  *   record: offset size
  *           0      8    f64  prevChunk    number of the chunk of the record before of this copy, 0 = none
@@ -17,16 +17,18 @@
  *           36     4    0
  *           40          rows (change-rows.ts), payload, padding to 8
  *
- * Chunks are taken as needed, within the bound and while mail leaves room; else the oldest is used again or given back,
- * and what stood in it is no more. Nobody is told: a copy's records are found from its last one backwards, and a chunk number below the
- * oldest says that the rest is gone. The records of a copy are contiguous: what can't be kept cuts its chain.
+ * Chunks are taken as needed, within the bound and while mail leaves room; else the oldest is used again or
+ * given back, and what stood in it is no more. Nobody is told: a copy's records are found from its last one
+ * backwards, and a chunk number below the oldest says that the rest is gone. The records of a copy are
+ * contiguous: what can't be kept cuts its chain.
  *
- * A section with SKIPPED changes is not kept: they were skipped because of what this copy lacked at that time, and
- * another copy which skipped them would agree in number and digest but not in content.
+ * A section with SKIPPED changes is not kept: they were skipped because of what this copy lacked at that
+ * time, and another copy which skipped them would agree in number and digest but not in content.
  */
 
 import {
-  CHANGE_ROW_BYTES, changeBodyBytes, changeBodyInFrame, changeCrc, changeDigested, changeHeadBytes, changeHeadInFrame, changeRef,
+  CHANGE_ROW_BYTES, changeBodyBytes, changeBodyInFrame, changeCrc, changeDigested, changeHeadBytes,
+  changeHeadInFrame, changeRef,
 } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
 import type { MirroredPartition } from './mirrored-partition.js';
@@ -39,7 +41,7 @@ const PAYLOAD_BYTES = 24;
 const DIGEST_A = 28;
 const DIGEST_B = 32;
 
-/** Small enough that a ring of the least memory has several, large enough that one record seldom wants its own. */
+/** Small enough that a ring of the least memory has several; few records want one of their own. */
 const CHUNK_BYTES = 256 * 1024;
 /** A ring is at least this many chunks, so that using the oldest again forgets only a part. */
 const CHUNKS_MIN = 16;
@@ -94,12 +96,13 @@ export class AppliedChanges {
   }
 
   /**
-   * Keeps a section that was applied whole: rows at rowsAt of the view's buffer, payload from…to. (a, b) is the digest
-   * in front of its first row. What does not fit, or has SKIPPED rows (`payloadFrom` below 0), cuts the copy's chain.
+   * Keeps a section that was applied whole: rows at rowsAt of the view's buffer, payload from…to. (a, b) is
+   * the digest in front of its first row. What does not fit, or has SKIPPED rows (`payloadFrom` below 0),
+   * cuts the copy's chain.
    */
   append(
-    copy: MirroredPartition, firstNumber: number, a: number, b: number,
-    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadFrom: number, payloadTo: number,
+    copy: MirroredPartition, firstNumber: number, a: number, b: number, view: DataView, rowsAt: number,
+    rowCount: number, payload: Uint8Array, payloadFrom: number, payloadTo: number,
   ): void {
     const rowBytes = rowCount * CHANGE_ROW_BYTES;
     const payloadBytes = payloadTo - payloadFrom;
@@ -118,14 +121,18 @@ export class AppliedChanges {
     header.setUint32(at + PAYLOAD_BYTES, payloadBytes, true);
     header.setUint32(at + DIGEST_A, a, true);
     header.setUint32(at + DIGEST_B, b, true);
-    chunk.bytes.set(new Uint8Array(view.buffer, view.byteOffset + rowsAt, rowBytes), at + HEADER_BYTES);
-    if (payloadBytes > 0) chunk.bytes.set(new Uint8Array(payload.buffer, payload.byteOffset + payloadFrom, payloadBytes), at + HEADER_BYTES + rowBytes);
+    const rows = new Uint8Array(view.buffer, view.byteOffset + rowsAt, rowBytes);
+    chunk.bytes.set(rows, at + HEADER_BYTES);
+    if (payloadBytes > 0) {
+      const kept = new Uint8Array(payload.buffer, payload.byteOffset + payloadFrom, payloadBytes);
+      chunk.bytes.set(kept, at + HEADER_BYTES + rowBytes);
+    }
     chunk.filled = at + bytes;
     copy.ringChunk = chunk.number;
     copy.ringAt = at;
   }
 
-  /** What followed number `number` with this digest; undefined when that is not known (any more), or too long. */
+  /** What followed number `number` with this digest; undefined when that is known no more or too long. */
   tail(copy: MirroredPartition, number: number, a: number, b: number): Tail | undefined {
     if (number === copy.number) return a === copy.digestA && b === copy.digestB ? NOTHING : undefined;
     const rowCount = copy.number - number;
@@ -138,7 +145,8 @@ export class AppliedChanges {
       if (first <= number + 1) {
         const cut = this.#cut(chunk.view, at, number + 1 - first, a, b);
         payloadBytes += chunk.view.getUint32(at + PAYLOAD_BYTES, true) - cut;
-        return cut < 0 || payloadBytes > TAIL_BYTES_MAX ? undefined : this.#copy(copy, rowCount, payloadBytes);
+        if (cut < 0 || payloadBytes > TAIL_BYTES_MAX) return undefined;
+        return this.#copy(copy, rowCount, payloadBytes);
       }
       payloadBytes += chunk.view.getUint32(at + PAYLOAD_BYTES, true);
       const prev = chunk.view.getFloat64(at, true);
@@ -155,7 +163,10 @@ export class AppliedChanges {
     let bytes = 0;
     for (let i = 0; i < rows; i += 1) {
       const row = at + HEADER_BYTES + i * CHANGE_ROW_BYTES;
-      digest.add(changeDigested(view, row), changeBodyBytes(view, row), changeHeadBytes(view, row), changeCrc(view, row), changeRef(view, row));
+      digest.add(
+        changeDigested(view, row), changeBodyBytes(view, row), changeHeadBytes(view, row),
+        changeCrc(view, row), changeRef(view, row),
+      );
       bytes += changeBodyInFrame(view, row) + changeHeadInFrame(view, row);
     }
     return digest.equals(a, b) ? bytes : -1;

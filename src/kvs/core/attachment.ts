@@ -2,8 +2,8 @@
  * A copy under the handle that a gateway chose for it on one connection, and the term under which it did
  * (FENCE). Ends with the connection.
  *
- *   refused   after a refusal every change is passed over until the next FENCE: what was pipelined behind it can't
- *             apply, and one refusal says so
+ *   refused   after a refusal every change is passed over until the next FENCE: what was pipelined behind it
+ *             can't apply, and one refusal says so
  */
 
 import type { Term } from '../../protocol/partition-record.js';

@@ -1,10 +1,10 @@
 /**
- * Builds BLOCKs: entries of a copy as rows and payload, copied out of the segments, because a frame waits in the
- * socket's buffer while records move and are freed; into fresh bytes, or into a buffer that an earlier block has left
- * (block-buffers.ts).
+ * Builds BLOCKs: entries of a copy as rows and payload, copied out of the segments, because a frame waits in
+ * the socket's buffer while records move and are freed; into fresh bytes, or into a buffer that an earlier
+ * block has left (block-buffers.ts).
  *
- *   PULL   entries with after < position ≤ until, at most so many and so many bytes, at least one; with bodies, or
- *          heads and notes alone
+ *   PULL   entries with after < position ≤ until, at most so many and so many bytes, at least one; with
+ *          bodies, or heads and notes alone
  *   FETCH  the entries at these positions, whole, as many as fit and one at least
  *
  * A pull goes on where the last one ended without a search (pull cursor of the copy). docs/PROTOCOL.md "Entry
@@ -55,7 +55,8 @@ export class Blocks {
   #withBodies = true;
 
   constructor(parts: {
-    readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies; readonly texts: TextPool;
+    readonly segments: Segments; readonly entries: StoredEntries; readonly shared: SharedBodies;
+    readonly texts: TextPool;
   }) {
     this.#segments = parts.segments;
     this.#entries = parts.entries;
@@ -104,7 +105,10 @@ export class Blocks {
     return this.#blockBehind(copy, after, Number.MAX_SAFE_INTEGER, entriesMax, bytesMax, NOTHING);
   }
 
-  #blockBehind(copy: MirroredPartition, after: number, until: number, entriesMax: number, bytesMax: number, buffer: Uint8Array): BuiltBlock {
+  #blockBehind(
+    copy: MirroredPartition, after: number, until: number, entriesMax: number, bytesMax: number,
+    buffer: Uint8Array,
+  ): BuiltBlock {
     const entries = this.#entries;
     this.#clear();
     const most = Math.min(entriesMax, BLOCK_ENTRIES_MAX);
@@ -125,7 +129,10 @@ export class Blocks {
     return block;
   }
 
-  /** First entry behind the position: the cursor's neighbour, the entry's own neighbour, or by walking from the front. */
+  /**
+   * First entry behind the position: the cursor's neighbour, the entry's own neighbour, or by walking from
+   * the front.
+   */
   #firstAfter(copy: MirroredPartition, after: number): number {
     const entries = this.#entries;
     if (after <= 0) return copy.first;
@@ -206,8 +213,9 @@ export class Blocks {
     }
     const noteCrc = noteBytes === 0 ? 0 : entries.copyNote(row, target, at);
     at += noteBytes;
+    const flags = (shared === 0 ? 0 : FLAG_SHARED) | (this.#withBodies ? 0 : FLAG_BODY_ABSENT);
     writeEntryRow(
-      view, rowAt, (shared === 0 ? 0 : FLAG_SHARED) | (this.#withBodies ? 0 : FLAG_BODY_ABSENT), bodyBytes, headBytes, entries.crcOf(row),
+      view, rowAt, flags, bodyBytes, headBytes, entries.crcOf(row),
       noteBytes, noteCrc, entries.idOf(row), entries.positionOf(row), entries.roomOf(row),
     );
     return at;

@@ -44,8 +44,11 @@ export class Contents {
   }
 
   /** Body and head as one record. `asItIs`: it may be damaged, and is kept for a person. */
-  takeOwn(payload: Uint8Array, start: number, bytes: number, crc: number, room: number, asItIs = false): number {
-    // The plain constructor is cheaper than subarray(), which asks for the species (a Buffer makes it slower still).
+  takeOwn(
+    payload: Uint8Array, start: number, bytes: number, crc: number, room: number, asItIs = false,
+  ): number {
+    // The plain constructor is cheaper than subarray(), which asks for the species (a Buffer makes it slower
+    // still).
     const view = new Uint8Array(payload.buffer, payload.byteOffset + start, bytes);
     if (!asItIs && this.#crc32(view, 0) !== crc) return REFUSAL_CHECKSUM;
     this.slot = this.#keep(view, room);

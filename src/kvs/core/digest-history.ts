@@ -38,7 +38,7 @@ export class DigestHistory {
     this.#digests[at + 1] = b;
   }
 
-  /** Takes numbers above `last` back, after a section was refused. What they overwrote is not known any more. */
+  /** Takes numbers above `last` back, after a section was refused. What they overwrote is known no more. */
   truncate(last: number): void {
     this.#base = Math.max(this.#base, Math.min(last + 1, this.#last - HISTORY + 1));
     this.#last = last;

@@ -3,8 +3,8 @@
  *
  *   HELLO ─► CHALLENGE (proof of ours, for this gateway's secret) ─► PROOF ─► account
  *
- * A gateway that this store does not know gets the same answers after the same work and is refused only at PROOF,
- * so that an asker can't tell which names exist. docs/PROTOCOL.md "Handshake".
+ * A gateway that this store does not know gets the same answers after the same work and is refused only at
+ * PROOF, so that an asker can't tell which names exist. docs/PROTOCOL.md "Handshake".
  */
 
 import type { Packer, Secrets } from '../../platform/ports.js';
@@ -67,14 +67,21 @@ export class HandshakeMachine {
     const hello = decodeHello(packer, control);
     if (hello instanceof InvalidMessage) return { reason: CLOSE_MALFORMED, text: `HELLO: ${hello.rule}` };
     const version = chooseVersion(hello.versionMin, hello.versionMax);
-    if (version === 0) return { reason: CLOSE_VERSION, text: `the gateway speaks versions ${String(hello.versionMin)} to ${String(hello.versionMax)} of the protocol, this store ${versionsSpoken()}: upgrade one of them` };
+    if (version === 0) {
+      const spoken = `${String(hello.versionMin)} to ${String(hello.versionMax)}`;
+      const text = `the gateway speaks versions ${spoken} of the protocol, this store ${versionsSpoken()}: `
+        + 'upgrade one of them';
+      return { reason: CLOSE_VERSION, text };
+    }
     this.#version = version;
     // Views of the frame would be overwritten before PROOF comes.
-    this.#hello = { ...hello, incarnationNonce: Uint8Array.from(hello.incarnationNonce), nonce: Uint8Array.from(hello.nonce) };
+    const [incarnationNonce, nonce] = [Uint8Array.from(hello.incarnationNonce), Uint8Array.from(hello.nonce)];
+    this.#hello = { ...hello, incarnationNonce, nonce };
     const secret = secretOf(hello.gatewayId);
     this.#isKnown = secret !== undefined;
     this.#secret = secret ?? secrets.randomBytes(32);
-    const greeting = { version, storeId: this.#options.storeId, bootId: this.#options.bootId, nonce: secrets.randomBytes(NONCE_BYTES) };
+    const { storeId, bootId } = this.#options;
+    const greeting = { version, storeId, bootId, nonce: secrets.randomBytes(NONCE_BYTES) };
     this.#signed = transcript(packer, control, greeting);
     return encodeChallenge(packer, { ...greeting, proof: storeProof(secrets, this.#secret, this.#signed) });
   }

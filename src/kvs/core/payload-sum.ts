@@ -1,7 +1,8 @@
 /**
- * The checksum that payloads behind one another must have, by what their rows say (base/crc-join.ts): so the bytes of a
- * section, or of a whole frame, are looked at once and in one go, which is cheaper the longer it is (platform/node/crc-fold.ts).
- * Only rows of kind STORE with a body of their own, and DELETE, can be told so.
+ * The checksum that payloads behind one another must have, by what their rows say (base/crc-join.ts): so the
+ * bytes of a section, or of a whole frame, are looked at once and in one go, which is cheaper the longer it
+ * is (platform/node/crc-fold.ts). Only rows of kind STORE with a body of their own, and DELETE, can be told
+ * so.
  */
 
 import { joinCrc } from '../../base/crc-join.js';
@@ -19,7 +20,10 @@ export class PayloadSum {
     this.#joined = 0;
   }
 
-  /** Counts rows; false when one of them is of another kind, or they are longer than `bytesMax` in all: then nothing can be told. */
+  /**
+   * Counts rows; false when one of them is of another kind, or they are longer than `bytesMax` in all: then
+   * nothing can be told.
+   */
   add(view: DataView, rowsAt: number, rowCount: number, bytesMax: number): boolean {
     let joined = this.#joined;
     let bytes = this.bytes;

@@ -2,7 +2,7 @@
  * Fills an emptied copy while live changes go on.
  *
  *   FENCE how=FILL the copy stands empty at (number, digest), incomplete, the cursor in front of all
- *   REFILL         entries of ascending positions ≤ number, each linked behind the cursor, in front of live ones
+ *   REFILL         entries of ascending positions ≤ number, each linked behind the cursor, before live ones
  *   REFILL_END     the count sent agrees with the count taken: it is complete, and may be a member
  *
  *      first … cursor | live …           the cursor moves back when its entry is deleted (stored-entries.ts)
@@ -27,7 +27,9 @@ export class RefillTarget {
   readonly #entries: StoredEntries;
   readonly #contents: Contents;
 
-  constructor(parts: { readonly crc32: Crc32; readonly entries: StoredEntries; readonly contents: Contents }) {
+  constructor(
+    parts: { readonly crc32: Crc32; readonly entries: StoredEntries; readonly contents: Contents },
+  ) {
     this.#crc32 = parts.crc32;
     this.#entries = parts.entries;
     this.#contents = parts.contents;
@@ -59,12 +61,13 @@ export class RefillTarget {
   }
 
   /**
-   * Takes the rows of one frame in order. After a refusal the refill must begin again: what came before it stays.
-   * `asItWas`: they are a store's own, back from its file, which has checksums of its own. What had been damaged in
-   * memory is so again, and does not cost the rest.
+   * Takes the rows of one frame in order. After a refusal the refill must begin again: what came before it
+   * stays. `asItWas`: they are a store's own, back from its file, which has checksums of its own. What had
+   * been damaged in memory is so again, and does not cost the rest.
    */
   take(
-    copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, asItWas = false,
+    copy: MirroredPartition, view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array,
+    asItWas = false,
   ): number {
     if (copy.isComplete) return REFUSAL_INVALID;
     let at = 0;
@@ -82,7 +85,8 @@ export class RefillTarget {
   }
 
   #takeEntry(
-    copy: MirroredPartition, view: DataView, row: number, payload: Uint8Array, start: number, asItWas: boolean,
+    copy: MirroredPartition, view: DataView, row: number, payload: Uint8Array, start: number,
+    asItWas: boolean,
   ): number {
     const flags = view.getUint8(row);
     const bodyBytes = view.getUint32(row + 4, true);

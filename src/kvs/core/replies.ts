@@ -100,9 +100,8 @@ export class Replies {
   /** Answers what waits while the socket takes it. */
   serve(): void {
     let served = 0;
-    while (
-      served < this.#waiting.length && this.#ports.connection.bufferedBytes + this.#ports.outbox.bytes < this.#bufferHighBytes
-    ) {
+    const { connection, outbox } = this.#ports;
+    while (connection.bufferedBytes + outbox.bytes < this.#bufferHighBytes) {
       const next = this.#waiting[served];
       if (next === undefined) break;
       this.#answer(next);
@@ -141,19 +140,20 @@ export class Replies {
   #block(sequence: number, handle: number, afterPosition: number, block: BuiltBlock): void {
     this.#counters.blocks += 1;
     this.#counters.blockBytes += block.bodies.length;
+    const { nextPosition, end, rows, texts, bodies } = block;
     const control = encodeBlock(
-      this.#ports.packer,
-      { handle, afterPosition, nextPosition: block.nextPosition, end: block.end, rows: block.rows, texts: block.texts },
+      this.#ports.packer, { handle, afterPosition, nextPosition, end, rows, texts },
     );
-    this.#ports.outbox.frameWithBodies(BLOCK, sequence, control, block.bodies);
+    this.#ports.outbox.frameWithBodies(BLOCK, sequence, control, bodies);
   }
 
   #fetched(sequence: number, { handle, ask, positions }: Fetch, copy: MirroredPartition): void {
     const block = this.#store.blocks.fetch(copy, positions);
     this.#counters.blocks += 1;
     this.#counters.blockBytes += block.bodies.length;
-    const control = encodeFetched(this.#ports.packer, { handle, ask, untilPosition: block.nextPosition, rows: block.rows });
-    this.#ports.outbox.frameWithBodies(FETCHED, sequence, control, block.bodies);
+    const { nextPosition: untilPosition, rows, bodies } = block;
+    const control = encodeFetched(this.#ports.packer, { handle, ask, untilPosition, rows });
+    this.#ports.outbox.frameWithBodies(FETCHED, sequence, control, bodies);
   }
 
   /** found = false makes the asker refill instead. */

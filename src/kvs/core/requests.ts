@@ -3,9 +3,9 @@
  *
  *   CHANGES TEXTS REFILL REFILL_END        by the cumulative ACK at the end of the turn or after much, or a
  *   RELEASE                                REFUSAL in place
- *   FENCE ASK TELL                         FENCED or DECLINED, ASKED, TOLD at once
- *   PULL TAIL                              an answer that may be large: while the socket's buffer is full it waits,
- *                                          and the ACK stays below it (replies.ts)
+ *   FENCE ASK TELL LIST                    FENCED or DECLINED, ASKED, TOLD, LISTED at once
+ *   PULL TAIL                              an answer that may be large: while the socket's buffer is full it
+ *                                          waits, and the ACK stays below it (replies.ts)
  *
  * FENCE binds a handle to a copy and a term, and each request by that handle is for that term: what a higher
  * one has fenced since is refused, on whatever connection it comes.
@@ -21,8 +21,8 @@ import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
 import {
-  ACK, ASK, ASKED, CHANGES, DECLINED, FENCE, FENCED, FETCH, PULL, REFILL, REFILL_END, REFUSAL, RELEASE, TAIL, TELL, TEXTS,
-  TOLD, messageTypeName,
+  ACK, ASK, ASKED, CHANGES, DECLINED, FENCE, FENCED, FETCH, LIST, LISTED, PULL, REFILL, REFILL_END, REFUSAL,
+  RELEASE, TAIL, TELL, TEXTS, TOLD, messageTypeName,
 } from '../../protocol/message-types.js';
 import { encodeAck } from '../../protocol/messages/ack.js';
 import { decodeAsk } from '../../protocol/messages/ask.js';
@@ -38,6 +38,8 @@ import { decodeRefill } from '../../protocol/messages/refill.js';
 import { decodeRefillEnd } from '../../protocol/messages/refill-end.js';
 import { encodeRefusal } from '../../protocol/messages/refusal.js';
 import { decodeRelease } from '../../protocol/messages/release.js';
+import { decodeList } from '../../protocol/messages/list.js';
+import { encodeListed } from '../../protocol/messages/listed.js';
 import { decodeTell } from '../../protocol/messages/tell.js';
 import { decodeTexts } from '../../protocol/messages/texts.js';
 import { encodeTold } from '../../protocol/messages/told.js';
@@ -144,6 +146,7 @@ export class Requests {
       case FENCE: this.#onFence(sequence, control); break;
       case ASK: this.#onAsk(sequence, control); break;
       case TELL: this.#onTell(sequence, control); break;
+      case LIST: this.#onList(sequence, control); break;
       case RELEASE: this.#onRelease(sequence, control); break;
       case TEXTS: this.#onTexts(control); break;
       case REFILL: this.#onRefill(sequence, control, bodies, bodyBytes); break;
@@ -264,6 +267,13 @@ export class Requests {
     outbox.frame(TOLD, sequence, encodeTold(packer, { partition, epoch: record.epoch, isKept }));
   }
 
+  #onList(sequence: number, control: Uint8Array): void {
+    const { packer, outbox } = this.#ports;
+    const message = decodeList(packer, control);
+    if (message instanceof InvalidMessage) this.#malformed(LIST, message.rule);
+    else outbox.frame(LISTED, sequence, encodeListed(packer, this.#store.list(message)));
+  }
+
   #onRelease(sequence: number, control: Uint8Array): void {
     const message = decodeRelease(this.#ports.packer, control);
     if (message instanceof InvalidMessage) {
@@ -378,7 +388,8 @@ export class Requests {
       });
     }
     this.#ports.outbox.frame(REFUSAL, sequence, encodeRefusal(this.#ports.packer, {
-      sequence, handle, reason, number: copy?.number ?? 0, digestA: copy?.digestA ?? 0, digestB: copy?.digestB ?? 0, text,
+      sequence, handle, reason, text,
+      number: copy?.number ?? 0, digestA: copy?.digestA ?? 0, digestB: copy?.digestB ?? 0,
     }));
   }
 
@@ -387,7 +398,8 @@ export class Requests {
     this.#counters.declined(reason);
     if (this.#mayLog()) {
       this.#ports.log.warn('mirror', 'term declined', {
-        gateway: this.#account?.id, partition, term: term.number, known: known.number, reason: declinedReasonName(reason),
+        gateway: this.#account?.id, partition,
+        term: term.number, known: known.number, reason: declinedReasonName(reason),
       });
     }
     this.#ports.outbox.frame(

@@ -1,11 +1,12 @@
 /**
  * What a section has done so far, so that it can be taken back as a whole: a section is applied row by row
  * and then either committed (what it replaced is freed) or rolled back (what it made is freed, what it took
- * out stands where it stood). A refused section thereby changes nothing (docs/PROTOCOL.md "Applying a section").
+ * out stands where it stood). A refused section thereby changes nothing (docs/PROTOCOL.md "Applying a
+ * section").
  *
  *   LINKED    row                                       undo: unlink, free       commit: -
  *   UNLINKED  row position                              undo: link behind PREV   commit: free
- *   CUT       first last before count               undo: put back           commit: free; very many later, in steps
+ *   CUT       first last before count               undo: put back           commit: free; very many in steps
  *   NOTE      row index of the old note in notes        undo: write it back      commit: -
  *
  * Operands stand before their op: both walks go backwards. One array of numbers, reused; notes that were
@@ -20,7 +21,10 @@ const UNLINKED = 2;
 const CUT = 3;
 const NOTE = 4;
 
-/** More entries cut out at once are not freed within the turn, but in steps between turns (partition-table.ts): this many take about half a millisecond. */
+/**
+ * More entries cut out at once are not freed within the turn, but in steps between turns
+ * (partition-table.ts): this many take about half a millisecond.
+ */
 const FREED_AT_ONCE_MAX = 1024;
 
 /** A longer list, left by a section of very many changes, is given back. */

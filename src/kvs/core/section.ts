@@ -10,9 +10,9 @@
  * The caller has measured the rows (measureRows): kinds, flags and payload lengths are sound here, and the
  * payload lies inside the frame. docs/PROTOCOL.md "Applying a section".
  *
- * Hot path: one checksum for all of a frame, or of a section, that only stores and deletes (payload-sum.ts), one view and
- * one copy per stored row, no object otherwise. When it is wrong, or other kinds are there, each row's own tells which.
- * Not here: who may change a copy and whether memory allows it (store.ts).
+ * Hot path: one checksum for all of a frame, or of a section, that only stores and deletes (payload-sum.ts),
+ * one view and one copy per stored row, no object otherwise. When it is wrong, or other kinds are there, each
+ * row's own tells which. Not here: who may change a copy and whether memory allows it (store.ts).
  */
 
 import type { Crc32 } from '../../platform/ports.js';
@@ -65,7 +65,7 @@ export class SectionApplier {
     this.#journal = new SectionJournal(parts);
   }
 
-  /** Answers APPLIED or the refusal's reason. `view` holds the rows at rowsAt; `payload` the bodies at payloadAt. */
+  /** Answers APPLIED or a refusal. `view` holds the rows at rowsAt; `payload` the bodies at payloadAt. */
   apply(
     copy: MirroredPartition, firstNumber: number, digestA: number, digestB: number,
     view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number,
@@ -74,9 +74,12 @@ export class SectionApplier {
     if (repeats < 0) return REFUSAL_GAP;
     if (repeats >= rowCount) return compareRepeat(copy, firstNumber + rowCount - 1, digestA, digestB);
     this.#journal.begin(copy);
-    this.#isSound = payload === this.#soundPayload || (repeats === 0 && this.#judgeAll(view, rowsAt, rowCount, payload, payloadAt));
+    this.#isSound = payload === this.#soundPayload
+      || (repeats === 0 && this.#judgeAll(view, rowsAt, rowCount, payload, payloadAt));
     if (this.#isSound) this.#contents.beginSound(payload);
-    const reason = this.#applyRows(copy, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt, repeats);
+    const reason = this.#applyRows(
+      copy, firstNumber, digestA, digestB, view, rowsAt, rowCount, payload, payloadAt, repeats,
+    );
     this.#contents.endSound();
     if (reason !== APPLIED) {
       this.#journal.rollback(copy);
@@ -86,7 +89,8 @@ export class SectionApplier {
     this.#journal.commit();
     copy.ring.append(
       copy, firstNumber + repeats, copy.digestA, copy.digestB,
-      view, rowsAt + repeats * CHANGE_ROW_BYTES, rowCount - repeats, payload, this.#hasSkipped ? -1 : this.#payloadFrom, this.#payloadTo,
+      view, rowsAt + repeats * CHANGE_ROW_BYTES, rowCount - repeats, payload,
+      this.#hasSkipped ? -1 : this.#payloadFrom, this.#payloadTo,
     );
     copy.number = firstNumber + rowCount - 1;
     copy.digestA = digestA;
@@ -95,9 +99,9 @@ export class SectionApplier {
   }
 
   /**
-   * The sections of a frame follow: are all their payloads right together? Nothing is refused here: if they are not, or
-   * that can't be told, each section is judged by itself, and then each row. `known`: the checksum of the payload, if
-   * its reader has worked it out; else -1.
+   * The sections of a frame follow: are all their payloads right together? Nothing is refused here: if they
+   * are not, or that can't be told, each section is judged by itself, and then each row. `known`: the
+   * checksum of the payload, if its reader has worked it out; else -1.
    */
   beginFrame(changes: Changes, payload: Uint8Array, known = -1): void {
     this.#soundPayload = undefined;
@@ -108,9 +112,11 @@ export class SectionApplier {
     const view = new DataView(sectionRows(changes, 0).buffer);
     for (let i = 0; i < sections; i += 1) {
       const rows = sectionRows(changes, i);
-      if (rows.buffer !== view.buffer || !sum.add(view, rows.byteOffset, rows.length / CHANGE_ROW_BYTES, payload.length)) return;
+      if (rows.buffer !== view.buffer) return;
+      if (!sum.add(view, rows.byteOffset, rows.length / CHANGE_ROW_BYTES, payload.length)) return;
     }
-    if (sum.bytes === payload.length && sum.matches(known < 0 ? this.#crc32(payload, 0) : known)) this.#soundPayload = payload;
+    if (sum.bytes !== payload.length) return;
+    if (sum.matches(known < 0 ? this.#crc32(payload, 0) : known)) this.#soundPayload = payload;
   }
 
   /** The frame's bytes are not held any longer. */
@@ -118,12 +124,19 @@ export class SectionApplier {
     this.#soundPayload = undefined;
   }
 
-  /** Do all payloads of a section together have the checksum that follows from those of the rows? False also when nobody can tell so. */
-  #judgeAll(view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number): boolean {
+  /**
+   * Do all payloads of a section together have the checksum that follows from those of the rows? False also
+   * when nobody can tell so.
+   */
+  #judgeAll(
+    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number,
+  ): boolean {
     const sum = this.#sum;
     sum.begin();
     if (!sum.add(view, rowsAt, rowCount, payload.length - payloadAt)) return false;
-    return sum.stores > 1 && sum.matches(this.#crc32(new Uint8Array(payload.buffer, payload.byteOffset + payloadAt, sum.bytes), 0));
+    if (sum.stores <= 1) return false;
+    const bytes = new Uint8Array(payload.buffer, payload.byteOffset + payloadAt, sum.bytes);
+    return sum.matches(this.#crc32(bytes, 0));
   }
 
   #applyRows(
@@ -162,7 +175,8 @@ export class SectionApplier {
       }
       let reason = APPLIED;
       if (kind === KIND_STORE) {
-        reason = this.#store(copy, firstNumber + i, flags, bodyBytes, headBytes, crc, ref, payload, start, room);
+        const number = firstNumber + i;
+        reason = this.#store(copy, number, flags, bodyBytes, headBytes, crc, ref, payload, start, room);
       } else if (kind === KIND_DELETE) {
         reason = this.#remove(copy, ref, headBytes);
       } else {
@@ -177,7 +191,8 @@ export class SectionApplier {
   }
 
   #applyRare(
-    copy: MirroredPartition, kind: number, headBytes: number, crc: number, ref: number, payload: Uint8Array, start: number,
+    copy: MirroredPartition, kind: number, headBytes: number, crc: number, ref: number,
+    payload: Uint8Array, start: number,
   ): number {
     if (kind === KIND_WITHDRAW) return this.#remove(copy, ref, 1);
     if (kind === KIND_ANNOTATE) return this.#annotate(copy, headBytes, crc, ref, payload, start);
@@ -185,16 +200,19 @@ export class SectionApplier {
   }
 
   #store(
-    copy: MirroredPartition, position: number, flags: number, bodyBytes: number, headBytes: number, crc: number, id: number,
-    payload: Uint8Array, start: number, room: number,
+    copy: MirroredPartition, position: number, flags: number, bodyBytes: number, headBytes: number,
+    crc: number, id: number, payload: Uint8Array, start: number, room: number,
   ): number {
     const contents = this.#contents;
     if (this.#isSound) {
       contents.keepOwn(start, bodyBytes + headBytes, room);
     } else {
+      const isAbsent = (flags & FLAG_BODY_ABSENT) !== 0;
       const reason = (flags & (FLAG_SHARED | FLAG_BODY_ABSENT)) === 0
         ? contents.takeOwn(payload, start, bodyBytes + headBytes, crc, room)
-        : contents.takeShared(copy.ownerAccount, id, (flags & FLAG_BODY_ABSENT) !== 0, bodyBytes, headBytes, crc, payload, start, room);
+        : contents.takeShared(
+          copy.ownerAccount, id, isAbsent, bodyBytes, headBytes, crc, payload, start, room,
+        );
       if (reason !== APPLIED) return reason;
     }
     const row = this.#entries.create(id, contents.slot, bodyBytes, headBytes, crc, contents.shared);
@@ -219,7 +237,10 @@ export class SectionApplier {
     return APPLIED;
   }
 
-  #annotate(copy: MirroredPartition, noteBytes: number, crc: number, position: number, payload: Uint8Array, start: number): number {
+  #annotate(
+    copy: MirroredPartition, noteBytes: number, crc: number, position: number, payload: Uint8Array,
+    start: number,
+  ): number {
     const row = this.#entries.find(copy, position);
     if (row === 0) return REFUSAL_MISSING;
     const note = payload.subarray(start, start + noteBytes);

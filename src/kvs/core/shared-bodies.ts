@@ -1,6 +1,6 @@
 /**
- * Bodies that several entries of one gateway name: a message to many partitions of this store stands in memory
- * once. A body is known by (message id, gateway), counted by its entries, freed with the last of them.
+ * Bodies that several entries of one gateway name: a message to many partitions of this store stands in
+ * memory once. A body is known by (message id, gateway), counted by its entries, freed with the last of them.
  *
  * Owns: the count and the record of each shared body. docs/PROTOCOL.md "Change rows", SHARED and BODY_ABSENT.
  */

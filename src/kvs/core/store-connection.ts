@@ -1,19 +1,20 @@
 /**
- * One connection of a gateway at a store: bytes in, requests applied, answers out. The owner calls onData for each
- * chunk and endTurn once after all that one turn of its loop has read: one cumulative ACK, one write for all of it. After
- * ANSWER_BYTES of bodies they go out at once.
+ * One connection of a gateway at a store: bytes in, requests applied, answers out. The owner calls onData for
+ * each chunk and endTurn once after all that one turn of its loop has read: one cumulative ACK, one write for
+ * all of it. After ANSWER_BYTES of bodies they go out at once.
  *
- *   AWAIT_HELLO ─HELLO / CHALLENGE─► AWAIT_PROOF ─PROOF / WELCOME─┬─ asks to be active, highest generation ─► ACTIVE
- *                                                                 │                                          │ a higher one came
- *                                                                 └─ else ─────────────────► STANDBY ◄───────┘
+ *   AWAIT_HELLO ─HELLO / CHALLENGE─► AWAIT_PROOF ─PROOF / WELCOME─┐
+ *         ┌───────────────────────────────────────────────────────┘
+ *         ├─ asks to be active, highest generation ─► ACTIVE ─ a higher one came ─► STANDBY
+ *         └─ else ─► STANDBY
  *   any ─ broken rule, fenced, timeout, stop / CLOSE ─► CLOSED      any ─ CLOSE, socket gone / - ─► CLOSED
  *
  *   AWAIT_…   only the handshake; HANDSHAKE_MS from the first byte
  *   STANDBY   HEARTBEAT only; any other request is answered by CLOSE (STANDBY)
  *   ACTIVE    all requests (requests.ts)
  *
- * Slow readers: with more than BUFFER_HIGH_BYTES unsent the socket is read no more until it has drained, so what
- * waits here is at most that plus the answers to one read. docs/PROTOCOL.md "Messages", "Handshake".
+ * Slow readers: with more than BUFFER_HIGH_BYTES unsent the socket is read no more until it has drained, so
+ * what waits here is at most that plus the answers to one read. docs/PROTOCOL.md "Messages", "Handshake".
  */
 
 import { invariant } from '../../base/invariant.js';
@@ -23,14 +24,17 @@ import type { FrameRoom, FrameSink } from '../../protocol/frame-reader.js';
 import { HANDSHAKE_FRAME_BYTES_MAX } from '../../protocol/frame.js';
 import { FrameReader, RULE_NO_ROOM } from '../../protocol/frame-reader.js';
 import { InvalidMessage } from '../../protocol/invalid.js';
-import { BEAT, CHALLENGE, CHANGES, CLOSE, HEARTBEAT, HELLO, PROOF, WELCOME, messageTypeName } from '../../protocol/message-types.js';
+import {
+  BEAT, CHALLENGE, CHANGES, CLOSE, HEARTBEAT, HELLO, PROOF, WELCOME, messageTypeName,
+} from '../../protocol/message-types.js';
 import { encodeBeat } from '../../protocol/messages/beat.js';
 import { encodeClose } from '../../protocol/messages/close.js';
 import { decodeHeartbeat } from '../../protocol/messages/heartbeat.js';
 import { HELLO_ACTIVE } from '../../protocol/messages/hello.js';
 import { encodeWelcome } from '../../protocol/messages/welcome.js';
 import {
-  CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING, CLOSE_TIMEOUT, closeReasonName,
+  CLOSE_DENIED, CLOSE_FENCED, CLOSE_LIMIT, CLOSE_MALFORMED, CLOSE_SEQUENCE, CLOSE_STANDBY, CLOSE_STOPPING,
+  CLOSE_TIMEOUT, closeReasonName,
 } from '../../protocol/reasons.js';
 import type { AccountConnection, GatewayAccount } from './accounts.js';
 import type { StoreCounters } from './counters.js';
@@ -74,8 +78,8 @@ const CONNECTIONS_MAX = 16;
 const BUFFER_HIGH_BYTES = 4 * 1024 * 1024;
 
 /**
- * Bodies after which an answer does not wait for the end of the turn: else gateway and store work in turns, each idle
- * while the other takes all that is in flight (docs/PERFORMANCE.md).
+ * Bodies after which an answer does not wait for the end of the turn: else gateway and store work in turns,
+ * each idle while the other takes all that is in flight (docs/PERFORMANCE.md).
  */
 const ANSWER_BYTES = 16 * 1024;
 
@@ -121,7 +125,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
   #heldBytes = 0;
   #lentBytes = 0;
 
-  constructor(options: StoreConnectionOptions, ports: StoreConnectionPorts, store: Store, counters: StoreCounters) {
+  constructor(
+    options: StoreConnectionOptions, ports: StoreConnectionPorts, store: Store, counters: StoreCounters,
+  ) {
     this.#options = options;
     this.#ports = ports;
     this.#store = store;
@@ -140,7 +146,8 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     this.#requests = new Requests(
       { bufferHighBytes: BUFFER_HIGH_BYTES },
       {
-        packer: ports.packer, clock: ports.clock, log: ports.log, outbox: this.#outbox, connection: ports.connection,
+        packer: ports.packer, clock: ports.clock, log: ports.log,
+        outbox: this.#outbox, connection: ports.connection,
         close: (reason, text) => { this.close(reason, text); },
       },
       store, counters,
@@ -170,7 +177,8 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     reader.push(bytes, this);
     this.#countFrameBytes();
     // WELCOME brought a new reader: a request that was begun before it is lost with the old one.
-    if (reader !== this.#reader && reader.bufferedBytes > 0) this.close(CLOSE_MALFORMED, 'a request before WELCOME');
+    const isEarly = reader !== this.#reader && reader.bufferedBytes > 0;
+    if (isEarly) this.close(CLOSE_MALFORMED, 'a request before WELCOME');
   }
 
   onDrain(): void {
@@ -200,8 +208,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
       return;
     }
     this.#sequence = sequence;
-    if (bodyBytes > 0 && (type === HEARTBEAT || this.#account === undefined)) this.close(CLOSE_MALFORMED, `${messageTypeName(type)}: bodies where none belong`);
-    else if (this.#state === ACTIVE && type !== HEARTBEAT) {
+    if (bodyBytes > 0 && (type === HEARTBEAT || this.#account === undefined)) {
+      this.close(CLOSE_MALFORMED, `${messageTypeName(type)}: bodies where none belong`);
+    } else if (this.#state === ACTIVE && type !== HEARTBEAT) {
       this.#requests.take(type, sequence, control, bodies, bodyBytes, this.#reader.bodySum);
       this.#unanswered += bodies.length;
       if (this.#unanswered >= ANSWER_BYTES) this.endTurn();
@@ -216,7 +225,10 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
 
   mayHold(bytes: number, bodyBytes: number): boolean {
     const account = this.#account;
-    if (account !== undefined && bytes > HANDSHAKE_FRAME_BYTES_MAX && !this.#store.admission.mayHold(account, account.heldBytes - this.#heldBytes + countedOf(bytes), bodyBytes)) return false;
+    if (account !== undefined && bytes > HANDSHAKE_FRAME_BYTES_MAX) {
+      const heldBytes = account.heldBytes - this.#heldBytes + countedOf(bytes);
+      if (!this.#store.admission.mayHold(account, heldBytes, bodyBytes)) return false;
+    }
     this.#hold(bytes);
     return true;
   }
@@ -245,7 +257,9 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
   tick(nowMs: number): void {
     if (this.#state === CLOSED) return;
     const isProved = this.#account !== undefined;
-    const isLate = isProved ? nowMs - this.#heardMs > this.#options.silenceMs : nowMs - this.#openedMs > HANDSHAKE_MS;
+    const isLate = isProved
+      ? nowMs - this.#heardMs > this.#options.silenceMs
+      : nowMs - this.#openedMs > HANDSHAKE_MS;
     if (!isLate) return;
     if (this.#suspect) this.close(CLOSE_TIMEOUT, isProved ? 'nothing heard for too long' : 'no handshake');
     this.#suspect = true;
@@ -256,7 +270,8 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     if (this.#state === CLOSED) return;
     this.#counters.closed(reason);
     this.#ports.log.warn('link', 'connection closed', {
-      reason: closeReasonName(reason), text, gateway: this.gatewayId, path: this.path, remote: this.#ports.connection.remote,
+      reason: closeReasonName(reason), text,
+      gateway: this.gatewayId, path: this.path, remote: this.#ports.connection.remote,
     });
     this.#outbox.frame(CLOSE, 0, encodeClose(this.#ports.packer, { reason, text, detail }));
     this.#outbox.flush(this.#ports.connection);
@@ -318,7 +333,8 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     const { peerNames } = this.#ports.connection;
     // Before it is admitted: a gateway with another's certificate must not fence the one whose id it says.
     if (peerNames !== undefined && !peerNames.includes(account.id)) {
-      this.close(CLOSE_DENIED, `the certificate is for ${shown(peerNames)}, not for gateway ${account.id}: check which files it was given`);
+      const text = `the certificate is for ${shown(peerNames)}, not for gateway ${account.id}`;
+      this.close(CLOSE_DENIED, `${text}: check which files it was given`);
       return;
     }
     if (!account.admit(hello.incarnation, hello.incarnationNonce, this.#store.admission)) {
@@ -333,15 +349,20 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     account.connections.add(this);
     const active = (hello.flags & HELLO_ACTIVE) !== 0 && account.activate(this, hello.generation);
     // Who stands by for good says HEARTBEAT only: no memory for more.
-    this.#reader = new FrameReader({ frameBytesMax: active ? this.#options.frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX, summedType: CHANGES }, { crc32: this.#ports.crc32, room: this });
+    const { frameBytesMax, windowBytes } = this.#options;
+    this.#reader = new FrameReader(
+      { frameBytesMax: active ? frameBytesMax : HANDSHAKE_FRAME_BYTES_MAX, summedType: CHANGES },
+      { crc32: this.#ports.crc32, room: this },
+    );
     this.#transition(active ? ACTIVE : STANDBY);
     if (active) this.#requests.begin(account);
     this.#outbox.frame(WELCOME, sequence, encodeWelcome(this.#ports.packer, {
-      credit: this.#store.admission.grant(account), highestIncarnation: account.incarnation, leaseMs: this.#store.leaseMs,
-      frameBytesMax: this.#options.frameBytesMax, windowBytes: this.#options.windowBytes, active,
+      credit: this.#store.admission.grant(account), highestIncarnation: account.incarnation,
+      leaseMs: this.#store.leaseMs, frameBytesMax, windowBytes, active,
     }));
     this.#ports.log.info('link', 'gateway connected', {
-      gateway: account.id, incarnation: hello.incarnation, generation: hello.generation, protocol: this.#handshake.version, path: hello.path, active, remote: this.#ports.connection.remote,
+      gateway: account.id, incarnation: hello.incarnation, generation: hello.generation,
+      protocol: this.#handshake.version, path: hello.path, active, remote: this.#ports.connection.remote,
     });
   }
 
@@ -363,12 +384,13 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
     this.#requests.passed(sequence);
     const asksCredit = this.#state === ACTIVE && message.token === this.#heartbeatToken;
     this.#heartbeatToken = message.token;
+    const credit = this.#store.admission.grant(account, asksCredit);
     this.#outbox.frame(BEAT, sequence, encodeBeat(this.#ports.packer, {
-      token: message.token, credit: this.#store.admission.grant(account, asksCredit), leaseMs, fenceCount, fences,
+      token: message.token, credit, leaseMs, fenceCount, fences,
     }));
   }
 
-  /** Acknowledges what was applied since and writes all that is to be said: at the end of the turn, or after much. */
+  /** Acknowledges what was applied, and writes all that is to be said: when the turn ends, or after much. */
   endTurn(): void {
     this.#unanswered = 0;
     if (this.#state === CLOSED) return;

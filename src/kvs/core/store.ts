@@ -20,11 +20,14 @@ import type { Asked } from '../../protocol/messages/asked.js';
 import type { Fence } from '../../protocol/messages/fence.js';
 import { FENCE_FOUND, FENCE_JOIN } from '../../protocol/messages/fence.js';
 import type { Fenced } from '../../protocol/messages/fenced.js';
+import type { List } from '../../protocol/messages/list.js';
+import type { Listed } from '../../protocol/messages/listed.js';
+import { LISTED_MAX } from '../../protocol/messages/listed.js';
 import type { Tell } from '../../protocol/messages/tell.js';
 import { isMemberOf, ownerOf } from '../../protocol/partition-record.js';
 import {
-  DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE, REFUSAL_FENCED, REFUSAL_INVALID,
-  REFUSAL_LIMIT, REFUSAL_UNKNOWN,
+  DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE, REFUSAL_FENCED,
+  REFUSAL_INVALID, REFUSAL_LIMIT, REFUSAL_UNKNOWN,
 } from '../../protocol/reasons.js';
 import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import { GatewayAccount } from './accounts.js';
@@ -261,6 +264,16 @@ export class Store {
     return true;
   }
 
+  /** Asked seldom: all names are looked at. */
+  list({ after }: List): Listed {
+    const names: string[] = [];
+    for (const copy of this.partitions.copies()) {
+      if (copy.partition > after && this.isMember(copy)) names.push(copy.partition);
+    }
+    const partitions = names.sort().slice(0, LISTED_MAX);
+    return { after, partitions, isLast: partitions.length === names.length };
+  }
+
   /** Does the record that was told last count on the copy here? */
   isMember(copy: MirroredPartition): boolean {
     return isMemberOf(copy.fence.told?.members ?? [], this.storeId, this.bootId);
@@ -322,8 +335,9 @@ export class Store {
    * STORE it costs nothing, and is never refused for memory.
    */
   applySection(
-    account: GatewayAccount, { copy, term }: Attachment, firstNumber: number, digestA: number, digestB: number,
-    view: DataView, rowsAt: number, rowCount: number, payload: Uint8Array, payloadAt: number, costBytes: number,
+    account: GatewayAccount, { copy, term }: Attachment,
+    firstNumber: number, digestA: number, digestB: number, view: DataView, rowsAt: number, rowCount: number,
+    payload: Uint8Array, payloadAt: number, costBytes: number,
   ): number {
     const admission = this.admission;
     const isRoom = copy.isComplete

@@ -17,8 +17,8 @@
  *
  *   copy.first -> row <-> row <-> … <- copy.last       ascending positions
  *
- *   a range cut out as a whole (detach) keeps its chain of NEXT and stays in the index until it is freed in steps;
- *   PREV = DETACHED says that its rows are in no copy any more
+ *   a range cut out as a whole (detach) keeps its chain of NEXT, and stays in the index until it is freed in
+ *   steps; PREV = DETACHED says that its rows are in no copy any more
  *
  * Owns: linking and unlinking (with the refill and pull cursors of the copy), freeing of an entry's
  * records. Which change may do what to an entry is section.ts.
@@ -45,7 +45,10 @@ const NOTE = 7;
 /** Never a row. */
 const DETACHED = 0xffffffff;
 
-/** Columns and index of one entry, rounded up: 32 cells + 8 id + 20 index + slot table 12..24. Part of what memory counts. */
+/**
+ * Columns and index of one entry, rounded up: 32 cells + 8 id + 20 index + slot table 12..24. Part of what
+ * memory counts.
+ */
 export const ENTRY_OVERHEAD_BYTES = 96;
 
 /** Larger columns are given back when the last entry has gone. */
@@ -85,7 +88,9 @@ export class StoredEntries {
   }
 
   /** Takes a row and fills it; it is in no copy until link(). */
-  create(id: number, slot: number, bodyBytes: number, headBytes: number, crc: number, shared: number): number {
+  create(
+    id: number, slot: number, bodyBytes: number, headBytes: number, crc: number, shared: number,
+  ): number {
     const row = this.#rows.take();
     const at = row * FIELDS;
     const cells = this.#cells;
@@ -141,8 +146,8 @@ export class StoredEntries {
   }
 
   /**
-   * Takes `count` rows from `first` on out of the copy in one cut; answers the last of them, 0 when there are fewer
-   * (then nothing has changed). Costs a look at each row, a tenth of freeing it.
+   * Takes `count` rows from `first` on out of the copy in one cut; answers the last of them, 0 when there are
+   * fewer (then nothing has changed). Costs a look at each row, a tenth of freeing it.
    */
   detach(copy: MirroredPartition, first: number, count: number): number {
     const cells = this.#cells;
@@ -212,7 +217,10 @@ export class StoredEntries {
     }
   }
 
-  /** Frees up to `most` entries of a chain that left its copy as a whole; answers the row to go on with, 0 at the end. */
+  /**
+   * Frees up to `most` entries of a chain that left its copy as a whole; answers the row to go on with, 0 at
+   * the end.
+   */
   discardChain(first: number, most: number): number {
     let row = first;
     for (let left = most; left > 0 && row !== 0; left -= 1) {

@@ -221,6 +221,7 @@ class NodeServerConnection implements ServerConnection {
   destroy(): void {
     this.#because('ended here');
     this.#isDeaf = true;
+    this.#tls?.giveUp(this.#clear);
     this.#socket.destroy();
     this.#clear.destroy();
   }

@@ -2,19 +2,22 @@
  * TLS over connections that were accepted in clear (server-socket.ts). Node's own server does the handshakes:
  * it never listens, sockets are given to it.
  *
- *   TLS 1.2 or newer. Renewal: the files are looked at once a second while clients begin TLS; a pair that
- *   can't be used never replaces a good one, and is told once. Open connections keep what they began with.
+ *   TLS 1.2 or newer. Renewal: the files are looked at once a second; a pair that can't be used never
+ *   replaces a good one. Both are told once. Open connections keep what they began with.
  *
  * With a CA for clients a certificate is asked for, not demanded: whoever shows one of that CA is known by
  * its names. No session is resumed then, for a resumed one shows no certificate.
  */
 import { constants } from 'node:crypto';
 import type net from 'node:net';
-import { performance } from 'node:perf_hooks';
 import tls from 'node:tls';
 import type { SecureContextOptions, TLSSocket } from 'node:tls';
+import { errorText } from '../../base/error-text.js';
 import type { TlsFacts } from '../transport.js';
-import { readText, stampOf } from './changing-files.js';
+import type { HandshakeResult } from '../transport.js';
+import { certificateFacts, readPem } from './certificates.js';
+import type { CertificateFacts } from './certificates.js';
+import { stampOf } from './changing-files.js';
 import { certificateNames } from './tls-transport.js';
 
 /** PEM files. */
@@ -32,11 +35,13 @@ export interface ServerTlsFiles {
 const SECURITY_LEVEL = '@SECLEVEL=2';
 const LOOK_MS = 1000;
 
+type ServerTlsMaterial = Omit<SecureContextOptions, 'cert'> & { readonly cert: string };
+
 /** Throws an Error that names the file. */
-export function readServerTls(files: ServerTlsFiles): SecureContextOptions {
+export function readServerTls(files: ServerTlsFiles): ServerTlsMaterial {
   const { certFile, keyFile, clientCaFile } = files;
-  const material: SecureContextOptions = {
-    cert: readText(certFile), key: readText(keyFile),
+  const material: ServerTlsMaterial = {
+    cert: readPem('cert', certFile), key: readPem('key', keyFile),
     ...(clientCaFile === undefined ? {} : ofClients(clientCaFile)),
     minVersion: 'TLSv1.2',
     ciphers: `${tls.DEFAULT_CIPHERS}:${SECURITY_LEVEL}`,
@@ -44,44 +49,67 @@ export function readServerTls(files: ServerTlsFiles): SecureContextOptions {
   try {
     tls.createSecureContext(material);
   } catch (error) {
-    const ca = clientCaFile === undefined ? '' : `, or '${clientCaFile}' is no certificate`;
     const pair = `'${certFile}' and '${keyFile}'`;
-    throw new Error(`${pair} are no certificate with its key in PEM${ca}: ${messageOf(error)}`);
+    throw new Error(`${pair} are no certificate with its key in PEM: ${errorText(error)}`);
   }
   return material;
 }
 
-function ofClients(caFile: string): SecureContextOptions {
-  return { ca: readText(caFile), secureOptions: constants.SSL_OP_NO_TICKET };
+function ofClients(caFile: string): Pick<SecureContextOptions, 'ca' | 'secureOptions'> {
+  return { ca: readPem('ca', caFile), secureOptions: constants.SSL_OP_NO_TICKET };
+}
+
+export interface ServerTlsEvents {
+  /** Other files are in force from now on. */
+  onRenewed(facts: CertificateFacts): void;
+  /** The files have changed and can't be used: the old ones stay. */
+  onProblem(why: string): void;
+  /** Each handshake once. */
+  onHandshake(result: HandshakeResult): void;
+}
+
+/** A handshake under way. */
+interface Handshake {
+  readonly onSecure: (socket: TLSSocket) => void;
+  /** Why it fails, as far as that is known. */
+  result: HandshakeResult;
 }
 
 export class ServerTls {
   readonly #files: ServerTlsFiles;
-  readonly #onProblem: (text: string) => void;
+  readonly #events: ServerTlsEvents;
   readonly #server: tls.Server;
-  /** Who is told when the handshake on a socket is through, by address and port of its peer. */
-  readonly #handshakes = new Map<string, (socket: TLSSocket) => void>();
+  /** By address and port of the peer. */
+  readonly #handshakes = new Map<string, Handshake>();
+  readonly #timer: NodeJS.Timeout;
   #stamp: string;
-  #lookedMs = -Infinity;
   #ticketKeys: Buffer | undefined;
 
-  /** Throws when the files can't be used. `onProblem`: later ones can't, and the old ones stay. */
-  constructor(files: ServerTlsFiles, onProblem: (text: string) => void) {
+  /** Throws when the files can't be used. */
+  constructor(files: ServerTlsFiles, events: ServerTlsEvents) {
     this.#files = files;
-    this.#onProblem = onProblem;
-    this.#stamp = stampOf(files.certFile, files.keyFile, files.clientCaFile);
+    this.#events = events;
+    this.#stamp = this.#stampNow();
     const asksForCertificate = files.clientCaFile !== undefined;
     this.#server = tls.createServer({
       ...readServerTls(files), requestCert: asksForCertificate, rejectUnauthorized: false,
     });
     this.#server.on('secureConnection', (socket) => {
       const key = keyOf(socket);
-      const onSecure = this.#handshakes.get(key);
+      const handshake = this.#handshakes.get(key);
       this.#handshakes.delete(key);
-      if (onSecure === undefined) socket.destroy();
-      else onSecure(socket);
+      if (handshake === undefined) {
+        socket.destroy();
+        return;
+      }
+      events.onHandshake('ok');
+      handshake.onSecure(socket);
     });
-    this.#server.on('tlsClientError', (_error, socket) => { socket.destroy(); });
+    this.#server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
+      this.#because(socket, handshakeResult(error.code ?? ''));
+      socket.destroy();
+    });
+    this.#timer = setInterval(() => { this.#renew(); }, LOOK_MS).unref();
   }
 
   /** Sessions begun elsewhere with the same keys are resumed here (RFC 5077, RFC 8446 2.2); 48 bytes. */
@@ -92,28 +120,64 @@ export class ServerTls {
 
   /** The next bytes of `clear` are TLS. When the handshake fails, `clear` is closed. */
   begin(clear: net.Socket, onSecure: (socket: TLSSocket) => void): void {
-    this.#renew();
     const key = keyOf(clear);
-    this.#handshakes.set(key, onSecure);
-    clear.once('close', () => { this.#handshakes.delete(key); });
+    const handshake: Handshake = { onSecure, result: 'closed' };
+    this.#handshakes.set(key, handshake);
+    clear.once('close', () => {
+      if (this.#handshakes.get(key) !== handshake) return;
+      this.#handshakes.delete(key);
+      this.#events.onHandshake(handshake.result);
+    });
     this.#server.emit('connection', clear);
   }
 
-  #renew(): void {
-    const nowMs = performance.now();
-    if (nowMs - this.#lookedMs < LOOK_MS) return;
-    this.#lookedMs = nowMs;
+  /** We end it. Of a handshake that is through nothing is said. */
+  giveUp(clear: net.Socket): void {
+    if (this.#handshakes.size > 0) this.#because(clear, 'timeout');
+  }
+
+  /** Looks after the files no more. */
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  /** The first reason is the true one. */
+  #because(socket: net.Socket, result: HandshakeResult): void {
+    const handshake = this.#handshakes.get(keyOf(socket));
+    if (handshake?.result === 'closed') handshake.result = result;
+  }
+
+  #stampNow(): string {
     const { certFile, keyFile, clientCaFile } = this.#files;
-    const stamp = stampOf(certFile, keyFile, clientCaFile);
+    return stampOf(certFile, keyFile, clientCaFile);
+  }
+
+  #renew(): void {
+    const stamp = this.#stampNow();
     if (stamp === this.#stamp) return;
     this.#stamp = stamp;
     try {
-      this.#server.setSecureContext(readServerTls(this.#files));
+      const material = readServerTls(this.#files);
+      this.#server.setSecureContext(material);
       if (this.#ticketKeys !== undefined) this.#server.setTicketKeys(this.#ticketKeys);
+      this.#events.onRenewed(certificateFacts(material.cert));
     } catch (error) {
-      this.#onProblem(messageOf(error));
+      this.#events.onProblem(errorText(error));
     }
   }
+}
+
+/** What OpenSSL calls it, in the words of metrics. */
+const RESULTS: readonly (readonly [pattern: RegExp, result: HandshakeResult])[] = [
+  [/WRONG_VERSION_NUMBER|HTTP_REQUEST|HTTPS_PROXY_REQUEST|PACKET_LENGTH|RECORD_/, 'not-tls'],
+  [/PROTOCOL|VERSION/, 'version'],
+  [/CERTIFICATE|UNKNOWN_CA/, 'certificate'],
+  [/CIPHER|SIGNATURE|HANDSHAKE_FAILURE|GROUP|CURVE|INSUFFICIENT_SECURITY/, 'cipher'],
+  [/^ECONNRESET$|^EPIPE$/, 'closed'],
+];
+
+function handshakeResult(code: string): HandshakeResult {
+  return RESULTS.find(([pattern]) => pattern.test(code))?.[1] ?? 'other';
 }
 
 /** Of a handshake that is through. */
@@ -127,8 +191,4 @@ export function factsOf(socket: TLSSocket): TlsFacts {
 
 function keyOf(socket: net.Socket): string {
   return `${socket.remoteAddress ?? ''} ${String(socket.remotePort ?? 0)}`;
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

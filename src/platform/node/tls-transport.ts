@@ -16,6 +16,7 @@
 import net from 'node:net';
 import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
+import { errorText } from '../../base/error-text.js';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
 import { readText, stampOf } from './changing-files.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
@@ -49,7 +50,7 @@ export function readTlsFiles(files: TlsFiles): SecureContextOptions {
     tls.createSecureContext(material);
   } catch (error) {
     throw new Error(`'${files.certFile}' and '${files.keyFile}' are no certificate with its key in PEM, or `
-      + `'${files.caFile}' is no certificate: ${messageOf(error)}`);
+      + `'${files.caFile}' is no certificate: ${errorText(error)}`);
   }
   return material;
 }
@@ -74,7 +75,7 @@ export class TlsTransport implements Transport {
     try {
       material = readTlsFiles(this.#files);
     } catch (error) {
-      return failed(remote, `TLS: ${messageOf(error)}`, handlers);
+      return failed(remote, `TLS: ${errorText(error)}`, handlers);
     }
     const options = {
       ...material,
@@ -181,7 +182,7 @@ export class TlsListener implements Listener {
       this.#material = readTlsFiles(this.#files);
       for (const server of this.#servers) server.setSecureContext(this.#material);
     } catch (error) {
-      this.#tell(`the new files can't be used, the old certificate stays: ${messageOf(error)}`, 'here');
+      this.#tell(`the new files can't be used, the old certificate stays: ${errorText(error)}`, 'here');
     }
   }
 
@@ -219,8 +220,4 @@ function remoteOf(socket: TLSSocket): string {
 
 function quoted(names: readonly string[]): string {
   return names.length === 0 ? 'nobody' : names.map((name) => `'${name}'`).join(', ');
-}
-
-function messageOf(error: unknown): string {
-  return error instanceof Error ? error.message : String(error);
 }

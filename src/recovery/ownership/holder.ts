@@ -1281,7 +1281,8 @@ export class PartitionHolder {
  */
 function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   if (told.epoch !== read.epoch) return told.epoch > read.epoch;
-  return !isSameTerm(told.term, read.term) || !isSameSet(told.members, read.members);
+  // What is left of one that has ended names no member any more.
+  return !isSameTerm(told.term, read.term) || (!isEnded(read) && !isSameSet(told.members, read.members));
 }
 
 /** Only a record younger than this can show the store that what it refused by never came to be. */

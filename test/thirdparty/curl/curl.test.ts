@@ -31,7 +31,7 @@ test('curl submits within STARTTLS and within TLS from the start, after AUTH, to
   const [tls, other] = [selfSigned(), selfSigned()];
   assert.ok(tls !== undefined && other !== undefined);
   for (const [isTlsFirst, scheme] of [[false, 'smtp'], [true, 'smtps']] as const) {
-    const harness = await startHarness({ tls, isTlsFirst, isSubmission: true, relayNetworks: [] }, people);
+    const harness = await startHarness({ tls, isTlsFirst, isSubmission: true, relayNetworks: [] }, { authenticator: people });
     const submit = (mechanism: string, password: string, ca: string): ReturnType<typeof runProgram> => runProgram('curl', [
       '--silent', '--show-error', '--ssl-reqd', '--cacert', ca, '--url', `${scheme}://127.0.0.1:${String(harness.inbound.port)}/curl.example`,
       '--user', `alice@example.org:${password}`, '--login-options', `AUTH=${mechanism}`,

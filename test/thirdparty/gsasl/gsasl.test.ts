@@ -11,7 +11,7 @@ const NAME = 'alice@example.org';
 
 test('gsasl authenticates by each mechanism that is offered', { timeout: 60_000 }, async () => {
   const people = authenticatorOf([await scramLine(NAME, 'secret')]);
-  const harness = await startHarness({ tls: selfSigned(), isSubmission: true, relayNetworks: [] }, people);
+  const harness = await startHarness({ tls: selfSigned(), isSubmission: true, relayNetworks: [] }, { authenticator: people });
   try {
     for (const [mechanism, password, ending] of [
       ['SCRAM-SHA-256', 'secret', /235 2\.7\.0 /], ['PLAIN', 'secret', /235 2\.7\.0 /], ['LOGIN', 'secret', /235 2\.7\.0 /],

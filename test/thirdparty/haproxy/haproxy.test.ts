@@ -63,7 +63,7 @@ test('HAProxy says whose connection it is', { timeout: 60_000 }, async () => {
   const limits = new RateLimits({ ...Object.fromEntries(PARTIES.map((party) => [party, none])), client: { ...none, connections: 10, messages: 4 } } as RateOptions, new NetworkList([], 'nobody'));
   const harness = await startHarness({
     proxyNetworks: [`${HOST}/32`], relayNetworks: ['127.0.0.2/32'], connectionsPerClientMax: 2, greetingDelayMs: 100,
-  }, undefined, undefined, limits);
+  }, { rates: limits });
   const ports = await freePorts(6);
   writeFileSync(join(folder, 'haproxy.cfg'), configOf(folder, ports, harness.inbound.port));
   const balancer = spawn('haproxy', ['-db', '-f', join(folder, 'haproxy.cfg')], { stdio: ['ignore', 'ignore', 'pipe'] });

@@ -40,10 +40,17 @@ test('a 250 after the first member loses mail', async () => {
   assert.match(await check(['no-ACK_FROM_ALL']), /^no-ACK_FROM_ALL +violated property 1 /m);
 });
 
-test('the small models hold: copies given up, orders, poison, a source that dies', async () => {
-  const names = ['design-given', 'design-rules', 'design-poison', 'design-partial-small'];
+test('the small models hold: copies given up, partitions that end, orders, poison, a source that dies', async () => {
+  const names = ['design-given', 'design-ended', 'design-rules', 'design-poison', 'design-partial-small'];
   const summary = await check(names);
   for (const name of names) assert.match(summary, new RegExp(`^${name} +holds `, 'm'));
+});
+
+test('an orphan adopted without the wait, and an end that is told to nobody or left without a line, break a property', async () => {
+  const summary = await check(['no-ADOPTION_WAITS', 'no-END_TOLD', 'no-LINE_FIRST']);
+  assert.match(summary, /^no-ADOPTION_WAITS +violated property 2 /m);
+  assert.match(summary, /^no-END_TOLD +violated property 5 /m);
+  assert.match(summary, /^no-LINE_FIRST +violated property 5 /m);
 });
 
 test('reading on from any member, and a boot whose file has no fences, break a property', async () => {

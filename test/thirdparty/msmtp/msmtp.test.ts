@@ -28,7 +28,7 @@ test('msmtp submits within STARTTLS and within TLS from the start, after AUTH, t
   const [tls, other] = [selfSigned(), selfSigned()];
   assert.ok(tls !== undefined && other !== undefined);
   for (const isTlsFirst of [false, true]) {
-    const harness = await startHarness({ tls, isTlsFirst, isSubmission: true, relayNetworks: [] }, people);
+    const harness = await startHarness({ tls, isTlsFirst, isSubmission: true, relayNetworks: [] }, { authenticator: people });
     const submit = (mechanism: string, password: string, ca: string): ReturnType<typeof runProgram> => runProgram('msmtp', [
       '--file=/dev/null', '--host=127.0.0.1', `--port=${String(harness.inbound.port)}`, '--tls=on', `--tls-starttls=${isTlsFirst ? 'off' : 'on'}`,
       `--tls-trust-file=${ca}`, `--auth=${mechanism}`, '--user=alice@example.org', `--passwordeval=echo ${password}`, '--from=alice@example.org', 'b@example.net',

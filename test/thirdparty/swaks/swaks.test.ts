@@ -40,7 +40,7 @@ test('swaks submits within STARTTLS and within TLS from the start, after AUTH', 
   const people = authenticatorOf([await scryptLine('alice@example.org', 'secret')]);
   const tls = selfSigned();
   for (const [isTlsFirst, how] of [[false, '--tls'], [true, '--tls-on-connect']] as const) {
-    const harness = await startHarness({ tls, isTlsFirst, isSubmission: true, relayNetworks: [] }, people);
+    const harness = await startHarness({ tls, isTlsFirst, isSubmission: true, relayNetworks: [] }, { authenticator: people });
     const settings = [
       '--server', `127.0.0.1:${String(harness.inbound.port)}`, how, '--auth-user', 'alice@example.org', '--to', 'b@example.net',
     ];

@@ -17,8 +17,8 @@ test('names the files of a certificate that is none', (t) => {
   const result = parseConfig(text, 'up.yaml', { role: 'up', secret: 'sixteen-characters-and-more' });
   assert.ok(result.ok && result.config.gateway !== undefined);
   const { gateway } = result.config;
-  assert.throws(() => gatewayOptions(gateway), new RegExp(`smtp\\.tls: '${cert}' can't be read: ENOENT`));
+  assert.throws(() => gatewayOptions(gateway), new RegExp(`^CliError: up\\.yaml:6: gateway\\.smtp\\.tls\\.cert: expected a certificate in PEM, found: '${cert}' can't be read: ENOENT\n`));
   writeFileSync(cert, 'not a certificate');
   writeFileSync(key, 'nor a key');
-  assert.throws(() => gatewayOptions(gateway), new RegExp(`smtp\\.tls: '${cert}' and '${key}' are no certificate with its key in PEM: `));
+  assert.throws(() => gatewayOptions(gateway), new RegExp(`tls\\.cert: expected .*'${cert}' is no certificate in PEM: .*\n.*tls\\.key: expected .*'${key}' is no key in PEM: `));
 });

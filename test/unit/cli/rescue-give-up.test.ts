@@ -9,7 +9,7 @@ import { PassThrough } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { after, beforeEach, describe, test } from 'node:test';
 import { ask } from '../../../src/bin/ask.js';
-import type { WaitingPartitionAnswer } from '../../../src/admin-api/gateway-answers.js';
+import type { UntoldEndsAnswer, WaitingPartitionAnswer } from '../../../src/admin-api/gateway-answers.js';
 import { runCli } from '../../../src/cli/main.js';
 import { copiesAwayText } from '../../../src/recovery/ownership/waiting.js';
 import { contextFor } from './played-context.js';
@@ -31,6 +31,7 @@ const ELSE = 'start that, or name it too if it never comes back';
 const happened: string[] = [];
 let waiting: readonly WaitingPartitionAnswer[] = [];
 let more = 0;
+let ends: readonly UntoldEndsAnswer[] = [];
 let answer: { readonly code: number; readonly body: object } = { code: 200, body: {} };
 const gateway = http.createServer((request, response) => {
   void (async () => {
@@ -40,7 +41,7 @@ const gateway = http.createServer((request, response) => {
       happened.push(`ORDER ${JSON.stringify(order)}${typeof who === 'string' && who.includes('@') ? '' : ' by nobody'}`);
     }
     const counts = { register: 0, lease: 0, stores: 0, copies_away: more + waiting.filter((one) => one.waits_for === 'copies away').length };
-    const status = { ...STATUS, gateway: 'gw-2', partitions_waiting: waiting.length + more, waiting_for: counts, waiting };
+    const status = { ...STATUS, gateway: 'gw-2', partitions_waiting: waiting.length + more, waiting_for: counts, waiting, ends_untold: ends };
     response.writeHead(posted === '' ? 200 : answer.code, { 'content-type': 'application/json' });
     response.end(JSON.stringify(posted === '' ? status : answer.body));
   })();
@@ -55,7 +56,8 @@ beforeEach(() => {
   happened.length = 0;
   waiting = [WAITING];
   more = 0;
-  answer = { code: 200, body: { partitions: ['gw-1/3'] } };
+  ends = [];
+  answer = { code: 200, body: { partitions: ['gw-1/3'], ended: [] } };
 });
 
 /** As status prints it. */
@@ -94,9 +96,9 @@ describe('twinpost rescue --give-up', () => {
   });
 
   test('is refused in one line where nobody can be asked, without a reason, and with two orders in one', async () => {
-    assert.equal(await run(undefined), 1);
-    assert.equal(await run('yes', ['rescue', '--give-up', 'store-a', '--from', ADDRESS]), 1);
-    assert.equal(await run('yes', BOTH, '--give-up-memory'), 1);
+    assert.equal(await run(undefined), 2);
+    assert.equal(await run('yes', ['rescue', '--give-up', 'store-a', '--from', ADDRESS]), 2);
+    assert.equal(await run('yes', BOTH, '--give-up-memory'), 2);
     assert.deepEqual(happened, [
       '! twinpost: rescue: mail may be lost or delivered twice, so it asks first: give it at a terminal, or with --yes',
       '! twinpost: rescue: say the --reason, which is logged',
@@ -151,7 +153,7 @@ describe('twinpost rescue --give-up', () => {
 
   test('gives up what only a process had in memory, and no store, by an order of its own', async () => {
     waiting = [WAITING, MEMORY];
-    answer = { code: 200, body: { partitions: ['gw-1/6'] } };
+    answer = { code: 200, body: { partitions: ['gw-1/6'], ended: [] } };
     assert.equal(await run('yes', printed([])), 0);
     assert.deepEqual(happened, [
       `! WARNING: gw-2 gives up what only a process had in memory: ${COST}`,
@@ -160,8 +162,25 @@ describe('twinpost rescue --give-up', () => {
     ]);
   });
 
+  test('ends what waits only to tell these stores that it has ended: nothing is lost by it', async () => {
+    ends = [{ stores: ['store-a'], partitions: 2, names: ['gw-9/0', 'gw-9/1'] }, { stores: ['store-a', 'store-c'], partitions: 7, names: [] }];
+    answer = { code: 200, body: { partitions: ['gw-1/3'], ended: ['gw-9/0', 'gw-9/1'] } };
+    const END = '! 2 partitions that have ended wait for store-a, store-b no more: no mail is lost by that. A store that comes back after all is told to drop its copies.';
+    const ENDED = '2 partitions that have ended wait for store-a, store-b no more: gw-9/0, gw-9/1';
+    assert.equal(await run('yes'), 0);
+    assert.deepEqual(happened, [WARNING, EMPTY, END, QUESTION, ORDERED, DONE, ENDED]);
+    happened.length = 0;
+    waiting = [];
+    answer = { code: 200, body: { partitions: [], ended: ['gw-9/0', 'gw-9/1'] } };
+    assert.equal(await run('yes'), 0);
+    assert.deepEqual(happened, [END, QUESTION, ORDERED, ENDED]);
+    happened.length = 0;
+    assert.equal(await run('yes', BOTH, '--json'), 0);
+    assert.deepEqual(JSON.parse(happened.at(-1) ?? ''), { gateway: 'gw-2', partition: 'gw-9/1', gave_up: ['store-a', 'store-b'], ended: true });
+  });
+
   test('is what --reason, --yes and --json belong to', async () => {
-    assert.equal(await run('yes', ['rescue', '--reason', 'x']), 1);
+    assert.equal(await run('yes', ['rescue', '--reason', 'x']), 2);
     assert.deepEqual(happened, ['! twinpost: rescue: --reason, --yes and --json belong to --give-up']);
   });
 });

@@ -9,7 +9,7 @@ export const STATUS: StatusAnswer = {
   received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
   queues: 0, partitions: 0, partitions_recovering: 0, partitions_without_memory: 0, partitions_copies_missing: 0, partitions_waiting: 0,
   waiting_for: { register: 0, lease: 0, stores: 0, copies_away: 0 }, waiting: [], register_away: '', partitions_rescued: 0,
-  orphan_partitions: 0, orphans: [],
+  orphan_partitions: 0, orphans: [], ends_untold: [],
   takeovers: 0, handed_back: 0, taken_away: 0, losses: 0, adopted: 0, adopted_twice: 0, tails: 0, tail_bytes: 0, refills: 0, refill_bytes: 0,
   queued_messages: 0, queued_bytes: 0,
   memory_used_bytes: 0, memory_limit_bytes: 2 ** 30, connections_in: 0, connections_out: 0, dots_in_flight: 0,

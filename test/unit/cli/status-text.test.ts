@@ -22,7 +22,7 @@ const AWAY: WaitingPartitionAnswer = {
 };
 const STATUS: StatusAnswer = {
   ...sample.STATUS, routes: 40, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: NOW - 30 }], degraded: true, degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
-  received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, partitions: 16, partitions_waiting: 23,
+  reception: { tls_handshakes: 1200, tls_failed: 4, auth: 0, auth_failed: 0, lookups: 30, lookups_failed: 0, stale_files: ['certificate', 'users'] }, received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, partitions: 16, partitions_waiting: 23,
   waiting_for: { register: 0, lease: 1, stores: 0, copies_away: 22 }, waiting: [LEASE, AWAY, { ...AWAY, partition: 'gw-1/4', since: NOW - 20 }],
   register_away: 'etcd-1: connection refused', losses: 1, adopted: 40, adopted_twice: 3,
   stores_unreached: [{ store: 'NodeF', host: 'box-6', why: 'no path to it stands', since: NOW - 12 }],
@@ -109,6 +109,20 @@ test('partitions of a gateway that is no more stand with whose they were, for ho
   ]);
 });
 
+test('partitions that have ended but for a store that is away stand with the order that ends them without it', () => {
+  const status = { ...sample.STATUS, ends_untold: [
+    { stores: ['store-c'], partitions: 9, names: ['gw-9/0', 'gw-9/1'] }, { stores: ['store-c', 'store-d'], partitions: 1, names: ['gw-9/9'] },
+  ] };
+  const lines = statusLines({ gateways: [{ status, rows: [], address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false);
+  const at = lines.findIndex((line) => line.includes('ENDED'));
+  assert.deepEqual(lines.slice(at, at + 4).map((line) => line.trim()), [
+    'ENDED       9 partitions have ended, and store-c, which may have copies, is to be told: gw-9/0, gw-9/1 and 7 more; start what is away, or if it never comes back:',
+    'twinpost rescue --give-up store-c --reason TEXT --from box-1:8025',
+    'ENDED       1 partition has ended, and store-c, store-d, which may have copies, are to be told: gw-9/9; start what is away, or if it never comes back:',
+    'twinpost rescue --give-up store-c --give-up store-d --reason TEXT --from box-1:8025',
+  ]);
+});
+
 describe('a partition that is not served', () => {
   /** As it is to be typed. */
   const ORDER = 'twinpost rescue --give-up NodeD --give-up NodeE --reason TEXT --from box-1:8025';
@@ -191,6 +205,8 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   mirrors     DEGRADED since 2027-01-15T07:58:30Z (1min30s): NodeC: ECONNRESET
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
   queued      41 messages, 4KiB in 40 queues of 16 partitions; memory 1MiB of 1GiB
+  reception   TLS 1,200, 4 failed   look-ups 30
+  STALE       what is on disk can't be used, and what was read before stays: certificate, users; the log says why
   register    AWAY: etcd-1: connection refused; mail of partitions held here is taken and delivered as long as all of its copies answer; until the register is back nobody takes a partition over, no copy is left out or added, and what starts waits for it
   REFUSED     new mail of 1 of 40 routes: strict.example (recovering for 30s)
   rescued     3 partitions of other gateways delivered here

@@ -17,6 +17,6 @@ test('twinpost version and twinpost --version say the same', async () => {
 
 test('twinpost --version with more behind it is not understood', async () => {
   const lines: string[] = [];
-  assert.equal(await runCli(['--version', '--nonsense'], contextFor(lines)), 1);
+  assert.equal(await runCli(['--version', '--nonsense'], contextFor(lines)), 2);
   assert.match(lines.join(), /^! twinpost: Unknown argument: nonsense/);
 });

@@ -98,6 +98,29 @@ describe('the metrics of a gateway', () => {
     assert.match(text, /^twinpost_queue_copies_in_sync\{queue="lonely",class="mail",partition="gw-1\/1",owner="gw-1"\} 1$/m);
   });
 
+  test('tell of TLS, AUTH, look-ups and files that could not be read anew', async () => {
+    const metrics = new GatewayMetrics();
+    const { reception } = metrics;
+    reception.handshake('ok');
+    reception.handshake('ok');
+    reception.handshake('certificate');
+    reception.auth('PLAIN', 'ok');
+    reception.auth('PLAIN', 'failed');
+    reception.userLookups.asked = 3;
+    reception.userLookups.ended(true, 20);
+    reception.userLookups.ended(false, 5000);
+    reception.recipientLookups.asked = 1;
+    reception.followed('users', false);
+    reception.followed('certificate', true);
+    const lines = (await scrape(metrics, [])).split('\n');
+    for (const line of [
+      'tls_handshakes_total{result="ok"} 2', 'tls_handshakes_total{result="certificate"} 1', 'auth_total{mechanism="PLAIN",result="ok"} 1', 'auth_total{mechanism="PLAIN",result="failed"} 1',
+      'user_lookups_total{what="asked"} 3', 'user_lookups_total{what="answered"} 1', 'user_lookups_total{what="failed"} 1', 'user_lookup_seconds_count 2', 'user_lookup_seconds_bucket{le="0.025"} 1',
+      'recipient_lookups_total{what="asked"} 1', 'recipient_lookup_seconds_count 0', 'stale_files{file="users"} 0', 'stale_files{file="certificate"} 1',
+    ]) assert.ok(lines.includes(`twinpost_${line}`), line);
+    assert.deepEqual(reception.figures(), { handshakes: 3, handshakesFailed: 1, auths: 2, authsFailed: 1, lookups: 4, lookupsFailed: 1, staleFiles: ['certificate'] });
+  });
+
   test('keep the number of reasons bounded', () => {
     const metrics = new GatewayMetrics();
     for (let i = 0; i < 1000; i++) metrics.rejected(`r${String(i)}`);

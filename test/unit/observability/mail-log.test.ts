@@ -13,7 +13,7 @@ const RECEIVED: ReceivedFields = {
   helo: 'client.example', size: 1024, nrcpt: 2, tls: '', user: '', mirrors: 2, epoch: 3, delayMs: 1234,
 };
 const DELIVERED: RecipientFields = {
-  queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, relay: 'mx[127.0.0.1]:25', attempt: 1,
+  queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, relay: 'mx[127.0.0.1]:25', attempt: 1, origTo: '', mailFrom: '', last: '',
   dsn: '2.0.0', reply: '250 OK', delayMs: 5000, beforeQueueMs: 1000, setupMs: 500, transmitMs: 1500,
 };
 
@@ -62,10 +62,10 @@ describe('a line of the mail log', () => {
   test('says of a refusal whom it met, as far as that is known', () => {
     const { log, lines } = newLog();
     const refused = { reason: 'auth-failed', client: '127.0.0.1', helo: 'a', from: '', to: '', reply: '535 5.7.8 no' };
-    log.rejected({ ...refused, user: 'al\nice', queueId: '00000000AB1', limit: 'client.errors' });
-    log.rejected({ ...refused, user: '', queueId: '', limit: '' });
+    log.rejected({ ...refused, user: 'al\nice', queueId: '00000000AB1', limit: 'client.errors', hook: 'rspamd', why: 'no PROXY header' });
+    log.rejected({ ...refused, user: '', queueId: '', limit: '', hook: '', why: '' });
     log.flush();
-    assert.deepEqual(lines.rows.map((row) => [row['user'], row['queue_id'], row['limit']]), [['al\nice', '00000000AB1', 'client.errors'], [undefined, undefined, undefined]]);
+    assert.deepEqual(lines.rows.map((row) => [row['user'], row['queue_id'], row['limit'], row['hook'], row['why']]), [['al\nice', '00000000AB1', 'client.errors', 'rspamd', 'no PROXY header'], [undefined, undefined, undefined, undefined, undefined]]);
   });
 
   test('says what became of a recipient, with the four delays', () => {
@@ -79,12 +79,20 @@ describe('a line of the mail log', () => {
     assert.deepEqual(lines.rows.slice(0, 2).map((row) => [row['delay'], row['delays'], row['relay']]), [[5, '1/2/0.5/1.5', 'mx[127.0.0.1]:25'], [5, '1/2/0.5/1.5', undefined]]);
   });
 
+  test('says to whom it was sent first, in whose name it leaves, and what was said before it expired, where there is such', () => {
+    const { log, lines } = newLog();
+    log.delivered({ ...DELIVERED, origTo: 'info@example.com', mailFrom: 'SRS0=x@fwd.example' });
+    log.expired({ ...DELIVERED, last: '450 busy' });
+    log.flush();
+    assert.deepEqual(lines.rows.map((row) => [row['orig_to'], row['mail_from'], row['last']]), [['info@example.com', 'SRS0=x@fwd.example', undefined], [undefined, undefined, '450 busy']]);
+  });
+
   test('is one line of plain ASCII whatever a client sent', () => {
     const { log, lines } = newLog();
     let hostile = '';
     for (let code = 0; code < 0x300; code++) hostile += String.fromCharCode(code);
     for (const part of ['"},{"event":"delivered', hostile.slice(0, 400), hostile.slice(400), '\ud800', '\u202egnp.exe', '\r\nQUIT', '\u001b[2J']) {
-      log.rejected({ user: '', queueId: '', limit: '', reason: 'syntax', client: part, helo: part, from: part, to: part, reply: part });
+      log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', reason: 'syntax', client: part, helo: part, from: part, to: part, reply: part });
     }
     log.flush();
     const text = lines.texts.join('');
@@ -146,7 +154,7 @@ describe('lines are handed over', () => {
     const log = new MailLog({ gateway: 'gw-1', enabled: false }, lines);
     log.received(RECEIVED);
     log.delivered(DELIVERED);
-    log.rejected({ user: '', queueId: '', limit: '', reason: 'relay', client: '', helo: '', from: '', to: '', reply: '' });
+    log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', reason: 'relay', client: '', helo: '', from: '', to: '', reply: '' });
     log.flush();
     assert.equal(lines.texts.length, 0);
   });

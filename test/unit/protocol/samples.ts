@@ -32,6 +32,8 @@ import * as refusal from '../../../src/protocol/messages/refusal.js';
 import * as release from '../../../src/protocol/messages/release.js';
 import * as tail from '../../../src/protocol/messages/tail.js';
 import * as tailed from '../../../src/protocol/messages/tailed.js';
+import * as list from '../../../src/protocol/messages/list.js';
+import * as listed from '../../../src/protocol/messages/listed.js';
 import * as tell from '../../../src/protocol/messages/tell.js';
 import * as texts from '../../../src/protocol/messages/texts.js';
 import * as told from '../../../src/protocol/messages/told.js';
@@ -313,6 +315,20 @@ const OWNERSHIP: Sample[] = [
     name: 'told', type: types.TOLD, sequence: 9, encode: told.encodeTold, decode: told.decodeTold,
     fields: 'partition gw-1/3, epoch 9, isKept true', value: { partition: 'gw-1/3', epoch: 9, isKept: true },
     arbitrary: fc.record({ partition, epoch: whole, isKept: bool }),
+  }),
+  sample<list.List>({
+    name: 'list', type: types.LIST, sequence: 10, encode: list.encodeList, decode: list.decodeList,
+    fields: 'after gw-1/3', value: { after: 'gw-1/3' },
+    arbitrary: fc.record({ after: fc.oneof(fc.constant(''), partition) }),
+  }),
+  sample<listed.Listed>({
+    name: 'listed', type: types.LISTED, sequence: 10, encode: listed.encodeListed, decode: listed.decodeListed,
+    fields: 'after gw-1/3, partitions gw-1/4 gw-2/0, isLast true',
+    value: { after: 'gw-1/3', partitions: ['gw-1/4', 'gw-2/0'], isLast: true },
+    arbitrary: fc.record({
+      after: fc.oneof(fc.constant(''), partition),
+      partitions: fc.uniqueArray(partition, { maxLength: 20 }).map((names) => names.sort()), isLast: bool,
+    }),
   }),
 ];
 

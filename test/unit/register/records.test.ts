@@ -20,12 +20,14 @@ import {
   decodeIncarnation,
   decodeOrdinal,
   decodePartition,
+  decodeGivenUp,
   decodeRetired,
   decodeStore,
   encodeGateway,
   encodeIncarnation,
   encodeOrdinal,
   encodePartition,
+  encodeGivenUp,
   encodeRetired,
   encodeStore,
 } from '../../../src/register/records.js';
@@ -68,6 +70,13 @@ const store = fc.record({
   admin: fc.oneof(fc.constant(''), address),
 });
 
+const givenUp = fc.record({
+  who: fc.string(),
+  reason: fc.string(),
+  wallMs: fc.nat(),
+  copies: fc.array(fc.record({ partition: fc.constantFrom('gw-1/0', 'gw-1-2/4095'), epoch: count, nonce: fc.nat() }), { maxLength: 8 }),
+});
+
 const CODECS: readonly (readonly [
   what: string,
   values: fc.Arbitrary<object>,
@@ -79,6 +88,7 @@ const CODECS: readonly (readonly [
   ['incarnation', fc.record({ incarnation: count, ordinal }), encodeIncarnation, decodeIncarnation],
   ['ordinal', fc.record({ next: ordinal }), encodeOrdinal, decodeOrdinal],
   ['store', store, encodeStore, decodeStore],
+  ['given-up', givenUp, encodeGivenUp, decodeGivenUp],
   ['retired', fc.record({ who: fc.string(), reason: fc.string(), wallMs: fc.nat() }), encodeRetired, decodeRetired],
 ];
 

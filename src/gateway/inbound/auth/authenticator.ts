@@ -28,10 +28,9 @@ export class Authenticator {
     this.#checks = new PasswordChecks({ ...ports, directory });
   }
 
-  /** Best first; SCRAM only where every user has what it needs, for a name that lacks it would show. */
+  /** Best first. */
   get mechanisms(): readonly string[] {
-    const others = ['PLAIN', 'LOGIN'];
-    return this.#directory.scramUsers === undefined ? others : ['SCRAM-SHA-256', ...others];
+    return mechanismsOf(this.#directory.scramUsers !== undefined);
   }
 
   /** undefined: the mechanism is not offered. */
@@ -50,4 +49,9 @@ export class Authenticator {
   check(name: string, password: string, clientKey: string, done: (verdict: Verdict) => void): void {
     this.#checks.check(name, password, clientKey, done);
   }
+}
+
+/** SCRAM only where every user has what it needs: a name that lacks it would show. */
+export function mechanismsOf(haveScram: boolean): readonly string[] {
+  return haveScram ? ['SCRAM-SHA-256', 'PLAIN', 'LOGIN'] : ['PLAIN', 'LOGIN'];
 }

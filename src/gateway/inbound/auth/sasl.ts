@@ -23,6 +23,8 @@ export type Step =
   | { readonly kind: 'malformed' };
 
 export interface Exchange {
+  /** Its name in SASL. */
+  readonly mechanism: string;
   /** `response`: what the client sent, decoded; undefined: it has sent nothing yet. */
   next(response: Uint8Array | undefined): Step;
 }
@@ -32,6 +34,8 @@ const MALFORMED: Step = { kind: 'malformed' };
 const NONCE_BYTES = 18;
 
 export class PlainExchange implements Exchange {
+  readonly mechanism = 'PLAIN';
+
   next(response: Uint8Array | undefined): Step {
     if (response === undefined) return { kind: 'challenge', text: '' };
     const text = utf8Text(response, 0, response.length);
@@ -44,6 +48,7 @@ export class PlainExchange implements Exchange {
 }
 
 export class LoginExchange implements Exchange {
+  readonly mechanism = 'LOGIN';
   #user: string | undefined;
   #isAsked = false;
 
@@ -63,6 +68,7 @@ export class LoginExchange implements Exchange {
 
 /** The messages are those of RFC 5802 3: client-first, server-first, client-final, server-final. */
 export class ScramExchange implements Exchange {
+  readonly mechanism = 'SCRAM-SHA-256';
   readonly #users: Pick<Users, 'find' | 'usual'>;
   readonly #secrets: Secrets;
   /** Makes salts for unknown names. */

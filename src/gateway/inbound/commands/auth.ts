@@ -7,6 +7,7 @@
  */
 import { base64Bytes, base64Text } from '../../../base/base64.js';
 import { latin1Bytes, utf8Text } from '../../../base/utf8.js';
+import type { AuthResult } from '../../../observability/reception-metrics.js';
 import type { Verdict } from '../auth/password-checks.js';
 import type { Exchange } from '../auth/sasl.js';
 import type { Desk } from '../session/desk.js';
@@ -29,33 +30,35 @@ export function auth(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const exchange = authenticator.exchange(mechanism.toUpperCase());
   if (exchange === undefined) return replies.MECHANISM_UNKNOWN;
   dialog.exchange = exchange;
-  if (initial === undefined) return stepped(dialog, exchange, undefined);
+  if (initial === undefined) return stepped(dialog, desk, exchange, undefined);
   // "=" is a response of no octets (RFC 4954 4).
-  return respond(dialog, exchange, initial === '=' ? '' : initial);
+  return respond(dialog, desk, exchange, initial === '=' ? '' : initial);
 }
 
 /** A line of the client in the middle of an exchange. */
-export function authResponse(dialog: InboundDialog, line: string): Effect {
+export function authResponse(dialog: InboundDialog, desk: Desk, line: string): Effect {
   const { exchange } = dialog;
-  if (exchange === undefined || line === '*') return ended(dialog, replies.AUTH_CANCELLED);
-  return respond(dialog, exchange, line);
+  if (exchange === undefined || line === '*') return ended(dialog, desk, replies.AUTH_CANCELLED, 'cancelled');
+  return respond(dialog, desk, exchange, line);
 }
 
 /** The check of a password has come to an end. */
-export function authVerdict(dialog: InboundDialog, user: string, verdict: Verdict): Effect {
-  if (verdict === 'later') return ended(dialog, replies.AUTH_LATER);
-  if (verdict === 'no') return failed(dialog);
+export function authVerdict(dialog: InboundDialog, desk: Desk, user: string, verdict: Verdict): Effect {
+  if (verdict === 'later') return ended(dialog, desk, replies.AUTH_LATER, 'later');
+  if (verdict === 'no') return failed(dialog, desk);
   dialog.user = user;
-  return ended(dialog, replies.AUTHENTICATED);
+  return ended(dialog, desk, replies.AUTHENTICATED, 'ok');
 }
 
-function respond(dialog: InboundDialog, exchange: Exchange, text: string): Effect {
+function respond(dialog: InboundDialog, desk: Desk, exchange: Exchange, text: string): Effect {
   const response = base64Bytes(text);
-  if (response === undefined) return ended(dialog, replies.AUTH_MALFORMED);
-  return stepped(dialog, exchange, response);
+  if (response === undefined) return ended(dialog, desk, replies.AUTH_MALFORMED, 'cancelled');
+  return stepped(dialog, desk, exchange, response);
 }
 
-function stepped(dialog: InboundDialog, exchange: Exchange, response: Uint8Array | undefined): Effect {
+function stepped(
+  dialog: InboundDialog, desk: Desk, exchange: Exchange, response: Uint8Array | undefined,
+): Effect {
   const step = exchange.next(response);
   switch (step.kind) {
     case 'challenge':
@@ -64,21 +67,22 @@ function stepped(dialog: InboundDialog, exchange: Exchange, response: Uint8Array
       dialog.password = { user: step.user, password: step.password };
       return replies.PASSWORD_CHECKED;
     case 'proven':
-      return authVerdict(dialog, step.user, 'yes');
+      return authVerdict(dialog, desk, step.user, 'yes');
     case 'refused':
-      return failed(dialog);
+      return failed(dialog, desk);
     case 'malformed':
-      return ended(dialog, replies.AUTH_MALFORMED);
+      return ended(dialog, desk, replies.AUTH_MALFORMED, 'cancelled');
   }
 }
 
-function failed(dialog: InboundDialog): Effect {
+function failed(dialog: InboundDialog, desk: Desk): Effect {
   dialog.authFailures++;
   const isOften = dialog.authFailures >= replies.AUTH_FAILURES_MAX;
-  return ended(dialog, isOften ? replies.AUTH_FAILED_OFTEN : replies.AUTH_FAILED);
+  return ended(dialog, desk, isOften ? replies.AUTH_FAILED_OFTEN : replies.AUTH_FAILED, 'failed');
 }
 
-function ended(dialog: InboundDialog, effect: Effect): Effect {
+function ended(dialog: InboundDialog, desk: Desk, effect: Effect, result: AuthResult): Effect {
+  if (dialog.exchange !== undefined) desk.ports.metrics.authEnded(dialog.exchange.mechanism, result);
   dialog.exchange = undefined;
   return effect;
 }

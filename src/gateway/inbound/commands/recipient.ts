@@ -7,7 +7,9 @@
 import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
 import { isAscii, normalizeDomain, parsePath } from '../policy/address.js';
-import { ALIAS_EXPANDED, ALIAS_LEAVES, NOTIFY_NEVER, NOTIFY_SUCCESS } from '../../queue/types.js';
+import {
+  ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, NOTIFY_NEVER, NOTIFY_SUCCESS,
+} from '../../queue/types.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
 import type { Path } from '../policy/address.js';
 import type { Desk } from '../session/desk.js';
@@ -64,9 +66,11 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   const full = admissionRefusal(desk, route);
   if (full !== undefined) return full;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
-  const orcpt = address === path.address ? parameters.orcpt : originalOf(path.address, parameters.orcpt);
+  const isChanged = address !== path.address;
+  const orcpt = isChanged ? originalOf(path.address, parameters.orcpt) : parameters.orcpt;
+  const notify = isChanged ? parameters.notify | ALIAS_CHANGED : parameters.notify;
   transaction.named(path.address);
-  transaction.addRecipient(route, { address, notify: parameters.notify, orcpt });
+  transaction.addRecipient(route, { address, notify, orcpt });
   return replies.RECIPIENT_OK;
 }
 
@@ -129,9 +133,11 @@ function byTable(
   transaction.named(path.address);
   const isRewritten = mayRewrite(transaction.reversePath, desk);
   destinations.forEach(({ route, address, hasLeft }, index) => {
-    const original = address === path.address ? orcpt : originalOf(path.address, orcpt);
-    const asked = destinations.length === 1 ? notify : notifyOfOne(notify, index === 0);
-    const bits = hasLeft && isRewritten ? asked | ALIAS_LEAVES : asked;
+    const isChanged = address !== path.address;
+    const original = isChanged ? originalOf(path.address, orcpt) : orcpt;
+    const asked = destinations.length === 1 ? notify : notifyOfMember(notify, index === 0);
+    const leaves = hasLeft && isRewritten ? ALIAS_LEAVES : 0;
+    const bits = asked | leaves | (isChanged ? ALIAS_CHANGED : 0);
     transaction.addRecipient(route, { address, notify: bits, orcpt: original });
   });
   return replies.RECIPIENT_OK;
@@ -142,8 +148,11 @@ function roomOf({ recipientCount }: MailTransaction, { options: { recipientsMax 
   return recipientCount === 0 ? Math.max(recipientsMax, ALIAS_TARGETS_MAX) : recipientsMax - recipientCount;
 }
 
-/** That the list has the message is what the sender is told, not who of it does (RFC 3461 5.2.7.3). */
-function notifyOfOne(notify: number, isFirst: boolean): number {
+/**
+ * What is asked about one address of several that an alias leads to: the sender is told that the list has the
+ * message, not who of it does (RFC 3461 5.2.7.3).
+ */
+function notifyOfMember(notify: number, isFirst: boolean): number {
   if ((notify & NOTIFY_SUCCESS) === 0) return notify;
   const others = (notify & ~NOTIFY_SUCCESS) === 0 ? NOTIFY_NEVER : notify & ~NOTIFY_SUCCESS;
   return isFirst ? others | ALIAS_EXPANDED : others;

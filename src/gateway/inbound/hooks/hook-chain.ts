@@ -10,10 +10,14 @@
  * Here is also where their answers are counted, and where a hook that fails is told in the log: once in a
  * while, not for each message. Pure.
  */
+import { joined } from '../../../base/joined.js';
+import { OnceInAWhile } from '../../../base/once-in-a-while.js';
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
-import type { HookAnswer, JudgedMessage, MessageHook, MessageHooks } from './message-hook.js';
+import type {
+  HookAnswer, JudgedEnvelope, JudgedMessage, MessageHook, MessageHooks,
+} from './message-hook.js';
 import { FIELDS_MAX, FIELDS_OCTETS_MAX, fieldOctets, fieldRule, fieldsThatFit } from './prefix-fields.js';
 import type { FieldRoom } from './prefix-fields.js';
 
@@ -60,7 +64,7 @@ export class HookChain implements MessageHooks {
     const seen = fields.length === 0 ? message : new PrefixedMessage(message, fields);
     link.ask(seen, room, (refusal, added, left) => {
       if (refusal !== undefined) return done(refusal, NOTHING);
-      this.#ask(index + 1, message, joined(fields, added), left, done);
+      this.#ask(index + 1, message, joined([fields, added]), left, done);
     });
   }
 }
@@ -71,7 +75,7 @@ class HookLink {
   readonly #onFailure: ChainedHook['onFailure'];
   readonly #ports: HookChainPorts;
   #isToldFailing = false;
-  #toldMs = -Infinity;
+  readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
 
   constructor({ hook, onFailure }: ChainedHook, ports: HookChainPorts) {
     this.#hook = hook;
@@ -90,7 +94,10 @@ class HookLink {
       metrics.hookAnswered(this.#hook.name, answer.action, clock.nowMs() - sinceMs);
       if (answer.action === 'failed') this.#onFailed(answer.why);
       else if (answer.action !== 'busy' && answer.action !== 'abandoned') this.#onAnswer();
-      if (answer.action !== 'accept') return done(this.#refusalOf(answer), NOTHING, room);
+      if (answer.action !== 'accept') {
+        const refusal = this.#refusalOf(answer);
+        return done(refusal && { ...refusal, hook: this.#hook.name }, NOTHING, room);
+      }
       const { mark = [], fields } = answer;
       const added = fieldOctets([...mark, ...fields]);
       const octets = Math.max(0, room.octets - added.length);
@@ -118,11 +125,9 @@ class HookLink {
 
   #onFailed(why: string): void {
     const { clock, log } = this.#ports;
-    const nowMs = clock.nowMs();
-    // One that fails now and then is told as seldom: who sends could write the log.
-    if (nowMs - this.#toldMs < TOLD_EVERY_MS) return;
+    // One that fails now and then is told as seldom.
+    if (!this.#telling.isDue(clock.nowMs())) return;
     this.#isToldFailing = true;
-    this.#toldMs = nowMs;
     const what = this.#onFailure === 'accept' ? 'messages are taken unseen' : 'clients are told to try later';
     log.error('hook', `a hook gives no verdict; ${what} (on_failure)`, { hook: this.#hook.name, why });
   }
@@ -151,44 +156,20 @@ function checked(answer: HookAnswer, room: FieldRoom): HookAnswer {
 
 /** A message with fields of the hooks before in front. */
 class PrefixedMessage implements JudgedMessage {
-  readonly queueId: string;
-  readonly client: string;
-  readonly helo: string;
-  readonly user: string;
-  readonly tlsVersion: string;
-  readonly reversePath: string;
-  readonly recipients: readonly string[];
-  readonly contentBytes: number;
   readonly #message: JudgedMessage;
   readonly #fields: Uint8Array;
 
   constructor(message: JudgedMessage, fields: Uint8Array) {
     this.#message = message;
     this.#fields = fields;
-    this.queueId = message.queueId;
-    this.client = message.client;
-    this.helo = message.helo;
-    this.user = message.user;
-    this.tlsVersion = message.tlsVersion;
-    this.reversePath = message.reversePath;
-    this.recipients = message.recipients;
-    this.contentBytes = message.contentBytes + fields.length;
   }
+
+  get envelope(): JudgedEnvelope { return this.#message.envelope; }
+  get isAbandoned(): boolean { return this.#message.isAbandoned; }
+  get contentBytes(): number { return this.#message.contentBytes + this.#fields.length; }
 
   get content(): readonly Uint8Array[] {
     const [prefix = NOTHING, ...behind] = this.#message.content;
     return [prefix, this.#fields, ...behind];
   }
-
-  get isAbandoned(): boolean {
-    return this.#message.isAbandoned;
-  }
-}
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  if (first.length === 0) return second;
-  const all = new Uint8Array(first.length + second.length);
-  all.set(first);
-  all.set(second, first.length);
-  return all;
 }

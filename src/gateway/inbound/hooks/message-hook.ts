@@ -1,13 +1,13 @@
 /**
  * Hooks: who is asked about a whole message right before it is submitted. Ports and their words only; the
- * chain of them is in hook-chain.ts, the kinds in rspamd-hook.ts and module-hook.ts (floor above), the wait
+ * chain of them is in hook-chain.ts, the kinds in node/rspamd-hook.ts and node/module-hook.ts, the wait
  * in session/session.ts.
  */
 import type { Refusal } from '../session/replies.js';
 import type { HeaderField } from './prefix-fields.js';
 
-/** A message as a hook sees it, complete and not submitted yet. */
-export interface JudgedMessage {
+/** Who sent a message, and to whom. */
+export interface JudgedEnvelope {
   /** As the client will read it in its 250. */
   readonly queueId: string;
   /** Address of the client: the one that PROXY or XCLIENT told, where one of them is believed. */
@@ -21,6 +21,11 @@ export interface JudgedMessage {
   readonly reversePath: string;
   /** Where it goes: what aliases lead to, not their names. */
   readonly recipients: readonly string[];
+}
+
+/** A message as a hook sees it, complete and not submitted yet. */
+export interface JudgedMessage {
+  readonly envelope: JudgedEnvelope;
   /** The prefix, then what the client sent. Stays as it is, and counted as memory, until the verdict. */
   readonly content: readonly Uint8Array[];
   readonly contentBytes: number;

@@ -32,7 +32,7 @@ export interface RoutedRecipient {
 }
 
 export interface DestinationPorts {
-  readonly router: Router;
+  readonly router: Pick<Router, 'route'>;
   readonly toAscii: ToAscii;
   readonly recipients: RecipientTable | undefined;
 }

@@ -46,7 +46,9 @@ export function reportWays(options: ReportWayOptions, ports: DestinationPorts): 
 }
 
 /** As its client wrote it, which may be in U-labels (RFC 6531 3.3), or no address at all. */
-export function byDomainOf(reversePath: string, router: Router, toAscii: ToAscii): ReturnType<FindReportWay> {
+export function byDomainOf(
+  reversePath: string, router: Pick<Router, 'route'>, toAscii: ToAscii,
+): ReturnType<FindReportWay> {
   const domain = normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii);
   const route = router.route(domain, 'bounce');
   return route === undefined ? undefined : { route, address: reversePath };

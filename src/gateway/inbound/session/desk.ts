@@ -197,9 +197,10 @@ export class Desk {
       stage, reason, reply, client: dialog.remoteAddress, helo: dialog.helo,
       user: stage === 'auth' ? said : dialog.user,
       from: message?.reversePath ?? (stage === 'mail' ? pathIn(said) : ''),
-      to: stage === 'rcpt' ? pathIn(said) : '',
+      to: stage === 'rcpt' ? pathIn(said) : (message?.namedRecipient ?? ''),
       messageId: message?.messageId ?? 0,
       limit: reason.startsWith('rate-') ? (this.ports.rates?.reached ?? '') : '',
+      hook: refusal.hook ?? '', why: refusal.why ?? '',
     });
   }
 }

@@ -4,15 +4,14 @@
  * message, and only where there are hooks.
  */
 import { formatMessageId } from '../../../base/text-id.js';
-import type { JudgedMessage } from '../hooks/message-hook.js';
+import type { JudgedEnvelope, JudgedMessage } from '../hooks/message-hook.js';
 import type { InboundDialog } from './dialog.js';
 import type { MailTransaction } from './transaction.js';
 
 export class HeldMessage implements JudgedMessage {
   readonly transaction: MailTransaction;
   readonly messageId: number;
-  readonly queueId: string;
-  readonly user: string;
+  readonly envelope: JudgedEnvelope;
   /** What is put in front in any case. */
   readonly prefix: Uint8Array;
   isAbandoned = false;
@@ -22,19 +21,13 @@ export class HeldMessage implements JudgedMessage {
   ) {
     this.transaction = transaction;
     this.messageId = messageId;
-    this.queueId = formatMessageId(messageId);
-    this.user = dialog.user;
+    const { client, helo, tls: tlsVersion, reversePath, groups } = transaction;
+    this.envelope = {
+      queueId: formatMessageId(messageId), client, helo, user: dialog.user, tlsVersion, reversePath,
+      recipients: groups.flatMap(({ recipients }) => recipients.map(({ address }) => address)),
+    };
     this.prefix = traceHeader.slice();
     transaction.content.finish(this.prefix);
-  }
-
-  get client(): string { return this.transaction.client; }
-  get helo(): string { return this.transaction.helo; }
-  get tlsVersion(): string { return this.transaction.tls; }
-  get reversePath(): string { return this.transaction.reversePath; }
-
-  get recipients(): readonly string[] {
-    return this.transaction.groups.flatMap(({ recipients }) => recipients.map(({ address }) => address));
   }
 
   /** What the transaction holds, and counts: nothing, once it was released. */

@@ -41,6 +41,9 @@ export interface Effect {
   readonly then: Then;
   /** It brought a message nearer: it does not count against idleCommandsMax. */
   readonly isProgress: boolean;
+  /** For the log: which hook refused it; which rule was broken, where the reply does not say it. */
+  readonly hook?: string;
+  readonly why?: string;
 }
 
 export type Refusal = Effect;
@@ -205,7 +208,12 @@ export const NO_MEMORY_TO_WAIT =
   refusal('memory', '421 4.3.1 Not enough memory to keep what you sent ahead; try again later');
 /** Nothing is said to who speaks no SMTP. */
 export const NOT_A_BALANCER = refusal('proxy-network', '');
-export const BAD_PROXY_HEADER = refusal('proxy-header', '');
+const BAD_PROXY_HEADER = refusal('proxy-header', '');
+
+export function badProxyHeader(why: string): Refusal {
+  return { ...BAD_PROXY_HEADER, why };
+}
+
 export const TALKED_TOO_SOON = refusal('early-talker', '421 4.7.0 You talk before the greeting');
 export const HTTP_REQUEST = refusal('http', '421 4.7.0 This is no web server');
 export const IDLE = refusal('timeout', '421 4.4.2 Idle too long');

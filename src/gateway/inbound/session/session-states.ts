@@ -55,6 +55,19 @@ export const State = {
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
+/** Sets of states by what may be done in them. */
+export const BEFORE_COMMANDS: ReadonlySet<State> = new Set([State.PROXY, State.GREETING, State.SECURING]);
+/** What the client sends is worked on. */
+export const LISTENING: ReadonlySet<State> = new Set([
+  State.COMMAND, State.CONTENT, State.CHUNK, State.RESPONSE,
+]);
+/** A command is being answered; with the answer the next one may come. */
+export const IN_COMMAND: ReadonlySet<State> = new Set([State.RESPONSE, State.CHECKING, State.LOOKING_UP]);
+/** Nothing is under way: a gateway that stops says so at once. */
+export const AT_REST: ReadonlySet<State> = new Set([State.GREETING, State.COMMAND]);
+/** Whatever the client says is not heard any more. */
+export const ENDING: ReadonlySet<State> = new Set([State.CLOSING, State.CLOSED]);
+
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
   'PROXY', 'GREETING', 'COMMAND', 'CONTENT', 'CHUNK', 'RESPONSE', 'CHECKING', 'LOOKING_UP', 'JUDGING',

@@ -12,6 +12,7 @@
  * Owns the connection, the transaction under way, and what waits. Entries nest in one case only: a message
  * may be settled inside Reception.submit(). Pure. Not here: listening and TLS (listener.ts, platform/node).
  */
+import { joined } from '../../../base/joined.js';
 import { invariant } from '../../../base/invariant.js';
 import { formatMessageId } from '../../../base/text-id.js';
 import type { ServerConnection, ServerHandlers, TlsFacts } from '../../../platform/transport.js';
@@ -39,7 +40,9 @@ import * as replies from './replies.js';
 import { Then } from './replies.js';
 import type { Effect } from './replies.js';
 import { ReplyWriter } from './reply-writer.js';
-import { STATE_NAME, State, isValidTransition } from './session-states.js';
+import {
+  AT_REST, BEFORE_COMMANDS, ENDING, IN_COMMAND, LISTENING, STATE_NAME, State, isValidTransition,
+} from './session-states.js';
 import type { MailTransaction } from './transaction.js';
 import { WaitingInput } from './waiting-input.js';
 
@@ -155,7 +158,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     // TLS comes first: the client begins it.
     if (this.#state === State.SECURING) return this.#connection.secure(bytes);
     if (this.#state === State.GREETING && !this.#isProxied) this.#onEarlyTalk();
-    if (this.#state >= State.CLOSING) return;
+    if (ENDING.has(this.#state)) return;
     if (!this.#waiting.isEmpty || this.#waiting.isOverfull || !this.#mayWork) {
       this.#waiting.keep(bytes, 0);
       if (!this.#isPaused) this.#connection.pause();
@@ -206,7 +209,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   /** 421 and close, unless a message is on its way: its answer comes first. */
   shutDown(): void {
     if (this.#state === State.SECURING || this.#state === State.PROXY) this.destroy();
-    else if (this.#state <= State.COMMAND) this.#perform(replies.SHUTTING_DOWN, 'command', '');
+    else if (AT_REST.has(this.#state)) this.#perform(replies.SHUTTING_DOWN, 'command', '');
   }
 
   destroy(): void {
@@ -228,7 +231,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     } else if (this.#state === State.SECURING) {
       if (sinceMs > options.handshakeMs) this.destroy();
     } else if (this.#state === State.PROXY && sinceMs > options.proxyMs) {
-      this.#refuseConnection(replies.BAD_PROXY_HEADER);
+      const hasBegun = this.#proxyBytes.length > 0;
+      const why = hasBegun ? 'the PROXY header never ended' : 'no PROXY header came in time';
+      this.#refuseConnection(replies.badProxyHeader(why));
     }
   }
 
@@ -250,16 +255,14 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   #onProxyBytes(bytes: Uint8Array): void {
-    const all = joined(this.#proxyBytes, bytes);
+    const all = joined([this.#proxyBytes, bytes]);
     const header = readProxyHeader(all);
     if (header === undefined) {
-      // Not slice(): of a Buffer, as sockets bring it, that is no copy, and the next read of any client would
-      // stand in its place.
-      this.#proxyBytes = new Uint8Array(all);
+      this.#proxyBytes = all;
       return;
     }
     this.#proxyBytes = NOTHING;
-    if (typeof header === 'string') return this.#refuseConnection(replies.BAD_PROXY_HEADER);
+    if (typeof header === 'string') return this.#refuseConnection(replies.badProxyHeader(header));
     const isNamed = header.address !== '';
     this.#onClientKnown(isNamed ? header.address : this.remoteAddress, isNamed, all.subarray(header.octets));
   }
@@ -320,8 +323,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   // ---- input
 
   get #mayWork(): boolean {
-    const isListening = this.#state >= State.COMMAND && this.#state <= State.RESPONSE;
-    return isListening && !this.#isYielding && !this.#isHeld && !this.#connection.isFull;
+    return LISTENING.has(this.#state) && !this.#isYielding && !this.#isHeld && !this.#connection.isFull;
   }
 
   #onEarlyTalk(): void {
@@ -383,8 +385,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       if (this.#waiting.isOverfull) this.#perform(replies.NO_MEMORY_TO_WAIT, 'command', '');
       else this.#resume();
     }
-    const isBeforeCommands = this.#state <= State.GREETING || this.#state === State.SECURING;
-    if (this.#isInputOver && isBeforeCommands) this.#leave(Then.FAREWELL);
+    if (this.#isInputOver && BEFORE_COMMANDS.has(this.#state)) this.#leave(Then.FAREWELL);
     else this.#afterWork();
   }
 
@@ -408,7 +409,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   startReading(): boolean {
-    if (!this.#isHeld || this.#state >= State.CLOSING) return false;
+    if (!this.#isHeld || ENDING.has(this.#state)) return false;
     this.#isHeld = false;
     // It was our turn, not the client's.
     this.#waitingSinceMs = this.#desk.nowMs;
@@ -438,8 +439,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   /** `text`: the command, who is to be authenticated, or ''. */
   #perform(effect: Effect, stage: RejectStage, text: string): void {
-    const isInCommand = this.#state >= State.RESPONSE && this.#state <= State.LOOKING_UP;
-    if (isInCommand && effect.then === Then.STAY) this.#transition(State.COMMAND);
+    if (IN_COMMAND.has(this.#state) && effect.then === Then.STAY) this.#transition(State.COMMAND);
     // A list with dead addresses is still a list: refusalsMax bounds it.
     const isOfList = stage === 'rcpt' && this.transaction !== undefined;
     if (effect.isProgress || (isOfList && effect.then === Then.STAY)) this.#idleCommands--;
@@ -492,7 +492,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #onResponse(): void {
     this.#waitingSinceMs = this.#desk.nowMs;
     const { bytes, from, to } = this.#lines;
-    this.#perform(authResponse(this, responseText(bytes, from, to)), 'auth', '');
+    this.#perform(authResponse(this, this.#desk, responseText(bytes, from, to)), 'auth', '');
   }
 
   #check(): void {
@@ -504,7 +504,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     authenticator.check(password.user, password.password, this.#clientKey, (verdict) => {
       if (this.#state !== State.CHECKING) return;
       this.#waitingSinceMs = this.#desk.nowMs;
-      this.#perform(authVerdict(this, password.user, verdict), 'auth', password.user);
+      this.#perform(authVerdict(this, this.#desk, password.user, verdict), 'auth', password.user);
       if (this.#desk.isClosing) this.shutDown();
       this.#goOn();
     });
@@ -669,7 +669,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#state !== State.JUDGING) return transaction.release();
     const hasRoom = refusal !== undefined || transaction.content.reservePrefix(fields.length);
     const why = refusal ?? (hasRoom ? undefined : replies.NO_MEMORY_NOW);
-    if (why === undefined) return this.#handOver(transaction, held.messageId, joined(prefix, fields));
+    if (why === undefined) return this.#handOver(transaction, held.messageId, joined([prefix, fields]));
     this.#replies.begin();
     this.#refuseMessage(why);
     this.#goOn();
@@ -754,12 +754,4 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     }
     this.#state = to;
   }
-}
-
-function joined(first: Uint8Array, second: Uint8Array): Uint8Array {
-  if (first.length === 0) return second;
-  const all = new Uint8Array(first.length + second.length);
-  all.set(first);
-  all.set(second, first.length);
-  return all;
 }

@@ -1,10 +1,10 @@
 /**
- * Mail that a store had no credit for: how much it would have needed, until the store has granted that, or has been
- * asked often enough. A store gives a little with each question (docs/PROTOCOL.md "Acknowledgement and credit"), so
- * that nobody keeps what it does not need; the client comes again long after.
+ * Mail that a store had no credit for: how much it would have needed, until the store has granted that, or
+ * has been asked often enough. A store gives a little with each question (docs/PROTOCOL.md "Acknowledgement
+ * and credit"), so that nobody keeps what it does not need; the client comes again long after.
  */
 
-/** A store of ten gateways answers the third; one that has nothing is left alone after this, until mail is refused again. */
+/** A store of ten gateways answers the third; one that has none is left alone until mail is refused again. */
 const QUESTIONS_MAX = 20;
 
 export class CreditWish {

@@ -10,7 +10,9 @@ import { decodeChallenge } from '../../../protocol/messages/challenge.js';
 import { HELLO_ACTIVE, encodeHello } from '../../../protocol/messages/hello.js';
 import { encodeProof } from '../../../protocol/messages/proof.js';
 import { CLOSE_DENIED, CLOSE_MALFORMED, CLOSE_VERSION } from '../../../protocol/reasons.js';
-import { PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST, chooseVersion, versionsSpoken } from '../../../protocol/versions.js';
+import {
+  PROTOCOL_VERSION, PROTOCOL_VERSION_OLDEST, chooseVersion, versionsSpoken,
+} from '../../../protocol/versions.js';
 import type { LinkOptions, LinkPorts, PathName } from './link-options.js';
 
 export interface HandshakeWish {
@@ -73,15 +75,20 @@ export class GatewayHandshake {
     const challenge = decodeChallenge(packer, control);
     if (isInvalid(challenge)) return { reason: CLOSE_MALFORMED, text: challenge.rule };
     if (chooseVersion(challenge.version, challenge.version) === 0) {
-      return { reason: CLOSE_VERSION, text: `the store speaks version ${String(challenge.version)} of the protocol, this gateway ${versionsSpoken()}: upgrade one of them` };
+      const text = `the store speaks version ${String(challenge.version)} of the protocol, `
+        + `this gateway ${versionsSpoken()}: upgrade one of them`;
+      return { reason: CLOSE_VERSION, text };
     }
     const signed = transcript(packer, this.hello, challenge);
     if (!isStoreProof(secrets, this.#options.secret, signed, challenge.proof)) {
-      return { reason: CLOSE_DENIED, text: 'the store does not know the secret of this gateway: compare both configurations' };
+      const text = 'the store does not know the secret of this gateway: compare both configurations';
+      return { reason: CLOSE_DENIED, text };
     }
     // After the proof: an impostor learns nothing about names.
     if (challenge.storeId !== this.#options.storeId) {
-      return { reason: CLOSE_DENIED, text: `this address belongs to store ${challenge.storeId}, not to ${this.#options.storeId}: check the addresses` };
+      const { storeId } = this.#options;
+      const others = `this address belongs to store ${challenge.storeId}, not to ${storeId}`;
+      return { reason: CLOSE_DENIED, text: `${others}: check the addresses` };
     }
     this.#bootId = hex(challenge.bootId);
     this.#version = challenge.version;

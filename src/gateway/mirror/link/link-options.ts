@@ -6,8 +6,8 @@ import type { Clock, Crc32, EventLog, Packer, Random, Secrets } from '../../../p
 import type { Transport } from '../../../platform/transport.js';
 
 /**
- * What two monotonic clocks may drift apart over a lease, and a fixed part for what reading, rounding and coarse kernel
- * clocks take. Quartz stays within 0.01%; 1% bears a clock that a bad NTP source slews.
+ * What two monotonic clocks may drift apart over a lease, and a fixed part for what reading, rounding and
+ * coarse kernel clocks take. Quartz stays within 0.01%; 1% bears a clock that a bad NTP source slews.
  */
 const LEASE_DRIFT = { driftShare: 0.01, driftFixedMs: 200 } as const;
 

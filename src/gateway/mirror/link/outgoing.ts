@@ -67,8 +67,8 @@ export class Outgoing {
   }
 
   /**
-   * The token is a time before the write: the answer tells what the lease counts from. `fencesProcessed`: of this
-   * process at that boot of the store.
+   * The token is a time before the write: the answer tells what the lease counts from. `fencesProcessed`: of
+   * this process at that boot of the store.
    */
   queueHeartbeat(nowMs: number, fencesProcessed: number): void {
     this.#fencesProcessed = fencesProcessed;
@@ -79,8 +79,8 @@ export class Outgoing {
   }
 
   /**
-   * The same token again asks for credit (docs/PROTOCOL.md). Once between two heartbeats, however often it is called; it
-   * goes with the next write, at the latest with the heartbeat that follows.
+   * The same token again asks for credit (docs/PROTOCOL.md). Once between two heartbeats, however often it is
+   * called; it goes with the next write, at the latest with the heartbeat that follows.
    */
   repeatHeartbeat(): void {
     if (this.#sentToken === 0 || this.#isRepeated) return;
@@ -88,7 +88,7 @@ export class Outgoing {
     this.#queueToken();
   }
 
-  /** True when a heartbeat of this connection had this token, and none that was answered since had a later one. */
+  /** True when a heartbeat of this connection had this token, and none answered since had a later one. */
   takeAnswer(token: number): boolean {
     if (token > this.#sentToken || token < this.#answeredToken) return false;
     this.#answeredToken = token;
@@ -97,7 +97,9 @@ export class Outgoing {
 
   #queueToken(): void {
     const { packer, frameWallMs } = this.#ports;
-    this.queueControl(types.HEARTBEAT, encodeHeartbeat(packer, { token: this.#sentToken, wallMs: frameWallMs(), fencesProcessed: this.#fencesProcessed }));
+    this.queueControl(types.HEARTBEAT, encodeHeartbeat(packer, {
+      token: this.#sentToken, wallMs: frameWallMs(), fencesProcessed: this.#fencesProcessed,
+    }));
   }
 
   /** Hands all that is queued to the transport as one write. */

@@ -18,7 +18,12 @@ export type PairState = (typeof PairState)[keyof typeof PairState];
 
 const { DOWN, UP, SWITCHING, OVER } = PairState;
 
-export const PAIR_STATES: Readonly<Record<PairState, { readonly name: string; readonly next: readonly PairState[] }>> = {
+interface PairStateTraits {
+  readonly name: string;
+  readonly next: readonly PairState[];
+}
+
+export const PAIR_STATES: Readonly<Record<PairState, PairStateTraits>> = {
   [DOWN]: { name: 'DOWN', next: [UP, OVER] },
   [UP]: { name: 'UP', next: [SWITCHING, DOWN, OVER] },
   [SWITCHING]: { name: 'SWITCHING', next: [UP, DOWN, OVER] },

@@ -17,14 +17,14 @@
  *          standby ├─────────────► READY ──────────────────────────────────►│
  *           active └─────────────► RUN ────────────────────────────────────►┘
  *
- *   WAITING, GREETING, PROVING, READY: reconnect() / the connection ends, connect, next generation ──► CONNECTING
+ *   WAITING, GREETING, PROVING, READY: reconnect() / it ends, connect, next generation ──► CONNECTING
  *   any state: CLOSE(FENCED) / onPathFenced, stop() ──► STOPPED
  *
  * WAITING rests, without attempts, after rest() until endRest() or reconnect().
  *
- * docs/PROTOCOL.md, "Handshake" and "Reasons". What is not here: which path is to be active (path-pair.ts); what
- * requests and replies mean, window and credit (store-link.ts); the rule by which silence is judged (heartbeat-timer.ts);
- * the contents of the handshake (gateway-handshake.ts).
+ * docs/PROTOCOL.md, "Handshake" and "Reasons". What is not here: which path is to be active (path-pair.ts);
+ * what requests and replies mean, window and credit (store-link.ts); the rule by which silence is judged
+ * (heartbeat-timer.ts); the contents of the handshake (gateway-handshake.ts).
  */
 import { nextDelayMs } from '../../../base/backoff.js';
 import { invariant } from '../../../base/invariant.js';
@@ -58,7 +58,9 @@ export interface PathOwner {
   fencesProcessedAt(bootId: string): number;
   onPathUp(path: PathConnection, welcome: Welcome): void;
   /** A frame that only the link understands, on a path in RUN; or BEAT on one in READY. */
-  onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
+  onPathFrame(
+    path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array,
+  ): void;
   /** CLOSE(STOPPING) has come; onPathDown follows. */
   onPathStopping(path: PathConnection): void;
   onPathDown(path: PathConnection, reason: string, wasSilent: boolean): void;
@@ -92,7 +94,9 @@ export class PathConnection implements WireOwner {
   #version = 0;
   readonly outgoing: Outgoing;
 
-  constructor(name: PathName, address: PathAddress, options: LinkOptions, ports: LinkPorts, owner: PathOwner) {
+  constructor(
+    name: PathName, address: PathAddress, options: LinkOptions, ports: LinkPorts, owner: PathOwner,
+  ) {
     this.name = name;
     this.#address = address;
     this.#options = options;
@@ -310,7 +314,9 @@ export class PathConnection implements WireOwner {
       return;
     }
     if (welcome.active !== this.#asksActive) {
-      const text = this.#asksActive ? 'the store lets another connection be the active one' : 'the store made the standby active';
+      const text = this.#asksActive
+        ? 'the store lets another connection be the active one'
+        : 'the store made the standby active';
       this.refuse(text);
       return;
     }
@@ -349,7 +355,8 @@ export class PathConnection implements WireOwner {
   }
 
   #giveUp(): void {
-    const reason = `silent for ${String(Math.round(this.#heartbeat.silentMs(this.#nowMs)))} ms, waiting for ${PATH_STATES[this.#state].waitsFor}`;
+    const silentMs = Math.round(this.#heartbeat.silentMs(this.#nowMs));
+    const reason = `silent for ${String(silentMs)} ms, waiting for ${PATH_STATES[this.#state].waitsFor}`;
     this.#log.lost(reason, this.#state);
     this.#lose(reason, true);
   }
@@ -387,7 +394,8 @@ export class PathConnection implements WireOwner {
   /** The only writer of the state. */
   #transition(to: PathState): void {
     const from = this.#state;
-    invariant(isValidTransition(from, to), `a path goes from ${PATH_STATES[from].name} to ${PATH_STATES[to].name}, which no arrow allows`);
+    const names = `${PATH_STATES[from].name} to ${PATH_STATES[to].name}`;
+    invariant(isValidTransition(from, to), `a path goes from ${names}, which no arrow allows`);
     this.#state = to;
     this.#sinceMs = this.#nowMs;
     this.#log.moved(from, to);

@@ -11,6 +11,12 @@ import { PathState, PATH_STATES } from './path-state.js';
 /** A store that speaks TLS only hears no HELLO in clear, and says nothing. */
 const ENDED = 'closed by the peer';
 
+const FENCED =
+  'FENCED: a newer process serves as this gateway, this one stops its link for good';
+const NO_VERSION = 'store speaks no VERSION that this gateway speaks: upgrade one of them';
+const DENIED =
+  'store DENIED this gateway: compare its id and secret in both configurations';
+
 export class PathLog {
   readonly #log: EventLog;
   readonly #store: string;
@@ -39,27 +45,35 @@ export class PathLog {
   }
 
   moved(from: PathState, to: PathState): void {
-    this.#log.debug('link', 'path changed its state', this.#fields({ from: PATH_STATES[from].name, to: PATH_STATES[to].name }));
+    const fields = this.#fields({ from: PATH_STATES[from].name, to: PATH_STATES[to].name });
+    this.#log.debug('link', 'path changed its state', fields);
   }
 
   lost(reason: string, was: PathState): void {
     if (was === PathState.RUN || was === PathState.READY) {
       this.#told = reason;
-      const text = was === PathState.RUN ? 'active path to the store is lost, connecting again' : 'standby path to the store is lost, connecting again';
+      const which = was === PathState.RUN ? 'active' : 'standby';
+      const text = `${which} path to the store is lost, connecting again`;
       this.#log.warn('link', text, this.#fields({ reason }));
       return;
     }
-    const why = was === PathState.GREETING && reason === ENDED ? `${reason} without an answer; does it want TLS?` : reason;
-    if (this.#isNews(why)) this.#log.warn('link', 'store can not be reached on this path, trying again', this.#fields({ reason: why }));
+    const isMute = was === PathState.GREETING && reason === ENDED;
+    const why = isMute ? `${reason} without an answer; does it want TLS?` : reason;
+    if (!this.#isNews(why)) return;
+    const fields = this.#fields({ reason: why });
+    this.#log.warn('link', 'store can not be reached on this path, trying again', fields);
   }
 
   /** The store answered, but is not taken. */
   refusedStore(reason: string): void {
-    if (this.#isNews(reason)) this.#log.error('link', 'store is not taken, trying again', this.#fields({ reason }));
+    if (!this.#isNews(reason)) return;
+    this.#log.error('link', 'store is not taken, trying again', this.#fields({ reason }));
   }
 
   malformed(rule: string): void {
-    if (this.#isNews(rule)) this.#log.error('link', 'store sent bytes that break the protocol, connection closed', this.#fields({ rule }));
+    if (!this.#isNews(rule)) return;
+    const fields = this.#fields({ rule });
+    this.#log.error('link', 'store sent bytes that break the protocol, connection closed', fields);
   }
 
   closedByStore(close: Close): void {
@@ -68,13 +82,13 @@ export class PathLog {
     const fields = this.#fields({ close: name, text: close.text, detail: close.detail });
     switch (close.reason) {
       case reasons.CLOSE_FENCED:
-        this.#log.error('link', 'FENCED: a newer process serves as this gateway, this one stops its link for good', fields);
+        this.#log.error('link', FENCED, fields);
         return;
       case reasons.CLOSE_DENIED:
-        this.#log.error('link', 'store DENIED this gateway: compare its id and secret in both configurations', fields);
+        this.#log.error('link', DENIED, fields);
         return;
       case reasons.CLOSE_VERSION:
-        this.#log.error('link', 'store speaks no VERSION that this gateway speaks: upgrade one of them', fields);
+        this.#log.error('link', NO_VERSION, fields);
         return;
       case reasons.CLOSE_STOPPING:
         this.#log.info('link', 'store is stopping, trying again', fields);

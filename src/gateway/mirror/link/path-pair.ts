@@ -1,15 +1,16 @@
 /**
  * The two paths of a link: which one carries the requests, and what happens when that one is lost. Owns the
- * paths, the generation numbers of their connections, and the wish to be active, which one path has at a time.
+ * paths, the generation numbers of their connections, and the wish to be active, which one path has at a
+ * time.
  *
  *            the asking path is in RUN / onPairUp
- *   DOWN ──────────────────────────────────────────────────────► UP ◄──────────────┐
- *    ▲ ▲                                                         │ │               │ the asking path is in RUN:
- *    │ │  active path lost; it is the only one, or the other is  │ │               │ same boot / onPairSwitched
- *    │ │  no help (silent too, or refused), or the store stops   │ │               │ another / onPairDown, onPairUp
- *    │ └─────────────────────────────────────────── / onPairDown ┘ │               │
- *    │                       active path lost / the other connects ▼               │
- *    │                       anew and asks, onPairSwitching    SWITCHING ──────────┘
+ *   DOWN ──────────────────────────────────────────────────────► UP ◄──────────┐
+ *    ▲ ▲                                                         │ │           │ asking path in RUN:
+ *    │ │  active path lost; it is the only one, or the other is  │ │           │ same boot / onPairSwitched
+ *    │ │  no help (silent too, or refused), or the store stops   │ │           │ other / onPairDown, onPairUp
+ *    │ └─────────────────────────────────────────── / onPairDown ┘ │           │
+ *    │                       active path lost / the other connects ▼           │
+ *    │                       anew and asks, onPairSwitching    SWITCHING ──────┘
  *    └───────────────────────────────────────────────────────────┘
  *       the asking path is lost too, or failover_timeout has passed / onPairDown
  *
@@ -17,16 +18,17 @@
  *   SWITCHING: the asking path is lost, the other stands by again / that one asks
  *   any state: CLOSE(FENCED) / onPairFenced, close() ──► OVER
  *
- * A connection that stands by can't be made active (docs/PROTOCOL.md "Handshake"): the path connects anew, with
- * the next generation, and the store fences the older connection before it says WELCOME. The lost path comes
- * back by itself as the new standby. Two paths that fall in turns are not tried without a pause: one that waits
- * for its next attempt is no help. A path leads to one boot of the store: a standby that shows another boot
- * than the active path is not taken.
+ * A connection that stands by can't be made active (docs/PROTOCOL.md "Handshake"): the path connects anew,
+ * with the next generation, and the store fences the older connection before it says WELCOME. The lost path
+ * comes back by itself as the new standby. Two paths that fall in turns are not tried without a pause: one
+ * that waits for its next attempt is no help. A path leads to one boot of the store: a standby that shows
+ * another boot than the active path is not taken.
  *
- * CLOSE(STOPPING) on a path that stands by is a notice / onPairStopping: this path rests until the active one ends.
+ * CLOSE(STOPPING) on a path that stands by is a notice / onPairStopping: this path rests until the active one
+ * ends.
  *
- * What is not here: connections and handshakes (path-connection.ts), when silence is a loss (heartbeat-timer.ts),
- * requests and replies (store-link.ts).
+ * What is not here: connections and handshakes (path-connection.ts), when silence is a loss
+ * (heartbeat-timer.ts), requests and replies (store-link.ts).
  */
 import { invariant } from '../../../base/invariant.js';
 import type { Welcome } from '../../../protocol/messages/welcome.js';
@@ -51,8 +53,13 @@ export interface PairOwner {
   onPairStopping(): void;
   onPairDown(reason: string): void;
   onPairFenced(text: string, highest: number, wasUp: boolean): void;
-  onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void;
+  onPathFrame(
+    path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array,
+  ): void;
 }
+
+const TWO_BOOTS = 'this path leads to another boot of the store than the active one: '
+  + 'if that stays, two processes use its id';
 
 export class PathPair implements PathOwner {
   readonly pathA: PathConnection;
@@ -79,7 +86,9 @@ export class PathPair implements PathOwner {
     this.#ports = ports;
     this.#owner = owner;
     this.pathA = new PathConnection('A', options.pathA, options, ports, this);
-    this.pathB = options.pathB === undefined ? undefined : new PathConnection('B', options.pathB, options, ports, this);
+    this.pathB = options.pathB === undefined
+      ? undefined
+      : new PathConnection('B', options.pathB, options, ports, this);
     this.#asking = this.pathA;
   }
 
@@ -119,7 +128,9 @@ export class PathPair implements PathOwner {
     this.pathB?.tick(nowMs, sinceA);
     if (this.#state !== SWITCHING) return;
     if (isLate) this.#lostMs = nowMs;
-    if (nowMs - this.#lostMs >= this.#options.failoverTimeoutMs) this.#goDown(`${this.#cause}; no other path within ${String(this.#options.failoverTimeoutMs)} ms`);
+    const { failoverTimeoutMs } = this.#options;
+    if (nowMs - this.#lostMs < failoverTimeoutMs) return;
+    this.#goDown(`${this.#cause}; no other path within ${String(failoverTimeoutMs)} ms`);
   }
 
   /** Ends both paths for good; the store is told. No event follows. */
@@ -187,7 +198,9 @@ export class PathPair implements PathOwner {
     this.#owner.onPairFenced(text, highest, wasUp);
   }
 
-  onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+  onPathFrame(
+    path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array,
+  ): void {
     this.#owner.onPathFrame(path, type, sequence, control, bodies);
   }
 
@@ -202,7 +215,8 @@ export class PathPair implements PathOwner {
       this.#owner.onPairUp(path, welcome);
       return;
     }
-    this.#log('info', 'requests go by the other path now', { path: path.name, took_ms: Math.round(this.#nowMs - this.#lostMs) });
+    const tookMs = Math.round(this.#nowMs - this.#lostMs);
+    this.#log('info', 'requests go by the other path now', { path: path.name, took_ms: tookMs });
     this.#owner.onPairSwitched(path, welcome);
   }
 
@@ -219,7 +233,8 @@ export class PathPair implements PathOwner {
     this.#transition(SWITCHING);
     this.#lostMs = this.#nowMs;
     this.#cause = cause;
-    this.#log('warn', 'active path is lost, the other one takes its part', { path: other.name, reason: cause });
+    const fields = { path: other.name, reason: cause };
+    this.#log('warn', 'active path is lost, the other one takes its part', fields);
     this.#owner.onPairSwitching();
     this.#ask(other);
   }
@@ -240,13 +255,13 @@ export class PathPair implements PathOwner {
     this.#owner.onPairDown(reason);
   }
 
-  /** Two boots at once: the store has restarted and one connection does not know yet, or two stores have one id. */
+  /** Two boots at once: the store restarted and a connection does not know yet, or two stores have one id. */
   #compareBoots(): void {
     const { active } = this;
     if (active === undefined) return;
     const other = this.#other(active);
     if (other?.state === PathState.READY && other.bootId !== active.bootId) {
-      other.refuse('this path leads to another boot of the store than the active one: if that stays, two processes use its id');
+      other.refuse(TWO_BOOTS);
     }
   }
 
@@ -261,7 +276,8 @@ export class PathPair implements PathOwner {
   /** The only writer of the state. */
   #transition(to: PairState): void {
     const from = this.#state;
-    invariant(isValidPairTransition(from, to), `two paths go from ${PAIR_STATES[from].name} to ${PAIR_STATES[to].name}, which no arrow allows`);
+    const names = `${PAIR_STATES[from].name} to ${PAIR_STATES[to].name}`;
+    invariant(isValidPairTransition(from, to), `two paths go from ${names}, which no arrow allows`);
     this.#state = to;
   }
 }

@@ -1,14 +1,15 @@
 /**
  * The gateway's side of the connections to one store: one path carries the requests, the other stands by.
- * Owns the pair of paths, the lease at this store, the record of unacknowledged requests, and with it what may
- * still be sent: byte window and credit.
+ * Owns the pair of paths, the lease at this store, the record of unacknowledged requests, and with it what
+ * may still be sent: byte window and credit.
  *
  *   request() ─► frames of the turn ─ flush(), one write ─► active path ─► store
  *       │                                                                   │
  *       └─► unacknowledged (bytes, credit) ◄── ACK, reply, BEAT ────────────┘ ──► StoreLinkEvents
  *
  *   the active path is lost:  the record is emptied: handles and sequences belong to one connection
- *     while the other one takes its part   still up, can't send; requests go nowhere; the credit stays, less what was used
+ *     while the other one takes its part   still up, can't send; requests go nowhere; the credit stays, less
+ *                                          what was used
  *     it has                               onSwitched: whoever has unacknowledged changes repeats them
  *     it has not                           onDown
  *
@@ -21,7 +22,9 @@ import { invariant } from '../../../base/invariant.js';
 import { FRAME_BYTES_MAX, HEADER_BYTES } from '../../../protocol/frame.js';
 import { isInvalid } from '../../../protocol/invalid.js';
 import * as types from '../../../protocol/message-types.js';
-import { ackCredit, ackHandle, ackNumber, ackCopyCount, ackSequence, decodeAck } from '../../../protocol/messages/ack.js';
+import {
+  ackCredit, ackHandle, ackNumber, ackCopyCount, ackSequence, decodeAck,
+} from '../../../protocol/messages/ack.js';
 import type { FenceNotice } from '../../../protocol/messages/beat.js';
 import { decodeBeat } from '../../../protocol/messages/beat.js';
 import type { Refusal } from '../../../protocol/messages/refusal.js';
@@ -43,11 +46,14 @@ import { Unacknowledged } from './unacknowledged.js';
 export interface StoreLinkEvents {
   /** The active path is welcomed: requests may be made. */
   onUp(link: StoreLink): void;
-  /** Another path carries the requests now, to the same boot: what was not acknowledged is to be repeated, handles are gone. */
+  /**
+   * Another path carries the requests now, to the same boot: what was not acknowledged is to be repeated,
+   * handles are gone.
+   */
   onSwitched(link: StoreLink): void;
   /** The store is about to stop: its copies should move away while it still serves. */
   onStopping(link: StoreLink): void;
-  /** The store is lost: no path carries requests. What was not acknowledged may or may not have been applied. */
+  /** The store is lost: no path carries requests. What was not acknowledged may have been applied, or not. */
   onDown(link: StoreLink, reason: string): void;
   /** A copy touched by acknowledged requests stands at `number` there. */
   onAcknowledged(link: StoreLink, handle: number, number: number): void;
@@ -55,15 +61,16 @@ export interface StoreLinkEvents {
   onAckedThrough(link: StoreLink, sequence: number): void;
   onRefusal(link: StoreLink, refusal: Refusal): void;
   /**
-   * An answer that carries something (protocol/replies.ts); rows and bodies are valid during the call only. Instead of a malformed one
-   * comes onDown or onSwitched: the connection ends, and whoever waits for an answer has failed.
+   * An answer that carries something (protocol/replies.ts); rows and bodies are valid during the call only.
+   * Instead of a malformed one comes onDown or onSwitched: the connection ends, and whoever waits for an
+   * answer has failed.
    */
   onReply(link: StoreLink, reply: Reply): void;
   /** The answer to a heartbeat, on either path, tells of fences of this process at this boot. */
   onFenceNotices(link: StoreLink, bootId: string, notices: readonly FenceNotice[]): void;
   /** canSend was false because the window was full, and is true again. */
   onWritable(link: StoreLink): void;
-  /** The store serves a newer process of this gateway, of incarnation `highest`. Comes after onDown; the link is over. */
+  /** The store serves a newer process of this gateway, incarnation `highest`. After onDown; the link ends. */
   onFenced(link: StoreLink, text: string, highest: number): void;
 }
 
@@ -175,7 +182,8 @@ export class StoreLink implements StorePort, PairOwner {
   /**
    * Queues a request for the next flush() and returns its sequence number. `creditBytes` is what its STOREs
    * cost (docs/PROTOCOL.md). The bodies are not copied: they stay as they are until acknowledged.
-   * While the path is changed a request goes nowhere, and 0 is returned: it is among what onSwitched asks to repeat.
+   * While the path is changed a request goes nowhere, and 0 is returned: it is among what onSwitched asks to
+   * repeat.
    */
   request(type: number, control: Uint8Array, bodies: readonly Uint8Array[], creditBytes: number): number {
     const { active } = this.#pair;
@@ -247,7 +255,9 @@ export class StoreLink implements StorePort, PairOwner {
     this.#events.onFenced(this, text, highest);
   }
 
-  onPathFrame(path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+  onPathFrame(
+    path: PathConnection, type: number, sequence: number, control: Uint8Array, bodies: Uint8Array,
+  ): void {
     switch (type) {
       case types.ACK:
         this.#onAck(path, control);
@@ -262,6 +272,7 @@ export class StoreLink implements StorePort, PairOwner {
       case types.DECLINED:
       case types.ASKED:
       case types.TOLD:
+      case types.LISTED:
       case types.BLOCK:
       case types.TAILED:
       case types.FETCHED:
@@ -284,7 +295,7 @@ export class StoreLink implements StorePort, PairOwner {
     this.#ackedThrough = path.outgoing.lastSequence;
   }
 
-  /** What was on its way stays used: it is repeated, and the store grants what it had not spent of it again. */
+  /** What was on its way stays used: it is repeated, and what of it was not spent the store grants again. */
   #forgetRequests(): void {
     this.#unacknowledged.clear();
     this.#wasFull = false;
@@ -316,7 +327,9 @@ export class StoreLink implements StorePort, PairOwner {
     const events = this.#events;
     const copies = ackCopyCount(ack);
     // The mirror may give the link up inside any of these calls.
-    for (let i = 0; i < copies && this.#pair.active === path; i++) events.onAcknowledged(this, ackHandle(ack, i), ackNumber(ack, i));
+    for (let i = 0; i < copies && this.#pair.active === path; i++) {
+      events.onAcknowledged(this, ackHandle(ack, i), ackNumber(ack, i));
+    }
     if (this.#pair.active === path) events.onAckedThrough(this, sequence);
     this.#tellWritable(path);
   }
@@ -362,7 +375,9 @@ export class StoreLink implements StorePort, PairOwner {
     this.#events.onRefusal(this, refusal);
   }
 
-  #onReply(path: PathConnection, type: ReplyType, sequence: number, control: Uint8Array, bodies: Uint8Array): void {
+  #onReply(
+    path: PathConnection, type: ReplyType, sequence: number, control: Uint8Array, bodies: Uint8Array,
+  ): void {
     if (sequence > path.outgoing.lastSequence) {
       path.reject(`${types.messageTypeName(type)}: of a request that was not made`);
       return;

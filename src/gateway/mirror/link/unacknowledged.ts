@@ -10,8 +10,8 @@
  *        ▲ acknowledgeThrough(9) takes these two
  *                    ▲ answer(10): a reply frees its own request only; an ACK may still be on its way
  *
- * What is not here: what the requests said. The mirror machine knows that from its partitions (docs/PROTOCOL.md,
- * "Acknowledgement and credit").
+ * What is not here: what the requests said. The mirror machine knows that from its partitions
+ * (docs/PROTOCOL.md, "Acknowledgement and credit").
  */
 import { invariant } from '../../../base/invariant.js';
 
@@ -84,7 +84,9 @@ export class Unacknowledged {
   /** Credit of the requests behind `sequence`: what a grant made at that point does not know of yet. */
   creditAfter(sequence: number): number {
     let sum = 0;
-    for (let i = this.#count - 1; i >= 0 && this.#at(this.#sequences, i) > sequence; i--) sum += this.#at(this.#credit, i);
+    for (let i = this.#count - 1; i >= 0 && this.#at(this.#sequences, i) > sequence; i--) {
+      sum += this.#at(this.#credit, i);
+    }
     return sum;
   }
 

@@ -26,7 +26,9 @@ export class Wire implements ConnectionHandlers, FrameSink {
   readonly #reader: FrameReader;
   #dropped = false;
 
-  constructor(owner: WireOwner, options: { readonly frameBytesMax: number }, ports: { readonly crc32: Crc32 }) {
+  constructor(
+    owner: WireOwner, options: { readonly frameBytesMax: number }, ports: { readonly crc32: Crc32 },
+  ) {
     this.#owner = owner;
     this.#reader = new FrameReader(options, ports);
   }

@@ -5,9 +5,9 @@
  *
  * | stage              | reply         | meaning   | why |
  * |--------------------|---------------|-----------|-----|
- * | any                | 421           | deferred  | the peer closes (RFC 5321 3.8); nothing is said of the message |
+ * | any                | 421           | deferred  | the peer closes (RFC 5321 3.8): not about the mail |
  * | greeting           | 521           | failed    | the host never takes mail (RFC 7504 2) |
- * | greeting, hello    | 4xx, 5xx      | deferred  | the peer refuses this host or this moment, not this message |
+ * | greeting, hello    | 4xx, 5xx      | deferred  | the peer refuses this host or moment, not the message |
  * | RCPT               | 552           | deferred  | as 452: too many recipients (RFC 5321 4.5.3.1.10) |
  * | RCPT               | 551           | failed    | no forwarding by hint (RFC 5321 3.4) |
  * | MAIL RCPT DATA dot | 4xx           | deferred  | RFC 5321 4.2.1 |
@@ -27,7 +27,10 @@ import type { RecipientResult, RecipientStatus } from '../../queue/types.js';
 export const Stage = { GREETING: 0, HELLO: 1, MAIL: 2, RCPT: 3, DATA: 4, FINAL: 5 } as const;
 export type Stage = (typeof Stage)[keyof typeof Stage];
 
-/** Detail digits (subject.detail) for replies without an enhanced code, by reply code; RFC 5248's registry where it has the code. */
+/**
+ * Detail digits (subject.detail) for replies without an enhanced code, by reply code; those of RFC 5248's
+ * registry where it has the code.
+ */
 const MADE_UP: Readonly<Record<number, string>> = {
   421: '3.2',
   450: '2.0',
@@ -138,5 +141,5 @@ const TROUBLES: readonly (readonly [RecipientStatus, string])[] = [
 /** What a trouble means; `text` says what happened, with whom. */
 export function classifyTrouble(trouble: Trouble, text: string): RecipientResult {
   const row = TROUBLES[trouble] ?? [DEFERRED, '4.0.0'];
-  return { status: row[0], code: 0, enhanced: row[1], text: text.length > TEXT_CHARACTERS_MAX ? text.slice(0, TEXT_CHARACTERS_MAX) : text };
+  return { status: row[0], code: 0, enhanced: row[1], text: text.slice(0, TEXT_CHARACTERS_MAX) };
 }

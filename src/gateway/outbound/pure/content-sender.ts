@@ -49,7 +49,8 @@ export class ContentSender {
 
   /** The dot is next: all that comes before it has left the process. */
   isAtDot(connection: Connection): boolean {
-    return connection.bufferedBytes === 0 && (this.isSmall || (this.#large !== undefined && this.#written === this.#large.length));
+    if (connection.bufferedBytes !== 0) return false;
+    return this.isSmall || (this.#large !== undefined && this.#written === this.#large.length);
   }
 
   /** A small content and its dot into a write that the caller ends. */

@@ -8,7 +8,10 @@
  * something of the transaction needs it (RFC 6531 3.4), whatever the client said. Pure.
  */
 import { unitextAsXtext } from '../../../base/utf8-address.js';
-import { ENVELOPE_8BIT, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS } from '../../queue/types.js';
+import {
+  ENVELOPE_8BIT, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER,
+  NOTIFY_SUCCESS,
+} from '../../queue/types.js';
 import type { Delivery, Recipient } from '../../queue/types.js';
 import { CAN_8BITMIME, CAN_SMTPUTF8 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
@@ -41,8 +44,12 @@ export function messageTrouble(delivery: Delivery, peer: Capabilities): Trouble 
 }
 
 /** The words for what messageTrouble() found. */
-export function messageTroubleText(trouble: Trouble, delivery: Delivery, peer: Capabilities, relay: string): string {
-  if (trouble === Trouble.SIZE) return `message of ${delivery.contentBytes} bytes is larger than the ${peer.sizeBytesMax} that ${relay} takes`;
+export function messageTroubleText(
+  trouble: Trouble, { contentBytes }: Delivery, { sizeBytesMax }: Capabilities, relay: string,
+): string {
+  if (trouble === Trouble.SIZE) {
+    return `message of ${contentBytes} bytes is larger than the ${sizeBytesMax} that ${relay} takes`;
+  }
   if (trouble === Trouble.EIGHT_BIT) return `message has 8-bit content, and ${relay} does not offer 8BITMIME`;
   if (trouble === Trouble.UTF8) return `message needs SMTPUTF8, which ${relay} does not offer`;
   return 'the reverse-path holds characters that can not be sent';
@@ -78,7 +85,9 @@ export function putMailOf(into: WriteBuffer, delivery: Delivery, peer: Capabilit
 }
 
 /** Appends a RCPT line; recipientTrouble() has found nothing. */
-export function putRcptOf(into: WriteBuffer, recipient: Recipient, peer: Capabilities, isUtf8: boolean): void {
+export function putRcptOf(
+  into: WriteBuffer, recipient: Recipient, peer: Capabilities, isUtf8: boolean,
+): void {
   const { address, notify, orcpt } = recipient;
   const words = NOTIFY_VALUES[notify & NOTIFY_BITS] ?? '';
   putRcpt(into, peer, address, words, isUtf8 ? orcpt : unitextAsXtext(orcpt));

@@ -13,7 +13,7 @@ const DAY_MS = 24 * 60 * MINUTE_MS;
 export interface RetryScheduleOptions {
   /** Delay after the first, second, … failed attempt; the last one repeats. */
   readonly delaysMs: readonly number[];
-  /** Fraction by which a delay may be longer or shorter, 0 to below 1: keeps deferred mail from coming back as one wave. */
+  /** Fraction by which a delay may be longer or shorter, 0 to below 1: else deferred mail comes in waves. */
   readonly jitter: number;
   readonly lifetimeMs: number;
   /** For mail with the null reverse-path: nobody waits for it. */
@@ -32,8 +32,10 @@ export class RetrySchedule {
   readonly #random: Random;
 
   constructor(options: RetryScheduleOptions, ports: { readonly random: Random }) {
-    invariant(options.delaysMs.length > 0, 'a retry schedule has a delay');
-    invariant(options.delaysMs.every((delayMs) => delayMs > 0), 'retry delays are above zero, else a deferral would spin');
+    const { delaysMs } = options;
+    invariant(delaysMs.length > 0, 'a retry schedule has a delay');
+    const areLong = delaysMs.every((delayMs) => delayMs > 0);
+    invariant(areLong, 'retry delays are above zero, else a deferral would spin');
     invariant(options.jitter >= 0 && options.jitter < 1, 'jitter is a fraction below one');
     this.#options = options;
     this.#random = ports.random;

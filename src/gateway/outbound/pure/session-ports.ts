@@ -32,14 +32,16 @@ export interface SessionView {
 export interface SessionEvents {
   /** Ready for begin(): after the handshake and after each transaction that nothing follows. */
   onIdle(session: SessionView): void;
-  /** A small content goes out with its dot: the delivery whose envelope may stand behind it in the same write, if any. */
+  /** A small content goes out with its dot: the delivery whose envelope may stand behind it in that write. */
   onDot(session: SessionView): Delivery | undefined;
-  /** The transaction has ended; results in the order of delivery.pending. What was given at its dot is under way now. */
-  onSettled(session: SessionView, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean): void;
-  /** The peer had closed a kept connection, or not answered the dot in front: nothing of the delivery has come about. */
+  /** The transaction has ended; results in the order of delivery.pending. What was given at its dot runs. */
+  onSettled(
+    session: SessionView, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean,
+  ): void;
+  /** The peer closed a kept connection, or did not answer the dot in front: nothing came of the delivery. */
   onStale(session: SessionView, delivery: Delivery): void;
   /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
   onNoRight(session: SessionView, delivery: Delivery, why: RecipientResult): void;
-  /** Exactly once, last. `why` tells what to say to deliveries that waited for a session that was never ready. */
+  /** Exactly once, last. `why`: what to say to deliveries that waited for a session that was never ready. */
   onClosed(session: SessionView, why: RecipientResult | undefined): void;
 }

@@ -1,19 +1,20 @@
 /**
  * States of a client session (smtp-session.ts) with what each waits for, how long, and where it may go.
  *
- *  CONNECTING ─open─► GREETING ─220/EHLO─► HELLO ─2xx──────────────► IDLE ◄─────────────────────────────┐
- *                                            │ 5xx/HELO (smtp only)   │ begin/MAIL (RCPT.. DATA)         │
- *                                            ▼                        ▼                                  │
- *                                        HELO_ONLY ─2xx─► IDLE       MAIL ─►RCPT ─(each)─► DATA          │
- *                                                                     │       │  nobody     │ 354        │
- *                                                     refused, no DATA│       │  accepted   ▼            │
- *                                                     sent /RSET      │       │ /RSET    CONTENT ─dot─►FINAL ─┤
- *                                                                     ▼       ▼             (all content    │
- *                                                                    RESET ◄── refused      written)   │
- *                                                                     │ ▲                                    │
- *                                                                     │ └─reply── LONE_DOT ◄─354 though      │
- *                                                                     │            nobody was accepted       │
- *                                                                     └─2xx──────────────────────────────────┘
+ *  CONNECTING ─open─► GREETING ─220/EHLO─► HELLO ─2xx──────────► IDLE ◄─────────────────────────────────┐
+ *                                            │ 5xx/HELO           │ begin/MAIL (RCPT.. DATA)            │
+ *                                            │ (smtp only)        │                                     │
+ *                                            ▼                    ▼                                     │
+ *                                        HELO_ONLY ─2xx─► IDLE   MAIL ─► RCPT ─(each)─► DATA            │
+ *                                                                 │       │  nobody      │ 354          │
+ *                                                 refused, no DATA│       │  accepted    ▼              │
+ *                                                 sent /RSET      │       │ /RSET     CONTENT ─dot─► FINAL
+ *                                                                 ▼       ▼         (all written)       │
+ *                                                                RESET ◄── refused                      │
+ *                                                                 │ ▲                                   │
+ *                                                                 │ └─reply── LONE_DOT ◄─354 though     │
+ *                                                                 │            nobody was accepted      │
+ *                                                                 └─2xx─────────────────────────────────┘
  *  FINAL ─answered, next envelope already sent─► MAIL
  *  IDLE ─quit/QUIT─► QUITTING;  every state ─lost, timeout, 421, nonsense─► CLOSED
  *
@@ -53,7 +54,8 @@ export type State = (typeof State)[keyof typeof State];
 
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
-  'CONNECTING', 'GREETING', 'HELLO', 'HELO_ONLY', 'IDLE', 'MAIL', 'RCPT', 'DATA', 'CONTENT', 'FINAL', 'LONE_DOT', 'RESET', 'QUITTING', 'CLOSED',
+  'CONNECTING', 'GREETING', 'HELLO', 'HELO_ONLY', 'IDLE', 'MAIL', 'RCPT', 'DATA', 'CONTENT', 'FINAL',
+  'LONE_DOT', 'RESET', 'QUITTING', 'CLOSED',
 ];
 
 /** By state: what was going on, as the end of "connection lost while …". */
@@ -74,7 +76,7 @@ export const STATE_DOING: readonly string[] = [
   'closed',
 ];
 
-/** By state: milliseconds without progress after which the session is given up; 0 = none here (IDLE is the pool's). */
+/** By state: milliseconds without progress until the session is given up; 0 = none (IDLE: the pool's). */
 export type StateTimeouts = readonly number[];
 
 export const DEFAULT_TIMEOUTS: StateTimeouts = [

@@ -33,7 +33,7 @@ import { STATE_DOING, STATE_NAME, State, isValidTransition } from './session-sta
 import type { SessionEvents, SessionOptions, SessionPorts } from './session-ports.js';
 import { Transaction } from './transaction.js';
 
-/** An envelope behind a dot goes elsewhere when after this the dot, or then MAIL, has no answer: slow, or not understood. */
+/** An envelope behind a dot goes elsewhere when the dot, or then MAIL, has no answer for so long. */
 const FOLLOW_MS_MAX = 5_000;
 
 export class SmtpSession implements ConnectionHandlers {
@@ -62,7 +62,7 @@ export class SmtpSession implements ConnectionHandlers {
   #owesIdle = false;
   /** The peer said 421: close after this transaction. */
   #isLast = false;
-  /** onIdle() was told once. A session that ends before that failed to connect: else nobody would back off from it. */
+  /** onIdle() was told once. A session that ends before failed to connect: else nobody would back off. */
   #wasReady = false;
   #transactions = 0;
   #whyClosed: RecipientResult | undefined;
@@ -114,7 +114,10 @@ export class SmtpSession implements ConnectionHandlers {
     if (this.#state !== State.CLOSED) this.#fail(Trouble.ABANDONED, `${reason} while ${this.#doing()}`);
   }
 
-  /** Session time, which does not count stalls of the process. Decides timeouts and goes on where a drain event does not come. */
+  /**
+   * Session time, which does not count stalls of the process. Decides timeouts, and goes on where a drain
+   * event does not come.
+   */
   tick(nowMs: number): void {
     this.#nowMs = nowMs;
     if (this.#state === State.CONTENT) this.#sendContent();
@@ -123,8 +126,12 @@ export class SmtpSession implements ConnectionHandlers {
       this.#isLast = true;
       this.#giveBackFollowing();
     }
-    const timeoutMs = this.#isFollower && this.#state === State.MAIL ? FOLLOW_MS_MAX : (this.#options.timeouts[this.#state] ?? 0);
-    if (timeoutMs > 0 && nowMs - this.#sinceMs >= timeoutMs) this.#fail(Trouble.TIMEOUT, `${this.#options.relay} silent for ${Math.round(timeoutMs / 1000)} s while ${this.#doing()}`);
+    const { relay, timeouts } = this.#options;
+    const isFollowing = this.#isFollower && this.#state === State.MAIL;
+    const timeoutMs = isFollowing ? FOLLOW_MS_MAX : (timeouts[this.#state] ?? 0);
+    if (timeoutMs === 0 || nowMs - this.#sinceMs < timeoutMs) return;
+    const silentS = Math.round(timeoutMs / 1000);
+    this.#fail(Trouble.TIMEOUT, `${relay} silent for ${silentS} s while ${this.#doing()}`);
   }
 
   onOpen(): void { if (this.#state === State.CONNECTING) this.#transition(State.GREETING); }
@@ -143,8 +150,9 @@ export class SmtpSession implements ConnectionHandlers {
 
   onClose(reason: string): void {
     if (this.#state === State.CLOSED) return;
-    const isConnecting = this.#state === State.CONNECTING;
-    this.#fail(isConnecting ? Trouble.CONNECT : Trouble.LOST, isConnecting ? `no connection to ${this.#options.relay}: ${reason}` : `connection with ${this.#options.relay} lost while ${this.#doing()}: ${reason}`);
+    const { relay } = this.#options;
+    if (this.#state === State.CONNECTING) this.#fail(Trouble.CONNECT, `no connection to ${relay}: ${reason}`);
+    else this.#fail(Trouble.LOST, `connection with ${relay} lost while ${this.#doing()}: ${reason}`);
   }
 
   /** ReplySink: not for others. */
@@ -155,15 +163,18 @@ export class SmtpSession implements ConnectionHandlers {
   /** ReplySink: not for others. */
   onReply(code: number): void {
     switch (this.#state) {
-      case State.GREETING: return code === 220 ? this.#hello(State.HELLO) : this.#refuse(Stage.GREETING, code);
+      case State.GREETING:
+        return code === 220 ? this.#hello(State.HELLO) : this.#refuse(Stage.GREETING, code);
       case State.HELLO: return this.#onHelloReplies(code);
       case State.HELO_ONLY: return isPositive(code) ? this.#idle() : this.#refuse(Stage.HELLO, code);
       case State.MAIL: case State.RCPT: case State.DATA: return this.#onEnvelopeReply(code);
       case State.FINAL: return this.#onFinalReply(code);
-      case State.LONE_DOT: return code === 421 ? this.#fail(Trouble.LOST, this.#reader.text()) : this.#send(State.RESET, RSET);
-      case State.RESET: return isPositive(code) ? this.#idle() : this.#fail(Trouble.PROTOCOL, this.#reader.text());
+      case State.LONE_DOT: return code === 421 ? this.#failBy(Trouble.LOST) : this.#send(State.RESET, RSET);
+      case State.RESET: return isPositive(code) ? this.#idle() : this.#failBy(Trouble.PROTOCOL);
       case State.QUITTING: return this.#close();
-      case State.CONNECTING: case State.IDLE: case State.CLOSED: return code === 421 ? this.#fail(Trouble.LOST, this.#reader.text()) : this.onBadReply(`reply ${code} that nobody asked for`);
+      case State.CONNECTING: case State.IDLE: case State.CLOSED:
+        if (code === 421) return this.#failBy(Trouble.LOST);
+        return this.onBadReply(`reply ${code} that nobody asked for`);
       case State.CONTENT: return this.#onEarlyReply(code);
     }
   }
@@ -186,8 +197,8 @@ export class SmtpSession implements ConnectionHandlers {
     this.#isAnswered = true;
     if (code === 421) {
       if (isFirst && this.#wasKept) return this.#giveBack(undefined);
-      const stage = this.#state === State.MAIL ? Stage.MAIL : this.#state === State.RCPT ? Stage.RCPT : Stage.DATA;
-      this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? classifyReply(stage, code, this.#reader.text()));
+      const { mailRefusal } = this.#transaction;
+      this.#transaction.resolveOpen(mailRefusal ?? classifyReply(this.#stage(), code, this.#reader.text()));
       return this.#close();
     }
     if (code >= 300 && code < 400 && this.#state !== State.DATA) return this.onBadReply(`reply ${code}`);
@@ -232,7 +243,9 @@ export class SmtpSession implements ConnectionHandlers {
       this.#sendContent();
       return;
     }
-    if (!isGo && transaction.acceptedCount > 0) transaction.resolveOpen(classifyReply(Stage.DATA, code, this.#reader.text()));
+    if (!isGo && transaction.acceptedCount > 0) {
+      transaction.resolveOpen(classifyReply(Stage.DATA, code, this.#reader.text()));
+    }
     if (!isGo) return this.#endRefused();
     this.#send(State.LONE_DOT, LONE_DOT);
     this.#settle(false);
@@ -244,7 +257,7 @@ export class SmtpSession implements ConnectionHandlers {
     if (content.writePieces(connection)) this.#sinceMs = this.#nowMs;
     // What is still buffered goes first; the rest follows on the drain event or on a tick.
     if (!content.isAtDot(connection)) return;
-    if (!this.#ports.mayDot(this.#transaction.current())) return this.#fail(Trouble.NO_RIGHT, `no right to deliver from this queue any more; nothing was handed to ${this.#options.relay}`);
+    if (!this.#ports.mayDot(this.#transaction.current())) return this.#failWithoutRight();
     // First the state: once a byte of the dot may be out, a lost connection means dotUnanswered.
     this.#transition(State.FINAL);
     if (content.isSmall) this.#sendWhole(connection);
@@ -252,8 +265,14 @@ export class SmtpSession implements ConnectionHandlers {
     content.end();
   }
 
+  #failWithoutRight(): void {
+    const text = `no right to deliver from this queue any more; nothing was handed to ${this.#options.relay}`;
+    this.#fail(Trouble.NO_RIGHT, text);
+  }
+
   #sendWhole(connection: Connection): void {
-    const next = this.#isPipelined && this.#options.protocol === 'smtp' ? this.#events.onDot(this) : undefined;
+    const mayFollow = this.#isPipelined && this.#options.protocol === 'smtp';
+    const next = mayFollow ? this.#events.onDot(this) : undefined;
     if (next !== undefined) prepare(this.#following, next, this.#peer, this.#options.relay);
     this.#content.putWhole(connection);
     if (this.#following.openCount > 0) putEnvelope(this.#ports.buffer, this.#following, this.#peer, true);
@@ -303,12 +322,16 @@ export class SmtpSession implements ConnectionHandlers {
 
   /** Nobody is accepted and no reply is owed: the transaction is over, the peer is told to forget it. */
   #endRefused(): void {
-    if (this.#transaction.mailRefusal !== undefined) this.#transaction.resolveOpen(this.#transaction.mailRefusal);
+    const { mailRefusal } = this.#transaction;
+    if (mailRefusal !== undefined) this.#transaction.resolveOpen(mailRefusal);
     this.#send(State.RESET, RSET);
     this.#settle(false);
   }
 
-  /** Some servers refuse a content half-way ("552 too large"). The dot was not sent: the refusal stands, the rest can't be taken back. */
+  /**
+   * Some servers refuse a content half-way ("552 too large"). The dot was not sent: the refusal stands, the
+   * rest can't be taken back.
+   */
   #onEarlyReply(code: number): void {
     if (code < 400) return this.onBadReply(`reply ${code} before the final dot`);
     this.#transaction.resolveOpen(classifyReply(Stage.FINAL, code, this.#reader.text()));
@@ -322,16 +345,19 @@ export class SmtpSession implements ConnectionHandlers {
     this.#close();
   }
 
+  /** Fails with the words of the last reply. */
+  #failBy(trouble: Trouble): void { this.#fail(trouble, this.#reader.text()); }
+
   #fail(trouble: Trouble, text: string): void {
     const isAfterDot = this.#state === State.FINAL;
-    const isStale = (trouble === Trouble.LOST || (trouble === Trouble.TIMEOUT && this.#isFollower)) && this.#state === State.MAIL && this.#wasKept && !this.#isAnswered;
-    if (isStale) return this.#giveBack(undefined);
+    const isUnanswered = this.#state === State.MAIL && this.#wasKept && !this.#isAnswered;
+    const isGone = trouble === Trouble.LOST || (trouble === Trouble.TIMEOUT && this.#isFollower);
+    if (isUnanswered && isGone) return this.#giveBack(undefined);
     const result = classifyTrouble(trouble, text);
     if (trouble === Trouble.NO_RIGHT && this.#transaction.isWhole) return this.#giveBack(result);
     if (!this.#wasReady) this.#whyClosed = result;
     if (this.#transaction.delivery === undefined) return this.#close();
-    if (this.#transaction.mailRefusal !== undefined) this.#transaction.resolveOpen(this.#transaction.mailRefusal);
-    this.#transaction.resolveOpen(result);
+    this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? result);
     this.#close(isAfterDot);
   }
 
@@ -371,9 +397,10 @@ export class SmtpSession implements ConnectionHandlers {
   }
 
   #sendRcpt(): void {
-    const buffer = this.#ports.buffer;
+    const { buffer } = this.#ports;
+    const transaction = this.#transaction;
     buffer.start(this.#live());
-    putRcptOf(buffer, this.#transaction.recipient(this.#transaction.awaited), this.#peer, this.#transaction.isUtf8);
+    putRcptOf(buffer, transaction.recipient(transaction.awaited), this.#peer, transaction.isUtf8);
     buffer.flush();
   }
 
@@ -390,11 +417,19 @@ export class SmtpSession implements ConnectionHandlers {
     return this.#connection;
   }
 
+  /** Of a transaction before its content. */
+  #stage(): Stage {
+    if (this.#state === State.MAIL) return Stage.MAIL;
+    return this.#state === State.RCPT ? Stage.RCPT : Stage.DATA;
+  }
+
   #doing(): string { return STATE_DOING[this.#state] ?? ''; }
   #transition(to: State): void {
     const from = this.#state;
     const isNextReply = from === to && (to === State.RCPT || to === State.FINAL);
-    invariant(isNextReply || isValidTransition(from, to), `session goes from ${STATE_NAME[from] ?? ''} to ${STATE_NAME[to] ?? ''}`);
+    if (!isNextReply && !isValidTransition(from, to)) {
+      invariant(false, `session goes from ${STATE_NAME[from] ?? ''} to ${STATE_NAME[to] ?? ''}`);
+    }
     this.#state = to;
     this.#sinceMs = this.#nowMs;
   }

@@ -60,7 +60,10 @@ export class Transaction {
     for (let i = 0; i < delivery.pending.length; i++) {
       const trouble = recipientTrouble(this.recipient(i), peer);
       if (trouble === undefined) continue;
-      this.#resolve(i, classifyTrouble(trouble, trouble === Trouble.UTF8 ? `address needs SMTPUTF8, which ${relay} does not offer` : 'the address holds characters that can not be sent'));
+      const text = trouble === Trouble.UTF8
+        ? `address needs SMTPUTF8, which ${relay} does not offer`
+        : 'the address holds characters that can not be sent';
+      this.#resolve(i, classifyTrouble(trouble, text));
     }
     this.#awaited = this.nextToName(0);
   }
@@ -94,7 +97,9 @@ export class Transaction {
   /** Everyone still open gets `result`. */
   resolveOpen(result: RecipientResult): void {
     if (this.#open === 0) return;
-    for (let i = 0; i < this.#results.length; i++) if (this.#results[i] === undefined) this.#resolve(i, result);
+    for (let i = 0; i < this.#results.length; i++) {
+      if (this.#results[i] === undefined) this.#resolve(i, result);
+    }
   }
 
   /** Ends the transaction; its results when all are there. */

@@ -1,16 +1,16 @@
 /**
- * What a store knows of who may write to one partition: the highest term seen in this boot, whose it is, until
- * when leases of older terms may still be used, and the last record told.
+ * What a store knows of who may write to one partition: the highest term seen in this boot, whose it is,
+ * until when leases of older terms may still be used, and the last record told.
  *
  *                 FENCE of a higher term / older lease frozen, its process hears of it
  *   UNKNOWN ─────────────────────────────────────────► FENCED(term) ⟲ a higher term, likewise
- *                                                          │ TELL of a record / kept; it says whether our copy
- *                                                          ▼ is out, or that a term never came to be
+ *                                                         │ TELL of a record / kept; it says whether our copy
+ *                                                         ▼ is out, or that a term never came to be
  *                                                      FENCED(term), told
  *
  *   request of                     answer
  *   the term known                 accepted
- *   a lower term                   LOWER: changes, leases and filling alike, on open connections too (rule 10)
+ *   a lower term                   LOWER: changes, leases, filling alike, on open connections too (rule 10)
  *   an equal number, other nonce   OTHER_NONCE (rule 1): the register was rolled back, or two founded at once
  *   a term not above the epoch     STALE (rule 15): the register is older than what was told here
  *   told, but not the term told

@@ -3,8 +3,8 @@
  *
  *   heartbeat of a process / its lease runs leaseMs from now; the answer says how often, and in which
  *                            partitions, it was fenced
- *   fence in a partition   / the count goes up; the lease of that partition is frozen (partition-fence.ts), the
- *                            lease of the process runs on for its other partitions
+ *   fence in a partition   / the count goes up; the lease of that partition is frozen (partition-fence.ts),
+ *                            that of the process runs on for its other partitions
  *
  * An answer renews at the process only what it still holds after it has processed every fence that the
  * answer counts (rule 6; its side is recovery/ownership/link-lease.ts). Therefore the answer names the fences

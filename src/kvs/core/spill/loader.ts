@@ -19,8 +19,8 @@ import type { FenceNotice } from '../../../protocol/messages/beat.js';
 import { refusalReasonName } from '../../../protocol/reasons.js';
 import type { SpillHead } from '../../../protocol/spill-records.js';
 import {
-  SPILL_ACCOUNT, SPILL_COPY, SPILL_END, SPILL_ENTRIES, SPILL_FENCE, SPILL_HEAD, SPILL_PROCESS, checkEnd, decodeAccount, decodeCopy,
-  decodeHead, decodeProcess, decodeSpilledFence,
+  SPILL_ACCOUNT, SPILL_COPY, SPILL_END, SPILL_ENTRIES, SPILL_FENCE, SPILL_HEAD, SPILL_PROCESS, checkEnd,
+  decodeAccount, decodeCopy, decodeHead, decodeProcess, decodeSpilledFence,
 } from '../../../protocol/spill-records.js';
 import type { MirroredPartition } from '../mirrored-partition.js';
 import type { Store } from '../store.js';

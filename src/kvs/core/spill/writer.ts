@@ -10,8 +10,8 @@ import type { Crc32, Packer } from '../../../platform/ports.js';
 import { FLAG_BODY_ABSENT, FLAG_SHARED } from '../../../protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../protocol/entry-rows.js';
 import {
-  SPILL_ACCOUNT, SPILL_COPY, SPILL_END, SPILL_ENTRIES, SPILL_FENCE, SPILL_HEAD, SPILL_PROCESS, encodeAccount, encodeCopy, encodeEnd,
-  encodeHead, encodeProcess, encodeRecord, encodeSpilledFence, processRecords,
+  SPILL_ACCOUNT, SPILL_COPY, SPILL_END, SPILL_ENTRIES, SPILL_FENCE, SPILL_HEAD, SPILL_PROCESS, encodeAccount,
+  encodeCopy, encodeEnd, encodeHead, encodeProcess, encodeRecord, encodeSpilledFence, processRecords,
 } from '../../../protocol/spill-records.js';
 import type { MirroredPartition } from '../mirrored-partition.js';
 import type { Store } from '../store.js';

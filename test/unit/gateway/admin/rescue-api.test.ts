@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { fastify } from 'fastify';
 import { addRescue } from '../../../../src/gateway/admin/rescue-api.js';
-import type { RescueControl, WaitingCopies } from '../../../../src/gateway/admin/rescue-api.js';
+import type { GivenUpEnded, RescueControl, WaitingCopies } from '../../../../src/gateway/admin/rescue-api.js';
 import type { StatusView, StoreView } from '../../../../src/gateway/admin/view.js';
 import { KeptLog } from './kept-log.js';
 
@@ -15,17 +15,21 @@ const STORE: StoreView = {
 const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', version: '', incarnation: 7, pid: 42, startedWallMs: 0, ready: true, notReadyReason: '',
   routes: 0, routesRefused: [], degradedSinceWallMs: undefined, degradedCause: '', insecure: false,
-  received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0, queues: 1,
+  received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0, reception: { handshakes: 0, handshakesFailed: 0, auths: 0, authsFailed: 0, lookups: 0, lookupsFailed: 0, staleFiles: [] }, queues: 1,
   partitions: 0, partitionsRecovering: 0, partitionsWithoutMemory: 0, partitionsShort: 0, partitionsWaiting: 2, waiting: [], registerAway: '',
-  waitingFor: { register: 0, lease: 0, stores: 0, copiesAway: 2 }, partitionsRescued: 0, orphanPartitions: 0, orphans: [],
+  waitingFor: { register: 0, lease: 0, stores: 0, copiesAway: 2 }, partitionsRescued: 0, orphanPartitions: 0, orphans: [], endsUntold: [],
   takeovers: 0, handedBack: 0, takenAway: 0, losses: 0, adopted: 0, adoptedTwice: 0, repairs: { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 },
   queuedMessages: 0, queuedBytes: 0, memoryUsedBytes: 0, memoryKeptBytes: 0, memoryLimitBytes: 1,
   connectionsIn: 0, connectionsOut: 0, dotsInFlight: 0, stores: [STORE, { ...STORE, id: 'store-b' }],
   storesUnreached: [],
 };
 
+const ENDED = [{ stores: ['store-old'], partition: 'gw-9/0' }, { stores: ['store-b', 'store-old'], partition: 'gw-9/1' }];
+
 class PlayedRescue implements RescueControl {
   readonly orders: (readonly string[])[] = [];
+  readonly ends: unknown[] = [];
+  trouble = '';
 
   giveUp(storeIds: readonly string[]): readonly string[] {
     this.orders.push(storeIds);
@@ -35,6 +39,17 @@ class PlayedRescue implements RescueControl {
 
   waiting(): readonly WaitingCopies[] {
     return [{ partition: 'gw-1/3', copies: ['store-b', 'store-gone'] }, { partition: 'gw-1/4', copies: [] }];
+  }
+
+  untoldEnds(): readonly { readonly stores: readonly string[] }[] {
+    return ENDED;
+  }
+
+  giveUpEnded(storeIds: readonly string[], by: object, done: (result: GivenUpEnded) => void): void {
+    if (this.trouble !== '') return done({ ended: [], why: this.trouble });
+    const ended = ENDED.filter(({ stores }) => stores.every((store) => storeIds.includes(store))).map(({ partition }) => partition);
+    if (ended.length > 0) this.ends.push([storeIds, by]);
+    done({ ended, why: '' });
   }
 }
 
@@ -72,13 +87,13 @@ const REFUSED: readonly (readonly [posted: object, code: number, error: string])
   [{ give_up: [], memory: 'yes', ...WHO }, 400, 'memory is true or false'],
   [{ give_up: ['store-b'], who: 'ann' }, 400, WHO_AND_WHY],
   [{ give_up: ['store-b'], reason: ' ', who: 'ann' }, 400, WHO_AND_WHY],
-  [{ give_up: ['store-b', 'store-9'], ...WHO }, 404, "this gateway knows no store 'store-9'; it knows store-a, store-b, store-gone; nothing was done"],
+  [{ give_up: ['store-b', 'store-9'], ...WHO }, 404, "this gateway knows no store 'store-9'; it knows store-a, store-b, store-gone, store-old; nothing was done"],
 ];
 
 describe('giving copies up', () => {
   test('names the partitions that go on, and logs who did it and why', async () => {
     const { control, log, post } = played();
-    assert.deepEqual(await post({ give_up: ['store-b', 'store-gone', 'store-b'], ...WHO }), [200, { partitions: ['gw-1/3', 'gw-2/0'] }]);
+    assert.deepEqual(await post({ give_up: ['store-b', 'store-gone', 'store-b'], ...WHO }), [200, { partitions: ['gw-1/3', 'gw-2/0'], ended: [] }]);
     assert.deepEqual(control.orders, [['store-b', 'store-gone']]);
     assert.deepEqual(log.lines, [{
       level: 'warn', event: 'takeover', text: 'an operator gives up copies that do not come back',
@@ -88,7 +103,7 @@ describe('giving copies up', () => {
 
   test('of the memory of a process is an order of its own', async () => {
     const { control, log, post } = played();
-    assert.deepEqual(await post({ give_up: [], memory: true, ...WHO }), [200, { partitions: ['gw-1/6'] }]);
+    assert.deepEqual(await post({ give_up: [], memory: true, ...WHO }), [200, { partitions: ['gw-1/6'], ended: [] }]);
     assert.deepEqual(control.orders, [[]]);
     assert.deepEqual(log.lines.map(({ text, fields }) => [text, fields]), [['an operator gives up what only a process had in memory', { partitions: ['gw-1/6'], ...WHO }]]);
   });
@@ -98,6 +113,23 @@ describe('giving copies up', () => {
     assert.deepEqual(await post({ give_up: ['store-a'], ...WHO }), [409, { error: 'no partition waits for its copies at store-a; nothing was done' }]);
     const error = 'gw-1/3 has another copy at store-gone: start that, or name it too if it never comes back; nothing was done';
     assert.deepEqual(await post({ give_up: ['store-b'], ...WHO }), [409, { error }]);
+    assert.deepEqual(log.lines, []);
+  });
+
+  test('ends partitions that wait only to tell these stores so, and logs it', async () => {
+    const { control, log, post } = played();
+    assert.deepEqual(await post({ give_up: ['store-old'], ...WHO }), [200, { partitions: [], ended: ['gw-9/0'] }]);
+    assert.deepEqual(control.ends, [[['store-old'], WHO]]);
+    assert.deepEqual(log.lines.map(({ event, text, fields }) => [event, text, fields]), [[
+      'orphans', 'an operator gives up stores that were to be told of partitions that have ended', { stores: ['store-old'], partitions: ['gw-9/0'], ...WHO },
+    ]]);
+  });
+
+  test('says when the register does not take it: the order is to be given again', async () => {
+    const { control, log, post } = played();
+    control.trouble = 'store-old: the register does not answer: away';
+    const error = 'store-old: the register does not answer: away; nothing was done, give the order again';
+    assert.deepEqual(await post({ give_up: ['store-old'], ...WHO }), [503, { error }]);
     assert.deepEqual(log.lines, []);
   });
 

@@ -11,7 +11,7 @@ import type { GatewayView, MessageView, QueueView, StatusView, TableRowView } fr
 const WALL_MS = 1_800_000_000_000;
 const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', version: '9.8.7', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', routes: 3, routesRefused: [{ route: 'strict.example', reason: 'recovering', sinceWallMs: WALL_MS - 2_500 }], degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
-  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, queues: 1, partitions: 1, partitionsRecovering: 0, partitionsWithoutMemory: 0, partitionsShort: 1, partitionsWaiting: 30,
+  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, reception: { handshakes: 7, handshakesFailed: 2, auths: 5, authsFailed: 1, lookups: 4, lookupsFailed: 3, staleFiles: ['users'] }, queues: 1, partitions: 1, partitionsRecovering: 0, partitionsWithoutMemory: 0, partitionsShort: 1, partitionsWaiting: 30,
   waitingFor: { register: 8, lease: 1, stores: 1, copiesAway: 20 },
   waiting: [
     { partition: 'gw-1/3', owner: 'gw-1', waitsFor: 'copies away', copies: ['store-z'], why: 'every copy is away', sinceWallMs: WALL_MS - 9_000 },
@@ -19,7 +19,7 @@ const STATUS: StatusView = {
   ], registerAway: 'etcd-1: no answer', losses: 10, adopted: 12, adoptedTwice: 1, partitionsRescued: 2, orphanPartitions: 3, orphans: [{ gateway: 'gw-9', isRetired: true, partitions: 3, names: ['gw-9/0', 'gw-9/1', 'gw-9/2'], sinceWallMs: 5000 }], takeovers: 3, handedBack: 4, takenAway: 9, repairs: { tails: 5, tailBytes: 6, refills: 7, refillBytes: 8 }, queuedMessages: 1, queuedBytes: 100, memoryUsedBytes: 10, memoryKeptBytes: 0, memoryLimitBytes: 100,
   connectionsIn: 1, connectionsOut: 1, dotsInFlight: 0,
   stores: [{ id: 'store-a', host: 'box-2', protocol: 1, up: true, drained: true, drainedSinceWallMs: WALL_MS - 7_000, paths: [{ path: 'A', state: 'RUN', sinceWallMs: WALL_MS }], partitionsSync: 1, partitionsResync: 0, partitionsNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 6, refillBytes: 7, creditBytes: 5, leaseLeftMs: 8123.4, failovers: 1, cause: 'reset', causeSinceWallMs: WALL_MS - 3_000 }],
-  storesUnreached: [{ id: 'store-c', host: 'box-4', why: 'no path to it stands', sinceWallMs: WALL_MS - 6_000 }],
+  endsUntold: [{ stores: ['store-x'], partitions: 9, names: ['gw-9/0'] }], storesUnreached: [{ id: 'store-c', host: 'box-4', why: 'no path to it stands', sinceWallMs: WALL_MS - 6_000 }],
 };
 
 function message(n: number): MessageView {

@@ -9,6 +9,7 @@ import { fold } from '../../../../src/gateway/bounce/dsn-text.js';
 import { Prng } from '../../../../src/base/prng.js';
 import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS } from '../../../../src/gateway/queue/types.js';
 import { freshNote } from '../../../../src/gateway/queue/note.js';
+import { delayReportBytesMax } from '../../../../src/gateway/queue/report-bounds.js';
 import type { ReportInput } from '../../../../src/gateway/queue/report-writer.js';
 import type { Envelope } from '../../../../src/gateway/queue/types.js';
 import { envelopeTo } from '../outbound/pure/session-world.js';
@@ -271,5 +272,26 @@ test('an expanded alias is named as the sender wrote to it, whatever its type, a
     const text = Buffer.from(composeDsn(request({ kind: 'success', recipients }, { reversePath }))).toString('utf8');
     assert.ok(text.includes(`\r\nOriginal-Recipient: ${final}\r\nFinal-Recipient: ${final}\r\nAction: expanded\r\nStatus: 2.1.5\r\n`), text);
     assert.doesNotMatch(text, /hidden/);
+  }
+});
+
+test('a report of a delay takes no more room than was asked for before it was composed', () => {
+  const long = (characters: number, letter: string): string => letter.repeat(characters);
+  for (const count of [1, 100, 1000]) {
+    for (const letter of ['a', '\u00fc', '\uffee', '\u{10ffff}']) {
+      const address = `${long(240, letter)}@${long(60, `${letter}.`)}example`;
+      const recipients = Array.from({ length: count }, () => ({ address, notify: 4, orcpt: `utf-8;${long(240, letter)}` }));
+      for (const reversePath of ['a@b.example', `${long(200, '\u00fc')}@b.example`]) {
+        const envelope = { ...envelopeTo([]), reversePath, recipients, envid: long(100, 'x') };
+        const indexes = recipients.map((_, index) => index);
+        const results = indexes.map((recipient) => ({ recipient, code: 450, enhanced: '4.2.0' }));
+        const report = composeReport(long(255, 'm'), {
+          kind: 'delay', envelope, recipients: indexes, reportId: 5, note: { ...freshNote(count), results },
+          texts: new Map(indexes.map((index) => [index, long(66, '\uffee')])),
+          nextHop: { protocol: 'smtp', host: long(255, 'h'), port: 25 }, content: Buffer.from(`Subject: ${long(64 * 1024 - 11, '\xff')}\r\n`, 'latin1'),
+        }, 1_000_000_060_000).content;
+        assert.ok(report.length + 8192 <= delayReportBytesMax(envelope, indexes), `${String(count)} ${letter}: ${String(report.length)}`);
+      }
+    }
   }
 });

@@ -6,45 +6,33 @@ import assert from 'node:assert/strict';
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { before, describe, test } from 'node:test';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
-import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
-import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
-import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
-import { isAscii } from 'node:buffer';
-import { toAscii } from '../../../../src/platform/node/idna.js';
+import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
+import type { MemoryReception } from '../../../dialog/memory-reception.js';
+import { NO_METRICS, openSession, testDesk } from '../../../inbound/desk.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
-import { DomainRouter, MemoryReception } from '../../../dialog/memory-reception.js';
-import type { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
+import { parseUsers } from '../../../../src/gateway/inbound/auth/users.js';
+import { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
+import { SystemSecrets } from '../../../../src/platform/node/secrets.js';
 import { authenticatorOf, scramLine, scryptLine, verifiersOf } from '../../../dialog/people.js';
 
-const quiet = (): void => undefined;
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const textOf = (word: string): string => Buffer.from(word, 'base64').toString();
 
 class Kit {
-  readonly reception = new MemoryReception();
+  readonly reception: MemoryReception;
   readonly connection = new MemoryConnection('198.51.100.7');
-  readonly rejections: string[] = [];
+  readonly rejections: readonly string[];
+  readonly auths: string[] = [];
   readonly session: ServerSession;
 
   constructor(authenticator: Authenticator, options: Partial<InboundOptions> = {}, isSecure = true) {
-    const desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, isSubmission: true, greetingDelayMs: 0, ...options }, {
-      reception: this.reception,
-      router: new DomainRouter(),
-      clock: { nowMs: () => performance.now(), wallMs: () => 1_795_229_168_000 },
-      authenticator,
-      toAscii,
-      isAscii,
-      recipients: undefined,
-      rates: undefined, blocklists: undefined, hooks: undefined,
-      nextTurn: (run) => { setImmediate(run); },
-      log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-      mailLog: { wantsMessageId: false, received: quiet, rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); } },
-      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet },
+    const { desk, reception, rejections } = testDesk({ isSubmission: true, ...options }, {
+      authenticator, metrics: { ...NO_METRICS, authEnded: (mechanism, result) => { this.auths.push(`${mechanism} ${result}`); } },
     });
-    this.session = new ServerSession(desk, this.connection);
-    this.connection.attach(this.session);
-    this.session.onOpen();
+    this.reception = reception;
+    this.rejections = rejections;
+    this.session = openSession(desk, this.connection);
     if (!isSecure) return;
     this.send('STARTTLS');
     this.connection.secured();
@@ -104,6 +92,24 @@ describe('AUTH', () => {
     verifiers = verifiersOf(lines);
     people = authenticatorOf(verifiers);
     withScrypt = authenticatorOf([...lines, await scryptLine('bob@example.org', 'builder')]);
+  });
+
+  test('each end of an exchange is counted, by mechanism', async () => {
+    const kit = new Kit(people);
+    await kit.say('EHLO a');
+    await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0wrong')}`);
+    await kit.say('AUTH LOGIN');
+    await kit.say('*');
+    await kit.say('AUTH PLAIN !');
+    await kit.say('AUTH CRAM-MD5');
+    await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0secret')}`);
+    assert.deepEqual(kit.auths, ['PLAIN failed', 'LOGIN cancelled', 'PLAIN cancelled', 'PLAIN ok']);
+    const scram = new Kit(people);
+    await scram.say('EHLO a');
+    const client = new ScramClient('alice@example.org', 'wrong');
+    const first = Buffer.from((await scram.say(`AUTH SCRAM-SHA-256 ${client.first}`)).slice(4), 'base64').toString();
+    await scram.say(client.final(first));
+    assert.deepEqual(scram.auths, ['SCRAM-SHA-256 failed']);
   });
 
   test('is offered within TLS only, and SCRAM only where every user has it', async () => {
@@ -238,6 +244,22 @@ describe('AUTH', () => {
     assert.equal(first, again);
     assert.notEqual(first, other);
     assert.equal(first.length, known.length);
+    assert.equal(/i=\d+$/.exec(first)?.[0], /i=\d+$/.exec(known)?.[0]);
+  });
+
+  test('lets a name that nobody has cost what most others do', async () => {
+    const derived: string[] = [];
+    const lines = [await scramLine('a@b.example', 'x'), (await scramLine('c@b.example', 'x')).replace('}4096', '}9999'), (await scramLine('d@b.example', 'x')).replace('}4096', '}9999')];
+    const directory = new Verifiers(parseUsers(lines.join('\n')), {
+      secrets: new SystemSecrets(),
+      deriveKey: (_password, verifier) => {
+        derived.push(verifier.kind === 'scram' ? String(verifier.iterations) : verifier.kind);
+        // As if the password were the right one of whoever lent his verifier.
+        return Promise.resolve(verifier.kind === 'scram' ? verifier.storedKey : verifier.hash);
+      },
+    });
+    assert.equal(await directory.check('nobody', 'x'), undefined);
+    assert.deepEqual(derived, ['9999']);
   });
 
   test('three wrong passwords end the session', async () => {

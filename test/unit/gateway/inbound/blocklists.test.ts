@@ -97,7 +97,7 @@ describe('who is on a list', () => {
   const OPTIONS: Partial<ListenerOptions> = { blocklists: LISTS, relayNetworks: ['192.0.2.0/24'], relayDomains: ['relayed.example'] };
 
   test('reaches the postmaster of a relay domain, and nobody else', () => NameServer.with({ '1.0.0.127.one.example': '127.0.0.2' }, async (_server, blocklists) => {
-    const { inbound, rejections } = await startHarness(OPTIONS, undefined, undefined, undefined, blocklists);
+    const { inbound, rejections } = await startHarness(OPTIONS, { blocklists });
     const client = new Client(inbound.port);
     assert.match(await client.reply(), /^220 /);
     await client.command('EHLO x');
@@ -112,7 +112,7 @@ describe('who is on a list', () => {
 
   test('is not asked about when it may relay, and is let in when it is on none', () => NameServer.with({}, async (server, blocklists) => {
     for (const [relayNetworks, asked] of [[['127.0.0.0/8'], 0], [['192.0.2.0/24'], 2]] as const) {
-      const { inbound } = await startHarness({ ...OPTIONS, relayNetworks }, undefined, undefined, undefined, blocklists);
+      const { inbound } = await startHarness({ ...OPTIONS, relayNetworks }, { blocklists });
       const client = new Client(inbound.port);
       await client.reply();
       await client.command('EHLO x');
@@ -125,7 +125,7 @@ describe('who is on a list', () => {
   }));
 
   test('waits for its greeting until that is known', () => NameServer.with({ '1.0.0.127.one.example': undefined, '1.0.0.127.two.example': '127.0.0.2' }, async (_server, blocklists) => {
-    const { inbound } = await startHarness(OPTIONS, undefined, undefined, undefined, blocklists);
+    const { inbound } = await startHarness(OPTIONS, { blocklists });
     const client = new Client(inbound.port);
     const startMs = performance.now();
     assert.match(await client.reply(), /^220 /);

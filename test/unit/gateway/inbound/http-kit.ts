@@ -4,11 +4,13 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
 
 import type { HttpServicePorts } from '../../../../src/gateway/inbound/http-service.js';
+import { LookupMeter } from '../../../../src/observability/reception-metrics.js';
 
 export type Answer = (request: IncomingMessage, body: string, response: ServerResponse) => void;
 
 export class HttpKit {
   nowMs = 0;
+  readonly meter = new LookupMeter();
   asked = 0;
   answer: Answer;
   /** What the log was told. */
@@ -32,7 +34,7 @@ export class HttpKit {
 
   get ports(): HttpServicePorts {
     const note = (_event: string, text: string): void => { this.told.push(text); };
-    return { clock: { nowMs: () => this.nowMs, wallMs: () => 0 }, log: { debug: note, info: note, warn: note, error: note } };
+    return { clock: { nowMs: () => this.nowMs, wallMs: () => 0 }, log: { debug: note, info: note, warn: note, error: note }, meter: this.meter };
   }
 
   async run(story: () => Promise<void>): Promise<void> {

@@ -44,7 +44,7 @@ async function begun(harness: ReturnType<typeof memoryHarness>): Promise<DialogC
 
 test('a list longer than we send to is refused for good, and no table is asked for a full transaction', async () => {
   const table = new ListTable(1001);
-  const harness = memoryHarness({ relayDomains: ['x.example'], recipientsMax: 100 }, undefined, table);
+  const harness = memoryHarness({ relayDomains: ['x.example'], recipientsMax: 100 }, { recipients: table });
   const client = await begun(harness);
   client.send('RCPT TO:<team@x.example>\r\n');
   assert.match(await reply(client), /^550 5\.2\.4 /);
@@ -59,7 +59,7 @@ test('a list longer than we send to is refused for good, and no table is asked f
 
 test('clients that ask for lists take turns of the loop', async () => {
   const table = new ListTable(900);
-  const harness = memoryHarness({ relayDomains: ['x.example'] }, undefined, table);
+  const harness = memoryHarness({ relayDomains: ['x.example'] }, { recipients: table });
   const clients = await Promise.all(Array.from({ length: 5 }, () => begun(harness)));
   const rounds = 10;
   const round = 'RCPT TO:<team@x.example>\r\nRSET\r\nMAIL FROM:<a@example.org>\r\n';

@@ -52,6 +52,18 @@ describe('recipients by HTTP', () => {
     assert.equal(table.find('@x.example'), undefined, 'of a domain nobody is asked');
   }));
 
+  test('questions, answers and failures are counted and timed', () => withRecipients(async ({ ask, kit }) => {
+    await ask('anna@x.example', 'nobody@x.example');
+    await ask('anna@x.example');
+    kit.answer = (_request, _body, response) => {
+      kit.nowMs += 3000;
+      response.writeHead(500).end();
+    };
+    await ask('bob@x.example');
+    const { asked, answered, failed, seconds } = kit.meter;
+    assert.deepEqual([asked, answered, failed, seconds.count, seconds.sum], [4, 3, 1, 4, 3]);
+  }));
+
   test('an answer holds for its time, that nobody is there for its own', () => withRecipients(async ({ ask, kit, table }) => {
     await ask('anna@x.example', 'nobody@x.example');
     kit.nowMs = 9_999;
@@ -74,16 +86,20 @@ describe('recipients by HTTP', () => {
   test('64 questions run at a time, the others wait', () => withRecipients(async ({ ask, kit }) => {
     const open: (() => void)[] = [];
     let most = 0;
-    kit.answer = (_request, _body, response) => {
+    // What was sent before a question that is answered has come before it.
+    const isProbe = (body: string): boolean => body === 'probe';
+    const probe = async (): Promise<void> => { await (await fetch(kit.url, { method: 'POST', body: 'probe' })).text(); };
+    kit.answer = (_request, body, response) => {
+      if (isProbe(body)) return response.end();
       open.push(() => { response.writeHead(200).end(); });
       most = Math.max(most, open.length);
-      // All that may come have come when no more does in a turn of the loop with the network.
-      if (open.length === 64) setTimeout(() => { for (const answer of open.splice(0)) answer(); }, 20);
-      else if (kit.asked > 64) open.pop()?.();
+      if (kit.asked < 64) return undefined;
+      if (kit.asked > 64) return open.pop()?.();
+      return void probe().then(probe).then(() => { for (const answer of open.splice(0)) answer(); });
     };
     const keys = Array.from({ length: 100 }, (_none, i) => `user${String(i)}@x.example`);
     assert.deepEqual(await ask(...keys), keys.map(() => HERE));
-    assert.deepEqual([most, kit.asked], [64, 100]);
+    assert.deepEqual([most, kit.asked], [64, 102]);
   }));
 
   test('what waits for longer than an answer may take is not asked any more', () => withRecipients(async ({ ask, kit }) => {

@@ -1,6 +1,6 @@
 /** The table of recipients: what goes in comes out, nobody else is in it, and a file that is not whole is never used. */
 import assert from 'node:assert/strict';
-import { copyFileSync, existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -180,9 +180,10 @@ test('a table that is written into refuses nobody: nobody can tell until another
 test('a table that is replaced is in force within moments; a bad one never is, and that is told once', inFolder(async (folder) => {
   const file = join(folder, 'table');
   const told: string[] = [];
+  const stale: boolean[] = [];
   const note = (event: string, text: string): void => { told.push(`${event} ${text}`); };
   build(folder, ['old@b.example']);
-  const running = followTable(file, { debug: note, info: note, warn: note, error: note });
+  const running = followTable(file, { debug: note, info: note, warn: note, error: note }, (isStale) => { stale.push(isStale); });
   const { table } = running;
   try {
     assert.ok(table.find('old@b.example') !== undefined && table.find('new@b.example') === undefined);
@@ -204,7 +205,13 @@ test('a table that is replaced is in force within moments; a bad one never is, a
     assert.deepEqual(told, [
       'recipients the table of recipients was read anew', 'recipients the new table of recipients can\'t be used, the old one stays',
     ]);
-    assert.ok(existsSync(join(folder, 'good')));
+    assert.deepEqual(stale, [false, false, true]);
+    renameSync(join(folder, 'good'), file);
+    for (let waited = 0; stale.length < 4; waited += 50) {
+      assert.ok(waited < BOUND_MS);
+      await pause(50);
+    }
+    assert.equal(stale[3], false, 'the good one is back');
   } finally {
     running.close();
   }

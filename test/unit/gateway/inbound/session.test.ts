@@ -8,56 +8,42 @@ import fc from 'fast-check';
 import { NOT_ASKED } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { RecipientTable } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
-import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
-import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
+import type { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { STATE_NAME, State, isValidTransition } from '../../../../src/gateway/inbound/session/session-states.js';
-import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
+import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
 import { COMMITTED, NO_REPLY, REFUSED } from '../../../../src/gateway/queue/types.js';
-import { isAscii } from 'node:buffer';
-import { toAscii } from '../../../../src/platform/node/idna.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
-import { DomainRouter, MemoryReception } from '../../../dialog/memory-reception.js';
+import type { MemoryReception } from '../../../dialog/memory-reception.js';
+import { WALL_MS, openSession, testDesk } from '../../../inbound/desk.js';
+import type { RefusalRecord } from '../../../inbound/desk.js';
 
 const ENVELOPE = 'MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\nDATA\r\n';
-const quiet = (): void => undefined;
 
 /** A greeted session, its connection, and a reception that holds every message. */
 class Kit {
-  readonly reception = new MemoryReception();
+  readonly reception: MemoryReception;
   readonly connection = new MemoryConnection();
-  readonly rejections: string[] = [];
+  readonly rejections: readonly string[];
+  readonly refused: readonly RefusalRecord[];
   readonly desk: Desk;
   readonly session: ServerSession;
   nowMs = 0;
   readonly #turns: (() => void)[] = [];
 
   constructor(options: Partial<InboundOptions> = {}, authenticator?: Authenticator, recipients?: RecipientTable) {
-    this.reception.hold = true;
-    this.desk = new Desk({
-      ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, greetingDelayMs: 100, ...options,
-    }, {
-      reception: this.reception,
-      router: new DomainRouter(),
-      clock: { nowMs: () => this.nowMs, wallMs: () => 1_795_229_168_000 },
-      authenticator,
-      toAscii,
-      isAscii,
-      recipients,
-      rates: undefined, blocklists: undefined, hooks: undefined,
+    const { desk, reception, rejections, refused } = testDesk({ greetingDelayMs: 100, ...options }, {
+      clock: { nowMs: () => this.nowMs, wallMs: () => WALL_MS },
       nextTurn: (run) => { this.#turns.push(run); },
-      log: { debug: quiet, info: quiet, warn: quiet, error: quiet },
-      mailLog: {
-        wantsMessageId: false, received: quiet,
-        rejected: ({ stage, reason }) => { this.rejections.push(`${stage} ${reason}`); },
-      },
-      metrics: {
-        connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
-      },
+      authenticator,
+      recipients,
     });
-    this.session = new ServerSession(this.desk, this.connection);
-    this.connection.attach(this.session);
-    this.session.onOpen();
+    this.desk = desk;
+    this.reception = reception;
+    this.rejections = rejections;
+    this.refused = refused;
+    reception.hold = true;
+    this.session = openSession(desk, this.connection);
     this.heard();
   }
 
@@ -91,6 +77,20 @@ function bodyOf(content: Buffer | undefined): string {
   const text = content?.toString('latin1') ?? '';
   return text.slice(text.indexOf('\r\n', text.indexOf('+0000')) + 2);
 }
+
+describe('a PROXY header that is refused', () => {
+  test('is told with the rule that it breaks', () => {
+    for (const [bytes, why] of [
+      ['EHLO a\r\n', 'no PROXY header'], ['PROXY TCP4 nowhere 1.2.3.4 1 2\r\n', 'addresses of the PROXY header'], ['PRO', 'the PROXY header never ended'],
+      ['', 'no PROXY header came in time'],
+    ] as const) {
+      const kit = new Kit({ proxyNetworks: ['0.0.0.0/0', '::/0'] });
+      if (bytes !== '') kit.sends(bytes);
+      if (kit.rejections.length === 0) kit.session.tick(1_000_000);
+      assert.deepEqual([kit.rejections, kit.refused.map((each) => each.why)], [['connect proxy-header'], [why]], bytes);
+    }
+  });
+});
 
 describe('a list with many dead addresses', () => {
   test('is heard to its end, and the others have the message', () => {

@@ -18,6 +18,19 @@ describe('the file of users', () => {
     assert.equal(maySendFrom(parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice, 'x@anywhere.example'), true);
   });
 
+  test('without users is none', () => {
+    for (const text of ['', '\n', '# nobody yet\n']) assert.throws(() => parseUsers(text), /it has no users/);
+  });
+
+  test('says what most users have in common', async () => {
+    const many = [await scramLine('a@b.example', 'x'), await scryptLine('c@b.example', 'x'), await scramLine('d@b.example', 'x')];
+    assert.equal(parseUsers(many.join('\n')).usual?.kind, 'scram');
+    const costly = (await scramLine('e@b.example', 'x')).replace('}4096', '}16384');
+    const costlier = (await scramLine('f@b.example', 'x')).replace('}4096', '}16384');
+    const { usual } = parseUsers([many[0], costly, costlier].join('\n'));
+    assert.equal(usual?.kind === 'scram' ? usual.iterations : 0, 16384);
+  });
+
   test('that has a mistake says where', async () => {
     const good = await scryptLine('a@b.example', 'x');
     const cases: readonly (readonly [string, RegExp])[] = [

@@ -14,6 +14,7 @@ import type { QueueRegistry } from '../../../../src/gateway/queue/queue-registry
 import type { RecoveredQueues } from '../../../../src/gateway/queue/recovered-queues.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import type { HolderId, PartitionRecord, RecordedMember } from '../../../../src/protocol/partition-record.js';
+import type { EndedCopy } from '../../../../src/register/records.js';
 import { copiesAwayText } from '../../../../src/recovery/ownership/waiting.js';
 import { KeptLog } from '../admin/kept-log.js';
 
@@ -79,6 +80,18 @@ class PlayedRegister implements OwnershipRegister {
   }
 
   deleteEnded(): void {
+    // None ends here.
+  }
+
+  givenUp(): ReadonlyMap<string, readonly EndedCopy[]> {
+    return new Map();
+  }
+
+  addGivenUp(): void {
+    // None ends here.
+  }
+
+  removeGivenUp(): void {
     // None ends here.
   }
 

@@ -155,6 +155,65 @@ describe('a record', () => {
     assert.equal(sink.stamped.isDoubted, false);
   });
 
+  test('of another value is news though it has the same revision: the register was put back', () => {
+    const world = new TestWorld();
+    const gateway = world.gateway();
+    const { port, sink } = gateway.port();
+    world.run(1_000);
+    const backup = world.register.snapshot().copy();
+    assert.equal(world.ask(sink, () => { port.change(1, '0', record('gw-1', 1, 5)); }), 'applied 1');
+    world.run(1_000);
+    backup.apply({ key: 'partitions/gw-1/0', value: encodePartition({ ...record('gw-1', 1, 2), members: [] }), ifRevision: 0, session: '', guards: [] }, []);
+    assert.equal(String(backup.get('partitions/gw-1/0')?.revision), sink.revision);
+    const { newsCount } = sink;
+    world.register.restore(backup);
+    world.run(5_000);
+    assert.ok(sink.newsCount > newsCount, 'it is told');
+    assert.deepEqual(gateway.process.bridge.partition(PARTITION)?.stores, []);
+  });
+
+  test('that is gone counts as ended, as long as a store that was given up may have a copy', () => {
+    const world = new TestWorld();
+    const gateway = world.gateway();
+    const { port, sink } = gateway.port();
+    const { bridge } = gateway.process;
+    const by = { who: 'ann', reason: 'burnt', wallMs: 1 };
+    const answers: string[] = [];
+    const add = (storeId: string, epoch: number): void => {
+      bridge.addGivenUp(storeId, by, [{ partition: PARTITION, epoch, nonce: epoch + 1 }], (why) => { answers.push(why); });
+      world.run(1_000);
+    };
+    add('store-a', 9);
+    add('store-b', 12);
+    add('store-a', 8);
+    assert.deepEqual(answers, ['', '', '']);
+    world.ask(sink, () => { port.read(1); });
+    const ended = { epoch: 12, term: { number: 12, nonce: 13 }, holder: { gatewayId: 'gw-1', incarnation: 0 }, members: [], gaveUp: [] };
+    assert.deepEqual(sink.stamped as unknown, { revision: '0', record: ended, hasSession: false, isDoubted: false });
+    assert.deepEqual([...bridge.givenUp()].map(([storeId, copies]) => [storeId, copies.map(({ epoch }) => epoch)]), [['store-a', [9]], ['store-b', [12]]]);
+    // It may be begun anew.
+    assert.equal(world.ask(sink, () => { port.change(2, '0', record('gw-1', 1, 13)); }), 'applied 2');
+    for (const [storeId, copies] of bridge.givenUp()) bridge.removeGivenUp(storeId, copies);
+    world.run(1_000);
+    assert.equal(bridge.givenUp().size, 0);
+    world.ask(sink, () => { port.read(3); });
+    assert.equal(sink.stamped?.record?.epoch, 13);
+  });
+
+  test('more than a key may hold is refused, and one that can\'t be read is told', () => {
+    const world = new TestWorld();
+    const { bridge } = world.gateway().process;
+    const by = { who: 'ann', reason: 'burnt', wallMs: 1 };
+    const answers: string[] = [];
+    const copies = Array.from({ length: 257 }, (_, n) => ({ partition: `gw-9/${String(n)}`, epoch: 2, nonce: 1 }));
+    bridge.addGivenUp('store-a', by, copies, (why) => { answers.push(why); });
+    world.register.register.host.map.apply({ key: 'rules/given-up/store-b', value: '{}', ifRevision: 0, session: '', guards: [] }, []);
+    bridge.addGivenUp('store-b', by, copies.slice(1), (why) => { answers.push(why); });
+    world.run(1_000);
+    assert.equal(bridge.givenUp().size, 0);
+    assert.deepEqual(answers.sort(), ["the key rules/given-up/store-b of the register can't be read: no version", 'the register keeps 256 of a store at most']);
+  });
+
   test('whose answer is lost is not known, and was changed all the same', () => {
     const world = new TestWorld();
     const { port, sink } = world.gateway().port();

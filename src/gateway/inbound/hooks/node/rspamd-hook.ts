@@ -4,6 +4,9 @@
  *
  *   POST /checkv2    IP, Helo, From, Rcpt (one a recipient), User, Queue-Id, MTA-Name, TLS-Version, Password
  *
+ * Not by http-service.ts, which asks short questions with fetch(): a whole message goes out in the pieces it
+ * came in, and only by http.request() is it known whether a kept connection had ended.
+ *
  * Connections are kept. One that rspamd has closed meanwhile is noticed only by its use: the message goes out
  * again by another one.
  */
@@ -11,8 +14,8 @@ import http from 'node:http';
 import https from 'node:https';
 import { HookLine } from './hook-line.js';
 import type { HookAsk } from './hook-line.js';
-import type { HookAnswer, JudgedMessage, MessageHook } from './hooks/message-hook.js';
-import { rspamdVerdict } from './hooks/rspamd-answer.js';
+import type { HookAnswer, JudgedEnvelope, JudgedMessage, MessageHook } from '../message-hook.js';
+import { rspamdVerdict } from '../rspamd-answer.js';
 
 export interface RspamdHookOptions {
   readonly name: string;
@@ -112,25 +115,25 @@ export class RspamdHook implements MessageHook {
     }
   }
 
-  #headersOf(message: JudgedMessage): http.OutgoingHttpHeaders {
+  #headersOf({ envelope, contentBytes }: JudgedMessage): http.OutgoingHttpHeaders {
     const { hostName, password } = this.#options;
     const headers: http.OutgoingHttpHeaders = {
-      'Content-Length': message.contentBytes,
-      'IP': message.client,
-      'Helo': headerText(message.helo),
-      'From': message.reversePath === '' ? '<>' : headerText(message.reversePath),
-      'Rcpt': recipientsOf(message),
-      'Queue-Id': message.queueId,
+      'Content-Length': contentBytes,
+      'IP': envelope.client,
+      'Helo': headerText(envelope.helo),
+      'From': envelope.reversePath === '' ? '<>' : headerText(envelope.reversePath),
+      'Rcpt': recipientsOf(envelope),
+      'Queue-Id': envelope.queueId,
       'MTA-Name': hostName,
     };
-    if (message.user !== '') headers['User'] = headerText(message.user);
-    if (message.tlsVersion !== '') headers['TLS-Version'] = message.tlsVersion;
+    if (envelope.user !== '') headers['User'] = headerText(envelope.user);
+    if (envelope.tlsVersion !== '') headers['TLS-Version'] = envelope.tlsVersion;
     if (password !== '') headers['Password'] = password;
     return headers;
   }
 }
 
-function recipientsOf({ recipients }: JudgedMessage): string[] {
+function recipientsOf({ recipients }: JudgedEnvelope): string[] {
   const texts: string[] = [];
   let octets = 0;
   for (const recipient of recipients) {

@@ -11,7 +11,7 @@
  *
  * Whoever is settled is let go: its content is no longer counted as memory in use.
  */
-import type { HookAnswer, JudgedMessage } from './hooks/message-hook.js';
+import type { HookAnswer, JudgedMessage } from '../message-hook.js';
 
 /** Each is a message of which nothing is submitted, held in memory that is counted. */
 const WAITING_MAX = 1000;

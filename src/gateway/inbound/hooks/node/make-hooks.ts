@@ -1,7 +1,7 @@
 /** Makes the hooks of the configuration (smtp.hooks): one chain for all listeners of a process. */
-import type { ChainedHook, HookChainPorts } from './hooks/hook-chain.js';
-import { HookChain } from './hooks/hook-chain.js';
-import type { MessageHook } from './hooks/message-hook.js';
+import type { ChainedHook, HookChainPorts } from '../hook-chain.js';
+import { HookChain } from '../hook-chain.js';
+import type { MessageHook } from '../message-hook.js';
 import { ModuleHook } from './module-hook.js';
 import type { ModuleHookOptions, ModuleHookPorts } from './module-hook.js';
 import { RspamdHook } from './rspamd-hook.js';

@@ -1,5 +1,5 @@
 /**
- * What a policy module returned, as an answer of its hook: checked and bounded, for nothing else of it leaves
+ * What a module returned, as an answer of its hook: checked and bounded, for nothing else of it leaves
  * its thread, and again where it arrives. Pure.
  */
 import type { HookAnswer } from './message-hook.js';
@@ -8,7 +8,7 @@ import type { HeaderField } from './prefix-fields.js';
 
 const TEXT_CHARACTERS_MAX = 500;
 
-export function policyAnswer(verdict: unknown): HookAnswer {
+export function moduleAnswer(verdict: unknown): HookAnswer {
   if (typeof verdict !== 'object' || verdict === null) return failed('it returned no verdict');
   const { action, fields, text, why } = verdict as Readonly<Record<string, unknown>>;
   switch (action) {

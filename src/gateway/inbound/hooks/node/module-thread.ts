@@ -1,21 +1,22 @@
 /**
- * One thread with a policy module in it (hook-thread.ts), as the gateway sees it: whatever the module does,
+ * One thread with a hook's module in it (thread-entry.ts), as the gateway sees it: whatever the module does,
  * throws, loops, ends the thread, uses up its heap, it comes to one call here.
  *
  *   LOADING ─ 'ready' ─▶ IDLE ⇄ BUSY          any ─ end(), error, exit, no 'ready' in time ─▶ ENDED (onEnded)
  */
 import { MessageChannel, Worker } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
-import type { HookAnswer } from './hooks/message-hook.js';
-import type { PolicyMessage } from './hooks/policy.js';
-import { policyAnswer } from './hooks/policy-answer.js';
+import { errorText } from '../../../../base/error-text.js';
+import type { HookAnswer } from '../message-hook.js';
+import type { ModuleMessage } from '../module-api.js';
+import { moduleAnswer } from '../module-answer.js';
 
-export interface PolicyThreadOptions {
+export interface ModuleThreadOptions {
   readonly file: string;
   readonly heapBytes: number;
 }
 
-export interface PolicyThreadEvents {
+export interface ModuleThreadEvents {
   onReady(): void;
   /** `isWornOut`: it should not be asked again. */
   onAnswer(answer: HookAnswer, isWornOut: boolean): void;
@@ -28,16 +29,16 @@ export interface PolicyThreadEvents {
 const LOAD_MS = 10_000;
 const WHY_CHARACTERS_MAX = 500;
 const MIB = 1024 * 1024;
-const ENTRY = new URL('./hook-thread.js', import.meta.url);
+const ENTRY = new URL('./thread-entry.js', import.meta.url);
 
-export class PolicyThread {
+export class ModuleThread {
   isReady = false;
   readonly #worker: Worker;
   readonly #port: MessagePort;
   readonly #loading: NodeJS.Timeout;
   #why = '';
 
-  constructor({ file, heapBytes }: PolicyThreadOptions, events: PolicyThreadEvents) {
+  constructor({ file, heapBytes }: ModuleThreadOptions, events: ModuleThreadEvents) {
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
     this.#worker = new Worker(ENTRY, {
@@ -58,7 +59,7 @@ export class PolicyThread {
       events.onReady();
     });
     this.#worker.on('error', (error) => {
-      this.#why = error instanceof Error ? error.message : String(error);
+      this.#why = errorText(error);
     });
     this.#worker.on('exit', (code) => {
       clearTimeout(this.#loading);
@@ -76,7 +77,7 @@ export class PolicyThread {
   }
 
   /** Its content becomes the thread's own. */
-  ask(message: PolicyMessage, content: ArrayBuffer): void {
+  ask(message: ModuleMessage, content: ArrayBuffer): void {
     this.#port.postMessage(message, [content]);
   }
 
@@ -89,13 +90,13 @@ export class PolicyThread {
 
 function answerOf(said: unknown): [answer: HookAnswer, isWornOut: boolean] {
   const { answer, isWornOut } = (said ?? {}) as { readonly answer?: unknown; readonly isWornOut?: unknown };
-  return [policyAnswer(answer), isWornOut === true];
+  return [moduleAnswer(answer), isWornOut === true];
 }
 
 /** Why the module can't be used; undefined when it loads. */
 export function whyNotLoaded(file: string, heapBytes: number): Promise<string | undefined> {
   return new Promise((resolve) => {
-    const thread = new PolicyThread({ file, heapBytes }, {
+    const thread = new ModuleThread({ file, heapBytes }, {
       onReady: () => {
         resolve(undefined);
         thread.end('it loads');

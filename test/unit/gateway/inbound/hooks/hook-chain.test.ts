@@ -3,25 +3,23 @@
  * is counted as long as somebody holds it. And the chain itself: order, failures, fields that can't be put in front.
  */
 import assert from 'node:assert/strict';
-import { isAscii } from 'node:buffer';
 import { describe, test } from 'node:test';
-import { HookChain } from '../../../../src/gateway/inbound/hooks/hook-chain.js';
-import type { ChainedHook } from '../../../../src/gateway/inbound/hooks/hook-chain.js';
-import type { HookAnswer, JudgedMessage, MessageHook } from '../../../../src/gateway/inbound/hooks/message-hook.js';
-import type { HeaderField } from '../../../../src/gateway/inbound/hooks/prefix-fields.js';
-import { INBOUND_DEFAULTS } from '../../../../src/gateway/inbound/options.js';
-import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
-import { Desk } from '../../../../src/gateway/inbound/session/desk.js';
-import { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
-import { COMMITTED, ENVELOPE_8BIT, NO_MEMORY } from '../../../../src/gateway/queue/types.js';
-import { toAscii } from '../../../../src/platform/node/idna.js';
-import { DomainRouter, MemoryReception } from '../../../dialog/memory-reception.js';
-import { MemoryConnection } from '../../../scenario/memory-connection.js';
+import { HookChain } from '../../../../../src/gateway/inbound/hooks/hook-chain.js';
+import type { ChainedHook } from '../../../../../src/gateway/inbound/hooks/hook-chain.js';
+import type { HookAnswer, JudgedMessage, MessageHook } from '../../../../../src/gateway/inbound/hooks/message-hook.js';
+import type { HeaderField } from '../../../../../src/gateway/inbound/hooks/prefix-fields.js';
+import type { InboundOptions } from '../../../../../src/gateway/inbound/options.js';
+import type { Desk } from '../../../../../src/gateway/inbound/session/desk.js';
+import type { ServerSession } from '../../../../../src/gateway/inbound/session/session.js';
+import { COMMITTED, ENVELOPE_8BIT, NO_MEMORY } from '../../../../../src/gateway/queue/types.js';
+import type { MemoryReception } from '../../../../dialog/memory-reception.js';
+import { NO_LOG, WALL_MS, openSession, testDesk } from '../../../../inbound/desk.js';
+import type { RefusalRecord } from '../../../../inbound/desk.js';
+import { MemoryConnection } from '../../../../scenario/memory-connection.js';
 
 const ENVELOPE = 'MAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\n';
 const CONTENT = 'Subject: x\r\n\r\nb\u00f6dy\r\n..dot\r\n';
 const MESSAGE = `${ENVELOPE}DATA\r\n${CONTENT}.\r\n`;
-const quiet = (): void => undefined;
 
 interface Asked {
   readonly message: JudgedMessage;
@@ -64,9 +62,10 @@ function isGone(message: JudgedMessage): boolean {
 const ACCEPT: HookAnswer = { action: 'accept', fields: [] };
 
 class Kit {
-  readonly reception = new MemoryReception();
+  readonly reception: MemoryReception;
   readonly connection = new MemoryConnection();
-  readonly rejections: string[] = [];
+  readonly rejections: readonly string[];
+  readonly refused: readonly RefusalRecord[];
   readonly told: string[] = [];
   readonly counted: string[] = [];
   readonly hook = new HeldHook();
@@ -75,22 +74,19 @@ class Kit {
   nowMs = 0;
 
   constructor(hooks?: readonly ChainedHook[], options: Partial<InboundOptions> = {}) {
-    this.reception.hold = true;
-    const clock = { nowMs: () => this.nowMs, wallMs: () => 1_795_229_168_000 };
+    const clock = { nowMs: () => this.nowMs, wallMs: () => WALL_MS };
     const note = (_event: string, text: string): void => void this.told.push(text);
-    const log = { debug: quiet, info: note, warn: note, error: note };
+    const log = { ...NO_LOG, info: note, warn: note, error: note };
     const chain = new HookChain(hooks ?? [{ hook: this.hook, onFailure: 'defer' }], {
       clock, log, metrics: { hookAnswered: (hook, answer) => void this.counted.push(`${hook} ${answer}`) },
     });
-    this.desk = new Desk({ ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: false, greetingDelayMs: 0, ...options }, {
-      reception: this.reception, router: new DomainRouter(), clock, authenticator: undefined, toAscii, isAscii, recipients: undefined,
-      rates: undefined, blocklists: undefined, hooks: chain, nextTurn: (run) => { setImmediate(run); }, log,
-      mailLog: { wantsMessageId: false, received: quiet, rejected: ({ stage, reason }) => void this.rejections.push(`${stage} ${reason}`) },
-      metrics: { connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet },
-    });
-    this.session = new ServerSession(this.desk, this.connection);
-    this.connection.attach(this.session);
-    this.session.onOpen();
+    const { desk, reception, rejections, refused } = testDesk({ offersTls: false, ...options }, { clock, hooks: chain, log });
+    this.desk = desk;
+    this.reception = reception;
+    this.rejections = rejections;
+    this.refused = refused;
+    reception.hold = true;
+    this.session = openSession(desk, this.connection);
     this.sends('EHLO client.example\r\n');
   }
 
@@ -133,7 +129,7 @@ describe('a message with hooks', () => {
     assert.ok(asked !== undefined);
     assert.match(textOf(asked.message), /^Received: from client\.example [^]*\+0000\r\nSubject: x\r\n\r\nb\u00f6dy\r\n\.dot\r\n$/);
     assert.equal(asked.message.contentBytes, textOf(asked.message).length);
-    const { queueId, client, helo, user, tlsVersion, reversePath, recipients } = asked.message;
+    const { queueId, client, helo, user, tlsVersion, reversePath, recipients } = asked.message.envelope;
     assert.deepEqual([client, helo, user, tlsVersion, reversePath, recipients], ['127.0.0.1', 'client.example', '', '', 'a@example.org', ['b@example.net']]);
     assert.equal(kit.says({ action: 'accept', fields: [{ name: 'X-One', value: '1' }, { name: 'X-Two', value: 'folded\n\there' }] }), '');
     assert.match(kit.kept, /^Received: [^]*\+0000\r\nX-One: 1\r\nX-Two: folded\r\n\there\r\nSubject: x\r\n\r\nb\u00f6dy\r\n\.dot\r\n$/);
@@ -171,6 +167,8 @@ describe('a message with hooks', () => {
       kit.sends(MESSAGE);
       assert.equal(kit.says(answer), reply);
       assert.equal(kit.rejections.at(-1), reason);
+      assert.equal(kit.refused.at(-1)?.hook, 'held', 'the log names the hook');
+      assert.equal(kit.refused.at(-1)?.to, 'b@example.net', 'and the recipient');
       assert.equal(kit.reception.reservedBytes, 0);
     }
     assert.equal(kit.reception.kept.length, 0);
@@ -193,21 +191,19 @@ describe('a message with hooks', () => {
     kit.sends('EHLO real.example\r\n');
     assert.match(kit.sends(MESSAGE), /354 [^|]*$/);
     const [asked] = kit.hook.asked;
-    assert.deepEqual([asked?.message.client, asked?.message.helo], ['192.0.2.9', 'real.example']);
+    assert.deepEqual([asked?.message.envelope.client, asked?.message.envelope.helo], ['192.0.2.9', 'real.example']);
   });
 
   test('keeps its own prefix while messages of others come', () => {
     const kit = new Kit();
     kit.sends(MESSAGE);
     const other = new MemoryConnection('127.0.0.2');
-    const session = new ServerSession(kit.desk, other);
-    other.attach(session);
-    session.onOpen();
+    const session = openSession(kit.desk, other);
     for (const text of ['EHLO a.much.longer.name.example\r\n', MESSAGE]) session.onData(Buffer.from(text, 'latin1'));
     const [first, second] = kit.hook.asked;
     assert.ok(first !== undefined && second !== undefined);
     assert.match(textOf(second.message), /^Received: from a\.much\.longer\.name\.example /);
-    assert.equal(second.message.client, '127.0.0.2');
+    assert.equal(second.message.envelope.client, '127.0.0.2');
     first.done(ACCEPT);
     assert.match(kit.kept, /^Received: from client\.example \(\[127\.0\.0\.1\]\)\r\n\tby mx\.test [^]*\+0000\r\nSubject: x\r\n/);
     second.done(ACCEPT);

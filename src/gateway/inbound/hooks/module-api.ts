@@ -6,7 +6,7 @@
  */
 
 /** A whole message, right before the gateway takes it. A copy: what is done to it changes nothing. */
-export interface PolicyMessage {
+export interface ModuleMessage {
   readonly queueId: string;
   /** Address of the client, the real one behind PROXY or XCLIENT. */
   readonly client: string;
@@ -23,7 +23,7 @@ export interface PolicyMessage {
 }
 
 /** A header field that is put in front. */
-export interface PolicyField {
+export interface ModuleField {
   /** Letters, digits, - and _. */
   readonly name: string;
   /** Printable ASCII; a folded line begins with a blank. */
@@ -31,9 +31,9 @@ export interface PolicyField {
 }
 
 /** `text`: for the client, behind 550 5.7.1 or 451 4.7.1; one line of ASCII, cut at 200 characters. */
-export type PolicyVerdict =
-  | { readonly action: 'accept'; readonly fields?: readonly PolicyField[] }
+export type ModuleVerdict =
+  | { readonly action: 'accept'; readonly fields?: readonly ModuleField[] }
   | { readonly action: 'refuse' | 'defer'; readonly text?: string };
 
 /** What throws, or comes to anything else, is a hook that failed. */
-export type OnMessage = (message: PolicyMessage) => PolicyVerdict | Promise<PolicyVerdict>;
+export type OnMessage = (message: ModuleMessage) => ModuleVerdict | Promise<ModuleVerdict>;

@@ -2,9 +2,9 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
-import { policyAnswer } from '../../../../src/gateway/inbound/hooks/policy-answer.js';
-import { fieldOctets, fieldRule } from '../../../../src/gateway/inbound/hooks/prefix-fields.js';
-import { rspamdVerdict } from '../../../../src/gateway/inbound/hooks/rspamd-answer.js';
+import { moduleAnswer } from '../../../../../src/gateway/inbound/hooks/module-answer.js';
+import { fieldOctets, fieldRule } from '../../../../../src/gateway/inbound/hooks/prefix-fields.js';
+import { rspamdVerdict } from '../../../../../src/gateway/inbound/hooks/rspamd-answer.js';
 
 /** Texts that come near to what could break a header. */
 const oddText = fc.array(fc.constantFrom('a', 'Bcc', ':', ' ', '\t', '\r', '\n', '\r\n', '\0', '.', '\u00f6', '\u2028', '\x7f', 'x'.repeat(500)), { maxLength: 12 })
@@ -48,8 +48,8 @@ describe('fields in front of a message', () => {
       assertFields([...verdict.mark ?? [], ...verdict.fields]);
     }), { numRuns: 3000 });
     fc.assert(fc.property(fc.oneof(fc.anything(), fc.record({ action: fc.constantFrom('accept', 'refuse', 'defer'), text: fc.anything(), fields: fc.anything() })), (answer) => {
-      const said = policyAnswer(answer);
-      assert.deepEqual(policyAnswer(said), said);
+      const said = moduleAnswer(answer);
+      assert.deepEqual(moduleAnswer(said), said);
     }), { numRuns: 2000 });
   });
 });

@@ -1,18 +1,20 @@
 /**
- * A hook that is a module of the operator (hooks/policy.ts), in threads of its own: each takes one message at
- * a time, so that one that loops for ever costs no other message than its own. Past its time limit a thread
+ * A hook that is a module of the operator (module-api.ts), in threads of its own: each takes one message at a
+ * time, so that one that loops for ever costs no other message than its own. Past its time limit a thread
  * is ended and another one started; while there is none that loads, the hook has failed.
  *
  * The content goes to the thread as a copy, counted as memory in use until the thread has answered or ended.
  */
-import { nextDelayMs } from '../../base/backoff.js';
-import type { EventLog } from '../../platform/ports.js';
-import type { Reception } from '../queue/types.js';
+import { joined } from '../../../../base/joined.js';
+import { OnceInAWhile } from '../../../../base/once-in-a-while.js';
+import { nextDelayMs } from '../../../../base/backoff.js';
+import type { EventLog } from '../../../../platform/ports.js';
+import type { Reception } from '../../../queue/types.js';
 import { HookLine } from './hook-line.js';
 import type { HookAsk } from './hook-line.js';
-import type { HookAnswer, JudgedMessage, MessageHook } from './hooks/message-hook.js';
-import type { PolicyMessage } from './hooks/policy.js';
-import { PolicyThread } from './policy-thread.js';
+import type { HookAnswer, JudgedMessage, MessageHook } from '../message-hook.js';
+import type { ModuleMessage } from '../module-api.js';
+import { ModuleThread } from './module-thread.js';
 
 export interface ModuleHookOptions {
   readonly name: string;
@@ -82,7 +84,7 @@ class ThreadPlace {
   readonly #options: ModuleHookOptions;
   readonly #ports: ModuleHookPorts;
   readonly #onChange: () => void;
-  #thread: PolicyThread | undefined;
+  #thread: ModuleThread | undefined;
   #ask: HookAsk | undefined;
   #reservedBytes = 0;
   #begunMs = 0;
@@ -90,7 +92,7 @@ class ThreadPlace {
   /** Threads in a row that ended before anybody asked them, and did not live long. */
   #deaths = 0;
   #isClosed = false;
-  #toldMs = -Infinity;
+  readonly #telling = new OnceInAWhile(OUTPUT_EVERY_MS);
   #restart: NodeJS.Timeout | undefined;
 
   constructor(options: ModuleHookOptions, ports: ModuleHookPorts, onChange: () => void) {
@@ -110,8 +112,8 @@ class ThreadPlace {
     this.#ask = ask;
     this.#wasAsked = true;
     ask.onLate = () => { this.#thread?.end('it took too long'); };
-    const policy = policyMessage(message);
-    this.#thread?.ask(policy, policy.content.buffer);
+    const own = moduleMessage(message);
+    this.#thread?.ask(own, own.content.buffer);
   }
 
   close(): void {
@@ -123,7 +125,7 @@ class ThreadPlace {
   #begin(): void {
     this.#begunMs = performance.now();
     this.#wasAsked = false;
-    this.#thread = new PolicyThread(this.#options, {
+    this.#thread = new ModuleThread(this.#options, {
       onReady: () => {
         this.brokenBy = '';
         this.#onChange();
@@ -169,23 +171,15 @@ class ThreadPlace {
   }
 
   #onOutput(text: string): void {
-    const nowMs = performance.now();
-    if (nowMs - this.#toldMs < OUTPUT_EVERY_MS) return;
-    this.#toldMs = nowMs;
+    if (!this.#telling.isDue(performance.now())) return;
     const output = text.slice(0, OUTPUT_CHARACTERS_MAX).trimEnd();
     this.#ports.log.info('hook', 'a hook writes to its output', { hook: this.#options.name, output });
   }
 }
 
-type OwnMessage = PolicyMessage & { readonly content: Uint8Array<ArrayBuffer> };
+type OwnMessage = ModuleMessage & { readonly content: Uint8Array<ArrayBuffer> };
 
-function policyMessage(message: JudgedMessage): OwnMessage {
-  const { queueId, client, helo, user, tlsVersion: tls, reversePath: from, recipients } = message;
-  const content = new Uint8Array(message.contentBytes);
-  let at = 0;
-  for (const piece of message.content) {
-    content.set(piece, at);
-    at += piece.length;
-  }
-  return { queueId, client, helo, user, tls, from, recipients, content };
+function moduleMessage(message: JudgedMessage): OwnMessage {
+  const { tlsVersion: tls, reversePath: from, ...others } = message.envelope;
+  return { ...others, tls, from, content: joined(message.content) };
 }

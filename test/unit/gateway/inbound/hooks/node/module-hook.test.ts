@@ -4,8 +4,9 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
-import type { HookAnswer } from '../../../../src/gateway/inbound/hooks/message-hook.js';
-import { ModuleHook } from '../../../../src/gateway/inbound/module-hook.js';
+import type { HookAnswer } from '../../../../../../src/gateway/inbound/hooks/message-hook.js';
+import { ModuleHook } from '../../../../../../src/gateway/inbound/hooks/node/module-hook.js';
+import { judged } from '../judged.js';
 
 const MODULE = `
 export function onMessage({ helo }) {
@@ -29,21 +30,18 @@ test('messages that end their threads keep the module from nobody', { timeout: 6
     memory: { reserve: () => true, release: quiet },
   });
   /** Its wait may end while the thread is being made anew. */
-  const judged = async (helo: string): Promise<HookAnswer> => {
+  const asked = async (helo: string): Promise<HookAnswer> => {
     for (;;) {
       const answer = await new Promise<HookAnswer>((resolve) => {
-        hook.ask({
-          queueId: '00001', client: '192.0.2.1', helo, user: '', tlsVersion: '', reversePath: '', recipients: [],
-          content: [], contentBytes: 0, isAbandoned: false,
-        }, resolve);
+        hook.ask(judged({ helo }), resolve);
       });
       if (answer.action !== 'busy') return answer;
     }
   };
   try {
-    for (let i = 1; i < DEATHS; i++) assert.equal((await judged('exit')).action, 'failed');
-    assert.deepEqual(await judged('loop'), { action: 'failed', why: 'no answer in 1500 ms' });
-    assert.deepEqual(await judged('good'), { action: 'accept', fields: [] });
+    for (let i = 1; i < DEATHS; i++) assert.equal((await asked('exit')).action, 'failed');
+    assert.deepEqual(await asked('loop'), { action: 'failed', why: 'no answer in 1500 ms' });
+    assert.deepEqual(await asked('good'), { action: 'accept', fields: [] });
     assert.equal(ended.length, DEATHS);
     const waitedMs = performance.now() - (ended.at(-1) ?? 0);
     assert.ok(waitedMs < BACKOFF_MS * 0.9, `the next thread was there after ${String(waitedMs)} ms`);

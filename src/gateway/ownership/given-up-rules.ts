@@ -1,0 +1,110 @@
+/**
+ * What is left of partitions that have ended at stores which an operator gave up, as the register keeps it: one key a
+ * store, rules/given-up/STORE, with the partitions and the term that ended each. It takes the place of their records,
+ * which would else wait for that store for ever. As long as a line stands there
+ *
+ *   a partition without a record counts as ended by that term    register-bridge.ts: whatever an old copy says
+ *   its store, should it come back, is told so and drops it      ended-partitions.ts; then the line goes
+ *
+ * A line is written before the record is deleted, and read after no record was found: one of both is always seen.
+ */
+import type { PartitionRecord } from '../../protocol/partition-record.js';
+import { nobody } from '../../protocol/partition-record.js';
+import { BrokenRule } from '../../register/core/shapes.js';
+import { GIVEN_UP, givenUpKey, givenUpStoreOf } from '../../register/keys.js';
+import type { Entry, Outcome, Register } from '../../register/port.js';
+import type { EndedCopy, GivenUpRule, RetiredRule } from '../../register/records.js';
+import { ENDED_COPIES_MAX, decodeGivenUp, encodeGivenUp } from '../../register/records.js';
+
+type Done = (why: string) => void;
+/** The lines as they should be; a text says why they can't be. */
+type Change = (copies: readonly EndedCopy[]) => readonly EndedCopy[] | string;
+
+/** Held by nobody, and with no copy that counts. */
+export function endedBy({ partition, epoch, nonce }: EndedCopy): PartitionRecord {
+  return { epoch, term: { number: epoch, nonce }, holder: nobody(partition), members: [], gaveUp: [] };
+}
+
+export class GivenUpRules {
+  readonly #register: Register;
+  readonly #decoded: (entry: Entry) => GivenUpRule | undefined;
+
+  /** `decoded` says what can't be read. */
+  constructor(register: Register, decoded: (entry: Entry) => GivenUpRule | undefined) {
+    this.#register = register;
+    this.#decoded = decoded;
+  }
+
+  /** By store. What can't be read is passed over. */
+  of(rules: Iterable<Entry>): ReadonlyMap<string, readonly EndedCopy[]> {
+    const copies = new Map<string, readonly EndedCopy[]>();
+    for (const entry of rules) {
+      const storeId = givenUpStoreOf(entry.key);
+      const rule = storeId === undefined ? undefined : this.#decoded(entry);
+      if (storeId !== undefined && rule !== undefined) copies.set(storeId, rule.copies);
+    }
+    return copies;
+  }
+
+  /** By what a partition that has no record has ended, if it has; undefined in place of an answer: there is none. */
+  read(partition: string, done: (ended: EndedCopy | undefined, revision: number | undefined) => void): void {
+    this.#register.read({ prefix: GIVEN_UP }, (result) => {
+      if (result.kind !== 'entries') return done(undefined, undefined);
+      let newest: EndedCopy | undefined;
+      let revision = 0;
+      for (const entry of result.entries) {
+        for (const copy of this.of([entry]).get(givenUpStoreOf(entry.key) ?? '') ?? []) {
+          if (copy.partition !== partition || copy.epoch < (newest?.epoch ?? 0)) continue;
+          newest = copy;
+          ({ revision } = entry);
+        }
+      }
+      done(newest, revision);
+    });
+  }
+
+  /** `done` with '' when the store's key names them all; else why not. */
+  add(storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: Done): void {
+    this.#change(storeId, by, (known) => {
+      const newer = copies.filter((copy) => !known.some((one) => isFor(one, copy) && one.epoch >= copy.epoch));
+      const all = [...known.filter((one) => !newer.some((copy) => isFor(one, copy))), ...newer];
+      return all.length <= ENDED_COPIES_MAX ? all : `the register keeps ${String(ENDED_COPIES_MAX)} of a store at most`;
+    }, done);
+  }
+
+  /** The store knows of these. */
+  remove(storeId: string, copies: readonly EndedCopy[]): void {
+    const isTold = (one: EndedCopy): boolean => copies.some((copy) => isFor(copy, one) && copy.epoch === one.epoch);
+    this.#change(storeId, undefined, (known) => known.filter((one) => !isTold(one)), () => undefined);
+  }
+
+  #change(storeId: string, by: RetiredRule | undefined, change: Change, done: Done): void {
+    const key = givenUpKey(storeId);
+    this.#register.read({ key }, (result) => {
+      if (result.kind !== 'entries') return done(`the register does not answer: ${result.why}`);
+      const [entry] = result.entries;
+      const rule = entry === undefined ? newRule(by) : decodeGivenUp(entry.value);
+      if (rule instanceof BrokenRule) return done(`the key ${key} of the register can't be read: ${rule.rule}`);
+      const copies = change(rule?.copies ?? []);
+      if (typeof copies === 'string') return done(copies);
+      if (rule === undefined || isSameList(copies, rule.copies)) return done('');
+      const value = copies.length === 0 ? null : encodeGivenUp({ ...rule, copies });
+      this.#register.write([{ key, ifRevision: entry?.revision ?? 0, value }], (_index, outcome: Outcome) => {
+        if (outcome.kind === 'stale') this.#change(storeId, by, change, done);
+        else done(outcome.kind === 'done' ? '' : `the register did not settle it: ${outcome.why}`);
+      });
+    });
+  }
+}
+
+function newRule(by: RetiredRule | undefined): GivenUpRule | undefined {
+  return by === undefined ? undefined : { ...by, copies: [] };
+}
+
+function isSameList(a: readonly EndedCopy[], b: readonly EndedCopy[]): boolean {
+  return a.length === b.length && a.every((copy, at) => copy === b[at]);
+}
+
+function isFor(a: EndedCopy, b: EndedCopy): boolean {
+  return a.partition === b.partition;
+}

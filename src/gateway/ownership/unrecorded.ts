@@ -1,0 +1,94 @@
+/**
+ * Partitions that stores have, and the register does not name: it was lost, or put back to an older state, and whoever
+ * would have written their records again is dead. Of those that a process has met before it knows itself (rule 15 of
+ * docs/model); one that starts later knows none, and mail of a gateway that stays dead would lie there unseen. So each
+ * store is asked now and then for which partitions its copy counts, and those without a record are met like any others
+ * (holdings.ts): who may take them, and when, is decided by what all stores were told.
+ *
+ *   a store is up ─ soon, and again and again / LIST ─► LISTED, page by page ─ the last one ─► what has no record
+ */
+import type { Packer } from '../../platform/ports.js';
+import { LIST } from '../../protocol/message-types.js';
+import { encodeList } from '../../protocol/messages/list.js';
+import type { Listed } from '../../protocol/messages/listed.js';
+import type { Mirrors } from '../mirror/mirrors.js';
+import type { StorePort } from '../mirror/store-port.js';
+import type { MetPartition, OwnershipRegister } from './ownership-register.js';
+
+export interface UnrecordedPorts {
+  readonly packer: Packer;
+  readonly mirrors: Mirrors;
+  readonly register: OwnershipRegister;
+}
+
+interface AskedStore {
+  readonly bootId: string;
+  nextMs: number;
+  /** Of the pages so far. */
+  pages: string[];
+  /** Without a record when all pages were there. */
+  names: readonly string[];
+}
+
+/** By then a start, or a register that comes back, has written its records. */
+const FIRST_MS = 5_000;
+const AGAIN_MS = 30_000;
+
+export class UnrecordedPartitions {
+  readonly #ports: UnrecordedPorts;
+  readonly #stores = new Map<string, AskedStore>();
+
+  constructor(ports: UnrecordedPorts) {
+    this.#ports = ports;
+  }
+
+  tick(nowMs: number): void {
+    for (const store of this.#ports.mirrors.stores) {
+      if (!store.isUp) {
+        this.#stores.delete(store.storeId);
+        continue;
+      }
+      const known = this.#stores.get(store.storeId);
+      if (known?.bootId !== store.bootId) {
+        this.#stores.set(store.storeId, { bootId: store.bootId, nextMs: nowMs + FIRST_MS, pages: [], names: [] });
+      } else if (nowMs >= known.nextMs) {
+        known.nextMs = nowMs + AGAIN_MS;
+        known.pages = [];
+        this.#ask(store, '');
+      }
+    }
+  }
+
+  onListed(store: StorePort, { after, partitions, isLast }: Listed): void {
+    const asked = this.#stores.get(store.storeId);
+    // An answer of before the path changed.
+    if (asked?.bootId !== store.bootId || after !== (asked.pages.at(-1) ?? '')) return;
+    asked.pages.push(...partitions);
+    if (!isLast) return this.#ask(store, asked.pages.at(-1) ?? '');
+    const given = new Set([...this.#ports.register.givenUp().values()].flat().map(({ partition }) => partition));
+    asked.names = asked.pages.filter((name) => this.#ports.register.partition(name) === undefined && !given.has(name));
+    asked.pages = [];
+  }
+
+  /** Those that have no record to this moment, with the stores that have them. */
+  *met(): IterableIterator<MetPartition> {
+    const stores = new Map<string, string[]>();
+    for (const [storeId, { names }] of this.#stores) {
+      for (const name of names) {
+        if (this.#ports.register.partition(name) !== undefined) continue;
+        stores.set(name, [...stores.get(name) ?? [], storeId]);
+      }
+    }
+    for (const [partition, storeIds] of stores) yield { partition, stores: storeIds, isEnded: false };
+  }
+
+  /** It has ended. */
+  forget(partition: string): void {
+    for (const asked of this.#stores.values()) asked.names = asked.names.filter((name) => name !== partition);
+  }
+
+  #ask(store: StorePort, after: string): void {
+    store.request(LIST, encodeList(this.#ports.packer, { after }), [], 0);
+    this.#ports.mirrors.askFlush();
+  }
+}

@@ -1,0 +1,115 @@
+/**
+ * Metrics of what clients do before their mail, and of who is asked about them: TLS, AUTH, look-ups by HTTP,
+ * and files that are read again when they change. Counted once a handshake, an AUTH, a question or a change
+ * of a file: without those nothing is done here.
+ *
+ * Labels are words of this program. What is refused is in twinpost_rejected_total (gateway-metrics.ts).
+ */
+import type { HandshakeResult } from '../platform/transport.js';
+import type { ReceptionFigures } from './figures.js';
+import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
+import type { Series } from './series.js';
+
+/** `later`: too many wait, or nobody can tell; `cancelled`: by the client, or it said what is no AUTH. */
+export type AuthResult = 'ok' | 'failed' | 'later' | 'cancelled';
+/** What is read again when it changes. */
+export type FollowedFile = 'certificate' | 'recipients' | 'users';
+
+/** Seconds until an answer; `timeout` is a minute at most. */
+const LOOKUP_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
+
+/** Questions to one server. What is asked and has neither answer nor failure is on its way. */
+export class LookupMeter {
+  asked = 0;
+  answered = 0;
+  failed = 0;
+  /** Of answers and failures. */
+  readonly seconds = new FixedHistogram(LOOKUP_BUCKETS);
+
+  ended(hasAnswer: boolean, ms: number): void {
+    if (hasAnswer) this.answered += 1;
+    else this.failed += 1;
+    this.seconds.observe(ms / 1000);
+  }
+}
+
+export class ReceptionMetrics {
+  readonly userLookups = new LookupMeter();
+  readonly recipientLookups = new LookupMeter();
+  readonly #handshakes = new Map<HandshakeResult, number>();
+  readonly #auths = new Map<string, Map<AuthResult, number>>();
+  readonly #files = new Map<FollowedFile, boolean>();
+
+  handshake(result: HandshakeResult): void {
+    this.#handshakes.set(result, (this.#handshakes.get(result) ?? 0) + 1);
+  }
+
+  /** `mechanism` is one of those that are offered. */
+  auth(mechanism: string, result: AuthResult): void {
+    const results = this.#auths.get(mechanism) ?? new Map<AuthResult, number>();
+    this.#auths.set(mechanism, results);
+    results.set(result, (results.get(result) ?? 0) + 1);
+  }
+
+  /** `isStale`: what is on disk can't be used, and what was read before stays in force. */
+  followed(file: FollowedFile, isStale: boolean): void {
+    this.#files.set(file, isStale);
+  }
+
+  get handshakes(): ReadonlyMap<HandshakeResult, number> {
+    return this.#handshakes;
+  }
+
+  get auths(): ReadonlyMap<string, ReadonlyMap<AuthResult, number>> {
+    return this.#auths;
+  }
+
+  get files(): ReadonlyMap<FollowedFile, boolean> {
+    return this.#files;
+  }
+
+  figures(): ReceptionFigures {
+    const { userLookups, recipientLookups } = this;
+    const all = sum(this.#handshakes.values());
+    const results = [...this.#auths.values()];
+    return {
+      handshakes: all, handshakesFailed: all - (this.#handshakes.get('ok') ?? 0),
+      auths: sum(results.flatMap((each) => [...each.values()])),
+      authsFailed: sum(results.flatMap((each) => [...each.values()])) - sum(results.map(okOf)),
+      lookups: userLookups.asked + recipientLookups.asked,
+      lookupsFailed: userLookups.failed + recipientLookups.failed,
+      staleFiles: [...this.#files].filter(([, isStale]) => isStale).map(([file]) => file),
+    };
+  }
+}
+
+export function exportReception(series: Series, metrics: ReceptionMetrics): void {
+  series.counters('tls_handshakes', 'TLS handshakes of clients, by how they ended', ['result'], () =>
+    [...metrics.handshakes].map(([result, count]) => [{ result }, count]));
+  series.counters('auth', 'Ends of AUTH of clients', ['mechanism', 'result'], () =>
+    [...metrics.auths].flatMap(([mechanism, results]) =>
+      [...results].map(([result, count]) => [{ mechanism, result }, count] as const)));
+  exportLookups(series, 'user', 'about a password', metrics.userLookups);
+  exportLookups(series, 'recipient', 'about a recipient', metrics.recipientLookups);
+  const staleHelp = '1 while what is on disk can not be used, and what was read before stays in force';
+  series.gauges('stale_files', staleHelp, ['file'], () =>
+    [...metrics.files].map(([file, isStale]) => [{ file }, Number(isStale)]));
+}
+
+function exportLookups(series: Series, of: string, about: string, meter: LookupMeter): void {
+  series.counters(`${of}_lookups`, `Questions by HTTP ${about}, and how they ended`, ['what'], () =>
+    [[{ what: 'asked' }, meter.asked], [{ what: 'answered' }, meter.answered],
+      [{ what: 'failed' }, meter.failed]]);
+  const help = `A question by HTTP ${about} until its answer or failure`;
+  new ExportedHistogram(series.registry, `twinpost_${of}_lookup_seconds`, help, meter.seconds);
+}
+
+function okOf(results: ReadonlyMap<AuthResult, number>): number {
+  return results.get('ok') ?? 0;
+}
+
+function sum(counts: Iterable<number>): number {
+  let total = 0;
+  for (const count of counts) total += count;
+  return total;
+}

@@ -1,0 +1,77 @@
+/** Whose session it is, when somebody stands between: a proxy's rights, connections and lists are not its clients'. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { DEEDS, PARTIES, RateLimits } from '../../../../src/gateway/inbound/limits/rate-limits.js';
+import type { RateOptions } from '../../../../src/gateway/inbound/limits/rate-limits.js';
+import { NetworkList } from '../../../../src/gateway/inbound/policy/network-list.js';
+import { MemoryConnection } from '../../../scenario/memory-connection.js';
+import { authenticatorOf, scramLine } from '../../../dialog/people.js';
+import { openSession, testDesk } from '../../../inbound/desk.js';
+
+const PROXY = '10.0.0.1';
+
+function say(session: ReturnType<typeof openSession>, connection: MemoryConnection, ...lines: readonly string[]): string {
+  connection.text = '';
+  session.onData(Buffer.from(lines.map((line) => `${line}\r\n`).join('')));
+  return connection.text.trimEnd().split('\r\n').at(-1) ?? '';
+}
+
+describe('a proxy that names its client by XCLIENT', () => {
+  test('does not lend its certificate, whichever comes first', () => {
+    const { desk } = testDesk({ xclientNetworks: ['10.0.0.0/8'], relayNetworks: [], relayCertificates: ['proxy.example'] });
+    const facts = { peerNames: ['proxy.example'] };
+    for (const steps of [['tls'], ['tls', 'xclient'], ['xclient', 'tls'], ['xclient unavailable', 'tls']]) {
+      const connection = new MemoryConnection(PROXY);
+      const session = openSession(desk, connection);
+      for (const step of steps) {
+        if (step === 'tls') {
+          assert.match(say(session, connection, 'STARTTLS'), /^220 /);
+          connection.secured(facts);
+        } else assert.match(say(session, connection, `XCLIENT ADDR=${step === 'xclient' ? '203.0.113.9' : '[UNAVAILABLE]'}`), /^220 /);
+      }
+      const answer = say(session, connection, 'EHLO x', 'MAIL FROM:<a@example.org>', 'RCPT TO:<b@elsewhere.example>');
+      assert.match(answer, steps.length === 1 ? /^250 / : /^550 5\.7\.1 /, steps.join());
+      session.destroy();
+    }
+  });
+
+  test('greets it when blocklists have answered, and obeys what it sent ahead then', () => {
+    const asked: { readonly address: string; readonly answer: (list: string) => void }[] = [];
+    const { desk } = testDesk(
+      { xclientNetworks: ['10.0.0.0/8'], relayNetworks: ['10.0.0.0/8'], relayDomains: ['ours.example'], blocklists: ['one.example'], greetingDelayMs: 100 },
+      { blocklists: { look: (address, _lists, answer) => { asked.push({ address, answer }); } } },
+    );
+    const connection = new MemoryConnection(PROXY);
+    const session = openSession(desk, connection);
+    assert.equal(asked.length, 0, 'who may relay is on none');
+    assert.equal(say(session, connection, 'XCLIENT ADDR=203.0.113.9'), '');
+    assert.equal(say(session, connection, 'EHLO x', 'MAIL FROM:<a@example.org>', 'RCPT TO:<b@ours.example>'), '');
+    assert.deepEqual(asked.map(({ address }) => address), ['203.0.113.9']);
+    asked[0]?.answer('');
+    const replies = connection.text.trimEnd().split('\r\n');
+    assert.match(replies[0] ?? '', /^220 /);
+    assert.match(replies.at(-1) ?? '', /^250 2\.1\.5 /);
+    session.destroy();
+  });
+});
+
+test('the wrong password that ends a session is an error as those before it', async () => {
+  const options = Object.fromEntries(PARTIES.map((party) =>
+    [party, Object.fromEntries(DEEDS.map((deed) => [deed, party === 'client' && deed === 'errors' ? 3 : 0]))])) as RateOptions;
+  const rates = new RateLimits(options, new NetworkList([], 'exempt'));
+  const authenticator = authenticatorOf([await scramLine('alice@example.org', 'secret')]);
+  const { desk } = testDesk({ isSubmission: true }, { authenticator, rates });
+  const connection = new MemoryConnection('198.51.100.7');
+  const session = openSession(desk, connection);
+  say(session, connection, 'STARTTLS');
+  connection.secured();
+  say(session, connection, 'EHLO x');
+  for (let i = 0; i < 3; i++) {
+    connection.text = '';
+    session.onData(Buffer.from(`AUTH PLAIN ${Buffer.from(`\0alice@example.org\0wrong${String(i)}`).toString('base64')}\r\n`));
+    while (!/\d{3} .*\r\n$/.test(connection.text)) await new Promise(setImmediate);
+  }
+  assert.match(connection.text, /^421 4\.7\.0 /);
+  const doer = { remoteAddress: '198.51.100.7', user: '' };
+  assert.equal(rates.hasDoneAll('errors', doer, '', desk.nowMs), true);
+});
