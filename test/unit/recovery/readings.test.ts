@@ -111,6 +111,22 @@ describe('a partition that comes in', () => {
     assert.equal(bench.last.afterPosition, 40);
   });
 
+  test('is counted as short while there is no memory for its next block, and no more when there is', () => {
+    const bench = new Bench();
+    assert.equal(bench.readings.shortCount, 0);
+    bench.mayPull = () => false;
+    bench.begin();
+    bench.begin(HANDLE + 1);
+    bench.readings.start();
+    assert.equal(bench.readings.shortCount, 2);
+    bench.mayPull = (pulling) => pulling === 0;
+    bench.readings.start();
+    assert.equal(bench.readings.shortCount, 0, 'what is on its way may make room for the other');
+    bench.mayPull = () => true;
+    bench.readings.start();
+    assert.equal(bench.readings.shortCount, 0);
+  });
+
   test('with a damaged block goes on at the copy that is equal, from where it was', () => {
     const bench = new Bench();
     bench.other = 'store-b';
