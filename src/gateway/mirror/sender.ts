@@ -85,11 +85,6 @@ export class Sender implements DirtySink, OnTheWay {
     return this.ring.usedBytes + this.#unsealedCreditBytes;
   }
 
-  /** By so much changes may still grow until the oldest are let go. */
-  get changesLeftBytes(): number {
-    return Math.max(0, this.#options.ringBytes - this.changeBytes);
-  }
-
   /** OnTheWay, over all stores. */
   mark(): boolean {
     for (const outbox of this.outboxes.values()) if (!outbox.mark()) return false;

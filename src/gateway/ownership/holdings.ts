@@ -571,15 +571,13 @@ export class Holdings {
   }
 
   #nextBodies(handle: number, limits: FetchLimits, withRest: boolean): readonly number[] {
-    const { memory, absent, recovered, mirrors } = this.#ports;
+    const { memory, absent, recovered } = this.#ports;
     const partition = this.#byHandle[handle]?.partition;
     if (partition === undefined || absent.countOf(partition) === 0) return [];
     const used = memory.usedBytes + absent.askedBytes;
     const most = memory.recoveryBytes(partition.isOwn);
-    // Up to the last reserve, however full memory is: what they end makes room. What becomes of them is told to
-    // the stores, and kept till they have it.
-    const keptBytes = recovered.grainBytes + mirrors.sender.changesLeftBytes;
-    const aloneBytes = absent.askedBytes === 0 ? memory.reserveBytes - keptBytes - used : 0;
+    // Up to the last reserve, however full memory is: what they end makes room.
+    const aloneBytes = absent.askedBytes === 0 ? memory.reserveBytes - recovered.grainBytes - used : 0;
     return absent.next(partition, {
       ...limits, wantedBytes: Math.max(most - used, Math.min(SMALL_BYTES, aloneBytes)),
       restBytes: memory.restBytes(partition.isOwn) - used,

@@ -159,8 +159,8 @@ export class Acceptance {
     const bytes = recordBytes + ENTRY_BOOKKEEPING_BYTES + creditBytes;
     if (!report.isEnding && (isBeyond || !memory.admits(bytes))) return NO_MEMORY;
     if (isBeyond && !this.#endingReserve.admits(creditBytes)) return NO_MEMORY;
-    // The report may begin a segment, and one more may be held at any time: for a text, or to close up others.
-    if (!memory.admitsEnding(bytes + 2 * entries.grainBytes)) return NO_MEMORY;
+    // A segment more may be held at any time: for a text, or to close up others.
+    if (!memory.admitsEnding(bytes + entries.grainBytes)) return NO_MEMORY;
     const queue = registry.queueIn(home, report.route, true);
     const checksum = crc32(head, crc32(content, 0));
     const slot = entries.contents.storeOwn([content], content.length, head, room);
