@@ -277,7 +277,7 @@ function failureIn(output: string): { readonly seed: number; readonly text: stri
 
 /** What the simulator needs of the build, with the packages it imports. */
 function copyBuild(folder: string): void {
-  for (const part of ['src', join('test', 'scenario'), join('test', 'simulation'), join('test', 'arguments.js')]) {
+  for (const part of ['src', ...['scenario', 'simulation', 'inbound', 'dialog', 'arguments.js'].map((each) => join('test', each))]) {
     mkdirSync(join(folder, dirname(part)), { recursive: true });
     cpSync(join(BUILD, part), join(folder, part), { recursive: true, filter: (name) => !name.endsWith('.map') });
   }
