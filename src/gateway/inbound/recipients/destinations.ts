@@ -128,9 +128,15 @@ class Expansion {
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;
   }
 
+  /** A report goes to the first: many are made in a turn, and a list is work. */
+  get #isEnough(): boolean {
+    return this.#queueClass === 'bounce' && (this.#found.size > 0 || this.#unasked.length > 0);
+  }
+
   #followAll(targets: readonly string[], alias: string, depth: number): Refusal | undefined {
     if (depth >= DEPTH_MAX) return replies.ALIAS_BROKEN;
     for (const target of targets) {
+      if (this.#isEnough) return undefined;
       const path = UNFIT.test(target) ? '' : parsePath(`<${target}>`, 0, this.#ports.toAscii);
       const isAddress = typeof path !== 'string' && path.domain !== '' && path.end === target.length + 2;
       if (!isAddress) return replies.ALIAS_BROKEN;

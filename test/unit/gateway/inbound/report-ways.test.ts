@@ -57,6 +57,14 @@ describe('a report by the table', () => {
     assert.equal(way('x@else.example'), 'x@else.example by bounce/else.example');
   });
 
+  test('asks for the first of a list, not for all of it', () => {
+    let asked = 0;
+    const members = Array.from({ length: 1000 }, (_none, i) => `m${String(i)}@ours.example`);
+    const toList = waysBy({ find: (key) => { asked += 1; return { route: '', to: key.startsWith('list') ? members : [] }; } }, NAMES);
+    assert.equal(toList('list@ours.example'), 'm0@ours.example by bounce/ours.example');
+    assert.equal(asked, 2);
+  });
+
   test('goes to who reads postmaster\'s mail', () => {
     for (const sender of ['postmaster@ours.example', 'abuse@fwd.example', 'Postmaster@mx.ours.example']) {
       assert.equal(way(sender), 'ops@ours.example by bounce/box-17', sender);
