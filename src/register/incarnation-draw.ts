@@ -15,7 +15,7 @@ import { invariant } from '../base/invariant.js';
 import { BrokenRule } from './core/shapes.js';
 import { incarnationKey } from './keys.js';
 import { DRAW_AGAIN_MS, OrdinalDraw, unreadable } from './ordinal-draw.js';
-import type { Register } from './port.js';
+import { unchanged, type Register } from './port.js';
 import { decodeIncarnation, encodeIncarnation } from './records.js';
 import type { IncarnationRecord } from './records.js';
 
@@ -116,7 +116,7 @@ export class IncarnationDraw {
         incarnation: Math.max(last?.incarnation ?? 0, floor.incarnation) + 1,
         ordinal: this.#ordinal,
       };
-      const write = { key, ifRevision: entry?.revision ?? 0, value: encodeIncarnation(record) };
+      const write = { key, ...unchanged(entry), value: encodeIncarnation(record) };
       this.#ports.register.write([write], (_index, outcome) => {
         if (this.#state === DrawState.stopped) return;
         if (outcome.kind === 'unknown' || outcome.kind === 'refused') return this.#wait(outcome.why);

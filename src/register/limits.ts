@@ -55,6 +55,7 @@ export function keyRule(key: string): string {
 export interface PlainWrite {
   readonly key: string;
   readonly ifRevision: number;
+  readonly ifValue?: string | undefined;
   readonly value: string | null;
   readonly guards: readonly Guard[];
 }
@@ -64,8 +65,9 @@ export function writeRule(write: PlainWrite): string {
   const rule = keyRule(write.key);
   if (rule !== '') return rule;
   if (!isRevision(write.ifRevision)) return 'revision is no whole number';
-  if (write.value !== null && !isWellFormed(write.value)) return 'value is no well-formed text';
-  if (write.value !== null && utf8Bytes(write.value) > VALUE_BYTES_MAX) return 'value too long';
+  const values = [write.value ?? '', write.ifValue ?? '', ...write.guards.map(({ value = '' }) => value)];
+  if (!values.every(isWellFormed)) return 'value is no well-formed text';
+  if (values.some((value) => utf8Bytes(value) > VALUE_BYTES_MAX)) return 'value too long';
   if (write.guards.length > GUARDS_MAX) return 'too many guards';
   for (const guard of write.guards) {
     if (keyRule(guard.key) !== '') return `guard: ${keyRule(guard.key)}`;

@@ -9,7 +9,7 @@
 import { invariant } from '../base/invariant.js';
 import { BrokenRule } from './core/shapes.js';
 import { INCARNATIONS, ORDINAL_KEY } from './keys.js';
-import type { Entry, Range, Register } from './port.js';
+import { unchanged, type Entry, type Range, type Register } from './port.js';
 import { ORDINAL_MAX, decodeIncarnation, decodeOrdinal, encodeOrdinal } from './records.js';
 
 const OrdinalState = { asking: 0, drawn: 1, failed: 2, stopped: 3 } as const;
@@ -94,7 +94,7 @@ export class OrdinalDraw {
       return this.#fail('all ordinals of this group are used up: give the group another cluster name');
     }
     const value = encodeOrdinal({ next: next + 1 });
-    const write = { key: ORDINAL_KEY, ifRevision: counter?.revision ?? 0, value };
+    const write = { key: ORDINAL_KEY, ...unchanged(counter), value };
     this.#ports.register.write([write], (_index, outcome) => {
       if (this.#state !== OrdinalState.asking) return;
       if (outcome.kind === 'unknown' || outcome.kind === 'refused') return this.#wait(outcome.why);

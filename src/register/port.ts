@@ -35,17 +35,29 @@ export interface Guard {
   readonly key: string;
   /** 0: absent. */
   readonly revision: number;
+  /** And with this value: see Write.ifValue. */
+  readonly value?: string | undefined;
 }
 
 export interface Write {
   readonly key: string;
   /** Written only if the key stands at this revision; 0: only if it is absent. */
   readonly ifRevision: number;
+  /**
+   * And only if it has this value: a register that was put back to an older state gives its revisions once
+   * more, to other values (rule 15.8 of docs/model).
+   */
+  readonly ifValue?: string | undefined;
   /** null deletes. */
   readonly value: string | null;
   /** The key ends with this session. */
   readonly session?: Session | undefined;
   readonly guards?: readonly Guard[] | undefined;
+}
+
+/** The compare of a write with what was read: nothing changed since, even if an older state came back. */
+export function unchanged(entry: Entry | undefined): Pick<Write, 'ifRevision' | 'ifValue'> {
+  return { ifRevision: entry?.revision ?? 0, ifValue: entry?.value };
 }
 
 export type Outcome =

@@ -22,7 +22,7 @@
  */
 import { invariant } from '../base/invariant.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { Entry, Guard, Outcome, Register, Session } from './port.js';
+import { unchanged, type Entry, type Guard, type Outcome, type Register, type Session } from './port.js';
 
 export const KeyState = {
   OPENING: 0,
@@ -102,8 +102,8 @@ export class PresenceKey {
   #isAsking = false;
   #againMs = -Infinity;
   #hasStood = false;
-  /** Where the key stands, as far as we know, while it stands. */
-  #revision = 0;
+  /** What the key stands at, as far as we know, while it stands. */
+  #standing: ReturnType<typeof unchanged> = unchanged(undefined);
   /** Since the question under way was sent: its answer may be from before. */
   #hasNews = false;
   /** Whose key was found in place of ours, and since when that was seen without a break. */
@@ -148,7 +148,7 @@ export class PresenceKey {
   /** Writes the key again while it is STANDING; undefined: the session ended before there was an answer. */
   rewrite(guards: readonly Guard[], done: (outcome: Outcome | undefined) => void): void {
     this.#transition(REWRITING);
-    this.#write(this.#revision, guards, (outcome, value) => {
+    this.#write(this.#standing, guards, (outcome, value) => {
       if (outcome?.kind === 'done') this.#stands(outcome.revision, value);
       else if (outcome?.kind === 'stale' && outcome.entry !== undefined && this.#isOurs(outcome.entry)) {
         // A guard failed; or a write that was late has moved the key.
@@ -234,7 +234,7 @@ export class PresenceKey {
     }
     const writer = entry === undefined ? 'nobody' : this.#ports.writerOf(entry.value, this.#hasStood);
     // One of our own is of a session that we lost or never heard of.
-    if (entry === undefined || writer === 'we' || writer === 'nobody') this.#make(entry?.revision ?? 0);
+    if (entry === undefined || writer === 'we' || writer === 'nobody') this.#make(unchanged(entry));
     else this.#wait(writer, entry.session);
   }
 
@@ -258,9 +258,9 @@ export class PresenceKey {
     this.#again();
   }
 
-  #make(revision: number): void {
+  #make(at: ReturnType<typeof unchanged>): void {
     this.#transition(WRITING);
-    this.#write(revision, [], (outcome, value) => {
+    this.#write(at, [], (outcome, value) => {
       if (outcome === undefined) return;
       if (outcome.kind === 'done') return this.#stands(outcome.revision, value);
       if (isSessionOver(outcome)) return this.#renew('its session is over');
@@ -270,7 +270,7 @@ export class PresenceKey {
   }
 
   #stands(revision: number, value: string): void {
-    this.#revision = revision;
+    this.#standing = { ifRevision: revision, ifValue: value };
     this.#hasStood = true;
     this.#transition(STANDING);
     if (this.#hasNews) this.#check();
@@ -283,12 +283,13 @@ export class PresenceKey {
   }
 
   #write(
-    ifRevision: number, guards: readonly Guard[], done: (outcome: Outcome | undefined, value: string) => void,
+    at: ReturnType<typeof unchanged>, guards: readonly Guard[],
+    done: (outcome: Outcome | undefined, value: string) => void,
   ): void {
     const attempt = this.#attempt;
     const value = this.#ports.value();
     this.#hasNews = false;
-    const write = { key: this.#options.key, ifRevision, value, session: this.#session, guards };
+    const write = { key: this.#options.key, ...at, value, session: this.#session, guards };
     this.#ports.register.write([write], (_index, outcome) => {
       if (attempt === this.#attempt) done(outcome, value);
       else if (this.#state !== CLOSED) done(undefined, value);

@@ -12,7 +12,7 @@ import type { PartitionRecord } from '../../protocol/partition-record.js';
 import { nobody } from '../../protocol/partition-record.js';
 import { BrokenRule } from '../../register/core/shapes.js';
 import { GIVEN_UP, givenUpKey, givenUpStoreOf } from '../../register/keys.js';
-import type { Entry, Outcome, Register } from '../../register/port.js';
+import { unchanged, type Entry, type Outcome, type Register } from '../../register/port.js';
 import type { EndedCopy, GivenUpRule, RetiredRule } from '../../register/records.js';
 import { ENDED_COPIES_MAX, decodeGivenUp, encodeGivenUp } from '../../register/records.js';
 
@@ -89,7 +89,7 @@ export class GivenUpRules {
       if (typeof copies === 'string') return done(copies);
       if (rule === undefined || isSameList(copies, rule.copies)) return done('');
       const value = copies.length === 0 ? null : encodeGivenUp({ ...rule, copies });
-      this.#register.write([{ key, ifRevision: entry?.revision ?? 0, value }], (_index, outcome: Outcome) => {
+      this.#register.write([{ key, ...unchanged(entry), value }], (_index, outcome: Outcome) => {
         if (outcome.kind === 'stale') this.#change(storeId, by, change, done);
         else done(outcome.kind === 'done' ? '' : `the register did not settle it: ${outcome.why}`);
       });

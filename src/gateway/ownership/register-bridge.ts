@@ -6,15 +6,15 @@
  *   asked             goes to the register as                              answered by
  *   read              the record's key, then its holder's gateways/ key;   onRecord
  *                     without a record what it ended by (given-up-rules.ts)
- *   change            one compare-and-set on the record's revision;       done: onApplied
+ *   change            one compare-and-set on revision and record;         done: onApplied
  *                     with `unlessSessionOf` that process's gateways/     stale, refused: read again, onRecord
  *                     key is read first and guarded at what was read      unknown: onNoAnswer
  *   tieSession        a write of our own key, the record's key guarded     onSessionTied · stale: onRecord
  *   readRules         all of rules/, once for all that asked in a turn     onRules
  *   no answer, or a record that can't be read                              onNoAnswer
  *
- * The client below puts what one turn asks into few calls. Revisions are told as texts; '0' is that of a key
- * that is not there.
+ * The client below puts what one turn asks into few calls. A revision is told as a text of number and record: a
+ * register that was put back gives its numbers once more (15.8). '0' is that of a key that is not there.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -32,7 +32,7 @@ import { BrokenRule } from '../../register/core/shapes.js';
 import {
   GATEWAYS, MOVED_KEY, PARTITIONS, RULES, gatewayKey, parseKey, partitionKey, retiredIdOf, retiredKey,
 } from '../../register/keys.js';
-import type { Entry, Guard, Outcome, Register } from '../../register/port.js';
+import { unchanged, type Entry, type Guard, type Outcome, type Register } from '../../register/port.js';
 import { decodeGateway, decodeGivenUp, decodePartition, encodePartition, encodeRetired } from '../../register/records.js';
 import type { EndedCopy, GatewayRecord, RetiredRule } from '../../register/records.js';
 import { GivenUpRules, endedBy } from './given-up-rules.js';
@@ -190,7 +190,7 @@ export class RegisterBridge implements OwnershipRegister {
       const record = entry === undefined || entry === null ? undefined : this.#decoded(entry, decodePartition);
       if (entry === undefined || entry === null || record === undefined || !isEnded(record)) return;
       // Whatever comes of it is told by the watch.
-      this.#ports.register.write([{ key, ifRevision: entry.revision, value: null }], () => undefined);
+      this.#ports.register.write([{ key, ...unchanged(entry), value: null }], () => undefined);
     });
   }
 
@@ -201,7 +201,7 @@ export class RegisterBridge implements OwnershipRegister {
       // The first order stands, with who gave it.
       if ((entry === undefined) === (rule === undefined)) return done('');
       const value = rule === undefined ? null : encodeRetired(rule);
-      this.#ports.register.write([{ key, ifRevision: entry?.revision ?? 0, value }], (_index, outcome) => {
+      this.#ports.register.write([{ key, ...unchanged(entry), value }], (_index, outcome) => {
         if (this.#isClosed) return;
         if (outcome.kind === 'stale') this.setRetired(gatewayId, rule, done);
         else done(outcome.kind === 'done' ? '' : `the register did not settle it: ${outcome.why}`);
@@ -300,7 +300,7 @@ export class RegisterBridge implements OwnershipRegister {
         const movedRevision = this.#movedRevision;
         if (session === null || movedRevision === undefined) return done(undefined);
         done({
-          revision: String(entry.revision), record, hasSession: isSessionOf(session, record.holder),
+          revision: revisionOf(entry.revision, entry.value), record, hasSession: isSessionOf(session, record.holder),
           isDoubted: entry.revision < movedRevision,
         });
       });
@@ -341,23 +341,24 @@ export class RegisterBridge implements OwnershipRegister {
       // Nothing was sent: no answer says less than that, and is settled by the next read.
       if (entry === null) sink.onNoAnswer(ticket);
       else if (isSessionOf(entry, unlessSessionOf)) this.#readRecord(partition, ticket, sink);
-      else this.#write(change, [{ key, revision: entry?.revision ?? 0 }]);
+      else this.#write(change, [{ key, revision: entry?.revision ?? 0, value: entry?.value }]);
     });
   }
 
   #write({ partition, ticket, sink, expected, record }: ChangeQuestion, guards: readonly Guard[]): void {
     const value = encodePartition(record);
-    const write = { key: keyOf(partition), ifRevision: Number(expected), value, guards };
+    const { key, revision: ifRevision, value: ifValue } = guardAt(partition, expected);
+    const write = { key, ifRevision, ifValue, value, guards };
     this.#ports.register.write([write], (_index, outcome: Outcome) => {
       if (this.#isClosed) return;
-      if (outcome.kind === 'done') sink.onApplied(ticket, String(outcome.revision));
+      if (outcome.kind === 'done') sink.onApplied(ticket, revisionOf(outcome.revision, value));
       else if (outcome.kind === 'unknown') sink.onNoAnswer(ticket);
       else this.#readRecord(partition, ticket, sink);
     });
   }
 
   #tieSession(partition: string, ticket: number, sink: RegisterSink, expected: Revision): void {
-    const guard = { key: keyOf(partition), revision: Number(expected) };
+    const guard = guardAt(partition, expected);
     const unlessClosed = (run: () => void) => (): void => {
       if (!this.#isClosed) run();
     };
@@ -506,3 +507,15 @@ function isSessionOf(entry: Entry | undefined, holder: HolderId): boolean {
   return isSameHolder({ gatewayId: holder.gatewayId, incarnation: record.incarnation }, holder);
 }
 
+function revisionOf(revision: number, value: string): Revision {
+  return `${String(revision)} ${value}`;
+}
+
+/** The compare of the partition's record with what was read as `expected`. */
+function guardAt(partition: string, expected: Revision): Guard {
+  const at = expected.indexOf(' ');
+  const key = keyOf(partition);
+  return at < 0
+    ? { key, revision: Number(expected) }
+    : { key, revision: Number(expected.slice(0, at)), value: expected.slice(at + 1) };
+}

@@ -25,7 +25,7 @@ import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } fro
 import type { LeaseView } from './link-lease.js';
 
 /**
- * Opaque: compared for being equal, by the register alone. No value of it ever comes back but by a rollback.
+ * Opaque: compared for being equal, by the register alone. It comes back with the same record, or never (15.8).
  */
 export type Revision = string;
 

@@ -50,7 +50,8 @@ export function takeBatch(
   const passedOver = new Set<string>();
   for (const each of waiting) {
     const { write } = each;
-    const compares = Math.max(comparesMax, 1 + write.guards.length);
+    // A revision and a value of each.
+    const compares = Math.max(comparesMax, 2 * (1 + write.guards.length));
     const cost = costOf(write);
     const mayGo: boolean = !isFull && fits(write, written, guarded)
       && !keysUnderWay.has(write.key) && !passedOver.has(write.key)
@@ -80,8 +81,9 @@ function fits(write: LineWrite, written: ReadonlySet<string>, guarded: ReadonlyS
 
 function costOf(write: LineWrite): number {
   const guards = write.guards.reduce(
-    (bytes, { key }) => bytes + 2 * utf8Bytes(key) + WRITE_OVERHEAD_BYTES,
+    (bytes, { key, value }) => bytes + 3 * utf8Bytes(key) + utf8Bytes(value ?? '') + WRITE_OVERHEAD_BYTES,
     0,
   );
-  return 3 * utf8Bytes(write.key) + utf8Bytes(write.value ?? '') + WRITE_OVERHEAD_BYTES + guards;
+  const values = utf8Bytes(write.value ?? '') + utf8Bytes(write.ifValue ?? '');
+  return 4 * utf8Bytes(write.key) + values + WRITE_OVERHEAD_BYTES + guards;
 }

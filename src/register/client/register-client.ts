@@ -113,13 +113,13 @@ export class RegisterClient implements Register {
 
   write(writes: readonly Write[], settled: (index: number, outcome: Outcome) => void): void {
     const deadlineMs = this.#ports.clock.nowMs() + this.#options.callTimeoutMs;
-    for (const [index, { key, ifRevision, value, session, guards = [] }] of writes.entries()) {
+    for (const [index, { key, ifRevision, ifValue, value, session, guards = [] }] of writes.entries()) {
       const refuse = (reason: RefusalReason, why: string): void => {
         this.#ports.soon(() => {
           settled(index, { kind: 'refused', reason, why });
         });
       };
-      const rule = limits.writeRule({ key, ifRevision, value, guards });
+      const rule = limits.writeRule({ key, ifRevision, ifValue, value, guards });
       const sessionId = session?.id ?? '';
       if (this.#isClosed) refuse('closed', 'this register is closed');
       else if (rule !== '') refuse('limit', rule);
@@ -127,7 +127,7 @@ export class RegisterClient implements Register {
       else if (this.#waiting.length + this.#keysUnderWay.size >= limits.WRITES_MAX) {
         refuse('full', `${String(limits.WRITES_MAX)} writes wait already`);
       } else {
-        const write = { key, ifRevision, value, guards: [...guards], session: sessionId };
+        const write = { key, ifRevision, ifValue, value, guards: [...guards], session: sessionId };
         this.#waiting.push({
           write,
           deadlineMs,

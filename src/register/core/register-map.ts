@@ -56,10 +56,10 @@ export class RegisterMap {
   /** Compares and writes; what changed is added to `changes`. */
   apply(write: LineWrite, changes: Change[]): WriteResult {
     const entry = this.#entries.get(write.key);
-    const guard = write.guards.find(({ key, revision }) =>
-      (this.#entries.get(key)?.revision ?? 0) !== revision
+    const guard = write.guards.find(({ key, revision, value }) =>
+      !isAt(this.#entries.get(key), revision, value)
     );
-    if ((entry?.revision ?? 0) !== write.ifRevision || guard !== undefined) {
+    if (!isAt(entry, write.ifRevision, write.ifValue) || guard !== undefined) {
       return { kind: 'stale', entry, guard: guard?.key ?? '' };
     }
     if (write.session !== '' && !this.#sessions.has(write.session)) {
@@ -105,4 +105,9 @@ export class RegisterMap {
     this.#entries.delete(key);
     changes.push({ key, revision: this.#revision, entry: undefined });
   }
+}
+
+/** What a compare finds: this revision, 0 for absent; and this value, if one is given. */
+export function isAt(entry: Entry | undefined, revision: number, value: string | undefined): boolean {
+  return (entry?.revision ?? 0) === revision && (value === undefined || entry?.value === value);
 }

@@ -74,10 +74,11 @@ export function readEntry(value: unknown): Entry | BrokenRule {
 }
 
 function readGuard(value: unknown): Guard | BrokenRule {
-  const { key, revision } = fieldsOf(value) ?? {};
+  const { key, revision, value: text } = fieldsOf(value) ?? {};
   if (typeof key !== 'string' || keyRule(key) !== '') return new BrokenRule('guard has no sound key');
+  if (text !== undefined && typeof text !== 'string') return new BrokenRule('guard has no value');
   return typeof revision === 'number' && isRevision(revision)
-    ? { key, revision }
+    ? { key, revision, value: text }
     : new BrokenRule('guard has no revision');
 }
 
@@ -90,15 +91,16 @@ export function readRange(value: unknown): Range | BrokenRule {
 }
 
 export function readWrite(value: unknown): LineWrite | BrokenRule {
-  const { key, ifRevision, value: text, session, guards } = fieldsOf(value) ?? {};
+  const { key, ifRevision, ifValue, value: text, session, guards } = fieldsOf(value) ?? {};
   if (typeof key !== 'string' || typeof ifRevision !== 'number') {
     return new BrokenRule('write has no key or revision');
   }
   if (text !== null && typeof text !== 'string') return new BrokenRule('write has no value');
+  if (ifValue !== undefined && typeof ifValue !== 'string') return new BrokenRule('write compares no value');
   if (session !== '' && !isSessionId(session)) return new BrokenRule('write has no session field');
   const list = readList(guards, Number.MAX_SAFE_INTEGER, 'guards', readGuard);
   if (list instanceof BrokenRule) return list;
-  const write = { key, ifRevision, value: text, session, guards: list };
+  const write = { key, ifRevision, ifValue, value: text, session, guards: list };
   const rule = writeRule(write);
   return rule === '' ? write : new BrokenRule(rule);
 }

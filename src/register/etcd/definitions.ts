@@ -57,8 +57,14 @@ const MESSAGES: Readonly<Record<string, Message>> = {
     response_delete_range: [3, 'DeleteRangeResponse'],
     response_txn: [4, 'TxnResponse'],
   },
-  /** result: 0 equal. target: 2 the revision of the last change. */
-  Compare: { result: [1, 'int32'], target: [2, 'int32'], key: [3, 'bytes'], mod_revision: [6, 'int64'] },
+  /** result: 0 equal. target: 2 the revision of the last change, 3 the value; one of both is compared. */
+  Compare: {
+    result: [1, 'int32'],
+    target: [2, 'int32'],
+    key: [3, 'bytes'],
+    mod_revision: [6, 'int64'],
+    value: [7, 'bytes'],
+  },
   TxnRequest: { compare: [1, '*Compare'], success: [2, '*RequestOp'], failure: [3, '*RequestOp'] },
   TxnResponse: { header: [1, 'ResponseHeader'], succeeded: [2, 'bool'], responses: [3, '*ResponseOp'] },
   WatchRequest: { create_request: [1, 'WatchCreateRequest'] },
@@ -133,7 +139,8 @@ export interface Compare {
   readonly result: number;
   readonly target: number;
   readonly key: Buffer;
-  readonly mod_revision: number;
+  readonly mod_revision?: number;
+  readonly value?: Buffer;
 }
 
 export interface RequestOp {

@@ -3,10 +3,11 @@
  * (/twinpost/CLUSTER/), which nobody above sees.
  *
  *     one transaction of n writes, none of which can fail another:
- *       success: [ txn { compare: key and guards at their revisions,
+ *       success: [ txn { compare: key and guards at their revisions, and with their values,
  *                        success: put or delete, failure: range of the key and of each guard } × n ]
  */
 import { keyRule } from '../limits.js';
+import { isAt } from '../core/register-map.js';
 import type { Change, LineWrite, WriteResult } from '../line.js';
 import type { Entry, Range } from '../port.js';
 import type {
@@ -23,6 +24,7 @@ import type {
 
 const EQUAL = 0;
 const TARGET_MOD = 2;
+const TARGET_VALUE = 3;
 const EVENT_DELETE = 1;
 /** Entries of one answer: half a megabyte of records, below every default limit. */
 const PAGE_ENTRIES = 1_000;
@@ -110,7 +112,7 @@ export class EtcdMessages {
     return changes;
   }
 
-  #nested({ key, ifRevision, value, session, guards }: LineWrite): TxnRequest {
+  #nested({ key, ifRevision, ifValue, value, session, guards }: LineWrite): TxnRequest {
     const bytes = this.#bytes(key);
     const success: RequestOp = value === null
       ? { request_delete_range: { key: bytes } }
@@ -123,8 +125,8 @@ export class EtcdMessages {
       };
     return {
       compare: [
-        this.#compare(key, ifRevision),
-        ...guards.map((guard) => this.#compare(guard.key, guard.revision)),
+        ...this.#compares(key, ifRevision, ifValue),
+        ...guards.flatMap((guard) => this.#compares(guard.key, guard.revision, guard.value)),
       ],
       success: [success],
       failure: [key, ...guards.map((guard) => guard.key)].map((each) => ({
@@ -133,16 +135,22 @@ export class EtcdMessages {
     };
   }
 
-  #compare(key: string, revision: number): Compare {
-    return { result: EQUAL, target: TARGET_MOD, key: this.#bytes(key), mod_revision: revision };
+  #compares(name: string, revision: number, value: string | undefined): Compare[] {
+    const key = this.#bytes(name);
+    const compares: Compare[] = [{ result: EQUAL, target: TARGET_MOD, key, mod_revision: revision }];
+    if (value !== undefined) {
+      compares.push({ result: EQUAL, target: TARGET_VALUE, key, value: Buffer.from(value, 'utf8') });
+    }
+    return compares;
   }
 
   #stale({ guards }: LineWrite, [own, ...others]: readonly ResponseOp[]): WriteResult {
-    const revisionOf = (response: ResponseOp | undefined): number =>
-      response?.response_range?.kvs[0]?.mod_revision ?? 0;
-    const guard = guards.find(({ revision }, index) => revisionOf(others[index]) !== revision);
-    const kv = own?.response_range?.kvs[0];
-    return { kind: 'stale', entry: kv === undefined ? undefined : this.entry(kv), guard: guard?.key ?? '' };
+    const entryOf = (response: ResponseOp | undefined): Entry | undefined => {
+      const kv = response?.response_range?.kvs[0];
+      return kv === undefined ? undefined : this.entry(kv);
+    };
+    const guard = guards.find(({ revision, value }, index) => !isAt(entryOf(others[index]), revision, value));
+    return { kind: 'stale', entry: entryOf(own), guard: guard?.key ?? '' };
   }
 
   #bytes(key: string): Buffer {

@@ -230,6 +230,27 @@ const WRITES: Checks = {
     assert.ok(await hand.put('a/1', 'z') > second, 'a key made anew has a newer revision');
   },
 
+  'where a value is named, the key and each guard must have it beside the revision': async (world) => {
+    const hand = new Hand(world);
+    const first = await hand.put('v/1', 'x');
+    const other = await hand.put('v/2', 'é');
+    const entry = { key: 'v/1', value: 'x', revision: first, session: '' };
+    const write = { key: 'v/1', value: 'y', ifRevision: first };
+    assert.deepEqual(await hand.one({ ...write, ifValue: 'w' }), { kind: 'stale', entry, guard: '' });
+    assert.deepEqual(await hand.one({ ...write, ifRevision: first - 1, ifValue: 'x' }), {
+      kind: 'stale',
+      entry,
+      guard: '',
+    });
+    assert.deepEqual(await hand.one({ ...write, guards: [{ key: 'v/2', revision: other, value: 'e' }] }), {
+      kind: 'stale',
+      entry,
+      guard: 'v/2',
+    });
+    assert.equal((await hand.one({ key: 'v/3', value: 'y', ifRevision: 0, ifValue: '' })).kind, 'stale');
+    await hand.put('v/1', 'y', first, { ifValue: 'x', guards: [{ key: 'v/2', revision: other, value: 'é' }] });
+  },
+
   'a stale write fails none beside it': async (world) => {
     const hand = new Hand(world);
     await hand.put('b/1', 'x');

@@ -25,14 +25,16 @@ import { QUIET, RealWorld, makeFolder, removeFolder } from '../real-world.js';
 const write = {
   key: 'a/1',
   ifRevision: 3,
+  ifValue: 'ö',
   value: 'ä\n"',
   session: '17',
-  guards: [{ key: 'b', revision: 0 }],
+  guards: [{ key: 'b', revision: 1, value: 'ü' }],
 };
+const unnamed = { ifValue: undefined, guards: [{ key: 'b', revision: 0, value: undefined }] };
 const entry = { key: 'a/1', value: 'x', revision: 3, session: '' };
 
 const REQUESTS: readonly Request[] = [
-  { id: 1, call: 'transact', writes: [write, { ...write, value: null, session: '', guards: [] }] },
+  { id: 1, call: 'transact', writes: [write, { ...write, ...unnamed, value: null, session: '' }] },
   { id: 2, call: 'range', ranges: [{ key: 'a' }, { prefix: '' }] },
   { id: 3, call: 'grant', session: '9007199254740991', ttlMs: 5_000 },
   { id: 4, call: 'renew', session: '1' },
