@@ -44,7 +44,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
 
   get wantsMessageId(): boolean { return this.#ports.mailLog.enabled; }
 
-  received(message: MailTransaction): void {
+  received(message: MailTransaction, listener: string): void {
     const { mailLog } = this.#ports;
     const route = message.groups[0]?.route;
     const mirrors = route === undefined ? undefined : this.#ports.mirrorsOf(route);
@@ -54,7 +54,9 @@ export class MailRecord implements MailEvents, InboundMailLog {
       messageId: message.messageIdField,
       from: message.reversePath,
       to: message.namedRecipient,
+      listener,
       client: message.client,
+      clientPort: message.clientPort,
       helo: message.helo,
       size: message.contentBytes,
       nrcpt: message.recipientCount,

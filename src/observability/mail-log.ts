@@ -41,7 +41,11 @@ export interface ReceivedFields {
   readonly from: string;
   /** First recipient. */
   readonly to: string;
+  /** "address:port" that it came in by. */
+  readonly listener: string;
   readonly client: string;
+  /** 0: not known. */
+  readonly clientPort: number;
   readonly helo: string;
   readonly size: number;
   readonly nrcpt: number;
@@ -98,7 +102,11 @@ export interface RejectedFields {
   readonly why: string;
   /** Word of the reason, as in twinpost_rejected_total{reason}. */
   readonly reason: string;
+  /** "address:port". */
+  readonly listener: string;
   readonly client: string;
+  /** 0: not known. */
+  readonly clientPort: number;
   readonly helo: string;
   readonly from: string;
   readonly to: string;
@@ -121,7 +129,7 @@ export interface RemovedFields {
 /** About 100 messages of a turn; hostile lines fill it sooner and are then handed over within the turn. */
 const BUFFER_BYTES = 96 * 1024;
 /** More than any line has. */
-const LINE_FIELDS_MAX = 16;
+const LINE_FIELDS_MAX = 18;
 
 const F = {
   queueId: fieldName('queue_id'),
@@ -129,7 +137,9 @@ const F = {
   messageId: fieldName('message_id'),
   from: fieldName('from'),
   to: fieldName('to'),
+  listener: fieldName('listener'),
   client: fieldName('client'),
+  clientPort: fieldName('client_port'),
   helo: fieldName('helo'),
   size: fieldName('size'),
   nrcpt: fieldName('nrcpt'),
@@ -212,7 +222,7 @@ export class MailLog {
     if (fields.messageId !== '') w.string(F.messageId, fields.messageId);
     w.string(F.from, fields.from);
     w.string(F.to, fields.to);
-    w.string(F.client, fields.client);
+    this.#client(w, fields);
     w.string(F.helo, fields.helo);
     w.number(F.size, fields.size);
     w.number(F.nrcpt, fields.nrcpt);
@@ -256,7 +266,7 @@ export class MailLog {
     if (!this.#enabled) return;
     const w = this.#begin(this.#event.rejected);
     w.string(F.reason, fields.reason);
-    w.string(F.client, fields.client);
+    this.#client(w, fields);
     w.string(F.helo, fields.helo);
     if (fields.user !== '') w.string(F.user, fields.user);
     if (fields.queueId !== '') w.string(F.queueId, fields.queueId);
@@ -308,6 +318,12 @@ export class MailLog {
     w.seconds(fields.transmitMs);
     w.byte(QUOTE);
     this.#end(w);
+  }
+
+  #client(w: LineWriter, { listener, client, clientPort }: ReceivedFields | RejectedFields): void {
+    w.string(F.listener, listener);
+    w.string(F.client, client);
+    if (clientPort !== 0) w.number(F.clientPort, clientPort);
   }
 
   #begin(event: Uint8Array): LineWriter {

@@ -70,6 +70,7 @@ export type HandshakeResult =
 export interface ServerConnection extends Connection {
   /** Address of the peer, IPv4 in its own form. */
   readonly remoteAddress: string;
+  readonly remotePort: number;
   /** More waits to be written than the transport finds good: onDrain will come. */
   readonly isFull: boolean;
   /** Sends text, one byte a character; with what else this call writes, one write. */

@@ -62,7 +62,7 @@ class LoggedDesk {
   }
 }
 
-const FIELDS = ['level', 'time', 'event', 'gateway', 'queue_id', 'queue', 'message_id', 'from', 'to', 'client', 'helo', 'size', 'nrcpt', 'tls', 'user', 'limit', 'mirrors', 'epoch', 'delay', 'reason', 'reply'];
+const FIELDS = ['level', 'time', 'event', 'gateway', 'queue_id', 'queue', 'message_id', 'from', 'to', 'listener', 'client', 'client_port', 'helo', 'size', 'nrcpt', 'tls', 'user', 'limit', 'mirrors', 'epoch', 'delay', 'reason', 'reply'];
 
 /** Our field and nothing else stands in front of the content, and says nothing beyond its grammar (RFC 5321 4.4). */
 function judgeReceived({ content }: Kept, sent: string, context: string): void {

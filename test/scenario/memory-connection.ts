@@ -7,6 +7,7 @@ import type { ServerConnection, ServerHandlers, TlsFacts } from '../../src/platf
 export class MemoryConnection implements ServerConnection {
   readonly remote = '127.0.0.1:1025';
   readonly remoteAddress: string;
+  readonly remotePort = 1025;
   bufferedBytes = 0;
   isFull = false;
   /** What the session has written. */

@@ -15,7 +15,7 @@ import { StreamServer } from '../../platform/node/server-socket.js';
 import { ServerTls } from '../../platform/node/server-tls.js';
 import type { ServerTlsEvents, ServerTlsFiles } from '../../platform/node/server-tls.js';
 import type { InboundOptions, InboundPorts } from './options.js';
-import { Desk } from './session/desk.js';
+import { Desk, listenerName } from './session/desk.js';
 import { ServerSession } from './session/session.js';
 
 export interface ListenerOptions extends Omit<InboundOptions, 'offersTls'> {
@@ -103,11 +103,12 @@ class Inbound implements RunningInbound {
     const { host } = this.#desk.options;
     try {
       this.#port = await this.#server.listen(host, this.#port);
+      this.#desk.listener = listenerName(host, this.#port);
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       const why = code === 'EADDRINUSE' ? 'another program has it' : message;
-      throw new Error(`Opening the SMTP port ${host}:${String(this.#port)}: ${why}. Stop the other program `
-        + 'or choose another port.');
+      const name = listenerName(host, this.#port);
+      throw new Error(`Opening the SMTP port ${name}: ${why}. Stop the other program, or take another.`);
     }
   }
 
@@ -150,7 +151,7 @@ class Inbound implements RunningInbound {
 }
 
 function tlsEvents({ host, port }: ListenerOptions, { log, metrics }: ListenerPorts): ServerTlsEvents {
-  const listener = `${host}:${String(port)}`;
+  const listener = listenerName(host, port);
   metrics.certificateStale(false);
   return {
     onRenewed: ({ subject, expires }) => {

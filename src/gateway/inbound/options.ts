@@ -110,7 +110,11 @@ export interface Refused {
   /** A bounded word (replies.ts). */
   readonly reason: string;
   readonly reply: string;
+  /** Its "address:port". */
+  readonly listener: string;
   readonly client: string;
+  /** 0: not known. */
+  readonly clientPort: number;
   readonly helo: string;
   /** Who has authenticated, or tried to. */
   readonly user: string;
@@ -128,8 +132,8 @@ export interface Refused {
 export interface InboundMailLog {
   /** received() is to have the Message-ID field of the content, which is gone by then. */
   readonly wantsMessageId: boolean;
-  /** A message was answered with 250 (or would have been, had the client stayed). */
-  received(message: MailTransaction): void;
+  /** A message was answered with 250, or would have been, had the client stayed; `listener` as in Refused. */
+  received(message: MailTransaction, listener: string): void;
   rejected(refused: Refused): void;
 }
 

@@ -118,6 +118,7 @@ function dropped(socket: net.Socket): void {
 class NodeServerConnection implements ServerConnection {
   readonly remote: string;
   readonly remoteAddress: string;
+  readonly remotePort: number;
   readonly #clear: net.Socket;
   readonly #buffer: Buffer;
   readonly #tls: ServerTls | undefined;
@@ -139,7 +140,8 @@ class NodeServerConnection implements ServerConnection {
     const address = socket.remoteAddress ?? 'unknown';
     const isMapped = address.startsWith(MAPPED_PREFIX) && address.includes('.');
     this.remoteAddress = isMapped ? address.slice(MAPPED_PREFIX.length) : address;
-    this.remote = `${this.remoteAddress}:${String(socket.remotePort ?? 0)}`;
+    this.remotePort = socket.remotePort ?? 0;
+    this.remote = `${this.remoteAddress}:${String(this.remotePort)}`;
   }
 
   attach(handlers: ServerHandlers): void {

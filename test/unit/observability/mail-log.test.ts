@@ -9,7 +9,8 @@ import type { ReceivedFields, RecipientFields } from '../../../src/observability
 import { LogDestination } from '../../../src/platform/node/log-destination.js';
 
 const RECEIVED: ReceivedFields = {
-  queueId: '00000000AB1', queue: 'example.net', messageId: '', from: 'a@example.com', to: 'b@example.net', client: '127.0.0.1',
+  queueId: '00000000AB1', queue: 'example.net', messageId: '', from: 'a@example.com', to: 'b@example.net',
+  listener: '127.0.0.1:2525', client: '127.0.0.1', clientPort: 40001,
   helo: 'client.example', size: 1024, nrcpt: 2, tls: '', user: '', mirrors: 2, epoch: 3, delayMs: 1234,
 };
 const DELIVERED: RecipientFields = {
@@ -46,7 +47,8 @@ describe('a line of the mail log', () => {
     assert.match(String(time), /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{3}Z$/);
     assert.deepEqual(rest, {
       level: 'info', event: 'received', gateway: 'gw-1', queue_id: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net',
-      client: '127.0.0.1', helo: 'client.example', size: 1024, nrcpt: 2, mirrors: 2, epoch: 3, delay: 1.23,
+      listener: '127.0.0.1:2525', client: '127.0.0.1', client_port: 40001, helo: 'client.example', size: 1024, nrcpt: 2,
+      mirrors: 2, epoch: 3, delay: 1.23,
     });
   });
 
@@ -61,10 +63,11 @@ describe('a line of the mail log', () => {
 
   test('says of a refusal whom it met, as far as that is known', () => {
     const { log, lines } = newLog();
-    const refused = { reason: 'auth-failed', client: '127.0.0.1', helo: 'a', from: '', to: '', reply: '535 5.7.8 no' };
+    const refused = { reason: 'auth-failed', listener: '[::1]:25', client: '127.0.0.1', clientPort: 0, helo: 'a', from: '', to: '', reply: '535 5.7.8 no' };
     log.rejected({ ...refused, user: 'al\nice', queueId: '00000000AB1', limit: 'client.errors', hook: 'rspamd', why: 'no PROXY header' });
     log.rejected({ ...refused, user: '', queueId: '', limit: '', hook: '', why: '' });
     log.flush();
+    assert.deepEqual(lines.rows.map((row) => [row['listener'], 'client_port' in row]), [['[::1]:25', false], ['[::1]:25', false]], 'a port that is not known is left out');
     assert.deepEqual(lines.rows.map((row) => [row['user'], row['queue_id'], row['limit'], row['hook'], row['why']]), [['al\nice', '00000000AB1', 'client.errors', 'rspamd', 'no PROXY header'], [undefined, undefined, undefined, undefined, undefined]]);
   });
 
@@ -92,7 +95,7 @@ describe('a line of the mail log', () => {
     let hostile = '';
     for (let code = 0; code < 0x300; code++) hostile += String.fromCharCode(code);
     for (const part of ['"},{"event":"delivered', hostile.slice(0, 400), hostile.slice(400), '\ud800', '\u202egnp.exe', '\r\nQUIT', '\u001b[2J']) {
-      log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', reason: 'syntax', client: part, helo: part, from: part, to: part, reply: part });
+      log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', reason: 'syntax', listener: part, client: part, clientPort: 1, helo: part, from: part, to: part, reply: part });
     }
     log.flush();
     const text = lines.texts.join('');
@@ -154,7 +157,7 @@ describe('lines are handed over', () => {
     const log = new MailLog({ gateway: 'gw-1', enabled: false }, lines);
     log.received(RECEIVED);
     log.delivered(DELIVERED);
-    log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', reason: 'relay', client: '', helo: '', from: '', to: '', reply: '' });
+    log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', reason: 'relay', listener: '', client: '', clientPort: 0, helo: '', from: '', to: '', reply: '' });
     log.flush();
     assert.equal(lines.texts.length, 0);
   });

@@ -32,7 +32,9 @@ export function xclient(dialog: InboundDialog, desk: Desk, text: string): Effect
   const said = attributes.get('ADDR');
   const address = said === undefined ? dialog.remoteAddress : addressOf(said);
   if (address === undefined) return replies.XCLIENT_SYNTAX;
-  const refusal = dialog.becomeClient(UNAVAILABLE.includes(address) ? '' : address);
+  const port = portOf(attributes.get('PORT'));
+  if (port === undefined) return replies.XCLIENT_SYNTAX;
+  const refusal = dialog.becomeClient(UNAVAILABLE.includes(address) ? '' : address, port);
   if (refusal !== undefined) return refusal;
   dialog.user = login === undefined || UNAVAILABLE.includes(login) ? '' : login;
   return replies.GREETED_ANEW;
@@ -57,6 +59,12 @@ function decoded(value: string): string | undefined {
   if (value.length > VALUE_CHARACTERS_MAX || !XTEXT.test(value)) return undefined;
   const text = value.replace(HEX_PAIRS, (_all, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)));
   return /^[\x20-\x7e]*$/.test(text) ? text : undefined;
+}
+
+/** 0: the proxy does not know it. */
+function portOf(value: string | undefined): number | undefined {
+  if (value === undefined || UNAVAILABLE.includes(value)) return 0;
+  return /^\d{1,5}$/.test(value) && Number(value) <= 65_535 ? Number(value) : undefined;
 }
 
 function addressOf(value: string): string | undefined {

@@ -39,6 +39,8 @@ export interface ProxyHeader {
   readonly octets: number;
   /** Whose connection it is; '' when it names nobody. */
   readonly address: string;
+  /** Of the client; 0 when it names nobody. */
+  readonly port: number;
 }
 
 /** undefined: more must come. A text: the rule that is broken. */
@@ -67,11 +69,11 @@ function readLine(bytes: Uint8Array): ProxyHeader | string | undefined {
   const words = latin1Text(bytes, LINE_START.length, end - 1).split(' ');
   const octets = end + 1;
   const [family, source = '', destination = '', sourcePort = '', destinationPort = '', ...more] = words;
-  if (family === 'UNKNOWN') return { octets, address: '' };
+  if (family === 'UNKNOWN') return { octets, address: '', port: 0 };
   if (more.length > 0 || !isPort(sourcePort) || !isPort(destinationPort)) return 'line of the PROXY header';
   const isAddress = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : isNothing;
   if (!isAddress(source) || !isAddress(destination)) return 'addresses of the PROXY header';
-  return { octets, address: normal(source) };
+  return { octets, address: normal(source), port: Number(sourcePort) };
 }
 
 function readBinary(header: Uint8Array, command: number, family: number): ProxyHeader | string {
@@ -83,11 +85,12 @@ function readBinary(header: Uint8Array, command: number, family: number): ProxyH
   // Of other families the length of the addresses is not known here, and with it where the fields begin.
   const fieldsAt = FIXED_OCTETS + addressOctets;
   if (hasAddresses && !areFieldsSound(header, fieldsAt)) return 'fields of the PROXY header';
-  if (command === COMMAND_LOCAL) return { octets, address: '' };
+  if (command === COMMAND_LOCAL) return { octets, address: '', port: 0 };
   if (command !== COMMAND_PROXY) return 'command of the PROXY header';
-  if (!hasAddresses) return { octets, address: '' };
+  if (!hasAddresses) return { octets, address: '', port: 0 };
   const source = header.subarray(FIXED_OCTETS, FIXED_OCTETS + (isIpv6 ? 16 : 4));
-  return { octets, address: normal(ipaddr.fromByteArray([...source]).toString()) };
+  const port = twoOctets(header, fieldsAt - 4);
+  return { octets, address: normal(ipaddr.fromByteArray([...source]).toString()), port };
 }
 
 function areFieldsSound(header: Uint8Array, from: number): boolean {

@@ -58,6 +58,8 @@ export class Desk {
   /** Monotonic time of the last tick. */
   nowMs: number;
   isClosing = false;
+  /** "address:port" that clients are listened to on: its name in the log. */
+  listener: string;
   /** Told when the last session has gone. */
   onEmpty: (() => void) | undefined;
 
@@ -83,6 +85,7 @@ export class Desk {
     this.options = options;
     this.ports = ports;
     const { relayNetworks: networks, relayDomains: domains } = options;
+    this.listener = listenerName(options.host, options.port);
     this.policy = new RelayPolicy({ networks, domains }, ports.toAscii);
     this.balancers = new NetworkList(options.proxyNetworks, 'networks of balancers');
     this.xclientPeers = new NetworkList(options.xclientNetworks, 'networks of XCLIENT');
@@ -181,7 +184,7 @@ export class Desk {
 
   #received(message: MailTransaction): void {
     const { clock, mailLog, metrics } = this.ports;
-    mailLog.received(message);
+    mailLog.received(message, this.listener);
     metrics.received(message.contentBytes, message.recipientCount, clock.nowMs() - message.receivedMs);
   }
 
@@ -194,7 +197,8 @@ export class Desk {
     this.ports.metrics.rejected(stage, reason);
     if (!this.#damper.onRefusal(clientKey(dialog.remoteAddress), this.nowMs)) return;
     this.ports.mailLog.rejected({
-      stage, reason, reply, client: dialog.remoteAddress, helo: dialog.helo,
+      stage, reason, reply, listener: this.listener,
+      client: dialog.remoteAddress, clientPort: dialog.remotePort, helo: dialog.helo,
       user: stage === 'auth' ? said : dialog.user,
       from: message?.reversePath ?? (stage === 'mail' ? pathIn(said) : ''),
       to: stage === 'rcpt' ? pathIn(said) : (message?.namedRecipient ?? ''),
@@ -203,6 +207,11 @@ export class Desk {
       hook: refusal.hook ?? '', why: refusal.why ?? '',
     });
   }
+}
+
+/** As the configuration has it. */
+export function listenerName(host: string, port: number): string {
+  return host.includes(':') ? `[${host}]:${String(port)}` : `${host}:${String(port)}`;
 }
 
 /** What was pipelined behind a refused MAIL or RCPT is no other error: that one may have been ours. */

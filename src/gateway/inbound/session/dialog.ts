@@ -36,6 +36,8 @@ export interface WantedRecipient {
 export interface InboundDialog extends OutcomeSink {
   /** Of the client, as far as it is known: by the connection, its PROXY header, or XCLIENT. */
   readonly remoteAddress: string;
+  /** Likewise; 0: not known. */
+  readonly remotePort: number;
   /** As remoteAddress, before any XCLIENT. */
   readonly peerAddress: string;
   /** The client may send anywhere (policy/relay-policy.ts). */
@@ -64,10 +66,10 @@ export interface InboundDialog extends OutcomeSink {
   /** What the last BDAT said. */
   chunk: Chunk | undefined;
   /**
-   * The session is another client's: '' for one that is not known. All that was said is forgotten. Returns
-   * why that client is not served.
+   * The session is another client's: '' for one that is not known, and 0. All that was said is forgotten.
+   * Returns why that client is not served.
    */
-  becomeClient(address: string): Refusal | undefined;
+  becomeClient(address: string, port: number): Refusal | undefined;
   /** Forgets the transaction, and gives back what was counted for it. */
   endTransaction(): void;
 }

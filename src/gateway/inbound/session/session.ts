@@ -59,6 +59,7 @@ const NOTHING = new Uint8Array(0);
 
 export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Reader {
   remoteAddress: string;
+  remotePort: number;
   peerAddress: string;
   isTrusted = false;
   tlsVersion = '';
@@ -123,6 +124,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#desk = desk;
     this.#connection = connection;
     this.remoteAddress = connection.remoteAddress;
+    this.remotePort = connection.remotePort;
     this.peerAddress = connection.remoteAddress;
     this.#waiting = new WaitingInput(desk.ports.reception);
     this.#replies = new ReplyWriter(connection);
@@ -264,6 +266,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#proxyBytes = NOTHING;
     if (typeof header === 'string') return this.#refuseConnection(replies.badProxyHeader(header));
     const isNamed = header.address !== '';
+    if (isNamed) this.remotePort = header.port;
     this.#onClientKnown(isNamed ? header.address : this.remoteAddress, isNamed, all.subarray(header.octets));
   }
 
@@ -306,7 +309,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     });
   }
 
-  becomeClient(address: string): Effect | undefined {
+  becomeClient(address: string, port: number): Effect | undefined {
     const desk = this.#desk;
     this.#isProxied = true;
     this.helo = '';
@@ -314,6 +317,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.user = '';
     this.isTrusted = address !== '' && desk.policy.isTrusted(address);
     this.remoteAddress = address === '' ? this.peerAddress : address;
+    this.remotePort = port;
     this.#askBlocklists();
     const before = this.#clientKey;
     this.#clientKey = address === '' || address === this.peerAddress ? '' : clientKey(address);

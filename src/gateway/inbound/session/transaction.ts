@@ -50,6 +50,8 @@ export class MailTransaction implements Submission {
   readonly ret: number;
   readonly envid: string;
   readonly client: string;
+  /** 0: not known. */
+  readonly clientPort: number;
   readonly helo: string;
 
   recipientCount = 0;
@@ -88,6 +90,7 @@ export class MailTransaction implements Submission {
     this.ret = parameters.ret;
     this.envid = parameters.envid;
     this.client = dialog.remoteAddress;
+    this.clientPort = dialog.remotePort;
     this.helo = dialog.helo;
     this.tls = dialog.tlsVersion;
     this.user = dialog.user;

@@ -44,9 +44,9 @@ const SOUND: readonly (readonly [Buffer, string])[] = [
 describe('a PROXY header', () => {
   test('names the client, or nobody', () => {
     for (const [header, address] of SOUND) {
-      assert.deepEqual(readProxyHeader(header), { octets: header.length, address });
+      assert.deepEqual(readProxyHeader(header), { octets: header.length, address, port: address === '' ? 0 : 4660 });
       const withMore = Buffer.concat([header, Buffer.from('EHLO x\r\n')]);
-      assert.deepEqual(readProxyHeader(withMore), { octets: header.length, address });
+      assert.deepEqual(readProxyHeader(withMore), { octets: header.length, address, port: address === '' ? 0 : 4660 });
     }
   });
 
@@ -81,7 +81,7 @@ describe('a PROXY header', () => {
   test('with a checksum must have the right one', () => {
     const header = binary(0x21, 0x11, [...TCP4, 0x03, 0, 4, 0, 0, 0, 0]);
     header.writeUInt32BE(crc32c(header), header.length - 4);
-    assert.deepEqual(readProxyHeader(header), { octets: header.length, address: '192.0.2.7' });
+    assert.deepEqual(readProxyHeader(header), { octets: header.length, address: '192.0.2.7', port: 4660 });
     header[17] = 1;
     assert.equal(typeof readProxyHeader(header), 'string');
   });

@@ -55,6 +55,43 @@ describe('a proxy that names its client by XCLIENT', () => {
   });
 });
 
+test('the log names the listener and the client behind the proxy, with its port as far as it is known', async () => {
+  const received: unknown[] = [];
+  const options = { port: 2526, proxyNetworks: ['10.0.0.0/8'], xclientNetworks: ['203.0.113.0/24'], relayDomains: ['ours.example'] };
+  const { desk, refused } = testDesk(options, {
+    mailLog: {
+      wantsMessageId: false,
+      received: ({ client, clientPort }, listener) => { received.push([listener, client, clientPort]); },
+      rejected: (refusal) => { refused.push(refusal); },
+    },
+  });
+  const bySteps: readonly (readonly [readonly string[], string, number])[] = [
+    [['PROXY TCP4 198.51.100.7 10.0.0.2 40001 25'], '198.51.100.7', 40001],
+    [['PROXY UNKNOWN'], PROXY, 1025],
+    [['PROXY TCP4 203.0.113.1 10.0.0.2 40001 25', 'XCLIENT ADDR=192.0.2.1 PORT=65535'], '192.0.2.1', 65535],
+    [['PROXY TCP4 203.0.113.1 10.0.0.2 40001 25', 'XCLIENT ADDR=192.0.2.1'], '192.0.2.1', 0],
+    [['PROXY TCP4 203.0.113.1 10.0.0.2 40001 25', 'XCLIENT ADDR=192.0.2.1 PORT=[UNAVAILABLE]'], '192.0.2.1', 0],
+  ];
+  for (const [steps, client, clientPort] of bySteps) {
+    const connection = new MemoryConnection(PROXY);
+    const session = openSession(desk, connection);
+    for (const step of steps) assert.match(`220 ${say(session, connection, step)}`, /^220 (220 |$)/, step);
+    say(session, connection, 'EHLO x', 'MAIL FROM:<a@example.org>', 'RCPT TO:<b@elsewhere.example>');
+    const last = refused.at(-1);
+    assert.deepEqual([last?.listener, last?.client, last?.clientPort], ['127.0.0.1:2526', client, clientPort], steps.join());
+    say(session, connection, 'RCPT TO:<b@ours.example>', 'DATA', '.');
+    await new Promise(setImmediate);
+    assert.deepEqual(received.pop(), ['127.0.0.1:2526', client, clientPort], steps.join());
+    session.destroy();
+  }
+  const connection = new MemoryConnection('203.0.113.1');
+  const xclient = openSession(testDesk({ xclientNetworks: ['203.0.113.0/24'] }).desk, connection);
+  for (const port of ['65536', '1x', '-1', '123456']) {
+    assert.match(say(xclient, connection, `XCLIENT ADDR=192.0.2.1 PORT=${port}`), /^501 /, port);
+  }
+  xclient.destroy();
+});
+
 test('the wrong password that ends a session is an error as those before it', async () => {
   const options = Object.fromEntries(PARTIES.map((party) =>
     [party, Object.fromEntries(DEEDS.map((deed) => [deed, party === 'client' && deed === 'errors' ? 3 : 0]))])) as RateOptions;
