@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
 import { Group } from './group.js';
+import type { LogLine } from './ports.js';
 import { coreOf } from './inspect.js';
 import { World } from './world.js';
 
@@ -119,4 +120,18 @@ describe('new mail is not taken', () => {
     assert.deepEqual([core.accepting, core.admit(world.route('q1'))], [false, 'draining']);
     assert.equal(world.submit(['q1']).outcome, NOT_READY);
   });
+});
+
+test('new partitions are told of in one line when all of them stand; what becomes of them later in lines of their own', () => {
+  const group = Group.started({ stores: 2, queues: [{ name: 'q1' }] });
+  const said = (): LogLine[] => group.log.lines.filter(({ event }) => event === 'partition');
+  group.until(() => said().length > 0, 'the line');
+  group.run(5_000);
+  const gateways = said().map(({ text, fields }) => [text, Number(fields['count']) > 1]);
+  assert.deepEqual(gateways, gateways.map(() => ['new partitions stand and take mail', true]));
+  assert.ok(gateways.length <= 2, 'one a gateway');
+  group.gateway('gw-1').kill();
+  group.gateway('gw-1').start();
+  group.until(() => group.gateway('gw-1').core?.accepting === true, 'its partitions are back');
+  assert.ok(said().some(({ text }) => / ASKING -> CLAIMING: /.test(text)), said().map(({ text }) => text).join('\n'));
 });

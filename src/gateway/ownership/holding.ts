@@ -75,6 +75,8 @@ export interface HoldingCounters extends AdoptionCounters {
   losses: number;
   /** Changes of a record that are settled. */
   epochs: number;
+  /** New partitions that stand. */
+  founded: number;
 }
 
 const NONCES = 2 ** 53;
@@ -128,6 +130,9 @@ export class Holding implements RegisterSink {
   #isStopping = false;
   #isQuietTold = false;
   #toldEpoch = 0;
+  /** It is being founded: what the log says is that it stands, together with the others of a start. */
+  #isNew = false;
+  #hasServed = false;
   /** Stores that are told that they have no copy that counts, in this term, until they say that they know. */
   readonly #cleared = new Map<string, ClearedStore>();
   /** When stores were last asked to hold it from its beginning on; -Infinity: it is not being founded. */
@@ -256,6 +261,10 @@ export class Holding implements RegisterSink {
     if (cleared?.bootId === store.bootId) cleared.isTold = true;
   }
 
+  get isNew(): boolean {
+    return this.#isNew;
+  }
+
   onFenceNotice(store: StorePort, bootId: string, term: Term): void {
     this.holder.onFenceNotice(store.storeId, bootId, term, this.#nowMs);
   }
@@ -381,9 +390,15 @@ export class Holding implements RegisterSink {
     this.sinceMs = this.#nowMs;
     this.#ports.mirrors.stateVersion += 1;
     const { state } = this.holder;
-    // Each gateway of a group looks at all partitions of the others, again and again.
-    const isLook = !this.isOwn && (state === HolderState.IDLE || state === HolderState.ASKING);
-    log[isLook ? 'debug' : 'info']('partition', event);
+    // Each gateway of a group looks at all partitions of the others, again and again; and at its own once.
+    const isLook = state === HolderState.IDLE || state === HolderState.ASKING;
+    if (state === HolderState.FOUNDING) this.#isNew = true;
+    const isQuiet = this.#isNew || (isLook && !(this.isOwn && this.#hasServed));
+    log[isQuiet ? 'debug' : 'info']('partition', event);
+    if (state !== HolderState.HOLDER) return;
+    this.#hasServed = true;
+    if (this.#isNew) this.#ports.counters.founded += 1;
+    this.#isNew = false;
   }
 
   #storeAt({ storeId, bootId }: RecordedMember): StorePort | undefined {

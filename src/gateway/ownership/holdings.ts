@@ -124,7 +124,8 @@ const SOON_MS = 5_000;
 const FIRST_BLOCK_SHARE = 0.5;
 
 export class Holdings {
-  readonly counters: HoldingCounters = { takeovers: 0, handedBack: 0, lost: 0, losses: 0, epochs: 0, adopted: 0, adoptedTwice: 0 };
+  #foundedTold = 0;
+  readonly counters: HoldingCounters = { takeovers: 0, handedBack: 0, lost: 0, losses: 0, epochs: 0, founded: 0, adopted: 0, adoptedTwice: 0 };
   readonly #options: HoldingsOptions;
   readonly #ports: HoldingsPorts;
   readonly #readings: Readings;
@@ -329,9 +330,18 @@ export class Holdings {
       holding.tick(nowMs);
       this.#tellAway(holding, nowMs);
     }
+    this.#tellFounded();
     this.#readings.start();
     this.#ports.counters.epochs = this.counters.epochs;
     if (!this.isReading) this.#ports.recovered.onAllRead();
+  }
+
+  /** All that a start founds in one line, once there is nothing more of it to come. */
+  #tellFounded(): void {
+    const count = this.counters.founded - this.#foundedTold;
+    if (count === 0 || [...this.#byName.values()].some(({ isNew }) => isNew)) return;
+    this.#foundedTold += count;
+    this.#ports.log.info('partition', 'new partitions stand and take mail', { count });
   }
 
   /** Who reads only the log is told, too, that a person is asked for, and for what; once each time. */
