@@ -21,7 +21,7 @@ import { DEFAULT_TIMEOUTS, State } from '../gateway/outbound/pure/session-states
 import { GatewayMetrics } from '../observability/gateway-metrics.js';
 import { MailLog } from '../observability/mail-log.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
-import { addressText } from '../platform/node/own-host.js';
+import { addressText } from '../base/address-text.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import { isRateMessage, isTicketMessage, rotateTickets } from './worker-messages.js';

@@ -2,7 +2,7 @@
 import type { GatewayConfig, ListenerConfig } from '../config/types.js';
 import { mechanismsOf } from '../gateway/inbound/auth/authenticator.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
-import { addressText } from '../platform/node/own-host.js';
+import { addressText } from '../base/address-text.js';
 
 const TLS_WORDS: Readonly<Record<ListenerConfig['tls'], string>> = {
   off: 'no TLS', starttls: 'STARTTLS', implicit: 'TLS before the greeting',

@@ -3,10 +3,11 @@
  * that is both a gateway and its mirror), what can't work (a lease shorter than a failover), what contradicts
  * itself. The rule for the lease (docs/GUARANTEES.md "Links"): ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
  */
+import { addressText } from '../base/address-text.js';
 import type { Path } from './keys/key.js';
 import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './keys/schema.js';
 import type { Address } from './keys/values.js';
-import { Problems } from './problems.js';
+import { Problems, pathText } from './problems.js';
 import type { Problem } from './problems.js';
 import { isLoopback, isWildcard } from '../platform/node/own-host.js';
 import { hookName } from './hooks.js';
@@ -38,6 +39,7 @@ export function checkFile(file: FileValue, context: CheckContext): Problem[] {
     && file.sink === undefined) {
     problems.add([], 'expected at least one of the sections gateway, store, stores, sink, found none');
   }
+  checkPorts(file, problems);
   if (file.gateway !== undefined) checkGateway(file, file.gateway, context, problems);
   if (file.register === 'file') checkFileRegister(file.gateway, context, problems);
   else checkEtcd(file, file.register, problems);
@@ -205,7 +207,7 @@ function checkEtcd(file: FileValue, etcd: EtcdValue, problems: Problems): void {
 }
 
 /** Each worker has an admin port and an id made of the gateway's, and all share the ports for mail. */
-function checkWorkers({ admin, id, smtp, workers }: GatewayValue, problems: Problems): void {
+function checkWorkers({ admin, id, workers }: GatewayValue, problems: Problems): void {
   const last = `${id}-${String(workers)}`;
   if (last.length > IDENTIFIER_CHARACTERS_MAX) {
     problems.add(['gateway', 'id'], `expected an id that leaves room for a worker's number `
@@ -218,11 +220,49 @@ function checkWorkers({ admin, id, smtp, workers }: GatewayValue, problems: Prob
       `expected room for ${String(workers)} ports, one a worker, found ${String(port)}`,
     );
   }
-  const taken =
-    smtp.listen.find(({ address }) => port !== 0 && address.port >= port && address.port < port + workers);
-  if (taken !== undefined) {
-    problems.add(['gateway', 'smtp', 'listen'], `expected ports other than those of the workers' admin HTTP `
-      + `(${String(port)} to ${String(port + workers - 1)}), found ${String(taken.address.port)}`);
+}
+
+/** An address of this machine that a process of the file listens on. */
+interface Listened {
+  readonly at: Path;
+  readonly address: Address;
+}
+
+function* listenedOf({ gateway, store, stores, sink }: FileValue): IterableIterator<Listened> {
+  if (gateway !== undefined) {
+    for (const [i, { address }] of gateway.smtp.listen.entries()) {
+      yield { at: ['gateway', 'smtp', 'listen', i], address };
+    }
+    const { host, port } = gateway.admin.listen;
+    for (let worker = 0; worker < gateway.workers; worker++) {
+      yield { at: ['gateway', 'admin', 'listen'], address: { host, port: port === 0 ? 0 : port + worker } };
+    }
+  }
+  if (store !== undefined) yield* listenedOfStore(store, ['store']);
+  for (const [i, each] of (stores ?? []).entries()) yield* listenedOfStore(each, ['stores', i]);
+  if (sink === undefined) return;
+  yield { at: ['sink', 'listen'], address: sink.listen };
+  if (sink.admin !== undefined) yield { at: ['sink', 'admin'], address: sink.admin };
+}
+
+function* listenedOfStore({ paths, admin }: StoreValue, at: Path): IterableIterator<Listened> {
+  for (const [i, { address }] of paths.entries()) yield { at: [...at, 'paths', i, 'address'], address };
+  yield { at: [...at, 'admin', 'listen'], address: admin.listen };
+}
+
+/** What one process listens on, no other can; on all addresses of the machine, that is each of them. */
+function checkPorts(file: FileValue, problems: Problems): void {
+  const all: Listened[] = [];
+  for (const each of listenedOf(file)) {
+    const { host, port } = each.address;
+    const other = port === 0 ? undefined : all.find(({ address }) => address.port === port
+      && (address.host === host || isWildcard(address.host) || isWildcard(host)));
+    if (other === undefined) all.push(each);
+    else {
+      const taken = other.address.host === host ? '' : ` (${addressText(other.address.host, port)})`;
+      const found = `${addressText(host, port)}, which ${pathText(other.at)}${taken} has`;
+      problems.add(each.at, `expected an address of its own, found ${found}`);
+    }
   }
 }
 
@@ -362,10 +402,12 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
   const paths: Path[] = [];
   gateway.routes.forEach((route, i) => {
     const at: Path = ['gateway', 'routes', i];
-    if ((route.domain === undefined) === (route.domains === undefined)) {
-      problems.add(
-        at, `expected one of domain and domains, found ${route.domain === undefined ? 'neither' : 'both'}`,
-      );
+    // One that nothing but a name leads to is for recipients of which a table says it.
+    const isNamed = route.name !== undefined && gateway.smtp.recipients !== undefined;
+    const [hasOne, hasList] = [route.domain !== undefined, route.domains !== undefined];
+    if (hasOne === hasList && (hasOne || !isNamed)) {
+      const alone = hasOne || route.name === undefined ? '' : ' (a name alone needs smtp.recipients)';
+      problems.add(at, `expected one of domain and domains, found ${hasOne ? 'both' : 'neither'}${alone}`);
     }
     if (route.order === 'strict' && route.concurrency !== undefined && route.concurrency !== 1) {
       problems.add([...at, 'concurrency'], `expected 1 or nothing with order: strict (one message in `

@@ -6,7 +6,7 @@
 import { isIP } from 'node:net';
 import { z } from 'zod';
 import { parseBytes, parseDuration } from '../../base/units.js';
-import { addressText as hostAndPort } from '../../platform/node/own-host.js';
+import { addressText as hostAndPort } from '../../base/address-text.js';
 import { kinds } from './key.js';
 import type { Kind } from './key.js';
 

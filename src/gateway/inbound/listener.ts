@@ -9,13 +9,14 @@
  *
  * The shell of the sessions (session/session.ts), which are pure: sockets, TLS, one timer for all deadlines.
  */
+import { addressText } from '../../base/address-text.js';
 import { isAscii } from 'node:buffer';
 import { toAscii } from '../../platform/node/idna.js';
 import { StreamServer } from '../../platform/node/server-socket.js';
 import { ServerTls } from '../../platform/node/server-tls.js';
 import type { ServerTlsEvents, ServerTlsFiles } from '../../platform/node/server-tls.js';
 import type { InboundOptions, InboundPorts } from './options.js';
-import { Desk, listenerName } from './session/desk.js';
+import { Desk } from './session/desk.js';
 import { ServerSession } from './session/session.js';
 
 export interface ListenerOptions extends Omit<InboundOptions, 'offersTls'> {
@@ -103,11 +104,11 @@ class Inbound implements RunningInbound {
     const { host } = this.#desk.options;
     try {
       this.#port = await this.#server.listen(host, this.#port);
-      this.#desk.listener = listenerName(host, this.#port);
+      this.#desk.listener = addressText(host, this.#port);
     } catch (error) {
       const { code, message } = error as NodeJS.ErrnoException;
       const why = code === 'EADDRINUSE' ? 'another program has it' : message;
-      const name = listenerName(host, this.#port);
+      const name = addressText(host, this.#port);
       throw new Error(`Opening the SMTP port ${name}: ${why}. Stop the other program, or take another.`);
     }
   }
@@ -151,7 +152,7 @@ class Inbound implements RunningInbound {
 }
 
 function tlsEvents({ host, port }: ListenerOptions, { log, metrics }: ListenerPorts): ServerTlsEvents {
-  const listener = listenerName(host, port);
+  const listener = addressText(host, port);
   metrics.certificateStale(false);
   return {
     onRenewed: ({ subject, expires }) => {

@@ -3,6 +3,8 @@
  * token is loopback only, but a web page in an operator's browser can point a name of its own at 127.0.0.1
  * (DNS rebinding) and read what answers there; its requests still carry that name.
  */
+import { addressText } from '../../base/address-text.js';
+
 const OWN_NAMES = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
 
 export function namesThisMachine(hostHeader: string | undefined): boolean {
@@ -22,8 +24,4 @@ export function isWildcard(host: string): boolean {
 export function reachableAddress(host: string, port: number): string | undefined {
   if (isWildcard(host)) return undefined;
   return addressText(host, port);
-}
-
-export function addressText(host: string, port: number): string {
-  return `${host.includes(':') ? `[${host}]` : host}:${String(port)}`;
 }

@@ -65,7 +65,7 @@ describe('workers', () => {
     assert.match(errorsOf('  workers: 0\n').join(), /f\.yaml:6: gateway\.workers: expected a whole number from 1 to 64, found 0/);
     assert.match(errorsOf('  workers: 8\n  memory: {limit: 256MiB}\n').join(), /gateway\.memory\.limit: expected at least 5 × smtp\.message_size_limit × workers/);
     assert.match(errorsOf('  workers: 4\n  admin: {listen: 127.0.0.1:65533}\n').join(), /gateway\.admin\.listen: expected room for 4 ports/);
-    assert.match(errorsOf('  workers: 4\n  admin: {listen: 127.0.0.1:2524}\n').join(), /gateway\.smtp\.listen: expected ports other than those of the workers/);
+    assert.match(errorsOf('  workers: 4\n  admin: {listen: 127.0.0.1:2524}\n').join(), /gateway\.admin\.listen: expected an address of its own, found 127\.0\.0\.1:2525, which gateway\.smtp\.listen\[0\] has/);
     assert.match(errorsOf('  group: [{id: gw-2, workers: 65}]\n').join(), /gateway\.group\.?\[?0\]?: expected a gateway's id such as gw-2/);
     assert.match(errorsOf('', `, gateways: [{id: gw-1, workers: 2, secret: ${SECRET}}, {id: gw-1-2, secret: ${SECRET}}]`).join(), /expected each gateway id once, found 'gw-1-2' again/);
   });

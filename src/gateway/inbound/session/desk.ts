@@ -8,6 +8,7 @@
  * `nowMs`. Owns the sessions, their counts, and the line of those that wait for their next turn. Pure.
  */
 import type { SubmissionOutcome } from '../../queue/types.js';
+import { addressText } from '../../../base/address-text.js';
 import { COMMITTED } from '../../queue/types.js';
 import { HelloReplies } from '../commands/hello.js';
 import { TraceDate, TraceWriter } from '../content/trace-header.js';
@@ -85,7 +86,7 @@ export class Desk {
     this.options = options;
     this.ports = ports;
     const { relayNetworks: networks, relayDomains: domains } = options;
-    this.listener = listenerName(options.host, options.port);
+    this.listener = addressText(options.host, options.port);
     this.policy = new RelayPolicy({ networks, domains }, ports.toAscii);
     this.balancers = new NetworkList(options.proxyNetworks, 'networks of balancers');
     this.xclientPeers = new NetworkList(options.xclientNetworks, 'networks of XCLIENT');
@@ -207,11 +208,6 @@ export class Desk {
       hook: refusal.hook ?? '', why: refusal.why ?? '',
     });
   }
-}
-
-/** As the configuration has it. */
-export function listenerName(host: string, port: number): string {
-  return host.includes(':') ? `[${host}]:${String(port)}` : `${host}:${String(port)}`;
 }
 
 /** What was pipelined behind a refused MAIL or RCPT is no other error: that one may have been ours. */
