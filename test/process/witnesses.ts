@@ -15,6 +15,8 @@ import { readSendLog, type SendLogFile } from '../../src/load/send-log.js';
 import { CUT, TAKEN, UNFINISHED, verifyRun, type Arrival, type VerifyReport } from '../../src/sink/verify.js';
 import type { Copy, LinkJudge } from './link-judge.js';
 
+const LINE_FEED = 0x0a;
+
 /** A line of the sink's arrival log, as far as it is used here. */
 interface ArrivalLine extends Arrival {
   readonly us: number;
@@ -118,10 +120,19 @@ export function judgeFromOutside(options: VerdictOptions): Verdict {
 
 /** The lines of an arrival log. */
 export function readArrivals(file: string): ArrivalLine[] {
-  return readFileSync(file, 'utf8').split('\n').filter((line) => line !== '').map((line) => {
+  // Of an hour's chaos it is larger than the longest string.
+  const bytes = readFileSync(file);
+  const arrivals: ArrivalLine[] = [];
+  for (let from = 0; from < bytes.length;) {
+    const end = bytes.indexOf(LINE_FEED, from);
+    const until = end < 0 ? bytes.length : end;
+    const line = bytes.toString('utf8', from, until);
+    from = until + 1;
+    if (line === '') continue;
     const arrival = JSON.parse(line) as ArrivalLine;
-    return arrival.intact || arrival.kind === UNFINISHED ? arrival : { ...arrival, hash: -1 };
-  });
+    arrivals.push(arrival.intact || arrival.kind === UNFINISHED ? arrival : { ...arrival, hash: -1 });
+  }
+  return arrivals;
 }
 
 function copiesOf(arrivals: readonly ArrivalLine[]): Copy[] {
