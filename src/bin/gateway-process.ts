@@ -6,6 +6,7 @@ import cluster from 'node:cluster';
 import { errorText } from '../base/error-text.js';
 import type { RunningRole } from '../cli/context.js';
 import { unusableFiles, unusableModules } from '../cli/reception-files.js';
+import { watchCertificates } from '../platform/node/certificate-ends.js';
 import { CliError } from '../cli/context.js';
 import type { GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
@@ -57,8 +58,7 @@ function tellUpper(rates: RateReport): void {
 
 export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
   const options = gatewayOptions(config);
-  const unusable = await unusableModules(config);
-  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
+  await judgeModules(config);
   const ports = nodePorts(config.log, config.id);
   const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
   const started: { gateway?: RunningGateway } = {};
@@ -69,6 +69,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   process.on('uncaughtException', onError);
   process.on('unhandledRejection', onError);
   ignoreHangUp(ports.log);
+  const certificateEnds = watchCertificates(config.smtp.tls, config.mirror.tls, ports.log);
   let tickets: Buffer | undefined;
   const useTickets = (keys: Buffer): void => {
     tickets = keys;
@@ -82,7 +83,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     started.gateway = await startGateway(options, {
       log: ports.log,
       mailLog,
-      metrics: new GatewayMetrics(),
+      metrics: newMetrics(certificateEnds),
       random: Math.random,
       logLinesDropped: () => mailLog.droppedLines,
       tellWorkers: cluster.isWorker ? tellUpper : undefined,
@@ -108,12 +109,23 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
   };
   const gateway = await latest;
   return {
-    summary: `${whatItDoes(config)}; admin on ${config.admin.listen.host}:${String(gateway.adminPort)}`,
+    summary: `${whatItDoes(config)}; admin on ${addressText(config.admin.listen.host, gateway.adminPort)}`,
     stop: async () => {
       await started.gateway?.stop();
       await ports.destination.drain(LOG_DRAIN_MS);
     },
   };
+}
+
+async function judgeModules(config: GatewayConfig): Promise<void> {
+  const unusable = await unusableModules(config);
+  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
+}
+
+function newMetrics(certificateEnds: ReadonlyMap<string, number>): GatewayMetrics {
+  const metrics = new GatewayMetrics();
+  metrics.reception.certificateEnds = certificateEnds;
+  return metrics;
 }
 
 /** Without a listener it is a rescue (cli/rescue.ts). */

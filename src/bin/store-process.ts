@@ -5,6 +5,7 @@ import { CliError } from '../cli/context.js';
 import { addressText } from '../config/keys/values.js';
 import type { StoreConfig } from '../config/types.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
+import { watchCertificates } from '../platform/node/certificate-ends.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { MessagePacker } from '../platform/node/packer.js';
@@ -58,6 +59,7 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
     {
       clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log,
       listener: listenerOf(config, ports),
+      certificateEnds: watchCertificates(undefined, config.tls, ports.log),
       onRefused: (why) => { endRefused(config.id, why, () => running.stop(), ports); },
     },
   );

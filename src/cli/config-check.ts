@@ -7,6 +7,7 @@ import { SECRET_VARIABLE } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { listenerLines } from './listener-lines.js';
+import { endingCertificates, unusableLinkFiles } from './link-files.js';
 import { unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
 
 export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -25,10 +26,13 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
             loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
           const { gateway, stores } = result.config;
-          const unusable = gateway === undefined
-            ? [] : [...unusableFiles(gateway), ...await unusableModules(gateway)];
+          const unusable = unusableLinkFiles(args.file, stores);
+          if (gateway !== undefined) {
+            unusable.push(...unusableFiles(gateway), ...await unusableModules(gateway));
+          }
           if (unusable.length > 0) throw new CliError(unusable.join('\n'));
-          const warnings = gateway === undefined ? [] : unknownRoutes(gateway);
+          const warnings = endingCertificates(args.file, gateway, stores, Date.now());
+          if (gateway !== undefined) warnings.push(...unknownRoutes(gateway));
           for (const warning of warnings) context.terminal.error(warning);
           const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
           if (args.quiet !== true) {

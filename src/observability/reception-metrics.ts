@@ -39,6 +39,8 @@ export class ReceptionMetrics {
   readonly #handshakes = new Map<HandshakeResult, number>();
   readonly #auths = new Map<string, Map<AuthResult, number>>();
   readonly #files = new Map<FollowedFile, boolean>();
+  /** Unix time in milliseconds at which certificates of this process end, by use. */
+  certificateEnds: ReadonlyMap<string, number> = new Map();
 
   handshake(result: HandshakeResult): void {
     this.#handshakes.set(result, (this.#handshakes.get(result) ?? 0) + 1);
@@ -94,6 +96,15 @@ export function exportReception(series: Series, metrics: ReceptionMetrics): void
   const staleHelp = '1 while what is on disk can not be used, and what was read before stays in force';
   series.gauges('stale_files', staleHelp, ['file'], () =>
     [...metrics.files].map(([file, isStale]) => [{ file }, Number(isStale)]));
+  exportCertificateEnds(series, () => metrics.certificateEnds);
+}
+
+/** Of gateways and stores. */
+export function exportCertificateEnds(series: Series, ends: () => ReadonlyMap<string, number>): void {
+  series.gauges(
+    'certificate_expiry_timestamp_seconds', 'When the certificate for clients (smtp) or for links ends',
+    ['use'], () => [...ends()].map(([use, endsMs]) => [{ use }, Math.floor(endsMs / 1000)]),
+  );
 }
 
 function exportLookups(series: Series, of: string, about: string, meter: LookupMeter): void {

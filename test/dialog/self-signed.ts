@@ -6,7 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ServerTlsFiles } from '../../src/platform/node/server-tls.js';
 
-const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes', '-days', '2'];
+const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'inbound-tls-'));
@@ -14,13 +14,13 @@ function newFolder(): string {
   return folder;
 }
 
-export function selfSigned(name = 'mx.test'): ServerTlsFiles | undefined {
+export function selfSigned(name = 'mx.test', days = 60): ServerTlsFiles | undefined {
   const folder = newFolder();
   const [keyFile, certFile] = [join(folder, 'key'), join(folder, 'cert')];
   try {
     // It may be verified, too, by who connects to loopback.
     const names = `subjectAltName=DNS:${name},IP:127.0.0.1`;
-    const own = ['-subj', `/CN=${name}`, '-addext', names, '-keyout', keyFile, '-out', certFile];
+    const own = ['-days', String(days), '-subj', `/CN=${name}`, '-addext', names, '-keyout', keyFile, '-out', certFile];
     execFileSync('openssl', ['req', '-x509', ...EC, ...own], { stdio: 'ignore' });
   } catch {
     return undefined;

@@ -21,6 +21,8 @@ export interface RunningStore {
   /** Ports bound, in the order of the paths. */
   readonly ports: readonly number[];
   readonly adminPort: number;
+  /** Unix time in milliseconds, by use. */
+  readonly certificateEnds: ReadonlyMap<string, number>;
   /** Told to stop: it waits for its gateways to move their partitions away. */
   readonly isStopping: boolean;
   readonly connections: ReadonlySet<StoreConnection>;

@@ -95,9 +95,13 @@ export interface StoreDaemonPorts {
   readonly secrets: Secrets;
   readonly log: EventLog;
   readonly listener: Listener;
+  /** Unix time in milliseconds, by use; none without TLS. */
+  readonly certificateEnds?: ReadonlyMap<string, number>;
   /** Another process of this store is in the register, and was before this one. Once. */
   onRefused?(why: string): void;
 }
+
+const NO_CERTIFICATES: ReadonlyMap<string, number> = new Map();
 
 /** What a process of the store before has left, and the right to it. */
 interface Inheritance {
@@ -188,6 +192,10 @@ class StoreDaemon implements RunningStore {
     this.#inheritance = inheritance;
     this.bootId = Buffer.from(store.bootId, 'hex');
     this.store = store;
+  }
+
+  get certificateEnds(): ReadonlyMap<string, number> {
+    return this.#ports.certificateEnds ?? NO_CERTIFICATES;
   }
 
   get ports(): readonly number[] {

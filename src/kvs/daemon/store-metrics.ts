@@ -1,5 +1,6 @@
 /** All metrics of a store, read from counters and tables when somebody scrapes. */
 import type { Registry } from 'prom-client';
+import { exportCertificateEnds } from '../../observability/reception-metrics.js';
 import { Series } from '../../observability/series.js';
 import { closeReasonName, declinedReasonName, refusalReasonName } from '../../protocol/reasons.js';
 import type { RunningStore } from './running-store.js';
@@ -45,5 +46,6 @@ export function storeMetrics(running: RunningStore): Registry {
   byReason('refusals', 'Requests refused, by reason.', counters.refusals, refusalReasonName);
   byReason('declines', 'Terms declined, by reason.', counters.declines, declinedReasonName);
   byReason('closes', 'Connections closed by this store, by reason.', counters.closes, closeReasonName);
+  exportCertificateEnds(series, () => running.certificateEnds);
   return series.registry;
 }

@@ -4,6 +4,7 @@
  */
 import { X509Certificate } from 'node:crypto';
 import tls from 'node:tls';
+import { errorText } from '../../base/error-text.js';
 import { readText } from './changing-files.js';
 
 export interface CertificateFacts {
@@ -11,6 +12,26 @@ export interface CertificateFacts {
   readonly subject: string;
   /** ISO 8601. */
   readonly expires: string;
+  /** Unix time. */
+  readonly beginsMs: number;
+  readonly endsMs: number;
+}
+
+/** What OpenSSL says, and what an operator can do about it. */
+const TLS_WORDS: readonly (readonly [pattern: RegExp, words: string])[] = [
+  [/KEY_VALUES_MISMATCH/, 'the key belongs to another certificate'],
+  [/BAD_DECRYPT|BAD_PASSWORD|MISSING_PASSPHRASE/,
+    'the key is encrypted: store it without its passphrase (openssl pkey -in KEY -out NEW)'],
+  [/PEM_NO_START_LINE|OSSL_UNSUPPORTED/, 'there is no -----BEGIN … line of one in it'],
+  [/PEM_BAD_|PEM_SHORT|ASN1/, 'it is cut off or damaged'],
+  [/KEY_TOO_SMALL/, 'the key is too short: RSA needs 2048 bits, EC 224'],
+  [/MD_TOO_WEAK/, 'it is signed with SHA-1 or MD5, which clients refuse'],
+];
+
+/** In plain words, if they are known; else OpenSSL's. */
+export function tlsErrorText(error: unknown): string {
+  const { code = '' } = error as NodeJS.ErrnoException;
+  return TLS_WORDS.find(([pattern]) => pattern.test(code))?.[1] ?? errorText(error);
 }
 
 /**
@@ -25,14 +46,15 @@ export function readPem(kind: 'cert' | 'key' | 'ca', file: string): string {
     else tls.createSecureContext({ [kind]: text });
   } catch (error) {
     const what = kind === 'key' ? 'key' : 'certificate';
-    const why = error instanceof Error ? error.message : String(error);
-    throw new Error(`'${file}' is no ${what} in PEM: ${why}`);
+    throw new Error(`'${file}' is no ${what} in PEM: ${tlsErrorText(error)}`);
   }
   return text;
 }
 
 /** Of the first certificate in a text that TLS takes. */
 export function certificateFacts(pem: string): CertificateFacts {
-  const { subject, validTo } = new X509Certificate(pem);
-  return { subject: subject.replaceAll('\n', ', '), expires: new Date(validTo).toISOString() };
+  const { subject, validFrom, validTo } = new X509Certificate(pem);
+  const [beginsMs, endsMs] = [Date.parse(validFrom), Date.parse(validTo)];
+  const expires = new Date(endsMs).toISOString();
+  return { subject: subject.replaceAll('\n', ', '), expires, beginsMs, endsMs };
 }

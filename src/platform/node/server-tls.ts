@@ -15,7 +15,7 @@ import type { SecureContextOptions, TLSSocket } from 'node:tls';
 import { errorText } from '../../base/error-text.js';
 import type { TlsFacts } from '../transport.js';
 import type { HandshakeResult } from '../transport.js';
-import { certificateFacts, readPem } from './certificates.js';
+import { certificateFacts, readPem, tlsErrorText } from './certificates.js';
 import type { CertificateFacts } from './certificates.js';
 import { stampOf } from './changing-files.js';
 import { certificateNames } from './tls-transport.js';
@@ -50,7 +50,7 @@ export function readServerTls(files: ServerTlsFiles): ServerTlsMaterial {
     tls.createSecureContext(material);
   } catch (error) {
     const pair = `'${certFile}' and '${keyFile}'`;
-    throw new Error(`${pair} are no certificate with its key in PEM: ${errorText(error)}`);
+    throw new Error(`${pair} are no certificate with its key in PEM: ${tlsErrorText(error)}`);
   }
   return material;
 }

@@ -18,7 +18,8 @@ import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import { errorText } from '../../base/error-text.js';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
-import { readText, stampOf } from './changing-files.js';
+import { readPem, tlsErrorText } from './certificates.js';
+import { stampOf } from './changing-files.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
 import {
   BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason,
@@ -41,16 +42,16 @@ export interface TlsFiles {
 }
 
 /** Throws an Error that names the file. */
-export function readTlsFiles(files: TlsFiles): SecureContextOptions {
+export function readTlsFiles({ caFile, certFile, keyFile }: TlsFiles): SecureContextOptions {
   const material: SecureContextOptions = {
-    ca: readText(files.caFile), cert: readText(files.certFile), key: readText(files.keyFile),
+    ca: readPem('ca', caFile), cert: readPem('cert', certFile), key: readPem('key', keyFile),
     minVersion: 'TLSv1.2',
   };
   try {
     tls.createSecureContext(material);
   } catch (error) {
-    throw new Error(`'${files.certFile}' and '${files.keyFile}' are no certificate with its key in PEM, or `
-      + `'${files.caFile}' is no certificate: ${errorText(error)}`);
+    const pair = `'${certFile}' and '${keyFile}'`;
+    throw new Error(`${pair} are no certificate with its key in PEM: ${tlsErrorText(error)}`);
   }
   return material;
 }

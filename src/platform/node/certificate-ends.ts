@@ -1,0 +1,87 @@
+/**
+ * How long the certificates of this process are good: looked at when it starts, and every hour after that,
+ * for the files may be renewed at any time. One that ends within two weeks, or has ended, is told of once a
+ * day. Off the path of mail. Owns the ends that metrics show.
+ */
+import { errorText } from '../../base/error-text.js';
+import type { EventLog } from '../ports.js';
+import { certificateFacts, readPem } from './certificates.js';
+
+const HOUR_MS = 3_600_000;
+const DAY_MS = 24 * HOUR_MS;
+/** Short enough for those that are renewed by themselves every 60 days, some 30 before their end. */
+const SOON_MS = 14 * DAY_MS;
+
+/** For what, "smtp" or "links", and where. */
+export interface CertificateFile {
+  readonly use: string;
+  readonly file: string;
+}
+
+type TlsSection = { readonly certFile: string } | undefined;
+
+/** Those of a process: of its listeners for mail, and of its links. */
+export function certificateFiles(smtp: TlsSection, links: TlsSection): readonly CertificateFile[] {
+  const uses = [['smtp', smtp], ['links', links]] as const;
+  return uses.flatMap(([use, tls]) => (tls === undefined ? [] : [{ use, file: tls.certFile }]));
+}
+
+/** '' while it is good for two weeks and more; else what is to be said of it. */
+export function endingText(pem: string, nowMs: number): string {
+  const { expires, beginsMs, endsMs } = certificateFacts(pem);
+  if (nowMs >= endsMs) return `the certificate has expired: ${expires}; renew it`;
+  if (nowMs < beginsMs) return `the certificate is not valid before ${new Date(beginsMs).toISOString()}`;
+  if (endsMs - nowMs > SOON_MS) return '';
+  const days = Math.floor((endsMs - nowMs) / DAY_MS);
+  return `the certificate expires in ${String(days)} days, ${expires}: renew it`;
+}
+
+/** For the life of the process. Unix time in milliseconds, by use. */
+export function watchCertificates(
+  smtp: TlsSection, links: TlsSection, log: EventLog,
+): ReadonlyMap<string, number> {
+  const certificates = new CertificateEnds(certificateFiles(smtp, links), log);
+  const look = (): void => { certificates.look(Date.now()); };
+  look();
+  setInterval(look, HOUR_MS).unref();
+  return certificates.ends;
+}
+
+export class CertificateEnds {
+  readonly #files: readonly CertificateFile[];
+  readonly #log: EventLog;
+  readonly #ends = new Map<string, number>();
+  readonly #tellAgainMs = new Map<string, number>();
+
+  constructor(files: readonly CertificateFile[], log: EventLog) {
+    this.#files = files;
+    this.#log = log;
+  }
+
+  /** Unix time in milliseconds, by use. */
+  get ends(): ReadonlyMap<string, number> {
+    return this.#ends;
+  }
+
+  look(nowMs: number): void {
+    for (const { use, file } of this.#files) {
+      const why = this.#judge(use, file, nowMs);
+      if (why === '') this.#tellAgainMs.delete(use);
+      else if (nowMs >= (this.#tellAgainMs.get(use) ?? 0)) {
+        this.#tellAgainMs.set(use, nowMs + DAY_MS);
+        this.#log.warn('tls', 'a certificate is to be renewed', { use, file, why });
+      }
+    }
+  }
+
+  #judge(use: string, file: string, nowMs: number): string {
+    try {
+      const pem = readPem('cert', file);
+      this.#ends.set(use, certificateFacts(pem).endsMs);
+      return endingText(pem, nowMs);
+    } catch (error) {
+      // What was read before stays in force, and with it its end.
+      return errorText(error);
+    }
+  }
+}

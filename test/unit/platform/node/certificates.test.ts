@@ -1,0 +1,60 @@
+/** Certificates as files: what is wrong with them in words that say what to do, and until when they are good. */
+import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
+import { readFileSync, writeFileSync } from 'node:fs';
+import { test } from 'node:test';
+import { CertificateEnds, endingText } from '../../../../src/platform/node/certificate-ends.js';
+import { certificateFacts, readPem } from '../../../../src/platform/node/certificates.js';
+import { readServerTls } from '../../../../src/platform/node/server-tls.js';
+import { selfSigned } from '../../../dialog/self-signed.js';
+import { NO_LOG } from '../../../inbound/desk.js';
+
+const DAY_MS = 24 * 3_600_000;
+const first = selfSigned();
+const second = selfSigned();
+const skip = first === undefined || second === undefined ? 'openssl is missing' : false;
+
+test('what can not be used is said in plain words', { skip }, () => {
+  assert.ok(first !== undefined && second !== undefined);
+  const { certFile, keyFile } = first;
+  assert.throws(() => readServerTls({ ...first, keyFile: second.keyFile }), /: the key belongs to another certificate$/);
+  const encrypted = `${keyFile}.encrypted`;
+  execFileSync('openssl', ['pkey', '-in', keyFile, '-aes256', '-passout', 'pass:secret', '-out', encrypted], { stdio: 'ignore' });
+  assert.throws(() => readPem('key', encrypted), /: the key is encrypted: store it without its passphrase \(openssl pkey /);
+  for (const [kind, file] of [['cert', keyFile], ['key', certFile]] as const) {
+    assert.throws(() => readPem(kind, file), / in PEM: there is no -----BEGIN … line of one in it$/);
+  }
+  const cut = `${certFile}.cut`;
+  writeFileSync(cut, readFileSync(certFile, 'utf8').slice(0, 300));
+  assert.throws(() => readPem('cert', cut), / in PEM: it is cut off or damaged$/);
+  const [weakKey, weakCert] = [`${keyFile}.weak`, `${certFile}.weak`];
+  const weak = ['req', '-x509', '-newkey', 'rsa:1024', '-nodes', '-subj', '/CN=mx.test', '-keyout', weakKey, '-out', weakCert];
+  execFileSync('openssl', weak, { stdio: 'ignore' });
+  assert.throws(() => readServerTls({ ...first, keyFile: weakKey, certFile: weakCert }), /: the key is too short: RSA needs 2048 bits/);
+});
+
+test('its end is told of two weeks before, once a day, and known to metrics', { skip }, () => {
+  assert.ok(first !== undefined);
+  const pem = readFileSync(first.certFile, 'utf8');
+  const { beginsMs, endsMs } = certificateFacts(pem);
+  assert.equal(Math.round((endsMs - beginsMs) / DAY_MS), 60);
+  assert.equal(endingText(pem, beginsMs), '');
+  assert.match(endingText(pem, beginsMs - 1), /^the certificate is not valid before /);
+  assert.match(endingText(pem, endsMs - 14 * DAY_MS), /^the certificate expires in 14 days, /);
+  assert.match(endingText(pem, endsMs), /^the certificate has expired: /);
+  const said: string[] = [];
+  const warn = (_event: string, _text: string, fields: Readonly<Record<string, unknown>> = {}): void => {
+    said.push(`${String(fields['use'])} ${String(fields['why'])}`);
+  };
+  const file = `${first.certFile}.watched`;
+  writeFileSync(file, pem);
+  const certificates = new CertificateEnds([{ use: 'smtp', file }], { ...NO_LOG, warn });
+  certificates.look(endsMs - 15 * DAY_MS);
+  assert.deepEqual([said, certificates.ends.get('smtp')], [[], endsMs]);
+  for (let hour = 0; hour < 48; hour++) certificates.look(endsMs - 13 * DAY_MS + hour * DAY_MS / 24);
+  assert.deepEqual(said.splice(0).map((text) => text.slice(0, 34)), ['smtp the certificate expires in 13', 'smtp the certificate expires in 12']);
+  writeFileSync(file, 'nothing');
+  certificates.look(endsMs - 5 * DAY_MS);
+  assert.match(said.splice(0).join(), /^smtp '.*watched' is no certificate in PEM: /);
+  assert.equal(certificates.ends.get('smtp'), endsMs, 'the one that is in force');
+});
