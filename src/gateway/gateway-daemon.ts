@@ -28,6 +28,7 @@ import type { Transport } from '../platform/transport.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import { gaugeSource } from './admin/gauges.js';
 import type { AdminPorts, RunningAdmin } from './admin/server.js';
+import { startWaitingAdmin } from './admin/waiting-server.js';
 import { startAdmin } from './admin/server.js';
 import { ExportView } from './export-view.js';
 import { composeReport } from './bounce/report-composer.js';
@@ -106,10 +107,18 @@ const TAKEN_OVER =
 export async function startGateway(
   options: GatewayOptions, ports: GatewayPorts, told = 0,
 ): Promise<RunningGateway> {
-  const started: { gateway?: Gateway } = {};
-  const identity = await ProcessIdentity.begin({ ...options, admin: options.admin.listen, told }, {
-    log: ports.log, crc32, onTaken: (why) => { started.gateway?.onTaken(why); },
-  });
+  const started: { gateway?: Gateway; waiting?: Promise<RunningAdmin | undefined> } = {};
+  const { admin: { listen, token } } = options;
+  const identity = await ProcessIdentity.begin({ ...options, admin: listen, told }, {
+    log: ports.log, crc32,
+    onTaken: (why) => { started.gateway?.onTaken(why); },
+    onWaiting: (why) => {
+      started.waiting = startWaitingAdmin({ ...listen, token }, why).catch((error: unknown) => {
+        ports.log.error('start', 'the admin port can not be had', { why: errorText(error) });
+        return undefined;
+      });
+    },
+  }).finally(async () => (await started.waiting)?.close());
   try {
     const gateway = new Gateway(options, ports, identity);
     started.gateway = gateway;

@@ -46,6 +46,8 @@ export interface ProcessIdentityOptions {
 export interface ProcessIdentityPorts {
   readonly log: EventLog;
   readonly crc32: Crc32;
+  /** The register has been away for a while; `why`: at any later time. Once. */
+  onWaiting?(why: () => string): void;
   /** Once it was ready: another process has the key of this gateway. */
   onTaken(why: string): void;
 }
@@ -89,7 +91,7 @@ export class ProcessIdentity {
     let opened: OpenedRegister | undefined;
     try {
       opened = await openRegister(options.register, ports);
-      const stopSaying = sayWhileAway(opened, ports.log);
+      const stopSaying = sayWhileAway(opened, ports);
       try {
         await refuseRetired(options.id, opened);
         const incarnation = await draw(options, opened, lock);
@@ -198,11 +200,14 @@ function closed(bridge: RegisterBridge): Promise<void> {
   return new Promise((resolve) => { bridge.close(resolve); });
 }
 
-function sayWhileAway({ register }: OpenedRegister, log: EventLog): () => void {
+function sayWhileAway({ register }: OpenedRegister, { log, onWaiting }: ProcessIdentityPorts): () => void {
+  let isTold = false;
   const look = (): void => {
     const { isUp, why } = register.state;
     if (!isUp) {
       log.warn('start', 'the register is away: the gateway waits for it, with its port closed', { why });
+      if (!isTold) onWaiting?.(() => register.state.why);
+      isTold = true;
     }
     timer = setTimeout(look, SAY_AGAIN_MS);
   };

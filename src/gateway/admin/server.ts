@@ -88,20 +88,30 @@ export interface RunningAdmin {
 
 /** Rejects when the address can't be bound. */
 export async function startAdmin(options: AdminOptions, ports: AdminPorts): Promise<RunningAdmin> {
+  const app = adminApp(options);
+  app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'there is nothing at this address'));
+  addProbes(app, ports);
+  addApi(app, options, ports);
+  return listenAs(app, options);
+}
+
+/** Bounded, and for this machine only unless a token is asked for. */
+export function adminApp(options: AdminOptions): FastifyInstance {
   const app = fastify({
     logger: false, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000,
     keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true,
     schemaController: NO_SCHEMAS, routerOptions: { maxParamLength: NAME_CHARACTERS_MAX },
   });
   app.server.maxConnections = CONNECTIONS_MAX;
-  app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'there is nothing at this address'));
   app.setErrorHandler((error, _request, reply) => {
     const code = (error as { statusCode?: number }).statusCode ?? 500;
     return refuse(reply, code, code < 500 && error instanceof Error ? error.message : 'internal error');
   });
   if (options.token === undefined) app.addHook('onRequest', refuseForeignHost);
-  addProbes(app, ports);
-  addApi(app, options, ports);
+  return app;
+}
+
+export async function listenAs(app: FastifyInstance, options: AdminOptions): Promise<RunningAdmin> {
   await app.listen({ host: options.host, port: options.port, exclusive: true });
   const address = app.server.address();
   return {
