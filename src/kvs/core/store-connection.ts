@@ -279,13 +279,21 @@ export class StoreConnection implements ConnectionHandlers, FrameSink, FrameRoom
   close(reason: number, text: string, detail = 0): void {
     if (this.#state === CLOSED) return;
     this.#counters.closed(reason);
-    this.#ports.log.warn('link', 'connection closed', {
-      reason: closeReasonName(reason), text,
-      gateway: this.gatewayId, path: this.path, remote: this.#ports.connection.remote,
-    });
+    this.#tellClosed(reason, text);
     this.#outbox.frame(CLOSE, 0, encodeClose(this.#ports.packer, { reason, text, detail }));
     this.#outbox.flush(this.#ports.connection);
     this.#end();
+  }
+
+  #tellClosed(reason: number, text: string): void {
+    const isStranger = this.#account === undefined;
+    const untold = isStranger ? this.#store.strangers.untoldCloses(this.#ports.clock.nowMs()) : 0;
+    if (untold === undefined) return;
+    this.#ports.log.warn('link', 'connection closed', {
+      reason: closeReasonName(reason), text,
+      gateway: this.gatewayId, path: this.path, remote: this.#ports.connection.remote,
+      ...(untold > 0 ? { untold } : {}),
+    });
   }
 
   #end(): void {

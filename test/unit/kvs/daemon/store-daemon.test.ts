@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
+import { Strangers } from '../../../../src/kvs/core/strangers.js';
 import type { RunningStore } from '../../../../src/kvs/daemon/running-store.js';
 import type { StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
@@ -290,6 +291,20 @@ describe('a store on real sockets', () => {
       assert.equal(gateway.last.values[0], CLOSE_DENIED);
       await gateway.closed;
     }
+  });
+
+  test('says of connections that end before anybody was let in one line in ten seconds, with how many had none', async (t) => {
+    const lines: unknown[] = [];
+    const nowMs = performance.now();
+    const told = new Strangers();
+    assert.deepEqual([told.untoldCloses(nowMs), told.untoldCloses(nowMs + 1), told.untoldCloses(nowMs + 9_999), told.untoldCloses(nowMs + 10_000)], [0, undefined, undefined, 2]);
+    const store = await testStore({}, { debug: () => undefined, info: () => undefined, error: () => undefined, warn: (_event, text, fields) => {
+      if (text === 'connection closed') lines.push(fields?.['reason']);
+    } });
+    t.after(() => store.stop());
+    for (let i = 0; i < 20; i++) await (await TestGateway.join(store, { id: 'g1', secret: bytes('wrong') })).closed;
+    assert.deepEqual(lines, ['DENIED']);
+    assert.equal(store.counters.closes.reduce((sum, count) => sum + count, 0), 20, 'metrics count each');
   });
 
   test('says in its log, once for each name, whether it does not know a gateway or its secret', async (t) => {
