@@ -8,7 +8,7 @@ import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { listenerLines } from './listener-lines.js';
 import { endingCertificates, unusableLinkFiles } from './link-files.js';
-import { unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
+import { looseFiles, unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
 
 export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('config', 'check a configuration file', (config) =>
@@ -32,7 +32,7 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
           }
           if (unusable.length > 0) throw new CliError(unusable.join('\n'));
           const warnings = endingCertificates(args.file, gateway, stores, Date.now());
-          if (gateway !== undefined) warnings.push(...unknownRoutes(gateway));
+          if (gateway !== undefined) warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway));
           for (const warning of warnings) context.terminal.error(warning);
           const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
           if (args.quiet !== true) {

@@ -11,9 +11,11 @@ const TLS_WORDS: Readonly<Record<ListenerConfig['tls'], string>> = {
 /** A line each. The users' file can be read, as was found before. */
 export function listenerLines({ smtp }: GatewayConfig): readonly string[] {
   const { usersFile } = smtp;
-  const mechanisms = mechanismsOf(usersFile !== undefined && readUsers(usersFile).haveScram);
+  const users = usersFile === undefined ? undefined : readUsers(usersFile);
+  const mechanisms = mechanismsOf(users?.haveScram === true);
+  const why = users === undefined || users.whyNoScram === '' ? '' : ` (${users.whyNoScram})`;
   return smtp.listen.map(({ host, port, role, tls, proxyNetworks }) => {
-    const auth = role === 'submission' ? `AUTH ${mechanisms.join(' ')} within TLS` : 'no AUTH';
+    const auth = role === 'submission' ? `AUTH ${mechanisms.join(' ')} within TLS${why}` : 'no AUTH';
     const proxy = proxyNetworks.length === 0 ? '' : ', behind a PROXY header';
     return `${addressText(host, port)}: ${role}, ${TLS_WORDS[tls]}, ${auth}${proxy}`;
   });

@@ -3,6 +3,7 @@
  * users, the table of recipients, modules of hooks. Most are read again when they change; that they can't be
  * used should be known before. What is wrong is told as for any other key: FILE:LINE: key: expected ….
  */
+import { statSync } from 'node:fs';
 import { errorText } from '../base/error-text.js';
 import type { GatewayConfig } from '../config/types.js';
 import { whyNotLoaded } from '../gateway/inbound/hooks/node/module-thread.js';
@@ -66,6 +67,17 @@ export function unknownRoutes({ smtp, routes, places }: GatewayConfig): readonly
   const key = 'gateway.smtp.recipients';
   return [`${places[key] ?? '?'}: ${key}: warning: the table names routes that gateway.routes does not have: `
     + `${names}${more}; mail to these recipients is told to come later (451)`];
+}
+
+/** No error: who else has an account on this machine, the operator knows. */
+export function looseFiles({ smtp, mirror, places }: GatewayConfig): readonly string[] {
+  const secrets = [
+    ['gateway.smtp.users', smtp.usersFile], ['gateway.smtp.tls.key', smtp.tls?.keyFile],
+    ['gateway.mirror.tls.key', mirror.tls?.keyFile],
+  ] as const;
+  return secrets.flatMap(([key, file]) => file === undefined || (statSync(file).mode & 0o004) === 0 ? [] : [
+    `${places[key] ?? '?'}: ${key}: warning: everybody on this machine may read '${file}': chmod o-r`,
+  ]);
 }
 
 class FileFindings {

@@ -3,7 +3,7 @@
  * each where it says, and notice a new one while mail comes in.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import os from 'node:os';
@@ -126,6 +126,9 @@ test('twinpost table tells what a table says, and what is wrong in one line', { 
     }
     const json = JSON.parse((await twinpost(['table', 'find', file, 'bob@relayed.example', '--json'])).out) as unknown;
     assert.deepEqual(json, { address: 'bob@relayed.example', found: true, by: 'bob@relayed.example', route: 'away', to: [] });
+    chmodSync(file, 0o604);
+    await build(folder, ['anna@relayed.example']);
+    assert.equal(statSync(file).mode & 0o777, 0o604, 'whoever could read the old one can read the new one');
     writeFileSync(path.join(folder, 'text'), 'a@b.example\nnonsense\n');
     for (const [args, error] of [
       [['build', path.join(folder, 'text'), file], /^twinpost: table: .*text: line 2: expected an address, found 'nonsense': /],

@@ -3,7 +3,7 @@
  * files, and a user that is added while the gateway runs may send.
  */
 import assert from 'node:assert/strict';
-import { appendFileSync, copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { appendFileSync, chmodSync, copyFileSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
@@ -138,7 +138,7 @@ test('config check tells what clients meet at each listener, and of routes that 
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-submission-'));
   const [file, usersFile, text, tableFile] = ['gateway.yaml', 'users', 'text', 'table'].map((name) => path.join(folder, name)) as [string, string, string, string];
   try {
-    writeFileSync(usersFile, (await twinpost(['user', 'alice@example.org', '--scram'], 'secret\n')).out);
+    writeFileSync(usersFile, (await twinpost(['user', 'alice@example.org', '--scram'], 'secret\n')).out, { mode: 0o600 });
     writeFileSync(text, 'a@example.org route=boxes\nb@example.org route=box-17\n');
     assert.equal((await twinpost(['table', 'build', text, tableFile])).code, 0);
     writeFileSync(file, `gateway:
@@ -166,6 +166,12 @@ test('config check tells what clients meet at each listener, and of routes that 
       '# listens on 127.0.0.1:2465: submission, TLS before the greeting, AUTH SCRAM-SHA-256 PLAIN LOGIN within TLS, behind a PROXY header',
     ]);
     assert.match(error, /^\/.*gateway\.yaml:12: gateway\.smtp\.recipients: warning: the table names routes that gateway\.routes does not have: 'box-17'; [^\n]*\n$/);
+    chmodSync(usersFile, 0o644);
+    appendFileSync(usersFile, (await twinpost(['user', 'bob@example.org'], 'secret\n')).out);
+    const again = await twinpost(['config', 'check', file]);
+    assert.equal(again.code, 0);
+    assert.match(again.error, /gateway\.yaml:11: gateway\.smtp\.users: warning: everybody on this machine may read '.*users': chmod o-r\n/);
+    assert.match(again.out, /\n# listens on \[::1\]:2587: submission, STARTTLS, AUTH PLAIN LOGIN within TLS \(1 of 2 users have no verifier for SCRAM-SHA-256, /);
   } finally {
     rmSync(folder, { recursive: true });
   }

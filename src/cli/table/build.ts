@@ -5,7 +5,9 @@
  * file appears whole under its name or not at all, so that gateways may use that name all the time.
  */
 import { randomBytes } from 'node:crypto';
-import { closeSync, fsyncSync, openSync, readSync, renameSync, rmSync, writeSync } from 'node:fs';
+import {
+  closeSync, fchmodSync, fchownSync, fsyncSync, openSync, readSync, renameSync, rmSync, statSync, writeSync,
+} from 'node:fs';
 import { StringDecoder } from 'node:string_decoder';
 import { errorText } from '../../base/error-text.js';
 import { parsePath, normalizeDomain } from '../../gateway/inbound/policy/address.js';
@@ -238,6 +240,7 @@ function writeWhole(output: string, parts: readonly Buffer[]): void {
   const temporary = `${output}.${String(process.pid)}.new`;
   try {
     const fd = openSync(temporary, 'wx', 0o640);
+    keepRights(fd, output);
     try {
       for (const part of parts) {
         for (let at = 0; at < part.length; ) {
@@ -252,5 +255,17 @@ function writeWhole(output: string, parts: readonly Buffer[]): void {
   } catch (error) {
     rmSync(temporary, { force: true });
     throw error;
+  }
+}
+
+/** Whoever could read the table that is replaced can read the new one. */
+function keepRights(fd: number, output: string): void {
+  const before = statSync(output, { throwIfNoEntry: false });
+  if (before === undefined) return;
+  fchmodSync(fd, before.mode & 0o777);
+  try {
+    fchownSync(fd, before.uid, before.gid);
+  } catch {
+    // Only root may give files away: then it is ours, with the same rights.
   }
 }

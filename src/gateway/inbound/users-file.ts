@@ -51,6 +51,7 @@ export function followUsers(file: string, secret: Uint8Array, ports: UsersPorts)
   const verifiers = new Verifiers(users, { secrets, deriveKey });
   const authenticator = new Authenticator(verifiers, fakeKey, { secrets, clock });
   ports.onRead(false);
+  tellScram(users, ports.log);
   let stamp = stampOf(file);
   const timer = setInterval(() => {
     const now = stampOf(file);
@@ -61,6 +62,7 @@ export function followUsers(file: string, secret: Uint8Array, ports: UsersPorts)
       verifiers.users = users;
       ports.onRead(false);
       ports.log.info('users', 'the file of users was read anew', { users: users.count });
+      tellScram(users, ports.log);
     } catch (error) {
       const why = errorText(error);
       ports.onRead(true);
@@ -68,6 +70,10 @@ export function followUsers(file: string, secret: Uint8Array, ports: UsersPorts)
     }
   }, LOOK_MS).unref();
   return { authenticator, close: () => { clearInterval(timer); } };
+}
+
+function tellScram({ whyNoScram: why }: Users, log: EventLog): void {
+  if (why !== '') log.warn('users', 'SCRAM-SHA-256 is not offered', { why });
 }
 
 /** Somebody else knows the users: passwords go there as they are, so no name has a salt. */

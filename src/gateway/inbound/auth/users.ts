@@ -48,19 +48,31 @@ const SALT_BYTES = [8, 64] as const;
 
 export class Users {
   readonly #byName: ReadonlyMap<string, User>;
-  /** Every user has a verifier for SCRAM: only then it is offered. */
-  readonly haveScram: boolean;
+  /** Users without a verifier for SCRAM: it is offered only while there are none. */
+  readonly withoutScram: number;
   /** With what most users have in common: an unknown name looks and costs like theirs. */
   readonly usual: ScryptVerifier | ScramVerifier | undefined;
 
   constructor(users: readonly User[]) {
     this.#byName = new Map(users.map((user) => [user.name, user]));
-    this.haveScram = users.every(({ verifier }) => verifier.kind === 'scram');
+    this.withoutScram = users.filter(({ verifier }) => verifier.kind !== 'scram').length;
     this.usual = usualOf(users.map(({ verifier }) => verifier));
   }
 
   get count(): number {
     return this.#byName.size;
+  }
+
+  get haveScram(): boolean {
+    return this.withoutScram === 0;
+  }
+
+  /** '' unless some have one and others keep the mechanism from all. */
+  get whyNoScram(): string {
+    const { withoutScram, count } = this;
+    if (withoutScram === 0 || withoutScram === count) return '';
+    return `${String(withoutScram)} of ${String(count)} users have no verifier for SCRAM-SHA-256, so nobody `
+      + 'is offered it: twinpost user NAME --scram makes one';
   }
 
   find(name: string): User | undefined {

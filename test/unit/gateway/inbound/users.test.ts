@@ -1,8 +1,13 @@
 /** The file of users: what a line may be, and what is said of one that is none. */
 import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import os from 'node:os';
+import path from 'node:path';
 import { describe, test } from 'node:test';
 import { maySendFrom, parseUsers } from '../../../../src/gateway/inbound/auth/users.js';
+import { followUsers } from '../../../../src/gateway/inbound/users-file.js';
 import { scramLine, scryptLine } from '../../../dialog/people.js';
+import { NO_LOG, quiet } from '../../../inbound/desk.js';
 
 describe('the file of users', () => {
   test('has a user a line, with the addresses that are his', async () => {
@@ -16,6 +21,18 @@ describe('the file of users', () => {
     assert.deepEqual(mine(app, ['app@example.org', 'any@example.net', 'any@sub.example.net', '"x@example.net"@evil.test']), [true, true, false, false]);
     assert.equal(parseUsers(await scramLine('a@b.example', 'x')).haveScram, true);
     assert.equal(maySendFrom(parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice, 'x@anywhere.example'), true);
+  });
+
+  test('some of whom keep SCRAM from all is told, once it is in force', async (t) => {
+    const [scram, scrypt] = [await scramLine('a@b.example', 'x'), await scryptLine('c@b.example', 'x')];
+    assert.deepEqual([scram, scrypt].map((line) => parseUsers(line).whyNoScram), ['', '']);
+    const file = path.join(mkdtempSync(path.join(os.tmpdir(), 'twinpost-users-')), 'users');
+    t.after(() => { rmSync(path.dirname(file), { recursive: true }); });
+    writeFileSync(file, `${scram}\n${scrypt}\n`);
+    const said: string[] = [];
+    const log = { ...NO_LOG, warn: (_event: string, text: string, fields: Readonly<Record<string, unknown>> = {}): void => { said.push(`${text}: ${String(fields['why'])}`); } };
+    followUsers(file, new Uint8Array(16), { clock: { nowMs: () => 0, wallMs: () => 0 }, log, onRead: quiet }).close();
+    assert.deepEqual(said, ['SCRAM-SHA-256 is not offered: 1 of 2 users have no verifier for SCRAM-SHA-256, so nobody is offered it: twinpost user NAME --scram makes one']);
   });
 
   test('without users is none', () => {
