@@ -7,6 +7,7 @@ import { SECRET_VARIABLE } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { listenerLines } from './listener-lines.js';
+import { judgeFolders } from './folders.js';
 import { endingCertificates, unusableLinkFiles } from './link-files.js';
 import { looseFiles, unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
 
@@ -26,12 +27,14 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
             loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
           const { gateway, stores } = result.config;
-          const unusable = unusableLinkFiles(args.file, stores);
+          const folders = judgeFolders(args.file, gateway === undefined ? stores : [gateway, ...stores]);
+          const unusable = [...folders.errors, ...unusableLinkFiles(args.file, stores)];
           if (gateway !== undefined) {
             unusable.push(...unusableFiles(gateway), ...await unusableModules(gateway));
           }
           if (unusable.length > 0) throw new CliError(unusable.join('\n'));
-          const warnings = endingCertificates(args.file, gateway, stores, Date.now());
+          const ending = endingCertificates(args.file, gateway, stores, Date.now());
+          const warnings = [...folders.warnings, ...ending];
           if (gateway !== undefined) warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway));
           for (const warning of warnings) context.terminal.error(warning);
           const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
