@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import fc from 'fast-check';
+import { ChangeRing } from '../../../../src/gateway/mirror/change-ring.js';
 import { FeedVariant } from '../../../../src/gateway/mirror/feed-variant.js';
 import type { SealedSection } from '../../../../src/gateway/mirror/turn-section.js';
 import { PayloadSlabs } from '../../../../src/gateway/mirror/payload-slabs.js';
@@ -54,6 +55,26 @@ describe('turn section', () => {
       section.reset();
     }
     assert.ok(joined(pieces).every((byte) => byte === 1));
+  });
+
+  test('what it costs beyond the credit of its entries is known before it is sealed, to the byte', () => {
+    const slabs = new PayloadSlabs(NOTHING_ON_THE_WAY);
+    const section = new TurnSection(slabs);
+    const ring = new ChangeRing({ bytesMax: 1_000_000 }, { releasableThrough: () => 0, onReleased: () => undefined });
+    ring.begin(1, 0, 5, 6);
+    for (let i = 0; i < 20; i++) {
+      section.addRow(KIND_ANNOTATE, 0, 0, 40, 0, i, 0);
+      section.addPayload(new Uint8Array(40));
+      section.addRow(KIND_DELETE, 0, 0, 1, 0, i, 0);
+    }
+    const { uncountedBytes } = section;
+    ring.add(sealed(section));
+    assert.equal(uncountedBytes, ring.usedBytes);
+    section.reset();
+    section.addRow(KIND_STORE, 0, 10_000, 100, 0, 1, ROOM);
+    section.addPayload(new Uint8Array(10_100));
+    section.creditBytes += 10_100 + ROOM + 1000;
+    assert.equal(section.uncountedBytes, 0, 'its credit pays for it');
   });
 
   test('rows beyond the first memory stay as they were; a run of deletes is one row', () => {
