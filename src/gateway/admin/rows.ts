@@ -37,6 +37,7 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     queues: status.queues,
     partitions: status.partitions,
     partitions_recovering: status.partitionsRecovering,
+    partitions_without_memory: status.partitionsWithoutMemory,
     partitions_copies_missing: status.partitionsShort,
     partitions_waiting: status.partitionsWaiting,
     waiting_for: {
