@@ -150,8 +150,9 @@ export class Guarantees {
     const dots = this.open.get(delivery);
     if (dots === undefined) return;
     this.open.delete(delivery);
-    const mirror = mirrorOf(core, delivery);
-    for (const dot of dots) dot.settledNumber = mirror.lastNumber;
+    // What another process took meanwhile is settled nowhere.
+    const settledNumber = partitionOf(core, delivery)?.lastNumber ?? 0;
+    for (const dot of dots) dot.settledNumber = settledNumber;
   }
 
   /** G4: who gives a partition away has heard the end of each attempt: a fault excuses a repeat, this is none. */
@@ -263,7 +264,10 @@ export class Guarantees {
   }
 }
 
+function partitionOf(core: GatewayCore, delivery: Delivery): Partition | undefined {
+  return delivery.queue instanceof MailQueue ? core.mirrors.partitionOf(delivery.queue.partition.handle) : undefined;
+}
+
 function mirrorOf(core: GatewayCore, delivery: Delivery): Partition {
-  const partition = delivery.queue instanceof MailQueue ? core.mirrors.partitionOf(delivery.queue.partition.handle) : undefined;
-  return partition ?? fail('a delivery of a queue that its gateway does not have');
+  return partitionOf(core, delivery) ?? fail('a delivery of a queue that its gateway does not have');
 }

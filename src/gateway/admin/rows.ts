@@ -12,8 +12,7 @@ import type {
 
 export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
   return {
-    gateway: status.gateway,
-    host: status.host,
+    gateway: status.gateway, host: status.host,
     version: status.version,
     incarnation: status.incarnation,
     pid: status.pid,

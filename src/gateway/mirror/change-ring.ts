@@ -16,10 +16,9 @@
  */
 import { CHANGE_ROW_BYTES, changeDigested } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
+import { SECTION_OVERHEAD_BYTES } from './turn-section.js';
 import type { SealedSection } from './turn-section.js';
 
-/** A section's objects, its rows' buffer and its part of a slab that is left over. */
-const SECTION_OVERHEAD_BYTES = 512;
 /** Sections looked at for each that comes: more than one, so that what was held up is let go again. */
 const LOOKS_PER_ADD = 8;
 /**

@@ -418,6 +418,11 @@ export class Partition {
     return sealed;
   }
 
+  /** What the changes of this turn will cost beyond what is counted for them. */
+  get uncountedBytes(): number {
+    return this.#section.uncountedBytes;
+  }
+
   /** What its feeds know of how far behind they are. */
   noteProgress(feed: CopyFeed, number: number): void {
     feed.progress.acknowledged(number, this.#sealedNumber, this.sealedBytes);

@@ -85,6 +85,13 @@ export class Sender implements DirtySink, OnTheWay {
     return this.ring.usedBytes + this.#unsealedCreditBytes;
   }
 
+  /** What changeBytes grows by when this turn's changes are sealed: for who may use the last of memory. */
+  get uncountedBytes(): number {
+    let bytes = 0;
+    for (const partition of this.#dirty) bytes += partition.uncountedBytes;
+    return bytes;
+  }
+
   /** OnTheWay, over all stores. */
   mark(): boolean {
     for (const outbox of this.outboxes.values()) if (!outbox.mark()) return false;

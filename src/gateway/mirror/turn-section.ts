@@ -41,6 +41,8 @@ const NO_PIECES: readonly Uint8Array[] = [];
 /** With very many partitions most have a change or two in a turn. */
 const INITIAL_ROWS = 8;
 const KEPT_ROWS = 4096;
+/** A section's objects, its rows' buffer and its part of a slab that is left over. */
+export const SECTION_OVERHEAD_BYTES = 512;
 
 export class TurnSection {
   rowCount = 0;
@@ -74,6 +76,12 @@ export class TurnSection {
     if (offset === this.#rows.length) this.#growRows();
     writeChangeRow(this.#view, offset, kind, flags, bodyBytes, headBytes, checksum, ref, room);
     this.rowCount += 1;
+  }
+
+  /** What it costs here beyond the credit of its entries: notes, and rows of what ends. */
+  get uncountedBytes(): number {
+    const bytes = this.payloadBytes + this.keptBytes + this.rowCount * CHANGE_ROW_BYTES;
+    return Math.max(0, bytes + SECTION_OVERHEAD_BYTES - this.creditBytes);
   }
 
   /** One entry more for the DELETE row at the end. */

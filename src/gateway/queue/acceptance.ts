@@ -140,7 +140,7 @@ export class Acceptance {
    * Undefined when that is done.
    */
   storeReport(report: ReportRequest): typeof NO_MEMORY | typeof NOT_READY | undefined {
-    const { registry, memory, clock, crc32, entries } = this.#ports;
+    const { registry, memory, clock, crc32, entries, mirrors } = this.#ports;
     const { home, content, messageId } = report;
     if (!home.mayCommit) return NOT_READY;
     const arrivalWallMs = clock.wallMs();
@@ -159,8 +159,10 @@ export class Acceptance {
     const bytes = recordBytes + ENTRY_BOOKKEEPING_BYTES + creditBytes;
     if (!report.isEnding && (isBeyond || !memory.admits(bytes))) return NO_MEMORY;
     if (isBeyond && !this.#endingReserve.admits(creditBytes)) return NO_MEMORY;
-    // A segment more may be held at any time: for a text, or to close up others.
-    if (!memory.admitsEnding(bytes + entries.grainBytes)) return NO_MEMORY;
+    // A segment more may be held at any time: for a text, or to close up others. And what ended in this turn
+    // has changes that are not counted yet.
+    const coming = entries.grainBytes + mirrors.sender.uncountedBytes;
+    if (!memory.admitsEnding(bytes + coming)) return NO_MEMORY;
     const queue = registry.queueIn(home, report.route, true);
     const checksum = crc32(head, crc32(content, 0));
     const slot = entries.contents.storeOwn([content], content.length, head, room);
