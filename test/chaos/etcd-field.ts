@@ -14,7 +14,14 @@ import { HOST, startCluster, until } from '../process/cluster.js';
 import type { Cluster, Daemon, GatewayHandle } from '../process/cluster.js';
 import { LinkJudge } from '../process/link-judge.js';
 import { judgeFromOutside, judgeRun, readArrivals, type Verdict } from '../process/witnesses.js';
+import { partitionName } from '../../src/protocol/partition-record.js';
+import { BrokenRule } from '../../src/register/core/shapes.js';
+import { connectEtcdRegister } from '../../src/register/etcd/etcd-register.js';
+import { PARTITIONS, parseKey } from '../../src/register/keys.js';
+import type { Entry, Register } from '../../src/register/port.js';
+import { decodePartition } from '../../src/register/records.js';
 import { EtcdCluster } from '../thirdparty/etcd/etcd-cluster.js';
+import { QUIET } from '../unit/register/real-world.js';
 
 /** The default, of gateways and stores. */
 export const LEASE_MS = 10_000;
@@ -68,7 +75,10 @@ export class EtcdField {
   #sending: readonly Promise<SendReport>[] = [];
   #fills = 0;
 
+  readonly #register: Register | undefined;
+
   private constructor(options: FieldOptions, etcd: EtcdCluster, judge: LinkJudge, cluster: Cluster) {
+    this.#register = options.isJudged ? watchRecords(etcd.endpoints, judge) : undefined;
     this.#options = options;
     this.etcd = etcd;
     this.judge = judge;
@@ -193,6 +203,7 @@ export class EtcdField {
     this.cluster.sink.thaw();
     await this.cluster.stop();
     await this.judge.close();
+    this.#register?.close();
     await this.etcd.stop();
   }
 
@@ -249,4 +260,20 @@ function latestMs(sendLogs: readonly string[], arrivalLog: string, eventsUs: rea
     }
   }
   return latestUs / 1000;
+}
+
+/** Tells the judge of each record as soon as etcd has it. */
+function watchRecords(endpoints: readonly string[], judge: LinkJudge): Register {
+  const register = connectEtcdRegister({ endpoints, cluster: CLUSTER_NAME }, QUIET);
+  const onChange = ({ key, value }: Entry): void => {
+    const meaning = parseKey(key);
+    const record = meaning?.kind === 'partition' ? decodePartition(value) : undefined;
+    if (meaning?.kind !== 'partition' || record === undefined || record instanceof BrokenRule) return;
+    judge.noteRecord(partitionName(meaning.gatewayId, meaning.partition), record);
+  };
+  register.watch([PARTITIONS], {
+    onSnapshot: (entries) => { entries.forEach(onChange); },
+    onChange, onDeleted: () => undefined, onAway: () => undefined,
+  });
+  return register;
 }

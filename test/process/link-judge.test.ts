@@ -19,6 +19,7 @@ import { encodeHello, HELLO_ACTIVE } from '../../src/protocol/messages/hello.js'
 import { encodeRefillEnd } from '../../src/protocol/messages/refill-end.js';
 import { encodeRefill } from '../../src/protocol/messages/refill.js';
 import { encodeTell } from '../../src/protocol/messages/tell.js';
+import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../src/protocol/entry-rows.js';
 import { proxyNowMs } from './fault-proxy.js';
 import { LinkJudge, type Copy } from './link-judge.js';
@@ -65,6 +66,13 @@ interface FenceAs {
   readonly handle?: number;
 }
 
+function recordOf(epoch: number, members: readonly string[], boot: Buffer): PartitionRecord {
+  return {
+    epoch, term: { number: TERM, nonce: 5 }, holder: { gatewayId: GATEWAY, incarnation: 10 },
+    members: members.map((storeId) => ({ storeId, bootId: boot.toString('hex') })), gaveUp: [],
+  };
+}
+
 /** What went over the links of one gateway with one partition. */
 class Story {
   readonly #record = new LinkRecord();
@@ -107,11 +115,13 @@ class Story {
 
   /** A record is settled, and told to the first store. */
   tell(epoch: number, members: readonly string[], ms: number, boot: Buffer = BOOT): void {
-    const record = {
-      epoch, term: { number: TERM, nonce: 5 }, holder: { gatewayId: GATEWAY, incarnation: 10 },
-      members: members.map((storeId) => ({ storeId, bootId: boot.toString('hex') })), gaveUp: [],
-    };
+    const record = recordOf(epoch, members, boot);
     this.#frame(A, types.TELL, encodeTell(packer, { partition: PARTITION, record, isOut: false }), ms);
+  }
+
+  /** The register has it: a watch tells. */
+  note(epoch: number, members: readonly string[], ms: number): void {
+    this.#record.noteRecord(PARTITION, recordOf(epoch, members, BOOT), START_MS + ms);
   }
 
   store(line: Line, number: number, id: number, ms: number): void {
@@ -269,6 +279,21 @@ describe('a reply to a client', () => {
     story.tell(2, ['store-a'], 900);
     assert.equal(story.early(500), 1);
     assert.equal(story.early(900), 0);
+  });
+
+  test('by the survivor alone counts from when the register had that, however late the path told it', () => {
+    const story = stored();
+    story.ack(A, 1, 300);
+    story.note(2, ['store-a'], 480);
+    story.note(2, ['store-a'], 900);
+    story.tell(2, ['store-a'], 1900);
+    assert.equal(story.early(470), 1);
+    assert.equal(story.early(500), 0);
+    const other = stored();
+    other.ack(A, 1, 300);
+    other.note(2, ['store-b'], 480);
+    other.tell(2, ['store-a'], 1900);
+    assert.equal(other.early(500), 1, 'of those members');
   });
 
   test('by a member that left counts until then', () => {

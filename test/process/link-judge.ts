@@ -18,12 +18,14 @@
  * A message is known by run and id in its body (load/marks.ts), an entry by the store's message id. Both stores
  * get the same numbered changes, so each is taken once for a reign: a process under one term. Numbers that a killed
  * gateway used and no store kept are used again by the next one: then the later entry counts. One that sends again
- * what the last one did (a tail) changes nothing. Who is a member is known from what members are told (TELL), but a
+ * what the last one did (a tail) changes nothing. Who is a member is known from what members are told (TELL), and since
+ * when from a watch of the register, where there is one; but a
  * record whose only member is silent is told to nobody: a member whose store was met in a later boot may have left.
  */
 import assert from 'node:assert/strict';
 
 import { monotonicMicros, type SendLogFile, type SendRecord } from '../../src/load/send-log.js';
+import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { gatewayId, storeId } from './cluster-config.js';
 import { FaultProxy, proxyNowMs, type FrameRecord } from './fault-proxy.js';
 import { LinkRecord } from './link-record.js';
@@ -112,6 +114,11 @@ export class LinkJudge {
   noteGatewayKill(gateway = 0): void {
     const nowMs = proxyNowMs();
     this.noteWindow({ cause: 'gateway killed', gateway: gatewayId(gateway), fromMs: nowMs, untilMs: nowMs });
+  }
+
+  /** The register had the record of a partition at this moment. */
+  noteRecord(partition: string, record: PartitionRecord): void {
+    this.#record.noteRecord(partition, record, proxyNowMs());
   }
 
   noteWindow(window: Window): void {

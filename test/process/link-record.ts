@@ -24,7 +24,7 @@ import { decodeHello } from '../../src/protocol/messages/hello.js';
 import { decodeRefillEnd } from '../../src/protocol/messages/refill-end.js';
 import { decodeRefill } from '../../src/protocol/messages/refill.js';
 import { decodeTell } from '../../src/protocol/messages/tell.js';
-import type { Term } from '../../src/protocol/partition-record.js';
+import type { PartitionRecord, Term } from '../../src/protocol/partition-record.js';
 import type { FrameRecord } from './fault-proxy.js';
 import { lowerBound, reignUnder, wasAcked } from './link-story.js';
 import type { Ack, Change, Entry, Partition, ToldRecord } from './link-story.js';
@@ -62,6 +62,8 @@ interface Connection {
 interface Histories {
   readonly records: ToldRecord[];
   readonly told: Map<number, string>;
+  /** By epoch and members: when the register had it. */
+  readonly known: Map<string, number>;
   readonly byTerm: Map<string, Partition>;
   last: Partition;
 }
@@ -180,7 +182,7 @@ export class LinkRecord {
 
   #onTell(frame: FrameRecord): void {
     const { partition: name, record } = this.#known(decodeTell(this.#packer, frame.control));
-    const { records, told } = this.#histories(name);
+    const { records, told, known } = this.#histories(name);
     const members = record.members.map(({ storeId, bootId }) => copyName(storeId, bootId));
     const { gatewayId, incarnation } = record.holder;
     const text = `${termName(record.term)} ${gatewayId} ${incarnation} on ${[...members].sort().join(', ')}`;
@@ -190,7 +192,17 @@ export class LinkRecord {
       this.#problem(`${name}: epoch ${epoch} is told as ${before} and as ${text}`);
     }
     told.set(epoch, text);
-    if ((records.at(-1)?.epoch ?? -1) < epoch) records.push({ epoch, members, toldMs: frame.arrivedMs });
+    if ((records.at(-1)?.epoch ?? -1) >= epoch) return;
+    const toldMs = frame.arrivedMs;
+    records.push({ epoch, members, toldMs, knownMs: known.get(recordName(epoch, members)) ?? toldMs });
+  }
+
+  /** A watch of the register told it, at this moment. */
+  noteRecord(name: string, { epoch, members: recorded }: PartitionRecord, atMs: number): void {
+    const members = recorded.map(({ storeId, bootId }) => copyName(storeId, bootId));
+    const { known } = this.#histories(name);
+    const key = recordName(epoch, members);
+    if (!known.has(key)) known.set(key, atMs);
   }
 
   #onAck(connection: Connection, frame: FrameRecord): void {
@@ -372,7 +384,7 @@ export class LinkRecord {
     let histories = this.#partitions.get(name);
     if (histories === undefined) {
       const records: ToldRecord[] = [];
-      histories = { records, told: new Map(), byTerm: new Map(), last: emptyPartition(name, records) };
+      histories = { records, told: new Map(), known: new Map(), byTerm: new Map(), last: emptyPartition(name, records) };
       this.#partitions.set(name, histories);
     }
     return histories;
@@ -390,6 +402,10 @@ export class LinkRecord {
 
 function emptyPartition(key: string, records: ToldRecord[]): Partition {
   return { key, reigns: [], entries: new Map(), positions: [], changes: new Map(), records, acks: new Map() };
+}
+
+function recordName(epoch: number, members: readonly string[]): string {
+  return `${epoch} ${[...members].sort().join(', ')}`;
 }
 
 function copyName(store: string, bootId: string): string {

@@ -32,6 +32,8 @@ export interface ToldRecord {
   readonly epoch: number;
   readonly members: readonly string[];
   readonly toldMs: number;
+  /** When the register had it, where that is watched: on a path full of data TELL comes late. Else as toldMs. */
+  readonly knownMs: number;
 }
 
 /** A change as it was first seen. */
@@ -123,8 +125,8 @@ export interface SetInForce {
 
 /** The sets of members, each with the time in which it may have counted. */
 export function setsInForce({ records }: Partition): SetInForce[] {
-  return records.map(({ members, toldMs }, at) => {
-    return { fromMs: toldMs - TOLD_WITHIN_MS, untilMs: records[at + 1]?.toldMs ?? Infinity, members };
+  return records.map(({ members, toldMs, knownMs }, at) => {
+    return { fromMs: Math.min(toldMs - TOLD_WITHIN_MS, knownMs), untilMs: records[at + 1]?.toldMs ?? Infinity, members };
   });
 }
 
