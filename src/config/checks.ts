@@ -39,7 +39,7 @@ export function checkFile(file: FileValue, context: CheckContext): Problem[] {
     && file.sink === undefined) {
     problems.add([], 'expected at least one of the sections gateway, store, stores, sink, found none');
   }
-  checkPorts(file, problems);
+  checkPorts(file, context, problems);
   if (file.gateway !== undefined) checkGateway(file, file.gateway, context, problems);
   if (file.register === 'file') checkFileRegister(file.gateway, context, problems);
   else checkEtcd(file, file.register, problems);
@@ -222,38 +222,49 @@ function checkWorkers({ admin, id, workers }: GatewayValue, problems: Problems):
   }
 }
 
-/** An address of this machine that a process of the file listens on. */
+/** An address of this machine that a process of the file listens on, and its key. */
 interface Listened {
   readonly at: Path;
   readonly address: Address;
 }
 
-function* listenedOf({ gateway, store, stores, sink }: FileValue): IterableIterator<Listened> {
-  if (gateway !== undefined) {
-    for (const [i, { address }] of gateway.smtp.listen.entries()) {
-      yield { at: ['gateway', 'smtp', 'listen', i], address };
-    }
-    const { host, port } = gateway.admin.listen;
-    for (let worker = 0; worker < gateway.workers; worker++) {
-      yield { at: ['gateway', 'admin', 'listen'], address: { host, port: port === 0 ? 0 : port + worker } };
-    }
-  }
-  if (store !== undefined) yield* listenedOfStore(store, ['store']);
-  for (const [i, each] of (stores ?? []).entries()) yield* listenedOfStore(each, ['stores', i]);
-  if (sink === undefined) return;
-  yield { at: ['sink', 'listen'], address: sink.listen };
-  if (sink.admin !== undefined) yield { at: ['sink', 'admin'], address: sink.admin };
+function listenedOfGateway({ smtp, admin, workers }: GatewayValue): Listened[] {
+  const { host, port } = admin.listen;
+  return [
+    ...smtp.listen.map(({ address }, i) => ({ at: ['gateway', 'smtp', 'listen', i], address })),
+    ...Array.from({ length: workers }, (_none, worker) =>
+      ({ at: ['gateway', 'admin', 'listen'], address: { host, port: port === 0 ? 0 : port + worker } })),
+  ];
 }
 
-function* listenedOfStore({ paths, admin }: StoreValue, at: Path): IterableIterator<Listened> {
-  for (const [i, { address }] of paths.entries()) yield { at: [...at, 'paths', i, 'address'], address };
-  yield { at: [...at, 'admin', 'listen'], address: admin.listen };
+function listenedOfStore({ paths, admin }: StoreValue, at: Path): Listened[] {
+  return [
+    ...paths.map(({ address }, i) => ({ at: [...at, 'paths', i, 'address'], address })),
+    { at: [...at, 'admin', 'listen'], address: admin.listen },
+  ];
 }
 
-/** What one process listens on, no other can; on all addresses of the machine, that is each of them. */
-function checkPorts(file: FileValue, problems: Problems): void {
+function listenedOfSink({ listen, admin }: NonNullable<FileValue['sink']>): Listened[] {
+  const own = [{ at: ['sink', 'listen'], address: listen }];
+  return admin === undefined ? own : [...own, { at: ['sink', 'admin'], address: admin }];
+}
+
+/** By process; but those of `up` share a machine. */
+function checkPorts(file: FileValue, { up }: CheckContext, problems: Problems): void {
+  const { gateway, store, stores, sink } = file;
+  const processes = [
+    gateway === undefined ? [] : listenedOfGateway(gateway),
+    store === undefined ? [] : listenedOfStore(store, ['store']),
+    ...(stores ?? []).map((each, i) => listenedOfStore(each, ['stores', i])),
+    sink === undefined ? [] : listenedOfSink(sink),
+  ];
+  for (const listened of up ? [processes.flat()] : processes) checkListened(listened, problems);
+}
+
+/** Where one listens, nobody else can; on all addresses of the machine, that is each of them. */
+function checkListened(listened: readonly Listened[], problems: Problems): void {
   const all: Listened[] = [];
-  for (const each of listenedOf(file)) {
+  for (const each of listened) {
     const { host, port } = each.address;
     const other = port === 0 ? undefined : all.find(({ address }) => address.port === port
       && (address.host === host || isWildcard(address.host) || isWildcard(host)));

@@ -19,7 +19,8 @@ export interface Content {
 }
 
 const LINE_BYTES = 76;
-const WORDS = 'the mail that was taken must arrive once in order and as it was sent even when a machine dies ';
+const WORDS =
+  'the mail that was taken must arrive once in order and as it was sent even when a machine dies ';
 const CARRIAGE_RETURN = 0x0d;
 
 /** Contents of the sizes in the mix. `marksBytes` is what the marks take of each. */
@@ -43,7 +44,9 @@ function generated(bytes: number): Buffer {
     'Date: Thu, 01 Jan 2026 00:00:00 +0000\r\n\r\n';
   const content = Buffer.alloc(Math.max(bytes, header.length + 3), WORDS, 'latin1');
   content.write(header, 0, 'latin1');
-  for (let at = header.length + LINE_BYTES; at < content.length - 3; at += LINE_BYTES + 2) content.write('\r\n', at);
+  for (let at = header.length + LINE_BYTES; at < content.length - 3; at += LINE_BYTES + 2) {
+    content.write('\r\n', at);
+  }
   content.write('\r\n', content.length - 2);
   // The last CRLF may have cut the one before it to a lone CR.
   if (content[content.length - 3] === CARRIAGE_RETURN) content.write('x', content.length - 3, 'latin1');

@@ -28,7 +28,9 @@ const END_OF_HEADER = Buffer.from('\r\n\r\n', 'latin1');
 
 const HASH_DIGITS = 8;
 const NUMBER_DIGITS = 10;
-/** Longest run id or queue name that is looked for; a domain name has at most 255 octets (RFC 5321 4.5.3.1.2). */
+/**
+ * Longest run id or queue name that is looked for; a domain name has at most 255 octets (RFC 5321 4.5.3.1.2).
+ */
 const NAME_BYTES_MAX = 255;
 /** Trace headers above the block are searched no further than this, so that unmarked mail costs little. */
 const SEARCH_BYTES_MAX = 64 * 1024;
@@ -97,7 +99,8 @@ export function readEnvid(envid: string, into: Marks): boolean {
 export function readMarks(content: Buffer, into: Marks): boolean {
   const at = content.indexOf(HASH);
   if (at < 0 || at > SEARCH_BYTES_MAX) return false;
-  if (at > 0 && (content[at - 1] !== LINE_FEED || content.subarray(0, at).includes(END_OF_HEADER))) return false;
+  if (at > 0 && content[at - 1] !== LINE_FEED) return false;
+  if (at > 0 && content.subarray(0, at).includes(END_OF_HEADER)) return false;
   return readBlock(content, at, into);
 }
 

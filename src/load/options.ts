@@ -24,7 +24,10 @@ export interface SendOptions extends Target {
   readonly eml?: readonly Buffer[];
   /** Messages started a second at most. Default: no limit. */
   readonly rate?: number;
-  /** Connections take turns: the next message goes to the one that has waited longest, whoever was answered last. */
+  /**
+   * Connections take turns: the next message goes to the one that has waited longest, whoever was answered
+   * last.
+   */
   readonly inTurn?: boolean;
   /** Reverse-path. Default: load@client.example; '' is the null reverse-path. */
   readonly from?: string;
@@ -36,7 +39,10 @@ export interface SendOptions extends Target {
   readonly messagesPerConnection?: number;
   /** False sends one command at a time even if the server offers PIPELINING (RFC 2920). */
   readonly pipelining?: boolean;
-  /** False keeps the next envelope until the final dot is answered: some servers refuse what RFC 2920 3.1 allows. */
+  /**
+   * False keeps the next envelope until the final dot is answered: some servers refuse what RFC 2920 3.1
+   * allows.
+   */
   readonly nextBehindDot?: boolean;
   /** Sends again, under the same id, what got a 4xx or no reply. */
   readonly resend?: boolean;
@@ -46,7 +52,10 @@ export interface SendOptions extends Target {
   readonly log?: string;
   /** Name of this run in the marks: letters and digits. Default: random. */
   readonly run?: string;
-  /** Names each message in its envelope too (marks.ts), so that a sink knows attempts that ended before their content. */
+  /**
+   * Names each message in its envelope too (marks.ts), so that a sink knows attempts that ended before their
+   * content.
+   */
   readonly nameEnvelopes?: boolean;
   /** Chooses sizes from the mix. Default 1. */
   readonly seed?: number;

@@ -31,7 +31,10 @@ const PROGRESS_MS = 200;
 /** Waits before a message, and a connection, is tried again: doubled each time up to the second number. */
 const RETRY_FIRST_MS = 20;
 const RETRY_MOST_MS = 1000;
-/** Connections on their way at a time: a listener keeps few (Node's own default is 511), and whom it has no place for asks again after 1, 2, 4, … seconds. */
+/**
+ * Connections on their way at a time: a listener keeps few (Node's own default is 511), and whom it has no
+ * place for asks again after 1, 2, 4, … seconds.
+ */
 const OPENING_MAX = 256;
 const SAMPLE_CHARACTERS = 200;
 /** A server that owes a reply for so long is given up: shorter than RFC 5321 4.5.3.2, for a tool. */
@@ -111,11 +114,14 @@ class Run implements ClientHost {
     this.#marks = this.#domains.map((domain) => new MarkTemplate(this.#run, domain));
     const marksBytes = this.#marks[0]?.bytes.length ?? 0;
     const files = options.eml ?? [];
-    this.#contents = files.length > 0 ? contentsOfFiles(files) : contentsOfMix(options.mix ?? DEFAULT_MIX, marksBytes);
+    this.#contents = files.length > 0
+      ? contentsOfFiles(files)
+      : contentsOfMix(options.mix ?? DEFAULT_MIX, marksBytes);
     this.#wheel = weightedWheel(this.#contents, files.length > 0, options.seed ?? 1);
     this.#from = options.from ?? 'load@client.example';
     this.#recipients = this.#domains.map((domain) => `${options.localPart ?? 'user'}@${domain}`);
-    this.#log = options.log === undefined ? undefined : new SendLog(options.log, { run: this.#run, count: options.count });
+    const { log, count } = options;
+    this.#log = log === undefined ? undefined : new SendLog(log, { run: this.#run, count });
   }
 
   run(): Promise<SendReport> {
@@ -176,7 +182,8 @@ class Run implements ClientHost {
     const number = job.id - 1;
     if (code >= 200 && code < 300) {
       this.#accepted++;
-      this.#acceptedBytes += (this.#marks[job.queue]?.bytes.length ?? 0) + (this.#contents[job.content]?.bytes ?? 0);
+      const marksBytes = this.#marks[job.queue]?.bytes.length ?? 0;
+      this.#acceptedBytes += marksBytes + (this.#contents[job.content]?.bytes ?? 0);
       this.#times.record(replyMicros - job.dotMicros);
       if (this.#options.onProgress !== undefined) this.#lately.record(replyMicros - job.dotMicros);
       this.#lastAcceptedMs = performance.now();
@@ -197,7 +204,9 @@ class Run implements ClientHost {
     this.#opened++;
     this.#openNow++;
     // Else what fell due while they were opened would be sent at once.
-    if (this.#options.openFirst === true && this.#opened === this.#wanted) this.#paceFromMs = performance.now();
+    if (this.#options.openFirst === true && this.#opened === this.#wanted) {
+      this.#paceFromMs = performance.now();
+    }
     this.#connectFailures = 0;
   }
 
@@ -231,7 +240,8 @@ class Run implements ClientHost {
     if (this.#nextNumber >= this.#options.count) return false;
     if (this.#options.openFirst === true && this.#opened < this.#wanted) return false;
     const rate = this.#options.rate;
-    return rate === undefined || this.#nextNumber < ((performance.now() - this.#paceFromMs) / 1000) * rate + 1;
+    const seconds = (performance.now() - this.#paceFromMs) / 1000;
+    return rate === undefined || this.#nextNumber < seconds * rate + 1;
   }
 
   /** In turn: as many as there are messages for now. */
@@ -291,11 +301,15 @@ class Run implements ClientHost {
       accepted: this.#accepted,
       failed: this.#refused + this.#unanswered,
       elapsedMs: performance.now() - this.#startMs,
-      responseMs: lately.count === 0 ? undefined : { p50: lately.quantile(0.5) / 1000, p99: lately.quantile(0.99) / 1000 },
+      responseMs: lately.count === 0 ? undefined : {
+        p50: lately.quantile(0.5) / 1000, p99: lately.quantile(0.99) / 1000,
+      },
     });
   }
 
-  /** Keeps as many connections as wanted, and no more than there are messages left; each tick goes on opening. */
+  /**
+   * Keeps as many connections as wanted, and no more than there are messages left; each tick goes on opening.
+   */
   #connect(): void {
     if (this.#stopping || performance.now() < this.#connectDueMs) return;
     const left = this.#options.count - this.#ended();
@@ -363,7 +377,9 @@ function backoffMs(attempt: number): number {
 /** Names go into commands, headers and JSON unescaped. */
 function requireNames(names: readonly string[]): void {
   for (const name of names) {
-    if (!/^[A-Za-z0-9._-]{1,200}$/.test(name)) throw new Error(`send: '${name}' is not a name of letters, digits, dots and dashes`);
+    if (!/^[A-Za-z0-9._-]{1,200}$/.test(name)) {
+      throw new Error(`send: '${name}' is not a name of letters, digits, dots and dashes`);
+    }
   }
   if (names.length < 2) throw new Error('send: no recipient domain given');
 }
@@ -376,7 +392,9 @@ function weightedWheel(contents: readonly Content[], inTurn: boolean, seed: numb
   let content = 0;
   let until = contents[0]?.weight ?? 0;
   for (let step = 0; step < WHEEL_STEPS; step++) {
-    while (step >= (until / total) * WHEEL_STEPS && content < contents.length - 1) until += contents[++content]?.weight ?? 0;
+    while (step >= (until / total) * WHEEL_STEPS && content < contents.length - 1) {
+      until += contents[++content]?.weight ?? 0;
+    }
     wheel[step] = content;
   }
   const random = new Prng(seed);

@@ -43,7 +43,9 @@ export class SendLog {
   }
 
   /** `queue` must need no escaping in JSON: run.ts admits host names only. */
-  record(id: number, queue: string, serial: number, dot: number, reply: number, code: number, hash: number): void {
+  record(
+    id: number, queue: string, serial: number, dot: number, reply: number, code: number, hash: number,
+  ): void {
     this.#pending +=
       '{"id":' + id + ',"queue":"' + queue + '","serial":' + serial + ',"dot":' + dot + ',"reply":' + reply +
       ',"code":' + code + ',"hash":' + hash + '}\n';

@@ -1,7 +1,7 @@
 /**
  * One client session of `send` up to the point where mail can be sent, and its end: greeting, EHLO, STARTTLS
- * and AUTH if they were asked for. Then every reply goes to the owner, who writes commands into the buffer that
- * all sessions of a run share: load/client.ts, which measures, or load/spool-client.ts.
+ * and AUTH if they were asked for. Then every reply goes to the owner, who writes commands into the buffer
+ * that all sessions of a run share: load/client.ts, which measures, or load/spool-client.ts.
  *
  * States and the diagram: session-states.ts.
  *
@@ -63,8 +63,8 @@ export interface SessionOwner {
   /** Replies are owed to the owner. */
   readonly isWaiting: boolean;
   /**
-   * Once, last. '' when it ended as it should. `isHopeless`: another session would end the same way: the server's
-   * certificate or our password is not taken, or what was asked for is not offered.
+   * Once, last. '' when it ended as it should. `isHopeless`: another session would end the same way: the
+   * server's certificate or our password is not taken, or what was asked for is not offered.
    */
   onClosed(error: string, isHopeless: boolean): void;
 }

@@ -1,12 +1,12 @@
 /**
- * Submits stored messages one after another over one SMTP session: for `send --spool`, where each message has its own
- * envelope and every reply matters, and speed does not.
+ * Submits stored messages one after another over one SMTP session: for `send --spool`, where each message has
+ * its own envelope and every reply matters, and speed does not.
  *
  *   opening (session.ts) ─► ( MAIL RCPT… DATA content )… ─► QUIT
  *
- * RET, ENVID, NOTIFY and ORCPT (RFC 3461) go to a server that offers DSN, as the client once gave them; to others the
- * message goes without. Content is sent as it is but for dot-stuffing and line ends. `src/load/client.ts` is the other
- * client, which measures.
+ * RET, ENVID, NOTIFY and ORCPT (RFC 3461) go to a server that offers DSN, as the client once gave them; to
+ * others the message goes without. Content is sent as it is but for dot-stuffing and line ends.
+ * `src/load/client.ts` is the other client, which measures.
  */
 import { CAN_SMTPUTF8 } from '../smtp/capabilities.js';
 import { DATA, NEEDS_8BITMIME, NEEDS_SMTPUTF8, RSET, putMail, putRcpt } from '../smtp/commands.js';
@@ -125,18 +125,26 @@ export class SpoolClient implements SessionOwner {
   }
 
   async #transaction(message: SpoolMessage): Promise<SpoolResult> {
-    const unsendable = [message.sender, ...message.recipients.map(({ address }) => address)].some((address) => kindOfText(address) === TEXT_UNSENDABLE);
-    if (unsendable) return { taken: [], trouble: 'an address holds characters that can not be sent', lost: false };
+    const unsendable = [message.sender, ...message.recipients.map(({ address }) => address)].some(
+      (address) => kindOfText(address) === TEXT_UNSENDABLE,
+    );
+    if (unsendable) {
+      return { taken: [], trouble: 'an address holds characters that can not be sent', lost: false };
+    }
     const peer = this.#session.capabilities;
-    if (message.isUtf8 && (peer.bits & CAN_SMTPUTF8) === 0) return { taken: [], trouble: 'it needs SMTPUTF8, which the server does not offer', lost: false };
+    if (message.isUtf8 && (peer.bits & CAN_SMTPUTF8) === 0) {
+      return { taken: [], trouble: 'it needs SMTPUTF8, which the server does not offer', lost: false };
+    }
     const lines = withLineEnds(message.content);
     const needs = (message.is8bit ? NEEDS_8BITMIME : 0) | (message.isUtf8 ? NEEDS_SMTPUTF8 : 0);
-    const mail = await this.#ask((into) => { putMail(into, peer, message.sender, lines.length, needs, message.ret ?? '', message.envid ?? ''); });
+    const { sender, ret = '', envid = '' } = message;
+    const mail = await this.#ask((into) => { putMail(into, peer, sender, lines.length, needs, ret, envid); });
     if (mail.code !== 250) return await this.#giveUp(`MAIL: ${mail.text}`, mail);
     const taken: number[] = [];
     const troubles: string[] = [];
     for (const [i, recipient] of message.recipients.entries()) {
-      const reply = await this.#ask((into) => { putRcpt(into, peer, recipient.address, recipient.notify ?? '', recipient.orcpt ?? ''); });
+      const { address, notify = '', orcpt = '' } = recipient;
+      const reply = await this.#ask((into) => { putRcpt(into, peer, address, notify, orcpt); });
       if (reply.code >= 200 && reply.code < 300) taken.push(i);
       else troubles.push(`<${recipient.address}>: ${reply.text}`);
       if (reply.code === 421) return { taken: [], trouble: reply.text, lost: true };
@@ -146,7 +154,9 @@ export class SpoolClient implements SessionOwner {
     if (data.code !== 354) return await this.#giveUp(`DATA: ${data.text}`, data);
     this.#session.connection.write([wireContent(lines)]);
     const final = await this.#reply();
-    if (final.code < 200 || final.code > 299) return { taken: [], trouble: final.text, lost: final.code === 421 };
+    if (final.code < 200 || final.code > 299) {
+      return { taken: [], trouble: final.text, lost: final.code === 421 };
+    }
     return { taken, trouble: troubles.join('; '), lost: false };
   }
 

@@ -1,17 +1,18 @@
 /**
- * Partitions that are taken over come in, a few side by side (the paper's section IV.D): first what entries there are,
- * by position, block after block; then the bodies that did not come with them, as they are needed.
+ * Partitions that are taken over come in, a few side by side (the paper's section IV.D): first what entries
+ * there are, by position, block after block; then the bodies that did not come with them, as they are needed.
  *
  *   READING ─ a turn, memory ─► PULL … BLOCK ⟲ ─ block with `end` ─► INDEXED ─ no body is missing ─► whole
  *      │ ▲                        │                                     │
  *      │ └── FETCH … FETCHED ⟲ ◄──┴── a body is wanted ─────────────────┘ or memory is plenty
- *      ├─ the source is away: rests till its holder names a source (rule 14 of docs/model), switchTo() ─► on there
- *      └─ damaged, and another copy is equal ─► on there; that copy is away just now: rests till it can be asked, or
- *         counts no more ─► what is damaged is held
+ *      ├─ the source is away: rests till its holder names another (rule 14), switchTo() ─► there
+ *      └─ damaged, and another copy is equal ─► on there; that copy is away just now: rests till it can be
+ *         asked, or counts no more ─► what is damaged is held
  *
- * Bodies come along with the blocks while all that is to come is little, and there is memory for it. Else a block has
- * heads and notes alone: so half a million messages for one dead next hop delay no other queue's first delivery. A
- * process may take over more than it can hold: what has not come yet stays at the stores, and cannot be overtaken.
+ * Bodies come along with the blocks while all that is to come is little, and there is memory for it. Else a
+ * block has heads and notes alone: so half a million messages for one dead next hop delay no other queue's
+ * first delivery. A process may take over more than it can hold: what has not come yet stays at the stores,
+ * and cannot be overtaken.
  */
 import type { EventLog } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes, entryHeadBytes } from '../protocol/entry-rows.js';
@@ -38,7 +39,10 @@ export interface ReadingPorts {
   fetch(storeId: string, fetch: Fetch): boolean;
   /** Writes what was asked without waiting for the end of the turn. */
   flush(storeId: string): void;
-  /** Whether one more block may come now, with so many on their way and this much arrived that is not counted yet. */
+  /**
+   * Whether one more block may come now, with so many on their way and this much arrived that is not counted
+   * yet.
+   */
   mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
   /** Whether there is memory for its bodies, too. */
   mayBringBodies(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
@@ -46,10 +50,18 @@ export interface ReadingPorts {
    * Entry rows by ascending position, their payloads and texts; false when a checksum is wrong, and another
    * copy can be asked.
    */
-  onBlock(handle: number, rows: Uint8Array, bodies: Uint8Array, texts: Uint8Array, isLastSource: boolean): boolean;
-  /** Positions of bodies to be asked for next, ascending, as memory allows. `withRest`: also those that nobody waits for. */
+  onBlock(
+    handle: number, rows: Uint8Array, bodies: Uint8Array, texts: Uint8Array, isLastSource: boolean,
+  ): boolean;
+  /**
+   * Positions of bodies to be asked for next, ascending, as memory allows. `withRest`: also those that nobody
+   * waits for.
+   */
   nextBodies(handle: number, limits: FetchLimits, withRest: boolean): readonly number[];
-  /** Entries that were asked for, or not all of them; false when one is damaged or missing, and another copy can be asked. */
+  /**
+   * Entries that were asked for, or not all of them; false when one is damaged or missing, and another copy
+   * can be asked.
+   */
   onFetched(handle: number, fetched: Fetched, bodies: Uint8Array, isLastSource: boolean): boolean;
   /** What was asked for is not answered any more. */
   askAgain(handle: number): void;
@@ -75,14 +87,21 @@ export interface FetchLimits {
 const PULLS_AT_ONCE = 8;
 /** Of bodies that nobody waits for. */
 const FETCHES_AT_ONCE = 8;
-/** All of it is here in about a second, and sooner than envelopes and bodies apart: 7 µs of CPU less a message. */
+/**
+ * All of it is here in about a second, and sooner than envelopes and bodies apart: 7 µs of CPU less a
+ * message.
+ */
 const LITTLE_BYTES = 640 * 1024 * 1024;
 /**
- * Entries of the first block; each later one may have twice as many, up to the block size. Code that has not run yet
- * takes ten times as long for an entry, in one turn; and the first delivery waits for the first block alone.
+ * Entries of the first block; each later one may have twice as many, up to the block size. Code that has not
+ * run yet takes ten times as long for an entry, in one turn; and the first delivery waits for the first block
+ * alone.
  */
 const FIRST_ENTRIES = 64;
-/** What this software adds to a message that was as large as it may be: trace headers, the text of a report around it. */
+/**
+ * What this software adds to a message that was as large as it may be: trace headers, the text of a report
+ * around it.
+ */
 const ADDED_BYTES = 64 * 1024;
 
 class Reading {
@@ -108,7 +127,9 @@ class Reading {
   /** Stores that gave a block with a wrong checksum. */
   readonly damaged = new Set<string>();
 
-  constructor(handle: number, name: string, isOwn: boolean, source: string, untilPosition: number, bytes: number) {
+  constructor(
+    handle: number, name: string, isOwn: boolean, source: string, untilPosition: number, bytes: number,
+  ) {
     this.handle = handle;
     this.name = name;
     this.isOwn = isOwn;
@@ -137,8 +158,13 @@ export class Readings {
     return this.#readings.size;
   }
 
-  /** Reads all entries up to this position from the copy at this store, which has so many bytes of content and head. */
-  begin(handle: number, name: string, isOwn: boolean, source: string, untilPosition: number, bytes: number): void {
+  /**
+   * Reads all entries up to this position from the copy at this store, which has so many bytes of content and
+   * head.
+   */
+  begin(
+    handle: number, name: string, isOwn: boolean, source: string, untilPosition: number, bytes: number,
+  ): void {
     this.remove(handle);
     this.#readings.set(handle, new Reading(handle, name, isOwn, source, untilPosition, bytes));
     this.#leftBytes += bytes;
@@ -150,7 +176,10 @@ export class Readings {
     const reading = this.#readings.get(handle);
     if (reading === undefined) return;
     if (reading.source !== source) {
-      this.#ports.log.warn('recovery', 'a partition is read on from another copy', { partition: reading.name, store: reading.source, next: source, from: reading.cursor });
+      this.#ports.log.warn(
+        'recovery', 'a partition is read on from another copy',
+        { partition: reading.name, store: reading.source, next: source, from: reading.cursor },
+      );
     }
     reading.source = source;
     reading.awaitsOther = false;
@@ -178,7 +207,8 @@ export class Readings {
     for (const reading of this.#readings.values()) {
       if (reading.awaitsOther) this.#leaveDamaged(reading);
       if (this.#endWhole(reading)) continue;
-      if (!reading.isIndexed && !reading.isAsked && asked < PULLS_AT_ONCE && this.#pull(reading, 0)) asked += 1;
+      const mayAsk = !reading.isIndexed && !reading.isAsked && asked < PULLS_AT_ONCE;
+      if (mayAsk && this.#pull(reading, 0)) asked += 1;
       if (reading.fetch === undefined) this.#fetch(reading, false);
       if (reading.fetch !== undefined) fetching += 1;
       if (!reading.isIndexed) isIndexed = false;
@@ -308,7 +338,9 @@ export class Readings {
     const entriesMax = Math.min(blockEntries, this.#entriesMax);
     const isLittle = this.#leftBytes <= (this.#options.littleBytes ?? LITTLE_BYTES);
     const withBodies = isLittle && this.#ports.mayBringBodies(reading.isOwn, this.#askedCount, inHandBytes);
-    const pull = { handle, afterPosition: cursor, untilPosition, entriesMax, bytesMax: blockBytes, withBodies };
+    const pull = {
+      handle, afterPosition: cursor, untilPosition, entriesMax, bytesMax: blockBytes, withBodies,
+    };
     reading.isAsked = this.#ports.pull(source, pull);
     return reading.isAsked;
   }
@@ -318,7 +350,9 @@ export class Readings {
     const { handle, source } = reading;
     if (reading.awaitsOther) return false;
     const { blockBytes } = this.#options;
-    const positions = this.#ports.nextBodies(handle, { countMax: FETCH_POSITIONS_MAX, bytesMax: blockBytes }, withRest);
+    const positions = this.#ports.nextBodies(
+      handle, { countMax: FETCH_POSITIONS_MAX, bytesMax: blockBytes }, withRest,
+    );
     if (positions.length === 0) return false;
     this.#asks += 1;
     const fetch = { handle, ask: this.#asks, positions: packPositions(positions) };
@@ -331,19 +365,29 @@ export class Readings {
   #tellShort(reading: Reading): void {
     if (reading.isShortTold || this.#askedCount > 0) return;
     reading.isShortTold = true;
-    this.#ports.log.info('recovery', 'a partition that comes back waits at its stores: this gateway has no memory for it; it goes on as mail is delivered', { partition: reading.name, from: reading.cursor });
+    const text = 'a partition that comes back waits at its stores: this gateway has no memory for it; it '
+      + 'goes on as mail is delivered';
+    this.#ports.log.info('recovery', text, { partition: reading.name, from: reading.cursor });
   }
 
-  /** Nobody tells a gateway what clients of another may send: that it is more shows in such a message. Once a process. */
+  /**
+   * Nobody tells a gateway what clients of another may send: that it is more shows in such a message. Once a
+   * process.
+   */
   #tellLarge(reading: Reading, rows: Uint8Array): void {
     const { largestBytes = 0 } = this.#options;
     if (this.#isLargeTold || largestBytes === 0 || bytesOf(rows) <= largestBytes + ADDED_BYTES) return;
     const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
     let bytes = 0;
-    for (let at = 0; at + ENTRY_ROW_BYTES <= rows.length; at += ENTRY_ROW_BYTES) bytes = Math.max(bytes, entryBodyBytes(view, at));
+    for (let at = 0; at + ENTRY_ROW_BYTES <= rows.length; at += ENTRY_ROW_BYTES) {
+      bytes = Math.max(bytes, entryBodyBytes(view, at));
+    }
     if (bytes <= largestBytes + ADDED_BYTES) return;
     this.#isLargeTold = true;
-    this.#ports.log.warn('recovery', 'a message that comes back is larger than message_size_limit here: all gateways of a group need the same, or one that takes over goes beyond its memory limit by the difference', { partition: reading.name, bytes, message_size_limit: largestBytes });
+    const text = 'a message that comes back is larger than message_size_limit here: all gateways of a group '
+      + 'need the same, or one that takes over goes beyond its memory limit by the difference';
+    const fields = { partition: reading.name, bytes, message_size_limit: largestBytes };
+    this.#ports.log.warn('recovery', text, fields);
   }
 }
 
@@ -351,6 +395,8 @@ export class Readings {
 function bytesOf(rows: Uint8Array): number {
   const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
   let bytes = 0;
-  for (let at = 0; at < rows.length; at += ENTRY_ROW_BYTES) bytes += entryBodyBytes(view, at) + entryHeadBytes(view, at);
+  for (let at = 0; at < rows.length; at += ENTRY_ROW_BYTES) {
+    bytes += entryBodyBytes(view, at) + entryHeadBytes(view, at);
+  }
   return bytes;
 }

@@ -4,10 +4,10 @@
  *   FENCE (FILL, number n) ─► entries by ascending position ≤ n in small frames ─► REFILL_END(count)
  *
  * The walk reads the partition as it is when each frame is built. The cursor is the position up to which the
- * mirror has entries: live changes to entries behind it are sent as they are, those between cursor and n
- * as SKIPPED, because the refill will show their outcome. Where a body is still at the store that this process
- * reads, the walk asks for it and for some behind it, and waits: so a partition that is larger than memory passes
- * through it (rule 14 of docs/model). Pure; the caller paces it by the byte window.
+ * mirror has entries: live changes to entries behind it are sent as they are, those between cursor and n as
+ * SKIPPED, because the refill will show their outcome. Where a body is still at the store that this process
+ * reads, the walk asks for it and for some behind it, and waits: so a partition that is larger than memory
+ * passes through it (rule 14 of docs/model). Pure; the caller paces it by the byte window.
  */
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../protocol/entry-rows.js';
 
@@ -58,7 +58,9 @@ export class RefillSource {
   private readonly frameBytes: number;
   private readonly entryCreditBytes: number;
 
-  constructor(options: { baseNumber: number; frameBytes: number; entryCreditBytes: number }, entries: RefillEntries) {
+  constructor(
+    options: { baseNumber: number; frameBytes: number; entryCreditBytes: number }, entries: RefillEntries,
+  ) {
     this.baseNumber = options.baseNumber;
     this.frameBytes = options.frameBytes;
     this.entryCreditBytes = options.entryCreditBytes;
@@ -79,15 +81,16 @@ export class RefillSource {
   }
 
   /**
-   * The next frame within the byte bound and `creditBytes`; undefined when over, without credit for one entry, or
-   * while the body of the next one is not here.
+   * The next frame within the byte bound and `creditBytes`; undefined when over, without credit for one
+   * entry, or while the body of the next one is not here.
    */
   nextFrame(creditBytes: number): RefillFrame | undefined {
     const entries = this.entries;
     let count = 0;
     let bytes = 0;
     let cost = 0;
-    for (let row = this.nextRow; row !== 0 && count < ENTRIES_PER_FRAME_MAX && entries.position(row) <= this.baseNumber; row = entries.following(row)) {
+    for (let row = this.nextRow; row !== 0 && count < ENTRIES_PER_FRAME_MAX; row = entries.following(row)) {
+      if (entries.position(row) > this.baseNumber) break;
       const size = entries.bodyBytes(row) + entries.headBytes(row) + entries.noteBytes(row);
       // The note stands in its room, which costs, empty or not.
       const rowCost = size - entries.noteBytes(row) + entries.room(row) + this.entryCreditBytes;
@@ -118,7 +121,11 @@ export class RefillSource {
       const noteBytes = entries.noteBytes(row);
       const flags = entries.flags(row);
       this.cursor = entries.position(row);
-      writeEntryRow(view, i * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.checksum(row), noteBytes, noteBytes === 0 ? 0 : entries.noteChecksum(row), entries.messageId(row), this.cursor, entries.room(row));
+      writeEntryRow(
+        view, i * ENTRY_ROW_BYTES, flags, bodyBytes, headBytes, entries.checksum(row), noteBytes,
+        noteBytes === 0 ? 0 : entries.noteChecksum(row), entries.messageId(row), this.cursor,
+        entries.room(row),
+      );
       entries.writePayload(row, payload, at);
       at += bodyBytes + headBytes + noteBytes;
       entries.onSent(row);

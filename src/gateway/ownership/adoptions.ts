@@ -1,22 +1,22 @@
 /**
- * Copies of one partition that were given up and are back: one after the other, each is fenced and emptied into the
- * partition (rule 16 of docs/model).
+ * Copies of one partition that were given up and are back: one after the other, each is fenced and emptied
+ * into the partition (rule 16 of docs/model).
  *
- *   WAITING ─ its turn, its store up / FENCE ─► FENCING ─ leases of older terms are out there / PULL ─► PULLING
+ *   WAITING ─ its turn, its store up / FENCE ─► FENCING ─ older terms have no lease there / PULL ─► PULLING
  *   FENCING ─ leases of older terms run / FENCE, later ─► FENCING
  *   PULLING ─ BLOCK, stored anew ─► STORING ─ every copy that counts has it / DELETE there, PULL ─► PULLING
  *   PULLING ─ BLOCK, no room for it ─► RESTING ─ a second / PULL of fewer ─► PULLING
  *   PULLING ─ nothing is left ─► OVER: the record is changed, its store is told and drops it
- *   PULLING ─ nothing but damaged entries ─► OVER for this copy alone: others of its record are read for those
+ *   PULLING ─ nothing but damaged entries ─► OVER for this copy alone: others of its record may have those
  *   FENCING ─ there is no such copy ─► OVER
  *   FENCING, PULLING ─ no answer, or another path / FENCE ─► FENCING
  *   any ─ its store is away ─► WAITING; where it stood is kept
  *
- * Whoever held the copy may commit there until it is fenced: so it is read only then. What every copy that counts has is
- * deleted there before more is read: so after a crash of this process its successor finds what is still to be done. What
- * is damaged is not deleted: a successor, too, must know that this copy does not stand for the others of its record. Of
- * one block it can't know whether it was stored: it knows the ids that are still there; those that were delivered come
- * twice. They are counted.
+ * Whoever held the copy may commit there until it is fenced: so it is read only then. What every copy that
+ * counts has is deleted there before more is read: so after a crash of this process its successor finds what
+ * is still to be done. What is damaged is not deleted: a successor, too, must know that this copy does not
+ * stand for the others of its record. Of one block it can't know whether it was stored: it knows the ids that
+ * are still there; those that were delivered come twice. They are counted.
  */
 import type { Clock, EventLog, Packer } from '../../platform/ports.js';
 import {
@@ -95,7 +95,10 @@ export class Adoptions {
   /** When the next step is due, if no answer comes. */
   #dueMs = 0;
   #entriesMax = BLOCK_ENTRIES;
-  /** Of the current copy: where it stands, up to where it is read, and what is stored and not deleted there yet. */
+  /**
+   * Of the current copy: where it stands, up to where it is read, and what is stored and not deleted there
+   * yet.
+   */
   #number = 0;
   readonly #digest = new Digest();
   #holderWallMs = 0;
@@ -319,7 +322,8 @@ export class Adoptions {
     const { log, onAdopted } = this.#ports;
     const missing = this.#takenIn.get(copy.epoch)?.missing.size ?? 0;
     if (missing > 0) {
-      const text = 'messages are damaged in a copy that was given up: they are lost unless another copy of them is back';
+      const text =
+        'messages are damaged in a copy that was given up: they are lost unless another copy of them is back';
       log.error('recovery', text, { partition: this.#name, store: copy.storeId, messages: missing });
       this.#gone();
       return;
@@ -328,7 +332,10 @@ export class Adoptions {
     // What had the same mail is not read.
     this.#waiting = this.#waiting.filter(({ epoch }) => epoch !== copy.epoch);
     this.#enter(S.WAITING, 0);
-    log.info('recovery', 'the mail of a copy that was given up is back', { partition: this.#name, store: copy.storeId });
+    log.info(
+      'recovery', 'the mail of a copy that was given up is back',
+      { partition: this.#name, store: copy.storeId },
+    );
     onAdopted(copy);
   }
 

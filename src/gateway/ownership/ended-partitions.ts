@@ -15,7 +15,7 @@
  *   3  only when each has said that it keeps it: the record is deleted, by compare-and-set on what says
  *      that it ended
  *
- *   a store of those is away, and an operator gives it up ─► its name, with the partition and the term of its end, goes
+ *   a store of those is away, and an operator gives it up ─► its name, with partition and term of its end,
  *     into rules/given-up/STORE (given-up-rules.ts), known to have been written; it is waited for no more (3)
  *   that store is back ─ told of each ─► it drops what it has, or knows something newer; then the lines go
  *
@@ -136,7 +136,9 @@ export class EndedPartitions {
   /** These stores do not come back: partitions that wait for none but them end without. */
   giveUp(storeIds: readonly string[], by: RetiredRule, done: (result: GivenUpEnds) => void): void {
     const ends = this.untold().filter(({ stores }) => stores.every((storeId) => storeIds.includes(storeId)));
-    const wanted = storeIds.map((storeId) => [storeId, ends.filter(({ stores }) => stores.includes(storeId))] as const)
+    const wanted = storeIds.map(
+      (storeId) => [storeId, ends.filter(({ stores }) => stores.includes(storeId))] as const,
+    )
       .filter(([, of]) => of.length > 0);
     let left = wanted.length;
     let why = '';

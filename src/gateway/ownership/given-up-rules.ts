@@ -1,12 +1,13 @@
 /**
- * What is left of partitions that have ended at stores which an operator gave up, as the register keeps it: one key a
- * store, rules/given-up/STORE, with the partitions and the term that ended each. It takes the place of their records,
- * which would else wait for that store for ever. As long as a line stands there
+ * What is left of partitions that have ended at stores which an operator gave up, as the register keeps it:
+ * one key a store, rules/given-up/STORE, with the partitions and the term that ended each. It takes the place
+ * of their records, which would else wait for that store for ever. As long as a line stands there
  *
- *   a partition without a record counts as ended by that term    register-bridge.ts: whatever an old copy says
- *   its store, should it come back, is told so and drops it      ended-partitions.ts; then the line goes
+ *   a partition without a record counts as ended by that term   register-bridge.ts: whatever old copies say
+ *   its store, should it come back, is told so and drops it     ended-partitions.ts; then the line goes
  *
- * A line is written before the record is deleted, and read after no record was found: one of both is always seen.
+ * A line is written before the record is deleted, and read after no record was found: one of both is always
+ * seen.
  */
 import type { PartitionRecord } from '../../protocol/partition-record.js';
 import { nobody } from '../../protocol/partition-record.js';
@@ -46,7 +47,10 @@ export class GivenUpRules {
     return copies;
   }
 
-  /** By what a partition that has no record has ended, if it has; undefined in place of an answer: there is none. */
+  /**
+   * By what a partition that has no record has ended, if it has; undefined in place of an answer: there is
+   * none.
+   */
   read(partition: string, done: (ended: EndedCopy | undefined, revision: number | undefined) => void): void {
     this.#register.read({ prefix: GIVEN_UP }, (result) => {
       if (result.kind !== 'entries') return done(undefined, undefined);
@@ -66,15 +70,19 @@ export class GivenUpRules {
   /** `done` with '' when the store's key names them all; else why not. */
   add(storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: Done): void {
     this.#change(storeId, by, (known) => {
-      const newer = copies.filter((copy) => !known.some((one) => isFor(one, copy) && one.epoch >= copy.epoch));
+      const newer = copies.filter(
+        (copy) => !known.some((one) => isFor(one, copy) && one.epoch >= copy.epoch),
+      );
       const all = [...known.filter((one) => !newer.some((copy) => isFor(one, copy))), ...newer];
-      return all.length <= ENDED_COPIES_MAX ? all : `the register keeps ${String(ENDED_COPIES_MAX)} of a store at most`;
+      if (all.length <= ENDED_COPIES_MAX) return all;
+      return `the register keeps ${String(ENDED_COPIES_MAX)} of a store at most`;
     }, done);
   }
 
   /** The store knows of these. */
   remove(storeId: string, copies: readonly EndedCopy[]): void {
-    const isTold = (one: EndedCopy): boolean => copies.some((copy) => isFor(copy, one) && copy.epoch === one.epoch);
+    const isTold = (one: EndedCopy): boolean =>
+      copies.some((copy) => isFor(copy, one) && copy.epoch === one.epoch);
     this.#change(storeId, undefined, (known) => known.filter((one) => !isTold(one)), () => undefined);
   }
 
@@ -84,7 +92,9 @@ export class GivenUpRules {
       if (result.kind !== 'entries') return done(`the register does not answer: ${result.why}`);
       const [entry] = result.entries;
       const rule = entry === undefined ? newRule(by) : decodeGivenUp(entry.value);
-      if (rule instanceof BrokenRule) return done(`the key ${key} of the register can't be read: ${rule.rule}`);
+      if (rule instanceof BrokenRule) {
+        return done(`the key ${key} of the register can't be read: ${rule.rule}`);
+      }
       const copies = change(rule?.copies ?? []);
       if (typeof copies === 'string') return done(copies);
       if (rule === undefined || isSameList(copies, rule.copies)) return done('');

@@ -1,9 +1,10 @@
 /**
- * One partition in this process: its life is PartitionHolder's (recovery/ownership), this joins it with links, mirrors,
- * queues and the register.
+ * One partition in this process: its life is PartitionHolder's (recovery/ownership), this joins it with
+ * links, mirrors, queues and the register.
  *
  *   PartitionHolder ─ effects ─► here ─► FENCE, ASK, TELL, RELEASE to stores · copies fed (mirror/mirrors.ts)
- *                                      · blocks read (recovery/readings.ts) · compare-and-set (ownership-register.ts)
+ *                                      · blocks read (recovery/readings.ts)
+ *                                      · compare-and-set (ownership-register.ts)
  *   answers ─► holdings.ts finds the partition ─► here ─► events of PartitionHolder
  *
  *   what is held of it in memory     from                        to
@@ -26,10 +27,14 @@ import { encodeTell } from '../../protocol/messages/tell.js';
 import type { Told } from '../../protocol/messages/told.js';
 import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
 import { isMemberOf, ownerOf } from '../../protocol/partition-record.js';
-import { DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE } from '../../protocol/reasons.js';
+import {
+  DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
+} from '../../protocol/reasons.js';
 import { HolderState, PartitionHolder } from '../../recovery/ownership/holder.js';
 import type { PartitionMember } from '../../recovery/ownership/member.js';
-import type { CopyPosition, HolderOptions, HolderPorts, RefusalReason as Reasons } from '../../recovery/ownership/ports.js';
+import type {
+  CopyPosition, HolderOptions, HolderPorts, RefusalReason as Reasons,
+} from '../../recovery/ownership/ports.js';
 import { RefusalReason } from '../../recovery/ownership/ports.js';
 import type { Readings } from '../../recovery/readings.js';
 import type { LeaseView } from '../../recovery/ownership/link-lease.js';
@@ -238,14 +243,21 @@ export class Holding implements RegisterSink {
   }
 
   #align(storeId: string, bootId: string, answer: Fenced): void {
-    this.holder.onFenced(storeId, bootId, { term: answer.term, at: positionOf(answer), olderLeaseMs: answer.olderLeaseMs }, this.#nowMs);
+    this.holder.onFenced(
+      storeId, bootId, { term: answer.term, at: positionOf(answer), olderLeaseMs: answer.olderLeaseMs },
+      this.#nowMs,
+    );
   }
 
   onDeclined(store: StorePort, { reason, asked, known, told }: Declined): void {
     const { mirrors } = this.#ports;
     if (reason === DECLINED_NO_COPY) this.#adoptions.onNoCopy(store);
-    if (reason === DECLINED_FULL && this.partition !== undefined) mirrors.putOff(store, this.partition, this.#nowMs);
-    this.holder.onRefused(store.storeId, store.bootId, { reason: reasonOf(reason), asked, term: known, told }, this.#nowMs);
+    if (reason === DECLINED_FULL && this.partition !== undefined) {
+      mirrors.putOff(store, this.partition, this.#nowMs);
+    }
+    this.holder.onRefused(
+      store.storeId, store.bootId, { reason: reasonOf(reason), asked, term: known, told }, this.#nowMs,
+    );
     this.#settle();
   }
 
@@ -274,7 +286,9 @@ export class Holding implements RegisterSink {
     if (behind === undefined) return;
     const { store, bootId, answer } = behind;
     if (found && this.partition !== undefined && firstNumber === answer.number + 1) {
-      this.#ports.mirrors.importTail(this.partition, firstNumber, rows, bodies, answer.digestA, answer.digestB);
+      this.#ports.mirrors.importTail(
+        this.partition, firstNumber, rows, bodies, answer.digestA, answer.digestB,
+      );
     }
     this.#align(store.storeId, bootId, answer);
     this.#settle();
@@ -346,8 +360,13 @@ export class Holding implements RegisterSink {
         isUp: (storeId, bootId) => this.#isUp(storeId, bootId),
         chooseStore: (taken, only) => this.#chooseStore(taken, only),
         align: (member) => { this.#fence(member, this.holder.term, FENCE_JOIN, undefined); },
-        startTail: (member, after) => { this.#withRow(member, (partition, row) => { this.#ports.mirrors.startTail(partition, row, after); }); },
-        startFill: (member) => { this.#withRow(member, (partition, row) => { this.#ports.mirrors.startFill(partition, row); }); },
+        startTail: (member, after) => {
+          const { mirrors } = this.#ports;
+          this.#withRow(member, (partition, row) => { mirrors.startTail(partition, row, after); });
+        },
+        startFill: (member) => {
+          this.#withRow(member, (partition, row) => { this.#ports.mirrors.startFill(partition, row); });
+        },
         tell: (member, record, isOut) => { this.#tell(member, record, isOut); },
         onCommitted: () => { this.partition?.advance(); },
       },
@@ -424,10 +443,16 @@ export class Holding implements RegisterSink {
     this.#ports.mirrors.askFlush();
   }
 
-  #fence(member: RecordedMember, term: Term, how: typeof FENCE_JOIN | typeof FENCE_FOUND, provenDead: HolderId | undefined): void {
+  #fence(
+    member: RecordedMember, term: Term, how: typeof FENCE_JOIN | typeof FENCE_FOUND,
+    provenDead: HolderId | undefined,
+  ): void {
     const store = this.#storeAt(member);
     if (store === undefined) return;
-    this.#ports.mirrors.fence(store, { handle: this.handle, partition: this.name, term, how, provenDead: provenDead?.incarnation ?? 0 });
+    this.#ports.mirrors.fence(
+      store,
+      { handle: this.handle, partition: this.name, term, how, provenDead: provenDead?.incarnation ?? 0 },
+    );
   }
 
   #found(member: RecordedMember, term: Term): void {
@@ -464,14 +489,20 @@ export class Holding implements RegisterSink {
     const { mirrors } = this.#ports;
     this.#noteFounding();
     const wanted = only === '' ? mirrors.rebalance.targetOf(this.name) : only;
-    const isBarred = ({ storeId }: StorePort): boolean => taken.includes(storeId) || (wanted !== '' && storeId !== wanted);
-    const barred = mirrors.stores.filter((store) => isBarred(store) || mirrors.isPutOff(store, this.handle, this.#nowMs));
+    const isBarred = ({ storeId }: StorePort): boolean =>
+      taken.includes(storeId) || (wanted !== '' && storeId !== wanted);
+    const barred = mirrors.stores.filter(
+      (store) => isBarred(store) || mirrors.isPutOff(store, this.handle, this.#nowMs),
+    );
     const staying = mirrors.stores.filter(({ storeId }) => this.#isStaying(storeId, taken));
     const [store] = mirrors.placement.choose(1, barred, staying);
     return store === undefined ? undefined : { storeId: store.storeId, bootId: store.bootId };
   }
 
-  /** What is being founded counts where it will be: else all partitions of a start would go to the same stores. */
+  /**
+   * What is being founded counts where it will be: else all partitions of a start would go to the same
+   * stores.
+   */
   #noteFounding(): void {
     const nowMs = this.#nowMs;
     if (this.holder.state !== HolderState.FOUNDING || this.#foundingMs === nowMs) return;
@@ -479,7 +510,9 @@ export class Holding implements RegisterSink {
     this.#ports.mirrors.beginFounding(this.handle);
   }
 
-  /** Its host is to be kept clear of: a copy there stays; or, while it is founded, has just been asked for. */
+  /**
+   * Its host is to be kept clear of: a copy there stays; or, while it is founded, has just been asked for.
+   */
   #isStaying(storeId: string, taken: readonly string[]): boolean {
     const { set } = this.holder;
     if (set === undefined) return taken.includes(storeId);
@@ -509,12 +542,14 @@ export class Holding implements RegisterSink {
   /** What holders before us left behind at other stores, and nobody told them, goes. */
   #clear(nowMs: number): void {
     const { set, record, state } = this.holder;
-    if (set === undefined || record === undefined || state !== HolderState.HOLDER || !set.records.isSettled) return;
+    if (set === undefined || record === undefined) return;
+    if (state !== HolderState.HOLDER || !set.records.isSettled) return;
     for (const { storeId, bootId, isUp } of this.#ports.mirrors.stores) {
       const known = this.#cleared.get(storeId);
       const isSame = known?.bootId === bootId;
       if (!isUp || (isSame && (known.isTold || nowMs - known.sentMs < CLEAR_AGAIN_MS))) continue;
-      if (isMemberOf(record.gaveUp, storeId, bootId) || set.rows.some((row) => row.storeId === storeId)) continue;
+      if (isMemberOf(record.gaveUp, storeId, bootId)) continue;
+      if (set.rows.some((row) => row.storeId === storeId)) continue;
       this.#cleared.set(storeId, { bootId, isTold: false, sentMs: nowMs });
       this.#tell({ storeId, bootId }, record, true);
     }
@@ -532,7 +567,9 @@ export class Holding implements RegisterSink {
     const copy = this.#fenced.get(source.storeId);
     if (copy !== undefined) {
       const { answer, atMs } = copy;
-      recovered.begin(partition, answer, answer.holderWallMs === 0 ? 0 : answer.holderWallMs + Math.floor(nowMs - atMs));
+      recovered.begin(
+        partition, answer, answer.holderWallMs === 0 ? 0 : answer.holderWallMs + Math.floor(nowMs - atMs),
+      );
     }
     if (!this.isOwn) this.#ports.counters.takeovers += 1;
     this.#sourceId = source.storeId;
@@ -545,8 +582,10 @@ export class Holding implements RegisterSink {
   /** It lacks changes from before we came, which the ring does not have: the copy that was read may. */
   #isBehind(store: StorePort, { isComplete, number, digestA, digestB }: Fenced): boolean {
     const { partition } = this;
-    if (partition === undefined || this.#history !== History.KNOWN || store.storeId === this.#sourceId) return false;
-    return isComplete && number < this.#adoptedNumber && !this.#ports.mirrors.stands(partition, number, digestA, digestB);
+    if (partition === undefined || this.#history !== History.KNOWN) return false;
+    if (store.storeId === this.#sourceId) return false;
+    return isComplete && number < this.#adoptedNumber
+      && !this.#ports.mirrors.stands(partition, number, digestA, digestB);
   }
 
   #askTail(behind: Behind): void {
@@ -566,14 +605,19 @@ export class Holding implements RegisterSink {
   /** The copy that would tell what others lack is away: they are filled. */
   #tailsAreLost(away: StorePort): void {
     if (away.storeId !== this.#sourceId) return;
-    for (const { store, bootId, answer } of this.#behind.splice(0)) if (store.isUp && store.bootId === bootId) this.#align(store.storeId, bootId, answer);
+    for (const { store, bootId, answer } of this.#behind.splice(0)) {
+      if (store.isUp && store.bootId === bootId) this.#align(store.storeId, bootId, answer);
+    }
   }
 
   #begin(isLoss: boolean): void {
     const { registry, log, counters } = this.#ports;
     if (isLoss) {
       counters.losses += 1;
-      log.error('recovery', 'every copy of a partition is lost, or was given up: it begins empty', { partition: this.name });
+      log.error(
+        'recovery', 'every copy of a partition is lost, or was given up: it begins empty',
+        { partition: this.name },
+      );
     }
     this.partition = registry.adopt(this.#partitionOptions, this.holder);
     this.partition.adopt(0, 0, 0);
@@ -598,13 +642,16 @@ export class Holding implements RegisterSink {
     if (isHandedBack) this.#ports.counters.handedBack += this.isOwn ? 0 : 1;
     else this.#ports.counters.lost += 1;
     this.#ports.log[isHandedBack ? 'info' : 'error']('takeover', isHandedBack ? this.#givenText()
-      : 'a partition is another process\'s now: nothing of it is sent or delivered here any more', { partition: this.name, messages: partition.length });
+      : 'a partition is another process\'s now: nothing of it is sent or delivered here any more',
+    { partition: this.name, messages: partition.length });
     this.#ports.forget(partition);
   }
 
   #givenText(): string {
     if (this.goesTo?.incarnation === 0) return 'a partition that nobody needs any more is empty: it ends';
-    return this.isOwn ? 'a partition of this retired gateway is handed on' : 'a partition is handed back to its owner';
+    return this.isOwn
+      ? 'a partition of this retired gateway is handed on'
+      : 'a partition is handed back to its owner';
   }
 
   #stop(): void {

@@ -1,18 +1,20 @@
 /**
- * All partitions that this process may hold: its own from the start, and those of its group when it rescues. Finds the
- * one that an answer is for, and looks at each when time passes.
+ * All partitions that this process may hold: its own from the start, and those of its group when it rescues.
+ * Finds the one that an answer is for, and looks at each when time passes.
  *
  *   own, 0 … partitions − 1                                      ─► a Holding each
  *   another gateway's, met in the register, if we rescue for it  ─► a Holding that looks now and then
  *   one that stores have and the register lost (unrecorded.ts)   ─► likewise
  *   an orphan (orphans.ts), ours or another's                    ─► likewise; it takes no new mail
  *
- *   held for an owner that lives for 10 s again, at all copies   ─► handed back, whether all of it was read or not
+ *   held for an owner that lives for 10 s again, at all copies   ─► handed back, whether all was read or not
  *   an orphan, or this gateway is retired, empty for a while     ─► ended (ended-partitions.ts)
  *   this gateway is retired, another of its group lives, at all  ─► handed on to that one (reach.ts)
  */
 import type { Clock, EventLog, Packer } from '../../platform/ports.js';
-import { ASKED, BLOCK, DECLINED, FENCED, FETCH, FETCHED, LISTED, PULL, TAILED, TOLD } from '../../protocol/message-types.js';
+import {
+  ASKED, BLOCK, DECLINED, FENCED, FETCH, FETCHED, LISTED, PULL, TAILED, TOLD,
+} from '../../protocol/message-types.js';
 import type { FenceNotice } from '../../protocol/messages/beat.js';
 import { encodeFetch } from '../../protocol/messages/fetch.js';
 import { encodePull } from '../../protocol/messages/pull.js';
@@ -101,7 +103,10 @@ export interface OrderedBy {
   readonly reason: string;
 }
 
-/** A link is lost only after its timeout: what is missing then is dropped soon, but not in a moment's change of path. */
+/**
+ * A link is lost only after its timeout: what is missing then is dropped soon, but not in a moment's change
+ * of path.
+ */
 const DROP_AFTER_MS = 100;
 const RETRY_MS = 500;
 const CHANGE_TIMEOUT_MS = 2_000;
@@ -120,12 +125,16 @@ const LEASE_DRIFT_SHARE = 1.01;
 const LEASE_DRIFT_MS = 200;
 /** A partition is expected soon for so long; from then on it counts as held by another process. */
 const SOON_MS = 5_000;
-/** One block is always let in while half of this is free, or a small limit would never let the first one come. */
+/**
+ * One block is always let in while half of this is free, or a small limit would never let the first one come.
+ */
 const FIRST_BLOCK_SHARE = 0.5;
 
 export class Holdings {
   #foundedTold = 0;
-  readonly counters: HoldingCounters = { takeovers: 0, handedBack: 0, lost: 0, losses: 0, epochs: 0, founded: 0, adopted: 0, adoptedTwice: 0 };
+  readonly counters: HoldingCounters = {
+    takeovers: 0, handedBack: 0, lost: 0, losses: 0, epochs: 0, founded: 0, adopted: 0, adoptedTwice: 0,
+  };
   readonly #options: HoldingsOptions;
   readonly #ports: HoldingsPorts;
   readonly #readings: Readings;
@@ -146,21 +155,26 @@ export class Holdings {
       fetch: (storeId, fetch) => this.#request(storeId, FETCH, encodeFetch(ports.packer, fetch)),
       flush: (storeId) => { ports.mirrors.storeOf(storeId)?.flush(); },
       mayPull: (isOwn, pulling, inHandBytes) => this.#mayPull(isOwn, pulling, inHandBytes),
-      onBlock: (handle, rows, bodies, texts, isLast) => ports.recovered.onBlock(handle, rows, bodies, texts, isLast),
+      onBlock: (handle, rows, bodies, texts, isLast) =>
+        ports.recovered.onBlock(handle, rows, bodies, texts, isLast),
       mayBringBodies: (isOwn, pulling, inHandBytes) => this.#mayBringBodies(isOwn, pulling, inHandBytes),
       nextBodies: (handle, limits, withRest) => this.#nextBodies(handle, limits, withRest),
-      onFetched: (handle, fetched, bodies, isLast) => ports.recovered.onFetched(handle, fetched, bodies, isLast),
+      onFetched: (handle, fetched, bodies, isLast) =>
+        ports.recovered.onFetched(handle, fetched, bodies, isLast),
       askAgain: (handle) => { this.#absentOf(handle, (partition) => { ports.absent.askAgain(partition); }); },
       absentCount: (handle) => this.#absentOf(handle, (partition) => ports.absent.countOf(partition)) ?? 0,
       otherSource: (handle, damaged) => this.#otherSource(handle, damaged),
-      mayHaveOther: (handle, damaged) => this.#byHandle[handle]?.holder.set?.mayHaveOther(damaged, ports.clock.nowMs()) === true,
+      mayHaveOther: (handle, damaged) =>
+        this.#byHandle[handle]?.holder.set?.mayHaveOther(damaged, ports.clock.nowMs()) === true,
       onSwitched: (handle, storeId) => { this.#switchSource(handle, storeId); },
       onIndexed: (handle) => { ports.recovered.onIndexed(handle); },
       onWhole: (handle) => { this.#onWhole(handle); },
     });
     const { gatewayId, partitions, group, orphans: { graceMs } } = options;
     const { clock, log, register, packer, mirrors } = ports;
-    this.#orphans = new Orphans({ gatewayId, partitions, group, graceMs }, { clock, log, register, met: () => this.#met() });
+    this.#orphans = new Orphans(
+      { gatewayId, partitions, group, graceMs }, { clock, log, register, met: () => this.#met() },
+    );
     this.#unrecorded = new UnrecordedPartitions({ packer, mirrors, register });
     this.#ended = new EndedPartitions({ packer, mirrors, register });
     this.#addOwn();
@@ -225,10 +239,10 @@ export class Holdings {
   }
 
   /**
-   * The one order of a person: these copies do not come back; without stores, what only a process had in memory. It
-   * counts for partitions that wait for a person and have no other copy: one that has goes on by itself when that
-   * answers, one that another process serves keeps its copies, and memory is not given up by who gives up a store.
-   * Names of the partitions that go on, empty.
+   * The one order of a person: these copies do not come back; without stores, what only a process had in
+   * memory. It counts for partitions that wait for a person and have no other copy: one that has goes on by
+   * itself when that answers, one that another process serves keeps its copies, and memory is not given up by
+   * who gives up a store. Names of the partitions that go on, empty.
    */
   giveUp(storeIds: readonly string[]): readonly string[] {
     const nowMs = this.#ports.clock.nowMs();
@@ -273,7 +287,9 @@ export class Holdings {
 
   /** Of a heartbeat's answer, on either path: before it may renew anything. */
   onFenceNotices(store: StorePort, bootId: string, notices: readonly FenceNotice[]): void {
-    for (const { partition, term } of notices) this.#byName.get(partition)?.onFenceNotice(store, bootId, term);
+    for (const { partition, term } of notices) {
+      this.#byName.get(partition)?.onFenceNotice(store, bootId, term);
+    }
   }
 
   onReply(store: StorePort, reply: Reply): void {
@@ -296,7 +312,9 @@ export class Holdings {
         break;
       case BLOCK:
         if (this.#byHandle[reply.message.handle]?.onBlock(store, reply.message, reply.bodies) === true) break;
-        this.#ports.counters.recoveredMessages += this.#taken(() => { this.#readings.onBlock(store.storeId, reply.message, reply.bodies); });
+        this.#ports.counters.recoveredMessages += this.#taken(
+          () => { this.#readings.onBlock(store.storeId, reply.message, reply.bodies); },
+        );
         break;
       case FETCHED:
         this.#readings.onFetched(store.storeId, reply.message, reply.bodies);
@@ -351,7 +369,9 @@ export class Holdings {
     const { log } = this.#ports;
     if (isAway) {
       this.#away.add(partition);
-      log.error('partition', 'a partition waits for a person', { partition, why: copiesAwayText(holder.members) });
+      log.error(
+        'partition', 'a partition waits for a person', { partition, why: copiesAwayText(holder.members) },
+      );
     } else {
       this.#away.delete(partition);
       log.info('partition', 'a partition waits for a person no more', { partition });
@@ -402,14 +422,17 @@ export class Holdings {
     const isOwn = ownerOf(name) === gatewayId;
     const options: HolderOptions = {
       partition: name, self: this.#ports.register.self, isOwn, replicas, minReplicas, replaceAfterMs,
-      dropAfterMs: DROP_AFTER_MS, tellAgainMs: TELL_AGAIN_MS, retryMs: RETRY_MS, changeTimeoutMs: CHANGE_TIMEOUT_MS,
-      rescueDelayMs: RESCUE_STEP_MS * this.#rankFor(name), awayAfterMs: AWAY_AFTER_MS, lookAgainMs: LOOK_AGAIN_MS,
+      dropAfterMs: DROP_AFTER_MS, tellAgainMs: TELL_AGAIN_MS, retryMs: RETRY_MS,
+      changeTimeoutMs: CHANGE_TIMEOUT_MS,
+      rescueDelayMs: RESCUE_STEP_MS * this.#rankFor(name), awayAfterMs: AWAY_AFTER_MS,
+      lookAgainMs: LOOK_AGAIN_MS,
       foundWaitMs: FOUND_WAIT_MS, longestLeaseMs: leaseMs * LEASE_DRIFT_SHARE + LEASE_DRIFT_MS,
     };
     const handle = this.#byHandle.length + 1;
     const { clock, packer, log, register, mirrors, registry, recovered, adopted } = this.#ports;
     const holding = new Holding(handle, options, {
-      clock, packer, log, register, mirrors, registry, recovered, adopted, readings: this.#readings, counters: this.counters,
+      clock, packer, log, register, mirrors, registry, recovered, adopted,
+      readings: this.#readings, counters: this.counters,
       random: () => this.#ports.random(),
       areStoresKnown: () => this.#ports.areStoresKnown(),
       mayBegin: (partition) => this.#isWanted(partition),
@@ -421,11 +444,16 @@ export class Holdings {
     for (const store of mirrors.stores) if (store.isUp) holding.onLinkUp(store);
   }
 
-  /** Our place among those that may rescue the partition, from 1 on: another order for each, so that its mail spreads. */
+  /**
+   * Our place among those that may rescue the partition, from 1 on: another order for each, so that its mail
+   * spreads.
+   */
   #rankFor(name: string): number {
     const { gatewayId, group } = this.#options;
     const own = rendezvous(gatewayId, name);
-    const before = group.filter((id) => id !== gatewayId && id !== ownerOf(name) && rendezvous(id, name) < own);
+    const before = group.filter(
+      (id) => id !== gatewayId && id !== ownerOf(name) && rendezvous(id, name) < own,
+    );
     return before.length + 1;
   }
 
@@ -448,13 +476,18 @@ export class Holdings {
         if (goesTo === undefined || !isStillThere(goesTo, living)) holder.keep(nowMs);
       } else if (isClosed && isEmpty && holder.mayEnd) holding.giveTo(nobody(name), nowMs);
       else if (holder.state === HolderState.HOLDER || holder.state === HolderState.READING) {
-        const heir = isOwn ? this.#heirOf(holding, isRetired, living, nowMs) : this.#ownerOf(holding, living, nowMs);
+        const heir = isOwn
+          ? this.#heirOf(holding, isRetired, living, nowMs)
+          : this.#ownerOf(holding, living, nowMs);
         if (heir !== undefined) holding.giveTo(heir, nowMs);
       }
     }
   }
 
-  /** The owner of a partition held for it, once it has been up for long enough to have it back, and can hold it. */
+  /**
+   * The owner of a partition held for it, once it has been up for long enough to have it back, and can hold
+   * it.
+   */
   #ownerOf(holding: Holding, living: Living, nowMs: number): HolderId | undefined {
     const { ownerId } = holding;
     const owner = living.get(ownerId);
@@ -463,7 +496,10 @@ export class Holdings {
     return holding.isReachedBy(owner.holder, nowMs) ? owner.holder : undefined;
   }
 
-  /** Who goes on for a gateway that is retired: the first in rendezvous order of those that live and can hold it. */
+  /**
+   * Who goes on for a gateway that is retired: the first in rendezvous order of those that live and can hold
+   * it.
+   */
   #heirOf(holding: Holding, isWanted: boolean, living: Living, nowMs: number): HolderId | undefined {
     if (!isWanted) return undefined;
     const { name } = holding;
@@ -482,7 +518,8 @@ export class Holdings {
   /** What has ended is cleared away; one that this gateway is configured to have is begun anew instead. */
   #goOnEnding({ name, handle, holder }: Holding, nowMs: number): void {
     const { ended } = holder;
-    // One that is begun anew may have its record at any moment: forgotten, it would deliver beside its successor.
+    // One that is begun anew may have its record at any moment: forgotten, it would deliver beside its
+    // successor.
     if (ended === undefined || holder.state !== HolderState.IDLE || this.#isWanted(name)) return;
     if (this.#ports.register.partition(name) !== undefined) {
       this.#ended.goOn(name, ended, this.#rankFor(name) - 1, nowMs);
@@ -540,13 +577,15 @@ export class Holdings {
     const { memory, absent } = this.#ports;
     const most = memory.entriesBytes(isOwn);
     const used = memory.usedBytes + absent.askedBytes + inHandBytes;
-    return used + (pulling + 1) * this.#options.blockBytes <= most || (pulling === 0 && used < most * FIRST_BLOCK_SHARE);
+    return used + (pulling + 1) * this.#options.blockBytes <= most
+      || (pulling === 0 && used < most * FIRST_BLOCK_SHARE);
   }
 
   #mayBringBodies(isOwn: boolean, pulling: number, inHandBytes: number): boolean {
     const { memory, absent } = this.#ports;
     const blockBytes = Math.max(this.#options.blockBytes, this.#options.largestBytes ?? 0);
-    return memory.usedBytes + absent.askedBytes + inHandBytes + (pulling + 1) * blockBytes <= memory.restBytes(isOwn);
+    const coming = absent.askedBytes + inHandBytes + (pulling + 1) * blockBytes;
+    return memory.usedBytes + coming <= memory.restBytes(isOwn);
   }
 
   #nextBodies(handle: number, limits: FetchLimits, withRest: boolean): readonly number[] {
@@ -566,15 +605,17 @@ export class Holdings {
   }
 
   #isLate({ holder, sinceMs }: Holding, nowMs: number): boolean {
-    return holder.waitsFor(nowMs) !== Waiting.NOTHING || holder.state === HolderState.IDLE || nowMs - sinceMs >= SOON_MS;
+    const isWaiting = holder.waitsFor(nowMs) !== Waiting.NOTHING || holder.state === HolderState.IDLE;
+    return isWaiting || nowMs - sinceMs >= SOON_MS;
   }
 
   #why({ holder }: Holding, waitsFor: WaitingValue): string {
     switch (waitsFor) {
       case Waiting.COPIES_AWAY: return copiesAwayText(holder.members);
       case Waiting.REGISTER: return `the register does not answer: ${this.#ports.register.away}`;
-      case Waiting.LEASE: return 'another process may still deliver from it by a lease; it is over within seconds';
-      case Waiting.STORES: return 'stores were told of a newer record than the register has: all stores must answer';
+      case Waiting.LEASE: return 'another process may still deliver from it by a lease, for some seconds';
+      case Waiting.STORES:
+        return 'stores were told of a newer record than the register has: all stores must answer';
       case Waiting.NOTHING: return '';
     }
   }

@@ -4,7 +4,7 @@
  * is followed.
  *
  *   configured ──────────────────────────────────────────► linked from the start, at the configured addresses
- *   the list of the register is told, empty or not ──────► nobody takes those linked for all that there are before
+ *   the register's list is told, empty or not ───────────► nobody takes those linked for all there are before
  *   a key is told, of a store not known ── may be linked ─► LINKED / link
  *                                       └─ may not ───────► NAMED, with the reason, for status
  *   LINKED ── other addresses are told / move
@@ -153,7 +153,8 @@ export class KnownStores {
   tick(nowMs: number): void {
     if (this.#watch === undefined || this.#linked.size > 0 || nowMs < this.#sayMs) return;
     this.#sayMs = nowMs + SAY_AGAIN_MS;
-    const text = 'no store is known: the register names none that this gateway may use. Its port stays closed';
+    const text =
+      'no store is known: the register names none that this gateway may use. Its port stays closed';
     this.#ports.log.warn('start', text, { named: [...this.#named.keys()] });
   }
 

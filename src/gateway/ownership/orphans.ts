@@ -1,9 +1,10 @@
 /**
- * Partitions in the register, or at stores without a record, whose gateway no configuration serves any more: workers that are no more, an
- * older number of partitions or an older id, a gateway taken out of its group or retired. Without somebody
- * who looks at them their mail lies at the stores in silence. What is found here is shown in status, log and
- * metrics, and is looked at like a dead gateway's (holdings.ts): who may take it over is decided by leases
- * and sessions as ever, for that a key is missing is no verdict (rule 15 of docs/model).
+ * Partitions in the register, or at stores without a record, whose gateway no configuration serves any more:
+ * workers that are no more, an older number of partitions or an older id, a gateway taken out of its group or
+ * retired. Without somebody who looks at them their mail lies at the stores in silence. What is found here is
+ * shown in status, log and metrics, and is looked at like a dead gateway's (holdings.ts): who may take it
+ * over is decided by leases and sessions as ever, for that a key is missing is no verdict (rule 15 of
+ * docs/model).
  *
  *   of a partition                                  is an orphan
  *   ours, its number above those configured         at once: it takes no new mail, and ends when it is empty
@@ -76,7 +77,8 @@ export class Orphans {
     for (const met of this.#ports.met()) {
       const sinceMs = this.#sinceOf(met, absent, nowMs);
       const { partition, stores } = met;
-      if (sinceMs !== undefined) all.set(partition, { partition, owner: ownerOf(partition), sinceMs, stores });
+      if (sinceMs === undefined) continue;
+      all.set(partition, { partition, owner: ownerOf(partition), sinceMs, stores });
     }
     this.#all = all;
     this.#say();
@@ -126,8 +128,11 @@ export class Orphans {
     for (const [owner, names] of byOwner) {
       if (this.#said.has(owner)) continue;
       this.#said.add(owner);
-      const text = 'no configuration serves these partitions any more: a gateway of the group delivers what they have';
-      log.warn('orphans', text, { gateway: owner, count: names.length, partitions: names.slice(0, NAMES_SAID_MAX) });
+      const text =
+        'no configuration serves these partitions any more: a gateway of the group delivers what they have';
+      log.warn(
+        'orphans', text, { gateway: owner, count: names.length, partitions: names.slice(0, NAMES_SAID_MAX) },
+      );
     }
     for (const owner of this.#said) {
       if (byOwner.has(owner)) continue;

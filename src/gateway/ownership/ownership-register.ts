@@ -1,6 +1,6 @@
 /**
- * The register as the partitions of one gateway process see it: questions of one partition at a time, one session for
- * the process, and who else lives. register-bridge.ts makes it of src/register; holdings.ts asks.
+ * The register as the partitions of one gateway process see it: questions of one partition at a time, one
+ * session for the process, and who else lives. register-bridge.ts makes it of src/register; holdings.ts asks.
  *
  * Nothing given here is called from inside a call: a machine is not entered twice.
  */
@@ -39,7 +39,10 @@ export interface MetPartition {
 
 export interface OwnershipRegister {
   readonly self: HolderId;
-  /** Monotonic end of this process's session, reckoned from before it was last renewed, and which one it is; 0: none. */
+  /**
+   * Monotonic end of this process's session, reckoned from before it was last renewed, and which one it is;
+   * 0: none.
+   */
   session(): { readonly id: number; readonly endsMs: number };
   portOf(partition: string, sink: RegisterSink): RegisterPort;
   /** Nobody asks for the partition any more: portOf() may be called for it again. */
@@ -55,7 +58,9 @@ export interface OwnershipRegister {
   /** By store that an operator gave up: partitions that have ended, of which it may have a copy. */
   givenUp(): ReadonlyMap<string, readonly EndedCopy[]>;
   /** Writes that a store may have copies of these; '' when it is done, else why not. */
-  addGivenUp(storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: (why: string) => void): void;
+  addGivenUp(
+    storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: (why: string) => void,
+  ): void;
   /** The store has been told of these. */
   removeGivenUp(storeId: string, copies: readonly EndedCopy[]): void;
   /** Ids of gateways that operators have retired. */

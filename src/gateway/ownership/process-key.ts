@@ -55,7 +55,8 @@ export class ProcessKey {
     const { register, clock, log } = ports;
     this.#clock = clock;
     const value = encodeGateway(record);
-    this.#key = new PresenceKey({ key: gatewayKey(gatewayId), owner: `gateway ${gatewayId}`, yields: 'always' }, {
+    const key = gatewayKey(gatewayId);
+    this.#key = new PresenceKey({ key, owner: `gateway ${gatewayId}`, yields: 'always' }, {
       register, clock, log,
       value: () => value,
       writerOf: (found) => writerOf(found, record, (incarnation) => ports.isProvenDead(incarnation)),
@@ -122,7 +123,9 @@ function writerOf(
   value: string, own: GatewayRecord, isProvenDead: (incarnation: number) => boolean,
 ): Writer {
   const found = decodeGateway(value);
-  if (found instanceof BrokenRule) return { where: 'an unknown host (its record can not be read)', isLater: false };
+  if (found instanceof BrokenRule) {
+    return { where: 'an unknown host (its record can not be read)', isLater: false };
+  }
   const { incarnation, ordinal, host } = found;
   if (incarnation === own.incarnation && ordinal === own.ordinal) return 'we';
   if (isProvenDead(incarnation)) return 'nobody';

@@ -1,13 +1,14 @@
 /**
  * Which processes reach the copies of one partition: to whom it may be given. That a process has a key in the
- * register says nothing of its links to stores. A partition given to one without them waits until its lease is
- * over, is taken back, and given away again. So its members are asked: a process that they have a lease for
- * sends them heartbeats.
+ * register says nothing of its links to stores. A partition given to one without them waits until its lease
+ * is over, is taken back, and given away again. So its members are asked: a process that they have a lease
+ * for sends them heartbeats.
  *
  *   ASK about a process ─► its place in the line of that store ─ ASKED ─► the oldest in line: leased or not
  *   link lost, or another path ─► what is in line there is not answered
  *
- * All questions of the partition stand in line, also those of its takeover: ASKED does not say whom it is about.
+ * All questions of the partition stand in line, also those of its takeover: ASKED does not say whom it is
+ * about.
  */
 import type { HolderId, RecordedMember } from '../../protocol/partition-record.js';
 import { holderKey } from '../../protocol/partition-record.js';

@@ -7,14 +7,14 @@
  *   read              the record's key, then its holder's gateways/ key;   onRecord
  *                     without a record what it ended by (given-up-rules.ts)
  *   change            one compare-and-set on revision and record;         done: onApplied
- *                     with `unlessSessionOf` that process's gateways/     stale, refused: read again, onRecord
+ *                     with `unlessSessionOf` that process's gateways/    stale, refused: read again, onRecord
  *                     key is read first and guarded at what was read      unknown: onNoAnswer
  *   tieSession        a write of our own key, the record's key guarded     onSessionTied · stale: onRecord
  *   readRules         all of rules/, once for all that asked in a turn     onRules
  *   no answer, or a record that can't be read                              onNoAnswer
  *
- * The client below puts what one turn asks into few calls. A revision is told as a text of number and record: a
- * register that was put back gives its numbers once more (15.8). '0' is that of a key that is not there.
+ * The client below puts what one turn asks into few calls. A revision is told as a text of number and record:
+ * a register that was put back gives its numbers once more (15.8). '0' is that of a key that is not there.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -33,7 +33,9 @@ import {
   GATEWAYS, MOVED_KEY, PARTITIONS, RULES, gatewayKey, parseKey, partitionKey, retiredIdOf, retiredKey,
 } from '../../register/keys.js';
 import { unchanged, type Entry, type Guard, type Outcome, type Register } from '../../register/port.js';
-import { decodeGateway, decodeGivenUp, decodePartition, encodePartition, encodeRetired } from '../../register/records.js';
+import {
+  decodeGateway, decodeGivenUp, decodePartition, encodePartition, encodeRetired,
+} from '../../register/records.js';
 import type { EndedCopy, GatewayRecord, RetiredRule } from '../../register/records.js';
 import { GivenUpRules, endedBy } from './given-up-rules.js';
 import type { LivingGateway, MetPartition, OwnershipRegister, RegisterSink } from './ownership-register.js';
@@ -156,7 +158,9 @@ export class RegisterBridge implements OwnershipRegister {
     return this.#givenUp;
   }
 
-  addGivenUp(storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: (why: string) => void): void {
+  addGivenUp(
+    storeId: string, by: RetiredRule, copies: readonly EndedCopy[], done: (why: string) => void,
+  ): void {
     this.#givenUpRules.add(storeId, by, copies, done);
   }
 
@@ -187,8 +191,9 @@ export class RegisterBridge implements OwnershipRegister {
   deleteEnded(partition: string): void {
     const key = keyOf(partition);
     this.#readKey(key, (entry) => {
-      const record = entry === undefined || entry === null ? undefined : this.#decoded(entry, decodePartition);
-      if (entry === undefined || entry === null || record === undefined || !isEnded(record)) return;
+      if (entry === undefined || entry === null) return;
+      const record = this.#decoded(entry, decodePartition);
+      if (record === undefined || !isEnded(record)) return;
       // Whatever comes of it is told by the watch.
       this.#ports.register.write([{ key, ...unchanged(entry), value: null }], () => undefined);
     });
@@ -300,7 +305,8 @@ export class RegisterBridge implements OwnershipRegister {
         const movedRevision = this.#movedRevision;
         if (session === null || movedRevision === undefined) return done(undefined);
         done({
-          revision: revisionOf(entry.revision, entry.value), record, hasSession: isSessionOf(session, record.holder),
+          revision: revisionOf(entry.revision, entry.value), record,
+          hasSession: isSessionOf(session, record.holder),
           isDoubted: entry.revision < movedRevision,
         });
       });
@@ -476,7 +482,8 @@ export class RegisterBridge implements OwnershipRegister {
     }
     if (this.#broken.get(key) !== revision) {
       this.#broken.set(key, revision);
-      const text = 'a record of the register can not be read, and nothing is done by it: mend or delete it by hand';
+      const text =
+        'a record of the register can not be read, and nothing is done by it: mend or delete it by hand';
       this.#ports.log.error('register', text, { key, rule: decoded.rule });
     }
     return undefined;

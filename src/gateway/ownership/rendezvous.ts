@@ -1,9 +1,9 @@
 /**
- * In which order the gateways of a group take a partition up: by this number, the lowest first. The same at all
- * gateways, and another order for each partition, so that the mail of a dead gateway spreads.
+ * In which order the gateways of a group take a partition up: by this number, the lowest first. The same at
+ * all gateways, and another order for each partition, so that the mail of a dead gateway spreads.
  *
- * FNV-1a over both names. It alone would keep one order for all: ids that differ in one character, followed by
- * names that are nearly the same, differ in few bits. So these are mixed (the finalizer of MurmurHash3).
+ * FNV-1a over both names. It alone would keep one order for all: ids that differ in one character, followed
+ * by names that are nearly the same, differ in few bits. So these are mixed (the finalizer of MurmurHash3).
  */
 export function rendezvous(gatewayId: string, partition: string): number {
   let hash = 0x811c9dc5;

@@ -1,11 +1,12 @@
 /**
- * Partitions that stores have, and the register does not name: it was lost, or put back to an older state, and whoever
- * would have written their records again is dead. Of those that a process has met before it knows itself (rule 15 of
- * docs/model); one that starts later knows none, and mail of a gateway that stays dead would lie there unseen. So each
- * store is asked now and then for which partitions its copy counts, and those without a record are met like any others
- * (holdings.ts): who may take them, and when, is decided by what all stores were told.
+ * Partitions that stores have, and the register does not name: it was lost, or put back to an older state,
+ * and whoever would have written their records again is dead. Of those that a process has met before it knows
+ * itself (rule 15 of docs/model); one that starts later knows none, and mail of a gateway that stays dead
+ * would lie there unseen. So each store is asked now and then for which partitions its copy counts, and those
+ * without a record are met like any others (holdings.ts): who may take them, and when, is decided by what all
+ * stores were told.
  *
- *   a store is up ─ soon, and again and again / LIST ─► LISTED, page by page ─ the last one ─► what has no record
+ *   a store is up ─ soon, then again and again / LIST ─► LISTED, page by page ─ the last ─► what has none
  */
 import type { Packer } from '../../platform/ports.js';
 import { LIST } from '../../protocol/message-types.js';
@@ -50,7 +51,9 @@ export class UnrecordedPartitions {
       }
       const known = this.#stores.get(store.storeId);
       if (known?.bootId !== store.bootId) {
-        this.#stores.set(store.storeId, { bootId: store.bootId, nextMs: nowMs + FIRST_MS, pages: [], names: [] });
+        this.#stores.set(
+          store.storeId, { bootId: store.bootId, nextMs: nowMs + FIRST_MS, pages: [], names: [] },
+        );
       } else if (nowMs >= known.nextMs) {
         known.nextMs = nowMs + AGAIN_MS;
         known.pages = [];
@@ -65,8 +68,12 @@ export class UnrecordedPartitions {
     if (asked?.bootId !== store.bootId || after !== (asked.pages.at(-1) ?? '')) return;
     asked.pages.push(...partitions);
     if (!isLast) return this.#ask(store, asked.pages.at(-1) ?? '');
-    const given = new Set([...this.#ports.register.givenUp().values()].flat().map(({ partition }) => partition));
-    asked.names = asked.pages.filter((name) => this.#ports.register.partition(name) === undefined && !given.has(name));
+    const given = new Set(
+      [...this.#ports.register.givenUp().values()].flat().map(({ partition }) => partition),
+    );
+    asked.names = asked.pages.filter(
+      (name) => this.#ports.register.partition(name) === undefined && !given.has(name),
+    );
     asked.pages = [];
   }
 

@@ -17,7 +17,7 @@
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
  *   READING      ─ source died, and no other copy will do (14) / forget, change ─► CLAIMING
  *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
- *                  moved ─► IDLE. Likewise to another that delivers for it; and to nobody, empty, when it ends
+ *                  moved ─► IDLE. Likewise to another that delivers for it; and to nobody, empty, at its end
  *   READING      ─ the owner is back, all that count are in step / stop ─► HANDING_BACK: it reads the members
  *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
  *   HANDING_BACK ─ PARTIAL, and so, or a member is not in step / resume ─► READING
@@ -102,6 +102,13 @@ export function isValidHolderTransition(from: number, to: number): boolean {
   return VALID[from]?.includes(to) ?? false;
 }
 
+/** What a founding starts from. */
+interface FoundBase {
+  readonly isLoss: boolean;
+  readonly gaveUp: readonly GivenUpCopy[];
+  readonly unlessSessionOf: HolderId | undefined;
+}
+
 /** A change that makes this process holder, until the revision moves. */
 interface Claim {
   readonly record: PartitionRecord;
@@ -161,7 +168,7 @@ export class PartitionHolder {
   #waitUntilMs = -Infinity;
   #founded: RecordedMember[] = [];
   #foundTerm: Term = NO_TERM;
-  #foundBase: { readonly isLoss: boolean; readonly gaveUp: readonly GivenUpCopy[]; readonly unlessSessionOf: HolderId | undefined } | undefined;
+  #foundBase: FoundBase | undefined;
   #foundAskedMs = -Infinity;
   /** The newest record known when founding began. */
   #foundFor: PartitionRecord | undefined;
@@ -397,7 +404,8 @@ export class PartitionHolder {
     }
     if (refusal.reason !== RefusalReason.STALE) return;
     // Who took over by a register that was rolled back has read a copy that had left.
-    const isOutdated = row === undefined || (row.isRecorded && (refusal.told?.epoch ?? 0) > this.#record.epoch);
+    const isOutdated = row === undefined
+      || (row.isRecorded && (refusal.told?.epoch ?? 0) > this.#record.epoch);
     if (isOutdated) this.#lose(nowMs, `${storeId} knows a newer record than the register`);
   }
 
@@ -442,8 +450,8 @@ export class PartitionHolder {
   }
 
   /**
-   * All mail of a copy that had been given up is committed in this record; so is that of the copies which counted in
-   * one record with it (3).
+   * All mail of a copy that had been given up is committed in this record; so is that of the copies which
+   * counted in one record with it (3).
    */
   onAdopted(member: RecordedMember, nowMs: number): void {
     const gaveUp = this.#record?.gaveUp ?? NO_GIVEN;
@@ -615,7 +623,8 @@ export class PartitionHolder {
     const record = this.#believed();
     if (this.#mustAskAll() && !this.#hasAskedAll()) return;
     if (record === undefined || isEnded(record)) {
-      if (this.#ports.mayBegin()) this.#found({ isLoss: false, gaveUp: [], unlessSessionOf: undefined }, nowMs);
+      const base = { isLoss: false, gaveUp: [], unlessSessionOf: undefined };
+      if (this.#ports.mayBegin()) this.#found(base, nowMs);
       else this.#rest(nowMs);
       return;
     }
@@ -835,7 +844,9 @@ export class PartitionHolder {
 
   #makeSet(record: PartitionRecord, nowMs: number): PartitionSet {
     this.#set = new PartitionSet(this.#options, this.#ports.members, record, nowMs, (row, before, after) => {
-      this.#trace(`member ${row.storeId}/${row.bootId} ${MEMBER_STATE_NAMES[before]} -> ${MEMBER_STATE_NAMES[after]}`);
+      this.#trace(
+        `member ${row.storeId}/${row.bootId} ${MEMBER_STATE_NAMES[before]} -> ${MEMBER_STATE_NAMES[after]}`,
+      );
     });
     this.#fenced = [];
     return this.#set;
@@ -843,7 +854,7 @@ export class PartitionHolder {
 
   // ── founding (7) ────────────────────────────────────────────────────────────────────────────────
 
-  #found(base: { isLoss: boolean; gaveUp: readonly GivenUpCopy[]; unlessSessionOf: HolderId | undefined }, nowMs: number): void {
+  #found(base: FoundBase, nowMs: number): void {
     if (this.#record !== undefined) this.#leftTerm = this.#record.term;
     this.#record = undefined;
     this.#foundBase = base;
@@ -1128,8 +1139,10 @@ export class PartitionHolder {
     for (const member of before) {
       if (!isMemberOf(record.gaveUp, member.storeId, member.bootId)) set.release(member);
     }
-    this.#trace(`record ${String(record.epoch)} ${record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ')} at ${String(nowMs)}`);
-    // In the turn of the replies that wait for it: members know what they are from the same moment on as clients do.
+    const members = record.members.map(({ storeId, bootId }) => `${storeId}/${bootId}`).join(' ');
+    this.#trace(`record ${String(record.epoch)} ${members} at ${String(nowMs)}`);
+    // In the turn of the replies that wait for it: members know what they are from the same moment on as
+    // clients do.
     set.tell(nowMs);
   }
 

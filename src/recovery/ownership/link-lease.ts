@@ -5,7 +5,7 @@
  *   process ──────●──────────────────────────────────────────●───────────── now
  *               sentMs                                    receipt
  *   store   ────────────────●───────────────────────────────────────────── its lease: from here, leaseMs long
- *   ours                    └─ sentMs + leaseMs − drift: before the store's own end, however long the way took
+ *   ours                    └─ sentMs + leaseMs − drift: before the store's own end, however long the way
  *
  *   answer counts no fence that is not processed yet / the end moves on
  *   answer counts more   / waits for them: the store's view of those partitions is frozen, and an answer that
@@ -50,8 +50,8 @@ export class LinkLease implements LeaseView {
   }
 
   /**
-   * Goes out with each heartbeat to this boot: the store names those past it. A count of another boot would be
-   * taken for a confirmation of fences that we never heard of, and the lease would wait for them for ever.
+   * Goes out with each heartbeat to this boot: the store names those past it. A count of another boot would
+   * be taken for a confirmation of fences that we never heard of, and the lease would wait for them for ever.
    */
   fencesProcessedIn(bootId: string): number {
     return bootId === this.#bootId ? this.#fencesProcessed : 0;

@@ -135,7 +135,9 @@ export class PartitionMember implements RecordedMember {
   get cause(): string {
     if (this.#state !== MemberState.NG) return this.phase;
     if (this.isGone) return 'its store has restarted: the copy is gone';
-    return this.isDiverged ? 'it lacks too much, or has another history: it is filled anew' : 'its store can not be reached';
+    return this.isDiverged
+      ? 'it lacks too much, or has another history: it is filled anew'
+      : 'its store can not be reached';
   }
 
   /** True while a lease in this boot runs and a later taker would wait for it. */

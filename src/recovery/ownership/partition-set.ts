@@ -37,11 +37,18 @@ import { PossibleRecords } from './possible-records.js';
  * its record when it asks.
  */
 const LEAVERS_MAX = 16;
-/** A copy that is to leave waits so long for a store that can't be reached just now, if no other replaces it. */
+/**
+ * A copy that is to leave waits so long for a store that can't be reached just now, if no other replaces it.
+ */
 const NO_OTHER_MS = 1_000;
-/** A fill that was refused, or broken off, begins again so long after: what stands in its way is rarely gone at once. */
+/**
+ * A fill that was refused, or broken off, begins again so long after: what stands in its way is rarely gone
+ * at once.
+ */
 const FILL_AGAIN_MS = 1_000;
-/** A store that restarts, or whose path is mended, is back within this. What is read rests so long at most. */
+/**
+ * A store that restarts, or whose path is mended, is back within this. What is read rests so long at most.
+ */
 const BACK_SOON_MS = 30_000;
 
 /** A copy that is out and does not know it. */
@@ -201,8 +208,8 @@ export class PartitionSet {
   }
 
   /**
-   * It has no copy, or one under a term that we do not know: it is filled anew. With `refusedBy`, the epoch of
-   * what is known there, only when it has been told a younger record: until then it would refuse again.
+   * It has no copy, or one under a term that we do not know: it is filled anew. With `refusedBy`, the epoch
+   * of what is known there, only when it has been told a younger record: until then it would refuse again.
    */
   onUnfit(row: PartitionMember, refusedBy: number, nowMs: number): void {
     row.isDiverged = true;
@@ -242,8 +249,8 @@ export class PartitionSet {
   }
 
   /**
-   * A copy at none of these stores can't be read just now, and may soon be, with all that is read: it counts, or has
-   * left so lately that it is waited for.
+   * A copy at none of these stores can't be read just now, and may soon be, with all that is read: it counts,
+   * or has left so lately that it is waited for.
    */
   mayHaveOther(except: ReadonlySet<string>, nowMs: number): boolean {
     return this.#rows.some((row) => row !== this.#source && !(row.isRecorded && row.isInStep) && !row.isGone
@@ -315,7 +322,8 @@ export class PartitionSet {
       if (stay.length < this.#options.replicas && !row.isRecorded && this.mayJoin(row)) stay.push(row);
     }
     for (const row of this.#rows) {
-      // Who is to be moved leaves in the change that brings its successor; if there is none, when enough stay.
+      // Who is to be moved leaves in the change that brings its successor; if there is none, when enough
+      // stay.
       if (stay.length < this.#leastStaying(nowMs) && row.isRecorded && row.isInStep && !stay.includes(row)) {
         stay.push(row);
       }
@@ -548,7 +556,9 @@ export class PartitionSet {
     for (const each of this.records.known.gaveUp) {
       if (this.#ports.isUp(each.storeId, each.bootId)) taken.push(each.storeId);
     }
-    const away = this.#rows.find((row) => row.isGone || (row.isRecorded && row.state === MemberState.NG))?.storeId
+    const away = this.#rows.find(
+      (row) => row.isGone || (row.isRecorded && row.state === MemberState.NG),
+    )?.storeId
       ?? this.#leftStore;
     const choice = this.#ports.chooseStore(taken, isUrgent || away === '' ? '' : away);
     if (choice !== undefined) this.#fillCandidate(choice, nowMs);

@@ -21,11 +21,14 @@
  *
  * An answer that does not come is no event: what is asked is asked again from tick().
  */
-import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
+import type {
+  GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term,
+} from '../../protocol/partition-record.js';
 import type { LeaseView } from './link-lease.js';
 
 /**
- * Opaque: compared for being equal, by the register alone. It comes back with the same record, or never (15.8).
+ * Opaque: compared for being equal, by the register alone. It comes back with the same record, or never
+ * (15.8).
  */
 export type Revision = string;
 
@@ -37,7 +40,10 @@ export interface Stamped {
    * The session of the record's holder was there at the same revision. Its absence alone is no verdict (15).
    */
   readonly hasSession: boolean;
-  /** The register may be an older one than that of the processes before: every store is asked what it was told (15). */
+  /**
+   * The register may be an older one than that of the processes before: every store is asked what it was told
+   * (15).
+   */
   readonly isDoubted?: boolean;
 }
 

@@ -397,6 +397,15 @@ describe('a group that finds itself by etcd', () => {
 });
 
 describe('the file of `up`', () => {
+  test('lets each of its processes listen elsewhere; of other roles one file may stand on several machines', () => {
+    const clash = EMBEDDED_UP_YAML.replace('127.0.0.1:7402', '127.0.0.1:7401');
+    assert.notEqual(clash, EMBEDDED_UP_YAML);
+    const up = parseConfig(clash, 'up', { role: 'up', secret: SECRET });
+    assert.match(up.ok ? '' : up.errors.join(), /: stores\[1\]\.paths\[0\]\.address: expected an address of its own, found 127\.0\.0\.1:7401, which stores\[0\]\.paths\[0\]\.address has/);
+    const check = parseConfig(clash, 'up', { role: 'store', secret: SECRET });
+    assert.doesNotMatch(check.ok ? '' : check.errors.join(), /of its own/);
+  });
+
   test('may leave out stores, gateways and secrets that follow from the rest', () => {
     const result = parseConfig(EMBEDDED_UP_YAML, 'up', { role: 'up', secret: SECRET });
     assert.ok(result.ok);
