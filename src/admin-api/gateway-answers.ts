@@ -138,6 +138,7 @@ export const statusAnswer = object({
   queues: integer,
   partitions: integer,
   partitions_recovering: integer,
+  partitions_without_memory: integer,
   partitions_copies_missing: integer,
   partitions_waiting: integer,
   /** Of those, by what they wait for. */

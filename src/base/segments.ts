@@ -52,6 +52,9 @@ const SEGMENTS_WASTED_MIN = 4;
 const SLOTS_KEPT = 16_384; // a larger slot table is given back when the last record is freed
 const COPY_BY_WORD_BYTES = 256; // up to here a loop is faster than making a view and calling set()
 const COPY_BY_BYTE_BYTES = 24; // the same for what comes from outside
+// Of a memory limit, the most that one segment may have: below what its marks leave between one another
+const SEGMENT_SHARE = 1 / 128;
+const SEGMENT_BYTES_MIN = 4096;
 const WALK_SHIFT = 4; // passing a freed record costs a sixteenth of moving it
 
 export interface SegmentsOptions {
@@ -64,6 +67,15 @@ export interface SegmentsOptions {
    * are used.
    */
   readonly touchPages?: TouchPages | undefined;
+}
+
+/**
+ * A segment is taken whole, when the marks have been looked at: so who may hold little has small ones. A
+ * power of two, as `segmentBytes` is.
+ */
+export function segmentBytesWithin(limitBytes: number, segmentBytes: number): number {
+  const most = 2 ** Math.floor(Math.log2(limitBytes * SEGMENT_SHARE));
+  return Math.max(SEGMENT_BYTES_MIN, Math.min(segmentBytes, most));
 }
 
 function footprintOf(bytes: number): number {
@@ -122,6 +134,11 @@ export class Segments {
 
   get records(): number {
     return this.recordCount;
+  }
+
+  /** What is held grows by so much at once, however small the records are. */
+  get grainBytes(): number {
+    return this.segmentBytes;
   }
 
   /**

@@ -109,6 +109,7 @@ function gatewayLines(
       `  rescued     ${counted(status.partitions_rescued, 'partition')} of other gateways delivered here`,
     );
   }
+  if (status.partitions_without_memory > 0) lines.push(shortLine(status, isTty));
   for (const orphans of status.orphans) lines.push(orphansLine(orphans, nowMs, isTty));
   for (const ends of status.ends_untold) lines.push(...untoldEndsLines(ends, address, isTty));
   lines.push(...waitingLines(status, address, nowMs, isTty));
@@ -127,6 +128,12 @@ function gatewayLines(
       + `look first; --all shows every one`);
   }
   return lines;
+}
+
+/** Nobody has to do anything; more memory has it sooner. */
+function shortLine({ partitions_without_memory: short }: StatusAnswer, isTty: boolean): string {
+  return `  ${paint('SHORT', 'yellow', isTty)}       ${counted(short, 'partition')} not read to the end: `
+    + `no memory left even for an index; goes on as mail is delivered, sooner with a higher memory limit`;
 }
 
 /** Nothing where there is neither TLS, AUTH nor a look-up. */

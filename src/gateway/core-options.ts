@@ -25,6 +25,7 @@ export interface CoreOptions {
   readonly delayReports: DelayReportOptions;
   /** With a store missing at the start, the port opens after this all the same. */
   readonly firstWaitMs: number;
+  /** At most: with a small memory limit segments are smaller. */
   readonly segmentBytes: number;
   readonly mirrors: MirrorsOptions;
   readonly acceptance: AcceptanceOptions;

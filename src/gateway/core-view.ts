@@ -110,7 +110,7 @@ export class CoreView implements GatewayView {
 
   status(): StatusView {
     const { core, metrics } = this.#ports;
-    const { counters } = core.holdings;
+    const { counters, openCount, shortCount } = core.holdings;
     let messages = 0;
     let bytes = 0;
     for (const queue of core.registry.queues()) {
@@ -144,7 +144,7 @@ export class CoreView implements GatewayView {
       reception: metrics.reception.figures(),
       queues: core.registry.queueCount,
       partitions: core.registry.partitions.length,
-      partitionsRecovering: core.holdings.openCount,
+      partitionsRecovering: openCount, partitionsWithoutMemory: shortCount,
       partitionsShort: this.#degradation.partitionsShort(),
       partitionsWaiting: waiting.length,
       waitingFor: countWaiting(waiting),
@@ -216,6 +216,8 @@ export class CoreView implements GatewayView {
     const { core } = this.#ports;
     const table = core.entries.table;
     const envelope = core.envelopeOf(row);
+    // Where only its place is here, who looks again sees all of it.
+    if (core.entries.isAllAbsent(row)) core.entries.absent.wantLater(queue.partition, row);
     const note = core.noteOf(row, envelope?.recipients.length ?? 0);
     const isDeferred = table.state(row) === EntryState.DEFERRED;
     const texts = core.textsOf(row);
@@ -228,14 +230,16 @@ export class CoreView implements GatewayView {
     return {
       queueId: formatMessageId(table.messageId(row)),
       owner: queue.ownerId,
-      arrivalWallMs: envelope?.arrivalWallMs ?? 0,
+      arrivalWallMs: envelope?.arrivalWallMs ?? table.arrivalSeconds.get(row) * 1000,
       messageBytes: table.bodyBytes.get(row),
       sender: envelope?.reversePath ?? '',
       recipients,
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
       heldReason: core.holds.reasonOf(queue, row),
       attempts: table.attempts.get(row),
-      nextAttemptWallMs: isDeferred ? note.dueWallMs + core.frame.aheadMs() : undefined,
+      nextAttemptWallMs: isDeferred && envelope !== undefined
+        ? note.dueWallMs + core.frame.aheadMs()
+        : undefined,
       expiryWallMs: envelope === undefined ? 0 : table.expirySeconds.get(row) * 1000 + core.frame.aheadMs(),
     };
   }

@@ -8,7 +8,7 @@
  * Pure: time, stores, randomness and logs are ports.
  */
 import { stockBytesMax } from '../base/segment-stock.js';
-import { Segments } from '../base/segments.js';
+import { Segments, segmentBytesWithin } from '../base/segments.js';
 import { textsBytesMax } from '../base/text-pool.js';
 import type { FenceNotice } from '../protocol/messages/beat.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
@@ -37,6 +37,7 @@ import type { MailQueue } from './queue/mail-queue.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import { MessageHolds } from './queue/message-holds.js';
 import type { Note } from './queue/note.js';
+import { freshNote } from './queue/note.js';
 import { QueueRegistry } from './queue/queue-registry.js';
 import { Readiness } from './queue/readiness.js';
 import type { ReplyTexts } from './queue/entry-texts.js';
@@ -114,9 +115,9 @@ export class GatewayCore implements Reception, DeliverySource {
     const frame = new WallFrame(clock);
     this.frame = frame;
     const runBytesMax = Math.floor(limitBytes * RUN_SHARE);
-    const { segmentBytes, incarnation } = options;
+    const segmentBytes = segmentBytesWithin(limitBytes, options.segmentBytes);
     this.#segments = new Segments({ segmentBytes, runBytesMax, touchPages: ports.touchPages });
-    const table = new EntryTable(incarnation % 0x7fffffff);
+    const table = new EntryTable(options.incarnation % 0x7fffffff);
     const contents = new ContentStore(this.#segments);
     const entries = new Entries({ textsBytesMax: textsBytesMax(limitBytes) }, table, contents, crc32);
     this.entries = entries;
@@ -145,6 +146,7 @@ export class GatewayCore implements Reception, DeliverySource {
       clock, frame, crc32, packer, entries, mirrors, dueTimes, events, wake,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
+      onReported: ({ partition }, row) => { this.#bodies.onUsed(partition, row); },
     });
     this.#reportWriter = this.#newReportWriter(ports);
     this.reports = this.#newReports(ports);
@@ -244,6 +246,7 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   noteOf(row: number, recipientCount: number): Note {
+    if (this.entries.isAllAbsent(row)) return freshNote(recipientCount);
     return this.#settlement.noteOf(row, recipientCount);
   }
 
@@ -312,6 +315,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.commitPoint.tick(nowMs);
     this.#right.look();
     this.#forgotten.tick();
+    this.#bodies.tick();
     this.#segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs >= this.#slowTickMs) this.#slowTick(nowMs);
     this.holds.tick();
@@ -448,9 +452,10 @@ export class GatewayCore implements Reception, DeliverySource {
       packer: ports.packer,
       log: ports.log,
       nowMs: () => ports.clock.nowMs(),
+      ringRoomBytes: () => this.memory.reserveBytes - this.#usedBytes() + this.mirrors.ring.usedBytes,
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (partition) =>
-        this.entries.refillView(partition, (row) => { this.#bodies.onRefilled(partition, row); }),
+        this.entries.refillView(partition, (row) => { this.#bodies.onUsed(partition, row); }),
     };
   }
 
@@ -489,7 +494,9 @@ export class GatewayCore implements Reception, DeliverySource {
     if (queue === undefined || this.entries.table.state(row) === EntryState.HELD) return false;
     const { entries, memory } = this;
     const ports = { entries, memory, settlement: this.#settlement, writer: this.#reportWriter };
-    return tellDelay(this.#options.delayReports, ports, queue, row);
+    const isOver = tellDelay(this.#options.delayReports, ports, queue, row);
+    if (isOver) this.#bodies.onUsed(queue.partition, row);
+    return isOver;
   }
 
   #onDue(row: number): void {

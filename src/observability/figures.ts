@@ -138,6 +138,8 @@ export interface StatusFigures {
   readonly partitions: number;
   /** Of this gateway's own: not whole here yet, so not all counted in what is queued. */
   readonly partitionsRecovering: number;
+  /** Of which there is no memory even for an index of their entries: they go on when there is. */
+  readonly partitionsWithoutMemory: number;
   /** With fewer copies in step than configured. */
   readonly partitionsShort: number;
   readonly waitingFor: WaitingFigures;

@@ -9,10 +9,12 @@
  *      └─ damaged, and another copy is equal ─► on there; that copy is away just now: rests till it can be
  *         asked, or counts no more ─► what is damaged is held
  *
- * Bodies come along with the blocks while all that is to come is little, and there is memory for it. Else a
- * block has heads and notes alone: so half a million messages for one dead next hop delay no other queue's
- * first delivery. A process may take over more than it can hold: what has not come yet stays at the stores,
- * and cannot be overtaken.
+ * Bodies come along with the blocks while all that is to come is little, and there is memory for it. Else
+ * a block has heads and notes alone: so half a million messages for one dead next hop delay no other
+ * queue's first delivery. A process may take over more than it can hold: what has not come yet stays at
+ * the stores, and cannot be overtaken. Where memory is too short for the envelopes, blocks pass through,
+ * and of each entry only its place in its queue is kept (gateway/queue/recovered-queues.ts); where it is
+ * too short even for that, reading rests till mail has ended.
  */
 import type { EventLog } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, entryBodyBytes, entryHeadBytes } from '../protocol/entry-rows.js';
@@ -40,10 +42,10 @@ export interface ReadingPorts {
   /** Writes what was asked without waiting for the end of the turn. */
   flush(storeId: string): void;
   /**
-   * Whether one more block may come now, with so many on their way and this much arrived that is not counted
-   * yet.
+   * How large one more block may be that comes now, with so many on their way and this much arrived that is
+   * not counted yet; undefined: none may come.
    */
-  mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
+  blockRoom(isOwn: boolean, pulling: number, inHandBytes: number): BlockRoom | undefined;
   /** Whether there is memory for its bodies, too. */
   mayBringBodies(isOwn: boolean, pulling: number, inHandBytes: number): boolean;
   /**
@@ -77,6 +79,12 @@ export interface ReadingPorts {
   onIndexed(handle: number): void;
   /** Everything is here. */
   onWhole(handle: number): void;
+}
+
+/** Of a block without bodies. */
+export interface BlockRoom {
+  readonly entriesMax: number;
+  readonly bytesMax: number;
 }
 
 export interface FetchLimits {
@@ -120,6 +128,8 @@ class Reading {
   isIndexed = false;
   /** Of content and head, that are still to come. */
   leftBytes: number;
+  /** Even for places of its entries there is no memory: it goes on when there is. */
+  isShort = false;
   /** That it waits for memory was told, once for all its blocks. */
   isShortTold = false;
   /** Nothing more is asked: what is damaged here may be sound at a copy that is away. */
@@ -156,6 +166,13 @@ export class Readings {
 
   get count(): number {
     return this.#readings.size;
+  }
+
+  /** Partitions whose entries are not all known, because there is no memory even for their places. */
+  get shortCount(): number {
+    let short = 0;
+    for (const { isShort, isIndexed } of this.#readings.values()) if (isShort && !isIndexed) short += 1;
+    return short;
   }
 
   /**
@@ -330,17 +347,17 @@ export class Readings {
   #pull(reading: Reading, inHandBytes: number): boolean {
     const { handle, cursor, untilPosition, source } = reading;
     if (reading.awaitsOther) return false;
-    if (!this.#ports.mayPull(reading.isOwn, this.#askedCount, inHandBytes)) {
+    const room = this.#ports.blockRoom(reading.isOwn, this.#askedCount, inHandBytes);
+    reading.isShort = room === undefined && this.#askedCount === 0;
+    if (room === undefined) {
       this.#tellShort(reading);
       return false;
     }
-    const { blockEntries, blockBytes } = this.#options;
-    const entriesMax = Math.min(blockEntries, this.#entriesMax);
+    const { bytesMax } = room;
+    const entriesMax = Math.min(room.entriesMax, this.#entriesMax);
     const isLittle = this.#leftBytes <= (this.#options.littleBytes ?? LITTLE_BYTES);
     const withBodies = isLittle && this.#ports.mayBringBodies(reading.isOwn, this.#askedCount, inHandBytes);
-    const pull = {
-      handle, afterPosition: cursor, untilPosition, entriesMax, bytesMax: blockBytes, withBodies,
-    };
+    const pull = { handle, afterPosition: cursor, untilPosition, entriesMax, bytesMax, withBodies };
     reading.isAsked = this.#ports.pull(source, pull);
     return reading.isAsked;
   }
@@ -365,9 +382,10 @@ export class Readings {
   #tellShort(reading: Reading): void {
     if (reading.isShortTold || this.#askedCount > 0) return;
     reading.isShortTold = true;
-    const text = 'a partition that comes back waits at its stores: this gateway has no memory for it; it '
-      + 'goes on as mail is delivered';
-    this.#ports.log.info('recovery', text, { partition: reading.name, from: reading.cursor });
+    const text = 'a partition that comes back waits at its stores: this gateway has no memory left even for '
+      + 'an index of it; what is known is delivered, and it goes on as that makes room; give gateways more '
+      + 'memory to have it sooner';
+    this.#ports.log.warn('recovery', text, { partition: reading.name, from: reading.cursor });
   }
 
   /**

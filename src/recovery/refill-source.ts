@@ -3,11 +3,12 @@
  *
  *   FENCE (FILL, number n) ─► entries by ascending position ≤ n in small frames ─► REFILL_END(count)
  *
- * The walk reads the partition as it is when each frame is built. The cursor is the position up to which the
- * mirror has entries: live changes to entries behind it are sent as they are, those between cursor and n as
- * SKIPPED, because the refill will show their outcome. Where a body is still at the store that this process
- * reads, the walk asks for it and for some behind it, and waits: so a partition that is larger than memory
- * passes through it (rule 14 of docs/model). Pure; the caller paces it by the byte window.
+ * The walk reads the partition as it is when each frame is built. The cursor is the position up to which
+ * the mirror has entries: live changes to entries behind it are sent as they are, those between cursor and
+ * n as SKIPPED, because the refill will show their outcome. Where a body, or the whole entry, is still at
+ * the store that this process reads, the walk asks for it and for some behind it, and waits: so a
+ * partition that is larger than memory passes through it (rule 14 of docs/model). Pure; the caller paces
+ * it by the byte window.
  */
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../protocol/entry-rows.js';
 
@@ -26,7 +27,7 @@ export interface RefillEntries {
   room(row: number): number;
   checksum(row: number): number;
   noteChecksum(row: number): number;
-  /** Its body can be sent. */
+  /** All of it can be sent. */
   isHere(row: number): boolean;
   /** The walk waits for this body, or soon will. */
   want(row: number): void;
@@ -143,7 +144,7 @@ export class RefillSource {
     let row = first;
     for (let count = 0; count < ENTRIES_AHEAD_MAX && row !== 0; count++, row = entries.following(row)) {
       if (entries.position(row) > this.baseNumber || bytes >= FRAMES_AHEAD * this.frameBytes) return;
-      bytes += entries.bodyBytes(row);
+      bytes += entries.bodyBytes(row) + entries.headBytes(row);
       if (!entries.isHere(row)) entries.want(row);
     }
   }

@@ -25,6 +25,7 @@ export interface GroupOptions {
   readonly queues?: readonly { readonly name: string; readonly ordering?: Ordering }[];
   readonly leaseMs?: number;
   readonly partitions?: number;
+  readonly segmentBytes?: number;
   readonly blockEntries?: number;
   /** Bodies come along with blocks when no more than this is to come. */
   readonly littleBytes?: number;
@@ -91,7 +92,7 @@ export class Group {
         {
           id, host, secret, isUnproven: options.unproven?.includes(id) === true, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
           core: {
-            partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: 1000, delayReports: { afterMs: 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: 64 * 1024,
+            partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: 1000, delayReports: { afterMs: 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: options.segmentBytes ?? 64 * 1024,
             mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
@@ -153,7 +154,7 @@ export class Group {
     return (this.gateway(id).core?.registry.partitions ?? []).filter((mirror) => mirror.ownerId === ownerId);
   }
 
-  submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200): Letter {
+  submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200, recipientCount = 1): Letter {
     const core = this.gateway(id).core;
     assert.ok(core !== undefined, 'mail is submitted to a living gateway');
     const messageId = core.nextMessageId();
@@ -161,7 +162,7 @@ export class Group {
     const submitted: RecipientGroup[] = names.map((name) => {
       const route = this.router.route(`${name}.example`, 'mail');
       assert.ok(route !== undefined);
-      const recipients = [{ address: `0@${name}.example`, notify: 0, orcpt: '' }];
+      const recipients = Array.from({ length: recipientCount }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify: 0, orcpt: '' }));
       groups.set(name, recipients);
       return { route, recipients };
     });

@@ -74,6 +74,8 @@ export interface Plan {
   readonly acceptShare: number;
   readonly gatewayMemoryBytes: number;
   readonly replaceAfterMs: number;
+  /** Of each message of a story: where these are many, envelopes are what fills memory. */
+  readonly storyRecipients: number;
   /** Of a letter's content, now and then. */
   readonly largeBytes: number;
   /** Letters of a step are at most so many. */
@@ -83,6 +85,10 @@ export interface Plan {
 }
 
 const MEBIBYTE = 1024 * 1024;
+/** An envelope of so many, with the room for what becomes of each, has some 2 KB: notes of what is in flight fit the reserve. */
+const ENVELOPE_RECIPIENTS = 60;
+/** Of the eighty messages of the small taker: 6 KB each. */
+const FEW_RECIPIENTS = 200;
 const ONE_KIND_IN = 5;
 const ONE_HARMLESS_IN = 10;
 const HEARTBEAT_MS = 250;
@@ -109,14 +115,21 @@ function stageOf(prng: Prng, plan: Plan, plot: PlotName): Partial<Plan> {
     plot, kinds, isHarmless: false, hasTwin: kinds.has('twin'), gateways: ['gw-1', 'gw-2', 'gw-3'].slice(0, prng.pick([2, 2, 3])), stores: ['store-a', 'store-b', 'store-c', 'store-d'].slice(0, plot === 'plot-drain-cut' || plot === 'plot-both-lost' || plot === 'plot-given-up' ? 3 + prng.below(2) : prng.pick([2, 3, 3])),
     leaseMs: 4000, faultEvery: 30, minReplicas: plot === 'plot-change-in-doubt' || plot === 'plot-refill-live' || plot === 'plot-both-lost' || plot === 'plot-given-up' ? 1 : prng.pick([1, 1, 2]), commitTimeoutMs: plot === 'plot-refusal-lost' ? 600 : plan.commitTimeoutMs,
     storeMemoryBytes: 64 * MEBIBYTE, gatewayMemoryBytes: 64 * MEBIBYTE,
-    ...(plot === 'plot-small-taker' ? smallOf(kinds) : {}),
+    ...(plot === 'plot-small-taker' ? { ...smallOf(kinds), ...(isOfEnvelopes(plan.seed) ? { storyRecipients: FEW_RECIPIENTS } : {}) } : {}),
     ...(plot === 'plot-hand-back' ? { kinds: new Set<FaultKind>([...kinds, 'hop-hangs']) } : {}),
     ...(plot === 'plot-short-memory' ? {
       kinds: new Set<FaultKind>([...kinds, 'hop-defers', 'hop-rejects']), gatewayMemoryBytes: MEBIBYTE / 2,
       acceptShare: 0.8, littleBytes: 0,
+      // Twice that, of which an envelope is as much as it was.
+      ...(isOfEnvelopes(plan.seed) ? { gatewayMemoryBytes: MEBIBYTE, storyRecipients: ENVELOPE_RECIPIENTS } : {}),
     } : {}),
     ...(plot === 'plot-refill-live' || plot === 'plot-both-stores' ? { refillFrameBytes: 600, windowBytes: 3000, ringBytes: 4000 } : {}),
   };
+}
+
+/** In every other of such stories envelopes do not fit, in the rest bodies. */
+function isOfEnvelopes(seed: number): boolean {
+  return Math.floor(seed / 10) % 2 === 0;
 }
 
 /** Somebody who delivers for a gateway that is retired, and a store to spare while another is away. */
@@ -162,6 +175,7 @@ function swarmOf(prng: Prng, seed: number, steps: number): Plan {
     acceptShare: kinds.has('full-gateway') ? 0.2 : 0.8,
     gatewayMemoryBytes: kinds.has('full-gateway') ? MEBIBYTE : 64 * MEBIBYTE,
     replaceAfterMs: kinds.has('replace') ? prng.pick([1000, 3000]) : 30_000,
+    storyRecipients: 1,
     largeBytes: kinds.has('full-store') || kinds.has('full-gateway') ? 40_000 : 8000,
     burst: prng.pick([1, 3, 6]),
     faultEvery: prng.pick([3, 6, 15]),

@@ -38,7 +38,10 @@ const MESSAGES = 12;
 const HAND_BACK_MS = 10_000;
 /** In the middle of what a gateway may fill with new mail. */
 const FULL_SHARE = 0.4;
+/** Full, near enough: nobody has room for what another one leaves. */
+const FULL = 0.75;
 const LARGE_BYTES = 8000;
+const FILLING_MAX = 150;
 /** A refill of a hundred small messages takes some hundred milliseconds. */
 const REFILL_BYTES_PER_MS = 60;
 /** As much as a gateway takes in, of what another has no room for all bodies (plan.ts). */
@@ -379,9 +382,10 @@ function* smallTaker(stage: Stage): Generator<Wait, void, void> {
 
 function* shortMemory(stage: Stage): Generator<Wait, void, void> {
   const { world, extras, prng } = stage;
+  const share = world.plan.storyRecipients > 1 ? FULL : FULL_SHARE;
   const { owner, partition } = yield* loaded(stage);
   for (const gateway of world.gateways) {
-    for (let i = 0; i < 50 && isRoomy(gateway); i++) {
+    for (let i = 0; i < FILLING_MAX && isRoomy(gateway, share); i++) {
       extras.send(gateway, 4, undefined, LARGE_BYTES);
       yield 5;
     }
@@ -399,8 +403,8 @@ function* shortMemory(stage: Stage): Generator<Wait, void, void> {
   extras.holdMail(0);
 }
 
-function isRoomy({ core }: GatewayMachine): boolean {
-  return core !== undefined && core.memory.usedBytes < core.memory.limitBytes * FULL_SHARE;
+function isRoomy({ core }: GatewayMachine, share: number): boolean {
+  return core !== undefined && core.memory.usedBytes < core.memory.limitBytes * share;
 }
 
 function* givenUp(stage: Stage): Generator<Wait, void, void> {

@@ -17,6 +17,8 @@ import type { GatewayMachine, Mail, StoreMachine, World } from './world.js';
 
 const PATHS: readonly Path[] = ['A', 'B'];
 /** Of a hundred answers of a next hop while its fault is on. */
+/** Of content, where envelopes are to fill memory. */
+const SMALL_BYTES = 100;
 const HOP_TROUBLE_PERCENT = 15;
 /** Drift margin and heartbeats leave at least this of a lease. */
 const BLINK_OF_LEASE = 0.75;
@@ -376,9 +378,11 @@ export class Swarm {
   /** For a story: so many messages to this gateway. */
   send(gateway: GatewayMachine, count: number, name?: string, bytes = 1 + this.prng.below(300)): Letter[] {
     const { world, prng, plan } = this;
+    const recipients = plan.storyRecipients;
+    const sizeBytes = recipients === 1 ? bytes : Math.min(bytes, SMALL_BYTES);
     const letters: Letter[] = [];
     for (let i = 0; i < count; i++) {
-      const letter = world.submit(gateway, { names: [name ?? prng.pick(plan.queues).name], bytes, recipients: 1, reversePath: 'alice@senders.example', notify: 0 });
+      const letter = world.submit(gateway, { names: [name ?? prng.pick(plan.queues).name], bytes: sizeBytes, recipients, reversePath: 'alice@senders.example', notify: 0 });
       this.heard(letter);
       if (letter !== undefined) letters.push(letter);
     }

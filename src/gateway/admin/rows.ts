@@ -12,8 +12,7 @@ import type {
 
 export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
   return {
-    gateway: status.gateway,
-    host: status.host,
+    gateway: status.gateway, host: status.host,
     version: status.version,
     incarnation: status.incarnation,
     pid: status.pid,
@@ -37,6 +36,7 @@ export function statusRow(status: StatusView, nowWallMs: number): StatusAnswer {
     queues: status.queues,
     partitions: status.partitions,
     partitions_recovering: status.partitionsRecovering,
+    partitions_without_memory: status.partitionsWithoutMemory,
     partitions_copies_missing: status.partitionsShort,
     partitions_waiting: status.partitionsWaiting,
     waiting_for: {

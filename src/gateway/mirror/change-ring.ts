@@ -9,10 +9,11 @@
  * A mirror that stands at (n, digest) can go on from here when n is not below the base and the digest at n is
  * the same: at the end of a section it is known, inside one it is rolled forward over the rows.
  *
- * What a mirror in use has not acknowledged is never let go, nor what the last copies of a partition lack:
- * such a one is passed over and looked at again later, so that one slow store does not hold the others'
- * memory. Sections share slabs (payload-slabs.ts), which are used in the same order: what is kept here is
- * what is counted.
+ * While memory is short, the bound falls to what the reserve leaves: these changes save a refill, and what
+ * ends mail needs the room. What a mirror in use has not acknowledged is never let go, nor what the last
+ * copies of a partition lack: such a one is passed over and looked at again later, so that one slow store
+ * does not hold the others' memory. Sections share slabs (payload-slabs.ts), which are used in the same
+ * order: what is kept here is what is counted.
  */
 import { CHANGE_ROW_BYTES, changeDigested } from '../../protocol/change-rows.js';
 import { Digest } from '../../protocol/digest.js';
@@ -35,6 +36,8 @@ export interface ChangeRingOptions {
 export interface ChangeRingPorts {
   /** Highest number of the partition that no mirror will ask for any more. */
   releasableThrough(handle: number): number;
+  /** What memory leaves for all that is kept here; may be below 0. */
+  roomBytes(): number;
   /** A section is let go: its slabs may be used again when no frame has it any more. */
   onReleased(section: SealedSection): void;
 }
@@ -130,7 +133,7 @@ export class ChangeRing {
     queue.sections.push(section);
     this.#order.push(queue);
     this.usedBytes += costOf(section);
-    if (this.usedBytes > this.#bytesMax) this.trim(LOOKS_PER_ADD);
+    this.trim(LOOKS_PER_ADD);
   }
 
   /** Where what is kept of it begins. */
@@ -161,7 +164,8 @@ export class ChangeRing {
 
   /** Lets the oldest go while there is more than the bound; `looks` bounds the work. */
   trim(looks: number): void {
-    for (let left = looks; left > 0 && this.usedBytes > this.#bytesMax; left--) {
+    const mostBytes = Math.min(this.#bytesMax, this.#ports.roomBytes());
+    for (let left = looks; left > 0 && this.usedBytes > mostBytes; left--) {
       const queue = this.#order[this.#orderHead];
       if (queue === undefined) return;
       this.#orderHead += 1;

@@ -28,5 +28,7 @@ export interface MirrorsPorts {
   nowMs(): number;
   /** Called when the first change of a turn needs a flush() at its end. */
   requestFlush(): void;
+  /** As SenderPorts. */
+  ringRoomBytes(): number;
   readonly refillEntries: ResyncPorts['refillEntries'];
 }

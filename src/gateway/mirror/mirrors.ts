@@ -79,6 +79,7 @@ export class Mirrors {
     this.sender = new Sender(options, {
       packer: ports.packer,
       partitionOf: (handle) => this.#byHandle[handle],
+      ringRoomBytes: () => ports.ringRoomBytes(),
       requestFlush: () => { ports.requestFlush(); },
       storeOf: (storeId) => this.#storesById.get(storeId),
     });

@@ -36,6 +36,8 @@ export interface SenderPorts {
   readonly packer: Packer;
   partitionOf(handle: number): Partition | undefined;
   storeOf(storeId: string): StorePort | undefined;
+  /** What memory leaves for the changes that are kept. */
+  ringRoomBytes(): number;
   /** Called when the first change of a turn needs a flush at its end. */
   requestFlush(): void;
 }
@@ -65,6 +67,7 @@ export class Sender implements DirtySink, OnTheWay {
     this.texts = new TextFeed(ports.packer);
     this.ring = new ChangeRing({ bytesMax: options.ringBytes }, {
       releasableThrough: (handle) => ports.partitionOf(handle)?.releasableNumber ?? Number.MAX_SAFE_INTEGER,
+      roomBytes: () => ports.ringRoomBytes(),
       onReleased: (section) => { for (const slab of section.slabs) this.slabs.release(slab); },
     });
   }

@@ -26,10 +26,11 @@ import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import { WAITING_NAMES, Waiting, copiesAwayText, storesOf } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
-import type { FetchLimits, ReadingOptions } from '../../recovery/readings.js';
+import type { BlockRoom, FetchLimits, ReadingOptions } from '../../recovery/readings.js';
 import { SMALL_BYTES } from '../queue/absent-bodies.js';
 import type { AbsentBodies } from '../queue/absent-bodies.js';
 import type { AdoptedMail } from '../queue/adopted-mail.js';
+import { ENTRY_BOOKKEEPING_BYTES } from '../queue/entries.js';
 import type { MemoryGauge } from '../queue/memory-gauge.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { Partition } from '../mirror/partition.js';
@@ -129,6 +130,8 @@ const SOON_MS = 5_000;
  * One block is always let in while half of this is free, or a small limit would never let the first one come.
  */
 const FIRST_BLOCK_SHARE = 0.5;
+/** Of a block that passes through: most envelopes fit. */
+const PASSING_MIN_BYTES = 4096;
 
 export class Holdings {
   #foundedTold = 0;
@@ -154,7 +157,7 @@ export class Holdings {
       pull: (storeId, pull) => this.#request(storeId, PULL, encodePull(ports.packer, pull)),
       fetch: (storeId, fetch) => this.#request(storeId, FETCH, encodeFetch(ports.packer, fetch)),
       flush: (storeId) => { ports.mirrors.storeOf(storeId)?.flush(); },
-      mayPull: (isOwn, pulling, inHandBytes) => this.#mayPull(isOwn, pulling, inHandBytes),
+      blockRoom: (isOwn, pulling, inHandBytes) => this.#blockRoom(isOwn, pulling, inHandBytes),
       onBlock: (handle, rows, bodies, texts, isLast) =>
         ports.recovered.onBlock(handle, rows, bodies, texts, isLast),
       mayBringBodies: (isOwn, pulling, inHandBytes) => this.#mayBringBodies(isOwn, pulling, inHandBytes),
@@ -206,6 +209,11 @@ export class Holdings {
       if (isOwn && holder.ended === undefined && partition?.isPartial !== false) open += 1;
     }
     return open;
+  }
+
+  /** Partitions of which there is no memory even for an index: they go on when there is. */
+  get shortCount(): number {
+    return this.#readings.shortCount;
   }
 
   /** Blocks are still to come. */
@@ -572,30 +580,52 @@ export class Holdings {
     return partition === undefined ? undefined : act(partition);
   }
 
-  /** One more block without bodies, with as many on their way and one in hand. */
-  #mayPull(isOwn: boolean, pulling: number, inHandBytes: number): boolean {
+  /** Of one more block without bodies, with as many on their way and one in hand. */
+  #blockRoom(isOwn: boolean, pulling: number, inHandBytes: number): BlockRoom | undefined {
     const { memory, absent } = this.#ports;
+    const { blockBytes, blockEntries } = this.#options;
     const most = memory.entriesBytes(isOwn);
     const used = memory.usedBytes + absent.askedBytes + inHandBytes;
-    return used + (pulling + 1) * this.#options.blockBytes <= most
-      || (pulling === 0 && used < most * FIRST_BLOCK_SHARE);
+    if (used + (pulling + 1) * blockBytes <= most || (pulling === 0 && used < most * FIRST_BLOCK_SHARE)) {
+      return { entriesMax: blockEntries, bytesMax: blockBytes };
+    }
+    return pulling === 0 ? this.#passingRoom(isOwn, used) : undefined;
+  }
+
+  /** Of a block that passes through: only places of its entries stay here, in what is kept for them. */
+  #passingRoom(isOwn: boolean, used: number): BlockRoom | undefined {
+    const { memory } = this.#ports;
+    const { blockBytes, blockEntries } = this.#options;
+    const keptLeft = isOwn ? Infinity : memory.foreignPlacesBytes - this.#foreignBytes();
+    const forPlaces = Math.min(memory.placesBytes - used, keptLeft);
+    const placesLeft = Math.max(memory.entriesBytes(isOwn) - used, forPlaces);
+    const entriesMax = Math.min(blockEntries, Math.floor(placesLeft / ENTRY_BOOKKEEPING_BYTES));
+    const bytesMax = Math.min(blockBytes, Math.floor((memory.reserveBytes - used) / 2));
+    return entriesMax < 1 || bytesMax < PASSING_MIN_BYTES ? undefined : { entriesMax, bytesMax };
+  }
+
+  /** Places of entries that are held for others. */
+  #foreignBytes(): number {
+    let entries = 0;
+    for (const { isOwn, partition } of this.#byName.values()) if (!isOwn) entries += partition?.length ?? 0;
+    return entries * ENTRY_BOOKKEEPING_BYTES;
   }
 
   #mayBringBodies(isOwn: boolean, pulling: number, inHandBytes: number): boolean {
-    const { memory, absent } = this.#ports;
+    const { memory, absent, recovered } = this.#ports;
     const blockBytes = Math.max(this.#options.blockBytes, this.#options.largestBytes ?? 0);
-    const coming = absent.askedBytes + inHandBytes + (pulling + 1) * blockBytes;
-    return memory.usedBytes + coming <= memory.restBytes(isOwn);
+    const coming = inHandBytes + (pulling + 1) * blockBytes + recovered.comingBytes;
+    return memory.usedBytes + absent.askedBytes + coming <= memory.restBytes(isOwn);
   }
 
   #nextBodies(handle: number, limits: FetchLimits, withRest: boolean): readonly number[] {
-    const { memory, absent } = this.#ports;
+    const { memory, absent, recovered } = this.#ports;
     const partition = this.#byHandle[handle]?.partition;
     if (partition === undefined || absent.countOf(partition) === 0) return [];
     const used = memory.usedBytes + absent.askedBytes;
     const most = memory.recoveryBytes(partition.isOwn);
     // Up to the last reserve, however full memory is: what they end makes room.
-    const aloneBytes = absent.askedBytes === 0 ? memory.reserveBytes - used : 0;
+    const aloneBytes = absent.askedBytes === 0 ? memory.reserveBytes - recovered.grainBytes - used : 0;
     return absent.next(partition, {
       ...limits, wantedBytes: Math.max(most - used, Math.min(SMALL_BYTES, aloneBytes)),
       restBytes: memory.restBytes(partition.isOwn) - used,

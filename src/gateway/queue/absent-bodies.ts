@@ -1,8 +1,9 @@
 /**
  * Which bodies of a partition that comes back are still at the stores, which of them are wanted here, and
  * which are on their way. An entry without its body stands in its queue with all else that is known of it
- * (entries.ts): it is counted, listed, held, deleted as any other. Its body is asked for when something needs
- * it:
+ * (entries.ts): it is counted, listed, held, deleted as any other. Where memory is too short even for that,
+ * head and note stay at the stores, too: what is here is its place in the queue, its times and sizes. What is
+ * missing is asked for, all of it, when something needs it:
  *
  *   ABSENT ─ first: a delivery is due (handing-out.ts) ─────────► ASKED ─ it came, sound ──────────► here
  *     ▲      then: a report, its expiry, an export                  │ └─ gone or damaged at all ─► here, HELD
@@ -19,6 +20,8 @@ import type { EntryTable } from './entry-table.js';
 
 /** In an entry's place for a shared content: the body is still at the stores. */
 export const ABSENT = 0xffff_ffff;
+/** Likewise, and head and note with it: in the record's place stands how large the head is. */
+export const ALL_ABSENT = 0xffff_fffe;
 
 /** What is needed soon, but by nobody who waits: more of that is asked for when these are here. */
 const LATER_MAX = 64;
@@ -110,7 +113,7 @@ export class AbsentBodies {
     this.count += 1;
   }
 
-  /** The body came. */
+  /** It came: said while its row has still the mark. */
   onHere(partition: Partition, row: number): void {
     const bodies = this.#partitions.get(partition);
     if (bodies === undefined) return;
@@ -126,6 +129,18 @@ export class AbsentBodies {
     if (bodies === undefined) return;
     if (bodies.cursor === row) bodies.cursor = following;
     if (isAbsent) this.onHere(partition, row);
+  }
+
+  /** It is on its way. */
+  isAsked(partition: Partition, row: number): boolean {
+    return this.#partitions.get(partition)?.asked.has(this.#table.position.get(row)) === true;
+  }
+
+  /** What it will take here when it comes. */
+  sizeOf(row: number): number {
+    const { bodyBytes, shared, slot, note } = this.#table;
+    const bytes = bodyBytes.get(row);
+    return shared.get(row) === ALL_ABSENT ? bytes + slot.get(row) + (note.get(row) & 0xffff) : bytes;
   }
 
   /** A delivery waits for it. */
@@ -164,7 +179,7 @@ export class AbsentBodies {
     const aloneBytes = room.nowMs - bodies.shortSinceMs >= STUCK_MS ? room.aloneBytes : 0;
     for (const wanted of [bodies.soon, bodies.later, bodies.toRefill]) {
       for (const row of wanted) {
-        const size = this.#table.bodyBytes.get(row);
+        const size = this.sizeOf(row);
         const isFirst = positions.length === 0;
         if (positions.length >= room.countMax || (!isFirst && bytes + size > room.bytesMax)) break;
         if (bytes + size > room.wantedBytes && !(isFirst && (room.mayTakeOne || size <= aloneBytes))) {
@@ -217,8 +232,8 @@ export class AbsentBodies {
     let bytes = wantedBytes;
     let row = bodies.cursor === 0 ? order.first : bodies.cursor;
     for (let left = WALK_MAX; left > 0 && row !== 0; left -= 1, row = order.following(row)) {
-      if (table.shared.get(row) !== ABSENT || bodies.asked.has(table.position.get(row))) continue;
-      const size = table.bodyBytes.get(row);
+      if (table.shared.get(row) < ALL_ABSENT || bodies.asked.has(table.position.get(row))) continue;
+      const size = this.sizeOf(row);
       if (positions.length >= room.countMax || bytes + size > room.restBytes) break;
       if (positions.length > 0 && bytes + size > room.bytesMax) break;
       bodies.soon.delete(row);
@@ -243,7 +258,7 @@ export class AbsentBodies {
     bodies.later.delete(row);
     bodies.toRefill.delete(row);
     if (!bodies.asked.delete(this.#table.position.get(row))) return;
-    const size = this.#table.bodyBytes.get(row);
+    const size = this.sizeOf(row);
     bodies.askedBytes -= size;
     this.askedBytes -= size;
   }

@@ -152,14 +152,17 @@ export class Acceptance {
     };
     const head = this.#headWriter.write(envelope);
     const room = noteRoom(1);
-    const creditBytes = content.length + head.length + room + ENTRY_CREDIT_BYTES;
+    const recordBytes = content.length + head.length + room;
+    const creditBytes = recordBytes + ENTRY_CREDIT_BYTES;
     const isBeyond = home.credit < creditBytes;
     if (isBeyond) home.askCredit(creditBytes);
-    const bytes = content.length + head.length + room + ENTRY_BOOKKEEPING_BYTES + creditBytes;
+    const bytes = recordBytes + ENTRY_BOOKKEEPING_BYTES + creditBytes;
     if (!report.isEnding && (isBeyond || !memory.admits(bytes))) return NO_MEMORY;
     if (isBeyond && !this.#endingReserve.admits(creditBytes)) return NO_MEMORY;
-    // What ended in this turn has changes that are not counted yet.
-    if (!memory.admitsEnding(bytes + mirrors.sender.uncountedBytes)) return NO_MEMORY;
+    // A segment more may be held at any time: for a text, or to close up others. And what ended in this turn
+    // has changes that are not counted yet.
+    const coming = entries.grainBytes + mirrors.sender.uncountedBytes;
+    if (!memory.admitsEnding(bytes + coming)) return NO_MEMORY;
     const queue = registry.queueIn(home, report.route, true);
     const checksum = crc32(head, crc32(content, 0));
     const slot = entries.contents.storeOwn([content], content.length, head, room);

@@ -44,6 +44,7 @@ export function tellDelay(
   { isUnasked }: DelayReportOptions, { entries, settlement, writer, memory }: DelayReportPorts,
   queue: MailQueue, row: number,
 ): boolean {
+  if (entries.isAllAbsent(row)) return wanted(queue, row, entries);
   const envelope = settlement.envelopeOf(row);
   if (envelope === undefined || envelope.reversePath === '') return true;
   const note = settlement.noteOf(row, envelope.recipients.length);
@@ -57,14 +58,17 @@ export function tellDelay(
   const way = recipients.length === 0 ? undefined : writer.wayTo(envelope);
   if (way === undefined) return true;
   if (way === NOT_READY) return false;
-  if (entries.isAbsent(row)) {
-    entries.absent.wantLater(queue.partition, row);
-    return false;
-  }
+  if (entries.isAbsent(row)) return wanted(queue, row, entries);
   if (!hasRoom(queue, memory, delayReportBytesMax(envelope, recipients))) return false;
   const subject = { kind: 'delay', queue, row, envelope, note, recipients, isShort: true } as const;
   const told = (): void => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); };
   return writer.write(subject, way, told) === undefined;
+}
+
+/** It is looked at again when it is here. */
+function wanted({ partition }: MailQueue, row: number, { absent }: Entries): false {
+  absent.wantLater(partition, row);
+  return false;
 }
 
 /** As for new mail, here and at the stores: for the report, and for its change until the mirrors have it. */

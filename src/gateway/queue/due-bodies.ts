@@ -6,6 +6,7 @@
  *   take: the next has no body ─► wanted soon, with as many as may be in flight (memory short: few) ─► none
  *   an attempt ended, and the entry stays ─ memory is short, the stores have it ─► its body goes
  *   a refill has sent it (mirror/resync.ts) ─ likewise ─► its body goes (absent-bodies.ts)
+ *   likewise, memory too short for envelopes ─ every copy has what became of it ─► head and note go, too
  */
 import type { Partition } from '../mirror/partition.js';
 import type { Entries } from './entries.js';
@@ -15,9 +16,22 @@ import type { MemoryGauge } from './memory-gauge.js';
 
 /** Of one queue while memory is short, unless the next is larger by itself. */
 const SHORT_BYTES = 16 * 1024;
+/** Of which the copies do not have all yet; heads of more than these stay here. */
+const LEAVING_MAX = 16_384;
+
+/** An entry whose head goes when every copy has the change of this number: its note is not newer. */
+interface Leaving {
+  readonly partition: Partition;
+  readonly row: number;
+  readonly position: number;
+  readonly messageId: number;
+  readonly noteChecksum: number;
+  readonly number: number;
+}
 
 export class DueBodies {
   readonly #ports: { readonly entries: Entries; readonly memory: MemoryGauge };
+  #leaving: Leaving[] = [];
 
   constructor(ports: { readonly entries: Entries; readonly memory: MemoryGauge }) {
     this.#ports = ports;
@@ -36,7 +50,7 @@ export class DueBodies {
     let next = row;
     for (let i = 0; i < free && next !== 0; i += 1, next = queue.readyBehind(next)) {
       if (!entries.isAbsent(next)) continue;
-      bytes += entries.table.bodyBytes.get(next);
+      bytes += entries.absent.sizeOf(next);
       if (isShort && i > 0 && bytes > SHORT_BYTES) break;
       entries.absent.wantSoon(queue.partition, next);
     }
@@ -46,19 +60,63 @@ export class DueBodies {
   /** The attempt of a message is over: it has ended, or waits for the next. */
   onAttempted(queue: MailQueue, row: number, messageId: number): void {
     const { entries } = this.#ports;
-    if (entries.table.index.find(messageId, queue.handle) === row) this.onRefilled(queue.partition, row);
+    if (entries.table.index.find(messageId, queue.handle) === row) this.onUsed(queue.partition, row);
   }
 
-  /** A copy that is being filled has it: its body goes, unless something here works on it. */
-  onRefilled(partition: Partition, row: number): void {
+  /** What needed it, needs it no more: it goes, unless something here works on it. */
+  onUsed(partition: Partition, row: number): void {
+    const { entries, memory } = this.#ports;
+    if (!partition.isPartial || entries.isAbsent(row)) return;
+    if (!this.#mayGo(partition, row) || !this.#isShort(partition)) return;
+    const isTooShort = memory.usedBytes + entries.absent.askedBytes > memory.entriesBytes(partition.isOwn);
+    if (isTooShort && partition.ackedNumber >= partition.lastNumber) entries.dropAll(partition, row);
+    else {
+      entries.dropBody(partition, row);
+      if (isTooShort) this.#leave(partition, row);
+    }
+  }
+
+  /** Called a few times in a tenth of a second. */
+  tick(): void {
+    if (this.#leaving.length === 0) return;
+    const leaving = this.#leaving;
+    this.#leaving = [];
+    for (const one of leaving) {
+      if (one.partition.ackedNumber < one.number && one.partition.isPartial) this.#leaving.push(one);
+      else this.#goes(one);
+    }
+  }
+
+  /** Unless it is wanted again meanwhile, here already, or the row is another's. */
+  #goes({ partition, row, position, messageId, noteChecksum }: Leaving): void {
+    const { entries } = this.#ports;
+    const { table, absent } = entries;
+    const isSame = table.position.get(row) === position && table.messageId(row) === messageId;
+    if (!partition.isPartial || !isSame) return;
+    if (!entries.isAbsent(row) || entries.isAllAbsent(row) || absent.isAsked(partition, row)) return;
+    if (!this.#mayGo(partition, row)) return;
+    // Something became of it since then: not every copy may have that.
+    if (entries.noteChecksum(row) !== noteChecksum) this.#leave(partition, row);
+    else entries.dropAll(partition, row);
+  }
+
+  #leave(partition: Partition, row: number): void {
+    if (this.#leaving.length >= LEAVING_MAX) return;
+    const { entries } = this.#ports;
+    this.#leaving.push({
+      partition, row, position: entries.table.position.get(row), messageId: entries.table.messageId(row),
+      noteChecksum: entries.noteChecksum(row), number: partition.lastNumber,
+    });
+  }
+
+  /** It rests, and the stores have it. */
+  #mayGo(partition: Partition, row: number): boolean {
     const { table, absent } = this.#ports.entries;
-    if (!partition.isPartial || this.#ports.entries.isAbsent(row)) return;
-    if (!absent.isAtStores(partition, row) || !this.#isShort(partition)) return;
+    if (!absent.isAtStores(partition, row)) return false;
     const state = table.state(row);
     // What can't be read is held and never expires: what the stores have of it may be no better.
     const isSoundlyHeld = state === EntryState.HELD && table.expirySeconds.get(row) !== NEVER_SECONDS;
-    if (state !== EntryState.READY && state !== EntryState.DEFERRED && !isSoundlyHeld) return;
-    this.#ports.entries.dropBody(partition, row);
+    return state === EntryState.READY || state === EntryState.DEFERRED || isSoundlyHeld;
   }
 
   #isShort(partition: Partition): boolean {

@@ -8,7 +8,7 @@ import type { Crc32 } from '../../platform/ports.js';
 import { FLAG_SHARED, NOTE_CRC_BYTES } from '../../protocol/change-rows.js';
 import { FLAG_DAMAGED } from '../../protocol/entry-rows.js';
 import type { RefillEntries } from '../../recovery/refill-source.js';
-import { ABSENT, AbsentBodies } from './absent-bodies.js';
+import { ABSENT, ALL_ABSENT, AbsentBodies } from './absent-bodies.js';
 import type { ContentStore } from './content-store.js';
 import { EntryState } from './entry-table.js';
 import type { EntryTable } from './entry-table.js';
@@ -43,6 +43,11 @@ export class Entries {
   get usedBytes(): number {
     const bookkeepingBytes = this.table.inUse * ENTRY_BOOKKEEPING_BYTES + this.texts.bookkeepingBytes;
     return this.contents.segments.usedBytes + bookkeepingBytes;
+  }
+
+  /** What is used grows by so much at once. */
+  get grainBytes(): number {
+    return this.contents.segments.grainBytes;
   }
 
   /** Of empty segments, kept for the next burst. */
@@ -94,16 +99,35 @@ export class Entries {
     return row;
   }
 
+  /** As createAbsent(), of an entry whose head and note, of so many bytes, are still at the stores, too. */
+  createAllAbsent(
+    queue: MailQueue, messageId: number, headBytes: number, noteBytes: number, bodyBytes: number,
+    checksum: number, arrivalSeconds: number, expirySeconds: number, room: number,
+  ): number {
+    const note = (room | (noteBytes << 16)) >>> 0;
+    const row = this.create(
+      queue, messageId, headBytes, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, note,
+    );
+    this.table.shared.set(row, ALL_ABSENT);
+    this.absent.onAbsent(queue.partition);
+    return row;
+  }
+
   /** The body is still at the stores: whatever needs it asks for it first (absent-bodies.ts). */
   isAbsent(row: number): boolean {
-    return this.table.shared.get(row) === ABSENT;
+    return this.table.shared.get(row) >= ALL_ABSENT;
+  }
+
+  /** So are head and note: nothing is known of the entry but what its row says. */
+  isAllAbsent(row: number): boolean {
+    return this.table.shared.get(row) === ALL_ABSENT;
   }
 
   /** The body of an absent one is here: as a content that it shares, or, if that is 0, these bytes. */
   putBody(queue: MailQueue, row: number, body: Uint8Array, shared: number): void {
-    invariant(this.isAbsent(row), 'only an absent body comes');
-    this.table.shared.set(row, shared);
+    invariant(this.table.shared.get(row) === ABSENT, 'only an absent body comes');
     this.absent.onHere(queue.partition, row);
+    this.table.shared.set(row, shared);
     if (shared !== 0) {
       this.contents.addEntry(shared);
       return;
@@ -118,10 +142,41 @@ export class Entries {
     this.table.slot.set(row, slot);
   }
 
+  /** Body ‖ head of an entry of which nothing was here, and its note; `shared` as in putBody(). */
+  putAll(queue: MailQueue, row: number, own: Uint8Array, note: Uint8Array, shared: number): void {
+    invariant(this.isAllAbsent(row), 'only what is absent comes');
+    const { table, contents } = this;
+    const room = this.room(row);
+    this.absent.onHere(queue.partition, row);
+    const kept = shared === 0 ? own : own.subarray(table.bodyBytes.get(row));
+    table.slot.set(row, contents.storeBytes(kept, room));
+    table.shared.set(row, shared);
+    table.note.set(row, room);
+    if (shared !== 0) contents.addEntry(shared);
+    if (note.length > 0) this.setNote(row, note);
+  }
+
+  /** Body, head and note go, for the stores have them as they are here. */
+  dropAll(partition: Partition, row: number): void {
+    const { table, contents } = this;
+    const shared = table.shared.get(row);
+    invariant(shared !== ALL_ABSENT, 'only what is here goes');
+    const headBytes = this.headBytes(row);
+    if (shared === ABSENT) {
+      invariant(!this.absent.isAsked(partition, row), 'what is on its way is waited for');
+    } else {
+      if (shared !== 0) contents.dropEntry(shared);
+      this.absent.onAbsent(partition);
+    }
+    contents.segments.free(table.slot.get(row));
+    table.slot.set(row, headBytes);
+    table.shared.set(row, ALL_ABSENT);
+  }
+
   /** The body goes, for the stores have it. One that is shared stays for the others. */
   dropBody(partition: Partition, row: number): void {
     const shared = this.table.shared.get(row);
-    invariant(shared !== ABSENT, 'only what is here goes');
+    invariant(shared < ALL_ABSENT, 'only what is here goes');
     if (shared === 0) this.#keepHead(row);
     else this.contents.dropEntry(shared);
     this.table.shared.set(row, ABSENT);
@@ -141,6 +196,7 @@ export class Entries {
 
   /** Body and head together, as the queue's byte count has it. */
   bytes(row: number): number {
+    if (this.isAllAbsent(row)) return this.table.slot.get(row) + this.table.bodyBytes.get(row);
     const own = this.contents.segments.bytesOf(this.table.slot.get(row)) - this.room(row);
     return this.table.shared.get(row) === 0 ? own : own + this.table.bodyBytes.get(row);
   }
@@ -151,6 +207,7 @@ export class Entries {
 
   /** A view of the head; valid until the next allocation or compaction. */
   head(row: number): Uint8Array {
+    invariant(!this.isAllAbsent(row), 'a head is here before it is read');
     const record = this.contents.segments.read(this.table.slot.get(row));
     const from = this.table.shared.get(row) === 0 ? this.table.bodyBytes.get(row) : 0;
     return record.subarray(from, record.length - this.room(row));
@@ -169,6 +226,7 @@ export class Entries {
   note(row: number): Uint8Array {
     const bytes = this.table.note.get(row) >>> 16;
     if (bytes === 0) return NO_BYTES;
+    invariant(!this.isAllAbsent(row), 'a note is here before it is read');
     const record = this.contents.segments.read(this.table.slot.get(row));
     const from = record.length - this.room(row);
     return record.subarray(from, from + bytes);
@@ -178,15 +236,20 @@ export class Entries {
   setNote(row: number, note: Uint8Array): void {
     const room = this.room(row);
     invariant(note.length + NOTE_CRC_BYTES <= room, 'a note fits the room that its entry was stored with');
+    invariant(!this.isAllAbsent(row), 'an entry is here before it is noted what became of it');
     const slot = this.table.slot.get(row);
     const { segments } = this.contents;
     segments.write(slot, segments.bytesOf(slot) - room, note);
     this.table.note.set(row, (room | (note.length << 16)) >>> 0);
   }
 
+  noteChecksum(row: number): number {
+    return this.#crc32(this.note(row), 0);
+  }
+
   copyBody(row: number, target: Uint8Array, at: number, bytes = this.table.bodyBytes.get(row)): void {
     const shared = this.table.shared.get(row);
-    invariant(shared !== ABSENT, 'a body is here before it is read');
+    invariant(shared < ALL_ABSENT, 'a body is here before it is read');
     const slot = shared === 0 ? this.table.slot.get(row) : this.contents.sharedSlot(shared);
     this.contents.segments.copyTo(slot, 0, bytes, target, at);
   }
@@ -201,7 +264,7 @@ export class Entries {
     const isAbsent = this.isAbsent(row);
     const following = queue.unlink(row, this.bytes(row));
     this.absent.onUnlinked(queue.partition, row, following, isAbsent);
-    segments.free(table.slot.get(row));
+    if (!this.isAllAbsent(row)) segments.free(table.slot.get(row));
     const shared = table.shared.get(row);
     if (shared !== 0 && !isAbsent) this.contents.dropEntry(shared);
     if (this.hasNote(row)) this.texts.drop(row);
@@ -241,10 +304,10 @@ export class Entries {
       flags: (row) => this.#flags(row),
       bodyBytes: (row) => table.bodyBytes.get(row),
       headBytes: (row) => this.headBytes(row),
-      noteBytes: (row) => this.note(row).length,
+      noteBytes: (row) => table.note.get(row) >>> 16,
       checksum: (row) => table.checksum.get(row),
       room: (row) => this.room(row),
-      noteChecksum: (row) => this.#crc32(this.note(row), 0),
+      noteChecksum: (row) => this.noteChecksum(row),
       writePayload: (row, target, at) => {
         const body = table.bodyBytes.get(row);
         this.copyBody(row, target, at);

@@ -3,6 +3,7 @@
  *
  *   0 ──────────── accept ───────── reserve ──── limit
  *     new mail        │ recovery, refill │ only changes that end mail: reports, notes
+ *                     └─ half: places of entries that are taken over, however full memory is
  *
  * Buffers lie outside V8's heap limit, so they are counted here: records and bookkeeping of entries, bytes
  * of messages being received, frames that wait for a slow link.
@@ -23,6 +24,8 @@ export interface MemoryOptions {
  */
 const ENTRIES_SHARE = 0.75;
 const REST_SHARE = 0.6;
+/** Of what lies between the upper marks, for places of entries; the rest for bodies that deliveries need. */
+const PLACES_SHARE = 0.5;
 /** Of messages that are being received: what they leave is not gone at once. One of the largest size fits. */
 const IN_TRANSIT_SHARE = 0.25;
 
@@ -67,6 +70,19 @@ export class MemoryGauge {
    */
   recoveryBytes(isOwn: boolean): number {
     return isOwn ? this.reserveBytes : this.acceptBytes;
+  }
+
+  /** Places of entries, without their heads, fill no more than this, whatever else memory is full of. */
+  get placesBytes(): number {
+    return this.acceptBytes + (this.reserveBytes - this.acceptBytes) * PLACES_SHARE;
+  }
+
+  /**
+   * Of another gateway's entries no more places than this go beyond entriesBytes(): new mail is not kept out
+   * for them.
+   */
+  get foreignPlacesBytes(): number {
+    return this.reserveBytes - this.acceptBytes;
   }
 
   /** Entries without their bodies fill no more than this. */

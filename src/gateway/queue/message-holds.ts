@@ -9,6 +9,8 @@
  *   recovery ─ its note names an operator, or two tries; or two crash notes name it ─► HELD alone; other mail
  *                                                                                      goes on
  *
+ * One of which only its place is here (absent-bodies.ts) is fetched first, and the order asked for again.
+ *
  * A poison message does not expire while it is held: its report is what would end the process. Pure.
  */
 import { formatMessageId } from '../../base/text-id.js';
@@ -29,6 +31,7 @@ import type { Settlement } from './settlement.js';
 /** Crashes of this machine with a message in hand after which it is held. */
 const CRASHES_TO_HOLD = 2;
 const LEAVING = 'its queue goes to another gateway';
+const UNREAD = 'its envelope is still at the stores, and is fetched now: ask again in a moment';
 
 export interface HoldRequest {
   readonly messageId: number;
@@ -107,7 +110,8 @@ export class MessageHolds {
   delete(request: HoldRequest, answer: HoldsDone): void {
     this.#each(request.messageId, answer, ({ queue, row }) => {
       const { table } = this.#ports.entries;
-      const why = queue.partition.isLeaving ? LEAVING : whyNotNow(table.state(row));
+      const isLeaving = queue.partition.isLeaving;
+      const why = isLeaving ? LEAVING : whyNotNow(table.state(row)) || this.#whyNotRead(queue, row);
       if (why === '') this.#doAwayWith(queue, row, request);
       return why;
     });
@@ -147,7 +151,9 @@ export class MessageHolds {
   /** The entry's time is up: false when it stays all the same. */
   mayExpire(queue: MailQueue, row: number): boolean {
     const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
-    return !isHeld || this.#triesOf(queue, row, this.#noteOf(row)) === 0;
+    // What is at the stores is looked at when it is here.
+    if (!isHeld || this.#ports.entries.isAllAbsent(row)) return true;
+    return this.#triesOf(queue, row, this.#noteOf(row)) === 0;
   }
 
   /** Why an entry is held; '' when it isn't. */
@@ -156,6 +162,7 @@ export class MessageHolds {
     const state = entries.table.state(row);
     if (state !== EntryState.HELD) return '';
     if (this.#releasing.has(row)) return 'it is being released';
+    if (entries.isAllAbsent(row)) return 'why is still at the stores, and read when memory allows';
     const note = this.#noteOf(row);
     const tries = this.#triesOf(queue, row, note);
     if (tries > 0) return `it was in hand when ${String(tries)} processes of a gateway ended`;
@@ -200,8 +207,10 @@ export class MessageHolds {
   #whyNotHeld(queue: MailQueue, row: number): string {
     const state = this.#ports.entries.table.state(row);
     if (queue.partition.isLeaving) return LEAVING;
-    if (state !== EntryState.HELD) return whyNotNow(state);
+    if (state !== EntryState.HELD) return whyNotNow(state) || this.#whyNotRead(queue, row);
     if (this.#releasing.has(row)) return 'it is being released at this moment';
+    const unread = this.#whyNotRead(queue, row);
+    if (unread !== '') return unread;
     return this.#noteOf(row).heldSinceWallMs === 0 ? 'it is held already' : '';
   }
 
@@ -210,8 +219,18 @@ export class MessageHolds {
     if (entries.table.state(row) !== EntryState.HELD || this.#releasing.has(row)) return 'it is not held';
     if (queue.partition.isLeaving) return LEAVING;
     if (!queue.routed) return 'no route leads out of its queue: add one with its name';
+    const unread = this.#whyNotRead(queue, row);
+    if (unread !== '') return unread;
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope: export it';
     return entries.isDamaged(row) ? 'its checksum is wrong: export it' : '';
+  }
+
+  /** What the order changes, or has to name, is still at the stores: it is fetched. */
+  #whyNotRead(queue: MailQueue, row: number): string {
+    const { entries } = this.#ports;
+    if (!entries.isAllAbsent(row)) return '';
+    entries.absent.wantLater(queue.partition, row);
+    return UNREAD;
   }
 
   #holdBack(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
@@ -271,6 +290,12 @@ export class MessageHolds {
         return;
       }
       this.#releasing.delete(row);
+      // Memory was short, and it went back to the stores.
+      if (!isGone && this.#whyNotRead(queue, row) !== '') {
+        this.#releasing.add(row);
+        this.#goOnWhenKept({ queue, row }, messageId, number);
+        return;
+      }
       // Its body may have come meanwhile, and shown that it is damaged.
       if (!isGone && !this.#ports.entries.isDamaged(row)) this.#goOn(queue, row);
     });

@@ -2,8 +2,9 @@
  * Partitions that come back from the stores: where recovery (src/recovery) meets queues and mirrors.
  *
  * It goes on at the number and digest of the copy that is read. Each entry says by its label which queue it
- * stands in. Entries become due as their blocks arrive, with their bodies or without (absent-bodies.ts); a
- * report that is owed is made when every entry is here.
+ * stands in. Entries become due as their blocks arrive, with their bodies or without; where memory is too
+ * short for all envelopes, of an entry only its place in its queue is kept (absent-bodies.ts). A report that
+ * is owed is made when every entry is here.
  */
 import { joinCrc } from '../../base/crc-join.js';
 import type { Mirrors } from '../mirror/mirrors.js';
@@ -19,6 +20,7 @@ import {
 import { TEXT_ROW_BYTES, textBytes, textOf, textPosition } from '../../protocol/text-rows.js';
 import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
+import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
 import { EntryState, NEVER_SECONDS } from './entry-table.js';
 import { headArrivalWallMs, headExpirySeconds, headFlags, headLabelAt, isKnownHead } from './envelope.js';
 import { labelOf, readLabel } from './label.js';
@@ -66,6 +68,19 @@ interface Found {
   readonly row: number;
 }
 
+/** A partition that is not whole yet. */
+interface Open {
+  /** By how much our frame is ahead of that of its holder before us. */
+  readonly aheadMs: number;
+  /** Entries that are still to come. */
+  left: number;
+}
+
+interface EntryTimes {
+  readonly arrivalSeconds: number;
+  readonly expirySeconds: number;
+}
+
 /** Where an entry of a copy that was given up goes. */
 export interface AdoptedPlace {
   readonly queue: MailQueue;
@@ -86,6 +101,13 @@ const NO_ROUTE =
   'no route leads out of this queue any more: its mail is held; add a route with its name or move the mail';
 const KNOWN =
   'a partition is known: bodies come from the stores as they are needed, and as memory allows';
+
+const SHARED_LOOKED_MIN = 4096;
+
+/** A report that it owes needs it here. */
+function isMovable(note: Uint8Array): boolean {
+  return note.length === 0 || decodeNote(note)?.owedChange === 0;
+}
 
 /** Its body is still at the store. */
 function isWithoutBody(view: DataView, offset: number): boolean {
@@ -115,10 +137,15 @@ export class RecoveredQueues {
   readonly #ports: RecoveredPorts;
   /** Shared bodies met so far: owner and message id → content row. Only during recovery. */
   readonly #sharedBodies = new Map<string, number>();
+  /** With so many, those are looked for that nobody has any more. */
+  #sharedLooked = SHARED_LOOKED_MIN;
   /** Entries of queues taken over since the last block came, and their bytes. */
   readonly #expected = { entries: 0, bytes: 0 };
-  /** Partitions taken over and not whole yet; how far our frame is ahead of that of their last holder. */
-  readonly #open = new Map<Partition, number>();
+  /** Partitions taken over, of which entries are still to come. */
+  readonly #open = new Map<Partition, Open>();
+  #left = 0;
+  /** Of the block that is taken in: memory has room for envelopes. */
+  #hasRoomForHeads = true;
   /** Of partitions that take in a copy which was given up (adopted-mail.ts), the same. */
   readonly #adopting = new Map<Partition, number>();
   #owing: Found[] = [];
@@ -136,9 +163,20 @@ export class RecoveredQueues {
     partition.isRecovering = true;
     partition.isPartial = true;
     this.#ports.entries.absent.begin(partition, copy.number);
-    this.#open.set(partition, this.#aheadNow(partition, holderWallMs));
+    this.#open.set(partition, { aheadMs: this.#aheadNow(partition, holderWallMs), left: copy.count });
+    this.#left += copy.count;
     this.#expected.entries += copy.count;
     this.#expected.bytes += copy.bytes;
+  }
+
+  /** What places of the entries will take that are still to come: kept free for them. */
+  get comingBytes(): number {
+    return this.#left * ENTRY_BOOKKEEPING_BYTES;
+  }
+
+  /** Memory that is used grows by so much at once. */
+  get grainBytes(): number {
+    return this.#ports.entries.grainBytes;
   }
 
   /** A clock that differs is told of: what was written by it is reckoned by it. */
@@ -164,8 +202,11 @@ export class RecoveredQueues {
     const partition = mirrors.partitionOf(handle);
     if (partition === undefined) return true;
     const view = new DataView(rows.buffer, rows.byteOffset, rows.byteLength);
-    if (this.#expected.entries > 0) this.#makeRoom(view, bodies.length);
+    if (this.#expected.entries > 0) this.#makeRoom(partition.isOwn, view, bodies.length);
     const payload = new DataView(bodies.buffer, bodies.byteOffset, bodies.byteLength);
+    const { memory } = this.#ports;
+    const headsMax = memory.entriesBytes(partition.isOwn) - this.comingBytes;
+    this.#hasRoomForHeads = memory.usedBytes + bodies.length <= headsMax;
     // The whole block is checked before any of it is taken: so another mirror can be asked for all of it.
     const sound = this.#isSound(view, bodies);
     if (!sound && !lastSource) return false;
@@ -179,24 +220,41 @@ export class RecoveredQueues {
       const row = this.#takeEntry(partition, view, offset, own, note, payload, at, isSound);
       at = end;
       if (textAt < texts.length && textPosition(texts, textAt) === entryPosition(view, offset)) {
-        if (row !== 0 && entries.hasNote(row)) entries.texts.put(row, textOf(texts, textAt));
+        if (row !== 0 && this.#keepsTexts(row)) entries.texts.put(row, textOf(texts, textAt));
         textAt += TEXT_ROW_BYTES + textBytes(texts, textAt);
       }
     }
+    this.#noteTaken(partition, rows.length / ENTRY_ROW_BYTES);
     return true;
+  }
+
+  #noteTaken(partition: Partition, entries: number): void {
+    const open = this.#open.get(partition);
+    if (open === undefined) return;
+    const taken = Math.min(open.left, entries);
+    open.left -= taken;
+    this.#left -= taken;
+  }
+
+  #keepsTexts(row: number): boolean {
+    const { entries } = this.#ports;
+    return entries.hasNote(row) && !entries.isAllAbsent(row);
   }
 
   /**
    * For all partitions that are taken over together: memory is made in few pieces. The first block shows
-   * whether bodies come along, or envelopes alone.
+   * whether bodies come along, or envelopes alone. What comes and goes, for there is no room for all of it,
+   * has no use of that.
    */
-  #makeRoom(rows: DataView, bytes: number): void {
+  #makeRoom(isOwn: boolean, rows: DataView, bytes: number): void {
     const expected = this.#expected;
     const count = rows.byteLength / ENTRY_ROW_BYTES;
     const hasBodies = count === 0 || entryBodyInFrame(rows, 0) > 0 || entryBodyBytes(rows, 0) === 0;
     const envelopesBytes = hasBodies ? expected.bytes : Math.ceil((bytes / count) * expected.entries);
+    const { memory } = this.#ports;
     const comingBytes = Math.min(expected.bytes, envelopesBytes);
-    this.#ports.entries.expect(expected.entries, comingBytes, this.#ports.memory.limitBytes);
+    const isRoom = memory.usedBytes + comingBytes + this.comingBytes <= memory.entriesBytes(isOwn);
+    this.#ports.entries.expect(expected.entries, isRoom ? comingBytes : 0, memory.limitBytes);
     expected.entries = 0;
     expected.bytes = 0;
   }
@@ -248,8 +306,9 @@ export class RecoveredQueues {
     for (let offset = 0, at = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
       const bodyBytes = entryBodyBytes(view, offset);
       const row = absent.askedAt(partition, entryPosition(view, offset));
-      if (row !== 0) this.#takeBody(partition, row, view, offset, bodies.subarray(at, at + bodyBytes));
-      at += bodyBytes + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
+      const end = at + bodyBytes + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
+      if (row !== 0) this.#takeFetched(partition, row, view, offset, bodies.subarray(at, end));
+      at = end;
     }
     for (const row of absent.askedUntil(partition, untilPosition)) this.#loseBody(row);
     // A refill may have waited for them.
@@ -263,45 +322,69 @@ export class RecoveredQueues {
     for (let offset = 0, at = 0; offset < view.byteLength; offset += ENTRY_ROW_BYTES) {
       const bodyBytes = entryBodyBytes(view, offset);
       const row = absent.askedAt(partition, entryPosition(view, offset));
-      if (row !== 0 && !this.#isBodyOf(row, bodies.subarray(at, at + bodyBytes))) return false;
+      const end = at + bodyBytes + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
+      if (row !== 0 && !this.#isSoundFor(row, view, offset, bodies.subarray(at, end))) return false;
       if (row !== 0) found += 1;
-      at += bodyBytes + entryHeadBytes(view, offset) + entryNoteBytes(view, offset);
+      at = end;
     }
     return found === absent.askedUntil(partition, untilPosition).length;
   }
 
-  /** Together with the head that came before: it was not checked then. */
-  #isBodyOf(row: number, body: Uint8Array): boolean {
+  /** `bytes` is body ‖ head ‖ note. A head that came before is checked now: one checksum covers both. */
+  #isSoundFor(row: number, view: DataView, offset: number, bytes: Uint8Array): boolean {
     const { entries, crc32 } = this.#ports;
     const { table } = entries;
-    if (body.length !== table.bodyBytes.get(row)) return false;
-    return crc32(entries.head(row), crc32(body, 0)) === table.checksum.get(row);
+    const bodyBytes = entryBodyBytes(view, offset);
+    if (bodyBytes !== table.bodyBytes.get(row)) return false;
+    if (!entries.isAllAbsent(row)) {
+      return crc32(entries.head(row), crc32(bytes.subarray(0, bodyBytes), 0)) === table.checksum.get(row);
+    }
+    const ownEnd = bodyBytes + entryHeadBytes(view, offset);
+    if (ownEnd !== entries.bytes(row) || entryRoom(view, offset) !== entries.room(row)) return false;
+    const note = bytes.subarray(ownEnd);
+    return crc32(bytes.subarray(0, ownEnd), 0) === table.checksum.get(row)
+      && (note.length === 0 || crc32(note, 0) === entryNoteCrc(view, offset))
+      && this.#isOfItsQueue(row, bytes, bodyBytes, ownEnd);
   }
 
-  #takeBody(partition: Partition, row: number, view: DataView, offset: number, body: Uint8Array): void {
+  /** The head that told its queue was not checked then. */
+  #isOfItsQueue(row: number, bytes: Uint8Array, from: number, to: number): boolean {
+    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+    const label = isKnownHead(view, from, to - from) ? readLabel(view, headLabelAt(from), to) : undefined;
+    return label !== undefined && labelOf(label) === this.#ports.registry.queueOf(row)?.label;
+  }
+
+  #takeFetched(partition: Partition, row: number, view: DataView, offset: number, bytes: Uint8Array): void {
     const { entries, registry } = this.#ports;
     const queue = registry.queueOf(row);
     if (queue === undefined) return;
-    if (!this.#isBodyOf(row, body)) {
-      this.#loseBody(row, body);
+    const bodyBytes = entryBodyBytes(view, offset);
+    const body = bytes.subarray(0, bodyBytes);
+    if (!this.#isSoundFor(row, view, offset, bytes)) {
+      this.#loseBody(row, entries.isAllAbsent(row) ? bytes : body);
       return;
     }
     const isShared = (entryFlags(view, offset) & FLAG_SHARED) !== 0;
     const shared = isShared ? this.#sharedBody(partition.ownerId, entries.table.messageId(row), body) : 0;
-    entries.putBody(queue, row, body, shared);
+    if (entries.isAllAbsent(row)) {
+      const ownEnd = bodyBytes + entryHeadBytes(view, offset);
+      entries.putAll(queue, row, bytes.subarray(0, ownEnd), bytes.subarray(ownEnd), shared);
+    } else entries.putBody(queue, row, body, shared);
     if (entries.table.state(row) === EntryState.READY) this.#ports.wake(queue);
     this.#ports.onBody(row);
   }
 
   /** No mirror has it as it was: what there is of it is kept for an operator. */
-  #loseBody(row: number, body: Uint8Array = NO_BYTES): void {
+  #loseBody(row: number, found: Uint8Array = NO_BYTES): void {
     const { entries, registry, settlement, log } = this.#ports;
     const { table } = entries;
     const queue = registry.queueOf(row);
     if (queue === undefined) return;
-    const kept = new Uint8Array(table.bodyBytes.get(row));
-    kept.set(body.subarray(0, kept.length));
-    entries.putBody(queue, row, kept, 0);
+    const isAll = entries.isAllAbsent(row);
+    const kept = new Uint8Array(isAll ? entries.bytes(row) : table.bodyBytes.get(row));
+    kept.set(found.subarray(0, kept.length));
+    if (isAll) entries.putAll(queue, row, kept, NO_BYTES, 0);
+    else entries.putBody(queue, row, kept, 0);
     if (table.state(row) === EntryState.REPORTING) queue.unblock(row);
     settlement.withdrawFromWaiting(queue, row);
     if (table.state(row) !== EntryState.HELD) table.transition(row, EntryState.HELD);
@@ -316,6 +399,7 @@ export class RecoveredQueues {
   /** Of this partition nothing comes any more; with the last one, of none. */
   #close(partition: Partition): void {
     this.#lastQueue = undefined;
+    this.#left -= this.#open.get(partition)?.left ?? 0;
     this.#open.delete(partition);
     if (this.#open.size === 0) this.#ports.entries.expectNoMore();
   }
@@ -437,22 +521,46 @@ export class RecoveredQueues {
     const queue = this.#queueOf(partition, label);
     const isShared = sound && !isAbsent && (entryFlags(view, offset) & FLAG_SHARED) !== 0;
     const shared = isShared ? this.#sharedBody(partition.ownerId, id, own.subarray(0, bodyBytes)) : 0;
-    const room = entryRoom(view, offset);
-    const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes), room);
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
     const expirySeconds = known
       ? this.#expirySeconds(partition, headExpirySeconds(payload, headAt))
       : NEVER_SECONDS;
-    const crc = entryCrc(view, offset);
-    const row = isAbsent
-      ? entries.createAbsent(queue, id, slot, bodyBytes, crc, arrivalSeconds, expirySeconds, room)
-      : entries.create(queue, id, slot, shared, bodyBytes, crc, arrivalSeconds, expirySeconds, room);
+    const times = { arrivalSeconds, expirySeconds };
+    const row = isAbsent && known && !this.#hasRoomForHeads && isMovable(note)
+      ? this.#createAllAbsent(queue, view, offset, times)
+      : this.#createEntry(queue, view, offset, own, shared, times);
     entries.table.position.set(row, entryPosition(view, offset));
-    if (sound && note.length > 0) entries.setNote(row, note);
+    if (sound && note.length > 0 && !entries.isAllAbsent(row)) entries.setNote(row, note);
     queue.appendRecovered(row, entries.bytes(row));
     this.entryCount += 1;
     this.#place(queue, row, known ? headFlags(payload, headAt) : undefined, note, sound);
     return entries.table.state(row) === EntryState.FREE ? 0 : row;
+  }
+
+  /** Of which body ‖ head, or the head alone, is here. */
+  #createEntry(
+    queue: MailQueue, view: DataView, offset: number, own: Uint8Array, shared: number,
+    { arrivalSeconds, expirySeconds }: EntryTimes,
+  ): number {
+    const { entries } = this.#ports;
+    const room = entryRoom(view, offset);
+    const bodyBytes = entryBodyBytes(view, offset);
+    const [id, crc] = [entryId(view, offset), entryCrc(view, offset)];
+    const slot = entries.contents.storeBytes(shared === 0 ? own : own.subarray(bodyBytes), room);
+    return isWithoutBody(view, offset)
+      ? entries.createAbsent(queue, id, slot, bodyBytes, crc, arrivalSeconds, expirySeconds, room)
+      : entries.create(queue, id, slot, shared, bodyBytes, crc, arrivalSeconds, expirySeconds, room);
+  }
+
+  /** Of which only the place is kept here. */
+  #createAllAbsent(
+    queue: MailQueue, view: DataView, offset: number, { arrivalSeconds, expirySeconds }: EntryTimes,
+  ): number {
+    return this.#ports.entries.createAllAbsent(
+      queue, entryId(view, offset), entryHeadBytes(view, offset), entryNoteBytes(view, offset),
+      entryBodyBytes(view, offset), entryCrc(view, offset), arrivalSeconds, expirySeconds,
+      entryRoom(view, offset),
+    );
   }
 
   /** The queue that an entry's label names, made if need be. */
@@ -481,12 +589,23 @@ export class RecoveredQueues {
   #sharedBody(ownerId: string, id: number, body: Uint8Array): number {
     const { contents } = this.#ports.entries;
     const key = sharedKey(ownerId, id);
+    if (this.#sharedBodies.size >= this.#sharedLooked) this.#forgetEnded();
     const known = this.#sharedBodies.get(key);
     // Deliveries go on meanwhile: the entries that brought the body may have ended, and the body with them.
     if (known !== undefined && contents.holdsShared(known, id)) return known;
     const made = contents.storeShared([body], body.length, id);
     this.#sharedBodies.set(key, made);
     return made;
+  }
+
+  /** More than memory holds goes through it: of bodies that nobody has any more not even the name is kept. */
+  #forgetEnded(): void {
+    const { contents } = this.#ports.entries;
+    for (const [key, content] of this.#sharedBodies) {
+      const id = Number(key.slice(key.lastIndexOf('/') + 1));
+      if (!contents.holdsShared(content, id)) this.#sharedBodies.delete(key);
+    }
+    this.#sharedLooked = Math.max(SHARED_LOOKED_MIN, 2 * this.#sharedBodies.size);
   }
 
   /** Decides what a recovered entry waits for. */
@@ -544,7 +663,7 @@ export class RecoveredQueues {
 
   /** By how much our frame is ahead of the holder's that wrote the entries; 0 when no store knows. */
   #aheadOf(partition: Partition): number {
-    return this.#open.get(partition) ?? this.#adopting.get(partition) ?? 0;
+    return this.#open.get(partition)?.aheadMs ?? this.#adopting.get(partition) ?? 0;
   }
 
   /** An entry that owes a report, or has nobody left to try. */

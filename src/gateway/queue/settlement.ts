@@ -45,6 +45,8 @@ export interface SettlementPorts {
   retryDelayMs(attempts: number): number;
   /** Queue has ready entries again, now or when its back-off is over. */
   wake(queue: MailQueue): void;
+  /** The report is made, and the entry waits again. */
+  onReported(queue: MailQueue, row: number): void;
   /** A report is owed for this entry; its annotation is change `number`. */
   report(queue: MailQueue, row: number, number: number): void;
 }
@@ -77,12 +79,14 @@ export class Settlement {
   }
 
   /**
-   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients.
+   * Undefined also for an envelope whose entry was stored without room for what may become of its recipients,
+   * or that is still at the stores.
    */
   envelopeOf(row: number): Envelope | undefined {
     const { entries, packer } = this.#ports;
     const recent = entries.envelopes.of(row);
     if (recent !== undefined) return recent;
+    if (entries.isAllAbsent(row)) return undefined;
     const envelope = decodeEnvelope(packer, entries.table.messageId(row), entries.head(row));
     if (envelope === undefined) return undefined;
     return noteRoom(envelope.recipients.length) <= entries.room(row) ? envelope : undefined;
@@ -172,6 +176,7 @@ export class Settlement {
     }
     this.annotate(queue, row, note);
     this.#deferUntil(queue, row, note.dueWallMs, queue.isBlockedBy(row));
+    this.#ports.onReported(queue, row);
   }
 
   #allDelivered(delivery: Delivery, result: DeliveryResult): boolean {

@@ -12,7 +12,7 @@
  */
 
 import { stockBytesMax } from '../../base/segment-stock.js';
-import { Segments } from '../../base/segments.js';
+import { Segments, segmentBytesWithin } from '../../base/segments.js';
 import { TextPool, textsBytesMax } from '../../base/text-pool.js';
 import type { Crc32 } from '../../platform/ports.js';
 import type { Ask } from '../../protocol/messages/ask.js';
@@ -146,7 +146,9 @@ export class Store {
     this.bootId = options.bootId;
     this.leaseMs = options.leaseMs;
     this.#ringBytesMax = Math.min(options.ringBytes, Math.floor(options.memoryLimitBytes * RING_SHARE));
-    this.segments = new Segments({ segmentBytes: segmentBytesWithin(options) });
+    this.segments = new Segments({
+      segmentBytes: segmentBytesWithin(options.memoryLimitBytes, options.segmentBytes),
+    });
     this.shared = new SharedBodies(
       { indexSeed: options.indexSeed ^ 0x5bd1e995 }, { segments: this.segments },
     );
@@ -442,19 +444,3 @@ export class Store {
 function wholeMs(leftMs: number): number {
   return Math.min(U32_MAX, Math.ceil(leftMs));
 }
-
-/**
- * A segment is taken whole, when the marks have been looked at: so a small store has small ones. A power of
- * two, as it was.
- */
-function segmentBytesWithin({ segmentBytes, memoryLimitBytes }: StoreOptions): number {
-  return Math.max(
-    SEGMENT_BYTES_MIN, Math.min(segmentBytes, 2 ** Math.floor(Math.log2(memoryLimitBytes * SEGMENT_SHARE))),
-  );
-}
-
-/**
- * Of the memory limit, the most that one segment may have: below what the marks leave between one another.
- */
-const SEGMENT_SHARE = 1 / 128;
-const SEGMENT_BYTES_MIN = 4096;

@@ -7,7 +7,7 @@ export const STATUS: StatusAnswer = {
   ready: true, not_ready_reason: '', routes: 1, routes_refused: [],
   degraded: false, degraded_since: null, degraded_cause: '', insecure: false,
   received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
-  queues: 0, partitions: 0, partitions_recovering: 0, partitions_copies_missing: 0, partitions_waiting: 0,
+  queues: 0, partitions: 0, partitions_recovering: 0, partitions_without_memory: 0, partitions_copies_missing: 0, partitions_waiting: 0,
   waiting_for: { register: 0, lease: 0, stores: 0, copies_away: 0 }, waiting: [], register_away: '', partitions_rescued: 0,
   orphan_partitions: 0, orphans: [], ends_untold: [],
   takeovers: 0, handed_back: 0, taken_away: 0, losses: 0, adopted: 0, adopted_twice: 0, tails: 0, tail_bytes: 0, refills: 0, refill_bytes: 0,

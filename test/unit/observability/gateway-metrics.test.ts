@@ -17,7 +17,7 @@ function source(queues: readonly QueueFigures[]): GaugeSource {
     ready: true, routesRefused: [{ route: 'strict.example', reason: 'recovering' }], outages: { nextHops: [], nextHopCount: 27, hooks: [{ hook: 'rspamd', sinceWallMs: 0, why: 'no answer' }] }, degradedSinceWallMs: undefined,
     registerAway: 'no answer', storesUnreached: ['store-x', 'store-y'], partitions: 20, partitionsShort: 2,
     waitingFor: { register: 21, lease: 22, stores: 0, copiesAway: 4 }, losses: 23, adopted: 25, adoptedTwice: 26,
-    partitionsRecovering: 5, partitionsRescued: 6, orphanPartitions: 24, takeovers: 12, handedBack: 13, takenAway: 18,
+    partitionsRecovering: 5, partitionsWithoutMemory: 25, partitionsRescued: 6, orphanPartitions: 24, takeovers: 12, handedBack: 13, takenAway: 18,
     repairs: { tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 },
     memoryUsedBytes: 10, memoryKeptBytes: 19, memoryLimitBytes: 100,
     connectionsIn: 2, connectionsOut: 3, dotsInFlight: 1, stores: [store],

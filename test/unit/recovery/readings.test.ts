@@ -20,6 +20,7 @@ class Bench {
   readonly told: string[] = [];
   readonly readings: Readings;
   mayPull: (pulling: number, inHandBytes: number) => boolean = () => true;
+  room = { entriesMax: 1000, bytesMax: 1024 };
   isUp = true;
   isSound = true;
   other = '';
@@ -48,7 +49,7 @@ class Bench {
       absentCount: () => this.absent,
       onIndexed: (handle) => { this.told.push(`${String(handle)} is known`); },
       flush: () => {},
-      mayPull: (_isOwn, pulling, inHandBytes) => this.mayPull(pulling, inHandBytes),
+      blockRoom: (_isOwn, pulling, inHandBytes) => (this.mayPull(pulling, inHandBytes) ? this.room : undefined),
       onBlock: (_handle, _rows, _bodies, _texts, isLastSource) => {
         this.told.push(isLastSource ? 'block, of the last copy' : 'block');
         return this.isSound;
@@ -101,13 +102,29 @@ describe('a partition that comes in', () => {
     bench.begin();
     bench.readings.start();
     assert.equal(bench.asked.length, 0);
-    assert.equal(bench.told.filter((text) => text.includes('no memory for it')).length, 1);
+    assert.equal(bench.told.filter((text) => text.includes('no memory left even for an index of it')).length, 1);
     bench.mayPull = (_pulling, inHandBytes) => inHandBytes === 0;
     bench.readings.start();
     bench.answer(40, false, 'store-a', HANDLE, new Uint8Array(10));
     assert.equal(bench.asked.length, 1, 'not while what came is in hand');
     bench.readings.start();
     assert.equal(bench.last.afterPosition, 40);
+  });
+
+  test('is counted as short while there is no memory for its next block, and no more when there is', () => {
+    const bench = new Bench();
+    assert.equal(bench.readings.shortCount, 0);
+    bench.mayPull = () => false;
+    bench.begin();
+    bench.begin(HANDLE + 1);
+    bench.readings.start();
+    assert.equal(bench.readings.shortCount, 2);
+    bench.mayPull = (pulling) => pulling === 0;
+    bench.readings.start();
+    assert.equal(bench.readings.shortCount, 0, 'what is on its way may make room for the other');
+    bench.mayPull = () => true;
+    bench.readings.start();
+    assert.equal(bench.readings.shortCount, 0);
   });
 
   test('with a damaged block goes on at the copy that is equal, from where it was', () => {

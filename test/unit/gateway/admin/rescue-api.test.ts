@@ -16,7 +16,7 @@ const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', version: '', incarnation: 7, pid: 42, startedWallMs: 0, ready: true, notReadyReason: '',
   routes: 0, routesRefused: [], outages: { nextHops: [], nextHopCount: 0, hooks: [] }, degradedSinceWallMs: undefined, degradedCause: '', insecure: false,
   received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0, reception: { handshakes: 0, handshakesFailed: 0, auths: 0, authsFailed: 0, lookups: 0, lookupsFailed: 0, staleFiles: [] }, queues: 1,
-  partitions: 0, partitionsRecovering: 0, partitionsShort: 0, partitionsWaiting: 2, waiting: [], registerAway: '',
+  partitions: 0, partitionsRecovering: 0, partitionsWithoutMemory: 0, partitionsShort: 0, partitionsWaiting: 2, waiting: [], registerAway: '',
   waitingFor: { register: 0, lease: 0, stores: 0, copiesAway: 2 }, partitionsRescued: 0, orphanPartitions: 0, orphans: [], endsUntold: [],
   takeovers: 0, handedBack: 0, takenAway: 0, losses: 0, adopted: 0, adoptedTwice: 0, repairs: { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 },
   queuedMessages: 0, queuedBytes: 0, memoryUsedBytes: 0, memoryKeptBytes: 0, memoryLimitBytes: 1,

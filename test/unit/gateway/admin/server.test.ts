@@ -11,7 +11,7 @@ import type { GatewayView, MessageView, QueueView, StatusView, TableRowView } fr
 const WALL_MS = 1_800_000_000_000;
 const STATUS: StatusView = {
   gateway: 'gw-1', host: 'box-1', version: '9.8.7', incarnation: 7, pid: 42, startedWallMs: WALL_MS - 90_000, ready: true, notReadyReason: '', routes: 3, routesRefused: [{ route: 'strict.example', reason: 'recovering', sinceWallMs: WALL_MS - 2_500 }], outages: { nextHops: [{ relay: 'mx.example:25', sinceWallMs: WALL_MS - 2_000, waiting: 1579, why: 'ECONNREFUSED' }], nextHopCount: 7, hooks: [{ hook: 'rspamd', sinceWallMs: WALL_MS - 3_000, why: 'no answer' }] }, degradedSinceWallMs: WALL_MS - 5_000, degradedCause: 'store-a: reset', insecure: false,
-  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, reception: { handshakes: 7, handshakesFailed: 2, auths: 5, authsFailed: 1, lookups: 4, lookupsFailed: 3, staleFiles: ['users'] }, queues: 1, partitions: 1, partitionsRecovering: 0, partitionsShort: 1, partitionsWaiting: 30,
+  received: 3, delivered: 2, deferred: 1, bounced: 0, expired: 0, rejected: 4, reception: { handshakes: 7, handshakesFailed: 2, auths: 5, authsFailed: 1, lookups: 4, lookupsFailed: 3, staleFiles: ['users'] }, queues: 1, partitions: 1, partitionsRecovering: 0, partitionsWithoutMemory: 0, partitionsShort: 1, partitionsWaiting: 30,
   waitingFor: { register: 8, lease: 1, stores: 1, copiesAway: 20 },
   waiting: [
     { partition: 'gw-1/3', owner: 'gw-1', waitsFor: 'copies away', copies: ['store-z'], why: 'every copy is away', sinceWallMs: WALL_MS - 9_000 },

@@ -45,7 +45,7 @@ describe('change ring', () => {
     const story = new Story(1);
     const older = story.section(5, 10);
     const [adoptedA, adoptedB] = story.digests[5] ?? assert.fail('five changes');
-    const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => 0, onReleased: () => undefined });
+    const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => 0, roomBytes: () => Infinity, onReleased: () => undefined });
     ring.begin(1, 5, adoptedA, adoptedB);
     ring.add(story.section(3, 10));
     const [a2, b2] = story.digests[2] ?? assert.fail('two changes');
@@ -62,7 +62,7 @@ describe('change ring', () => {
 
   test('knows the digest at every number it holds, gives what follows, and keeps its bound', () => {
     fc.assert(fc.property(fc.array(fc.record({ queue: fc.nat(2), rows: fc.integer({ min: 1, max: 9 }), bytes: fc.nat(900) }), { minLength: 1, maxLength: 80 }), (adds) => {
-      const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => Infinity, onReleased: () => undefined });
+      const ring = new ChangeRing({ bytesMax: 10_000 }, { releasableThrough: () => Infinity, roomBytes: () => Infinity, onReleased: () => undefined });
       const stories = [1, 2, 3].map((handle) => new Story(handle));
       for (const { handle } of stories) ring.begin(handle, 0, 0, 0);
       for (const { queue, rows, bytes } of adds) {
@@ -92,7 +92,7 @@ describe('change ring', () => {
 
   test('what a mirror has not acknowledged stays, whatever other queues bring, and goes when it has', () => {
     let pinned = 0;
-    const ring = new ChangeRing({ bytesMax: 5_000 }, { releasableThrough: (handle) => (handle === 1 ? pinned : Infinity), onReleased: () => undefined });
+    const ring = new ChangeRing({ bytesMax: 5_000 }, { releasableThrough: (handle) => (handle === 1 ? pinned : Infinity), roomBytes: () => Infinity, onReleased: () => undefined });
     const slow = new Story(1);
     const busy = new Story(2);
     ring.begin(1, 0, 0, 0);
@@ -107,8 +107,27 @@ describe('change ring', () => {
     assert.equal(ring.after(1, 0).length, 0);
   });
 
+  test('while memory is short less is kept, but nothing goes that a mirror lacks', () => {
+    let room = Infinity;
+    let pinned = 0;
+    const ring = new ChangeRing({ bytesMax: 100_000 }, { releasableThrough: () => pinned, roomBytes: () => room, onReleased: () => undefined });
+    const story = new Story(1);
+    ring.begin(1, 0, 0, 0);
+    for (let i = 0; i < 10; i++) ring.add(story.section(1, 500));
+    room = -1;
+    ring.add(story.section(1, 500));
+    assert.equal(ring.after(1, 0).length, 11, 'no mirror has acknowledged them');
+    pinned = 10;
+    ring.add(story.section(1, 500));
+    ring.trim(100);
+    assert.equal(ring.after(1, 0).length, 2, 'what all have is let go, though the bound allows it');
+    room = Infinity;
+    for (let i = 0; i < 10; i++) ring.add(story.section(1, 500));
+    assert.equal(ring.after(1, 0).length, 12);
+  });
+
   test('a forgotten queue is nowhere, and one that begins anew under its handle is another', () => {
-    const ring = new ChangeRing({ bytesMax: 3_000 }, { releasableThrough: () => Infinity, onReleased: () => undefined });
+    const ring = new ChangeRing({ bytesMax: 3_000 }, { releasableThrough: () => Infinity, roomBytes: () => Infinity, onReleased: () => undefined });
     const first = new Story(1);
     ring.begin(1, 0, 0, 0);
     ring.add(first.section(2, 100));
@@ -126,7 +145,7 @@ describe('change ring', () => {
   test('what was let go is not kept in memory, however many queues there are', async () => {
     const queues = 200;
     const sections = 50;
-    const ring = new ChangeRing({ bytesMax: 100_000 }, { releasableThrough: () => Infinity, onReleased: () => undefined });
+    const ring = new ChangeRing({ bytesMax: 100_000 }, { releasableThrough: () => Infinity, roomBytes: () => Infinity, onReleased: () => undefined });
     const stories = Array.from({ length: queues }, (_none, i) => new Story(i + 1));
     for (const { handle } of stories) ring.begin(handle, 0, 0, 0);
     const made: WeakRef<SealedSection>[] = [];

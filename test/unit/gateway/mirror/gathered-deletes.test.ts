@@ -19,7 +19,7 @@ interface Made {
 
 function made(): Made {
   let asked = 0;
-  const sender: Sender = new Sender({ frameTargetBytes: 65_536, ringBytes: 1_000_000 }, { packer: new MessagePacker(), partitionOf: () => mirror, storeOf: () => undefined, requestFlush: () => { asked += 1; } });
+  const sender: Sender = new Sender({ frameTargetBytes: 65_536, ringBytes: 1_000_000 }, { packer: new MessagePacker(), partitionOf: () => mirror, storeOf: () => undefined, ringRoomBytes: () => Infinity, requestFlush: () => { asked += 1; } });
   const mirror: Partition = new Partition({ handle: 1, name: 'gw-1/1', isOwn: true, minReplicas: 1 }, idleHolder(), new EntryTable(1).partitionColumns, sender.slabs, sender);
   mirror.adopt(0, 0, 0);
   const store = (): number => mirror.store(1, 0, [new Uint8Array(10)], 10, new Uint8Array(4), crc32(new Uint8Array(14), 0), 0);

@@ -45,7 +45,7 @@ class Places {
     });
     this.mirrors = new Mirrors(
       { replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: options.oneHost === true ? undefined : 'gateway', places: new Map(entries) } },
-      { packer, log: quiet, nowMs: () => 0, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled') },
+      { packer, log: quiet, nowMs: () => 0, ringRoomBytes: () => Infinity, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled') },
     );
     this.stores = entries.map(([id]) => new PlacedStore(id));
     for (const store of this.stores) this.mirrors.addStore(store);

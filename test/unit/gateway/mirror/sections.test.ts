@@ -60,7 +60,7 @@ describe('turn section', () => {
   test('what it costs beyond the credit of its entries is known before it is sealed, to the byte', () => {
     const slabs = new PayloadSlabs(NOTHING_ON_THE_WAY);
     const section = new TurnSection(slabs);
-    const ring = new ChangeRing({ bytesMax: 1_000_000 }, { releasableThrough: () => 0, onReleased: () => undefined });
+    const ring = new ChangeRing({ bytesMax: 1_000_000 }, { releasableThrough: () => 0, roomBytes: () => Infinity, onReleased: () => undefined });
     ring.begin(1, 0, 5, 6);
     for (let i = 0; i < 20; i++) {
       section.addRow(KIND_ANNOTATE, 0, 0, 40, 0, i, 0);
