@@ -7,10 +7,10 @@
  * and after the second. Exit code 1, and the seed to feed again, when something does not hold, an input takes over 50 ms,
  * and of processor time again, or the second half leaves over 1.05 times the memory of the first.
  */
-import { parseArgs } from 'node:util';
 import v8 from 'node:v8';
 import vm from 'node:vm';
 
+import { ArgumentError, numberOf, readArguments, runProgram } from '../arguments.js';
 import { KEPT } from './kept.js';
 import { TALLIES } from './field.js';
 import { TARGETS } from './targets.js';
@@ -82,11 +82,19 @@ async function run(name: string, target: Target, firstSeed: number, inputs: numb
   return isFlat;
 }
 
-const { values } = parseArgs({
-  options: { target: { type: 'string' }, inputs: { type: 'string' }, seconds: { type: 'string' }, seed: { type: 'string' } },
-});
-const chosen = Object.entries(TARGETS).filter(([name]) => values.target === undefined || values.target === name);
-if (chosen.length === 0) throw new Error(`--target: there are ${Object.keys(TARGETS).join(', ')}`);
-let isGood = true;
-for (const [name, target] of chosen) isGood = await run(name, target, Number(values.seed ?? 1), Number(values.inputs ?? 5_000_000), Number(values.seconds ?? Infinity)) && isGood;
-process.exit(isGood ? 0 : 1);
+async function main(): Promise<void> {
+  const values = readArguments({
+    target: { type: 'string' }, inputs: { type: 'string', default: '5000000' },
+    seconds: { type: 'string' }, seed: { type: 'string', default: '1' },
+  });
+  const seed = numberOf('seed', values.seed, 'whole');
+  const inputs = numberOf('inputs', values.inputs, 'whole');
+  const seconds = values.seconds === undefined ? Infinity : numberOf('seconds', values.seconds, 'positive');
+  const chosen = Object.entries(TARGETS).filter(([name]) => values.target === undefined || values.target === name);
+  if (chosen.length === 0) throw new ArgumentError(`--target is one of ${Object.keys(TARGETS).join(', ')}`);
+  let isGood = true;
+  for (const [name, target] of chosen) isGood = await run(name, target, seed, inputs, seconds) && isGood;
+  process.exit(isGood ? 0 : 1);
+}
+
+await runProgram('fuzz', import.meta.url, main);
