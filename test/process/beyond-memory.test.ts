@@ -5,7 +5,7 @@
  */
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { connect, createServer, type AddressInfo, type Socket } from 'node:net';
+import { connect, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import { crc32 } from 'node:zlib';
@@ -15,6 +15,7 @@ import { runSend } from '../../src/load/run.js';
 import type { SendRecord } from '../../src/load/send-log.js';
 import { TAKEN, verifyRun, type Arrival, type VerifyReport } from '../../src/sink/verify.js';
 import { HOST, pause, startCluster, until, type Cluster, type Daemon } from './cluster.js';
+import { muteServer } from './mute-server.js';
 
 const MIB = 1024 * 1024;
 const LIMIT_BYTES = 64 * MIB;
@@ -35,21 +36,6 @@ const RUN = '5f3a9c01';
 
 /** The smallest that there is; the largest message is less than a fifth of it. */
 const SMALL = { memory: { limit: '64MiB', next_hop: 1 }, smtp: { message_size_limit: '10MiB' } };
-
-/** A next hop that accepts connections and says nothing. */
-async function muteServer(t: { after(run: () => void): void }): Promise<number> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-  });
-  await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
-  t.after(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return (server.address() as AddressInfo).port;
-}
 
 async function clusterOf(t: { after(run: () => void | Promise<void>): void }): Promise<Cluster> {
   const mute = await muteServer(t);

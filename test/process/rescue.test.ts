@@ -3,12 +3,12 @@
  * within the lease and 3 seconds, all of it once and in order. When the dead one is back it has its queue again.
  */
 import assert from 'node:assert/strict';
-import { createServer, type AddressInfo, type Socket } from 'node:net';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { runSend } from '../../src/load/run.js';
 import { HOST, pause, startCluster } from './cluster.js';
+import { muteServer } from './mute-server.js';
 
 const COUNT = 20_000;
 /** Short, but by the rule: 3 × failover + 2 × heartbeat + 3 s. */
@@ -16,21 +16,6 @@ const LEASE_MS = 4_000;
 const MIRROR = { lease: `${String(LEASE_MS)}ms`, failover_timeout: '200ms', heartbeat: '50ms' };
 const CONCURRENCY = 20;
 const BOUND_MS = 60_000;
-
-/** A next hop that accepts connections and says nothing. */
-async function muteServer(t: { after(run: () => void): void }): Promise<number> {
-  const sockets = new Set<Socket>();
-  const server = createServer((socket) => {
-    sockets.add(socket);
-    socket.on('error', () => undefined);
-  });
-  await new Promise<void>((resolve) => server.listen(0, HOST, resolve));
-  t.after(() => {
-    server.close();
-    for (const socket of sockets) socket.destroy();
-  });
-  return (server.address() as AddressInfo).port;
-}
 
 test('a killed gateway\'s mail is delivered by its neighbour within the lease and 3 s, and its queue goes home', { timeout: 180_000 }, async (t) => {
   const mute = await muteServer(t);
