@@ -184,7 +184,8 @@ export class CoreView implements GatewayView {
 
   group(): readonly MemberView[] {
     const { gatewayId: id, others } = this.#options;
-    const self: MemberView = { id, kind: 'gateway', admin: this.#ports.adminAddress(), self: true };
+    const admin = this.#ports.adminAddress();
+    const self: MemberView = { id, kind: 'gateway', admin, away: false, self: true };
     return [self, ...others().map((member) => ({ ...member, self: false }))];
   }
 
@@ -280,7 +281,7 @@ export class CoreView implements GatewayView {
       // A lease is never longer than the store grants, whatever the clock says.
       leaseLeftMs: Math.max(0, Math.min(link.leaseMs, link.lease.endsMs - nowMs)),
       failovers: this.#ports.metrics.failoversOf(link.storeId),
-      cause: outOfSync !== undefined ? outOfSync.cause : (link.isUp ? '' : 'it can not be reached'),
+      cause: link.isUp ? (outOfSync?.cause ?? '') : noLinkText(link.trouble),
       causeSinceWallMs: outOfSync === undefined ? undefined : this.#wallMs(outOfSync.sinceMs),
     };
   }
@@ -344,6 +345,10 @@ export class CoreView implements GatewayView {
     const { stuckCount, routeCount } = core.readiness;
     return `${String(stuckCount)} of ${String(routeCount)} routes can not commit new mail`;
   }
+}
+
+function noLinkText(trouble: string): string {
+  return trouble === '' ? 'no link to it yet' : `no link to it: ${trouble}`;
 }
 
 /** Those that go on by themselves need not be named. */

@@ -21,10 +21,11 @@ export interface HandshakeWish {
   readonly wantsActive: boolean;
 }
 
-/** Why a store was not taken: the reason it is told, and one line for it and for the log. */
+/** Why a store was not taken: the reason, one line for the log, and what the store is told. */
 export interface StoreRejection {
   readonly reason: number;
   readonly text: string;
+  readonly told: string;
 }
 
 export class GatewayHandshake {
@@ -73,29 +74,33 @@ export class GatewayHandshake {
   judge(control: Uint8Array): StoreRejection | undefined {
     const { packer, secrets } = this.#ports;
     const challenge = decodeChallenge(packer, control);
-    if (isInvalid(challenge)) return { reason: CLOSE_MALFORMED, text: challenge.rule };
+    if (isInvalid(challenge)) return rejection(CLOSE_MALFORMED, challenge.rule);
     if (chooseVersion(challenge.version, challenge.version) === 0) {
       const text = `the store speaks version ${String(challenge.version)} of the protocol, `
         + `this gateway ${versionsSpoken()}: upgrade one of them`;
-      return { reason: CLOSE_VERSION, text };
+      return rejection(CLOSE_VERSION, text);
     }
     const signed = transcript(packer, this.hello, challenge);
     if (!isStoreProof(secrets, this.#options.secret, signed, challenge.proof)) {
       const text = 'the store does not know this gateway, or not by this secret: compare id and secret with '
         + 'gateways: of the store, whose log says which';
-      return { reason: CLOSE_DENIED, text };
+      return rejection(CLOSE_DENIED, text, 'the secrets differ: compare secret_file here and there');
     }
     // After the proof: an impostor learns nothing about names.
     if (challenge.storeId !== this.#options.storeId) {
       const { storeId } = this.#options;
       const others = `this address belongs to store ${challenge.storeId}, not to ${storeId}`;
-      return { reason: CLOSE_DENIED, text: `${others}: check the addresses` };
+      return rejection(CLOSE_DENIED, `${others}: check the addresses`);
     }
     this.#bootId = hex(challenge.bootId);
     this.#version = challenge.version;
     this.#proof = encodeProof(packer, { proof: gatewayProof(secrets, this.#options.secret, signed) });
     return undefined;
   }
+}
+
+function rejection(reason: number, text: string, told = text): StoreRejection {
+  return { reason, text, told };
 }
 
 function hex(bytes: Uint8Array): string {

@@ -84,6 +84,7 @@ export class PathConnection implements WireOwner {
   #nowMs = 0;
   /** Attempts since the path last stood for a while: the exponent of the back-off. */
   #attempts = 0;
+  #trouble = '';
   #retryAtMs = 0;
   /** Set while there is a connection; a late call from an earlier one is known by being another object. */
   #wire: Wire | undefined;
@@ -124,6 +125,11 @@ export class PathConnection implements WireOwner {
   /** Its attempts fail, and none is further than the connection. */
   get isInTrouble(): boolean {
     return this.#attempts > 0 && (this.#state === PathState.WAITING || this.#state === PathState.CONNECTING);
+  }
+
+  /** Why the last attempt failed, or the connection was lost; '' while it stands, and before. */
+  get trouble(): string {
+    return this.#trouble;
   }
 
   /** Which memory of the store it leads to, by its handshake; '' before. */
@@ -296,7 +302,7 @@ export class PathConnection implements WireOwner {
     const failure = handshake.judge(control);
     if (failure !== undefined) {
       this.#log.refusedStore(failure.text);
-      this.#closeWith(failure.reason, failure.text);
+      this.#closeWith(failure.reason, failure.told);
       this.#attempts = Math.max(this.#attempts, ATTEMPTS_HOPELESS);
       this.#lose(failure.text);
       return;
@@ -325,6 +331,7 @@ export class PathConnection implements WireOwner {
     this.#bootId = handshake.bootId;
     this.#version = handshake.version;
     this.#handshake = undefined;
+    this.#trouble = '';
     this.#transition(this.#asksActive ? PathState.RUN : PathState.READY);
     this.#heartbeat.begin(this.#nowMs);
     this.#log.up(this.#state, this.#bootId, this.#version);
@@ -379,6 +386,7 @@ export class PathConnection implements WireOwner {
     if (this.#isWelcomed() && this.#nowMs - this.#sinceMs >= RECONNECT.maxMs) this.#attempts = 0;
     this.#retryAtMs = this.#nowMs + nextDelayMs(this.#attempts, RECONNECT, this.#ports.random);
     this.#attempts++;
+    this.#trouble = reason;
     this.#dropWire();
     this.#transition(PathState.WAITING);
     this.#owner.onPathDown(this, reason, wasSilent);

@@ -102,6 +102,12 @@ export class PathPair implements PathOwner {
     return this.#state === UP || this.#state === SWITCHING;
   }
 
+  /** Why it is not up, as far as its paths know. */
+  get trouble(): string {
+    const { trouble } = this.#asking;
+    return trouble === '' ? (this.#other(this.#asking)?.trouble ?? '') : trouble;
+  }
+
   start(): void {
     this.pathA.start();
     this.pathB?.start();

@@ -127,6 +127,9 @@ export class StoreLink implements StorePort, PairOwner {
 
   get isUp(): boolean { return this.#pair.isUp; }
 
+  /** Why it is not; '' before the first attempt has failed. */
+  get trouble(): string { return this.#pair.trouble; }
+
   /**
    * Bytes of STORE that this store still takes from us; never below 0. While the path is changed it is
    * what was left: the store keeps a grant as long as the lease runs.

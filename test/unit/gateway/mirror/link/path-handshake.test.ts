@@ -34,6 +34,7 @@ describe('handshake of a path', () => {
     assert.equal(bench.link.isUp, false);
     bench.a.welcome({ credit: 5_000 });
     assert.equal(bench.link.isUp, true);
+    assert.equal(bench.link.trouble, '');
     assert.equal(bench.link.credit, 5_000);
     assert.equal(bench.link.bootId, '01'.repeat(16));
     assert.deepEqual(bench.told, ['up']);
@@ -52,6 +53,8 @@ describe('handshake of a path', () => {
     assert.ok(bench.a.isEnded);
     assert.equal(bench.states(), 'A NG, B CONNECTING');
     assert.equal(bench.log.count('does not know this gateway, or not by this secret: compare id and secret with gateways: of the store'), 1);
+    assert.equal(bench.a.closeSent().text, 'the secrets differ: compare secret_file here and there', 'the log of the store says so of a gateway that it knows');
+    assert.match(bench.link.trouble, /not by this secret/, 'status says why it is not up');
     bench.pass(1_500);
     assert.equal(bench.network.count(PORT_A), 1, 'asked again at the longest pause only');
     bench.pass(1_000);
