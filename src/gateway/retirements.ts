@@ -49,6 +49,7 @@ export class Retirements implements RetireControl {
     const shown = gatewayId.slice(0, SHOWN_CHARACTERS_MAX);
     if (!isName(gatewayId)) return `'${shown}' is no id of a gateway`;
     if (this.#isAlone) return 'with register: file there is no other gateway that could deliver for it';
+    if (register.away !== '') return `the register, which is to keep it, does not answer: ${register.away}`;
     const known = new Set([...register.living().keys(), ...register.retired()]);
     for (const { partition } of register.partitions()) known.add(ownerOf(partition));
     if (known.has(gatewayId)) return '';

@@ -5,6 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { Waiting } from '../../src/recovery/ownership/waiting.js';
 import { checkAll } from './checks.js';
 import { coreOf } from './inspect.js';
 import { LETTERS, holderOf, judged, loaded, oneDeliversAtMost, partitionAt, untilHeldBy } from './pair.js';
@@ -80,6 +81,22 @@ describe('the register is away', () => {
       judgedWorld(world);
     });
   }
+
+  test('what is served is not said to wait: neither a move of copies that can not be recorded, nor what others have', () => {
+    const world = started({ stores: 3 });
+    world.register.goAway('silent');
+    coreOf(world).moves.drain('store-b');
+    world.run(30_000);
+    assert.notEqual(coreOf(world).registerAway, '');
+    const { partitions } = coreOf(world).registry;
+    assert.ok(partitions.some(({ holder }) => holder.waitsFor(world.scheduler.nowMs) === Waiting.REGISTER), 'the move has begun');
+    assert.deepEqual(coreOf(world).holdings.waiting(), []);
+    assert.equal(coreOf(world).accepting, true);
+    const { group } = loaded();
+    group.register.goAway('silent');
+    group.run(60_000);
+    for (const id of ['gw-1', 'gw-2']) assert.deepEqual(group.gateway(id).core?.holdings.waiting(), [], id);
+  });
 
   test('a store is lost meanwhile, and comes back before the register does: mail goes on with it', () => {
     const world = started({ commitTimeoutMs: 60_000 });

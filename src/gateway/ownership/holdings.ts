@@ -238,6 +238,7 @@ export class Holdings {
     for (const holding of this.#byName.values()) {
       const waitsFor = holding.holder.waitsFor(nowMs);
       if (waitsFor === Waiting.NOTHING) continue;
+      if (waitsFor === Waiting.REGISTER && isServed(holding)) continue;
       const { name: partition, ownerId: owner, sinceMs } = holding;
       const copies = waitsFor === Waiting.COPIES_AWAY ? storesOf(holding.holder.members) : [];
       const why = this.#why(holding, waitsFor);
@@ -644,11 +645,25 @@ export class Holdings {
       case Waiting.COPIES_AWAY: return copiesAwayText(holder.members);
       case Waiting.REGISTER: return `the register does not answer: ${this.#ports.register.away}`;
       case Waiting.LEASE: return 'another process may still deliver from it by a lease, for some seconds';
-      case Waiting.STORES:
-        return 'stores were told of a newer record than the register has: all stores must answer';
+      case Waiting.STORES: return allMustAnswerText(this.#ports.mirrors.stores);
       case Waiting.NOTHING: return '';
     }
   }
+}
+
+/**
+ * Only a change of its record waits: mail is taken and delivered here. Of what others have nobody can say
+ * without the register that it is not served; that it is away stands in status by itself.
+ */
+function isServed({ holder, partition, isOwn }: Holding): boolean {
+  if (holder.mayAccept) return partition?.hasMissing === false;
+  return !isOwn && (holder.state === HolderState.IDLE || holder.state === HolderState.ASKING);
+}
+
+function allMustAnswerText(stores: readonly StorePort[]): string {
+  const silent = stores.filter(({ isUp }) => !isUp).map(({ storeId }) => storeId).sort();
+  return 'the register has no record of it, or an older one than a store was told of: every store must say '
+    + `what it knows${silent.length === 0 ? '' : `; silent: ${silent.join(', ')}`}`;
 }
 
 type Living = ReadonlyMap<string, LivingGateway>;

@@ -37,7 +37,7 @@ export function copiesAwayText(members: readonly RecordedMember[]): string {
     + `${RESCUE_ORDER} ${stores.map((store) => `--give-up ${store}`).join(' ')} --reason TEXT`;
 }
 
-/** Each once. */
+/** Each once, by name: what waits for the same stores is told together, in one order. */
 export function storesOf(members: readonly RecordedMember[]): readonly string[] {
-  return [...new Set(members.map((member) => member.storeId))];
+  return [...new Set(members.map((member) => member.storeId))].sort();
 }
