@@ -39,7 +39,7 @@ function problemsAt(
   const problems: Problem[] = [];
   for (const issue of issues) {
     const path = [...above, ...issue.path.map((part) => (typeof part === 'symbol' ? String(part) : part))];
-    const found = describeAt(valueAt(value, path), path, schema);
+    const found = describeAt(foundAt(value, path), path, schema);
     switch (issue.code) {
       case 'unrecognized_keys':
         for (const key of issue.keys) problems.push(unknownKey(schema, path, key));
@@ -100,6 +100,14 @@ export function lineOf(document: Document, lines: LineCounter, problem: Problem)
     if (offset !== undefined) return lines.linePos(offset).line;
   }
   return 1;
+}
+
+/** A short form that is no mapping, such as an address alone, stands where the mapping would. */
+function foundAt(value: unknown, path: Path): unknown {
+  const found = valueAt(value, path);
+  if (found !== undefined || path.length === 0) return found;
+  const whole = valueAt(value, path.slice(0, -1));
+  return typeof whole === 'object' ? undefined : whole;
 }
 
 /** Also a secret that YAML reads as a number, and a token with a tab in it, stay secret. */

@@ -155,6 +155,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a word that is no choice', GOOD, `${GOOD}  delivery:\n    order: lifo\n`, /^f\.yaml:18: gateway\.delivery\.order: expected one of fifo, strict, found "lifo"$/],
     ['a next hop without port', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1', /^f\.yaml:7: gateway\.routes\[0\]\.via: expected a next hop such as .*, found "smtp:\/\/127\.0\.0\.1"$/],
     ['a list where a mapping belongs', GOOD, `${GOOD}  smtp: [1]\n`, /^f\.yaml:17: gateway\.smtp: expected a mapping, found a list of 1$/],
+    ['an address of a listener that is none', GOOD, `${GOOD}  smtp:\n    listen: [127.0.0.1:252525]\n`, /^f\.yaml:18: gateway\.smtp\.listen\[0\]\.address: expected an address such as .*, found "127\.0\.0\.1:252525"$/],
     ['an empty list', GOOD, `${GOOD}  smtp:\n    listen: []\n`, /^f\.yaml:18: gateway\.smtp\.listen: expected at least 1 of them, found an empty list$/],
     ['a short secret', SECRET, 'short', /^f\.yaml:5: gateway\.secret: expected at least 16 characters, found 5$/],
     ['a lease below the rule', GOOD, `${GOOD}  mirror:\n    failover_timeout: 3s\n    lease: 12s\n`, /^f\.yaml:19: gateway\.mirror\.lease: expected at least 3 × failover_timeout \+ 2 × heartbeat \+ 3s \(12500 ms\), found 12000 ms$/],
