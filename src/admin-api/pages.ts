@@ -33,6 +33,8 @@ const memberAnswer = object({
   kind: oneOf('gateway', 'store'),
   /** host:port of its admin HTTP; null when no configuration says it. */
   admin: orNull(name),
+  /** A gateway of which the register of the one that answers knows no process. */
+  away: flag,
   /** It is the one that answers. */
   self: flag,
 });

@@ -19,6 +19,9 @@ import { AdminClient, NoAnswer } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { paint, printable } from './tables.js';
 
+/** Why somebody can't be asked. */
+const UNKNOWN = 'nobody that answers knows its admin address';
+const DOWN = 'it does not run: the register knows no process of it';
 /** Asked at the same time. */
 const ASKED_AT_ONCE = 64;
 /** A group is tens of processes; whoever claims more is not to keep us busy. */
@@ -156,10 +159,12 @@ export async function findGroup(
       const key = keyOf(one);
       if (members.has(key) || members.size >= MEMBERS_MAX) continue;
       if (one.admin === null || !URL.canParse(`${protocol}//${one.admin}`)) {
-        missing.set(key, {
-          id: one.id, kind: one.kind, address: '', why: 'nobody that answers knows its admin address',
-          how: 'not asked',
-        });
+        // One that has a register knows better than one that only lacks an address.
+        if (one.away || !missing.has(key)) {
+          missing.set(key, {
+            id: one.id, kind: one.kind, address: '', how: 'not asked', why: one.away ? DOWN : UNKNOWN,
+          });
+        }
         continue;
       }
       const member = {

@@ -84,7 +84,10 @@ function onceEach(args: Readonly<Record<string, unknown>>): true {
 /** yargs' words, with what they leave out. */
 function complaint(message: string, args: readonly string[]): string {
   const text = oneLine(message);
-  if (text.startsWith('Did you mean')) return `there is no verb '${args[0] ?? ''}'. ${text}`;
+  const [verb = '', second = ''] = args;
+  const meant = text.startsWith('Did you mean') ? `. ${text}` : '; twinpost --help lists them';
+  if (verb !== '' && !verb.startsWith('-') && !VERBS.has(verb)) return `there is no verb '${verb}'${meant}`;
+  if (text.startsWith('Did you mean')) return `there is no verb '${verb} ${second}'. ${text}`;
   return text.startsWith('Unknown argument')
     ? `${text}; ${['twinpost', args[0] ?? '', '--help'].join(' ')} shows what there is` : text;
 }

@@ -96,7 +96,7 @@ function gatewayLines(
     `  received    ${formatCount(status.received)}   delivered ${formatCount(status.delivered)}   deferred `
       + `${formatCount(status.deferred)}   bounced ${formatCount(status.bounced)}   expired `
       + `${formatCount(status.expired)}   rejected ${formatCount(status.rejected)}`,
-    `  queued      ${formatCount(status.queued_messages)} messages, ${formatBytes(status.queued_bytes)} in `
+    `  queued      ${counted(status.queued_messages, 'message')}, ${formatBytes(status.queued_bytes)} in `
       + `${counted(status.queues, 'queue')} of ${counted(status.partitions, 'partition')}${comingBack}; `
       + `memory ${memory}`,
   ];

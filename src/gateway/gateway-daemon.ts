@@ -509,9 +509,14 @@ class Gateway implements RunningGateway {
     const { id, group } = this.#options;
     const fellows = group.filter((other) => other !== id);
     const stores = [...this.#knownStores.all()];
+    const { bridge } = this.#identity;
+    const living = bridge.living();
+    const isAway = (other: string): boolean => bridge.away === '' && !living.has(other);
     return [
-      ...fellows.map((other) => ({ id: other, kind: 'gateway' as const, admin: undefined })),
-      ...stores.map((store) => ({ id: store.id, kind: 'store' as const, admin: store.admin })),
+      ...fellows.map((other) => (
+        { id: other, kind: 'gateway' as const, admin: undefined, away: isAway(other) }
+      )),
+      ...stores.map((store) => ({ id: store.id, kind: 'store' as const, admin: store.admin, away: false })),
     ];
   }
 

@@ -83,6 +83,8 @@ describe('twinpost', () => {
 
   const bad: readonly (readonly [readonly string[], RegExp, number])[] = [
     [[], /^twinpost: which verb\? /, 2],
+    [['queue', 'lst', '--json'], /^twinpost: there is no verb 'queue lst'\. Did you mean list\?$/, 2],
+    [['inbox'], /^twinpost: there is no verb 'inbox'; twinpost --help lists them$/, 2],
     [['sned'], /^twinpost: there is no verb 'sned'\. Did you mean send\?$/, 2],
     [['queue'], /^twinpost: queue what\? /, 2],
     [['send', '--cuont', '3'], /^twinpost: Unknown argument: cuont; twinpost send --help shows what there is$/, 2],

@@ -145,7 +145,8 @@ export function tableRow(row: TableRowView): TableRowAnswer {
 }
 
 export function memberRow(member: MemberView): MemberAnswer {
-  return { id: member.id, kind: member.kind, admin: member.admin ?? null, self: member.self };
+  const { id, kind, admin = null, away, self } = member;
+  return { id, kind, admin, away, self };
 }
 
 export function queueRow(queue: QueueView, nowWallMs: number): QueueAnswer {

@@ -150,6 +150,8 @@ export interface MemberView {
   readonly kind: 'gateway' | 'store';
   /** host:port of its admin HTTP; undefined when no configuration says it. */
   readonly admin: string | undefined;
+  /** A gateway of which the register knows no process. */
+  readonly away: boolean;
   readonly self: boolean;
 }
 

@@ -155,13 +155,15 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
 function group(options: AdminHttpOptions, running: RunningStore): GroupAnswer {
   const self: MemberAnswer = {
     id: running.store.storeId, kind: 'store',
-    admin: reachableAddress(options.host, running.adminPort) ?? null, self: true,
+    admin: reachableAddress(options.host, running.adminPort) ?? null, away: false, self: true,
   };
   return {
     members: [
       self,
       ...options.gateways().map(
-        ({ id, admin }) => ({ id, kind: 'gateway' as const, admin: admin ?? null, self: false })
+        ({ id, admin }) => (
+          { id, kind: 'gateway' as const, admin: admin ?? null, away: false, self: false }
+        )
       ),
     ],
   };

@@ -44,7 +44,7 @@ describe('a shape', () => {
     for (const [raw, rule] of broken) assert.equal(ruleOf(ROW, raw), rule);
     assert.equal(ruleOf(flag, 1), 'expected true or false');
     assert.equal(ruleOf(page(ROW), { rows: [], next_cursor: 7 }), 'next_cursor: expected a name of at most 1024 characters');
-    assert.equal(ruleOf(groupAnswer, { members: [{ id: 'x', kind: 'hub', admin: null, self: true }] }), 'members[0].kind: expected one of gateway, store');
+    assert.equal(ruleOf(groupAnswer, { members: [{ id: 'x', kind: 'hub', admin: null, away: false, self: true }] }), 'members[0].kind: expected one of gateway, store');
   });
 
   test('of a status misses no field', () => {

@@ -16,7 +16,7 @@ const server = http.createServer((request, response) => {
   asked.push(`${request.method ?? ''} ${request.url ?? ''} ${request.headers.authorization ?? 'nobody'}`);
   const known = request.url === '/api/v1/group';
   response.writeHead(known ? 200 : 401, { 'content-type': 'application/json' });
-  response.end(JSON.stringify(known ? { members: [{ id: 'store-a', kind: 'store', admin: null, self: true }, { id: 'gw-1', kind: 'gateway', admin: '10.0.0.1:8025', self: false }] } : { error: 'no' }));
+  response.end(JSON.stringify(known ? { members: [{ id: 'store-a', kind: 'store', admin: null, away: false, self: true }, { id: 'gw-1', kind: 'gateway', admin: '10.0.0.1:8025', away: false, self: false }] } : { error: 'no' }));
 });
 await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
 const address = `127.0.0.1:${String((server.address() as AddressInfo).port)}`;

@@ -10,6 +10,7 @@ interface Known {
   readonly id: string;
   readonly kind: 'gateway' | 'store';
   readonly admin: string | null;
+  readonly away?: boolean;
 }
 
 const servers: http.Server[] = [];
@@ -26,7 +27,7 @@ async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], to
     if (self === undefined) return;
     const allowed = token === undefined || request.headers.authorization === `Bearer ${token}`;
     response.writeHead(allowed ? 200 : 401, { 'content-type': 'application/json' });
-    const members = [{ ...self, admin: null, self: true }, ...knows.map((one) => ({ ...one, self: false }))];
+    const members = [{ ...self, admin: null, away: false, self: true }, ...knows.map((one) => ({ away: false, ...one, self: false }))];
     response.end(JSON.stringify(allowed ? { members } : { error: 'no' }));
   });
   servers.push(server);
@@ -58,12 +59,12 @@ describe('a group', () => {
     const hanging = await member(undefined, []);
     const guarded = await member({ id: 'gw-4', kind: 'gateway' }, [], 'secret');
     const first = await member({ id: 'gw-1', kind: 'gateway' }, [
-      { id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1' }, { id: 'gw-3', kind: 'gateway', admin: hanging }, { id: 'gw-4', kind: 'gateway', admin: guarded }, { id: 'gw-5', kind: 'gateway', admin: null },
+      { id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1' }, { id: 'gw-3', kind: 'gateway', admin: hanging }, { id: 'gw-4', kind: 'gateway', admin: guarded }, { id: 'gw-5', kind: 'gateway', admin: null }, { id: 'gw-6', kind: 'gateway', admin: null, away: true }, { id: 'gw-6', kind: 'gateway', admin: null },
     ]);
     const group = await findGroup(from(first), contextFor([]), 300);
     assert.deepEqual(group.missing('gateway').filter(({ how }) => how === 'refused').map(({ id }) => id), ['gw-4'], 'the one that answers, and would not');
     assert.deepEqual(group.missing('gateway').map((one) => [one.id, one.why]), [
-      ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)'], ['gw-5', 'nobody that answers knows its admin address'],
+      ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)'], ['gw-5', 'nobody that answers knows its admin address'], ['gw-6', 'it does not run: the register knows no process of it'],
     ]);
     const answers = await group.ask('gateway', () => Promise.resolve('here'));
     assert.deepEqual(answers.map((one) => one.id), ['gw-1']);

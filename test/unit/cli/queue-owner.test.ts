@@ -13,7 +13,7 @@ let owners: readonly string[] = [];
 const gateway = http.createServer((request, response) => {
   const path = new URL(request.url ?? '', 'http://localhost').pathname;
   response.writeHead(200, { 'content-type': 'application/json' });
-  if (path.endsWith('/group')) response.end(JSON.stringify({ members: [{ id: 'gw-2', kind: 'gateway', admin: null, self: true }] }));
+  if (path.endsWith('/group')) response.end(JSON.stringify({ members: [{ id: 'gw-2', kind: 'gateway', admin: null, away: false, self: true }] }));
   else if (path.endsWith('/messages')) response.end(JSON.stringify({ rows: owners.map((owner) => ({ ...MESSAGE, owner })), next_cursor: null }));
   else response.end(JSON.stringify({ rows: owners.map((owner) => ({ ...QUEUE, owner, partition: `${owner}/3` })), next_cursor: null }));
 });

@@ -8,7 +8,7 @@ import { contextFor } from './played-context.js';
 import { STATUS } from './sample-answers.js';
 
 const ANSWERS: ReadonlyMap<string, object> = new Map<string, object>([
-  ['/api/v1/group', { members: [{ id: 'gw-1', kind: 'gateway', admin: null, self: true }] }], ['/api/v1/status', STATUS], ['/api/v1/mirrors', { rows: [], next_cursor: null }],
+  ['/api/v1/group', { members: [{ id: 'gw-1', kind: 'gateway', admin: null, away: false, self: true }] }], ['/api/v1/status', STATUS], ['/api/v1/mirrors', { rows: [], next_cursor: null }],
 ]);
 
 const gateway = http.createServer((request, response) => {

@@ -43,8 +43,8 @@ test('says of an order that is not on disk that a restart forgets it, and nothin
 async function run(answer: Partial<DrainAnswer>, others: readonly string[], ...more: readonly string[]): Promise<readonly [code: number, said: string[]]> {
   const server = http.createServer((request, response) => {
     const members = [
-      { id: 'gw-1', kind: 'gateway', admin: null, self: true },
-      ...others.map((id) => ({ id, kind: 'gateway', admin: '127.0.0.1:1', self: false })),
+      { id: 'gw-1', kind: 'gateway', admin: null, away: false, self: true },
+      ...others.map((id) => ({ id, kind: 'gateway', admin: '127.0.0.1:1', away: false, self: false })),
     ];
     response.writeHead(200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(request.url === '/api/v1/group' ? { members } : { ...DONE, ...answer }));

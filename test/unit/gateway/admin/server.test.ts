@@ -59,7 +59,7 @@ function view(status: StatusView = STATUS): GatewayView {
       const { page, nextCursor } = pageOf(QUEUE, 1500, cursor, limit);
       return { queues: page, nextCursor };
     },
-    group: () => [{ id: 'gw-1', kind: 'gateway', admin: '127.0.0.1:8025', self: true }, { id: 'store-a', kind: 'store', admin: undefined, self: false }],
+    group: () => [{ id: 'gw-1', kind: 'gateway', admin: '127.0.0.1:8025', away: false, self: true }, { id: 'store-a', kind: 'store', admin: undefined, away: true, self: false }],
     messages: (queue, queueClass, cursor, limit) => {
       if (queue !== 'a b/c' || queueClass !== 'mail') return undefined;
       const from = Number(cursor);
@@ -151,7 +151,7 @@ describe('the admin HTTP of a gateway', () => {
   test('names those that belong together, with the address of their admin HTTP where it is known', async () => {
     await withAdmin({}, async (url) => {
       const { members } = (await get(`${url}/api/v1/group`)).json;
-      assert.deepEqual(members, [{ id: 'gw-1', kind: 'gateway', admin: '127.0.0.1:8025', self: true }, { id: 'store-a', kind: 'store', admin: null, self: false }]);
+      assert.deepEqual(members, [{ id: 'gw-1', kind: 'gateway', admin: '127.0.0.1:8025', away: false, self: true }, { id: 'store-a', kind: 'store', admin: null, away: true, self: false }]);
     });
   });
 
