@@ -19,7 +19,7 @@ import type { Clock } from '../../ports.js';
 import type { DnsAnswer, DnsType, Resolver } from '../../resolver.js';
 import { DnsCache } from './dns-cache.js';
 import { DnsExchange } from './dns-exchange.js';
-import type { DnsServer, Verdict } from './dns-exchange.js';
+import type { DnsServer, DnsVerdict } from './dns-exchange.js';
 import { isAskable } from './dns-message.js';
 
 export interface DnsOptions {
@@ -121,7 +121,7 @@ export class DnsClient implements Resolver {
     });
   }
 
-  #onVerdict(asked: Asked, at: number, server: DnsServer, verdict: Verdict): void {
+  #onVerdict(asked: Asked, at: number, server: DnsServer, verdict: DnsVerdict): void {
     if (verdict.kind === 'refused') {
       asked.why = `${server.host}: ${verdict.why}`;
       return this.#try(asked);

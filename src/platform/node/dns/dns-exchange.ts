@@ -13,7 +13,7 @@ import { connect, isIPv6 } from 'node:net';
 import type { Socket as TcpSocket } from 'node:net';
 import { errorText } from '../../../base/error-text.js';
 import { ANSWER_BYTES_MAX, questionBytes, readAnswer } from './dns-message.js';
-import type { Question, Reading } from './dns-message.js';
+import type { DnsQuestion, DnsReading } from './dns-message.js';
 
 export interface DnsServer {
   readonly host: string;
@@ -23,15 +23,15 @@ export interface DnsServer {
 }
 
 /** How it ended: an answer, or why there is none. */
-export type Verdict = Extract<Reading, { readonly kind: 'answer' | 'refused' }>;
+export type DnsVerdict = Extract<DnsReading, { readonly kind: 'answer' | 'refused' }>;
 
 /** Answers to other questions that are passed over: what comes then is somebody's guessing. */
 const FOREIGN_MAX = 16;
 
 export class DnsExchange {
   readonly #server: DnsServer;
-  readonly #question: Question;
-  readonly #done: (verdict: Verdict) => void;
+  readonly #question: DnsQuestion;
+  readonly #done: (verdict: DnsVerdict) => void;
   readonly #timer: NodeJS.Timeout;
   #udp: UdpSocket | undefined;
   #tcp: TcpSocket | undefined;
@@ -39,7 +39,9 @@ export class DnsExchange {
   #isOver = false;
 
   /** `done` is called once, never from inside this constructor. */
-  constructor(server: DnsServer, question: Question, withinMs: number, done: (verdict: Verdict) => void) {
+  constructor(
+    server: DnsServer, question: DnsQuestion, withinMs: number, done: (verdict: DnsVerdict) => void,
+  ) {
     this.#server = server;
     this.#question = question;
     this.#done = done;
@@ -56,7 +58,7 @@ export class DnsExchange {
     this.#tcp?.destroy();
   }
 
-  #end(verdict: Verdict): void {
+  #end(verdict: DnsVerdict): void {
     if (this.#isOver) return;
     this.abandon();
     this.#done(verdict);
@@ -68,7 +70,8 @@ export class DnsExchange {
 
   #askByUdp(): void {
     const { host, port } = this.#server;
-    const socket = createSocket({ type: isIPv6(host) ? 'udp6' : 'udp4', recvBufferSize: 2 * ANSWER_BYTES_MAX });
+    const type = isIPv6(host) ? 'udp6' : 'udp4';
+    const socket = createSocket({ type, recvBufferSize: 2 * ANSWER_BYTES_MAX });
     this.#udp = socket;
     socket.on('error', (error) => { this.#fail(error); });
     socket.on('message', (bytes) => {

@@ -15,6 +15,7 @@ import type { DnsAnswer, DnsData, DnsType } from '../../resolver.js';
 export const ANSWER_BYTES_MAX = 16 * 1024;
 /** What we take by UDP: no datagram of this size is cut up on its way (DNS flag day 2020). */
 const UDP_BYTES_MAX = 1232;
+const HEADER_BYTES = 12;
 const ALIASES_MAX = 8;
 const TTL_SECONDS_MAX = 86_400;
 /** RFC 2308 5 lets it be one to three hours. */
@@ -23,7 +24,7 @@ const NEGATIVE_TTL_SECONDS_MAX = 3600;
 const FLAGS = packet.RECURSION_DESIRED | packet.AUTHENTIC_DATA;
 const LABEL = /^[\x21-\x2d\x2f-\x7e]{1,63}$/;
 
-export interface Question {
+export interface DnsQuestion {
   readonly id: number;
   /** Lower case, no final dot. */
   readonly name: string;
@@ -31,7 +32,7 @@ export interface Question {
 }
 
 /** What came: an answer and how long it may be kept; or what else is to be done. */
-export type Reading =
+export type DnsReading =
   | { readonly kind: 'answer'; readonly answer: DnsAnswer<DnsType>; readonly ttlSeconds: number }
   /** Ask again by TCP. */
   | { readonly kind: 'truncated' }
@@ -45,7 +46,7 @@ export function isAskable(name: string): boolean {
   return name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
 }
 
-export function questionBytes({ id, name, type }: Question): Uint8Array {
+export function questionBytes({ id, name, type }: DnsQuestion): Uint8Array {
   return packet.encode({
     id,
     type: 'query',
@@ -59,11 +60,12 @@ export function questionBytes({ id, name, type }: Question): Uint8Array {
 }
 
 /** `isTrusted`: what this resolver says of DNSSEC is believed. */
-export function readAnswer(bytes: Uint8Array, question: Question, isTrusted: boolean): Reading {
+export function readAnswer(bytes: Uint8Array, question: DnsQuestion, isTrusted: boolean): DnsReading {
   if (bytes.length > ANSWER_BYTES_MAX) {
     return { kind: 'refused', why: `an answer of ${String(bytes.length)} bytes` };
   }
-  if (bytes.length < 12 || ((bytes[0] ?? 0) << 8 | (bytes[1] ?? 0)) !== question.id) return { kind: 'foreign' };
+  const [high = 0, low = 0] = bytes;
+  if (bytes.length < HEADER_BYTES || (high << 8 | low) !== question.id) return { kind: 'foreign' };
   let decoded: DecodedPacket;
   try {
     decoded = packet.decode(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
@@ -77,15 +79,15 @@ export function readAnswer(bytes: Uint8Array, question: Question, isTrusted: boo
   return meaningOf(decoded, question, rcode === 'NXDOMAIN', isTrusted && decoded.flag_ad);
 }
 
-function isAnswerTo(decoded: DecodedPacket, { name, type }: Question): boolean {
+function isAnswerTo(decoded: DecodedPacket, { name, type }: DnsQuestion): boolean {
   const [asked, ...others] = decoded.questions ?? [];
   return decoded.flag_qr && others.length === 0 && asked !== undefined
     && asked.type === type && asked.class === 'IN' && lowerCase(asked.name) === name;
 }
 
 function meaningOf(
-  decoded: DecodedPacket, question: Question, isNoName: boolean, isAuthentic: boolean,
-): Reading {
+  decoded: DecodedPacket, question: DnsQuestion, isNoName: boolean, isAuthentic: boolean,
+): DnsReading {
   const answers = (decoded.answers ?? []).filter((each) => !('class' in each) || each.class === 'IN');
   let owner = question.name;
   let ttlSeconds = TTL_SECONDS_MAX;
