@@ -12,7 +12,6 @@ import { made } from './keys/key.js';
 import type { Content, Path } from './keys/key.js';
 import { fileSchema } from './keys/schema.js';
 import type { FileKeys, FileValue, GatewayKeys, SmtpKeys, StoreKeys } from './keys/schema.js';
-import { addressText } from './keys/values.js';
 import type { Address } from './keys/values.js';
 import { pathText } from './problems.js';
 import type { Problems } from './problems.js';
@@ -169,7 +168,6 @@ function smtpConfig(smtp: SmtpKeys, problems: Problems): SmtpConfig {
       sender: { connections: 0, errors: 0, ...sender },
     },
     rateExempt: exempt,
-    resolvers: smtp.resolvers.map(addressText),
   };
 }
 

@@ -21,6 +21,7 @@ import { listenError } from '../platform/node/free-port.js';
 import { touchPages } from '../platform/node/fresh-pages.js';
 import { toAscii } from '../platform/node/idna.js';
 import { MessagePacker } from '../platform/node/packer.js';
+import { DnsClient } from '../platform/node/dns/dns-client.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
 import { NodeTransport } from '../platform/node/transport.js';
@@ -154,6 +155,7 @@ class Gateway implements RunningGateway {
   readonly #rewriting: SenderRewriting | undefined;
   readonly #rates: RateLimits | undefined;
   readonly #hooks: HookChain | undefined;
+  readonly #dns: DnsClient;
   #ratesToldMs = 0;
   readonly #dispatcher: Dispatcher;
   readonly #inboundRecord: InboundRecord;
@@ -221,6 +223,7 @@ class Gateway implements RunningGateway {
     this.#rates = ratesOf(options);
     const { hostName, smtp: { hooks } } = options;
     this.#hooks = makeHooks(hooks, hostName, { clock, log, metrics, memory: this.#core });
+    this.#dns = new DnsClient(options.dns, clock);
     this.#startListeners(router);
     this.#view = this.#makeView();
   }
@@ -269,6 +272,7 @@ class Gateway implements RunningGateway {
     this.#users?.close();
     this.#recipients?.close();
     this.#hooks?.close();
+    this.#dns.close();
     this.#core.drain();
     this.#core.endOfTurn();
     await this.#lastChangesOut();
@@ -363,12 +367,13 @@ class Gateway implements RunningGateway {
     const options = this.#options;
     const clock = this.#clock;
     const { log } = this.#ports;
+    const blocklists = new Blocklists({ resolver: this.#dns, clock, log });
     for (const inbound of options.inbound) {
       this.#inbounds.push(startInbound(inbound, {
         reception: this.#core, router, clock, log, mailLog: this.#record, metrics: this.#inboundRecord,
         authenticator: this.#users?.authenticator, recipients: this.#recipients?.table,
         rewriting: this.#rewriting, rates: this.#rates, hooks: this.#hooks,
-        blocklists: new Blocklists(options.smtp, { clock, log }),
+        blocklists,
       }));
     }
   }

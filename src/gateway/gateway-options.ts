@@ -43,13 +43,11 @@ export interface WhoMaySend {
   /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;
   readonly rateExempt: readonly string[];
-  /** HOST:PORT of DNS resolvers; empty: those of the system. */
-  readonly resolvers: readonly string[];
 }
 
 /** As the file says it. */
 type SaidInFile =
-  'id' | 'host' | 'rescue' | 'stateDir' | 'insecure' | 'mirror' | 'reports' | 'delivery' | 'admin';
+  'id' | 'host' | 'rescue' | 'stateDir' | 'insecure' | 'mirror' | 'reports' | 'delivery' | 'admin' | 'dns';
 
 export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
   readonly smtp: WhoMaySend;

@@ -186,8 +186,6 @@ const smtp = section({
   /** Of one IPv4 address or one IPv6 /64. */
   connections_per_client: named('connectionsPerClientMax', v.count(1, 100_000).prefault(50)),
   limits,
-  /** Of DNS, for blocklists; else those of the system. */
-  resolvers: z.array(v.address()).max(3).prefault([]),
   min_data_rate: named('contentBytesPerSecondMin', v.byteRate().prefault('500B/s')),
   /** Received fields of a message, past which it goes in a circle. */
   hop_limit: named('hopsMax', v.count(2, 1000).prefault(100)),
@@ -308,6 +306,12 @@ const gateway = z.strictObject({
   /** In the greeting, EHLO and Received; else that of the machine. */
   hostname: named('hostName', v.hostname().optional()),
   smtp,
+  /** Who is asked; else those of the system. What one on this machine says of DNSSEC is believed. */
+  dns: section({
+    resolvers: z.array(v.resolver()).max(3).prefault([]),
+    /** So is what others say: only where nobody is between. */
+    trust_ad: named('trustsAd', v.flag().prefault(false)),
+  }),
   delivery,
   routes: z.array(route).min(1).max(ROUTES_MAX),
   reports,

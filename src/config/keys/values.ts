@@ -23,6 +23,7 @@ export interface GatewayName {
 }
 
 const TEXT_CHARACTERS_MAX = 1024;
+const DNS_PORT = 53;
 
 /** Everything a value may fail with goes through here, so that problems.ts can add what was found. */
 function expected<T>(
@@ -189,6 +190,15 @@ export function address(): z.ZodType<Address> {
   }, 'an address such as 127.0.0.1:2525, [::1]:2525 or {host: 127.0.0.1, port: 2525}', {
     shown: addressText,
   });
+}
+
+/** A resolver of DNS: "127.0.0.1", "[::1]:53". A name would need one. */
+export function resolver(): z.ZodType<Address> {
+  return expected((value) => {
+    if (typeof value !== 'string') return undefined;
+    const parsed = isIP(value) === 0 ? parseAddress(value) : { host: value, port: DNS_PORT };
+    return parsed !== undefined && isIP(parsed.host) !== 0 && parsed.port !== 0 ? parsed : undefined;
+  }, 'an IP address such as 127.0.0.1, or with a port, [::1]:53', { shown: addressText });
 }
 
 /** A route's domain: "example.com", "*.example.com" or "*". */

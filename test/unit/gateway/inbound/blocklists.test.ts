@@ -1,102 +1,98 @@
-/** DNS blocklists: a real resolver of Node, a server of our own behind it, and sessions in front. */
+/** DNS blocklists: our client of DNS, a scripted server behind it, and sessions in front. */
 import assert from 'node:assert/strict';
-import { createSocket } from 'node:dgram';
-import type { Socket } from 'node:dgram';
 import { describe, test } from 'node:test';
 
 import { Blocklists } from '../../../../src/gateway/inbound/blocklists.js';
 import type { ListenerOptions } from '../../../../src/gateway/inbound/listener.js';
+import { DnsClient } from '../../../../src/platform/node/dns/dns-client.js';
 import { Client, startHarness } from '../../../dialog/harness.js';
+import { NameServer } from '../../platform/node/dns/name-server.js';
 
 const LISTS = ['one.example', 'two.example'];
 
-/** Answers A questions by name: an address, '' for no such name, undefined for silence. */
-class NameServer {
-  readonly asked: string[] = [];
-  readonly told: string[] = [];
-  readonly #answers: Readonly<Record<string, string | undefined>>;
-  readonly #socket: Socket = createSocket('udp4');
-  nowMs = 0;
+interface Field {
+  readonly blocklists: Blocklists;
+  /** Names asked for. */
+  readonly asked: () => readonly string[];
+  readonly told: string[];
+  readonly clock: { now: number };
+}
 
-  private constructor(answers: Readonly<Record<string, string | undefined>>) {
-    this.#answers = answers;
-    this.#socket.on('message', (question, from) => {
-      let name = '';
-      let at = 12;
-      for (let length = question[at] ?? 0; length > 0; length = question[at] ?? 0) {
-        name += `${name === '' ? '' : '.'}${question.toString('latin1', at + 1, at + 1 + length)}`;
-        at += 1 + length;
-      }
-      this.asked.push(name);
-      const answer = name in this.#answers ? this.#answers[name] : '';
-      if (answer === undefined) return;
-      const head = Buffer.from(question.subarray(0, at + 5));
-      head.writeUInt16BE(answer === '' ? 0x8183 : 0x8180, 2);
-      head.writeUInt16BE(answer === '' ? 0 : 1, 6);
-      head.writeUInt32BE(0, 8);
-      const record = answer === '' ? [] : [0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 60, 0, 4, ...answer.split('.').map(Number)];
-      this.#socket.send(Buffer.concat([head, Buffer.from(record)]), from.port, from.address);
-    });
-  }
-
-  static async with(answers: Readonly<Record<string, string | undefined>>, story: (server: NameServer, blocklists: Blocklists) => Promise<void>): Promise<void> {
-    const server = new NameServer(answers);
-    await new Promise<void>((resolve) => { server.#socket.bind(0, '127.0.0.1', resolve); });
-    const note = (_event: string, _text: string, fields?: Readonly<Record<string, unknown>>): void => { server.told.push(`${String(fields?.['list'])} ${String(fields?.['why'])}`); };
-    const clock = { nowMs: () => server.nowMs, wallMs: () => 0 };
-    const blocklists = new Blocklists({ resolvers: [`127.0.0.1:${String(server.#socket.address().port)}`] }, { clock, log: { debug: note, info: note, warn: note, error: note } });
-    try {
-      await story(server, blocklists);
-    } finally {
-      server.#socket.close();
-    }
-  }
+/** By name: the address that is answered, '' for no such name, undefined for silence; a name that is not there: ''. */
+async function field(t: { after(run: () => void): void }, said: Readonly<Record<string, string | undefined>>): Promise<Field> {
+  const server = await NameServer.start(t, (question) => {
+    const name = question.slice('A '.length);
+    const data = name in said ? said[name] : '';
+    if (data === undefined) return undefined;
+    return data === '' ? { rcode: 3 } : { answers: [{ type: 'A', name, data, ttl: 60 }] };
+  });
+  const told: string[] = [];
+  const note = (_event: string, _text: string, fields?: Readonly<Record<string, unknown>>): void => {
+    told.push(`${String(fields?.['list'])} ${String(fields?.['why'])}`);
+  };
+  const now = { now: 0 };
+  const clock = { nowMs: () => now.now, wallMs: () => 0 };
+  const resolver = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, clock);
+  t.after(() => { resolver.close(); });
+  const blocklists = new Blocklists({ resolver, clock, log: { debug: note, info: note, warn: note, error: note } });
+  return { blocklists, asked: () => server.asked.map((question) => question.slice('A '.length)), told, clock: now };
 }
 
 const look = (blocklists: Blocklists, address: string): Promise<string> => new Promise((resolve) => { blocklists.look(address, LISTS, resolve); });
 
 describe('a client is looked for', () => {
-  test('by its octets in reverse, once in ten minutes, in all lists', () => NameServer.with({ '7.2.0.192.two.example': '127.0.0.4' }, async (server, blocklists) => {
+  test('by its octets in reverse, as long as the lists say, in all of them', async (t) => {
+    const { blocklists, asked, told, clock } = await field(t, { '7.2.0.192.two.example': '127.0.0.4' });
     assert.equal(await look(blocklists, '192.0.2.7'), 'two.example');
     assert.equal(await look(blocklists, '192.0.2.7'), 'two.example');
+    const names = ['7.2.0.192.one.example', '7.2.0.192.two.example'];
+    assert.deepEqual([...new Set(asked())].sort(), names);
+    assert.equal(asked().filter((name) => name === names[1]).length, 1);
+    clock.now += 60_000;
+    assert.equal(await look(blocklists, '192.0.2.7'), 'two.example');
+    assert.equal(asked().filter((name) => name === names[1]).length, 2);
     assert.equal(await look(blocklists, '192.0.2.8'), '');
-    assert.deepEqual(server.asked.sort(), ['7.2.0.192.one.example', '7.2.0.192.two.example', '8.2.0.192.one.example', '8.2.0.192.two.example']);
-    server.nowMs += 600_001;
-    assert.equal(await look(blocklists, '192.0.2.7'), 'two.example');
-    assert.equal(server.asked.length, 6);
-    assert.deepEqual(server.told, []);
-  }));
+    assert.deepEqual(told, []);
+  });
 
-  test('by its nibbles, when it is IPv6; by its octets, when that holds IPv4', () => NameServer.with({}, async (server, blocklists) => {
+  test('by its nibbles, when it is IPv6; by its octets, when that holds IPv4', async (t) => {
+    const { blocklists, asked } = await field(t, {});
     await look(blocklists, '2001:db8::7');
-    assert.ok(server.asked.includes('7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.one.example'));
+    assert.ok(asked().includes('7.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.0.8.b.d.0.1.0.0.2.one.example'));
     await look(blocklists, '::ffff:192.0.2.9');
-    assert.ok(server.asked.includes('9.2.0.192.one.example'));
-  }));
+    assert.ok(asked().includes('9.2.0.192.one.example'));
+  });
 
-  test('and an answer that is no listing, or none, lets it in and is told once a minute', () => NameServer.with(
-    { '7.2.0.192.one.example': '127.255.255.254', '8.2.0.192.one.example': '192.0.2.1', '9.2.0.192.two.example': undefined },
-    async (server, blocklists) => {
-      assert.equal(await look(blocklists, '192.0.2.7'), '');
-      assert.deepEqual(server.told, ['one.example it answered 127.255.255.254']);
-      assert.equal(await look(blocklists, '192.0.2.8'), '');
-      assert.equal(server.told.length, 1);
-      server.nowMs += 60_001;
-      assert.equal(await look(blocklists, '192.0.2.9'), '');
-      assert.deepEqual(server.told.slice(1), ['two.example ETIMEOUT']);
-    },
-  ));
+  test('and an answer that is no listing, or none, lets it in and is told once a minute', async (t) => {
+    const { blocklists, told, clock } = await field(t, {
+      '7.2.0.192.one.example': '127.255.255.254', '8.2.0.192.one.example': '192.0.2.1', '9.2.0.192.two.example': undefined,
+    });
+    assert.equal(await look(blocklists, '192.0.2.7'), '');
+    assert.deepEqual(told, ['one.example it answered 127.255.255.254']);
+    assert.equal(await look(blocklists, '192.0.2.8'), '');
+    assert.equal(told.length, 1);
+    clock.now += 60_001;
+    assert.equal(await look(blocklists, '192.0.2.9'), '');
+    assert.deepEqual(told.slice(1), ['two.example 127.0.0.1: no answer in time']);
+  });
 
-  test('with others who wait for the same answer', () => NameServer.with({ '7.2.0.192.one.example': '127.0.0.2' }, async (server, blocklists) => {
+  test('with others who wait for the same answer', async (t) => {
+    const { blocklists, asked } = await field(t, { '7.2.0.192.one.example': '127.0.0.2' });
     assert.deepEqual(await Promise.all([1, 2, 3].map(() => look(blocklists, '192.0.2.7'))), ['one.example', 'one.example', 'one.example']);
-    assert.equal(server.asked.length, 2);
-  }));
+    assert.equal(asked().length, 2);
+  });
+
+  test('and the first of the lists that have it is named', async (t) => {
+    const { blocklists } = await field(t, { '7.2.0.192.one.example': '127.0.0.2', '7.2.0.192.two.example': '127.0.0.2' });
+    assert.equal(await look(blocklists, '192.0.2.7'), 'one.example');
+  });
 });
 
 describe('who is on a list', () => {
   const OPTIONS: Partial<ListenerOptions> = { blocklists: LISTS, relayNetworks: ['192.0.2.0/24'], relayDomains: ['relayed.example'] };
 
-  test('reaches the postmaster of a relay domain, and nobody else', () => NameServer.with({ '1.0.0.127.one.example': '127.0.0.2' }, async (_server, blocklists) => {
+  test('reaches the postmaster of a relay domain, and nobody else', async (t) => {
+    const { blocklists } = await field(t, { '1.0.0.127.one.example': '127.0.0.2' });
     const { inbound, rejections } = await startHarness(OPTIONS, { blocklists });
     const client = new Client(inbound.port);
     assert.match(await client.reply(), /^220 /);
@@ -108,23 +104,25 @@ describe('who is on a list', () => {
     assert.equal(rejections.at(-1), 'rcpt blocklist');
     client.destroy();
     await inbound.close(1000);
-  }));
+  });
 
-  test('is not asked about when it may relay, and is let in when it is on none', () => NameServer.with({}, async (server, blocklists) => {
-    for (const [relayNetworks, asked] of [[['127.0.0.0/8'], 0], [['192.0.2.0/24'], 2]] as const) {
+  test('is not asked about when it may relay, and is let in when it is on none', async (t) => {
+    const { blocklists, asked } = await field(t, {});
+    for (const [relayNetworks, count] of [[['127.0.0.0/8'], 0], [['192.0.2.0/24'], 2]] as const) {
       const { inbound } = await startHarness({ ...OPTIONS, relayNetworks }, { blocklists });
       const client = new Client(inbound.port);
       await client.reply();
       await client.command('EHLO x');
       await client.command('MAIL FROM:<a@example.org>');
       assert.match(await client.command('RCPT TO:<b@relayed.example>'), /^250 /);
-      assert.equal(server.asked.length, asked);
+      assert.equal(asked().length, count);
       client.destroy();
       await inbound.close(1000);
     }
-  }));
+  });
 
-  test('waits for its greeting until that is known', () => NameServer.with({ '1.0.0.127.one.example': undefined, '1.0.0.127.two.example': '127.0.0.2' }, async (_server, blocklists) => {
+  test('waits for its greeting until that is known', async (t) => {
+    const { blocklists } = await field(t, { '1.0.0.127.one.example': undefined, '1.0.0.127.two.example': '127.0.0.2' });
     const { inbound } = await startHarness(OPTIONS, { blocklists });
     const client = new Client(inbound.port);
     const startMs = performance.now();
@@ -135,5 +133,5 @@ describe('who is on a list', () => {
     assert.match(await client.command('RCPT TO:<b@relayed.example>'), /^554 5\.7\.1 .* two\.example$/);
     client.destroy();
     await inbound.close(1000);
-  }));
+  });
 });

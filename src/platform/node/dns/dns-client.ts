@@ -1,0 +1,150 @@
+/**
+ * The real Resolver: asks recursive resolvers, those of the system or of the configuration, off the thread
+ * pool of the process.
+ *
+ *   ask ─ known ─► done
+ *    │ being asked: waits along     │ as many as may be asked at once: waits in line, a bounded one
+ *    ▼
+ *   exchange with the resolver that answered last ─ answer ─► kept by its TTL ─► done
+ *    │ refused, silent
+ *    ▼
+ *   the next resolver, each twice at most ─ none left ─► failed, kept for FAILED_MS
+ *
+ * Here are questions under way; sockets are in dns-exchange.ts, bytes in dns-message.ts.
+ */
+import { randomInt } from 'node:crypto';
+import { getServers } from 'node:dns';
+import ipaddr from 'ipaddr.js';
+import type { Clock } from '../../ports.js';
+import type { DnsAnswer, DnsType, Resolver } from '../../resolver.js';
+import { DnsCache } from './dns-cache.js';
+import { DnsExchange } from './dns-exchange.js';
+import type { DnsServer, DnsVerdict } from './dns-exchange.js';
+import { isAskable } from './dns-message.js';
+
+export interface DnsOptions {
+  /** Resolvers; empty: those of the system. */
+  readonly resolvers: readonly { readonly host: string; readonly port: number }[];
+  /** What they say of DNSSEC is believed although they are not on this machine. */
+  readonly trustsAd: boolean;
+}
+
+const DNS_PORT = 53;
+const IDS = 0x1_0000;
+/** For one resolver: the first time, and again. With three of them an answer comes within nine seconds. */
+const TRIES_MS = [1000, 2000] as const;
+const FAILED_MS = 5_000;
+/** Each has a socket; and a resolver's own socket must hold as many. */
+const AT_ONCE_MAX = 128;
+const IN_LINE_MAX = 10_000;
+
+type Done = (answer: DnsAnswer<DnsType>) => void;
+
+interface Asked {
+  readonly key: string;
+  readonly name: string;
+  readonly type: DnsType;
+  readonly waiting: Done[];
+  /** Exchanges so far, and the resolver that the first one was with. */
+  tries: number;
+  first: number;
+  why: string;
+  exchange: DnsExchange | undefined;
+}
+
+export class DnsClient implements Resolver {
+  readonly #servers: readonly DnsServer[];
+  readonly #clock: Clock;
+  readonly #cache = new DnsCache();
+  readonly #asked = new Map<string, Asked>();
+  readonly #line: Asked[] = [];
+  #underWay = 0;
+  /** The resolver that answered last is asked first. */
+  #best = 0;
+
+  constructor({ resolvers, trustsAd }: DnsOptions, clock: Clock) {
+    const servers = resolvers.length > 0 ? resolvers : getServers().map(serverOf);
+    this.#servers = servers.map((each) => ({ ...each, isTrusted: trustsAd || isLoopback(each.host) }));
+    this.#clock = clock;
+  }
+
+  ask<T extends DnsType>(name: string, type: T, done: (answer: DnsAnswer<T>) => void): void {
+    this.#ask(name.toLowerCase(), type, done as Done);
+  }
+
+  /** Ends what is under way; nobody is told. */
+  close(): void {
+    for (const asked of this.#asked.values()) asked.exchange?.abandon();
+    this.#asked.clear();
+    this.#line.length = 0;
+  }
+
+  #ask(name: string, type: DnsType, done: Done): void {
+    if (!isAskable(name)) return done({ kind: 'failed', why: 'not a name that the DNS can hold' });
+    const key = `${type} ${name}`;
+    const known = this.#cache.get(key, this.#clock.nowMs());
+    if (known !== undefined) return done(known);
+    const before = this.#asked.get(key);
+    if (before !== undefined) return void before.waiting.push(done);
+    if (this.#servers.length === 0) return done({ kind: 'failed', why: 'the system names no resolver' });
+    if (this.#line.length >= IN_LINE_MAX) return done({ kind: 'failed', why: 'too many questions at once' });
+    const asked: Asked = {
+      key, name, type, waiting: [done], tries: 0, first: this.#best, why: '', exchange: undefined,
+    };
+    this.#asked.set(key, asked);
+    this.#line.push(asked);
+    this.#startNext();
+  }
+
+  #startNext(): void {
+    while (this.#underWay < AT_ONCE_MAX) {
+      const next = this.#line.shift();
+      if (next === undefined) return;
+      this.#underWay++;
+      next.first = this.#best;
+      this.#try(next);
+    }
+  }
+
+  #try(asked: Asked): void {
+    const { name, type } = asked;
+    const at = (asked.first + asked.tries) % this.#servers.length;
+    const server = this.#servers[at];
+    const withinMs = TRIES_MS[Math.floor(asked.tries / this.#servers.length)];
+    if (server === undefined || withinMs === undefined) {
+      return this.#end(asked, { kind: 'failed', why: asked.why }, FAILED_MS);
+    }
+    asked.tries++;
+    const question = { id: randomInt(IDS), name, type };
+    asked.exchange = new DnsExchange(server, question, withinMs, (verdict) => {
+      this.#onVerdict(asked, at, server, verdict);
+    });
+  }
+
+  #onVerdict(asked: Asked, at: number, server: DnsServer, verdict: DnsVerdict): void {
+    if (verdict.kind === 'refused') {
+      asked.why = `${server.host}: ${verdict.why}`;
+      return this.#try(asked);
+    }
+    this.#best = at;
+    this.#end(asked, verdict.answer, verdict.ttlSeconds * 1000);
+  }
+
+  #end(asked: Asked, answer: DnsAnswer<DnsType>, keptMs: number): void {
+    this.#asked.delete(asked.key);
+    this.#underWay--;
+    if (keptMs > 0) this.#cache.put(asked.key, answer, this.#clock.nowMs() + keptMs);
+    for (const done of asked.waiting) done(answer);
+    this.#startNext();
+  }
+}
+
+/** Of the system: an address, or one with a port. */
+function serverOf(text: string): { host: string; port: number } {
+  const [, host, port] = /^\[(.*)\]:(\d+)$/.exec(text) ?? /^([^:]*):(\d+)$/.exec(text) ?? [];
+  return { host: host ?? text, port: port === undefined ? DNS_PORT : Number(port) };
+}
+
+function isLoopback(host: string): boolean {
+  return ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback';
+}

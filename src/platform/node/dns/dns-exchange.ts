@@ -1,0 +1,123 @@
+/**
+ * One question to one resolver: by UDP from a socket and port of its own (RFC 5452 9.2), and by TCP when the
+ * answer does not fit (RFC 7766).
+ *
+ *   UDP ─ answer ─► over        UDP ─ truncated ─► TCP ─ answer, error, end ─► over
+ *    │ foreign: read on          │ refused, error, time ─► over
+ *
+ * The socket is connected: the system drops what comes from elsewhere, and tells when nobody listens there.
+ */
+import { createSocket } from 'node:dgram';
+import type { Socket as UdpSocket } from 'node:dgram';
+import { connect, isIPv6 } from 'node:net';
+import type { Socket as TcpSocket } from 'node:net';
+import { errorText } from '../../../base/error-text.js';
+import { ANSWER_BYTES_MAX, questionBytes, readAnswer } from './dns-message.js';
+import type { DnsQuestion, DnsReading } from './dns-message.js';
+
+export interface DnsServer {
+  readonly host: string;
+  readonly port: number;
+  /** What it says of DNSSEC is believed. */
+  readonly isTrusted: boolean;
+}
+
+/** How it ended: an answer, or why there is none. */
+export type DnsVerdict = Extract<DnsReading, { readonly kind: 'answer' | 'refused' }>;
+
+/** Answers to other questions that are passed over: what comes then is somebody's guessing. */
+const FOREIGN_MAX = 16;
+
+export class DnsExchange {
+  readonly #server: DnsServer;
+  readonly #question: DnsQuestion;
+  readonly #done: (verdict: DnsVerdict) => void;
+  readonly #timer: NodeJS.Timeout;
+  #udp: UdpSocket | undefined;
+  #tcp: TcpSocket | undefined;
+  #foreign = 0;
+  #isOver = false;
+
+  /** `done` is called once, never from inside this constructor. */
+  constructor(
+    server: DnsServer, question: DnsQuestion, withinMs: number, done: (verdict: DnsVerdict) => void,
+  ) {
+    this.#server = server;
+    this.#question = question;
+    this.#done = done;
+    this.#timer = setTimeout(() => { this.#end({ kind: 'refused', why: 'no answer in time' }); }, withinMs);
+    this.#askByUdp();
+  }
+
+  /** Without a verdict. */
+  abandon(): void {
+    this.#isOver = true;
+    clearTimeout(this.#timer);
+    this.#udp?.close();
+    this.#udp = undefined;
+    this.#tcp?.destroy();
+  }
+
+  #end(verdict: DnsVerdict): void {
+    if (this.#isOver) return;
+    this.abandon();
+    this.#done(verdict);
+  }
+
+  #fail(error: unknown): void {
+    this.#end({ kind: 'refused', why: errorText(error) });
+  }
+
+  #askByUdp(): void {
+    const { host, port } = this.#server;
+    const type = isIPv6(host) ? 'udp6' : 'udp4';
+    const socket = createSocket({ type, recvBufferSize: 2 * ANSWER_BYTES_MAX });
+    this.#udp = socket;
+    socket.on('error', (error) => { this.#fail(error); });
+    socket.on('message', (bytes) => {
+      const reading = readAnswer(bytes, this.#question, this.#server.isTrusted);
+      if (reading.kind === 'foreign') {
+        if (++this.#foreign === FOREIGN_MAX) this.#askByTcp();
+      } else if (reading.kind === 'truncated') this.#askByTcp();
+      else this.#end(reading);
+    });
+    socket.connect(port, host, () => {
+      if (!this.#isOver) socket.send(questionBytes(this.#question));
+    });
+  }
+
+  #askByTcp(): void {
+    if (this.#tcp !== undefined || this.#isOver) return;
+    this.#udp?.close();
+    this.#udp = undefined;
+    const { host, port } = this.#server;
+    const question = questionBytes(this.#question);
+    const socket = connect(port, host);
+    this.#tcp = socket;
+    socket.on('error', (error) => { this.#fail(error); });
+    socket.on('close', () => { this.#end({ kind: 'refused', why: 'the connection was closed' }); });
+    socket.on('connect', () => { socket.write(withLength(question)); });
+    let read = Buffer.alloc(0);
+    socket.on('data', (bytes) => {
+      read = Buffer.concat([read, bytes]);
+      if (read.length < 2) return;
+      const length = read.readUInt16BE(0);
+      if (length > ANSWER_BYTES_MAX) this.#fail(`an answer of ${String(length)} bytes`);
+      else if (read.length >= 2 + length) this.#onTcpAnswer(read.subarray(2, 2 + length));
+    });
+  }
+
+  #onTcpAnswer(bytes: Uint8Array): void {
+    const reading = readAnswer(bytes, this.#question, this.#server.isTrusted);
+    const isVerdict = reading.kind === 'answer' || reading.kind === 'refused';
+    this.#end(isVerdict ? reading : { kind: 'refused', why: `a ${reading.kind} answer by TCP` });
+  }
+}
+
+/** RFC 1035 4.2.2. */
+function withLength(message: Uint8Array): Uint8Array {
+  const bytes = new Uint8Array(2 + message.length);
+  new DataView(bytes.buffer).setUint16(0, message.length);
+  bytes.set(message, 2);
+  return bytes;
+}

@@ -1,0 +1,149 @@
+/**
+ * Questions and answers of DNS as bytes (RFC 1035 4, by dns-packet), and what an answer means.
+ *
+ * An answer counts only if it is one to this very question: same id, one question, same name, type and class.
+ * An attacker who does not see the question has to guess the id and the port; the name's letters are compared
+ * without case. What does not decode, or is longer than ANSWER_BYTES_MAX, is no answer: the time that the
+ * decoder needs grows with the square of the length.
+ */
+import packet from 'dns-packet';
+import type { DecodedPacket, StringAnswer, TlsaData as TlsaInPacket } from 'dns-packet';
+import { errorText } from '../../../base/error-text.js';
+import type { DnsAnswer, DnsData, DnsType } from '../../resolver.js';
+
+/** 64 KiB held the decoder for 238 ms. */
+export const ANSWER_BYTES_MAX = 16 * 1024;
+/** What we take by UDP: no datagram of this size is cut up on its way (DNS flag day 2020). */
+const UDP_BYTES_MAX = 1232;
+const HEADER_BYTES = 12;
+const ALIASES_MAX = 8;
+const TTL_SECONDS_MAX = 86_400;
+/** RFC 2308 5 lets it be one to three hours. */
+const NEGATIVE_TTL_SECONDS_MAX = 3600;
+/** Flags of the second octet: AD in a question asks for it in the answer (RFC 6840 5.7). */
+const FLAGS = packet.RECURSION_DESIRED | packet.AUTHENTIC_DATA;
+const LABEL = /^[\x21-\x2d\x2f-\x7e]{1,63}$/;
+
+export interface DnsQuestion {
+  readonly id: number;
+  /** Lower case, no final dot. */
+  readonly name: string;
+  readonly type: DnsType;
+}
+
+/** What came: an answer and how long it may be kept; or what else is to be done. */
+export type DnsReading =
+  | { readonly kind: 'answer'; readonly answer: DnsAnswer<DnsType>; readonly ttlSeconds: number }
+  /** Ask again by TCP. */
+  | { readonly kind: 'truncated' }
+  /** This resolver can't tell; another may. */
+  | { readonly kind: 'refused'; readonly why: string }
+  /** Not an answer to this question. */
+  | { readonly kind: 'foreign' };
+
+/** Whether a name can be asked for: labels of 1 to 63 visible ASCII characters, 253 in all. */
+export function isAskable(name: string): boolean {
+  return name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
+}
+
+export function questionBytes({ id, name, type }: DnsQuestion): Uint8Array {
+  return packet.encode({
+    id,
+    type: 'query',
+    flags: FLAGS,
+    questions: [{ name, type, class: 'IN' }],
+    additionals: [{
+      type: 'OPT', name: '.', udpPayloadSize: UDP_BYTES_MAX, extendedRcode: 0, ednsVersion: 0, flags: 0,
+      flag_do: false, options: [],
+    }],
+  });
+}
+
+/** `isTrusted`: what this resolver says of DNSSEC is believed. */
+export function readAnswer(bytes: Uint8Array, question: DnsQuestion, isTrusted: boolean): DnsReading {
+  if (bytes.length > ANSWER_BYTES_MAX) {
+    return { kind: 'refused', why: `an answer of ${String(bytes.length)} bytes` };
+  }
+  const [high = 0, low = 0] = bytes;
+  if (bytes.length < HEADER_BYTES || (high << 8 | low) !== question.id) return { kind: 'foreign' };
+  let decoded: DecodedPacket;
+  try {
+    decoded = packet.decode(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+  } catch (error) {
+    return { kind: 'refused', why: `a malformed answer: ${errorText(error)}` };
+  }
+  if (!isAnswerTo(decoded, question)) return { kind: 'foreign' };
+  if (decoded.flag_tc) return { kind: 'truncated' };
+  const { rcode } = decoded as { readonly rcode?: string };
+  if (rcode !== 'NOERROR' && rcode !== 'NXDOMAIN') return { kind: 'refused', why: rcode ?? 'no code' };
+  return meaningOf(decoded, question, rcode === 'NXDOMAIN', isTrusted && decoded.flag_ad);
+}
+
+function isAnswerTo(decoded: DecodedPacket, { name, type }: DnsQuestion): boolean {
+  const [asked, ...others] = decoded.questions ?? [];
+  return decoded.flag_qr && others.length === 0 && asked !== undefined
+    && asked.type === type && asked.class === 'IN' && lowerCase(asked.name) === name;
+}
+
+function meaningOf(
+  decoded: DecodedPacket, question: DnsQuestion, isNoName: boolean, isAuthentic: boolean,
+): DnsReading {
+  const answers = (decoded.answers ?? []).filter((each) => !('class' in each) || each.class === 'IN');
+  let owner = question.name;
+  let ttlSeconds = TTL_SECONDS_MAX;
+  for (let aliases = 0; ; aliases++) {
+    const own = answers.filter((each) => lowerCase(each.name) === owner);
+    const records = own.filter((each) => each.type === question.type);
+    if (records.length > 0) {
+      for (const each of records) ttlSeconds = Math.min(ttlSeconds, ttlOf(each));
+      const data = records.map((each) => dataOf(question.type, (each as { readonly data: unknown }).data));
+      return { kind: 'answer', answer: { kind: 'found', records: data, isAuthentic }, ttlSeconds };
+    }
+    const alias = own.find((each): each is StringAnswer => each.type === 'CNAME');
+    if (alias === undefined) break;
+    if (aliases === ALIASES_MAX) return { kind: 'refused', why: `more than ${String(ALIASES_MAX)} aliases` };
+    ttlSeconds = Math.min(ttlSeconds, ttlOf(alias));
+    owner = lowerCase(alias.data);
+  }
+  const none = { kind: isNoName ? 'no-name' : 'no-records', isAuthentic } as const;
+  return { kind: 'answer', answer: none, ttlSeconds: Math.min(ttlSeconds, negativeTtlOf(decoded)) };
+}
+
+/** RFC 2308 5: as the zone's SOA says; an answer without one is not kept. */
+function negativeTtlOf(decoded: DecodedPacket): number {
+  const soa = (decoded.authorities ?? []).find((each) => each.type === 'SOA');
+  if (soa?.type !== 'SOA') return 0;
+  return Math.min(ttlOf(soa), soa.data.minimum ?? 0, NEGATIVE_TTL_SECONDS_MAX);
+}
+
+/** RFC 2181 8: a TTL with its top bit set counts as 0. */
+function ttlOf(record: object): number {
+  const { ttl } = record as { readonly ttl?: number };
+  return ttl === undefined || ttl > 0x7fff_ffff ? 0 : ttl;
+}
+
+function dataOf(type: DnsType, data: unknown): DnsData[DnsType] {
+  switch (type) {
+    case 'A':
+    case 'AAAA':
+      return data as string;
+    case 'PTR':
+      return lowerCase(data as string);
+    case 'MX': {
+      const { preference, exchange } = data as { readonly preference: number; readonly exchange: string };
+      return { preference, exchange: lowerCase(exchange) };
+    }
+    case 'TLSA': {
+      const { usage, selector, matchingType: matching, certificate } = data as TlsaInPacket;
+      // A view would keep the whole answer.
+      return { usage, selector, matching, association: Uint8Array.from(certificate) };
+    }
+    case 'TXT':
+      return (data as readonly Buffer[]).map((each) => each.toString('latin1')).join('');
+  }
+}
+
+/** Letters of ASCII alone (RFC 4343); the root is ''. */
+function lowerCase(name: string): string {
+  return name === '.' ? '' : name.replace(/[A-Z]+/g, (letters) => letters.toLowerCase());
+}

@@ -1,0 +1,58 @@
+/**
+ * DNS as the rest sees it: one question, one answer. The real one is platform/node/dns/dns-client.ts.
+ *
+ * What every implementation promises:
+ * - `done` is called exactly once, within a bound in time, and maybe before ask() returns: what is known
+ *   needs no waiting.
+ * - `found` has at least one record. A name of which the answer holds no record of the type asked for is
+ *   `no-records`; one that does not exist `no-name`; whatever else went wrong is `failed`, with one short
+ *   line that says how. Only the first three are verdicts of the DNS.
+ * - An alias (CNAME) is followed; records are those of the name that it leads to.
+ * - Names in records are lower case without a final dot, and otherwise as hostile as their zone: who goes on
+ *   with one looks at it first.
+ */
+
+/** RFC 1035 3.3.9. An exchange of '' is the root: the domain takes no mail (RFC 7505). */
+export interface MxData {
+  readonly preference: number;
+  readonly exchange: string;
+}
+
+/** RFC 6698 2.1. */
+export interface TlsaData {
+  readonly usage: number;
+  readonly selector: number;
+  readonly matching: number;
+  readonly association: Uint8Array;
+}
+
+/** What a record of each type says. */
+export interface DnsData {
+  /** An address as text. */
+  readonly A: string;
+  readonly AAAA: string;
+  readonly MX: MxData;
+  readonly PTR: string;
+  readonly TLSA: TlsaData;
+  /** The strings of one record, joined (RFC 7208 3.3), one character an octet. */
+  readonly TXT: string;
+}
+
+export type DnsType = keyof DnsData;
+
+export type DnsAnswer<T extends DnsType> = {
+  readonly kind: 'found';
+  readonly records: readonly DnsData[T][];
+  readonly isAuthentic: boolean;
+} | {
+  readonly kind: 'no-records' | 'no-name';
+  /** A resolver that is believed has proved it by DNSSEC (RFC 4035 3.2.3). */
+  readonly isAuthentic: boolean;
+} | {
+  readonly kind: 'failed';
+  readonly why: string;
+};
+
+export interface Resolver {
+  ask<T extends DnsType>(name: string, type: T, done: (answer: DnsAnswer<T>) => void): void;
+}

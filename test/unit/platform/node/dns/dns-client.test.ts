@@ -1,0 +1,264 @@
+/** The client of DNS against a scripted server on loopback, by real sockets. */
+import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { describe, test } from 'node:test';
+import packet from 'dns-packet';
+
+import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
+import type { DnsAnswer, DnsType } from '../../../../../src/platform/resolver.js';
+import { answerBytes, NameServer } from './name-server.js';
+import type { Script, Scripted } from './name-server.js';
+
+const SOA = {
+  type: 'SOA', name: 'example', ttl: 900,
+  data: { mname: 'ns.example', rname: 'root.example', serial: 1, refresh: 1, retry: 1, expire: 1, minimum: 300 },
+} as const;
+const a = (name: string, data: string, ttl = 60) => ({ type: 'A', name, data, ttl, class: 'IN' }) as const;
+const alias = (name: string, data: string, ttl = 60) => ({ type: 'CNAME', name, data, ttl, class: 'IN' }) as const;
+
+interface Field {
+  readonly server: NameServer;
+  readonly client: DnsClient;
+  readonly clock: { now: number };
+  ask<T extends DnsType>(name: string, type: T): Promise<DnsAnswer<T>>;
+}
+
+async function field(t: { after(run: () => void): void }, script: Script, trustsAd = false): Promise<Field> {
+  const server = await NameServer.start(t, script);
+  const clock = { now: 0 };
+  const client = new DnsClient({ resolvers: [server.resolver], trustsAd }, {
+    nowMs: () => clock.now, wallMs: () => 0,
+  });
+  t.after(() => { client.close(); });
+  return { server, client, clock, ask: (name, type) => new Promise((resolve) => { client.ask(name, type, resolve); }) };
+}
+
+const failure = (answer: DnsAnswer<DnsType>): string => answer.kind === 'failed' ? answer.why : answer.kind;
+
+describe('what is asked', () => {
+  test('comes back as records of that type, names in lower case', async (t) => {
+    const said: Readonly<Record<string, Scripted>> = {
+      'A mx.example': { answers: [a('MX.example', '192.0.2.1'), a('mx.EXAMPLE', '192.0.2.2')] },
+      'AAAA mx.example': { answers: [{ type: 'AAAA', name: 'mx.example', ttl: 60, data: '2001:db8::1' }] },
+      'MX example': { answers: [{ type: 'MX', name: 'example', ttl: 60, data: { preference: 10, exchange: 'Mx.Example' } }] },
+      'MX none.example': { answers: [{ type: 'MX', name: 'none.example', ttl: 60, data: { preference: 0, exchange: '.' } }] },
+      'TXT example': { answers: [{ type: 'TXT', name: 'example', ttl: 60, data: ['v=spf1 ', Buffer.from([0xe9])] }] },
+      'PTR 1.2.0.192.in-addr.arpa': { answers: [{ type: 'PTR', name: '1.2.0.192.in-addr.arpa', ttl: 60, data: 'Mx.example' }] },
+      'TLSA _25._tcp.mx.example': {
+        answers: [{
+          type: 'TLSA', name: '_25._tcp.mx.example', ttl: 60,
+          data: { usage: 3, selector: 1, matchingType: 1, certificate: Buffer.from([1, 2, 3]) },
+        }],
+      },
+    };
+    const { ask } = await field(t, (question) => said[question]);
+    const found = (records: readonly unknown[]) => ({ kind: 'found', records, isAuthentic: false });
+    assert.deepEqual(await ask('mx.Example', 'A'), found(['192.0.2.1', '192.0.2.2']));
+    assert.deepEqual(await ask('mx.example', 'AAAA'), found(['2001:db8::1']));
+    assert.deepEqual(await ask('example', 'MX'), found([{ preference: 10, exchange: 'mx.example' }]));
+    assert.deepEqual(await ask('none.example', 'MX'), found([{ preference: 0, exchange: '' }]));
+    assert.deepEqual(await ask('example', 'TXT'), found(['v=spf1 \u00e9']));
+    assert.deepEqual(await ask('1.2.0.192.in-addr.arpa', 'PTR'), found(['mx.example']));
+    assert.deepEqual(await ask('_25._tcp.mx.example', 'TLSA'), found([
+      { usage: 3, selector: 1, matching: 1, association: Uint8Array.from([1, 2, 3]) },
+    ]));
+  });
+
+  test('follows aliases, eight at most, and not in a circle', async (t) => {
+    const chain = (length: number) => Array.from({ length }, (_, i) => alias(`a${String(i)}.example`, `a${String(i + 1)}.example`));
+    const { ask } = await field(t, (question) => ({
+      'A a0.example': { answers: [...chain(8), a('a8.example', '192.0.2.8')] },
+      'A b0.example': { answers: [alias('b0.example', 'a0.example'), ...chain(8), a('a8.example', '192.0.2.8')] },
+      'A c.example': { answers: [alias('c.example', 'd.example'), alias('d.example', 'c.example')] },
+      'A e.example': { answers: [alias('e.example', 'f.example'), a('e.elsewhere', '192.0.2.9')] },
+    })[question]);
+    assert.deepEqual(await ask('a0.example', 'A'), { kind: 'found', records: ['192.0.2.8'], isAuthentic: false });
+    assert.match(failure(await ask('b0.example', 'A')), /more than 8 aliases/);
+    assert.match(failure(await ask('c.example', 'A')), /more than 8 aliases/);
+    assert.equal((await ask('e.example', 'A')).kind, 'no-records');
+  });
+
+  test('and is no name of the DNS is not sent', async (t) => {
+    const { ask, server } = await field(t, () => ({}));
+    for (const name of ['', 'a..b', 'x'.repeat(64), `${'abcdefg.'.repeat(32)}x`, 'b\u00fccher.example', 'a b', 'a\0b']) {
+      assert.match(failure(await ask(name, 'A')), /not a name/, name);
+    }
+    assert.deepEqual(server.asked, []);
+  });
+
+  test('by many at once is asked once, each question from a port of its own', async (t) => {
+    const { ask, server } = await field(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.1', 0)] }));
+    await Promise.all(Array.from({ length: 40 }, (_, i) => ask(`h${String(i % 20)}.example`, 'A')));
+    assert.equal(server.asked.length, 20);
+    assert.ok(server.ports.size > 15, `${String(server.ports.size)} ports`);
+  });
+
+  test('by more than may be under way waits in line, and past that fails at once', async (t) => {
+    const { ask, server } = await field(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.1', 0)] }));
+    const answers = await Promise.all(Array.from({ length: 10_300 }, (_, i) => ask(`h${String(i)}.example`, 'A')));
+    const refused = answers.filter((each) => failure(each) === 'too many questions at once');
+    assert.equal(refused.length, 10_300 - 128 - 10_000);
+    // The system may drop some when all come at once; those are asked for again.
+    assert.equal(new Set(server.asked).size, 10_128);
+  });
+});
+
+describe('an answer is kept', () => {
+  test('by the least TTL on the way, and not when that is 0', async (t) => {
+    const { ask, server, clock } = await field(t, (question) => ({
+      'A x.example': { answers: [alias('x.example', 'y.example', 30), a('y.example', '192.0.2.1', 90)] },
+      'A z.example': { answers: [a('z.example', '192.0.2.1', 0)] },
+      'A top.example': { answers: [a('top.example', '192.0.2.1', 0x8000_0000)] },
+    })[question]);
+    await ask('x.example', 'A');
+    clock.now = 29_999;
+    await ask('X.example', 'A');
+    assert.equal(server.asked.length, 1);
+    clock.now = 30_000;
+    await ask('x.example', 'A');
+    assert.equal(server.asked.length, 2);
+    for (const name of ['z.example', 'z.example', 'top.example', 'top.example']) await ask(name, 'A');
+    assert.equal(server.asked.length, 6);
+  });
+
+  test('that says no, as the zone says (RFC 2308)', async (t) => {
+    const { ask, server, clock } = await field(t, (question) => ({
+      'A gone.example': { rcode: 3, authorities: [SOA] },
+      'A empty.example': { authorities: [SOA] },
+      'A mute.example': { rcode: 3 },
+    })[question]);
+    for (const [name, kind] of [['gone.example', 'no-name'], ['empty.example', 'no-records']] as const) {
+      assert.deepEqual(await ask(name, 'A'), { kind, isAuthentic: false });
+      clock.now += 299_999;
+      await ask(name, 'A');
+      clock.now += 1;
+      await ask(name, 'A');
+    }
+    assert.equal(server.asked.length, 4);
+    await ask('mute.example', 'A');
+    await ask('mute.example', 'A');
+    assert.equal(server.asked.length, 6);
+  });
+
+  test('that resolvers could not give, for five seconds', async (t) => {
+    const { ask, server, clock } = await field(t, () => ({ rcode: 2 }));
+    assert.equal(failure(await ask('x.example', 'A')), '127.0.0.1: SERVFAIL');
+    assert.equal(server.asked.length, 2, 'each resolver twice');
+    clock.now = 4_999;
+    await ask('x.example', 'A');
+    assert.equal(server.asked.length, 2);
+    clock.now = 5_000;
+    await ask('x.example', 'A');
+    assert.equal(server.asked.length, 4);
+  });
+});
+
+describe('nobody else answers', () => {
+  const right = a('x.example', '192.0.2.1', 0);
+  const forged = [a('x.example', '203.0.113.1')];
+  const withQuestion = (question: packet.DecodedPacket, questions: packet.Question[]): Uint8Array =>
+    answerBytes({ ...question, questions }, { answers: forged });
+  const FORGERIES: Readonly<Record<string, (question: packet.DecodedPacket) => Uint8Array>> = {
+    'another id': (question) => answerBytes({ ...question, id: ((question.id ?? 0) + 1) % 0x10000 }, { answers: forged }),
+    'another name': (question) => withQuestion(question, [{ type: 'A', name: 'y.example' }]),
+    'another type': (question) => withQuestion(question, [{ type: 'AAAA', name: 'x.example' }]),
+    'another class': (question) => withQuestion(question, [{ type: 'A', name: 'x.example', class: 'CH' }]),
+    'no question': (question) => withQuestion(question, []),
+    'two questions': (question) => withQuestion(question, [{ type: 'A', name: 'x.example' }, { type: 'A', name: 'y.example' }]),
+    'a question': (question) => packet.encode({ id: question.id ?? 0, type: 'query', questions: [{ type: 'A', name: 'x.example' }], answers: forged }),
+    'too short': (question) => packet.encode({ id: question.id ?? 0 }).subarray(0, 11),
+  };
+  for (const [what, forge] of Object.entries(FORGERIES)) {
+    test(`with ${what}`, async (t) => {
+      const { ask } = await field(t, () => ({ bytes: (question) => [forge(question), answerBytes(question, { answers: [right] })] }));
+      assert.deepEqual(await ask('x.example', 'A'), { kind: 'found', records: ['192.0.2.1'], isAuthentic: false });
+    });
+  }
+
+  test('from another port', async (t) => {
+    const stranger = createSocket('udp4');
+    t.after(() => { stranger.close(); });
+    const { ask, server } = await field(t, () => ({
+      bytes: (question) => {
+        for (const port of server.ports) stranger.send(answerBytes(question, { answers: forged }), port, '127.0.0.1');
+        return [];
+      },
+    }));
+    assert.equal(failure(await ask('x.example', 'A')), '127.0.0.1: no answer in time');
+  });
+
+  test('by guessing: after sixteen strange answers it is asked by TCP', async (t) => {
+    const { ask } = await field(t, (_question, by) => ({
+      bytes: (question) => by === 'tcp' ? [answerBytes(question, { answers: [right] })]
+        : Array.from({ length: 20 }, () => answerBytes({ ...question, id: ((question.id ?? 0) + 1) % 0x10000 }, { answers: forged })),
+    }));
+    assert.deepEqual(await ask('x.example', 'A'), { kind: 'found', records: ['192.0.2.1'], isAuthentic: false });
+  });
+});
+
+describe('an answer that does not fit', () => {
+  const records = (count: number) => Array.from({ length: count }, (_, i) => a('x.example', `192.0.${String(i >> 8)}.${String(i & 255)}`));
+
+  test('comes by TCP', async (t) => {
+    const { ask } = await field(t, (_question, by) => ({ answers: records(400), isTruncated: by === 'udp' }));
+    const answer = await ask('x.example', 'A');
+    assert.equal(answer.kind === 'found' && answer.records.length, 400);
+  });
+
+  test('into 16 KiB does not count, by UDP or TCP', async (t) => {
+    const { ask } = await field(t, (question, by) => ({
+      answers: records(by === 'udp' && question === 'A y.example' ? 0 : 1000), isTruncated: question === 'A y.example' && by === 'udp',
+    }));
+    assert.match(failure(await ask('x.example', 'A')), /an answer of \d+ bytes/);
+    assert.match(failure(await ask('y.example', 'A')), /an answer of \d+ bytes/);
+  });
+
+  test('by TCP either is a failure', async (t) => {
+    const { ask } = await field(t, () => ({ isTruncated: true }));
+    assert.match(failure(await ask('x.example', 'A')), /a truncated answer by TCP/);
+  });
+});
+
+test('a resolver that is dead is passed over, and the one that answers is asked first from then on', async (t) => {
+  const alive = await NameServer.start(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.1')] }));
+  const refusing = await NameServer.start(t, () => ({ rcode: 5 }));
+  const closed = await NameServer.start({ after: () => undefined }, () => undefined);
+  const dead = closed.resolver;
+  closed.close();
+  const client = new DnsClient({ resolvers: [dead, refusing.resolver, alive.resolver], trustsAd: false }, { nowMs: () => 0, wallMs: () => 0 });
+  t.after(() => { client.close(); });
+  const ask = (name: string) => new Promise<DnsAnswer<'A'>>((resolve) => { client.ask(name, 'A', resolve); });
+  assert.equal((await ask('x.example')).kind, 'found');
+  assert.equal((await ask('y.example')).kind, 'found');
+  assert.deepEqual([refusing.asked.length, alive.asked.length], [1, 2]);
+});
+
+describe('what an answer says of DNSSEC', () => {
+  const script: Script = (question) => ({
+    flags: packet.AUTHENTIC_DATA, ...(question === 'A gone.example' ? { rcode: 3 } : { answers: [a('x.example', '192.0.2.1')] }),
+  });
+
+  test('is believed of a resolver on this machine', async (t) => {
+    const { ask } = await field(t, script);
+    assert.deepEqual(await ask('x.example', 'A'), { kind: 'found', records: ['192.0.2.1'], isAuthentic: true });
+    assert.deepEqual(await ask('gone.example', 'A'), { kind: 'no-name', isAuthentic: true });
+  });
+});
+
+test('what is malformed is a failure, never an exception', async (t) => {
+  const whole = packet.encode({
+    id: 0, type: 'response', questions: [{ type: 'A', name: 'x.example' }], answers: [a('x.example', '192.0.2.1')], authorities: [SOA],
+  });
+  let at = 12;
+  const { ask, clock } = await field(t, () => ({
+    bytes: (question) => {
+      const bytes = Buffer.from(whole.subarray(0, at));
+      bytes.writeUInt16BE(question.id ?? 0);
+      return [bytes];
+    },
+  }));
+  for (; at < whole.length; at++) {
+    clock.now += 10_000;
+    assert.equal((await ask('x.example', 'A')).kind, 'failed', `${String(at)} bytes`);
+  }
+});
