@@ -278,7 +278,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #onClientKnown(address: string, isClient: boolean, behind: Uint8Array = NOTHING): void {
     const desk = this.#desk;
     this.remoteAddress = address;
-    this.peerAddress = address;
+    this.peerAddress = isClient ? address : '';
     this.isTrusted = isClient && desk.policy.isTrusted(address);
     this.#askBlocklists();
     // A proxy's connections are those of the clients that it will name.
