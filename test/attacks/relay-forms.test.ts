@@ -121,6 +121,12 @@ const INTERNATIONAL: readonly Row[] = [
   ['user@bu\u0308cher.test', TAKEN, TAKEN, 'xn--bcher-kva.test'],
   ['user@xn--bcher-kva.test', TAKEN, TAKEN, 'xn--bcher-kva.test'],
   ['user@XN--BCHER-KVA.test', TAKEN, TAKEN, 'xn--bcher-kva.test'],
+  // As a URL each of these is ours.test or b\u00fccher.test; as a name it is none.
+  ...[
+    'ours.test/\u00e9', 'ours.test?\u00e9', 'ours.test#\u00e9', 'ours.test\\\u00e9', 'ours.test/\u00e9.victim.test',
+    'ou\u00adr%73.test', '%6fur\u00ads.test', 'b\u00fccher%2etest', 'b\u00fccher.test/x', 'b\u00fccher.test:25',
+    'b\u00fccher.test\uff0fx', 'b\u00fccher.tes\uff0574',
+  ].map((domain): Row => [`user@${domain}`, BAD, BAD]),
   ['\u00fcser@ours.test', TAKEN, TAKEN, 'ours.test'],
   // Letters and dots that are mapped (UTS 46): the domain that is asked for is the one that is routed.
   ['user@\uff4f\uff55\uff52\uff53.test', TAKEN, TAKEN, 'ours.test'],

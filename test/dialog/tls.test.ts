@@ -3,10 +3,12 @@
  * that change under way.
  */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import net from 'node:net';
 import { Duplex } from 'node:stream';
 import { describe, test } from 'node:test';
+import { promisify } from 'node:util';
 import { connect } from 'node:tls';
 import type { ConnectionOptions, TLSSocket } from 'node:tls';
 import { readServerTls } from '../../src/platform/node/server-tls.js';
@@ -68,6 +70,27 @@ describe('TLS before the greeting', () => {
     assert.match(await other.reply(), /^220 /);
     assert.match(await other.command('HELO client.example'), /greets \[198\.51\.100\.9\]/);
     other.socket.destroy();
+    await inbound.close(1000);
+  });
+
+  test('is the client\'s own, also when a balancer has one port of its own for two connections', needsTls, async () => {
+    const { inbound } = await startHarness({ tls, isTlsFirst: true, host: '0.0.0.0', proxyNetworks: ['127.0.0.0/8'], relayNetworks: ['192.0.2.0/24'] });
+    const free = net.createServer().listen(0, '127.0.0.1');
+    await once(free, 'listening');
+    const { port: localPort } = free.address() as net.AddressInfo;
+    await promisify(free.close.bind(free))();
+    const named = [['127.0.0.1', '192.0.2.7'], ['127.0.0.2', '198.51.100.9']] as const;
+    const sockets = named.map(([host]) => net.connect({ host, port: inbound.port, localAddress: '127.0.0.1', localPort }));
+    await Promise.all(sockets.map((socket) => once(socket, 'connect')));
+    const clients = sockets.map((socket, i) => {
+      socket.write(`PROXY TCP4 ${named[i]?.[1] ?? ''} 127.0.0.1 4660 465\r\n`);
+      return new SecureClient({ socket });
+    });
+    for (const [i, client] of clients.entries()) {
+      assert.match(await client.reply(), /^220 /);
+      assert.ok((await client.command('HELO client.example')).includes(`greets [${named[i]?.[1] ?? ''}]`));
+      client.socket.destroy();
+    }
     await inbound.close(1000);
   });
 

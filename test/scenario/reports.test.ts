@@ -131,6 +131,19 @@ describe('reports', () => {
     assert.equal(most(), 64);
   });
 
+  test('a turn makes few reports that are work: on many recipients, or with a large content', () => {
+    for (const large of [{ recipients: 1000, bytes: 500 }, { recipients: 1, bytes: 600_000 }]) {
+      const world = World.started({ queues: [{ name: 'q1', concurrency: 500 }] });
+      refuseAll(world);
+      const letters = Array.from({ length: 10 }, () => world.submit(['q1'], large));
+      const most = mostComposedInATurn(world);
+      world.untilQuiet();
+      assert.ok(letters.every(({ outcome, reports }) => outcome === COMMITTED && reports.size > 0));
+      assert.equal(world.gateway.composedCount, 10);
+      assert.ok(most() <= 3, `${String(most())} in one turn`);
+    }
+  });
+
   test('a report is stored, and its source ended, in one section: none is delivered before both mirrors have both', () => {
     const world = World.started();
     refuseAll(world);

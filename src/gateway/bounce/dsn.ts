@@ -27,7 +27,9 @@ import { unitextAsXtext, utf8AddressText } from '../../base/utf8-address.js';
 import {
   ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS,
 } from '../queue/types.js';
-import { HEADER_BYTES_MAX, SAID_CHARACTERS_MAX, TOLD_RECIPIENTS_MAX } from '../queue/report-bounds.js';
+import {
+  HEADER_BYTES_MAX, RET_FULL_BYTES_MAX, SAID_CHARACTERS_MAX, TOLD_RECIPIENTS_MAX,
+} from '../queue/report-bounds.js';
 import type { ReportKind } from '../queue/report-writer.js';
 import type { Envelope, Recipient } from '../queue/types.js';
 import { fold, oneLine, xtextDecoded } from './dsn-text.js';
@@ -60,15 +62,13 @@ export interface DsnRequest {
   readonly queueId: string;
   readonly envelope: Envelope;
   readonly recipients: readonly DsnRecipient[];
-  /** Content of the reported message. */
+  /** Content of the reported message; of one too large to come back its beginning, which is too large as well. */
   readonly content: Uint8Array;
   readonly dateWallMs: number;
 }
 
 /** A content up to this comes back whole where RET does not say otherwise (what Postfix's users know). */
 const WHOLE_BYTES_MAX = 50_000;
-/** With RET=FULL too there is an end: a report must not be what fills the queue. */
-const RET_FULL_BYTES_MAX = 1024 * 1024;
 /** RFC 2045 6.8. */
 const BASE64_CHARACTERS = 76;
 

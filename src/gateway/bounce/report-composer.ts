@@ -1,6 +1,7 @@
 /** From what the queue knows of a report (queue/report-writer.ts) to its bytes (dsn.ts). */
 import ipaddr from 'ipaddr.js';
 import { formatMessageId } from '../../base/text-id.js';
+import type { LastResult } from '../queue/note.js';
 import type { ReportInput, ReportKind } from '../queue/report-writer.js';
 import type { NextHop, Recipient } from '../queue/types.js';
 import { ALIAS_EXPANDED } from '../queue/types.js';
@@ -21,21 +22,36 @@ export function composeReport(hostName: string, input: ReportInput, nowWallMs: n
   const { kind, envelope } = input;
   // Right after the attempt that decided. For a delay or an expiry it is not known: that is not kept.
   const lastAttemptWallMs = kind !== 'delay' && nowWallMs < envelope.expiryWallMs ? nowWallMs : 0;
+  const { nextHop, note } = input;
+  // Once for all recipients: ipaddr takes 40 µs to say that a name is no address.
+  const remoteMta = ipaddr.isValid(nextHop.host) ? '' : nextHop.host;
+  const results = new Map(note.results.map((result) => [result.recipient, result]));
+  const common: Common = { results, remoteMta, lastAttemptWallMs };
   const content = composeDsn({
     kind,
     reportingMta: hostName,
     dsnId: formatMessageId(input.reportId),
     queueId: formatMessageId(envelope.messageId),
     envelope,
-    recipients: input.recipients.flatMap((index) => reported(input, index, lastAttemptWallMs)),
+    recipients: input.recipients.flatMap((index) => reported(input, common, index)),
     content: input.content,
     dateWallMs: nowWallMs,
   });
   return { content, flags: dsnFlags(content, envelope) };
 }
 
+/** The same for all recipients of a report. */
+interface Common {
+  /** By recipient. */
+  readonly results: ReadonlyMap<number, LastResult>;
+  /** Name of whoever speaks; '' when it has none. */
+  readonly remoteMta: string;
+  readonly lastAttemptWallMs: number;
+}
+
 function reported(
-  { kind, envelope, note, texts, nextHop }: ReportInput, index: number, lastAttemptWallMs: number,
+  { kind, envelope, texts, nextHop }: ReportInput, { results, remoteMta, lastAttemptWallMs }: Common,
+  index: number,
 ): DsnRecipient[] {
   const recipient = envelope.recipients[index];
   if (recipient === undefined) return [];
@@ -43,12 +59,11 @@ function reported(
   if (action === 'expanded') {
     return [{ recipient, action, code: 0, enhanced: SENT_ON, text: '', remoteMta: '', lastAttemptWallMs }];
   }
-  const last = note.results.find((result) => result.recipient === index);
+  const last = results.get(index);
   const code = last?.code ?? 0;
-  const hasSpoken = code > 0 && !ipaddr.isValid(nextHop.host);
   return [{
     recipient, action, code, enhanced: last?.enhanced ?? UNKNOWN[kind], text: texts.get(index) ?? '',
-    remoteMta: hasSpoken ? nextHop.host : '', lastAttemptWallMs,
+    remoteMta: code > 0 ? remoteMta : '', lastAttemptWallMs,
   }];
 }
 

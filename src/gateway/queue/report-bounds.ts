@@ -4,6 +4,8 @@
  */
 import type { Envelope } from './types.js';
 
+/** With RET=FULL too there is an end: a report must not be what fills the queue. */
+export const RET_FULL_BYTES_MAX = 1024 * 1024;
 /** Success and delay bring back the header at most, and of that so much. */
 export const HEADER_BYTES_MAX = 64 * 1024;
 /** So many recipients are told of in words; of all of them the part for programs tells. */

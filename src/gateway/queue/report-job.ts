@@ -53,8 +53,11 @@ const RETRY_MS = 1000;
 const MARK_WAIT_MS = 1000;
 /** Jobs looked at, at once, for one whose mirrors can take a mark. */
 const MARK_LOOKS = 64;
-/** Made in one turn: each is some 0.1 ms. */
+/** Made in one turn at most, and what they may cost together: see costOf(). One is always made. */
 const MADE_PER_TURN = 64;
+const COST_PER_TURN = 10_000;
+/** Each is some 0.1 ms, a recipient in it some 10 µs, and what comes back whole 7 ms a MiB. */
+const COST = { report: 100, recipient: 10, perOctet: 1 / 150 } as const;
 /** How often it is told that reports wait for room. */
 const TOLD_EVERY_MS = 10_000;
 
@@ -88,6 +91,8 @@ export class Reports {
   #due: ReportJob[] = [];
   #short: ReportJob[] = [];
   #retryAtMs = 0;
+  /** Of those made in this turn. */
+  #cost = 0;
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
   readonly #unmarked = new Set<ReportJob>();
@@ -151,7 +156,12 @@ export class Reports {
   work(): void {
     if (this.#due.length === 0) return;
     const now = this.#due.splice(0, MADE_PER_TURN);
-    for (const job of now) {
+    this.#cost = 0;
+    for (const [at, job] of now.entries()) {
+      if (this.#cost >= COST_PER_TURN) {
+        this.#due = now.slice(at).concat(this.#due);
+        break;
+      }
       if (job.step !== ReportStep.MAKING || this.#make(job)) continue;
       if (job.isAsking || this.#ports.entries.isAbsent(job.row)) {
         this.#putOff([job]);
@@ -175,7 +185,7 @@ export class Reports {
 
   #putOff(jobs: readonly ReportJob[]): void {
     this.#retryAtMs = this.#ports.clock.nowMs() + RETRY_MS;
-    this.#short = this.#short.concat(jobs);
+    for (const job of jobs) this.#short.push(job);
   }
 
   /** The next job is marked, when no mark is on its way. */
@@ -254,6 +264,7 @@ export class Reports {
     }
     const kind = failure ? 'failure' : 'success';
     const subject = { kind, queue, row, envelope, note, recipients, isShort: job.isShort } as const;
+    this.#cost += costOf(recipients.length, entries.table.bodyBytes.get(row));
     const outcome = writer.write(subject, way, () => { this.#endSource(job, envelope, note, failure); });
     if (outcome === undefined) return true;
     this.#survived(job);
@@ -281,6 +292,11 @@ export class Reports {
     if (stillOwes) this.begin(queue, row, settlement.annotate(queue, row, left));
     else settlement.afterReport(queue, row, left);
   }
+}
+
+/** In µs, about. */
+function costOf(recipients: number, bodyBytes: number): number {
+  return COST.report + COST.recipient * recipients + COST.perOctet * bodyBytes;
 }
 
 /** The mark would be at the copies at once. */

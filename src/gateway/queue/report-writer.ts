@@ -10,7 +10,7 @@ import type { ReplyTexts } from './entry-texts.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { HEADER_BYTES_MAX } from './report-bounds.js';
+import { HEADER_BYTES_MAX, RET_FULL_BYTES_MAX } from './report-bounds.js';
 import type { Settlement } from './settlement.js';
 import type { Envelope, FindReportWay, NextHop, NO_MEMORY, NOT_READY, ReportWay } from './types.js';
 import { RET_HEADERS } from './types.js';
@@ -29,7 +29,7 @@ export interface ReportInput {
   /** Who was to take it. */
   readonly nextHop: NextHop;
   readonly reportId: number;
-  /** The content of the reported message. */
+  /** The content of the reported message, or as much of its beginning as a report may need. */
   readonly content: Uint8Array;
 }
 
@@ -98,7 +98,9 @@ export class ReportWriter {
   ): { readonly content: Uint8Array; readonly flags: number } {
     const { entries, settlement } = this.#ports;
     const bodyBytes = entries.table.bodyBytes.get(row);
-    const content = new Uint8Array(kind === 'failure' ? bodyBytes : Math.min(bodyBytes, HEADER_BYTES_MAX));
+    // One octet more than comes back whole: so that it shows that it does not.
+    const bytesMax = kind === 'failure' ? RET_FULL_BYTES_MAX + 1 : HEADER_BYTES_MAX;
+    const content = new Uint8Array(Math.min(bodyBytes, bytesMax));
     entries.copyBody(row, content, 0, content.length);
     const about = isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
     const texts = settlement.textsOf(row).replies;

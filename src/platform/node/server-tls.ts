@@ -79,7 +79,7 @@ export class ServerTls {
   readonly #files: ServerTlsFiles;
   readonly #events: ServerTlsEvents;
   readonly #server: tls.Server;
-  /** By address and port of the peer. */
+  /** By addresses and ports of both ends. */
   readonly #handshakes = new Map<string, Handshake>();
   readonly #timer: NodeJS.Timeout;
   #stamp: string;
@@ -189,6 +189,7 @@ export function factsOf(socket: TLSSocket): TlsFacts {
   };
 }
 
-function keyOf(socket: net.Socket): string {
-  return `${socket.remoteAddress ?? ''} ${String(socket.remotePort ?? 0)}`;
+/** All four: a peer may have one port of its own for connections to several of our addresses. */
+function keyOf({ remoteAddress = '', remotePort = 0, localAddress = '', localPort = 0 }: net.Socket): string {
+  return `${remoteAddress} ${String(remotePort)} ${localAddress} ${String(localPort)}`;
 }

@@ -19,7 +19,7 @@ export type Step =
   | { readonly kind: 'challenge'; readonly text: string }
   | { readonly kind: 'password'; readonly user: string; readonly password: string }
   | { readonly kind: 'proven'; readonly user: string }
-  | { readonly kind: 'refused' }
+  | { readonly kind: 'refused'; readonly user: string }
   | { readonly kind: 'malformed' };
 
 export interface Exchange {
@@ -29,7 +29,6 @@ export interface Exchange {
   next(response: Uint8Array | undefined): Step;
 }
 
-const REFUSED: Step = { kind: 'refused' };
 const MALFORMED: Step = { kind: 'malformed' };
 const NONCE_BYTES = 18;
 
@@ -42,7 +41,7 @@ export class PlainExchange implements Exchange {
     const [authorization, user, password, ...more] = text?.split('\0') ?? [];
     if (user === undefined || password === undefined || more.length > 0 || user === '') return MALFORMED;
     // To act as another is not offered.
-    if (authorization !== '' && authorization !== user) return REFUSED;
+    if (authorization !== '' && authorization !== user) return { kind: 'refused', user };
     return { kind: 'password', user: prepared(user), password: prepared(password) };
   }
 }
@@ -102,8 +101,8 @@ export class ScramExchange implements Exchange {
     const [, header = '', authorization, bare = '', name = '', clientNonce = ''] = match ?? [];
     const user = unescaped(name);
     if (match === null || user === undefined) return MALFORMED;
-    if (authorization !== undefined && unescaped(authorization) !== user) return REFUSED;
     this.#user = prepared(user);
+    if (authorization !== undefined && unescaped(authorization) !== user) return this.#refused();
     this.#header = header;
     this.#clientFirst = bare;
     const found = this.#users.find(this.#user)?.verifier;
@@ -119,13 +118,17 @@ export class ScramExchange implements Exchange {
     const [, withoutProof = '', binding = '', nonce = '', proofText = ''] = match ?? [];
     const proof = base64Bytes(proofText);
     if (match === null || proof?.length !== storedKey.length) return MALFORMED;
-    if (binding !== base64Text(latin1Bytes(this.#header)) || nonce !== this.#nonce) return REFUSED;
+    if (binding !== base64Text(latin1Bytes(this.#header)) || nonce !== this.#nonce) return this.#refused();
     const signed = utf8Bytes(`${this.#clientFirst},${this.#serverFirst},${withoutProof}`);
     const clientSignature = this.#secrets.hmacSha256(storedKey, signed);
     const clientKey = proof.map((byte, index) => byte ^ (clientSignature[index] ?? 0));
-    if (!this.#secrets.equal(this.#secrets.sha256(clientKey), storedKey)) return REFUSED;
+    if (!this.#secrets.equal(this.#secrets.sha256(clientKey), storedKey)) return this.#refused();
     this.#isProven = true;
     return { kind: 'challenge', text: `v=${base64Text(this.#secrets.hmacSha256(serverKey, signed))}` };
+  }
+
+  #refused(): Step {
+    return { kind: 'refused', user: this.#user };
   }
 
   #fake(name: string): ScramVerifier {

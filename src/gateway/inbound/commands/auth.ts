@@ -44,8 +44,8 @@ export function authResponse(dialog: InboundDialog, desk: Desk, line: string): E
 
 /** The check of a password has come to an end. */
 export function authVerdict(dialog: InboundDialog, desk: Desk, user: string, verdict: Verdict): Effect {
-  if (verdict === 'later') return ended(dialog, desk, replies.AUTH_LATER, 'later');
-  if (verdict === 'no') return failed(dialog, desk);
+  if (verdict === 'later') return ended(dialog, desk, { ...replies.AUTH_LATER, user }, 'later');
+  if (verdict === 'no') return failed(dialog, desk, user);
   dialog.user = user;
   return ended(dialog, desk, replies.AUTHENTICATED, 'ok');
 }
@@ -69,16 +69,17 @@ function stepped(
     case 'proven':
       return authVerdict(dialog, desk, step.user, 'yes');
     case 'refused':
-      return failed(dialog, desk);
+      return failed(dialog, desk, step.user);
     case 'malformed':
       return ended(dialog, desk, replies.AUTH_MALFORMED, 'cancelled');
   }
 }
 
-function failed(dialog: InboundDialog, desk: Desk): Effect {
+function failed(dialog: InboundDialog, desk: Desk, user: string): Effect {
   dialog.authFailures++;
   const isOften = dialog.authFailures >= replies.AUTH_FAILURES_MAX;
-  return ended(dialog, desk, isOften ? replies.AUTH_FAILED_OFTEN : replies.AUTH_FAILED, 'failed');
+  const refusal = isOften ? replies.AUTH_FAILED_OFTEN : replies.AUTH_FAILED;
+  return ended(dialog, desk, { ...refusal, user }, 'failed');
 }
 
 function ended(dialog: InboundDialog, desk: Desk, effect: Effect, result: AuthResult): Effect {

@@ -82,7 +82,8 @@ function checkedPath(local: string, domain: string, end: number, toAscii: ToAsci
 export function normalizeDomain(domain: string, toAscii: ToAscii): string {
   if (domain.startsWith('[')) return isLiteral(domain) ? domain.toLowerCase() : '';
   if (isAscii(domain)) return isHostName(domain) ? domain.toLowerCase() : '';
-  const converted = toAscii(domain);
+  // toAscii() reads names as they stand in a URL: "ours.example/x" would be our domain, and "%6furs" too.
+  const converted = hasForeignAscii(domain) ? '' : toAscii(domain);
   return isHostName(converted) ? converted : '';
 }
 
@@ -111,6 +112,11 @@ function isHostName(domain: string): boolean {
     }
   }
   return true;
+}
+
+/** ASCII that stands in no name of a host. */
+function hasForeignAscii(domain: string): boolean {
+  return /[^\x80-\uffff\w.-]/.test(domain);
 }
 
 /** Index behind "@a,@b:", the same index when there is none, -1 when it is broken. */

@@ -5,7 +5,7 @@
  *
  *   reverse-path ─► postmaster, abuse   whoever reads them
  *                ─► in the table        its next hop; of an alias of several, the first of them
- *                ─► somebody is asked   NOT_READY: the report waits for the answer
+ *                ─► somebody is asked, or nobody can tell now    NOT_READY: the report waits for the answer
  *                ─► nothing is known    where its domain leads
  */
 import type { ToAscii } from '../../../platform/ports.js';
@@ -14,6 +14,7 @@ import type { FindReportWay, Router } from '../../queue/types.js';
 import { normalizeDomain, parsePath } from '../policy/address.js';
 import { RelayPolicy } from '../policy/relay-policy.js';
 import { RoleAddresses } from '../policy/role-addresses.js';
+import { TABLE_UNREADABLE } from '../session/replies.js';
 import { byDomain, destinationsOf } from './destinations.js';
 import type { DestinationDesk, DestinationPorts } from './destinations.js';
 import { ALIAS_TARGETS_MAX } from './listing.js';
@@ -40,6 +41,8 @@ export function reportWays(options: ReportWayOptions, ports: DestinationPorts): 
       ports.recipients?.learn?.(found.unasked, learned);
       return NOT_READY;
     }
+    // As mail to him would: a way by the domain may be none, or lead to whom does not know him.
+    if (found === TABLE_UNREADABLE) return NOT_READY;
     const known = 'reply' in found ? byDomain(to, desk, 'bounce') : found;
     return 'reply' in known ? undefined : known[0];
   };

@@ -189,7 +189,7 @@ export class Desk {
     metrics.received(message.contentBytes, message.recipientCount, clock.nowMs() - message.receivedMs);
   }
 
-  /** `said`: the command, who was to be authenticated, or ''. */
+  /** `said`: the command, of which an address is logged, and nothing else: AUTH has passwords in it. */
   rejected(
     stage: RejectStage, refusal: Refusal, dialog: InboundDialog, said: string,
     message: MailTransaction | undefined = dialog.transaction,
@@ -200,7 +200,7 @@ export class Desk {
     this.ports.mailLog.rejected({
       stage, reason, reply, listener: this.listener,
       client: dialog.remoteAddress, clientPort: dialog.remotePort, helo: dialog.helo,
-      user: stage === 'auth' ? said : dialog.user,
+      user: refusal.user ?? dialog.user,
       from: message?.reversePath ?? (stage === 'mail' ? pathIn(said) : ''),
       to: stage === 'rcpt' ? pathIn(said) : (message?.namedRecipient ?? ''),
       messageId: message?.messageId ?? 0,

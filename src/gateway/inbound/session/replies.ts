@@ -44,6 +44,8 @@ export interface Effect {
   /** For the log: which hook refused it; which rule was broken, where the reply does not say it. */
   readonly hook?: string;
   readonly why?: string;
+  /** Likewise: who was to be authenticated. */
+  readonly user?: string;
 }
 
 export type Refusal = Effect;

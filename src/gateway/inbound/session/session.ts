@@ -278,7 +278,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #onClientKnown(address: string, isClient: boolean, behind: Uint8Array = NOTHING): void {
     const desk = this.#desk;
     this.remoteAddress = address;
-    this.peerAddress = address;
+    this.peerAddress = isClient ? address : '';
     this.isTrusted = isClient && desk.policy.isTrusted(address);
     this.#askBlocklists();
     // A proxy's connections are those of the clients that it will name.
@@ -441,7 +441,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#perform(run(this, this.#desk, text), stage, text);
   }
 
-  /** `text`: the command, who is to be authenticated, or ''. */
+  /** `text`: the command, or ''. */
   #perform(effect: Effect, stage: RejectStage, text: string): void {
     if (IN_COMMAND.has(this.#state) && effect.then === Then.STAY) this.#transition(State.COMMAND);
     // A list with dead addresses is still a list: refusalsMax bounds it.
@@ -508,7 +508,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     authenticator.check(password.user, password.password, this.#clientKey, (verdict) => {
       if (this.#state !== State.CHECKING) return;
       this.#waitingSinceMs = this.#desk.nowMs;
-      this.#perform(authVerdict(this, this.#desk, password.user, verdict), 'auth', password.user);
+      this.#perform(authVerdict(this, this.#desk, password.user, verdict), 'auth', '');
       if (this.#desk.isClosing) this.shutDown();
       this.#goOn();
     });

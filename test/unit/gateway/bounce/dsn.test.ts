@@ -260,6 +260,21 @@ describe('from what the queue knows', () => {
   });
 });
 
+test('the work on a recipient does not grow with their number: what is the same for all is found out once', () => {
+  let reads = 0;
+  const nextHop = { protocol: 'smtp', port: 25, get host() { reads += 1; return 'mx.example.net'; } } as const;
+  const envelope = envelopeTo(Array.from({ length: 2000 }, (_none, i) => `u${String(i)}@example.net`));
+  const { recipients } = envelope;
+  let looks = 0;
+  const results = recipients.map((_none, i) => ({ get recipient() { looks += 1; return i; }, code: 550, enhanced: '5.1.1' }));
+  const { content } = composeReport('gw.example.com', {
+    kind: 'failure', envelope, note: { ...freshNote(recipients.length), results }, texts: new Map(),
+    recipients: recipients.map((_none, i) => i), nextHop, reportId: 7, content: new Uint8Array(0),
+  }, 1_000_000_060_000);
+  assert.ok((latin1(content).match(/^Remote-MTA: dns; mx\.example\.net\r$/gm)?.length ?? 0) > 100);
+  assert.ok(reads < 5 && looks <= recipients.length, `${String(reads)} ${String(looks)}`);
+});
+
 test('an expanded alias is named as the sender wrote to it, whatever its type, and no member', () => {
   for (const [orcpt, reversePath, final] of [
     ['rfc822;Team+2BX@example.org', 'a@b.example', 'rfc822; Team+X@example.org'],

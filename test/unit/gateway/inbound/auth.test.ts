@@ -10,6 +10,7 @@ import type { InboundOptions } from '../../../../src/gateway/inbound/options.js'
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
 import { NO_METRICS, openSession, testDesk } from '../../../inbound/desk.js';
+import type { RefusalRecord } from '../../../inbound/desk.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import { parseUsers } from '../../../../src/gateway/inbound/auth/users.js';
 import { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
@@ -23,15 +24,17 @@ class Kit {
   readonly reception: MemoryReception;
   readonly connection = new MemoryConnection('198.51.100.7');
   readonly rejections: readonly string[];
+  readonly refused: readonly RefusalRecord[];
   readonly auths: string[] = [];
   readonly session: ServerSession;
 
   constructor(authenticator: Authenticator, options: Partial<InboundOptions> = {}, isSecure = true) {
-    const { desk, reception, rejections } = testDesk({ isSubmission: true, ...options }, {
+    const { desk, reception, rejections, refused } = testDesk({ isSubmission: true, ...options }, {
       authenticator, metrics: { ...NO_METRICS, authEnded: (mechanism, result) => { this.auths.push(`${mechanism} ${result}`); } },
     });
     this.reception = reception;
     this.rejections = rejections;
+    this.refused = refused;
     this.session = openSession(desk, this.connection);
     if (!isSecure) return;
     this.send('STARTTLS');
@@ -260,6 +263,31 @@ describe('AUTH', () => {
     });
     assert.equal(await directory.check('nobody', 'x'), undefined);
     assert.deepEqual(derived, ['9999']);
+  });
+
+  test('of what is refused the log has the name, as far as one was said, and never the password', async () => {
+    const words = (line: string): readonly string[] => [line.split(' ')[2] ?? '', 'alice@example.org\0', 'secret'];
+    const right = `AUTH PLAIN ${base64('\0alice@example.org\0secret')}`;
+    const asRoot = `AUTH PLAIN ${base64('root\0alice@example.org\0secret')}`;
+    const cases: readonly (readonly [Kit, readonly string[], string, string])[] = [
+      [new Kit(people, {}, false), ['EHLO a', right], 'tls-needed', ''],
+      [new Kit(people, { isSubmission: false }), ['EHLO a', right], 'command-absent', ''],
+      [new Kit(people), [right], 'bad-sequence', ''],
+      [new Kit(people), ['EHLO a', right, right], 'bad-sequence', 'alice@example.org'],
+      [new Kit(people), ['EHLO a', `${right} x`], 'syntax', ''],
+      [new Kit(people), ['EHLO a', right.replace('PLAIN', 'CRAM-MD5')], 'mechanism', ''],
+      [new Kit(people), ['EHLO a', `${right}!`], 'syntax', ''],
+      [new Kit(people), ['EHLO a', asRoot], 'auth-failed', 'alice@example.org'],
+      [new Kit(people), ['EHLO a', right.replace('PLAIN', 'SCRAM-SHA-256')], 'syntax', ''],
+      [new Kit(people), ['EHLO a', right.slice(0, -4) + base64('no')], 'auth-failed', 'alice@example.org'],
+    ];
+    for (const [kit, lines, reason, user] of cases) {
+      for (const line of lines) await kit.say(line);
+      const last = kit.refused.at(-1);
+      assert.deepEqual([last?.reason, last?.user], [reason, user], lines.at(-1));
+      const all = JSON.stringify(kit.refused);
+      for (const word of words(lines.at(-1) ?? '')) assert.ok(!all.includes(word), `${reason}: ${word} in ${all}`);
+    }
   });
 
   test('three wrong passwords end the session', async () => {

@@ -74,8 +74,12 @@ describe('a report by the table', () => {
   test('goes by the domain when the table does not know better', () => {
     assert.equal(way('nobody@ours.example'), 'nobody@ours.example by bounce/ours.example');
     assert.equal(way('lost@ours.example'), 'lost@ours.example by bounce/ours.example');
-    const unreadable = waysBy({ find: () => { throw new Error('gone'); } }, NAMES);
-    assert.equal(unreadable('bob@ours.example'), 'bob@ours.example by bounce/ours.example');
+  });
+
+  test('waits while nobody can tell, whether a route leads to the domain or none', () => {
+    const unreadable = { find: () => { throw new Error('gone'); } };
+    for (const names of [NAMES, ['box-17']]) assert.equal(waysBy(unreadable, names)('bob@ours.example'), NOT_READY);
+    assert.equal(waysBy(unreadable, NAMES)('x@else.example'), 'x@else.example by bounce/else.example');
   });
 
   test('waits for the answer when somebody must be asked', () => {

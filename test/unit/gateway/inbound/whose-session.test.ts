@@ -55,6 +55,22 @@ describe('a proxy that names its client by XCLIENT', () => {
   });
 });
 
+test('a connection of a balancer that names nobody is granted nothing, nor is it believed whose it is', () => {
+  const networks = ['10.0.0.0/8'];
+  const { desk } = testDesk({ proxyNetworks: networks, xclientNetworks: networks, xclientLogin: true, relayNetworks: networks });
+  const local = Buffer.from('0d0a0d0a000d0a515549540a2000000000', 'hex').subarray(0, 16);
+  for (const header of [Buffer.from('PROXY UNKNOWN\r\n'), local]) {
+    const connection = new MemoryConnection(PROXY);
+    const session = openSession(desk, connection);
+    session.onData(header);
+    say(session, connection, 'EHLO x');
+    assert.ok(!connection.text.includes('XCLIENT'), connection.text);
+    for (const said of ['ADDR=10.0.0.7', 'LOGIN=root']) assert.match(say(session, connection, `XCLIENT ${said}`), /^550 5\.7\.0 /);
+    assert.match(say(session, connection, 'MAIL FROM:<a@example.org>', 'RCPT TO:<b@elsewhere.example>'), /^550 5\.7\.1 /);
+    session.destroy();
+  }
+});
+
 test('the log names the listener and the client behind the proxy, with its port as far as it is known', async () => {
   const received: unknown[] = [];
   const options = { port: 2526, proxyNetworks: ['10.0.0.0/8'], xclientNetworks: ['203.0.113.0/24'], relayDomains: ['ours.example'] };
