@@ -4,10 +4,11 @@
  */
 import cluster from 'node:cluster';
 import { errorText } from '../base/error-text.js';
+import { InvariantError } from '../base/invariant.js';
 import type { RunningRole } from '../cli/context.js';
 import { unusableFiles, unusableModules } from '../cli/reception-files.js';
 import { watchCertificates } from '../platform/node/certificate-ends.js';
-import { CliError } from '../cli/context.js';
+import { CliError, startErrorText } from '../cli/context.js';
 import type { GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
 import type { GatewayOptions, RunningGateway } from '../gateway/gateway-options.js';
@@ -105,7 +106,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     ports.log.warn('start', ROLLED_BACK, { told });
     await (await latest).stop();
     latest = begin(told);
-    await latest;
+    await latest.catch((error: unknown) => { endUnstarted(error, config.id, mailLog, ports); });
   };
   const gateway = await latest;
   return {
@@ -147,6 +148,23 @@ function endFenced(id: string, mailLog: MailLog, ports: NodePorts): void {
     + 'If that is no restart, give one of the two another id, or do not start it',
   );
   process.exit(FENCED_EXIT_CODE);
+}
+
+/** What ends a first start in one line ends one that was to begin anew likewise: it has served nothing. */
+function endUnstarted(error: unknown, id: string, mailLog: MailLog, ports: NodePorts): void {
+  if (isOfOurOwn(error) || error instanceof AnotherProcessLives) throw error;
+  const why = startErrorText('gateway', error);
+  ports.log.error('start', 'the gateway could not begin anew, and ends', { gateway: id, why });
+  mailLog.flush();
+  ports.destination.flushNow();
+  tellTerminal(`twinpost: ${why}`);
+  process.exit(1);
+}
+
+/** No fault of the world, nor of an operator. */
+function isOfOurOwn(error: unknown): boolean {
+  return !(error instanceof Error) || error instanceof InvariantError || error instanceof TypeError
+    || error instanceof RangeError || error instanceof ReferenceError;
 }
 
 /** It was about to begin anew, and has served nothing. */
