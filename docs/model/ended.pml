@@ -5,7 +5,10 @@
  * any more: whether it lives or not, G, of its group, adopts the partition by rule 9. When it is empty, G ends it: the
  * record says "held by nobody", each store is told of that and drops its copy, then the record is deleted. A store that
  * is away is waited for, or given up by an operator: a line in the register then takes the place of the record. At any
- * moment N, the owner in another life, may be configured again: it begins the partition anew, and takes message n.
+ * moment N, the owner in another life, may be configured again: it begins the partition anew, and takes message n, or
+ * takes none and is gone again: then the partition ends once more, and another life, L, may come.
+ *
+ * G may die while it holds the partition, and go on as another process: that one knows what the record names.
  *
  * A store that is away, or a process behind a cut, is one whose steps do not happen. A crash of a store is a new boot,
  * empty, that knows nothing. Leases have no clock, as in register.pml.
@@ -26,6 +29,7 @@
 byte who = OWNER;
 byte epoch = 1;
 byte members = 3;
+byte left;                      /* by the record: may have a copy, though no member */
 byte line[2];                   /* epoch of the end that the store is to be told; 0: none */
 
 /* Stores. */
@@ -47,7 +51,7 @@ byte resid;                     /* leases of O that run on after a fence */
 #define ENDING  3
 byte g;
 byte gMem;
-byte strays;                    /* left, and not told */
+byte strays;                    /* left, and not told, as far as this process knows */
 byte toldEnd;                   /* stores that said that they know of the end */
 
 /* N */
@@ -56,12 +60,14 @@ byte toldEnd;                   /* stores that said that they know of the end */
 #define FOUNDS  3
 #define READS   4
 #define SERVES  5
+#define GONE    6
 byte n;
 byte base;                      /* the newest record that N knows: its epoch, and who holds it */
 byte baseWho;
 byte heard;
 byte nMem;
 bit  nAcked;
+bit  again;                     /* it has ended twice */
 
 byte dotted;
 bit  over;                      /* m is deleted at every member */
@@ -92,7 +98,12 @@ inline G_READS(s) { d_step {
 } }
 /* A member that is silent leaves; it is not told. */
 inline G_DROPS() { d_step { g == HOLDS && who == TAKER && epoch == 2 && members == 3 && fence[0] == 2 ->
-    members = 1; epoch = 3; strays = 2; told[0] = 3; mind[0] = TAKER } }
+    members = 1; epoch = 3; strays = 2; told[0] = 3; mind[0] = TAKER;
+#ifndef NO_LEFT_IS_RECORDED
+    left = 2
+#endif
+} }
+inline G_DIES() { d_step { g == HOLDS && strays != left -> strays = left } }
 inline G_DOTS() { d_step { G_DELIVERS && (gMem & M) -> dotted = dotted | M; gMem = 0 } }
 inline G_DELETES(s) { d_step { g == HOLDS && gMem == 0 && IN(s, members) && fence[s] == 2 && (data[s] & M) -> data[s] = 0 } }
 #define LEFT_AT(s) (IN(s, members) && (data[s] & M))
@@ -102,7 +113,7 @@ inline G_ENDS() { d_step {
     gMem == 0 && !LEFT_AT(0) && !LEFT_AT(1) &&
 #endif
     (1) ->
-    over = (dotted & M); who = NOBODY; epoch++;
+    over = (dotted & M); who = NOBODY; epoch++; left = 0;
 #ifndef NO_END_NAMES_STRAYS
     members = members | strays;
 #endif
@@ -181,8 +192,17 @@ inline N_FOUNDS(s) { d_step {
 #else
     epoch = base + 1;
 #endif
+#ifndef NO_FOUNDER_NAMES_LEFT
+    if :: baseWho == NOBODY && who == NOBODY -> left = members & ~BIT(s) :: else fi;
+#endif
     who = NEXT; members = BIT(s); fence[s] = epoch; data[s] = 0; nMem = 0; n = SERVES
 } }
+/* It ends again, empty; L then reads what N read. */
+inline N_ENDS() { d_step {
+    n == SERVES && who == NEXT && !nAcked && !again ->
+    again = 1; who = NOBODY; epoch++; members = members | left; left = 0; toldEnd = 0; n = GONE
+} }
+inline L_READS() { d_step { n == GONE && who == NONE -> n = READ; base = 0; baseWho = NONE; heard = 0 } }
 inline N_ACCEPTS() { d_step {
     n == SERVES && who == NEXT && !nAcked ->
     nAcked = 1; nMem = nMem | N_MAIL;
@@ -200,6 +220,7 @@ proctype Run()
     :: TELL_END(0) :: TELL_END(1) :: TELL_LINE(0) :: TELL_LINE(1) :: GIVE_UP(0) :: GIVE_UP(1) :: END_GOES()
     :: CRASH(0) :: CRASH(1)
     :: N_READS_RECORD() :: N_READS_LINES() :: N_HEARS(0) :: N_HEARS(1) :: N_DECIDES() :: N_TAKES(0) :: N_TAKES(1)
+    :: G_DIES() :: N_ENDS() :: L_READS()
     :: N_FOUNDS(0) :: N_FOUNDS(1) :: N_ACCEPTS() :: LATE_TELL(0, base) :: LATE_TELL(1, base)
     :: d_step { O_DELIVERS && G_DELIVERS && !(dotted & M) -> printf("PROPERTY 2\n"); assert(false) }
     :: d_step { over == 0 && g == ENDING && !(dotted & M) -> printf("PROPERTY 1\n"); assert(false) }

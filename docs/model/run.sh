@@ -144,7 +144,8 @@ mutant MARK_AT_ALL_MEMBERS rules -DPOISON
 # ------------------------------------------------------------------- ended.pml: orphans adopted, partitions that end
 check holds design-ended         20 ended
 check violated canary-ended      20 ended -DCANARY
-for rule in ADOPTION_WAITS END_WHEN_EMPTY END_NAMES_STRAYS END_TOLD LINE_FIRST LINE_COUNTS ABOVE_END OLDER_ONLY; do
+for rule in ADOPTION_WAITS END_WHEN_EMPTY END_NAMES_STRAYS END_TOLD LINE_FIRST LINE_COUNTS ABOVE_END OLDER_ONLY \
+    LEFT_IS_RECORDED FOUNDER_NAMES_LEFT; do
     mutant $rule ended
 done
 

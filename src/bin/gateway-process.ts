@@ -4,16 +4,16 @@
  */
 import cluster from 'node:cluster';
 import { errorText } from '../base/error-text.js';
+import { InvariantError } from '../base/invariant.js';
 import type { RunningRole } from '../cli/context.js';
 import { unusableFiles, unusableModules } from '../cli/reception-files.js';
 import { watchCertificates } from '../platform/node/certificate-ends.js';
-import { CliError } from '../cli/context.js';
+import { CliError, startErrorText } from '../cli/context.js';
 import type { GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
-import type { GatewayOptions, RunningGateway } from '../gateway/gateway-options.js';
+import type { GatewayOptions, RunningGateway, WorkerReport } from '../gateway/gateway-options.js';
 import { AnotherProcessLives } from '../gateway/process-identity.js';
 import { INBOUND_LIMITS } from '../gateway/inbound/options.js';
-import type { RateReport } from '../gateway/inbound/limits/rate-limits.js';
 import type { ListenerOptions } from '../gateway/inbound/listener.js';
 import { DISPATCHER_LIMITS } from '../gateway/outbound/dispatcher.js';
 import type { RetryScheduleOptions } from '../gateway/outbound/pure/retry-schedule.js';
@@ -25,7 +25,7 @@ import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { addressText } from '../base/address-text.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
-import { isRateMessage, isTicketMessage, rotateTickets } from './worker-messages.js';
+import { isReportMessage, isTicketMessage, rotateTickets } from './worker-messages.js';
 import { ignoreHangUp } from './signals.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
@@ -52,8 +52,8 @@ const ROLLED_BACK =
 const CRASHED = 'the gateway ends: an error of its own that nothing handles; the mail waits at the stores. '
   + 'Please report this line';
 
-function tellUpper(rates: RateReport): void {
-  process.send?.({ rates }, () => undefined);
+function tellUpper(report: WorkerReport): void {
+  process.send?.({ report }, () => undefined);
 }
 
 export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
@@ -76,7 +76,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     started.gateway?.setTicketKeys(keys);
   };
   process.on('message', (message: unknown) => {
-    if (isRateMessage(message)) started.gateway?.onRateReport(message.rates);
+    if (isReportMessage(message)) started.gateway?.onReport(message.report);
     else if (isTicketMessage(message)) useTickets(Buffer.from(message.tickets, 'base64'));
   });
   const begin = async (told: number): Promise<RunningGateway> => {
@@ -105,7 +105,7 @@ export async function startGatewayProcess(config: GatewayConfig): Promise<Runnin
     ports.log.warn('start', ROLLED_BACK, { told });
     await (await latest).stop();
     latest = begin(told);
-    await latest;
+    await latest.catch((error: unknown) => { endUnstarted(error, config.id, mailLog, ports); });
   };
   const gateway = await latest;
   return {
@@ -147,6 +147,23 @@ function endFenced(id: string, mailLog: MailLog, ports: NodePorts): void {
     + 'If that is no restart, give one of the two another id, or do not start it',
   );
   process.exit(FENCED_EXIT_CODE);
+}
+
+/** What ends a first start in one line ends one that was to begin anew likewise: it has served nothing. */
+function endUnstarted(error: unknown, id: string, mailLog: MailLog, ports: NodePorts): void {
+  if (isOfOurOwn(error) || error instanceof AnotherProcessLives) throw error;
+  const why = startErrorText('gateway', error);
+  ports.log.error('start', 'the gateway could not begin anew, and ends', { gateway: id, why });
+  mailLog.flush();
+  ports.destination.flushNow();
+  tellTerminal(`twinpost: ${why}`);
+  process.exit(1);
+}
+
+/** No fault of the world, nor of an operator. */
+function isOfOurOwn(error: unknown): boolean {
+  return !(error instanceof Error) || error instanceof InvariantError || error instanceof TypeError
+    || error instanceof RangeError || error instanceof ReferenceError;
 }
 
 /** It was about to begin anew, and has served nothing. */

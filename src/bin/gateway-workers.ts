@@ -27,7 +27,7 @@ import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { openRegister } from '../register/running/open-register.js';
 import { gatewayOptions, startGatewayProcess } from './gateway-process.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
-import { isRateMessage, rotateTickets } from './worker-messages.js';
+import { isReportMessage, rotateTickets } from './worker-messages.js';
 import type { TicketMessage } from './worker-messages.js';
 import { LineRelay } from './line-relay.js';
 import { nodePorts } from './node-ports.js';
@@ -178,7 +178,7 @@ class Seat {
     relay(worker.process.stdout, (lines) => { this.#ports.destination.write(lines); });
     relay(worker.process.stderr, (lines) => { process.stderr.write(lines); });
     worker.on('message', (message: unknown) => {
-      if (isRateMessage(message)) this.#onReport(message);
+      if (isReportMessage(message)) this.#onReport(message);
       if (message !== STARTED || hasStarted) return;
       hasStarted = true;
       // Not before: what comes while its modules are loaded is lost.

@@ -2,14 +2,15 @@
  * What the upper process and the workers of a gateway tell one another over node:cluster's channel, beside
  * that a worker runs. All are of one build, and nobody else has this channel.
  *
- *   worker ─ rates ─► upper process ─► the other workers     what clients did (inbound/limits/rate-limits.ts)
+ *   worker ─ report ─► upper process ─► the other workers    what clients did (inbound/limits/rate-limits.ts)
+ *                                                            and have open (inbound/limits/client-counts.ts)
  *   upper process ─ tickets ─► each worker                   keys of TLS sessions, base64
  */
 import { randomBytes } from 'node:crypto';
-import type { RateReport } from '../gateway/inbound/limits/rate-limits.js';
+import type { WorkerReport } from '../gateway/gateway-options.js';
 
-export interface RateMessage {
-  readonly rates: RateReport;
+export interface ReportMessage {
+  readonly report: WorkerReport;
 }
 
 export interface TicketMessage {
@@ -21,8 +22,8 @@ const TICKET_KEY_BYTES = 48;
 /** A session is resumed for hours, not for days: who gets at the keys gets at what they protected. */
 const TICKETS_ROTATED_MS = 6 * 3_600_000;
 
-export function isRateMessage(message: unknown): message is RateMessage {
-  return typeof message === 'object' && message !== null && 'rates' in message;
+export function isReportMessage(message: unknown): message is ReportMessage {
+  return typeof message === 'object' && message !== null && 'report' in message;
 }
 
 export function isTicketMessage(message: unknown): message is TicketMessage {

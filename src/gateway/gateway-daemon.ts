@@ -38,14 +38,15 @@ import { DrainedStores } from './drained-stores.js';
 import type { DrainedSince } from './local/drained-file.js';
 import { readDrained, writeDrained } from './local/drained-file.js';
 import { CoreView } from './core-view.js';
-import type { GatewayOptions, GatewayPorts, RunningGateway } from './gateway-options.js';
+import type {
+  GatewayOptions, GatewayPorts, RunningGateway, WorkerReport,
+} from './gateway-options.js';
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
 import { Blocklists } from './inbound/blocklists.js';
 import { makeHooks } from './inbound/hooks/node/make-hooks.js';
 import type { HookChain } from './inbound/hooks/hook-chain.js';
 import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
-import type { RateReport } from './inbound/limits/rate-limits.js';
 import { NetworkList } from './inbound/policy/network-list.js';
 import { RecipientsByHttp } from './inbound/recipients-by-http.js';
 import { followTable } from './inbound/recipients-file.js';
@@ -86,8 +87,8 @@ const REPLY_BUFFER_BYTES = 8 * 1024;
 const LINK_BUFFER_BYTES = 256 * 1024;
 /** Of the memory limit: large contents on their way out. */
 const LARGE_SHARE = 1 / 8;
-/** How often workers tell one another what clients did. */
-const RATES_TOLD_MS = 1000;
+/** How often workers tell one another what clients did, and have open. */
+const WORKERS_TOLD_MS = 1000;
 /** A gateway of a group without a key for so long is gone from the configurations, as far as can be told. */
 const ABSENT_MS = 600_000;
 /** Other processes of this machine, started with this one, have their keys by then. */
@@ -156,7 +157,9 @@ class Gateway implements RunningGateway {
   readonly #rates: RateLimits | undefined;
   readonly #hooks: HookChain | undefined;
   readonly #dns: DnsClient;
-  #ratesToldMs = 0;
+  #workersToldMs = 0;
+  /** The last report to the other workers said anything. */
+  #hadNews = false;
   readonly #dispatcher: Dispatcher;
   readonly #inboundRecord: InboundRecord;
   readonly #view: CoreView;
@@ -548,7 +551,7 @@ class Gateway implements RunningGateway {
     this.#drained.tick();
     this.#notes.tick(nowMs);
     this.#view.watch(nowMs);
-    this.#tellRates(nowMs);
+    this.#tellWorkers(nowMs);
     this.#watchPorts(nowMs);
   }
 
@@ -556,16 +559,24 @@ class Gateway implements RunningGateway {
     for (const inbound of this.#inbounds) inbound.setTicketKeys(keys);
   }
 
-  onRateReport(report: RateReport): void {
-    this.#rates?.onReport(report, this.#clock.nowMs());
+  onReport({ rates, open: { worker, listeners } }: WorkerReport): void {
+    const nowMs = this.#clock.nowMs();
+    this.#rates?.onReport(rates, nowMs);
+    for (const [i, inbound] of this.#inbounds.entries()) {
+      inbound.clients.onReport(worker, listeners[i] ?? [], nowMs);
+    }
   }
 
-  /** Once a second, what clients did here goes to the other workers. */
-  #tellRates(nowMs: number): void {
-    if (this.#rates === undefined || nowMs - this.#ratesToldMs < RATES_TOLD_MS) return;
-    this.#ratesToldMs = nowMs;
-    const report = this.#rates.takeReport();
-    if (report !== undefined) this.#ports.tellWorkers?.(report);
+  /** Once a second, what clients did here, and have open, goes to the other workers. */
+  #tellWorkers(nowMs: number): void {
+    const { tellWorkers } = this.#ports;
+    if (tellWorkers === undefined || nowMs - this.#workersToldMs < WORKERS_TOLD_MS) return;
+    this.#workersToldMs = nowMs;
+    const rates = this.#rates?.takeReport() ?? [];
+    const listeners = this.#inbounds.map(({ clients }) => clients.report());
+    const isNews = rates.length > 0 || listeners.some((clients) => clients.length > 0);
+    if (isNews || this.#hadNews) tellWorkers({ rates, open: { worker: this.#options.id, listeners } });
+    this.#hadNews = isNews;
   }
 
   /** The SMTP port is open exactly while mail can be committed (G6), so that a load balancer moves on. */

@@ -6,6 +6,7 @@ import type { GatewayKeys } from '../config/keys/schema.js';
 import type { HookOptions } from './inbound/hooks/node/make-hooks.js';
 import type { HttpServiceOptions } from './inbound/http-service.js';
 import type { HttpRecipientsOptions } from './inbound/recipients-by-http.js';
+import type { OpenReport } from './inbound/limits/client-counts.js';
 import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
@@ -77,6 +78,12 @@ export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
   readonly blockBytes: number;
 }
 
+/** What the workers of a gateway tell one another once a second: what clients did since, and have open. */
+export interface WorkerReport {
+  readonly rates: RateReport;
+  readonly open: OpenReport;
+}
+
 export interface GatewayPorts {
   readonly log: EventLog;
   readonly mailLog: MailLog;
@@ -84,7 +91,7 @@ export interface GatewayPorts {
   readonly random: Random;
   logLinesDropped(): number;
   /** To the other workers of this gateway; undefined: there are none. */
-  readonly tellWorkers: ((report: RateReport) => void) | undefined;
+  readonly tellWorkers: ((report: WorkerReport) => void) | undefined;
   /**
    * It must end: another process of this gateway lives. `told`: no store has taken it yet, and this is the
    * highest incarnation they know; else 0.
@@ -103,7 +110,7 @@ export interface RunningGateway {
    */
   onCrash(): boolean;
   /** Another worker told it. */
-  onRateReport(report: RateReport): void;
+  onReport(report: WorkerReport): void;
   /** Of TLS sessions of clients, shared by the workers of this gateway. */
   setTicketKeys(keys: Buffer): void;
   stop(): Promise<void>;

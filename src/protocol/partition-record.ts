@@ -8,6 +8,8 @@
  *             same number
  *   members   copies that count: a store in one boot. A restarted store is another member
  *   gaveUp    copies that an operator gave up and that were not adopted since (rule 16 of ownership)
+ *   left      copies that there may be, which count no more and may not know it: whoever holds the partition
+ *             next knows of them, and names them at its end
  *
  * A partition that has ended is held by nobody: incarnation 0. Its members are copies that count for nothing
  * and are to be dropped (gateway/ownership/ended-partitions.ts).
@@ -67,6 +69,7 @@ export interface PartitionRecord {
   readonly holder: HolderId;
   readonly members: readonly RecordedMember[];
   readonly gaveUp: readonly GivenUpCopy[];
+  readonly left: readonly RecordedMember[];
 }
 
 /** Below every term that is given. */

@@ -4,7 +4,8 @@
  *   term    [number u53, nonce u53]
  *   member  [storeId str, bootId str]
  *   given   [storeId str, bootId str, epoch u53]
- *   record  [epoch u53, term, holder [gatewayId str, incarnation u53], members [member], gaveUp [given]]
+ *   record  [epoch u53, term, holder [gatewayId str, incarnation u53], members [member], gaveUp [given],
+ *            left [member]]
  *
  * Nothing here trusts a peer: each reader takes `unknown` and yields undefined for what breaks a rule.
  */
@@ -26,8 +27,9 @@ export function packTerm(term: Term): readonly unknown[] {
   return [term.number, term.nonce];
 }
 
-function packRecord({ epoch, term, holder, members, gaveUp }: PartitionRecord): readonly unknown[] {
-  return [epoch, packTerm(term), packHolder(holder), members.map(packMember), gaveUp.map(packGiven)];
+function packRecord({ epoch, term, holder, members, gaveUp, left }: PartitionRecord): readonly unknown[] {
+  const copies = [members.map(packMember), gaveUp.map(packGiven), left.map(packMember)];
+  return [epoch, packTerm(term), packHolder(holder), ...copies];
 }
 
 function packHolder({ gatewayId, incarnation }: HolderId): readonly unknown[] {
@@ -48,14 +50,15 @@ export function readTerm(value: unknown): Term | undefined {
 }
 
 function readRecord(value: unknown): PartitionRecord | undefined {
-  const [epoch, first, second, third, fourth] = listOf(value, 5);
+  const [epoch, first, second, third, fourth, fifth] = listOf(value, 6);
   const term = readTerm(first);
   const holder = readHolder(second);
   const members = readMembers(third);
   const gaveUp = readGivenUp(fourth);
+  const left = readMembers(fifth);
   if (!isWhole(epoch) || term === undefined || holder === undefined) return undefined;
-  if (members === undefined || gaveUp === undefined || term.number > epoch) return undefined;
-  return { epoch, term, holder, members, gaveUp };
+  if (members === undefined || gaveUp === undefined || left === undefined) return undefined;
+  return term.number > epoch ? undefined : { epoch, term, holder, members, gaveUp, left };
 }
 
 function readHolder(value: unknown): HolderId | undefined {

@@ -5,7 +5,8 @@
  *
  *     {"version":1,"epoch":7,"term":{"number":5,"nonce":3141592653},
  *      "holder":{"gatewayId":"gw-1","incarnation":12},
- *      "members":[{"storeId":"store-a","bootId":"30…"},{"storeId":"store-b","bootId":"77…"}],"gaveUp":[]}
+ *      "members":[{"storeId":"store-a","bootId":"30…"},{"storeId":"store-b","bootId":"77…"}],"gaveUp":[],
+ *      "left":[]}
  *
  * What a partition's record means is protocol/partition-record.ts.
  */
@@ -101,7 +102,7 @@ export interface GivenUpRule {
 
 // ---- encode: fields in one order, so that equal records are equal texts ----
 
-export function encodePartition({ epoch, term, holder, members, gaveUp }: PartitionRecord): string {
+export function encodePartition({ epoch, term, holder, members, gaveUp, left }: PartitionRecord): string {
   const { number, nonce } = term;
   const { gatewayId, incarnation } = holder;
   return encode({
@@ -110,6 +111,7 @@ export function encodePartition({ epoch, term, holder, members, gaveUp }: Partit
     holder: { gatewayId, incarnation },
     members: members.map(plainMember),
     gaveUp: gaveUp.map(plainGiven),
+    left: left.map(plainMember),
   }, readPartition);
 }
 
@@ -197,7 +199,9 @@ function decode<T>(text: string, read: (fields: Fields) => T | BrokenRule): T | 
   return version === RECORD_VERSION ? read(fields) : new BrokenRule('another version');
 }
 
-function readPartition({ epoch, term, holder, members, gaveUp }: Fields): PartitionRecord | BrokenRule {
+function readPartition(
+  { epoch, term, holder, members, gaveUp, left }: Fields,
+): PartitionRecord | BrokenRule {
   const since = readTerm(term);
   const who = readHolder(holder);
   if (!isCount(epoch) || since === undefined) return new BrokenRule('no epoch or term');
@@ -209,7 +213,9 @@ function readPartition({ epoch, term, holder, members, gaveUp }: Fields): Partit
   const given = readMembers(gaveUp, GAVE_UP_MAX, 'gaveUp', readGiven);
   if (given instanceof BrokenRule) return given;
   if (who.incarnation === 0 && given.length > 0) return new BrokenRule('copies that nobody gave up');
-  return { epoch, term: since, holder: who, members: list, gaveUp: given };
+  const out = readMembers(left, MEMBERS_MAX, 'left', readMember);
+  if (out instanceof BrokenRule) return out;
+  return { epoch, term: since, holder: who, members: list, gaveUp: given, left: out };
 }
 
 function readTerm(value: unknown): Term | undefined {

@@ -2,6 +2,8 @@
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
+import { once } from 'node:events';
+import { createServer } from 'node:net';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { test } from 'node:test';
@@ -81,6 +83,35 @@ test('a gateway whose register was lost begins anew above what the stores tell',
     assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 20, connections: 2 })).accepted, 20);
     await cluster.sinkHas(20);
   } finally {
+    await cluster.stop();
+  }
+});
+
+test('one that can not begin anew says why in one line, as at a first start, and is no crash', { timeout: 120_000 }, async () => {
+  const cluster = await startCluster(SHORT);
+  const another = createServer();
+  try {
+    await cluster.gateway.kill();
+    cluster.gateway.start();
+    await cluster.gateway.ready();
+    await cluster.gateway.kill();
+    for (const file of ['register', 'processes']) rmSync(join(cluster.folder, file));
+    for (const store of cluster.stores) store.freeze();
+    const from = cluster.gateway.logBytes;
+    cluster.gateway.start();
+    await until('it is in the register', async () => (await cluster.status()).gateway !== '', 20_000, cluster.gateway);
+    // Its port is closed before its stores answer.
+    another.listen(cluster.smtpPort, HOST);
+    await once(another, 'listening');
+    for (const store of cluster.stores) store.thaw();
+    await until('it ends', () => !cluster.gateway.isRunning, 30_000, cluster.gateway);
+    const said = cluster.gateway.logSince(from);
+    assert.match(said, /The gateway begins anew/);
+    assert.equal(cluster.gateway.exitCode, 1, said);
+    assert.match(said, new RegExp(`^twinpost: gateway: port .*${String(cluster.smtpPort)} is in use`, 'm'));
+    assert.doesNotMatch(said, /"event":"crash"/);
+  } finally {
+    another.close();
     await cluster.stop();
   }
 });

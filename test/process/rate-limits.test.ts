@@ -1,9 +1,11 @@
 /** Limits of a minute, held by two workers of one gateway together; and how little of a flood of refusals is written. */
 import assert from 'node:assert/strict';
+import net from 'node:net';
 import { test } from 'node:test';
+import { setTimeout } from 'node:timers/promises';
 
 import { runSend } from '../../src/load/run.js';
-import { HOST, startCluster } from './cluster.js';
+import { HOST, startCluster, until } from './cluster.js';
 import { SmtpTalk } from './smtp-talk.js';
 
 const LIMIT = 600;
@@ -20,6 +22,37 @@ test('two workers hold a limit together: a tenth and one second\'s worth more at
     assert.deepEqual(Object.keys(sent.replies).sort(), ['250', '450'], JSON.stringify(sent));
     assert.match(sent.samples['450'] ?? '', /^450 4\.7\.1 Too many messages in a minute/);
   } finally {
+    await cluster.stop();
+  }
+});
+
+const OPEN_MAX = 20;
+const OPENED_PER_SECOND = 10;
+
+test('two workers hold the connections of a client together, and let it in again when it has closed them', { timeout: 180_000 }, async () => {
+  const cluster = await startCluster({
+    workers: 2, gateway: { memory: { limit: '1GiB' }, smtp: { connections_per_client: OPEN_MAX } },
+  });
+  const open: SmtpTalk[] = [];
+  /** The reply to it: who is let in stays. */
+  const connect = async (): Promise<string> => {
+    const socket = net.connect({ host: HOST, port: cluster.smtpPort });
+    const talk = new SmtpTalk(socket);
+    const reply = await talk.reply();
+    if (reply.startsWith('220 ')) open.push(talk);
+    else talk.close();
+    return reply;
+  };
+  try {
+    for (let i = 0; i < 3 * OPEN_MAX; i++) {
+      await Promise.all([connect(), setTimeout(1000 / OPENED_PER_SECOND)]);
+    }
+    assert.ok(open.length >= OPEN_MAX && open.length <= 1.1 * OPEN_MAX + OPENED_PER_SECOND, `${String(open.length)} of ${String(OPEN_MAX)}`);
+    assert.match(await connect(), /^421 4\.7\.0 /);
+    for (const talk of open) talk.close();
+    await until('it is let in again', async () => (await connect()).startsWith('220 '), 20_000);
+  } finally {
+    for (const talk of open) talk.close();
     await cluster.stop();
   }
 });

@@ -157,6 +157,74 @@ describe('partitions that nobody serves any more', () => {
     judged(group);
   });
 
+  /** store-a, which has copies, is away; others can't find it, and forget all that they were told. */
+  function outlived(group: Group): void {
+    group.gateway('gw-1').kill();
+    group.gateway('gw-1').unknown.add('store-a');
+    for (const letter of ['b', 'c'] as const) {
+      group.store(letter).kill();
+      group.store(letter).start();
+    }
+    group.gateway('gw-1').start();
+    group.cutOff('gw-1', false, [group.store('a')]);
+    group.gateway('gw-1').learn('store-a');
+  }
+
+  test('one that began anew before its end was told everywhere remembers who was not, to its next end', () => {
+    const group = left(['gw-0'], 6, {
+      gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-0': ['gw-0'], 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores: 3,
+    });
+    const names = [0, 1, 2, 3].map((n) => partitionName('gw-0', n));
+    const ended = (): boolean => names.every((name) => group.register.recordOf(name)?.holder.incarnation === 0);
+    group.gateway('gw-1').start();
+    group.run(1000);
+    for (const id of ['gw-0', 'gw-1']) group.cutOff(id, true, [group.store('a')]);
+    group.until(() => group.letters.delivered === 12 && ended(), 'their end', 120_000);
+    group.gateway('gw-1').kill();
+    for (const id of ['gw-0', 'gw-1']) group.gateway(id).unknown.add('store-a');
+    group.gateway('gw-0').start();
+    group.until(() => group.served('gw-0', 'gw-0').length === 4, 'its partitions, begun anew');
+    const fresh = group.submit('gw-0', ['q1']);
+    group.until(() => fresh.arrivals.size === 1, 'new mail');
+    group.run(1000);
+    group.gateway('gw-0').kill();
+    group.gateway('gw-1').start();
+    group.until(() => names.every((name) => group.served('gw-1', 'gw-0').length === 0
+      && (group.register.recordOf(name)?.holder.incarnation ?? 0) === 0), 'their next end', 120_000);
+    group.run(30_000);
+    outlived(group);
+    group.until(() => leftAt(group).length === 0, 'the end of the copies at store-a', 120_000);
+    group.until(() => isGone(group, 'gw-0', 4), 'their end everywhere', 120_000);
+    assert.equal(group.letters.delivered, 13);
+    judged(group);
+  });
+
+  test('a copy that left under one holder is remembered by the next one, which ends the partition', () => {
+    const group = left(['gw-0'], 6, {
+      gateways: ['gw-0', 'gw-1'], groupOf: { 'gw-0': ['gw-0'], 'gw-1': ['gw-1'] }, alone: ['gw-1'], stores: 3,
+    });
+    const names = [0, 1, 2, 3].map((n) => partitionName('gw-0', n));
+    group.hops.script = () => 'defer';
+    group.gateway('gw-1').start();
+    group.run(1000);
+    group.cutOff('gw-1', true, [group.store('a')]);
+    const namesAway = (): boolean => names.some((name) => group.register.recordOf(name)?.members
+      .some(({ storeId }) => storeId === 'store-a') !== false);
+    group.until(() => !namesAway(), 'records without the store that is away', 120_000);
+    group.gateway('gw-1').kill();
+    group.gateway('gw-1').unknown.add('store-a');
+    group.hops.script = () => 'accept';
+    group.gateway('gw-1').start();
+    group.until(() => group.letters.delivered === 12, 'all deliveries', 120_000);
+    group.until(() => names.every((name) => (group.register.recordOf(name)?.holder.incarnation ?? 0) === 0), 'their end', 120_000);
+    group.run(30_000);
+    outlived(group);
+    group.until(() => leftAt(group).length === 0, 'the end of the copies at store-a', 120_000);
+    group.until(() => isGone(group, 'gw-0', 4), 'their end everywhere', 120_000);
+    assert.equal(group.letters.delivered, 12);
+    judged(group);
+  });
+
   /** gw-0's partitions have ended while store-a, which has copies, was away; it is given up. */
   function givenUp(): Group {
     const group = left(['gw-0'], 6, {

@@ -184,6 +184,16 @@ export const MUTANTS: readonly Mutant[] = [
     heldBy: 'test/scenario/orphans.test.ts',
   },
   {
+    name: 'orphans: who begins anew forgets whom the end was not told', file: HOLDER,
+    old: 'const left = record?.members ?? NO_MEMBERS;', new: 'const left = NO_MEMBERS;',
+    heldBy: 'test/scenario/orphans.test.ts',
+  },
+  {
+    name: 'orphans: a change of the record forgets who left', file: HOLDER,
+    old: 'const left = set.strays(members, this.#adopted);', new: 'const left = NO_MEMBERS;',
+    heldBy: 'test/scenario/orphans.test.ts',
+  },
+  {
     name: 'rule 13: handed back with dots unanswered', file: HOLDER,
     old: '&& this.#isQuiet && set.isLevel',
     new: '&& set.isLevel',

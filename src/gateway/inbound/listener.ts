@@ -15,6 +15,7 @@ import { toAscii } from '../../platform/node/idna.js';
 import { StreamServer } from '../../platform/node/server-socket.js';
 import { ServerTls } from '../../platform/node/server-tls.js';
 import type { ServerTlsEvents, ServerTlsFiles } from '../../platform/node/server-tls.js';
+import type { ClientCounts } from './limits/client-counts.js';
 import type { InboundOptions, InboundPorts } from './options.js';
 import { Desk } from './session/desk.js';
 import { ServerSession } from './session/session.js';
@@ -35,6 +36,8 @@ export interface RunningInbound {
   openPort(): Promise<void>;
   /** Accepts no more connections. */
   closePort(): void;
+  /** How many connections each client has, here and at other workers. */
+  readonly clients: ClientCounts;
   /** Of TLS sessions, from now on (platform/node/server-tls.ts). */
   setTicketKeys(keys: Buffer): void;
   /** For good: answers what is in DATA, at most `boundMs` long, then cuts off. */
@@ -89,6 +92,10 @@ class Inbound implements RunningInbound {
 
   get port(): number {
     return this.#port;
+  }
+
+  get clients(): ClientCounts {
+    return this.#desk.clients;
   }
 
   get isOpen(): boolean {

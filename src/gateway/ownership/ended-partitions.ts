@@ -7,8 +7,8 @@
  *   1  its holder is alone with it, has it empty for a while, takes nothing new for it, and every member has
  *      acknowledged all (rule 13): it lets its leases go, forgets it, and changes the record by
  *      compare-and-set: held by nobody. As members stand the copies that there may still be: those of the
- *      record before, and those that had left and were not told. What was sent and is not settled is settled
- *      first, as with a hand-back
+ *      record before, and those that had left and were not told, under whatever holder (`left`). What was
+ *      sent and is not settled is settled first, as with a hand-back
  *   2  every store that is known, or that the record names, is told of that record, and drops what it has of
  *      the partition; one that is away, or not known here, is waited for, however long: the record stays
  *      meanwhile, and costs its few hundred bytes
@@ -21,7 +21,8 @@
  *
  * Whoever dies in between is followed by another gateway of the group: steps 2 and 3 are done by all that
  * meet the record, one after the other. A configuration that has the partition again may begin it at any
- * point: above the epoch of its end, which the record or the stores tell, and empty.
+ * point: above the epoch of its end, which the record or the stores tell, and empty. Its record says of the
+ * copies that were to be dropped that they left: who was not told of this end is named by the next one.
  */
 import { encodeTell } from '../../protocol/messages/tell.js';
 import type { Told } from '../../protocol/messages/told.js';

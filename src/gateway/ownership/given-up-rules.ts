@@ -23,7 +23,8 @@ type Change = (copies: readonly EndedCopy[]) => readonly EndedCopy[] | string;
 
 /** Held by nobody, and with no copy that counts. */
 export function endedBy({ partition, epoch, nonce }: EndedCopy): PartitionRecord {
-  return { epoch, term: { number: epoch, nonce }, holder: nobody(partition), members: [], gaveUp: [] };
+  const term = { number: epoch, nonce };
+  return { epoch, term, holder: nobody(partition), members: [], gaveUp: [], left: [] };
 }
 
 export class GivenUpRules {

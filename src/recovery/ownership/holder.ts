@@ -106,6 +106,8 @@ export function isValidHolderTransition(from: number, to: number): boolean {
 interface FoundBase {
   readonly isLoss: boolean;
   readonly gaveUp: readonly GivenUpCopy[];
+  /** Copies that there may still be. */
+  readonly left: readonly RecordedMember[];
   readonly unlessSessionOf: HolderId | undefined;
 }
 
@@ -528,7 +530,7 @@ export class PartitionHolder {
     if (rest.length > 0) this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
     else {
       const unlessSessionOf = record.members.length === 0 ? record.holder : undefined;
-      this.#found({ isLoss: true, gaveUp, unlessSessionOf }, nowMs);
+      this.#found({ isLoss: true, gaveUp, left: record.left, unlessSessionOf }, nowMs);
     }
     return true;
   }
@@ -623,7 +625,9 @@ export class PartitionHolder {
     const record = this.#believed();
     if (this.#mustAskAll() && !this.#hasAskedAll()) return;
     if (record === undefined || isEnded(record)) {
-      const base = { isLoss: false, gaveUp: [], unlessSessionOf: undefined };
+      // What has ended names every copy that there may be: one that was not told is away.
+      const left = record?.members ?? NO_MEMBERS;
+      const base = { isLoss: false, gaveUp: [], left, unlessSessionOf: undefined };
       if (this.#ports.mayBegin()) this.#found(base, nowMs);
       else this.#rest(nowMs);
       return;
@@ -671,7 +675,8 @@ export class PartitionHolder {
   #foundLost(record: PartitionRecord, nowMs: number): void {
     this.#isLossAtStake = true;
     if (this.#hasAskedAll()) {
-      this.#found({ isLoss: true, gaveUp: record.gaveUp, unlessSessionOf: undefined }, nowMs);
+      const { gaveUp, left } = record;
+      this.#found({ isLoss: true, gaveUp, left, unlessSessionOf: undefined }, nowMs);
     }
   }
 
@@ -889,6 +894,7 @@ export class PartitionHolder {
       const record = {
         epoch: this.#foundTerm.number, term: this.#foundTerm, holder: this.#options.self,
           members: this.#founded, gaveUp: base.gaveUp,
+          left: base.left.filter((each) => !isMemberOf(this.#founded, each.storeId, each.bootId)),
       };
       const mustWaitOut = base.isLoss && this.#provenDead === undefined;
       const { isLoss, unlessSessionOf } = base;
@@ -1001,10 +1007,12 @@ export class PartitionHolder {
     for (const member of record.members) this.#ports.stores.release(member);
     const epoch = this.#nextEpoch();
     const term = { number: epoch, nonce: this.#ports.nonce() };
+    const left = set.strays(record.members, NO_MEMBERS);
     // What has ended names every copy that there may still be: each is to be dropped.
-    const members = owner.incarnation === 0 ? [...record.members, ...set.strays].slice(0, MEMBERS_MAX)
-      : record.members;
-    const handing = { ...record, epoch, term, holder: owner, members };
+    const copies = owner.incarnation === 0
+      ? { members: [...record.members, ...left].slice(0, MEMBERS_MAX), left: NO_MEMBERS }
+      : { members: record.members, left };
+    const handing = { ...record, epoch, term, holder: owner, ...copies };
     this.#forget();
     this.#handing = handing;
     this.#talk.hurry();
@@ -1203,7 +1211,8 @@ export class PartitionHolder {
       return;
     }
     const target = set.target(nowMs);
-    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow;
+    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow
+      || set.isLeftOver;
     if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
       this.#changeMembers(set, own, stamped, target, nowMs);
     } else if (!set.records.isSettled) {
@@ -1216,7 +1225,8 @@ export class PartitionHolder {
   #changeMembers(set: PartitionSet, own: PartitionRecord, base: Stamped, members: readonly RecordedMember[],
     nowMs: number): void {
     const gaveUp = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
-    const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp };
+    const left = set.strays(members, this.#adopted);
+    const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp, left };
     // The session of now stands behind an empty record: it was there before anybody could find one.
     const session = this.#ports.session();
     if (members.length === 0 && set.records.fewestMembers > 0 && nowMs < session.endsMs) {

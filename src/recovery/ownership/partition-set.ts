@@ -11,7 +11,8 @@
  *   leave (5)        counts until the change without it is known to have been made
  *   last member (8)  leaves only when its store has been seen in a new boot; silent, it is replaced in one
  *                    change
- *   told (15)        a settled record goes to its members and to who left, until they say that they have it
+ *   told (15)        a settled record goes to its members and to who left, until they say that they have it;
+ *                    who left and has not said so stands in the record, for holders that come after this one
  *
  *   link of a member lost ─► NG ─ drop_after, others in step ─► change without it ─ known ─► filled again, or
  *                                                                                            another
@@ -25,6 +26,7 @@
  * What is not here: the register's conversation and the life of the partition in this process (holder.ts).
  */
 import { invariant } from '../../base/invariant.js';
+import { MEMBERS_MAX } from '../../protocol/fields.js';
 import type { PartitionRecord, RecordedMember } from '../../protocol/partition-record.js';
 import { isMemberOf, isSameSet } from '../../protocol/partition-record.js';
 import type { MemberTrace } from './member.js';
@@ -32,11 +34,8 @@ import { PartitionMember, MemberState } from './member.js';
 import type { CopyPosition, MemberPorts, SetOptions, StoreChoice } from './ports.js';
 import { PossibleRecords } from './possible-records.js';
 
-/**
- * Stores that left and were not told yet; the oldest is given up: what it holds is found by
- * its record when it asks.
- */
-const LEAVERS_MAX = 16;
+/** Stores that left and were not told yet, as many as a record names; the oldest is given up. */
+const LEAVERS_MAX = MEMBERS_MAX;
 /**
  * A copy that is to leave waits so long for a store that can't be reached just now, if no other replaces it.
  */
@@ -88,6 +87,8 @@ export class PartitionSet {
     this.#trace = trace;
     this.records = new PossibleRecords(known);
     for (const { storeId, bootId } of known.members) this.#addRow(storeId, bootId, nowMs);
+    this.#leavers = [...known.left].reverse()
+      .map(({ storeId, bootId }) => ({ storeId, bootId, sentMs: -Infinity }));
     this.#recount();
   }
 
@@ -394,10 +395,27 @@ export class PartitionSet {
     this.#leavers.push({ storeId: member.storeId, bootId: member.bootId, sentMs: -Infinity });
   }
 
-  /** Where there may be a copy that does not count, as far as this process knows; who left last first. */
-  get strays(): readonly RecordedMember[] {
-    const weak = this.#rows.filter((row) => !row.isRecorded && !row.isGone);
-    return [...weak, ...[...this.#leavers].reverse()].map(({ storeId, bootId }) => ({ storeId, bootId }));
+  /**
+   * Where there may be a copy that does not count in a record with these members, and may not know it; who
+   * left last first. `adopted`: no more copies that were given up.
+   */
+  strays(members: readonly RecordedMember[], adopted: readonly RecordedMember[]): readonly RecordedMember[] {
+    const strays: RecordedMember[] = [];
+    const rows = this.#rows.filter((row) => !row.isGone);
+    for (const { storeId, bootId } of [...rows, ...adopted, ...[...this.#leavers].reverse()]) {
+      if (strays.length >= LEAVERS_MAX) break;
+      if (isMemberOf(members, storeId, bootId) || isMemberOf(strays, storeId, bootId)) continue;
+      strays.push({ storeId, bootId });
+    }
+    return strays;
+  }
+
+  /** The record names a copy that is gone by now, or knows; and no other change of it will come soon. */
+  get isLeftOver(): boolean {
+    const { left, members } = this.records.known;
+    if (left.length === 0 || this.#rows.some((row) => !row.isRecorded)) return false;
+    const strays = this.strays(members, []);
+    return left.some(({ storeId, bootId }) => !isMemberOf(strays, storeId, bootId));
   }
 
   tellAll(): void {
@@ -417,6 +435,8 @@ export class PartitionSet {
         if (isTold && row.toldEpoch < record.epoch) this.#ports.tell(row, record, false);
       }
     }
+    // Whoever reads a member that may yet die leaves every other copy alone.
+    if (this.isPartial) return;
     for (const leaver of this.#leavers) {
       if (nowMs - leaver.sentMs < this.#options.tellAgainMs) continue;
       leaver.sentMs = nowMs;

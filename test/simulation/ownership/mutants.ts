@@ -88,7 +88,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'return id === this.#tiedSession ? endsMs : -Infinity;', new: 'return endsMs;' },
   { rule: '7', name: 'a rescuer takes a record without members', file: HOLDER,
     old: 'const isOut = record.members.some(', new: 'const isOut = record.members.length === 0 || record.members.some(',
-    also: [{ file: HOLDER, old: 'if (mayTake)\n            this.#takeOnceHeard(', new: 'if (mayTake && record.members.length === 0)\n            this.#found({ isLoss: true, gaveUp: [], unlessSessionOf: undefined }, nowMs);\n        else if (mayTake)\n            this.#takeOnceHeard(' }] },
+    also: [{ file: HOLDER, old: 'if (mayTake)\n            this.#takeOnceHeard(', new: 'if (mayTake && record.members.length === 0)\n            this.#found({ isLoss: true, gaveUp: [], left: [], unlessSessionOf: undefined }, nowMs);\n        else if (mayTake)\n            this.#takeOnceHeard(' }] },
   { rule: '7', name: 'a memory is given up while its session lives', file: HOLDER,
     old: 'const unlessSessionOf = record.members.length === 0 ? record.holder : undefined;', new: 'const unlessSessionOf = undefined;' },
   { rule: '7', name: 'founds on although a newer record is known', missed: 'unit', file: HOLDER,

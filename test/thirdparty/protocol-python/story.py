@@ -65,7 +65,7 @@ told['body'] = refused(one.number + 1, *change(STORE, 9999, b'head', b'nowhere',
 told['unknown'] = first.do(CHANGES, [99, 1, 0, 0, row], sent)
 
 # The record is told and kept; who asks hears it, and how long the lease runs.
-record = lambda epoch, term, holder, members: [epoch, term, ['gateway-1', holder], members, []]
+record = lambda epoch, term, holder, members: [epoch, term, ['gateway-1', holder], members, [], []]
 in_a = [['store-a', boot_a]]
 told['told'] = [first.ask(TELL, ['gateway-1/1', record(epoch, [1, 11], 1000, in_a), False])[0] for epoch in (2, 1)]
 

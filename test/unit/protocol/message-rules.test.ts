@@ -108,7 +108,8 @@ describe('limits of messages', () => {
 
   test('a record has each member once, up to a bound, and no term above its epoch', () => {
     const tell = sampleOf('tell');
-    const told = (epoch: number, members: readonly unknown[], gaveUp: readonly unknown[] = []): string => ruleOf(tell, ['gw-1/3', [epoch, [3, 1], ['gw-1', 1], members, gaveUp], false]);
+    const told = (epoch: number, members: readonly unknown[], gaveUp: readonly unknown[] = [], left: readonly unknown[] = []): string =>
+      ruleOf(tell, ['gw-1/3', [epoch, [3, 1], ['gw-1', 1], members, gaveUp, left], false]);
     const many = (count: number): unknown[] => Array.from({ length: count }, (_, i) => [`store-${i}`, 'b']);
     const given = (count: number): unknown[] => Array.from({ length: count }, (_, i) => [`store-${i}`, 'b', 2]);
     assert.equal(told(3, [], many(1)), 'record', 'a copy that was given up says when it counted last');
@@ -122,6 +123,8 @@ describe('limits of messages', () => {
     assert.equal(told(3, many(MEMBERS_MAX + 1)), 'record');
     assert.equal(told(3, [], given(GAVE_UP_MAX)), '');
     assert.equal(told(3, [], given(GAVE_UP_MAX + 1)), 'record');
+    assert.equal(told(3, [], [], many(MEMBERS_MAX)), '');
+    assert.equal(told(3, [], [], many(MEMBERS_MAX + 1)), 'record');
   });
 
   test('HELLO: a range of versions that is empty, a flag that nobody knows', () => {

@@ -126,7 +126,7 @@ const members = (most: number): fc.Arbitrary<PartitionRecord['members']> => fc.u
 );
 const given: fc.Arbitrary<PartitionRecord['gaveUp']> = fc.tuple(members(4), whole)
   .map(([copies, epoch]) => copies.map((copy) => ({ ...copy, epoch })));
-const record: fc.Arbitrary<PartitionRecord> = fc.record({ epoch: whole, term, holder, members: members(4), gaveUp: given })
+const record: fc.Arbitrary<PartitionRecord> = fc.record({ epoch: whole, term, holder, members: members(4), gaveUp: given, left: members(4) })
   .map((one) => ({ ...one, term: { ...one.term, number: Math.min(one.term.number, one.epoch) } }));
 const toldRecord = fc.option(record, { nil: undefined });
 const bytes = (length: number): fc.Arbitrary<Uint8Array> => fc.uint8Array({ minLength: length, maxLength: length });
@@ -260,9 +260,9 @@ const BOOT_B = '77'.repeat(16);
 const RECORD: PartitionRecord = {
   epoch: 9, term: TERM, holder: { gatewayId: 'gw-2', incarnation: 12 },
   members: [{ storeId: 'store-a', bootId: BOOT_A }, { storeId: 'store-b', bootId: BOOT_B }],
-  gaveUp: [{ storeId: 'store-c', bootId: BOOT_B, epoch: 6 }],
+  gaveUp: [{ storeId: 'store-c', bootId: BOOT_B, epoch: 6 }], left: [{ storeId: 'store-d', bootId: BOOT_A }],
 };
-const RECORD_TEXT = 'epoch 9, term 7 nonce 4294967299, holder gw-2 12, members store-a store-b, gaveUp store-c of epoch 6';
+const RECORD_TEXT = 'epoch 9, term 7 nonce 4294967299, holder gw-2 12, members store-a store-b, gaveUp store-c of epoch 6, left store-d';
 
 const OWNERSHIP: Sample[] = [
   sample<fence.Fence>({

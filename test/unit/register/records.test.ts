@@ -52,6 +52,7 @@ const partition = fc.record({
   holder: fc.record({ gatewayId: name, incarnation: count }),
   members,
   gaveUp: members.chain((copies) => count.map((epoch) => copies.map((copy) => ({ ...copy, epoch })))),
+  left: members,
 }).map(({ number, nonce, more, ...others }) => ({ epoch: number + more, term: { number, nonce }, ...others }));
 const gateway = fc.record({
   incarnation: count,
@@ -146,7 +147,7 @@ test("a partition's record keeps its own rules", () => {
     term: { number: 5, nonce: 9 },
     holder: { gatewayId: 'gw-1', incarnation: 1 },
     members: [{ storeId: 's', bootId: 'b'.repeat(32) }],
-    gaveUp: [],
+    gaveUp: [], left: [],
   };
   const rule = (changes: object): string => {
     const decoded = decodePartition(JSON.stringify({ version: 1, ...sound, ...changes }));
@@ -163,6 +164,7 @@ test("a partition's record keeps its own rules", () => {
   const [given] = sound.members.map((member) => ({ ...member, epoch: 6 }));
   assert.equal(rule({ gaveUp: [given, given] }), 'gaveUp: one stands twice');
   assert.equal(rule({ holder: nobody, gaveUp: [given] }), 'copies that nobody gave up');
+  assert.equal(rule({ left: [...sound.members, ...sound.members] }), 'left: one stands twice');
   assert.equal(rule({ gaveUp: sound.members }), 'gaveUp[0]: no epoch');
   assert.equal(rule({ members: [{ storeId: 's', bootId: '' }] }), 'members[0]: no store or boot');
   assert.throws(() => encodePartition({ ...sound, term: { number: 8, nonce: 9 } }), InvariantError);

@@ -2,17 +2,53 @@
  * How many connections each client has open. An IPv6 client owns a whole /64 and could use a fresh address
  * for each connection, so addresses of one /64 count together (RFC 7934 section 6 is why hosts have so many).
  *
- * Owns one small entry a connected client; none is left when the client has gone.
+ * Held across the workers of a gateway: once a second each tells the others what it has open. So a limit may
+ * be passed by what the other workers let in within that second. What a worker told last counts until it
+ * tells more, or for FRESH_MS: one that has died tells nothing more.
+ *
+ * Owns one small entry a connected client; none is left when the client has gone. Pure.
  */
+import type { Counted } from './sliding-counts.js';
+
+/** Clients of a worker in one report: those with most. */
+const TOLD_MAX = 5_000;
+const FRESH_MS = 5_000;
+
+/** What one worker has open, by listener, in the order of the configuration. */
+export interface OpenReport {
+  readonly worker: string;
+  readonly listeners: readonly (readonly Counted[])[];
+}
+
+interface Told {
+  readonly counts: ReadonlyMap<string, number>;
+  readonly atMs: number;
+}
 
 export class ClientCounts {
   readonly #countOf = new Map<string, number>();
+  /** By worker. */
+  readonly #elsewhere = new Map<string, Told>();
 
-  /** Counts one more connection; the number open now. */
-  open(key: string): number {
-    const count = (this.#countOf.get(key) ?? 0) + 1;
+  /** Counts one more connection; the number open now, at all workers. */
+  open(key: string, nowMs: number): number {
+    let count = (this.#countOf.get(key) ?? 0) + 1;
     this.#countOf.set(key, count);
+    for (const { counts, atMs } of this.#elsewhere.values()) {
+      if (nowMs - atMs < FRESH_MS) count += counts.get(key) ?? 0;
+    }
     return count;
+  }
+
+  /** Open here: for the other workers. */
+  report(): readonly Counted[] {
+    const counted = [...this.#countOf];
+    return counted.length <= TOLD_MAX ? counted : counted.sort((a, b) => b[1] - a[1]).slice(0, TOLD_MAX);
+  }
+
+  /** Another worker told it. */
+  onReport(worker: string, counted: readonly Counted[], nowMs: number): void {
+    this.#elsewhere.set(worker, { counts: new Map(counted), atMs: nowMs });
   }
 
   close(key: string): void {

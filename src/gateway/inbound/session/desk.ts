@@ -64,7 +64,7 @@ export class Desk {
   /** Told when the last session has gone. */
   onEmpty: (() => void) | undefined;
 
-  readonly #clients = new ClientCounts();
+  readonly clients = new ClientCounts();
   readonly #damper: RejectionDamper;
   #lookedMs: number;
   #yielding: LiveSession[] = [];
@@ -142,7 +142,7 @@ export class Desk {
 
   /** It is known whose connection it is; counted until connectionClosed(). */
   clientKnown(key: string, doer: Doer): Refusal | undefined {
-    const ofClient = this.#clients.open(key);
+    const ofClient = this.clients.open(key, this.ports.clock.nowMs());
     if (ofClient > this.options.connectionsPerClientMax) return TOO_MANY_FROM_CLIENT;
     const { rates } = this.ports;
     if (rates === undefined) return undefined;
@@ -160,14 +160,14 @@ export class Desk {
 
   /** The session is another client's now; `key`: '' when its proxy does not know whose. */
   clientChanged(before: string, key: string, doer: Doer): Refusal | undefined {
-    if (before !== '') this.#clients.close(before);
+    if (before !== '') this.clients.close(before);
     return key === '' ? undefined : this.clientKnown(key, doer);
   }
 
   /** `key`: '' when it was never known whose it was. */
   connectionClosed(session: LiveSession, key: string): void {
     this.live.delete(session);
-    if (key !== '') this.#clients.close(key);
+    if (key !== '') this.clients.close(key);
     this.ports.metrics.connectionClosed();
     if (this.live.size === 0) this.onEmpty?.();
   }

@@ -44,7 +44,7 @@ class PlayedRegister implements OwnershipRegister {
   portOf(partition: string, sink: RegisterSink): ReturnType<OwnershipRegister['portOf']> {
     const { holder, members, hasSession = false } = this.#kept[Number(partition.split('/')[1])] ?? assert.fail(partition);
     const record: PartitionRecord = {
-      epoch: 5, term: { number: 4, nonce: 9 }, holder, members: members.filter((one) => one !== undefined), gaveUp: [],
+      epoch: 5, term: { number: 4, nonce: 9 }, holder, members: members.filter((one) => one !== undefined), gaveUp: [], left: [],
     };
     return {
       read: (ticket) => { this.#answers.push(() => { sink.onRecord(ticket, { revision: '1', record, hasSession }); }); },

@@ -118,7 +118,7 @@ class TestWorld {
 
 function record(gatewayId: string, incarnation: number, epoch = 1): PartitionRecord {
   const members = [{ storeId: 'store-a', bootId: 'b1' }];
-  return { epoch, term: { number: epoch, nonce: 9 }, holder: { gatewayId, incarnation }, members, gaveUp: [] };
+  return { epoch, term: { number: epoch, nonce: 9 }, holder: { gatewayId, incarnation }, members, gaveUp: [], left: [] };
 }
 
 describe('a record', () => {
@@ -208,7 +208,7 @@ describe('a record', () => {
     add('store-a', 8);
     assert.deepEqual(answers, ['', '', '']);
     world.ask(sink, () => { port.read(1); });
-    const ended = { epoch: 12, term: { number: 12, nonce: 13 }, holder: { gatewayId: 'gw-1', incarnation: 0 }, members: [], gaveUp: [] };
+    const ended = { epoch: 12, term: { number: 12, nonce: 13 }, holder: { gatewayId: 'gw-1', incarnation: 0 }, members: [], gaveUp: [], left: [] };
     assert.deepEqual(sink.stamped as unknown, { revision: '0', record: ended, hasSession: false, isDoubted: false });
     assert.deepEqual([...bridge.givenUp()].map(([storeId, copies]) => [storeId, copies.map(({ epoch }) => epoch)]), [['store-a', [9]], ['store-b', [12]]]);
     // It may be begun anew.

@@ -243,7 +243,7 @@ describe('TELL', () => {
     assert.equal(join(store, 'g1/1', term, { id: 'g2' }), copy);
     assert.equal(store.checkReader(attached(copy, term)), 0);
     assert.deepEqual(pullAll(store, copy).map(({ body }) => body), ['stranded']);
-    store.tell({ partition: 'g1/1', record: { ...record, epoch: 5, gaveUp: [] }, isOut: true });
+    store.tell({ partition: 'g1/1', record: { ...record, epoch: 5, gaveUp: [], left: [] }, isOut: true });
     assert.equal(store.partitions.count, 0, 'adopted');
   });
 

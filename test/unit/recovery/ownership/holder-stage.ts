@@ -16,7 +16,7 @@ export function members(...names: string[]): RecordedMember[] {
 }
 
 export function recordOf(epoch: number, holder: HolderId, ...stores: string[]): PartitionRecord {
-  return { epoch, term: { number: epoch, nonce: epoch }, holder, members: members(...stores), gaveUp: [] };
+  return { epoch, term: { number: epoch, nonce: epoch }, holder, members: members(...stores), gaveUp: [], left: [] };
 }
 
 interface Sent {

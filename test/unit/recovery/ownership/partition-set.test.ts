@@ -17,7 +17,7 @@ const TERM = { number: 3, nonce: 7 };
 function record(epoch: number, ...stores: string[]): PartitionRecord {
   return {
     epoch, term: TERM, holder: { gatewayId: 'g1', incarnation: 1 },
-    members: stores.map((storeId) => ({ storeId, bootId: 'b1' })), gaveUp: [],
+    members: stores.map((storeId) => ({ storeId, bootId: 'b1' })), gaveUp: [], left: [],
   };
 }
 
@@ -30,9 +30,10 @@ class Stage implements MemberPorts {
   readonly set: PartitionSet;
   choice: StoreChoice | undefined;
 
-  constructor(options: Partial<SetOptions>, ...stores: string[]) {
+  constructor(options: Partial<SetOptions>, known: PartitionRecord | string, ...stores: string[]) {
     for (const storeId of ['a', 'b', 'c']) this.leases.set(storeId, { bootId: 'b1', endsMs: 10_000 });
-    this.set = new PartitionSet({ ...OPTIONS, ...options }, this, record(3, ...stores), 0, () => undefined);
+    const before = typeof known === 'string' ? record(3, known, ...stores) : known;
+    this.set = new PartitionSet({ ...OPTIONS, ...options }, this, before, 0, () => undefined);
     this.set.historyKnown();
     this.set.allHaveTerm(0);
   }
@@ -317,6 +318,38 @@ describe('set of a partition', () => {
     stage.told.length = 0;
     stage.set.tick(300_000);
     assert.deepEqual(stage.told, []);
+  });
+
+  const B = { storeId: 'b', bootId: 'b1' };
+
+  test('names who leaves, until it says that it knows; then the record is changed once more, without it', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.relocate('b');
+    stage.fill('c');
+    const next = record(4, 'a', 'c');
+    assert.deepEqual(stage.set.strays(next.members, []), [B]);
+    stage.set.sent(next);
+    stage.set.settled({ ...next, left: [B] });
+    assert.deepEqual(stage.set.strays(next.members, []), [B]);
+    assert.equal(stage.set.isLeftOver, false);
+    stage.set.onTold('b', 'b1', 4);
+    assert.deepEqual(stage.set.strays(next.members, []), []);
+    assert.equal(stage.set.isLeftOver, true);
+    stage.set.settled(record(5, 'a', 'c'));
+    assert.equal(stage.set.isLeftOver, false);
+  });
+
+  test('tells who left under another holder, too, but not while it reads a member that may yet die', () => {
+    const stage = new Stage({}, { ...record(3, 'a', 'c'), left: [B] });
+    stage.set.readFrom(stage.row('a'), 4, 0);
+    stage.set.tick(1000);
+    assert.ok(!stage.told.includes('b 3 out'));
+    assert.deepEqual(stage.set.strays(stage.set.records.known.members, []), [B]);
+    stage.set.readComplete();
+    stage.set.tick(2000);
+    assert.ok(stage.told.includes('b 3 out'));
+    stage.set.onLinkUp('b', 'b2', 3000);
+    assert.deepEqual(stage.set.strays(stage.set.records.known.members, []), [], 'a boot that is over has no copy');
   });
 });
 
