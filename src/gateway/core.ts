@@ -65,6 +65,7 @@ const COMPACT_BYTES_PER_TICK = 1024 * 1024;
 const SLOW_TICK_MS = 100;
 
 export class GatewayCore implements Reception, DeliverySource {
+  readonly bodies: DueBodies;
   readonly entries: Entries;
   readonly mirrors: Mirrors;
   readonly registry: QueueRegistry;
@@ -93,7 +94,6 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly #expirySweep: ExpirySweep;
   readonly #right: DeliveryRight;
   readonly #forgotten: ForgottenQueues;
-  readonly #bodies: DueBodies;
   readonly #handingOut: HandingOut;
   readonly #segments: Segments;
   #deliverySink: DeliverySink | undefined;
@@ -127,7 +127,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.moves = new Moves({ log, mirrors });
     const memory = new MemoryGauge(options.memory, () => this.#usedBytes());
     this.memory = memory;
-    this.#bodies = new DueBodies({ entries, memory });
+    this.bodies = new DueBodies({ entries, memory });
     const registry = new QueueRegistry({ queuesMax: options.queuesMax }, {
       table, mirrors, log, wake, nowMs: () => clock.nowMs(), expected: () => this.holdings.expected(),
     });
@@ -146,7 +146,7 @@ export class GatewayCore implements Reception, DeliverySource {
       clock, frame, crc32, packer, entries, mirrors, dueTimes, events, wake,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
-      onReported: ({ partition }, row) => { this.#bodies.onUsed(partition, row); },
+      onReported: ({ partition }, row) => { this.bodies.onUsed(partition, row); },
     });
     this.#reportWriter = this.#newReportWriter(ports);
     this.reports = this.#newReports(ports);
@@ -158,7 +158,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#forgotten = new ForgottenQueues({ registry, entries, dueTimes, reports, recovered, commitPoint });
     this.#handingOut = new HandingOut({
       clock, log, entries, registry, settlement: this.#settlement, right: this.#right,
-      forgotten: this.#forgotten, bodies: this.#bodies, rewriting: ports.rewriting, wake,
+      forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake,
     });
   }
 
@@ -315,7 +315,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.commitPoint.tick(nowMs);
     this.#right.look();
     this.#forgotten.tick();
-    this.#bodies.tick();
+    this.bodies.tick(nowMs);
     this.#segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs >= this.#slowTickMs) this.#slowTick(nowMs);
     this.holds.tick();
@@ -401,7 +401,10 @@ export class GatewayCore implements Reception, DeliverySource {
       clock, frame, crc32, packer, log, router, registry, mirrors, entries, reports, memory, holds,
       dueTimes: this.#dueTimes, settlement: this.#settlement,
       wake: (queue) => { this.wake(queue); },
-      onBody: (row) => { this.#expirySweep.look(row); },
+      onBody: (partition, row) => {
+        this.bodies.onCame(partition, row);
+        this.#expirySweep.look(row);
+      },
     });
   }
 
@@ -455,7 +458,7 @@ export class GatewayCore implements Reception, DeliverySource {
       ringRoomBytes: () => this.memory.reserveBytes - this.#usedBytes() + this.mirrors.ring.usedBytes,
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (partition) =>
-        this.entries.refillView(partition, (row) => { this.#bodies.onUsed(partition, row); }),
+        this.entries.refillView(partition, (row) => { this.bodies.onUsed(partition, row); }),
     };
   }
 
@@ -495,7 +498,7 @@ export class GatewayCore implements Reception, DeliverySource {
     const { entries, memory } = this;
     const ports = { entries, memory, settlement: this.#settlement, writer: this.#reportWriter };
     const isOver = tellDelay(this.#options.delayReports, ports, queue, row);
-    if (isOver) this.#bodies.onUsed(queue.partition, row);
+    if (isOver) this.bodies.onUsed(queue.partition, row);
     return isOver;
   }
 

@@ -1,14 +1,16 @@
 /**
  * Queues of a gateway with their content, page by page, for `queue export`. Reads what is there now and
  * changes nothing; an entry that is not committed yet is not shown. One whose body is still at the stores is
- * waited for.
+ * waited for, and goes back there when it was read, if memory is short.
  */
 import type { Crc32 } from '../platform/ports.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../protocol/entry-rows.js';
 import type { ExportSource } from './admin/export-page.js';
+import type { DueBodies } from './queue/due-bodies.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import type { Entries } from './queue/entries.js';
 import { EntryState } from './queue/entry-table.js';
+import type { Place } from './queue/queue-walk.js';
 import { cursorAt, placesBehind, queuesOfClass } from './queue/queue-walk.js';
 
 /** About two milliseconds of copying; one entry more than the bytes if it is larger itself. */
@@ -28,6 +30,7 @@ export interface ExportPage {
 export interface ExportPorts {
   readonly crc32: Crc32;
   readonly entries: Entries;
+  readonly bodies: DueBodies;
   queuesOf(name: string): readonly MailQueue[];
 }
 
@@ -42,7 +45,7 @@ export class ExportView implements ExportSource {
     const { entries } = this.#ports;
     const queues = queuesOfClass(this.#ports.queuesOf(name), queueClass);
     if (queues.length === 0) return undefined;
-    const chosen: number[] = [];
+    const chosen: Place[] = [];
     let bytes = 0;
     let nextCursor = '';
     for (const place of placesBehind(cursor, queues, entries.table)) {
@@ -55,7 +58,7 @@ export class ExportView implements ExportSource {
       const size = entries.bytes(row) + entries.note(row).length;
       const isFull = chosen.length === PAGE_ENTRIES || bytes + size > PAGE_BYTES;
       if (isFull && chosen.length > 0) return { ...this.#build(chosen, bytes), nextCursor };
-      chosen.push(row);
+      chosen.push(place);
       bytes += size;
       nextCursor = cursorAt(place, entries.table);
     }
@@ -72,14 +75,14 @@ export class ExportView implements ExportSource {
   }
 
   #build(
-    chosen: readonly number[], bytes: number,
+    chosen: readonly Place[], bytes: number,
   ): { readonly rows: Uint8Array; readonly payload: Uint8Array } {
-    const { entries, crc32 } = this.#ports;
+    const { entries, bodies, crc32 } = this.#ports;
     const rows = new Uint8Array(chosen.length * ENTRY_ROW_BYTES);
     const view = new DataView(rows.buffer);
     const payload = new Uint8Array(bytes);
     let at = 0;
-    chosen.forEach((row, i) => {
+    chosen.forEach(({ queue: { partition }, row }, i) => {
       const bodyBytes = entries.table.bodyBytes.get(row);
       const head = entries.head(row);
       const note = entries.note(row);
@@ -93,6 +96,7 @@ export class ExportView implements ExportSource {
         note.length, noteCrc, entries.table.messageId(row), entries.table.position.get(row),
         entries.room(row),
       );
+      bodies.onUsed(partition, row);
     });
     return { rows, payload };
   }

@@ -319,7 +319,7 @@ class Gateway implements RunningGateway {
       rescue: core.holdings, holds: core.holds, stores: this.#drained, retire: this.#retirements(),
       rebalance: { gatewayId: this.#options.id, control: core.mirrors.rebalance },
       exports: new ExportView({
-        crc32, entries: core.entries, queuesOf: (name) => core.registry.byName(name),
+        crc32, entries: core.entries, bodies: core.bodies, queuesOf: (name) => core.registry.byName(name),
       }),
     };
   }

@@ -5,7 +5,10 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { crc32 } from 'node:zlib';
+import { AT_STORES, ExportView } from '../../src/gateway/export-view.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
+import { ENTRY_ROW_BYTES } from '../../src/protocol/entry-rows.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { PartitionMember } from '../../src/recovery/ownership/member.js';
@@ -281,6 +284,64 @@ describe('a gateway that is full of its own mail', () => {
     indexed(story);
     group.run(10_000);
     assert.ok(coreOf(group).memory.admits(10_000), `${String(coreOf(group).memory.usedBytes)} bytes`);
+  });
+});
+
+describe('a gateway whose own mail is larger than its memory', () => {
+  /** gw-1 is started on a smaller host; next hops can't be reached until all is looked at. */
+  function shrunk(): { group: Group; letters: readonly Letter[]; dead: readonly Letter[] } {
+    const group = Group.started({
+      gateways: ['gw-1'], elsewhere: { small: 'gw-1' }, partitions: 1, queues: ['dead', 'well'].map((name) => ({ name })),
+      memoryBytes: { small: LIMIT_BYTES }, storeMemoryBytes: 64 * MEBIBYTE, blockEntries: 100, segmentBytes: SEGMENT_BYTES,
+    });
+    group.hops.script = () => 'unreachable';
+    const dead = Array.from({ length: DEAD_COUNT }, () => sent(group, 'dead'));
+    const letters = Array.from({ length: PER_WELL }, () => sent(group, 'well'));
+    group.gateway('gw-1').kill();
+    group.gateway('small').start();
+    group.until(() => group.served('small', 'gw-1')[0]?.isRecovering === false, 'every entry');
+    return { group, letters, dead };
+  }
+
+  function deliversWell({ group, letters }: ReturnType<typeof shrunk>): void {
+    group.hops.script = ({ queueName }) => (queueName === 'well' ? 'accept' : 'unreachable');
+    group.until(() => isDone(letters), 'all of the well queue', 120_000);
+    checkOrder(group.letters, 'well');
+    checkNoDuplicates(group.letters);
+  }
+
+  test('exports all of a queue, whose next hop can not be reached, and delivers another one\'s then', () => {
+    const story = shrunk();
+    const { group, dead } = story;
+    const core = group.gateway('small').core ?? assert.fail('it lives');
+    const { entries, bodies, registry, memory } = core;
+    const view = new ExportView({ crc32, entries, bodies, queuesOf: (name) => registry.byName(name) });
+    let cursor: string | undefined = '';
+    let count = 0;
+    for (let looks = 0; cursor !== undefined; looks++) {
+      assert.ok(looks < 1000, `${String(count)} of ${String(dead.length)}, ${String(memory.usedBytes)} bytes`);
+      const page = view.exportPage('dead', 'mail', cursor);
+      if (page !== AT_STORES && page !== undefined) {
+        count += page.rows.length / ENTRY_ROW_BYTES;
+        cursor = page.nextCursor;
+      }
+      group.run(50);
+    }
+    assert.equal(count, dead.length);
+    deliversWell(story);
+  });
+
+  test('delivers what can be delivered after an operator has looked at the rest', () => {
+    const story = shrunk();
+    const { group, dead } = story;
+    const core = group.gateway('small').core ?? assert.fail('it lives');
+    const queue = core.registry.byName('dead')[0] ?? assert.fail('it has one');
+    for (const { id } of dead) {
+      const row = core.entries.table.index.find(id, queue.handle);
+      if (core.entries.isAllAbsent(row)) core.entries.absent.wantLater(queue.partition, row);
+      group.run(10);
+    }
+    deliversWell(story);
   });
 });
 

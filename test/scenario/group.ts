@@ -33,7 +33,7 @@ export interface GroupOptions {
   readonly largestBytes?: number;
   readonly minReplicas?: number;
   readonly storeMemoryBytes?: number;
-  /** Of each gateway, or of one by its name. */
+  /** Of a gateway by its name, or of one of its processes by the host that it is on. */
   readonly memoryBytes?: Readonly<Record<string, number>>;
   /** Hosts whose gateways take over nobody's queues; a gateway's first host has its name. */
   readonly noRescue?: readonly string[];
@@ -95,7 +95,7 @@ export class Group {
             partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: 1000, delayReports: { afterMs: 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: options.segmentBytes ?? 64 * 1024,
             mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
-            memory: { limitBytes: options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
+            memory: { limitBytes: options.memoryBytes?.[host] ?? options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
             reading: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, littleBytes: options.littleBytes ?? 64 * MEBIBYTE },
           },
         },

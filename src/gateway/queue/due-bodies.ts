@@ -7,6 +7,7 @@
  *   an attempt ended, and the entry stays ─ memory is short, the stores have it ─► its body goes
  *   a refill has sent it (mirror/resync.ts) ─ likewise ─► its body goes (absent-bodies.ts)
  *   likewise, memory too short for envelopes ─ every copy has what became of it ─► head and note go, too
+ *   it came, and whoever wanted it is gone, or only looked at it ─ a while later ─► likewise
  */
 import type { Partition } from '../mirror/partition.js';
 import type { Entries } from './entries.js';
@@ -18,20 +19,33 @@ import type { MemoryGauge } from './memory-gauge.js';
 const SHORT_BYTES = 16 * 1024;
 /** Of which the copies do not have all yet; heads of more than these stay here. */
 const LEAVING_MAX = 16_384;
+/** What came is used within that time, or asked for again: a delivery begins, an operator asks once more. */
+const KEPT_MS = 5_000;
 
-/** An entry whose head goes when every copy has the change of this number: its note is not newer. */
-interface Leaving {
+/** An entry as it was: its row may be another's by now. */
+interface Known {
   readonly partition: Partition;
   readonly row: number;
   readonly position: number;
   readonly messageId: number;
+}
+
+/** Its head goes when every copy has the change of this number: its note is not newer. */
+interface Leaving extends Known {
   readonly noteChecksum: number;
   readonly number: number;
+}
+
+interface Came extends Known {
+  readonly atMs: number;
 }
 
 export class DueBodies {
   readonly #ports: { readonly entries: Entries; readonly memory: MemoryGauge };
   #leaving: Leaving[] = [];
+  /** While memory was short, oldest first. */
+  #came: Came[] = [];
+  #nowMs = 0;
 
   constructor(ports: { readonly entries: Entries; readonly memory: MemoryGauge }) {
     this.#ports = ports;
@@ -57,6 +71,13 @@ export class DueBodies {
     return false;
   }
 
+  /** It is here, for somebody who wanted it. */
+  onCame(partition: Partition, row: number): void {
+    if (partition.isPartial && this.#isShort(partition)) {
+      this.#came.push({ ...this.#known(partition, row), atMs: this.#nowMs });
+    }
+  }
+
   /** The attempt of a message is over: it has ended, or waits for the next. */
   onAttempted(queue: MailQueue, row: number, messageId: number): void {
     const { entries } = this.#ports;
@@ -77,7 +98,9 @@ export class DueBodies {
   }
 
   /** Called a few times in a tenth of a second. */
-  tick(): void {
+  tick(nowMs: number): void {
+    this.#nowMs = nowMs;
+    this.#giveBack();
     if (this.#leaving.length === 0) return;
     const leaving = this.#leaving;
     this.#leaving = [];
@@ -87,12 +110,22 @@ export class DueBodies {
     }
   }
 
+  #giveBack(): void {
+    let count = 0;
+    for (const { atMs } of this.#came) {
+      if (this.#nowMs - atMs < KEPT_MS) break;
+      count += 1;
+    }
+    if (count === 0) return;
+    for (const one of this.#came.splice(0, count)) if (this.#isSame(one)) this.onUsed(one.partition, one.row);
+  }
+
   /** Unless it is wanted again meanwhile, here already, or the row is another's. */
-  #goes({ partition, row, position, messageId, noteChecksum }: Leaving): void {
+  #goes(leaving: Leaving): void {
+    const { partition, row, noteChecksum } = leaving;
     const { entries } = this.#ports;
-    const { table, absent } = entries;
-    const isSame = table.position.get(row) === position && table.messageId(row) === messageId;
-    if (!partition.isPartial || !isSame) return;
+    const { absent } = entries;
+    if (!partition.isPartial || !this.#isSame(leaving)) return;
     if (!entries.isAbsent(row) || entries.isAllAbsent(row) || absent.isAsked(partition, row)) return;
     if (!this.#mayGo(partition, row)) return;
     // Something became of it since then: not every copy may have that.
@@ -104,9 +137,18 @@ export class DueBodies {
     if (this.#leaving.length >= LEAVING_MAX) return;
     const { entries } = this.#ports;
     this.#leaving.push({
-      partition, row, position: entries.table.position.get(row), messageId: entries.table.messageId(row),
-      noteChecksum: entries.noteChecksum(row), number: partition.lastNumber,
+      ...this.#known(partition, row), noteChecksum: entries.noteChecksum(row), number: partition.lastNumber,
     });
+  }
+
+  #known(partition: Partition, row: number): Known {
+    const { table } = this.#ports.entries;
+    return { partition, row, position: table.position.get(row), messageId: table.messageId(row) };
+  }
+
+  #isSame({ row, position, messageId }: Known): boolean {
+    const { table } = this.#ports.entries;
+    return table.position.get(row) === position && table.messageId(row) === messageId;
   }
 
   /** It rests, and the stores have it. */

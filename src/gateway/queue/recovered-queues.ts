@@ -60,7 +60,7 @@ export interface RecoveredPorts {
   readonly memory: MemoryGauge;
   wake(queue: MailQueue): void;
   /** The body of an entry came later than its envelope. It may be over. */
-  onBody(row: number): void;
+  onBody(partition: Partition, row: number): void;
 }
 
 interface Found {
@@ -371,7 +371,7 @@ export class RecoveredQueues {
       entries.putAll(queue, row, bytes.subarray(0, ownEnd), bytes.subarray(ownEnd), shared);
     } else entries.putBody(queue, row, body, shared);
     if (entries.table.state(row) === EntryState.READY) this.#ports.wake(queue);
-    this.#ports.onBody(row);
+    this.#ports.onBody(partition, row);
   }
 
   /** No mirror has it as it was: what there is of it is kept for an operator. */

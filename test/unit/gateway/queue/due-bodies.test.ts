@@ -50,7 +50,7 @@ class Bench {
 
   acknowledged(number: number): this {
     this.partition.ackedNumber = number;
-    this.bodies.tick();
+    this.bodies.tick(0);
     return this;
   }
 }
@@ -92,6 +92,34 @@ describe('an entry that nothing needs here any more', () => {
     bench.partition.lastNumber = 6;
     assert.equal(bench.acknowledged(5).what, 'head and note');
     assert.equal(bench.acknowledged(6).what, 'its place');
+  });
+
+  test('goes a while after it came, when nobody used it', () => {
+    const bench = new Bench();
+    bench.partition.ackedNumber = 5;
+    bench.bodies.tick(1000);
+    bench.bodies.onCame(bench.partition, bench.row);
+    bench.bodies.tick(5999);
+    assert.equal(bench.what, 'all');
+    bench.bodies.tick(6000);
+    assert.equal(bench.what, 'its place');
+  });
+
+  test('stays after it came when it is in use, its row another one\'s, or memory was plenty', () => {
+    const inUse = new Bench();
+    inUse.bodies.onCame(inUse.partition, inUse.row);
+    inUse.entries.table.transition(inUse.row, EntryState.IN_FLIGHT);
+    const other = new Bench();
+    other.bodies.onCame(other.partition, other.row);
+    other.entries.table.position.set(other.row, 20);
+    const plenty = new Bench();
+    plenty.usedBytes = 100;
+    plenty.bodies.onCame(plenty.partition, plenty.row);
+    plenty.usedBytes = LIMIT_BYTES;
+    for (const bench of [inUse, other, plenty]) {
+      bench.bodies.tick(60_000);
+      assert.equal(bench.what, 'all');
+    }
   });
 
   test('stays when it is on its way again, or a delivery has it', () => {
