@@ -29,8 +29,8 @@ import { ContentStore } from './queue/content-store.js';
 import { DueBodies } from './queue/due-bodies.js';
 import { DueTimes } from './queue/due-times.js';
 import { Entries } from './queue/entries.js';
+import { EntryTable } from './queue/entry-table.js';
 import { ExpirySweep } from './queue/expiry-sweep.js';
-import { EntryState, EntryTable } from './queue/entry-table.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut } from './queue/handing-out.js';
 import type { MailQueue } from './queue/mail-queue.js';
@@ -43,7 +43,7 @@ import { Readiness } from './queue/readiness.js';
 import type { ReplyTexts } from './queue/entry-texts.js';
 import { AdoptedMail } from './queue/adopted-mail.js';
 import { RecoveredQueues } from './queue/recovered-queues.js';
-import { tellDelay } from './queue/delay-reports.js';
+import { DelayReports } from './queue/delay-reports.js';
 import { Reports } from './queue/report-job.js';
 import { ReportWriter } from './queue/report-writer.js';
 import { Settlement } from './queue/settlement.js';
@@ -75,7 +75,7 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly moves: Moves;
   readonly recovered: RecoveredQueues;
   readonly reports: Reports;
-  readonly #reportWriter: ReportWriter;
+  readonly #delays: DelayReports;
   readonly holds: MessageHolds;
   /**
    * What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts).
@@ -146,10 +146,12 @@ export class GatewayCore implements Reception, DeliverySource {
       clock, frame, crc32, packer, entries, mirrors, dueTimes, events, wake,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
+      reportAgain: (queue, row) => { this.reports.resume(queue, row); },
       onReported: ({ partition }, row) => { this.bodies.onUsed(partition, row); },
     });
-    this.#reportWriter = this.#newReportWriter(ports);
-    this.reports = this.#newReports(ports);
+    const writer = this.#newReportWriter(ports);
+    this.reports = this.#newReports(ports, writer);
+    this.#delays = this.#newDelays(writer);
     this.holds = this.#newHolds(ports);
     this.#right = new DeliveryRight({ log, nowMs: () => clock.nowMs(), wake });
     this.recovered = this.#newRecovered(ports);
@@ -376,11 +378,21 @@ export class GatewayCore implements Reception, DeliverySource {
     });
   }
 
-  #newReports(ports: CorePorts): Reports {
+  #newReports(ports: CorePorts, writer: ReportWriter): Reports {
     return new Reports({
       clock: ports.clock, log: ports.log, events: ports.events, entries: this.entries,
-      settlement: this.#settlement, writer: this.#reportWriter,
+      settlement: this.#settlement, writer,
       requestEndOfTurn: () => { ports.requestEndOfTurn(); },
+      tellDelay: (queue, row, tries) => { this.#delays.tell(queue, row, tries); },
+    });
+  }
+
+  #newDelays(writer: ReportWriter): DelayReports {
+    const { memory, entries } = this;
+    return new DelayReports(this.#options.delayReports, {
+      memory, entries, settlement: this.#settlement, writer,
+      begin: (queue, row) => { this.reports.beginDelay(queue, row); },
+      onUsed: ({ partition }, row) => { this.bodies.onUsed(partition, row); },
     });
   }
 
@@ -436,7 +448,10 @@ export class GatewayCore implements Reception, DeliverySource {
     return new ExpirySweep({ longestRetryMs, delayMs: delayReports.afterMs }, {
       frame: this.frame, table: this.entries.table, log: this.#ports.log,
       onExpired: (row) => { this.#expire(row); },
-      onDelayed: (row) => this.#tellDelay(row),
+      onDelayed: (row) => {
+        const queue = this.registry.queueOf(row);
+        return queue !== undefined && this.#delays.onOld(queue, row);
+      },
     });
   }
 
@@ -489,17 +504,6 @@ export class GatewayCore implements Reception, DeliverySource {
     // Its report quotes the body; the sweep comes round again.
     if (this.entries.isAbsent(row)) this.entries.absent.wantLater(queue.partition, row);
     else this.#settlement.expire(queue, row);
-  }
-
-  /** False: it is to be looked at again. */
-  #tellDelay(row: number): boolean {
-    const queue = this.registry.queueOf(row);
-    if (queue === undefined || this.entries.table.state(row) === EntryState.HELD) return false;
-    const { entries, memory } = this;
-    const ports = { entries, memory, settlement: this.#settlement, writer: this.#reportWriter };
-    const isOver = tellDelay(this.#options.delayReports, ports, queue, row);
-    if (isOver) this.bodies.onUsed(queue.partition, row);
-    return isOver;
   }
 
   #onDue(row: number): void {

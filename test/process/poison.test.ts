@@ -45,10 +45,10 @@ async function refusingServer(t: { after(run: () => void): void }): Promise<numb
 }
 
 /** The queue id in the reply to the message. */
-async function submit(port: number, to: string, text: string): Promise<string> {
+async function submit(port: number, to: string, text: string, parameters = ''): Promise<string> {
   const talk = await SmtpTalk.start(port);
   await talk.say('MAIL FROM:<alice@senders.example>');
-  await talk.say(`RCPT TO:<${to}>`);
+  await talk.say(`RCPT TO:<${to}>${parameters}`);
   await talk.say('DATA');
   const reply = await talk.say(`Subject: a test\r\n\r\n${text}\r\n.`);
   talk.close();
@@ -114,6 +114,30 @@ test('a message that crashes the gateway twice is held alone by the third proces
   await gateway.ready();
   await until('the message is held once more', async () => (await queueVerb(cluster, 'list')).out.includes(`${poison}!`), 20_000, gateway);
   assert.equal((await cluster.status()).queued_messages, 1);
+});
+
+test('a message that crashes whoever tells its delay is held alone by the third process, on whatever machine', { timeout: 120_000 }, async (t) => {
+  const cluster = await startCluster({
+    nodeArguments: ['--import', LOADER], gateway: { reports: { delay_after: '2s' } },
+    routes: [{ domain: 'away.example', via: `smtp://${HOST}:1` }],
+  });
+  t.after(() => cluster.stop());
+  const { gateway } = cluster;
+  const poison = await submit(cluster.smtpPort, 'bob@away.example', CHOKES_ON, ' NOTIFY=DELAY');
+  await submit(cluster.smtpPort, 'bob@away.example', 'the delay of this one can be told', ' NOTIFY=DELAY');
+  for (let crashes = 1; crashes <= 2; crashes++) {
+    await until('the gateway has crashed', () => !gateway.isRunning, 20_000, gateway);
+    assert.equal(gateway.exitCode, CRASH_EXIT_CODE);
+    // As on another machine: only the stores know.
+    rmSync(join(cluster.folder, 'crash-note.json'));
+    gateway.start();
+  }
+  await gateway.ready();
+  await until('the message is held', () => gateway.log().includes('a message is held alone'), 20_000, gateway);
+  await cluster.sinkHas(1);
+  const list = await queueVerb(cluster, 'list');
+  assert.match(list.out, new RegExp(`${poison}!.*\\n.*held: it was in hand when 2 processes of a gateway ended`));
+  assert.ok(gateway.isRunning);
 });
 
 test('an operator holds and releases a message by its id', { timeout: 60_000 }, async (t) => {

@@ -32,6 +32,8 @@ export interface GroupOptions {
   /** The largest message that clients may send. */
   readonly largestBytes?: number;
   readonly minReplicas?: number;
+  /** Age at which a delay is told to who asked for it. */
+  readonly delayAfterMs?: number;
   readonly storeMemoryBytes?: number;
   /** Of a gateway by its name, or of one of its processes by the host that it is on. */
   readonly memoryBytes?: Readonly<Record<string, number>>;
@@ -92,7 +94,7 @@ export class Group {
         {
           id, host, secret, isUnproven: options.unproven?.includes(id) === true, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
           core: {
-            partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: 1000, delayReports: { afterMs: 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: options.segmentBytes ?? 64 * 1024,
+            partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: options.segmentBytes ?? 64 * 1024,
             mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[host] ?? options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
@@ -154,7 +156,7 @@ export class Group {
     return (this.gateway(id).core?.registry.partitions ?? []).filter((mirror) => mirror.ownerId === ownerId);
   }
 
-  submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200, recipientCount = 1): Letter {
+  submit(id: string, names: readonly string[], reversePath = 'alice@senders.example', bytes = 200, recipientCount = 1, notify = 0): Letter {
     const core = this.gateway(id).core;
     assert.ok(core !== undefined, 'mail is submitted to a living gateway');
     const messageId = core.nextMessageId();
@@ -162,7 +164,7 @@ export class Group {
     const submitted: RecipientGroup[] = names.map((name) => {
       const route = this.router.route(`${name}.example`, 'mail');
       assert.ok(route !== undefined);
-      const recipients = Array.from({ length: recipientCount }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify: 0, orcpt: '' }));
+      const recipients = Array.from({ length: recipientCount }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify, orcpt: '' }));
       groups.set(name, recipients);
       return { route, recipients };
     });

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GatewayCore } from '../../src/gateway/core.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_SUCCESS } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import { coreOf, onlyQueue, stateOf } from './inspect.js';
@@ -147,6 +147,191 @@ describe('a message of which no report can be composed', () => {
     world.untilQuiet();
     assert.equal(letter.arrivals.size, 1);
     assert.deepEqual(coreOf(world).crashes.all, []);
+  });
+});
+
+describe('a message whose delay can not be told', () => {
+  const DELAYED = { notify: NOTIFY_DELAY | NOTIFY_FAILURE };
+  const AGE_MS = 60_000;
+  const waitForDelays = ({ queueName }: { readonly queueName: string }): 'accept' | 'unreachable' => (queueName === 'senders' ? 'accept' : 'unreachable');
+
+  /** Ten messages that are about to be told of, and one of them, of which nothing can be composed. */
+  function aboutToBeTold(): { readonly world: World; readonly letters: readonly Letter[]; readonly poison: Letter } {
+    const world = World.started({ delayAfterMs: AGE_MS });
+    world.hops.script = waitForDelays;
+    const letters = world.submitMany(10, ['q1'], DELAYED);
+    world.run(AGE_MS - 1000);
+    assert.ok(letters.every((letter) => letter.outcome === COMMITTED));
+    const poison = letters[3];
+    assert.ok(poison !== undefined);
+    world.poison.add(poison.id);
+    return { world, letters, poison };
+  }
+
+  function triesOf(world: World, letter: Letter): number {
+    const row = coreOf(world).entries.table.index.find(letter.id, onlyQueue(world.mirror('q1')).handle);
+    assert.notEqual(row, 0, 'it is still there');
+    return coreOf(world).noteOf(row, 1).tries;
+  }
+
+  for (const forgets of [true, false]) {
+    test(`is held alone by the third process, and of all others it is told${forgets ? ', though no machine remembers a crash' : ''}`, () => {
+      const { world, letters, poison } = aboutToBeTold();
+      for (let crashes = 1; crashes <= 2; crashes++) {
+        untilCrash(world, forgets);
+        world.startGateway();
+      }
+      world.until(() => letters.every((letter) => letter === poison || letter.reports.size === 1), 20_000, 'all other reports');
+      assert.equal(stateOf(coreOf(world), 'q1', poison), EntryState.HELD);
+      assert.equal(world.log.count(ALARM), 1, 'alone');
+      assert.equal(reasonOf(world, poison), 'it was in hand when 2 processes of a gateway ended');
+      assert.deepEqual(letters.filter((letter) => letter !== poison).map((letter) => triesOf(world, letter)), Array(9).fill(0), 'no mark is left');
+      world.run(AGE_MS);
+      assert.equal(poison.reports.size, 0);
+      world.poison.clear();
+      release(coreOf(world), poison);
+      world.until(() => poison.reports.size === 1, 10_000, 'its report');
+      assert.equal(world.hops.reports.length, 10, 'one report each');
+    });
+  }
+
+  test('is tried twice again when it was released', () => {
+    const { world, poison } = aboutToBeTold();
+    for (let life = 0; life < 2; life++) {
+      for (let crash = 0; crash < 2; crash++) {
+        untilCrash(world, true);
+        world.startGateway();
+      }
+      world.until(() => stateOf(coreOf(world), 'q1', poison) === EntryState.HELD, 10_000, 'the hold');
+      world.run(1000);
+      if (life === 0) release(coreOf(world), poison);
+    }
+    assert.equal(world.log.count(ALARM), 2);
+  });
+
+  test('does not end the second rescuer', () => {
+    const gateways = ['gw-1', 'gw-2', 'gw-3', 'gw-4'];
+    const group = Group.started({ gateways, delayAfterMs: AGE_MS });
+    group.hops.script = waitForDelays;
+    const letters = [1, 2, 3].map(() => group.submit('gw-1', ['q1'], 'alice@senders.example', 200, 1, NOTIFY_DELAY));
+    const [poison] = letters;
+    assert.ok(poison !== undefined);
+    group.poison.add(poison.id);
+    const alive = (): readonly string[] => gateways.filter((id) => group.gateway(id).isAlive);
+    group.until(() => alive().length === 3, 'the end of the gateway', 2 * AGE_MS);
+    group.until(() => alive().length === 2, 'the end of the first rescuer');
+    const held = (): boolean => alive().some((id) => {
+      const { core } = group.gateway(id);
+      return core !== undefined && stateOf(core, 'q1', poison) === EntryState.HELD;
+    });
+    group.until(held, 'the hold');
+    group.until(() => letters.slice(1).every((letter) => letter.reports.size === 1), 'all other reports');
+    group.run(5000);
+    assert.equal(alive().length, 2);
+    assert.equal(group.log.count(ALARM), 1);
+    group.hops.script = () => 'accept';
+    group.until(() => letters.slice(1).every((letter) => letter.arrivals.size === 1), 'all other mail');
+  });
+
+  test('ends no third process, though the second one was to report its failure', () => {
+    const { world, letters, poison } = aboutToBeTold();
+    untilCrash(world, true);
+    world.hops.script = refuseMail;
+    world.startGateway();
+    untilCrash(world, true);
+    world.startGateway();
+    world.until(() => letters.every((letter) => letter === poison || letter.reports.has('failure 0@q1.example')), 20_000, 'all other reports');
+    assert.equal(stateOf(coreOf(world), 'q1', poison), EntryState.HELD);
+    assert.equal(world.log.count(ALARM), 1, 'alone');
+  });
+
+  test('is no poison when it could not be told after all: the mark goes back', () => {
+    for (const [what, meanwhile] of [
+      ['no room', ({ memory }: GatewayCore) => { memory.inTransitBytes += memory.limitBytes; }],
+      ['in flight', () => undefined],
+    ] as const) {
+      const { world, letters } = aboutToBeTold();
+      world.poison.clear();
+      const [first] = letters;
+      assert.ok(first !== undefined);
+      for (const store of world.stores) world.holdAnswers(store, true);
+      world.until(() => triesOf(world, first) === 1, 10_000, 'the mark');
+      if (what === 'in flight') {
+        world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'hang');
+        world.until(() => stateOf(coreOf(world), 'q1', first) === EntryState.IN_FLIGHT, 1000, 'the attempt');
+      }
+      meanwhile(coreOf(world));
+      const isMemory = what === 'no room';
+      for (const store of world.stores) world.holdAnswers(store, false);
+      world.until(() => triesOf(world, first) === 0, 10_000, `${what}: the mark is gone`);
+      world.run(2000);
+      assert.deepEqual([first.reports.size, triesOf(world, first)], [0, 0], what);
+      if (!isMemory) continue;
+      const { memory } = coreOf(world);
+      memory.inTransitBytes -= memory.limitBytes;
+      world.until(() => letters.every((letter) => letter.reports.size === 1), 10_000, 'all reports');
+    }
+  });
+
+  test('that is delivered while others are tried again leaves its place to another, of which nothing is told', () => {
+    const { world, letters } = aboutToBeTold();
+    world.poison.clear();
+    for (const store of world.stores) world.holdAnswers(store, true);
+    world.run(2000);
+    assert.equal(letters.filter((letter) => triesOf(world, letter) === 1).length, 10, 'all are marked');
+    world.gateway.kill();
+    for (const store of world.stores) world.holdAnswers(store, false);
+    world.startGateway();
+    world.until(() => world.isWhole && letters.some((letter) => triesOf(world, letter) === 2), 10_000, 'the first of them again');
+    for (const store of world.stores) world.holdAnswers(store, true);
+    const queue = onlyQueue(world.mirror('q1'));
+    const rowOf = (letter: Letter): number => coreOf(world).entries.table.index.find(letter.id, queue.handle);
+    const rows = new Set(letters.map(rowOf));
+    world.hops.script = () => 'accept';
+    world.until(() => letters.every((letter) => letter.arrivals.size === 1), 10_000, 'their deliveries');
+    world.hops.script = waitForDelays;
+    const others = world.submitMany(10, ['q1'], DELAYED);
+    assert.ok(others.some((letter) => rows.has(rowOf(letter))), 'rows are used again');
+    for (const store of world.stores) world.holdAnswers(store, false);
+    world.run(AGE_MS - 1000);
+    assert.deepEqual(others.map((letter) => [letter.outcome, letter.reports.size, triesOf(world, letter)]), others.map(() => [COMMITTED, 0, 0]));
+    world.run(2000);
+    assert.ok(others.every((letter) => letter.reports.size === 1), 'each in its time');
+  });
+
+  test('is marked only when it is to be told: other mail, and what was told, has no change', () => {
+    const world = World.started({ delayAfterMs: AGE_MS });
+    world.hops.script = waitForDelays;
+    const asked = world.submit(['q1'], DELAYED);
+    world.submit(['q1'], { notify: NOTIFY_FAILURE | NOTIFY_SUCCESS });
+    world.submit(['q1'], { notify: NOTIFY_DELAY, reversePath: '' });
+    world.submit(['q1']);
+    world.run(AGE_MS - 1000);
+    const partition = world.mirror('q1');
+    const { lastNumber } = partition;
+    assert.equal(lastNumber, 4, 'one for each message');
+    world.until(() => asked.reports.size === 1, 10_000, 'the report');
+    world.run(10 * AGE_MS);
+    assert.equal(partition.lastNumber, lastNumber + 4, 'the mark; the report, and that it was told; the end of the report');
+  });
+
+  test('is no poison: after any number of kills all are told, but for one that was marked at that moment', () => {
+    let held = 0;
+    for (let seed = 1; seed <= 20; seed++) {
+      const world = World.started({ seed, delayAfterMs: AGE_MS });
+      world.hops.script = waitForDelays;
+      const letters = world.submitMany(8, ['q1'], DELAYED);
+      world.run(AGE_MS - 100);
+      for (let kill = 0; kill < 4; kill++) {
+        for (let i = 0; i < (seed * (kill + 3) * 13) % 600; i++) world.scheduler.step();
+        world.gateway.kill();
+        world.startGateway();
+        world.until(() => coreOf(world).accepting);
+      }
+      world.until(() => letters.every((letter) => letter.reports.size === 1 || stateOf(coreOf(world), 'q1', letter) === EntryState.HELD), 60_000, 'all reports');
+      for (const letter of letters) if (letter.reports.size === 0) held += 1;
+    }
+    assert.ok(held <= 2, `${String(held)} of 160 were held`);
   });
 });
 

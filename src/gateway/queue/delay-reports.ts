@@ -8,7 +8,9 @@
  *     ├► nobody asked, or told already ──────────► not looked at again
  *     ├► its body is at the stores ──────────────► fetched, looked at in the next round
  *     ├► no room as for new mail ────────────────► looked at in the next round
- *     └► report stored and "delay told" in its note, in one section
+ *     └► who tries is marked in its note ─ the mirrors have that (report-job.ts) ─► looked at once more
+ *          ├► report stored and "delay told" in its note, in one section
+ *          └► something has changed: the mark goes back, looked at in the next round
  *
  * Room is asked for as much as the report may take, before it is composed: one that was composed is stored,
  * so that nothing is composed over and over while there is no room.
@@ -17,12 +19,15 @@
  * neither twice nor not at all.
  */
 import type { Entries } from './entries.js';
+import { EntryState } from './entry-table.js';
 import type { MailQueue } from './mail-queue.js';
+import type { Note } from './note.js';
 import { TO_TRY } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import { delayReportBytesMax } from './report-bounds.js';
 import type { ReportWriter } from './report-writer.js';
 import type { Settlement } from './settlement.js';
+import type { Envelope, ReportWay } from './types.js';
 import { NOTIFY_BITS, NOTIFY_DELAY, NOT_READY } from './types.js';
 
 export interface DelayReportOptions {
@@ -37,38 +42,98 @@ export interface DelayReportPorts {
   readonly entries: Entries;
   readonly settlement: Settlement;
   readonly writer: ReportWriter;
+  /** Marks this process as one that tries, and then has tell() called. */
+  begin(queue: MailQueue, row: number): void;
+  /** The body of the entry is not needed any more. */
+  onUsed(queue: MailQueue, row: number): void;
 }
 
-/** The entry waits for its turn, and is old enough. False: it is to be looked at again. */
-export function tellDelay(
-  { isUnasked }: DelayReportOptions, { entries, settlement, writer, memory }: DelayReportPorts,
-  queue: MailQueue, row: number,
-): boolean {
-  if (entries.isAllAbsent(row)) return wanted(queue, row, entries);
-  const envelope = settlement.envelopeOf(row);
-  if (envelope === undefined || envelope.reversePath === '') return true;
-  const note = settlement.noteOf(row, envelope.recipients.length);
-  if (note.isDelayTold) return true;
-  const recipients: number[] = [];
-  envelope.recipients.forEach((recipient, index) => {
-    const notify = recipient.notify & NOTIFY_BITS;
-    const isWanted = notify === 0 ? isUnasked : (notify & NOTIFY_DELAY) !== 0;
-    if (isWanted && note.states[index] === TO_TRY) recipients.push(index);
-  });
-  const way = recipients.length === 0 ? undefined : writer.wayTo(envelope);
-  if (way === undefined) return true;
-  if (way === NOT_READY) return false;
-  if (entries.isAbsent(row)) return wanted(queue, row, entries);
-  if (!hasRoom(queue, memory, delayReportBytesMax(envelope, recipients))) return false;
-  const subject = { kind: 'delay', queue, row, envelope, note, recipients, isShort: true } as const;
-  const told = (): void => { settlement.annotate(queue, row, { ...note, isDelayTold: true }); };
-  return writer.write(subject, way, told) === undefined;
+/** What is to be told now, and to whom. */
+interface Due {
+  readonly envelope: Envelope;
+  readonly note: Note;
+  readonly recipients: readonly number[];
+  readonly way: ReportWay;
+}
+
+export class DelayReports {
+  readonly #options: DelayReportOptions;
+  readonly #ports: DelayReportPorts;
+
+  constructor(options: DelayReportOptions, ports: DelayReportPorts) {
+    this.#options = options;
+    this.#ports = ports;
+  }
+
+  /** The entry rests, and is old enough. False: it is to be looked at again. */
+  onOld(queue: MailQueue, row: number): boolean {
+    if (this.#ports.entries.table.state(row) === EntryState.HELD) return false;
+    const due = this.#look(queue, row);
+    if (due === 'later') return false;
+    if (due === 'never') this.#ports.onUsed(queue, row);
+    else this.#ports.begin(queue, row);
+    return true;
+  }
+
+  /** The mirrors know that this is try `tries`: it is over, whatever comes of it. */
+  tell(queue: MailQueue, row: number, tries: number): void {
+    const { entries: { table }, settlement, writer } = this.#ports;
+    const isWaiting = table.state(row) === EntryState.READY || table.state(row) === EntryState.DEFERRED;
+    const due = isWaiting ? this.#look(queue, row) : 'later';
+    if (typeof due === 'object' && due.note.tries === tries) {
+      const { way, ...rest } = due;
+      const subject = { kind: 'delay', queue, row, ...rest, isShort: true } as const;
+      const toldNote = { ...due.note, isDelayTold: true, tries: 0 };
+      const why = writer.write(subject, way, () => { settlement.annotate(queue, row, toldNote); });
+      if (why === undefined) {
+        this.#ports.onUsed(queue, row);
+        return;
+      }
+    }
+    this.#putOff(queue, row, tries);
+  }
+
+  /** What is to be told of the entry now; or that it is to be looked at again, or never. */
+  #look(queue: MailQueue, row: number): Due | 'later' | 'never' {
+    const { entries, settlement, writer, memory } = this.#ports;
+    if (entries.isAllAbsent(row)) return wanted(queue, row, entries);
+    const envelope = settlement.envelopeOf(row);
+    if (envelope === undefined || envelope.reversePath === '') return 'never';
+    const note = settlement.noteOf(row, envelope.recipients.length);
+    if (note.isDelayTold) return 'never';
+    const recipients: number[] = [];
+    envelope.recipients.forEach((recipient, index) => {
+      const notify = recipient.notify & NOTIFY_BITS;
+      const isWanted = notify === 0 ? this.#options.isUnasked : (notify & NOTIFY_DELAY) !== 0;
+      if (isWanted && note.states[index] === TO_TRY) recipients.push(index);
+    });
+    const way = recipients.length === 0 ? undefined : writer.wayTo(envelope);
+    if (way === undefined) return 'never';
+    if (way === NOT_READY) return 'later';
+    if (entries.isAbsent(row)) return wanted(queue, row, entries);
+    if (!hasRoom(queue, memory, delayReportBytesMax(envelope, recipients))) return 'later';
+    return { envelope, note, recipients, way };
+  }
+
+  /**
+   * This process has survived its try. Where its outcome is decided meanwhile, the mark is that of its
+   * report; where its note has gone back to the stores, the next look finds the mark, and counts one try too
+   * many until that is over.
+   */
+  #putOff(queue: MailQueue, row: number, tries: number): void {
+    const { entries, settlement } = this.#ports;
+    const { table } = entries;
+    table.delaySettled.set(row, 0);
+    if (table.state(row) === EntryState.REPORTING || entries.isAllAbsent(row)) return;
+    const note = settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 0);
+    if (note.tries === tries) settlement.annotate(queue, row, { ...note, tries: tries - 1 });
+  }
 }
 
 /** It is looked at again when it is here. */
-function wanted({ partition }: MailQueue, row: number, { absent }: Entries): false {
+function wanted({ partition }: MailQueue, row: number, { absent }: Entries): 'later' {
   absent.wantLater(partition, row);
-  return false;
+  return 'later';
 }
 
 /** As for new mail, here and at the stores: for the report, and for its change until the mirrors have it. */

@@ -4,7 +4,7 @@
  * "Reports").
  *
  *   DECIDED   the source is annotated "report owed, first try"       waits for that change at the mirrors
- *   MARKING   after a restart: annotated with one more try           waits for its turn, then for that change
+ *   MARKING   tried by a process before: one more try                waits for its turn, then for that change
  *   MAKING    report stored, and the source ended or annotated       no room: tried again
  *             "reported": one section of changes, which a mirror
  *             takes as a whole or not at all
@@ -16,6 +16,9 @@
  * Composing may end the process. A message whose report two processes began, and neither survived, is held by
  * the third (message-holds.ts). So that only this one is, tries after a restart are marked one after the
  * other, and the mark goes back with the turn in which the report is there.
+ *
+ * A delay (delay-reports.ts) goes through the same steps: nothing is owed, and its message goes on meanwhile;
+ * only who tries is marked. One that can not be told then is over, and the sweep begins it again.
  */
 import { OnceInAWhile } from '../../base/once-in-a-while.js';
 import { formatMessageId } from '../../base/text-id.js';
@@ -46,6 +49,8 @@ export interface ReportPorts {
   readonly events: MailEvents;
   /** Calls work() when the turn ends. */
   requestEndOfTurn(): void;
+  /** Who tells the delay is marked: told, or the mark goes back (delay-reports.ts). */
+  tellDelay(queue: MailQueue, row: number, tries: number): void;
 }
 
 const RETRY_MS = 1000;
@@ -64,8 +69,12 @@ const TOLD_EVERY_MS = 10_000;
 class ReportJob implements CommitWaiter {
   readonly queue: MailQueue;
   readonly row: number;
+  /** Else the row is another's by now. */
+  readonly messageId: number;
+  /** Else an outcome. */
+  readonly isDelay: boolean;
   step: ReportStep = ReportStep.DECIDED;
-  /** MARKING: the count of tries that was sent to the mirrors; 0 before. */
+  /** The count of tries that was sent to the mirrors, by this job; 0 before. */
   tries = 0;
   /** There was no memory for it: it is made as short as it may be. */
   isShort = false;
@@ -73,9 +82,11 @@ class ReportJob implements CommitWaiter {
   isAsking = false;
   readonly #reports: Reports;
 
-  constructor(queue: MailQueue, row: number, reports: Reports) {
+  constructor(queue: MailQueue, row: number, messageId: number, isDelay: boolean, reports: Reports) {
     this.queue = queue;
     this.row = row;
+    this.messageId = messageId;
+    this.isDelay = isDelay;
     this.#reports = reports;
   }
 
@@ -109,18 +120,19 @@ export class Reports {
 
   /** A report is owed since change `number` of the source's partition. */
   begin(queue: MailQueue, row: number, number: number): void {
-    const job = new ReportJob(queue, row, this);
-    this.#jobs.add(job);
-    queue.partition.awaitEnd(number, job);
+    queue.partition.awaitEnd(number, this.#open(queue, row, false));
   }
 
-  /** After a restart: the source owes a report. */
+  /** The source owes a report, and a process before may have ended with it. */
   resume(queue: MailQueue, row: number): void {
-    const job = new ReportJob(queue, row, this);
-    this.#jobs.add(job);
-    job.step = ReportStep.MARKING;
-    this.#unmarked.add(job);
-    this.#markNext();
+    this.#awaitTurn(this.#open(queue, row, false));
+  }
+
+  /** A delay is to be told. */
+  beginDelay(queue: MailQueue, row: number): void {
+    const job = this.#open(queue, row, true);
+    if (this.#noteOf(job).tries > 0) this.#awaitTurn(job);
+    else this.#mark(job);
   }
 
   /** The partition leaves this process, sources and reports: who has it next goes on with what it finds. */
@@ -176,6 +188,18 @@ export class Reports {
     if (this.#due.length > 0) this.#ports.requestEndOfTurn();
   }
 
+  #open(queue: MailQueue, row: number, isDelay: boolean): ReportJob {
+    const job = new ReportJob(queue, row, this.#ports.entries.table.messageId(row), isDelay, this);
+    this.#jobs.add(job);
+    return job;
+  }
+
+  #awaitTurn(job: ReportJob): void {
+    job.step = ReportStep.MARKING;
+    this.#unmarked.add(job);
+    this.#markNext();
+  }
+
   #over(job: ReportJob): void {
     job.step = ReportStep.OVER;
     this.#jobs.delete(job);
@@ -199,6 +223,10 @@ export class Reports {
       if (looks === 0) return;
       looks -= 1;
       this.#unmarked.delete(job);
+      if (this.#isGone(job)) {
+        this.#over(job);
+        continue;
+      }
       // A try is counted when it begins: what waits for its body has tried nothing.
       const isHere = !this.#ports.entries.isAbsent(job.row);
       if (!isHere) this.#ports.entries.absent.wantLater(job.queue.partition, job.row);
@@ -210,6 +238,13 @@ export class Reports {
       }
       this.#unmarked.add(job);
     }
+  }
+
+  /** Its message has ended meanwhile, or is held: what came last, its body, has shown that it is damaged. */
+  #isGone({ queue, row, messageId, isDelay }: ReportJob): boolean {
+    const { table } = this.#ports.entries;
+    if (table.index.find(messageId, queue.handle) !== row) return true;
+    return !isDelay && table.state(row) !== EntryState.REPORTING;
   }
 
   #mark(job: ReportJob): void {
@@ -233,14 +268,17 @@ export class Reports {
 
   /** False when there was no room for it, or the body of its message is still at the stores. */
   #make(job: ReportJob): boolean {
+    const { queue, row } = job;
+    const envelope = this.#isGone(job) ? undefined : this.#ports.settlement.envelopeOf(row);
+    if (envelope !== undefined && !job.isDelay) return this.#makeOutcome(job, envelope);
+    this.#over(job);
+    if (envelope !== undefined) this.#ports.tellDelay(queue, row, job.tries);
+    return true;
+  }
+
+  #makeOutcome(job: ReportJob, envelope: Envelope): boolean {
     const { settlement, writer, events, log, entries } = this.#ports;
     const { queue, row } = job;
-    const envelope = settlement.envelopeOf(row);
-    // What came last, its body, may have shown that it is damaged: held.
-    if (envelope === undefined || entries.table.state(row) !== EntryState.REPORTING) {
-      this.#over(job);
-      return true;
-    }
     const note = settlement.noteOf(row, envelope.recipients.length);
     const failure = note.states.includes(OWED_FAILURE);
     const wanted = failure ? OWED_FAILURE : OWED_SUCCESS;

@@ -49,6 +49,8 @@ export interface SettlementPorts {
   onReported(queue: MailQueue, row: number): void;
   /** A report is owed for this entry; its annotation is change `number`. */
   report(queue: MailQueue, row: number, number: number): void;
+  /** The same, where a process before may have ended with work on it. */
+  reportAgain(queue: MailQueue, row: number): void;
 }
 
 /** RFC 3463 4.4.7: delivery time expired. */
@@ -250,9 +252,11 @@ export class Settlement {
       this.#deferUntil(queue, row, Math.min(note.dueWallMs, this.#expiryMs(row)), true);
       return;
     }
-    // Composing the report is work that may end the process: this process is the first that tries.
+    // Composing the report is work that may end the process. This one is the first that tries, unless the
+    // delay was to be told before.
+    const isFirst = note.tries === 0;
     const owedChange = queue.partition.lastNumber + 1;
-    const number = this.annotate(queue, row, { ...note, owedChange, tries: 1 });
+    const number = this.annotate(queue, row, { ...note, owedChange, tries: isFirst ? 1 : note.tries });
     this.#tellReplies(queue, row, replies);
     const { table } = this.#ports.entries;
     if (table.state(row) !== EntryState.REPORTING) table.transition(row, EntryState.REPORTING);
@@ -261,7 +265,8 @@ export class Settlement {
       if (tries) queue.blockBy(row, Infinity);
       else if (queue.unblock(row)) this.#ports.wake(queue);
     }
-    this.#ports.report(queue, row, number);
+    if (isFirst) this.#ports.report(queue, row, number);
+    else this.#ports.reportAgain(queue, row);
   }
 
   /** What was said of its recipients, as far as it is still known: to be changed. */
