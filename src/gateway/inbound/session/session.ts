@@ -81,7 +81,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   /** '' until it is known whose connection it is, and for a balancer's own. */
   #clientKey = '';
   readonly #lines = new LineReader();
-  readonly #scan = new ContentScan();
+  readonly #scan: ContentScan;
   readonly #waiting: WaitingInput;
   readonly #replies: ReplyWriter;
   #state: State = State.PROXY;
@@ -123,6 +123,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   constructor(desk: Desk, connection: ServerConnection) {
     this.#desk = desk;
+    this.#scan = new ContentScan(desk.views);
     this.#connection = connection;
     this.remoteAddress = connection.remoteAddress;
     this.remotePort = connection.remotePort;
@@ -433,7 +434,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       this.#perform(replies.TOO_MANY_COMMANDS, 'command', '');
       return;
     }
-    const text = commandText(bytes, from, to);
+    const text = commandText(bytes, from, to, this.#desk.ports.latin1Text);
     if (text === undefined) {
       this.#perform(replies.CONTROL_CHARACTER, 'command', '');
       return;
@@ -653,7 +654,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   #handOver(transaction: MailTransaction, id: number, prefix: Uint8Array): void {
-    transaction.complete(id, prefix, this.#scan.dotLines, this.#desk.ports);
+    transaction.complete(id, prefix, this.#scan, this.#desk.ports);
     this.#transition(State.ANSWERING);
     this.#desk.submit(transaction);
     transaction.forgetContent();
