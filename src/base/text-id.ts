@@ -8,17 +8,24 @@ import { invariant } from './invariant.js';
 const TEXT_ID_LENGTH = 11;
 
 const ALPHABET = '0123456789ABCDEFGHJKMNPQRSTVWXYZ';
-const HIGH_LETTERS = 5; // 5 letters of 5 bits above, 6 letters below: both halves fit 32-bit arithmetic
 const LOW = 2 ** 30;
+
+/** Every two letters, by the ten bits they stand for. */
+const PAIRS: readonly string[] = Array.from(
+  { length: 1024 }, (_, bits) => ALPHABET.charAt(bits >>> 5) + ALPHABET.charAt(bits & 31),
+);
 
 export function formatMessageId(id: number): string {
   invariant(Number.isSafeInteger(id) && id >= 0, 'a message id is a whole number from 0 to 2^53 − 1');
+  // 5 letters above, 6 below: both halves fit 32-bit arithmetic.
   const high = Math.floor(id / LOW);
   const low = id - high * LOW;
-  let text = '';
-  for (let bits = 5 * (HIGH_LETTERS - 1); bits >= 0; bits -= 5) text += ALPHABET.charAt((high >>> bits) & 31);
-  for (let bits = 25; bits >= 0; bits -= 5) text += ALPHABET.charAt((low >>> bits) & 31);
-  return text;
+  return ALPHABET.charAt(high >>> 20) + pair(high >>> 10) + pair(high)
+    + pair(low >>> 20) + pair(low >>> 10) + pair(low);
+}
+
+function pair(bits: number): string {
+  return PAIRS[bits & 1023] ?? '';
 }
 
 /** The id that a text stands for; undefined when it stands for none. */

@@ -38,8 +38,8 @@ export interface Secrets {
  */
 export type ToAscii = (domain: string) => string;
 
-/** Whether no byte has its top bit set. */
-export type IsAscii = (bytes: Uint8Array) => boolean;
+/** bytes[from .. to) as text, one character a byte. */
+export type Latin1Text = (bytes: Uint8Array, from: number, to: number) => string;
 
 /** A seeded or real source of numbers in [0, 1). */
 export type Random = () => number;

@@ -2,12 +2,12 @@
  * Reception without a gateway behind it: a default for each option and port of a desk, any of which a test lays over.
  * What it submits goes to a MemoryReception. With sockets: dialog/harness.ts; in virtual time: attacks/virtual-desk.ts.
  */
-import { isAscii } from 'node:buffer';
 import { INBOUND_DEFAULTS } from '../default-options.js';
 import type { InboundMetrics, InboundOptions, InboundPorts } from '../../src/gateway/inbound/options.js';
 import { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';
 import { toAscii } from '../../src/platform/node/idna.js';
+import { latin1Text } from '../../src/platform/node/latin1.js';
 import type { EventLog } from '../../src/platform/ports.js';
 import type { MemoryConnection } from '../scenario/memory-connection.js';
 import { DomainRouter, MemoryReception } from '../dialog/memory-reception.js';
@@ -44,7 +44,7 @@ export function testPorts(over: Partial<InboundPorts> = {}): TestPorts {
     clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS },
     authenticator: undefined,
     toAscii,
-    isAscii,
+    latin1Text,
     recipients: undefined,
     rates: undefined,
     blocklists: undefined,

@@ -21,8 +21,8 @@ import { State } from '../../src/gateway/inbound/session/session-states.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';
 import { COMMITTED, NO_REPLY, NOTIFY_NEVER, NOTIFY_SUCCESS, NOTIFY_FAILURE } from '../../src/gateway/queue/types.js';
 import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
-import { isAscii } from 'node:buffer';
 import { toAscii } from '../../src/platform/node/idna.js';
+import { latin1Text } from '../../src/platform/node/latin1.js';
 import { NO_METRICS, quiet } from '../inbound/desk.js';
 import { MemoryConnection } from '../scenario/memory-connection.js';
 import { contentOf } from '../scenario/letters.js';
@@ -109,8 +109,7 @@ export class Clients {
       router: options.router,
       clock,
       authenticator: undefined,
-      toAscii,
-      isAscii,
+      toAscii, latin1Text,
       recipients: undefined,
       rates: undefined, blocklists: undefined,
       hooks: this.#hooks === undefined ? undefined : { judge: (message, done) => { this.#judge(message, done); } },

@@ -10,8 +10,8 @@
  * The shell of the sessions (session/session.ts), which are pure: sockets, TLS, one timer for all deadlines.
  */
 import { addressText } from '../../base/address-text.js';
-import { isAscii } from 'node:buffer';
 import { toAscii } from '../../platform/node/idna.js';
+import { latin1Text } from '../../platform/node/latin1.js';
 import { StreamServer } from '../../platform/node/server-socket.js';
 import { ServerTls } from '../../platform/node/server-tls.js';
 import type { ServerTlsEvents, ServerTlsFiles } from '../../platform/node/server-tls.js';
@@ -25,7 +25,7 @@ export interface ListenerOptions extends Omit<InboundOptions, 'offersTls'> {
   readonly tls: ServerTlsFiles | undefined;
 }
 
-export type ListenerPorts = Omit<InboundPorts, 'toAscii' | 'isAscii' | 'nextTurn'>;
+export type ListenerPorts = Omit<InboundPorts, 'toAscii' | 'latin1Text' | 'nextTurn'>;
 
 export interface RunningInbound {
   /** The port bound, or to be bound; known once openPort() has been kept, also when 0 was asked for. */
@@ -73,7 +73,7 @@ class Inbound implements RunningInbound {
     const { tls, ...rest } = options;
     this.#port = options.port;
     this.#desk = new Desk({ ...rest, offersTls: tls !== undefined }, {
-      ...ports, toAscii, isAscii, nextTurn: (run) => { setImmediate(run); },
+      ...ports, toAscii, latin1Text, nextTurn: (run) => { setImmediate(run); },
     });
     this.#desk.onEmpty = (): void => { this.#onEmpty(); };
     this.#tls = tls === undefined ? undefined : new ServerTls(tls, tlsEvents(options, ports));

@@ -8,7 +8,7 @@
 
 import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { AuthResult } from '../../observability/reception-metrics.js';
-import type { Clock, EventLog, IsAscii, ToAscii } from '../../platform/ports.js';
+import type { Clock, EventLog, Latin1Text, ToAscii } from '../../platform/ports.js';
 import type { HandshakeResult } from '../../platform/transport.js';
 import type { Reception, Router } from '../queue/types.js';
 import type { Authenticator } from './auth/authenticator.js';
@@ -166,7 +166,7 @@ export interface InboundPorts {
   /** Who may submit. */
   readonly authenticator: Authenticator | undefined;
   readonly toAscii: ToAscii;
-  readonly isAscii: IsAscii;
+  readonly latin1Text: Latin1Text;
   /** Who is there in the relay domains; undefined: everybody. */
   readonly recipients: RecipientTable | undefined;
   /** Of what aliases send out of our domains; undefined: as it came. */

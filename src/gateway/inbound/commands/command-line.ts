@@ -5,7 +5,8 @@
  * only the space), a bare CR, a bare LF or NUL is a smuggler's tool, and none of it may reach a log or a
  * header. The C1 range is refused too, terminals obey it.
  */
-import { latin1Text, utf8Text } from '../../../base/utf8.js';
+import { utf8Text } from '../../../base/utf8.js';
+import type { Latin1Text } from '../../../platform/ports.js';
 import { isAscii } from '../policy/address.js';
 
 const SPACE = 0x20;
@@ -14,7 +15,9 @@ const C1_END = 0x9f;
 const VERB_LETTERS_MAX = 8;
 
 /** bytes[from .. to) without trailing spaces, or undefined when it has control characters or is no UTF-8. */
-export function commandText(bytes: Uint8Array, from: number, to: number): string | undefined {
+export function commandText(
+  bytes: Uint8Array, from: number, to: number, latin1Text: Latin1Text,
+): string | undefined {
   let end = to;
   while (end > from && bytes[end - 1] === SPACE) end--;
   let isAscii = true;

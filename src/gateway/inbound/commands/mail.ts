@@ -13,6 +13,10 @@ import { MailTransaction } from '../session/transaction.js';
 import { MailParameters } from './parameters.js';
 
 const MAIL_FROM = 'MAIL FROM:';
+const SPACE = 0x20;
+const CASE = 0x20;
+const LOWER_A = 0x61;
+const LOWER_Z = 0x7a;
 
 export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const { options, ports } = desk;
@@ -62,8 +66,12 @@ function maySend(name: string, reversePath: string, desk: Desk): boolean {
 
 /** Index of the path behind "MAIL FROM:"; spaces before it are tolerated as everyone does. */
 export function pathStart(text: string, prefix: string): number {
-  if (text.slice(0, prefix.length).toUpperCase() !== prefix) return -1;
+  for (let at = 0; at < prefix.length; at++) {
+    const code = text.charCodeAt(at);
+    const upper = code >= LOWER_A && code <= LOWER_Z ? code - CASE : code;
+    if (upper !== prefix.charCodeAt(at)) return -1;
+  }
   let at = prefix.length;
-  while (text.charCodeAt(at) === 0x20) at++;
+  while (text.charCodeAt(at) === SPACE) at++;
   return at;
 }

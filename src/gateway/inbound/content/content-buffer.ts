@@ -98,7 +98,9 @@ export class ContentBuffer {
 
   /** Forgets the content and gives its memory back. */
   release(): void {
-    if (this.#reservedBytes > 0) this.#reception.release(this.#reservedBytes);
+    // Whatever is kept was counted.
+    if (this.#reservedBytes === 0) return;
+    this.#reception.release(this.#reservedBytes);
     this.#reservedBytes = 0;
     this.chunks = [NOTHING];
     this.#block = NOTHING;
@@ -126,8 +128,8 @@ export class ContentBuffer {
   }
 
   #closePiece(): void {
-    const piece = this.#block.subarray(this.#blockFrom, this.#blockTo);
-    if (piece.length > 0) this.chunks.push(piece);
+    if (this.#blockTo === this.#blockFrom) return;
+    this.chunks.push(this.#block.subarray(this.#blockFrom, this.#blockTo));
     this.#blockFrom = this.#blockTo;
   }
 

@@ -24,6 +24,7 @@
  */
 
 import { latin1Bytes } from '../../../base/utf8.js';
+import type { ByteViews } from './byte-views.js';
 
 const LINE_START = 0;
 const TEXT = 1;
@@ -60,6 +61,12 @@ const FIELDS: ReadonlyMap<number, FieldName> = new Map([
   ['received:', FIELD_RECEIVED], ['date:', FIELD_DATE], ['message-id:', FIELD_MESSAGE_ID],
 ].map(([name, bit]) => [String(name).charCodeAt(0), { bit: Number(bit), name: latin1Bytes(String(name)) }]));
 
+/** By the first byte of a line: 1 where it says something of the line. */
+const BODY_LOOKS = Uint8Array.from(
+  { length: 256 }, (_, byte) => (byte <= BYTE_CR || byte === BYTE_DOT ? 1 : 0),
+);
+const HEADER_LOOKS = BODY_LOOKS.map((looks, byte) => (FIELDS.has(byte | LOWER_CASE) ? 1 : looks));
+
 const NO_FIELD: FieldName = { bit: 0, name: new Uint8Array(0) };
 
 export class ContentScan {
@@ -76,6 +83,9 @@ export class ContentScan {
   /** After scan(): content is chunk[from .. contentEnd). */
   contentEnd = 0;
 
+  readonly #views: ByteViews;
+  /** All bytes of the content, one over the other, four at a time or singly. */
+  #seen = 0;
   #state = LINE_START;
   #inHeader = true;
   /** The line has no byte yet besides its CR. */
@@ -84,6 +94,15 @@ export class ContentScan {
   #field: FieldName | undefined;
   #matched = -1;
 
+  constructor(views: ByteViews) {
+    this.#views = views;
+  }
+
+  /** Some byte of the content has its top bit set. */
+  get is8Bit(): boolean {
+    return (this.#seen & TOP_BITS) !== 0;
+  }
+
   reset(): void {
     this.faults = 0;
     this.dotLines = false;
@@ -91,6 +110,7 @@ export class ContentScan {
     this.fields = 0;
     this.ended = false;
     this.contentEnd = 0;
+    this.#seen = 0;
     this.#state = LINE_START;
     this.#inHeader = true;
     this.#lineEmpty = true;
@@ -107,11 +127,11 @@ export class ContentScan {
     /** Content in front of `write` is in place; content from `keep` on still has to move there. */
     let write = from;
     let keep = from;
-    const view = new DataView(chunk.buffer, chunk.byteOffset, length);
+    const view = this.#views.of(chunk.buffer);
     while (at < length) {
       if (this.#state === TEXT) {
         if (this.#matched >= 0) at = this.#matchField(chunk, at);
-        at = passText(chunk, view, at);
+        at = this.#passText(chunk, view, at);
         if (at >= length) break;
         this.#onLowByte(chunk[at] as number);
         at++;
@@ -145,11 +165,11 @@ export class ContentScan {
    */
   scanCounted(chunk: Uint8Array, from: number, to: number): void {
     const bytes = chunk.subarray(from, to);
-    const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.length);
+    const view = this.#views.of(bytes.buffer);
     for (let at = 0; at < bytes.length; at++) {
       if (this.#state === TEXT) {
         if (this.#matched >= 0) at = this.#matchField(bytes, at);
-        at = passText(bytes, view, at);
+        at = this.#passText(bytes, view, at);
         if (at >= bytes.length) break;
         this.#onLowByte(bytes[at] as number);
         continue;
@@ -181,6 +201,7 @@ export class ContentScan {
 
   /** At the start of a line, after a CR, or after a dot that started the line. */
   #onOther(byte: number): void {
+    this.#seen |= byte;
     switch (this.#state) {
       case CR:
         if (byte === BYTE_LF) {
@@ -237,23 +258,49 @@ export class ContentScan {
     }
     return at;
   }
-}
 
-/**
- * The loop that sees nearly every byte: the index of the next one that needs a look, which is at most CR.
- * Eight at a time: taking 14 from a byte below it borrows from the bit above, and no byte that has its own
- * top bit set counts. A borrow may show a byte behind a low one as low, never hide one, so such bytes are
- * looked at singly.
- */
-function passText(chunk: Uint8Array, view: DataView, from: number): number {
-  let at = from;
-  for (const end = chunk.length - 8; at <= end; at += 8) {
-    const first = view.getInt32(at, true);
-    const second = view.getInt32(at + 4, true);
-    if (((((first - FOURTEENS) & ~first) | ((second - FOURTEENS) & ~second)) & TOP_BITS) !== 0) break;
+  /**
+   * The loop that sees nearly every byte: the index of the next one that needs a look, which is at most CR.
+   * Eight at a time: taking 14 from a byte below it borrows from the bit above, and no byte that has its own
+   * top bit set counts. A borrow may show a byte behind a low one as low, never one before it. It goes on
+   * over the end of a line when nothing is to be known of the next one.
+   */
+  #passText(chunk: Uint8Array, view: DataView, from: number): number {
+    const looks = this.#inHeader ? HEADER_LOOKS : BODY_LOOKS;
+    const offset = chunk.byteOffset;
+    const end = chunk.length - 8;
+    let seen = 0;
+    let at = from;
+    while (at <= end) {
+      const first = view.getInt32(offset + at, true);
+      const second = view.getInt32(offset + at + 4, true);
+      const lowFirst = (first - FOURTEENS) & ~first & TOP_BITS;
+      const lowSecond = (second - FOURTEENS) & ~second & TOP_BITS;
+      if ((lowFirst | lowSecond) === 0) {
+        seen |= first | second;
+        at += 8;
+        continue;
+      }
+      const low = lowFirst === 0 ? lowSecond : lowFirst;
+      const lowest = low & -low;
+      // Without what stands behind the low byte.
+      seen |= lowFirst === 0 ? first | (second & (lowest - 1)) : first & (lowest - 1);
+      at += (lowFirst === 0 ? 4 : 0) + ((31 - Math.clz32(lowest)) >> 3);
+      const isLineEnd = chunk[at] === BYTE_CR && chunk[at + 1] === BYTE_LF;
+      if (!isLineEnd || at + 2 >= chunk.length || looks[chunk[at + 2] as number] !== 0) {
+        this.#seen |= seen;
+        return at;
+      }
+      at += 2;
+    }
+    for (; at < chunk.length; at++) {
+      const byte = chunk[at] as number;
+      if (byte <= BYTE_CR) break;
+      seen |= byte;
+    }
+    this.#seen |= seen;
+    return at;
   }
-  while (at < chunk.length && (chunk[at] as number) > BYTE_CR) at++;
-  return at;
 }
 
 /** Moves chunk[keep .. end) down to `write`; returns the new end of what is in place. */

@@ -3,6 +3,8 @@
  * came from the client is searched, up to the end of the header and a bound; no header is parsed.
  */
 
+import type { Latin1Text } from '../../../platform/ports.js';
+
 /** Longest header part that is searched. */
 const SEARCHED_BYTES_MAX = 8 * 1024;
 /** RFC 5322 allows 998 in a line; what is longer than this is nobody's key. */
@@ -23,13 +25,13 @@ function startsWithName(piece: Uint8Array, at: number): boolean {
 }
 
 /** The value, without surrounding blanks; '' when the piece has none within the bound. */
-export function messageIdField(piece: Uint8Array): string {
+export function messageIdField(piece: Uint8Array, latin1Text: Latin1Text): string {
   const end = Math.min(piece.length, SEARCHED_BYTES_MAX);
   for (let line = 0; line < end; ) {
     const first = piece[line];
     if (first === CR || first === LF) return '';
     if ((first === 0x4d || first === 0x6d) && startsWithName(piece, line)) {
-      return valueAt(piece, line + NAME.length, end);
+      return valueAt(piece, line + NAME.length, end, latin1Text);
     }
     const next = piece.indexOf(LF, line);
     if (next < 0) return '';
@@ -38,14 +40,13 @@ export function messageIdField(piece: Uint8Array): string {
   return '';
 }
 
-function valueAt(piece: Uint8Array, from: number, end: number): string {
+function valueAt(piece: Uint8Array, from: number, end: number, latin1Text: Latin1Text): string {
   let at = from;
   while (at < end && (piece[at] === SPACE || piece[at] === TAB)) at += 1;
-  let value = '';
-  for (; at < end && value.length < VALUE_BYTES_MAX; at++) {
-    const byte = piece[at] ?? CR;
+  const begin = at;
+  for (; at < end && at - begin < VALUE_BYTES_MAX; at++) {
+    const byte = piece[at];
     if (byte === CR || byte === LF) break;
-    value += String.fromCharCode(byte);
   }
-  return value.trimEnd();
+  return latin1Text(piece, begin, at).trimEnd();
 }

@@ -69,6 +69,9 @@ export function traceStart(helo: string, clientAddress: string, hostName: string
 export class TraceWriter {
   readonly #scratch = new Uint8Array(FIELD_OCTETS_MAX);
   #length = 0;
+  #field = this.#scratch.subarray(0, 0);
+  #date = '';
+  #dateOctets: Uint8Array = this.#field;
 
   /**
    * The fields that a submitted message lacks (RFC 6409 8.1, 8.2), behind the last field() or addMissing().
@@ -76,7 +79,7 @@ export class TraceWriter {
   addMissing(fields: number, id: string, hostName: string, date: string): Uint8Array {
     if ((fields & FIELD_DATE) === 0) this.#put('Date: ' + date + '\r\n');
     if ((fields & FIELD_MESSAGE_ID) === 0) this.#put('Message-ID: <' + id + '@' + hostName + '>\r\n');
-    return this.#scratch.subarray(0, this.#length);
+    return this.#written();
   }
 
   /** `onlyRecipient` is '' unless the message has exactly one; only printable ASCII is shown. */
@@ -86,29 +89,55 @@ export class TraceWriter {
     this.#put(protocol);
     this.#put(' id ');
     this.#put(id);
-    if (onlyRecipient !== '' && onlyRecipient.length <= FOR_CHARACTERS_MAX && isPlain(onlyRecipient)) {
-      this.#put('\r\n\tfor <');
-      this.#put(onlyRecipient);
+    const before = this.#length;
+    const isFor = onlyRecipient !== '' && onlyRecipient.length <= FOR_CHARACTERS_MAX;
+    if (isFor) this.#put('\r\n\tfor <');
+    if (isFor && this.#putPlain(onlyRecipient)) {
       this.#put('>; ');
     } else {
+      this.#length = before;
       this.#put(';\r\n\t');
     }
-    this.#put(date);
-    this.#put('\r\n');
-    return this.#scratch.subarray(0, this.#length);
+    this.#putDate(date);
+    return this.#written();
+  }
+
+  /** Its octets are those of the field before, as long as its second lasts. */
+  #putDate(date: string): void {
+    if (date !== this.#date) {
+      this.#date = date;
+      this.#dateOctets = latin1Bytes(date + '\r\n');
+    }
+    const scratch = this.#scratch;
+    const octets = this.#dateOctets;
+    const from = this.#length;
+    for (let i = 0; i < octets.length; i++) scratch[from + i] = octets[i] ?? 0;
+    this.#length = from + octets.length;
+  }
+
+  /** The same view as for the field before, when that was as long. */
+  #written(): Uint8Array {
+    if (this.#field.length !== this.#length) this.#field = this.#scratch.subarray(0, this.#length);
+    return this.#field;
   }
 
   #put(text: string): void {
-    let at = this.#length;
-    for (let i = 0; i < text.length; i++) this.#scratch[at++] = text.charCodeAt(i);
-    this.#length = at;
+    const scratch = this.#scratch;
+    const from = this.#length;
+    for (let i = 0; i < text.length; i++) scratch[from + i] = text.charCodeAt(i);
+    this.#length = from + text.length;
   }
-}
 
-function isPlain(address: string): boolean {
-  for (let at = 0; at < address.length; at++) {
-    const code = address.charCodeAt(at);
-    if (code < 0x20 || code > 0x7e) return false;
+  /** False: it is not printable ASCII, and what is put of it is to be dropped. */
+  #putPlain(text: string): boolean {
+    const scratch = this.#scratch;
+    const from = this.#length;
+    for (let i = 0; i < text.length; i++) {
+      const code = text.charCodeAt(i);
+      if (code < 0x20 || code > 0x7e) return false;
+      scratch[from + i] = code;
+    }
+    this.#length = from + text.length;
+    return true;
   }
-  return true;
 }

@@ -63,19 +63,21 @@ export function parsePath(line: string, from: number, toAscii: ToAscii): Path | 
   }
   const close = line.indexOf('>', localEnd);
   if (line.charCodeAt(localEnd) !== AT || close < 0) return 'local part';
-  return checkedPath(line.slice(start, localEnd), line.slice(localEnd + 1, close), close + 1, toAscii);
+  return checkedPath(line.slice(start, close), localEnd - start, close + 1, toAscii);
 }
 
-function checkedPath(local: string, domain: string, end: number, toAscii: ToAscii): Path | BrokenPath {
-  const ascii = isAscii(local) && isAscii(domain);
-  const localOctets = ascii ? local.length : utf8Octets(local);
+/** `at`: where the "@" before the domain is. */
+function checkedPath(address: string, at: number, end: number, toAscii: ToAscii): Path | BrokenPath {
+  const ascii = isAscii(address);
+  const domain = address.slice(at + 1);
   const domainOctets = ascii ? domain.length : utf8Octets(domain);
+  const localOctets = ascii ? at : utf8Octets(address) - domainOctets - 1;
   if (localOctets > LOCAL_PART_OCTETS_MAX) return 'local part longer than 255 octets';
   if (domainOctets > DOMAIN_OCTETS_MAX) return 'domain longer than 255 octets';
   if (localOctets + domainOctets + 3 > PATH_OCTETS_MAX) return 'path longer than 512 octets';
   const routed = normalizeDomain(domain, toAscii);
   if (routed === '') return 'domain';
-  return { address: local + '@' + domain, domain: routed, ascii, end };
+  return { address, domain: routed, ascii, end };
 }
 
 /** The domain as policy and routing compare it: lower-case A-labels or a literal; '' when it is none. */

@@ -11,6 +11,7 @@ import type { SubmissionOutcome } from '../../queue/types.js';
 import { addressText } from '../../../base/address-text.js';
 import { COMMITTED } from '../../queue/types.js';
 import { HelloReplies } from '../commands/hello.js';
+import { ByteViews } from '../content/byte-views.js';
 import { TraceDate, TraceWriter } from '../content/trace-header.js';
 import { ClientCounts, clientKey } from '../limits/client-counts.js';
 import { Greeting } from '../limits/greeting.js';
@@ -49,6 +50,7 @@ export class Desk {
   readonly xclientPeers: NetworkList;
   readonly date: TraceDate;
   readonly trace = new TraceWriter();
+  readonly views = new ByteViews();
   readonly greeting: Greeting;
   readonly hello: HelloReplies;
   readonly intake: Intake;

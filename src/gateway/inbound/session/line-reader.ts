@@ -26,7 +26,7 @@ export class LineReader {
 
   /** Index in `chunk` behind the line that begins at `at` or was kept before, or NEEDS_MORE, or TOO_LONG. */
   next(chunk: Uint8Array, at: number, octetsMax: number): number {
-    const end = this.#endOfLine(chunk, at);
+    const end = this.#endOfLine(chunk, at, octetsMax);
     const octets = this.#keptOctets + (end < 0 ? chunk.length : end) - at;
     // With the CR and LF of a line whose end has come, and the CR of one whose end has not.
     if (octets > octetsMax + (end < 0 ? 1 : 2)) return TOO_LONG;
@@ -55,11 +55,15 @@ export class LineReader {
     this.#keptOctets = 0;
   }
 
-  /** Index behind CR LF, or -1. */
-  #endOfLine(chunk: Uint8Array, at: number): number {
-    for (let lf = chunk.indexOf(LF, at); lf >= 0; lf = chunk.indexOf(LF, lf + 1)) {
-      const before = lf > at ? chunk[lf - 1] : this.#kept[this.#keptOctets - 1];
-      if (before === CR) return lf + 1;
+  /** Index behind CR LF, or -1; not looked for beyond the longest line. */
+  #endOfLine(chunk: Uint8Array, at: number, octetsMax: number): number {
+    const end = Math.min(chunk.length, at + octetsMax + 2);
+    let before = this.#keptOctets > 0 ? this.#kept[this.#keptOctets - 1] : 0;
+    // Lines are short: the call of indexOf() costs more than it saves.
+    for (let next = at; next < end; next++) {
+      const byte = chunk[next];
+      if (byte === LF && before === CR) return next + 1;
+      before = byte;
     }
     return -1;
   }

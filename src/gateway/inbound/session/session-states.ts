@@ -55,18 +55,27 @@ export const State = {
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
+/** Some of the states, a bit each: asked several times a command. */
+export type StateSet = number;
+
+function setOf(...states: readonly State[]): StateSet {
+  return states.reduce((bits: number, state) => bits | (1 << state), 0);
+}
+
+export function isIn(set: StateSet, state: State): boolean {
+  return ((set >> state) & 1) !== 0;
+}
+
 /** Sets of states by what may be done in them. */
-export const BEFORE_COMMANDS: ReadonlySet<State> = new Set([State.PROXY, State.GREETING, State.SECURING]);
+export const BEFORE_COMMANDS = setOf(State.PROXY, State.GREETING, State.SECURING);
 /** What the client sends is worked on. */
-export const LISTENING: ReadonlySet<State> = new Set([
-  State.COMMAND, State.CONTENT, State.CHUNK, State.RESPONSE,
-]);
+export const LISTENING = setOf(State.COMMAND, State.CONTENT, State.CHUNK, State.RESPONSE);
 /** A command is being answered; with the answer the next one may come. */
-export const IN_COMMAND: ReadonlySet<State> = new Set([State.RESPONSE, State.CHECKING, State.LOOKING_UP]);
+export const IN_COMMAND = setOf(State.RESPONSE, State.CHECKING, State.LOOKING_UP);
 /** Nothing is under way: a gateway that stops says so at once. */
-export const AT_REST: ReadonlySet<State> = new Set([State.GREETING, State.COMMAND]);
+export const AT_REST = setOf(State.GREETING, State.COMMAND);
 /** Whatever the client says is not heard any more. */
-export const ENDING: ReadonlySet<State> = new Set([State.CLOSING, State.CLOSED]);
+export const ENDING = setOf(State.CLOSING, State.CLOSED);
 
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
@@ -75,27 +84,27 @@ export const STATE_NAME: readonly string[] = [
 ];
 
 /** By state: the states that may follow, besides CLOSED, which may follow every state but itself. */
-const NEXT: readonly (readonly State[])[] = [
-  [State.GREETING, State.SECURING, State.CLOSING],
-  [State.COMMAND, State.CLOSING],
-  [
+const NEXT: readonly StateSet[] = [
+  setOf(State.GREETING, State.SECURING, State.CLOSING),
+  setOf(State.COMMAND, State.CLOSING),
+  setOf(
     State.GREETING, State.CONTENT, State.CHUNK, State.RESPONSE, State.CHECKING, State.LOOKING_UP,
     State.SECURING, State.CLOSING,
-  ],
-  [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],
-  [State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING],
-  [State.COMMAND, State.CHECKING, State.CLOSING],
-  [State.COMMAND, State.CLOSING],
-  [State.COMMAND, State.CLOSING],
-  [State.COMMAND, State.ANSWERING],
-  [State.COMMAND],
-  [State.COMMAND, State.GREETING, State.CLOSING],
-  [],
-  [],
+  ),
+  setOf(State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING),
+  setOf(State.COMMAND, State.JUDGING, State.ANSWERING, State.CLOSING),
+  setOf(State.COMMAND, State.CHECKING, State.CLOSING),
+  setOf(State.COMMAND, State.CLOSING),
+  setOf(State.COMMAND, State.CLOSING),
+  setOf(State.COMMAND, State.ANSWERING),
+  setOf(State.COMMAND),
+  setOf(State.COMMAND, State.GREETING, State.CLOSING),
+  setOf(),
+  setOf(),
 ];
 
 /** Whether the machine may go from one state to the other. */
 export function isValidTransition(from: State, to: State): boolean {
   if (to === State.CLOSED) return from !== State.CLOSED;
-  return NEXT[from]?.includes(to) === true;
+  return isIn(NEXT[from] ?? 0, to);
 }

@@ -41,7 +41,8 @@ import { Then } from './replies.js';
 import type { Effect } from './replies.js';
 import { ReplyWriter } from './reply-writer.js';
 import {
-  AT_REST, BEFORE_COMMANDS, ENDING, IN_COMMAND, LISTENING, STATE_NAME, State, isValidTransition,
+  AT_REST, BEFORE_COMMANDS, ENDING, IN_COMMAND, LISTENING, STATE_NAME, State, isIn,
+  isValidTransition,
 } from './session-states.js';
 import type { MailTransaction } from './transaction.js';
 import { WaitingInput } from './waiting-input.js';
@@ -80,7 +81,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   /** '' until it is known whose connection it is, and for a balancer's own. */
   #clientKey = '';
   readonly #lines = new LineReader();
-  readonly #scan = new ContentScan();
+  readonly #scan: ContentScan;
   readonly #waiting: WaitingInput;
   readonly #replies: ReplyWriter;
   #state: State = State.PROXY;
@@ -122,6 +123,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   constructor(desk: Desk, connection: ServerConnection) {
     this.#desk = desk;
+    this.#scan = new ContentScan(desk.views);
     this.#connection = connection;
     this.remoteAddress = connection.remoteAddress;
     this.remotePort = connection.remotePort;
@@ -160,7 +162,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     // TLS comes first: the client begins it.
     if (this.#state === State.SECURING) return this.#connection.secure(bytes);
     if (this.#state === State.GREETING && !this.#isProxied) this.#onEarlyTalk();
-    if (ENDING.has(this.#state)) return;
+    if (isIn(ENDING, this.#state)) return;
     if (!this.#waiting.isEmpty || this.#waiting.isOverfull || !this.#mayWork) {
       this.#waiting.keep(bytes, 0);
       if (!this.#isPaused) this.#connection.pause();
@@ -211,7 +213,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   /** 421 and close, unless a message is on its way: its answer comes first. */
   shutDown(): void {
     if (this.#state === State.SECURING || this.#state === State.PROXY) this.destroy();
-    else if (AT_REST.has(this.#state)) this.#perform(replies.SHUTTING_DOWN, 'command', '');
+    else if (isIn(AT_REST, this.#state)) this.#perform(replies.SHUTTING_DOWN, 'command', '');
   }
 
   destroy(): void {
@@ -327,7 +329,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   // ---- input
 
   get #mayWork(): boolean {
-    return LISTENING.has(this.#state) && !this.#isYielding && !this.#isHeld && !this.#connection.isFull;
+    return isIn(LISTENING, this.#state) && !this.#isYielding && !this.#isHeld && !this.#connection.isFull;
   }
 
   #onEarlyTalk(): void {
@@ -389,7 +391,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       if (this.#waiting.isOverfull) this.#perform(replies.NO_MEMORY_TO_WAIT, 'command', '');
       else this.#resume();
     }
-    if (this.#isInputOver && BEFORE_COMMANDS.has(this.#state)) this.#leave(Then.FAREWELL);
+    if (this.#isInputOver && isIn(BEFORE_COMMANDS, this.#state)) this.#leave(Then.FAREWELL);
     else this.#afterWork();
   }
 
@@ -413,7 +415,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   startReading(): boolean {
-    if (!this.#isHeld || ENDING.has(this.#state)) return false;
+    if (!this.#isHeld || isIn(ENDING, this.#state)) return false;
     this.#isHeld = false;
     // It was our turn, not the client's.
     this.#waitingSinceMs = this.#desk.nowMs;
@@ -432,7 +434,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       this.#perform(replies.TOO_MANY_COMMANDS, 'command', '');
       return;
     }
-    const text = commandText(bytes, from, to);
+    const text = commandText(bytes, from, to, this.#desk.ports.latin1Text);
     if (text === undefined) {
       this.#perform(replies.CONTROL_CHARACTER, 'command', '');
       return;
@@ -443,7 +445,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   /** `text`: the command, or ''. */
   #perform(effect: Effect, stage: RejectStage, text: string): void {
-    if (IN_COMMAND.has(this.#state) && effect.then === Then.STAY) this.#transition(State.COMMAND);
+    if (isIn(IN_COMMAND, this.#state) && effect.then === Then.STAY) this.#transition(State.COMMAND);
     // A list with dead addresses is still a list: refusalsMax bounds it.
     const isOfList = stage === 'rcpt' && this.transaction !== undefined;
     if (effect.isProgress || (isOfList && effect.then === Then.STAY)) this.#idleCommands--;
@@ -652,7 +654,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   #handOver(transaction: MailTransaction, id: number, prefix: Uint8Array): void {
-    transaction.complete(id, prefix, this.#scan.dotLines, this.#desk.ports);
+    transaction.complete(id, prefix, this.#scan, this.#desk.ports);
     this.#transition(State.ANSWERING);
     this.#desk.submit(transaction);
     transaction.forgetContent();

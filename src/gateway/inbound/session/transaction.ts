@@ -13,9 +13,10 @@ import type {
   Reception, Recipient, RecipientGroup, Route, Submission, SubmissionOutcome,
 } from '../../queue/types.js';
 import type { ContentBuffer } from '../content/content-buffer.js';
+import { FIELD_MESSAGE_ID } from '../content/content-scan.js';
+import type { ContentScan } from '../content/content-scan.js';
 import { isInternational, topHeader } from '../content/header-look.js';
 import { messageIdField } from '../content/message-id-field.js';
-import type { IsAscii } from '../../../platform/ports.js';
 import type { InboundPorts } from '../options.js';
 import type { MailParameters } from '../commands/parameters.js';
 import type { InboundDialog } from './dialog.js';
@@ -139,24 +140,23 @@ export class MailTransaction implements Submission {
 
   /** The content is complete: makes a Submission of the transaction. */
   complete(
-    messageId: number, traceHeader: Uint8Array, dotLines: boolean,
-    ports: Pick<InboundPorts, 'isAscii' | 'mailLog'>,
+    messageId: number, traceHeader: Uint8Array, scan: ContentScan,
+    { mailLog, latin1Text }: Pick<InboundPorts, 'mailLog' | 'latin1Text'>,
   ): void {
     this.messageId = messageId;
-    this.#judgeOctets(ports.isAscii);
+    // What the next hop must offer: by the octets, not by what the client said of them.
+    if (scan.is8Bit) this.flags = ENVELOPE_8BIT | this.#needOfHeader();
+    if (scan.dotLines) this.flags |= ENVELOPE_DOT_LINES;
     this.chunks = this.content.finish(traceHeader);
     const first = this.chunks[1];
-    if (ports.mailLog.wantsMessageId && first !== undefined) this.messageIdField = messageIdField(first);
+    if (mailLog.wantsMessageId && first !== undefined && (scan.fields & FIELD_MESSAGE_ID) !== 0) {
+      this.messageIdField = messageIdField(first, latin1Text);
+    }
     this.contentBytes = traceHeader.length + this.content.bytes;
-    if (dotLines) this.flags |= ENVELOPE_DOT_LINES;
   }
 
-  /** What the next hop must offer: by the octets, not by what the client said of them. */
-  #judgeOctets(isAscii: IsAscii): void {
-    const pieces = this.content.pieces();
-    if (pieces.every(isAscii)) return;
-    this.flags = ENVELOPE_8BIT;
-    if (this.isUtf8 && isInternational(topHeader(pieces))) this.flags |= ENVELOPE_UTF8_HEADER;
+  #needOfHeader(): number {
+    return this.isUtf8 && isInternational(topHeader(this.content.pieces())) ? ENVELOPE_UTF8_HEADER : 0;
   }
 
   /**

@@ -1,5 +1,6 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { ByteViews } from '../../../../src/gateway/inbound/content/byte-views.js';
 import { ContentScan, FAULT_BARE_CR, FAULT_BARE_LF, FAULT_NUL } from '../../../../src/gateway/inbound/content/content-scan.js';
 
 interface Result {
@@ -9,7 +10,7 @@ interface Result {
 }
 
 function scanPieces(pieces: readonly string[]): Result {
-  const scan = new ContentScan();
+  const scan = new ContentScan(new ByteViews());
   let content = '';
   let rest = '';
   for (const piece of pieces) {
@@ -94,8 +95,36 @@ describe('the scan of DATA', () => {
     for (const pieces of cuts(wire)) assert.equal(scanPieces(pieces).scan.receivedLines, 2, JSON.stringify(pieces));
   });
 
+  test('knows of every byte of the content with its top bit set, and of none behind the end, however it is cut', () => {
+    const wire = 'Subject: abc\r\nReceived: x\r\n\r\nab\r\n..cd\r\nefghijklmnopqrstuvwxyz\r\n.\r\n';
+    for (const pieces of cuts(wire + '\xff\xff\xff\xff\xff\xff\xff\xff')) assert.equal(scanPieces(pieces).scan.is8Bit, false);
+    for (let at = 0; at < wire.length - 5; at++) {
+      if (['\r', '\n', '.'].includes(wire.charAt(at))) continue;
+      const with8 = `${wire.slice(0, at)}\x80${wire.slice(at + 1)}`;
+      for (const pieces of cuts(with8)) assert.equal(scanPieces(pieces).scan.is8Bit, true, JSON.stringify(pieces));
+      const counted = new ContentScan(new ByteViews());
+      counted.scanCounted(Buffer.from(`\xff${with8}\xff`, 'latin1'), 1, with8.length + 1);
+      assert.equal(counted.is8Bit, true);
+    }
+    const counted = new ContentScan(new ByteViews());
+    counted.scanCounted(Buffer.from(`\xff${wire}\xff`, 'latin1'), 1, wire.length + 1);
+    assert.equal(counted.is8Bit, false);
+  });
+
+  test('finds what begins a line behind lines that are passed over, at every length of them', () => {
+    for (let length = 1; length < 20; length++) {
+      const line = `${'x'.repeat(length)}\r\n`;
+      for (const header of ['', 'A: b\r\n']) {
+        const wire = `${header}${line}Received: a\r\n${line}\r\n${line}Received: b\r\n${line}..c\r\n${line}.\r\n`;
+        const { content, rest, scan } = scanPieces([`${wire}QUIT\r\n`]);
+        assert.equal(content, wire.slice(0, -3).replace('\r\n..c', '\r\n.c'));
+        assert.deepEqual([rest, scan.receivedLines, scan.dotLines, scan.faults], ['QUIT\r\n', 1, true, 0]);
+      }
+    }
+  });
+
   test('starts afresh after reset', () => {
-    const scan = new ContentScan();
+    const scan = new ContentScan(new ByteViews());
     scan.scan(Buffer.from('Received: x\n\0\r'), 0);
     scan.reset();
     scan.scan(Buffer.from('.\r\n'), 0);
