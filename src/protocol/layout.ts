@@ -34,10 +34,12 @@ export function layout<T extends object>(fields: Fields<T>): Layout<Readonly<T>>
       const values = unpackControl(packer, control, all.length);
       if (values instanceof InvalidMessage) return values;
       const message: Partial<T> = {};
-      for (const [i, { name, read }] of all.entries()) {
-        const value = read(values[i]);
+      let at = 0;
+      for (const { name, read } of all) {
+        const value = read(values[at]);
         if (value instanceof InvalidMessage) return new InvalidMessage(name);
         message[name] = value;
+        at += 1;
       }
       return message as T;
     },

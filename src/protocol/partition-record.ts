@@ -107,6 +107,7 @@ export function isMemberOf(members: readonly RecordedMember[], storeId: string, 
 
 /** The same copies, in whatever order. No set has a member twice. */
 export function isSameSet(a: readonly RecordedMember[], b: readonly RecordedMember[]): boolean {
+  if (a === b) return true;
   if (a.length !== b.length) return false;
   for (const member of a) if (!isMemberOf(b, member.storeId, member.bootId)) return false;
   return true;

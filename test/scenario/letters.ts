@@ -54,7 +54,8 @@ export class Letter {
 export function contentOf(id: number, bytes: number): Uint8Array {
   const content = new Uint8Array(bytes);
   const word = asciiBytes(`${String(id)} `);
-  for (let i = 0; i < bytes; i++) content[i] = word[i % word.length] ?? 32;
+  content.set(word.subarray(0, bytes));
+  for (let made = word.length; made < bytes; made *= 2) content.copyWithin(made, 0, made);
   return content;
 }
 
@@ -85,18 +86,16 @@ export class Letters {
   }
 }
 
-function asciiBytes(text: string): Uint8Array {
-  return Uint8Array.from(text, (character) => character.charCodeAt(0));
+export function asciiBytes(text: string): Uint8Array {
+  const bytes = new Uint8Array(text.length);
+  for (let i = 0; i < bytes.length; i++) bytes[i] = text.charCodeAt(i);
+  return bytes;
 }
 
 export function sameBytes(a: Uint8Array, b: Uint8Array): boolean {
-  if (a.length !== b.length) return false;
-  for (let i = 0; i < a.length; i++) if (a[i] !== b[i]) return false;
-  return true;
+  return Buffer.compare(a, b) === 0;
 }
 
 export function textOf(bytes: Uint8Array): string {
-  let text = '';
-  for (const byte of bytes) text += String.fromCharCode(byte);
-  return text;
+  return Buffer.from(bytes.buffer, bytes.byteOffset, bytes.length).toString('latin1');
 }

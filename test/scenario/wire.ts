@@ -158,6 +158,12 @@ export class End implements Connection {
 
   /** Up to `most` bytes, as they are now: a copy of the buffers that were written. */
   private take(most: number): Uint8Array {
+    const first = this.outgoing[0];
+    if (first !== undefined && first.at === 0 && this.waiting === first.bytes.length && this.waiting <= most) {
+      this.outgoing.length = 0;
+      this.waiting = 0;
+      return Uint8Array.prototype.slice.call(first.bytes);
+    }
     const piece = new Uint8Array(Math.min(most, this.waiting));
     let filled = 0;
     while (filled < piece.length) {

@@ -12,6 +12,7 @@ import { RegisterBridge } from '../../src/gateway/ownership/register-bridge.js';
 import type { EventLog } from '../../src/platform/ports.js';
 import { DEFAULT_CLIENT_OPTIONS, RegisterClient } from '../../src/register/client/register-client.js';
 import type { RegisterMap } from '../../src/register/core/register-map.js';
+import type { Entry } from '../../src/register/port.js';
 import type { Line, LineHandlers } from '../../src/register/line.js';
 import { BrokenRule } from '../../src/register/core/shapes.js';
 import { givenUpKey, partitionKey } from '../../src/register/keys.js';
@@ -46,6 +47,8 @@ export class WorldRegister {
   readonly #time: Timeline;
   readonly #wallBaseMs: number;
   readonly #lastIncarnation = new Map<string, number>();
+  /** Entries never change: each is decoded once. */
+  readonly #decoded = new WeakMap<Entry, PartitionRecord | BrokenRule>();
   #ordinal = 0;
 
   constructor(time: Timeline, prng: Prng, log: EventLog, wallBaseMs = 0) {
@@ -72,7 +75,9 @@ export class WorldRegister {
   /** Who holds a partition, as the register has it at this moment. */
   recordOf(partition: string): PartitionRecord | undefined {
     const entry = this.register.snapshot().get(partitionKey(ownerOf(partition), numberOf(partition)));
-    const record = entry === undefined ? undefined : decodePartition(entry.value);
+    if (entry === undefined) return undefined;
+    const record = this.#decoded.get(entry) ?? decodePartition(entry.value);
+    this.#decoded.set(entry, record);
     return record instanceof BrokenRule ? undefined : record;
   }
 

@@ -25,7 +25,7 @@ import { toAscii } from '../../src/platform/node/idna.js';
 import { latin1Text } from '../../src/platform/node/latin1.js';
 import { NO_METRICS, quiet } from '../inbound/desk.js';
 import { MemoryConnection } from '../scenario/memory-connection.js';
-import { contentOf } from '../scenario/letters.js';
+import { asciiBytes, contentOf } from '../scenario/letters.js';
 import type { KeptLog } from '../scenario/ports.js';
 import type { Timeline } from '../scenario/timeline.js';
 import type { Letter } from './ledger.js';
@@ -43,7 +43,7 @@ const CHUNKED_PERCENT = 15;
 const AT_ONCE_PERCENT = 40;
 const NEVER_PERCENT = 10;
 const HOOK_MS_MAX = 2000;
-const HOOK_FIELDS = latin1('X-Seen: yes\r\n');
+const HOOK_FIELDS = asciiBytes('X-Seen: yes\r\n');
 const NOTIFY_WORDS: readonly (readonly [bit: number, word: string])[] = [
   [NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'],
 ];
@@ -253,7 +253,9 @@ class Client {
   }
 
   lastReply(): string {
-    return this.connection.text.trimEnd().split('\r\n').at(-1) ?? '';
+    const text = this.connection.text.trimEnd();
+    const end = text.lastIndexOf('\r\n');
+    return end < 0 ? text : text.slice(end + 2);
   }
 
   /** The whole dialog at once, as one that pipelines blindly: what is not taken is answered line by line. */
@@ -265,22 +267,22 @@ class Client {
     }
     this.connection.text = '';
     if (prng.below(100) < CHUNKED_PERCENT) {
-      this.#bytes(latin1(`${lines.join('\r\n')}\r\nBDAT ${String(mail.bytes)}\r\n`), prng);
+      this.#bytes(asciiBytes(`${lines.join('\r\n')}\r\nBDAT ${String(mail.bytes)}\r\n`), prng);
       this.#bytes(contentOf(mail.contentKey, mail.bytes), prng);
       if (!this.lastReply().startsWith('250 2.0.0')) return;
       this.connection.text = '';
-      this.#bytes(latin1('BDAT 2 LAST\r\n\r\n'), prng);
+      this.#bytes(asciiBytes('BDAT 2 LAST\r\n\r\n'), prng);
       return;
     }
-    this.#bytes(latin1(`${lines.join('\r\n')}\r\nDATA\r\n`), prng);
+    this.#bytes(asciiBytes(`${lines.join('\r\n')}\r\nDATA\r\n`), prng);
     if (!this.lastReply().startsWith('354')) return;
     this.#bytes(contentOf(mail.contentKey, mail.bytes), prng);
     this.connection.text = '';
-    this.#bytes(latin1('\r\n.\r\n'), prng);
+    this.#bytes(asciiBytes('\r\n.\r\n'), prng);
   }
 
   quit(): void {
-    this.session.onData(latin1('QUIT\r\n'));
+    this.session.onData(asciiBytes('QUIT\r\n'));
   }
 
   #bytes(bytes: Uint8Array, prng: Prng): void {
@@ -293,8 +295,4 @@ class Client {
       from = to;
     }
   }
-}
-
-function latin1(text: string): Uint8Array {
-  return Uint8Array.from(text, (character) => character.charCodeAt(0));
 }

@@ -96,6 +96,7 @@ export class Letter {
   readonly reported = new Map<string, Set<number>>();
   /** Ids of the reports that were made for it. */
   readonly reportIds: number[] = [];
+  private made: Uint8Array | undefined;
 
   constructor(options: LetterOptions) {
     this.id = options.id;
@@ -110,6 +111,11 @@ export class Letter {
 
   /** As it is to arrive: what the gateway put in front, what the client sent, and the end of its last line. */
   get content(): Uint8Array {
+    this.made ??= this.makeContent();
+    return this.made;
+  }
+
+  private makeContent(): Uint8Array {
     const content = new Uint8Array(this.header.length + this.bytes + 2);
     content.set(this.header);
     content.set(contentOf(this.contentKey, this.bytes), this.header.length);

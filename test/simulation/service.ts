@@ -29,6 +29,8 @@ export interface ServiceGateway {
 const HEARD_SLACK_MS = 1200;
 /** Two looks that are farther apart say nothing of what was between them. */
 const PORT_GAP_MS = 300;
+/** An order that retired it and was taken back since the last look: its partitions are opened by its next tick. */
+const OPENED_MS = 60;
 /** While blocks come there is a turn every few milliseconds. */
 const BACK_GAP_MS = 30;
 /** Where memory is short, one body at a time goes round all partitions that come back: eight of them, a turn each. */
@@ -46,6 +48,8 @@ interface Life {
   readonly core: GatewayCore;
   /** It could have been open all the time. */
   readonly open: Since;
+  /** Partitions of its own are closed, and it is not retired. */
+  readonly shut: Since;
   /** Queues that come back, with mail due and nothing of it tried. */
   readonly idle: Map<MailQueue, Since>;
   /** Until when the next hop of a queue is taken to be down. */
@@ -81,7 +85,7 @@ export class ServiceWatch {
       return;
     }
     const known = this.lives.get(id);
-    const life = known?.core === core ? known : { core, open: { fromMs: Infinity, seenMs: -Infinity, gapMs: PORT_GAP_MS }, idle: new Map<MailQueue, Since>(), downMs: new Map<string, number>(), upCount: 0 };
+    const life = known?.core === core ? known : { core, open: neverSeen(), shut: neverSeen(), idle: new Map<MailQueue, Since>(), downMs: new Map<string, number>(), upCount: 0 };
     this.lives.set(id, life);
     this.lookAtPort(gateway, core, life);
     this.lookAtQueues(gateway, core, life);
@@ -100,12 +104,13 @@ export class ServiceWatch {
   }
 
   private lookAtPort({ id, process }: ServiceGateway, core: GatewayCore, life: Life): void {
-    const up = core.mirrors.stores.filter((store) => store.isUp);
+    const { partitions } = core.registry;
     let stuck = 0;
     let awaited = 0;
-    const mayTake = core.registry.partitions.some((one) => one.isOwn && !one.isLeaving && copiesOf(one) >= this.minReplicas);
+    const mayTake = partitions.some((one) => one.isOwn && !one.isLeaving && copiesOf(one) >= this.minReplicas);
     // Where a copy that counts is missing, the register must let it go first: until then either will do.
-    const isSound = core.registry.partitions.every((one) => !one.isOwn || !one.hasMissing);
+    const isSound = partitions.every((one) => !one.isOwn || !one.hasMissing);
+    const mayCome = isAwaited(core);
     for (const route of this.routes) {
       const queue = core.registry.find(route);
       // A strict queue with mail waits for its own partition; any other takes new mail where it can be committed.
@@ -113,23 +118,25 @@ export class ServiceWatch {
         if (copiesOf(queue.partition) < this.minReplicas) stuck += 1;
         else if (queue.partition.hasMissing) awaited += 1;
       } else if (!mayTake) stuck += 1;
-      else if ((queue === undefined && isAwaited(core)) || !isSound) awaited += 1;
+      else if ((queue === undefined && mayCome) || !isSound) awaited += 1;
     }
     const all = this.routes.length;
-    const story = `${String(up.length)} stores up, ${String(stuck)} of ${String(all)} routes stuck and ${String(awaited)} awaited`;
-    if (stuck * 2 > all && core.accepting) throw new GuaranteeBroken(`G6: ${id} takes mail with ${story}`);
+    const story = (): string => `${String(upCountOf(core))} stores up, ${String(stuck)} of ${String(all)} routes stuck and ${String(awaited)} awaited`;
+    if (stuck * 2 > all && core.accepting) throw new GuaranteeBroken(`G6: ${id} takes mail with ${story()}`);
     // Who is retired takes nothing new; nor does he while partitions of his that have ended begin anew.
-    if (core.holdings.isRetired) {
+    const isShut = !core.holdings.isRetired && partitions.some((one) => one.isOwn && one.isClosed);
+    const shutMs = isShut ? lasts(life.shut, process.nowMs) : ended(life.shut);
+    if (core.holdings.isRetired || (isShut && shutMs <= OPENED_MS)) {
       ended(life.open);
       return;
     }
     const openMs = (stuck + awaited) * 2 <= all && core.registerAway === '' && core.holdings.expected() === '' ? lasts(life.open, process.nowMs) : ended(life.open);
-    if (openMs > this.listMs + HEARD_SLACK_MS && !core.accepting && !this.stopping.has(core)) throw new GuaranteeBroken(`G6: ${id} takes no mail though for ${openMs.toFixed(0)} ms there have been ${story}`);
+    if (openMs > this.listMs + HEARD_SLACK_MS && !core.accepting && !this.stopping.has(core)) throw new GuaranteeBroken(`G6: ${id} takes no mail though for ${openMs.toFixed(0)} ms there have been ${story()}`);
   }
 
   private lookAtQueues({ id, process }: ServiceGateway, core: GatewayCore, life: Life): void {
     const nowMs = process.nowMs;
-    const upCount = core.mirrors.stores.filter((store) => store.isUp).length;
+    const upCount = upCountOf(core);
     // What a lost store was asked for is asked for again at another one.
     if (upCount !== life.upCount) life.idle.clear();
     life.upCount = upCount;
@@ -163,7 +170,19 @@ function isAwaited(core: GatewayCore): boolean {
 
 /** Recorded members that are in step. */
 function copiesOf(partition: Partition): number {
-  return partition.rows.filter((row) => row.isRecorded && row.isInStep).length;
+  let count = 0;
+  for (const row of partition.rows) if (row.isRecorded && row.isInStep) count += 1;
+  return count;
+}
+
+function upCountOf(core: GatewayCore): number {
+  let count = 0;
+  for (const store of core.mirrors.stores) if (store.isUp) count += 1;
+  return count;
+}
+
+function neverSeen(): Since {
+  return { fromMs: Infinity, seenMs: -Infinity, gapMs: PORT_GAP_MS };
 }
 
 /** For how long it has been so at each look. */

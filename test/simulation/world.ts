@@ -20,6 +20,7 @@ import { KeptLog } from '../scenario/ports.js';
 import { Scheduler } from '../scenario/scheduler.js';
 import { StoreNode } from '../scenario/store-node.js';
 import { WorldRegister } from '../scenario/world-register.js';
+import type { RegisterMap } from '../../src/register/core/register-map.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { partitionName } from '../../src/protocol/partition-record.js';
 import { AdoptionWatch } from './adoption-watch.js';
@@ -46,6 +47,9 @@ const VERBOSE = 'the mailbox is busy, and this is why: '.repeat(14).slice(0, 500
 /** What remains of a stopping process after it has said so. */
 const STOP_MS = 200;
 
+/** Records by partition, as one state of the register has them. */
+type Standing = readonly (readonly [string, PartitionRecord])[];
+
 export interface Machine<N> {
   readonly id: string;
   readonly process: SimProcess;
@@ -55,19 +59,52 @@ export interface Machine<N> {
 /** What a process says of a partition that it gives to another one. */
 const GIVEN_AWAY = ['a partition is handed back to its owner', 'a partition of this retired gateway is handed on'];
 
-export interface GatewayMachine extends Machine<GatewayNode> {
+/**
+ * Machines are of a class: a getter of an object literal would be another one in each world, and whatever was compiled
+ * for the machines of one world would be thrown away in the next.
+ */
+export class GatewayMachine implements Machine<GatewayNode> {
+  readonly id: string;
   readonly gatewayId: string;
-  /** A second process of a gateway's id: nobody starts it again. */
-  readonly isTwin: boolean;
-  readonly core: GatewayCore | undefined;
+  readonly process: SimProcess;
+  readonly node: GatewayNode;
   /** The stores of its configuration; read when it starts. */
   readonly storeIds: string[];
+
+  constructor({ id, process, node }: Machine<GatewayNode>, gatewayId: string, storeIds: string[]) {
+    this.id = id;
+    this.gatewayId = gatewayId;
+    this.process = process;
+    this.node = node;
+    this.storeIds = storeIds;
+  }
+
+  /** A second process of a gateway's id: nobody starts it again. */
+  get isTwin(): boolean {
+    return this.id !== this.gatewayId;
+  }
+
+  get core(): GatewayCore | undefined {
+    return this.node.core;
+  }
 }
 
-export interface StoreMachine extends Machine<StoreNode> {
-  readonly store: StoreNode['store'];
+export class StoreMachine implements Machine<StoreNode> {
+  readonly id: string;
+  readonly process: SimProcess;
+  readonly node: StoreNode;
   /** What its spill file holds while it is down. */
   filed: FiledStore | undefined;
+
+  constructor({ id, process, node }: Machine<StoreNode>) {
+    this.id = id;
+    this.process = process;
+    this.node = node;
+  }
+
+  get store(): StoreNode['store'] {
+    return this.node.store;
+  }
 }
 
 export interface Mail {
@@ -99,6 +136,11 @@ export class World {
   private readonly moves: MoveWatch;
   readonly register: WorldRegister;
   private readonly newest = new Map<string, PartitionRecord>();
+  /** What `newest` was brought up to date with. */
+  private newestOf: Standing | undefined;
+  /** What the register has, and the state that it was read from: a state never changes, it is replaced. */
+  private standing: Standing = [];
+  private standingIn: RegisterMap | undefined;
   /** What next hops do; swarm.ts sets it. */
   answer: (queueName: string) => Answer = () => 'accept';
   /** A kind of fault that the world sees for itself had its effect. */
@@ -287,7 +329,7 @@ export class World {
       { id, gateways: plan.gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: plan.storeMemoryBytes, windowBytes: plan.windowBytes, leaseMs: plan.leaseMs },
       { scheduler: process, network: this.network, log: this.log, wallBaseMs: process.wallBaseMs(WALL_BASE_MS) }, this.prng.fork(),
     );
-    return { id, process, node, filed: undefined, get store() { return node.store; } };
+    return new StoreMachine({ id, process, node });
   }
 
   private newGateway(id: string, gatewayId: string, index: number, secret: Uint8Array): GatewayMachine {
@@ -331,7 +373,7 @@ export class World {
       },
       this.prng.fork(),
     );
-    const machine: GatewayMachine = { id, gatewayId, isTwin: id !== gatewayId, process, node, storeIds, get core() { return node.core; } };
+    const machine = new GatewayMachine({ id, process, node }, gatewayId, storeIds);
     return machine;
   }
 
@@ -351,7 +393,10 @@ export class World {
 
   /** The newest that the register ever had: one that was rolled back since is told again by its holder. */
   records(): ReadonlyMap<string, PartitionRecord> {
-    for (const [name, record] of this.present()) {
+    const present = this.present();
+    if (present === this.newestOf) return this.newest;
+    this.newestOf = present;
+    for (const [name, record] of present) {
       const known = this.newest.get(name);
       if (known === undefined || record.epoch >= known.epoch) this.newest.set(name, record);
     }
@@ -359,14 +404,20 @@ export class World {
   }
 
   /** What the register has now. */
-  *present(): IterableIterator<readonly [string, PartitionRecord]> {
+  present(): Standing {
+    const state = this.register.snapshot();
+    if (state === this.standingIn) return this.standing;
+    const standing: (readonly [string, PartitionRecord])[] = [];
     for (const gatewayId of this.plan.gateways) {
       for (let number = 0; number < this.plan.partitions; number++) {
         const name = partitionName(gatewayId, number);
         const record = this.register.recordOf(name);
-        if (record !== undefined) yield [name, record];
+        if (record !== undefined) standing.push([name, record]);
       }
     }
+    this.standingIn = state;
+    this.standing = standing;
+    return standing;
   }
 
   private mailEvents(): MailEvents {

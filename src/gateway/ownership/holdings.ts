@@ -351,7 +351,7 @@ export class Holdings {
       for (const met of this.#met()) this.#meet(met);
     }
     this.#giveAway(nowMs);
-    for (const holding of [...this.#byName.values()]) this.#goOnEnding(holding, nowMs);
+    for (const holding of this.#byName.values()) this.#goOnEnding(holding, nowMs);
     this.#ended.tick(nowMs);
     for (const holding of this.#byName.values()) {
       holding.tick(nowMs);
@@ -526,10 +526,11 @@ export class Holdings {
 
   /** What has ended is cleared away; one that this gateway is configured to have is begun anew instead. */
   #goOnEnding({ name, handle, holder }: Holding, nowMs: number): void {
+    if (holder.state !== HolderState.IDLE) return;
     const { ended } = holder;
     // One that is begun anew may have its record at any moment: forgotten, it would deliver beside its
     // successor.
-    if (ended === undefined || holder.state !== HolderState.IDLE || this.#isWanted(name)) return;
+    if (ended === undefined || this.#isWanted(name)) return;
     if (this.#ports.register.partition(name) !== undefined) {
       this.#ended.goOn(name, ended, this.#rankFor(name) - 1, nowMs);
       return;

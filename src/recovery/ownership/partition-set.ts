@@ -316,6 +316,11 @@ export class PartitionSet {
 
   /** The set as it should be; the known one when nothing is to be changed. */
   target(nowMs: number): readonly RecordedMember[] {
+    const { members } = this.records.known;
+    // As nearly always: those that are recorded, and nobody else, are in step and are to stay.
+    const isAsRecorded = this.#rows.length === members.length
+      && this.#rows.every((row) => row.isRecorded && row.isInStep && !row.isUnwanted);
+    if (isAsRecorded) return members;
     // What is read must stay until all of it is read, whoever wants it moved (14).
     const stay = this.#rows.filter((row) => row.isRecorded && row.isInStep
       && (!row.isUnwanted || row === this.#source));
@@ -333,7 +338,7 @@ export class PartitionSet {
     for (const row of this.#rows) {
       if (row.isRecorded && !row.isInStep && !this.#mayDrop(row, inStep, nowMs)) stay.push(row);
     }
-    if (isSameSet(stay, this.records.known.members)) return this.records.known.members;
+    if (isSameSet(stay, members)) return members;
     return stay.map(({ storeId, bootId }) => ({ storeId, bootId }));
   }
 
@@ -531,6 +536,7 @@ export class PartitionSet {
 
   /** Copies that count for nothing are given up once there are enough that count. */
   #sweep(): void {
+    if (this.#rows.every((row) => row.isPossible)) return;
     const sound = this.#rows.filter((row) => row.isRecorded && !this.#isWeak(row)).length;
     for (const row of [...this.#rows]) {
       if (row.isPossible) continue;
@@ -560,8 +566,9 @@ export class PartitionSet {
 
   #lookForStore(nowMs: number): void {
     const { replicas, replaceAfterMs } = this.#options;
-    const sound = this.#rows.filter((row) => row.state !== MemberState.NG && !row.isUnwanted);
-    if (sound.length >= replicas) {
+    let soundCount = 0;
+    for (const row of this.#rows) if (row.state !== MemberState.NG && !row.isUnwanted) soundCount += 1;
+    if (soundCount >= replicas) {
       this.#missingSinceMs = Infinity;
       this.#noOtherSinceMs = Infinity;
       return;

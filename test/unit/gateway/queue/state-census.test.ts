@@ -45,6 +45,17 @@ describe('the census of states', () => {
     }
   });
 
+  test('finds the oldest across weeks in which nothing arrived', () => {
+    const day = 86_400;
+    const census = new StateCensus();
+    census.enter(EntryState.DEFERRED, START, 5);
+    census.enter(EntryState.DEFERRED, START + 50 * day, 5);
+    assert.ok(census.oldestAgeSeconds(EntryState.DEFERRED, START + 60 * day) > 60 * day - 32);
+    census.leave(EntryState.DEFERRED, START, 5);
+    const age = census.oldestAgeSeconds(EntryState.DEFERRED, START + 60 * day);
+    assert.ok(age <= 10 * day && age > 10 * day - 32, String(age));
+  });
+
   test('shows no age for a state that nothing is in', () => {
     const census = new StateCensus();
     census.enter(EntryState.READY, START, 5);
