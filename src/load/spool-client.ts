@@ -5,10 +5,11 @@
  *   opening (session.ts) ─► ( MAIL RCPT… DATA content )… ─► QUIT
  *
  * RET, ENVID, NOTIFY and ORCPT (RFC 3461) go to a server that offers DSN, as the client once gave them; to
- * others the message goes without. Content is sent as it is but for dot-stuffing and line ends.
+ * others the message goes without; not without SMTPUTF8 or 8BITMIME where it needs them. Content is sent as
+ * it is but for dot-stuffing and line ends.
  * `src/load/client.ts` is the other client, which measures.
  */
-import { CAN_SMTPUTF8 } from '../smtp/capabilities.js';
+import { CAN_8BITMIME, CAN_SMTPUTF8 } from '../smtp/capabilities.js';
 import { DATA, NEEDS_8BITMIME, NEEDS_SMTPUTF8, RSET, putMail, putRcpt } from '../smtp/commands.js';
 import { wireContent, withLineEnds } from '../smtp/content-lines.js';
 import { TEXT_UNSENDABLE, kindOfText } from '../smtp/write-buffer.js';
@@ -134,6 +135,10 @@ export class SpoolClient implements SessionOwner {
     const peer = this.#session.capabilities;
     if (message.isUtf8 && (peer.bits & CAN_SMTPUTF8) === 0) {
       return { taken: [], trouble: 'it needs SMTPUTF8, which the server does not offer', lost: false };
+    }
+    // Content is never changed on its way, nor sent raw to who does not take it (RFC 6152 3).
+    if (message.is8bit && (peer.bits & CAN_8BITMIME) === 0) {
+      return { taken: [], trouble: 'it has 8-bit content, which the server does not take', lost: false };
     }
     const lines = withLineEnds(message.content);
     const needs = (message.is8bit ? NEEDS_8BITMIME : 0) | (message.isUtf8 ? NEEDS_SMTPUTF8 : 0);

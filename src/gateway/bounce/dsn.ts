@@ -62,7 +62,7 @@ export interface DsnRequest {
   readonly queueId: string;
   readonly envelope: Envelope;
   readonly recipients: readonly DsnRecipient[];
-  /** Content of the reported message; of one too large to come back its beginning, which is too large as well. */
+  /** Content of the reported message; of one too large to come back its beginning, too large as well. */
   readonly content: Uint8Array;
   readonly dateWallMs: number;
 }

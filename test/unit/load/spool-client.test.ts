@@ -68,9 +68,11 @@ describe('the client of a spool', () => {
   test('leaves out what the server does not offer', async (t) => {
     const { port, lines } = await server(t, (line) => (line.startsWith('EHLO') ? '250 plain\r\n' : usual(line)));
     const client = await SpoolClient.open(to(port));
-    await client.send(message({ sender: '' }));
+    await client.send(message({ sender: '', is8bit: false }));
     assert.deepEqual(lines.slice(1, 3), ['MAIL FROM:<>', 'RCPT TO:<bob@d.example>']);
-    assert.match((await client.send(message({ isUtf8: true }))).trouble, /SMTPUTF8/);
+    assert.match((await client.send(message({ is8bit: false, isUtf8: true }))).trouble, /SMTPUTF8/);
+    assert.match((await client.send(message())).trouble, /8-bit content/);
+    assert.equal(lines.length, 5, 'of what the server does not take nothing is sent');
     client.destroy();
   });
 

@@ -38,7 +38,7 @@ export interface InboundDialog extends OutcomeSink {
   readonly remoteAddress: string;
   /** Likewise; 0: not known. */
   readonly remotePort: number;
-  /** As remoteAddress, before any XCLIENT; '' of a balancer's own connection, whose XCLIENT counts nothing. */
+  /** As remoteAddress, before any XCLIENT; '' of a balancer's own connection, whose XCLIENT is not heard. */
   readonly peerAddress: string;
   /** The client may send anywhere (policy/relay-policy.ts). */
   readonly isTrusted: boolean;

@@ -51,7 +51,10 @@ export class HttpKit {
 /** What no server should answer. */
 export const UNCLEAR: readonly (readonly [string, Answer])[] = [
   ['another status', (_request, _body, response) => { response.writeHead(500).end(); }],
-  ['a redirect', (_request, _body, response) => { response.writeHead(302, { location: 'http://127.0.0.1:1/' }).end(); }],
+  ['a redirect, also to who would answer', (request, _body, response) => {
+    if (request.url === '/else') response.end('{}');
+    else response.writeHead(307, { location: '/else' }).end();
+  }],
   ['no answer in time', () => undefined],
   ['an answer that never ends', (_request, _body, response) => { response.writeHead(200).write('{'); }],
   ['a connection that breaks', (request) => { request.socket.destroy(); }],
