@@ -13,7 +13,7 @@ import type { EventLog } from '../../src/platform/ports.js';
 import { DEFAULT_CLIENT_OPTIONS, RegisterClient } from '../../src/register/client/register-client.js';
 import type { RegisterMap } from '../../src/register/core/register-map.js';
 import type { Line, LineHandlers } from '../../src/register/line.js';
-import { BrokenRule } from '../../src/register/core/shapes.js';
+import { BrokenRule } from '../../src/base/json-shape.js';
 import { givenUpKey, partitionKey } from '../../src/register/keys.js';
 import { decodeGivenUp, decodePartition } from '../../src/register/records.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';
