@@ -6,49 +6,51 @@
  * find queue_name, queue_id, arrival_time, message_size, sender, recipients[].address and delay_reason where
  * they look.
  */
-import { page } from './pages.js';
-import { flag, integer, list, name, object, oneOf, orNull, share, text } from './shape.js';
-import type { ShapeOf } from './shape.js';
+import { z } from 'zod';
+import { list, name, page, text } from './pages.js';
 
-const pathState = oneOf('RUN', 'READY', 'NG', 'CONNECTING');
+/** A part of a whole. */
+const share = z.number().min(0).max(1);
+
+const pathState = z.enum(['RUN', 'READY', 'NG', 'CONNECTING']);
 
 /** A store as a gateway sees it. */
-const storeAnswer = object({
+const storeAnswer = z.object({
   store: name,
   host: name,
   /** Version of the protocol spoken with it; 0 before it answered. */
-  protocol: integer,
-  up: flag,
-  drained: flag,
-  drained_since: orNull(integer),
-  paths: list(object({ path: name, state: pathState, since: integer })),
-  partitions_sync: integer,
-  partitions_resync: integer,
-  partitions_ng: integer,
-  lag_messages: integer,
-  lag_bytes: integer,
-  refill_messages: integer,
-  refill_bytes: integer,
-  credit_bytes: integer,
-  lease_left_ms: integer,
-  failovers: integer,
+  protocol: z.int(),
+  up: z.boolean(),
+  drained: z.boolean(),
+  drained_since: z.int().nullable(),
+  paths: list(z.object({ path: name, state: pathState, since: z.int() })),
+  partitions_sync: z.int(),
+  partitions_resync: z.int(),
+  partitions_ng: z.int(),
+  lag_messages: z.int(),
+  lag_bytes: z.int(),
+  refill_messages: z.int(),
+  refill_bytes: z.int(),
+  credit_bytes: z.int(),
+  lease_left_ms: z.int(),
+  failovers: z.int(),
   /** Why mirrors there are not in sync, '' when all are. */
   cause: text,
-  cause_since: orNull(integer),
+  cause_since: z.int().nullable(),
 });
-export type StoreAnswer = ShapeOf<typeof storeAnswer>;
+export type StoreAnswer = z.output<typeof storeAnswer>;
 
 /** A store that lives, as the register says, and that this gateway does not reach. */
-const unreachedStoreAnswer = object({
+const unreachedStoreAnswer = z.object({
   store: name,
   host: name,
   why: text,
-  since: integer,
+  since: z.int(),
 });
-export type UnreachedStoreAnswer = ShapeOf<typeof unreachedStoreAnswer>;
+export type UnreachedStoreAnswer = z.output<typeof unreachedStoreAnswer>;
 
 /** A partition that should be served by this gateway and is not. */
-const waitingPartitionAnswer = object({
+const waitingPartitionAnswer = z.object({
   partition: name,
   owner: name,
   /** "register", "lease", "stores", or "copies away", the one that asks for a person. */
@@ -57,135 +59,138 @@ const waitingPartitionAnswer = object({
   copies: list(name),
   /** Of "copies away" it ends with the order of `twinpost rescue`. */
   why: text,
-  since: integer,
+  since: z.int(),
 });
-export type WaitingPartitionAnswer = ShapeOf<typeof waitingPartitionAnswer>;
+export type WaitingPartitionAnswer = z.output<typeof waitingPartitionAnswer>;
 
 /** Partitions of a gateway that no configuration serves any more. */
-const orphansAnswer = object({
+const orphansAnswer = z.object({
   gateway: name,
   /** By an operator's order; else nobody has answered for it for long. */
-  retired: flag,
-  partitions: integer,
+  retired: z.boolean(),
+  partitions: z.int(),
   /** The first of them. */
   names: list(name),
-  since: integer,
+  since: z.int(),
 });
-export type OrphansAnswer = ShapeOf<typeof orphansAnswer>;
+export type OrphansAnswer = z.output<typeof orphansAnswer>;
 
 /** Partitions that have ended, but for copies that may be at these stores, which are away. */
-const untoldEndsAnswer = object({
+const untoldEndsAnswer = z.object({
   stores: list(name),
-  partitions: integer,
+  partitions: z.int(),
   /** The first of them. */
   names: list(name),
 });
-export type UntoldEndsAnswer = ShapeOf<typeof untoldEndsAnswer>;
+export type UntoldEndsAnswer = z.output<typeof untoldEndsAnswer>;
 
 /** A configured route whose new mail is refused now. */
-const refusedRouteAnswer = object({
+const refusedRouteAnswer = z.object({
   route: name,
   /** As the reason of a refusal has it in the mail log. */
   reason: name,
-  since: integer,
+  since: z.int(),
 });
-export type RefusedRouteAnswer = ShapeOf<typeof refusedRouteAnswer>;
+export type RefusedRouteAnswer = z.output<typeof refusedRouteAnswer>;
 
 /** TLS and AUTH of clients, and look-ups by HTTP. */
-const receptionAnswer = object({
-  tls_handshakes: integer,
-  tls_failed: integer,
-  auth: integer,
-  auth_failed: integer,
-  lookups: integer,
-  lookups_failed: integer,
+const receptionAnswer = z.object({
+  tls_handshakes: z.int(),
+  tls_failed: z.int(),
+  auth: z.int(),
+  auth_failed: z.int(),
+  lookups: z.int(),
+  lookups_failed: z.int(),
   /** "certificate", "recipients", "users": what is on disk can't be used, and the old one stays. */
   stale_files: list(name),
 });
+export type ReceptionAnswer = z.output<typeof receptionAnswer>;
 
 /** What mail depends on, outside the gateway, and does not answer. */
-const outagesAnswer = object({
+const outagesAnswer = z.object({
   /** Those for which most waits. */
-  next_hops: list(object({ relay: name, since: integer, waiting: integer, why: text })),
+  next_hops: list(z.object({ relay: name, since: z.int(), waiting: z.int(), why: text })),
   /** All of them. */
-  next_hops_down: integer,
-  hooks: list(object({ hook: name, since: integer, why: text })),
+  next_hops_down: z.int(),
+  hooks: list(z.object({ hook: name, since: z.int(), why: text })),
 });
+export type OutagesAnswer = z.output<typeof outagesAnswer>;
 
 /** GET /api/v1/status */
-export const statusAnswer = object({
+export const statusAnswer = z.object({
   gateway: name,
   host: name,
   version: name,
-  incarnation: integer,
-  pid: integer,
-  uptime_seconds: integer,
-  ready: flag,
+  incarnation: z.int(),
+  pid: z.int(),
+  uptime_seconds: z.int(),
+  ready: z.boolean(),
   /** '' when it is ready. */
   not_ready_reason: text,
-  routes: integer,
+  routes: z.int(),
   routes_refused: list(refusedRouteAnswer),
-  degraded: flag,
-  degraded_since: orNull(integer),
+  degraded: z.boolean(),
+  degraded_since: z.int().nullable(),
   degraded_cause: text,
-  insecure: flag,
-  received: integer,
-  delivered: integer,
-  deferred: integer,
-  bounced: integer,
-  expired: integer,
-  rejected: integer,
-  queues: integer,
-  partitions: integer,
-  partitions_recovering: integer,
-  partitions_without_memory: integer,
-  partitions_copies_missing: integer,
-  partitions_waiting: integer,
+  insecure: z.boolean(),
+  received: z.int(),
+  delivered: z.int(),
+  deferred: z.int(),
+  bounced: z.int(),
+  expired: z.int(),
+  rejected: z.int(),
+  queues: z.int(),
+  partitions: z.int(),
+  partitions_recovering: z.int(),
+  partitions_without_memory: z.int(),
+  partitions_copies_missing: z.int(),
+  partitions_waiting: z.int(),
   /** Of those, by what they wait for. */
-  waiting_for: object({ register: integer, lease: integer, stores: integer, copies_away: integer }),
+  waiting_for: z.object({ register: z.int(), lease: z.int(), stores: z.int(), copies_away: z.int() }),
   /** The first of those. */
   waiting: list(waitingPartitionAnswer),
   /** Why the register does not answer; '' while it does. */
   register_away: text,
-  partitions_rescued: integer,
+  partitions_rescued: z.int(),
   /** In the register, whoever delivers what they have. */
-  orphan_partitions: integer,
+  orphan_partitions: z.int(),
   orphans: list(orphansAnswer),
   ends_untold: list(untoldEndsAnswer),
-  takeovers: integer,
-  handed_back: integer,
-  taken_away: integer,
+  takeovers: z.int(),
+  handed_back: z.int(),
+  taken_away: z.int(),
   /** Partitions that began empty, because every copy was lost or given up. */
-  losses: integer,
+  losses: z.int(),
   /** Messages of copies that were given up and came back; and of these, those that may be delivered twice. */
-  adopted: integer,
-  adopted_twice: integer,
-  tails: integer,
-  tail_bytes: integer,
-  refills: integer,
-  refill_bytes: integer,
-  queued_messages: integer,
-  queued_bytes: integer,
-  memory_used_bytes: integer,
-  memory_limit_bytes: integer,
-  connections_in: integer,
-  connections_out: integer,
-  dots_in_flight: integer,
+  adopted: z.int(),
+  adopted_twice: z.int(),
+  tails: z.int(),
+  tail_bytes: z.int(),
+  refills: z.int(),
+  refill_bytes: z.int(),
+  queued_messages: z.int(),
+  queued_bytes: z.int(),
+  memory_used_bytes: z.int(),
+  memory_limit_bytes: z.int(),
+  /** Empty segments kept for the next burst, beside what is used; releases before do not tell it. */
+  memory_kept_bytes: z.int().exactOptional(),
+  connections_in: z.int(),
+  connections_out: z.int(),
+  dots_in_flight: z.int(),
   stores: list(storeAnswer),
   /** Named by the register, and not reached from here. */
   stores_unreached: list(unreachedStoreAnswer),
-}, {
   /** Of clients, since the start; releases before do not tell it. */
-  reception: receptionAnswer,
+  reception: receptionAnswer.exactOptional(),
   /** Releases before do not tell it. */
-  outages: outagesAnswer,
+  outages: outagesAnswer.exactOptional(),
 });
-export type StatusAnswer = ShapeOf<typeof statusAnswer>;
+export type StatusAnswer = z.output<typeof statusAnswer>;
 
-const networkState = oneOf('RUN', 'READY', 'NG', 'CONNECTING', '-');
+const networkState = z.enum(['RUN', 'READY', 'NG', 'CONNECTING', '-']);
 
 /** One row of the management table: a partition at a store (the paper's Table I). */
-const tableRowAnswer = object({
+const tableRowAnswer = z.object({
   /** GATEWAY/N. */
   partition: name,
   /** The gateway that it belongs to. */
@@ -193,28 +198,28 @@ const tableRowAnswer = object({
   store: name,
   network_a: networkState,
   network_s: networkState,
-  sync: oneOf('SYNC', 'RESYNC', 'NG'),
+  sync: z.enum(['SYNC', 'RESYNC', 'NG']),
   /** Of a refill that is under way. */
-  progress: orNull(share),
+  progress: share.nullable(),
   /** Its acknowledgement is needed for a 250. */
-  member: flag,
-  epoch: integer,
-  transactions: orNull(integer),
-  last_transaction: integer,
-  digest: orNull(name),
-  messages: integer,
-  lag_messages: integer,
-  lag_bytes: integer,
-  since: integer,
+  member: z.boolean(),
+  epoch: z.int(),
+  transactions: z.int().nullable(),
+  last_transaction: z.int(),
+  digest: name.nullable(),
+  messages: z.int(),
+  lag_messages: z.int(),
+  lag_bytes: z.int(),
+  since: z.int(),
   cause: text,
 });
-export type TableRowAnswer = ShapeOf<typeof tableRowAnswer>;
+export type TableRowAnswer = z.output<typeof tableRowAnswer>;
 
 /** GET /api/v1/mirrors, GET /api/v1/table */
 export const tablePage = page(tableRowAnswer);
-export type TablePageAnswer = ShapeOf<typeof tablePage>;
+export type TablePageAnswer = z.output<typeof tablePage>;
 
-const queueAnswer = object({
+const queueAnswer = z.object({
   queue_name: name,
   queue_class: name,
   /** Another gateway where this one serves the queue in its place. */
@@ -222,45 +227,45 @@ const queueAnswer = object({
   /** Where it lives; a queue that has moved stands here once for each partition that has mail of it. */
   partition: name,
   next_hop: name,
-  order: oneOf('fifo', 'strict'),
-  messages: integer,
-  bytes: integer,
-  active: integer,
-  deferred: integer,
-  held: integer,
-  copies_in_sync: integer,
-  epoch: integer,
-  lag_messages: integer,
-  lag_bytes: integer,
-  oldest_age_seconds: orNull(integer),
+  order: z.enum(['fifo', 'strict']),
+  messages: z.int(),
+  bytes: z.int(),
+  active: z.int(),
+  deferred: z.int(),
+  held: z.int(),
+  copies_in_sync: z.int(),
+  epoch: z.int(),
+  lag_messages: z.int(),
+  lag_bytes: z.int(),
+  /** Of the refill of its partition that has farthest to go; left out when none is under way. */
+  refill_share: share.exactOptional(),
+  oldest_age_seconds: z.int().nullable(),
   last_error: text,
 });
-export type QueueAnswer = ShapeOf<typeof queueAnswer>;
+export type QueueAnswer = z.output<typeof queueAnswer>;
 
 /** GET /api/v1/queues */
 export const queuePage = page(queueAnswer);
-export type QueuePageAnswer = ShapeOf<typeof queuePage>;
+export type QueuePageAnswer = z.output<typeof queuePage>;
 
-const messageAnswer = object(
-  {
-    queue_name: name,
-    queue_class: name,
-    owner: name,
-    queue_id: name,
-    arrival_time: integer,
-    message_size: integer,
-    sender: name,
-    /** Those still to be delivered; why one is still here, after the first attempt. */
-    recipients: list(object({ address: name }, { delay_reason: text })),
-    state: oneOf('incoming', 'active', 'queued', 'deferred', 'held', 'ending'),
-    attempts: integer,
-    next_attempt_time: orNull(integer),
-    expiry_time: integer,
-  },
-  { held_reason: text },
-);
-export type MessageAnswer = ShapeOf<typeof messageAnswer>;
+const messageAnswer = z.object({
+  queue_name: name,
+  queue_class: name,
+  owner: name,
+  queue_id: name,
+  arrival_time: z.int(),
+  message_size: z.int(),
+  sender: name,
+  /** Those still to be delivered; why one is still here, after the first attempt. */
+  recipients: list(z.object({ address: name, delay_reason: text.exactOptional() })),
+  state: z.enum(['incoming', 'active', 'queued', 'deferred', 'held', 'ending']),
+  attempts: z.int(),
+  next_attempt_time: z.int().nullable(),
+  expiry_time: z.int(),
+  held_reason: text.exactOptional(),
+});
+export type MessageAnswer = z.output<typeof messageAnswer>;
 
 /** GET /api/v1/queues/NAME/messages, in queue order */
 export const messagePage = page(messageAnswer);
-export type MessagePageAnswer = ShapeOf<typeof messagePage>;
+export type MessagePageAnswer = z.output<typeof messagePage>;

@@ -2,8 +2,8 @@
  * What an operator orders of a gateway, and what comes of it: the bodies that cli posts and gateway/admin
  * reads, and the answers. The order itself is logged with who gave it and why.
  */
-import { flag, integer, list, name, object, text } from './shape.js';
-import type { ShapeOf } from './shape.js';
+import { z } from 'zod';
+import { list, name, text } from './pages.js';
 
 /** Who wants it, and why. */
 export interface Order {
@@ -17,45 +17,45 @@ export interface DrainOrder extends Order {
 }
 
 /** GET and POST /api/v1/stores/ID/drain: what a gateway has at a store that is to be emptied. */
-export const drainAnswer = object({
+export const drainAnswer = z.object({
   store: name,
-  draining: flag,
+  draining: z.boolean(),
   /** Mirrors, and what is still to be dropped; 0: nothing of ours is there any more. */
-  mirrors: integer,
+  mirrors: z.int(),
   /** Of those, copies that have nowhere to go and are needed. */
-  stuck: integer,
+  stuck: z.int(),
   /** Partitions that have fewer copies than configured. */
-  copies_missing: integer,
+  copies_missing: z.int(),
   /** The order is on the gateway's disk; else a restart of the gateway forgets it. */
-  kept: flag,
+  kept: z.boolean(),
 });
-export type DrainAnswer = ShapeOf<typeof drainAnswer>;
+export type DrainAnswer = z.output<typeof drainAnswer>;
 
 /** POST /api/v1/partitions/NAME/resync: the copy at this store is emptied and filled again. */
 export interface ResyncOrder extends Order {
   readonly store: string;
 }
 
-export const resyncAnswer = object({ partition: name, store: name });
-export type ResyncAnswer = ShapeOf<typeof resyncAnswer>;
+export const resyncAnswer = z.object({ partition: name, store: name });
+export type ResyncAnswer = z.output<typeof resyncAnswer>;
 
 /** What an operator does with a single message. */
 export type MessageVerb = 'hold' | 'release' | 'delete';
 
 /** POST /api/v1/messages/ID/VERB: in each queue that has the message, what came of it. */
-export const holdAnswer = object({
+export const holdAnswer = z.object({
   queue_id: name,
-  queues: list(object({
+  queues: list(z.object({
     queue_name: name,
     queue_class: name,
-    done: flag,
+    done: z.boolean(),
     /** '' when it is done. */
     why: text,
     /** The mirrors have acknowledged it; else a crash of the gateway may undo it. */
-    kept: flag,
+    kept: z.boolean(),
   })),
 });
-export type HoldAnswer = ShapeOf<typeof holdAnswer>;
+export type HoldAnswer = z.output<typeof holdAnswer>;
 
 /**
  * POST /api/v1/rescue, the one order that may lose mail: partitions of which every copy is away go on without
@@ -68,13 +68,13 @@ export interface RescueOrder extends Order {
   readonly memory?: boolean;
 }
 
-export const rescueAnswer = object({
+export const rescueAnswer = z.object({
   /** Partitions that go on, empty. */
   partitions: list(name),
   /** Partitions that had ended, but for copies at these stores: they are waited for no more. */
   ended: list(name),
 });
-export type RescueAnswer = ShapeOf<typeof rescueAnswer>;
+export type RescueAnswer = z.output<typeof rescueAnswer>;
 
 /**
  * POST /api/v1/gateways/ID/retire: it takes no new mail any more, others deliver what it has; `undo`: it may.
@@ -84,26 +84,26 @@ export interface RetireOrder extends Order {
 }
 
 /** GET and POST /api/v1/gateways/ID/retire: how far that is, as the gateway that answers sees it. */
-export const retireAnswer = object({
+export const retireAnswer = z.object({
   /** The gateway that answers, and the one that it is about. */
   told_by: name,
   gateway: name,
   /** It knows that the gateway is retired. */
-  retired: flag,
+  retired: z.boolean(),
   /** Of that gateway, in the register: those that have not ended. */
-  partitions: integer,
+  partitions: z.int(),
   /** Of its mail, here. */
-  messages: integer,
+  messages: z.int(),
   /** Gateways with a session: who has to know of the order. */
   living: list(name),
 });
-export type RetireAnswer = ShapeOf<typeof retireAnswer>;
+export type RetireAnswer = z.output<typeof retireAnswer>;
 
 /** POST /api/v1/rebalance: the copies of a gateway's partitions are spread evenly over its stores now. */
-const copyMove = object({ partition: name, from: name, to: name, messages: integer, bytes: integer });
+const copyMove = z.object({ partition: name, from: name, to: name, messages: z.int(), bytes: z.int() });
 
 /** GET and POST /api/v1/rebalance */
-export const rebalanceAnswer = object({
+export const rebalanceAnswer = z.object({
   gateway: name,
   /** Under way. */
   moving: list(copyMove),
@@ -112,4 +112,4 @@ export const rebalanceAnswer = object({
   /** Why nothing begins now although it should; '' when it may. */
   why: text,
 });
-export type RebalanceAnswer = ShapeOf<typeof rebalanceAnswer>;
+export type RebalanceAnswer = z.output<typeof rebalanceAnswer>;

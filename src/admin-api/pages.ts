@@ -1,8 +1,20 @@
 /**
  * What answers of gateways and stores have in common: pages of rows, refusals, and who belongs together.
  */
-import { flag, list, name, object, oneOf, orNull, text } from './shape.js';
-import type { Shape, ShapeOf } from './shape.js';
+import { z } from 'zod';
+import { listOf } from '../base/json-shape.js';
+
+/** Texts for people: causes, replies of other servers, commands to copy. */
+export const text = z.string().max(64 * 1024);
+/**
+ * Ids, names of queues, addresses: the longest is an address of 256 octets for each half (RFC 5321 4.5.3.1).
+ */
+export const name = z.string().max(1024);
+
+/** The longest list is a page of the management table: 1,000 queues at a few stores each. */
+export function list<T extends z.ZodType>(item: T): z.ZodReadonly<z.ZodArray<T>> {
+  return listOf(item, 100_000);
+}
 
 /** Rows in one answer at most: about 1 MB, and a few milliseconds to build. */
 export const PAGE_ROWS_MAX = 1000;
@@ -12,34 +24,34 @@ export const CURSOR_CHARACTERS_MAX = 200;
 export const ORDER_TEXT_CHARACTERS_MAX = 500;
 
 /** Where the next page begins; null at the end. */
-const next_cursor = orNull(name);
+const next_cursor = name.nullable();
 
 export interface Page<T> {
   readonly rows: readonly T[];
   readonly next_cursor: string | null;
 }
 
-export function page<T>(row: Shape<T>): Shape<Page<T>> {
-  return object({ rows: list(row), next_cursor });
+export function page<T>(row: z.ZodType<T>): z.ZodType<Page<T>> {
+  return z.object({ rows: list(row), next_cursor });
 }
 
 /** Every answer with a status other than 200. */
-export const refusalAnswer = object({ error: text });
-export type RefusalAnswer = ShapeOf<typeof refusalAnswer>;
+export const refusalAnswer = z.object({ error: text });
+export type RefusalAnswer = z.output<typeof refusalAnswer>;
 
 /** A gateway or store of the group. */
-const memberAnswer = object({
+const memberAnswer = z.object({
   id: name,
-  kind: oneOf('gateway', 'store'),
+  kind: z.enum(['gateway', 'store']),
   /** host:port of its admin HTTP; null when no configuration says it. */
-  admin: orNull(name),
+  admin: name.nullable(),
   /** A gateway of which the register of the one that answers knows no process. */
-  away: flag,
+  away: z.boolean(),
   /** It is the one that answers. */
-  self: flag,
+  self: z.boolean(),
 });
-export type MemberAnswer = ShapeOf<typeof memberAnswer>;
+export type MemberAnswer = z.output<typeof memberAnswer>;
 
 /** GET /api/v1/group */
-export const groupAnswer = object({ members: list(memberAnswer) });
-export type GroupAnswer = ShapeOf<typeof groupAnswer>;
+export const groupAnswer = z.object({ members: list(memberAnswer) });
+export type GroupAnswer = z.output<typeof groupAnswer>;

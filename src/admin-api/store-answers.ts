@@ -2,68 +2,67 @@
  * What a store answers about itself: one shape an answer, and its type. kvs/daemon builds them, cli reads
  * them.
  */
-import { page } from './pages.js';
-import { flag, integer, list, name, object, oneOf, orNull, text } from './shape.js';
-import type { ShapeOf } from './shape.js';
+import { z } from 'zod';
+import { list, name, page, text } from './pages.js';
 
 /** GET /api/v1/status */
-export const storeStatusAnswer = object({
-  role: oneOf('store'),
+export const storeStatusAnswer = z.object({
+  role: z.literal('store'),
   store_id: name,
   host: name,
   version: name,
-  pid: integer,
+  pid: z.int(),
   boot_id: name,
-  uptime_seconds: integer,
-  ready: flag,
-  stopping: flag,
-  insecure: flag,
+  uptime_seconds: z.int(),
+  ready: z.boolean(),
+  stopping: z.boolean(),
+  insecure: z.boolean(),
   /** Its key stands in the register, so that all gateways find it; null: they know it by their files. */
-  in_register: orNull(flag),
+  in_register: z.boolean().nullable(),
   /** Why the register does not answer; '' while it does. */
   register_away: text,
-  ports: list(integer),
-  partitions: integer,
-  messages: integer,
-  memory: object({
-    used_bytes: integer, live_bytes: integer, granted_bytes: integer, accept_bytes: integer,
-    limit_bytes: integer,
+  ports: list(z.int()),
+  partitions: z.int(),
+  messages: z.int(),
+  memory: z.object({
+    used_bytes: z.int(), live_bytes: z.int(), granted_bytes: z.int(), accept_bytes: z.int(),
+    limit_bytes: z.int(),
   }),
-  gateways: list(object({
+  gateways: list(z.object({
     id: name,
-    incarnation: integer,
-    active: flag,
-    granted_bytes: integer,
-    connections: list(object({ path: name, state: integer })),
+    incarnation: z.int(),
+    active: z.boolean(),
+    granted_bytes: z.int(),
+    connections: list(z.object({ path: name, state: z.int() })),
   })),
-  changes: integer,
+  changes: z.int(),
 });
-export type StoreStatusAnswer = ShapeOf<typeof storeStatusAnswer>;
+export type StoreStatusAnswer = z.output<typeof storeStatusAnswer>;
 
 /** A copy of a partition as a store holds it. */
-const storePartitionAnswer = object({
+const storePartitionAnswer = z.object({
   /** GATEWAY/N. */
   partition: name,
   /** The gateway that it belongs to. */
   owner: name,
   /** Of the newest record that the store was told; null when it was told none. */
-  holder: orNull(name),
-  holder_incarnation: integer,
+  holder: name.nullable(),
+  holder_incarnation: z.int(),
   /** Epoch of that record, 0 without one. */
-  epoch: integer,
+  epoch: z.int(),
   /** That record names this store, in this boot, as a member. */
-  member: flag,
+  member: z.boolean(),
   /** The highest that fenced it. */
-  term: integer,
+  term: z.int(),
   /** Not while it is filled. */
-  complete: flag,
-  number: integer,
+  complete: z.boolean(),
+  number: z.int(),
   digest: name,
-  messages: integer,
-  bytes: integer,
+  messages: z.int(),
+  bytes: z.int(),
 });
-export type StorePartitionAnswer = ShapeOf<typeof storePartitionAnswer>;
+export type StorePartitionAnswer = z.output<typeof storePartitionAnswer>;
 
 /** GET /api/v1/partitions */
 export const storePartitionPage = page(storePartitionAnswer);
-export type StorePartitionPageAnswer = ShapeOf<typeof storePartitionPage>;
+export type StorePartitionPageAnswer = z.output<typeof storePartitionPage>;

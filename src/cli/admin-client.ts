@@ -4,6 +4,7 @@
  * bytes and time, of the shape that was asked for, and no longer than a listing can be. Which processes
  * belong together is group.ts.
  */
+import type { z } from 'zod';
 import { messagePage, queuePage, statusAnswer, tablePage } from '../admin-api/gateway-answers.js';
 import type {
   MessageAnswer, QueueAnswer, StatusAnswer, TableRowAnswer,
@@ -17,10 +18,9 @@ import type {
 } from '../admin-api/orders.js';
 import { PAGE_ROWS_MAX, groupAnswer, refusalAnswer } from '../admin-api/pages.js';
 import type { MemberAnswer, Page } from '../admin-api/pages.js';
-import { Broken } from '../admin-api/shape.js';
-import type { Shape } from '../admin-api/shape.js';
 import { storePartitionPage, storeStatusAnswer } from '../admin-api/store-answers.js';
 import type { StorePartitionAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
+import { BrokenRule, readShape } from '../base/json-shape.js';
 import { PAGE_NEXT, decodeEntryPage } from '../protocol/entry-page.js';
 import type { EntryPage } from '../protocol/entry-page.js';
 import { ask, whyNoAnswer } from './admin-request.js';
@@ -154,7 +154,7 @@ export class AdminClient {
   }
 
   /** With an order it is a POST. */
-  async #json<T>(path: string, shape: Shape<T>, order?: object): Promise<T> {
+  async #json<T>(path: string, shape: z.ZodType<T>, order?: object): Promise<T> {
     const { code, body } = await this.#ask(
       path, ANSWER_BYTES_MAX, this.#timeoutMs, order === undefined ? undefined : JSON.stringify(order),
     );
@@ -164,12 +164,14 @@ export class AdminClient {
     } catch {
       throw new NoAnswer(this.url, 'the answer is no JSON');
     }
-    const refusal = code === 200 ? undefined : refusalAnswer(parsed);
-    if (refusal !== undefined && !(refusal instanceof Broken)) {
-      throw new NoAnswer(this.url, `it refused: ${refusal.error}`, code);
+    if (code !== 200) {
+      const refusal = readShape(refusalAnswer, parsed);
+      throw refusal instanceof BrokenRule
+        ? new NoAnswer(this.url, `${STRANGER} (expected status 200, found ${String(code)})`)
+        : new NoAnswer(this.url, `it refused: ${refusal.error}`, code);
     }
-    const answer = code === 200 ? shape(parsed) : new Broken(`expected status 200, found ${String(code)}`);
-    if (answer instanceof Broken) throw new NoAnswer(this.url, `${STRANGER} (${answer.text})`);
+    const answer = readShape(shape, parsed);
+    if (answer instanceof BrokenRule) throw new NoAnswer(this.url, `${STRANGER} (${answer.rule})`);
     return answer;
   }
 

@@ -1,15 +1,18 @@
 /**
- * The gateway as the admin HTTP shows it: reads the core and the links into the rows of admin/view.ts.
+ * The gateway as the admin HTTP shows it: reads the core and the links into the answers of admin-api.
  */
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
-import type { OutageFigures, StateFigures } from '../observability/figures.js';
+import type { StateFigures } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type {
-  GatewayView, MemberView, MessagePage, MessageRecipientView, MessageView, OrphansView, QueuePage, QueueView,
-  StatusView, StoreView, TablePage, TableRowView, UnreachedStoreView, UntoldEndsView, WaitingPartitionView,
-} from './admin/view.js';
-import { countWaiting } from './admin/waiting-counts.js';
+  MessageAnswer, MessagePageAnswer, OrphansAnswer, OutagesAnswer, QueueAnswer, QueuePageAnswer, StatusAnswer,
+  StoreAnswer, TablePageAnswer, TableRowAnswer, UnreachedStoreAnswer, UntoldEndsAnswer,
+  WaitingPartitionAnswer,
+} from '../admin-api/gateway-answers.js';
+import type { MemberAnswer } from '../admin-api/pages.js';
+import { seconds } from './admin/view.js';
+import type { GatewayView } from './admin/view.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
@@ -36,7 +39,7 @@ export interface CoreViewOptions {
   /** Host label of a store, '' when it is not known. */
   hostOf(storeId: string): string;
   /** Gateways and stores of the group as they are known, without this one. */
-  others(): readonly Omit<MemberView, 'self'>[];
+  others(): readonly Omit<MemberAnswer, 'self'>[];
   /** Stores that the register names and this gateway does not reach. */
   unreached(): readonly UnreachedStore[];
 }
@@ -59,16 +62,16 @@ export interface CoreViewPorts {
   connectionsOut(): number;
   dotsInFlight(): number;
   /** Left out where nothing is delivered. */
-  outages?(): OutageFigures;
+  outages?(): OutagesAnswer;
 }
 
-const NO_OUTAGES: OutageFigures = { nextHops: [], nextHopCount: 0, hooks: [] };
+const NO_OUTAGES: OutagesAnswer = { next_hops: [], next_hops_down: 0, hooks: [] };
 /** Waiting partitions named in the status; the others are counted. */
 const WAITING_SHOWN_MAX = 20;
 /** Of the orphans of one gateway. */
 const ORPHANS_SHOWN_MAX = 8;
 
-const MESSAGE_STATES: Readonly<Record<number, MessageView['state']>> = {
+const MESSAGE_STATES: Readonly<Record<number, MessageAnswer['state']>> = {
   [EntryState.STORING]: 'incoming',
   [EntryState.READY]: 'queued',
   [EntryState.IN_FLIGHT]: 'active',
@@ -99,7 +102,7 @@ export class CoreView implements GatewayView {
     this.#startedWallMs = ports.clock.wallMs();
     const { replicas } = options;
     const { clock, log, core, links } = ports;
-    this.#degradation = new Degradation(replicas, { clock, log, core, storeViews: () => this.#storeViews() });
+    this.#degradation = new Degradation(replicas, { clock, log, core, stores: () => this.#stores() });
     this.#mirrorTable = new MirrorTable({ clock, links, replicas, all: () => core.registry.partitions });
   }
 
@@ -108,84 +111,103 @@ export class CoreView implements GatewayView {
     this.#degradation.watch(nowMs);
   }
 
-  status(): StatusView {
-    const { core, metrics } = this.#ports;
-    const { counters, openCount, shortCount } = core.holdings;
-    let messages = 0;
-    let bytes = 0;
-    for (const queue of core.registry.queues()) {
-      messages += queue.length;
-      bytes += queue.bytes;
-    }
-    const waiting = core.holdings.waiting();
-    const orphans = this.#orphans();
-    const stores = this.#storeViews();
+  status(): StatusAnswer {
+    const { core, clock, metrics } = this.#ports;
+    const { gatewayId, host, version, incarnation, insecure } = this.#options;
     const degradedSinceWallMs = this.#degradation.sinceWallMs();
+    const stores = this.#stores();
     return {
-      gateway: this.#options.gatewayId, host: this.#options.host,
-      version: this.#options.version, incarnation: this.#options.incarnation,
-      pid: this.#ports.pid,
-      startedWallMs: this.#startedWallMs,
+      gateway: gatewayId, host, version, incarnation, pid: this.#ports.pid,
+      uptime_seconds: Math.max(0, Math.round((clock.wallMs() - this.#startedWallMs) / 1000)),
       ready: core.accepting && core.memory.admits(0) && this.#isListening,
-      notReadyReason: this.#notReadyReason(),
+      not_ready_reason: this.#notReadyReason(),
       routes: core.readiness.routeCount,
-      routesRefused: core.readiness.refused.map(({ route, reason, sinceWallMs }) =>
-        ({ route: route.queueName, reason, sinceWallMs })),
-      outages: this.#ports.outages?.() ?? NO_OUTAGES,
-      degradedSinceWallMs,
-      degradedCause: degradedSinceWallMs === undefined ? '' : this.#degradation.cause(stores),
-      insecure: this.#options.insecure,
+      routes_refused: core.readiness.refused.map(({ route, reason, sinceWallMs }) =>
+        ({ route: route.queueName, reason, since: seconds(sinceWallMs) })),
+      degraded: degradedSinceWallMs !== undefined,
+      degraded_since: secondsIf(degradedSinceWallMs),
+      degraded_cause: degradedSinceWallMs === undefined ? '' : this.#degradation.cause(stores),
+      insecure,
       received: metrics.received,
       delivered: metrics.delivered,
       deferred: metrics.deferred,
       bounced: metrics.bounced,
       expired: metrics.expired,
       rejected: metrics.rejectedTotal,
-      reception: metrics.reception.figures(),
-      queues: core.registry.queueCount,
-      partitions: core.registry.partitions.length,
-      partitionsRecovering: openCount, partitionsWithoutMemory: shortCount,
-      partitionsShort: this.#degradation.partitionsShort(),
-      partitionsWaiting: waiting.length,
-      waitingFor: countWaiting(waiting),
-      waiting: forPersonsFirst(waiting).slice(0, WAITING_SHOWN_MAX).map((one) => this.#waitingView(one)),
-      partitionsRescued: core.registry.partitions.filter((one) => !one.isOwn).length,
-      orphanPartitions: orphans.reduce((sum, one) => sum + one.partitions, 0),
-      orphans, endsUntold: this.#endsUntold(),
-      takeovers: counters.takeovers, handedBack: counters.handedBack, takenAway: counters.lost,
-      losses: counters.losses,
-      adopted: counters.adopted, adoptedTwice: counters.adoptedTwice,
-      registerAway: core.registerAway,
-      repairs: { ...core.mirrors.counters },
-      queuedMessages: messages, queuedBytes: bytes,
-      memoryUsedBytes: core.memory.usedBytes,
-      memoryKeptBytes: core.entries.keptBytes,
-      memoryLimitBytes: core.memory.limitBytes,
-      connectionsIn: this.#ports.connectionsIn(),
-      connectionsOut: this.#ports.connectionsOut(),
-      dotsInFlight: this.#ports.dotsInFlight(),
+      reception: metrics.reception.answer(),
+      outages: this.#ports.outages?.() ?? NO_OUTAGES,
+      ...this.#queued(),
+      ...this.#partitions(),
+      memory_used_bytes: core.memory.usedBytes,
+      memory_limit_bytes: core.memory.limitBytes,
+      memory_kept_bytes: core.entries.keptBytes,
+      connections_in: this.#ports.connectionsIn(),
+      connections_out: this.#ports.connectionsOut(),
+      dots_in_flight: this.#ports.dotsInFlight(),
       stores,
-      storesUnreached: this.#unreached(),
+      stores_unreached: this.#unreached(),
     };
   }
 
-  mirrors(cursor: string, limit: number): TablePage {
+  #queued(): Pick<StatusAnswer, 'queues' | 'queued_messages' | 'queued_bytes'> {
+    const { registry } = this.#ports.core;
+    let messages = 0;
+    let bytes = 0;
+    for (const queue of registry.queues()) {
+      messages += queue.length;
+      bytes += queue.bytes;
+    }
+    return { queues: registry.queueCount, queued_messages: messages, queued_bytes: bytes };
+  }
+
+  /** Of those that are held here, should be, or were. */
+  #partitions() {
+    const { core } = this.#ports;
+    const { counters, openCount, shortCount } = core.holdings;
+    const { tails, tailBytes, refills, refillBytes } = core.mirrors.counters;
+    const waiting = core.holdings.waiting();
+    const orphans = this.#orphans();
+    return {
+      partitions: core.registry.partitions.length,
+      partitions_recovering: openCount,
+      partitions_without_memory: shortCount,
+      partitions_copies_missing: this.#degradation.partitionsShort(),
+      partitions_waiting: waiting.length,
+      waiting_for: countWaiting(waiting),
+      waiting: forPersonsFirst(waiting).slice(0, WAITING_SHOWN_MAX).map((one) => this.#waiting(one)),
+      register_away: core.registerAway,
+      partitions_rescued: core.registry.partitions.filter((one) => !one.isOwn).length,
+      orphan_partitions: orphans.reduce((sum, one) => sum + one.partitions, 0),
+      orphans,
+      ends_untold: this.#endsUntold(),
+      takeovers: counters.takeovers,
+      handed_back: counters.handedBack,
+      taken_away: counters.lost,
+      losses: counters.losses,
+      adopted: counters.adopted,
+      adopted_twice: counters.adoptedTwice,
+      tails, tail_bytes: tailBytes, refills, refill_bytes: refillBytes,
+    } satisfies Partial<StatusAnswer>;
+  }
+
+  mirrors(cursor: string, limit: number): TablePageAnswer {
     return this.#mirrorTable.page(cursor, limit);
   }
 
-  troubled(most: number): readonly TableRowView[] {
+  troubled(most: number): readonly TableRowAnswer[] {
     return this.#mirrorTable.troubled(most);
   }
 
-  queues(cursor: string, limit: number): QueuePage {
-    const { page, nextCursor } = pageByHandle([...this.#ports.core.registry.queues()], cursor, limit);
-    return { queues: page.map(queueView), nextCursor };
+  queues(cursor: string, limit: number): QueuePageAnswer {
+    const { rows, next_cursor } = pageByHandle([...this.#ports.core.registry.queues()], cursor, limit);
+    const nowWallMs = this.#ports.clock.wallMs();
+    return { rows: rows.map((queue) => queueAnswer(queue, nowWallMs)), next_cursor };
   }
 
-  group(): readonly MemberView[] {
+  group(): readonly MemberAnswer[] {
     const { gatewayId: id, others } = this.#options;
-    const admin = this.#ports.adminAddress();
-    const self: MemberView = { id, kind: 'gateway', admin, away: false, self: true };
+    const admin = this.#ports.adminAddress() ?? null;
+    const self: MemberAnswer = { id, kind: 'gateway', admin, away: false, self: true };
     return [self, ...others().map((member) => ({ ...member, self: false }))];
   }
 
@@ -199,21 +221,21 @@ export class CoreView implements GatewayView {
     }));
   }
 
-  messages(name: string, queueClass: string, cursor: string, limit: number): MessagePage | undefined {
+  messages(name: string, queueClass: string, cursor: string, limit: number): MessagePageAnswer | undefined {
     const { registry, entries: { table } } = this.#ports.core;
     const queues = queuesOfClass(registry.byName(name), queueClass);
     if (queues.length === 0) return undefined;
-    const messages: MessageView[] = [];
+    const rows: MessageAnswer[] = [];
     let nextCursor = '';
     for (const place of placesBehind(cursor, queues, table)) {
-      if (messages.length === limit) return { messages, nextCursor };
-      messages.push(this.#messageView(place.queue, place.row));
+      if (rows.length === limit) return { rows, next_cursor: nextCursor };
+      rows.push(this.#message(place.queue, place.row));
       nextCursor = cursorAt(place, table);
     }
-    return { messages, nextCursor: undefined };
+    return { rows, next_cursor: null };
   }
 
-  #messageView(queue: MailQueue, row: number): MessageView {
+  #message(queue: MailQueue, row: number): MessageAnswer {
     const { core } = this.#ports;
     const table = core.entries.table;
     const envelope = core.envelopeOf(row);
@@ -222,31 +244,33 @@ export class CoreView implements GatewayView {
     const note = core.noteOf(row, envelope?.recipients.length ?? 0);
     const isDeferred = table.state(row) === EntryState.DEFERRED;
     const texts = core.textsOf(row);
-    const recipients: MessageRecipientView[] = [];
-    envelope?.recipients.forEach((recipient, index) => {
+    const recipients: MessageAnswer['recipients'][number][] = [];
+    envelope?.recipients.forEach(({ address }, index) => {
       if ((note.states[index] ?? TO_TRY) !== TO_TRY) return;
-      const delayReason = texts.get(index) ?? codesOf(note, index);
-      recipients.push({ address: recipient.address, delayReason });
+      const why = texts.get(index) ?? codesOf(note, index);
+      recipients.push({ address, ...(why === '' ? {} : { delay_reason: why }) });
     });
+    const heldReason = core.holds.reasonOf(queue, row);
+    const aheadMs = core.frame.aheadMs();
     return {
-      queueId: formatMessageId(table.messageId(row)),
+      queue_name: queue.name,
+      queue_class: queue.route.queueClass,
       owner: queue.ownerId,
-      arrivalWallMs: envelope?.arrivalWallMs ?? table.arrivalSeconds.get(row) * 1000,
-      messageBytes: table.bodyBytes.get(row),
+      queue_id: formatMessageId(table.messageId(row)),
+      arrival_time: envelope === undefined ? table.arrivalSeconds.get(row) : seconds(envelope.arrivalWallMs),
+      message_size: table.bodyBytes.get(row),
       sender: envelope?.reversePath ?? '',
       recipients,
       state: MESSAGE_STATES[table.state(row)] ?? 'held',
-      heldReason: core.holds.reasonOf(queue, row),
+      ...(heldReason === '' ? {} : { held_reason: heldReason }),
       attempts: table.attempts.get(row),
-      nextAttemptWallMs: isDeferred && envelope !== undefined
-        ? note.dueWallMs + core.frame.aheadMs()
-        : undefined,
-      expiryWallMs: envelope === undefined ? 0 : table.expirySeconds.get(row) * 1000 + core.frame.aheadMs(),
+      next_attempt_time: isDeferred && envelope !== undefined ? seconds(note.dueWallMs + aheadMs) : null,
+      expiry_time: envelope === undefined ? 0 : seconds(table.expirySeconds.get(row) * 1000 + aheadMs),
     };
   }
 
   /** One walk over all queues for all stores. */
-  #storeViews(): StoreView[] {
+  #stores(): StoreAnswer[] {
     const sums = new Map<object, StoreSum>(this.#ports.links.map((link) => [link, new StoreSum()]));
     for (const partition of this.#ports.core.registry.partitions) {
       for (const copy of partition.rows) {
@@ -254,49 +278,49 @@ export class CoreView implements GatewayView {
         if (store !== undefined) sums.get(store)?.add(partition, copy);
       }
     }
-    return this.#ports.links.map((link) => this.#storeView(link, sums.get(link) ?? new StoreSum()));
+    return this.#ports.links.map((link) => this.#store(link, sums.get(link) ?? new StoreSum()));
   }
 
-  #storeView(link: StoreLink, sum: StoreSum): StoreView {
+  #store(link: StoreLink, sum: StoreSum): StoreAnswer {
     const nowMs = this.#ports.clock.nowMs();
     const { outOfSync } = sum;
     const drained = this.#ports.core.mirrors.placement.drained.has(link.storeId);
     return {
-      id: link.storeId,
+      store: link.storeId,
       host: this.#options.hostOf(link.storeId),
       protocol: link.version,
       up: link.isUp,
       drained,
-      drainedSinceWallMs: drained ? this.#ports.drainedSinceWallMs(link.storeId) : undefined,
+      drained_since: secondsIf(drained ? this.#ports.drainedSinceWallMs(link.storeId) : undefined),
       paths: link.pathStates().map(({ path, state, sinceMs }) =>
-        ({ path, state, sinceWallMs: this.#wallMs(sinceMs) })),
-      partitionsSync: sum.sync,
-      partitionsResync: sum.resync,
-      partitionsNg: sum.ng,
-      lagMessages: sum.lagMessages,
-      lagBytes: sum.lagBytes,
-      refillMessages: sum.refillMessages,
-      refillBytes: sum.refillBytes,
-      creditBytes: link.credit,
+        ({ path, state, since: this.#since(sinceMs) })),
+      partitions_sync: sum.sync,
+      partitions_resync: sum.resync,
+      partitions_ng: sum.ng,
+      lag_messages: sum.lagMessages,
+      lag_bytes: sum.lagBytes,
+      refill_messages: sum.refillMessages,
+      refill_bytes: sum.refillBytes,
+      credit_bytes: link.credit,
       // A lease is never longer than the store grants, whatever the clock says.
-      leaseLeftMs: Math.max(0, Math.min(link.leaseMs, link.lease.endsMs - nowMs)),
+      lease_left_ms: Math.round(Math.max(0, Math.min(link.leaseMs, link.lease.endsMs - nowMs))),
       failovers: this.#ports.metrics.failoversOf(link.storeId),
       cause: link.isUp ? (outOfSync?.cause ?? '') : noLinkText(link.trouble),
-      causeSinceWallMs: outOfSync === undefined ? undefined : this.#wallMs(outOfSync.sinceMs),
+      cause_since: outOfSync === undefined ? null : this.#since(outOfSync.sinceMs),
     };
   }
 
-  #unreached(): readonly UnreachedStoreView[] {
-    const all = this.#options.unreached();
-    return all.map(({ sinceMs, ...store }) => ({ ...store, sinceWallMs: this.#wallMs(sinceMs) }));
+  #unreached(): readonly UnreachedStoreAnswer[] {
+    return this.#options.unreached().map(({ id: store, host, why, sinceMs }) =>
+      ({ store, host, why, since: this.#since(sinceMs) }));
   }
 
-  #waitingView({ sinceMs, ...waiting }: WaitingPartition): WaitingPartitionView {
-    return { ...waiting, sinceWallMs: this.#wallMs(sinceMs) };
+  #waiting({ partition, owner, waitsFor, copies, why, sinceMs }: WaitingPartition): WaitingPartitionAnswer {
+    return { partition, owner, waits_for: waitsFor, copies, why, since: this.#since(sinceMs) };
   }
 
   /** By the gateway whose they were. */
-  #orphans(): readonly OrphansView[] {
+  #orphans(): readonly OrphansAnswer[] {
     const { holdings } = this.#ports.core;
     const byOwner = new Map<string, { names: string[]; partitions: number; sinceMs: number }>();
     for (const { partition, owner, sinceMs } of holdings.orphans()) {
@@ -306,14 +330,12 @@ export class CoreView implements GatewayView {
       known.sinceMs = Math.min(known.sinceMs, sinceMs);
       if (known.names.length < ORPHANS_SHOWN_MAX) known.names.push(partition);
     }
-    return [...byOwner].map(([gateway, { names, partitions, sinceMs }]) => ({
-      gateway, isRetired: holdings.retired.has(gateway), partitions, names,
-      sinceWallMs: this.#wallMs(sinceMs),
-    }));
+    return [...byOwner].map(([gateway, { names, partitions, sinceMs }]) =>
+      ({ gateway, retired: holdings.retired.has(gateway), partitions, names, since: this.#since(sinceMs) }));
   }
 
   /** By the stores that may have copies of them. */
-  #endsUntold(): readonly UntoldEndsView[] {
+  #endsUntold(): readonly UntoldEndsAnswer[] {
     const byStores = new Map<string, { stores: readonly string[]; names: string[]; partitions: number }>();
     for (const { partition, stores } of this.#ports.core.holdings.untoldEnds()) {
       const known = byStores.get(stores.join()) ?? { stores, names: [], partitions: 0 };
@@ -324,9 +346,10 @@ export class CoreView implements GatewayView {
     return [...byStores.values()];
   }
 
-  #wallMs(monotonicMs: number): number {
+  /** Of the monotonic clock, as answers say it. */
+  #since(monotonicMs: number): number {
     const { clock } = this.#ports;
-    return clock.wallMs() - (clock.nowMs() - monotonicMs);
+    return seconds(clock.wallMs() - (clock.nowMs() - monotonicMs));
   }
 
   get #isListening(): boolean {
@@ -349,6 +372,15 @@ export class CoreView implements GatewayView {
 
 function noLinkText(trouble: string): string {
   return trouble === '' ? 'no link to it yet' : `no link to it: ${trouble}`;
+}
+
+/** By what they wait for, in the words of recovery/ownership/waiting.ts. */
+function countWaiting(waiting: readonly WaitingPartition[]): StatusAnswer['waiting_for'] {
+  const countOf = (word: string): number => waiting.filter(({ waitsFor }) => waitsFor === word).length;
+  return {
+    register: countOf('register'), lease: countOf('lease'), stores: countOf('stores'),
+    copies_away: countOf('copies away'),
+  };
 }
 
 /** Those that go on by themselves need not be named. */
@@ -393,33 +425,34 @@ function codesOf(note: Note, recipient: number): string {
   return [last.code === 0 ? '' : String(last.code), last.enhanced].filter((part) => part !== '').join(' ');
 }
 
-function queueView(queue: MailQueue): QueueView {
+function secondsIf(wallMs: number | undefined): number | null {
+  return wallMs === undefined ? null : seconds(wallMs);
+}
+
+function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
   const { partition } = queue;
   const { protocol, host, port } = queue.route.nextHop;
   const lag = queueLag(partition);
-  let refillShare: number | undefined;
-  for (const copy of partition.rows) {
-    const share = partition.feedOf(copy).progress.refillShare;
-    if (share !== undefined) refillShare = Math.min(refillShare ?? 1, share);
-  }
+  const shares = partition.rows.flatMap((copy) => partition.feedOf(copy).progress.refillShare ?? []);
+  const age = Math.max(0, Math.round(nowWallMs / 1000 - queue.oldestArrivalSeconds));
   return {
-    name: queue.name,
-    queueClass: queue.route.queueClass,
+    queue_name: queue.name,
+    queue_class: queue.route.queueClass,
     owner: queue.ownerId,
-    nextHop: `${protocol}://${host}:${String(port)}`,
-    ordering: queue.route.ordering,
+    partition: partition.name,
+    next_hop: `${protocol}://${host}:${String(port)}`,
+    order: queue.route.ordering,
     messages: queue.length,
     bytes: queue.bytes,
     active: queue.inFlightCount,
     deferred: queue.deferredCount,
     held: queue.heldCount,
-    partition: partition.name,
-    inSync: partition.inSyncCount,
+    copies_in_sync: partition.inSyncCount,
     epoch: partition.epoch,
-    lagMessages: lag.messages,
-    lagBytes: lag.bytes,
-    refillShare,
-    oldestArrivalWallMs: queue.length === 0 ? undefined : queue.oldestArrivalSeconds * 1000,
-    lastError: queue.lastError,
+    lag_messages: lag.messages,
+    lag_bytes: lag.bytes,
+    ...(shares.length === 0 ? {} : { refill_share: Math.min(...shares) }),
+    oldest_age_seconds: queue.length === 0 ? null : age,
+    last_error: queue.lastError,
   };
 }

@@ -5,14 +5,14 @@
  *   degraded   fewer stores up than copies wanted · a partition with fewer copies in step
  */
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { StoreView } from './admin/view.js';
+import type { StoreAnswer } from '../admin-api/gateway-answers.js';
 import type { GatewayCore } from './core.js';
 
 export interface DegradationPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly core: GatewayCore;
-  storeViews(): readonly StoreView[];
+  stores(): readonly StoreAnswer[];
 }
 
 /** How often it is looked whether copies are missing, so that `since` is right when somebody asks. */
@@ -45,7 +45,7 @@ export class Degradation {
     this.#toldSinceMs = since;
     if ((before === undefined) === (since === undefined)) return;
     if (before === undefined) {
-      const cause = this.cause(this.#ports.storeViews());
+      const cause = this.cause(this.#ports.stores());
       const partitions = this.partitionsShort();
       log.warn('mirror', 'degraded: mail has fewer copies than configured', { cause, partitions });
       return;
@@ -69,10 +69,10 @@ export class Degradation {
     return this.#sinceMs;
   }
 
-  cause(stores: readonly StoreView[]): string {
-    const causes = stores.flatMap(({ id, cause, drained }) => {
+  cause(stores: readonly StoreAnswer[]): string {
+    const causes = stores.flatMap(({ store, cause, drained }) => {
       const why = [...(drained ? ['drained'] : []), ...(cause === '' ? [] : [cause])];
-      return why.length === 0 ? [] : [`${id}: ${why.join(', ')}`];
+      return why.length === 0 ? [] : [`${store}: ${why.join(', ')}`];
     });
     if (causes.length > 0) return causes.join('; ');
     return 'fewer stores can be reached than each partition should have copies';

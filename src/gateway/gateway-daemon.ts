@@ -28,7 +28,8 @@ import { NodeTransport } from '../platform/node/transport.js';
 import type { Transport } from '../platform/transport.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import { gaugeSource } from './admin/gauges.js';
-import type { AdminPorts, RunningAdmin } from './admin/server.js';
+import type { AdminPorts } from './admin/server.js';
+import type { RunningAdmin } from '../platform/node/admin-server.js';
 import { startWaitingAdmin } from './admin/waiting-server.js';
 import { startAdmin } from './admin/server.js';
 import { ExportView } from './export-view.js';
@@ -56,7 +57,7 @@ import { askUsers, followUsers } from './inbound/users-file.js';
 import type { RunningUsers } from './inbound/users-file.js';
 import { LocalNotes } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
-import type { MemberView } from './admin/view.js';
+import type { MemberAnswer } from '../admin-api/pages.js';
 import { isLoopback, reachableAddress } from '../platform/node/own-host.js';
 import { KnownStores } from './ownership/known-stores.js';
 import type { KnownStore } from './ownership/known-stores.js';
@@ -246,7 +247,7 @@ class Gateway implements RunningGateway {
       if (error !== undefined) throw error;
     }
     const source = gaugeSource({
-      view: this.#view, nowMs: () => this.#clock.nowMs(), wallMs: () => this.#clock.wallMs(),
+      view: this.#view, nowMs: () => this.#clock.nowMs(),
       logLinesDropped: () => this.#ports.logLinesDropped(),
     });
     this.#metricsExport = exportGatewayMetrics(this.#ports.metrics, source);
@@ -285,7 +286,7 @@ class Gateway implements RunningGateway {
     this.#metricsExport?.close();
     await this.#admin?.close();
     await this.#identity.end();
-    const queued = this.#view.status().queuedMessages;
+    const queued = this.#view.status().queued_messages;
     this.#ports.log.info('stop', 'the gateway has stopped; what is queued stays at the stores', { queued });
     this.#ports.mailLog.flush();
   }
@@ -315,7 +316,7 @@ class Gateway implements RunningGateway {
   #adminPorts(registry: MetricsExport['registry']): AdminPorts {
     const core = this.#core;
     return {
-      view: this.#view, registry, wallMs: () => this.#clock.wallMs(), log: this.#ports.log,
+      view: this.#view, registry, log: this.#ports.log,
       rescue: core.holdings, holds: core.holds, stores: this.#drained, retire: this.#retirements(),
       rebalance: { gatewayId: this.#options.id, control: core.mirrors.rebalance },
       exports: new ExportView({
@@ -513,7 +514,7 @@ class Gateway implements RunningGateway {
   }
 
   /** Stores tell the admin addresses of other gateways. */
-  #others(): readonly Omit<MemberView, 'self'>[] {
+  #others(): readonly Omit<MemberAnswer, 'self'>[] {
     const { id, group } = this.#options;
     const fellows = group.filter((other) => other !== id);
     const stores = [...this.#knownStores.all()];
@@ -521,10 +522,10 @@ class Gateway implements RunningGateway {
     const living = bridge.living();
     const isAway = (other: string): boolean => bridge.away === '' && !living.has(other);
     return [
-      ...fellows.map((other) => (
-        { id: other, kind: 'gateway' as const, admin: undefined, away: isAway(other) }
+      ...fellows.map((other) => ({ id: other, kind: 'gateway' as const, admin: null, away: isAway(other) })),
+      ...stores.map((store) => (
+        { id: store.id, kind: 'store' as const, admin: store.admin ?? null, away: false }
       )),
-      ...stores.map((store) => ({ id: store.id, kind: 'store' as const, admin: store.admin, away: false })),
     ];
   }
 
@@ -588,7 +589,7 @@ class Gateway implements RunningGateway {
     if (!wanted) {
       for (const inbound of this.#inbounds) inbound.closePort();
       this.#portsOpen = false;
-      const why = this.#view.status().notReadyReason;
+      const why = this.#view.status().not_ready_reason;
       this.#ports.log.warn('smtp', 'the SMTP port is closed until mail can be committed again', { why });
       return;
     }

@@ -4,7 +4,10 @@
  * is a few additions, no walk over messages.
  */
 import type { Clock } from '../platform/ports.js';
-import type { PathView, TablePage, TableRowView } from './admin/view.js';
+import { digestText } from '../protocol/digest.js';
+import type { TablePageAnswer, TableRowAnswer } from '../admin-api/gateway-answers.js';
+import type { Page } from '../admin-api/pages.js';
+import { seconds } from './admin/view.js';
 import type { StoreLink } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
 import type { PartitionMember } from '../recovery/ownership/member.js';
@@ -25,12 +28,9 @@ export interface Lag {
   readonly bytes: number;
 }
 
-interface Networks {
-  readonly a: PathView['state'] | '-';
-  readonly s: PathView['state'] | '-';
-}
+type Networks = Pick<TableRowAnswer, 'network_a' | 'network_s'>;
 
-const NO_NETWORKS: Networks = { a: '-', s: '-' };
+const NO_NETWORKS: Networks = { network_a: '-', network_s: '-' };
 
 /** Rows keep their places while copies come and go. */
 const byStore = (a: PartitionMember, b: PartitionMember): number => (a.storeId < b.storeId ? -1 : 1);
@@ -43,13 +43,13 @@ export class MirrorTable {
   }
 
   /** Rows of whole queues behind `cursor` ('' = from the start), at most `limit` queues. */
-  page(cursor: string, limit: number): TablePage {
-    const { page, nextCursor } = pageByHandle(this.#ports.all(), cursor, limit);
-    return { rows: this.#rowsOf(page), nextCursor };
+  page(cursor: string, limit: number): TablePageAnswer {
+    const { rows, next_cursor } = pageByHandle(this.#ports.all(), cursor, limit);
+    return { rows: this.#rowsOf(rows), next_cursor };
   }
 
   /** Rows of the `most` queues that need a look first: copies missing, then lag, then length. */
-  troubled(most: number): readonly TableRowView[] {
+  troubled(most: number): readonly TableRowAnswer[] {
     const { replicas } = this.#ports;
     const ranked = this.#ports.all().map((partition) =>
       ({ partition, missing: replicas - partition.inSyncCount, lag: queueLag(partition).bytes }));
@@ -57,9 +57,9 @@ export class MirrorTable {
     return this.#rowsOf(ranked.slice(0, most).map(({ partition }) => partition));
   }
 
-  #rowsOf(mirrors: readonly Partition[]): TableRowView[] {
+  #rowsOf(mirrors: readonly Partition[]): TableRowAnswer[] {
     const networks = new Map(this.#ports.links.map((link) => [link.storeId, networksOf(link)]));
-    const rows: TableRowView[] = [];
+    const rows: TableRowAnswer[] = [];
     for (const partition of mirrors) {
       for (const copy of [...partition.rows].sort(byStore)) {
         rows.push(this.#row(partition, copy, networks.get(copy.storeId) ?? NO_NETWORKS));
@@ -68,28 +68,29 @@ export class MirrorTable {
     return rows;
   }
 
-  #row(partition: Partition, copy: PartitionMember, networks: Networks): TableRowView {
+  #row(partition: Partition, copy: PartitionMember, networks: Networks): TableRowAnswer {
     const { clock } = this.#ports;
     const lag = lagOf(partition, copy);
     // Changes of this turn are not in the digest yet; entries still coming back are not in the count.
     const isSettled = !partition.isDirty && !partition.isRecovering;
+    const { progress: { refillShare } } = partition.feedOf(copy);
     return {
       partition: partition.name,
       owner: partition.ownerId,
       store: copy.storeId,
-      networkA: networks.a,
-      networkS: networks.s,
+      ...networks,
       sync: copy.shown,
-      progress: copy.state === MemberState.FILLING ? partition.feedOf(copy).progress.refillShare : undefined,
+      progress: copy.state === MemberState.FILLING && refillShare !== undefined
+        ? Math.round(refillShare * 1000) / 1000 : null,
       member: copy.isRecorded,
       epoch: partition.epoch,
-      transactions: copy.state === MemberState.NG ? undefined : copy.acked,
-      lastTransaction: partition.lastNumber,
-      digest: isSettled ? digestText(partition.digest.a, partition.digest.b) : undefined,
+      transactions: copy.state === MemberState.NG ? null : copy.acked,
+      last_transaction: partition.lastNumber,
+      digest: isSettled ? digestText(partition.digest.a, partition.digest.b) : null,
       messages: partition.length,
-      lagMessages: lag.messages,
-      lagBytes: lag.bytes,
-      sinceWallMs: clock.wallMs() - (clock.nowMs() - copy.sinceMs),
+      lag_messages: lag.messages,
+      lag_bytes: lag.bytes,
+      since: seconds(clock.wallMs() - (clock.nowMs() - copy.sinceMs)),
       cause: copy.cause,
     };
   }
@@ -98,12 +99,12 @@ export class MirrorTable {
 /** Queues by handle, so that a page goes on where the one before ended whatever came or went. */
 export function pageByHandle<T extends { readonly handle: number }>(
   all: readonly T[], cursor: string, limit: number,
-): { readonly page: readonly T[]; readonly nextCursor: string | undefined } {
+): Page<T> {
   const behind = Number(cursor);
   const rest = all.filter((one) => one.handle > behind).sort((a, b) => a.handle - b.handle);
-  const page = rest.slice(0, limit);
-  const last = page.at(-1);
-  return { page, nextCursor: rest.length > limit && last !== undefined ? String(last.handle) : undefined };
+  const rows = rest.slice(0, limit);
+  const last = rows.at(-1);
+  return { rows, next_cursor: rest.length > limit && last !== undefined ? String(last.handle) : null };
 }
 
 export function lagOf(partition: Partition, copy: PartitionMember): Lag {
@@ -125,12 +126,8 @@ export function queueLag(partition: Partition): Lag {
   return { messages, bytes };
 }
 
-function digestText(a: number, b: number): string {
-  return `${(a >>> 0).toString(16).padStart(8, '0')}${(b >>> 0).toString(16).padStart(8, '0')}`;
-}
-
 /** Columns of the table by the name of the path, whichever of them is in use. */
 function networksOf(link: StoreLink): Networks {
   const states = link.pathStates();
-  return { a: states[0]?.state ?? '-', s: states[1]?.state ?? '-' };
+  return { network_a: states[0]?.state ?? '-', network_s: states[1]?.state ?? '-' };
 }

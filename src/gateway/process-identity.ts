@@ -12,7 +12,7 @@ import { SystemClock, startTicker } from '../platform/node/clock.js';
 import { reachableAddress } from '../platform/node/own-host.js';
 import type { Crc32, EventLog } from '../platform/ports.js';
 import { IncarnationDraw } from '../register/incarnation-draw.js';
-import { BrokenRule } from '../register/core/shapes.js';
+import { BrokenRule } from '../base/json-shape.js';
 import { retiredKey } from '../register/keys.js';
 import type { ReadResult } from '../register/port.js';
 import { decodeRetired } from '../register/records.js';

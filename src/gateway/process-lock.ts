@@ -17,12 +17,13 @@
  */
 import { readFileSync, renameSync, statSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
 import { errorText } from '../base/error-text.js';
+import { BrokenRule, readJson, readShape } from '../base/json-shape.js';
 import { FileInUseError, FileLock, machineId } from '../platform/node/file-lock.js';
 import { makeFolder } from '../platform/node/make-folder.js';
-import { MACHINE_PID_NAMESPACE, PROC, parseProcessMark } from '../platform/node/process-table.js';
+import { MACHINE_PID_NAMESPACE, PROC, processMark } from '../platform/node/process-table.js';
 import type { ProcessMark, ProcessTable } from '../platform/node/process-table.js';
-import { fieldsOf, isWhole, parseJson } from '../register/core/shapes.js';
 import type { IncarnationRecord } from '../register/records.js';
 
 const LOCK_FILE = 'lock';
@@ -31,17 +32,21 @@ const PROCESSES_FILE = 'processes';
 const LIVES_MAX = 64;
 
 /** One process of this gateway. */
-interface Life extends IncarnationRecord {
-  readonly mark: ProcessMark;
-  readonly hasEnded: boolean;
-}
+const life = z.object({
+  incarnation: z.int().min(0),
+  ordinal: z.int().min(0),
+  mark: processMark,
+  hasEnded: z.boolean(),
+});
+type Life = Readonly<z.output<typeof life>>;
 
-interface Place {
-  readonly machine: string;
+const processes = z.object({
+  machine: z.string(),
   /** Its inode: a copy has another one. */
-  readonly folder: string;
-}
-
+  folder: z.string(),
+  lives: z.array(z.unknown()),
+});
+type Place = Readonly<Omit<z.output<typeof processes>, 'lives'>>;
 interface Processes extends Place {
   readonly lives: readonly Life[];
 }
@@ -151,18 +156,13 @@ function readProcesses(file: string): Processes {
   } catch {
     // No file, or none for us.
   }
-  const { machine, folder, lives } = fieldsOf(parseJson(text)) ?? {};
-  if (typeof machine !== 'string' || typeof folder !== 'string' || !Array.isArray(lives)) {
-    return { machine: '', folder: '', lives: [] };
-  }
-  return { machine, folder, lives: (lives as readonly unknown[]).slice(-LIVES_MAX).flatMap(readLife) };
-}
-
-function readLife(value: unknown): readonly Life[] {
-  const { incarnation, ordinal, mark, hasEnded } = fieldsOf(value) ?? {};
-  const parsed = parseProcessMark(JSON.stringify(mark ?? null));
-  if (!isWhole(incarnation) || !isWhole(ordinal) || typeof hasEnded !== 'boolean') return [];
-  return parsed === undefined ? [] : [{ incarnation, ordinal, mark: parsed, hasEnded }];
+  const read = readJson(processes, text);
+  if (read instanceof BrokenRule) return { machine: '', folder: '', lives: [] };
+  const lives = read.lives.slice(-LIVES_MAX).flatMap((raw) => {
+    const one = readShape(life, raw);
+    return one instanceof BrokenRule ? [] : [one];
+  });
+  return { ...read, lives };
 }
 
 function inUseText(stateDir: string, { by }: FileInUseError): string {

@@ -11,9 +11,10 @@
 import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { IntervalHistogram } from 'node:perf_hooks';
 import type { Registry } from 'prom-client';
-import type { QueueFigures, StateFigures, StatusFigures } from './figures.js';
+import type { QueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import { exportHooks, exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
+import type { StateFigures } from './queue-metrics.js';
 import { ReceptionMetrics, exportReception } from './reception-metrics.js';
 import { Series } from './series.js';
 
@@ -32,10 +33,9 @@ const DELIVERY_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.
 
 /** States as they are now; asked for once a series, so that they should be kept for a scrape. */
 export interface GaugeSource {
-  status(): StatusFigures;
-  queues(): readonly QueueFigures[];
+  status(): StatusAnswer;
+  queues(): readonly QueueAnswer[];
   states(): readonly StateFigures[];
-  wallMs(): number;
   logLinesDropped(): number;
 }
 
@@ -134,10 +134,10 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportCounters(series, metrics);
   exportHistograms(series.registry, metrics);
   exportReception(series, metrics.reception);
-  exportQueues(series, () => source.queues(), () => source.wallMs());
+  exportQueues(series, () => source.queues());
   exportStates(series, () => source.states());
-  exportRefusals(series, () => source.status().routesRefused);
-  exportHooks(series, () => source.status().outages.hooks);
+  exportRefusals(series, () => source.status().routes_refused);
+  exportHooks(series, () => source.status().outages?.hooks ?? []);
   exportStores(series, () => source.status().stores);
   exportStatus(series, source);
   const loop = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
@@ -204,48 +204,48 @@ function exportHistograms(registry: Registry, metrics: GatewayMetrics): void {
   histogram('delivery', 'One delivery attempt, connection set-up included', metrics.deliverySeconds);
 }
 
-const STATUS_GAUGES: Described<StatusFigures> = [
+const STATUS_GAUGES: Described<StatusAnswer> = [
   ['ready', '1 when new mail is taken', (from) => Number(from.ready)],
   ['degraded',
     '1 when a partition has fewer copies in step than configured',
-    (from) => Number(from.degradedSinceWallMs !== undefined)],
-  ['register_up', '1 while the register answers', (from) => Number(from.registerAway === '')],
-  ['next_hops_down', 'Next hops that can not be reached', (from) => from.outages.nextHopCount],
+    (from) => Number(from.degraded)],
+  ['register_up', '1 while the register answers', (from) => Number(from.register_away === '')],
+  ['next_hops_down', 'Next hops that can not be reached', (from) => from.outages?.next_hops_down ?? 0],
   ['stores_unreached',
-    'Stores that the register names and are not reached', (from) => from.storesUnreached.length],
+    'Stores that the register names and are not reached', (from) => from.stores_unreached.length],
   ['partitions', 'Partitions held by this process', (from) => from.partitions],
   ['partitions_copies_missing',
-    'Partitions with fewer copies in step than configured', (from) => from.partitionsShort],
-  ['partitions_recovering', 'Partitions that are not whole here yet', (from) => from.partitionsRecovering],
+    'Partitions with fewer copies in step than configured', (from) => from.partitions_copies_missing],
+  ['partitions_recovering', 'Partitions that are not whole here yet', (from) => from.partitions_recovering],
   ['partitions_without_memory',
     'Partitions that wait at their stores, for here is no memory even for an index of them',
-    (from) => from.partitionsWithoutMemory],
+    (from) => from.partitions_without_memory],
   ['orphan_partitions',
-    'Partitions in the register that no configuration serves any more', (from) => from.orphanPartitions],
+    'Partitions in the register that no configuration serves any more', (from) => from.orphan_partitions],
   ['partitions_rescued',
-    'Partitions of another gateway that this one delivers', (from) => from.partitionsRescued],
-  ['memory_used_bytes', 'Memory that counts against the limit', (from) => from.memoryUsedBytes],
+    'Partitions of another gateway that this one delivers', (from) => from.partitions_rescued],
+  ['memory_used_bytes', 'Memory that counts against the limit', (from) => from.memory_used_bytes],
   ['memory_kept_bytes',
-    'Empty blocks kept for the next burst, beside what is used', (from) => from.memoryKeptBytes],
-  ['memory_limit_bytes', 'Memory that the process may use', (from) => from.memoryLimitBytes],
-  ['connections_in', 'SMTP connections of clients open', (from) => from.connectionsIn],
-  ['connections_out', 'Connections to next hops open', (from) => from.connectionsOut],
-  ['dots_in_flight', 'Final dots sent to next hops and not yet answered', (from) => from.dotsInFlight],
+    'Empty blocks kept for the next burst, beside what is used', (from) => from.memory_kept_bytes ?? 0],
+  ['memory_limit_bytes', 'Memory that the process may use', (from) => from.memory_limit_bytes],
+  ['connections_in', 'SMTP connections of clients open', (from) => from.connections_in],
+  ['connections_out', 'Connections to next hops open', (from) => from.connections_out],
+  ['dots_in_flight', 'Final dots sent to next hops and not yet answered', (from) => from.dots_in_flight],
 ];
 
-const STATUS_COUNTERS: Described<StatusFigures> = [
+const STATUS_COUNTERS: Described<StatusAnswer> = [
   ['takeovers', 'Partitions taken over from a gateway that was gone', (from) => from.takeovers],
-  ['handed_back', 'Partitions given back to their gateway', (from) => from.handedBack],
+  ['handed_back', 'Partitions given back to their gateway', (from) => from.handed_back],
   ['taken_away',
     'Partitions that another process had taken over while this one stood still or was cut off',
-    (from) => from.takenAway],
+    (from) => from.taken_away],
   ['losses', 'Partitions that began empty, because every copy was lost or given up', (from) => from.losses],
   ['adopted', 'Messages of copies that were given up and came back', (from) => from.adopted],
-  ['adopted_twice', 'Of those, messages that may be delivered twice', (from) => from.adoptedTwice],
-  ['tails', 'Times that a mirror got only the changes that it lacked', (from) => from.repairs.tails],
-  ['tail_bytes', 'Bytes of those changes', (from) => from.repairs.tailBytes],
-  ['refills', 'Times that a mirror was emptied and filled', (from) => from.repairs.refills],
-  ['refill_bytes', 'Bytes that went into those', (from) => from.repairs.refillBytes],
+  ['adopted_twice', 'Of those, messages that may be delivered twice', (from) => from.adopted_twice],
+  ['tails', 'Times that a mirror got only the changes that it lacked', (from) => from.tails],
+  ['tail_bytes', 'Bytes of those changes', (from) => from.tail_bytes],
+  ['refills', 'Times that a mirror was emptied and filled', (from) => from.refills],
+  ['refill_bytes', 'Bytes that went into those', (from) => from.refill_bytes],
 ];
 
 function exportStatus(series: Series, source: GaugeSource): void {
@@ -255,9 +255,7 @@ function exportStatus(series: Series, source: GaugeSource): void {
     'Partitions that are not served, by what they wait for; copies_away asks for an operator';
   // A series for each cause, so that an alarm on copies_away finds its 0.
   series.gauges('partitions_waiting', waitingHelp, ['for'], () => {
-    const { register, lease, stores, copiesAway } = source.status().waitingFor;
-    return [[{ for: 'register' }, register], [{ for: 'lease' }, lease], [{ for: 'stores' }, stores],
-      [{ for: 'copies_away' }, copiesAway]];
+    return Object.entries(source.status().waiting_for).map(([cause, count]) => [{ for: cause }, count]);
   });
   series.gauge('resident_bytes', 'Resident memory of the process', () => process.memoryUsage.rss());
   const droppedHelp = 'Mail log lines lost because their reader was too slow';

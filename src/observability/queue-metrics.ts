@@ -4,8 +4,8 @@
  * (copies missing, then length) and "other" for all the rest. Values are read when somebody scrapes.
  */
 import type {
-  HookFailing, QueueFigures, RefusedRouteFigures, StateFigures, StoreFigures,
-} from './figures.js';
+  OutagesAnswer, QueueAnswer, RefusedRouteAnswer, StoreAnswer,
+} from '../admin-api/gateway-answers.js';
 import type { Series } from './series.js';
 
 /** Each queue is eleven series of 7 µs: with 30 queues a scrape stays under 5 ms. */
@@ -13,18 +13,25 @@ const QUEUE_SERIES_MAX = 30;
 
 const OTHERS = { queue: 'other', class: 'other', partition: 'other', owner: 'other' };
 
-export function exportQueues(
-  series: Series, queues: () => readonly QueueFigures[], wallMs: () => number,
-): void {
+/** All entries of the gateway in one state. */
+export interface StateFigures {
+  readonly state: string;
+  readonly messages: number;
+  readonly bytes: number;
+  /** 0 when there is none. */
+  readonly oldestAgeSeconds: number;
+}
+
+export function exportQueues(series: Series, queues: () => readonly QueueAnswer[]): void {
   const split = splitter();
   const gauge = (
-    name: string, help: string, read: (queue: QueueFigures) => number,
+    name: string, help: string, read: (queue: QueueAnswer) => number,
     merge: (a: number, b: number) => number,
   ): void => {
     series.gauges(`queue_${name}`, help, ['queue', 'class', 'partition', 'owner'], () => {
       const { shown, rest } = split(queues());
       const named = shown.map((queue) => {
-        const { name: of, queueClass, partition, owner } = queue;
+        const { queue_name: of, queue_class: queueClass, partition, owner } = queue;
         return [{ queue: of, class: queueClass, partition, owner }, read(queue)] as const;
       });
       return rest.length === 0
@@ -37,32 +44,31 @@ export function exportQueues(
   gauge('active_messages', 'Messages being delivered', (queue) => queue.active, plus);
   gauge('deferred_messages', 'Messages that wait for another attempt', (queue) => queue.deferred, plus);
   gauge('held_messages', 'Messages that wait for an operator', (queue) => queue.held, plus);
-  const age = ({ oldestArrivalWallMs: oldest }: QueueFigures): number =>
-    oldest === undefined ? 0 : Math.max(0, (wallMs() - oldest) / 1000);
-  gauge('oldest_age_seconds', 'Age of the oldest message in a queue', age, Math.max);
+  const ageHelp = 'Age of the oldest message in a queue';
+  gauge('oldest_age_seconds', ageHelp, (queue) => queue.oldest_age_seconds ?? 0, Math.max);
   const inSyncHelp = 'Mirrors in sync of the partition of a queue; of others the fewest';
-  gauge('copies_in_sync', inSyncHelp, (queue) => queue.inSync, Math.min);
+  gauge('copies_in_sync', inSyncHelp, (queue) => queue.copies_in_sync, Math.min);
   gauge('epoch', 'Epoch of the record of the partition of a queue', (queue) => queue.epoch, Math.max);
   const lagHelp = 'Changes that the mirror farthest behind has not acknowledged';
-  gauge('lag_messages', lagHelp, (queue) => queue.lagMessages, Math.max);
-  gauge('lag_bytes', 'Bytes of those', (queue) => queue.lagBytes, Math.max);
+  gauge('lag_messages', lagHelp, (queue) => queue.lag_messages, Math.max);
+  gauge('lag_bytes', 'Bytes of those', (queue) => queue.lag_bytes, Math.max);
   const refillHelp = 'Share of a refill that is sent, 1 when none is under way';
-  gauge('resync_progress', refillHelp, (queue) => queue.refillShare ?? 1, Math.min);
+  gauge('resync_progress', refillHelp, (queue) => queue.refill_share ?? 1, Math.min);
   series.gauge('queues', 'Queues that exist', () => queues().length);
 }
 
 interface Split {
-  readonly shown: readonly QueueFigures[];
-  readonly rest: readonly QueueFigures[];
+  readonly shown: readonly QueueAnswer[];
+  readonly rest: readonly QueueAnswer[];
 }
 
 /** Sorted once a scrape, not once a series. */
-function splitter(): (queues: readonly QueueFigures[]) => Split {
-  let of: readonly QueueFigures[] | undefined;
+function splitter(): (queues: readonly QueueAnswer[]) => Split {
+  let of: readonly QueueAnswer[] | undefined;
   let parts: Split = { shown: [], rest: [] };
   return (queues) => {
     if (queues === of) return parts;
-    const sorted = [...queues].sort((a, b) => a.inSync - b.inSync || b.messages - a.messages);
+    const sorted = [...queues].sort((a, b) => a.copies_in_sync - b.copies_in_sync || b.messages - a.messages);
     of = queues;
     parts = { shown: sorted.slice(0, QUEUE_SERIES_MAX), rest: sorted.slice(QUEUE_SERIES_MAX) };
     return parts;
@@ -81,43 +87,41 @@ export function exportStates(series: Series, states: () => readonly StateFigures
 }
 
 /** A series for each: routes are configured, so that no stranger makes more of them. */
-export function exportRefusals(series: Series, refused: () => readonly RefusedRouteFigures[]): void {
+export function exportRefusals(series: Series, refused: () => readonly RefusedRouteAnswer[]): void {
   const help =
     '1 for each configured route whose new mail is refused, with the reason; no series while it is taken';
   series.gauges('route_refused', help, ['route', 'reason'], () =>
     refused().map(({ route, reason }) => [{ route, reason }, 1]));
 }
 
-export function exportHooks(series: Series, failing: () => readonly HookFailing[]): void {
+export function exportHooks(series: Series, failing: () => OutagesAnswer['hooks']): void {
   const help = '1 for each hook that gives no verdict; no series while it does';
   series.gauges('hook_failing', help, ['hook'], () => failing().map(({ hook }) => [{ hook }, 1]));
 }
 
-export function exportStores(series: Series, stores: () => readonly StoreFigures[]): void {
-  const gauge = (name: string, help: string, read: (store: StoreFigures) => number): void => {
-    series.gauges(name, help, ['store'], () => stores().map((store) => [{ store: store.id }, read(store)]));
+export function exportStores(series: Series, stores: () => readonly StoreAnswer[]): void {
+  const gauge = (name: string, help: string, read: (store: StoreAnswer) => number): void => {
+    series.gauges(name, help, ['store'], () => stores().map((one) => [{ store: one.store }, read(one)]));
   };
   gauge('store_up', '1 when a link to the store is up', (store) => Number(store.up));
   const drainedHelp = '1 when an operator has drained the store: no mirror goes there';
   gauge('store_drained', drainedHelp, (store) => Number(store.drained));
   const lagHelp =
     'Changes that mirrors at a store have not acknowledged, and messages that refills still have to send';
-  gauge('mirror_lag_messages', lagHelp, (store) => store.lagMessages);
-  gauge('mirror_lag_bytes', 'Bytes of those; at most one round trip too many', (store) => store.lagBytes);
+  gauge('mirror_lag_messages', lagHelp, (store) => store.lag_messages);
+  gauge('mirror_lag_bytes', 'Bytes of those; at most one round trip too many', (store) => store.lag_bytes);
   const leftHelp = 'Messages that refills at a store still have to send';
-  gauge('resync_messages_left', leftHelp, (store) => store.refillMessages);
+  gauge('resync_messages_left', leftHelp, (store) => store.refill_messages);
   gauge('resync_bytes_left', 'Bytes that refills at a store still have to send', (store) =>
-    store.refillBytes);
+    store.refill_bytes);
   gauge('store_credit_bytes', 'Bytes that a store still takes from this gateway', (store) =>
-    store.creditBytes);
-  gauge('lease_left_seconds', 'What is left of the lease at a store', (store) => store.leaseLeftMs / 1000);
+    store.credit_bytes);
+  gauge('lease_left_seconds', 'What is left of the lease at a store', (store) => store.lease_left_ms / 1000);
   const syncHelp = 'Partitions mirrored at a store, by sync state';
   series.gauges('mirror_partitions', syncHelp, ['store', 'state'], () =>
-    stores().flatMap(({ id, partitionsSync, partitionsResync, partitionsNg }) => [
-      [{ store: id, state: 'sync' }, partitionsSync],
-      [{ store: id, state: 'resync' }, partitionsResync],
-      [{ store: id, state: 'ng' }, partitionsNg],
+    stores().flatMap(({ store, partitions_sync: sync, partitions_resync: resync, partitions_ng: ng }) => [
+      [{ store, state: 'sync' }, sync], [{ store, state: 'resync' }, resync], [{ store, state: 'ng' }, ng],
     ]));
   series.counters('failovers', 'Times that another path to a store took over', ['store'], () =>
-    stores().map(({ id, failovers }) => [{ store: id }, failovers]));
+    stores().map(({ store, failovers }) => [{ store }, failovers]));
 }

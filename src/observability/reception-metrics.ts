@@ -5,8 +5,8 @@
  *
  * Labels are words of this program. What is refused is in twinpost_rejected_total (gateway-metrics.ts).
  */
+import type { ReceptionAnswer } from '../admin-api/gateway-answers.js';
 import type { HandshakeResult } from '../platform/transport.js';
-import type { ReceptionFigures } from './figures.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import type { Series } from './series.js';
 
@@ -70,17 +70,17 @@ export class ReceptionMetrics {
     return this.#files;
   }
 
-  figures(): ReceptionFigures {
+  answer(): ReceptionAnswer {
     const { userLookups, recipientLookups } = this;
     const all = sum(this.#handshakes.values());
     const results = [...this.#auths.values()];
     return {
-      handshakes: all, handshakesFailed: all - (this.#handshakes.get('ok') ?? 0),
-      auths: sum(results.flatMap((each) => [...each.values()])),
-      authsFailed: sum(results.flatMap((each) => [...each.values()])) - sum(results.map(okOf)),
+      tls_handshakes: all, tls_failed: all - (this.#handshakes.get('ok') ?? 0),
+      auth: sum(results.flatMap((each) => [...each.values()])),
+      auth_failed: sum(results.flatMap((each) => [...each.values()])) - sum(results.map(okOf)),
       lookups: userLookups.asked + recipientLookups.asked,
-      lookupsFailed: userLookups.failed + recipientLookups.failed,
-      staleFiles: [...this.#files].filter(([, isStale]) => isStale).map(([file]) => file),
+      lookups_failed: userLookups.failed + recipientLookups.failed,
+      stale_files: [...this.#files].filter(([, isStale]) => isStale).map(([file]) => file),
     };
   }
 }

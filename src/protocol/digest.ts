@@ -76,3 +76,8 @@ export class Digest {
     this.#b = Math.imul((b << 17) | (b >>> 15), LANE_B);
   }
 }
+
+/** Sixteen digits, as gateways and stores show it. */
+export function digestText(a: number, b: number): string {
+  return `${(a >>> 0).toString(16).padStart(8, '0')}${(b >>> 0).toString(16).padStart(8, '0')}`;
+}

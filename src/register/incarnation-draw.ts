@@ -12,7 +12,7 @@
  * not give out numbers twice.
  */
 import { invariant } from '../base/invariant.js';
-import { BrokenRule } from './core/shapes.js';
+import { BrokenRule } from '../base/json-shape.js';
 import { incarnationKey } from './keys.js';
 import { DRAW_AGAIN_MS, OrdinalDraw, unreadable } from './ordinal-draw.js';
 import { unchanged, type Register } from './port.js';

@@ -1,16 +1,17 @@
 /**
- * The keys of the register (DESIGN, "Keys"). In etcd they stand below /twinpost/CLUSTER/.
+ * The keys of the register (DESIGN, "Keys"), and the shapes of their values in records.ts. In etcd they stand
+ * below /twinpost/CLUSTER/.
  *
- *     partitions/GATEWAY/N    who holds partition N of a gateway           PartitionRecord
- *     gateways/ID             lives as long as its process (session)       GatewayRecord
- *     incarnations/ID         the last incarnation, stays                  IncarnationRecord
- *     stores/ID               lives as long as its process (session)       StoreRecord
- *     ordinal                 the next ordinal of an incarnation           OrdinalRecord
+ *     partitions/GATEWAY/N    who holds partition N of a gateway
+ *     gateways/ID             lives as long as its process (session)
+ *     incarnations/ID         the last incarnation, stays
+ *     stores/ID               lives as long as its process (session)
+ *     ordinal                 the next ordinal of an incarnation
  *     moved                   the file was made elsewhere: records older than this key are doubted
  *     probe                   never there: read to see whether the register answers
- *     rules/retired/ID        a gateway that an operator has retired       RetiredRule
+ *     rules/retired/ID        a gateway that an operator has retired
  *     rules/given-up/STORE    copies of partitions that have ended, at a store that
- *                             an operator gave up: to be dropped if it is back          GivenUpRule
+ *                             an operator gave up: to be dropped if it is back
  *     rules/…                 what else operators decided                  a text of its own each
  */
 import { invariant } from '../base/invariant.js';

@@ -82,7 +82,7 @@ export function rangeRule(range: Range): string {
   return range.prefix === '' ? '' : keyRule(range.prefix);
 }
 
-export function isRevision(value: number): boolean {
+function isRevision(value: number): boolean {
   return Number.isSafeInteger(value) && value >= 0;
 }
 

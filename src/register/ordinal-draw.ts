@@ -7,7 +7,7 @@
  *   FAILED: no ordinals left, or a record that can't be read: for a person
  */
 import { invariant } from '../base/invariant.js';
-import { BrokenRule } from './core/shapes.js';
+import { BrokenRule } from '../base/json-shape.js';
 import { INCARNATIONS, ORDINAL_KEY } from './keys.js';
 import { unchanged, type Entry, type Range, type Register } from './port.js';
 import { ORDINAL_MAX, decodeIncarnation, decodeOrdinal, encodeOrdinal } from './records.js';

@@ -15,7 +15,7 @@ import type { Cluster, Daemon, GatewayHandle } from '../process/cluster.js';
 import { LinkJudge } from '../process/link-judge.js';
 import { judgeFromOutside, judgeRun, readArrivals, type Verdict } from '../process/witnesses.js';
 import { partitionName } from '../../src/protocol/partition-record.js';
-import { BrokenRule } from '../../src/register/core/shapes.js';
+import { BrokenRule } from '../../src/base/json-shape.js';
 import { connectEtcdRegister } from '../../src/register/etcd/etcd-register.js';
 import { PARTITIONS, parseKey } from '../../src/register/keys.js';
 import type { Entry, Register } from '../../src/register/port.js';

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { CoreView } from '../../src/gateway/core-view.js';
-import type { StoreView } from '../../src/gateway/admin/view.js';
+import type { StoreAnswer } from '../../src/admin-api/gateway-answers.js';
 import { DISK_WAIT_MS, DrainedStores } from '../../src/gateway/drained-stores.js';
 import type { DrainedFile } from '../../src/gateway/drained-stores.js';
 import type { DrainedSince } from '../../src/gateway/local/drained-file.js';
@@ -56,8 +56,8 @@ function around(world: World, file: DrainedFile = new PlayedFile()): { readonly 
   return { view, drained };
 }
 
-function storeOf(view: CoreView, id: string): StoreView {
-  return view.status().stores.find((store) => store.id === id) ?? assert.fail(`${id} in the status`);
+function storeOf(view: CoreView, id: string): StoreAnswer {
+  return view.status().stores.find(({ store }) => store === id) ?? assert.fail(`${id} in the status`);
 }
 
 /** What the log says of what operators did. */
@@ -73,23 +73,23 @@ describe('a drained store', () => {
     world.run(100);
     const file = new PlayedFile();
     const before = around(world, file);
-    assert.deepEqual([storeOf(before.view, 'store-b').drained, before.view.status().degradedCause], [false, '']);
+    assert.deepEqual([storeOf(before.view, 'store-b').drained, before.view.status().degraded_cause], [false, '']);
     const sinceWallMs = WALL_MS + world.scheduler.nowMs;
     before.drained.drain('store-b', { reason: 'disk', who: 'ann' });
     world.store('b').kill();
     world.run(1000);
-    const { drained, drainedSinceWallMs } = storeOf(before.view, 'store-b');
-    assert.deepEqual([drained, drainedSinceWallMs], [true, sinceWallMs]);
-    assert.match(before.view.status().degradedCause, /^store-b: drained/);
+    const { drained, drained_since: since } = storeOf(before.view, 'store-b');
+    assert.deepEqual([drained, since], [true, Math.floor(sinceWallMs / 1000)]);
+    assert.match(before.view.status().degraded_cause, /^store-b: drained/);
     assert.equal(storeOf(before.view, 'store-a').drained, false);
     await settled();
     world.gateway.kill();
     world.store('b').start();
     world.startGateway();
     const after = around(world, file);
-    assert.deepEqual([storeOf(after.view, 'store-b').drained, storeOf(after.view, 'store-b').drainedSinceWallMs], [true, sinceWallMs]);
+    assert.deepEqual([storeOf(after.view, 'store-b').drained, storeOf(after.view, 'store-b').drained_since], [true, Math.floor(sinceWallMs / 1000)]);
     after.drained.undrain('store-b', { reason: 'new disk', who: 'bob' });
-    assert.deepEqual([storeOf(after.view, 'store-b').drained, storeOf(after.view, 'store-b').drainedSinceWallMs], [false, undefined]);
+    assert.deepEqual([storeOf(after.view, 'store-b').drained, storeOf(after.view, 'store-b').drained_since], [false, null]);
     await settled();
     assert.equal(file.onDisk.size, 0);
   });

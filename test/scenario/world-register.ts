@@ -14,7 +14,7 @@ import { DEFAULT_CLIENT_OPTIONS, RegisterClient } from '../../src/register/clien
 import type { RegisterMap } from '../../src/register/core/register-map.js';
 import type { Entry } from '../../src/register/port.js';
 import type { Line, LineHandlers } from '../../src/register/line.js';
-import { BrokenRule } from '../../src/register/core/shapes.js';
+import { BrokenRule } from '../../src/base/json-shape.js';
 import { givenUpKey, partitionKey } from '../../src/register/keys.js';
 import { decodeGivenUp, decodePartition } from '../../src/register/records.js';
 import type { PartitionRecord } from '../../src/protocol/partition-record.js';

@@ -9,7 +9,7 @@ import { PAGE_NEXT, PAGE_TYPE, encodeEntryPage } from '../../protocol/entry-page
 import { setTimeout as pause } from 'node:timers/promises';
 import { AT_STORES } from '../export-view.js';
 import type { ExportPage } from '../export-view.js';
-import { refuse } from './orders.js';
+import { refuse } from '../../platform/node/admin-server.js';
 
 /** Who reads the queues (gateway/export-view.ts). */
 export interface ExportSource {

@@ -1,6 +1,6 @@
 /** Lets the metrics read the gateway through its operators' view: one reading a scrape, not one a series. */
-import type { StateFigures } from '../../observability/figures.js';
 import type { GaugeSource } from '../../observability/gateway-metrics.js';
+import type { StateFigures } from '../../observability/queue-metrics.js';
 import type { GatewayView } from './view.js';
 
 /** A scrape asks for some hundred series within a few milliseconds; they should agree with each other. */
@@ -9,13 +9,12 @@ const SAME_SCRAPE_MS = 50;
 export interface GaugePorts {
   readonly view: GatewayView & { states(): readonly StateFigures[] };
   nowMs(): number;
-  wallMs(): number;
   logLinesDropped(): number;
 }
 
-export function gaugeSource({ view, nowMs, wallMs, logLinesDropped }: GaugePorts): GaugeSource {
+export function gaugeSource({ view, nowMs, logLinesDropped }: GaugePorts): GaugeSource {
   let readAtMs = -Infinity;
-  const read = () => ({ status: view.status(), queues: view.queues('', Number.MAX_SAFE_INTEGER).queues });
+  const read = () => ({ status: view.status(), queues: view.queues('', Number.MAX_SAFE_INTEGER).rows });
   let last: ReturnType<typeof read> | undefined;
   const latest = (): ReturnType<typeof read> => {
     const now = nowMs();
@@ -28,7 +27,6 @@ export function gaugeSource({ view, nowMs, wallMs, logLinesDropped }: GaugePorts
     status: () => latest().status,
     queues: () => latest().queues,
     states: () => view.states(),
-    wallMs,
     logLinesDropped,
   };
 }

@@ -14,7 +14,8 @@ import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { HoldAnswer, Order } from '../../admin-api/orders.js';
 import { formatMessageId, parseMessageId } from '../../base/text-id.js';
 import type { HoldOutcome, HoldRequest, HoldsDone } from '../queue/message-holds.js';
-import { orderOf, postedBy, refuse, refuseUnsaid } from './orders.js';
+import { refuse } from '../../platform/node/admin-server.js';
+import { orderOf, postedBy, refuseUnsaid } from './orders.js';
 
 export interface HoldControl {
   hold(request: HoldRequest, done: HoldsDone): void;

@@ -2,7 +2,7 @@
 import type { FastifyReply, FastifyRequest } from 'fastify';
 import type { Order } from '../../admin-api/orders.js';
 import { ORDER_TEXT_CHARACTERS_MAX } from '../../admin-api/pages.js';
-import type { RefusalAnswer } from '../../admin-api/pages.js';
+import { refuse } from '../../platform/node/admin-server.js';
 
 /** The fields of an order as somebody sent them: named by its type, of any kind. */
 export type Posted<T> = { readonly [K in keyof T]?: unknown };
@@ -26,9 +26,4 @@ export function orderOf(posted: Posted<Order>): Order | undefined {
 
 export function refuseUnsaid(reply: FastifyReply): FastifyReply {
   return refuse(reply, 400, 'say who does this, and for what reason: it is logged');
-}
-
-export function refuse(reply: FastifyReply, code: number, error: string): FastifyReply {
-  const answer: RefusalAnswer = { error };
-  return reply.code(code).send(answer);
 }

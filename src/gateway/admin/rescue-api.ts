@@ -13,7 +13,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { RescueAnswer, RescueOrder } from '../../admin-api/orders.js';
 import type { EventLog } from '../../platform/ports.js';
-import { orderOf, postedBy, refuse, refuseUnsaid, textOf } from './orders.js';
+import { refuse } from '../../platform/node/admin-server.js';
+import { orderOf, postedBy, refuseUnsaid, textOf } from './orders.js';
 import type { GatewayView } from './view.js';
 
 /** More stores than a partition has copies, by far: one order is for a whole place that burnt. */
@@ -112,7 +113,7 @@ function namesOf(posted: unknown): readonly string[] | undefined {
 
 /** A store that no configuration names any more may still have the copies that count. */
 function unknownOf(stores: readonly string[], { control, view }: RescuePorts): string {
-  const known = new Set(view.status().stores.map((store) => store.id));
+  const known = new Set(view.status().stores.map(({ store }) => store));
   for (const { copies } of control.waiting()) for (const store of copies) known.add(store);
   for (const { stores: named } of control.untoldEnds()) for (const store of named) known.add(store);
   const unknown = stores.find((store) => !known.has(store));

@@ -11,7 +11,8 @@
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Order, RetireAnswer, RetireOrder } from '../../admin-api/orders.js';
-import { orderOf, postedBy, refuse, refuseUnsaid } from './orders.js';
+import { refuse } from '../../platform/node/admin-server.js';
+import { orderOf, postedBy, refuseUnsaid } from './orders.js';
 
 export interface RetireControl {
   stateOf(gatewayId: string): RetireAnswer;

@@ -19,25 +19,18 @@
  *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
  *   GET /api/v1/queues/NAME/export           content too; ?class=mail&cursor=… (export-page.ts)
  *
- * /api/v1 asks for the bearer token when one is configured; the first three do not, as scrapers and load
- * balancers expect. Without a token the port is loopback only (checked by config), and then a Host header
- * that names another machine is refused: a web page in an operator's browser must not reach it (DNS
- * rebinding).
+ * Who may ask: platform/node/admin-server.ts.
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
-import { fastify } from 'fastify';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Registry } from 'prom-client';
-import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
+import { adminApp, listenAs, refuse } from '../../platform/node/admin-server.js';
+import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
 import type { EventLog } from '../../platform/ports.js';
-import { namesThisMachine } from '../../platform/node/own-host.js';
 import { addExport } from './export-page.js';
 import type { ExportSource } from './export-page.js';
 import type { MessagePageAnswer, QueuePageAnswer, TablePageAnswer } from '../../admin-api/gateway-answers.js';
 import { CURSOR_CHARACTERS_MAX, PAGE_ROWS_MAX } from '../../admin-api/pages.js';
 import type { GroupAnswer } from '../../admin-api/pages.js';
-import { refuse } from './orders.js';
-import { memberRow, messageRow, queueRow, statusRow, tableRow } from './rows.js';
 import type { HoldControl } from './hold-api.js';
 import { addHolds } from './hold-api.js';
 import type { RebalancePorts } from './rebalance-api.js';
@@ -51,16 +44,6 @@ import { addStores } from './store-api.js';
 import type { GatewayView } from './view.js';
 
 const PAGE_DEFAULT = 100;
-const CONNECTIONS_MAX = 256;
-/** A queue is named by a domain, up to 255 characters; fastify's own limit is 100. */
-const NAME_CHARACTERS_MAX = 255;
-
-export interface AdminOptions {
-  readonly host: string;
-  /** 0 takes any. */
-  readonly port: number;
-  readonly token: string | undefined;
-}
 
 export interface AdminPorts {
   readonly view: GatewayView;
@@ -78,53 +61,21 @@ export interface AdminPorts {
   /** For `gateway retire`. */
   readonly retire?: RetireControl;
   readonly log: EventLog;
-  wallMs(): number;
-}
-
-export interface RunningAdmin {
-  readonly port: number;
-  close(): Promise<void>;
 }
 
 /** Rejects when the address can't be bound. */
 export async function startAdmin(options: AdminOptions, ports: AdminPorts): Promise<RunningAdmin> {
   const app = adminApp(options);
-  app.setNotFoundHandler((_request, reply) => refuse(reply, 404, 'there is nothing at this address'));
   addProbes(app, ports);
-  addApi(app, options, ports);
+  addApi(app, ports);
   return listenAs(app, options);
-}
-
-/** Bounded, and for this machine only unless a token is asked for. */
-export function adminApp(options: AdminOptions): FastifyInstance {
-  const app = fastify({
-    logger: false, bodyLimit: 64 * 1024, requestTimeout: 10_000, connectionTimeout: 30_000,
-    keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true,
-    schemaController: NO_SCHEMAS, routerOptions: { maxParamLength: NAME_CHARACTERS_MAX },
-  });
-  app.server.maxConnections = CONNECTIONS_MAX;
-  app.setErrorHandler((error, _request, reply) => {
-    const code = (error as { statusCode?: number }).statusCode ?? 500;
-    return refuse(reply, code, code < 500 && error instanceof Error ? error.message : 'internal error');
-  });
-  if (options.token === undefined) app.addHook('onRequest', refuseForeignHost);
-  return app;
-}
-
-export async function listenAs(app: FastifyInstance, options: AdminOptions): Promise<RunningAdmin> {
-  await app.listen({ host: options.host, port: options.port, exclusive: true });
-  const address = app.server.address();
-  return {
-    port: address !== null && typeof address === 'object' ? address.port : options.port,
-    close: () => app.close(),
-  };
 }
 
 function addProbes(app: FastifyInstance, ports: AdminPorts): void {
   app.get('/healthz', (_request, reply) => reply.type('text/plain').send('ok\n'));
   app.get('/readyz', (_request, reply) => {
-    const { ready, notReadyReason } = ports.view.status();
-    const text = ready ? 'ready' : notReadyReason;
+    const { ready, not_ready_reason: why } = ports.view.status();
+    const text = ready ? 'ready' : why;
     return reply.type('text/plain').code(ready ? 200 : 503).send(`${text}\n`);
   });
   const { registry } = ports;
@@ -132,20 +83,13 @@ function addProbes(app: FastifyInstance, ports: AdminPorts): void {
     reply.type(registry.contentType).send(await registry.metrics()));
 }
 
-function addApi(app: FastifyInstance, options: AdminOptions, ports: AdminPorts): void {
+function addApi(app: FastifyInstance, ports: AdminPorts): void {
   void app.register((api, _options, done) => {
-    const { token } = options;
-    if (token !== undefined) {
-      api.addHook('onRequest', (request, reply, next) => {
-        if (hasToken(request, token)) next();
-        else void refuse(reply.header('www-authenticate', 'Bearer'), 401, 'a bearer token is needed');
-      });
-    }
-    api.get('/status', () => statusRow(ports.view.status(), ports.wallMs()));
+    api.get('/status', () => ports.view.status());
     api.get('/mirrors', (request, reply) => listMirrors(request, reply, ports.view, PAGE_DEFAULT));
     api.get('/table', (request, reply) => listMirrors(request, reply, ports.view, PAGE_ROWS_MAX));
-    api.get('/queues', (request, reply) => listQueues(request, reply, ports));
-    api.get('/group', (): GroupAnswer => ({ members: ports.view.group().map(memberRow) }));
+    api.get('/queues', (request, reply) => listQueues(request, reply, ports.view));
+    api.get('/group', (): GroupAnswer => ({ members: ports.view.group() }));
     api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
     if (ports.exports !== undefined) addExport(api, ports.exports);
     const { view, log } = ports;
@@ -185,22 +129,19 @@ function listMirrors(
   if (query['troubled'] !== undefined) {
     const most = Number(query['troubled']);
     if (!isRowCount(most)) return refuse(reply, 400, `troubled is ${ROW_COUNT}`);
-    return { rows: view.troubled(most).map(tableRow), next_cursor: null };
+    return { rows: view.troubled(most), next_cursor: null };
   }
   const asked = pageAsked(query, limitDefault);
   if (typeof asked === 'string') return refuse(reply, 400, asked);
-  const page = view.mirrors(asked.cursor, asked.limit);
-  return { rows: page.rows.map(tableRow), next_cursor: page.nextCursor ?? null };
+  return view.mirrors(asked.cursor, asked.limit);
 }
 
 function listQueues(
-  request: FastifyRequest, reply: FastifyReply, ports: AdminPorts,
+  request: FastifyRequest, reply: FastifyReply, view: GatewayView,
 ): QueuePageAnswer | FastifyReply {
   const asked = pageAsked(request.query as Readonly<Record<string, unknown>>, PAGE_ROWS_MAX);
   if (typeof asked === 'string') return refuse(reply, 400, asked);
-  const page = ports.view.queues(asked.cursor, asked.limit);
-  const rows = page.queues.map((queue) => queueRow(queue, ports.wallMs()));
-  return { rows, next_cursor: page.nextCursor ?? null };
+  return view.queues(asked.cursor, asked.limit);
 }
 
 function listMessages(
@@ -213,20 +154,5 @@ function listMessages(
   if (typeof asked === 'string') return refuse(reply, 400, asked);
   if (typeof queueClass !== 'string') return refuse(reply, 400, 'class is given once');
   const page = view.messages(name, queueClass, asked.cursor, asked.limit);
-  if (page === undefined) return refuse(reply, 404, `there is no queue '${name}' of class '${queueClass}'`);
-  const rows = page.messages.map((message) => messageRow(name, queueClass, message));
-  return { rows, next_cursor: page.nextCursor ?? null };
-}
-
-function hasToken(request: FastifyRequest, token: string): boolean {
-  const header = request.headers.authorization ?? '';
-  if (!header.startsWith('Bearer ')) return false;
-  // Digests have one length, so the comparison tells nothing of the token's.
-  const digest = (text: string): Buffer => createHash('sha256').update(text).digest();
-  return timingSafeEqual(digest(header.slice(7)), digest(token));
-}
-
-function refuseForeignHost(request: FastifyRequest, reply: FastifyReply, next: () => void): void {
-  if (namesThisMachine(request.headers.host)) next();
-  else void refuse(reply, 403, 'this port is for this machine only');
+  return page ?? refuse(reply, 404, `there is no queue '${name}' of class '${queueClass}'`);
 }

@@ -17,7 +17,8 @@
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { DrainAnswer, DrainOrder, Order, ResyncAnswer, ResyncOrder } from '../../admin-api/orders.js';
 import { ORDER_TEXT_CHARACTERS_MAX } from '../../admin-api/pages.js';
-import { postedBy, refuse, refuseUnsaid } from './orders.js';
+import { refuse } from '../../platform/node/admin-server.js';
+import { postedBy, refuseUnsaid } from './orders.js';
 
 export interface DrainState {
   readonly draining: boolean;

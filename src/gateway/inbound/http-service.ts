@@ -3,7 +3,9 @@
  * who recipients are (recipients-by-http.ts). A question is a POST of JSON. Time and size of an answer are
  * bounded: the server may be anybody's, and broken. Whole messages go to rspamd by hooks/node/rspamd-hook.ts.
  */
+import type { z } from 'zod';
 import { errorText } from '../../base/error-text.js';
+import { BrokenRule, readJson } from '../../base/json-shape.js';
 import { OnceInAWhile } from '../../base/once-in-a-while.js';
 import type { LookupMeter } from '../../observability/reception-metrics.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -95,22 +97,12 @@ function whyOf(error: unknown): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : errorText(error);
 }
 
-/** The mapping that an answer is; an empty one is an empty mapping. Throws when it is anything else. */
-export function mappingOf({ status, text }: HttpAnswer): Readonly<Record<string, unknown>> {
+/** What an answer says, by its schema; an empty one is an empty mapping. Throws when it is anything else. */
+export function answered<T>(schema: z.ZodType<T>, { status, text }: HttpAnswer): T {
   if (status !== 200) throw new Error(`it answered ${String(status)}`);
-  const value: unknown = text.trim() === '' ? {} : JSON.parse(text);
-  if (typeof value !== 'object' || value === null || Array.isArray(value)) {
-    throw new Error('its answer is no mapping');
-  }
-  return value as Readonly<Record<string, unknown>>;
-}
-
-/** A list of texts of a mapping. Throws when it is anything else. */
-export function textsOf(value: unknown, what: string, most: number): readonly string[] {
-  const isList = Array.isArray(value) && value.length <= most
-    && value.every((each) => typeof each === 'string');
-  if (!isList) throw new Error(`its ${what} are no list of at most ${String(most)} texts`);
-  return value as readonly string[];
+  const answer = readJson(schema, text.trim() === '' ? '{}' : text);
+  if (answer instanceof BrokenRule) throw new Error(`its answer: ${answer.rule}`);
+  return answer;
 }
 
 async function textOf(answer: Response): Promise<string> {

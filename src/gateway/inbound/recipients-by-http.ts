@@ -9,8 +9,10 @@
  * So many questions run at once; the others wait in a bounded line, no longer than an answer may take. That
  * nobody could tell is kept for a second: a server that is away is not asked for each RCPT.
  */
+import { z } from 'zod';
+import { listOf } from '../../base/json-shape.js';
 import type { Clock } from '../../platform/ports.js';
-import { HttpService, mappingOf, textsOf } from './http-service.js';
+import { HttpService, answered } from './http-service.js';
 import type { HttpAnswer, HttpServiceOptions, HttpServicePorts } from './http-service.js';
 import { ALIAS_TARGETS_MAX, NOT_ASKED } from './recipients/listing.js';
 import type { Listing, RecipientTable } from './recipients/listing.js';
@@ -31,6 +33,11 @@ const KNOWN_MAX = 100_000;
 const KNOWN_CHARACTERS_MAX = 16 * 1024 * 1024;
 /** Of an answer without an alias. */
 const ANSWER_CHARACTERS = 100;
+
+const listing: z.ZodType<Listing> = z.object({
+  route: z.string().default(''),
+  to: listOf(z.string(), ALIAS_TARGETS_MAX).default([]),
+});
 
 const NOBODY = Symbol('nobody has this address');
 const NO_ANSWER = Symbol('nobody can tell');
@@ -151,7 +158,5 @@ export class RecipientsByHttp implements RecipientTable {
 
 function listingOf(answer: HttpAnswer): Listing | typeof NOBODY {
   if (answer.status === 404) return NOBODY;
-  const { route, to } = mappingOf(answer);
-  if (route !== undefined && typeof route !== 'string') throw new Error('its route is no text');
-  return { route: route ?? '', to: to === undefined ? [] : textsOf(to, 'targets', ALIAS_TARGETS_MAX) };
+  return answered(listing, answer);
 }

@@ -8,14 +8,17 @@
  *   401, 403   wrong
  *   else, or no answer in time: nobody can tell now (454)
  */
+import { z } from 'zod';
+import { listOf } from '../../base/json-shape.js';
 import type { Account, Directory } from './auth/directory.js';
-import { HttpService, mappingOf, textsOf } from './http-service.js';
+import { HttpService, answered } from './http-service.js';
 import type { HttpAnswer, HttpServiceOptions, HttpServicePorts } from './http-service.js';
 
 const CHECKS_AT_ONCE = 16;
 const ADDRESSES_MAX = 1000;
 /** Users who have authenticated lately; the oldest goes. */
 const KNOWN_MAX = 100_000;
+const right = z.object({ addresses: listOf(z.string(), ADDRESSES_MAX).optional() });
 const WRONG: ReadonlySet<number> = new Set([401, 403]);
 
 export class UsersByHttp implements Directory {
@@ -57,10 +60,9 @@ export class UsersByHttp implements Directory {
 
 function accountOf(name: string, answer: HttpAnswer): Account | undefined {
   if (WRONG.has(answer.status)) return undefined;
-  const { addresses } = mappingOf(answer);
+  const { addresses } = answered(right, answer);
   // A name that is no address would be a domain, or all of them.
   const own = /^[^@*\s]+@[^@*\s]+$/.test(name) ? [name.toLowerCase()] : [];
   if (addresses === undefined) return { name, addresses: own };
-  const texts = textsOf(addresses, 'addresses', ADDRESSES_MAX);
-  return { name, addresses: texts.map((each) => each.toLowerCase()) };
+  return { name, addresses: addresses.map((each) => each.toLowerCase()) };
 }

@@ -4,12 +4,15 @@
  */
 import { readFileSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
+import { z } from 'zod';
+import { BrokenRule, readJson, readShape } from '../../base/json-shape.js';
 import { formatMessageId, parseMessageId } from '../../base/text-id.js';
 import { makeFolder } from '../../platform/node/make-folder.js';
 import type { CrashNote } from './crash-notes.js';
 import { CRASH_NOTES_MAX } from './crash-notes.js';
 
 const FILE = 'crash-note.json';
+const crashRow = z.object({ owner: z.string(), queue_id: z.string(), incarnation: z.int() });
 
 /** Best effort: it runs while the process dies. False when nothing could be written. */
 export function writeCrashNote(stateDir: string | undefined, notes: readonly CrashNote[]): boolean {
@@ -31,22 +34,23 @@ export function writeCrashNote(stateDir: string | undefined, notes: readonly Cra
 /** The notes of crashes before; empty without any, or when they can't be read. */
 export function readCrashNote(stateDir: string | undefined): readonly CrashNote[] {
   if (stateDir === undefined) return [];
+  let text = '';
   try {
-    const rows: unknown = JSON.parse(readFileSync(join(stateDir, FILE), 'utf8'));
-    return Array.isArray(rows) ? rows.slice(-CRASH_NOTES_MAX).flatMap((row) => parse(row)) : [];
+    text = readFileSync(join(stateDir, FILE), 'utf8');
   } catch {
-    return [];
+    // No file, or none for us.
   }
+  const rows = readJson(z.array(z.unknown()), text);
+  return rows instanceof BrokenRule ? [] : rows.slice(-CRASH_NOTES_MAX).flatMap(parse);
 }
 
 export function dropCrashNote(stateDir: string | undefined): void {
   if (stateDir !== undefined) rmSync(join(stateDir, FILE), { force: true });
 }
 
-function parse(row: unknown): CrashNote[] {
-  if (typeof row !== 'object' || row === null) return [];
-  const { owner, queue_id: queueId, incarnation } = row as Readonly<Record<string, unknown>>;
-  const messageId = typeof queueId === 'string' ? parseMessageId(queueId) : undefined;
-  if (typeof owner !== 'string' || messageId === undefined || typeof incarnation !== 'number') return [];
-  return Number.isSafeInteger(incarnation) ? [{ ownerId: owner, messageId, incarnation }] : [];
+function parse(raw: unknown): readonly CrashNote[] {
+  const row = readShape(crashRow, raw);
+  const messageId = row instanceof BrokenRule ? undefined : parseMessageId(row.queue_id);
+  if (row instanceof BrokenRule || messageId === undefined) return [];
+  return [{ ownerId: row.owner, messageId, incarnation: row.incarnation }];
 }

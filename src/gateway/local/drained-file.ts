@@ -6,6 +6,8 @@
 import { readFileSync } from 'node:fs';
 import { open, rename } from 'node:fs/promises';
 import { join } from 'node:path';
+import { z } from 'zod';
+import { BrokenRule, readJson } from '../../base/json-shape.js';
 import { makeFolder } from '../../platform/node/make-folder.js';
 import { syncFolder } from '../../platform/node/sync-folder.js';
 
@@ -23,14 +25,9 @@ export function readDrained(stateDir: string): DrainedSince {
     if ((error as NodeJS.ErrnoException).code === 'ENOENT') return new Map();
     throw error;
   }
-  const read: unknown = JSON.parse(text);
-  const isObject = typeof read === 'object' && read !== null && !Array.isArray(read);
-  const rows = isObject ? Object.entries(read) : undefined;
-  if (rows === undefined) throw new Error(`${FILE} names no stores`);
-  return new Map(rows.map(([storeId, sinceWallMs]): [string, number] => {
-    if (typeof sinceWallMs === 'number') return [storeId, sinceWallMs];
-    throw new Error(`${FILE} does not say since when ${storeId} is drained`);
-  }));
+  const read = readJson(z.record(z.string(), z.number()), text);
+  if (read instanceof BrokenRule) throw new Error(`${FILE} does not say what is drained: ${read.rule}`);
+  return new Map(Object.entries(read));
 }
 
 /** Rejects when the disk does not take it: then the file is as it was. */

@@ -11,7 +11,7 @@
  */
 import type { PartitionRecord } from '../../protocol/partition-record.js';
 import { nobody } from '../../protocol/partition-record.js';
-import { BrokenRule } from '../../register/core/shapes.js';
+import { BrokenRule } from '../../base/json-shape.js';
 import { GIVEN_UP, givenUpKey, givenUpStoreOf } from '../../register/keys.js';
 import { unchanged, type Entry, type Outcome, type Register } from '../../register/port.js';
 import type { EndedCopy, GivenUpRule, RetiredRule } from '../../register/records.js';

@@ -18,7 +18,7 @@
  * Pure. What is not here: links (mirror/link), who counts as a copy (recovery/ownership).
  */
 import type { Clock, EventLog } from '../../platform/ports.js';
-import { BrokenRule } from '../../register/core/shapes.js';
+import { BrokenRule } from '../../base/json-shape.js';
 import { STORES, parseKey } from '../../register/keys.js';
 import type { Entry, Register } from '../../register/port.js';
 import { decodeStore } from '../../register/records.js';

@@ -7,7 +7,7 @@
  * No timers: time comes by tick().
  */
 import type { Clock, EventLog } from '../../platform/ports.js';
-import { BrokenRule } from '../../register/core/shapes.js';
+import { BrokenRule } from '../../base/json-shape.js';
 import { gatewayKey } from '../../register/keys.js';
 import { GUARDS_MAX } from '../../register/limits.js';
 import type { Entry, Guard, Outcome, Register } from '../../register/port.js';

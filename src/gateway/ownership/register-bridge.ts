@@ -28,7 +28,7 @@ import {
   partitionName,
 } from '../../protocol/partition-record.js';
 import type { RegisterPort, Revision, Stamped } from '../../recovery/ownership/ports.js';
-import { BrokenRule } from '../../register/core/shapes.js';
+import { BrokenRule } from '../../base/json-shape.js';
 import {
   GATEWAYS, MOVED_KEY, PARTITIONS, RULES, gatewayKey, parseKey, partitionKey, retiredIdOf, retiredKey,
 } from '../../register/keys.js';

@@ -1,7 +1,5 @@
 /**
- * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1. Loopback by default; with
- * a token configured, /api/v1 wants "Authorization: Bearer TOKEN", as at a gateway; without one a Host header
- * that names another machine is refused (DNS rebinding).
+ * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1.
  *
  *   GET /healthz         200 while the process answers
  *   GET /readyz          200 while it listens and grants credit, else 503
@@ -9,17 +7,15 @@
  *   GET /api/v1/partitions   ?cursor=N&limit=1000, a page of the copies that it holds
  *   GET /api/v1/group    this store and the gateways of its group, with their admin addresses
  */
-
-import { createHash, timingSafeEqual } from 'node:crypto';
-import Fastify from 'fastify';
 import { PAGE_ROWS_MAX } from '../../admin-api/pages.js';
 import type { GroupAnswer, MemberAnswer } from '../../admin-api/pages.js';
 import type {
   StorePartitionAnswer, StorePartitionPageAnswer, StoreStatusAnswer,
 } from '../../admin-api/store-answers.js';
-import { NO_SCHEMAS } from '../../platform/node/no-schemas.js';
-import type { FastifyInstance } from 'fastify';
-import { namesThisMachine, reachableAddress } from '../../platform/node/own-host.js';
+import { adminApp, listenAs, refuse } from '../../platform/node/admin-server.js';
+import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
+import { reachableAddress } from '../../platform/node/own-host.js';
+import { digestText } from '../../protocol/digest.js';
 import { ownerOf } from '../../protocol/partition-record.js';
 import type { MirroredPartition } from '../core/mirrored-partition.js';
 import type { Store } from '../core/store.js';
@@ -27,10 +23,7 @@ import { addExport } from './export-page.js';
 import type { RunningStore } from './running-store.js';
 import { storeMetrics } from './store-metrics.js';
 
-export interface AdminHttpOptions {
-  readonly host: string;
-  readonly port: number;
-  readonly token?: string | undefined;
+export interface AdminHttpOptions extends AdminOptions {
   /** Host label of the store. */
   readonly label: string;
   readonly version: string;
@@ -38,30 +31,11 @@ export interface AdminHttpOptions {
   gateways(): readonly { readonly id: string; readonly admin?: string | undefined }[];
 }
 
-export interface AdminHttp {
-  readonly port: number;
-  close(): Promise<void>;
-}
-
-/**
- * Scrapers and a few operators; a peer that only opens connections must not use up the descriptors of a
- * store.
- */
-const CONNECTIONS_MAX = 256;
-
-/** For scrapers and load balancers, which have no token. */
-const OPEN_TO_ALL: ReadonlySet<string> = new Set(['/healthz', '/readyz', '/metrics']);
-
-export async function startAdminHttp(options: AdminHttpOptions, running: RunningStore): Promise<AdminHttp> {
-  const app = Fastify(
-    {
-      logger: false, schemaController: NO_SCHEMAS, forceCloseConnections: true, bodyLimit: 64 * 1024,
-      requestTimeout: 10_000, connectionTimeout: 30_000, keepAliveTimeout: 15_000,
-    }
-  );
-  app.server.maxConnections = CONNECTIONS_MAX;
+export async function startAdminHttp(
+  options: AdminHttpOptions, running: RunningStore,
+): Promise<RunningAdmin> {
+  const app = adminApp(options);
   const registry = storeMetrics(running);
-  guard(app, options.token);
   app.get('/healthz', () => ({ ok: true }));
   app.get('/readyz', async (_request, reply) => {
     const ready = isReady(running);
@@ -75,40 +49,13 @@ export async function startAdminHttp(options: AdminHttpOptions, running: Running
   app.get<{ Querystring: { cursor?: string; limit?: string } }>('/api/v1/partitions', (request, reply) => {
     const limit = Number(request.query.limit ?? PAGE_ROWS_MAX);
     if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) {
-      return reply.code(400).send({ error: `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}` });
+      return refuse(reply, 400, `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}`);
     }
     return partitionPage(running, Number(request.query.cursor ?? 0) || 0, limit);
   });
   addExport(app, running);
   app.get('/api/v1/group', () => group(options, running));
-  await app.listen({ host: options.host, port: options.port });
-  const address = app.server.address();
-  return {
-    port: address !== null && typeof address === 'object' ? address.port : options.port,
-    close: () => app.close(),
-  };
-}
-
-function guard(app: FastifyInstance, token: string | undefined): void {
-  if (token === undefined || token === '') {
-    app.addHook('onRequest', async (request, reply) => {
-      if (!namesThisMachine(request.headers.host)) {
-        await reply.code(403).send({ error: 'this port is for this machine only' });
-      }
-    });
-    return;
-  }
-  const expected = digest(`Bearer ${token}`);
-  app.addHook('onRequest', async (request, reply) => {
-    if (OPEN_TO_ALL.has(request.routeOptions.url ?? '')) return;
-    if (timingSafeEqual(digest(request.headers.authorization ?? ''), expected)) return;
-    await reply.code(401).header('www-authenticate', 'Bearer').send({ error: 'bearer token wanted' });
-  });
-}
-
-/** Equal lengths for the comparison in constant time. */
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
+  return listenAs(app, options);
 }
 
 function isReady(running: RunningStore): boolean {
@@ -188,11 +135,6 @@ function partitionJson(store: Store, copy: MirroredPartition): StorePartitionAns
     holder_incarnation: fence.told?.holder.incarnation ?? 0,
     epoch: fence.told?.epoch ?? 0, member: store.isMember(copy), term: fence.term.number,
     complete: isComplete,
-    number, digest: digestText(copy), messages: count, bytes,
+    number, digest: digestText(copy.digestA, copy.digestB), messages: count, bytes,
   };
-}
-
-/** Sixteen digits, as gateways show it. */
-function digestText({ digestA, digestB }: MirroredPartition): string {
-  return `${(digestA >>> 0).toString(16).padStart(8, '0')}${(digestB >>> 0).toString(16).padStart(8, '0')}`;
 }

@@ -6,6 +6,7 @@
  */
 
 import type { FastifyInstance } from 'fastify';
+import { refuse } from '../../platform/node/admin-server.js';
 import { PAGE_NEXT, PAGE_TYPE, encodeEntryPage } from '../../protocol/entry-page.js';
 import type { RunningStore } from './running-store.js';
 
@@ -20,11 +21,11 @@ export function addExport(app: FastifyInstance, running: RunningStore): void {
     const { partition, after } = request.query;
     const position = Number(after ?? 0);
     if (!Number.isSafeInteger(position) || position < 0) {
-      return await reply.code(400).send({ error: 'after is the position that the page before gave' });
+      return await refuse(reply, 400, 'after is the position that the page before gave');
     }
     const copy = running.store.partitions.find(partition ?? '');
     if (copy === undefined) {
-      return await reply.code(404).send({ error: 'this store holds no such partition' });
+      return await refuse(reply, 404, 'this store holds no such partition');
     }
     const block = running.store.blocks.peek(copy, position, PAGE_ENTRIES, PAGE_BYTES);
     if (!block.end) reply.header(PAGE_NEXT, String(block.nextPosition));

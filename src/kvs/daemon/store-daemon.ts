@@ -29,7 +29,7 @@ import { StoreCounters } from '../core/counters.js';
 import { STORE_DEFAULTS, Store } from '../core/store.js';
 import { StoreConnection } from '../core/store-connection.js';
 import { Stopping } from '../core/stopping.js';
-import type { AdminHttp } from './admin-http.js';
+import type { RunningAdmin } from '../../platform/node/admin-server.js';
 import type { InRegister, RunningStore } from './running-store.js';
 import { startAdminHttp } from './admin-http.js';
 import type { RegisterChoice } from '../../register/running/open-register.js';
@@ -173,7 +173,7 @@ class StoreDaemon implements RunningStore {
   readonly #ports: StoreDaemonPorts;
   readonly #inheritance: Inheritance | undefined;
   readonly #listening: Listening[] = [];
-  #admin: AdminHttp | undefined;
+  #admin: RunningAdmin | undefined;
   #presence: StorePresence | undefined;
   #ticker: Ticker | undefined;
   /** Connections that were read in this turn of the loop. */

@@ -11,7 +11,7 @@
  */
 import type { Clock, Crc32, EventLog } from '../../platform/ports.js';
 import { GATEWAYS, parseKey, storeKey } from '../../register/keys.js';
-import { BrokenRule } from '../../register/core/shapes.js';
+import { BrokenRule } from '../../base/json-shape.js';
 import type { Entry } from '../../register/port.js';
 import { KeyState, PresenceKey } from '../../register/presence-key.js';
 import type { Writer } from '../../register/presence-key.js';

@@ -26,7 +26,9 @@ import {
   fstatSync,
 } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { PROC, parseProcessMark } from './process-table.js';
+import { z } from 'zod';
+import { BrokenRule, readJson } from '../../base/json-shape.js';
+import { PROC, processMark } from './process-table.js';
 import type { ProcessTable } from './process-table.js';
 
 const TOUCH_MS = 2_000;
@@ -47,6 +49,8 @@ export class FileInUseError extends Error {
     this.by = by;
   }
 }
+
+const lockMark = processMark.extend({ machine: z.unknown() });
 
 export interface FileLockOptions {
   readonly file: string;
@@ -148,16 +152,12 @@ function look(file: string): Found | undefined {
 /** A mark that is not whole belongs to one that writes it just now, or died doing so. */
 function judge(text: string, machine: string, table: ProcessTable): 'lives' | 'gone' | 'unknown' {
   const self = table.self();
-  const mark = parseProcessMark(text);
-  if (self === undefined || mark === undefined) return 'unknown';
-  const isSameMachine = machine !== '' && machineOf(text) === machine;
+  const mark = readJson(lockMark, text);
+  if (self === undefined || mark instanceof BrokenRule) return 'unknown';
+  const isSameMachine = machine !== '' && mark.machine === machine;
   if (mark.bootId !== self.bootId) return isSameMachine ? 'gone' : 'unknown';
   if (mark.pidNamespace !== self.pidNamespace) return 'unknown';
   return table.startTimeOf(mark.pid) === mark.startTime ? 'lives' : 'gone';
-}
-
-function machineOf(text: string): unknown {
-  return (JSON.parse(text) as { machine?: unknown; }).machine;
 }
 
 /** By our own clock and the file's change of time, whatever that time says. */
@@ -191,8 +191,8 @@ function takeAway(file: string, judged: Found): void {
 }
 
 function inUse(file: string, text: string): FileInUseError {
-  const mark = parseProcessMark(text);
-  const who = mark === undefined ? 'another process' : `process ${String(mark.pid)}`;
+  const mark = readJson(lockMark, text);
+  const who = mark instanceof BrokenRule ? 'another process' : `process ${String(mark.pid)}`;
   return new FileInUseError(`${who} (${file})`);
 }
 

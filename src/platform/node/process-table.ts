@@ -4,6 +4,7 @@
  * (gateway/process-lock.ts).
  */
 import { readFileSync, readlinkSync } from 'node:fs';
+import { z } from 'zod';
 
 /**
  * Fields of /proc/PID/stat behind the name in brackets, which may hold anything: state is the first,
@@ -13,32 +14,19 @@ const STAT_STATE = 0;
 const STAT_START_TIME = 19;
 
 /** One process of one machine, for ever. */
-export interface ProcessMark {
-  readonly pid: number;
-  readonly startTime: string;
-  readonly bootId: string;
-  readonly pidNamespace: string;
-}
+export const processMark = z.object({
+  pid: z.number(),
+  startTime: z.string().min(1),
+  bootId: z.string(),
+  pidNamespace: z.string(),
+});
+export type ProcessMark = Readonly<z.output<typeof processMark>>;
 
 export interface ProcessTable {
   /** Undefined when this machine does not tell. */
   self(): ProcessMark | undefined;
   /** Start time of a process that lives; '' for none. */
   startTimeOf(pid: number): string;
-}
-
-/** Undefined when the text is no mark. */
-export function parseProcessMark(text: string): ProcessMark | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    if (typeof value !== 'object' || value === null) return undefined;
-    const { pid, startTime, bootId, pidNamespace } = value as Readonly<Record<string, unknown>>;
-    if (typeof pid !== 'number' || typeof startTime !== 'string') return undefined;
-    if (typeof bootId !== 'string' || typeof pidNamespace !== 'string') return undefined;
-    return startTime === '' ? undefined : { pid, startTime, bootId, pidNamespace };
-  } catch {
-    return undefined;
-  }
 }
 
 /** The pid namespace of the machine itself, in which no container is: its number is fixed in Linux. */

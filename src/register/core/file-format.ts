@@ -9,14 +9,24 @@
  *     …
  *     ]}
  */
+import { z } from 'zod';
+import { BrokenRule, listOf, readJson } from '../../base/json-shape.js';
 import { ENTRIES_MAX, SESSION_TTL_MS_MAX } from '../limits.js';
 import { RegisterMap } from './register-map.js';
-import { BrokenRule, fieldsOf, isSessionId, isWhole, parseJson, readEntry, readList } from './shapes.js';
+import { entry, revision, session } from './shapes.js';
 
 export const FILE_MAGIC = 'twinpost-register';
 export const FILE_VERSION = 1;
 
 const SESSIONS_MAX = 65_536;
+
+const body = z.object({
+  machine: z.string(),
+  folder: z.string(),
+  revision,
+  sessions: listOf(z.tuple([session, z.int().min(1).max(SESSION_TTL_MS_MAX)]), SESSIONS_MAX),
+  entries: listOf(entry, ENTRIES_MAX),
+});
 
 /** Where a file was made; '' for what the machine does not tell. */
 export interface Origin {
@@ -33,37 +43,23 @@ export interface FileContent {
 export function encodeFileBody({ origin, map }: FileContent): string {
   const { machine, folder } = origin;
   const head = JSON.stringify({ machine, folder, revision: map.revision, sessions: [...map.sessions] });
-  const entries = map.list([{ prefix: '' }]).map(({ key, value, revision, session }) =>
-    JSON.stringify({ key, value, revision, session })
+  const entries = map.list([{ prefix: '' }]).map((each) =>
+    JSON.stringify({ key: each.key, value: each.value, revision: each.revision, session: each.session })
   );
   return `${head.slice(0, -1)},"entries":[\n${entries.join(',\n')}\n]}\n`;
 }
 
 export function decodeFileBody(text: string): FileContent | BrokenRule {
-  const { machine, folder, revision, sessions, entries } = fieldsOf(parseJson(text)) ?? {};
-  if (typeof machine !== 'string' || typeof folder !== 'string') {
-    return new BrokenRule('no machine or folder');
+  const read = readJson(body, text);
+  if (read instanceof BrokenRule) return read;
+  const { machine, folder, sessions, entries } = read;
+  const ids = new Set(sessions.map(([id]) => id));
+  for (const each of entries) {
+    if (each.revision > read.revision) return new BrokenRule('entry is newer than the file');
+    if (each.session !== '' && !ids.has(each.session)) return new BrokenRule('entry of no session');
   }
-  if (!isWhole(revision)) return new BrokenRule('no revision');
-  const ttls = readList(sessions, SESSIONS_MAX, 'sessions', readSession);
-  if (ttls instanceof BrokenRule) return ttls;
-  const list = readList(entries, ENTRIES_MAX, 'entries', readEntry);
-  if (list instanceof BrokenRule) return list;
-  const ids = new Set(ttls.map(([id]) => id));
-  for (const entry of list) {
-    if (entry.revision > revision) return new BrokenRule('entry is newer than the file');
-    if (entry.session !== '' && !ids.has(entry.session)) return new BrokenRule('entry of no session');
-  }
-  const map = new RegisterMap(revision, list, ttls);
-  return map.list([{ prefix: '' }]).length === list.length
+  const map = new RegisterMap(read.revision, entries, sessions);
+  return map.list([{ prefix: '' }]).length === entries.length
     ? { origin: { machine, folder }, map }
     : new BrokenRule('a key stands twice');
-}
-
-function readSession(value: unknown): readonly [string, number] | BrokenRule {
-  if (!Array.isArray(value) || value.length !== 2) return new BrokenRule('session is no pair');
-  const [id, ttlMs] = value as unknown[];
-  return isSessionId(id) && isWhole(ttlMs, SESSION_TTL_MS_MAX) && ttlMs > 0
-    ? [id, ttlMs]
-    : new BrokenRule('session has no id or time');
 }

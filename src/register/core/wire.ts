@@ -15,27 +15,14 @@
  * Ids are the client's, each used once a connection. Anything else closes the connection
  * with the broken rule.
  */
+import { z } from 'zod';
+import type { BrokenRule } from '../../base/json-shape.js';
+import { listOf, readJson, ruled } from '../../base/json-shape.js';
 import {
-  ENTRIES_MAX,
-  PREFIXES_MAX,
-  SESSION_TTL_MS_MAX,
-  TRANSACTION_OPERATIONS_MAX,
-  rangeRule,
+  ENTRIES_MAX, PREFIXES_MAX, SESSION_TTL_MS_MAX, TRANSACTION_OPERATIONS_MAX, rangeRule,
 } from '../limits.js';
-import type { Change, LeaseAnswer, LineWrite, RangeAnswer, TransactionAnswer, WriteResult } from '../line.js';
-import type { Range, RefusalReason } from '../port.js';
-import {
-  BrokenRule,
-  fieldsOf,
-  isSessionId,
-  isWhole,
-  parseJson,
-  readEntry,
-  readList,
-  readRange,
-  readWrite,
-} from './shapes.js';
-import type { Fields } from './shapes.js';
+import type { Change } from '../line.js';
+import { entry, range, revision, session, write } from './shapes.js';
 
 const WIRE_VERSION = 1;
 /** Longest line: a transaction of 512 KiB of texts in JSON, escaped at worst; and a long range. */
@@ -43,160 +30,75 @@ export const LINE_BYTES_MAX = 32 * 1024 * 1024;
 /** Changes of one line: a session's end may delete many keys. */
 const CHANGES_MAX = ENTRIES_MAX;
 
-export type Request =
-  & { readonly id: number; }
-  & (
-    | { readonly call: 'transact'; readonly writes: readonly LineWrite[]; }
-    | { readonly call: 'range'; readonly ranges: readonly Range[]; }
-    | { readonly call: 'grant'; readonly session: string; readonly ttlMs: number; }
-    | { readonly call: 'renew' | 'revoke'; readonly session: string; }
-    | { readonly call: 'watch'; readonly prefixes: readonly string[]; readonly after: number; }
-    | { readonly call: 'unwatch'; }
-  );
+const id = revision;
+const prefix = ruled(z.string(), (text) => rangeRule({ prefix: text }));
 
-export type Answer = TransactionAnswer | RangeAnswer | LeaseAnswer;
+const request = z.discriminatedUnion('call', [
+  z.object({ id, call: z.literal('transact'), writes: listOf(write, TRANSACTION_OPERATIONS_MAX) }),
+  z.object({ id, call: z.literal('range'), ranges: listOf(range, TRANSACTION_OPERATIONS_MAX) }),
+  z.object({ id, call: z.literal('grant'), session, ttlMs: z.int().min(1).max(SESSION_TTL_MS_MAX) }),
+  z.object({ id, call: z.enum(['renew', 'revoke']), session }),
+  z.object({ id, call: z.literal('watch'), prefixes: listOf(prefix, PREFIXES_MAX), after: revision }),
+  z.object({ id, call: z.literal('unwatch') }),
+]);
+export type Request = z.output<typeof request>;
 
-export type Reply =
-  & { readonly id: number; }
-  & (
-    | { readonly answer: Answer; }
-    | { readonly changes: readonly Change[]; }
-    | { readonly broken: string; }
-  );
+const refused = z.object({
+  kind: z.literal('refused'),
+  reason: z.enum(['away', 'full', 'limit', 'session', 'denied', 'closed']),
+  why: z.string(),
+});
+const result = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('done'), revision }),
+  // JSON leaves out what is undefined; who asks gets it said.
+  z.object({ kind: z.literal('stale'), entry: entry.optional(), guard: z.string() })
+    .transform((stale) => ({ ...stale, entry: stale.entry })),
+  refused,
+]);
+const answer = z.discriminatedUnion('kind', [
+  z.object({ kind: z.literal('settled'), results: listOf(result, TRANSACTION_OPERATIONS_MAX) }),
+  z.object({ kind: z.literal('entries'), entries: listOf(entry, ENTRIES_MAX), revision }),
+  z.object({ kind: z.literal('granted'), ttlMs: z.int().min(0).max(SESSION_TTL_MS_MAX) }),
+  z.object({ kind: z.literal('gone') }),
+  refused,
+  z.object({ kind: z.enum(['unknown', 'failed']), why: z.string() }),
+]);
+export type Answer = z.output<typeof answer>;
 
-const REASONS: readonly RefusalReason[] = ['away', 'full', 'limit', 'session', 'denied', 'closed'];
+const change: z.ZodType<Change> = z.object({ key: z.string(), revision, entry: entry.optional() })
+  .transform((one) => ({ ...one, entry: one.entry }));
+const reply = z.union([
+  z.object({ id, broken: z.string() }),
+  z.object({ id, changes: listOf(change, CHANGES_MAX) }),
+  z.object({ id, answer }),
+]);
+export type Reply = z.output<typeof reply>;
 
 /** '' or why the first line is not one that we speak with. */
 export function helloRule(text: string): string {
-  const { hello } = fieldsOf(parseJson(text)) ?? {};
-  return hello === WIRE_VERSION
+  const first = readJson(z.object({ hello: z.unknown() }), text);
+  const version = 'hello' in first ? first.hello : undefined;
+  return version === WIRE_VERSION
     ? ''
-    : `the other end speaks version ${String(hello)} of the register's socket, not ${String(WIRE_VERSION)}`;
+    : `the other end speaks version ${String(version)} of the register's socket, not ${String(WIRE_VERSION)}`;
 }
 
 export function encodeHello(): string {
   return JSON.stringify({ hello: WIRE_VERSION });
 }
 
-export function encodeRequest(request: Request): string {
-  return JSON.stringify(request);
+export function encodeRequest(value: Request): string {
+  return JSON.stringify(value);
 }
 
-export function encodeReply(reply: Reply): string {
-  return JSON.stringify(reply);
+export function encodeReply(value: Reply): string {
+  return JSON.stringify(value);
 }
 
 export function decodeRequest(text: string): Request | BrokenRule {
-  const fields = fieldsOf(parseJson(text));
-  if (fields === undefined || !isWhole(fields['id'])) return new BrokenRule('request has no id');
-  const id = fields['id'];
-  const { session, ttlMs, after } = fields;
-  switch (fields['call']) {
-    case 'transact': {
-      const writes = readList(fields['writes'], TRANSACTION_OPERATIONS_MAX, 'writes', readWrite);
-      return writes instanceof BrokenRule ? writes : { id, call: 'transact', writes };
-    }
-    case 'range': {
-      const ranges = readList(fields['ranges'], TRANSACTION_OPERATIONS_MAX, 'ranges', readRange);
-      return ranges instanceof BrokenRule ? ranges : { id, call: 'range', ranges };
-    }
-    case 'grant':
-      if (!isSessionId(session) || !isWhole(ttlMs, SESSION_TTL_MS_MAX) || ttlMs === 0) {
-        return new BrokenRule('grant has no session or time');
-      }
-      return { id, call: 'grant', session, ttlMs };
-    case 'renew':
-    case 'revoke':
-      return isSessionId(session)
-        ? { id, call: fields['call'], session }
-        : new BrokenRule('call has no session');
-    case 'watch': {
-      const prefixes = readList(fields['prefixes'], PREFIXES_MAX, 'prefixes', readPrefix);
-      if (prefixes instanceof BrokenRule) return prefixes;
-      return isWhole(after)
-        ? { id, call: 'watch', prefixes, after }
-        : new BrokenRule('watch has no revision');
-    }
-    case 'unwatch':
-      return { id, call: 'unwatch' };
-    default:
-      return new BrokenRule('no such call');
-  }
+  return readJson(request, text);
 }
 
 export function decodeReply(text: string): Reply | BrokenRule {
-  const fields = fieldsOf(parseJson(text));
-  if (fields === undefined || !isWhole(fields['id'])) return new BrokenRule('reply has no id');
-  const id = fields['id'];
-  const { broken } = fields;
-  if (typeof broken === 'string') return { id, broken };
-  if (fields['changes'] !== undefined) {
-    const changes = readList(fields['changes'], CHANGES_MAX, 'changes', readChange);
-    return changes instanceof BrokenRule ? changes : { id, changes };
-  }
-  const answer = readAnswer(fieldsOf(fields['answer']) ?? {});
-  return answer instanceof BrokenRule ? answer : { id, answer };
-}
-
-function readAnswer(fields: Fields): Answer | BrokenRule {
-  const { kind, revision, ttlMs, why } = fields;
-  switch (kind) {
-    case 'settled': {
-      const results = readList(fields['results'], TRANSACTION_OPERATIONS_MAX, 'results', readResult);
-      return results instanceof BrokenRule ? results : { kind, results };
-    }
-    case 'entries': {
-      const entries = readList(fields['entries'], ENTRIES_MAX, 'entries', readEntry);
-      if (entries instanceof BrokenRule) return entries;
-      return isWhole(revision) ? { kind, entries, revision } : new BrokenRule('entries have no revision');
-    }
-    case 'granted':
-      return isWhole(ttlMs, SESSION_TTL_MS_MAX) ? { kind, ttlMs } : new BrokenRule('grant has no time');
-    case 'gone':
-      return { kind };
-    case 'refused':
-      return readRefusal(fields);
-    case 'unknown':
-    case 'failed':
-      return typeof why === 'string' ? { kind, why } : new BrokenRule('answer has no reason');
-    default:
-      return new BrokenRule('no such answer');
-  }
-}
-
-function readResult(value: unknown): WriteResult | BrokenRule {
-  const fields = fieldsOf(value) ?? {};
-  const { kind, revision, guard } = fields;
-  if (kind === 'done') {
-    return isWhole(revision)
-      ? { kind, revision }
-      : new BrokenRule('result has no revision');
-  }
-  if (kind === 'refused') return readRefusal(fields);
-  if (kind !== 'stale' || typeof guard !== 'string') return new BrokenRule('no such result');
-  if (fields['entry'] === undefined) return { kind, entry: undefined, guard };
-  const entry = readEntry(fields['entry']);
-  return entry instanceof BrokenRule ? entry : { kind, entry, guard };
-}
-
-function readRefusal({ reason, why }: Fields): WriteResult & { kind: 'refused'; } | BrokenRule {
-  const known = REASONS.find((each) => each === reason);
-  return known !== undefined && typeof why === 'string'
-    ? { kind: 'refused', reason: known, why }
-    : new BrokenRule('refusal has no reason');
-}
-
-function readChange(value: unknown): Change | BrokenRule {
-  const fields = fieldsOf(value) ?? {};
-  const { key, revision } = fields;
-  if (typeof key !== 'string' || !isWhole(revision)) return new BrokenRule('change has no key or revision');
-  if (fields['entry'] === undefined) return { key, revision, entry: undefined };
-  const entry = readEntry(fields['entry']);
-  return entry instanceof BrokenRule ? entry : { key, revision, entry };
-}
-
-function readPrefix(value: unknown): string | BrokenRule {
-  if (typeof value !== 'string') return new BrokenRule('prefix is no text');
-  const rule = rangeRule({ prefix: value });
-  return rule === '' ? value : new BrokenRule(rule);
+  return readJson(reply, text);
 }

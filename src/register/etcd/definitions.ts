@@ -1,62 +1,31 @@
 /**
  * The part of etcd's own definitions that is used here: api/mvccpb/kv.proto and api/etcdserverpb/rpc.proto
  * of etcd 3.4, unchanged in later ones, field by field with their numbers. Other fields of an answer
- * are passed over, as protobuf has it. Here as a table, so that no file besides the compiled ones
- * has to be found at run time.
+ * are passed over, as protobuf has it. Here as a table, from which the types follow, so that no file besides
+ * the compiled ones has to be found at run time.
  */
 import { fromJSON } from '@grpc/proto-loader';
 import type { ServiceDefinition } from '@grpc/proto-loader';
 
-type Field = readonly [id: number, type: string];
-type Message = Readonly<Record<string, Field>>;
-
 /** `*` in front of a type: repeated. */
-const MESSAGES: Readonly<Record<string, Message>> = {
-  KeyValue: {
-    key: [1, 'bytes'],
-    create_revision: [2, 'int64'],
-    mod_revision: [3, 'int64'],
-    version: [4, 'int64'],
-    value: [5, 'bytes'],
-    lease: [6, 'int64'],
-  },
+const MESSAGES = {
+  KeyValue: { key: [1, 'bytes'], mod_revision: [3, 'int64'], value: [5, 'bytes'], lease: [6, 'int64'] },
   /** type: 0 put, 1 delete. */
   Event: { type: [1, 'int32'], kv: [2, 'KeyValue'] },
-  ResponseHeader: {
-    cluster_id: [1, 'uint64'],
-    member_id: [2, 'uint64'],
-    revision: [3, 'int64'],
-    raft_term: [4, 'uint64'],
-  },
+  ResponseHeader: { revision: [3, 'int64'] },
   RangeRequest: {
-    key: [1, 'bytes'],
-    range_end: [2, 'bytes'],
-    limit: [3, 'int64'],
-    revision: [4, 'int64'],
-    serializable: [7, 'bool'],
+    key: [1, 'bytes'], range_end: [2, 'bytes'], limit: [3, 'int64'], revision: [4, 'int64'],
   },
-  RangeResponse: {
-    header: [1, 'ResponseHeader'],
-    kvs: [2, '*KeyValue'],
-    more: [3, 'bool'],
-    count: [4, 'int64'],
-  },
+  RangeResponse: { header: [1, 'ResponseHeader'], kvs: [2, '*KeyValue'], more: [3, 'bool'] },
   PutRequest: { key: [1, 'bytes'], value: [2, 'bytes'], lease: [3, 'int64'] },
-  PutResponse: { header: [1, 'ResponseHeader'] },
-  DeleteRangeRequest: { key: [1, 'bytes'], range_end: [2, 'bytes'] },
-  DeleteRangeResponse: { header: [1, 'ResponseHeader'], deleted: [2, 'int64'] },
+  DeleteRangeRequest: { key: [1, 'bytes'] },
   RequestOp: {
     request_range: [1, 'RangeRequest'],
     request_put: [2, 'PutRequest'],
     request_delete_range: [3, 'DeleteRangeRequest'],
     request_txn: [4, 'TxnRequest'],
   },
-  ResponseOp: {
-    response_range: [1, 'RangeResponse'],
-    response_put: [2, 'PutResponse'],
-    response_delete_range: [3, 'DeleteRangeResponse'],
-    response_txn: [4, 'TxnResponse'],
-  },
+  ResponseOp: { response_range: [1, 'RangeResponse'], response_txn: [4, 'TxnResponse'] },
   /** result: 0 equal. target: 2 the revision of the last change, 3 the value; one of both is compared. */
   Compare: {
     result: [1, 'int32'],
@@ -76,29 +45,23 @@ const MESSAGES: Readonly<Record<string, Message>> = {
     fragment: [8, 'bool'],
   },
   WatchResponse: {
-    header: [1, 'ResponseHeader'],
-    watch_id: [2, 'int64'],
     created: [3, 'bool'],
     canceled: [4, 'bool'],
     compact_revision: [5, 'int64'],
     cancel_reason: [6, 'string'],
-    fragment: [7, 'bool'],
     events: [11, '*Event'],
   },
+  /** TTL in seconds. */
   LeaseGrantRequest: { TTL: [1, 'int64'], ID: [2, 'int64'] },
-  LeaseGrantResponse: {
-    header: [1, 'ResponseHeader'],
-    ID: [2, 'int64'],
-    TTL: [3, 'int64'],
-    error: [4, 'string'],
-  },
+  LeaseGrantResponse: { ID: [2, 'int64'], TTL: [3, 'int64'] },
   LeaseRevokeRequest: { ID: [1, 'int64'] },
-  LeaseRevokeResponse: { header: [1, 'ResponseHeader'] },
+  LeaseRevokeResponse: {},
   LeaseKeepAliveRequest: { ID: [1, 'int64'] },
-  LeaseKeepAliveResponse: { header: [1, 'ResponseHeader'], ID: [2, 'int64'], TTL: [3, 'int64'] },
+  /** TTL 0: there is no such lease. */
+  LeaseKeepAliveResponse: { ID: [2, 'int64'], TTL: [3, 'int64'] },
   AuthenticateRequest: { name: [1, 'string'], password: [2, 'string'] },
-  AuthenticateResponse: { header: [1, 'ResponseHeader'], token: [2, 'string'] },
-};
+  AuthenticateResponse: { token: [2, 'string'] },
+} as const satisfies Readonly<Record<string, Readonly<Record<string, readonly [id: number, type: string]>>>>;
 
 const SERVICES = {
   KV: { Range: ['RangeRequest', 'RangeResponse'], Txn: ['TxnRequest', 'TxnResponse'] },
@@ -111,99 +74,32 @@ const SERVICES = {
   Auth: { Authenticate: ['AuthenticateRequest', 'AuthenticateResponse'] },
 } as const;
 
-export interface KeyValue {
-  readonly key: Buffer;
-  readonly value: Buffer;
-  readonly mod_revision: number;
-  readonly lease: number;
+type Messages = typeof MESSAGES;
+interface Scalars {
+  readonly bytes: Buffer;
+  readonly int32: number;
+  readonly int64: number;
+  readonly bool: boolean;
+  readonly string: string;
 }
+type TypeOf<Message extends keyof Messages, Field extends keyof Messages[Message]> =
+  Messages[Message][Field] extends readonly [number, infer Type] ? Type : never;
 
-export interface Header {
-  readonly revision: number;
-}
+/** What is sent: a field that is left out has its default. */
+export type Sent<Message extends keyof Messages> =
+  { readonly [Field in keyof Messages[Message]]?: SentAs<TypeOf<Message, Field>> };
+type SentAs<Type> =
+  Type extends keyof Scalars ? Scalars[Type]
+  : Type extends `*${infer Item}` ? readonly SentAs<Item>[]
+  : Type extends keyof Messages ? Sent<Type> : never;
 
-export interface RangeRequest {
-  readonly key: Buffer;
-  readonly range_end?: Buffer;
-  readonly limit?: number;
-  readonly revision?: number;
-}
-
-export interface RangeResponse {
-  readonly header: Header | null;
-  readonly kvs: readonly KeyValue[];
-  readonly more: boolean;
-}
-
-export interface Compare {
-  readonly result: number;
-  readonly target: number;
-  readonly key: Buffer;
-  readonly mod_revision?: number;
-  readonly value?: Buffer;
-}
-
-export interface RequestOp {
-  readonly request_range?: RangeRequest;
-  readonly request_put?: { readonly key: Buffer; readonly value: Buffer; readonly lease: number; };
-  readonly request_delete_range?: { readonly key: Buffer; };
-  readonly request_txn?: TxnRequest;
-}
-
-export interface TxnRequest {
-  readonly compare: readonly Compare[];
-  readonly success: readonly RequestOp[];
-  readonly failure: readonly RequestOp[];
-}
-
-export interface ResponseOp {
-  readonly response_range: RangeResponse | null;
-  readonly response_txn: TxnResponse | null;
-}
-
-export interface TxnResponse {
-  readonly header: Header | null;
-  readonly succeeded: boolean;
-  readonly responses: readonly ResponseOp[];
-}
-
-export interface WatchRequest {
-  readonly create_request: {
-    readonly key: Buffer;
-    readonly range_end: Buffer;
-    readonly start_revision: number;
-    readonly watch_id: number;
-    readonly fragment: boolean;
-  };
-}
-
-export interface WatchResponse {
-  readonly created: boolean;
-  readonly canceled: boolean;
-  readonly compact_revision: number;
-  readonly cancel_reason: string;
-  readonly events: readonly { readonly type: number; readonly kv: KeyValue | null; }[];
-}
-
-export interface LeaseRequest {
-  readonly ID: number;
-  readonly TTL?: number;
-}
-
-export interface LeaseResponse {
-  readonly ID: number;
-  /** Seconds; 0: there is no such lease. */
-  readonly TTL: number;
-}
-
-export interface AuthenticateRequest {
-  readonly name: string;
-  readonly password: string;
-}
-
-export interface AuthenticateResponse {
-  readonly token: string;
-}
+/** What comes: every field is there, a message as null where there is none. */
+export type Received<Message extends keyof Messages> =
+  { readonly [Field in keyof Messages[Message]]: ReceivedAs<TypeOf<Message, Field>> };
+type ReceivedAs<Type> =
+  Type extends keyof Scalars ? Scalars[Type]
+  : Type extends `*${infer Item}` ? readonly NonNullable<ReceivedAs<Item>>[]
+  : Type extends keyof Messages ? Received<Type> | null : never;
 
 /** One call: where it goes, and its bytes. */
 export interface Method<Request, Response> {
@@ -211,15 +107,17 @@ export interface Method<Request, Response> {
   readonly requestSerialize: (request: Request) => Buffer;
   readonly responseDeserialize: (bytes: Buffer) => Response;
 }
+type MethodOf<Request extends keyof Messages, Response extends keyof Messages> =
+  Method<Sent<Request>, Received<Response>>;
 
 export interface EtcdMethods {
-  readonly range: Method<RangeRequest, RangeResponse>;
-  readonly txn: Method<TxnRequest, TxnResponse>;
-  readonly watch: Method<WatchRequest, WatchResponse>;
-  readonly leaseGrant: Method<LeaseRequest, LeaseResponse>;
-  readonly leaseRevoke: Method<LeaseRequest, object>;
-  readonly leaseKeepAlive: Method<LeaseRequest, LeaseResponse>;
-  readonly authenticate: Method<AuthenticateRequest, AuthenticateResponse>;
+  readonly range: MethodOf<'RangeRequest', 'RangeResponse'>;
+  readonly txn: MethodOf<'TxnRequest', 'TxnResponse'>;
+  readonly watch: MethodOf<'WatchRequest', 'WatchResponse'>;
+  readonly leaseGrant: MethodOf<'LeaseGrantRequest', 'LeaseGrantResponse'>;
+  readonly leaseRevoke: MethodOf<'LeaseRevokeRequest', 'LeaseRevokeResponse'>;
+  readonly leaseKeepAlive: MethodOf<'LeaseKeepAliveRequest', 'LeaseKeepAliveResponse'>;
+  readonly authenticate: MethodOf<'AuthenticateRequest', 'AuthenticateResponse'>;
 }
 
 export function loadMethods(): EtcdMethods {

@@ -16,7 +16,7 @@ import type { ClientDuplexStream, ServiceError } from '@grpc/grpc-js';
 import { ENTRIES_MAX } from '../limits.js';
 import type { ChangesHandler, LeaseAnswer, LineWrite, RangeAnswer, TransactionAnswer } from '../line.js';
 import type { Entry, Range } from '../port.js';
-import type { EtcdMethods, LeaseRequest, LeaseResponse, Method, WatchResponse } from './definitions.js';
+import type { EtcdMethods, Method, Received, Sent } from './definitions.js';
 import { adviceOn, judge } from './etcd-errors.js';
 import type { EtcdMessages } from './etcd-messages.js';
 import { EtcdSockets } from './etcd-sockets.js';
@@ -182,7 +182,7 @@ export class EtcdConnection {
       close();
       handler.onBroken(why);
     };
-    stream.on('data', (response: WatchResponse) => {
+    stream.on('data', (response: Received<'WatchResponse'>) => {
       if (isOver || this.#isEnded) return;
       if (response.canceled) {
         breakOff(
@@ -301,6 +301,9 @@ function sortedByKey(entries: readonly Entry[]): readonly Entry[] {
   return [...entries].sort((a, b) => (a.key < b.key ? -1 : 1));
 }
 
+type KeepAlives =
+  ClientDuplexStream<Sent<'LeaseKeepAliveRequest'>, Received<'LeaseKeepAliveResponse'>>;
+
 interface Renewal {
   readonly done: (answer: LeaseAnswer) => void;
   readonly failed: (error: ServiceError) => void;
@@ -308,11 +311,11 @@ interface Renewal {
 
 /** Keep-alives of all sessions over one stream; etcd answers those of one lease in their order. */
 class Renewals {
-  readonly #open: () => ClientDuplexStream<LeaseRequest, LeaseResponse>;
-  #stream: ClientDuplexStream<LeaseRequest, LeaseResponse> | undefined;
+  readonly #open: () => KeepAlives;
+  #stream: KeepAlives | undefined;
   readonly #waiting: { readonly id: number; readonly renewal: Renewal; }[] = [];
 
-  constructor(open: () => ClientDuplexStream<LeaseRequest, LeaseResponse>) {
+  constructor(open: () => KeepAlives) {
     this.#open = open;
   }
 
@@ -322,9 +325,9 @@ class Renewals {
     this.#stream.write({ ID: id });
   }
 
-  #start(): ClientDuplexStream<LeaseRequest, LeaseResponse> {
+  #start(): KeepAlives {
     const stream = this.#open();
-    stream.on('data', ({ ID, TTL }: LeaseResponse) => {
+    stream.on('data', ({ ID, TTL }: Received<'LeaseKeepAliveResponse'>) => {
       const index = this.#waiting.findIndex(({ id }) => id === ID);
       const [answered] = index < 0 ? [] : this.#waiting.splice(index, 1);
       answered?.renewal.done(TTL > 0 ? { kind: 'granted', ttlMs: TTL * 1000 } : { kind: 'gone' });

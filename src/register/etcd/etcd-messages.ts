@@ -10,17 +10,7 @@ import { keyRule } from '../limits.js';
 import { isAt } from '../core/register-map.js';
 import type { Change, LineWrite, WriteResult } from '../line.js';
 import type { Entry, Range } from '../port.js';
-import type {
-  Compare,
-  KeyValue,
-  RangeRequest,
-  RequestOp,
-  ResponseOp,
-  TxnRequest,
-  TxnResponse,
-  WatchRequest,
-  WatchResponse,
-} from './definitions.js';
+import type { Received, Sent } from './definitions.js';
 
 const EQUAL = 0;
 const TARGET_MOD = 2;
@@ -37,7 +27,7 @@ export class EtcdMessages {
     this.#prefix = prefix;
   }
 
-  transaction(writes: readonly LineWrite[]): TxnRequest {
+  transaction(writes: readonly LineWrite[]): Sent<'TxnRequest'> {
     return {
       compare: [],
       success: writes.map((write) => ({ request_txn: this.#nested(write) })),
@@ -46,7 +36,7 @@ export class EtcdMessages {
   }
 
   /** One result a write; fewer when the answer is not that of this transaction. */
-  results(writes: readonly LineWrite[], { header, responses }: TxnResponse): WriteResult[] {
+  results(writes: readonly LineWrite[], { header, responses }: Received<'TxnResponse'>): WriteResult[] {
     const results: WriteResult[] = [];
     for (const [index, write] of writes.entries()) {
       const nested = responses[index]?.response_txn ?? undefined;
@@ -59,31 +49,31 @@ export class EtcdMessages {
   }
 
   /** The next page of a range; at `revision` if that is not 0. */
-  range(range: Range, after: Buffer | undefined, revision: number): RangeRequest {
+  range(range: Range, after: Buffer | undefined, revision: number): Sent<'RangeRequest'> {
     if ('key' in range) return { key: this.#bytes(range.key), revision };
     const key = after ?? this.#bytes(range.prefix);
     return { key, range_end: this.#end(range.prefix), limit: PAGE_ENTRIES, revision };
   }
 
   /** Single keys, all at one revision. */
-  keys(keys: readonly string[]): TxnRequest {
+  keys(keys: readonly string[]): Sent<'TxnRequest'> {
     const success = keys.map((key) => ({ request_range: { key: this.#bytes(key) } }));
     return { compare: [], success, failure: [] };
   }
 
   /** What stands under the keys; undefined when the answer is not that of keys(). */
-  entries(count: number, { responses }: TxnResponse): Entry[] | undefined {
+  entries(count: number, { responses }: Received<'TxnResponse'>): Entry[] | undefined {
     const ranges = responses.map(({ response_range }) => response_range ?? undefined);
     if (ranges.length !== count || ranges.includes(undefined)) return undefined;
     return ranges.flatMap((range) => range?.kvs ?? []).flatMap((kv) => this.entry(kv) ?? []);
   }
 
   /** Where the page behind this entry begins. */
-  pageEnd({ key }: KeyValue): Buffer {
+  pageEnd({ key }: Received<'KeyValue'>): Buffer {
     return Buffer.concat([key, Buffer.of(0)]);
   }
 
-  watch(prefix: string, afterRevision: number, id: number): WatchRequest {
+  watch(prefix: string, afterRevision: number, id: number): Sent<'WatchRequest'> {
     const [key, range_end] = [this.#bytes(prefix), this.#end(prefix)];
     return {
       create_request: { key, range_end, start_revision: afterRevision + 1, watch_id: id, fragment: true },
@@ -91,14 +81,14 @@ export class EtcdMessages {
   }
 
   /** Undefined: somebody else's key, below our prefix by mistake. */
-  entry({ key, value, mod_revision: revision, lease }: KeyValue): Entry | undefined {
+  entry({ key, value, mod_revision: revision, lease }: Received<'KeyValue'>): Entry | undefined {
     const name = this.#name(key);
     return name === undefined
       ? undefined
       : { key: name, value: value.toString('utf8'), revision, session: lease === 0 ? '' : String(lease) };
   }
 
-  changes({ events }: WatchResponse): Change[] {
+  changes({ events }: Received<'WatchResponse'>): Change[] {
     const changes: Change[] = [];
     for (const { type, kv } of events) {
       const key = kv === null ? undefined : this.#name(kv.key);
@@ -112,9 +102,9 @@ export class EtcdMessages {
     return changes;
   }
 
-  #nested({ key, ifRevision, ifValue, value, session, guards }: LineWrite): TxnRequest {
+  #nested({ key, ifRevision, ifValue, value, session, guards }: LineWrite): Sent<'TxnRequest'> {
     const bytes = this.#bytes(key);
-    const success: RequestOp = value === null
+    const success: Sent<'RequestOp'> = value === null
       ? { request_delete_range: { key: bytes } }
       : {
         request_put: {
@@ -135,17 +125,17 @@ export class EtcdMessages {
     };
   }
 
-  #compares(name: string, revision: number, value: string | undefined): Compare[] {
+  #compares(name: string, revision: number, value: string | undefined): Sent<'Compare'>[] {
     const key = this.#bytes(name);
-    const compares: Compare[] = [{ result: EQUAL, target: TARGET_MOD, key, mod_revision: revision }];
+    const compares: Sent<'Compare'>[] = [{ result: EQUAL, target: TARGET_MOD, key, mod_revision: revision }];
     if (value !== undefined) {
       compares.push({ result: EQUAL, target: TARGET_VALUE, key, value: Buffer.from(value, 'utf8') });
     }
     return compares;
   }
 
-  #stale({ guards }: LineWrite, [own, ...others]: readonly ResponseOp[]): WriteResult {
-    const entryOf = (response: ResponseOp | undefined): Entry | undefined => {
+  #stale({ guards }: LineWrite, [own, ...others]: readonly Received<'ResponseOp'>[]): WriteResult {
+    const entryOf = (response: Received<'ResponseOp'> | undefined): Entry | undefined => {
       const kv = response?.response_range?.kvs[0];
       return kv === undefined ? undefined : this.entry(kv);
     };

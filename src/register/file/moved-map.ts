@@ -8,7 +8,7 @@
  *   incarnations/…, ordinal    pass over the numbers that processes may have drawn since
  *   moved                      why, for a person
  */
-import { BrokenRule } from '../core/shapes.js';
+import { BrokenRule } from '../../base/json-shape.js';
 import { RegisterMap } from '../core/register-map.js';
 import { INCARNATIONS, MOVED_KEY, ORDINAL_KEY } from '../keys.js';
 import { UNKNOWN_STARTS } from '../ordinal-draw.js';

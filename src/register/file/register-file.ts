@@ -20,7 +20,7 @@ import { FILE_MAGIC, FILE_VERSION, decodeFileBody, encodeFileBody } from '../cor
 import type { FileContent, Origin } from '../core/file-format.js';
 import type { KeepResult } from '../core/map-host.js';
 import { RegisterMap } from '../core/register-map.js';
-import { BrokenRule } from '../core/shapes.js';
+import { BrokenRule } from '../../base/json-shape.js';
 import { movedMap } from './moved-map.js';
 import { RegisterFileError } from './register-file-error.js';
 

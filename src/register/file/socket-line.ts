@@ -1,7 +1,7 @@
 /** The line to a register that another process of this machine keeps: core/wire.ts over its unix socket. */
 import net from 'node:net';
 import { nextDelayMs } from '../../base/backoff.js';
-import { BrokenRule } from '../core/shapes.js';
+import { BrokenRule } from '../../base/json-shape.js';
 import { LINE_BYTES_MAX, decodeReply, encodeHello, encodeRequest, helloRule } from '../core/wire.js';
 import type { Answer, Reply, Request } from '../core/wire.js';
 import type {

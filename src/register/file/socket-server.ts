@@ -7,7 +7,7 @@ import { rmSync } from 'node:fs';
 import net from 'node:net';
 import type { EventLog } from '../../platform/ports.js';
 import type { MapHost } from '../core/map-host.js';
-import { BrokenRule } from '../core/shapes.js';
+import { BrokenRule } from '../../base/json-shape.js';
 import { LINE_BYTES_MAX, decodeRequest, encodeHello, encodeReply, helloRule } from '../core/wire.js';
 import type { Answer, Reply, Request } from '../core/wire.js';
 import { LinesOfText } from './lines-of-text.js';

@@ -42,11 +42,11 @@ describe('an answer', () => {
 
   test('of another shape is refused with the place that is wrong', async () => {
     answers(JSON.stringify({ ...STATUS, waiting: 'none' }));
-    assert.equal(await whyNot(client.status()), 'what answers is no Twinpost, or another release (waiting: expected a list of at most 100000)');
+    assert.match(await whyNot(client.status()), /^what answers is no Twinpost, or another release \(waiting: .*expected array/);
     answers('[1, 2]');
-    assert.match(await whyNot(client.group()), /\(members: expected a list/);
+    assert.match(await whyNot(client.group()), /\(Invalid input: expected object, received array\)$/);
     answers('null');
-    assert.match(await whyNot(client.queues('')), /\(expected an object\)$/);
+    assert.match(await whyNot(client.queues('')), /\(Invalid input: expected object, received null\)$/);
   });
 
   test('that is no JSON, comes with an error, or never ends is refused in a few words', async () => {

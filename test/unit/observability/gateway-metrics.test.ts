@@ -4,42 +4,41 @@ import { describe, test } from 'node:test';
 import { FixedHistogram } from '../../../src/observability/fixed-histogram.js';
 import { GatewayMetrics, exportGatewayMetrics } from '../../../src/observability/gateway-metrics.js';
 import type { GaugeSource } from '../../../src/observability/gateway-metrics.js';
-import type { QueueFigures, StatusFigures } from '../../../src/observability/figures.js';
+import type { QueueAnswer, StatusAnswer } from '../../../src/admin-api/gateway-answers.js';
+import { QUEUE, STATUS, STORE } from '../cli/sample-answers.js';
 
-const NOW_WALL_MS = 1_800_000_000_000;
-
-function source(queues: readonly QueueFigures[]): GaugeSource {
+function source(queues: readonly QueueAnswer[]): GaugeSource {
   const store = {
-    id: 'store-a', up: true, drained: true, partitionsSync: 3, partitionsResync: 1, partitionsNg: 0, lagMessages: 7,
-    lagBytes: 900, refillMessages: 11, refillBytes: 1100, creditBytes: 5000, leaseLeftMs: 9500, failovers: 2,
+    ...STORE, store: 'store-a', up: true, drained: true, partitions_sync: 3, partitions_resync: 1, partitions_ng: 0, lag_messages: 7,
+    lag_bytes: 900, refill_messages: 11, refill_bytes: 1100, credit_bytes: 5000, lease_left_ms: 9500, failovers: 2,
   };
-  const status: StatusFigures = {
-    ready: true, routesRefused: [{ route: 'strict.example', reason: 'recovering' }], outages: { nextHops: [], nextHopCount: 27, hooks: [{ hook: 'rspamd', sinceWallMs: 0, why: 'no answer' }] }, degradedSinceWallMs: undefined,
-    registerAway: 'no answer', storesUnreached: ['store-x', 'store-y'], partitions: 20, partitionsShort: 2,
-    waitingFor: { register: 21, lease: 22, stores: 0, copiesAway: 4 }, losses: 23, adopted: 25, adoptedTwice: 26,
-    partitionsRecovering: 5, partitionsWithoutMemory: 25, partitionsRescued: 6, orphanPartitions: 24, takeovers: 12, handedBack: 13, takenAway: 18,
-    repairs: { tails: 14, tailBytes: 15, refills: 16, refillBytes: 17 },
-    memoryUsedBytes: 10, memoryKeptBytes: 19, memoryLimitBytes: 100,
-    connectionsIn: 2, connectionsOut: 3, dotsInFlight: 1, stores: [store],
+  const unreached = { store: 'store-x', host: 'box-9', why: 'no answer', since: 0 };
+  const status: StatusAnswer = {
+    ...STATUS, ready: true, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: 0 }],
+    outages: { next_hops: [], next_hops_down: 27, hooks: [{ hook: 'rspamd', since: 0, why: 'no answer' }] },
+    register_away: 'no answer', stores_unreached: [unreached, { ...unreached, store: 'store-y' }], partitions: 20, partitions_copies_missing: 2,
+    waiting_for: { register: 21, lease: 22, stores: 0, copies_away: 4 }, losses: 23, adopted: 25, adopted_twice: 26,
+    partitions_recovering: 5, partitions_without_memory: 25, partitions_rescued: 6, orphan_partitions: 24, takeovers: 12, handed_back: 13, taken_away: 18,
+    tails: 14, tail_bytes: 15, refills: 16, refill_bytes: 17,
+    memory_used_bytes: 10, memory_kept_bytes: 19, memory_limit_bytes: 100,
+    connections_in: 2, connections_out: 3, dots_in_flight: 1, stores: [store],
   };
   return {
     status: () => status,
     queues: () => queues,
     states: () => [{ state: 'deferred', messages: 8, bytes: 80, oldestAgeSeconds: 320 }],
-    wallMs: () => NOW_WALL_MS,
     logLinesDropped: () => 4,
   };
 }
 
-function queue(name: string, messages: number): QueueFigures {
+function queue(name: string, messages: number): QueueAnswer {
   return {
-    name, queueClass: 'mail', partition: 'gw-1/1', owner: 'gw-1', messages, bytes: messages * 10, active: 0,
-    deferred: 0, held: 0, inSync: 2, epoch: messages, lagMessages: messages, lagBytes: 3, refillShare: messages / 100,
-    oldestArrivalWallMs: NOW_WALL_MS - 1000 * messages,
+    ...QUEUE, queue_name: name, messages, bytes: messages * 10, copies_in_sync: 2, epoch: messages, lag_messages: messages, lag_bytes: 3,
+    refill_share: messages / 100, oldest_age_seconds: messages,
   };
 }
 
-async function scrape(metrics: GatewayMetrics, queues: readonly QueueFigures[]): Promise<string> {
+async function scrape(metrics: GatewayMetrics, queues: readonly QueueAnswer[]): Promise<string> {
   const exported = exportGatewayMetrics(metrics, source(queues));
   try {
     return await exported.registry.metrics();
@@ -93,7 +92,7 @@ describe('the metrics of a gateway', () => {
   });
 
   test('show a queue that lacks copies by name, however short it is', async () => {
-    const queues = [...Array.from({ length: 60 }, (_, i) => queue(`q${String(i)}`, i + 1)), { ...queue('lonely', 0), inSync: 1 }];
+    const queues = [...Array.from({ length: 60 }, (_, i) => queue(`q${String(i)}`, i + 1)), { ...queue('lonely', 0), copies_in_sync: 1 }];
     const text = await scrape(new GatewayMetrics(), queues);
     assert.match(text, /^twinpost_queue_copies_in_sync\{queue="lonely",class="mail",partition="gw-1\/1",owner="gw-1"\} 1$/m);
   });
@@ -118,7 +117,7 @@ describe('the metrics of a gateway', () => {
       'user_lookups_total{what="asked"} 3', 'user_lookups_total{what="answered"} 1', 'user_lookups_total{what="failed"} 1', 'user_lookup_seconds_count 2', 'user_lookup_seconds_bucket{le="0.025"} 1',
       'recipient_lookups_total{what="asked"} 1', 'recipient_lookup_seconds_count 0', 'stale_files{file="users"} 0', 'stale_files{file="certificate"} 1',
     ]) assert.ok(lines.includes(`twinpost_${line}`), line);
-    assert.deepEqual(reception.figures(), { handshakes: 3, handshakesFailed: 1, auths: 2, authsFailed: 1, lookups: 4, lookupsFailed: 1, staleFiles: ['certificate'] });
+    assert.deepEqual(reception.answer(), { tls_handshakes: 3, tls_failed: 1, auth: 2, auth_failed: 1, lookups: 4, lookups_failed: 1, stale_files: ['certificate'] });
   });
 
   test('keep the number of reasons bounded', () => {

@@ -5,7 +5,7 @@ import { test } from 'node:test';
 import fc from 'fast-check';
 
 import { InvariantError } from '../../../src/base/invariant.js';
-import { BrokenRule } from '../../../src/register/core/shapes.js';
+import { BrokenRule } from '../../../src/base/json-shape.js';
 import {
   gatewayKey,
   incarnationKey,
@@ -159,14 +159,14 @@ test("a partition's record keeps its own rules", () => {
   assert.equal(rule({ holder: nobody }), '', 'it has ended, and there may be a copy');
   assert.equal(rule({ unknown: true }), '', 'fields that are not known are passed over');
   assert.equal(rule({ term: { number: 8, nonce: 9 } }), 'term above epoch');
-  assert.equal(rule({ term: 5 }), 'no epoch or term');
+  assert.match(rule({ term: 5 }), /^term: /);
   assert.equal(rule({ members: [...sound.members, ...sound.members] }), 'members: one stands twice');
   const [given] = sound.members.map((member) => ({ ...member, epoch: 6 }));
   assert.equal(rule({ gaveUp: [given, given] }), 'gaveUp: one stands twice');
   assert.equal(rule({ holder: nobody, gaveUp: [given] }), 'copies that nobody gave up');
   assert.equal(rule({ left: [...sound.members, ...sound.members] }), 'left: one stands twice');
-  assert.equal(rule({ gaveUp: sound.members }), 'gaveUp[0]: no epoch');
-  assert.equal(rule({ members: [{ storeId: 's', bootId: '' }] }), 'members[0]: no store or boot');
+  assert.match(rule({ gaveUp: sound.members }), /^gaveUp\[0\]\.epoch: /);
+  assert.equal(rule({ members: [{ storeId: 's', bootId: '' }] }), 'members[0].bootId: no name');
   assert.throws(() => encodePartition({ ...sound, term: { number: 8, nonce: 9 } }), InvariantError);
 });
 

@@ -12,7 +12,7 @@
  */
 import { joined } from '../../../base/joined.js';
 import { OnceInAWhile } from '../../../base/once-in-a-while.js';
-import type { HookFailing } from '../../../observability/figures.js';
+import type { OutagesAnswer } from '../../../admin-api/gateway-answers.js';
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
@@ -37,6 +37,9 @@ export interface HookChainPorts {
   readonly metrics: HookMetrics;
 }
 
+/** A hook whose last answer was none that can be used. */
+type HookOutage = OutagesAnswer['hooks'][number];
+
 export interface HookMetrics {
   hookAnswered(hook: string, answer: HookAnswer['action'], ms: number): void;
 }
@@ -55,7 +58,7 @@ export class HookChain implements MessageHooks {
   }
 
   /** Those that give no verdict now. */
-  failing(): HookFailing[] {
+  failing(): HookOutage[] {
     return this.#links.flatMap((link) => link.failing ?? []);
   }
 
@@ -81,7 +84,7 @@ class HookLink {
   readonly #onFailure: ChainedHook['onFailure'];
   readonly #ports: HookChainPorts;
   #isToldFailing = false;
-  #failing: HookFailing | undefined;
+  #failing: HookOutage | undefined;
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
 
   constructor({ hook, onFailure }: ChainedHook, ports: HookChainPorts) {
@@ -91,7 +94,7 @@ class HookLink {
   }
 
   /** From a failure to the next verdict. */
-  get failing(): HookFailing | undefined {
+  get failing(): HookOutage | undefined {
     return this.#failing;
   }
 
@@ -137,8 +140,8 @@ class HookLink {
 
   #onFailed(why: string): void {
     const { clock, log } = this.#ports;
-    const sinceWallMs = this.#failing?.sinceWallMs ?? clock.wallMs();
-    this.#failing = { hook: this.#hook.name, sinceWallMs, why };
+    const since = this.#failing?.since ?? Math.floor(clock.wallMs() / 1000);
+    this.#failing = { hook: this.#hook.name, since, why };
     // One that fails now and then is told as seldom.
     if (!this.#telling.isDue(clock.nowMs())) return;
     this.#isToldFailing = true;

@@ -4,25 +4,10 @@ import { describe, test } from 'node:test';
 import { fastify } from 'fastify';
 import { addRescue } from '../../../../src/gateway/admin/rescue-api.js';
 import type { GivenUpEnded, RescueControl, WaitingCopies } from '../../../../src/gateway/admin/rescue-api.js';
-import type { StatusView, StoreView } from '../../../../src/gateway/admin/view.js';
+import { STATUS, STORE } from '../../cli/sample-answers.js';
 import { KeptLog } from './kept-log.js';
 
-const STORE: StoreView = {
-  id: 'store-a', host: 'box-2', protocol: 2, up: true, drained: false, drainedSinceWallMs: undefined, paths: [],
-  partitionsSync: 1, partitionsResync: 0, partitionsNg: 0, lagMessages: 0, lagBytes: 0, refillMessages: 0, refillBytes: 0,
-  creditBytes: 5, leaseLeftMs: 0, failovers: 0, cause: '', causeSinceWallMs: undefined,
-};
-const STATUS: StatusView = {
-  gateway: 'gw-1', host: 'box-1', version: '', incarnation: 7, pid: 42, startedWallMs: 0, ready: true, notReadyReason: '',
-  routes: 0, routesRefused: [], outages: { nextHops: [], nextHopCount: 0, hooks: [] }, degradedSinceWallMs: undefined, degradedCause: '', insecure: false,
-  received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0, reception: { handshakes: 0, handshakesFailed: 0, auths: 0, authsFailed: 0, lookups: 0, lookupsFailed: 0, staleFiles: [] }, queues: 1,
-  partitions: 0, partitionsRecovering: 0, partitionsWithoutMemory: 0, partitionsShort: 0, partitionsWaiting: 2, waiting: [], registerAway: '',
-  waitingFor: { register: 0, lease: 0, stores: 0, copiesAway: 2 }, partitionsRescued: 0, orphanPartitions: 0, orphans: [], endsUntold: [],
-  takeovers: 0, handedBack: 0, takenAway: 0, losses: 0, adopted: 0, adoptedTwice: 0, repairs: { tails: 0, tailBytes: 0, refills: 0, refillBytes: 0 },
-  queuedMessages: 0, queuedBytes: 0, memoryUsedBytes: 0, memoryKeptBytes: 0, memoryLimitBytes: 1,
-  connectionsIn: 0, connectionsOut: 0, dotsInFlight: 0, stores: [STORE, { ...STORE, id: 'store-b' }],
-  storesUnreached: [],
-};
+const STATUS_HERE = { ...STATUS, stores: [{ ...STORE, store: 'store-a' }, { ...STORE, store: 'store-b' }] };
 
 const ENDED = [{ stores: ['store-old'], partition: 'gw-9/0' }, { stores: ['store-b', 'store-old'], partition: 'gw-9/1' }];
 
@@ -64,7 +49,7 @@ interface Posted {
 function played(): Posted {
   const [control, log] = [new PlayedRescue(), new KeptLog()];
   const app = fastify({ logger: false });
-  addRescue(app, { control, view: { status: () => STATUS }, log });
+  addRescue(app, { control, view: { status: () => STATUS_HERE }, log });
   return {
     control, log,
     post: async (payload) => {

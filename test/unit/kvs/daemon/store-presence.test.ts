@@ -4,7 +4,7 @@ import { test } from 'node:test';
 
 import { StorePresence } from '../../../../src/kvs/daemon/store-presence.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
-import { BrokenRule } from '../../../../src/register/core/shapes.js';
+import { BrokenRule } from '../../../../src/base/json-shape.js';
 import { storeKey } from '../../../../src/register/keys.js';
 import { decodeStore, encodeStore } from '../../../../src/register/records.js';
 import type { StoreRecord } from '../../../../src/register/records.js';

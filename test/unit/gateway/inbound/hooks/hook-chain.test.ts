@@ -342,7 +342,7 @@ describe('the chain of hooks', () => {
       first.answer({ action: 'failed', why: `gone ${String(i)}` });
       assert.match(kit.settles(COMMITTED), /^250 /);
     }
-    assert.deepEqual(kit.chain.failing(), [{ hook: 'first', sinceWallMs: WALL_MS + 7, why: 'gone 2' }], 'since the first failure, for the last reason');
+    assert.deepEqual(kit.chain.failing(), [{ hook: 'first', since: Math.floor((WALL_MS + 7) / 1000), why: 'gone 2' }], 'since the first failure, for the last reason');
     kit.sends(MESSAGE);
     first.answer(ACCEPT);
     assert.deepEqual(kit.chain.failing(), []);
