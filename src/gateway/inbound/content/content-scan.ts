@@ -282,10 +282,9 @@ export class ContentScan {
         continue;
       }
       const low = lowFirst === 0 ? lowSecond : lowFirst;
-      const lowest = low & -low;
-      // Without what stands behind the low byte.
-      seen |= lowFirst === 0 ? first | (second & (lowest - 1)) : first & (lowest - 1);
-      at += (lowFirst === 0 ? 4 : 0) + ((31 - Math.clz32(lowest)) >> 3);
+      // The three octets that may stand behind a low one are content too, or of the end of DATA itself.
+      seen |= lowFirst === 0 ? first | second : first;
+      at += (lowFirst === 0 ? 4 : 0) + ((31 - Math.clz32(low & -low)) >> 3);
       const isLineEnd = chunk[at] === BYTE_CR && chunk[at + 1] === BYTE_LF;
       if (!isLineEnd || at + 2 >= chunk.length || looks[chunk[at + 2] as number] !== 0) {
         this.#seen |= seen;
