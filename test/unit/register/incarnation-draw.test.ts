@@ -122,7 +122,7 @@ test('a register that was lost, or is an older one: ordinals that others may hav
 test('a record that can not be read, and ordinals that are used up, are for a person', async () => {
   for (
     const [key, value, text] of [
-      ['ordinal', 'x', /record ordinal can't be read \(no JSON object\)/],
+      ['ordinal', 'x', /record ordinal can't be read \(no JSON\)/],
       ['incarnations/gw-1', '{"version":2}', /record incarnations\/gw-1 can't be read \(another version\)/],
       ['incarnations/other', '{}', /record incarnations\/other/],
       ['ordinal', encodeOrdinal({ next: 2 ** 24 }), /all ordinals of this group are used up/],
