@@ -470,7 +470,7 @@ export class GatewayCore implements Reception, DeliverySource {
       packer: ports.packer,
       log: ports.log,
       nowMs: () => ports.clock.nowMs(),
-      ringRoomBytes: () => this.memory.reserveBytes - this.#usedBytes() + this.mirrors.ring.usedBytes,
+      ringRoomBytes: () => this.memory.reserveBytes - this.memory.usedBytes + this.mirrors.ring.usedBytes,
       requestFlush: () => { ports.requestEndOfTurn(); },
       refillEntries: (partition) =>
         this.entries.refillView(partition, (row) => { this.bodies.onUsed(partition, row); }),

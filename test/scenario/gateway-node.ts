@@ -11,6 +11,7 @@ import type { CoreOptions } from '../../src/gateway/core-options.js';
 import { LINK_MARGINS } from '../../src/gateway/mirror/link/link-options.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
+import type { ReportInput } from '../../src/gateway/queue/report-writer.js';
 import type { DeliverySink, Router } from '../../src/gateway/queue/types.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
@@ -76,6 +77,7 @@ export class GatewayNode {
   wallAheadMs = 0;
   /** Reports made so far, stored or not. */
   composedCount = 0;
+  lastComposed: ReportInput | undefined;
   private readonly options: GatewayNodeOptions;
   private readonly ports: GatewayNodePorts;
   private readonly prng: Prng;
@@ -149,6 +151,7 @@ export class GatewayNode {
         heldElsewhereBytes: () => 0,
         compose: (input) => {
           this.composedCount += 1;
+          this.lastComposed = input;
           if (this.ports.chokesOn?.(input.envelope.messageId) === true) this.crash(core, incarnation);
           return { content: reportContent(input.envelope.messageId, input.kind, input.recipients.map((index) => input.envelope.recipients[index]?.address ?? '')), flags: 0 };
         },

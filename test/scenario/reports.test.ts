@@ -1,7 +1,8 @@
 /** Failures, expiry and reports (DSN): one report whatever happens meanwhile, none where one is forbidden (G2, G4). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED, NOTIFY_DELAY, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY } from '../../src/gateway/queue/types.js';
+import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
+import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY, RET_HEADERS } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
 import { World } from './world.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
@@ -144,6 +145,30 @@ describe('reports', () => {
     }
   });
 
+  test('made in one turn with the last of memory leave room for what else that turn changes', () => {
+    const names = ['a', 'b', 'c', 'd', 'e', 'f'];
+    const world = World.started({ queues: names.map((name) => ({ name })) });
+    world.hops.script = ({ queueName, address, earlier }) => {
+      if (queueName === 'senders') return 'accept';
+      return earlier > 0 ? 'hang' : address.startsWith('0@') ? 'reject' : 'defer';
+    };
+    const { memory, reports, entries } = coreOf(world);
+    const letters = names.flatMap((name) => world.submitMany(4, [name], { recipients: 2000 }));
+    world.until(() => letters.every((letter) => letter.outcome === COMMITTED));
+    memory.inTransitBytes += memory.limitBytes;
+    world.until(() => reports.openCount === letters.length, 20_000, 'reports that find no room');
+    world.run(5000);
+    // Of all reports: each takes some 2 KiB. That it was made is noted in 12 KB, for the others are still to be tried.
+    const room = 3 * entries.grainBytes + letters.length * 3 * 1024;
+    memory.inTransitBytes = 0;
+    memory.inTransitBytes = memory.limitBytes - memory.usedBytes - room;
+    let most = 0;
+    world.onTurn = () => { most = Math.max(most, memory.usedBytes); };
+    world.until(() => letters.every((letter) => letter.reports.size === 1), 60_000, 'all reports');
+    assert.ok(most <= memory.limitBytes, `${String(most - memory.limitBytes)} bytes beyond the limit`);
+    assert.ok(most > memory.limitBytes - room / 2, 'it was used');
+  });
+
   test('a report is stored, and its source ended, in one section: none is delivered before both mirrors have both', () => {
     const world = World.started();
     refuseAll(world);
@@ -174,6 +199,34 @@ describe('reports', () => {
     assert.equal(never.ended.get('0@q1.example'), 'NOTIFY=NEVER');
     assert.equal(successOnly.ended.get('0@q1.example'), 'NOTIFY without FAILURE');
     assert.equal(world.hops.reports.length, 0);
+  });
+
+  test('have the null reverse-path and ask for no report, so that none is made of one that fails', () => {
+    const world = World.started();
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'unreachable' : 'reject');
+    const letter = world.submit(['q1']);
+    const waiting = (): MailQueue | undefined => coreOf(world).registry.byName('senders').find(({ length }) => length === 1);
+    world.until(() => waiting() !== undefined, 10_000, 'the report');
+    const envelope = coreOf(world).envelopeOf(waiting()?.first ?? 0);
+    assert.deepEqual([envelope?.reversePath, envelope?.recipients], ['', [{ address: letter.reversePath, notify: NOTIFY_NEVER, orcpt: '' }]]);
+    world.hops.script = () => 'reject';
+    world.until(() => coreOf(world).registry.partitions.every(({ length }) => length === 0), 10_000, 'the end of the report');
+    assert.deepEqual([world.gateway.composedCount, world.hops.reports.length], [1, 0]);
+  });
+
+  test('that found no room are made as short as they may be', () => {
+    const world = World.started();
+    refuseAll(world);
+    const letter = world.submit(['q1'], { bytes: 30_000 });
+    world.until(() => letter.outcome === COMMITTED);
+    const { memory } = coreOf(world);
+    memory.inTransitBytes += memory.limitBytes;
+    world.until(() => world.gateway.composedCount === 1, 10_000, 'the first try');
+    const composedRet = (): number | undefined => world.gateway.lastComposed?.envelope.ret;
+    assert.equal(composedRet(), 0);
+    memory.inTransitBytes -= memory.limitBytes;
+    world.until(() => letter.reports.size === 1, 10_000, 'the report');
+    assert.equal(composedRet(), RET_HEADERS);
   });
 
   test('NOTIFY=SUCCESS is reported unless the next hop took it over', () => {
@@ -314,6 +367,13 @@ describe('a delay', () => {
     world.hops.script = () => 'accept';
     quietAndJudged(world);
     assert.equal(world.hops.reports.filter((text) => text.includes(' delay ')).length, 1);
+  });
+
+  test('is told to who said nothing of reports where that is configured, and to nobody else who did not ask', () => {
+    const world = waiting({ delayUnasked: true });
+    const [silent, failure, success, never] = [0, NOTIFY_FAILURE, NOTIFY_SUCCESS, NOTIFY_NEVER].map((notify) => world.submit(['q1'], { notify }));
+    world.run(70_000);
+    assert.deepEqual([silent, failure, success, never].map((letter) => letter?.reports.size), [1, 0, 0, 0]);
   });
 
   test('is not told where new mail would find no room: what is kept is for what ends', () => {

@@ -80,7 +80,7 @@ export class DelayReports {
     const { entries: { table }, settlement, writer } = this.#ports;
     const isWaiting = table.state(row) === EntryState.READY || table.state(row) === EntryState.DEFERRED;
     const due = isWaiting ? this.#look(queue, row) : 'later';
-    if (typeof due === 'object' && due.note.tries === tries) {
+    if (typeof due === 'object') {
       const { way, ...rest } = due;
       const subject = { kind: 'delay', queue, row, ...rest, isShort: true } as const;
       const toldNote = { ...due.note, isDelayTold: true, tries: 0 };
@@ -116,16 +116,15 @@ export class DelayReports {
   }
 
   /**
-   * This process has survived its try. Where its outcome is decided meanwhile, the mark is that of its
-   * report; where its note has gone back to the stores, the next look finds the mark, and counts one try too
-   * many until that is over.
+   * This process has survived its try. Where its note has gone back to the stores, the next look finds the
+   * mark, and counts one try too many until that is over.
    */
   #putOff(queue: MailQueue, row: number, tries: number): void {
     const { entries, settlement } = this.#ports;
-    const { table } = entries;
-    table.delaySettled.set(row, 0);
-    if (table.state(row) === EntryState.REPORTING || entries.isAllAbsent(row)) return;
+    entries.table.delaySettled.set(row, 0);
+    if (entries.isAllAbsent(row)) return;
     const note = settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 0);
+    // Else its outcome was decided meanwhile, and the report of that is marked by now.
     if (note.tries === tries) settlement.annotate(queue, row, { ...note, tries: tries - 1 });
   }
 }

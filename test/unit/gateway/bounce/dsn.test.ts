@@ -127,6 +127,14 @@ describe('what comes back of the message', () => {
       assert.ok(part.text.includes('Subject: '));
     });
   }
+  test('whole to 50,000 octets, with RET=FULL to 1 MiB, and not one more', () => {
+    for (const [ret, most] of [[0, 50_000], [RET_FULL, 1024 * 1024]] as const) {
+      for (const more of [0, 1]) {
+        const content = Buffer.alloc(most + more, 'Subject: x\r\n\r\nyyyyyyyyyyy\r\n');
+        assert.equal(latin1(composeDsn(request({ content }, { ret }))).includes('\r\nContent-Type: message/rfc822\r\n'), more === 0, `${String(most)} + ${String(more)}`);
+      }
+    }
+  });
   test('an empty or headerless content breaks nothing', () => {
     for (const content of ['', '\r\n', 'no end', '\r\nbody\r\n']) assertWellFormed(composeDsn(request({ content: Buffer.from(content) })));
   });
