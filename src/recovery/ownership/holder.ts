@@ -189,6 +189,10 @@ export class PartitionHolder {
   readonly #adopting = new Set<string>();
   /** Copies that were given up and may leave the record: adopted, or gone. */
   #adopted: RecordedMember[] = [];
+  /** This process began the partition, empty. */
+  #hasBegun = false;
+  /** Copies of a record that was lost by then, with stores' keys: taken in like those given up. */
+  #forgotten: GivenUpCopy[] = [];
 
   constructor(options: HolderOptions, ports: HolderPorts) {
     this.#options = options;
@@ -349,6 +353,7 @@ export class PartitionHolder {
 
   onAsked(storeId: string, bootId: string, answer: AskAnswer, nowMs: number): void {
     this.#noteTold(answer.told);
+    this.#noteForgotten(answer.told);
     this.#answers.set(storeId, { ...answer, bootId, atMs: nowMs });
     if (this.#state === HolderState.ASKING) this.#consider(nowMs);
   }
@@ -387,6 +392,7 @@ export class PartitionHolder {
       return;
     }
     if (this.#record === undefined || !isSameTerm(refusal.asked, this.#record.term)) return;
+    this.#noteForgotten(refusal.told);
     const row = this.#set?.rowOf(storeId, bootId);
     const counts = row === undefined ? isMemberOf(this.#record.members, storeId, bootId) : row.isPossible;
     // Who takes over changes the record first. A founder fences first: it may do so
@@ -927,6 +933,7 @@ export class PartitionHolder {
     const set = this.#makeSet(record, nowMs);
     set.allHaveTerm(nowMs);
     for (const row of set.rows) if (!this.#isUp(row)) set.onLinkDown(row.storeId, nowMs);
+    this.#hasBegun = true;
     this.#enter(HolderState.HOLDER, nowMs, 'founded');
     this.onHistoryRead(nowMs);
   }
@@ -1026,6 +1033,20 @@ export class PartitionHolder {
     }
   }
 
+  /**
+   * A store has been told a record that was not known when the partition was begun: nobody asked that store,
+   * for its key was gone, too. A missing key is no verdict (15): what its copies have is taken in.
+   */
+  #noteForgotten(told: PartitionRecord | undefined): void {
+    const own = this.#record;
+    if (!this.#hasBegun || own === undefined || told === undefined || isEnded(told)) return;
+    if (told.epoch <= (this.#foundFor?.epoch ?? 0) || isSameTerm(told.term, own.term)) return;
+    for (const { storeId, bootId } of told.members) {
+      const known = [...own.members, ...own.gaveUp, ...this.#forgotten];
+      if (!isMemberOf(known, storeId, bootId)) this.#forgotten.push({ storeId, bootId, epoch: told.epoch });
+    }
+  }
+
   #noteOut({ storeId, bootId }: RecordedMember): void {
     if (!isMemberOf(this.#adopted, storeId, bootId)) this.#adopted.push({ storeId, bootId });
   }
@@ -1050,6 +1071,8 @@ export class PartitionHolder {
     this.#fenced = [];
     this.#adopting.clear();
     this.#adopted = [];
+    this.#hasBegun = false;
+    this.#forgotten = [];
     this.#waitUntilMs = -Infinity;
   }
 
@@ -1128,6 +1151,7 @@ export class PartitionHolder {
     const before = this.#record?.gaveUp ?? NO_GIVEN;
     this.#record = record;
     this.#adopted = this.#adopted.filter((each) => isMemberOf(record.gaveUp, each.storeId, each.bootId));
+    this.#forgotten = this.#forgotten.filter((each) => !isMemberOf(record.gaveUp, each.storeId, each.bootId));
     this.#changing = undefined;
     this.#isUnknown = false;
     if (this.#rolledBackTo !== undefined) this.#trace('the record stands again');
@@ -1203,7 +1227,8 @@ export class PartitionHolder {
       return;
     }
     const target = set.target(nowMs);
-    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow;
+    const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow
+      || this.#forgotten.length > 0;
     if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
       this.#changeMembers(set, own, stamped, target, nowMs);
     } else if (!set.records.isSettled) {
@@ -1215,7 +1240,8 @@ export class PartitionHolder {
 
   #changeMembers(set: PartitionSet, own: PartitionRecord, base: Stamped, members: readonly RecordedMember[],
     nowMs: number): void {
-    const gaveUp = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
+    const open = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
+    const gaveUp = [...open, ...this.#forgotten];
     const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp };
     // The session of now stands behind an empty record: it was there before anybody could find one.
     const session = this.#ports.session();

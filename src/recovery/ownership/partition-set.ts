@@ -364,6 +364,8 @@ export class PartitionSet {
       // Out of every possible record at last: it may be emptied and filled.
       if (row.state !== MemberState.NG || row.isPossible || row.isGone || row.refusedBy > 0
         || !this.#isHistoryKnown || !this.#ports.isUp(row.storeId, row.bootId)
+        // What it had before is taken in first (16).
+        || isMemberOf(this.records.known.gaveUp, row.storeId, row.bootId)
         || (row.isEmptied && nowMs - row.sinceMs < FILL_AGAIN_MS)) {
         continue;
       }
