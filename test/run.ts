@@ -50,7 +50,7 @@ const OWN_SETS: readonly TestSet[] = [
   { set: 'scenario', path: 'scenario', concurrency: 2, minutes: 10 },
   { set: 'simulation', path: 'simulation', concurrency: 2, minutes: 20 },
   { set: 'fuzz', path: 'fuzz', concurrency: 2, minutes: 10 },
-  { set: 'process', path: 'process', concurrency: 1, minutes: 30 },
+  { set: 'process', path: 'process', concurrency: 1, minutes: 40 },
   { set: 'chaos', path: 'chaos', concurrency: 1, minutes: 7 },
 ];
 const OUTSIDE_MINUTES = 5;
