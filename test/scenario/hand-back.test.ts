@@ -142,6 +142,26 @@ describe('the hand-back', () => {
     }
   });
 
+  test('both stores die in the middle of it, one in silence: who still has the mail in memory keeps it', () => {
+    for (const waitMs of [0, 5, 20, 60]) {
+      const pair = rescued();
+      const { group, first, second } = pair;
+      group.hops.script = () => 'unreachable';
+      group.gateway('gw-1').start();
+      untilHandingBack(pair);
+      group.run(waitMs);
+      if (holderOf(pair) === 'gw-1') continue;
+      group.network.strand('gw-2', second.id, true);
+      second.kill();
+      first.kill();
+      oneDeliversAtMost(group, 1000);
+      group.network.strand('gw-2', second.id, false);
+      first.start();
+      second.start();
+      judged(pair, COUNT);
+    }
+  });
+
   test('new mail of the owner goes elsewhere meanwhile, a strict queue waits for what is older', () => {
     const pair = loaded({ queues: [{ name: 'q1', ordering: 'strict' }, { name: 'q2' }] }, COUNT);
     const { group } = pair;

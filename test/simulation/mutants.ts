@@ -195,8 +195,8 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'rule 13: handed back with dots unanswered', file: HOLDER,
-    old: '&& this.#isQuiet && set.isLevel',
-    new: '&& set.isLevel',
+    old: '&& this.#isQuiet && !this.#isUnknown',
+    new: '&& !this.#isUnknown',
   },
   {
     name: 'rule 13: kept after all, and never delivered from again', file: HOLDER,
@@ -221,6 +221,10 @@ export const MUTANTS: readonly Mutant[] = [
   {
     name: 'orphans: what a store outside the record is told gets lost', file: 'src/gateway/ownership/holding.js',
     old: 'known.isTold || nowMs - known.sentMs < CLEAR_AGAIN_MS', new: 'true', heldBy: 'test/scenario/strays.test.ts',
+  },
+  {
+    name: 'rule 13: who hands back does not wait until the members are heard', file: 'src/recovery/ownership/holder.js',
+    old: 'if (isQuiet && this.#areAllHeard(set))', new: 'if (isQuiet && set.isLevel)', heldBy: 'test/scenario/hand-back.test.ts',
   },
 ];
 

@@ -16,7 +16,7 @@
  *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
  *   READING      ─ source died, and no other copy will do (14) / forget, change ─► CLAIMING
- *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet and level / release, forget, change;
+ *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet, level, heard / release, forget, change;
  *                  moved ─► IDLE. Likewise to another that delivers for it; and to nobody, empty, at its end
  *   READING      ─ the owner is back, all that count are in step / stop ─► HANDING_BACK: it reads the members
  *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
@@ -39,7 +39,7 @@
  *   WAITING_OUT   the end of leases of older terms there             no
  *   READING       all entries: PARTIAL                               yes, by lease at every member
  *   HOLDER        nothing                                            yes, likewise
- *   HANDING_BACK  quiet, level, then a moved revision                for dots that were sent
+ *   HANDING_BACK  quiet, level, members heard, a moved revision      for dots that were sent
  *   LOST          the next tick                                      no
  *
  * Nothing is changed before a member that counts has answered: without one there is nothing to take, and only
@@ -184,6 +184,8 @@ export class PartitionHolder {
   #isSourceAway = false;
   #owner: HolderId | undefined;
   #isQuiet = false;
+  /** When the last change was found acknowledged everywhere: ends of the leases at the members. */
+  readonly #leasesWhenLevel = new Map<PartitionMember, number>();
   /** What is written to give the partition away; set when its leases were released. */
   #handing: PartitionRecord | undefined;
   /** A term once left is never entered again. */
@@ -483,6 +485,7 @@ export class PartitionHolder {
     if (!mayGo || this.#set === undefined || isSameHolder(owner, this.#options.self)) return;
     this.#owner = owner;
     this.#isQuiet = false;
+    this.#leasesWhenLevel.clear();
     this.#enter(HolderState.HANDING_BACK, nowMs, `to ${holderKey(owner)}`);
     this.#ports.memory.stop();
   }
@@ -946,10 +949,31 @@ export class PartitionHolder {
     if (this.#state === HolderState.HANDING_BACK && set.isPartial && !set.isInStep) this.keep(nowMs);
     if (this.#state === HolderState.READING && !this.#hasSource(set, nowMs)) return;
     set.tick(nowMs);
-    if (this.#state === HolderState.HANDING_BACK && this.#isQuiet && set.isLevel && !this.#isUnknown) {
-      this.#release(set, nowMs);
-    }
+    const isQuiet = this.#state === HolderState.HANDING_BACK && this.#isQuiet && !this.#isUnknown;
+    if (isQuiet && this.#areAllHeard(set)) this.#release(set, nowMs);
     if (this.#state === HolderState.HOLDER) this.#adoptThoseBack();
+  }
+
+  /**
+   * Each member has all, and has answered a heartbeat since: what is forgotten here is there. One that has
+   * died is known by its silence only later.
+   */
+  #areAllHeard(set: PartitionSet): boolean {
+    const before = this.#leasesWhenLevel;
+    if (!set.isLevel) {
+      before.clear();
+      return false;
+    }
+    let areHeard = true;
+    for (const row of set.rows) {
+      if (!row.isRecorded) continue;
+      const { endsMs } = row.lease;
+      const endedMs = before.get(row);
+      // One may have joined since.
+      if (endedMs === undefined) before.set(row, endsMs);
+      if (endedMs === undefined || endsMs <= endedMs) areHeard = false;
+    }
+    return areHeard;
   }
 
   /** False when the source died and rule 9 begins anew (14). */

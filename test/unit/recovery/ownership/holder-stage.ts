@@ -19,6 +19,9 @@ export function recordOf(epoch: number, holder: HolderId, ...stores: string[]): 
   return { epoch, term: { number: epoch, nonce: epoch }, holder, members: members(...stores), gaveUp: [], left: [] };
 }
 
+/** When leases end, for tests in which they do not. */
+const LEASED_MS = 1e12;
+
 interface Sent {
   readonly ticket: number;
   readonly record: PartitionRecord;
@@ -74,6 +77,12 @@ export class Stage {
     assert.ok(change !== undefined, 'a change was sent');
     this.holder.onApplied(change.ticket, revision, this.nowMs);
     return change.record;
+  }
+
+  /** Every store has answered a heartbeat. */
+  heard(): void {
+    for (const lease of this.#leases.values()) lease.endsMs += 1;
+    this.tick();
   }
 
   asked(storeId: string, hasCopy: boolean, leaseLeftMs = 0, told?: PartitionRecord): void {
@@ -133,7 +142,7 @@ export class Stage {
         isInHistory: (at) => at.digestA === AT.digestA,
         hasTailFrom: () => true,
         lease: (storeId) => {
-          const lease = this.#leases.get(storeId) ?? { bootId: 'b1', endsMs: Infinity };
+          const lease = this.#leases.get(storeId) ?? { bootId: 'b1', endsMs: LEASED_MS };
           this.#leases.set(storeId, lease);
           return lease;
         },

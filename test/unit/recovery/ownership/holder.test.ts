@@ -315,6 +315,8 @@ describe('a PARTIAL holder that all members are in step with', () => {
     assert.equal(stage.state, HolderState.HANDING_BACK);
     assert.equal(stage.holder.mayDeliver(stage.nowMs), false);
     stage.holder.onQuiet(stage.nowMs);
+    assert.notEqual(stage.holder.set, undefined, 'the members may have died since they acknowledged all');
+    stage.heard();
     assert.equal(stage.holder.set, undefined, 'released');
     assert.deepEqual(stage.apply('r3').holder, OTHER);
     assert.equal(stage.state, HolderState.ASKING, 'looks who has it');
