@@ -238,6 +238,10 @@ describe('reports', () => {
     const passed = world.submit(['q1'], { notify: NOTIFY_SUCCESS });
     quietAndJudged(world);
     assert.equal(passed.reports.size, 0);
+    world.hops.dsnPassedOn = false;
+    const report = world.submit(['q1'], { notify: NOTIFY_SUCCESS, reversePath: '' });
+    quietAndJudged(world);
+    assert.deepEqual([report.arrivals.size, report.reports.size, report.ended.size], [1, 0, 0], 'nobody is to be told, so nothing is owed');
   });
 
   test('mail whose time is over is reported, deferred, ready and held alike', () => {

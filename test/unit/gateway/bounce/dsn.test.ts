@@ -210,6 +210,15 @@ test('a sender who needs SMTPUTF8 gets the global forms, addresses in UTF-8', ()
   assert.equal(dsnFlags(report, request({}, envelope).envelope) & (ENVELOPE_UTF8_HEADER | ENVELOPE_8BIT), ENVELOPE_UTF8_HEADER | ENVELOPE_8BIT);
 });
 
+test('a sender who needs SMTPUTF8 gets a header in its global form too', () => {
+  const content = Buffer.from('Subject: grüße\r\n\r\nthe body\r\n');
+  const report = composeDsn(request({ content, recipients: [failed('bob@example.net')] }, { reversePath: 'ännä@example.org', ret: RET_HEADERS }));
+  assertWellFormed(report);
+  const part = asPythonSees(report).parts[2];
+  assert.deepEqual([part?.type, part?.cte], ['message/global-headers', '8bit']);
+  assert.ok(Buffer.from(report).toString('utf8').includes('\r\n\r\nSubject: grüße\r\n'));
+});
+
 test('an ASCII sender gets ASCII whatever message, addresses and texts hold', () => {
   const recipient = { address: 'dörte@example.net', notify: 0, orcpt: 'utf-8;d\\x{F6}rte+2B@example.net' };
   const other = { address: 'x@example.net', notify: 0, orcpt: 'utf-8;dörte@example.net' };
@@ -261,10 +270,24 @@ describe('from what the queue knows', () => {
     assert.equal(compose({ kind: 'failure' })[1]?.['Action'], 'failed');
     assert.equal(compose({ kind: 'delay' })[1]?.['Action'], 'delayed');
   });
+  test('an alias that stands for several is told as expanded, whoever took the message', () => {
+    const recipients = [{ address: 'member@hidden.example', notify: 17, orcpt: 'rfc822;team@example.org' }];
+    for (const protocol of ['smtp', 'lmtp'] as const) {
+      const [, told] = compose({ envelope: envelopeTo([], { recipients }), nextHop: { protocol, host: 'mx.example.net', port: 25 } });
+      assert.deepEqual([told?.['Final-Recipient'], told?.['Action'], told?.['Status'], told?.['Remote-MTA']], ['rfc822; team@example.org', 'expanded', '2.1.5', undefined]);
+    }
+  });
   test('the next hop is named when it has a name and has spoken', () => {
     assert.equal(compose({})[1]?.['Remote-MTA'], 'dns; mx.example.net');
     assert.equal(compose({ nextHop: { protocol: 'smtp', host: '10.1.2.3', port: 25 } })[1]?.['Remote-MTA'], undefined);
     assert.equal(compose({ kind: 'failure', note: freshNote(1) })[1]?.['Remote-MTA'], undefined);
+  });
+  test('the last attempt is told right after it; of a delay and of an expiry nobody knows when it was', () => {
+    const envelope = envelopeTo(['bob@example.net'], { expiryWallMs: 1_000_000_060_001 });
+    const lastOf = (input: Partial<ReportInput>): string | undefined => compose({ envelope, ...input })[1]?.['Last-Attempt-Date'];
+    assert.equal(lastOf({ kind: 'failure' }), 'Sun, 09 Sep 2001 01:47:40 +0000');
+    assert.equal(lastOf({ kind: 'delay' }), undefined);
+    assert.equal(lastOf({ kind: 'failure', envelope: { ...envelope, expiryWallMs: 1_000_000_060_000 } }), undefined);
   });
 });
 
