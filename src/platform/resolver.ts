@@ -3,7 +3,7 @@
  *
  * What every implementation promises:
  * - `done` is called exactly once, within a bound in time, and maybe before ask() returns: what is known
- *   needs no waiting.
+ *   needs no waiting. Who closes it is told nothing more.
  * - `found` has at least one record. A name of which the answer holds no record of the type asked for is
  *   `no-records`; one that does not exist `no-name`; whatever else went wrong is `failed`, with one short
  *   line that says how. Only the first three are verdicts of the DNS.

@@ -4,7 +4,7 @@
  *
  *   ask ─ known ─► done
  *    │ being asked: waits along     │ as many as may be asked at once: waits in line, a bounded one
- *    ▼
+ *    ▼                              ─ for too long ─► failed
  *   exchange with the resolver that answered last ─ answer ─► kept by its TTL ─► done
  *    │ refused, silent
  *    ▼
@@ -37,6 +37,9 @@ const FAILED_MS = 5_000;
 /** Each has a socket; and a resolver's own socket must hold as many. */
 const AT_ONCE_MAX = 128;
 const IN_LINE_MAX = 10_000;
+/** Who has waited in line for longer, behind resolvers that are silent, is not asked for any more. */
+const IN_LINE_MS_MAX = 10_000;
+const TOO_MANY = { kind: 'failed', why: 'too many questions at once' } as const;
 
 type Done = (answer: DnsAnswer<DnsType>) => void;
 
@@ -45,6 +48,7 @@ interface Asked {
   readonly name: string;
   readonly type: DnsType;
   readonly waiting: Done[];
+  readonly sinceMs: number;
   /** Exchanges so far, and the resolver that the first one was with. */
   tries: number;
   first: number;
@@ -82,14 +86,15 @@ export class DnsClient implements Resolver {
   #ask(name: string, type: DnsType, done: Done): void {
     if (!isAskable(name)) return done({ kind: 'failed', why: 'not a name that the DNS can hold' });
     const key = `${type} ${name}`;
-    const known = this.#cache.get(key, this.#clock.nowMs());
+    const nowMs = this.#clock.nowMs();
+    const known = this.#cache.get(key, nowMs);
     if (known !== undefined) return done(known);
     const before = this.#asked.get(key);
     if (before !== undefined) return void before.waiting.push(done);
     if (this.#servers.length === 0) return done({ kind: 'failed', why: 'the system names no resolver' });
-    if (this.#line.length >= IN_LINE_MAX) return done({ kind: 'failed', why: 'too many questions at once' });
+    if (this.#line.length >= IN_LINE_MAX) return done(TOO_MANY);
     const asked: Asked = {
-      key, name, type, waiting: [done], tries: 0, first: this.#best, why: '', exchange: undefined,
+      key, name, type, waiting: [done], sinceMs: nowMs, tries: 0, first: 0, why: '', exchange: undefined,
     };
     this.#asked.set(key, asked);
     this.#line.push(asked);
@@ -100,6 +105,10 @@ export class DnsClient implements Resolver {
     while (this.#underWay < AT_ONCE_MAX) {
       const next = this.#line.shift();
       if (next === undefined) return;
+      if (this.#clock.nowMs() - next.sinceMs > IN_LINE_MS_MAX) {
+        this.#tell(next, TOO_MANY);
+        continue;
+      }
       this.#underWay++;
       next.first = this.#best;
       this.#try(next);
@@ -131,11 +140,15 @@ export class DnsClient implements Resolver {
   }
 
   #end(asked: Asked, answer: DnsAnswer<DnsType>, keptMs: number): void {
-    this.#asked.delete(asked.key);
     this.#underWay--;
     if (keptMs > 0) this.#cache.put(asked.key, answer, this.#clock.nowMs() + keptMs);
-    for (const done of asked.waiting) done(answer);
+    this.#tell(asked, answer);
     this.#startNext();
+  }
+
+  #tell(asked: Asked, answer: DnsAnswer<DnsType>): void {
+    this.#asked.delete(asked.key);
+    for (const done of asked.waiting) done(answer);
   }
 }
 

@@ -101,6 +101,15 @@ describe('what is asked', () => {
     // The system may drop some when all come at once; those are asked for again.
     assert.equal(new Set(server.asked).size, 10_128);
   });
+
+  test('and has waited in line for ten seconds behind silent resolvers fails without being asked', async (t) => {
+    const { ask, server, clock } = await field(t, () => undefined);
+    const answers = Promise.all(Array.from({ length: 300 }, (_, i) => ask(`h${String(i)}.example`, 'A')));
+    clock.now = 10_001;
+    const late = (await answers).filter((each) => failure(each) === 'too many questions at once');
+    assert.equal(late.length, 300 - 128);
+    assert.equal(new Set(server.asked).size, 128);
+  });
 });
 
 describe('an answer is kept', () => {
