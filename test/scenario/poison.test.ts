@@ -31,6 +31,20 @@ function untilCrash(world: World, forgets: boolean): void {
   if (forgets) world.gateway.crashNotes = [];
 }
 
+/** Two processes end at it, it is held and released, and two more may try. */
+function heldReleasedAndHeldAgain(world: World, poison: Letter, forgets: boolean): void {
+  for (let life = 0; life < 2; life++) {
+    for (let crash = 0; crash < 2; crash++) {
+      untilCrash(world, forgets);
+      world.startGateway();
+    }
+    world.until(() => stateOf(coreOf(world), 'q1', poison) === EntryState.HELD, 10_000, 'the hold');
+    world.run(1000);
+    if (life === 0) release(coreOf(world), poison);
+  }
+  assert.equal(world.log.count(ALARM), 2);
+}
+
 describe('a message of which no report can be composed', () => {
   for (const forgets of [true, false]) {
     test(`is held alone by the third process, whatever others were owed${forgets ? ', though no machine remembers a crash' : ''}`, () => {
@@ -72,16 +86,7 @@ describe('a message of which no report can be composed', () => {
     world.hops.script = refuseMail;
     const poison = world.submit(['q1']);
     world.poison.add(poison.id);
-    for (let life = 0; life < 2; life++) {
-      for (let crash = 0; crash < 2; crash++) {
-        untilCrash(world, false);
-        world.startGateway();
-      }
-      world.until(() => stateOf(coreOf(world), 'q1', poison) === EntryState.HELD, 10_000, 'the hold');
-      world.run(1000);
-      if (life === 0) release(coreOf(world), poison);
-    }
-    assert.equal(world.log.count(ALARM), 2);
+    heldReleasedAndHeldAgain(world, poison, false);
   });
 
   test('does not end the second rescuer', () => {
@@ -197,16 +202,7 @@ describe('a message whose delay can not be told', () => {
 
   test('is tried twice again when it was released', () => {
     const { world, poison } = aboutToBeTold();
-    for (let life = 0; life < 2; life++) {
-      for (let crash = 0; crash < 2; crash++) {
-        untilCrash(world, true);
-        world.startGateway();
-      }
-      world.until(() => stateOf(coreOf(world), 'q1', poison) === EntryState.HELD, 10_000, 'the hold');
-      world.run(1000);
-      if (life === 0) release(coreOf(world), poison);
-    }
-    assert.equal(world.log.count(ALARM), 2);
+    heldReleasedAndHeldAgain(world, poison, true);
   });
 
   test('does not end the second rescuer', () => {
