@@ -123,7 +123,7 @@ told['displaced'] = [beat[3:], young.ask(HEARTBEAT, [79, 0, 0])[0][3:], young.as
 told['released'] = [neighbour.do(RELEASE, [one.handle]), neighbour.ask(ASK, ['gateway-1/1', 'gateway-2', 7])[0][2]]
 
 # Out of the record: the copy goes, its handle names nothing, and the record stays.
-out = ['gateway-1/2', [4, [3, 31], ['gateway-1', 2000], [['store-c', 'ff' * 16]], []], True]
+out = ['gateway-1/2', [4, [3, 31], ['gateway-1', 2000], [['store-c', 'ff' * 16]], [], []], True]
 told['dropped'] = [young.ask(TELL, out)[0], young.do(CHANGES, [two.handle, 2, 0, 0, change(DELETE, 1, count=1)[0]]),
                    young.ask(ASK, ['gateway-1/2', 'gateway-1', 2000])[0][1], young.ask(ASK, ['gateway-1/2', 'gateway-1', 2000])[0][3] == out[1]]
 
