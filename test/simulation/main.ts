@@ -21,6 +21,8 @@ import { Summary } from './summary.js';
 const STEPS_DEFAULT = 80;
 /** Failures that are told at length; all seeds stand in the summary. */
 const TOLD_MAX = 10;
+/** Most of what a world makes is over before this is full: seldom collected, and hardly ever kept. */
+const ROOM = ['--min-semi-space-size=32', '--max-semi-space-size=64'];
 const say = (text: string): void => void process.stdout.write(`${text}\n`);
 
 interface Range {
@@ -88,7 +90,7 @@ async function runApart(range: Range): Promise<Summary> {
   const file = fileURLToPath(import.meta.url);
   await Promise.all(Array.from({ length: jobs }, (_, job) => new Promise<void>((resolve, reject) => {
     const share = Math.floor((range.seeds - job + jobs - 1) / jobs);
-    const child = fork(file, ['--seed', String(range.seed + job), '--seeds', String(share), '--stride', String(jobs), '--steps', String(range.steps), ...(range.keepGoing ? ['--keep-going'] : [])]);
+    const child = fork(file, ['--seed', String(range.seed + job), '--seeds', String(share), '--stride', String(jobs), '--steps', String(range.steps), ...(range.keepGoing ? ['--keep-going'] : [])], { execArgv: [...process.execArgv, ...ROOM] });
     child.on('message', ({ result, cpuMs }: SeedTold) => {
       summary.add(result, cpuMs);
       tell(result, range.steps);
