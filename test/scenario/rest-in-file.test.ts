@@ -72,6 +72,32 @@ describe('the rest of a queue that is in the files of its stores', () => {
     deliversAll(group, 400);
   });
 
+  for (const isEarlyFirst of [false, true]) test(`is read at the copy that lacks what did not commit, when the one that was read is lost${isEarlyFirst ? ', and not known to be' : ''}`, () => {
+    const group = loadedGroup({ gateways: ['gw-1'] }, 400);
+    const [early, late] = group.stores;
+    assert.ok(early !== undefined && late !== undefined);
+    group.network.strand('gw-1', early.id, true);
+    group.submit('gw-1', ['q1'], 'alice@senders.example', 2000);
+    group.run(50);
+    group.gateway('gw-1').kill();
+    early.leave(0, true, () => { early.kill(); });
+    group.network.strand('gw-1', early.id, false);
+    group.network.slow('gw-1', late.id, 200);
+    group.gateway('gw-1').start();
+    hasPart(group, 'gw-1');
+    const partition = servedAt(group, 'gw-1');
+    group.until(() => partition?.rows.filter((row) => row.isRecorded).length === 1, 'a record without the one that is down', 5000);
+    assert.equal(partition?.isPartial, true);
+    late.kill();
+    group.network.slow('gw-1', late.id, 0);
+    for (const store of isEarlyFirst ? [early, late] : [late, early]) {
+      store.start();
+      group.run(2000);
+    }
+    deliversAll(group, 400);
+    group.until(() => servedAt(group, 'gw-1')?.inSyncCount === 2, 'two copies', 60_000);
+  });
+
   for (const gapMs of [0, 30_000]) test(`is read by a rescuer that has memory for a part of it only, as it delivers; ${String(gapMs)} ms between the restarts`, () => {
     const group = loadedGroup({ memoryBytes: { 'gw-2': 4 * 1024 * 1024 } }, 3000);
     group.gateway('gw-1').kill();

@@ -18,6 +18,7 @@ const FRESH_SEEDS = 100;
 const FOUND: readonly (readonly [string, number, number])[] = [
   ['a partition that begins anew is forgotten while its record is on its way', 350_006_550, 80],
   ['a retirement that is taken back between two looks is no port that stays closed', 620_000_095, 80],
+  ['the copy that is left lacks what only the lost one had', 620_003_009, 80],
 ];
 const STEPS = 80;
 const BOUND_MS = 300_000;

@@ -124,8 +124,8 @@ export class Holding implements RegisterSink {
   readonly #reach = new Reach((storeId, about) => { this.#ask(storeId, about); });
   readonly #fenced = new Map<string, FencedCopy>();
   #history: History = History.NONE;
-  /** Where what is read stood when it was adopted; '': nothing is. */
-  #sourceId = '';
+  /** The copy that what is read was adopted from; undefined: nothing is. */
+  #source: RecordedMember | undefined;
   #adoptedNumber = 0;
   /** In the order in which TAIL was asked for them. */
   #behind: Behind[] = [];
@@ -223,7 +223,9 @@ export class Holding implements RegisterSink {
   onLinkSwitched(store: StorePort): void {
     this.#reach.onLinkLost(store.storeId);
     this.#adoptions.onLinkSwitched(store);
-    if (store.storeId === this.#sourceId) for (const behind of this.#behind.splice(0)) this.#askTail(behind);
+    if (store.storeId === this.#source?.storeId) {
+      for (const behind of this.#behind.splice(0)) this.#askTail(behind);
+    }
     this.#settle();
   }
 
@@ -572,7 +574,7 @@ export class Holding implements RegisterSink {
       );
     }
     if (!this.isOwn) this.#ports.counters.takeovers += 1;
-    this.#sourceId = source.storeId;
+    this.#source = { storeId: source.storeId, bootId: source.bootId };
     this.#adoptedNumber = at.number;
     this.#history = History.DUE;
     readings.begin(this.handle, this.name, this.isOwn, source.storeId, at.number, copy?.answer.bytes ?? 0);
@@ -583,7 +585,7 @@ export class Holding implements RegisterSink {
   #isBehind(store: StorePort, { isComplete, number, digestA, digestB }: Fenced): boolean {
     const { partition } = this;
     if (partition === undefined || this.#history !== History.KNOWN) return false;
-    if (store.storeId === this.#sourceId) return false;
+    if (store.storeId === this.#source?.storeId) return false;
     return isComplete && number < this.#adoptedNumber
       && !this.#ports.mirrors.stands(partition, number, digestA, digestB);
   }
@@ -591,8 +593,9 @@ export class Holding implements RegisterSink {
   #askTail(behind: Behind): void {
     const { mirrors, packer } = this.#ports;
     const { number, digestA, digestB } = behind.answer;
-    const source = mirrors.storeOf(this.#sourceId);
-    const outbox = source?.isUp === true ? mirrors.outboxOf(source) : undefined;
+    // A later boot of its store knows nothing of what was read.
+    const source = this.#source === undefined ? undefined : this.#storeAt(this.#source);
+    const outbox = source === undefined ? undefined : mirrors.outboxOf(source);
     if (outbox === undefined) {
       this.#align(behind.store.storeId, behind.bootId, behind.answer);
       return;
@@ -604,7 +607,7 @@ export class Holding implements RegisterSink {
 
   /** The copy that would tell what others lack is away: they are filled. */
   #tailsAreLost(away: StorePort): void {
-    if (away.storeId !== this.#sourceId) return;
+    if (away.storeId !== this.#source?.storeId) return;
     for (const { store, bootId, answer } of this.#behind.splice(0)) {
       if (store.isUp && store.bootId === bootId) this.#align(store.storeId, bootId, answer);
     }
@@ -633,7 +636,7 @@ export class Holding implements RegisterSink {
     this.#fenced.clear();
     this.#cleared.clear();
     this.#history = History.NONE;
-    this.#sourceId = '';
+    this.#source = undefined;
     this.#behind = [];
     this.partition = undefined;
     const isHandedBack = this.holder.state === HolderState.HANDING_BACK;

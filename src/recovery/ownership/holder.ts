@@ -998,13 +998,16 @@ export class PartitionHolder {
     const isSourceFit = set.isHistoryKnown && !source.isDiverged;
     const isOtherUp = set.rows.some((row) => (row !== source || !isSourceFit) && row.isRecorded
       && !row.isGone && this.#isUp(row));
+    const left = isOtherUp ? undefined : set.lastResort;
     const isDue = isOtherUp ? source.isGone || nowMs - source.weakSinceMs >= this.#options.dropAfterMs
-      : source.isGone && !set.hasHeir;
+      : source.isGone && !set.hasHeir && (left === undefined || this.#isUp(left));
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;
     const record = set.records.known;
     this.#trace('PARTIAL source died: the takeover begins anew');
     this.#forget();
-    this.#takeOver(record, nowMs, 'the member that was read is away');
+    // What committed while that one counted is there: the changes it lacks did not, or are lost.
+    const members = left === undefined ? record.members : [{ storeId: left.storeId, bootId: left.bootId }];
+    this.#takeOver({ ...record, members }, nowMs, 'the member that was read is away');
     return false;
   }
 

@@ -75,6 +75,8 @@ export class PartitionMember implements RecordedMember {
   isGone = false;
   /** It has to be filled anew: another history than ours, or the ring does not reach back to it. */
   isDiverged = false;
+  /** Diverged, it is whole as far as it goes: what it has may be had nowhere else. */
+  isWholeOther = false;
   /** A fill has begun there and has not ended: there is no copy. */
   isEmptied = false;
   /** To be replaced: its store is drained, or the set is moved. */

@@ -178,8 +178,9 @@ export class PartitionSet {
       return;
     }
     row.isDiverged = true;
+    row.isWholeOther = at.number >= 0;
     row.enter(MemberState.NG, nowMs);
-    if (!row.isPossible) this.#startFill(row, nowMs);
+    if (!row.isPossible && !this.#isLastResort(row)) this.#startFill(row, nowMs);
   }
 
   onLinkUp(storeId: string, bootId: string, nowMs: number): void {
@@ -214,6 +215,7 @@ export class PartitionSet {
    */
   onUnfit(row: PartitionMember, refusedBy: number, nowMs: number): void {
     row.isDiverged = true;
+    row.isWholeOther = false;
     row.isFenced = false;
     if (refusedBy > row.refusedBy) row.refusedBy = refusedBy;
     if (refusedBy > 0) row.toldEpoch = 0;
@@ -262,6 +264,16 @@ export class PartitionSet {
   /** A copy that left for being weak, and may come back: it lacks nothing that could be had elsewhere. */
   get hasHeir(): boolean {
     return this.#rows.some((row) => !row.isRecorded && !row.isGone && !row.isDiverged && !row.isEmptied);
+  }
+
+  /** A copy that left and lacks changes, which nobody has any more if the source is lost. */
+  get lastResort(): PartitionMember | undefined {
+    return this.#rows.find((row) => this.#isLastResort(row));
+  }
+
+  #isLastResort(row: PartitionMember): boolean {
+    const isSourceAway = this.#source !== undefined && !this.#source.isInStep;
+    return isSourceAway && row.isWholeOther && !row.isPossible && !row.isGone;
   }
 
   switchSource(row: PartitionMember): void {
@@ -369,6 +381,7 @@ export class PartitionSet {
     for (const row of this.#rows) {
       // Out of every possible record at last: it may be emptied and filled.
       if (row.state !== MemberState.NG || row.isPossible || row.isGone || row.refusedBy > 0
+        || this.#isLastResort(row)
         || !this.#isHistoryKnown || !this.#ports.isUp(row.storeId, row.bootId)
         || (row.isEmptied && nowMs - row.sinceMs < FILL_AGAIN_MS)) {
         continue;
@@ -529,6 +542,7 @@ export class PartitionSet {
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== row.storeId);
     row.acked = 0;
     row.isEmptied = true;
+    row.isWholeOther = false;
     row.isUnwanted = false;
     row.enter(MemberState.FILLING, nowMs);
     this.#ports.startFill(row);
