@@ -15,6 +15,8 @@ const IDENTIFIER_BYTES_MAX = 255;
 const TEXT_CHARS_MAX = 1024;
 /** Stores of one partition; two is usual, a set in change has three. */
 export const MEMBERS_MAX = 16;
+/** Copies that were given up and are not adopted yet: of several faults, each with its members. */
+export const GAVE_UP_MAX = 64;
 /** Handles stay small integers in every engine: below 2^31. */
 export const HANDLE_MAX = 0x7fff_ffff;
 

@@ -100,6 +100,11 @@ export function holderKey(holder: HolderId): string {
   return `${holder.gatewayId}.${String(holder.incarnation)}`;
 }
 
+/** What a record says of a copy, without what else its holder knows. */
+export function bareMember({ storeId, bootId }: RecordedMember): RecordedMember {
+  return { storeId, bootId };
+}
+
 export function isMemberOf(members: readonly RecordedMember[], storeId: string, bootId: string): boolean {
   for (const member of members) if (member.storeId === storeId && member.bootId === bootId) return true;
   return false;

@@ -9,13 +9,10 @@
  *
  * Nothing here trusts a peer: each reader takes `unknown` and yields undefined for what breaks a rule.
  */
-import { MEMBERS_MAX, isIdentifier, isWhole } from './fields.js';
+import { GAVE_UP_MAX, MEMBERS_MAX, isIdentifier, isWhole } from './fields.js';
 import { orNone, packed } from './layout.js';
 import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from './partition-record.js';
 import { isMemberOf } from './partition-record.js';
-
-/** Copies that were given up and are not adopted yet: of several faults, each with its members. */
-export const GAVE_UP_MAX = 64;
 
 export const TERM = packed(packTerm, readTerm);
 export const HOLDER = packed(packHolder, readHolder);

@@ -13,15 +13,13 @@
 import { z } from 'zod';
 import { invariant } from '../base/invariant.js';
 import { BrokenRule, listOf, readJson, readShape, ruled } from '../base/json-shape.js';
-import { MEMBERS_MAX } from '../protocol/fields.js';
+import { GAVE_UP_MAX, MEMBERS_MAX } from '../protocol/fields.js';
 import { isMemberOf, isPartition } from '../protocol/partition-record.js';
 import type { PartitionRecord, RecordedMember } from '../protocol/partition-record.js';
 import { isName } from './keys.js';
 import { VALUE_BYTES_MAX, utf8Bytes } from './limits.js';
 
 const RECORD_VERSION = 1;
-/** Copies that were given up and are not adopted yet: as many as a message to a store may carry. */
-const GAVE_UP_MAX = 64;
 /** Addresses of one process: two paths, and its admin port. */
 const ADDRESSES_MAX = 16;
 /** Message ids are ordinal × 2^29 + count, below 2^53: so many incarnations a group has for ever. */

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
-import { checkAll } from './checks.js';
+import { checkAll, checkNoDuplicates, checkNoLoss } from './checks.js';
 import { coreOf } from './inspect.js';
 import { World } from './world.js';
 
@@ -52,6 +52,32 @@ describe('a store that is learned of', () => {
     checkAll(world.letters, world.queueNames);
     assert.equal(coreOf(world).holdings.counters.losses, 0);
   });
+
+  for (const [how, stores] of [['both', 3], ['one', 3], ['both', 4]] as const) {
+    test(`when its partition was begun anew, for the register had lost its key, too: its mail is taken in, ${how} of the copies back, ${String(stores)} stores`, () => {
+      const world = World.started({ stores, partitions: 1 });
+      world.hops.script = () => 'unreachable';
+      for (const name of world.queueNames) world.submitMany(200, [name]);
+      world.run(300);
+      const members = coreOf(world).registry.partitions[0]?.rows.map(({ storeId }) => storeId) ?? [];
+      world.gateway.kill();
+      world.register.restore(new RegisterMap());
+      for (const id of members) world.gateway.unknown.add(id);
+      for (const fresh of world.stores.filter(({ id }) => !members.includes(id))) {
+        fresh.kill();
+        fresh.start();
+      }
+      world.gateway.start();
+      world.until(() => world.gateway.core?.accepting === true, 30_000, 'that it begins anew');
+      for (const name of world.queueNames) world.submitMany(5, [name]);
+      world.run(300);
+      for (const id of how === 'both' ? members : members.slice(1)) world.gateway.learn(id);
+      world.hops.script = () => 'accept';
+      world.until(() => world.letters.delivered === 615, 30_000, 'all of it, and what came meanwhile');
+      checkNoLoss(world.letters);
+      checkNoDuplicates(world.letters);
+    });
+  }
 
   test('while the register is away, and has a recorded copy, is fed again without a change of a record', () => {
     const world = World.started();

@@ -41,6 +41,27 @@ function restartGateway(group: Group): void {
   group.gateway('gw-1').start();
 }
 
+/** Of its two copies one is down, with its file and without what did not commit; of the other a part is read. */
+function readAtLate(): { readonly group: Group; readonly early: StoreNode; readonly late: StoreNode } {
+  const group = loadedGroup({ gateways: ['gw-1'] }, 400);
+  const [early, late] = group.stores;
+  assert.ok(early !== undefined && late !== undefined);
+  group.network.strand('gw-1', early.id, true);
+  group.submit('gw-1', ['q1'], 'alice@senders.example', 2000);
+  group.run(50);
+  group.gateway('gw-1').kill();
+  early.leave(0, true, () => { early.kill(); });
+  group.network.strand('gw-1', early.id, false);
+  group.network.slow('gw-1', late.id, 200);
+  group.gateway('gw-1').start();
+  hasPart(group, 'gw-1');
+  const partition = servedAt(group, 'gw-1');
+  group.until(() => partition?.rows.filter((row) => row.isRecorded).length === 1, 'a record without the one that is down', 5000);
+  assert.equal(partition?.isPartial, true);
+  group.network.slow('gw-1', late.id, 0);
+  return { group, early, late };
+}
+
 function deliversAll(group: Group, letters: number): void {
   group.hops.script = () => 'accept';
   group.until(() => group.letters.delivered === letters, 'all deliveries', 300_000);
@@ -72,31 +93,33 @@ describe('the rest of a queue that is in the files of its stores', () => {
     deliversAll(group, 400);
   });
 
-  for (const isEarlyFirst of [false, true]) test(`is read at the copy that lacks what did not commit, when the one that was read is lost${isEarlyFirst ? ', and not known to be' : ''}`, () => {
-    const group = loadedGroup({ gateways: ['gw-1'] }, 400);
-    const [early, late] = group.stores;
-    assert.ok(early !== undefined && late !== undefined);
-    group.network.strand('gw-1', early.id, true);
-    group.submit('gw-1', ['q1'], 'alice@senders.example', 2000);
-    group.run(50);
-    group.gateway('gw-1').kill();
-    early.leave(0, true, () => { early.kill(); });
-    group.network.strand('gw-1', early.id, false);
-    group.network.slow('gw-1', late.id, 200);
-    group.gateway('gw-1').start();
-    hasPart(group, 'gw-1');
-    const partition = servedAt(group, 'gw-1');
-    group.until(() => partition?.rows.filter((row) => row.isRecorded).length === 1, 'a record without the one that is down', 5000);
-    assert.equal(partition?.isPartial, true);
-    late.kill();
-    group.network.slow('gw-1', late.id, 0);
-    for (const store of isEarlyFirst ? [early, late] : [late, early]) {
-      store.start();
-      group.run(2000);
-    }
-    deliversAll(group, 400);
-    group.until(() => servedAt(group, 'gw-1')?.inSyncCount === 2, 'two copies', 60_000);
-  });
+  for (const how of ['lost', 'lost, and not known to be', 'given up', 'given up before the other is back']) {
+    test(`is read at the copy that lacks what did not commit, when the one that was read is ${how}`, () => {
+      const { group, early, late } = readAtLate();
+      late.kill();
+      if (how === 'lost') {
+        late.start();
+        group.run(2000);
+      }
+      if (how !== 'given up before the other is back') {
+        early.start();
+        group.run(2000);
+      }
+      if (how === 'lost, and not known to be') late.start();
+      if (how.startsWith('given up')) {
+        const giveUp = (): number => group.gateway('gw-1').core?.holdings.giveUp([late.id]).length ?? 0;
+        group.until(() => giveUp() > 0, 'a partition that waits for the order', 60_000);
+      }
+      if (how === 'given up before the other is back') {
+        group.run(5000);
+        early.start();
+        late.start();
+      }
+      deliversAll(group, 400);
+      if (how === 'given up') late.start();
+      group.until(() => servedAt(group, 'gw-1')?.inSyncCount === 2, 'two copies', 60_000);
+    });
+  }
 
   for (const gapMs of [0, 30_000]) test(`is read by a rescuer that has memory for a part of it only, as it delivers; ${String(gapMs)} ms between the restarts`, () => {
     const group = loadedGroup({ memoryBytes: { 'gw-2': 4 * 1024 * 1024 } }, 3000);

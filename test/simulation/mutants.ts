@@ -226,6 +226,18 @@ export const MUTANTS: readonly Mutant[] = [
     name: 'rule 13: who hands back does not wait until the members are heard', file: 'src/recovery/ownership/holder.js',
     old: 'if (isQuiet && this.#areAllHeard(set))', new: 'if (isQuiet && set.isLevel)', heldBy: 'test/scenario/hand-back.test.ts',
   },
+  {
+    name: 'rule 14: a copy that lacks changes of the source is emptied while that is away', file: 'src/recovery/ownership/partition-set.js',
+    old: 'return isSourceAway && row.isWholeOther', new: 'return false && row.isWholeOther', heldBy: 'test/scenario/rest-in-file.test.ts',
+  },
+  {
+    name: 'rule 16: with the copy that was read goes one that had left', file: 'src/recovery/ownership/holder.js',
+    old: 'members.length > 0 ? NO_GIVEN : this.#set?.spared ?? NO_GIVEN', new: 'NO_GIVEN', heldBy: 'test/scenario/rest-in-file.test.ts',
+  },
+  {
+    name: 'rule 15: copies of a record that an emptied register had forgotten are dropped', file: 'src/kvs/core/store.js',
+    old: 'if (!isGivenUp)\n', new: 'if (true)\n', heldBy: 'test/scenario/learned-store.test.ts',
+  },
 ];
 
 export interface Verdict {

@@ -100,6 +100,8 @@ interface FencedCopy {
 
 interface ClearedStore {
   readonly bootId: string;
+  /** As one whose copy is taken in: it is not to drop it. */
+  readonly isGivenUp: boolean;
   isTold: boolean;
   sentMs: number;
 }
@@ -272,7 +274,11 @@ export class Holding implements RegisterSink {
   onTold(store: StorePort, { epoch, isKept }: Told): void {
     if (isKept) this.holder.set?.onTold(store.storeId, store.bootId, epoch);
     const cleared = this.#cleared.get(store.storeId);
-    if (cleared?.bootId === store.bootId) cleared.isTold = true;
+    if (cleared?.bootId !== store.bootId) return;
+    cleared.isTold = true;
+    // It knows of a newer record: of which?
+    const { record } = this.holder;
+    if (!isKept && record !== undefined) this.#ask(store.storeId, record.holder);
   }
 
   get isNew(): boolean {
@@ -548,12 +554,12 @@ export class Holding implements RegisterSink {
     if (state !== HolderState.HOLDER || !set.records.isSettled) return;
     for (const { storeId, bootId, isUp } of this.#ports.mirrors.stores) {
       const known = this.#cleared.get(storeId);
-      const isSame = known?.bootId === bootId;
+      const isGivenUp = isMemberOf(record.gaveUp, storeId, bootId);
+      const isSame = known?.bootId === bootId && known.isGivenUp === isGivenUp;
       if (!isUp || (isSame && (known.isTold || nowMs - known.sentMs < CLEAR_AGAIN_MS))) continue;
-      if (isMemberOf(record.gaveUp, storeId, bootId)) continue;
       if (set.rows.some((row) => row.storeId === storeId)) continue;
-      this.#cleared.set(storeId, { bootId, isTold: false, sentMs: nowMs });
-      this.#tell({ storeId, bootId }, record, true);
+      this.#cleared.set(storeId, { bootId, isGivenUp, isTold: false, sentMs: nowMs });
+      this.#tell({ storeId, bootId }, record, !isGivenUp);
     }
   }
 

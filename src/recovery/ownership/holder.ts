@@ -50,12 +50,12 @@
  * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
-import { MEMBERS_MAX } from '../../protocol/fields.js';
+import { GAVE_UP_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
 import {
-  NO_TERM, holderKey, isEnded, isMemberOf, isSameHolder, isSameSet, isSameTerm, nobody,
+  NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isSameHolder, isSameSet, isSameTerm, nobody,
 } from '../../protocol/partition-record.js';
 import type { PartitionMember } from './member.js';
 import { MEMBER_STATE_NAMES, MemberState } from './member.js';
@@ -193,6 +193,10 @@ export class PartitionHolder {
   readonly #adopting = new Set<string>();
   /** Copies that were given up and may leave the record: adopted, or gone. */
   #adopted: RecordedMember[] = [];
+  /** This process began the partition, empty. */
+  #hasBegun = false;
+  /** Copies of a record that was lost by then, with stores' keys: taken in like those given up. */
+  #forgotten: GivenUpCopy[] = [];
 
   constructor(options: HolderOptions, ports: HolderPorts) {
     this.#options = options;
@@ -353,6 +357,7 @@ export class PartitionHolder {
 
   onAsked(storeId: string, bootId: string, answer: AskAnswer, nowMs: number): void {
     this.#noteTold(answer.told);
+    this.#noteForgotten(answer.told);
     this.#answers.set(storeId, { ...answer, bootId, atMs: nowMs });
     if (this.#state === HolderState.ASKING) this.#consider(nowMs);
   }
@@ -391,6 +396,7 @@ export class PartitionHolder {
       return;
     }
     if (this.#record === undefined || !isSameTerm(refusal.asked, this.#record.term)) return;
+    this.#noteForgotten(refusal.told);
     const row = this.#set?.rowOf(storeId, bootId);
     const counts = row === undefined ? isMemberOf(this.#record.members, storeId, bootId) : row.isPossible;
     // Who takes over changes the record first. A founder fences first: it may do so
@@ -524,10 +530,15 @@ export class PartitionHolder {
     if (this.#state === HolderState.ASKING && !this.#haveReachableAnswered()) return false;
     const given = record.members.filter((member) => storeIds.includes(member.storeId))
       .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }));
-    const rest = record.members.filter((member) => !storeIds.includes(member.storeId));
+    const members = record.members.filter((member) => !storeIds.includes(member.storeId));
     if (given.length === 0 && record.members.length > 0) return false;
     if (given.some((each) => this.#isUp(each))) return false;
-    const gaveUp = [...record.gaveUp, ...given];
+    // With the last member goes what it alone had: a copy that left has the rest.
+    const spared = members.length > 0 ? NO_GIVEN : this.#set?.spared ?? NO_GIVEN;
+    const rest = [...members, ...spared.filter((each) => this.#isUp(each)).map(bareMember)];
+    const away = spared.filter((each) => !this.#isUp(each));
+    // Who gave up so many of one partition's copies does not wait for the first.
+    const gaveUp = [...record.gaveUp, ...away, ...given].slice(-GAVE_UP_MAX);
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
     if (this.#set !== undefined) this.#forget();
     if (rest.length > 0) this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
@@ -936,6 +947,7 @@ export class PartitionHolder {
     const set = this.#makeSet(record, nowMs);
     set.allHaveTerm(nowMs);
     for (const row of set.rows) if (!this.#isUp(row)) set.onLinkDown(row.storeId, nowMs);
+    this.#hasBegun = true;
     this.#enter(HolderState.HOLDER, nowMs, 'founded');
     this.onHistoryRead(nowMs);
   }
@@ -1006,7 +1018,7 @@ export class PartitionHolder {
     this.#trace('PARTIAL source died: the takeover begins anew');
     this.#forget();
     // What committed while that one counted is there: the changes it lacks did not, or are lost.
-    const members = left === undefined ? record.members : [{ storeId: left.storeId, bootId: left.bootId }];
+    const members = left === undefined ? record.members : [bareMember(left)];
     this.#takeOver({ ...record, members }, nowMs, 'the member that was read is away');
     return false;
   }
@@ -1061,6 +1073,25 @@ export class PartitionHolder {
     }
   }
 
+  /**
+   * A store has been told a record that was not known when the partition was begun: nobody asked that store,
+   * for its key was gone, too. A missing key is no verdict (15): what its copies have is taken in.
+   */
+  #noteForgotten(told: PartitionRecord | undefined): void {
+    const own = this.#record;
+    if (!this.#hasBegun || own === undefined || told === undefined || isEnded(told)) return;
+    if (told.epoch <= (this.#foundFor?.epoch ?? 0) || isSameTerm(told.term, own.term)) return;
+    for (const { storeId, bootId } of told.members) {
+      const known = [...own.members, ...own.gaveUp, ...this.#forgotten];
+      if (!isMemberOf(known, storeId, bootId)) this.#forgotten.push({ storeId, bootId, epoch: told.epoch });
+    }
+  }
+
+  /** As many as a record has room for. */
+  #takenIn(own: PartitionRecord): readonly GivenUpCopy[] {
+    return this.#forgotten.slice(0, Math.max(0, GAVE_UP_MAX - own.gaveUp.length));
+  }
+
   #noteOut({ storeId, bootId }: RecordedMember): void {
     if (!isMemberOf(this.#adopted, storeId, bootId)) this.#adopted.push({ storeId, bootId });
   }
@@ -1085,6 +1116,8 @@ export class PartitionHolder {
     this.#fenced = [];
     this.#adopting.clear();
     this.#adopted = [];
+    this.#hasBegun = false;
+    this.#forgotten = [];
     this.#waitUntilMs = -Infinity;
   }
 
@@ -1163,6 +1196,7 @@ export class PartitionHolder {
     const before = this.#record?.gaveUp ?? NO_GIVEN;
     this.#record = record;
     this.#adopted = this.#adopted.filter((each) => isMemberOf(record.gaveUp, each.storeId, each.bootId));
+    this.#forgotten = this.#forgotten.filter((each) => !isMemberOf(record.gaveUp, each.storeId, each.bootId));
     this.#changing = undefined;
     this.#isUnknown = false;
     if (this.#rolledBackTo !== undefined) this.#trace('the record stands again');
@@ -1239,7 +1273,7 @@ export class PartitionHolder {
     }
     const target = set.target(nowMs);
     const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow
-      || set.isLeftOver;
+      || set.isLeftOver || this.#takenIn(own).length > 0;
     if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
       this.#changeMembers(set, own, stamped, target, nowMs);
     } else if (!set.records.isSettled) {
@@ -1251,8 +1285,10 @@ export class PartitionHolder {
 
   #changeMembers(set: PartitionSet, own: PartitionRecord, base: Stamped, members: readonly RecordedMember[],
     nowMs: number): void {
-    const gaveUp = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
-    const left = set.strays(members, this.#adopted);
+    const open = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
+    const gaveUp = [...open, ...this.#takenIn(own)];
+    const left = set.strays(members, this.#adopted)
+      .filter(({ storeId, bootId }) => !isMemberOf(gaveUp, storeId, bootId));
     const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp, left };
     // The session of now stands behind an empty record: it was there before anybody could find one.
     const session = this.#ports.session();

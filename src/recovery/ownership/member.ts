@@ -65,6 +65,8 @@ export class PartitionMember implements RecordedMember {
   acked = 0;
   /** In the last record known. */
   isRecorded = false;
+  /** Of the last record known that it stood in; a copy that was filled since has what that one's have. */
+  countedEpoch = 0;
   /** In some possible record: it counts for commits and for the right to deliver. */
   isPossible = false;
   /** Some possible record lacks it. */

@@ -27,8 +27,8 @@
  */
 import { invariant } from '../../base/invariant.js';
 import { MEMBERS_MAX } from '../../protocol/fields.js';
-import type { PartitionRecord, RecordedMember } from '../../protocol/partition-record.js';
-import { isMemberOf, isSameSet } from '../../protocol/partition-record.js';
+import type { GivenUpCopy, PartitionRecord, RecordedMember } from '../../protocol/partition-record.js';
+import { bareMember, isMemberOf, isSameSet } from '../../protocol/partition-record.js';
 import type { MemberTrace } from './member.js';
 import { PartitionMember, MemberState } from './member.js';
 import type { CopyPosition, MemberPorts, SetOptions, StoreChoice } from './ports.js';
@@ -271,6 +271,14 @@ export class PartitionSet {
     return this.#rows.find((row) => this.#isLastResort(row));
   }
 
+  /** Copies that left and were not emptied, with the epoch of the last record that each counted in. */
+  get spared(): readonly GivenUpCopy[] {
+    return this.#rows
+      .filter((row) => !row.isRecorded && !row.isGone && !row.isEmptied
+        && (!row.isDiverged || row.isWholeOther))
+      .map(({ storeId, bootId, countedEpoch }) => ({ storeId, bootId, epoch: countedEpoch }));
+  }
+
   #isLastResort(row: PartitionMember): boolean {
     const isSourceAway = this.#source !== undefined && !this.#source.isInStep;
     return isSourceAway && row.isWholeOther && !row.isPossible && !row.isGone;
@@ -351,7 +359,7 @@ export class PartitionSet {
       if (row.isRecorded && !row.isInStep && !this.#mayDrop(row, inStep, nowMs)) stay.push(row);
     }
     if (isSameSet(stay, members)) return members;
-    return stay.map(({ storeId, bootId }) => ({ storeId, bootId }));
+    return stay.map(bareMember);
   }
 
   /**
@@ -383,6 +391,8 @@ export class PartitionSet {
       if (row.state !== MemberState.NG || row.isPossible || row.isGone || row.refusedBy > 0
         || this.#isLastResort(row)
         || !this.#isHistoryKnown || !this.#ports.isUp(row.storeId, row.bootId)
+        // What it had before is taken in first (16).
+        || isMemberOf(this.records.known.gaveUp, row.storeId, row.bootId)
         || (row.isEmptied && nowMs - row.sinceMs < FILL_AGAIN_MS)) {
         continue;
       }
@@ -506,6 +516,7 @@ export class PartitionSet {
     const { records } = this;
     for (const row of this.#rows) {
       row.isRecorded = isMemberOf(records.known.members, row.storeId, row.bootId);
+      if (row.isRecorded) row.countedEpoch = records.known.epoch;
       row.isPossible = records.mayCount(row.storeId, row.bootId);
       row.mayLeave = records.mayLeave(row.storeId, row.bootId);
     }
@@ -517,6 +528,7 @@ export class PartitionSet {
 
   #addRow(storeId: string, bootId: string, nowMs: number): PartitionMember {
     const row = new PartitionMember(storeId, bootId, this.#ports.lease(storeId), nowMs, this.#trace);
+    row.countedEpoch = this.records.known.epoch;
     this.#rows.push(row);
     return row;
   }

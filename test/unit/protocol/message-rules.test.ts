@@ -9,7 +9,7 @@ import { FETCH_POSITIONS_MAX, packPositions } from '../../../src/protocol/messag
 import { SECTIONS_MAX } from '../../../src/protocol/messages/changes.js';
 import { encodeClose } from '../../../src/protocol/messages/close.js';
 import { NOTICES_MAX } from '../../../src/protocol/messages/beat.js';
-import { GAVE_UP_MAX } from '../../../src/protocol/wire-record.js';
+import { GAVE_UP_MAX } from '../../../src/protocol/fields.js';
 import { MEMBERS_MAX } from '../../../src/protocol/fields.js';
 import { SAMPLES, changeRows, sampleOf, type Sample } from './samples.js';
 

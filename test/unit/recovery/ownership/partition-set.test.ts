@@ -246,6 +246,21 @@ describe('set of a partition', () => {
     assert.equal(stage.set.mayJoin(stage.row('b')), true);
   });
 
+  test('a copy that is found to have mail, and is taken in for that, is not emptied before', () => {
+    const stage = new Stage({}, 'a');
+    stage.choice = { storeId: 'b', bootId: 'b1' };
+    stage.set.tick(0);
+    stage.choice = undefined;
+    stage.set.onUnfit(stage.row('b'), 3, 0);
+    stage.set.settled({ ...record(4, 'a'), gaveUp: [{ storeId: 'b', bootId: 'b1', epoch: 3 }] });
+    stage.set.onTold('b', 'b1', 4);
+    stage.set.tick(60_000);
+    assert.deepEqual(stage.filled, ['b'], 'once, which was refused');
+    stage.set.settled(record(5, 'a'));
+    stage.set.tick(60_000);
+    assert.deepEqual(stage.filled, ['b', 'b']);
+  });
+
   test('a PARTIAL holder keeps its source and who would be dropped for its history', () => {
     const stage = new Stage({}, 'a', 'b');
     stage.set.readFrom(stage.row('a'), 4, 0);
