@@ -17,6 +17,7 @@ import { performance } from 'node:perf_hooks';
 import SMTPConnection from 'nodemailer/lib/smtp-connection/index.js';
 import { DEFAULT_TIMEOUTS } from '../../src/gateway/outbound/pure/session-states.js';
 import { DISPATCHER_LIMITS, Dispatcher } from '../../src/gateway/outbound/dispatcher.js';
+import { DnsClient } from '../../src/platform/node/dns/dns-client.js';
 import { NodeTransport } from '../../src/platform/node/transport.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Envelope } from '../../src/gateway/queue/types.js';
 
@@ -76,8 +77,12 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
       {
         ...DISPATCHER_LIMITS, heloName: 'bench', timeouts: DEFAULT_TIMEOUTS, connectionLifeMs: 300_000, idleMs: 5_000,
         messagesPerConnectionMax: messages,
+        mx: { ownNames: [], allowsPrivate: false, usesIpv6: false, connectionsMax: 1 },
       },
-      { source, transport: new NodeTransport(), clock, random: Math.random, log: SILENT, mayDot: () => true },
+      {
+        source, transport: new NodeTransport(), resolver: new DnsClient({ resolvers: [], trustsAd: false }, clock), clock, random: Math.random, log: SILENT,
+        mayDot: () => true,
+      },
     );
     dispatcher.start();
     dispatcher.onReady(queue);

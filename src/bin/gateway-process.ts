@@ -217,6 +217,7 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
       ...delivery,
       heloName: config.hostName,
       timeouts: timeoutsByState(delivery),
+      mx: { ...delivery.mx, ownNames: [config.hostName.toLowerCase()] },
       // An unreachable next hop is asked again no later than a deferred message would be.
       backoffFirstMs: Math.min(DISPATCHER_LIMITS.backoffFirstMs, delivery.retry.firstMs),
       backoffMaxMs: Math.min(DISPATCHER_LIMITS.backoffMaxMs, delivery.retry.maxMs),

@@ -181,7 +181,7 @@ function routeConfig(
     ...rest,
     domains: domains ?? (domain === undefined ? [] : [domain]),
     name: routeName(route),
-    perDomain: queues === 'domain',
+    perDomain: queues === 'domain' || route.nextHop.isByMx,
     ordering,
     concurrency: isStrict ? 1 : (route.concurrency ?? delivery.concurrency),
     pipelinesAcross: !isStrict && (route.pipelinesAcross ?? delivery.pipelinesAcross),

@@ -430,6 +430,12 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
         'expected false or nothing with order: strict (one message in flight), found true',
       );
     }
+    if (route.lanes > 1 && route.via.isByMx) {
+      problems.add(
+        [...at, 'lanes'],
+        `expected 1 or nothing with via: mx (a queue for each domain), found ${String(route.lanes)}`,
+      );
+    }
     for (const domain of route.domains ?? (route.domain === undefined ? [] : [route.domain])) {
       domains.push(domain);
       paths.push(at);

@@ -24,6 +24,7 @@ import type { WaitingPartition } from './ownership/holdings.js';
 import type { UnreachedStore } from './ownership/known-stores.js';
 import { WAITING_NAMES, Waiting } from '../recovery/ownership/waiting.js';
 import { EntryState } from './queue/entry-table.js';
+import { nextHopText } from './queue/next-hop.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import type { Note } from './queue/note.js';
 import { TO_TRY } from './queue/note.js';
@@ -431,7 +432,6 @@ function secondsIf(wallMs: number | undefined): number | null {
 
 function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
   const { partition } = queue;
-  const { protocol, host, port } = queue.route.nextHop;
   const lag = queueLag(partition);
   const shares = partition.rows.flatMap((copy) => partition.feedOf(copy).progress.refillShare ?? []);
   const age = Math.max(0, Math.round(nowWallMs / 1000 - queue.oldestArrivalSeconds));
@@ -440,7 +440,7 @@ function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
     queue_class: queue.route.queueClass,
     owner: queue.ownerId,
     partition: partition.name,
-    next_hop: `${protocol}://${host}:${String(port)}`,
+    next_hop: nextHopText(queue.route.nextHop),
     order: queue.route.ordering,
     messages: queue.length,
     bytes: queue.bytes,

@@ -215,6 +215,7 @@ class Gateway implements RunningGateway {
     };
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
     this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
+    this.#dns = new DnsClient(options.dns, clock);
     this.#dispatcher = this.#makeDispatcher();
     this.#core.setDeliverySink(this.#dispatcher);
     this.#linkSource = {
@@ -227,7 +228,6 @@ class Gateway implements RunningGateway {
     this.#rates = ratesOf(options);
     const { hostName, smtp: { hooks } } = options;
     this.#hooks = makeHooks(hooks, hostName, { clock, log, metrics, memory: this.#core });
-    this.#dns = new DnsClient(options.dns, clock);
     this.#startListeners(router);
     this.#view = this.#makeView();
   }
@@ -362,7 +362,7 @@ class Gateway implements RunningGateway {
       },
     };
     return new Dispatcher({ ...outbound, largeBytesMax }, {
-      source: this.#core, transport: toNextHops, clock: this.#clock, random, log,
+      source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
       mayDot: (delivery) => !this.#fenced && this.#core.mayDeliver(delivery),
     });
   }

@@ -12,6 +12,7 @@ import type { HandshakeResult } from '../platform/transport.js';
 import type { InboundMailLog, InboundMetrics, Refused, RejectStage } from './inbound/options.js';
 import type { MailTransaction } from './inbound/session/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
+import { nextHopText } from './queue/next-hop.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import { ALIAS_CHANGED } from './queue/types.js';
 import type { Envelope, Recipient, RecipientResult, Route } from './queue/types.js';
@@ -121,8 +122,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
     const told = this.#toldUnreachableMs.get(queue);
     if (told !== undefined && now - told < UNREACHABLE_EVERY_MS) return;
     this.#toldUnreachableMs.set(queue, now);
-    const { protocol, host, port } = queue.route.nextHop;
-    const relay = `${protocol}://${host}:${String(port)}`;
+    const relay = nextHopText(queue.route.nextHop);
     const fields = { queue: queue.name, relay, why: text, messages: queue.length };
     this.#ports.log.warn('suspended', UNREACHABLE, fields);
   }

@@ -218,6 +218,15 @@ const delivery = section({
   messages_per_connection: named('messagesPerConnectionMax', v.count(1, 1_000_000).prefault(100)),
   connection_lifetime: named('connectionLifeMs', v.duration(1000, DAY_MS).prefault('300s')),
   connection_idle: named('idleMs', v.duration(100, HOUR_MS).prefault('5s')),
+  /** Of routes `via: mx`. */
+  mx: section({
+    /** To the hosts of one set of MX records, for all domains that have it. */
+    connections: named('connectionsMax', v.count(1, 1000).prefault(20)),
+    /** Only where this host's own IPv6 address has a name that leads back to it: many refuse others. */
+    ipv6: named('usesIpv6', v.onOrOff().prefault('off')),
+    /** Loopback, private and others that no host of the Internet has: an MX record may name any address. */
+    allow_private_addresses: named('allowsPrivate', v.flag().prefault(false)),
+  }),
   /** Of deliveries in flight when the gateway stops. */
   stop_timeout: named('stopTimeoutMs', v.duration(0, HOUR_MS).prefault('10s')),
   timeouts: section({

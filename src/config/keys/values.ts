@@ -246,18 +246,32 @@ export function relayDomain(): z.ZodType<string> {
 
 export interface NextHopValue {
   readonly protocol: 'smtp' | 'lmtp';
+  /** '' of `mx`: it is the destination domain then. */
   readonly host: string;
   readonly port: number;
+  readonly isByMx: boolean;
 }
 
+const SMTP_PORT = 25;
+
+/** A port beside `mx` is for places where all hosts have another one. */
 export function nextHop(): z.ZodType<NextHopValue> {
   return expected((value) => {
+    const byMx = typeof value === 'string' ? /^mx(?::([1-9]\d{0,4}))?$/.exec(value) : null;
+    if (byMx !== null) {
+      const port = Number(byMx[1] ?? SMTP_PORT);
+      return port > 65_535 ? undefined : { protocol: 'smtp', host: '', port, isByMx: true };
+    }
     const match = typeof value === 'string' ? /^(smtp|lmtp):\/\/(.+)$/.exec(value) : null;
     const parsed = match === null ? undefined : parseAddress(match[2] ?? '');
     return parsed === undefined || match === null
-      ? undefined : { protocol: match[1] === 'lmtp' ? 'lmtp' : 'smtp', host: parsed.host, port: parsed.port };
-  }, 'a next hop such as smtp://mx.example.com:25 or lmtp://127.0.0.1:24', {
-    shown: (hop: NextHopValue) => `${hop.protocol}://${addressText(hop)}`,
+      ? undefined
+      : { protocol: match[1] === 'lmtp' ? 'lmtp' : 'smtp', ...parsed, isByMx: false };
+  }, 'a next hop such as smtp://mail.example.com:25 or lmtp://127.0.0.1:24, or mx', {
+    shown: (hop: NextHopValue) => {
+      if (!hop.isByMx) return `${hop.protocol}://${addressText(hop)}`;
+      return hop.port === SMTP_PORT ? 'mx' : `mx:${String(hop.port)}`;
+    },
   });
 }
 

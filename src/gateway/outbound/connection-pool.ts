@@ -1,5 +1,6 @@
 /**
- * The connections to one next hop, shared by the queues that go there.
+ * The connections to one next hop, shared by the queues that go there: one host, or those of one set of MX
+ * records, which many domains may have (site-hosts.ts says which of them is tried next).
  *
  *            wanted, no back-off           ready                 begin / settled
  *   (none) ───────────────────► connecting ─────► idle ◄───────────────────────► busy
@@ -10,10 +11,10 @@
  * - A delivery is taken from its queue only when a connection is ready for it: so they start in the order
  *   they are taken, however long connecting takes. Queues take turns (lane-ring.ts).
  * - A connection is asked for where there is none for a delivery that could start, so many at once at most.
- * - A failed connection attempt gives one delivery back untried, so that its reason is seen, and starts a
- *   back-off that doubles up to a minute; while it lasts nothing is tried, after it one connection at a time
- *   (no storm at a host that comes back). What waits stays in its queue, in order, and its attempts are not
- *   spent.
+ * - After a failed connection attempt its host is left alone for a while that doubles up to a minute; then
+ *   it is tried by one connection at a time (no storm at a host that comes back). When no other host may be
+ *   tried, one delivery is given back untried, so that the reason is seen. What waits stays in its queue, in
+ *   order, and its attempts are not spent.
  * - Where the route pipelines across messages, and while the peer is fast, a message that is ready waits for
  *   the next dot of a busy connection rather than for a connection of its own: its envelope goes along in the
  *   same write, and comes back with its dot's answer in the same read (RFC 2920 3.1). A tick starts what a
@@ -27,15 +28,19 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { Transport } from '../../platform/transport.js';
-import type { Delivery, NextHop, RecipientResult } from '../queue/types.js';
+import type { Delivery, RecipientResult } from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
 import type { PeerEvents } from './peer.js';
+import { Dial } from './dial.js';
+import type { MxLookup } from './mx-lookup.js';
+import { SiteHosts } from './site-hosts.js';
+import type { BackoffOptions, SiteHost } from './site-hosts.js';
 import { Trouble, classifyTrouble } from './pure/classify.js';
 import { State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
-import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
+import type { SessionPorts } from './pure/session-ports.js';
 
 /** After an envelope behind a dot went wrong, none is put there for this long. */
 const FOLLOW_AGAIN_MS = 600_000;
@@ -45,7 +50,7 @@ const FOLLOW_AGAIN_MS = 600_000;
  */
 const CONNECTING_MAX = 256;
 
-export interface PoolOptions {
+export interface PoolOptions extends BackoffOptions {
   readonly heloName: string;
   readonly timeouts: StateTimeouts;
   /** Messages on one connection at most: some servers count against us (Postfix users know 100). */
@@ -54,13 +59,23 @@ export interface PoolOptions {
   readonly connectionLifeMs: number;
   /** An idle connection is kept this long. */
   readonly idleMs: number;
-  /** First and longest wait after failed connection attempts. */
-  readonly backoffFirstMs: number;
-  readonly backoffMaxMs: number;
+}
+
+/** What a pool leads to. */
+export interface Site {
+  /** One for each place; of queues that have the same one connections are shared. */
+  readonly key: string;
+  readonly protocol: 'smtp' | 'lmtp';
+  readonly hosts: readonly SiteHost[];
+  readonly port: number;
+  /** As the DNS says, which anybody may have written: addresses are looked up, and looked at, here. */
+  readonly isByMx: boolean;
+  readonly connectionsMax: number;
 }
 
 export interface PoolPorts {
   readonly transport: Transport;
+  readonly lookup: MxLookup;
   readonly clock: Clock;
   readonly random: Random;
   readonly session: SessionPorts;
@@ -88,10 +103,12 @@ interface Retry {
 }
 
 export class ConnectionPool implements PeerEvents, LaneHome {
-  readonly #hop: NextHop;
+  readonly #site: Site;
+  readonly #hosts: SiteHosts;
   readonly #options: PoolOptions;
   readonly #ports: PoolPorts;
-  readonly #session: SessionOptions;
+  /** As status and the log call it. */
+  readonly #relay: string;
   readonly #peers = new Set<Peer>();
   /** The last one used is used next, so that spare connections grow idle and end. */
   readonly #idle: Peer[] = [];
@@ -99,34 +116,27 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   readonly #turns = new LaneRing();
   readonly #retries: Retry[] = [];
   #connecting = 0;
-  #failures = 0;
-  #downSinceWallMs: number | undefined;
-  #notBeforeMs = 0;
   #followFromMs = 0;
-  #lastError = '';
   #nowMs: number;
   #isPumping = false;
   #isStopping = false;
 
-  constructor(hop: NextHop, options: PoolOptions, ports: PoolPorts, nowMs: number) {
-    this.#hop = hop;
+  constructor(site: Site, options: PoolOptions, ports: PoolPorts, nowMs: number) {
+    this.#site = site;
+    this.#hosts = new SiteHosts(site.hosts, options, ports.random);
     this.#options = options;
     this.#ports = ports;
     this.#nowMs = nowMs;
-    const { heloName, timeouts } = options;
-    this.#session = { protocol: hop.protocol, heloName, relay: relayName(hop), timeouts };
+    const [first] = site.hosts;
+    const others = site.hosts.length > 1 ? ` and ${String(site.hosts.length - 1)} more` : '';
+    this.#relay = first === undefined ? site.key : relayName(first.name, site.port) + others;
   }
+
+  get key(): string { return this.#site.key; }
 
   /** Nothing is open and nobody uses it. */
   get isUnused(): boolean {
     return this.#peers.size === 0 && this.#lanes.size === 0;
-  }
-
-  /** Whether `hop` leads to the same place. */
-  leadsTo(hop: NextHop): boolean {
-    const own = this.#hop;
-    if (hop === own) return true;
-    return hop.host === own.host && hop.port === own.port && hop.protocol === own.protocol;
   }
 
   add(lane: Lane): void {
@@ -147,15 +157,16 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   state(): NextHopState {
     let waiting = this.#retries.length;
     for (const { queue } of this.#lanes) waiting += queue.readyCount;
+    const first = this.#hosts.firstToMend;
     return {
-      downSinceWallMs: this.#downSinceWallMs,
+      downSinceWallMs: this.#hosts.downSinceWallMs,
       waiting,
-      relay: this.#session.relay,
+      relay: this.#relay,
       connections: this.#peers.size,
       idle: this.#idle.length,
-      failures: this.#failures,
-      retryInMs: Math.max(0, this.#notBeforeMs - this.#nowMs),
-      lastError: this.#lastError,
+      failures: first?.failures ?? 0,
+      retryInMs: Math.max(0, (first?.notBeforeMs ?? 0) - this.#nowMs),
+      lastError: first?.lastError ?? '',
     };
   }
 
@@ -187,8 +198,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   stop(): void {
     this.#isStopping = true;
     const result = classifyTrouble(Trouble.ABANDONED, 'this gateway is stopping');
-    const { relay } = this.#session;
-    for (const { lane, delivery } of this.#retries.splice(0)) lane.settleAll(delivery, relay, result, 0);
+    const retries = this.#retries.splice(0);
+    for (const { lane, delivery } of retries) lane.settleAll(delivery, this.#relay, result, 0);
     for (const peer of this.#peers) {
       if (peer.session.state === State.IDLE) this.#retire(peer);
       else if (!peer.isReady) peer.session.abandon('stopping');
@@ -201,15 +212,13 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   onPeerIdle(peer: Peer): void {
-    if (this.#failures > 0) {
-      const { relay } = this.#session;
-      this.#ports.log.info('nexthop', 'next hop answers again', { relay, failures: this.#failures });
+    const { host, relay } = peer;
+    if (host.failures > 0) {
+      this.#ports.log.info('nexthop', 'next hop answers again', { relay, failures: host.failures });
+      this.#hosts.noteAnswer(host);
     }
-    this.#failures = 0;
-    this.#downSinceWallMs = undefined;
-    this.#lastError = '';
     const isFresh = peer.session.transactions === 0;
-    if (isFresh) this.#connecting--;
+    if (isFresh) this.#noteConnected(host);
     peer.idleSinceMs = this.#nowMs;
     const retry = isFresh ? this.#retries.shift() : undefined;
     if (retry !== undefined) peer.begin(retry.lane, retry.delivery, true);
@@ -248,28 +257,29 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const at = this.#idle.indexOf(peer);
     if (at >= 0) this.#idle.splice(at, 1);
     if (!peer.isReady) {
-      this.#connecting--;
+      this.#noteConnected(peer.host);
       if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
     }
     this.pump();
   }
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
-    this.#lastError = why.text;
-    // Attempts that ran side by side and failed together are one failure.
-    if (this.#nowMs < this.#notBeforeMs) return;
-    const { backoffFirstMs, backoffMaxMs } = this.#options;
-    const delayMs = Math.min(backoffMaxMs, backoffFirstMs * 2 ** Math.min(this.#failures, 20));
-    this.#failures++;
-    this.#downSinceWallMs ??= this.#ports.clock.wallMs();
-    this.#notBeforeMs = this.#nowMs + delayMs * (0.75 + 0.5 * this.#ports.random());
+    const { host, relay } = peer;
+    if (!this.#hosts.noteFailure(host, why.text, this.#nowMs, this.#ports.clock.wallMs())) return;
     this.#ports.log.warn('nexthop', 'next hop can not be reached', {
-      relay: peer.relay, failures: this.#failures, reply: why.text,
+      relay, failures: host.failures, reply: why.text,
     });
+    if (this.#hosts.next(this.#nowMs) !== undefined) return;
     const retry = this.#retries.shift();
     const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();
-    if (lane !== undefined && delivery !== undefined) lane.settleAll(delivery, peer.relay, why, peer.setupMs);
+    if (lane !== undefined && delivery !== undefined) lane.settleAll(delivery, relay, why, peer.setupMs);
+  }
+
+  /** It takes mail now, or it failed. */
+  #noteConnected(host: SiteHost): void {
+    this.#connecting--;
+    host.connecting--;
   }
 
   #startOnIdle(): void {
@@ -288,19 +298,29 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   #connectWanted(): void {
-    if (this.#nowMs < this.#notBeforeMs) return;
-    // A host in trouble is asked by one connection at a time.
-    const most = this.#failures > 0 ? 1 : CONNECTING_MAX;
+    const most = Math.min(CONNECTING_MAX, this.#site.connectionsMax - this.#peers.size + this.#connecting);
     if (this.#connecting >= most) return;
+    let host = this.#hosts.next(this.#nowMs);
+    if (host === undefined) return;
     const wanted = Math.min(most, this.#retries.length + this.#turns.startable(most));
-    while (this.#connecting < wanted) this.#connect();
+    while (host !== undefined && this.#connecting < wanted) {
+      this.#connect(host);
+      host = this.#hosts.next(this.#nowMs);
+    }
   }
 
-  #connect(): void {
-    const peer = new Peer(this.#session, this.#ports.session, this.#ports.clock, this, this.#nowMs);
+  #connect(host: SiteHost): void {
+    const { protocol, port, isByMx } = this.#site;
+    const { heloName, timeouts } = this.#options;
+    const { clock, transport } = this.#ports;
+    const options = { protocol, heloName, timeouts, relay: relayName(host.name, port) };
+    const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     this.#peers.add(peer);
     this.#connecting++;
-    peer.session.attach(this.#ports.transport.connect(this.#hop.host, this.#hop.port, peer.session));
+    host.connecting++;
+    const { session } = peer;
+    session.attach(isByMx ? new Dial(host.name, port, this.#ports, peer.dialled(port))
+      : transport.connect(host.name, port, session));
   }
 
   /** Whether it should not begin `more` transactions. */
@@ -319,8 +339,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 }
 
 /** "host[address]:port"; the address where the route names one. */
-function relayName(hop: NextHop): string {
+function relayName(host: string, port: number): string {
   const isNumber = (part: string): boolean => part !== '' && Number.isInteger(Number(part));
-  const isAddress = hop.host.includes(':') || hop.host.split('.').every(isNumber);
-  return isAddress ? `${hop.host}[${hop.host}]:${hop.port}` : `${hop.host}:${hop.port}`;
+  const isAddress = host.includes(':') || host.split('.').every(isNumber);
+  return isAddress ? `${host}[${host}]:${port}` : `${host}:${port}`;
 }

@@ -2,6 +2,7 @@
  * Takes due mail from the queues and hands it to next hops: the sending side of a gateway.
  *
  *   queue ─onReady─► dispatcher ─lane of the queue─► connection pool of the next hop ─► session ─► socket
+ *                               └─ by MX ─► mx-destination.ts ─┘ (once its hosts are known)
  *     ▲                                                                                    │
  *     └──────────────── settle, exactly once for each delivery taken ◄─────────────────────┘
  *
@@ -11,10 +12,18 @@
  * Not here: order and due times (gateway/queue), retries and reports (gateway/core.ts, gateway/bounce).
  */
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
+import type { Resolver } from '../../platform/resolver.js';
 import type { Transport } from '../../platform/transport.js';
 import type { Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop } from '../queue/types.js';
 import { ConnectionPool } from './connection-pool.js';
-import type { NextHopState, PoolOptions, PoolPorts } from './connection-pool.js';
+import type { NextHopState, PoolOptions, PoolPorts, Site } from './connection-pool.js';
+import { MxDestination } from './mx-destination.js';
+import type { MxPorts } from './mx-destination.js';
+import { MxLookup } from './mx-lookup.js';
+import type { MxOptions } from './mx-lookup.js';
+import { siteKey } from './pure/mail-exchangers.js';
+import type { MailHost } from './pure/mail-exchangers.js';
+import { SiteHost } from './site-hosts.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
 import { WriteBuffer } from '../../smtp/write-buffer.js';
@@ -28,6 +37,7 @@ const LANE_IDLE_TICKS = 240;
 export interface DispatcherOptions extends PoolOptions {
   /** Large contents in transmission, all together (G7). */
   readonly largeBytesMax: number;
+  readonly mx: MxOptions;
 }
 
 /** What no configuration says. */
@@ -40,6 +50,7 @@ export const DISPATCHER_LIMITS = {
 export interface DispatcherPorts {
   readonly source: DeliverySource;
   readonly transport: Transport;
+  readonly resolver: Resolver;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: EventLog;
@@ -50,7 +61,8 @@ export interface DispatcherPorts {
 interface LaneSeat {
   readonly lane: Lane;
   hop: NextHop;
-  pool: ConnectionPool;
+  /** The pool that it stands in, or who finds it one. */
+  place: ConnectionPool | MxDestination;
   idleTicks: number;
 }
 
@@ -58,6 +70,7 @@ export class Dispatcher implements DeliverySink, InFlight {
   readonly #options: DispatcherOptions;
   readonly #ports: DispatcherPorts;
   readonly #poolPorts: PoolPorts;
+  readonly #mxPorts: MxPorts;
   readonly #seats = new Map<DeliveryQueue, LaneSeat>();
   /** By relay: thousands of destinations may each have a next hop of their own. */
   readonly #pools = new Map<string, ConnectionPool>();
@@ -77,11 +90,15 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#ports = ports;
     this.#buffer = new WriteBuffer({ largeBytesMax: options.largeBytesMax });
     const source = ports.source;
+    const lookup = new MxLookup(options.mx, ports.resolver);
+    const { clock, random, log } = ports;
+    this.#mxPorts = { lookup, clock, random, log, poolOf: (hosts, port) => this.#poolOfHosts(hosts, port) };
     this.#poolPorts = {
+      lookup,
       transport: ports.transport,
-      clock: ports.clock,
-      random: ports.random,
-      log: ports.log,
+      clock,
+      random,
+      log,
       session: {
         buffer: this.#buffer,
         copyContent: (delivery, target, at) => { source.copyContent(delivery, target, at); },
@@ -102,8 +119,8 @@ export class Dispatcher implements DeliverySink, InFlight {
     const seat = this.#seatOf(queue);
     seat.lane.isDry = false;
     seat.idleTicks = 0;
-    seat.pool.mayStart(seat.lane);
-    seat.pool.pump();
+    seat.place.mayStart(seat.lane);
+    if (seat.place instanceof ConnectionPool) seat.place.pump();
   }
 
   /**
@@ -126,6 +143,7 @@ export class Dispatcher implements DeliverySink, InFlight {
         this.#abandon();
         resolve();
       };
+      for (const { place } of this.#seats.values()) if (place instanceof MxDestination) place.stop();
       for (const pool of this.#pools.values()) pool.stop();
       this.onSettled();
     });
@@ -133,7 +151,12 @@ export class Dispatcher implements DeliverySink, InFlight {
 
   /** State of each next hop in use, for status. */
   nextHops(): NextHopState[] {
-    return Array.from(this.#pools.values(), (pool) => pool.state());
+    const states = Array.from(this.#pools.values(), (pool) => pool.state());
+    for (const { place } of this.#seats.values()) {
+      const trouble = place instanceof MxDestination ? place.trouble() : undefined;
+      if (trouble !== undefined) states.push(trouble);
+    }
+    return states;
   }
 
   /** Bytes of large contents being sent, for the memory account. */
@@ -156,10 +179,11 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#lastTickMs = nowMs;
     for (const pool of this.#pools.values()) pool.tick(this.#sessionMs);
     for (const [queue, seat] of this.#seats) {
+      if (seat.place instanceof MxDestination) seat.place.tick(this.#sessionMs);
       const isIdle = seat.lane.inFlightCount === 0 && queue.readyCount === 0;
       seat.idleTicks = isIdle ? seat.idleTicks + 1 : 0;
       if (seat.idleTicks < LANE_IDLE_TICKS) continue;
-      seat.pool.remove(seat.lane);
+      this.#leave(seat);
       this.#seats.delete(queue);
     }
     for (const [key, pool] of this.#pools) if (pool.isUnused) this.#pools.delete(key);
@@ -170,27 +194,52 @@ export class Dispatcher implements DeliverySink, InFlight {
     const seat = this.#seats.get(queue);
     if (seat === undefined) {
       const lane = new Lane(queue, this.#ports.source, this);
-      const made: LaneSeat = { lane, hop, pool: this.#poolOf(hop), idleTicks: 0 };
-      made.pool.add(lane);
+      const made: LaneSeat = { lane, hop, place: this.#placeOf(hop, lane), idleTicks: 0 };
       this.#seats.set(queue, made);
       return made;
     }
     // A new route: what is in flight ends where it began, the rest goes the new way.
-    if (seat.hop !== hop && !seat.pool.leadsTo(hop)) {
-      seat.pool.remove(seat.lane);
-      seat.pool = this.#poolOf(hop);
-      seat.pool.add(seat.lane);
+    if (seat.hop !== hop && keyOf(seat.hop) !== keyOf(hop)) {
+      this.#leave(seat);
+      seat.place = this.#placeOf(hop, seat.lane);
     }
     seat.hop = hop;
     return seat;
   }
 
-  #poolOf(hop: NextHop): ConnectionPool {
-    const key = `${hop.protocol} ${hop.host} ${hop.port}`;
-    const known = this.#pools.get(key);
-    if (known !== undefined) return known;
-    const pool = new ConnectionPool(hop, this.#options, this.#poolPorts, this.#sessionMs);
-    this.#pools.set(key, pool);
+  #leave({ lane, place }: LaneSeat): void {
+    if (place instanceof ConnectionPool) place.remove(lane);
+    else place.leave();
+  }
+
+  #placeOf(hop: NextHop, lane: Lane): ConnectionPool | MxDestination {
+    if (hop.isByMx === true) {
+      return new MxDestination(hop, lane, this.#options, this.#mxPorts, this.#sessionMs);
+    }
+    const { protocol, host, port } = hop;
+    const key = keyOf(hop);
+    const pool = this.#pools.get(key) ?? this.#makePool({
+      key, protocol, hosts: [new SiteHost(host, 0)], port, isByMx: false, connectionsMax: Infinity,
+    });
+    pool.add(lane);
     return pool;
   }
+
+  #poolOfHosts(hosts: readonly MailHost[], port: number): ConnectionPool {
+    const key = `mx ${String(port)} ${siteKey(hosts)}`;
+    return this.#pools.get(key) ?? this.#makePool({
+      key, protocol: 'smtp', hosts: hosts.map(({ name, preference }) => new SiteHost(name, preference)), port,
+      isByMx: true, connectionsMax: this.#options.mx.connectionsMax,
+    });
+  }
+
+  #makePool(site: Site): ConnectionPool {
+    const pool = new ConnectionPool(site, this.#options, this.#poolPorts, this.#sessionMs);
+    this.#pools.set(site.key, pool);
+    return pool;
+  }
+}
+
+function keyOf({ protocol, host, port, isByMx }: NextHop): string {
+  return `${isByMx === true ? 'by MX' : protocol} ${host} ${String(port)}`;
 }

@@ -5,7 +5,9 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock } from '../../platform/ports.js';
 import type { Delivery, RecipientResult } from '../queue/types.js';
+import type { DialHandlers } from './dial.js';
 import type { Lane } from './lane.js';
+import type { SiteHost } from './site-hosts.js';
 import { CAN_DSN } from '../../smtp/capabilities.js';
 import { SmtpSession } from './pure/smtp-session.js';
 import type { SessionEvents, SessionOptions, SessionPorts, SessionView } from './pure/session-ports.js';
@@ -15,6 +17,11 @@ import { SMALL_CONTENT_BYTES } from '../../smtp/write-buffer.js';
 const FOLLOWED_BYTES_MAX = SMALL_CONTENT_BYTES - 1024;
 /** Nothing is put behind the dot of a peer that took longer for its last message: others may be sooner. */
 const FAST_MS_MAX = 250;
+
+/** Of its session; who answers is known by address only when a connection is open. */
+export interface PeerOptions extends SessionOptions {
+  relay: string;
+}
 
 /** What the pool wants to hear of its connections. */
 export interface PeerEvents {
@@ -31,7 +38,8 @@ export interface PeerEvents {
 
 export class Peer implements SessionEvents {
   readonly session: SmtpSession;
-  readonly relay: string;
+  readonly host: SiteHost;
+  readonly #options: PeerOptions;
   /** Session time when the connection was asked for, and since when it has been idle. */
   readonly openedMs: number;
   idleSinceMs: number;
@@ -52,15 +60,37 @@ export class Peer implements SessionEvents {
   #isFollower = false;
 
   constructor(
-    options: SessionOptions, ports: SessionPorts, clock: Clock, events: PeerEvents, sessionMs: number,
+    options: PeerOptions, ports: SessionPorts, clock: Clock, events: PeerEvents, host: SiteHost,
+    sessionMs: number,
   ) {
     this.session = new SmtpSession(options, ports, this, sessionMs);
-    this.relay = options.relay;
+    this.host = host;
+    this.#options = options;
     this.openedMs = sessionMs;
     this.idleSinceMs = sessionMs;
     this.#clock = clock;
     this.#events = events;
     this.#connectMs = clock.nowMs();
+  }
+
+  /** As logs name it; with the address once one is known. */
+  get relay(): string {
+    return this.#options.relay;
+  }
+
+  /** For who dials: the session goes on with the connection that is open. */
+  dialled(port: number): DialHandlers {
+    const { session, host } = this;
+    return {
+      onOpened: (connection, address) => {
+        this.#options.relay = `${host.name}[${address}]:${String(port)}`;
+        session.attach(connection);
+      },
+      onOpen: () => { session.onOpen(); },
+      onData: (bytes) => { session.onData(bytes); },
+      onDrain: () => { session.onDrain(); },
+      onClose: (reason) => { session.onClose(reason); },
+    };
   }
 
   get setupMs(): number {

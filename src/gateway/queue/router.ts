@@ -114,12 +114,19 @@ function routeOf(options: RouteOptions, queueName: string, queueClass: QueueClas
     queueName,
     queueClass,
     label: labelOf({ queueClass, name: queueName }),
-    nextHop: options.nextHop,
+    nextHop: nextHopOf(options, queueName),
     ordering: options.ordering,
     concurrency: options.ordering === 'strict' ? 1 : options.concurrency,
     lengthMax: options.lengthMax,
     pipelinesAcross: options.pipelinesAcross === true && options.ordering !== 'strict',
   });
+}
+
+/** By MX, that of the queue's own domain; of a queue that is not one domain's, none. */
+function nextHopOf({ name, nextHop }: RouteOptions, queueName: string): NextHop {
+  if (nextHop.isByMx !== true) return nextHop;
+  const mark = `${name}${DOMAIN_MARK}`;
+  return { ...nextHop, host: queueName.startsWith(mark) ? queueName.slice(mark.length) : '' };
 }
 
 /** FNV-1a. */

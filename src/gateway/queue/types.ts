@@ -9,6 +9,8 @@ export interface NextHop {
   readonly protocol: 'smtp' | 'lmtp';
   readonly host: string;
   readonly port: number;
+  /** `host` is the destination domain: the DNS says which hosts take its mail (RFC 5321 5.1). */
+  readonly isByMx?: boolean;
 }
 
 export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;

@@ -6,6 +6,7 @@ import { Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { AttemptResult } from '../../../../src/gateway/outbound/lane.js';
 import { NodeTransport } from '../../../../src/platform/node/transport.js';
+import type { Resolver } from '../../../../src/platform/resolver.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../../src/gateway/queue/types.js';
 import { envelopeTo } from './pure/session-world.js';
 
@@ -68,12 +69,15 @@ export class MemorySource implements DeliverySource {
 
 const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
-export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true): Dispatcher {
+const NO_RESOLVER: Resolver = { ask: () => { assert.fail('no name is asked for'); } };
+
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER): Dispatcher {
   const dispatcher = new Dispatcher(
     { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {
       source,
       transport: new NodeTransport(),
+      resolver,
       clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
       random: () => 0.5,
       log: SILENT,

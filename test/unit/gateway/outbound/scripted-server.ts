@@ -1,4 +1,4 @@
-/** A small SMTP server on 127.0.0.1 whose answers a test decides; it keeps what it accepted, in order. */
+/** A small SMTP server on loopback whose answers a test decides; it keeps what it accepted, in order. */
 import net from 'node:net';
 import type { AddressInfo } from 'node:net';
 
@@ -18,10 +18,10 @@ export class ScriptedServer {
   answer: (verb: string, connection: number, line: string) => string | undefined = () => undefined;
   #server: net.Server | undefined;
 
-  async listen(): Promise<number> {
+  async listen(host = '127.0.0.1', port = 0): Promise<number> {
     const server = net.createServer((socket) => { this.#serve(socket); });
     this.#server = server;
-    await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+    await new Promise<void>((resolve) => { server.listen(port, host, resolve); });
     return (server.address() as AddressInfo).port;
   }
 

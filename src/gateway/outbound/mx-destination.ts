@@ -1,0 +1,190 @@
+/**
+ * The way of one queue whose mail goes where the DNS says: from the name of its domain to the connections of
+ * its site (connection-pool.ts).
+ *
+ *   state     what it is                                                        next
+ *   UNASKED   nothing was to be sent yet                                        mail ─► ASKING
+ *   ASKING    the DNS is asked; mail waits                                      hosts ─► ROUTED, else NO_WAY
+ *   ROUTED    its queue stands in the pool of its site. When mail comes after   other hosts ─► ROUTED there;
+ *             FRESH_MS, the DNS is asked again, from what the resolver keeps    none for good ─► NO_WAY
+ *   NO_WAY    failed: its mail ends, so many messages a tick. Deferred: one     after a while ─► ASKING
+ *             message is given back with the reason, the rest waits, and the
+ *             DNS is asked again after a wait that doubles up to a minute
+ *
+ * A way that is known is kept while the DNS does not answer. Owns no connection.
+ */
+import { invariant } from '../../base/invariant.js';
+import type { Clock, EventLog, Random } from '../../platform/ports.js';
+import { DEFERRED } from '../queue/types.js';
+import type { NextHop, RecipientResult } from '../queue/types.js';
+import type { ConnectionPool, NextHopState } from './connection-pool.js';
+import type { Lane, LaneHome } from './lane.js';
+import type { MxLookup } from './mx-lookup.js';
+import type { MailHost, MailWay } from './pure/mail-exchangers.js';
+import type { BackoffOptions } from './site-hosts.js';
+import { backoffMs } from './site-hosts.js';
+
+/** The resolver keeps answers by their TTL: this only bounds how often it is asked for them. */
+const FRESH_MS = 30_000;
+/** A domain that takes no mail may do so later. */
+const FAILED_MS = 60_000;
+/** Messages of a domain without a way that end in one go: each may cost a report. */
+const ENDED_MAX = 100;
+
+const S = { UNASKED: 0, ASKING: 1, ROUTED: 2, NO_WAY: 3 } as const;
+type MxState = (typeof S)[keyof typeof S];
+const NEXT: readonly (readonly MxState[])[] = [
+  [S.ASKING], [S.ROUTED, S.NO_WAY], [S.ROUTED, S.NO_WAY], [S.ASKING],
+];
+
+export interface MxPorts {
+  readonly lookup: MxLookup;
+  readonly clock: Clock;
+  readonly random: Random;
+  readonly log: EventLog;
+  poolOf(hosts: readonly MailHost[], port: number): ConnectionPool;
+}
+
+export class MxDestination implements LaneHome {
+  readonly #hop: NextHop;
+  readonly #lane: Lane;
+  readonly #options: BackoffOptions;
+  readonly #ports: MxPorts;
+  #state: MxState = S.UNASKED;
+  #nowMs: number;
+  #askedMs = -Infinity;
+  #isAnswerAwaited = false;
+  #pool: ConnectionPool | undefined;
+  #why: RecipientResult | undefined;
+  #againMs = 0;
+  #failures = 0;
+  #downSinceWallMs: number | undefined;
+  #isEnding = false;
+  #isLeft = false;
+
+  constructor(hop: NextHop, lane: Lane, options: BackoffOptions, ports: MxPorts, nowMs: number) {
+    this.#hop = hop;
+    this.#lane = lane;
+    this.#options = options;
+    this.#ports = ports;
+    this.#nowMs = nowMs;
+    lane.home = this;
+  }
+
+  /** LaneHome, and whenever its queue has something to send. */
+  mayStart(): void {
+    if (this.#isLeft || this.#lane.startable === 0) return;
+    if (this.#state === S.ROUTED) {
+      if (this.#nowMs - this.#askedMs >= FRESH_MS) this.#ask();
+      this.#start();
+    } else if (this.#state === S.UNASKED || (this.#state === S.NO_WAY && this.#nowMs >= this.#againMs)) {
+      this.#transition(S.ASKING);
+      this.#ask();
+    } else if (this.#state === S.NO_WAY) {
+      this.#endSome();
+    }
+  }
+
+  tick(nowMs: number): void {
+    this.#nowMs = nowMs;
+    if (this.#state !== S.ROUTED) this.mayStart();
+  }
+
+  /** Nothing more is sent. What is in flight goes on where it is. */
+  stop(): void {
+    this.#isLeft = true;
+  }
+
+  /** Its queue goes another way, or there is none any more. */
+  leave(): void {
+    this.stop();
+    this.#pool?.remove(this.#lane);
+    this.#pool = undefined;
+  }
+
+  /** For status; undefined while there is a way, or nothing was asked. */
+  trouble(): NextHopState | undefined {
+    if (this.#downSinceWallMs === undefined) return undefined;
+    return {
+      relay: this.#hop.host, connections: 0, idle: 0, failures: this.#failures,
+      downSinceWallMs: this.#downSinceWallMs, waiting: this.#lane.queue.readyCount,
+      retryInMs: Math.max(0, this.#againMs - this.#nowMs), lastError: this.#why?.text ?? '',
+    };
+  }
+
+  #ask(): void {
+    if (this.#isAnswerAwaited) return;
+    this.#isAnswerAwaited = true;
+    this.#askedMs = this.#nowMs;
+    this.#ports.lookup.ask(this.#hop.host, (way) => {
+      this.#isAnswerAwaited = false;
+      if (!this.#isLeft) this.#onWay(way);
+    });
+  }
+
+  #onWay(way: MailWay): void {
+    if ('hosts' in way) this.#onHosts(way.hosts);
+    else if (way.why.status !== DEFERRED || this.#state !== S.ROUTED) this.#onNone(way.why);
+  }
+
+  #onHosts(hosts: readonly MailHost[]): void {
+    if (this.#failures > 0) {
+      this.#ports.log.info('nexthop', 'the way to a domain is known again', { domain: this.#hop.host });
+    }
+    this.#failures = 0;
+    this.#downSinceWallMs = undefined;
+    const pool = this.#ports.poolOf(hosts, this.#hop.port);
+    if (this.#state !== S.ROUTED) this.#transition(S.ROUTED);
+    if (pool !== this.#pool) {
+      this.#pool?.remove(this.#lane);
+      this.#pool = pool;
+      pool.add(this.#lane);
+    }
+    this.#start();
+  }
+
+  #onNone(why: RecipientResult): void {
+    this.#pool?.remove(this.#lane);
+    this.#pool = undefined;
+    this.#lane.home = this;
+    this.#why = why;
+    this.#transition(S.NO_WAY);
+    if (why.status !== DEFERRED) {
+      this.#againMs = this.#nowMs + FAILED_MS;
+      this.#endSome();
+      return;
+    }
+    this.#againMs = this.#nowMs + backoffMs(this.#options, this.#failures, this.#ports.random);
+    this.#failures++;
+    this.#downSinceWallMs ??= this.#ports.clock.wallMs();
+    const { host: domain } = this.#hop;
+    this.#ports.log.warn('nexthop', 'no way to a domain', {
+      domain, failures: this.#failures, reply: why.text,
+    });
+    const delivery = this.#lane.take();
+    if (delivery !== undefined) this.#lane.settleAll(delivery, domain, why, 0);
+  }
+
+  /** It is known that nobody takes mail for the domain. */
+  #endSome(): void {
+    const why = this.#why;
+    if (this.#isEnding || why === undefined || why.status === DEFERRED) return;
+    this.#isEnding = true;
+    for (let ended = 0; ended < ENDED_MAX && this.#lane.startable > 0; ended++) {
+      const delivery = this.#lane.take();
+      if (delivery === undefined) break;
+      this.#lane.settleAll(delivery, this.#hop.host, why, 0);
+    }
+    this.#isEnding = false;
+  }
+
+  #start(): void {
+    this.#pool?.mayStart(this.#lane);
+    this.#pool?.pump();
+  }
+
+  #transition(to: MxState): void {
+    invariant(NEXT[this.#state]?.includes(to) === true, `a way by MX goes from ${this.#state} to ${to}`);
+    this.#state = to;
+  }
+}

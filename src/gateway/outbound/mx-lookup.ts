@@ -1,0 +1,50 @@
+/**
+ * Asks the DNS where mail for a domain goes: MX, and where there is none, the domain's addresses. Answers are
+ * kept by the resolver, by their TTL; here nothing is. What they mean: pure/mail-exchangers.ts.
+ */
+import type { DnsAnswer, Resolver } from '../../platform/resolver.js';
+import { addressOfLiteral, wayByAddress, wayByMx, wayOfNoDomain } from './pure/mail-exchangers.js';
+import type { MailWay } from './pure/mail-exchangers.js';
+
+export interface MxOptions {
+  /** Names of this host, in lower case: mail must not come back to it. */
+  readonly ownNames: readonly string[];
+  /** Loopback, private and other addresses that no host of the Internet has may be connected to. */
+  readonly allowsPrivate: boolean;
+  readonly usesIpv6: boolean;
+  /** Connections to the hosts of one set of MX records, for all domains that have it. */
+  readonly connectionsMax: number;
+}
+
+export class MxLookup {
+  readonly #options: MxOptions;
+  readonly #resolver: Resolver;
+
+  constructor(options: MxOptions, resolver: Resolver) {
+    this.#options = options;
+    this.#resolver = resolver;
+  }
+
+  get allowsPrivate(): boolean { return this.#options.allowsPrivate; }
+
+  /** `done` is called once, maybe before this returns; a domain of the DNS is given in ASCII. */
+  ask(domain: string, done: (way: MailWay) => void): void {
+    if (domain === '') return done(wayOfNoDomain());
+    const literal = addressOfLiteral(domain);
+    if (literal !== undefined) return done({ hosts: [{ name: literal, preference: 0 }] });
+    const isOwnName = (name: string): boolean => this.#options.ownNames.includes(name);
+    this.#resolver.ask(domain, 'MX', (answer) => {
+      const way = wayByMx(domain, answer, isOwnName);
+      if (way !== undefined) return done(way);
+      this.addresses(domain, (answers) => { done(wayByAddress(domain, answers, isOwnName)); });
+    });
+  }
+
+  /** Of a host, as many questions as there are families in use; IPv6 first. */
+  addresses(name: string, done: (answers: readonly DnsAnswer<'A' | 'AAAA'>[]) => void): void {
+    if (!this.#options.usesIpv6) return this.#resolver.ask(name, 'A', (answer) => { done([answer]); });
+    this.#resolver.ask(name, 'AAAA', (six) => {
+      this.#resolver.ask(name, 'A', (four) => { done([six, four]); });
+    });
+  }
+}

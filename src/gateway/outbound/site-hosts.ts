@@ -1,0 +1,111 @@
+/**
+ * The hosts of one next hop, for its connections (connection-pool.ts): which is tried next, and how long one
+ * that failed is left alone.
+ *
+ *   free ─ failed ─► in back-off (doubles up to a minute) ─ over ─► probed by one connection at a time
+ *     ▲                        ▲                                         │ failed   │ answers
+ *     │                        └─────────────────────────────────────────┘          │
+ *     └─────────────────────────────────────────────────────────────────────────────┘
+ *
+ * The most preferred one that may be tried is; of equals any, by chance (RFC 5321 5.1). So a host that stays
+ * away costs one connection a minute, and mail goes to the next.
+ */
+import type { Random } from '../../platform/ports.js';
+
+/** One host. */
+export class SiteHost {
+  readonly name: string;
+  /** The lowest first. */
+  readonly preference: number;
+  /** Connections to it that are being set up. */
+  connecting = 0;
+  failures = 0;
+  /** Since the first of those; undefined while it answers. */
+  downSinceWallMs: number | undefined;
+  notBeforeMs = 0;
+  lastError = '';
+
+  constructor(name: string, preference: number) {
+    this.name = name;
+    this.preference = preference;
+  }
+}
+
+export interface BackoffOptions {
+  /** First and longest wait after failed connection attempts. */
+  readonly backoffFirstMs: number;
+  readonly backoffMaxMs: number;
+}
+
+/** The next wait after so many failures; the same for all who wait for a next hop, or for its names. */
+export function backoffMs(
+  { backoffFirstMs, backoffMaxMs }: BackoffOptions, failures: number, random: Random,
+): number {
+  const delayMs = Math.min(backoffMaxMs, backoffFirstMs * 2 ** Math.min(failures, 20));
+  return delayMs * (0.75 + 0.5 * random());
+}
+
+export class SiteHosts {
+  readonly #hosts: readonly SiteHost[];
+  readonly #options: BackoffOptions;
+  readonly #random: Random;
+
+  constructor(hosts: readonly SiteHost[], options: BackoffOptions, random: Random) {
+    this.#hosts = hosts;
+    this.#options = options;
+    this.#random = random;
+  }
+
+  /** The one to connect to; undefined while none may be tried. */
+  next(nowMs: number): SiteHost | undefined {
+    let best: SiteHost | undefined;
+    let equals = 0;
+    for (const host of this.#hosts) {
+      const isFree = nowMs >= host.notBeforeMs && (host.failures === 0 || host.connecting === 0);
+      if (!isFree || (best !== undefined && host.preference > best.preference)) continue;
+      equals = best !== undefined && host.preference === best.preference ? equals + 1 : 1;
+      if (equals === 1 || this.#random() * equals < 1) best = host;
+    }
+    return best;
+  }
+
+  /** False: attempts that ran side by side and failed together are one failure, which was noted already. */
+  noteFailure(host: SiteHost, why: string, nowMs: number, wallMs: number): boolean {
+    host.lastError = why;
+    if (nowMs < host.notBeforeMs) return false;
+    host.notBeforeMs = nowMs + backoffMs(this.#options, host.failures, this.#random);
+    host.failures++;
+    host.downSinceWallMs ??= wallMs;
+    return true;
+  }
+
+  noteAnswer(host: SiteHost): void {
+    host.failures = 0;
+    host.downSinceWallMs = undefined;
+    host.lastError = '';
+  }
+
+  /** The one that will be tried first, if none answers; undefined while one does, as far as is known. */
+  get firstToMend(): SiteHost | undefined {
+    let first: SiteHost | undefined;
+    for (const host of this.#hosts) {
+      if (host.failures === 0) return undefined;
+      if (first === undefined || host.notBeforeMs < first.notBeforeMs) first = host;
+    }
+    return first;
+  }
+
+  /** Since when none answers. */
+  get downSinceWallMs(): number | undefined {
+    let since = 0;
+    for (const host of this.#hosts) {
+      if (host.downSinceWallMs === undefined) return undefined;
+      since = Math.max(since, host.downSinceWallMs);
+    }
+    return since;
+  }
+
+  get isInTrouble(): boolean {
+    return this.#hosts.every(({ failures }) => failures > 0);
+  }
+}

@@ -1,0 +1,62 @@
+/**
+ * Mail whose way the DNS says, by real processes: a queue for each destination domain, the host that answers, a
+ * restart of the gateway in between, and what becomes of mail to domains that take none.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { Answer } from 'dns-packet';
+import { ScriptedServer } from '../unit/gateway/outbound/scripted-server.js';
+import { NameServer } from '../unit/platform/node/dns/name-server.js';
+import { startCluster, until } from './cluster.js';
+import { SmtpTalk } from './smtp-talk.js';
+
+const BACKUP = '127.0.0.2';
+
+test('mail by MX goes to the hosts of its domain, survives a kill, and comes back where there is none', { timeout: 120_000 }, async (t) => {
+  const [main, backup] = [new ScriptedServer(), new ScriptedServer()];
+  const port = await main.listen();
+  main.close();
+  t.after(() => { backup.close(); });
+  const mx = (name: string, exchange: string, preference = 10): Answer => ({ type: 'MX', name, ttl: 60, data: { preference, exchange } });
+  const zone: Readonly<Record<string, readonly Answer[]>> = {
+    'MX there.example': [mx('there.example', 'b.there.example', 20), mx('there.example', 'a.there.example')],
+    'A a.there.example': [{ type: 'A', name: 'a.there.example', ttl: 60, data: '127.0.0.1' }],
+    'A b.there.example': [{ type: 'A', name: 'b.there.example', ttl: 60, data: BACKUP }],
+    'MX null.example': [mx('null.example', '.', 0)],
+  };
+  const names = await NameServer.start(t, (question) => {
+    const answers = zone[question];
+    return answers === undefined ? { rcode: 3 } : { answers };
+  });
+  const cluster = await startCluster({
+    sink: false,
+    routes: [{ domain: '*', name: 'out', via: `mx:${String(port)}` }],
+    gateway: {
+      dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
+      delivery: { mx: { allow_private_addresses: true }, retry: { first: '100ms', max: '500ms' } },
+    },
+  });
+  t.after(() => cluster.stop());
+  const talk = await SmtpTalk.start(cluster.smtpPort);
+  for (const to of ['one@there.example', 'two@null.example', 'three@nowhere.example']) {
+    await talk.say('MAIL FROM:<me@there.example>');
+    await talk.say(`RCPT TO:<${to}>`);
+    await talk.say('DATA');
+    assert.match(await talk.say(`Subject: to ${to}\r\n\r\nbody\r\n.`), /^250/);
+  }
+  await talk.say('QUIT');
+  const hopOf = async (): Promise<readonly string[]> =>
+    ((await cluster.status()).outages?.next_hops ?? []).map(({ relay, waiting }) => `${relay} ${String(waiting)}`);
+  await until('both reports wait beside the mail', async () => (await hopOf()).includes(`a.there.example:${String(port)} and 1 more 3`), 30_000, cluster.gateway);
+  await cluster.gateway.kill();
+  await backup.listen(BACKUP, port);
+  cluster.gateway.start();
+  await cluster.gateway.ready();
+  await cluster.drained();
+  const got = backup.accepted.map(({ from, to }) => [from, to.join()]);
+  assert.equal(got.length, 3, JSON.stringify(got));
+  assert.ok(got.some(([from, to]) => from === 'me@there.example' && to === 'one@there.example'));
+  const reports = backup.accepted.filter(({ from }) => from === '');
+  assert.deepEqual(reports.map(({ content }) => /^Status: (.*)$/m.exec(content)?.[1]).sort(), ['5.1.10', '5.1.2']);
+  assert.ok(cluster.gateway.log().includes(`"relay":"b.there.example[${BACKUP}]:${String(port)}"`));
+});

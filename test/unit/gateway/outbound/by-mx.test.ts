@@ -1,0 +1,223 @@
+/** Mail by MX records: a real resolver asks a scripted name server, next hops are on addresses of loopback. */
+import assert from 'node:assert/strict';
+import { performance } from 'node:perf_hooks';
+import { describe, test } from 'node:test';
+import type { TestContext } from 'node:test';
+import type { Answer } from 'dns-packet';
+import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
+import type { Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
+import { DnsClient } from '../../../../src/platform/node/dns/dns-client.js';
+import { NameServer } from '../../platform/node/dns/name-server.js';
+import type { Scripted } from '../../platform/node/dns/name-server.js';
+import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
+import { ScriptedServer } from './scripted-server.js';
+
+/** One TTL of everything here: some tests look again. */
+const TTL_S = 1;
+
+function mx(...hosts: readonly (readonly [number, string])[]): Scripted {
+  return { answers: hosts.map(([preference, exchange]): Answer => ({ type: 'MX', name: 'x', ttl: TTL_S, data: { preference, exchange } })) };
+}
+
+function a(...addresses: readonly string[]): Scripted {
+  return { answers: addresses.map((data): Answer => ({ type: 'A', name: 'x', ttl: TTL_S, data })) };
+}
+
+/** Records bear the name that was asked for. */
+function named(said: Scripted, question: string): Scripted {
+  const name = question.slice(question.indexOf(' ') + 1);
+  return { ...said, answers: (said.answers ?? []).map((answer) => ({ ...answer, name }) as Answer) };
+}
+
+interface Stage {
+  readonly zone: Map<string, Scripted>;
+  readonly source: MemorySource;
+  readonly dispatcher: Dispatcher;
+  readonly names: NameServer;
+  /** Servers by address, on one port. */
+  readonly hosts: ReadonlyMap<string, ScriptedServer>;
+  readonly port: number;
+  send(domain: string, entry: number): MemoryQueue;
+  ended(count: number): Promise<readonly (readonly [number, string, string, string])[]>;
+}
+
+interface StageOptions {
+  readonly allowsPrivate?: boolean;
+  readonly connectionsMax?: number;
+}
+
+async function stage(t: TestContext, addresses: readonly string[], options: StageOptions = {}): Promise<Stage> {
+  const zone = new Map<string, Scripted>();
+  const names = await NameServer.start(t, (question) => {
+    const said = zone.get(question);
+    if (said !== undefined) return named(said, question);
+    const isKnown = [...zone.keys()].some((key) => key.endsWith(question.slice(question.indexOf(' '))));
+    return { rcode: isKnown ? 0 : 3 };
+  });
+  const hosts = new Map<string, ScriptedServer>();
+  let port = 0;
+  for (const address of addresses) {
+    const server = new ScriptedServer();
+    port = await server.listen(address, port);
+    hosts.set(address, server);
+    t.after(() => { server.close(); });
+  }
+  const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
+  const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
+  const source = new MemorySource();
+  const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, connectionsMax: 20, ...options };
+  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits }, () => true, resolver);
+  t.after(async () => {
+    await dispatcher.stop(100);
+    resolver.close();
+  });
+  return {
+    zone, source, dispatcher, names, hosts, port,
+    send: (domain, entry) => {
+      const queue = new MemoryQueue({ queueName: `out/${domain}`, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true } });
+      source.put(queue, entry, 'content\r\n');
+      dispatcher.onReady(queue);
+      return queue;
+    },
+    ended: async (count) => {
+      await source.untilEnded(count);
+      return source.ended.map(({ entry, result: { results, relay } }) => [entry, results[0]?.enhanced ?? '', results[0]?.text ?? '', relay] as const);
+    },
+  };
+}
+
+function accepted(stage: Stage): Record<string, number> {
+  return Object.fromEntries([...stage.hosts].map(([address, { accepted: all }]) => [address, all.length]));
+}
+
+describe('mail by MX', () => {
+  test('goes to the most preferred host, and to the next while that one is away', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2']);
+    it.zone.set('MX two.example', mx([20, 'b.two.example'], [10, 'a.two.example']));
+    it.zone.set('A a.two.example', a('127.0.0.1')).set('A b.two.example', a('127.0.0.2'));
+    const queue = it.send('two.example', 1);
+    const [[, code, , relay] = []] = await it.ended(1);
+    assert.deepEqual([code, relay], ['2.0.0', `a.two.example[127.0.0.1]:${it.port}`]);
+    it.hosts.get('127.0.0.1')?.close();
+    it.source.put(queue, 2, 'second\r\n');
+    it.dispatcher.onReady(queue);
+    const [, second] = await it.ended(2);
+    assert.equal(second?.[3], `b.two.example[127.0.0.2]:${it.port}`, 'not deferred: another host takes it');
+    assert.deepEqual(accepted(it), { '127.0.0.1': 1, '127.0.0.2': 1 });
+  });
+
+  test('goes to the next host when the first refuses the connection by its greeting', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2']);
+    it.zone.set('MX busy.example', mx([10, 'a.busy.example'], [20, 'b.busy.example']));
+    it.zone.set('A a.busy.example', a('127.0.0.1')).set('A b.busy.example', a('127.0.0.2'));
+    const first = it.hosts.get('127.0.0.1');
+    assert.ok(first !== undefined);
+    first.answer = (verb) => (verb === 'GREETING' ? '421 4.3.2 too busy' : undefined);
+    it.send('busy.example', 1);
+    assert.equal((await it.ended(1))[0]?.[1], '2.0.0');
+    assert.deepEqual(accepted(it), { '127.0.0.1': 0, '127.0.0.2': 1 });
+  });
+
+  test('of a host with several addresses goes to one that takes the connection', async (t) => {
+    const it = await stage(t, ['127.0.0.5']);
+    it.zone.set('MX many.example', mx([10, 'a.many.example']));
+    it.zone.set('A a.many.example', a('127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5'));
+    it.send('many.example', 1);
+    assert.equal((await it.ended(1))[0]?.[3], `a.many.example[127.0.0.5]:${it.port}`);
+  });
+
+  test('tries five addresses of a host at most', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    it.hosts.get('127.0.0.1')?.close();
+    it.zone.set('MX more.example', mx([10, 'a.more.example']));
+    it.zone.set('A a.more.example', a(...[2, 3, 4, 5, 6, 7, 8, 9].map((last) => `127.0.0.${last}`)));
+    it.send('more.example', 1);
+    const [[, code, text] = []] = await it.ended(1);
+    assert.equal(code, '4.4.1');
+    assert.equal(text?.match(/ECONNREFUSED/g)?.length, 5, text);
+  });
+
+  test('goes to the domain itself when it has an address and no MX record; to a literal without a question', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    it.zone.set('A plain.example', a('127.0.0.1'));
+    it.send('plain.example', 1);
+    it.send('[127.0.0.1]', 2);
+    for (const [, code] of await it.ended(2)) assert.equal(code, '2.0.0');
+    assert.deepEqual(it.names.asked, ['MX plain.example', 'A plain.example']);
+  });
+
+  test('of domains with the same hosts shares their connections, and no more than allowed', async (t) => {
+    const it = await stage(t, ['127.0.0.1'], { connectionsMax: 3 });
+    it.zone.set('A shared.example', a('127.0.0.1'));
+    for (let i = 1; i <= 30; i++) {
+      it.zone.set(`MX d${i}.example`, mx([10, 'shared.example']));
+      it.send(`d${i}.example`, i);
+    }
+    for (const [, code] of await it.ended(30)) assert.equal(code, '2.0.0');
+    assert.ok((it.hosts.get('127.0.0.1')?.openMost ?? 0) <= 3);
+    assert.equal(it.dispatcher.nextHops().length, 1);
+  });
+
+  for (const [what, domain, records, code, text] of [
+    ['that does not exist', 'nowhere.example', undefined, '5.1.2', 'the domain nowhere.example does not exist'],
+    ['that takes no mail', 'null.example', mx([0, '.']), '5.1.10', 'the domain null.example takes no mail (null MX)'],
+    ['without a host', 'bare.example', { answers: [] }, '5.1.2', 'the domain bare.example has no mail host'],
+    ['that leads to us', 'loop.example', mx([10, 'GW.test'], [10, 'peer.example']), '5.4.6', 'mail for loop.example loops back to gw.test'],
+    ['whose records name no host', 'odd.example', mx([10, '192.0.2.1']), '4.4.4', 'no MX record of odd.example names a host'],
+  ] as const) {
+    test(`to a domain ${what} ends so`, async (t) => {
+      const it = await stage(t, []);
+      if (records !== undefined) it.zone.set(`MX ${domain}`, records);
+      it.send(domain, 1);
+      assert.deepEqual((await it.ended(1))[0], [1, code, text, domain]);
+    });
+  }
+
+  test('ends at once for a whole queue of a domain without a way', async (t) => {
+    const it = await stage(t, []);
+    const queue = it.send('nowhere.example', 1);
+    for (let entry = 2; entry <= 250; entry++) it.source.put(queue, entry, 'x\r\n');
+    it.dispatcher.onReady(queue);
+    for (const [, code] of await it.ended(250)) assert.equal(code, '5.1.2');
+    assert.equal(it.names.asked.length, 1);
+  });
+
+  test('goes to a backup only where it is not one itself', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    it.zone.set('MX backed.example', mx([10, 'main.backed.example'], [20, 'gw.test'], [30, 'last.backed.example']));
+    it.zone.set('A main.backed.example', a('127.0.0.9')).set('A last.backed.example', a('127.0.0.1'));
+    it.send('backed.example', 1);
+    const [[, code] = []] = await it.ended(1);
+    assert.equal(code, '4.4.1');
+    assert.deepEqual(accepted(it), { '127.0.0.1': 0 }, 'a host behind us would give it back');
+  });
+
+  test('waits while the DNS gives no answer, says why, and goes when it does', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    it.zone.set('MX late.example', { rcode: 2 });
+    const queue = it.send('late.example', 1);
+    for (let entry = 2; entry <= 20; entry++) it.source.put(queue, entry, 'waits\r\n');
+    const [[, code, text] = []] = await it.ended(1);
+    assert.equal(code, '4.4.3');
+    assert.match(text ?? '', /^no answer on MX of late\.example: /);
+    assert.deepEqual(it.dispatcher.nextHops().map(({ relay, waiting }) => [relay, waiting]), [['late.example', 19]]);
+    it.zone.set('MX late.example', mx([10, 'a.late.example'])).set('A a.late.example', a('127.0.0.1'));
+    const last = (await it.ended(20)).slice(10).map(([, each]) => each);
+    assert.deepEqual(last, last.map(() => '2.0.0'), 'one was given back for each time that the DNS was asked');
+    assert.deepEqual(it.dispatcher.nextHops().map(({ lastError }) => lastError), ['']);
+  });
+
+  test('never goes to an address that no host of the Internet has', async (t) => {
+    const it = await stage(t, ['127.0.0.1'], { allowsPrivate: false });
+    it.zone.set('MX evil.example', mx([10, 'inside.evil.example']));
+    it.zone.set('A inside.evil.example', a('127.0.0.1', '10.0.0.1', '100.64.0.1', '169.254.169.254', '0.0.0.0'));
+    it.send('evil.example', 1);
+    it.send('[IPv6:::ffff:127.0.0.1]', 2);
+    it.send('[IPv6:64:ff9b::7f00:1]', 3);
+    for (const [, code, text] of await it.ended(3)) {
+      assert.equal(code, '4.4.1');
+      assert.match(text, /which is not connected to/);
+    }
+    assert.equal(it.hosts.get('127.0.0.1')?.connections, 0);
+  });
+});
