@@ -73,8 +73,8 @@ export function wayByAddress(
 
 /** What a queue has that was made when its route led to one host: of its mail no single domain is known. */
 export function wayOfNoDomain(): MailWay {
-  const why = 'its queue was made when its route led to one host: give the route by MX another name, and this '
-    + 'name to one that leads there';
+  const why = 'its queue was made when its route led to one host: give the route by MX another name, '
+    + 'and this name to one that leads there';
   return no(DEFERRED, '4.3.5', why);
 }
 
