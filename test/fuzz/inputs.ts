@@ -42,7 +42,7 @@ function wordOf(random: Prng): string {
 }
 
 /** In a third of the inputs nothing is changed. */
-function changed(bytes: Buffer, random: Prng): Uint8Array {
+export function changed(bytes: Buffer, random: Prng): Uint8Array {
   let made: Uint8Array = bytes;
   for (let count = random.below(3); count > 0 && made.length > 0; count--) {
     const at = random.below(made.length);

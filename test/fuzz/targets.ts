@@ -6,6 +6,7 @@
  *   auth (auth-target.ts) besides: in are those who proved it, and nobody else
  *   proxy                 the same verdict in one piece and in two; the session is whose the header says, and nobody's
  *                         without one; besides, what holds for sessions
+ *   dns (dns-target.ts)   no exception; names that can be asked for, and addresses that are what they seem
  *   dsn                   no exception; a report is ASCII for an ASCII sender, CRLF only, no line over 998
  */
 import assert from 'node:assert/strict';
@@ -17,6 +18,7 @@ import { RecipientParameters } from '../../src/gateway/inbound/commands/paramete
 import { readProxyHeader } from '../../src/gateway/inbound/policy/proxy-header.js';
 import { WALL_MS } from '../inbound/desk.js';
 import { authTarget } from './auth-target.js';
+import { dnsInput } from './dns-target.js';
 import { Field, tally } from './field.js';
 import { proxyInput, smtpInput } from './inputs.js';
 
@@ -56,6 +58,7 @@ export const TARGETS: Readonly<Record<string, Target>> = {
     assert.equal(address, whole.address === '' ? '127.0.0.1' : whole.address, 'whose it is');
     tally('headers read');
   }),
+  dns: atOnce(dnsInput),
   dsn: atOnce((random) => {
     const noise = (max: number): string => Buffer.from(smtpInput(random).subarray(0, random.below(max))).toString(random.below(2) === 0 ? 'latin1' : 'utf8');
     const parameters = new RecipientParameters();
