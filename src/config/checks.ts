@@ -336,11 +336,27 @@ function checkPeers(
     if (derived || peer.paths === undefined) return;
     checkPaths(peer.paths, at, gateway.insecure || gateway.mirror.tls !== undefined, problems);
   });
-  if (!derived) unique(peers.map((peer) => peer.id), (i) => [...path, i, 'id'], 'store id', problems);
+  if (!derived) {
+    unique(peers.map((peer) => peer.id), (i) => [...path, i, 'id'], 'store id', problems);
+    checkAddresses(peers, path, problems);
+  }
   // Any two stores may hold the two copies of a queue: placement looks at their load, not at hosts.
   const hosts = peers.flatMap(({ host }) => (host === undefined ? [] : [host]));
   if (context.up || replicas === 1 || hosts.length < peers.length) return;
   unique(hosts, (i) => [...(derived ? ['stores'] : path), i, 'host'], 'host of stores', problems);
+}
+
+/** Two stores, or two paths of one, at one address are one store twice, or one path. */
+function checkAddresses(peers: readonly NamedPeer[], path: Path, problems: Problems): void {
+  const ways: Path[] = [];
+  const addresses: string[] = [];
+  peers.forEach(({ paths = [] }, i) => {
+    paths.forEach(({ address: { host, port } }, k) => {
+      addresses.push(addressText(host, port));
+      ways.push([...path, i, 'paths', k, 'address']);
+    });
+  });
+  unique(addresses, (i) => ways[i] ?? path, 'address of stores', problems);
 }
 
 interface PathValue {

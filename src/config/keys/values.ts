@@ -4,6 +4,7 @@
  * text of `expected()` and, added by problems.ts, what the file says instead.
  */
 import { isIP } from 'node:net';
+import ipaddr from 'ipaddr.js';
 import { z } from 'zod';
 import { parseBytes, parseDuration } from '../../base/units.js';
 import { addressText as hostAndPort } from '../../base/address-text.js';
@@ -308,7 +309,7 @@ export function serverUrl(): z.ZodType<string> {
 export function network(): z.ZodType<string> {
   return expected(
     (value) => (typeof value === 'string' && isNetwork(value) ? value.toLowerCase() : undefined),
-    'a network such as 10.0.0.0/8, 192.168.1.7 or fd00::/8',
+    'a network such as 10.0.0.0/8 (no bits set behind its length), 192.168.1.7 or fd00::/8',
   );
 }
 
@@ -346,8 +347,12 @@ function isNetwork(value: string): boolean {
   const slash = value.indexOf('/');
   const version = isIP(slash === -1 ? value : value.slice(0, slash));
   if (version === 0) return false;
-  const bits = slash === -1 ? '0' : value.slice(slash + 1);
-  return /^\d{1,3}$/.test(bits) && Number(bits) <= (version === 6 ? 128 : 32);
+  if (slash === -1) return true;
+  const bits = value.slice(slash + 1);
+  if (!/^\d{1,3}$/.test(bits) || Number(bits) > (version === 6 ? 128 : 32)) return false;
+  // "10.1.2.3/8" is more likely a host, or a typing error, than all of 10.0.0.0/8.
+  const first = (version === 6 ? ipaddr.IPv6 : ipaddr.IPv4).networkAddressFromCIDR(value);
+  return first.toNormalizedString() === ipaddr.parse(value.slice(0, slash)).toNormalizedString();
 }
 
 function within(value: number, min: number, max: number): boolean {

@@ -96,7 +96,7 @@ describe('a configuration file', () => {
 
   test('may have a strict route, which keeps one message in flight', () => {
     const gateway = gatewayOf(GOOD.replace("via: smtp://127.0.0.1:26", "via: 'lmtp://[::1]:24', order: strict, name: box"));
-    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24 }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
+    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24, isByMx: false }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
   });
 
   test('pipelines across messages only where it is asked for, and never a strict route', () => {
@@ -166,6 +166,9 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a failover that jitter could set off', GOOD, `${GOOD}  mirror: {heartbeat: 600ms, lease: 20s}\n`, /^f\.yaml:\d+: gateway\.mirror\.failover_timeout: expected at least 4 × heartbeat \(2400 ms\), found 2000 ms$/],
     ['TLS without the CA', GOOD, `${GOOD}  mirror:\n    tls: {cert: b, key: c}\n`, /^f\.yaml:18: gateway\.mirror\.tls\.ca: expected a file name, found nothing$/],
     ['more replicas asked for than kept', GOOD, `${GOOD}  mirror: {replicas: 1, min_replicas: 2}\n`, /^f\.yaml:17: gateway\.mirror\.min_replicas: expected at most replicas \(1\), found 2$/],
+    ['a network with bits behind its length', '  routes:', '  smtp: {relay_networks: [10.1.2.3/8]}\n  routes:', /^f\.yaml:6: gateway\.smtp\.relay_networks\[0\]: expected a network such as 10\.0\.0\.0\/8 \(no bits set behind its length\), .*, found "10\.1\.2\.3\/8"$/],
+    ['lanes of a route by MX', 'via: smtp://127.0.0.1:26', 'via: mx, lanes: 4', /^f\.yaml:7: gateway\.routes\[0\]\.lanes: expected 1 or nothing with via: mx \(a queue for each domain\), found 4$/],
+    ['two stores at one address', '127.0.0.1:7402', '127.0.0.1:7401', /^f\.yaml:16: gateway\.stores\[1\]\.paths\[0\]\.address: expected each address of stores once, found '127\.0\.0\.1:7401' again$/],
     ['a store named twice', 'id: s2', 'id: s1', /^f\.yaml:13: gateway\.stores\[1\]\.id: expected each store id once, found 's1' again$/],
     ['an admin port for all without token', GOOD, `${GOOD}  admin: {listen: 0.0.0.0:8025}\n`, /^f\.yaml:17: gateway\.admin\.token: expected a token because admin\.listen \(0\.0\.0\.0\) is not loopback, found nothing$/],
     ['a route of a name alone, without a table that leads there', GOOD, GOOD.replace('  routes:\n', '  reports: discard\n  routes:\n').replace("domain: '*', ", 'name: box, '), /^f\.yaml:8: gateway\.routes\[0\]: expected one of domain and domains, found neither \(a name alone needs smtp\.recipients\)$/],
