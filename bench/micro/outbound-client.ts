@@ -17,7 +17,7 @@ import { performance } from 'node:perf_hooks';
 import SMTPConnection from 'nodemailer/lib/smtp-connection/index.js';
 import { DEFAULT_TIMEOUTS } from '../../src/gateway/outbound/pure/session-states.js';
 import { DISPATCHER_LIMITS, Dispatcher } from '../../src/gateway/outbound/dispatcher.js';
-import { NodeTransport } from '../../src/platform/node/transport.js';
+import { ClientTransport } from '../../src/platform/node/client-transport.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Envelope } from '../../src/gateway/queue/types.js';
 
 const CONTENT = Buffer.from(`From: a@example.org\r\nTo: b@example.net\r\nSubject: bench\r\n\r\n${`${'x'.repeat(74)}\r\n`.repeat(13)}`);
@@ -77,7 +77,10 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
         ...DISPATCHER_LIMITS, heloName: 'bench', timeouts: DEFAULT_TIMEOUTS, connectionLifeMs: 300_000, idleMs: 5_000,
         messagesPerConnectionMax: messages,
       },
-      { source, transport: new NodeTransport(), clock, random: Math.random, log: SILENT, mayDot: () => true },
+      {
+        source, transport: new ClientTransport({ readBufferBytes: 8 * 1024 }), clock, random: Math.random, log: SILENT,
+        mayDot: () => true, onTlsFallback: () => undefined,
+      },
     );
     dispatcher.start();
     dispatcher.onReady(queue);

@@ -25,6 +25,7 @@ import type { UnreachedStore } from './ownership/known-stores.js';
 import { WAITING_NAMES, Waiting } from '../recovery/ownership/waiting.js';
 import { EntryState } from './queue/entry-table.js';
 import type { MailQueue } from './queue/mail-queue.js';
+import { nextHopUrl } from './queue/next-hop.js';
 import type { Note } from './queue/note.js';
 import { TO_TRY } from './queue/note.js';
 import { cursorAt, placesBehind, queuesOfClass } from './queue/queue-walk.js';
@@ -429,9 +430,13 @@ function secondsIf(wallMs: number | undefined): number | null {
   return wallMs === undefined ? null : seconds(wallMs);
 }
 
+function tlsText(tls: MailQueue['lastTls']): string {
+  if (tls === undefined || tls === 'none') return tls ?? '';
+  return `${tls.version} ${tls.cipher} verified=${tls.isVerified ? 'yes' : 'no'}`;
+}
+
 function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
   const { partition } = queue;
-  const { protocol, host, port } = queue.route.nextHop;
   const lag = queueLag(partition);
   const shares = partition.rows.flatMap((copy) => partition.feedOf(copy).progress.refillShare ?? []);
   const age = Math.max(0, Math.round(nowWallMs / 1000 - queue.oldestArrivalSeconds));
@@ -440,7 +445,8 @@ function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
     queue_class: queue.route.queueClass,
     owner: queue.ownerId,
     partition: partition.name,
-    next_hop: `${protocol}://${host}:${String(port)}`,
+    next_hop: nextHopUrl(queue.route.nextHop),
+    tls: tlsText(queue.lastTls),
     order: queue.route.ordering,
     messages: queue.length,
     bytes: queue.bytes,

@@ -248,16 +248,25 @@ export interface NextHopValue {
   readonly protocol: 'smtp' | 'lmtp';
   readonly host: string;
   readonly port: number;
+  /** smtps: TLS before the greeting. */
+  readonly isTlsFirst: boolean;
 }
+
+/** Of submissions by smtps (RFC 8314 7.3). */
+const SMTPS_PORT = 465;
 
 export function nextHop(): z.ZodType<NextHopValue> {
   return expected((value) => {
-    const match = typeof value === 'string' ? /^(smtp|lmtp):\/\/(.+)$/.exec(value) : null;
-    const parsed = match === null ? undefined : parseAddress(match[2] ?? '');
-    return parsed === undefined || match === null
-      ? undefined : { protocol: match[1] === 'lmtp' ? 'lmtp' : 'smtp', host: parsed.host, port: parsed.port };
-  }, 'a next hop such as smtp://mx.example.com:25 or lmtp://127.0.0.1:24', {
-    shown: (hop: NextHopValue) => `${hop.protocol}://${addressText(hop)}`,
+    const match = typeof value === 'string' ? /^(smtp|smtps|lmtp):\/\/(.+)$/.exec(value) : null;
+    if (match === null) return undefined;
+    const [, scheme, place = ''] = match;
+    const isTlsFirst = scheme === 'smtps';
+    const hasPort = /^\[.*\]:|^[^[:]*:/.test(place);
+    const parsed = parseAddress(isTlsFirst && !hasPort ? `${place}:${String(SMTPS_PORT)}` : place);
+    return parsed === undefined
+      ? undefined : { protocol: scheme === 'lmtp' ? 'lmtp' : 'smtp', ...parsed, isTlsFirst };
+  }, 'a next hop such as smtp://mx.example.com:25, smtps://mx.example.com or lmtp://127.0.0.1:24', {
+    shown: (hop: NextHopValue) => `${hop.protocol}${hop.isTlsFirst ? 's' : ''}://${addressText(hop)}`,
   });
 }
 

@@ -18,6 +18,8 @@
  *   the next dot of a busy connection rather than for a connection of its own: its envelope goes along in the
  *   same write, and comes back with its dot's answer in the same read (RFC 2920 3.1). A tick starts what a
  *   connection has kept waiting.
+ * - Where TLS is only tried (`tls: may`) and does not come up, the next connection is in clear, at once, and
+ *   so are all for an hour (tls-memory.ts). Where it must be had, that is a failed attempt like any other.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
@@ -27,6 +29,7 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { Transport } from '../../platform/transport.js';
+import { nextHopKey } from '../queue/next-hop.js';
 import type { Delivery, NextHop, RecipientResult } from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
@@ -36,6 +39,7 @@ import { Trouble, classifyTrouble } from './pure/classify.js';
 import { State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
+import type { TlsMemory } from './tls-memory.js';
 
 /** After an envelope behind a dot went wrong, none is put there for this long. */
 const FOLLOW_AGAIN_MS = 600_000;
@@ -44,6 +48,9 @@ const FOLLOW_AGAIN_MS = 600_000;
  * are ready take more messages.
  */
 const CONNECTING_MAX = 256;
+
+const TLS_FAILED =
+  'TLS that a next hop offers does not come up; mail goes there in clear for an hour, then it is tried again';
 
 export interface PoolOptions {
   readonly heloName: string;
@@ -65,6 +72,9 @@ export interface PoolPorts {
   readonly random: Random;
   readonly session: SessionPorts;
   readonly log: EventLog;
+  readonly tlsMemory: TlsMemory;
+  /** TLS that was only tried did not come up. */
+  onTlsFallback(): void;
 }
 
 /** For status. */
@@ -92,6 +102,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   readonly #options: PoolOptions;
   readonly #ports: PoolPorts;
   readonly #session: SessionOptions;
+  /** For connections of a next hop whose TLS has failed where it need not be had. */
+  readonly #clearSession: SessionOptions;
   readonly #peers = new Set<Peer>();
   /** The last one used is used next, so that spare connections grow idle and end. */
   readonly #idle: Peer[] = [];
@@ -114,7 +126,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#ports = ports;
     this.#nowMs = nowMs;
     const { heloName, timeouts } = options;
-    this.#session = { protocol: hop.protocol, heloName, relay: relayName(hop), timeouts };
+    this.#session = { protocol: hop.protocol, heloName, relay: relayName(hop), timeouts, tls: hop.tls };
+    this.#clearSession = { ...this.#session, tls: undefined };
   }
 
   /** Nothing is open and nobody uses it. */
@@ -124,9 +137,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   /** Whether `hop` leads to the same place. */
   leadsTo(hop: NextHop): boolean {
-    const own = this.#hop;
-    if (hop === own) return true;
-    return hop.host === own.host && hop.port === own.port && hop.protocol === own.protocol;
+    return hop === this.#hop || nextHopKey(hop) === nextHopKey(this.#hop);
   }
 
   add(lane: Lane): void {
@@ -249,9 +260,21 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (at >= 0) this.#idle.splice(at, 1);
     if (!peer.isReady) {
       this.#connecting--;
-      if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
+      const mayBeInClear = peer.session.hasTlsFailed && this.#hop.tls?.level === 'may';
+      if (why !== undefined && mayBeInClear) this.#onTlsFailed(peer, why);
+      else if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
     }
     this.pump();
+  }
+
+  /** It is tried again in clear, as one that was never tried. */
+  #onTlsFailed({ relay }: Peer, { text: why }: RecipientResult): void {
+    const { host, port } = this.#hop;
+    const { tlsMemory, log, onTlsFallback } = this.#ports;
+    onTlsFallback();
+    const isKnown = tlsMemory.hasFailed(host, port, this.#nowMs);
+    tlsMemory.note(host, port, this.#nowMs);
+    if (!isKnown) log.warn('tls', TLS_FAILED, { relay, why });
   }
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
@@ -269,7 +292,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const retry = this.#retries.shift();
     const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();
-    if (lane !== undefined && delivery !== undefined) lane.settleAll(delivery, peer.relay, why, peer.setupMs);
+    if (lane === undefined || delivery === undefined) return;
+    lane.settleAll(delivery, peer.relay, why, peer.setupMs, peer.session.tls);
   }
 
   #startOnIdle(): void {
@@ -297,10 +321,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   #connect(): void {
-    const peer = new Peer(this.#session, this.#ports.session, this.#ports.clock, this, this.#nowMs);
+    const { host, port, tls } = this.#hop;
+    const { clock, transport, tlsMemory, session } = this.#ports;
+    const isInClear = tls?.level === 'may' && tlsMemory.hasFailed(host, port, this.#nowMs);
+    const options = isInClear ? this.#clearSession : this.#session;
+    const peer = new Peer(options, session, clock, this, this.#nowMs);
     this.#peers.add(peer);
     this.#connecting++;
-    peer.session.attach(this.#ports.transport.connect(this.#hop.host, this.#hop.port, peer.session));
+    peer.session.attach(transport.connect(host, port, peer.session));
   }
 
   /** Whether it should not begin `more` transactions. */

@@ -11,12 +11,14 @@
  * Not here: order and due times (gateway/queue), retries and reports (gateway/core.ts, gateway/bounce).
  */
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
-import type { Transport } from '../../platform/transport.js';
+import type { MailTransport } from '../../platform/transport.js';
+import { nextHopKey } from '../queue/next-hop.js';
 import type { Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop } from '../queue/types.js';
 import { ConnectionPool } from './connection-pool.js';
 import type { NextHopState, PoolOptions, PoolPorts } from './connection-pool.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
+import { TlsMemory } from './tls-memory.js';
 import { WriteBuffer } from '../../smtp/write-buffer.js';
 
 const TICK_MS = 250;
@@ -39,12 +41,14 @@ export const DISPATCHER_LIMITS = {
 
 export interface DispatcherPorts {
   readonly source: DeliverySource;
-  readonly transport: Transport;
+  readonly transport: MailTransport;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: EventLog;
   /** Whether this process still owns the delivery's queue; asked right before each final dot (G5). */
   mayDot(delivery: Delivery): boolean;
+  /** TLS with a next hop did not come up, and mail goes there in clear. */
+  onTlsFallback(): void;
 }
 
 interface LaneSeat {
@@ -82,10 +86,13 @@ export class Dispatcher implements DeliverySink, InFlight {
       clock: ports.clock,
       random: ports.random,
       log: ports.log,
+      tlsMemory: new TlsMemory(),
+      onTlsFallback: () => { ports.onTlsFallback(); },
       session: {
         buffer: this.#buffer,
         copyContent: (delivery, target, at) => { source.copyContent(delivery, target, at); },
         mayDot: (delivery) => ports.mayDot(delivery),
+        secure: (clear, terms, handlers) => ports.transport.secure(clear, terms, handlers),
       },
     };
     this.#lastTickMs = ports.clock.nowMs();
@@ -186,7 +193,7 @@ export class Dispatcher implements DeliverySink, InFlight {
   }
 
   #poolOf(hop: NextHop): ConnectionPool {
-    const key = `${hop.protocol} ${hop.host} ${hop.port}`;
+    const key = nextHopKey(hop);
     const known = this.#pools.get(key);
     if (known !== undefined) return known;
     const pool = new ConnectionPool(hop, this.#options, this.#poolPorts, this.#sessionMs);

@@ -14,7 +14,7 @@ const RECEIVED: ReceivedFields = {
   helo: 'client.example', size: 1024, nrcpt: 2, tls: '', user: '', mirrors: 2, epoch: 3, delayMs: 1234,
 };
 const DELIVERED: RecipientFields = {
-  queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, relay: 'mx[127.0.0.1]:25', attempt: 1, origTo: '', mailFrom: '', last: '',
+  queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, tls: undefined, relay: 'mx[127.0.0.1]:25', attempt: 1, origTo: '', mailFrom: '', last: '',
   dsn: '2.0.0', reply: '250 OK', delayMs: 5000, beforeQueueMs: 1000, setupMs: 500, transmitMs: 1500,
 };
 
