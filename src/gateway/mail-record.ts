@@ -117,14 +117,14 @@ export class MailRecord implements MailEvents, InboundMailLog {
     });
   }
 
-  unreachable(queue: MailQueue, text: string): void {
+  unreachable(queue: MailQueue, dsn: string, text: string): void {
     this.#ports.metrics.connectionsFailed += 1;
     const now = this.#ports.clock.nowMs();
     const told = this.#toldUnreachableMs.get(queue);
     if (told !== undefined && now - told < UNREACHABLE_EVERY_MS) return;
     this.#toldUnreachableMs.set(queue, now);
     const relay = nextHopUrl(queue.route.nextHop);
-    const fields = { queue: queue.name, relay, why: text, messages: queue.length };
+    const fields = { queue: queue.name, relay, dsn, why: text, messages: queue.length };
     this.#ports.log.warn('suspended', UNREACHABLE, fields);
   }
 

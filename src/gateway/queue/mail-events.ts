@@ -22,7 +22,7 @@ export interface MailEvents {
   /** A recipient ended without a report, and why none is due (G2). */
   ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void;
   /** The next hop of a queue could not be reached; its mail waits, in order. */
-  unreachable(queue: MailQueue, text: string): void;
+  unreachable(queue: MailQueue, enhanced: string, text: string): void;
   /** A final dot was sent and no reply came: what is tried again may arrive twice. */
   dotUnanswered(queue: MailQueue, relay: string): void;
   /** A report was stored for the sender of `envelope`; `why`: what was said of the first that it is about. */

@@ -327,8 +327,9 @@ export class Settlement {
   /** The next hop was not reached: the entry keeps its place; outbound tries the next hop again by itself. */
   #notReached(queue: MailQueue, row: number, result: DeliveryResult): void {
     queue.makeReadyFirst(row);
-    queue.lastError = result.results[0]?.text ?? 'not reached';
-    this.#ports.events.unreachable(queue, queue.lastError);
+    const [said] = result.results;
+    queue.lastError = said?.text ?? 'not reached';
+    this.#ports.events.unreachable(queue, said?.enhanced ?? '', queue.lastError);
   }
 
   /** Takes a resting entry (READY, DEFERRED, HELD) out of what it waits in; the caller sets its state. */
