@@ -62,6 +62,8 @@ export function makeCertificates(): Certificates | undefined {
 
 export interface TlsHopOptions {
   readonly certificate?: CertificateFiles | undefined;
+  /** For a client that names a server (RFC 6066 3); else `certificate`. */
+  readonly certificateOf?: Readonly<Record<string, CertificateFiles>>;
   readonly isTlsFirst?: boolean;
   /** Besides STARTTLS, in clear and in TLS. */
   readonly offers?: readonly string[];
@@ -87,6 +89,8 @@ export class TlsHop {
   readonly taken: Taken[] = [];
   /** Commands, one behind the other, those in TLS with a "*" in front; "|" begins a connection. */
   readonly heard: string[] = [];
+  /** Server names that clients said. */
+  readonly named: string[] = [];
   connections = 0;
   options: TlsHopOptions;
   readonly #server: net.Server;
@@ -127,7 +131,14 @@ export class TlsHop {
       return;
     }
     const own = certificate === undefined ? {} : { cert: readFileSync(certificate.certFile), key: readFileSync(certificate.keyFile) };
-    const secured = new tls.TLSSocket(socket, { isServer: true, ...own, ...more });
+    const secured = new tls.TLSSocket(socket, {
+      isServer: true, ...own, ...more,
+      SNICallback: (name, done) => {
+        this.named.push(name);
+        const other = this.options.certificateOf?.[name];
+        done(null, other === undefined ? undefined : tls.createSecureContext({ cert: readFileSync(other.certFile), key: readFileSync(other.keyFile) }));
+      },
+    });
     this.#keep(secured);
     this.#talk(secured, true, greets);
   }

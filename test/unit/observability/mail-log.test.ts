@@ -82,6 +82,19 @@ describe('a line of the mail log', () => {
     assert.deepEqual(lines.rows.slice(0, 2).map((row) => [row['delay'], row['delays'], row['relay']]), [[5, '1/2/0.5/1.5', 'mx[127.0.0.1]:25'], [5, '1/2/0.5/1.5', undefined]]);
   });
 
+  test('says what the connection had of TLS, or that it was in clear', () => {
+    const { log, lines } = newLog();
+    const tls = { version: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384', isVerified: true };
+    log.delivered({ ...DELIVERED, tls });
+    log.bounced({ ...DELIVERED, tls: { ...tls, isVerified: false } });
+    log.delivered(DELIVERED);
+    log.expired({ ...DELIVERED, relay: '' });
+    log.flush();
+    assert.deepEqual(lines.rows.map((row) => [row['tls'], row['cipher'], row['verified']]), [
+      ['TLSv1.3', 'TLS_AES_256_GCM_SHA384', 'yes'], ['TLSv1.3', 'TLS_AES_256_GCM_SHA384', 'no'], ['none', undefined, undefined], [undefined, undefined, undefined],
+    ]);
+  });
+
   test('says to whom it was sent first, in whose name it leaves, and what was said before it expired, where there is such', () => {
     const { log, lines } = newLog();
     log.delivered({ ...DELIVERED, origTo: 'info@example.com', mailFrom: 'SRS0=x@fwd.example' });

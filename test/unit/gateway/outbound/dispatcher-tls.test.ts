@@ -106,6 +106,14 @@ describe('TLS with a next hop', () => {
     assert.ok(tookMs < 1250, `${tookMs} ms: a tick comes each 250 ms`);
   });
 
+  test('that has several certificates chooses its certificate by the name; an address is none', needsTls, async () => {
+    assert.ok(certificates !== undefined && good !== undefined);
+    const on = await world({ certificate: certificates.issue('first.test'), certificateOf: { 'hop.test': good } });
+    await deliver(on, on.queue('verify'), 1);
+    await deliver(on, on.queue('encrypt'), 1);
+    assert.deepEqual([on.source.ended.map(({ result: { tls } }) => tls?.isVerified), on.hop.named], [[true, false], ['hop.test']]);
+  });
+
   test('is 1.2 or newer', needsTls, async () => {
     const newer = await world({ tls: { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } });
     await deliver(newer, newer.queue('verify'), 1);
