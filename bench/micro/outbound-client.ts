@@ -17,8 +17,8 @@ import { performance } from 'node:perf_hooks';
 import SMTPConnection from 'nodemailer/lib/smtp-connection/index.js';
 import { DEFAULT_TIMEOUTS } from '../../src/gateway/outbound/pure/session-states.js';
 import { DISPATCHER_LIMITS, Dispatcher } from '../../src/gateway/outbound/dispatcher.js';
+import { ClientTransport } from '../../src/platform/node/client-transport.js';
 import { DnsClient } from '../../src/platform/node/dns/dns-client.js';
-import { NodeTransport } from '../../src/platform/node/transport.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Envelope } from '../../src/gateway/queue/types.js';
 
 const CONTENT = Buffer.from(`From: a@example.org\r\nTo: b@example.net\r\nSubject: bench\r\n\r\n${`${'x'.repeat(74)}\r\n`.repeat(13)}`);
@@ -80,8 +80,8 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
         mx: { ownNames: [], allowsPrivate: false, usesIpv6: false, connectionsMax: 1 },
       },
       {
-        source, transport: new NodeTransport(), resolver: new DnsClient({ resolvers: [], trustsAd: false }, clock), clock, random: Math.random, log: SILENT,
-        mayDot: () => true,
+        source, transport: new ClientTransport({ readBufferBytes: 8 * 1024 }), resolver: new DnsClient({ resolvers: [], trustsAd: false }, clock), clock, random: Math.random, log: SILENT,
+        mayDot: () => true, onTlsFallback: () => undefined,
       },
     );
     dispatcher.start();

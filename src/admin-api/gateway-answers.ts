@@ -227,6 +227,8 @@ const queueAnswer = z.object({
   /** Where it lives; a queue that has moved stands here once for each partition that has mail of it. */
   partition: name,
   next_hop: name,
+  /** What its last connection there had of TLS: version, cipher, and whose it is; "none"; '' none yet. */
+  tls: text,
   order: z.enum(['fifo', 'strict']),
   messages: z.int(),
   bytes: z.int(),

@@ -269,6 +269,8 @@ function timeoutsByState({ timeouts }: GatewayConfig['delivery']): readonly numb
   byState[State.GREETING] = timeouts.greetingMs;
   byState[State.HELLO] = timeouts.heloMs;
   byState[State.HELO_ONLY] = timeouts.heloMs;
+  byState[State.STARTTLS] = timeouts.starttlsMs;
+  byState[State.SECURING] = timeouts.starttlsMs;
   byState[State.MAIL] = timeouts.mailMs;
   byState[State.RCPT] = timeouts.rcptMs;
   byState[State.DATA] = timeouts.dataInitMs;

@@ -17,7 +17,7 @@ import { readTlsFiles } from '../platform/node/tls-transport.js';
 const ROUTES_NAMED_MAX = 20;
 
 /** A line for each that can't be used. */
-export function unusableFiles({ smtp, mirror, places }: GatewayConfig): readonly string[] {
+export function unusableFiles({ smtp, mirror, routes, places }: GatewayConfig): readonly string[] {
   const { tls, usersFile, recipientsFile } = smtp;
   const found = new FileFindings(places);
   if (tls !== undefined) {
@@ -38,6 +38,11 @@ export function unusableFiles({ smtp, mirror, places }: GatewayConfig): readonly
     const wanted = 'a table of recipients, as twinpost table build makes it';
     found.judge('gateway.smtp.recipients', wanted, () => { checkTable(recipientsFile); });
   }
+  routes.forEach(({ nextHop: { tls } }, i) => {
+    const caFile = tls?.terms.caFile;
+    if (caFile === undefined) return;
+    found.judge(`gateway.routes[${String(i)}].ca_file`, 'a certificate in PEM', () => readPem('ca', caFile));
+  });
   return found.lines;
 }
 

@@ -6,7 +6,8 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
-import { SECRET_CHARACTERS_MIN, routeName } from './checks.js';
+import type { NextHop } from '../gateway/queue/types.js';
+import { SECRET_CHARACTERS_MIN, routeName, tlsLevel } from './checks.js';
 import { hookOptions } from './hooks.js';
 import { made } from './keys/key.js';
 import type { Content, Path } from './keys/key.js';
@@ -79,13 +80,14 @@ function gatewayConfig(
 }
 
 /** Of keys whose files are judged when all else is known to be good (cli/reception-files.ts). */
-function filePlaces({ smtp }: GatewayKeys, { place }: BuildContext): GatewayConfig['places'] {
+function filePlaces({ smtp, routes }: GatewayKeys, { place }: BuildContext): GatewayConfig['places'] {
   const at = (...keys: readonly (string | number)[]): Path => ['gateway', ...keys];
   const paths: readonly Path[] = [
     ...['cert', 'key', 'client_ca'].map((key) => at('smtp', 'tls', key)),
     ...['cert', 'key', 'ca'].map((key) => at('mirror', 'tls', key)),
     ...['users', 'recipients'].map((key) => at('smtp', key)),
     ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
+    ...routes.flatMap(({ caFile }, i) => (caFile === undefined ? [] : [at('routes', i, 'ca_file')])),
   ];
   return Object.fromEntries(paths.map((path) => [pathText(path), place(path)]));
 }
@@ -174,11 +176,12 @@ function smtpConfig(smtp: SmtpKeys, problems: Problems): SmtpConfig {
 function routeConfig(
   route: GatewayKeys['routes'][number], delivery: GatewayKeys['delivery'],
 ): GatewayConfig['routes'][number] {
-  const { domain, domains, queues, ...rest } = route;
+  const { domain, domains, queues, tls: _tls, caFile: _caFile, serverName: _serverName, ...rest } = route;
   const ordering = route.ordering ?? delivery.ordering;
   const isStrict = ordering === 'strict';
   return {
     ...rest,
+    nextHop: nextHopOf(route),
     domains: domains ?? (domain === undefined ? [] : [domain]),
     name: routeName(route),
     perDomain: queues === 'domain' || route.nextHop.isByMx,
@@ -186,6 +189,15 @@ function routeConfig(
     concurrency: isStrict ? 1 : (route.concurrency ?? delivery.concurrency),
     pipelinesAcross: !isStrict && (route.pipelinesAcross ?? delivery.pipelinesAcross),
   };
+}
+
+function nextHopOf({ nextHop, tls, caFile, serverName }: GatewayKeys['routes'][number]): NextHop {
+  const { protocol, host, port, isByMx, isTlsFirst } = nextHop;
+  const place = { protocol, host, port, ...(isByMx ? { isByMx } : {}) };
+  const level = tlsLevel(tls, isTlsFirst);
+  if (level === 'none') return { ...place, tls: undefined };
+  const terms = { serverName: serverName ?? host, mustVerify: level === 'verify', caFile };
+  return { ...place, tls: { level, isFirst: isTlsFirst, terms } };
 }
 
 /** Those whose addresses the file says; of the others the register does. */

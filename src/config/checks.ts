@@ -452,6 +452,7 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
         `expected 1 or nothing with via: mx (a queue for each domain), found ${String(route.lanes)}`,
       );
     }
+    checkRouteTls(route, at, problems);
     for (const domain of route.domains ?? (route.domain === undefined ? [] : [route.domain])) {
       domains.push(domain);
       paths.push(at);
@@ -466,6 +467,28 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     );
   }
   unique(gateway.routes.map(routeName), (i) => ['gateway', 'routes', i, 'name'], 'queue name', problems);
+}
+
+type TlsKey = GatewayValue['routes'][number]['tls'];
+
+/** What a route that says nothing has. */
+export function tlsLevel(said: TlsKey, isTlsFirst: boolean): NonNullable<TlsKey> {
+  return said ?? (isTlsFirst ? 'encrypt' : 'may');
+}
+
+function checkRouteTls(route: GatewayValue['routes'][number], at: Path, problems: Problems): void {
+  const { isTlsFirst } = route.via;
+  const level = tlsLevel(route.tls, isTlsFirst);
+  if (isTlsFirst && (level === 'none' || level === 'may')) {
+    problems.add(
+      [...at, 'tls'],
+      `expected encrypt or verify with smtps://, where TLS comes first (RFC 8314), found ${level}`,
+    );
+  }
+  for (const key of ['ca_file', 'server_name'] as const) {
+    if (route[key] === undefined || level === 'verify') continue;
+    problems.add([...at, key], `expected it with tls: verify only, where it counts, found tls: ${level}`);
+  }
 }
 
 interface NamedRoute {

@@ -24,8 +24,8 @@ import type { WaitingPartition } from './ownership/holdings.js';
 import type { UnreachedStore } from './ownership/known-stores.js';
 import { WAITING_NAMES, Waiting } from '../recovery/ownership/waiting.js';
 import { EntryState } from './queue/entry-table.js';
-import { nextHopText } from './queue/next-hop.js';
 import type { MailQueue } from './queue/mail-queue.js';
+import { nextHopUrl } from './queue/next-hop.js';
 import type { Note } from './queue/note.js';
 import { TO_TRY } from './queue/note.js';
 import { cursorAt, placesBehind, queuesOfClass } from './queue/queue-walk.js';
@@ -430,6 +430,11 @@ function secondsIf(wallMs: number | undefined): number | null {
   return wallMs === undefined ? null : seconds(wallMs);
 }
 
+function tlsText(tls: MailQueue['lastTls']): string {
+  if (tls === undefined || tls === 'none') return tls ?? '';
+  return `${tls.version} ${tls.cipher} verified=${tls.isVerified ? 'yes' : 'no'}`;
+}
+
 function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
   const { partition } = queue;
   const lag = queueLag(partition);
@@ -440,7 +445,8 @@ function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
     queue_class: queue.route.queueClass,
     owner: queue.ownerId,
     partition: partition.name,
-    next_hop: nextHopText(queue.route.nextHop),
+    next_hop: nextHopUrl(queue.route.nextHop),
+    tls: tlsText(queue.lastTls),
     order: queue.route.ordering,
     messages: queue.length,
     bytes: queue.bytes,

@@ -23,9 +23,10 @@ import { toAscii } from '../platform/node/idna.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { DnsClient } from '../platform/node/dns/dns-client.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
+import { ClientTransport } from '../platform/node/client-transport.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
 import { NodeTransport } from '../platform/node/transport.js';
-import type { Transport } from '../platform/transport.js';
+import type { MailTransport, Transport } from '../platform/transport.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import { gaugeSource } from './admin/gauges.js';
 import type { AdminPorts } from './admin/server.js';
@@ -354,16 +355,18 @@ class Gateway implements RunningGateway {
     const { outbound, memory } = this.#options;
     const { random, log, metrics } = this.#ports;
     const largeBytesMax = Math.min(outbound.largeBytesMax, memory.limitBytes * LARGE_SHARE);
-    const transport = new NodeTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
-    const toNextHops: Transport = {
+    const transport = new ClientTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
+    const toNextHops: MailTransport = {
       connect: (host, port, handlers) => {
         metrics.connectionsOpened += 1;
         return transport.connect(host, port, handlers);
       },
+      secure: (clear, terms, handlers) => transport.secure(clear, terms, handlers),
     };
     return new Dispatcher({ ...outbound, largeBytesMax }, {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
       mayDot: (delivery) => !this.#fenced && this.#core.mayDeliver(delivery),
+      onTlsFallback: () => { metrics.tlsFallbacks += 1; },
     });
   }
 

@@ -8,12 +8,12 @@ import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { AuthResult } from '../observability/reception-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
-import type { HandshakeResult } from '../platform/transport.js';
+import type { HandshakeResult, SecuredFacts } from '../platform/transport.js';
 import type { InboundMailLog, InboundMetrics, Refused, RejectStage } from './inbound/options.js';
 import type { MailTransaction } from './inbound/session/transaction.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
-import { nextHopText } from './queue/next-hop.js';
 import type { MailQueue } from './queue/mail-queue.js';
+import { nextHopUrl } from './queue/next-hop.js';
 import { ALIAS_CHANGED } from './queue/types.js';
 import type { Envelope, Recipient, RecipientResult, Route } from './queue/types.js';
 
@@ -78,7 +78,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
   outcome(
     event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult,
     contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number,
-    reversePath: string, last: string,
+    reversePath: string, last: string, tls: SecuredFacts | undefined,
   ): void {
     const { metrics, mailLog, clock } = this.#ports;
     metrics[event] += 1;
@@ -94,6 +94,7 @@ export class MailRecord implements MailEvents, InboundMailLog {
       last,
       size: contentBytes,
       relay,
+      tls,
       attempt,
       dsn: result.enhanced,
       reply: result.text,
@@ -116,14 +117,14 @@ export class MailRecord implements MailEvents, InboundMailLog {
     });
   }
 
-  unreachable(queue: MailQueue, text: string): void {
+  unreachable(queue: MailQueue, dsn: string, text: string): void {
     this.#ports.metrics.connectionsFailed += 1;
     const now = this.#ports.clock.nowMs();
     const told = this.#toldUnreachableMs.get(queue);
     if (told !== undefined && now - told < UNREACHABLE_EVERY_MS) return;
     this.#toldUnreachableMs.set(queue, now);
-    const relay = nextHopText(queue.route.nextHop);
-    const fields = { queue: queue.name, relay, why: text, messages: queue.length };
+    const relay = nextHopUrl(queue.route.nextHop);
+    const fields = { queue: queue.name, relay, dsn, why: text, messages: queue.length };
     this.#ports.log.warn('suspended', UNREACHABLE, fields);
   }
 

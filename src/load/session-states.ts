@@ -1,6 +1,7 @@
 /**
  * States of a client session of `send` (session.ts): what each waits for, and where it may go.
  *
+ *   CONNECTING ─open, TLS first─► SECURING ─open, in TLS─► GREETING
  *   CONNECTING ─open─► GREETING ─220 /EHLO─► HELLO ─250─► READY ─quit /QUIT─► QUITTING
  *                                             ▲ │ │          ▲
  *                            open, in TLS /EHLO │ │ 250      │ 235
@@ -37,11 +38,11 @@ export const STATE_NAME: readonly string[] = [
 
 /** By state: the states that may follow, besides CLOSED, which may follow every state but itself. */
 const NEXT: readonly (readonly State[])[] = [
-  [State.GREETING],
+  [State.GREETING, State.SECURING],
   [State.HELLO],
   [State.STARTTLS, State.AUTH, State.READY],
   [State.SECURING],
-  [State.HELLO],
+  [State.GREETING, State.HELLO],
   [State.READY],
   [State.QUITTING],
   [],

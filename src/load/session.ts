@@ -10,8 +10,8 @@
  */
 import { invariant } from '../base/invariant.js';
 import { ClientTransport } from '../platform/node/client-transport.js';
-import type { ClientTls } from '../platform/node/client-transport.js';
-import type { Connection, ConnectionHandlers } from '../platform/transport.js';
+import { readPem } from '../platform/node/certificates.js';
+import type { Connection, ConnectionHandlers, TlsTerms } from '../platform/transport.js';
 import { CAN_AUTH_PLAIN, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities } from '../smtp/capabilities.js';
 import type { Capabilities } from '../smtp/capabilities.js';
 import { QUIT, STARTTLS, authPlain, hello } from '../smtp/commands.js';
@@ -19,6 +19,12 @@ import { ReplyReader } from '../smtp/reply-reader.js';
 import type { ReplySink } from '../smtp/reply-reader.js';
 import { WriteBuffer } from '../smtp/write-buffer.js';
 import { STATE_NAME, State, isValidTransition } from './session-states.js';
+
+/** Replies are short. */
+const READ_BUFFER_BYTES = 4 * 1024;
+
+/** When it begins. */
+export type ClientTls = 'none' | 'starttls' | 'implicit';
 
 /** The server that mail is sent to, and how it is spoken to. */
 export interface Target {
@@ -41,7 +47,8 @@ export class Sessions {
   /** No reply for so long ends a session that waits for one. */
   readonly silenceMs: number;
   readonly buffer = new WriteBuffer({ largeBytesMax: 0 });
-  readonly transport: ClientTransport;
+  readonly transport = new ClientTransport({ readBufferBytes: READ_BUFFER_BYTES });
+  readonly tlsTerms: TlsTerms;
 
   /** Throws an Error when the target can't be used. */
   constructor(target: Target, heloName: string, silenceMs: number) {
@@ -50,7 +57,9 @@ export class Sessions {
     this.target = target;
     this.heloName = heloName;
     this.silenceMs = silenceMs;
-    this.transport = new ClientTransport({ tls, caFile: target.caFile, serverName: target.tlsName });
+    const { caFile } = target;
+    if (tls !== 'none' && caFile !== undefined) readPem('ca', caFile);
+    this.tlsTerms = { serverName: target.tlsName ?? target.host, mustVerify: true, caFile };
   }
 }
 
@@ -76,7 +85,7 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
   readonly #sessions: Sessions;
   readonly #owner: SessionOwner;
   #state: State = State.CONNECTING;
-  #isSecure: boolean;
+  #isSecure = false;
   /** Why it was destroyed here, if it was. */
   #error: string | undefined;
   #isHopeless = false;
@@ -86,10 +95,9 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
   #silentSinceMs = 0;
 
   constructor(sessions: Sessions, owner: SessionOwner) {
-    const { host, port, tls } = sessions.target;
+    const { host, port } = sessions.target;
     this.#sessions = sessions;
     this.#owner = owner;
-    this.#isSecure = tls === 'implicit';
     this.connection = sessions.transport.connect(host, port, this);
   }
 
@@ -136,9 +144,13 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
   // What the connection says.
 
   onOpen(): void {
-    if (this.#state === State.CONNECTING) return this.#transition(State.GREETING);
-    this.#isSecure = true;
-    this.#hello();
+    const isImplicit = this.#sessions.target.tls === 'implicit';
+    if (this.#state === State.SECURING) this.#isSecure = true;
+    if (isImplicit && !this.#isSecure) {
+      this.#transition(State.SECURING);
+      this.#secure();
+    } else if (isImplicit || !this.#isSecure) this.#transition(State.GREETING);
+    else this.#hello();
   }
 
   onData(bytes: Uint8Array): void {
@@ -146,8 +158,7 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
     // It may have been ended by what stood behind the reply.
     if (this.#state !== State.SECURING || this.#error !== undefined) return;
     if (this.reader.isMidReply) return this.destroy('more than a reply to STARTTLS');
-    const { target, transport } = this.#sessions;
-    this.connection = transport.secure(this.connection, target.host, this);
+    this.#secure();
   }
 
   onDrain(): void {
@@ -182,6 +193,11 @@ export class ClientSession implements ConnectionHandlers, ReplySink {
       case State.SECURING: return this.destroy('more than a reply to STARTTLS');
       case State.CONNECTING: case State.CLOSED: return this.destroy('a reply that nobody asked for');
     }
+  }
+
+  #secure(): void {
+    const { tlsTerms, transport } = this.#sessions;
+    this.connection = transport.secure(this.connection, tlsTerms, this);
   }
 
   #hello(): void {

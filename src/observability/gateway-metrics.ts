@@ -55,6 +55,7 @@ export class GatewayMetrics {
   connectionsWaited = 0;
   connectionsOpened = 0;
   connectionsFailed = 0;
+  tlsFallbacks = 0;
   possibleDuplicates = 0;
   withdrawn = 0;
   unanswered = 0;
@@ -178,6 +179,9 @@ const COUNTERS: Described<GatewayMetrics> = [
     (from) => from.connectionsWaited],
   ['connections_opened', 'Connections to next hops begun', (from) => from.connectionsOpened],
   ['connections_failed', 'Connections to next hops that failed', (from) => from.connectionsFailed],
+  ['tls_fallbacks',
+    'Times that TLS with a next hop (tls: may) did not come up, so that mail went there in clear',
+    (from) => from.tlsFallbacks],
   ['possible_duplicates',
     'Deliveries whose final dot got no reply: the next hop may have the message (RFC 1047)',
     (from) => from.possibleDuplicates],

@@ -15,6 +15,7 @@
  *
  * What is not here: events of links, mirrors, recovery (platform EventLog), counters (gateway-metrics.ts).
  */
+import type { SecuredFacts } from '../platform/transport.js';
 import { LineWriter, fieldName } from './line-writer.js';
 import type { FieldName } from './line-writer.js';
 
@@ -69,6 +70,8 @@ export interface RecipientFields {
   readonly size: number;
   /** "host[address]:port", '' when no connection came about. */
   readonly relay: string;
+  /** What the connection had of TLS; undefined in clear. */
+  readonly tls: SecuredFacts | undefined;
   /** 1 for the first. */
   readonly attempt: number;
   /** As it was given at RCPT, where an alias changed it; else ''. */
@@ -129,7 +132,7 @@ export interface RemovedFields {
 /** About 100 messages of a turn; hostile lines fill it sooner and are then handed over within the turn. */
 const BUFFER_BYTES = 96 * 1024;
 /** More than any line has. */
-const LINE_FIELDS_MAX = 18;
+const LINE_FIELDS_MAX = 20;
 
 const F = {
   queueId: fieldName('queue_id'),
@@ -144,6 +147,8 @@ const F = {
   size: fieldName('size'),
   nrcpt: fieldName('nrcpt'),
   tls: fieldName('tls'),
+  cipher: fieldName('cipher'),
+  verified: fieldName('verified'),
   user: fieldName('user'),
   limit: fieldName('limit'),
   hook: fieldName('hook'),
@@ -299,7 +304,7 @@ export class MailLog {
     w.string(F.to, fields.to);
     if (fields.origTo !== '') w.string(F.origTo, fields.origTo);
     w.number(F.size, fields.size);
-    if (fields.relay !== '') w.string(F.relay, fields.relay);
+    if (fields.relay !== '') this.#relay(w, fields);
     w.number(F.attempt, fields.attempt);
     w.string(F.status, status);
     w.string(F.dsn, fields.dsn);
@@ -318,6 +323,14 @@ export class MailLog {
     w.seconds(fields.transmitMs);
     w.byte(QUOTE);
     this.#end(w);
+  }
+
+  #relay(w: LineWriter, { relay, tls }: RecipientFields): void {
+    w.string(F.relay, relay);
+    w.string(F.tls, tls === undefined ? 'none' : tls.version);
+    if (tls === undefined) return;
+    w.string(F.cipher, tls.cipher);
+    w.string(F.verified, tls.isVerified ? 'yes' : 'no');
   }
 
   #client(w: LineWriter, { listener, client, clientPort }: ReceivedFields | RejectedFields): void {

@@ -23,6 +23,8 @@ export interface Connection {
    * Names in the certificate that the peer has proved to own; undefined where no certificate was asked for.
    */
   readonly peerNames?: readonly string[] | undefined;
+  /** What a client has of TLS with its server, from onOpen on; undefined in clear. */
+  readonly security?: SecuredFacts | undefined;
   /** Sends the chunks in order with one system call where the kernel takes them all. Dropped once closed. */
   write(chunks: readonly Uint8Array[]): void;
   /** Bytes written but not yet taken by the kernel. */
@@ -93,6 +95,33 @@ export interface ServerHandlers extends ConnectionHandlers {
 
 export interface Transport {
   connect(host: string, port: number, handlers: ConnectionHandlers): Connection;
+}
+
+/** What a client asks of TLS with a server. */
+export interface TlsTerms {
+  /** By which the server chooses its certificate (RFC 6066 3), and whom that is to be for. */
+  readonly serverName: string;
+  /** A certificate that is not for `serverName`, or from nobody who is trusted, ends the connection. */
+  readonly mustVerify: boolean;
+  /** PEM file of who is trusted; undefined: whom the platform trusts. */
+  readonly caFile: string | undefined;
+}
+
+export interface SecuredFacts {
+  /** "TLSv1.3" */
+  readonly version: string;
+  readonly cipher: string;
+  /** The server's certificate is right by the terms, whether that was asked for or not. */
+  readonly isVerified: boolean;
+}
+
+/** Connections of a mail client, which may change to TLS. */
+export interface MailTransport extends Transport {
+  /**
+   * What comes from now on is TLS, on the connection returned: onOpen says that it stands, onClose why it
+   * does not. `clear` is of no use any more, and its handlers hear nothing of it.
+   */
+  secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection;
 }
 
 export interface Listening {

@@ -233,6 +233,8 @@ const delivery = section({
     connect: named('connectMs', v.duration(10, HOUR_MS).prefault('30s')),
     greeting: named('greetingMs', v.duration(10, HOUR_MS).prefault('5min')),
     helo: named('heloMs', v.duration(10, HOUR_MS).prefault('5min')),
+    /** The reply to STARTTLS, and the handshake. */
+    starttls: named('starttlsMs', v.duration(10, HOUR_MS).prefault('1min')),
     mail: named('mailMs', v.duration(10, HOUR_MS).prefault('5min')),
     rcpt: named('rcptMs', v.duration(10, HOUR_MS).prefault('5min')),
     data_init: named('dataInitMs', v.duration(10, HOUR_MS).prefault('2min')),
@@ -263,6 +265,11 @@ const route = z.strictObject({
   domain: v.routeDomain().optional(),
   domains: z.array(v.routeDomain()).min(1).max(10_000).optional(),
   via: named('nextHop', v.nextHop()),
+  /** TLS with it: when offered, or always, or only with whom we mean; else may, with smtps encrypt. */
+  tls: v.oneOf(['none', 'may', 'encrypt', 'verify']).optional(),
+  /** For verify: who signs its certificate, else whom Node trusts; which name that bears, else its host. */
+  ca_file: named('caFile', v.file().optional()),
+  server_name: named('serverName', v.hostname().optional()),
   name: v.queueName().optional(),
   /** One queue for the route, or one for each destination domain that it leads to. */
   queues: v.oneOf(['route', 'domain']).prefault('route'),

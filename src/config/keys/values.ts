@@ -251,9 +251,13 @@ export interface NextHopValue {
   readonly host: string;
   readonly port: number;
   readonly isByMx: boolean;
+  /** smtps: TLS before the greeting. */
+  readonly isTlsFirst: boolean;
 }
 
 const SMTP_PORT = 25;
+/** Of submissions by smtps (RFC 8314 7.3). */
+const SMTPS_PORT = 465;
 
 /** A port beside `mx` is for places where all hosts have another one. */
 export function nextHop(): z.ZodType<NextHopValue> {
@@ -261,16 +265,20 @@ export function nextHop(): z.ZodType<NextHopValue> {
     const byMx = typeof value === 'string' ? /^mx(?::([1-9]\d{0,4}))?$/.exec(value) : null;
     if (byMx !== null) {
       const port = Number(byMx[1] ?? SMTP_PORT);
-      return port > 65_535 ? undefined : { protocol: 'smtp', host: '', port, isByMx: true };
+      return port > 65_535 ? undefined
+        : { protocol: 'smtp', host: '', port, isByMx: true, isTlsFirst: false };
     }
-    const match = typeof value === 'string' ? /^(smtp|lmtp):\/\/(.+)$/.exec(value) : null;
-    const parsed = match === null ? undefined : parseAddress(match[2] ?? '');
-    return parsed === undefined || match === null
-      ? undefined
-      : { protocol: match[1] === 'lmtp' ? 'lmtp' : 'smtp', ...parsed, isByMx: false };
-  }, 'a next hop such as smtp://mail.example.com:25 or lmtp://127.0.0.1:24, or mx', {
+    const match = typeof value === 'string' ? /^(smtp|smtps|lmtp):\/\/(.+)$/.exec(value) : null;
+    if (match === null) return undefined;
+    const [, scheme, place = ''] = match;
+    const isTlsFirst = scheme === 'smtps';
+    const hasPort = /^\[.*\]:|^[^[:]*:/.test(place);
+    const parsed = parseAddress(isTlsFirst && !hasPort ? `${place}:${String(SMTPS_PORT)}` : place);
+    return parsed === undefined ? undefined
+      : { protocol: scheme === 'lmtp' ? 'lmtp' : 'smtp', ...parsed, isByMx: false, isTlsFirst };
+  }, 'mx, or a next hop such as smtp://mail.example.com:25, smtps://mail.example.com, lmtp://127.0.0.1:24', {
     shown: (hop: NextHopValue) => {
-      if (!hop.isByMx) return `${hop.protocol}://${addressText(hop)}`;
+      if (!hop.isByMx) return `${hop.protocol}${hop.isTlsFirst ? 's' : ''}://${addressText(hop)}`;
       return hop.port === SMTP_PORT ? 'mx' : `mx:${String(hop.port)}`;
     },
   });

@@ -19,6 +19,8 @@
  *   the next dot of a busy connection rather than for a connection of its own: its envelope goes along in the
  *   same write, and comes back with its dot's answer in the same read (RFC 2920 3.1). A tick starts what a
  *   connection has kept waiting.
+ * - Where TLS is only tried (`tls: may`) and does not come up, the next connection is in clear, at once, and
+ *   so are all for an hour (tls-memory.ts). Where it must be had, that is a failed attempt like any other.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
@@ -28,7 +30,7 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { Transport } from '../../platform/transport.js';
-import type { Delivery, RecipientResult } from '../queue/types.js';
+import type { Delivery, NextHopTls, RecipientResult } from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
@@ -41,6 +43,7 @@ import { Trouble, classifyTrouble } from './pure/classify.js';
 import { State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionPorts } from './pure/session-ports.js';
+import type { TlsMemory } from './tls-memory.js';
 
 /** After an envelope behind a dot went wrong, none is put there for this long. */
 const FOLLOW_AGAIN_MS = 600_000;
@@ -49,6 +52,9 @@ const FOLLOW_AGAIN_MS = 600_000;
  * are ready take more messages.
  */
 const CONNECTING_MAX = 256;
+
+const TLS_FAILED =
+  'TLS that a next hop offers does not come up; mail goes there in clear for an hour, then it is tried again';
 
 export interface PoolOptions extends BackoffOptions {
   readonly heloName: string;
@@ -70,6 +76,7 @@ export interface Site {
   readonly port: number;
   /** As the DNS says, which anybody may have written: addresses are looked up, and looked at, here. */
   readonly isByMx: boolean;
+  readonly tls: NextHopTls | undefined;
   readonly connectionsMax: number;
 }
 
@@ -80,6 +87,9 @@ export interface PoolPorts {
   readonly random: Random;
   readonly session: SessionPorts;
   readonly log: EventLog;
+  readonly tlsMemory: TlsMemory;
+  /** TLS that was only tried did not come up. */
+  onTlsFallback(): void;
 }
 
 /** For status. */
@@ -258,9 +268,22 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (at >= 0) this.#idle.splice(at, 1);
     if (!peer.isReady) {
       this.#noteConnected(peer.host);
-      if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
+      const mayBeInClear = peer.session.hasTlsFailed && this.#site.tls?.level === 'may';
+      if (why !== undefined && mayBeInClear) this.#onTlsFailed(peer, why);
+      else if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
     }
     this.pump();
+  }
+
+  /** It is tried again in clear, as one that was never tried. */
+  #onTlsFailed({ relay, host }: Peer, { text: why }: RecipientResult): void {
+    const { name } = host;
+    const { port } = this.#site;
+    const { tlsMemory, log, onTlsFallback } = this.#ports;
+    onTlsFallback();
+    const isKnown = tlsMemory.hasFailed(name, port, this.#nowMs);
+    tlsMemory.note(name, port, this.#nowMs);
+    if (!isKnown) log.warn('tls', TLS_FAILED, { relay, why });
   }
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
@@ -273,7 +296,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const retry = this.#retries.shift();
     const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();
-    if (lane !== undefined && delivery !== undefined) lane.settleAll(delivery, relay, why, peer.setupMs);
+    if (lane === undefined || delivery === undefined) return;
+    lane.settleAll(delivery, relay, why, peer.setupMs, peer.session.tls);
   }
 
   /** It takes mail now, or it failed. */
@@ -313,7 +337,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { protocol, port, isByMx } = this.#site;
     const { heloName, timeouts } = this.#options;
     const { clock, transport } = this.#ports;
-    const options = { protocol, heloName, timeouts, relay: relayName(host.name, port) };
+    const relay = relayName(host.name, port);
+    const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host) };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     this.#peers.add(peer);
     this.#connecting++;
@@ -321,6 +346,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { session } = peer;
     session.attach(isByMx ? new Dial(host.name, port, this.#ports, peer.dialled(port))
       : transport.connect(host.name, port, session));
+  }
+
+  /** Undefined: in clear. By MX each host shows a certificate of its own. */
+  #tlsOf({ name }: SiteHost): NextHopTls | undefined {
+    const { tls, port } = this.#site;
+    if (tls?.level === 'may' && this.#ports.tlsMemory.hasFailed(name, port, this.#nowMs)) return undefined;
+    if (tls === undefined || tls.terms.serverName !== '') return tls;
+    return { ...tls, terms: { ...tls.terms, serverName: name } };
   }
 
   /** Whether it should not begin `more` transactions. */

@@ -13,7 +13,8 @@
  */
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { Resolver } from '../../platform/resolver.js';
-import type { Transport } from '../../platform/transport.js';
+import type { MailTransport } from '../../platform/transport.js';
+import { nextHopKey, tlsKey } from '../queue/next-hop.js';
 import type { Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop } from '../queue/types.js';
 import { ConnectionPool } from './connection-pool.js';
 import type { NextHopState, PoolOptions, PoolPorts, Site } from './connection-pool.js';
@@ -26,6 +27,7 @@ import type { MailHost } from './pure/mail-exchangers.js';
 import { SiteHost } from './site-hosts.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
+import { TlsMemory } from './tls-memory.js';
 import { WriteBuffer } from '../../smtp/write-buffer.js';
 
 const TICK_MS = 250;
@@ -49,13 +51,15 @@ export const DISPATCHER_LIMITS = {
 
 export interface DispatcherPorts {
   readonly source: DeliverySource;
-  readonly transport: Transport;
+  readonly transport: MailTransport;
   readonly resolver: Resolver;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: EventLog;
   /** Whether this process still owns the delivery's queue; asked right before each final dot (G5). */
   mayDot(delivery: Delivery): boolean;
+  /** TLS with a next hop did not come up, and mail goes there in clear. */
+  onTlsFallback(): void;
 }
 
 interface LaneSeat {
@@ -92,17 +96,20 @@ export class Dispatcher implements DeliverySink, InFlight {
     const source = ports.source;
     const lookup = new MxLookup(options.mx, ports.resolver);
     const { clock, random, log } = ports;
-    this.#mxPorts = { lookup, clock, random, log, poolOf: (hosts, port) => this.#poolOfHosts(hosts, port) };
+    this.#mxPorts = { lookup, clock, random, log, poolOf: (hosts, hop) => this.#poolOfHosts(hosts, hop) };
     this.#poolPorts = {
       lookup,
       transport: ports.transport,
       clock,
       random,
       log,
+      tlsMemory: new TlsMemory(),
+      onTlsFallback: () => { ports.onTlsFallback(); },
       session: {
         buffer: this.#buffer,
         copyContent: (delivery, target, at) => { source.copyContent(delivery, target, at); },
         mayDot: (delivery) => ports.mayDot(delivery),
+        secure: (clear, terms, handlers) => ports.transport.secure(clear, terms, handlers),
       },
     };
     this.#lastTickMs = ports.clock.nowMs();
@@ -199,7 +206,7 @@ export class Dispatcher implements DeliverySink, InFlight {
       return made;
     }
     // A new route: what is in flight ends where it began, the rest goes the new way.
-    if (seat.hop !== hop && keyOf(seat.hop) !== keyOf(hop)) {
+    if (seat.hop !== hop && nextHopKey(seat.hop) !== nextHopKey(hop)) {
       this.#leave(seat);
       seat.place = this.#placeOf(hop, seat.lane);
     }
@@ -216,20 +223,21 @@ export class Dispatcher implements DeliverySink, InFlight {
     if (hop.isByMx === true) {
       return new MxDestination(hop, lane, this.#options, this.#mxPorts, this.#sessionMs);
     }
-    const { protocol, host, port } = hop;
-    const key = keyOf(hop);
+    const { protocol, host, port, tls } = hop;
+    const key = nextHopKey(hop);
     const pool = this.#pools.get(key) ?? this.#makePool({
-      key, protocol, hosts: [new SiteHost(host, 0)], port, isByMx: false, connectionsMax: Infinity,
+      key, protocol, hosts: [new SiteHost(host, 0)], port, isByMx: false, tls,
+      connectionsMax: Infinity,
     });
     pool.add(lane);
     return pool;
   }
 
-  #poolOfHosts(hosts: readonly MailHost[], port: number): ConnectionPool {
-    const key = `mx ${String(port)} ${siteKey(hosts)}`;
+  #poolOfHosts(hosts: readonly MailHost[], { port, tls }: NextHop): ConnectionPool {
+    const key = `hosts ${String(port)}${tlsKey(tls)} ${siteKey(hosts)}`;
     return this.#pools.get(key) ?? this.#makePool({
       key, protocol: 'smtp', hosts: hosts.map(({ name, preference }) => new SiteHost(name, preference)), port,
-      isByMx: true, connectionsMax: this.#options.mx.connectionsMax,
+      isByMx: true, tls, connectionsMax: this.#options.mx.connectionsMax,
     });
   }
 
@@ -238,8 +246,4 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#pools.set(site.key, pool);
     return pool;
   }
-}
-
-function keyOf({ protocol, host, port, isByMx }: NextHop): string {
-  return `${isByMx === true ? 'by MX' : protocol} ${host} ${String(port)}`;
 }

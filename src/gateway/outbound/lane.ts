@@ -3,6 +3,7 @@
  * start. Takes entries from the source in order and gives each back exactly once.
  */
 import { invariant } from '../../base/invariant.js';
+import type { SecuredFacts } from '../../platform/transport.js';
 import type {
   Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult,
 } from '../queue/types.js';
@@ -109,10 +110,12 @@ export class Lane {
    * Ends an attempt that never reached a transaction. A deferral of that kind is no attempt of the message:
    * it keeps its place, and the pool's back-off decides when the next hop is tried again.
    */
-  settleAll(delivery: Delivery, relay: string, result: RecipientResult, setupMs: number): void {
+  settleAll(
+    delivery: Delivery, relay: string, result: RecipientResult, setupMs: number, tls?: SecuredFacts,
+  ): void {
     const results = delivery.pending.map(() => result);
     const notAttempted = result.status === DEFERRED;
-    this.settle(delivery, { ...NOTHING_SENT, results, relay, setupMs, notAttempted });
+    this.settle(delivery, { ...NOTHING_SENT, results, relay, setupMs, notAttempted, tls });
   }
 
   /** Ends one that was not given its dot (G5): it keeps its place, and waits until the right is back. */

@@ -42,7 +42,7 @@ export interface MxPorts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: EventLog;
-  poolOf(hosts: readonly MailHost[], port: number): ConnectionPool;
+  poolOf(hosts: readonly MailHost[], hop: NextHop): ConnectionPool;
 }
 
 export class MxDestination implements LaneHome {
@@ -133,7 +133,7 @@ export class MxDestination implements LaneHome {
     }
     this.#failures = 0;
     this.#downSinceWallMs = undefined;
-    const pool = this.#ports.poolOf(hosts, this.#hop.port);
+    const pool = this.#ports.poolOf(hosts, this.#hop);
     if (this.#state !== S.ROUTED) this.#transition(S.ROUTED);
     if (pool !== this.#pool) {
       this.#pool?.remove(this.#lane);

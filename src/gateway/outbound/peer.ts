@@ -137,7 +137,10 @@ export class Peer implements SessionEvents {
       this.#onBegin(lane, following);
     }
     const dsnPassedOn = (session.capabilities.bits & CAN_DSN) !== 0;
-    lane.settle(delivery, { results, relay: this.relay, setupMs, transmitMs, dotUnanswered, dsnPassedOn });
+    const { tls } = session;
+    lane.settle(delivery, {
+      results, relay: this.relay, setupMs, transmitMs, dotUnanswered, dsnPassedOn, tls,
+    });
   }
 
   onStale(_session: SessionView, delivery: Delivery): void {

@@ -2,6 +2,7 @@
  * What happens to mail in the queues, told to the mail log and the metrics (observability implements it).
  * Plain arguments: nothing is built for a listener that is off.
  */
+import type { SecuredFacts } from '../../platform/transport.js';
 import type { ReportKind } from './report-writer.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Envelope, RecipientResult } from './types.js';
@@ -11,17 +12,17 @@ export type OutcomeEvent = 'delivered' | 'deferred' | 'bounced' | 'expired';
 export interface MailEvents {
   /**
    * One recipient's attempt, or expiry, has ended so. `reversePath`: as the next hop was told it. `last`:
-   * what was said before of one that expires, else ''.
+   * what was said before of one that expires, else ''. `tls`: of the connection; undefined in clear.
    */
   outcome(
     event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult,
     contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number,
-    reversePath: string, last: string,
+    reversePath: string, last: string, tls: SecuredFacts | undefined,
   ): void;
   /** A recipient ended without a report, and why none is due (G2). */
   ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void;
   /** The next hop of a queue could not be reached; its mail waits, in order. */
-  unreachable(queue: MailQueue, text: string): void;
+  unreachable(queue: MailQueue, enhanced: string, text: string): void;
   /** A final dot was sent and no reply came: what is tried again may arrive twice. */
   dotUnanswered(queue: MailQueue, relay: string): void;
   /** A report was stored for the sender of `envelope`; `why`: what was said of the first that it is about. */

@@ -20,6 +20,7 @@
  * (mirror/partition.ts), contents (content-store.ts), what results mean (settlement.ts).
  */
 import { invariant } from '../../base/invariant.js';
+import type { SecuredFacts } from '../../platform/transport.js';
 import type { Partition } from '../mirror/partition.js';
 import type { EntryTable } from './entry-table.js';
 import { EntryState } from './entry-table.js';
@@ -50,6 +51,8 @@ export class MailQueue implements DeliveryQueue {
   /** False when no route of the configuration leads out of it: its mail is held. */
   readonly routed: boolean;
   lastError = '';
+  /** What the last connection that it used had of TLS; undefined: none yet. */
+  lastTls: SecuredFacts | 'none' | undefined;
   /** Already on the list of queues that outbound is to look at. */
   isWoken = false;
   /** Younger than what may still come back of its name: nothing is handed out before (queue-registry.ts). */

@@ -1,7 +1,20 @@
-/** How status and the log name the next hop of a queue. */
-import type { NextHop } from './types.js';
+/** A next hop as text: as people write it, and with all that two must share to be one. Pure. */
+import type { NextHop, NextHopTls } from './types.js';
 
-/** "smtp://mail.example.com:25"; by MX, "mx://example.com:25", the destination domain. */
-export function nextHopText({ protocol, host, port, isByMx }: NextHop): string {
-  return `${isByMx === true ? 'mx' : protocol}://${host}:${String(port)}`;
+/** "smtps://mx.example.net:465"; by MX, "mx://example.com:25", the destination domain. */
+export function nextHopUrl({ protocol, host, port, isByMx, tls }: NextHop): string {
+  const scheme = isByMx === true ? 'mx' : `${protocol}${tls?.isFirst === true ? 's' : ''}`;
+  return `${scheme}://${host}:${String(port)}`;
+}
+
+/** Connections of one serve another only where these are the same. */
+export function nextHopKey({ protocol, host, port, isByMx, tls }: NextHop): string {
+  return `${isByMx === true ? 'mx' : protocol} ${host} ${String(port)}${tlsKey(tls)}`;
+}
+
+/** One begun unjudged serves no `verify`. */
+export function tlsKey(tls: NextHopTls | undefined): string {
+  if (tls === undefined) return '';
+  const { level, isFirst, terms: { serverName, caFile = '' } } = tls;
+  return ` ${level}${isFirst ? ' first' : ''} ${serverName} ${caFile}`;
 }

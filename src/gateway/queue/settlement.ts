@@ -108,6 +108,7 @@ export class Settlement {
       this.#notReached(queue, row, result);
       return;
     }
+    queue.lastTls = result.tls ?? 'none';
     if (result.dotUnanswered) this.#ports.events.dotUnanswered(queue, result.relay);
     const attempts = Math.min(255, table.attempts.get(row) + 1);
     table.attempts.set(row, attempts);
@@ -294,6 +295,7 @@ export class Settlement {
       const { attempts } = note;
       events.outcome(
         'expired', queue, envelope, index, EXPIRED, bodyBytes, '', attempts, 0, 0, reversePath, said,
+        undefined,
       );
       if (last === undefined) replies.set(index, EXPIRED.text);
       const failed = last ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced };
@@ -325,8 +327,9 @@ export class Settlement {
   /** The next hop was not reached: the entry keeps its place; outbound tries the next hop again by itself. */
   #notReached(queue: MailQueue, row: number, result: DeliveryResult): void {
     queue.makeReadyFirst(row);
-    queue.lastError = result.results[0]?.text ?? 'not reached';
-    this.#ports.events.unreachable(queue, queue.lastError);
+    const [said] = result.results;
+    queue.lastError = said?.text ?? 'not reached';
+    this.#ports.events.unreachable(queue, said?.enhanced ?? '', queue.lastError);
   }
 
   /** Takes a resting entry (READY, DEFERRED, HELD) out of what it waits in; the caller sets its state. */
@@ -353,7 +356,7 @@ export class Settlement {
     const event = said.status === DELIVERED ? 'delivered' : said.status === DEFERRED ? 'deferred' : 'bounced';
     this.#ports.events.outcome(
       event, queue, envelope, index, said, contentBytes, result.relay, attempts, result.setupMs,
-      result.transmitMs, reversePath, '',
+      result.transmitMs, reversePath, '', result.tls,
     );
   }
 }

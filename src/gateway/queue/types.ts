@@ -3,6 +3,20 @@
  * a Submission, the queue keeps entries with an Envelope, outbound takes entries and reports
  * DeliveryResults. Types and their constants only; behaviour is in the files named at each.
  */
+import type { SecuredFacts, TlsTerms } from '../../platform/transport.js';
+
+/**
+ * may: TLS where it is to be had, else in clear; encrypt: not without; verify: nor to a server that is not
+ * the one that is meant. Only the last one judges certificates.
+ */
+export type TlsLevel = 'may' | 'encrypt' | 'verify';
+
+export interface NextHopTls {
+  readonly level: TlsLevel;
+  /** Before the greeting (RFC 8314), never with `may`; else by STARTTLS (RFC 3207). */
+  readonly isFirst: boolean;
+  readonly terms: TlsTerms;
+}
 
 /** Where mail of a queue goes next: a host and port spoken to by SMTP (RFC 5321) or LMTP (RFC 2033). */
 export interface NextHop {
@@ -11,6 +25,8 @@ export interface NextHop {
   readonly port: number;
   /** `host` is the destination domain: the DNS says which hosts take its mail (RFC 5321 5.1). */
   readonly isByMx?: boolean;
+  /** Undefined: in clear, whatever is offered. */
+  readonly tls?: NextHopTls | undefined;
 }
 
 export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;
@@ -207,6 +223,8 @@ export interface DeliveryResult {
   readonly notAttempted?: boolean;
   /** True when our right to the queue was gone before the dot (G5): no attempt, no fault of the next hop. */
   readonly noRight?: boolean;
+  /** What the connection had of TLS; undefined: it was in clear, or none came about. */
+  readonly tls?: SecuredFacts | undefined;
 }
 
 /** A queue as outbound sees it. */

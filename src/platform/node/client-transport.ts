@@ -1,69 +1,75 @@
 /**
- * Connections of a mail client: in clear, in TLS from the first byte (RFC 8314 3.3), or changed to TLS in the
- * middle (RFC 3207).
+ * Connections of a mail client, for deliveries and for `send`: in clear, and changed to TLS as soon as they
+ * are open (RFC 8314 3.3) or in the middle (RFC 3207).
  *
- *   connect() ─ clear ─► OPEN ─ secure(), another Connection ─► handshake ─ onOpen ─► OPEN
- *   connect() ─ implicit ─► handshake ─ onOpen ─► OPEN
+ *   connect() ─► OPEN ─ secure(), another Connection ─► handshake ─ onOpen ─► OPEN
  *
- * TLS 1.2 or newer. The server's certificate is verified, against the CAs of a file or those that Node knows,
- * and must bear the name or address that was connected to, or another one that is said. What is not here:
- * certificates of clients (tls-transport.ts), and the life of a connection (transport.ts).
+ * TLS 1.2 or newer. Where the terms ask for it, the server's certificate must come from a CA of their file,
+ * or of those that Node knows, and bear the name of the terms; else it is looked at for the log only. No
+ * session is kept or resumed: connections are kept instead, and Node takes a session that was begun unjudged
+ * for a judged one. A file of CAs is read anew when it changes.
+ *
+ * What is not here: certificates of clients (tls-transport.ts), the life of a connection (transport.ts), and
+ * who must have TLS (gateway/outbound, load).
  */
 import net from 'node:net';
 import tls from 'node:tls';
-import type { ConnectionOptions, SecureContext, TLSSocket } from 'node:tls';
+import type { SecureContext } from 'node:tls';
 import { errorText } from '../../base/error-text.js';
-import type { Connection, ConnectionHandlers, Transport } from '../transport.js';
-import { readText } from './changing-files.js';
-import { clientConnection } from './tls-transport.js';
+import type { Connection, ConnectionHandlers, MailTransport, TlsTerms } from '../transport.js';
+import { readPem } from './certificates.js';
+import { stampOf } from './changing-files.js';
+import { clientConnection, failed } from './tls-transport.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
-/** Replies are short, and there may be ten thousand connections. */
-const READ_BUFFER_BYTES = 4 * 1024;
+/**
+ * OpenSSL's level 2 (keys of 112 bits) where the server is to be known. Where it is not, a weak key is better
+ * than none: level 1 (80 bits). Said here because Node changed its default in 24.5.
+ */
+const VERIFIED_LEVEL = '@SECLEVEL=2';
+const UNJUDGED_LEVEL = '@SECLEVEL=1';
 
-export type ClientTls = 'none' | 'starttls' | 'implicit';
-
-export interface ClientTransportOptions {
-  readonly tls: ClientTls;
-  /** PEM file of who signs the server's certificate; undefined: whom Node trusts. */
-  readonly caFile: string | undefined;
-  /** By which the server chooses its certificate, which must bear it; undefined: what is connected to. */
-  readonly serverName: string | undefined;
+interface KnownContext {
+  readonly context: SecureContext;
+  /** Of the file of CAs. */
+  readonly stamp: string;
 }
 
-export class ClientTransport implements Transport {
-  readonly #clear = new NodeTransport({ readBufferBytes: READ_BUFFER_BYTES });
-  readonly #isImplicit: boolean;
-  readonly #context: SecureContext | undefined;
-  readonly #serverName: string | undefined;
+export class ClientTransport implements MailTransport {
+  readonly #clear: NodeTransport;
+  readonly #readBufferBytes: number;
+  /** By what they hold; as many as the configuration has different terms. */
+  readonly #contexts = new Map<string, KnownContext>();
   readonly #untrusted = new WeakSet<Connection>();
 
-  /** Throws an Error that names the file. */
-  constructor({ tls: mode, caFile, serverName }: ClientTransportOptions) {
-    this.#serverName = serverName;
-    this.#isImplicit = mode === 'implicit';
-    this.#context = mode === 'none' ? undefined : contextOf(caFile);
+  /** Replies are short, and there may be ten thousand connections. */
+  constructor(options: { readonly readBufferBytes: number }) {
+    this.#readBufferBytes = options.readBufferBytes;
+    this.#clear = new NodeTransport(options);
   }
 
   connect(host: string, port: number, handlers: ConnectionHandlers): Connection {
-    if (!this.#isImplicit) return this.#clear.connect(host, port, handlers);
-    const socket = tls.connect({ ...this.#options(host), port });
-    return this.#watched(socket, clientConnection(socket, `${host}:${port}`, READ_BUFFER_BYTES, handlers));
+    return this.#clear.connect(host, port, handlers);
   }
 
-  /** What comes from now on is TLS, on the connection returned; `clear` is of no use any more. */
-  secure(clear: Connection, host: string, handlers: ConnectionHandlers): Connection {
+  secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection {
     if (!(clear instanceof NodeConnection)) throw new Error('only a connection made here can change to TLS');
-    const socket = tls.connect({ ...this.#options(host), socket: clear.giveAway() });
-    return this.#watched(socket, clientConnection(socket, clear.remote, READ_BUFFER_BYTES, handlers));
-  }
-
-  /** A connection that is closed: its server's certificate was not taken, as it won't be the next time. */
-  isUntrusted(connection: Connection): boolean {
-    return this.#untrusted.has(connection);
-  }
-
-  #watched(socket: TLSSocket, connection: Connection): Connection {
+    const { serverName, mustVerify } = terms;
+    let secureContext: SecureContext;
+    try {
+      secureContext = this.#contextOf(terms);
+    } catch (error) {
+      clear.giveAway().destroy();
+      return failed(clear.remote, `TLS: ${errorText(error)}`, handlers);
+    }
+    const socket = tls.connect({
+      socket: clear.giveAway(), secureContext, rejectUnauthorized: mustVerify,
+      // An address is no name that a server could choose its certificate by (RFC 6066 3).
+      ...(net.isIP(serverName) === 0 ? { servername: serverName } : {}),
+      checkServerIdentity: (_name, certificate) => tls.checkServerIdentity(serverName, certificate),
+    });
+    const connection = clientConnection(socket, clear.remote, this.#readBufferBytes, handlers);
+    connection.tellWhenEmpty();
     socket.once('error', () => {
       // Null, undefined or a code, whatever the type says.
       const why = socket.authorizationError as unknown;
@@ -72,21 +78,23 @@ export class ClientTransport implements Transport {
     return connection;
   }
 
-  #options(host: string): ConnectionOptions {
-    // An address is no name that a server could choose its certificate by (RFC 6066 3).
-    const wanted = this.#serverName ?? host;
-    const name = net.isIP(wanted) === 0 ? { servername: wanted } : {};
-    return { ...name, host, ...(this.#context === undefined ? {} : { secureContext: this.#context }) };
+  /** A connection that is closed: its server's certificate was not taken, as it won't be the next time. */
+  isUntrusted(connection: Connection): boolean {
+    return this.#untrusted.has(connection);
   }
-}
 
-function contextOf(caFile: string | undefined): SecureContext {
-  if (caFile === undefined) return tls.createSecureContext({ minVersion: 'TLSv1.2' });
-  const ca = readText(caFile);
-  try {
-    return tls.createSecureContext({ ca, minVersion: 'TLSv1.2' });
-  } catch (error) {
-    const why = errorText(error);
-    throw new Error(`'${caFile}' is no certificate in PEM: ${why}`);
+  /** Throws an Error that names the file. */
+  #contextOf({ mustVerify, caFile }: TlsTerms): SecureContext {
+    const key = `${mustVerify ? VERIFIED_LEVEL : UNJUDGED_LEVEL} ${caFile ?? ''}`;
+    const stamp = stampOf(caFile);
+    const known = this.#contexts.get(key);
+    if (known?.stamp === stamp) return known.context;
+    const context = tls.createSecureContext({
+      minVersion: 'TLSv1.2',
+      ciphers: `${tls.DEFAULT_CIPHERS}:${mustVerify ? VERIFIED_LEVEL : UNJUDGED_LEVEL}`,
+      ...(caFile === undefined ? {} : { ca: readPem('ca', caFile) }),
+    });
+    this.#contexts.set(key, { context, stamp });
+    return context;
   }
 }

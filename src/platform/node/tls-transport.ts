@@ -98,13 +98,18 @@ export class TlsTransport implements Transport {
 /** Over a socket from which nothing was read. One buffer for its life, as in transport.ts. */
 export function clientConnection(
   socket: TLSSocket, remote: string, readBufferBytes: number, handlers: ConnectionHandlers,
-): Connection {
+): NodeConnection {
   socket.setNoDelay(true);
   const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
   const buffer = new Uint8Array(readBufferBytes);
   readIntoOwnBuffer(socket, buffer, (bytes) => { connection.received(buffer.subarray(0, bytes)); });
   connection.attach(handlers);
-  socket.once('secureConnect', () => { connection.opened(); });
+  socket.once('secureConnect', () => {
+    connection.security = {
+      version: socket.getProtocol() ?? '', cipher: socket.getCipher().name, isVerified: socket.authorized,
+    };
+    connection.opened();
+  });
   return connection;
 }
 
@@ -206,7 +211,8 @@ export function certificateNames(certificate: PeerCertificate): readonly string[
   return names;
 }
 
-function failed(remote: string, text: string, handlers: ConnectionHandlers): Connection {
+/** One that tells this and closes. */
+export function failed(remote: string, text: string, handlers: ConnectionHandlers): Connection {
   const socket = new net.Socket();
   const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
   connection.attach(handlers);

@@ -17,7 +17,9 @@
  */
 import net from 'node:net';
 import { TLSSocket } from 'node:tls';
-import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
+import type {
+  Connection, ConnectionHandlers, Listener, Listening, SecuredFacts, Transport,
+} from '../transport.js';
 import { summedBuffer } from './checksum.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
 
@@ -117,6 +119,7 @@ export class NodeConnection implements Connection {
   readonly remote: string;
   /** Set when the peer has shown a certificate that was verified. */
   peerNames: readonly string[] | undefined;
+  security: SecuredFacts | undefined;
   readonly #socket: net.Socket;
   readonly #bufferedBytesMax: number;
   readonly #endGraceMs: number;
@@ -132,6 +135,8 @@ export class NodeConnection implements Connection {
   #fullReads = 0;
   #resting = false;
   #paused = false;
+  /** Called when a chunk has left. */
+  #onLeft: (() => void) | undefined;
   readonly #goOn = (): void => {
     this.#resting = false;
     if (!this.#paused && !this.#socket.destroyed) this.#socket.resume();
@@ -160,6 +165,14 @@ export class NodeConnection implements Connection {
     });
   }
 
+  /**
+   * onDrain comes each time that nothing is left to be written. In TLS what is written always leaves a little
+   * later, also less than the stream tells of by itself.
+   */
+  tellWhenEmpty(): void {
+    this.#onLeft = () => { if (!this.#deaf && this.#socket.writableLength === 0) this.#handlers?.onDrain(); };
+  }
+
   /** The socket, for whoever goes on with it: no handler hears of this connection any more. */
   giveAway(): net.Socket {
     this.#deaf = true;
@@ -185,7 +198,9 @@ export class NodeConnection implements Connection {
     if (chunks.length > 1) socket.cork();
     for (let i = 0; i < chunks.length; i++) {
       const chunk = chunks[i];
-      if (chunk !== undefined && chunk.length > 0) socket.write(chunk);
+      if (chunk === undefined || chunk.length === 0) continue;
+      if (this.#onLeft === undefined) socket.write(chunk);
+      else socket.write(chunk, this.#onLeft);
     }
     if (chunks.length > 1) socket.uncork();
     if (socket.writableLength > this.#bufferedBytesMax) {
@@ -259,9 +274,13 @@ export class NodeConnection implements Connection {
   }
 }
 
+/** Of a text that a stranger's certificate may be part of. */
+const REASON_CHARACTERS_MAX = 300;
+
 /** OpenSSL's own words where there are any: its code alone tells an operator little. */
 export function tlsReason(error: NodeJS.ErrnoException & { readonly reason?: string }): string {
-  if (error.code === undefined) return `TLS: ${error.message}`;
-  if (error.syscall !== undefined) return error.code;
-  return `TLS: ${error.reason ?? error.message} (${error.code})`;
+  if (error.syscall !== undefined && error.code !== undefined) return error.code;
+  const words = error.reason ?? error.message;
+  const text = words.slice(0, REASON_CHARACTERS_MAX).replace(/[^ -~]/g, '?');
+  return error.code === undefined ? `TLS: ${text}` : `TLS: ${text} (${error.code})`;
 }

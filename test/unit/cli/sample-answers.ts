@@ -26,7 +26,7 @@ export const STORE: StoreAnswer = {
 export const QUEUE: QueueAnswer = {
   queue_name: 'late.example', queue_class: 'mail', owner: 'gw-1', partition: 'gw-1/1', next_hop: 'smtp://mx:25', order: 'fifo',
   messages: 1, bytes: 10, active: 0, deferred: 0, held: 0, copies_in_sync: 2, epoch: 1,
-  lag_messages: 0, lag_bytes: 0, oldest_age_seconds: null, last_error: '',
+  lag_messages: 0, lag_bytes: 0, oldest_age_seconds: null, last_error: '', tls: '',
 };
 
 export const MESSAGE: MessageAnswer = {

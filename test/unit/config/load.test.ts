@@ -96,7 +96,7 @@ describe('a configuration file', () => {
 
   test('may have a strict route, which keeps one message in flight', () => {
     const gateway = gatewayOf(GOOD.replace("via: smtp://127.0.0.1:26", "via: 'lmtp://[::1]:24', order: strict, name: box"));
-    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24, isByMx: false }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
+    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24, tls: { level: 'may', isFirst: false, terms: { serverName: '::1', mustVerify: false, caFile: undefined } } }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
   });
 
   test('pipelines across messages only where it is asked for, and never a strict route', () => {
@@ -107,6 +107,24 @@ describe('a configuration file', () => {
     assert.equal(across('  delivery: {pipeline_across_messages: true}\n', ', pipeline_across_messages: false'), false);
     assert.equal(across('  delivery: {pipeline_across_messages: true}\n', ', order: strict'), false);
     assert.match(errorsOf(GOOD.replace('smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, order: strict, pipeline_across_messages: true')).join(), /pipeline_across_messages: expected false or nothing with order: strict/);
+  });
+
+  test('has TLS with next hops: may by default, encrypt by smtps, and what verify needs', () => {
+    const hopOf = (route: string) => gatewayOf(GOOD.replace('smtp://127.0.0.1:26', route)).routes[0]?.nextHop;
+    const terms = { serverName: 'mx.example', mustVerify: false, caFile: undefined };
+    const place = { protocol: 'smtp', host: 'mx.example', port: 26 };
+    assert.deepEqual(hopOf('smtp://mx.example:26'), { ...place, tls: { level: 'may', isFirst: false, terms } });
+    assert.deepEqual(hopOf('smtp://mx.example:26, tls: none'), { ...place, tls: undefined });
+    assert.deepEqual(hopOf('smtp://mx.example:26, tls: encrypt'), { ...place, tls: { level: 'encrypt', isFirst: false, terms } });
+    for (const via of ['smtps://mx.example', 'smtps://mx.example:465', "'smtps://[::1]'", "'smtps://[::1]:465'"]) {
+      const host = via.includes('::1') ? '::1' : 'mx.example';
+      assert.deepEqual(hopOf(via), { ...place, host, port: 465, tls: { level: 'encrypt', isFirst: true, terms: { ...terms, serverName: host } } });
+    }
+    const verify = { serverName: 'other.example', mustVerify: true, caFile: path.resolve('ca.crt') };
+    assert.deepEqual(
+      hopOf('smtp://mx.example:26, tls: verify, ca_file: ca.crt, server_name: other.example'),
+      { ...place, tls: { level: 'verify', isFirst: false, terms: verify } },
+    );
   });
 
   test('may have hooks, each with what it is called and the defaults of its kind', () => {
@@ -153,7 +171,12 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a missing key', '  host: box-1\n', '', /^f\.yaml:2: gateway\.host: expected a name of .*, found nothing$/],
     ['a number out of range', GOOD, `${GOOD}  mirror:\n    replicas: 3\n`, /^f\.yaml:18: gateway\.mirror\.replicas: expected a whole number from 1 to 2, found 3$/],
     ['a word that is no choice', GOOD, `${GOOD}  delivery:\n    order: lifo\n`, /^f\.yaml:18: gateway\.delivery\.order: expected one of fifo, strict, found "lifo"$/],
-    ['a next hop without port', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1', /^f\.yaml:7: gateway\.routes\[0\]\.via: expected a next hop such as .*, found "smtp:\/\/127\.0\.0\.1"$/],
+    ['TLS first, but only if it may', 'smtp://127.0.0.1:26', 'smtps://127.0.0.1, tls: may', /^f\.yaml:7: gateway\.routes\[0\]\.tls: expected encrypt or verify with smtps:\/\/, where TLS comes first \(RFC 8314\), found may$/],
+    ['TLS first, and none', 'smtp://127.0.0.1:26', 'smtps://127.0.0.1, tls: none', /^f\.yaml:7: gateway\.routes\[0\]\.tls: expected encrypt or verify .*, found none$/],
+    ['a CA that nobody asks', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, ca_file: ca.crt', /^f\.yaml:7: gateway\.routes\[0\]\.ca_file: expected it with tls: verify only, where it counts, found tls: may$/],
+    ['a name that nobody asks for', 'smtp://127.0.0.1:26', 'smtps://127.0.0.1, server_name: mx.example', /^f\.yaml:7: gateway\.routes\[0\]\.server_name: expected it with tls: verify only, .* found tls: encrypt$/],
+    ['a level of TLS that is none', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, tls: starttls', /^f\.yaml:7: gateway\.routes\[0\]\.tls: expected one of none, may, encrypt, verify, found "?starttls"?$/],
+    ['a next hop without port', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1', /^f\.yaml:7: gateway\.routes\[0\]\.via: expected mx, or a next hop such as .*, found "smtp:\/\/127\.0\.0\.1"$/],
     ['a list where a mapping belongs', GOOD, `${GOOD}  smtp: [1]\n`, /^f\.yaml:17: gateway\.smtp: expected a mapping, found a list of 1$/],
     ['an address of a listener that is none', GOOD, `${GOOD}  smtp:\n    listen: [127.0.0.1:252525]\n`, /^f\.yaml:18: gateway\.smtp\.listen\[0\]\.address: expected an address such as .*, found "127\.0\.0\.1:252525"$/],
     ['an empty list', GOOD, `${GOOD}  smtp:\n    listen: []\n`, /^f\.yaml:18: gateway\.smtp\.listen: expected at least 1 of them, found an empty list$/],

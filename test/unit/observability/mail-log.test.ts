@@ -14,7 +14,7 @@ const RECEIVED: ReceivedFields = {
   helo: 'client.example', size: 1024, nrcpt: 2, tls: '', user: '', mirrors: 2, epoch: 3, delayMs: 1234,
 };
 const DELIVERED: RecipientFields = {
-  queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, relay: 'mx[127.0.0.1]:25', attempt: 1, origTo: '', mailFrom: '', last: '',
+  queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, tls: undefined, relay: 'mx[127.0.0.1]:25', attempt: 1, origTo: '', mailFrom: '', last: '',
   dsn: '2.0.0', reply: '250 OK', delayMs: 5000, beforeQueueMs: 1000, setupMs: 500, transmitMs: 1500,
 };
 
@@ -80,6 +80,19 @@ describe('a line of the mail log', () => {
     log.flush();
     assert.deepEqual(lines.rows.map((row) => [row['event'], row['status']]), [['delivered', 'sent'], ['deferred', 'deferred'], ['bounced', 'bounced'], ['expired', 'expired']]);
     assert.deepEqual(lines.rows.slice(0, 2).map((row) => [row['delay'], row['delays'], row['relay']]), [[5, '1/2/0.5/1.5', 'mx[127.0.0.1]:25'], [5, '1/2/0.5/1.5', undefined]]);
+  });
+
+  test('says what the connection had of TLS, or that it was in clear', () => {
+    const { log, lines } = newLog();
+    const tls = { version: 'TLSv1.3', cipher: 'TLS_AES_256_GCM_SHA384', isVerified: true };
+    log.delivered({ ...DELIVERED, tls });
+    log.bounced({ ...DELIVERED, tls: { ...tls, isVerified: false } });
+    log.delivered(DELIVERED);
+    log.expired({ ...DELIVERED, relay: '' });
+    log.flush();
+    assert.deepEqual(lines.rows.map((row) => [row['tls'], row['cipher'], row['verified']]), [
+      ['TLSv1.3', 'TLS_AES_256_GCM_SHA384', 'yes'], ['TLSv1.3', 'TLS_AES_256_GCM_SHA384', 'no'], ['none', undefined, undefined], [undefined, undefined, undefined],
+    ]);
   });
 
   test('says to whom it was sent first, in whose name it leaves, and what was said before it expired, where there is such', () => {

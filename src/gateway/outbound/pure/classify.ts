@@ -121,6 +121,10 @@ export const Trouble = {
   ADDRESS: 8,
   /** Content with 8-bit octets, and the peer does not offer 8BITMIME (RFC 6152 3). */
   EIGHT_BIT: 9,
+  /** STARTTLS is not offered, or was refused. */
+  TLS_ABSENT: 10,
+  /** TLS did not come up, or the server's certificate is not right. */
+  TLS_FAILED: 11,
 } as const;
 export type Trouble = (typeof Trouble)[keyof typeof Trouble];
 
@@ -136,6 +140,8 @@ const TROUBLES: readonly (readonly [RecipientStatus, string])[] = [
   [FAILED, '5.6.7'], // non-ASCII addresses not permitted
   [FAILED, '5.1.3'], // bad destination mailbox address syntax
   [FAILED, '5.6.3'], // conversion required but not supported
+  [DEFERRED, '4.7.4'], // security features not supported
+  [DEFERRED, '4.7.5'], // cryptographic failure
 ];
 
 /** What a trouble means; `text` says what happened, with whom. */

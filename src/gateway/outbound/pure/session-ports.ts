@@ -2,7 +2,8 @@
  * What a client session (smtp-session.ts) is given: its plain options, the ports it works through,
  * and who hears of it. Types only.
  */
-import type { Delivery, RecipientResult } from '../../queue/types.js';
+import type { Connection, ConnectionHandlers, SecuredFacts, TlsTerms } from '../../../platform/transport.js';
+import type { Delivery, NextHopTls, RecipientResult } from '../../queue/types.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import type { StateTimeouts } from './session-states.js';
 import type { WriteBuffer } from '../../../smtp/write-buffer.js';
@@ -14,6 +15,8 @@ export interface SessionOptions {
   /** The next hop as results and logs name it. */
   readonly relay: string;
   readonly timeouts: StateTimeouts;
+  /** Undefined: in clear. */
+  readonly tls: NextHopTls | undefined;
 }
 
 export interface SessionPorts {
@@ -22,11 +25,15 @@ export interface SessionPorts {
   copyContent(delivery: Delivery, target: Uint8Array, at: number): void;
   /** Asked right before the final dot: whether this process still owns the queue (G5). */
   mayDot(delivery: Delivery): boolean;
+  /** As MailTransport.secure. */
+  secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection;
 }
 
 /** A session as its events show it. */
 export interface SessionView {
   readonly capabilities: Capabilities;
+  /** Undefined in clear. */
+  readonly tls: SecuredFacts | undefined;
 }
 
 export interface SessionEvents {

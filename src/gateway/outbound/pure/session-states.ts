@@ -1,6 +1,9 @@
 /**
  * States of a client session (smtp-session.ts) with what each waits for, how long, and where it may go.
  *
+ *      │open, TLS first (RFC 8314)           ┌────2xx, STARTTLS is offered and wanted──► STARTTLS
+ *      ├─────► SECURING ─open─┐              │ ┌──open, in TLS/EHLO── SECURING ◄─220──────┘
+ *      │                      ▼              │ ▼
  *  CONNECTING ─open─► GREETING ─220/EHLO─► HELLO ─2xx──────────► IDLE ◄─────────────────────────────────┐
  *                                            │ 5xx/HELO           │ begin/MAIL (RCPT.. DATA)            │
  *                                            │ (smtp only)        │                                     │
@@ -18,6 +21,8 @@
  *  FINAL ─answered, next envelope already sent─► MAIL
  *  IDLE ─quit/QUIT─► QUITTING;  every state ─lost, timeout, 421, nonsense─► CLOSED
  *
+ * Without the TLS that is wanted HELLO and HELO_ONLY end the session where it must be had.
+ *
  * Timeouts: RFC 5321 4.5.3.2 or longer, the figures that Postfix's users know. Pure.
  */
 
@@ -30,32 +35,36 @@ export const State = {
   HELLO: 2,
   /** EHLO was refused, HELO sent (RFC 5321 3.2). */
   HELO_ONLY: 3,
+  /** STARTTLS sent (RFC 3207). */
+  STARTTLS: 4,
+  /** TLS is negotiated. What was said before counts for nothing. */
+  SECURING: 5,
   /** Ready for a mail transaction; the peer owes no reply. */
-  IDLE: 4,
+  IDLE: 6,
   /** MAIL sent. */
-  MAIL: 5,
+  MAIL: 7,
   /** The reply to a RCPT is awaited. */
-  RCPT: 6,
+  RCPT: 8,
   /** The reply to DATA is awaited; with PIPELINING it was sent along with MAIL. */
-  DATA: 7,
+  DATA: 9,
   /** 354 came; content is being written, the final dot has not been sent. */
-  CONTENT: 8,
+  CONTENT: 10,
   /** The final dot may have left: from here the peer may have the message (RFC 1047). */
-  FINAL: 9,
+  FINAL: 11,
   /** 354 came although nobody was accepted: the transaction is ended with an empty content (RFC 2920 3.1). */
-  LONE_DOT: 10,
+  LONE_DOT: 12,
   /** RSET sent. */
-  RESET: 11,
+  RESET: 13,
   /** QUIT sent; nothing is at stake any more. */
-  QUITTING: 12,
-  CLOSED: 13,
+  QUITTING: 14,
+  CLOSED: 15,
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
-  'CONNECTING', 'GREETING', 'HELLO', 'HELO_ONLY', 'IDLE', 'MAIL', 'RCPT', 'DATA', 'CONTENT', 'FINAL',
-  'LONE_DOT', 'RESET', 'QUITTING', 'CLOSED',
+  'CONNECTING', 'GREETING', 'HELLO', 'HELO_ONLY', 'STARTTLS', 'SECURING', 'IDLE', 'MAIL', 'RCPT', 'DATA',
+  'CONTENT', 'FINAL', 'LONE_DOT', 'RESET', 'QUITTING', 'CLOSED',
 ];
 
 /** By state: what was going on, as the end of "connection lost while …". */
@@ -64,6 +73,8 @@ export const STATE_DOING: readonly string[] = [
   'waiting for the greeting',
   'waiting for the reply to EHLO',
   'waiting for the reply to HELO',
+  'waiting for the reply to STARTTLS',
+  'negotiating TLS',
   'idle',
   'waiting for the reply to MAIL',
   'waiting for the reply to RCPT',
@@ -84,6 +95,8 @@ export const DEFAULT_TIMEOUTS: StateTimeouts = [
   300_000, // GREETING
   300_000, // HELLO
   300_000, // HELO_ONLY
+  60_000, // STARTTLS
+  60_000, // SECURING
   0, // IDLE
   300_000, // MAIL
   300_000, // RCPT
@@ -98,10 +111,12 @@ export const DEFAULT_TIMEOUTS: StateTimeouts = [
 
 /** By state: the states that may follow, besides CLOSED, which may follow every state but itself. */
 const NEXT: readonly (readonly State[])[] = [
-  [State.GREETING],
+  [State.GREETING, State.SECURING],
   [State.HELLO],
-  [State.HELO_ONLY, State.IDLE],
+  [State.HELO_ONLY, State.STARTTLS, State.IDLE],
   [State.IDLE],
+  [State.SECURING],
+  [State.GREETING, State.HELLO],
   [State.MAIL, State.QUITTING],
   [State.RCPT, State.RESET],
   [State.RCPT, State.DATA, State.RESET],

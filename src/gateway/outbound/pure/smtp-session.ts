@@ -14,16 +14,22 @@
  *   nothing of it: onStale() gives the delivery back to be tried elsewhere at once. One without the right to
  *   its dot is no attempt either, unless the peer refused a recipient: onNoRight().
  *
+ * - TLS (RFC 3207, 8314) is over before any mail: what was said in clear is forgotten then, and EHLO said
+ *   again. More than the reply to STARTTLS in clear ends the session: it would be taken for said in TLS.
+ *   Whether it may go on in clear is for who asked: a session that lost TLS says so (hasTlsFailed).
+ *
  * Owns the connection, the unfinished reply and the transaction under way. Entries never nest: the events it
  * calls may call begin() or quit(), nothing else. Not here: which delivery goes where (connection-pool.ts,
  * dispatcher.ts), what replies mean (classify.ts). Pure.
  */
 import { invariant } from '../../../base/invariant.js';
-import type { Connection, ConnectionHandlers } from '../../../platform/transport.js';
+import type { Connection, ConnectionHandlers, SecuredFacts } from '../../../platform/transport.js';
 import type { Delivery, RecipientResult } from '../../queue/types.js';
-import { CAN_PIPELINE, NO_CAPABILITIES, parseCapabilities } from '../../../smtp/capabilities.js';
+import {
+  CAN_PIPELINE, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities,
+} from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
-import { DATA, LONE_DOT, QUIT, RSET, hello } from '../../../smtp/commands.js';
+import { DATA, LONE_DOT, QUIT, RSET, STARTTLS, hello } from '../../../smtp/commands.js';
 import { Stage, Trouble, classifyReply, classifyTrouble } from './classify.js';
 import { ContentSender } from './content-sender.js';
 import { putRcptOf } from './envelope-commands.js';
@@ -60,6 +66,10 @@ export class SmtpSession implements ConnectionHandlers {
   #isAnswered = false;
   /** IDLE was reached inside onData(): told when all bytes have been looked at. */
   #owesIdle = false;
+  /** So was the 220 to STARTTLS. */
+  #owesTls = false;
+  #tls: SecuredFacts | undefined;
+  #hasTlsFailed = false;
   /** The peer said 421: close after this transaction. */
   #isLast = false;
   /** onIdle() was told once. A session that ends before failed to connect: else nobody would back off. */
@@ -79,6 +89,9 @@ export class SmtpSession implements ConnectionHandlers {
 
   get state(): State { return this.#state; }
   get capabilities(): Capabilities { return this.#peer; }
+  get tls(): SecuredFacts | undefined { return this.#tls; }
+  /** It ended for TLS, and might not have in clear. */
+  get hasTlsFailed(): boolean { return this.#hasTlsFailed; }
   /** Transactions begun on this connection. */
   get transactions(): number { return this.#transactions; }
 
@@ -134,10 +147,21 @@ export class SmtpSession implements ConnectionHandlers {
     this.#fail(Trouble.TIMEOUT, `${relay} silent for ${silentS} s while ${this.#doing()}`);
   }
 
-  onOpen(): void { if (this.#state === State.CONNECTING) this.#transition(State.GREETING); }
+  onOpen(): void {
+    const isTlsFirst = this.#options.tls?.isFirst === true;
+    if (this.#state === State.CONNECTING) {
+      this.#transition(isTlsFirst ? State.SECURING : State.GREETING);
+      if (isTlsFirst) this.#secure();
+    } else if (this.#state === State.SECURING) {
+      this.#tls = this.#live().security;
+      if (isTlsFirst) this.#transition(State.GREETING);
+      else this.#hello(State.HELLO);
+    }
+  }
 
   onData(bytes: Uint8Array): void {
     this.#reader.push(bytes);
+    if (this.#owesTls) return this.#onGoAhead();
     if (!this.#owesIdle) return;
     this.#owesIdle = false;
     // Half a reply that nobody asked for would be taken for the answer to the next command.
@@ -152,7 +176,9 @@ export class SmtpSession implements ConnectionHandlers {
     if (this.#state === State.CLOSED) return;
     const { relay } = this.#options;
     if (this.#state === State.CONNECTING) this.#fail(Trouble.CONNECT, `no connection to ${relay}: ${reason}`);
-    else this.#fail(Trouble.LOST, `connection with ${relay} lost while ${this.#doing()}: ${reason}`);
+    else if (this.#state === State.SECURING) {
+      this.#fail(Trouble.LOST, `no TLS with ${relay}: ${reason.replace(/^TLS: /, '')}`);
+    } else this.#fail(Trouble.LOST, `connection with ${relay} lost while ${this.#doing()}: ${reason}`);
   }
 
   /** ReplySink: not for others. */
@@ -166,7 +192,9 @@ export class SmtpSession implements ConnectionHandlers {
       case State.GREETING:
         return code === 220 ? this.#hello(State.HELLO) : this.#refuse(Stage.GREETING, code);
       case State.HELLO: return this.#onHelloReplies(code);
-      case State.HELO_ONLY: return isPositive(code) ? this.#idle() : this.#refuse(Stage.HELLO, code);
+      case State.HELO_ONLY: return isPositive(code) ? this.#onHello() : this.#refuse(Stage.HELLO, code);
+      case State.STARTTLS: return this.#onStartTlsReply(code);
+      case State.SECURING: return this.#onInjected();
       case State.MAIL: case State.RCPT: case State.DATA: return this.#onEnvelopeReply(code);
       case State.FINAL: return this.#onFinalReply(code);
       case State.LONE_DOT: return code === 421 ? this.#failBy(Trouble.LOST) : this.#send(State.RESET, RSET);
@@ -189,7 +217,43 @@ export class SmtpSession implements ConnectionHandlers {
     if (code >= 500 && this.#options.protocol === 'smtp') return this.#hello(State.HELO_ONLY);
     if (!isPositive(code)) return this.#refuse(Stage.HELLO, code);
     this.#peer = parseCapabilities(this.#reader.lines());
-    this.#idle();
+    this.#onHello();
+  }
+
+  #onHello(): void {
+    const { tls, relay } = this.#options;
+    if (tls === undefined || this.#tls !== undefined) return this.#idle();
+    if ((this.#peer.bits & CAN_STARTTLS) !== 0) return this.#send(State.STARTTLS, STARTTLS);
+    if (tls.level === 'may') return this.#idle();
+    this.#fail(Trouble.TLS_ABSENT, `${relay} offers no STARTTLS, and mail must not go there in clear`);
+  }
+
+  #onStartTlsReply(code: number): void {
+    if (code === 220) {
+      this.#peer = NO_CAPABILITIES;
+      this.#owesTls = true;
+      return this.#transition(State.SECURING);
+    }
+    this.#hasTlsFailed = true;
+    this.#fail(Trouble.TLS_ABSENT, `${this.#options.relay} refused STARTTLS: ${this.#reader.text()}`);
+  }
+
+  /** All that came with the 220 has been looked at. */
+  #onGoAhead(): void {
+    this.#owesTls = false;
+    if (this.#reader.isMidReply) this.#onInjected();
+    else this.#secure();
+  }
+
+  #onInjected(): void {
+    const text = 'said more in clear behind its reply to STARTTLS, which somebody else may have put there';
+    this.#fail(Trouble.TLS_FAILED, `${this.#options.relay} ${text} (RFC 3207 5)`);
+  }
+
+  #secure(): void {
+    const { tls } = this.#options;
+    invariant(tls !== undefined, 'TLS begins where the next hop is to have it');
+    this.#connection = this.#ports.secure(this.#live(), tls.terms, this);
   }
 
   #onEnvelopeReply(code: number): void {
@@ -353,12 +417,25 @@ export class SmtpSession implements ConnectionHandlers {
     const isUnanswered = this.#state === State.MAIL && this.#wasKept && !this.#isAnswered;
     const isGone = trouble === Trouble.LOST || (trouble === Trouble.TIMEOUT && this.#isFollower);
     if (isUnanswered && isGone) return this.#giveBack(undefined);
-    const result = classifyTrouble(trouble, text);
+    const isOfTls = this.#isOfTls(trouble);
+    if (isOfTls) this.#hasTlsFailed = true;
+    const result = classifyTrouble(isOfTls ? Trouble.TLS_FAILED : trouble, text);
     if (trouble === Trouble.NO_RIGHT && this.#transaction.isWhole) return this.#giveBack(result);
     if (!this.#wasReady) this.#whyClosed = result;
     if (this.#transaction.delivery === undefined) return this.#close();
     this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? result);
     this.#close(isAfterDot);
+  }
+
+  /** Lost while TLS came up. With TLS 1.3 a server may refuse it after the client has done its part. */
+  #isOfTls(trouble: Trouble): boolean {
+    const isLost = trouble === Trouble.LOST;
+    switch (this.#state) {
+      case State.STARTTLS: return isLost || trouble === Trouble.TIMEOUT || trouble === Trouble.PROTOCOL;
+      case State.SECURING: return isLost || trouble === Trouble.TIMEOUT;
+      case State.HELLO: return isLost && this.#tls !== undefined && this.#options.tls?.isFirst === false;
+      default: return false;
+    }
   }
 
   /** No attempt of the message. Without `why` the peer has seen nothing of it. */
@@ -381,6 +458,7 @@ export class SmtpSession implements ConnectionHandlers {
   #shut(): void {
     this.#transition(State.CLOSED);
     this.#owesIdle = false;
+    this.#owesTls = false;
     this.#reader.stop();
     this.#content.end();
     this.#connection?.destroy();

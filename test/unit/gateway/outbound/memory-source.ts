@@ -5,7 +5,7 @@ import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
 import { Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { AttemptResult } from '../../../../src/gateway/outbound/lane.js';
-import { NodeTransport } from '../../../../src/platform/node/transport.js';
+import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
 import type { Resolver } from '../../../../src/platform/resolver.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../../src/gateway/queue/types.js';
 import { envelopeTo } from './pure/session-world.js';
@@ -26,6 +26,7 @@ export class MemorySource implements DeliverySource {
   readonly recipients = new Map<number, readonly string[]>();
   readonly taken: number[] = [];
   readonly ended: Ended[] = [];
+  tlsFallbacks = 0;
   inFlight = 0;
   inFlightMost = 0;
   #waiters: { count: number; resolve: () => void }[] = [];
@@ -76,12 +77,13 @@ export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOpti
     { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {
       source,
-      transport: new NodeTransport(),
+      transport: new ClientTransport({ readBufferBytes: 8 * 1024 }),
       resolver,
       clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
       random: () => 0.5,
       log: SILENT,
       mayDot,
+      onTlsFallback: () => { source.tlsFallbacks++; },
     },
   );
   dispatcher.start();

@@ -2,12 +2,13 @@
  * A session with a scripted peer: `say` brings reply bytes, `sent` shows what went out. With `split` every
  * reply arrives byte by byte, which must change nothing.
  */
-import type { Connection } from '../../../../../src/platform/transport.js';
+import assert from 'node:assert/strict';
+import type { Connection, SecuredFacts, TlsTerms } from '../../../../../src/platform/transport.js';
 import { DEFAULT_TIMEOUTS } from '../../../../../src/gateway/outbound/pure/session-states.js';
 import { SmtpSession } from '../../../../../src/gateway/outbound/pure/smtp-session.js';
 import type { SessionEvents, SessionView } from '../../../../../src/gateway/outbound/pure/session-ports.js';
 import { WriteBuffer } from '../../../../../src/smtp/write-buffer.js';
-import type { Delivery, DeliveryQueue, Envelope, RecipientResult } from '../../../../../src/gateway/queue/types.js';
+import type { Delivery, DeliveryQueue, Envelope, NextHopTls, RecipientResult } from '../../../../../src/gateway/queue/types.js';
 
 
 export const QUEUE: DeliveryQueue = {
@@ -54,6 +55,7 @@ export function mail(addresses: readonly string[], content = 'Subject: x\r\n\r\n
 
 export class ScriptedConnection implements Connection {
   readonly remote = 'mx.example.net:25';
+  security: SecuredFacts | undefined;
   bufferedBytes = 0;
   /** Bytes that stay in the process after each write, until drained. */
   holds = false;
@@ -72,7 +74,9 @@ export class ScriptedConnection implements Connection {
 }
 
 export class SessionWorld implements SessionEvents {
-  readonly connection = new ScriptedConnection();
+  connection = new ScriptedConnection();
+  /** What TLS was asked for, each time. */
+  readonly secured: TlsTerms[] = [];
   readonly buffer = new WriteBuffer({ largeBytesMax: 1024 * 1024 });
   readonly session: SmtpSession;
   readonly log: string[] = [];
@@ -84,10 +88,10 @@ export class SessionWorld implements SessionEvents {
   readonly #split: boolean;
   readonly #next: TestMail[] = [];
 
-  constructor(options: { split?: boolean; protocol?: 'smtp' | 'lmtp' } = {}) {
+  constructor(options: { split?: boolean; protocol?: 'smtp' | 'lmtp'; tls?: NextHopTls } = {}) {
     this.#split = options.split ?? false;
     this.session = new SmtpSession(
-      { protocol: options.protocol ?? 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS },
+      { protocol: options.protocol ?? 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS, tls: options.tls },
       {
         buffer: this.buffer,
         copyContent: (delivery, target, at) => { target.set((delivery as TestMail).content, at); },
@@ -95,6 +99,12 @@ export class SessionWorld implements SessionEvents {
           this.bufferedAtMayDot.push(this.connection.bufferedBytes);
           this.onMayDot();
           return this.mayDot;
+        },
+        secure: (clear, terms) => {
+          assert.equal(clear, this.connection);
+          this.secured.push(terms);
+          this.connection = new ScriptedConnection();
+          return this.connection;
         },
       },
       this,
