@@ -79,13 +79,14 @@ function gatewayConfig(
 }
 
 /** Of keys whose files are judged when all else is known to be good (cli/reception-files.ts). */
-function filePlaces({ smtp }: GatewayKeys, { place }: BuildContext): GatewayConfig['places'] {
+function filePlaces({ smtp, dkim }: GatewayKeys, { place }: BuildContext): GatewayConfig['places'] {
   const at = (...keys: readonly (string | number)[]): Path => ['gateway', ...keys];
   const paths: readonly Path[] = [
     ...['cert', 'key', 'client_ca'].map((key) => at('smtp', 'tls', key)),
     ...['cert', 'key', 'ca'].map((key) => at('mirror', 'tls', key)),
     ...['users', 'recipients'].map((key) => at('smtp', key)),
     ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
+    ...dkim.map((_key, index) => at('dkim', index, 'key_file')),
   ];
   return Object.fromEntries(paths.map((path) => [pathText(path), place(path)]));
 }
