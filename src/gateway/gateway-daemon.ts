@@ -447,6 +447,7 @@ class Gateway implements RunningGateway {
         areStoresKnown: () => this.#knownStores.isListRead,
         random: ports.random,
         rewriting: this.#rewriting,
+        reportSigner: this.#signer,
         compose: (input) => composeReport(options.hostName, input, this.#clock.wallMs()),
       },
     );

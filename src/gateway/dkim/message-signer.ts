@@ -1,6 +1,6 @@
 /**
- * Who signs messages, as reception sees it (inbound/session/session.ts), and as the queue does for reports
- * (queue/report-writer.ts). Ports only; the real one is node/dkim-signer.ts.
+ * Who signs messages, as reception sees it (inbound/session/session.ts). A port only; the real one, which
+ * signs reports too (queue/report-writer.ts), is node/dkim-signer.ts.
  */
 import type { JudgedMessage } from '../inbound/hooks/message-hook.js';
 import type { Refusal } from '../inbound/session/replies.js';
@@ -15,12 +15,4 @@ export interface MessageSigner {
     message: JudgedMessage, mayUse: (address: string) => boolean,
     done: (refusal: Refusal | undefined, fields: Uint8Array) => void,
   ): void;
-}
-
-export interface ReportSigner {
-  /**
-   * A report with CRLF throughout. `done` as above, with undefined where it is to leave unsigned. False:
-   * nobody signs for its sender, and `done` will not be called.
-   */
-  signReport(content: Uint8Array, done: (fields: Uint8Array | undefined) => void): boolean;
 }

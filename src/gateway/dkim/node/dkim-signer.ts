@@ -23,7 +23,8 @@ import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { JudgedMessage } from '../../inbound/hooks/message-hook.js';
 import * as replies from '../../inbound/session/replies.js';
 import type { Refusal } from '../../inbound/session/replies.js';
-import type { MessageSigner, ReportSigner } from '../message-signer.js';
+import type { ReportSigner } from '../../queue/report-writer.js';
+import type { MessageSigner } from '../message-signer.js';
 import { RelaxedBody } from '../relaxed.js';
 import { signableOf } from '../signable.js';
 import type { Signable, SignablePorts } from '../signable.js';
@@ -40,6 +41,8 @@ const WAITING_OCTETS_MAX = 16 * 1024 * 1024;
 const HASHED_BYTES_PER_TURN = 1024 * 1024;
 const SCRATCH_BYTES = 64 * 1024;
 const TOLD_EVERY_MS = 10_000;
+/** Threads may hang in something else. A report does not wait for them for ever. */
+const REPORT_WAIT_MS = 30_000;
 const NOTHING = new Uint8Array(0);
 const anyAddress = (): boolean => true;
 
@@ -101,13 +104,19 @@ export class DkimSigner implements MessageSigner, ReportSigner {
     const pieces = [content];
     const signable = signableOf(pieces, anyAddress, this.#signablePorts);
     if (typeof signable === 'string') return false;
+    let isOver = false;
+    const end = (fields: Uint8Array | undefined): void => {
+      if (isOver) return;
+      isOver = true;
+      clearTimeout(timer);
+      if (fields === undefined) metrics.reportsUnsigned += 1;
+      else metrics.reportsSigned += 1;
+      done(fields);
+    };
+    const timer = setTimeout(end, REPORT_WAIT_MS, undefined).unref();
     this.#take({
-      pieces, signable, isWanted: () => true,
-      done: (ending, fields) => {
-        if (ending === 'signed') metrics.reportsSigned += 1;
-        else metrics.reportsUnsigned += 1;
-        done(ending === 'signed' ? fields : undefined);
-      },
+      pieces, signable, isWanted: () => !isOver,
+      done: (ending, fields) => { end(ending === 'signed' ? fields : undefined); },
     });
     return true;
   }
