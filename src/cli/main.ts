@@ -27,6 +27,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['queue', async () => (await import('./queue.js')).queueCommand],
   ['config', async () => (await import('./config-check.js')).configCommand],
   ['table', async () => (await import('./table.js')).tableCommand],
+  ['dkim', async () => (await import('./dkim.js')).dkimCommand],
   ['user', async () => (await import('./user.js')).userCommand],
   ['version', async () => (await import('./version.js')).versionCommand],
 ]);

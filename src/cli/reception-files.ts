@@ -1,11 +1,14 @@
 /**
  * The files that a gateway needs, as `config check` and its start judge them: certificates with their keys,
- * users, the table of recipients, modules of hooks. Most are read again when they change; that they can't be
- * used should be known before. What is wrong is told as for any other key: FILE:LINE: key: expected ….
+ * users, the table of recipients, keys of DKIM, modules of hooks. Most are read again when they change;
+ * that they can't be used should be known before. What is wrong is told as for any other key: FILE:LINE:
+ * key: expected ….
  */
 import { statSync } from 'node:fs';
 import { errorText } from '../base/error-text.js';
 import type { GatewayConfig } from '../config/types.js';
+import { readDkimKey, whyNotBeside } from '../gateway/dkim/node/dkim-keys.js';
+import type { DkimKey } from '../gateway/dkim/node/dkim-keys.js';
 import { whyNotLoaded } from '../gateway/inbound/hooks/node/module-thread.js';
 import { TableFile, checkTable } from '../gateway/inbound/recipients-file.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
@@ -17,7 +20,8 @@ import { readTlsFiles } from '../platform/node/tls-transport.js';
 const ROUTES_NAMED_MAX = 20;
 
 /** A line for each that can't be used. */
-export function unusableFiles({ smtp, mirror, routes, places }: GatewayConfig): readonly string[] {
+export function unusableFiles(config: GatewayConfig): readonly string[] {
+  const { smtp, mirror, routes, dkim, places } = config;
   const { tls, usersFile, recipientsFile } = smtp;
   const found = new FileFindings(places);
   if (tls !== undefined) {
@@ -43,7 +47,25 @@ export function unusableFiles({ smtp, mirror, routes, places }: GatewayConfig): 
     if (caFile === undefined) return;
     found.judge(`gateway.routes[${String(i)}].ca_file`, 'a certificate in PEM', () => readPem('ca', caFile));
   });
+  judgeDkimKeys(dkim, found);
   return found.lines;
+}
+
+/** Each by itself; then whether those of a domain go together. */
+function judgeDkimKeys(dkim: GatewayConfig['dkim'], found: FileFindings): void {
+  const wanted = 'a private key in PEM, RSA of 2048 bits or more, or Ed25519 beside one';
+  const placeOf = (index: number): string => `gateway.dkim[${String(index)}].key_file`;
+  const keys: DkimKey[] = [];
+  dkim.forEach((each, index) => {
+    found.judge(placeOf(index), wanted, () => { keys.push(readDkimKey(each)); });
+  });
+  if (keys.length < dkim.length) return;
+  const ofDomain = new Map<string, DkimKey[]>(keys.map(({ domain }) => [domain, []]));
+  for (const key of keys) ofDomain.get(key.domain)?.push(key);
+  keys.forEach((key, index) => {
+    const why = whyNotBeside(key, ofDomain.get(key.domain) ?? []);
+    if (why !== '') found.add(placeOf(index), wanted, why);
+  });
 }
 
 /** As unusableFiles(), of the modules of `smtp.hooks`: each is loaded as a gateway would load it. */

@@ -80,7 +80,9 @@ function gatewayConfig(
 }
 
 /** Of keys whose files are judged when all else is known to be good (cli/reception-files.ts). */
-function filePlaces({ smtp, routes }: GatewayKeys, { place }: BuildContext): GatewayConfig['places'] {
+function filePlaces(
+  { smtp, routes, dkim }: GatewayKeys, { place }: BuildContext,
+): GatewayConfig['places'] {
   const at = (...keys: readonly (string | number)[]): Path => ['gateway', ...keys];
   const paths: readonly Path[] = [
     ...['cert', 'key', 'client_ca'].map((key) => at('smtp', 'tls', key)),
@@ -88,6 +90,7 @@ function filePlaces({ smtp, routes }: GatewayKeys, { place }: BuildContext): Gat
     ...['users', 'recipients'].map((key) => at('smtp', key)),
     ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
     ...routes.flatMap(({ caFile }, i) => (caFile === undefined ? [] : [at('routes', i, 'ca_file')])),
+    ...dkim.map((_key, index) => at('dkim', index, 'key_file')),
   ];
   return Object.fromEntries(paths.map((path) => [pathText(path), place(path)]));
 }

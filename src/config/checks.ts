@@ -75,6 +75,7 @@ function checkGateway(
   if (gateway.workers > 1) checkWorkers(gateway, problems);
   checkListeners(gateway, problems);
   checkHooks(gateway, problems);
+  checkDkim(gateway, problems);
   if (!smtp.listen.every(({ address }) => isLoopback(address.host))
     && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
     problems.add(
@@ -154,6 +155,18 @@ function checkHooks({ insecure, smtp: { hooks } }: GatewayValue, problems: Probl
       + 'mail would cross the network in clear; on a network you trust say insecure: true');
   });
   unique(hooks.map(hookName), (i) => [...at, i], 'name of a hook', problems);
+}
+
+/** What its keys are is judged with their files (cli/reception-files.ts). */
+function checkDkim({ dkim, delivery: { lifetime } }: GatewayValue, problems: Problems): void {
+  const at: Path = ['gateway', 'dkim'];
+  dkim.forEach(({ expires_after }, i) => {
+    if (expires_after === undefined || expires_after >= lifetime) return;
+    problems.add([...at, i, 'expires_after'], `expected at least delivery.lifetime (${String(lifetime)} ms), `
+      + `found ${String(expires_after)} ms: the signature of mail that waits would end before it arrives`);
+  });
+  const names = dkim.map(({ domain, selector }) => `${selector}._domainkey.${domain}`);
+  unique(names, (i) => [...at, i, 'selector'], 'name of a key', problems);
 }
 
 /** A file of one machine: what each gateway kept in its own, the others of its group would not know. */

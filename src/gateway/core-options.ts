@@ -8,7 +8,7 @@ import type { AcceptanceOptions } from './queue/acceptance.js';
 import type { MailEvents } from './queue/mail-events.js';
 import type { MemoryOptions } from './queue/memory-gauge.js';
 import type { DelayReportOptions } from './queue/delay-reports.js';
-import type { ReportInput } from './queue/report-writer.js';
+import type { ReportInput, ReportSigner } from './queue/report-writer.js';
 import type { FindReportWay, Router } from './queue/types.js';
 import type { OrphanOptions } from './ownership/holdings.js';
 import type { OwnershipRegister } from './ownership/ownership-register.js';
@@ -59,6 +59,8 @@ export interface CorePorts {
   readonly router: Router;
   readonly reportWay: FindReportWay;
   readonly rewriting?: SenderRewriting | undefined;
+  /** Undefined: reports leave unsigned. */
+  readonly reportSigner?: ReportSigner | undefined;
   /** Who holds a partition. */
   readonly ownership: OwnershipRegister;
   /** The register's list of stores was read, if they are learned of there (ownership/known-stores.ts) */

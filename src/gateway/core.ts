@@ -371,7 +371,7 @@ export class GatewayCore implements Reception, DeliverySource {
   #newReportWriter(ports: CorePorts): ReportWriter {
     return new ReportWriter({
       entries: this.entries, settlement: this.#settlement, acceptance: this.#acceptance,
-      wayTo: ports.reportWay, events: ports.events,
+      wayTo: ports.reportWay, events: ports.events, signer: ports.reportSigner,
       nextMessageId: () => this.nextMessageId(),
       compose: (input, ownerId) =>
         this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
@@ -383,7 +383,8 @@ export class GatewayCore implements Reception, DeliverySource {
       clock: ports.clock, log: ports.log, events: ports.events, entries: this.entries,
       settlement: this.#settlement, writer,
       requestEndOfTurn: () => { ports.requestEndOfTurn(); },
-      tellDelay: (queue, row, tries) => { this.#delays.tell(queue, row, tries); },
+      composeDelay: (queue, row) => this.#delays.compose(queue, row),
+      tellDelay: (queue, row, tries, draft) => { this.#delays.tell(queue, row, tries, draft); },
     });
   }
 

@@ -43,6 +43,8 @@ import { CoreView } from './core-view.js';
 import type {
   GatewayOptions, GatewayPorts, RunningGateway, WorkerReport,
 } from './gateway-options.js';
+import { DkimKeys } from './dkim/node/dkim-keys.js';
+import { DkimSigner } from './dkim/node/dkim-signer.js';
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
 import { Blocklists } from './inbound/blocklists.js';
@@ -158,6 +160,8 @@ class Gateway implements RunningGateway {
   readonly #rewriting: SenderRewriting | undefined;
   readonly #rates: RateLimits | undefined;
   readonly #hooks: HookChain | undefined;
+  readonly #dkimKeys: DkimKeys | undefined;
+  readonly #signer: DkimSigner | undefined;
   readonly #dns: DnsClient;
   #workersToldMs = 0;
   /** The last report to the other workers said anything. */
@@ -206,6 +210,8 @@ class Gateway implements RunningGateway {
     this.#rewriting = rewritingOf(options, clock);
     const router = createRouter(options.routes);
     this.#recipients = recipientsOf(options, clock, ports);
+    this.#dkimKeys = dkimKeysOf(options, ports);
+    this.#signer = signerOf(this.#dkimKeys, clock, ports);
     this.#core = this.#makeCore(router);
     const { mirrors, moves, registry, crashes, inHand } = this.#core;
     this.#notes = new LocalNotes(options.stateDir, { crashes, inHand, incarnation: this.incarnation });
@@ -277,6 +283,7 @@ class Gateway implements RunningGateway {
     this.#users?.close();
     this.#recipients?.close();
     this.#hooks?.close();
+    this.#dkimKeys?.close();
     this.#dns.close();
     this.#core.drain();
     this.#core.endOfTurn();
@@ -379,7 +386,7 @@ class Gateway implements RunningGateway {
       this.#inbounds.push(startInbound(inbound, {
         reception: this.#core, router, clock, log, mailLog: this.#record, metrics: this.#inboundRecord,
         authenticator: this.#users?.authenticator, recipients: this.#recipients?.table,
-        rewriting: this.#rewriting, rates: this.#rates, hooks: this.#hooks,
+        rewriting: this.#rewriting, rates: this.#rates, hooks: this.#hooks, signer: this.#signer,
         blocklists,
       }));
     }
@@ -443,6 +450,7 @@ class Gateway implements RunningGateway {
         areStoresKnown: () => this.#knownStores.isListRead,
         random: ports.random,
         rewriting: this.#rewriting,
+        reportSigner: this.#signer,
         compose: (input) => composeReport(options.hostName, input, this.#clock.wallMs()),
       },
     );
@@ -661,6 +669,20 @@ function recipientsOf(
   }
   const onRead = (isStale: boolean): void => { reception.followed('recipients', isStale); };
   return recipientsFile === undefined ? undefined : followTable(recipientsFile, log, onRead);
+}
+
+/** Undefined where there is none: then nothing is signed, nor looked at for it. */
+function dkimKeysOf(
+  { dkim }: GatewayOptions, { log, metrics: { reception } }: GatewayPorts,
+): DkimKeys | undefined {
+  if (dkim.length === 0) return undefined;
+  return new DkimKeys(dkim, { log, onRead: (isStale) => { reception.followed('dkim', isStale); } });
+}
+
+function signerOf(
+  keys: DkimKeys | undefined, clock: SystemClock, { log, metrics: { dkim: metrics } }: GatewayPorts,
+): DkimSigner | undefined {
+  return keys === undefined ? undefined : new DkimSigner({ keys, clock, log, metrics });
 }
 
 function rewritingOf({ smtp: { srs } }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {

@@ -48,7 +48,8 @@ export interface WhoMaySend {
 
 /** As the file says it. */
 type SaidInFile =
-  'id' | 'host' | 'rescue' | 'stateDir' | 'insecure' | 'mirror' | 'reports' | 'delivery' | 'admin' | 'dns';
+  | 'id' | 'host' | 'rescue' | 'stateDir' | 'insecure' | 'mirror' | 'reports' | 'delivery' | 'admin' | 'dns'
+  | 'dkim';
 
 export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
   readonly smtp: WhoMaySend;

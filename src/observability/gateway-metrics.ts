@@ -12,6 +12,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { IntervalHistogram } from 'node:perf_hooks';
 import type { Registry } from 'prom-client';
 import type { QueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
+import { DkimMetrics, exportDkim } from './dkim-metrics.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import { exportHooks, exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
 import type { StateFigures } from './queue-metrics.js';
@@ -74,6 +75,7 @@ export class GatewayMetrics {
   /** A message handed to a hook until its answer. */
   readonly hookSeconds = new FixedHistogram(ANSWER_BUCKETS);
   readonly reception = new ReceptionMetrics();
+  readonly dkim = new DkimMetrics();
   readonly #hookAnswers = new Map<string, Map<string, number>>();
   readonly #rejected = new Map<string, number>();
   readonly #removed = new Map<string, number>();
@@ -135,6 +137,7 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportCounters(series, metrics);
   exportHistograms(series.registry, metrics);
   exportReception(series, metrics.reception);
+  exportDkim(series, metrics.dkim);
   exportQueues(series, () => source.queues());
   exportStates(series, () => source.states());
   exportRefusals(series, () => source.status().routes_refused);

@@ -310,6 +310,17 @@ const mirror = section({
   tls: linkTls.optional(),
 });
 
+/** One key; a domain may have two, RSA and Ed25519. */
+const dkimKey = z.strictObject({
+  /** Of From, exactly. */
+  domain: v.domain(),
+  selector: v.selector(),
+  /** PEM; read again when it changes. */
+  key_file: named('keyFile', v.file()),
+  /** From a signature until it holds no more (x=); left out: it holds for ever. */
+  expires_after: named('expiresAfterMs', v.duration(DAY_MS, 365 * DAY_MS).optional()),
+});
+
 const gateway = z.strictObject({
   id: v.identifier(),
   /** Processes that share its SMTP ports, each with queues of its own (config/workers.ts). */
@@ -322,6 +333,8 @@ const gateway = z.strictObject({
   /** In the greeting, EHLO and Received; else that of the machine. */
   hostname: named('hostName', v.hostname().optional()),
   smtp,
+  /** Keys that mail of our own is signed with: of users, of the relay networks, and reports. */
+  dkim: z.array(dkimKey).max(10_000).prefault([]),
   /** Who is asked; else those of the system. What one on this machine says of DNSSEC is believed. */
   dns: section({
     resolvers: z.array(v.resolver()).max(3).prefault([]),

@@ -236,6 +236,15 @@ export function domain(): z.ZodType<string> {
   );
 }
 
+/** Where a domain keeps a key in DNS: labels joined by dots (RFC 6376 3.1). */
+export function selector(): z.ZodType<string> {
+  return expected(
+    (value) => (typeof value === 'string' && value.length <= 63 && isDomain(value)
+      ? value.toLowerCase() : undefined),
+    'a selector such as s2026: letters, digits and dashes, 63 at most',
+  );
+}
+
 /** A domain that anyone may send to; ".example.com" means all below it. */
 export function relayDomain(): z.ZodType<string> {
   return expected(

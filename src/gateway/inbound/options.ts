@@ -11,6 +11,7 @@ import type { AuthResult } from '../../observability/reception-metrics.js';
 import type { Clock, EventLog, Latin1Text, ToAscii } from '../../platform/ports.js';
 import type { HandshakeResult } from '../../platform/transport.js';
 import type { Reception, Router } from '../queue/types.js';
+import type { MessageSigner } from '../dkim/message-signer.js';
 import type { Authenticator } from './auth/authenticator.js';
 import type { MessageHooks } from './hooks/message-hook.js';
 import type { RateLimits } from './limits/rate-limits.js';
@@ -177,6 +178,8 @@ export interface InboundPorts {
   readonly blocklists: BlocklistPort | undefined;
   /** Asked about each whole message; undefined: nobody is. */
   readonly hooks: MessageHooks | undefined;
+  /** Signs what comes from our own; undefined: nobody does. */
+  readonly signer?: MessageSigner | undefined;
   /** Runs it once, when the bytes that wait at all connections have had their turn. */
   nextTurn(run: () => void): void;
   readonly log: EventLog;

@@ -9,6 +9,7 @@
  *     ├► its body is at the stores ──────────────► fetched, looked at in the next round
  *     ├► no room as for new mail ────────────────► looked at in the next round
  *     └► who tries is marked in its note ─ the mirrors have that (report-job.ts) ─► looked at once more
+ *          ├► composed, and signed if its sender has a key (report-job.ts); then
  *          ├► report stored and "delay told" in its note, in one section
  *          └► something has changed: the mark goes back, looked at in the next round
  *
@@ -25,7 +26,8 @@ import type { Note } from './note.js';
 import { TO_TRY } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import { delayReportBytesMax } from './report-bounds.js';
-import type { ReportWriter } from './report-writer.js';
+import { isAbout } from './report-writer.js';
+import type { ReportDraft, ReportSubject, ReportWriter } from './report-writer.js';
 import type { Settlement } from './settlement.js';
 import type { Envelope, ReportWay } from './types.js';
 import { NOTIFY_BITS, NOTIFY_DELAY, NOT_READY } from './types.js';
@@ -75,22 +77,33 @@ export class DelayReports {
     return true;
   }
 
+  /** What is to be told; undefined: nothing any more, or not now. */
+  compose(queue: MailQueue, row: number): ReportDraft | undefined {
+    const due = this.#stillDue(queue, row);
+    return typeof due === 'object' ? this.#ports.writer.compose(subjectOf(queue, row, due)) : undefined;
+  }
+
   /** The mirrors know that this is try `tries`: it is over, whatever comes of it. */
-  tell(queue: MailQueue, row: number, tries: number): void {
-    const { entries: { table }, settlement, writer } = this.#ports;
-    const isWaiting = table.state(row) === EntryState.READY || table.state(row) === EntryState.DEFERRED;
-    const due = isWaiting ? this.#look(queue, row) : 'later';
-    if (typeof due === 'object') {
-      const { way, ...rest } = due;
-      const subject = { kind: 'delay', queue, row, ...rest, isShort: true } as const;
+  tell(queue: MailQueue, row: number, tries: number, draft: ReportDraft | undefined): void {
+    const { settlement, writer } = this.#ports;
+    const due = draft === undefined ? 'later' : this.#stillDue(queue, row);
+    // It may have been delivered to some of them while the report was signed.
+    if (draft !== undefined && typeof due === 'object' && isAbout(draft, due.recipients)) {
       const toldNote = { ...due.note, isDelayTold: true, tries: 0 };
-      const why = writer.write(subject, way, () => { settlement.annotate(queue, row, toldNote); });
+      const annotate = (): void => { settlement.annotate(queue, row, toldNote); };
+      const why = writer.store(subjectOf(queue, row, due), draft, due.way, annotate);
       if (why === undefined) {
         this.#ports.onUsed(queue, row);
         return;
       }
     }
     this.#putOff(queue, row, tries);
+  }
+
+  #stillDue(queue: MailQueue, row: number): Due | 'later' | 'never' {
+    const { table } = this.#ports.entries;
+    const isWaiting = table.state(row) === EntryState.READY || table.state(row) === EntryState.DEFERRED;
+    return isWaiting ? this.#look(queue, row) : 'later';
   }
 
   /** What is to be told of the entry now; or that it is to be looked at again, or never. */
@@ -127,6 +140,10 @@ export class DelayReports {
     // Else its outcome was decided meanwhile, and the report of that is marked by now.
     if (note.tries === tries) settlement.annotate(queue, row, { ...note, tries: tries - 1 });
   }
+}
+
+function subjectOf(queue: MailQueue, row: number, { envelope, note, recipients }: Due): ReportSubject {
+  return { kind: 'delay', queue, row, envelope, note, recipients, isShort: true };
 }
 
 /** It is looked at again when it is here. */

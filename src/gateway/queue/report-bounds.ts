@@ -13,7 +13,7 @@ export const TOLD_RECIPIENTS_MAX = 100;
 /** Of the fields that say what next hops said: together. */
 export const SAID_CHARACTERS_MAX = 64 * 1024;
 
-/** Its own header, and what it is stored with. */
+/** Its own header, its signatures (gateway/dkim), and what it is stored with. */
 const FRAME_BYTES = 16 * 1024;
 /** A header in base64, by lines. */
 const BASE64_SHARE = 1.5;

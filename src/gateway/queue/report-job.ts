@@ -5,9 +5,11 @@
  *
  *   DECIDED   the source is annotated "report owed, first try"       waits for that change at the mirrors
  *   MARKING   tried by a process before: one more try                waits for its turn, then for that change
- *   MAKING    report stored, and the source ended or annotated       no room: tried again
- *             "reported": one section of changes, which a mirror
- *             takes as a whole or not at all
+ *   MAKING    report composed, stored, and the source ended or       no room: tried again
+ *             annotated "reported": one section of changes, which
+ *             a mirror takes as a whole or not at all
+ *   SIGNING   composed, of a sender with a key (gateway/dkim)        signed, or given up: MAKING again,
+ *                                                                    which stores it
  *   OVER      the report is due as soon as its change is committed
  *
  * After a restart a source that owes a report has none yet: it is made anew. A few are made in a turn,
@@ -16,6 +18,9 @@
  * Composing may end the process. A message whose report two processes began, and neither survived, is held by
  * the third (message-holds.ts). So that only this one is, tries after a restart are marked one after the
  * other, and the mark goes back with the turn in which the report is there.
+ *
+ * What is being signed is in no queue and in no memory that is counted: so few are at once. After a crash its
+ * source owes it still. One that says no more what has become of its recipients is composed anew.
  *
  * A delay (delay-reports.ts) goes through the same steps: nothing is owed, and its message goes on meanwhile;
  * only who tries is marked. One that can not be told then is over, and the sweep begins it again.
@@ -32,12 +37,13 @@ import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { DONE, OWED_FAILURE, OWED_SUCCESS, failedState } from './note.js';
 import type { Settlement } from './settlement.js';
-import type { ReportWriter } from './report-writer.js';
+import { isAbout } from './report-writer.js';
+import type { ReportDraft, ReportSubject, ReportWriter } from './report-writer.js';
 import type { Envelope } from './types.js';
 import { NO_MEMORY, NOT_READY } from './types.js';
 
 /** Step of a report. */
-const ReportStep = { DECIDED: 0, MARKING: 1, MAKING: 2, OVER: 3 } as const;
+const ReportStep = { DECIDED: 0, MARKING: 1, MAKING: 2, SIGNING: 3, OVER: 4 } as const;
 export type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
 
 export interface ReportPorts {
@@ -49,8 +55,10 @@ export interface ReportPorts {
   readonly events: MailEvents;
   /** Calls work() when the turn ends. */
   requestEndOfTurn(): void;
-  /** Who tells the delay is marked: told, or the mark goes back (delay-reports.ts). */
-  tellDelay(queue: MailQueue, row: number, tries: number): void;
+  /** Who tells the delay is marked: what is to be told, if anything is (delay-reports.ts). */
+  composeDelay(queue: MailQueue, row: number): ReportDraft | undefined;
+  /** Told, or the mark goes back. */
+  tellDelay(queue: MailQueue, row: number, tries: number, draft: ReportDraft | undefined): void;
 }
 
 const RETRY_MS = 1000;
@@ -58,6 +66,8 @@ const RETRY_MS = 1000;
 const MARK_WAIT_MS = 1000;
 /** Jobs looked at, at once, for one whose mirrors can take a mark. */
 const MARK_LOOKS = 64;
+/** Composed ones that wait for their signature, in memory that nobody counts. */
+const SIGNING_MAX = 16;
 /** Made in one turn at most, and what they may cost together: see costOf(). One is always made. */
 const MADE_PER_TURN = 64;
 const COST_PER_TURN = 10_000;
@@ -80,6 +90,8 @@ class ReportJob implements CommitWaiter {
   isShort = false;
   /** It is not known yet where its report goes. */
   isAsking = false;
+  /** Signed, or as it will leave. */
+  draft: ReportDraft | undefined;
   readonly #reports: Reports;
 
   constructor(queue: MailQueue, row: number, messageId: number, isDelay: boolean, reports: Reports) {
@@ -109,6 +121,9 @@ export class Reports {
   readonly #unmarked = new Set<ReportJob>();
   #marked: ReportJob | undefined;
   #markedAtMs = 0;
+  /** Those that are being signed, and those that wait for that, not composed yet. */
+  readonly #signing = new Set<ReportJob>();
+  #unsigned: ReportJob[] = [];
 
   constructor(ports: ReportPorts) {
     this.#ports = ports;
@@ -202,14 +217,19 @@ export class Reports {
 
   #over(job: ReportJob): void {
     job.step = ReportStep.OVER;
+    job.draft = undefined;
     this.#jobs.delete(job);
+    if (this.#signing.delete(job)) this.#signNext();
     this.#unmarked.delete(job);
     if (this.#marked === job) this.#marked = undefined;
   }
 
   #putOff(jobs: readonly ReportJob[]): void {
     this.#retryAtMs = this.#ports.clock.nowMs() + RETRY_MS;
-    for (const job of jobs) this.#short.push(job);
+    for (const job of jobs) {
+      job.draft = undefined;
+      this.#short.push(job);
+    }
   }
 
   /** The next job is marked, when no mark is on its way. */
@@ -271,9 +291,53 @@ export class Reports {
     const { queue, row } = job;
     const envelope = this.#isGone(job) ? undefined : this.#ports.settlement.envelopeOf(row);
     if (envelope !== undefined && !job.isDelay) return this.#makeOutcome(job, envelope);
+    const draft = envelope === undefined ? undefined : this.#draftOf(job, [], () =>
+      this.#ports.composeDelay(queue, row));
+    if (job.step === ReportStep.SIGNING) return true;
     this.#over(job);
-    if (envelope !== undefined) this.#ports.tellDelay(queue, row, job.tries);
+    if (envelope !== undefined) this.#ports.tellDelay(queue, row, job.tries, draft);
     return true;
+  }
+
+  /** To be stored now. Undefined, and the job is SIGNING: it comes back here. */
+  #draftOf(
+    job: ReportJob, recipients: readonly number[], compose: () => ReportDraft | undefined,
+  ): ReportDraft | undefined {
+    const signed = job.draft;
+    job.draft = undefined;
+    if (signed !== undefined && (job.isDelay || isAbout(signed, recipients))) return signed;
+    if (this.#signing.size >= SIGNING_MAX) {
+      job.step = ReportStep.SIGNING;
+      this.#unsigned.push(job);
+      return undefined;
+    }
+    const draft = compose();
+    if (draft === undefined) return undefined;
+    job.step = ReportStep.SIGNING;
+    this.#signing.add(job);
+    if (this.#ports.writer.sign(draft, () => { this.#onSigned(job, draft); })) return undefined;
+    this.#signing.delete(job);
+    job.step = ReportStep.MAKING;
+    return draft;
+  }
+
+  #onSigned(job: ReportJob, draft: ReportDraft): void {
+    if (!this.#signing.delete(job)) return;
+    job.draft = draft;
+    this.#makeAgain(job);
+    this.#signNext();
+  }
+
+  #signNext(): void {
+    let next = this.#unsigned.shift();
+    while (next !== undefined && next.step !== ReportStep.SIGNING) next = this.#unsigned.shift();
+    if (next !== undefined) this.#makeAgain(next);
+  }
+
+  #makeAgain(job: ReportJob): void {
+    job.step = ReportStep.MAKING;
+    this.#due.push(job);
+    this.#ports.requestEndOfTurn();
   }
 
   #makeOutcome(job: ReportJob, envelope: Envelope): boolean {
@@ -301,9 +365,13 @@ export class Reports {
       return false;
     }
     const kind = failure ? 'failure' : 'success';
-    const subject = { kind, queue, row, envelope, note, recipients, isShort: job.isShort } as const;
+    const { isShort } = job;
+    const subject: ReportSubject = { kind, queue, row, envelope, note, recipients, isShort };
     this.#cost += costOf(recipients.length, entries.table.bodyBytes.get(row));
-    const outcome = writer.write(subject, way, () => { this.#endSource(job, envelope, note, failure); });
+    const draft = this.#draftOf(job, recipients, () => writer.compose(subject));
+    if (draft === undefined) return true;
+    const endSource = (): void => { this.#endSource(job, envelope, note, failure); };
+    const outcome = writer.store(subject, draft, way, endSource);
     if (outcome === undefined) return true;
     this.#survived(job);
     job.isShort = outcome === NO_MEMORY;

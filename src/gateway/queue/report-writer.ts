@@ -1,9 +1,10 @@
 /**
- * Writes one report (DSN): composed by gateway/bounce, and stored in the partition of the message that it is
- * about, in one section of changes with what becomes of that message. Its occasions: an outcome
- * (report-job.ts), and a delay (delay-reports.ts).
+ * Writes one report (DSN): composed by gateway/bounce, signed by gateway/dkim if its sender has a key, and
+ * stored in the partition of the message that it is about, in one section of changes with what becomes of
+ * that message. Its occasions: an outcome (report-job.ts), and a delay (delay-reports.ts).
  */
 import { invariant } from '../../base/invariant.js';
+import { joined } from '../../base/joined.js';
 import type { Acceptance } from './acceptance.js';
 import type { Entries } from './entries.js';
 import type { ReplyTexts } from './entry-texts.js';
@@ -45,12 +46,34 @@ export interface ReportSubject {
   readonly isShort: boolean;
 }
 
+/** What is composed and not stored yet. */
+export interface ReportDraft {
+  readonly reportId: number;
+  /** With signatures in front once it is signed. */
+  content: Uint8Array;
+  readonly flags: number;
+  /** As of its subject. */
+  readonly recipients: readonly number[];
+}
+
+/** The real one is gateway/dkim/node/dkim-signer.ts. */
+export interface ReportSigner {
+  /**
+   * A report with CRLF throughout. `done` is called once, maybe before this returns, with what is put in
+   * front of it, or undefined where it is to leave unsigned. False: nobody signs for its sender, and `done`
+   * is not called.
+   */
+  signReport(content: Uint8Array, done: (fields: Uint8Array | undefined) => void): boolean;
+}
+
 export interface ReportWriterPorts {
   readonly entries: Entries;
   readonly settlement: Settlement;
   readonly acceptance: Acceptance;
   readonly wayTo: FindReportWay;
   readonly events: MailEvents;
+  /** Undefined: reports leave unsigned. */
+  readonly signer: ReportSigner | undefined;
   nextMessageId(): number;
   /** The bytes of a DSN (gateway/bounce). */
   compose(input: ReportInput, ownerId: string): { readonly content: Uint8Array; readonly flags: number };
@@ -68,18 +91,32 @@ export class ReportWriter {
     return this.#ports.wayTo(reversePath);
   }
 
+  compose(subject: ReportSubject): ReportDraft {
+    const { envelope, recipients } = subject;
+    invariant(envelope.reversePath !== '', 'nobody is told of a message with the null reverse-path');
+    const reportId = this.#ports.nextMessageId();
+    return { reportId, recipients, ...this.#compose(subject, reportId) };
+  }
+
+  /** `done` is called when it is signed, or will not be; maybe before this returns. False: nobody does. */
+  sign(draft: ReportDraft, done: () => void): boolean {
+    const { signer } = this.#ports;
+    return signer !== undefined && signer.signReport(draft.content, (fields) => {
+      if (fields !== undefined) draft.content = joined([fields, draft.content]);
+      done();
+    });
+  }
+
   /**
    * Stores the report together with the changes that `alongside` makes. Undefined when that is done; else why
    * not, and nothing was changed.
    */
-  write(
-    subject: ReportSubject, { route, address }: ReportWay, alongside: () => void,
+  store(
+    subject: ReportSubject, { reportId, content, flags }: ReportDraft, { route, address }: ReportWay,
+    alongside: () => void,
   ): typeof NO_MEMORY | typeof NOT_READY | undefined {
     const { acceptance, events } = this.#ports;
     const { queue, envelope } = subject;
-    invariant(envelope.reversePath !== '', 'nobody is told of a message with the null reverse-path');
-    const reportId = this.#ports.nextMessageId();
-    const { content, flags } = this.#compose(subject, reportId);
     const why = this.#ports.settlement.textsOf(subject.row).replies.get(subject.recipients[0] ?? 0) ?? '';
     const outcome = queue.partition.together(() => {
       const stored = acceptance.storeReport({
@@ -108,4 +145,10 @@ export class ReportWriter {
     const input = { kind, envelope: about, note, texts, recipients, nextHop, reportId, content };
     return this.#ports.compose(input, queue.ownerId);
   }
+}
+
+/** What was composed says it still: nothing has become of them since. */
+export function isAbout(draft: ReportDraft, recipients: readonly number[]): boolean {
+  return draft.recipients.length === recipients.length
+    && draft.recipients.every((recipient, at) => recipient === recipients[at]);
 }

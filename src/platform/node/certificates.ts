@@ -20,7 +20,7 @@ export interface CertificateFacts {
 /** What OpenSSL says, and what an operator can do about it. */
 const TLS_WORDS: readonly (readonly [pattern: RegExp, words: string])[] = [
   [/KEY_VALUES_MISMATCH/, 'the key belongs to another certificate'],
-  [/BAD_DECRYPT|BAD_PASSWORD|MISSING_PASSPHRASE/,
+  [/BAD_DECRYPT|BAD_PASSWORD|MISSING_PASSPHRASE|INTERRUPTED_OR_CANCELLED/,
     'the key is encrypted: store it without its passphrase (openssl pkey -in KEY -out NEW)'],
   [/PEM_NO_START_LINE|OSSL_UNSUPPORTED/, 'there is no -----BEGIN … line of one in it'],
   [/PEM_BAD_|PEM_SHORT|ASN1/, 'it is cut off or damaged'],

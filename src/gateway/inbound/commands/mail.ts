@@ -57,7 +57,7 @@ function rateRefusal(dialog: InboundDialog, { ports, nowMs }: Desk, sender: stri
  * A user that has gone since, or has other addresses now, sends nothing more. Without users of our own the
  * proxy that told us the login (XCLIENT) has looked after that.
  */
-function maySend(name: string, reversePath: string, desk: Desk): boolean {
+export function maySend(name: string, reversePath: string, desk: Desk): boolean {
   const { authenticator } = desk.ports;
   if (authenticator === undefined) return true;
   const user = authenticator.find(name);

@@ -180,7 +180,8 @@ function hidesRoute(address: string): boolean {
   return /[%!@]/.test(address.slice(0, address.lastIndexOf('@')));
 }
 
-function mayRelay(dialog: InboundDialog): boolean {
+/** One of our own: a user, or a client of the relay networks. */
+export function mayRelay(dialog: InboundDialog): boolean {
   return dialog.isTrusted || dialog.user !== '';
 }
 

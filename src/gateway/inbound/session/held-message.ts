@@ -1,8 +1,9 @@
 /**
- * A whole message that waits for what hooks say of it: its transaction, and the envelope as hooks see it. It
- * keeps copies of what the next message writes over: the prefix (content/trace-header.ts). One object a
- * message, and only where there are hooks.
+ * A whole message that waits for what hooks say of it, or for its signature: its transaction, and the
+ * envelope as hooks see it. It keeps copies of what the next message writes over: the prefix
+ * (content/trace-header.ts). One object a message, and only where somebody is waited for.
  */
+import { joined } from '../../../base/joined.js';
 import { formatMessageId } from '../../../base/text-id.js';
 import type { JudgedEnvelope, JudgedMessage } from '../hooks/message-hook.js';
 import type { InboundDialog } from './dialog.js';
@@ -12,8 +13,8 @@ export class HeldMessage implements JudgedMessage {
   readonly transaction: MailTransaction;
   readonly messageId: number;
   readonly envelope: JudgedEnvelope;
-  /** What is put in front in any case. */
-  readonly prefix: Uint8Array;
+  /** What is put in front as far as that is known. */
+  prefix: Uint8Array;
   isAbandoned = false;
 
   constructor(
@@ -28,6 +29,13 @@ export class HeldMessage implements JudgedMessage {
     };
     this.prefix = traceHeader.slice();
     transaction.content.finish(this.prefix);
+  }
+
+  /** Behind the prefix, in front of what the client sent. */
+  addFields(fields: Uint8Array): void {
+    if (fields.length === 0) return;
+    this.prefix = joined([this.prefix, fields]);
+    this.transaction.content.finish(this.prefix);
   }
 
   /** What the transaction holds, and counts: nothing, once it was released. */

@@ -257,6 +257,12 @@ export const HOOK_FAILED =
 export const HOOK_BUSY =
   refusal('hook-busy', '451 4.7.1 Too many messages wait to be checked; try again later');
 
+// Signatures (gateway/dkim)
+export const SIGNING_FAILED =
+  refusal('signing-failed', '451 4.7.0 The message can not be signed now; try again later');
+export const SIGNING_BUSY =
+  refusal('signing-busy', '451 4.3.2 Too many messages wait to be signed; try again later');
+
 export function refusedByHook(text: string): Refusal {
   return refusal('hook', `550 5.7.1 ${harmless(text, 'Message refused')}`);
 }

@@ -22,12 +22,12 @@ import type { Exchange } from '../auth/sasl.js';
 import { RESPONSE_OCTETS_MAX, authResponse, authVerdict, responseText } from '../commands/auth.js';
 import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
 import { commandText } from '../commands/command-line.js';
-import { lookedUp } from '../commands/recipient.js';
+import { maySend } from '../commands/mail.js';
+import { lookedUp, mayRelay } from '../commands/recipient.js';
 import { commandOf } from '../commands/verbs.js';
 import { ContentScan } from '../content/content-scan.js';
 import { contentRefusal, lateContent, outcomeRefusal } from '../content/verdict.js';
 import { clientKey } from '../limits/client-counts.js';
-import type { MessageHooks } from '../hooks/message-hook.js';
 import type { Greeted } from '../limits/greeting.js';
 import type { Reader } from '../limits/intake.js';
 import type { RejectStage } from '../options.js';
@@ -118,7 +118,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #uncountedOctets = 0;
   /** Of the chunk, those that are still to come. */
   #chunkLeft = 0;
-  /** What hooks are asked about; its memory is theirs until they answer. */
+  /** What hooks are asked about, or is signed; its memory is theirs until they answer. */
   #held: HeldMessage | undefined;
 
   constructor(desk: Desk, connection: ServerConnection) {
@@ -574,7 +574,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (chunk?.refusal === undefined && transaction !== undefined) {
       this.#scan.scanCounted(read, at, to);
       const isLast = chunk?.isLast === true && this.#chunkLeft === 0;
-      transaction.content.append(read, at, to, isLast && this.#desk.ports.hooks === undefined);
+      transaction.content.append(read, at, to, isLast && !this.#isHeldWhole);
       if (this.#scan.faults !== 0) transaction.content.release();
     }
     if (this.#chunkLeft === 0) this.#onChunkEnd();
@@ -623,8 +623,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const next = scan.scan(chunk, at);
     this.#contentOctets += next - at;
     this.#uncountedOctets += next - at;
-    // Who waits for hooks needs its own copy of the last piece too.
-    content.append(chunk, at, scan.contentEnd, scan.ended && this.#desk.ports.hooks === undefined);
+    content.append(chunk, at, scan.contentEnd, scan.ended && !this.#isHeldWhole);
     // A message refused anyhow must not hold memory for its rest.
     if (scan.faults !== 0) content.release();
     if (scan.ended) this.#onContentEnd(transaction);
@@ -649,8 +648,14 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     let header = trace.field(this.traceStart, transaction.protocol, idText, only, now);
     if (options.isSubmission) header = trace.addMissing(this.#scan.fields, idText, options.hostName, now);
     transaction.receivedMs = ports.clock.nowMs();
-    if (ports.hooks === undefined) this.#handOver(transaction, id, header);
-    else this.#judge(ports.hooks, new HeldMessage(transaction, id, header, this));
+    if (this.#isHeldWhole) this.#judge(new HeldMessage(transaction, id, header, this));
+    else this.#handOver(transaction, id, header);
+  }
+
+  /** A message that is waited for, by hooks or the signer, needs its own copy of the last piece too. */
+  get #isHeldWhole(): boolean {
+    const { hooks, signer } = this.#desk.ports;
+    return hooks !== undefined || (signer !== undefined && mayRelay(this));
   }
 
   #handOver(transaction: MailTransaction, id: number, prefix: Uint8Array): void {
@@ -660,26 +665,54 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     transaction.forgetContent();
   }
 
-  #judge(hooks: MessageHooks, held: HeldMessage): void {
+  #judge(held: HeldMessage): void {
+    const { hooks } = this.#desk.ports;
     this.#transition(State.JUDGING);
     if (!held.transaction.content.reservePrefix(held.prefix.length)) {
       return this.#refuseMessage(replies.NO_MEMORY_NOW);
     }
     this.#held = held;
-    hooks.judge(held, (refusal, fields) => { this.#onVerdict(held, refusal, fields); });
+    if (hooks === undefined) this.#sign(held);
+    else hooks.judge(held, (refusal, fields) => { this.#onVerdict(held, refusal, fields); });
   }
 
   #onVerdict(held: HeldMessage, refusal: Effect | undefined, fields: Uint8Array): void {
-    const { transaction, prefix } = held;
+    if (!this.#mayGoOn(held, refusal, fields)) return;
+    held.addFields(fields);
+    this.#sign(held);
+  }
+
+  /** Last of all: a signature covers what others put in front. It stands above them. */
+  #sign(held: HeldMessage): void {
+    const { signer } = this.#desk.ports;
+    if (signer === undefined || !mayRelay(this)) return this.#release(held, NOTHING);
+    const mayUse = (address: string): boolean => this.isTrusted || maySend(this.user, address, this.#desk);
+    signer.sign(held, mayUse, (refusal, fields) => {
+      if (this.#mayGoOn(held, refusal, fields)) this.#release(held, fields);
+    });
+  }
+
+  #release({ transaction, messageId, prefix }: HeldMessage, above: Uint8Array): void {
     this.#held = undefined;
-    if (this.#state !== State.JUDGING) return transaction.release();
+    this.#handOver(transaction, messageId, above.length === 0 ? prefix : joined([above, prefix]));
+  }
+
+  /** Else its client has gone or is told why, and all of it is over. `fields` come to the prefix. */
+  #mayGoOn({ transaction }: HeldMessage, refusal: Effect | undefined, fields: Uint8Array): boolean {
+    if (this.#state !== State.JUDGING) {
+      this.#held = undefined;
+      transaction.release();
+      return false;
+    }
     const hasRoom = refusal !== undefined || transaction.content.reservePrefix(fields.length);
     const why = refusal ?? (hasRoom ? undefined : replies.NO_MEMORY_NOW);
-    if (why === undefined) return this.#handOver(transaction, held.messageId, joined([prefix, fields]));
+    if (why === undefined) return true;
+    this.#held = undefined;
     this.#replies.begin();
     this.#refuseMessage(why);
     this.#goOn();
     this.#replies.end();
+    return false;
   }
 
   #refuseMessage(refusal: Effect): void {

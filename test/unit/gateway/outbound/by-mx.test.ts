@@ -5,12 +5,17 @@ import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import type { Answer } from 'dns-packet';
 import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
+import type { NextHop } from '../../../../src/gateway/queue/types.js';
+import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
 import type { Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
 import { DnsClient } from '../../../../src/platform/node/dns/dns-client.js';
 import { NameServer } from '../../platform/node/dns/name-server.js';
 import type { Scripted } from '../../platform/node/dns/name-server.js';
 import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
 import { ScriptedServer } from './scripted-server.js';
+
+const certificates = makeCertificates();
+const needsTls = { skip: certificates === undefined ? 'openssl is missing' : false };
 
 /** One TTL of everything here: some tests look again. */
 const TTL_S = 1;
@@ -37,7 +42,7 @@ interface Stage {
   /** Servers by address, on one port. */
   readonly hosts: ReadonlyMap<string, ScriptedServer>;
   readonly port: number;
-  send(domain: string, entry: number): MemoryQueue;
+  send(domain: string, entry: number, more?: Partial<NextHop>): MemoryQueue;
   ended(count: number): Promise<readonly (readonly [number, string, string, string])[]>;
 }
 
@@ -73,8 +78,8 @@ async function stage(t: TestContext, addresses: readonly string[], options: Stag
   });
   return {
     zone, source, dispatcher, names, hosts, port,
-    send: (domain, entry) => {
-      const queue = new MemoryQueue({ queueName: `out/${domain}`, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true } });
+    send: (domain, entry, more = {}) => {
+      const queue = new MemoryQueue({ queueName: `out/${domain}`, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true, ...more } });
       source.put(queue, entry, 'content\r\n');
       dispatcher.onReady(queue);
       return queue;
@@ -205,6 +210,22 @@ describe('mail by MX', () => {
     const last = (await it.ended(20)).slice(10).map(([, each]) => each);
     assert.deepEqual(last, last.map(() => '2.0.0'), 'one was given back for each time that the DNS was asked');
     assert.deepEqual(it.dispatcher.nextHops().map(({ lastError }) => lastError), ['']);
+  });
+
+  test('asks for the certificate of the host, not of the domain, and of each host its own', needsTls, async (t) => {
+    const it = await stage(t, []);
+    const hop = new TlsHop({ certificate: certificates?.issue('a.tls.example') });
+    const port = await hop.listen();
+    t.after(() => { hop.close(); });
+    it.zone.set('MX tls.example', mx([10, 'a.tls.example'])).set('A a.tls.example', a('127.0.0.1'));
+    it.zone.set('MX other.example', mx([10, 'b.tls.example'])).set('A b.tls.example', a('127.0.0.1'));
+    const tls = { level: 'verify', isFirst: false, terms: { serverName: '', mustVerify: true, caFile: certificates?.caFile } } as const;
+    it.send('tls.example', 1, { port, tls });
+    assert.equal((await it.ended(1))[0]?.[1], '2.0.0');
+    it.send('other.example', 2, { port, tls });
+    const [, [, code, text] = []] = await it.ended(2);
+    assert.equal(code, '4.7.5', text);
+    assert.deepEqual(hop.taken.map(({ isSecure }) => isSecure), [true]);
   });
 
   test('never goes to an address that no host of the Internet has', async (t) => {

@@ -1,0 +1,59 @@
+/**
+ * The header section of a whole message as a signer needs it: its fields one by one, and where its body
+ * begins. Input are the pieces of a content, prefix first; lines end with CRLF (content-scan.ts). Pure.
+ *
+ * A section that readers may take for different ones is none: with a line that is no field, nobody can say
+ * where others see its end. Bounded in octets, so that no message costs more than a fixed time.
+ */
+import type { Latin1Text } from '../../platform/ports.js';
+
+/** Three times what Postfix takes for a header at most (header_size_limit). */
+const SECTION_OCTETS_MAX = 320 * 1024;
+const LINE_END = '\r\n';
+const SECTION_END = '\r\n\r\n';
+
+/** RFC 5322 3.6.8: printable ASCII without colon; blanks before the colon by 4.5. */
+const FIELD = /^([!-9;-~]+)[ \t]*:/;
+
+/** One character an octet. */
+export interface SectionField {
+  /** Lower case. */
+  readonly name: string;
+  /** Behind the colon, folded as it came, without the last line end. */
+  readonly value: string;
+}
+
+export interface HeaderSection {
+  readonly fields: readonly SectionField[];
+  readonly octets: number;
+  /** Where the body begins: index of the piece, and in it. Behind the last piece: there is none. */
+  readonly bodyPiece: number;
+  readonly bodyAt: number;
+}
+
+/** Undefined when it is too long, or not plainly one. */
+export function readHeaderSection(
+  pieces: readonly Uint8Array[], latin1Text: Latin1Text,
+): HeaderSection | undefined {
+  let text = '';
+  for (const [index, piece] of pieces.entries()) {
+    const before = text.length;
+    text += latin1Text(piece, 0, Math.min(piece.length, SECTION_OCTETS_MAX + SECTION_END.length - before));
+    // An end that lies across two pieces is found too.
+    const end = text.indexOf(SECTION_END, Math.max(0, before - SECTION_END.length + 1));
+    if (end >= 0) return section(text.slice(0, end), index, end + SECTION_END.length - before);
+    if (text.length > SECTION_OCTETS_MAX) return undefined;
+  }
+  // All of it is header.
+  return section(text.endsWith(LINE_END) ? text.slice(0, -LINE_END.length) : text, pieces.length, 0);
+}
+
+function section(text: string, bodyPiece: number, bodyAt: number): HeaderSection | undefined {
+  const fields: SectionField[] = [];
+  for (const field of text.split(/\r\n(?![ \t])/)) {
+    const [start = '', name] = FIELD.exec(field) ?? [];
+    if (name === undefined) return undefined;
+    fields.push({ name: name.toLowerCase(), value: field.slice(start.length) });
+  }
+  return { fields, octets: text.length, bodyPiece, bodyAt };
+}

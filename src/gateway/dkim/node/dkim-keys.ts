@@ -1,0 +1,172 @@
+/**
+ * The keys that messages are signed with (`dkim` of the configuration): one file each, PEM of PKCS #1 or
+ * PKCS #8, which nobody but its owner and group may read. Judged by `config check` and by the start alike;
+ * looked at again while the gateway runs. A file that can't be used never replaces a key that can.
+ *
+ *   RSA      2048 bits or more (RFC 8301 3.2)
+ *   Ed25519  beside an RSA key of the same domain only: readers that don't know it (RFC 8463 is newer than
+ *            many) would take the message for unsigned
+ */
+import { createPrivateKey } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { statSync } from 'node:fs';
+import { errorText } from '../../../base/error-text.js';
+import { tlsErrorText } from '../../../platform/node/certificates.js';
+import { readText, stampOf } from '../../../platform/node/changing-files.js';
+import type { EventLog } from '../../../platform/ports.js';
+import type { DkimAlgorithm } from '../signature-field.js';
+
+export interface DkimKeyOptions {
+  /** Lower-case A-labels. */
+  readonly domain: string;
+  readonly selector: string;
+  readonly keyFile: string;
+  /** From a signature until it ends (x=); undefined: it does not. */
+  readonly expiresAfterMs: number | undefined;
+}
+
+export interface DkimKey extends DkimKeyOptions {
+  readonly algorithm: DkimAlgorithm;
+  readonly key: KeyObject;
+}
+
+const RSA_BITS_MIN = 2048;
+const KEY_BYTES_MAX = 64 * 1024;
+/** Others may read, or write. */
+const OTHERS_MODE = 0o006;
+const LOOK_MS = 1000;
+/** Some 2 ms of a turn; ten thousand keys are looked at in less than a minute. */
+const LOOKED_AT_ONCE = 256;
+
+/** Throws an Error that names the file. */
+function readKey(file: string): KeyObject {
+  const stat = statSync(file, { throwIfNoEntry: false });
+  if (stat !== undefined && !(stat.isFile() && stat.size <= KEY_BYTES_MAX)) {
+    throw new Error(`'${file}' is no file with a key`);
+  }
+  const text = readText(file);
+  if (((stat?.mode ?? 0) & OTHERS_MODE) !== 0) {
+    throw new Error(`everybody on this machine may read or write '${file}': chmod o-rw`);
+  }
+  try {
+    return createPrivateKey(text);
+  } catch (error) {
+    throw new Error(`'${file}' is no private key in PEM: ${tlsErrorText(error)}`);
+  }
+}
+
+/** Throws an Error that names the file. */
+export function readDkimKey(options: DkimKeyOptions): DkimKey {
+  const { keyFile } = options;
+  const key = readKey(keyFile);
+  const { asymmetricKeyType: type = 'unknown', asymmetricKeyDetails: details } = key;
+  if (type === 'ed25519') return { ...options, algorithm: 'ed25519-sha256', key };
+  if (type !== 'rsa') throw new Error(`'${keyFile}' is a key of type ${type}; DKIM knows RSA and Ed25519`);
+  const bits = details?.modulusLength ?? 0;
+  if (bits < RSA_BITS_MIN) {
+    const least = `${String(RSA_BITS_MIN)} or more are needed (RFC 8301)`;
+    throw new Error(`'${keyFile}' is an RSA key of ${String(bits)} bits; ${least}`);
+  }
+  return { ...options, algorithm: 'rsa-sha256', key };
+}
+
+/** Why it can't be used beside all others of its domain, which can be read; '' when it can. */
+export function whyNotBeside(key: DkimKey, ofDomain: readonly DkimKey[]): string {
+  const alike = ofDomain.find(({ algorithm }) => algorithm === key.algorithm);
+  if (alike !== key) {
+    const kind = key.algorithm === 'rsa-sha256' ? 'RSA' : 'Ed25519';
+    return `a second ${kind} key of ${key.domain}; it may have one, and one of the other kind`;
+  }
+  if (ofDomain.some(({ algorithm }) => algorithm === 'rsa-sha256')) return '';
+  return `an Ed25519 key alone; ${key.domain} needs an RSA key too: many who verify know no other, and `
+    + 'would take its mail for unsigned';
+}
+
+export interface DkimKeysPorts {
+  readonly log: EventLog;
+  /** Some file can't be used, and the key that was read before stays; or all can. */
+  onRead(isStale: boolean): void;
+}
+
+export class DkimKeys {
+  readonly #ports: DkimKeysPorts;
+  /** Ed25519 in front of RSA. */
+  readonly #byDomain = new Map<string, DkimKey[]>();
+  readonly #followed: FollowedKey[];
+  readonly #timer: NodeJS.Timeout;
+  #next = 0;
+
+  /** Throws as readDkimKey(). */
+  constructor(options: readonly DkimKeyOptions[], ports: DkimKeysPorts) {
+    this.#ports = ports;
+    this.#followed = options.map((each) => new FollowedKey(each));
+    for (const { current } of this.#followed) this.#put(current);
+    ports.onRead(false);
+    this.#timer = setInterval(() => { this.#look(); }, LOOK_MS).unref();
+  }
+
+  /** Ed25519 first, as RFC 8463 A.3 has it; empty when the domain has none. */
+  of(domain: string): readonly DkimKey[] {
+    return this.#byDomain.get(domain) ?? [];
+  }
+
+  close(): void {
+    clearInterval(this.#timer);
+  }
+
+  #put(key: DkimKey): void {
+    const others = this.of(key.domain).filter(({ algorithm }) => algorithm !== key.algorithm);
+    this.#byDomain.set(key.domain, key.algorithm === 'rsa-sha256' ? [...others, key] : [key, ...others]);
+  }
+
+  /** Some of them in turn. */
+  #look(): void {
+    const { log, onRead } = this.#ports;
+    let hasChanged = false;
+    for (let left = Math.min(LOOKED_AT_ONCE, this.#followed.length); left > 0; left--) {
+      const followed = this.#followed[this.#next++ % this.#followed.length];
+      const change = followed?.look();
+      if (followed === undefined || change === undefined) continue;
+      hasChanged = true;
+      const { domain, selector } = followed.current;
+      if (change === '') {
+        this.#put(followed.current);
+        log.info('dkim', 'a key for signatures was read anew', { domain, selector });
+      } else {
+        log.error('dkim', 'a new key for signatures can\'t be used, the old one stays', {
+          domain, selector, why: change,
+        });
+      }
+    }
+    if (hasChanged) onRead(this.#followed.some(({ isStale }) => isStale));
+  }
+}
+
+/** The key of one file, as it is in force. */
+class FollowedKey {
+  current: DkimKey;
+  isStale = false;
+  #stamp: string;
+
+  constructor(options: DkimKeyOptions) {
+    this.#stamp = stampOf(options.keyFile);
+    this.current = readDkimKey(options);
+  }
+
+  /** Undefined: nothing has changed. '': another key is in force; else why not. */
+  look(): string | undefined {
+    const stamp = stampOf(this.current.keyFile);
+    if (stamp === this.#stamp) return undefined;
+    this.#stamp = stamp;
+    this.isStale = true;
+    try {
+      const read = readDkimKey(this.current);
+      if (read.algorithm !== this.current.algorithm) return 'it is of the other kind; that needs a restart';
+      this.current = read;
+    } catch (error) {
+      return errorText(error);
+    }
+    this.isStale = false;
+    return '';
+  }
+}
