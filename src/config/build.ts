@@ -6,6 +6,7 @@
 import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { invariant } from '../base/invariant.js';
 import type { NextHop } from '../gateway/queue/types.js';
 import { SECRET_CHARACTERS_MIN, routeName, tlsLevel } from './checks.js';
 import { hookOptions } from './hooks.js';
@@ -176,30 +177,49 @@ function smtpConfig(smtp: SmtpKeys, problems: Problems): SmtpConfig {
   };
 }
 
+/** Behind every host of an MX record. */
+const FALLBACK_PREFERENCE = 65_536;
+
 function routeConfig(
   route: GatewayKeys['routes'][number], delivery: GatewayKeys['delivery'],
 ): GatewayConfig['routes'][number] {
-  const { domain, domains, queues, tls: _tls, caFile: _caFile, serverName: _serverName, ...rest } = route;
+  const { domain, domains, queues, lanes, lengthMax } = route;
   const ordering = route.ordering ?? delivery.ordering;
   const isStrict = ordering === 'strict';
+  const nextHop = nextHopOf(route);
   return {
-    ...rest,
-    nextHop: nextHopOf(route),
+    lanes,
+    lengthMax,
+    nextHop,
     domains: domains ?? (domain === undefined ? [] : [domain]),
     name: routeName(route),
-    perDomain: queues === 'domain' || route.nextHop.isByMx,
+    perDomain: queues === 'domain' || nextHop.isByMx === true,
     ordering,
     concurrency: isStrict ? 1 : (route.concurrency ?? delivery.concurrency),
     pipelinesAcross: !isStrict && (route.pipelinesAcross ?? delivery.pipelinesAcross),
   };
 }
 
-function nextHopOf({ nextHop, tls, caFile, serverName }: GatewayKeys['routes'][number]): NextHop {
-  const { protocol, host, port, isByMx, isTlsFirst } = nextHop;
-  const place = { protocol, host, port, ...(isByMx ? { isByMx } : {}) };
+function nextHopOf(
+  { nextHops, balance, fallback = [], tls, caFile, serverName }: GatewayKeys['routes'][number],
+): NextHop {
+  const [first, ...more] = nextHops;
+  invariant(first !== undefined, 'a route has a next hop');
+  const { protocol, host, port, isByMx, isTlsFirst } = first;
+  const others = [
+    ...more.map((hop, at) => ({ host: hop.host, port: hop.port, preference: balance ? 0 : at + 1 })),
+    ...fallback.map((hop, at) => ({
+      host: hop.host, port: hop.port, preference: FALLBACK_PREFERENCE + at,
+    })),
+  ];
+  const place = {
+    protocol, host, port, ...(isByMx ? { isByMx } : {}), ...(others.length > 0 ? { others } : {}),
+  };
   const level = tlsLevel(tls, isTlsFirst);
   if (level === 'none') return { ...place, tls: undefined };
-  const terms = { serverName: serverName ?? host, mustVerify: level === 'verify', caFile };
+  // Of several hosts each has a certificate of its own.
+  const name = serverName ?? (others.length > 0 ? '' : host);
+  const terms = { serverName: name, mustVerify: level === 'verify', caFile };
   return { ...place, tls: { level, isFirst: isTlsFirst, terms } };
 }
 

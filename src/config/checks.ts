@@ -6,7 +6,7 @@
 import { addressText } from '../base/address-text.js';
 import type { Path } from './keys/key.js';
 import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './keys/schema.js';
-import type { Address } from './keys/values.js';
+import type { Address, NextHopValue } from './keys/values.js';
 import { Problems, pathText } from './problems.js';
 import type { Problem } from './problems.js';
 import { isLoopback, isWildcard } from '../platform/node/own-host.js';
@@ -459,12 +459,13 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
         'expected false or nothing with order: strict (one message in flight), found true',
       );
     }
-    if (route.lanes > 1 && route.via.isByMx) {
+    if (route.lanes > 1 && route.via[0]?.isByMx === true) {
       problems.add(
         [...at, 'lanes'],
         `expected 1 or nothing with via: mx (a queue for each domain), found ${String(route.lanes)}`,
       );
     }
+    checkHops(route, at, problems);
     checkRouteTls(route, at, problems);
     for (const domain of route.domains ?? (route.domain === undefined ? [] : [route.domain])) {
       domains.push(domain);
@@ -489,8 +490,28 @@ export function tlsLevel(said: TlsKey, isTlsFirst: boolean): NonNullable<TlsKey>
   return said ?? (isTlsFirst ? 'encrypt' : 'may');
 }
 
+/** What a route says of its hosts counts for all of them: which one is used may change at any time. */
+function checkHops(route: GatewayValue['routes'][number], at: Path, problems: Problems): void {
+  const { via, fallback = [] } = route;
+  const [first] = via;
+  if (via.length > 1 && via.some(({ isByMx }) => isByMx)) {
+    problems.add([...at, 'via'], 'expected mx alone, or a list of hosts, found mx in a list');
+  }
+  if (fallback.some(({ isByMx }) => isByMx)) problems.add([...at, 'fallback'], 'expected hosts, found mx');
+  const isOther = ({ protocol, isTlsFirst }: NextHopValue): boolean =>
+    protocol !== first?.protocol || isTlsFirst !== first.isTlsFirst;
+  for (const [key, hops] of [['via', via], ['fallback', fallback]] as const) {
+    if (hops.some(isOther)) {
+      problems.add([...at, key], 'expected hosts of one kind (smtp, smtps or lmtp), found several kinds');
+    }
+  }
+  if (route.balance && via.length === 1) {
+    problems.add([...at, 'balance'], 'expected several hosts in via beside it, found one');
+  }
+}
+
 function checkRouteTls(route: GatewayValue['routes'][number], at: Path, problems: Problems): void {
-  const { isTlsFirst } = route.via;
+  const isTlsFirst = route.via[0]?.isTlsFirst === true;
   const level = tlsLevel(route.tls, isTlsFirst);
   if (isTlsFirst && (level === 'none' || level === 'may')) {
     problems.add(

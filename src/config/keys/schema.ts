@@ -264,7 +264,11 @@ const reports = z.union([
 const route = z.strictObject({
   domain: v.routeDomain().optional(),
   domains: z.array(v.routeDomain()).min(1).max(10_000).optional(),
-  via: named('nextHop', v.nextHop()),
+  via: named('nextHops', v.nextHops()),
+  /** Of several: to any of them, else to the first that takes connections. */
+  balance: v.flag().prefault(false),
+  /** Where mail goes while none of them takes connections. */
+  fallback: v.nextHops().optional(),
   /** TLS with it: when offered, or always, or only with whom we mean; else may, with smtps encrypt. */
   tls: v.oneOf(['none', 'may', 'encrypt', 'verify']).optional(),
   /** For verify: who signs its certificate, else whom Node trusts; which name that bears, else its host. */

@@ -268,29 +268,43 @@ const SMTP_PORT = 25;
 /** Of submissions by smtps (RFC 8314 7.3). */
 const SMTPS_PORT = 465;
 
-/** A port beside `mx` is for places where all hosts have another one. */
-export function nextHop(): z.ZodType<NextHopValue> {
+const NEXT_HOPS_MAX = 8;
+
+/** One, or a list of them. */
+export function nextHops(): z.ZodType<readonly NextHopValue[]> {
   return expected((value) => {
-    const byMx = typeof value === 'string' ? /^mx(?::([1-9]\d{0,4}))?$/.exec(value) : null;
-    if (byMx !== null) {
-      const port = Number(byMx[1] ?? SMTP_PORT);
-      return port > 65_535 ? undefined
-        : { protocol: 'smtp', host: '', port, isByMx: true, isTlsFirst: false };
-    }
-    const match = typeof value === 'string' ? /^(smtp|smtps|lmtp):\/\/(.+)$/.exec(value) : null;
-    if (match === null) return undefined;
-    const [, scheme, place = ''] = match;
-    const isTlsFirst = scheme === 'smtps';
-    const hasPort = /^\[.*\]:|^[^[:]*:/.test(place);
-    const parsed = parseAddress(isTlsFirst && !hasPort ? `${place}:${String(SMTPS_PORT)}` : place);
-    return parsed === undefined ? undefined
-      : { protocol: scheme === 'lmtp' ? 'lmtp' : 'smtp', ...parsed, isByMx: false, isTlsFirst };
-  }, 'mx, or a next hop such as smtp://mail.example.com:25, smtps://mail.example.com, lmtp://127.0.0.1:24', {
-    shown: (hop: NextHopValue) => {
-      if (!hop.isByMx) return `${hop.protocol}${hop.isTlsFirst ? 's' : ''}://${addressText(hop)}`;
-      return hop.port === SMTP_PORT ? 'mx' : `mx:${String(hop.port)}`;
+    const texts: readonly unknown[] = Array.isArray(value) ? value : [value];
+    const hops = texts.flatMap((text) => (typeof text === 'string' ? parseNextHop(text) ?? [] : []));
+    const isWhole = hops.length === texts.length && hops.length > 0 && hops.length <= NEXT_HOPS_MAX;
+    return isWhole ? hops : undefined;
+  }, 'mx, or a next hop such as smtp://mail.example.com:25, smtps://mail.example.com or '
+    + `lmtp://127.0.0.1:24, or a list of ${String(NEXT_HOPS_MAX)} at most`, {
+    shown: (hops: readonly NextHopValue[]) => {
+      const [first = '', ...more] = hops.map(nextHopAsWritten);
+      return more.length === 0 ? first : [first, ...more];
     },
   });
+}
+
+/** A port beside `mx` is for places where all hosts have another one. */
+function parseNextHop(value: string): NextHopValue | undefined {
+  const byMx = /^mx(?::([1-9]\d{0,4}))?$/.exec(value);
+  if (byMx !== null) {
+    const port = Number(byMx[1] ?? SMTP_PORT);
+    return port > 65_535 ? undefined : { protocol: 'smtp', host: '', port, isByMx: true, isTlsFirst: false };
+  }
+  const [, scheme, place = ''] = /^(smtp|smtps|lmtp):\/\/(.+)$/.exec(value) ?? [];
+  if (scheme === undefined) return undefined;
+  const isTlsFirst = scheme === 'smtps';
+  const hasPort = /^\[.*\]:|^[^[:]*:/.test(place);
+  const parsed = parseAddress(isTlsFirst && !hasPort ? `${place}:${String(SMTPS_PORT)}` : place);
+  const protocol = scheme === 'lmtp' ? 'lmtp' : 'smtp';
+  return parsed === undefined ? undefined : { protocol, ...parsed, isByMx: false, isTlsFirst };
+}
+
+function nextHopAsWritten(hop: NextHopValue): string {
+  if (!hop.isByMx) return `${hop.protocol}${hop.isTlsFirst ? 's' : ''}://${addressText(hop)}`;
+  return hop.port === SMTP_PORT ? 'mx' : `mx:${String(hop.port)}`;
 }
 
 /** "https://10.1.0.5:2379": where etcd answers. */

@@ -23,9 +23,9 @@ export function composeReport(hostName: string, input: ReportInput, nowWallMs: n
   // Right after the attempt that decided. For a delay or an expiry it is not known: that is not kept.
   const lastAttemptWallMs = kind !== 'delay' && nowWallMs < envelope.expiryWallMs ? nowWallMs : 0;
   const { nextHop, note } = input;
-  // By MX there are several hosts, and which of them spoke is not kept.
+  // Which of several hosts spoke is not kept.
   // Once for all recipients: ipaddr takes 40 µs to say that a name is no address.
-  const isNamed = nextHop.isByMx !== true && !ipaddr.isValid(nextHop.host);
+  const isNamed = nextHop.isByMx !== true && nextHop.others === undefined && !ipaddr.isValid(nextHop.host);
   const remoteMta = isNamed ? nextHop.host : '';
   const results = new Map(note.results.map((result) => [result.recipient, result]));
   const common: Common = { results, remoteMta, lastAttemptWallMs };

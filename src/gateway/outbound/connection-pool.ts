@@ -73,9 +73,6 @@ export interface Site {
   readonly key: string;
   readonly protocol: 'smtp' | 'lmtp';
   readonly hosts: readonly SiteHost[];
-  readonly port: number;
-  /** As the DNS says, which anybody may have written: addresses are looked up, and looked at, here. */
-  readonly isByMx: boolean;
   readonly tls: NextHopTls | undefined;
   readonly connectionsMax: number;
 }
@@ -139,7 +136,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#nowMs = nowMs;
     const [first] = site.hosts;
     const others = site.hosts.length > 1 ? ` and ${String(site.hosts.length - 1)} more` : '';
-    this.#relay = first === undefined ? site.key : relayName(first.name, site.port) + others;
+    this.#relay = first === undefined ? site.key : relayName(first.name, first.port) + others;
   }
 
   get key(): string { return this.#site.key; }
@@ -277,8 +274,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   /** It is tried again in clear, as one that was never tried. */
   #onTlsFailed({ relay, host }: Peer, { text: why }: RecipientResult): void {
-    const { name } = host;
-    const { port } = this.#site;
+    const { name, port } = host;
     const { tlsMemory, log, onTlsFallback } = this.#ports;
     onTlsFallback();
     const isKnown = tlsMemory.hasFailed(name, port, this.#nowMs);
@@ -334,23 +330,24 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   #connect(host: SiteHost): void {
-    const { protocol, port, isByMx } = this.#site;
+    const { name, port, isByMx } = host;
+    const { protocol } = this.#site;
     const { heloName, timeouts } = this.#options;
     const { clock, transport } = this.#ports;
-    const relay = relayName(host.name, port);
+    const relay = relayName(name, port);
     const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host) };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     this.#peers.add(peer);
     this.#connecting++;
     host.connecting++;
     const { session } = peer;
-    session.attach(isByMx ? new Dial(host.name, port, this.#ports, peer.dialled(port))
-      : transport.connect(host.name, port, session));
+    session.attach(isByMx ? new Dial(name, port, this.#ports, peer.dialled())
+      : transport.connect(name, port, session));
   }
 
-  /** Undefined: in clear. By MX each host shows a certificate of its own. */
-  #tlsOf({ name }: SiteHost): NextHopTls | undefined {
-    const { tls, port } = this.#site;
+  /** Undefined: in clear. Of several hosts each shows a certificate of its own. */
+  #tlsOf({ name, port }: SiteHost): NextHopTls | undefined {
+    const { tls } = this.#site;
     if (tls?.level === 'may' && this.#ports.tlsMemory.hasFailed(name, port, this.#nowMs)) return undefined;
     if (tls === undefined || tls.terms.serverName !== '') return tls;
     return { ...tls, terms: { ...tls.terms, serverName: name } };

@@ -14,8 +14,10 @@
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { Resolver } from '../../platform/resolver.js';
 import type { MailTransport } from '../../platform/transport.js';
-import { nextHopKey, tlsKey } from '../queue/next-hop.js';
-import type { Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop } from '../queue/types.js';
+import { nextHopKey, termsKey } from '../queue/next-hop.js';
+import type {
+  Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop, OtherHost,
+} from '../queue/types.js';
 import { ConnectionPool } from './connection-pool.js';
 import type { NextHopState, PoolOptions, PoolPorts, Site } from './connection-pool.js';
 import { MxDestination } from './mx-destination.js';
@@ -223,21 +225,25 @@ export class Dispatcher implements DeliverySink, InFlight {
     if (hop.isByMx === true) {
       return new MxDestination(hop, lane, this.#options, this.#mxPorts, this.#sessionMs);
     }
-    const { protocol, host, port, tls } = hop;
+    const { protocol, host, port, tls, others = [] } = hop;
     const key = nextHopKey(hop);
     const pool = this.#pools.get(key) ?? this.#makePool({
-      key, protocol, hosts: [new SiteHost(host, 0)], port, isByMx: false, tls,
+      key, protocol, hosts: [new SiteHost(host, port, 0, false), ...others.map(siteHostOf)], tls,
       connectionsMax: Infinity,
     });
     pool.add(lane);
     return pool;
   }
 
-  #poolOfHosts(hosts: readonly MailHost[], { port, tls }: NextHop): ConnectionPool {
-    const key = `hosts ${String(port)}${tlsKey(tls)} ${siteKey(hosts)}`;
-    return this.#pools.get(key) ?? this.#makePool({
-      key, protocol: 'smtp', hosts: hosts.map(({ name, preference }) => new SiteHost(name, preference)), port,
-      isByMx: true, tls, connectionsMax: this.#options.mx.connectionsMax,
+  #poolOfHosts(named: readonly MailHost[], hop: NextHop): ConnectionPool {
+    const { port, tls, others = [] } = hop;
+    const key = `hosts ${String(port)}${termsKey(hop)} ${siteKey(named)}`;
+    const known = this.#pools.get(key);
+    if (known !== undefined) return known;
+    const hosts = named.map(({ name, preference }) => new SiteHost(name, port, preference, true));
+    return this.#makePool({
+      key, protocol: 'smtp', hosts: [...hosts, ...others.map(siteHostOf)], tls,
+      connectionsMax: this.#options.mx.connectionsMax,
     });
   }
 
@@ -246,4 +252,8 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#pools.set(site.key, pool);
     return pool;
   }
+}
+
+function siteHostOf({ host, port, preference }: OtherHost): SiteHost {
+  return new SiteHost(host, port, preference, false);
 }

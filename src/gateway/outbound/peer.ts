@@ -79,11 +79,11 @@ export class Peer implements SessionEvents {
   }
 
   /** For who dials: the session goes on with the connection that is open. */
-  dialled(port: number): DialHandlers {
+  dialled(): DialHandlers {
     const { session, host } = this;
     return {
       onOpened: (connection, address) => {
-        this.#options.relay = `${host.name}[${address}]:${String(port)}`;
+        this.#options.relay = `${host.name}[${address}]:${String(host.port)}`;
         session.attach(connection);
       },
       onOpen: () => { session.onOpen(); },

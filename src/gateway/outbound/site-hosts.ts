@@ -15,8 +15,11 @@ import type { Random } from '../../platform/ports.js';
 /** One host. */
 export class SiteHost {
   readonly name: string;
+  readonly port: number;
   /** The lowest first. */
   readonly preference: number;
+  /** Named by the DNS, as anybody may have written: its addresses are looked up, and looked at, here. */
+  readonly isByMx: boolean;
   /** Connections to it that are being set up. */
   connecting = 0;
   failures = 0;
@@ -25,9 +28,11 @@ export class SiteHost {
   notBeforeMs = 0;
   lastError = '';
 
-  constructor(name: string, preference: number) {
+  constructor(name: string, port: number, preference: number, isByMx: boolean) {
     this.name = name;
+    this.port = port;
     this.preference = preference;
+    this.isByMx = isByMx;
   }
 }
 

@@ -8,12 +8,18 @@ export function nextHopUrl({ protocol, host, port, isByMx, tls }: NextHop): stri
 }
 
 /** Connections of one serve another only where these are the same. */
-export function nextHopKey({ protocol, host, port, isByMx, tls }: NextHop): string {
-  return `${isByMx === true ? 'mx' : protocol} ${host} ${String(port)}${tlsKey(tls)}`;
+export function nextHopKey(hop: NextHop): string {
+  const { protocol, host, port, isByMx } = hop;
+  return `${isByMx === true ? 'mx' : protocol} ${host} ${String(port)}${termsKey(hop)}`;
 }
 
-/** One begun unjudged serves no `verify`. */
-export function tlsKey(tls: NextHopTls | undefined): string {
+/** All but where it leads first. One begun unjudged serves no `verify`. */
+export function termsKey({ tls, others = [] }: NextHop): string {
+  const more = others.map(({ host, port, preference }) => [' or', host, port, preference].join(' '));
+  return tlsKey(tls) + more.join('');
+}
+
+function tlsKey(tls: NextHopTls | undefined): string {
   if (tls === undefined) return '';
   const { level, isFirst, terms: { serverName, caFile = '' } } = tls;
   return ` ${level}${isFirst ? ' first' : ''} ${serverName} ${caFile}`;

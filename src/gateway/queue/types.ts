@@ -18,6 +18,13 @@ export interface NextHopTls {
   readonly terms: TlsTerms;
 }
 
+export interface OtherHost {
+  readonly host: string;
+  readonly port: number;
+  /** The lowest that takes connections is used; of equals any. */
+  readonly preference: number;
+}
+
 /** Where mail of a queue goes next: a host and port spoken to by SMTP (RFC 5321) or LMTP (RFC 2033). */
 export interface NextHop {
   readonly protocol: 'smtp' | 'lmtp';
@@ -25,6 +32,8 @@ export interface NextHop {
   readonly port: number;
   /** `host` is the destination domain: the DNS says which hosts take its mail (RFC 5321 5.1). */
   readonly isByMx?: boolean;
+  /** Hosts that take its mail as well; `host` has preference 0, those by MX have that of their record. */
+  readonly others?: readonly OtherHost[];
   /** Undefined: in clear, whatever is offered. */
   readonly tls?: NextHopTls | undefined;
 }

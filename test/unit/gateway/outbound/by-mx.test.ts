@@ -71,7 +71,7 @@ async function stage(t: TestContext, addresses: readonly string[], options: Stag
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const source = new MemorySource();
   const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, connectionsMax: 20, ...options };
-  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits }, () => true, resolver);
+  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits }, () => true, resolver, Math.random);
   t.after(async () => {
     await dispatcher.stop(100);
     resolver.close();
@@ -187,6 +187,16 @@ describe('mail by MX', () => {
     assert.equal(it.names.asked.length, 1);
   });
 
+  test('goes to the fallback of its route while no host takes connections, on whatever address that is', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2'], { allowsPrivate: false });
+    it.zone.set('MX dead.example', mx([10, 'a.dead.example'])).set('A a.dead.example', a('127.0.0.1'));
+    const others = [{ host: '127.0.0.2', port: it.port, preference: 65_536 }];
+    it.send('dead.example', 1, { others });
+    const [[, code, , relay] = []] = await it.ended(1);
+    assert.deepEqual([code, relay], ['2.0.0', `127.0.0.2[127.0.0.2]:${it.port}`]);
+    assert.deepEqual(accepted(it), { '127.0.0.1': 0, '127.0.0.2': 1 });
+  });
+
   test('goes to a backup only where it is not one itself', async (t) => {
     const it = await stage(t, ['127.0.0.1']);
     it.zone.set('MX backed.example', mx([10, 'main.backed.example'], [20, 'gw.test'], [30, 'last.backed.example']));
@@ -240,5 +250,29 @@ describe('mail by MX', () => {
       assert.match(text, /which is not connected to/);
     }
     assert.equal(it.hosts.get('127.0.0.1')?.connections, 0);
+  });
+});
+
+describe('mail to one of several hosts', () => {
+  const several = (port: number, ...preferences: readonly number[]): Partial<NextHop> => ({
+    isByMx: false, host: '127.0.0.1', others: preferences.map((preference, at) => ({ host: `127.0.0.${at + 2}`, port, preference })),
+  });
+
+  test('goes to the first that takes connections', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2', '127.0.0.3']);
+    it.hosts.get('127.0.0.1')?.close();
+    it.send('of no account', 1, several(it.port, 1, 2));
+    assert.equal((await it.ended(1))[0]?.[1], '2.0.0');
+    assert.deepEqual(accepted(it), { '127.0.0.1': 0, '127.0.0.2': 1, '127.0.0.3': 0 });
+  });
+
+  test('goes to any of those that are equal', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2', '127.0.0.3']);
+    const queue = it.send('of no account', 1, several(it.port, 0, 1));
+    for (let entry = 2; entry <= 200; entry++) it.source.put(queue, entry, 'x\r\n');
+    it.dispatcher.onReady(queue);
+    for (const [, code] of await it.ended(200)) assert.equal(code, '2.0.0');
+    const { '127.0.0.1': one = 0, '127.0.0.2': other = 0, '127.0.0.3': last = 0 } = accepted(it);
+    assert.ok(one > 0 && other > 0 && last === 0, `${one} ${other} ${last}`);
   });
 });

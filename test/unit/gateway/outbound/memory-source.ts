@@ -6,6 +6,7 @@ import { Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { AttemptResult } from '../../../../src/gateway/outbound/lane.js';
 import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
+import type { Random } from '../../../../src/platform/ports.js';
 import type { Resolver } from '../../../../src/platform/resolver.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../../src/gateway/queue/types.js';
 import { envelopeTo } from './pure/session-world.js';
@@ -72,7 +73,7 @@ const SILENT = { debug: () => undefined, info: () => undefined, warn: () => unde
 
 const NO_RESOLVER: Resolver = { ask: () => { assert.fail('no name is asked for'); } };
 
-export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER): Dispatcher {
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5): Dispatcher {
   const dispatcher = new Dispatcher(
     { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {
@@ -80,7 +81,7 @@ export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOpti
       transport: new ClientTransport({ readBufferBytes: 8 * 1024 }),
       resolver,
       clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
-      random: () => 0.5,
+      random,
       log: SILENT,
       mayDot,
       onTlsFallback: () => { source.tlsFallbacks++; },
