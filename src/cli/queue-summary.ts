@@ -48,6 +48,11 @@ async function queuesOf(client: AdminClient): Promise<readonly QueueAnswer[]> {
   return queues;
 }
 
+/** With the version of TLS that its last connection had: "smtp://mx.example.net:25 TLSv1.3". */
+function nextHopText({ next_hop, tls }: QueueAnswer): string {
+  return tls === '' || tls === 'none' ? next_hop : `${next_hop} ${tls.split(' ', 1)[0] ?? ''}`;
+}
+
 /** Its partition tells whose a queue is. */
 function summaryText(
   queues: readonly (QueueAnswer & { readonly gateway: string })[], several: boolean,
@@ -58,7 +63,7 @@ function summaryText(
     printable(queue.queue_name),
     queue.queue_class,
     printable(queue.partition),
-    printable(queue.next_hop),
+    printable(nextHopText(queue)),
     formatCount(queue.messages),
     formatBytes(queue.bytes),
     formatCount(queue.active),

@@ -570,7 +570,10 @@ describe('the effective configuration', () => {
     assert.match(shown, new RegExp(`hostname: ${result.config.gateway?.hostName ?? 'none'}`));
     assert.match(shown, /limit: 3GiB/);
     assert.match(shown, /order: strict\n\s+length_limit: 1000000\n\s+name: example\.com\n\s+concurrency: 1\n/);
-    assert.match(shown, /name: default\n\s+order: fifo\n\s+concurrency: 20\n/);
+    assert.match(shown, /name: default\n\s+order: fifo\n\s+concurrency: 20\n\s+pipeline_across_messages: false\n\s+tls: may\n/);
+    const smtps = parseConfig(GOOD.replace('smtp://127.0.0.1:26', 'smtps://mx.example'), 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    assert.ok(smtps.ok);
+    assert.match(effectiveYaml(smtps.value, smtps.config, 2 ** 30), /via: smtps:\/\/mx\.example:465\n[^]*tls: encrypt\n/);
   });
 });
 

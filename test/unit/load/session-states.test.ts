@@ -6,6 +6,7 @@ test('exactly the arrows of the diagram are allowed', () => {
   const drawn = new Set([
     'CONNECTING>GREETING', 'GREETING>HELLO', 'HELLO>READY', 'READY>QUITTING',
     'HELLO>STARTTLS', 'STARTTLS>SECURING', 'SECURING>HELLO', 'HELLO>AUTH', 'AUTH>READY',
+    'CONNECTING>SECURING', 'SECURING>GREETING',
   ]);
   for (const [fromName, from] of Object.entries(State)) {
     assert.equal(STATE_NAME[from], fromName);

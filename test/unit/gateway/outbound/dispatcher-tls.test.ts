@@ -114,6 +114,24 @@ describe('TLS with a next hop', () => {
     assert.deepEqual([on.source.ended.map(({ result: { tls } }) => tls?.isVerified), on.hop.named], [[true, false], ['hop.test']]);
   });
 
+  test('that the route names by its address must have that in its certificate', needsTls, async () => {
+    const hop = new TlsHop({ certificate: good });
+    const source = new MemorySource();
+    const dispatcher = dispatcherFor(source);
+    ends.push(() => { hop.close(); }, () => dispatcher.stop(0));
+    const port = await hop.listen('0.0.0.0');
+    for (const host of ['127.0.0.2', '127.0.0.3']) {
+      const tls = { level: 'verify', isFirst: false, terms: { serverName: host, mustVerify: true, caFile: certificates?.caFile } } as const;
+      const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host, port, tls } });
+      source.put(queue, port + source.ended.length, 'Subject: x\r\n\r\nhello\r\n');
+      dispatcher.onReady(queue);
+      await source.untilEnded(source.ended.length + 1);
+    }
+    const said = source.ended.map(({ result: { results: [result] } }) => result?.text ?? '');
+    assert.match(said.join('\n'), /^250 .*\nno TLS with .*: IP: 127\.0\.0\.3 is not in the cert's list: 127\.0\.0\.2 \(ERR_TLS_CERT_ALTNAME_INVALID\)$/);
+    assert.deepEqual(hop.named, []);
+  });
+
   test('is 1.2 or newer', needsTls, async () => {
     const newer = await world({ tls: { minVersion: 'TLSv1.2', maxVersion: 'TLSv1.2' } });
     await deliver(newer, newer.queue('verify'), 1);
