@@ -25,6 +25,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['status', async () => (await import('./status.js')).statusCommand],
   ['rebalance', async () => (await import('./rebalance.js')).rebalanceCommand],
   ['queue', async () => (await import('./queue.js')).queueCommand],
+  ['explain', async () => (await import('./explain.js')).explainCommand],
   ['config', async () => (await import('./config-check.js')).configCommand],
   ['table', async () => (await import('./table.js')).tableCommand],
   ['dkim', async () => (await import('./dkim.js')).dkimCommand],

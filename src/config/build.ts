@@ -7,6 +7,7 @@ import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { invariant } from '../base/invariant.js';
+import { FALLBACK_PREFERENCE } from '../gateway/queue/next-hop.js';
 import type { NextHop } from '../gateway/queue/types.js';
 import { SECRET_CHARACTERS_MIN, routeName, tlsLevel } from './checks.js';
 import { hookOptions } from './hooks.js';
@@ -176,9 +177,6 @@ function smtpConfig(smtp: SmtpKeys, problems: Problems): SmtpConfig {
     rateExempt: exempt,
   };
 }
-
-/** Behind every host of an MX record. */
-const FALLBACK_PREFERENCE = 65_536;
 
 function routeConfig(
   route: GatewayKeys['routes'][number], delivery: GatewayKeys['delivery'],

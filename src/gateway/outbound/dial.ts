@@ -10,7 +10,6 @@
  *
  * At most ADDRESSES_MAX are tried (RFC 5321 5.1). The last one has as long as the session gives it.
  */
-import ipaddr from 'ipaddr.js';
 import type { Connection, ConnectionHandlers, Transport } from '../../platform/transport.js';
 import type { Random } from '../../platform/ports.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
@@ -69,7 +68,6 @@ export class Dial implements Connection {
 
   #resolve(): void {
     if (this.#isClosed) return;
-    if (ipaddr.isValid(this.#host)) return this.#start([this.#host]);
     const { lookup, random } = this.#ports;
     lookup.addresses(this.#host, (answers) => {
       if (this.#isClosed) return;

@@ -2,6 +2,7 @@
  * Asks the DNS where mail for a domain goes: MX, and where there is none, the domain's addresses. Answers are
  * kept by the resolver, by their TTL; here nothing is. What they mean: pure/mail-exchangers.ts.
  */
+import ipaddr from 'ipaddr.js';
 import type { DnsAnswer, Resolver } from '../../platform/resolver.js';
 import { addressOfLiteral, wayByAddress, wayByMx, wayOfNoDomain } from './pure/mail-exchangers.js';
 import type { MailWay } from './pure/mail-exchangers.js';
@@ -40,8 +41,9 @@ export class MxLookup {
     });
   }
 
-  /** Of a host, as many questions as there are families in use; IPv6 first. */
+  /** Of a host, or of an address itself; as many answers as there are families in use, IPv6 first. */
   addresses(name: string, done: (answers: readonly DnsAnswer<'A' | 'AAAA'>[]) => void): void {
+    if (ipaddr.isValid(name)) return done([{ kind: 'found', records: [name], isAuthentic: false }]);
     if (!this.#options.usesIpv6) return this.#resolver.ask(name, 'A', (answer) => { done([answer]); });
     this.#resolver.ask(name, 'AAAA', (six) => {
       this.#resolver.ask(name, 'A', (four) => { done([six, four]); });

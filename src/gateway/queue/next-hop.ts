@@ -1,6 +1,9 @@
 /** A next hop as text: as people write it, and with all that two must share to be one. Pure. */
 import type { NextHop, NextHopTls } from './types.js';
 
+/** Behind every host of an MX record. */
+export const FALLBACK_PREFERENCE = 65_536;
+
 /** "smtps://mx.example.net:465"; by MX, "mx://example.com:25", the destination domain. */
 export function nextHopUrl({ protocol, host, port, isByMx, tls }: NextHop): string {
   const scheme = isByMx === true ? 'mx' : `${protocol}${tls?.isFirst === true ? 's' : ''}`;

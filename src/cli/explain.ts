@@ -1,0 +1,194 @@
+/**
+ * `twinpost explain RCPT`: where mail to a recipient would go by a configuration file, and why: alias, route,
+ * queue, hosts with their addresses, TLS, retries. Asks the table of recipients and the DNS, and no gateway:
+ * whether the hosts take mail is not tried.
+ *
+ *   a way ─► 0      none, for good ─► 1      nobody could tell just now (DNS, HTTP) ─► 3
+ */
+import type { Argv } from 'yargs';
+import { errorText } from '../base/error-text.js';
+import { formatDuration } from '../base/units.js';
+import type { GatewayConfig } from '../config/types.js';
+import { parsePath } from '../gateway/inbound/policy/address.js';
+import { RelayPolicy } from '../gateway/inbound/policy/relay-policy.js';
+import { openTable } from '../gateway/inbound/recipients-file.js';
+import type { TableFile } from '../gateway/inbound/recipients-file.js';
+import { destinationsOf } from '../gateway/inbound/recipients/destinations.js';
+import type { RoutedRecipient } from '../gateway/inbound/recipients/destinations.js';
+import { MxLookup } from '../gateway/outbound/mx-lookup.js';
+import type { MailWay } from '../gateway/outbound/pure/mail-exchangers.js';
+import { whyNotPublic } from '../gateway/outbound/pure/public-address.js';
+import { FALLBACK_PREFERENCE, nextHopUrl } from '../gateway/queue/next-hop.js';
+import { createRouter } from '../gateway/queue/router.js';
+import type { NextHop } from '../gateway/queue/types.js';
+import { SystemClock } from '../platform/node/clock.js';
+import { DnsClient } from '../platform/node/dns/dns-client.js';
+import { toAscii } from '../platform/node/idna.js';
+import type { DnsAnswer } from '../platform/resolver.js';
+import { loadFor } from './config-file.js';
+import type { CliContext } from './context.js';
+import { CliError, UsageError } from './context.js';
+import { printable } from './tables.js';
+
+/** Nobody could tell: as of a gateway that does not answer. */
+const CANT_TELL = 3;
+
+type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
+
+interface ExplainedHost {
+  readonly preference: number;
+  readonly host: string;
+  readonly port: number;
+  /** By MX: those that would be tried. */
+  readonly addresses: readonly string[];
+  /** Why there are none, or which are not connected to. */
+  readonly why: string;
+}
+
+interface Explained {
+  readonly recipient: string;
+  /** What an alias made of it; as it was otherwise. */
+  readonly address: string;
+  readonly queue: string;
+  readonly next_hop: string;
+  readonly hosts: readonly ExplainedHost[];
+  readonly tls: string;
+  /** Why there is no way; '' if there is one. */
+  readonly why: string;
+  /** RFC 3463, of why. */
+  readonly status: string;
+}
+
+export function explainCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'explain <recipient>',
+    'where mail to an address would go: alias, route, queue, hosts, TLS',
+    (args) =>
+      args
+        .positional('recipient', { type: 'string', demandOption: true, describe: 'an address' })
+        .option('config', { type: 'string', describe: 'the gateway\'s YAML file' })
+        .option('json', { type: 'boolean', describe: 'one JSON object a line, for each address' })
+        .example('$0 explain anna@example.com --config gateway.yaml', 'by the table, the routes and the DNS')
+        .epilogue('Exit code: 0 there is a way, 1 there is none, 3 the DNS or a directory could not tell, '
+          + '2 wrong usage.'),
+    async ({ recipient, config: file, json }) => {
+      const { terminal } = context;
+      const { gateway } = loadFor('gateway', file, undefined, context, 'explain');
+      if (gateway === undefined) throw new CliError('the file has no gateway');
+      const clock = new SystemClock();
+      const dns = new DnsClient(gateway.dns, clock);
+      const explained: Explained[] = [];
+      for (const routed of await routedTo(recipient, gateway)) {
+        explained.push(await explain(recipient, routed, gateway, dns));
+      }
+      dns.close();
+      for (const each of explained) {
+        if (json === true) terminal.print(JSON.stringify(each));
+        else for (const line of linesOf(each, gateway)) terminal.print(printable(line));
+      }
+      const codes = explained.map(codeOf);
+      done(codes.find((code) => code !== 0) ?? 0);
+    },
+  );
+}
+
+function codeOf({ why, status }: Explained): number {
+  if (why === '') return 0;
+  return status.startsWith('4') ? CANT_TELL : 1;
+}
+
+/** As reception would find it for a client that may send anywhere. Throws what it would answer. */
+async function routedTo(
+  recipient: string, { smtp, routes }: GatewayConfig,
+): Promise<readonly RoutedRecipient[]> {
+  const path = parsePath(`<${recipient}>`, 0, toAscii);
+  if (typeof path === 'string') throw new UsageError(`'${recipient}' is no address: ${path}`);
+  const policy = new RelayPolicy({ networks: smtp.relayNetworks, domains: smtp.relayDomains }, toAscii);
+  if (smtp.recipientsByHttp !== undefined && policy.isRelayDomain(path.domain)) {
+    throw new CliError(`who is there in ${path.domain} is asked for by HTTP (smtp.recipients), and not here`);
+  }
+  const recipients = await tableOf(smtp.recipientsFile);
+  const ports = { router: createRouter(routes), toAscii, recipients };
+  const found = destinationsOf(path, { policy, ports, lookups: 0 }, Infinity);
+  recipients?.close();
+  if ('unasked' in found) throw new CliError('a directory must be asked first');
+  if ('reply' in found) {
+    throw new CliError(`mail to ${recipient} would be refused: ${found.reply.trim()}`);
+  }
+  return found;
+}
+
+async function tableOf(file: string | undefined): Promise<TableFile | undefined> {
+  if (file === undefined) return undefined;
+  try {
+    return await openTable(file);
+  } catch (error) {
+    throw new CliError(errorText(error));
+  }
+}
+
+async function explain(
+  recipient: string, { route, address }: RoutedRecipient, { delivery, hostName }: GatewayConfig,
+  dns: DnsClient,
+): Promise<Explained> {
+  const { nextHop } = route;
+  const lookup = new MxLookup({ ...delivery.mx, ownNames: [hostName.toLowerCase()] }, dns);
+  const told = {
+    recipient, address, queue: route.queueName, next_hop: nextHopUrl(nextHop), tls: tlsText(nextHop),
+  };
+  const others = (nextHop.others ?? []).map((other) => ({ ...other, addresses: [], why: '' }));
+  if (nextHop.isByMx !== true) {
+    const first = { preference: 0, host: nextHop.host, port: nextHop.port, addresses: [], why: '' };
+    return { ...told, hosts: [first, ...others], why: '', status: '' };
+  }
+  const way = await new Promise<MailWay>((resolve) => { lookup.ask(nextHop.host, resolve); });
+  if ('why' in way) return { ...told, hosts: [], why: way.why.text, status: way.why.enhanced };
+  const hosts: ExplainedHost[] = [];
+  for (const { name, preference } of way.hosts) {
+    const answers = await new Promise<Addresses>((resolve) => { lookup.addresses(name, resolve); });
+    hosts.push({ preference, host: name, port: nextHop.port, ...judged(answers, lookup.allowsPrivate) });
+  }
+  const isReachable = others.length > 0 || hosts.some(({ addresses }) => addresses.length > 0);
+  const why = isReachable ? '' : 'no host has an address that is connected to';
+  return { ...told, hosts: [...hosts, ...others], why, status: isReachable ? '' : '4.4.1' };
+}
+
+function judged(
+  answers: Addresses, allowsPrivate: boolean,
+): Pick<ExplainedHost, 'addresses' | 'why'> {
+  const whys: string[] = [];
+  const addresses: string[] = [];
+  for (const answer of answers) {
+    if (answer.kind === 'failed') whys.push(`no answer on its address: ${answer.why}`);
+    if (answer.kind !== 'found') continue;
+    for (const address of answer.records) {
+      const why = allowsPrivate ? '' : whyNotPublic(address);
+      if (why === '') addresses.push(address);
+      else whys.push(`${address} is ${why}, which is not connected to`);
+    }
+  }
+  if (addresses.length + whys.length === 0) whys.push('it has no address');
+  return { addresses, why: whys.join('; ') };
+}
+
+function tlsText({ tls }: NextHop): string {
+  if (tls === undefined) return 'none';
+  return tls.isFirst ? `${tls.level}, before the greeting` : tls.level;
+}
+
+function linesOf(
+  { recipient, address, queue, next_hop: hop, hosts, tls, why, status }: Explained,
+  { delivery: { retry, lifetimeMs } }: GatewayConfig,
+): string[] {
+  const alias = address === recipient ? '' : `, an alias of ${address}`;
+  const lines = [`to        ${recipient}${alias}`, `queue     ${queue}`, `next hop  ${hop}`];
+  for (const host of hosts) {
+    const more = [host.addresses.join(' '), host.why].filter((text) => text !== '').join('; ');
+    const order = host.preference < FALLBACK_PREFERENCE ? String(host.preference) : 'fallback';
+    const place = `${order} ${host.host}:${String(host.port)}`;
+    lines.push(`host      ${place}${more === '' ? '' : `  ${more}`}`);
+  }
+  if (why !== '') lines.push(`NO WAY    ${status} ${why}`);
+  const [first = '', last = '', life = ''] = [retry.firstMs, retry.maxMs, lifetimeMs].map(formatDuration);
+  return [...lines, `tls       ${tls}`, `retries   after ${first} to ${last}, for ${life}`];
+}

@@ -1,0 +1,96 @@
+/** `twinpost explain`: a file, a table of recipients and a scripted name server in, lines and an exit code out. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { TestContext } from 'node:test';
+import type { Answer } from 'dns-packet';
+import { buildTable } from '../../../src/cli/table/build.js';
+import { runCli } from '../../../src/cli/main.js';
+import { NameServer } from '../platform/node/dns/name-server.js';
+import { contextFor } from './played-context.js';
+
+const ZONE: Readonly<Record<string, readonly Answer[]>> = {
+  'MX there.example': [
+    { type: 'MX', name: 'there.example', data: { preference: 20, exchange: 'b.there.example' } },
+    { type: 'MX', name: 'there.example', data: { preference: 10, exchange: 'a.there.example' } },
+  ],
+  'A a.there.example': [{ type: 'A', name: 'a.there.example', data: '8.8.8.8' }, { type: 'A', name: 'a.there.example', data: '10.0.0.1' }],
+  'MX null.example': [{ type: 'MX', name: 'null.example', data: { preference: 0, exchange: '.' } }],
+  'MX inside.example': [{ type: 'MX', name: 'inside.example', data: { preference: 0, exchange: 'c.inside.example' } }],
+  'A c.inside.example': [{ type: 'A', name: 'c.inside.example', data: '127.0.0.1' }],
+};
+
+async function explain(t: TestContext, ...args: readonly string[]): Promise<{ readonly code: number; readonly out: readonly string[]; readonly errors: readonly string[] }> {
+  const names = await NameServer.start(t, (question) => {
+    const answers = ZONE[question];
+    if (answers !== undefined) return { answers };
+    return question.endsWith('late.example') ? { rcode: 2 } : { rcode: question.endsWith('there.example') ? 0 : 3 };
+  });
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-explain-'));
+  t.after(() => { rmSync(folder, { recursive: true }); });
+  writeFileSync(join(folder, 'recipients'), 'anna@ours.example route=box\nlist@ours.example to=anna@ours.example,x@there.example\n');
+  buildTable(join(folder, 'recipients'), join(folder, 'recipients.table'), () => undefined);
+  const file = join(folder, 'gateway.yaml');
+  writeFileSync(file, JSON.stringify({
+    gateway: {
+      id: 'gw-1', host: 'box-1', secret: 'sixteen-characters-and-more', state_dir: folder, hostname: 'gw.test',
+      dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
+      smtp: { relay_domains: ['ours.example'], recipients: 'recipients.table' },
+      routes: [
+        { name: 'box', via: 'lmtp://127.0.0.1:24', tls: 'none' },
+        { domain: 'ours.example', via: ['smtps://one.ours.example', 'smtps://two.ours.example'] },
+        { domain: '*', via: 'mx' },
+      ],
+      stores: ['s1', 's2'].map((id, at) => ({ id, host: `box-${String(at + 2)}`, paths: [{ name: 'A', address: `127.0.0.1:${String(7401 + at)}` }] })),
+    },
+  }));
+  const printed: string[] = [];
+  const code = await runCli(['explain', ...args, '--config', file], contextFor(printed));
+  const isError = (line: string): boolean => line.startsWith('! ');
+  return { code, out: printed.filter((line) => !isError(line)), errors: printed.filter(isError) };
+}
+
+describe('explain', () => {
+  test('names queue, hosts in their order, and the addresses that count', async (t) => {
+    const { code, out } = await explain(t, 'x@there.example');
+    assert.deepEqual([code, ...out], [
+      0,
+      'to        x@there.example', 'queue     default/there.example', 'next hop  mx://there.example:25',
+      'host      10 a.there.example:25  8.8.8.8; 10.0.0.1 is a private address, which is not connected to',
+      'host      20 b.there.example:25  it has no address',
+      'tls       may', 'retries   after 5min to 1h, for 5d',
+    ]);
+  });
+
+  test('follows an alias to each whom it leads to', async (t) => {
+    const { code, out } = await explain(t, 'list@ours.example', '--json');
+    const told = out.map((line) => JSON.parse(line) as { readonly address: string; readonly queue: string; readonly next_hop: string; readonly tls: string });
+    assert.deepEqual([code, told.map(({ address, queue, next_hop: hop, tls }) => [address, queue, hop, tls])], [0, [
+      ['anna@ours.example', 'box', 'lmtp://127.0.0.1:24', 'none'],
+      ['x@there.example', 'default/there.example', 'mx://there.example:25', 'may'],
+    ]]);
+  });
+
+  for (const [recipient, code, line] of [
+    ['x@null.example', 1, 'NO WAY    5.1.10 the domain null.example takes no mail (null MX)'],
+    ['x@nowhere.example', 1, 'NO WAY    5.1.2 the domain nowhere.example does not exist'],
+    ['x@late.example', 3, 'NO WAY    4.4.3 no answer on MX of late.example: 127.0.0.1: SERVFAIL'],
+    ['x@inside.example', 3, 'NO WAY    4.4.1 no host has an address that is connected to'],
+  ] as const) {
+    test(`says why there is no way to ${recipient}`, async (t) => {
+      const told = await explain(t, recipient);
+      assert.equal(told.code, code);
+      assert.ok(told.out.includes(line), told.out.join('\n'));
+    });
+  }
+
+  test('says what reception would answer to who is not there, and what is no address', async (t) => {
+    const unknown = await explain(t, 'nobody@ours.example');
+    assert.deepEqual([unknown.code, unknown.errors.length], [1, 1]);
+    assert.match(unknown.errors[0] ?? '', /^! (twinpost: )?mail to nobody@ours\.example would be refused: 550 5\.1\.1 /);
+    const none = await explain(t, 'nobody');
+    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address: domain is missing']]);
+  });
+});
