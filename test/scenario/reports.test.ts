@@ -434,6 +434,28 @@ describe('a report of a sender with a key', () => {
   });
 });
 
+describe('a signed delay', () => {
+  test('is composed anew when one of its recipients was delivered while it was signed', () => {
+    const world = World.started({ delayAfterMs: 60_000 });
+    const held: (() => void)[] = [];
+    world.gateway.signReport = (_content, done) => held.push(() => { done(new TextEncoder().encode(SIGNED)); }) > 0;
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
+    const letter = world.submit(['q1'], { recipients: 2, notify: NOTIFY_DELAY });
+    world.until(() => held.length === 1, 200_000, 'a delay is composed');
+    world.hops.script = ({ queueName, address }) => (queueName === 'senders' || address.startsWith('0') ? 'accept' : 'defer');
+    world.until(() => world.hops.arrivals.length === 1, 600_000, 'it is delivered to one');
+    world.run(1000);
+    held.shift()?.();
+    world.until(() => held.length === 1, 600_000, 'it is composed anew');
+    assert.equal(letter.reports.size, 0);
+    held.shift()?.();
+    world.run(1000);
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
+    assert.deepEqual([...letter.reports.keys()], ['delay 1@q1.example']);
+  });
+});
+
 describe('a delay', () => {
   /** The next hop of the letters does not answer; the reports' does. */
   function waiting(options: ConstructorParameters<typeof World>[0] = {}): World {

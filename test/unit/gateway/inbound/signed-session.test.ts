@@ -115,10 +115,12 @@ test('comes by DATA and by BDAT, in many reads, and may go unsigned', () => {
 });
 
 test('of a stranger is not looked at', () => {
-  const kit = new SignKit({ relayNetworks: ['192.0.2.0/24'] }, undefined, '198.51.100.7');
-  assert.match(kit.sends(MESSAGE), /\|354 /);
-  assert.match(kit.kept, /^Received: /);
-  assert.equal(kit.asked.length, 0);
+  for (const hooks of [undefined, { judge: (_message, done) => { done(undefined, NOTHING); } } satisfies MessageHooks]) {
+    const kit = new SignKit({ relayNetworks: ['192.0.2.0/24'] }, hooks, '198.51.100.7');
+    assert.match(kit.sends(MESSAGE), /\|354 /);
+    assert.match(kit.kept, /^Received: /);
+    assert.equal(kit.asked.length, 0);
+  }
 });
 
 test('is signed last, over what hooks put in front, and only when they accept', () => {
