@@ -11,7 +11,7 @@ import type { CoreOptions } from '../../src/gateway/core-options.js';
 import { LINK_MARGINS } from '../../src/gateway/mirror/link/link-options.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
-import type { ReportInput } from '../../src/gateway/queue/report-writer.js';
+import type { ReportInput, ReportSigner } from '../../src/gateway/queue/report-writer.js';
 import type { DeliverySink, Router } from '../../src/gateway/queue/types.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
@@ -78,6 +78,8 @@ export class GatewayNode {
   /** Reports made so far, stored or not. */
   composedCount = 0;
   lastComposed: ReportInput | undefined;
+  /** Signs a report: gives what is put in front of it, now or later. */
+  signReport: ReportSigner['signReport'] = () => false;
   private readonly options: GatewayNodeOptions;
   private readonly ports: GatewayNodePorts;
   private readonly prng: Prng;
@@ -149,6 +151,7 @@ export class GatewayNode {
         drawOrdinal: () => ordinal,
         areStoresKnown: () => this.isStoreListRead,
         heldElsewhereBytes: () => 0,
+        reportSigner: { signReport: (content, done) => this.signReport(content, (fields) => { if (life.alive) done(fields); }) },
         compose: (input) => {
           this.composedCount += 1;
           this.lastComposed = input;

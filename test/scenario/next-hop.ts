@@ -41,6 +41,9 @@ export interface OwnedSource extends DeliverySource {
   mayDeliver(delivery: Delivery): boolean;
 }
 
+/** What a scenario's signer puts in front of a report. */
+export const SIGNED = 'DKIM-Signature: scenario\r\n';
+
 export class NextHops {
   script: (attempt: Attempt) => Answer = () => 'accept';
   /** What it says with an answer, where a test wants more words. */
@@ -52,6 +55,8 @@ export class NextHops {
   readonly arrivals: { readonly messageId: number; readonly queueName: string; readonly address: string; readonly atMs: number }[] = [];
   /** Reports that arrived: the text of each. */
   readonly reports: string[] = [];
+  /** Of these, those that came with SIGNED in front. */
+  signedReports = 0;
   readonly letters: Letters;
 
   constructor(letters: Letters) {
@@ -60,8 +65,11 @@ export class NextHops {
 
   receive(delivery: Delivery, content: Uint8Array, addresses: readonly string[], atMs: number): void {
     const letter = this.letters.byId.get(delivery.envelope.messageId);
-    const text = textOf(content.subarray(0, 400));
+    const start = textOf(content.subarray(0, 400));
+    const isSigned = start.startsWith(SIGNED);
+    const text = isSigned ? start.slice(SIGNED.length) : start;
     if (letter === undefined) {
+      if (isSigned) this.signedReports += 1;
       assert.match(text, /^report /, `an unknown message ${String(delivery.envelope.messageId)} arrived`);
       this.reports.push(text.trimEnd());
       this.noteReport(delivery.envelope.messageId, text.trimEnd());

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY, RET_HEADERS } from '../../src/gateway/queue/types.js';
 import { checkAll } from './checks.js';
+import { SIGNED } from './next-hop.js';
 import { World } from './world.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { coreOf, onlyQueue, stateOf } from './inspect.js';
@@ -346,6 +347,112 @@ describe('reports', () => {
     for (const store of world.stores) store.start();
     quietAndJudged(world);
     for (const letter of letters) assert.equal(letter.reports.size, 1);
+  });
+});
+
+describe('a report of a sender with a key', () => {
+  const fields = new TextEncoder().encode(SIGNED);
+  type Done = Parameters<World['gateway']['signReport']>[1];
+
+  /** Reports wait until the test signs them. */
+  function heldBySigner(world: World): Done[] {
+    const held: Done[] = [];
+    world.gateway.signReport = (_content, done) => held.push(done) > 0;
+    return held;
+  }
+
+  test('waits for its signature, is stored with it, and few are composed meanwhile', () => {
+    const world = World.started();
+    const held = heldBySigner(world);
+    refuseAll(world);
+    for (let i = 0; i < 100; i++) world.submit(['q1']);
+    world.until(() => held.length > 0 && world.letters.count(COMMITTED) === 100);
+    world.run(5000);
+    assert.deepEqual([held.length, world.gateway.composedCount, world.hops.reports.length], [16, 16, 0]);
+    for (let done = held.shift(); done !== undefined; done = held.shift()) {
+      done(fields);
+      world.run(20);
+    }
+    quietAndJudged(world);
+    assert.deepEqual([world.hops.reports.length, world.hops.signedReports, world.gateway.composedCount], [100, 100, 100]);
+  });
+
+  test('leaves unsigned when the signer gives up, and at once when it has no place', () => {
+    const world = World.started();
+    refuseAll(world);
+    world.gateway.signReport = (_content, done) => {
+      done(undefined);
+      return true;
+    };
+    for (let i = 0; i < 50; i++) world.submit(['q1']);
+    quietAndJudged(world);
+    assert.deepEqual([world.hops.reports.length, world.hops.signedReports, world.gateway.composedCount], [50, 0, 50]);
+  });
+
+  test('comes once, whatever turn of its signing the gateway dies in', () => {
+    for (let signedBefore = 0; signedBefore < 3; signedBefore++) {
+      const world = World.started({ seed: 90 + signedBefore });
+      const held = heldBySigner(world);
+      refuseAll(world);
+      const letters = [0, 1, 2].map(() => world.submit(['q1']));
+      world.until(() => held.length === 3);
+      for (const done of held.splice(0, signedBefore)) done(fields);
+      for (const letter of letters) letter.mayRepeat = true;
+      world.run(signedBefore);
+      world.gateway.kill();
+      for (const done of held.splice(0)) done(fields);
+      world.gateway.signReport = (_content, done) => {
+        world.scheduler.after(3, () => { done(fields); });
+        return true;
+      };
+      world.gateway.start();
+      quietAndJudged(world);
+      for (const letter of letters) assert.deepEqual([...letter.reports.keys()], ['failure 0@q1.example']);
+      assert.equal(world.hops.signedReports, world.hops.reports.length);
+    }
+  });
+
+  test('of a delay is told signed, and not at all of what was delivered while it was signed', () => {
+    for (const isLate of [false, true]) {
+      const world = World.started({ delayAfterMs: 60_000 });
+      const held = heldBySigner(world);
+      world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
+      const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });
+      world.until(() => held.length === 1, 200_000, 'a delay is composed');
+      if (isLate) {
+        world.hops.script = () => 'accept';
+        world.until(() => world.hops.arrivals.length === 1, 600_000, 'it is delivered');
+        world.run(1000);
+      }
+      held.shift()?.(fields);
+      world.run(1000);
+      world.hops.script = () => 'accept';
+      quietAndJudged(world);
+      assert.deepEqual([...letter.reports.keys()], isLate ? [] : ['delay 0@q1.example']);
+      assert.deepEqual([world.hops.signedReports, held.length], [isLate ? 0 : 1, 0]);
+    }
+  });
+});
+
+describe('a signed delay', () => {
+  test('is composed anew when one of its recipients was delivered while it was signed', () => {
+    const world = World.started({ delayAfterMs: 60_000 });
+    const held: (() => void)[] = [];
+    world.gateway.signReport = (_content, done) => held.push(() => { done(new TextEncoder().encode(SIGNED)); }) > 0;
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
+    const letter = world.submit(['q1'], { recipients: 2, notify: NOTIFY_DELAY });
+    world.until(() => held.length === 1, 200_000, 'a delay is composed');
+    world.hops.script = ({ queueName, address }) => (queueName === 'senders' || address.startsWith('0') ? 'accept' : 'defer');
+    world.until(() => world.hops.arrivals.length === 1, 600_000, 'it is delivered to one');
+    world.run(1000);
+    held.shift()?.();
+    world.until(() => held.length === 1, 600_000, 'it is composed anew');
+    assert.equal(letter.reports.size, 0);
+    held.shift()?.();
+    world.run(1000);
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
+    assert.deepEqual([...letter.reports.keys()], ['delay 1@q1.example']);
   });
 });
 

@@ -35,14 +35,21 @@ export interface HeaderSection {
 export function readHeaderSection(
   pieces: readonly Uint8Array[], latin1Text: Latin1Text,
 ): HeaderSection | undefined {
+  const octetsMax = SECTION_OCTETS_MAX + SECTION_END.length;
   let text = '';
+  /** Of the pieces before: an end may lie across. */
+  let tail = '';
   for (const [index, piece] of pieces.entries()) {
     const before = text.length;
-    text += latin1Text(piece, 0, Math.min(piece.length, SECTION_OCTETS_MAX + SECTION_END.length - before));
-    // An end that lies across two pieces is found too.
-    const end = text.indexOf(SECTION_END, Math.max(0, before - SECTION_END.length + 1));
-    if (end >= 0) return section(text.slice(0, end), index, end + SECTION_END.length - before);
+    const part = latin1Text(piece, 0, Math.min(piece.length, octetsMax - before));
+    text += part;
+    // Searching the text itself would copy all of it for each piece.
+    const seen = tail + part;
+    const at = seen.indexOf(SECTION_END);
+    const end = before - tail.length + at;
+    if (at >= 0) return section(text.slice(0, end), index, end + SECTION_END.length - before);
     if (text.length > SECTION_OCTETS_MAX) return undefined;
+    tail = seen.slice(1 - SECTION_END.length);
   }
   // All of it is header.
   return section(text.endsWith(LINE_END) ? text.slice(0, -LINE_END.length) : text, pieces.length, 0);

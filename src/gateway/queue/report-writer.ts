@@ -98,7 +98,7 @@ export class ReportWriter {
     return { reportId, recipients, ...this.#compose(subject, reportId) };
   }
 
-  /** `done` is called when it is signed, or will not be; maybe before this returns. False: nobody does. */
+  /** `done`: it is signed, or will not be; called maybe before this returns. False: nobody signs it. */
   sign(draft: ReportDraft, done: () => void): boolean {
     const { signer } = this.#ports;
     return signer !== undefined && signer.signReport(draft.content, (fields) => {

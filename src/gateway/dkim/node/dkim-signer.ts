@@ -5,7 +5,7 @@
  *   sign ─┬─ not to be signed ──▶ unsigned
  *         ├─ a place is free ──▶ HASHING ─ whole body ─▶ SIGNING ─┬─▶ signed
  *         ├─ none, room ──▶ WAITING ─ place ─┘                    └─▶ failed (451)
- *         └─ none, no room: busy (451)      its client has gone: abandoned
+ *         └─ none, no room, or none moves: busy (451)      its client has gone: abandoned
  *
  * The body is hashed in the pieces it came in, so much a turn of the event loop; the signature itself, 1 ms
  * of RSA, is made in Node's threads, which others need too: hence few at a time.
@@ -37,11 +37,13 @@ const AT_ONCE_MAX = 2;
 const WAITING_MAX = 1000;
 /** Header octets that they keep, beside their counted contents. */
 const WAITING_OCTETS_MAX = 16 * 1024 * 1024;
-/** Of one body in one turn: some 4 ms. */
+/** Of one body in one turn: some 2 ms. */
 const HASHED_BYTES_PER_TURN = 1024 * 1024;
 const SCRATCH_BYTES = 64 * 1024;
 const TOLD_EVERY_MS = 10_000;
-/** Threads may hang in something else. A report does not wait for them for ever. */
+/** Threads may hang in something else: who comes then is told so, and waits for nothing. */
+const STUCK_MS = 10_000;
+/** A report does not wait for them for ever. */
 const REPORT_WAIT_MS = 30_000;
 const NOTHING = new Uint8Array(0);
 const anyAddress = (): boolean => true;
@@ -70,6 +72,8 @@ export class DkimSigner implements MessageSigner, ReportSigner {
   readonly #waiting: SigningJob[] = [];
   #waitingOctets = 0;
   #underWay = 0;
+  /** When one of those under way was begun or ended last. */
+  #movedMs = 0;
   readonly #scratch = new Uint8Array(SCRATCH_BYTES);
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
 
@@ -123,8 +127,10 @@ export class DkimSigner implements MessageSigner, ReportSigner {
 
   #take(job: SigningJob): void {
     const octets = job.signable.canonical.length;
+    const isStuck = this.#ports.clock.nowMs() - this.#movedMs > STUCK_MS;
+    const isFull = this.#waiting.length >= WAITING_MAX || this.#waitingOctets + octets > WAITING_OCTETS_MAX;
     if (this.#underWay < AT_ONCE_MAX) this.#start(job);
-    else if (this.#waiting.length >= WAITING_MAX || this.#waitingOctets + octets > WAITING_OCTETS_MAX) {
+    else if (isFull || isStuck) {
       job.done('busy', NOTHING);
     } else {
       this.#waiting.push(job);
@@ -134,6 +140,7 @@ export class DkimSigner implements MessageSigner, ReportSigner {
 
   #start(job: SigningJob): void {
     this.#underWay++;
+    this.#movedMs = this.#ports.clock.nowMs();
     const bodyHash = createHash('sha256');
     const body = new RelaxedBody(this.#scratch, (octets) => { bodyHash.update(octets); });
     this.#hash(job, bodyHash, body, job.signable.bodyPiece, job.signable.bodyAt);
@@ -187,6 +194,7 @@ export class DkimSigner implements MessageSigner, ReportSigner {
 
   #end(job: SigningJob, ending: Ending, fields: Uint8Array): void {
     this.#underWay--;
+    this.#movedMs = this.#ports.clock.nowMs();
     job.done(ending, fields);
     while (this.#underWay < AT_ONCE_MAX) {
       const next = this.#waiting.shift();

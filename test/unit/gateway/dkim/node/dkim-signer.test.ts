@@ -25,12 +25,13 @@ class Kit {
   readonly metrics = new DkimMetrics();
   readonly told: string[] = [];
   readonly signer: DkimSigner;
+  aheadMs = 0;
 
   constructor(keys: readonly DkimKey[] = [ED_KEY, RSA_KEY]) {
     const error = (event: string, _text: string, fields: object = {}): void => void this.told.push(`${event} ${JSON.stringify(fields)}`);
     this.signer = new DkimSigner({
       keys: { of: (domain) => (domain === 'x.example' ? keys : []) },
-      clock: { nowMs: () => performance.now(), wallMs: () => WALL_MS }, log: { ...NO_LOG, error }, metrics: this.metrics,
+      clock: { nowMs: () => performance.now() + this.aheadMs, wallMs: () => WALL_MS }, log: { ...NO_LOG, error }, metrics: this.metrics,
     });
   }
 
@@ -129,6 +130,16 @@ describe('the signer', () => {
     assert.equal(all.filter((text) => text.startsWith('DKIM-Signature: ')).length, 1002);
     assert.deepEqual(kit.counted(), { busy: 1, signed: 1002 });
     assert.match(await kit.sign(`${HEADER}\r\nx\r\n`), /^DKIM-Signature: /);
+  });
+
+  test('tells who comes to come later while those under way do not move', async () => {
+    const kit = new Kit([RSA_KEY]);
+    const large = `${HEADER}\r\n${'x'.repeat(3_000_000)}\r\n`;
+    const before = [kit.sign(large), kit.sign(large), kit.sign(large)];
+    kit.aheadMs = 11_000;
+    assert.match(await kit.sign(large), /^451 4\.3\.2 /);
+    for (const fields of await Promise.all(before)) assert.match(fields, /^DKIM-Signature: /);
+    assert.match(await kit.sign(large), /^DKIM-Signature: /);
   });
 
   test('keeps no more header in its line than it may', async () => {
