@@ -5,8 +5,8 @@
  *   state     what it is                                                        next
  *   UNASKED   nothing was to be sent yet                                        mail ─► ASKING
  *   ASKING    the DNS is asked; mail waits                                      hosts ─► ROUTED, else NO_WAY
- *   ROUTED    its queue stands in the pool of its site. When mail comes after   other hosts ─► ROUTED there;
- *             FRESH_MS, the DNS is asked again, from what the resolver keeps    none for good ─► NO_WAY
+ *   ROUTED    its queue stands in the pool of its site. While mail is there     other hosts ─► ROUTED there;
+ *             the DNS is asked every FRESH_MS, from what the resolver keeps     none for good ─► NO_WAY
  *   NO_WAY    failed: its mail ends, so many messages a tick. Deferred: one     after a while ─► ASKING
  *             message is given back with the reason, the rest waits, and the
  *             DNS is asked again after a wait that doubles up to a minute
@@ -75,7 +75,7 @@ export class MxDestination implements LaneHome {
   mayStart(): void {
     if (this.#isLeft || this.#lane.startable === 0) return;
     if (this.#state === S.ROUTED) {
-      if (this.#nowMs - this.#askedMs >= FRESH_MS) this.#ask();
+      this.#refresh();
       this.#start();
     } else if (this.#state === S.UNASKED || (this.#state === S.NO_WAY && this.#nowMs >= this.#againMs)) {
       this.#transition(S.ASKING);
@@ -88,6 +88,7 @@ export class MxDestination implements LaneHome {
   tick(nowMs: number): void {
     this.#nowMs = nowMs;
     if (this.#state !== S.ROUTED) this.mayStart();
+    else if (!this.#isLeft && this.#lane.queue.readyCount > 0) this.#refresh();
   }
 
   /** Nothing more is sent. What is in flight goes on where it is. */
@@ -110,6 +111,10 @@ export class MxDestination implements LaneHome {
       downSinceWallMs: this.#downSinceWallMs, waiting: this.#lane.queue.readyCount,
       retryInMs: Math.max(0, this.#againMs - this.#nowMs), lastError: this.#why?.text ?? '',
     };
+  }
+
+  #refresh(): void {
+    if (this.#nowMs - this.#askedMs >= FRESH_MS) this.#ask();
   }
 
   #ask(): void {

@@ -1,0 +1,108 @@
+/** The way of a queue by MX as time goes by: a resolver that the test answers for, and pools without connections. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
+import { ConnectionPool } from '../../../../src/gateway/outbound/connection-pool.js';
+import { Lane } from '../../../../src/gateway/outbound/lane.js';
+import { MxDestination } from '../../../../src/gateway/outbound/mx-destination.js';
+import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
+import { SiteHost } from '../../../../src/gateway/outbound/site-hosts.js';
+import { TlsMemory } from '../../../../src/gateway/outbound/tls-memory.js';
+import type { DnsAnswer, DnsType, Resolver } from '../../../../src/platform/resolver.js';
+import { WriteBuffer } from '../../../../src/smtp/write-buffer.js';
+import { MemoryQueue, MemorySource } from './memory-source.js';
+
+const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+const clock = { nowMs: () => 0, wallMs: () => 1 };
+const hop = { protocol: 'smtp', host: 'dest.example', port: 25, isByMx: true } as const;
+
+class Stage {
+  answer: DnsAnswer<'MX'> = { kind: 'failed', why: 'nobody' };
+  asked = 0;
+  /** Names of the hosts of each pool that was asked for. */
+  readonly pools: string[] = [];
+  readonly source = new MemorySource();
+  readonly queue = new MemoryQueue({ nextHop: hop });
+  readonly destination: MxDestination;
+
+  constructor(messages: number) {
+    for (let entry = 1; entry <= messages; entry++) this.source.put(this.queue, entry, 'x\r\n');
+    const resolver: Resolver = {
+      ask: <T extends DnsType>(_name: string, type: T, done: (answer: DnsAnswer<T>) => void) => {
+        if (type === 'MX') this.asked++;
+        done((type === 'MX' ? this.answer : { kind: 'failed', why: 'not asked' }) as DnsAnswer<T>);
+      },
+    };
+    const lookup = new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, connectionsMax: 20 }, resolver);
+    const session = { buffer: new WriteBuffer({ largeBytesMax: 1 }), copyContent: () => undefined, mayDot: () => true, secure: () => assert.fail('nothing is secured') };
+    const transport = { connect: () => assert.fail('nothing is connected'), secure: () => assert.fail('nothing is secured') };
+    const ports = { transport, lookup, clock, random: () => 0.5, session, log: SILENT, tlsMemory: new TlsMemory(), onTlsFallback: () => undefined };
+    const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
+    this.destination = new MxDestination(hop, lane, { backoffFirstMs: 1000, backoffMaxMs: 60_000 }, {
+      lookup, clock, random: () => 0.5, log: SILENT,
+      poolOf: (hosts) => {
+        const key = hosts.map(({ name }) => name).join();
+        this.pools.push(key);
+        const site = { key, protocol: 'smtp', hosts: hosts.map(({ name }) => new SiteHost(name, 25, 0, true)), tls: undefined, connectionsMax: 0 } as const;
+        return new ConnectionPool(site, OUTBOUND_DEFAULTS, ports, 0);
+      },
+    }, 0);
+  }
+
+  mx(...names: readonly string[]): void {
+    this.answer = { kind: 'found', isAuthentic: false, records: names.map((exchange) => ({ preference: 1, exchange })) };
+  }
+}
+
+describe('the way of a queue by MX', () => {
+  test('is asked for anew every half minute while mail is there, and followed to other hosts', () => {
+    const stage = new Stage(3);
+    stage.mx('old.example');
+    stage.destination.mayStart();
+    stage.mx('new.example');
+    stage.destination.tick(29_999);
+    assert.deepEqual([stage.asked, stage.pools], [1, ['old.example']]);
+    stage.destination.tick(30_000);
+    assert.deepEqual([stage.asked, stage.pools], [2, ['old.example', 'new.example']]);
+  });
+
+  test('is asked for by nobody while there is no mail', () => {
+    const stage = new Stage(0);
+    stage.mx('old.example');
+    stage.destination.mayStart();
+    stage.destination.tick(3_600_000);
+    assert.equal(stage.asked, 0);
+  });
+
+  test('stays as it was while the DNS gives no answer', () => {
+    const stage = new Stage(3);
+    stage.mx('old.example');
+    stage.destination.mayStart();
+    stage.answer = { kind: 'failed', why: 'gone' };
+    stage.destination.tick(30_000);
+    assert.deepEqual([stage.asked, stage.source.ended.length, stage.destination.trouble()], [2, 0, undefined]);
+  });
+
+  test('that is not known is asked for after a wait that doubles up to a minute, each time one message is told why', () => {
+    const stage = new Stage(20);
+    stage.destination.mayStart();
+    const asked: number[] = [];
+    for (let second = 1; second <= 200; second++) {
+      const before = stage.asked;
+      stage.destination.tick(second * 1000);
+      if (stage.asked > before) asked.push(second);
+    }
+    assert.deepEqual(asked, [1, 3, 7, 15, 31, 63, 123, 183]);
+    assert.equal(stage.source.ended.length, 9);
+    assert.ok(stage.source.ended.every(({ result }) => result.notAttempted === true));
+  });
+
+  test('is not followed when the answer comes after the queue has left', () => {
+    const stage = new Stage(1);
+    stage.destination.leave();
+    stage.mx('old.example');
+    stage.destination.mayStart();
+    stage.destination.tick(60_000);
+    assert.deepEqual([stage.asked, stage.pools], [0, []]);
+  });
+});
