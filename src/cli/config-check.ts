@@ -1,15 +1,25 @@
-/** `twinpost config check FILE`: the effective configuration, or all that is wrong with the file. */
+/**
+ * `twinpost config check FILE`: the effective configuration, or all that is wrong with the file; with --dns
+ * also what others find of this gateway in the DNS.
+ */
 import type { Argv } from 'yargs';
 import { effectiveYaml } from '../config/effective.js';
 import { loadConfigFile } from '../config/load.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { SECRET_VARIABLE } from './config-file.js';
-import type { CliContext } from './context.js';
+import type { GatewayConfig } from '../config/types.js';
+import { SystemClock } from '../platform/node/clock.js';
+import { DnsClient } from '../platform/node/dns/dns-client.js';
+import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
 import { listenerLines } from './listener-lines.js';
+import { dnsFindings } from './dns-check.js';
 import { judgeFolders } from './folders.js';
 import { endingCertificates, unusableLinkFiles } from './link-files.js';
 import { looseFiles, unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
+import { printable } from './tables.js';
+
+const DNS_CANT_TELL = 3;
 
 export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('config', 'check a configuration file', (config) =>
@@ -20,6 +30,7 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
         (args) =>
           args
             .positional('file', { type: 'string', demandOption: true, describe: 'the YAML file' })
+            .option('dns', { type: 'boolean', describe: 'ask what others look for: PTR, DKIM, SPF, DMARC' })
             .option('quiet', { alias: 'q', type: 'boolean', describe: 'print errors only' })
             .example('$0 config check configs/up.yaml', 'check this file and show every default'),
         async (args) => {
@@ -43,10 +54,23 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
             const listeners = gateway === undefined ? [] : listenerLines(gateway);
             for (const line of listeners) context.terminal.print(`# listens on ${line}`);
           }
-          done(0);
+          done(args.dns === true && gateway !== undefined ? await checkDns(gateway, context.terminal) : 0);
         },
       )
       .example('$0 config check configs/up.yaml', 'check this file and show every default')
       .demandCommand(1, 'config what? twinpost config check FILE'),
   );
+}
+
+/** 1: something is wrong there; 3: the DNS gave no answer. */
+async function checkDns(gateway: GatewayConfig, terminal: Terminal): Promise<number> {
+  const dns = new DnsClient(gateway.dns, new SystemClock());
+  const findings = await dnsFindings(gateway, dns);
+  dns.close();
+  for (const { verdict, text } of findings) {
+    if (verdict === 'good') terminal.print(printable(`# dns: ${text}`));
+    else terminal.error(printable(`twinpost: dns: ${verdict === 'advice' ? 'advice: ' : ''}${text}`));
+  }
+  if (findings.some(({ verdict }) => verdict === 'bad')) return 1;
+  return findings.some(({ verdict }) => verdict === 'unknown') ? DNS_CANT_TELL : 0;
 }

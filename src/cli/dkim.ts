@@ -3,9 +3,11 @@
  * its owner's alone, and prints the record that the domain publishes (RFC 6376 3.6.1, RFC 8463 4).
  */
 import { generateKeyPairSync } from 'node:crypto';
+import type { KeyPairKeyObjectResult } from 'node:crypto';
 import { writeFileSync } from 'node:fs';
 import type { Argv } from 'yargs';
 import { domain as domainKey, selector as selectorKey } from '../config/keys/values.js';
+import { publicRecord, recordName } from '../gateway/dkim/node/public-record.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 
@@ -13,8 +15,6 @@ const RSA_BITS = 2048;
 const KEY_MODE = 0o600;
 /** Octets of one character-string of a TXT record (RFC 1035 3.3). */
 const STRING_OCTETS_MAX = 255;
-/** What stands in front of the 32 octets of an Ed25519 key in its SubjectPublicKeyInfo (RFC 8410 4). */
-const ED25519_START_BYTES = 12;
 
 export function dkimCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('dkim', 'keys that mail is signed with', (dkim) =>
@@ -37,8 +37,11 @@ export function dkimCommand(cli: Argv, context: CliContext, done: (code: number)
             })
             .example('$0 dkim key example.com --selector s2026 --out example.com.pem', 'an RSA key'),
         ({ domain, selector, ed25519, out }) => {
-          const name = `${checked(selectorKey(), selector)}._domainkey.${checked(domainKey(), domain)}`;
-          const { privatePem, record } = ed25519 ? newEd25519Key() : newRsaKey();
+          const name = recordName(checked(domainKey(), domain), checked(selectorKey(), selector));
+          const { privatePem, record } = newKey(
+            ed25519 ? generateKeyPairSync('ed25519')
+              : generateKeyPairSync('rsa', { modulusLength: RSA_BITS }),
+          );
           writeNew(out, privatePem);
           context.terminal.print(`${name}. IN TXT ( ${strings(record).join(' ')} )`);
           done(0);
@@ -62,23 +65,9 @@ interface NewKey {
   readonly record: string;
 }
 
-function newRsaKey(): NewKey {
-  const { privateKey, publicKey } = generateKeyPairSync('rsa', { modulusLength: RSA_BITS });
-  const der = publicKey.export({ type: 'spki', format: 'der' });
-  return {
-    privatePem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    record: `v=DKIM1; k=rsa; p=${der.toString('base64')}`,
-  };
-}
-
-/** RFC 8463 4: its record has the bare 32 octets. */
-function newEd25519Key(): NewKey {
-  const { privateKey, publicKey } = generateKeyPairSync('ed25519');
-  const der = publicKey.export({ type: 'spki', format: 'der' });
-  return {
-    privatePem: privateKey.export({ type: 'pkcs8', format: 'pem' }).toString(),
-    record: `v=DKIM1; k=ed25519; p=${der.subarray(ED25519_START_BYTES).toString('base64')}`,
-  };
+function newKey({ privateKey, publicKey }: KeyPairKeyObjectResult): NewKey {
+  const privatePem = privateKey.export({ type: 'pkcs8', format: 'pem' }).toString();
+  return { privatePem, record: publicRecord(publicKey) };
 }
 
 /** A key that is there may be in use: it is never written over. */

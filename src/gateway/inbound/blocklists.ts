@@ -7,6 +7,7 @@
  *   192.0.2.7 ─► 7.2.0.192.zen.example.org ─► 127.0.0.2: listed;  none: not;  127.255.255.254: told
  */
 import ipaddr from 'ipaddr.js';
+import { reversedAddress } from '../../base/reversed-address.js';
 import { OnceInAWhile } from '../../base/once-in-a-while.js';
 import type { BlocklistPort } from './options.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -67,13 +68,4 @@ export class Blocklists implements BlocklistPort {
     const text = 'a DNS blocklist can\'t be asked; clients are taken as if they were not on it';
     this.#ports.log.error('blocklist', text, { list, why });
   }
-}
-
-/** RFC 5782 2.1 and 2.4: octets, or nibbles, in reverse. */
-function reversedAddress(address: string): string {
-  const parsed = ipaddr.process(address);
-  const parts = parsed.kind() === 'ipv4'
-    ? parsed.toByteArray().map(String)
-    : parsed.toByteArray().flatMap((byte) => [(byte >> 4).toString(16), (byte & 15).toString(16)]);
-  return parts.reverse().join('.');
 }
