@@ -76,7 +76,7 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
     const dispatcher = new Dispatcher(
       {
         ...DISPATCHER_LIMITS, heloName: 'bench', timeouts: DEFAULT_TIMEOUTS, connectionLifeMs: 300_000, idleMs: 5_000,
-        messagesPerConnectionMax: messages,
+        messagesPerConnectionMax: messages, connectionsMax: 5_000,
         mx: { ownNames: [], allowsPrivate: false, usesIpv6: false, connectionsMax: 1 },
       },
       {

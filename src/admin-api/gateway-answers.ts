@@ -106,12 +106,18 @@ const receptionAnswer = z.object({
 });
 export type ReceptionAnswer = z.output<typeof receptionAnswer>;
 
+/** One to which no connection comes up. */
+const hopOutage = z.object({ relay: name, since: z.int(), waiting: z.int(), why: text });
+
 /** What mail depends on, outside the gateway, and does not answer. */
 const outagesAnswer = z.object({
-  /** Those for which most waits. */
-  next_hops: list(z.object({ relay: name, since: z.int(), waiting: z.int(), why: text })),
+  /** Of the configuration's: those for which most waits. */
+  next_hops: list(hopOutage),
   /** All of them. */
   next_hops_down: z.int(),
+  /** By MX: of strangers some are always away. */
+  mx: list(hopOutage),
+  mx_down: z.int(),
   hooks: list(z.object({ hook: name, since: z.int(), why: text })),
 });
 export type OutagesAnswer = z.output<typeof outagesAnswer>;

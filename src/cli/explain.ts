@@ -32,6 +32,8 @@ import { printable } from './tables.js';
 
 /** Nobody could tell: as of a gateway that does not answer. */
 const CANT_TELL = 3;
+/** Status of a question that the DNS did not answer (outbound/pure/mail-exchangers.ts). */
+const NO_ANSWER = '4.4.3';
 
 type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
 
@@ -94,7 +96,7 @@ export function explainCommand(cli: Argv, context: CliContext, done: (code: numb
 
 function codeOf({ why, status }: Explained): number {
   if (why === '') return 0;
-  return status.startsWith('4') ? CANT_TELL : 1;
+  return status === NO_ANSWER ? CANT_TELL : 1;
 }
 
 /** As reception would find it for a client that may send anywhere. Throws what it would answer. */

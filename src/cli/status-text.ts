@@ -156,12 +156,17 @@ function receptionLines({ reception }: StatusAnswer, isTty: boolean): string[] {
 /** What mail depends on and does not answer. */
 function outageLines({ outages }: StatusAnswer, nowMs: number, isTty: boolean): string[] {
   if (outages === undefined) return [];
-  const { next_hops: shown, next_hops_down: all, hooks } = outages;
+  const { next_hops: shown, next_hops_down: all, mx, mx_down: mxDown, hooks } = outages;
   const lines = shown.map(({ relay, since, waiting, why }) =>
     `  ${paint('NEXT HOP', 'red', isTty)}    ${printable(relay)} can't be reached for ${ago(since, nowMs)}, `
       + `${formatCount(waiting)} to deliver: ${printable(why)}`);
   const more = all - shown.length;
   if (more > 0) lines.push(`${WAITING_INDENT}and ${counted(more, 'more next hop')}`);
+  for (const { relay, since, waiting, why } of mx) {
+    lines.push(`  MX          ${printable(relay)} can't be reached for ${ago(since, nowMs)}, `
+      + `${formatCount(waiting)} to deliver: ${printable(why)}`);
+  }
+  if (mxDown > mx.length) lines.push(`${WAITING_INDENT}and ${formatCount(mxDown - mx.length)} more by MX`);
   for (const { hook, since, why } of hooks) {
     lines.push(`  ${paint('HOOK', 'red', isTty)}        ${printable(hook)} fails for ${ago(since, nowMs)}: `
       + printable(why));

@@ -66,7 +66,9 @@ export interface CoreViewPorts {
   outages?(): OutagesAnswer;
 }
 
-const NO_OUTAGES: OutagesAnswer = { next_hops: [], next_hops_down: 0, hooks: [] };
+const NO_OUTAGES: OutagesAnswer = {
+  next_hops: [], next_hops_down: 0, mx: [], mx_down: 0, hooks: [],
+};
 /** Waiting partitions named in the status; the others are counted. */
 const WAITING_SHOWN_MAX = 20;
 /** Of the orphans of one gateway. */

@@ -11,8 +11,16 @@ import type { NextHopState } from './outbound/connection-pool.js';
 const NEXT_HOPS_SHOWN_MAX = 5;
 
 export function outagesOf(hops: readonly NextHopState[], hooks: OutagesAnswer['hooks']): OutagesAnswer {
-  const down = hops.flatMap(({ relay, downSinceWallMs: sinceMs, waiting, lastError: why }) =>
-    (sinceMs === undefined ? [] : [{ relay, since: seconds(sinceMs), waiting, why }]));
-  down.sort((a, b) => b.waiting - a.waiting || a.since - b.since);
-  return { next_hops: down.slice(0, NEXT_HOPS_SHOWN_MAX), next_hops_down: down.length, hooks };
+  const own = downOf(hops.filter(({ isByMx }) => !isByMx));
+  const strange = downOf(hops.filter(({ isByMx }) => isByMx));
+  return {
+    next_hops: own.slice(0, NEXT_HOPS_SHOWN_MAX), next_hops_down: own.length,
+    mx: strange.slice(0, NEXT_HOPS_SHOWN_MAX), mx_down: strange.length, hooks,
+  };
+}
+
+function downOf(hops: readonly NextHopState[]): OutagesAnswer['next_hops'] {
+  return hops.flatMap(({ relay, downSinceWallMs: sinceMs, waiting, lastError: why }) =>
+    (sinceMs === undefined ? [] : [{ relay, since: seconds(sinceMs), waiting, why }]))
+    .sort((a, b) => b.waiting - a.waiting || a.since - b.since);
 }

@@ -218,6 +218,8 @@ const STATUS_GAUGES: Described<StatusAnswer> = [
     (from) => Number(from.degraded)],
   ['register_up', '1 while the register answers', (from) => Number(from.register_away === '')],
   ['next_hops_down', 'Next hops that can not be reached', (from) => from.outages?.next_hops_down ?? 0],
+  ['mx_down', 'Sets of MX hosts that can not be reached, and domains of which the DNS says nothing',
+    (from) => from.outages?.mx_down ?? 0],
   ['stores_unreached',
     'Stores that the register names and are not reached', (from) => from.stores_unreached.length],
   ['partitions', 'Partitions held by this process', (from) => from.partitions],

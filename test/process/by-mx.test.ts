@@ -46,7 +46,7 @@ test('mail by MX goes to the hosts of its domain, survives a kill, and comes bac
   }
   await talk.say('QUIT');
   const hopOf = async (): Promise<readonly string[]> =>
-    ((await cluster.status()).outages?.next_hops ?? []).map(({ relay, waiting }) => `${relay} ${String(waiting)}`);
+    ((await cluster.status()).outages?.mx ?? []).map(({ relay, waiting }) => `${relay} ${String(waiting)}`);
   await until('both reports wait beside the mail', async () => (await hopOf()).includes(`a.there.example:${String(port)} and 1 more 3`), 30_000, cluster.gateway);
   await cluster.gateway.kill();
   await backup.listen(BACKUP, port);

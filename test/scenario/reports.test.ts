@@ -377,6 +377,28 @@ describe('a report of a sender with a key', () => {
     assert.deepEqual([world.hops.reports.length, world.hops.signedReports, world.gateway.composedCount], [100, 100, 100]);
   });
 
+  test('is made though those that were woken before it had nothing to sign any more', () => {
+    const world = World.started({ delayAfterMs: 60_000 });
+    const held = heldBySigner(world);
+    let isUp = false;
+    world.hops.script = ({ queueName }) => (queueName === 'senders' || (isUp && queueName === 'q1') ? 'accept' : queueName === 'q2' ? 'reject' : 'unreachable');
+    for (let i = 0; i < 60; i++) world.submit(['q1'], { notify: NOTIFY_DELAY });
+    world.until(() => held.length === 16, 300_000, 'as many delays as are signed at a time');
+    world.run(20_000);
+    const bounced = Array.from({ length: 5 }, () => world.submit(['q2']));
+    world.run(5000);
+    isUp = true;
+    world.until(() => world.hops.arrivals.length >= 60, 600_000, 'all that was late is delivered');
+    world.run(2000);
+    world.gateway.signReport = (_content, done) => {
+      world.scheduler.after(3, () => { done(fields); });
+      return true;
+    };
+    for (const done of held.splice(0)) done(fields);
+    world.until(() => bounced.every(({ reports }) => reports.size === 1), 60_000, 'the reports behind them');
+    quietAndJudged(world);
+  });
+
   test('leaves unsigned when the signer gives up, and at once when it has no place', () => {
     const world = World.started();
     refuseAll(world);

@@ -215,6 +215,8 @@ const delivery = section({
   order: named('ordering', v.oneOf(['fifo', 'strict']).prefault('fifo')),
   /** The next message's MAIL, RCPT and DATA in one write with a final dot (RFC 2920 3.1). */
   pipeline_across_messages: named('pipelinesAcross', v.flag().prefault(false)),
+  /** To all next hops together: strangers' hosts may hold each one for minutes. */
+  connections: named('connectionsMax', v.count(1, 1_000_000).prefault(5_000)),
   messages_per_connection: named('messagesPerConnectionMax', v.count(1, 1_000_000).prefault(100)),
   connection_lifetime: named('connectionLifeMs', v.duration(1000, DAY_MS).prefault('300s')),
   connection_idle: named('idleMs', v.duration(100, HOUR_MS).prefault('5s')),

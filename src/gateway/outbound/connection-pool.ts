@@ -30,6 +30,7 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { Transport } from '../../platform/transport.js';
+import { DEFERRED, FAILED } from '../queue/types.js';
 import type { Delivery, NextHopTls, RecipientResult } from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
@@ -80,6 +81,8 @@ export interface Site {
 export interface PoolPorts {
   readonly transport: Transport;
   readonly lookup: MxLookup;
+  /** Of all pools. */
+  readonly connections: { open: number; readonly max: number };
   readonly clock: Clock;
   readonly random: Random;
   readonly session: SessionPorts;
@@ -102,6 +105,8 @@ export interface NextHopState {
   /** Milliseconds of back-off left; 0 = none. */
   readonly retryInMs: number;
   readonly lastError: string;
+  /** Somebody's host or domain; else one that the configuration names. */
+  readonly isByMx: boolean;
 }
 
 interface Retry {
@@ -123,6 +128,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   readonly #turns = new LaneRing();
   readonly #retries: Retry[] = [];
   #connecting = 0;
+  /** Of those, to hosts that failed last. */
+  #probing = 0;
   #followFromMs = 0;
   #nowMs: number;
   #isPumping = false;
@@ -139,11 +146,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#relay = first === undefined ? site.key : relayName(first.name, first.port) + others;
   }
 
-  get key(): string { return this.#site.key; }
-
   /** Nothing is open and nobody uses it. */
   get isUnused(): boolean {
-    return this.#peers.size === 0 && this.#lanes.size === 0;
+    return this.#peers.size === 0 && this.#lanes.size === 0 && this.#retries.length === 0;
   }
 
   add(lane: Lane): void {
@@ -174,6 +179,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       failures: first?.failures ?? 0,
       retryInMs: Math.max(0, (first?.notBeforeMs ?? 0) - this.#nowMs),
       lastError: first?.lastError ?? '',
+      isByMx: this.#site.hosts[0]?.isByMx === true,
     };
   }
 
@@ -220,12 +226,16 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   onPeerIdle(peer: Peer): void {
     const { host, relay } = peer;
-    if (host.failures > 0) {
+    const isFresh = peer.session.transactions === 0;
+    if (isFresh) {
+      this.#noteConnected(peer);
+      host.ready++;
+    }
+    // Not when a kept connection goes on: the host may take no more of them.
+    if (isFresh && host.failures > 0) {
       this.#ports.log.info('nexthop', 'next hop answers again', { relay, failures: host.failures });
       this.#hosts.noteAnswer(host);
     }
-    const isFresh = peer.session.transactions === 0;
-    if (isFresh) this.#noteConnected(host);
     peer.idleSinceMs = this.#nowMs;
     const retry = isFresh ? this.#retries.shift() : undefined;
     if (retry !== undefined) peer.begin(retry.lane, retry.delivery, true);
@@ -263,8 +273,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#peers.delete(peer);
     const at = this.#idle.indexOf(peer);
     if (at >= 0) this.#idle.splice(at, 1);
-    if (!peer.isReady) {
-      this.#noteConnected(peer.host);
+    this.#ports.connections.open--;
+    if (peer.isReady) peer.host.ready--;
+    else {
+      this.#noteConnected(peer);
       const mayBeInClear = peer.session.hasTlsFailed && this.#site.tls?.level === 'may';
       if (why !== undefined && mayBeInClear) this.#onTlsFailed(peer, why);
       else if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
@@ -284,8 +296,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
     const { host, relay } = peer;
-    if (!this.#hosts.noteFailure(host, why.text, this.#nowMs, this.#ports.clock.wallMs())) return;
-    this.#ports.log.warn('nexthop', 'next hop can not be reached', {
+    if (!this.#hosts.noteFailure(host, why, this.#nowMs, this.#ports.clock.wallMs())) return;
+    // Strangers' hosts are many: each is told once.
+    const level = host.isByMx && host.failures > 1 ? 'debug' : 'warn';
+    this.#ports.log[level]('nexthop', 'next hop can not be reached', {
       relay, failures: host.failures, reply: why.text,
     });
     if (this.#hosts.next(this.#nowMs) !== undefined) return;
@@ -293,12 +307,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();
     if (lane === undefined || delivery === undefined) return;
-    lane.settleAll(delivery, relay, why, peer.setupMs, peer.session.tls);
+    const said = this.#hosts.areAllRefusing ? why : deferred(why);
+    lane.settleAll(delivery, relay, said, peer.setupMs, peer.session.tls);
   }
 
   /** It takes mail now, or it failed. */
-  #noteConnected(host: SiteHost): void {
+  #noteConnected({ host, isProbe }: Peer): void {
     this.#connecting--;
+    if (isProbe) this.#probing--;
     host.connecting--;
   }
 
@@ -318,12 +334,15 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   #connectWanted(): void {
-    const most = Math.min(CONNECTING_MAX, this.#site.connectionsMax - this.#peers.size + this.#connecting);
+    const { connections } = this.#ports;
+    const room = Math.min(this.#site.connectionsMax - this.#peers.size, connections.max - connections.open);
+    const most = Math.min(CONNECTING_MAX, room + this.#connecting);
     if (this.#connecting >= most) return;
     let host = this.#hosts.next(this.#nowMs);
     if (host === undefined) return;
-    const wanted = Math.min(most, this.#retries.length + this.#turns.startable(most));
-    while (host !== undefined && this.#connecting < wanted) {
+    const wanted = this.#retries.length + this.#turns.startable(most);
+    // No mail waits for a host that may still be away, where there is another one.
+    while (host !== undefined && this.#connecting < most && this.#connecting - this.#probing < wanted) {
       this.#connect(host);
       host = this.#hosts.next(this.#nowMs);
     }
@@ -338,7 +357,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host) };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     this.#peers.add(peer);
+    this.#ports.connections.open++;
     this.#connecting++;
+    if (peer.isProbe) this.#probing++;
     host.connecting++;
     const { session } = peer;
     session.attach(isByMx ? new Dial(name, port, this.#ports, peer.dialled())
@@ -366,6 +387,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (at >= 0) this.#idle.splice(at, 1);
     peer.session.quit();
   }
+}
+
+/** Another host may take it. */
+function deferred(why: RecipientResult): RecipientResult {
+  return why.status === FAILED ? { ...why, status: DEFERRED, enhanced: `4${why.enhanced.slice(1)}` } : why;
 }
 
 /** "host[address]:port"; the address where the route names one. */

@@ -41,6 +41,7 @@ export class Dial implements Connection {
   readonly #addresses: string[] = [];
   readonly #whys: string[] = [];
   #attempt: Attempt | undefined;
+  #isLeft = false;
   #isClosed = false;
 
   constructor(host: string, port: number, ports: DialPorts, handlers: DialHandlers) {
@@ -61,18 +62,19 @@ export class Dial implements Connection {
   end(): void { this.destroy(); }
 
   destroy(): void {
-    if (this.#isClosed) return;
+    if (this.#isLeft) return;
+    this.#isLeft = true;
     this.#attempt?.leave();
     setImmediate(() => { this.#close('not needed any more'); });
   }
 
   #resolve(): void {
-    if (this.#isClosed) return;
+    if (this.#isLeft) return;
     const { lookup, random } = this.#ports;
     lookup.addresses(this.#host, (answers) => {
-      if (this.#isClosed) return;
-      const found = answers.flatMap((answer) =>
-        (answer.kind === 'found' ? shuffled(answer.records, random) : []));
+      if (this.#isLeft) return;
+      const found = inTurns(answers.map((answer) =>
+        (answer.kind === 'found' ? shuffled(answer.records, random) : [])));
       if (found.length > 0) this.#start(found);
       else this.#close(whyNone(answers));
     });
@@ -151,6 +153,12 @@ class Attempt implements ConnectionHandlers {
     if (this.#isOpen) this.#handlers.onClose(reason);
     else if (!this.#isLeft) this.#onFailed(reason);
   }
+}
+
+/** One of each family after the other: where one leads nowhere, the other is tried soon. */
+function inTurns(lists: readonly (readonly string[])[]): string[] {
+  const longest = Math.max(0, ...lists.map(({ length }) => length));
+  return Array.from({ length: longest }, (_none, at) => lists.flatMap((list) => list[at] ?? [])).flat();
 }
 
 function shuffled(records: readonly string[], random: Random): string[] {

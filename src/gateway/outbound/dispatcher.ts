@@ -41,6 +41,8 @@ const LANE_IDLE_TICKS = 240;
 export interface DispatcherOptions extends PoolOptions {
   /** Large contents in transmission, all together (G7). */
   readonly largeBytesMax: number;
+  /** To all next hops together. */
+  readonly connectionsMax: number;
   readonly mx: MxOptions;
 }
 
@@ -101,6 +103,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#mxPorts = { lookup, clock, random, log, poolOf: (hosts, hop) => this.#poolOfHosts(hosts, hop) };
     this.#poolPorts = {
       lookup,
+      connections: { open: 0, max: options.connectionsMax },
       transport: ports.transport,
       clock,
       random,

@@ -108,7 +108,7 @@ export class MxDestination implements LaneHome {
     if (this.#downSinceWallMs === undefined) return undefined;
     return {
       relay: this.#hop.host, connections: 0, idle: 0, failures: this.#failures,
-      downSinceWallMs: this.#downSinceWallMs, waiting: this.#lane.queue.readyCount,
+      downSinceWallMs: this.#downSinceWallMs, waiting: this.#lane.queue.readyCount, isByMx: true,
       retryInMs: Math.max(0, this.#againMs - this.#nowMs), lastError: this.#why?.text ?? '',
     };
   }
@@ -155,6 +155,8 @@ export class MxDestination implements LaneHome {
     this.#why = why;
     this.#transition(S.NO_WAY);
     if (why.status !== DEFERRED) {
+      this.#failures = 0;
+      this.#downSinceWallMs = undefined;
       this.#againMs = this.#nowMs + FAILED_MS;
       this.#endSome();
       return;
@@ -163,7 +165,9 @@ export class MxDestination implements LaneHome {
     this.#failures++;
     this.#downSinceWallMs ??= this.#ports.clock.wallMs();
     const { host: domain } = this.#hop;
-    this.#ports.log.warn('nexthop', 'no way to a domain', {
+    // Strangers' domains are many: each is told once.
+    const level = this.#failures === 1 ? 'warn' : 'debug';
+    this.#ports.log[level]('nexthop', 'no way to a domain', {
       domain, failures: this.#failures, reply: why.text,
     });
     const delivery = this.#lane.take();

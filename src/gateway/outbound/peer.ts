@@ -44,6 +44,8 @@ export class Peer implements SessionEvents {
   readonly openedMs: number;
   idleSinceMs: number;
   isReady = false;
+  /** Its host has failed before: is it back? */
+  readonly isProbe: boolean;
   readonly #clock: Clock;
   readonly #events: PeerEvents;
   readonly #connectMs: number;
@@ -65,6 +67,7 @@ export class Peer implements SessionEvents {
   ) {
     this.session = new SmtpSession(options, ports, this, sessionMs);
     this.host = host;
+    this.isProbe = host.failures > 0;
     this.#options = options;
     this.openedMs = sessionMs;
     this.idleSinceMs = sessionMs;

@@ -11,6 +11,8 @@
  * away costs one connection a minute, and mail goes to the next.
  */
 import type { Random } from '../../platform/ports.js';
+import { FAILED } from '../queue/types.js';
+import type { RecipientResult } from '../queue/types.js';
 
 /** One host. */
 export class SiteHost {
@@ -22,7 +24,11 @@ export class SiteHost {
   readonly isByMx: boolean;
   /** Connections to it that are being set up. */
   connecting = 0;
+  /** Those that are. */
+  ready = 0;
   failures = 0;
+  /** It said last that it takes no mail at all. */
+  isRefusing = false;
   /** Since the first of those; undefined while it answers. */
   downSinceWallMs: number | undefined;
   notBeforeMs = 0;
@@ -75,16 +81,20 @@ export class SiteHosts {
   }
 
   /** False: attempts that ran side by side and failed together are one failure, which was noted already. */
-  noteFailure(host: SiteHost, why: string, nowMs: number, wallMs: number): boolean {
-    host.lastError = why;
+  noteFailure(host: SiteHost, why: RecipientResult, nowMs: number, wallMs: number): boolean {
+    host.lastError = why.text;
+    host.isRefusing = why.status === FAILED;
     if (nowMs < host.notBeforeMs) return false;
     host.notBeforeMs = nowMs + backoffMs(this.#options, host.failures, this.#random);
     host.failures++;
-    host.downSinceWallMs ??= wallMs;
+    // One that takes so many connections and no more is not down.
+    if (host.ready === 0) host.downSinceWallMs ??= wallMs;
     return true;
   }
 
+  /** A new connection is ready. */
   noteAnswer(host: SiteHost): void {
+    host.isRefusing = false;
     host.failures = 0;
     host.downSinceWallMs = undefined;
     host.lastError = '';
@@ -110,7 +120,8 @@ export class SiteHosts {
     return since;
   }
 
-  get isInTrouble(): boolean {
-    return this.#hosts.every(({ failures }) => failures > 0);
+  /** Each that was tried last said that it never takes mail (RFC 7504): none of them is only away. */
+  get areAllRefusing(): boolean {
+    return this.#hosts.every(({ isRefusing }) => isRefusing);
   }
 }

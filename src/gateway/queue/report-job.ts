@@ -173,6 +173,10 @@ export class Reports {
   /** Those for which there was no room are tried again. */
   tick(nowMs: number): void {
     this.#markNext();
+    // One that was woken and has nothing to be signed any more wakes nobody.
+    for (let free = SIGNING_MAX - this.#signing.size; free > 0 && this.#unsigned.length > 0; free--) {
+      this.#signNext();
+    }
     if (this.#short.length === 0 || nowMs < this.#retryAtMs) return;
     this.#due = this.#due.concat(this.#short);
     this.#short = [];
@@ -315,7 +319,14 @@ export class Reports {
     if (draft === undefined) return undefined;
     job.step = ReportStep.SIGNING;
     this.#signing.add(job);
-    if (this.#ports.writer.sign(draft, () => { this.#onSigned(job, draft); })) return undefined;
+    let isHere = true;
+    let isDone = false;
+    const isAsked = this.#ports.writer.sign(draft, () => {
+      if (isHere) isDone = true;
+      else this.#onSigned(job, draft);
+    });
+    isHere = false;
+    if (isAsked && !isDone) return undefined;
     this.#signing.delete(job);
     job.step = ReportStep.MAKING;
     return draft;
@@ -329,9 +340,11 @@ export class Reports {
   }
 
   #signNext(): void {
-    let next = this.#unsigned.shift();
-    while (next !== undefined && next.step !== ReportStep.SIGNING) next = this.#unsigned.shift();
-    if (next !== undefined) this.#makeAgain(next);
+    for (let next = this.#unsigned.shift(); next !== undefined; next = this.#unsigned.shift()) {
+      if (next.step !== ReportStep.SIGNING) continue;
+      if (!this.#isGone(next)) return this.#makeAgain(next);
+      this.#over(next);
+    }
   }
 
   #makeAgain(job: ReportJob): void {

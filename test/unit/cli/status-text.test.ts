@@ -22,7 +22,7 @@ const AWAY: WaitingPartitionAnswer = {
 };
 const STATUS: StatusAnswer = {
   ...sample.STATUS, routes: 40, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: NOW - 30 }], degraded: true, degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
-  reception: { tls_handshakes: 1200, tls_failed: 4, auth: 0, auth_failed: 0, lookups: 30, lookups_failed: 0, stale_files: ['certificate', 'users'] }, outages: { next_hops: [{ relay: 'mx.example:25', since: NOW - 40, waiting: 1579, why: 'ECONNREFUSED' }], next_hops_down: 3, hooks: [{ hook: 'rspamd', since: NOW - 9, why: 'no answer' }] }, received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, partitions: 16, partitions_waiting: 23,
+  reception: { tls_handshakes: 1200, tls_failed: 4, auth: 0, auth_failed: 0, lookups: 30, lookups_failed: 0, stale_files: ['certificate', 'users'] }, outages: { next_hops: [{ relay: 'mx.example:25', since: NOW - 40, waiting: 1579, why: 'ECONNREFUSED' }], next_hops_down: 3, mx: [{ relay: 'mx.stranger.example:25 and 2 more', since: NOW - 400, waiting: 4, why: 'ETIMEDOUT' }], mx_down: 12, hooks: [{ hook: 'rspamd', since: NOW - 9, why: 'no answer' }] }, received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, partitions: 16, partitions_waiting: 23,
   waiting_for: { register: 0, lease: 1, stores: 0, copies_away: 22 }, waiting: [LEASE, AWAY, { ...AWAY, partition: 'gw-1/4', since: NOW - 20 }],
   register_away: 'etcd-1: connection refused', losses: 1, adopted: 40, adopted_twice: 3,
   stores_unreached: [{ store: 'NodeF', host: 'box-6', why: 'no path to it stands', since: NOW - 12 }],
@@ -209,6 +209,8 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   STALE       what is on disk can't be used, and what was read before stays: certificate, users; the log says why
   NEXT HOP    mx.example:25 can't be reached for 40s, 1,579 to deliver: ECONNREFUSED
                 and 2 more next hops
+  MX          mx.stranger.example:25 and 2 more can't be reached for 6min40s, 4 to deliver: ETIMEDOUT
+                and 11 more by MX
   HOOK        rspamd fails for 9s: no answer
   register    AWAY: etcd-1: connection refused; mail of partitions held here is taken and delivered as long as all of its copies answer; until the register is back nobody takes a partition over, no copy is left out or added, and what starts waits for it
   REFUSED     new mail of 1 of 40 routes: strict.example (recovering for 30s)

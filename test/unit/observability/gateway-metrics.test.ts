@@ -15,7 +15,7 @@ function source(queues: readonly QueueAnswer[]): GaugeSource {
   const unreached = { store: 'store-x', host: 'box-9', why: 'no answer', since: 0 };
   const status: StatusAnswer = {
     ...STATUS, ready: true, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: 0 }],
-    outages: { next_hops: [], next_hops_down: 27, hooks: [{ hook: 'rspamd', since: 0, why: 'no answer' }] },
+    outages: { next_hops: [], next_hops_down: 27, mx: [], mx_down: 28, hooks: [{ hook: 'rspamd', since: 0, why: 'no answer' }] },
     register_away: 'no answer', stores_unreached: [unreached, { ...unreached, store: 'store-y' }], partitions: 20, partitions_copies_missing: 2,
     waiting_for: { register: 21, lease: 22, stores: 0, copies_away: 4 }, losses: 23, adopted: 25, adopted_twice: 26,
     partitions_recovering: 5, partitions_without_memory: 25, partitions_rescued: 6, orphan_partitions: 24, takeovers: 12, handed_back: 13, taken_away: 18,
@@ -63,7 +63,7 @@ describe('the metrics of a gateway', () => {
     assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
     assert.match(text, /^twinpost_mirror_partitions\{store="store-a",state="resync"\} 1$/m);
     for (const line of [
-      'twinpost_next_hops_down 27', 'twinpost_hook_failing{hook="rspamd"} 1', 'twinpost_register_up 0', 'twinpost_stores_unreached 2', 'twinpost_partitions 20', 'twinpost_partitions_waiting{for="register"} 21', 'twinpost_partitions_waiting{for="lease"} 22',
+      'twinpost_next_hops_down 27', 'twinpost_mx_down 28', 'twinpost_hook_failing{hook="rspamd"} 1', 'twinpost_register_up 0', 'twinpost_stores_unreached 2', 'twinpost_partitions 20', 'twinpost_partitions_waiting{for="register"} 21', 'twinpost_partitions_waiting{for="lease"} 22',
       'twinpost_partitions_waiting{for="stores"} 0', 'twinpost_partitions_waiting{for="copies_away"} 4', 'twinpost_losses_total 23', 'twinpost_adopted_total 25', 'twinpost_adopted_twice_total 26', 'twinpost_partitions_recovering 5', 'twinpost_partitions_rescued 6', 'twinpost_orphan_partitions 24', 'twinpost_takeovers_total 12', 'twinpost_handed_back_total 13', 'twinpost_taken_away_total 18', 'twinpost_tails_total 14', 'twinpost_tail_bytes_total 15', 'twinpost_refills_total 16', 'twinpost_refill_bytes_total 17', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_store_drained{store="store-a"} 1', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
       'twinpost_resync_messages_left{store="store-a"} 11', 'twinpost_resync_bytes_left{store="store-a"} 1100', 'twinpost_state_messages{state="deferred"} 8', 'twinpost_state_bytes{state="deferred"} 80',
       'twinpost_state_oldest_age_seconds{state="deferred"} 320',

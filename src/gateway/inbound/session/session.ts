@@ -686,7 +686,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #sign(held: HeldMessage): void {
     const { signer } = this.#desk.ports;
     if (signer === undefined || !mayRelay(this)) return this.#release(held, NOTHING);
-    const mayUse = (address: string): boolean => this.isTrusted || maySend(this.user, address, this.#desk);
+    // Also on a trusted network: who has shown to be one user is no other.
+    const mayUse = (address: string): boolean =>
+      (this.user === '' ? this.isTrusted : maySend(this.user, address, this.#desk));
     signer.sign(held, mayUse, (refusal, fields) => {
       if (this.#mayGoOn(held, refusal, fields)) this.#release(held, fields);
     });

@@ -47,7 +47,7 @@ export function wayByMx(
     return no(FAILED, '5.1.10', `the domain ${domain} takes no mail (null MX)`);
   }
   const hosts = records.filter(({ exchange }) => isHostName(exchange)).map(hostOf)
-    .sort((one, other) => one.preference - other.preference);
+    .sort((one, other) => one.preference - other.preference || (one.name < other.name ? -1 : 1));
   if (hosts.length === 0) return no(DEFERRED, '4.4.4', `no MX record of ${domain} names a host`);
   const own = hosts.find(({ name }) => isOwnName(name));
   const better = own === undefined ? hosts : hosts.filter(({ preference }) => preference < own.preference);

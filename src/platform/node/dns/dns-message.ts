@@ -105,8 +105,14 @@ function meaningOf(
     ttlSeconds = Math.min(ttlSeconds, ttlOf(alias));
     owner = lowerCase(alias.data);
   }
+  if (!isNoName && isReferral(decoded)) return { kind: 'refused', why: 'a referral to other servers' };
   const none = { kind: isNoName ? 'no-name' : 'no-records', isAuthentic } as const;
   return { kind: 'answer', answer: none, ttlSeconds: Math.min(ttlSeconds, negativeTtlOf(decoded)) };
+}
+
+/** RFC 2308 2.2: servers of a zone below, and no SOA: it says nothing of the name. */
+function isReferral({ authorities = [] }: DecodedPacket): boolean {
+  return authorities.some(({ type }) => type === 'NS') && !authorities.some(({ type }) => type === 'SOA');
 }
 
 /** RFC 2308 5: as the zone's SOA says; an answer without one is not kept. */

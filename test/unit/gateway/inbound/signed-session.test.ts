@@ -7,6 +7,8 @@ import { test } from 'node:test';
 
 import type { MessageSigner } from '../../../../src/gateway/dkim/message-signer.js';
 import type { JudgedMessage, MessageHooks } from '../../../../src/gateway/inbound/hooks/message-hook.js';
+import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
+import { authenticatorOf, scramLine } from '../../../dialog/people.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import * as replies from '../../../../src/gateway/inbound/session/replies.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
@@ -35,14 +37,14 @@ class SignKit {
   /** Signs at once. */
   always = false;
 
-  constructor(options: Partial<InboundOptions> = {}, hooks?: MessageHooks, address = '127.0.0.1') {
+  constructor(options: Partial<InboundOptions> = {}, hooks?: MessageHooks, address = '127.0.0.1', authenticator?: Authenticator) {
     const signer: MessageSigner = {
       sign: (message, mayUse, done) => {
         this.asked.push({ message, mayUse, done });
         if (this.always) done(undefined, Buffer.from(SIGNATURE));
       },
     };
-    const { desk, reception, rejections } = testDesk({ offersTls: false, relayDomains: ['example.net'], ...options }, { signer, hooks });
+    const { desk, reception, rejections } = testDesk({ offersTls: false, relayDomains: ['example.net'], ...options }, { signer, hooks, authenticator });
     this.reception = reception;
     this.rejections = rejections;
     reception.hold = true;
@@ -179,4 +181,13 @@ test('without memory for its signature is told so, and one that is signed at onc
   kit.reception.outcomes.push(COMMITTED, NO_MEMORY);
   assert.match(kit.sends(MESSAGE + MESSAGE), /\|250 2\.0\.0 Ok: queued as \S+\|250 [^|]*\|250 [^|]*\|354 [^|]*\|452 4\.3\.1 [^|]*$/);
   assert.equal(kit.reception.reservedBytes, 0);
+});
+
+test('who has shown to be a user may use keys of his own addresses alone, on a trusted network too', async () => {
+  const authenticator = authenticatorOf([await scramLine('anna', 'x', 'a@x.example')]);
+  const kit = new SignKit({}, undefined, '127.0.0.1', authenticator);
+  kit.session.user = 'anna';
+  kit.sends(MESSAGE);
+  const [{ mayUse } = assert.fail('nothing is signed')] = kit.asked;
+  assert.deepEqual(['a@x.example', 'boss@b.example'].map(mayUse), [true, false]);
 });

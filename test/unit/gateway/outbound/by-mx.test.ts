@@ -1,5 +1,6 @@
 /** Mail by MX records: a real resolver asks a scripted name server, next hops are on addresses of loopback. */
 import assert from 'node:assert/strict';
+import { EventEmitter, once } from 'node:events';
 import { performance } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
@@ -7,7 +8,8 @@ import type { Answer } from 'dns-packet';
 import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
 import type { NextHop } from '../../../../src/gateway/queue/types.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
-import type { Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
+import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
+import { DEFAULT_TIMEOUTS, State } from '../../../../src/gateway/outbound/pure/session-states.js';
 import { DnsClient } from '../../../../src/platform/node/dns/dns-client.js';
 import { NameServer } from '../../platform/node/dns/name-server.js';
 import type { Scripted } from '../../platform/node/dns/name-server.js';
@@ -49,9 +51,10 @@ interface Stage {
 interface StageOptions {
   readonly allowsPrivate?: boolean;
   readonly connectionsMax?: number;
+  readonly usesIpv6?: boolean;
 }
 
-async function stage(t: TestContext, addresses: readonly string[], options: StageOptions = {}): Promise<Stage> {
+async function stage(t: TestContext, addresses: readonly string[], options: StageOptions = {}, more: Partial<DispatcherOptions> = {}): Promise<Stage> {
   const zone = new Map<string, Scripted>();
   const names = await NameServer.start(t, (question) => {
     const said = zone.get(question);
@@ -71,7 +74,7 @@ async function stage(t: TestContext, addresses: readonly string[], options: Stag
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const source = new MemorySource();
   const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, connectionsMax: 20, ...options };
-  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits }, () => true, resolver, Math.random);
+  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits, ...more }, () => true, resolver, Math.random);
   t.after(async () => {
     await dispatcher.stop(100);
     resolver.close();
@@ -121,6 +124,60 @@ describe('mail by MX', () => {
     it.send('busy.example', 1);
     assert.equal((await it.ended(1))[0]?.[1], '2.0.0');
     assert.deepEqual(accepted(it), { '127.0.0.1': 0, '127.0.0.2': 1 });
+  });
+
+  test('is not failed by one host that never takes mail while another is only away; by all that never do it is', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2']);
+    it.zone.set('MX odd.example', mx([10, 'a.odd.example'], [20, 'b.odd.example']));
+    it.zone.set('A a.odd.example', a('127.0.0.1')).set('A b.odd.example', a('127.0.0.2'));
+    const [first, second] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
+    assert.ok(first !== undefined && second !== undefined);
+    first.answer = (verb) => (verb === 'GREETING' ? '521 no mail here' : undefined);
+    second.answer = (verb) => (verb === 'GREETING' ? '421 not now' : undefined);
+    const queue = it.send('odd.example', 1);
+    for (let entry = 2; entry <= 7; entry++) it.source.put(queue, entry, 'x\r\n');
+    for (const [, code] of await it.ended(3)) assert.match(code, /^4\./);
+    second.answer = first.answer;
+    assert.equal((await it.ended(7)).at(-1)?.[1], '5.3.2');
+  });
+
+  test('does not wait for a preferred host that was away and says nothing now', async (t) => {
+    const timeouts = DEFAULT_TIMEOUTS.map((ms, state) => (state === State.GREETING ? 1000 : ms));
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { timeouts, idleMs: 100, backoffFirstMs: 10 });
+    it.zone.set('MX mute.example', mx([10, 'a.mute.example'], [20, 'b.mute.example']));
+    it.zone.set('A a.mute.example', a('127.0.0.1')).set('A b.mute.example', a('127.0.0.2'));
+    const [mute, other] = [it.hosts.get('127.0.0.1'), it.hosts.get('127.0.0.2')];
+    assert.ok(mute !== undefined && other !== undefined);
+    mute.answer = () => '';
+    const queue = it.send('mute.example', 1);
+    await it.ended(1);
+    for (let entry = 2; mute.connections < 2; entry++) {
+      // Its connections are idle no more when the next one comes: one is made, and the mute host is probed.
+      await once(new EventEmitter(), 'never', { signal: AbortSignal.timeout(500) }).catch(() => undefined);
+      it.source.put(queue, entry, 'x\r\n');
+      it.dispatcher.onReady(queue);
+      await it.ended(entry);
+      if (mute.connections >= 2) assert.equal(mute.open, 1, 'delivered while the probe waits');
+    }
+    assert.ok(other.accepted.length >= 2);
+  });
+
+  test('goes by IPv4 when a host has more IPv6 addresses than are tried, and none answers', async (t) => {
+    const it = await stage(t, ['127.0.0.1'], { usesIpv6: true });
+    it.zone.set('MX six.example', mx([10, 'a.six.example'])).set('A a.six.example', a('127.0.0.1'));
+    it.zone.set('AAAA a.six.example', { answers: [1, 2, 3, 4, 5, 6].map((last): Answer => ({ type: 'AAAA', name: 'x', ttl: TTL_S, data: `2001:db8::${last}` })) });
+    it.send('six.example', 1);
+    assert.equal((await it.ended(1))[0]?.[3], `a.six.example[127.0.0.1]:${it.port}`);
+  });
+
+  test('has no more connections to all hosts together than may be open', async (t) => {
+    const it = await stage(t, ['127.0.0.1'], {}, { connectionsMax: 3 });
+    for (let i = 1; i <= 20; i++) {
+      it.zone.set(`MX d${i}.example`, mx([10, `mx.d${i}.example`])).set(`A mx.d${i}.example`, a('127.0.0.1'));
+      it.send(`d${i}.example`, i);
+    }
+    for (const [, code] of await it.ended(20)) assert.equal(code, '2.0.0');
+    assert.equal(it.hosts.get('127.0.0.1')?.openMost, 3);
   });
 
   test('of a host with several addresses goes to one that takes the connection', async (t) => {

@@ -36,6 +36,12 @@ async function field(t: { after(run: () => void): void }, script: Script, trusts
 const failure = (answer: DnsAnswer<DnsType>): string => answer.kind === 'failed' ? answer.why : answer.kind;
 
 describe('what is asked', () => {
+  test('and answered by a referral is not known to have no records', async (t) => {
+    const authorities: Scripted['authorities'] = [{ type: 'NS', name: 'example', ttl: 60, data: 'ns.example' }];
+    const { ask } = await field(t, () => ({ authorities }));
+    assert.equal(failure(await ask('x.example', 'MX')), '127.0.0.1: a referral to other servers');
+  });
+
   test('comes back as records of that type, names in lower case', async (t) => {
     const said: Readonly<Record<string, Scripted>> = {
       'A mx.example': { answers: [a('MX.example', '192.0.2.1'), a('mx.EXAMPLE', '192.0.2.2')] },
