@@ -30,7 +30,7 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { Transport } from '../../platform/transport.js';
-import type { Delivery, NextHopTls, RecipientResult } from '../queue/types.js';
+import type { Delivery, NextHopAuth, NextHopTls, RecipientResult } from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
@@ -74,6 +74,7 @@ export interface Site {
   readonly protocol: 'smtp' | 'lmtp';
   readonly hosts: readonly SiteHost[];
   readonly tls: NextHopTls | undefined;
+  readonly auth: NextHopAuth | undefined;
   readonly connectionsMax: number;
 }
 
@@ -331,11 +332,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   #connect(host: SiteHost): void {
     const { name, port, isByMx } = host;
-    const { protocol } = this.#site;
+    const { protocol, auth } = this.#site;
     const { heloName, timeouts } = this.#options;
     const { clock, transport } = this.#ports;
     const relay = relayName(name, port);
-    const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host) };
+    const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host), auth };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     this.#peers.add(peer);
     this.#connecting++;
