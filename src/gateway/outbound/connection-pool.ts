@@ -131,6 +131,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   constructor(site: Site, options: PoolOptions, ports: PoolPorts, nowMs: number) {
     this.#site = site;
+    if (site.auth !== undefined) for (const host of site.hosts) host.isProven = false;
     this.#hosts = new SiteHosts(site.hosts, options, ports.random);
     this.#options = options;
     this.#ports = ports;
@@ -227,6 +228,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     }
     const isFresh = peer.session.transactions === 0;
     if (isFresh) this.#noteConnected(host);
+    host.isProven = true;
     peer.idleSinceMs = this.#nowMs;
     const retry = isFresh ? this.#retries.shift() : undefined;
     if (retry !== undefined) peer.begin(retry.lane, retry.delivery, true);

@@ -48,6 +48,8 @@ class World {
     ends.push(() => { this.hop.close(); }, () => this.dispatcher.stop(0));
   }
 
+  get port(): number { return this.#port; }
+
   async start(): Promise<this> {
     this.#port = await this.hop.listen();
     return this;
@@ -59,9 +61,9 @@ class World {
     return file;
   }
 
-  queue(auth: NextHop['auth'] = { user: USER, passwordFile: this.file }): MemoryQueue {
+  queue(auth: NextHop['auth'] = { user: USER, passwordFile: this.file }, others: NextHop['others'] = []): MemoryQueue {
     const tls = { level: 'encrypt', isFirst: false, terms: { serverName: '127.0.0.1', mustVerify: false, caFile: undefined } } as const;
-    return new MemoryQueue({ nextHop: { protocol: 'smtp', host: '127.0.0.1', port: this.#port, tls, auth }, concurrency: 5 });
+    return new MemoryQueue({ nextHop: { protocol: 'smtp', host: '127.0.0.1', port: this.#port, tls, auth, others }, concurrency: 5 });
   }
 
   /** Puts so many mails and waits for their ends. */
@@ -106,12 +108,25 @@ describe('AUTH to a next hop', () => {
       assert.deepEqual(on.ends(), [`2 4.7.${code === '535' ? '8' : '0'} ${text} (no attempt)`]);
       const warnings = on.log.filter((line) => line.startsWith('warn nexthop next hop can not be reached'));
       assert.equal(warnings.length, 1, on.log.join('\n'));
+      // One connection asks, not one for each message: some lock a user out after a few.
+      assert.equal(on.hop.connections, 1);
       const [state] = on.dispatcher.nextHops();
       assert.deepEqual([state?.failures, (state?.retryInMs ?? 0) > 0, queue.readyCount], [1, true, 49]);
       const all = on.log.join() + JSON.stringify(on.dispatcher.nextHops()) + on.ends().join();
       for (const secret of [PASSWORD, BASE64, Buffer.from(PASSWORD).toString('base64')]) assert.ok(!all.includes(secret), all);
       assert.deepEqual(on.hop.taken, []);
     }
+  });
+
+  test('that is asked of the first of several hosts leaves the others alone, until it fails', needsTls, async () => {
+    const second = await new World({}).start();
+    const on = await new World({}).start();
+    const hosts = [{ host: '127.0.0.1', port: second.port, preference: 1 }];
+    await on.deliver(on.queue(undefined, hosts), 50);
+    assert.deepEqual([on.hop.taken.length, second.hop.connections], [50, 0]);
+    const lost = await new World({ auth: { user: USER, password: 'another' } }).start();
+    await lost.deliver(lost.queue(undefined, hosts), 50);
+    assert.deepEqual([lost.hop.taken.length, lost.hop.connections, second.hop.taken.length], [0, 1, 50]);
   });
 
   test('that is not offered, or by no mechanism of ours, is no attempt either', needsTls, async () => {
