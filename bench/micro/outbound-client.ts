@@ -18,6 +18,7 @@ import SMTPConnection from 'nodemailer/lib/smtp-connection/index.js';
 import { DEFAULT_TIMEOUTS } from '../../src/gateway/outbound/pure/session-states.js';
 import { DISPATCHER_LIMITS, Dispatcher } from '../../src/gateway/outbound/dispatcher.js';
 import { ClientTransport } from '../../src/platform/node/client-transport.js';
+import { PasswordFiles } from '../../src/platform/node/password-files.js';
 import { DnsClient } from '../../src/platform/node/dns/dns-client.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Envelope } from '../../src/gateway/queue/types.js';
 
@@ -81,6 +82,7 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
       },
       {
         source, transport: new ClientTransport({ readBufferBytes: 8 * 1024 }), resolver: new DnsClient({ resolvers: [], trustsAd: false }, clock), clock, random: Math.random, log: SILENT,
+        passwords: new PasswordFiles({ log: SILENT, onRead: () => undefined }),
         mayDot: () => true, onTlsFallback: () => undefined,
       },
     );

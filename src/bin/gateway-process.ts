@@ -271,6 +271,7 @@ function timeoutsByState({ timeouts }: GatewayConfig['delivery']): readonly numb
   byState[State.HELO_ONLY] = timeouts.heloMs;
   byState[State.STARTTLS] = timeouts.starttlsMs;
   byState[State.SECURING] = timeouts.starttlsMs;
+  byState[State.AUTH] = timeouts.authMs;
   byState[State.MAIL] = timeouts.mailMs;
   byState[State.RCPT] = timeouts.rcptMs;
   byState[State.DATA] = timeouts.dataInitMs;

@@ -1,8 +1,8 @@
 /**
  * The files that a gateway needs, as `config check` and its start judge them: certificates with their keys,
- * users, the table of recipients, keys of DKIM, modules of hooks. Most are read again when they change;
- * that they can't be used should be known before. What is wrong is told as for any other key: FILE:LINE:
- * key: expected ….
+ * users, the table of recipients, keys of DKIM, passwords for next hops, modules of hooks. Most are read
+ * again when they change; that they can't be used should be known before. What is wrong is told as for any
+ * other key: FILE:LINE: key: expected ….
  */
 import { statSync } from 'node:fs';
 import { errorText } from '../base/error-text.js';
@@ -13,6 +13,7 @@ import { whyNotLoaded } from '../gateway/inbound/hooks/node/module-thread.js';
 import { TableFile, checkTable } from '../gateway/inbound/recipients-file.js';
 import { readUsers } from '../gateway/inbound/users-file.js';
 import { readPem } from '../platform/node/certificates.js';
+import { readPassword } from '../platform/node/password-files.js';
 import { readServerTls } from '../platform/node/server-tls.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
 
@@ -42,10 +43,15 @@ export function unusableFiles(config: GatewayConfig): readonly string[] {
     const wanted = 'a table of recipients, as twinpost table build makes it';
     found.judge('gateway.smtp.recipients', wanted, () => { checkTable(recipientsFile); });
   }
-  routes.forEach(({ nextHop: { tls } }, i) => {
+  routes.forEach(({ nextHop: { tls, auth } }, i) => {
+    const at = `gateway.routes[${String(i)}]`;
     const caFile = tls?.terms.caFile;
-    if (caFile === undefined) return;
-    found.judge(`gateway.routes[${String(i)}].ca_file`, 'a certificate in PEM', () => readPem('ca', caFile));
+    if (caFile !== undefined) {
+      found.judge(`${at}.ca_file`, 'a certificate in PEM', () => readPem('ca', caFile));
+    }
+    if (auth === undefined) return;
+    const wanted = 'a file with a password, one line';
+    found.judge(`${at}.auth.password_file`, wanted, () => readPassword(auth.passwordFile));
   });
   judgeDkimKeys(dkim, found);
   return found.lines;

@@ -92,6 +92,8 @@ function filePlaces(
     ...['users', 'recipients'].map((key) => at('smtp', key)),
     ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
     ...routes.flatMap(({ caFile }, i) => (caFile === undefined ? [] : [at('routes', i, 'ca_file')])),
+    ...routes.flatMap(({ auth }, i) =>
+      (auth === undefined ? [] : [at('routes', i, 'auth', 'password_file')])),
     ...dkim.map((_key, index) => at('dkim', index, 'key_file')),
   ];
   return Object.fromEntries(paths.map((path) => [pathText(path), place(path)]));
@@ -199,7 +201,7 @@ function routeConfig(
 }
 
 function nextHopOf(
-  { nextHops, balance, fallback = [], tls, caFile, serverName }: GatewayKeys['routes'][number],
+  { nextHops, balance, fallback = [], tls, caFile, serverName, auth }: GatewayKeys['routes'][number],
 ): NextHop {
   const [first, ...more] = nextHops;
   invariant(first !== undefined, 'a route has a next hop');
@@ -212,6 +214,7 @@ function nextHopOf(
   ];
   const place = {
     protocol, host, port, ...(isByMx ? { isByMx } : {}), ...(others.length > 0 ? { others } : {}),
+    ...(auth === undefined ? {} : { auth }),
   };
   const level = tlsLevel(tls, isTlsFirst);
   if (level === 'none') return { ...place, tls: undefined };

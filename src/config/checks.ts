@@ -467,6 +467,7 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     }
     checkHops(route, at, problems);
     checkRouteTls(route, at, problems);
+    checkRouteAuth(route, at, problems);
     for (const domain of route.domains ?? (route.domain === undefined ? [] : [route.domain])) {
       domains.push(domain);
       paths.push(at);
@@ -523,6 +524,27 @@ function checkRouteTls(route: GatewayValue['routes'][number], at: Path, problems
     if (route[key] === undefined || level === 'verify') continue;
     problems.add([...at, key], `expected it with tls: verify only, where it counts, found tls: ${level}`);
   }
+}
+
+/** A password goes to the hosts that the route names, and not in clear over a network. */
+function checkRouteAuth(route: GatewayValue['routes'][number], at: Path, problems: Problems): void {
+  const { auth, via, fallback = [] } = route;
+  if (auth === undefined) return;
+  if (via.some(({ isByMx }) => isByMx)) {
+    problems.add(
+      [...at, 'auth'],
+      'expected hosts in via beside it, found mx: whoever the DNS names would get the password',
+    );
+    return;
+  }
+  const level = tlsLevel(route.tls, via[0]?.isTlsFirst === true);
+  const isOwn = [...via, ...fallback].every(({ host }) => isLoopback(host));
+  if (level === 'encrypt' || level === 'verify' || isOwn) return;
+  problems.add(
+    [...at, 'auth'],
+    `expected tls: verify or encrypt (or smtps://) beside it for hosts outside loopback, found tls: `
+      + `${level}: the password could cross the network in clear`,
+  );
 }
 
 interface NamedRoute {

@@ -24,6 +24,7 @@ import { MessagePacker } from '../platform/node/packer.js';
 import { DnsClient } from '../platform/node/dns/dns-client.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
 import { ClientTransport } from '../platform/node/client-transport.js';
+import { PasswordFiles } from '../platform/node/password-files.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
 import { NodeTransport } from '../platform/node/transport.js';
 import type { MailTransport, Transport } from '../platform/transport.js';
@@ -372,6 +373,9 @@ class Gateway implements RunningGateway {
     };
     return new Dispatcher({ ...outbound, largeBytesMax }, {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
+      passwords: new PasswordFiles({
+        log, onRead: (isStale) => { metrics.reception.followed('passwords', isStale); },
+      }),
       mayDot: (delivery) => !this.#fenced && this.#core.mayDeliver(delivery),
       onTlsFallback: () => { metrics.tlsFallbacks += 1; },
     });

@@ -13,7 +13,7 @@ import type { Series } from './series.js';
 /** `later`: too many wait, or nobody can tell; `cancelled`: by the client, or it said what is no AUTH. */
 export type AuthResult = 'ok' | 'failed' | 'later' | 'cancelled';
 /** What is read again when it changes. */
-export type FollowedFile = 'certificate' | 'dkim' | 'recipients' | 'users';
+export type FollowedFile = 'certificate' | 'dkim' | 'passwords' | 'recipients' | 'users';
 
 /** Seconds until an answer; `timeout` is a minute at most. */
 const LOOKUP_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];

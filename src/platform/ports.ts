@@ -33,6 +33,16 @@ export interface Secrets {
   equal(a: Uint8Array, b: Uint8Array): boolean;
 }
 
+/** What a file with a password holds now, or why it can't be used. */
+export type PasswordFound =
+  | { readonly isFound: true; readonly password: string }
+  | { readonly isFound: false; readonly why: string };
+
+/** Passwords of our own, which stand in files. */
+export interface Passwords {
+  read(file: string): PasswordFound;
+}
+
 /**
  * A domain in A-labels, lower case (RFC 5891); '' when it has none.
  */

@@ -11,6 +11,8 @@ export const CAN_SMTPUTF8 = 8; // RFC 6531
 export const CAN_DSN = 16; // RFC 3461
 export const CAN_STARTTLS = 32; // RFC 3207
 export const CAN_AUTH_PLAIN = 64; // RFC 4954, 4616
+export const CAN_AUTH_LOGIN = 128; // RFC 4954; draft-murchison-sasl-login
+export const CAN_AUTH = 256; // RFC 4954, by whatever mechanism
 
 const KEYWORDS: Readonly<Record<string, number>> = {
   'PIPELINING': CAN_PIPELINE,
@@ -19,6 +21,7 @@ const KEYWORDS: Readonly<Record<string, number>> = {
   'SMTPUTF8': CAN_SMTPUTF8,
   'DSN': CAN_DSN,
   'STARTTLS': CAN_STARTTLS,
+  'AUTH': CAN_AUTH,
 };
 
 export interface Capabilities {
@@ -39,7 +42,10 @@ export function parseCapabilities(lines: readonly string[]): Capabilities {
     const keyword = words[0] ?? '';
     const bit = Object.hasOwn(KEYWORDS, keyword) ? (KEYWORDS[keyword] ?? 0) : 0;
     bits |= bit;
-    if (keyword === 'AUTH' && words.includes('PLAIN', 1)) bits |= CAN_AUTH_PLAIN;
+    if (bit === CAN_AUTH) {
+      if (words.includes('PLAIN', 1)) bits |= CAN_AUTH_PLAIN;
+      if (words.includes('LOGIN', 1)) bits |= CAN_AUTH_LOGIN;
+    }
     if (bit !== CAN_SIZE) continue;
     // A limit that is no number says nothing; up to 20 digits are allowed, past 2^53 it is no limit to us.
     const limit = Number(words[1] ?? '0');

@@ -3,7 +3,7 @@
  * that writes them, for deliveries (gateway/outbound/pure) and for `send` (load).
  *
  *   EHLO name
- *   AUTH PLAIN base64                                              RFC 4954 4, 4616 2
+ *   AUTH PLAIN base64; AUTH LOGIN                                  RFC 4954 4, 4616 2
  *   MAIL FROM:<reverse-path> SIZE=n BODY=8BITMIME SMTPUTF8         RFC 5321 4.1.1.2, 1870, 6152, 6531
  *        RET=FULL ENVID=x                                          RFC 3461
  *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y   RFC 5321 4.1.1.3, 3461
@@ -14,7 +14,7 @@
  */
 import { base64Text } from '../base/base64.js';
 import { utf8Bytes } from '../base/utf8.js';
-import { CAN_8BITMIME, CAN_DSN, CAN_SIZE } from './capabilities.js';
+import { CAN_8BITMIME, CAN_AUTH_LOGIN, CAN_AUTH_PLAIN, CAN_DSN, CAN_SIZE } from './capabilities.js';
 import type { Capabilities } from './capabilities.js';
 import { TEXT_UNSENDABLE, kindOfText } from './write-buffer.js';
 import type { WriteBuffer } from './write-buffer.js';
@@ -34,9 +34,30 @@ export function hello(verb: 'EHLO' | 'HELO' | 'LHLO', name: string): string {
   return `${verb} ${name}\r\n`;
 }
 
+/** Of a command line, with its CRLF (RFC 5321 4.5.3.1.4). */
+const COMMAND_OCTETS_MAX = 512;
+
 /** With the initial response, so that one reply ends it. */
 export function authPlain(user: string, password: string): string {
-  return `AUTH PLAIN ${base64Text(utf8Bytes(`\0${user}\0${password}`))}\r\n`;
+  return `AUTH PLAIN ${base64Of(`\0${user}\0${password}`)}\r\n`;
+}
+
+/**
+ * By the first mechanism that the peer offers, the first line at once and each other one when 334 asks for
+ * it; none where it offers neither. What makes a command line too long is a line of its own (RFC 4954 4).
+ */
+export function authLines({ bits }: Capabilities, user: string, password: string): readonly string[] {
+  if ((bits & CAN_AUTH_PLAIN) !== 0) {
+    const whole = authPlain(user, password);
+    if (whole.length <= COMMAND_OCTETS_MAX) return [whole];
+    return ['AUTH PLAIN\r\n', whole.slice('AUTH PLAIN '.length)];
+  }
+  if ((bits & CAN_AUTH_LOGIN) === 0) return [];
+  return ['AUTH LOGIN\r\n', `${base64Of(user)}\r\n`, `${base64Of(password)}\r\n`];
+}
+
+function base64Of(text: string): string {
+  return base64Text(utf8Bytes(text));
 }
 
 /** `ret`: FULL, HDRS or ''; `envid`: xtext as received, or ''. */

@@ -198,6 +198,12 @@ export function enhancedDetail(text: string): string {
   return text.substring(at + 2, i);
 }
 
+/** "class.subject.detail", as enhancedDetail(), or ''. */
+export function enhancedCode(text: string): string {
+  const detail = enhancedDetail(text);
+  return detail === '' ? '' : `${text.charAt(4)}.${detail}`;
+}
+
 function isDigit(character: number): boolean {
   return character >= 48 && character <= 57;
 }

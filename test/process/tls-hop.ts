@@ -1,6 +1,6 @@
 /**
- * A next hop on 127.0.0.1 that speaks SMTP or LMTP by STARTTLS or with TLS first, as a test says, and keeps what it
- * heard, in clear and in TLS; and the certificates for it, made by openssl in a folder that goes with the process.
+ * A next hop on 127.0.0.1 that speaks SMTP or LMTP by STARTTLS or with TLS first, and asks who the client is, as a test
+ * says, and keeps what it heard, in clear and in TLS; and the certificates for it, made by openssl in a folder that goes with the process.
  */
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
@@ -71,6 +71,8 @@ export interface TlsHopOptions {
   readonly offersStartTls?: boolean;
   /** The answer to STARTTLS, with what may stand behind it. TLS begins only behind a plain 220. */
   readonly toStartTls?: string;
+  /** Takes mail from this one alone; `refusal`: the answer to others, by what they said last. AUTH is in `offers`. */
+  readonly auth?: { readonly user: string; readonly password: string; readonly refusal?: (response: string) => string };
   /** Resets the connection when the client has begun the handshake; or says nothing to it. */
   readonly handshake?: 'reset' | 'silent';
   /** More for Node: versions, ciphers, certificates of clients. */
@@ -79,6 +81,8 @@ export interface TlsHopOptions {
 
 export interface Taken {
   readonly isSecure: boolean;
+  /** Who has authenticated, or ''. */
+  readonly user: string;
   readonly to: readonly string[];
   readonly content: string;
 }
@@ -147,6 +151,10 @@ export class TlsHop {
     let held = '';
     let to: string[] = [];
     let inData = false;
+    let user = '';
+    /** So many responses AUTH takes, and those that came. */
+    let needed = 0;
+    let responses: string[] = [];
     const say = (text: string): void => { socket.write(`${text}\r\n`, 'latin1'); };
     if (greets) say('220 hop.test');
     const onData = (bytes: Buffer): void => {
@@ -157,7 +165,7 @@ export class TlsHop {
         const text = held.slice(0, end);
         held = held.slice(end + (inData ? 5 : 2));
         if (inData) {
-          this.taken.push({ isSecure, to, content: `${text}\r\n` });
+          this.taken.push({ isSecure, user, to, content: `${text}\r\n` });
           inData = false;
           // LMTP answers for each (RFC 2033 4.2).
           say(this.heard.some((line) => line.includes('LHLO')) ? to.map(() => '250 2.0.0 taken').join('\r\n') : '250 2.0.0 taken');
@@ -165,7 +173,23 @@ export class TlsHop {
           continue;
         }
         const verb = text.slice(0, 4).toUpperCase();
-        this.heard.push(`${isSecure ? '*' : ''}${text.split(' ')[0] ?? ''}`);
+        if (needed > 0) {
+          responses.push(text);
+        } else {
+          const [word = '', mechanism = '', ...more] = text.split(' ');
+          this.heard.push(`${isSecure ? '*' : ''}${word}${verb === 'AUTH' ? ` ${mechanism}` : ''}`);
+          if (verb === 'AUTH') [needed, responses] = [mechanism === 'LOGIN' ? 2 : 1, more];
+        }
+        if (needed > 0) {
+          if (responses.length < needed) {
+            say('334 VXNlcm5hbWU6');
+            continue;
+          }
+          needed = 0;
+          user = this.#userOf(responses);
+          say(user === '' ? this.options.auth?.refusal?.(responses.at(-1) ?? '') ?? '535 5.7.8 who are you?' : '235 2.7.0 welcome');
+          continue;
+        }
         if (verb === 'EHLO' || verb === 'LHLO') say(this.#offers(isSecure));
         else if (verb === 'STAR') {
           const answer = this.options.toStartTls ?? GO;
@@ -176,13 +200,21 @@ export class TlsHop {
             return;
           }
           say(answer);
-        } else if (verb === 'RCPT') { to.push(text.slice(9, text.indexOf('>'))); say('250 2.1.5 ok'); }
+        } else if (verb === 'MAIL' && this.options.auth !== undefined && user === '') say('530 5.7.0 who are you?');
+        else if (verb === 'RCPT') { to.push(text.slice(9, text.indexOf('>'))); say('250 2.1.5 ok'); }
         else if (verb === 'DATA') { inData = true; say('354 go'); }
         else if (verb === 'QUIT') { say('221 bye'); socket.end(); }
         else say('250 2.0.0 ok');
       }
     };
     socket.on('data', onData);
+  }
+
+  /** '' for a stranger. */
+  #userOf(responses: readonly string[]): string {
+    const said = responses.flatMap((each) => Buffer.from(each, 'base64').toString().split('\0')).filter((each) => each !== '');
+    const { auth } = this.options;
+    return auth !== undefined && said.length === 2 && said[0] === auth.user && said[1] === auth.password ? auth.user : '';
   }
 
   #offers(isSecure: boolean): string {

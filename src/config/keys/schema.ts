@@ -237,6 +237,7 @@ const delivery = section({
     helo: named('heloMs', v.duration(10, HOUR_MS).prefault('5min')),
     /** The reply to STARTTLS, and the handshake. */
     starttls: named('starttlsMs', v.duration(10, HOUR_MS).prefault('1min')),
+    auth: named('authMs', v.duration(10, HOUR_MS).prefault('5min')),
     mail: named('mailMs', v.duration(10, HOUR_MS).prefault('5min')),
     rcpt: named('rcptMs', v.duration(10, HOUR_MS).prefault('5min')),
     data_init: named('dataInitMs', v.duration(10, HOUR_MS).prefault('2min')),
@@ -276,6 +277,10 @@ const route = z.strictObject({
   /** For verify: who signs its certificate, else whom Node trusts; which name that bears, else its host. */
   ca_file: named('caFile', v.file().optional()),
   server_name: named('serverName', v.hostname().optional()),
+  /** Who we are to all its hosts (RFC 4954). The first line of the file is the password. */
+  auth: z.strictObject({
+    user: v.text('a user name of one line'), password_file: named('passwordFile', v.file()),
+  }).optional(),
   name: v.queueName().optional(),
   /** One queue for the route, or one for each destination domain that it leads to. */
   queues: v.oneOf(['route', 'domain']).prefault('route'),

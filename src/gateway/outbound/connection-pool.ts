@@ -31,7 +31,7 @@ import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { Transport } from '../../platform/transport.js';
 import { DEFERRED, FAILED } from '../queue/types.js';
-import type { Delivery, NextHopTls, RecipientResult } from '../queue/types.js';
+import type { Delivery, NextHopAuth, NextHopTls, RecipientResult } from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
@@ -75,6 +75,7 @@ export interface Site {
   readonly protocol: 'smtp' | 'lmtp';
   readonly hosts: readonly SiteHost[];
   readonly tls: NextHopTls | undefined;
+  readonly auth: NextHopAuth | undefined;
   readonly connectionsMax: number;
 }
 
@@ -137,6 +138,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   constructor(site: Site, options: PoolOptions, ports: PoolPorts, nowMs: number) {
     this.#site = site;
+    if (site.auth !== undefined) for (const host of site.hosts) host.isProven = false;
     this.#hosts = new SiteHosts(site.hosts, options, ports.random);
     this.#options = options;
     this.#ports = ports;
@@ -236,6 +238,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       this.#ports.log.info('nexthop', 'next hop answers again', { relay, failures: host.failures });
       this.#hosts.noteAnswer(host);
     }
+    if (isFresh) host.isProven = true;
     peer.idleSinceMs = this.#nowMs;
     const retry = isFresh ? this.#retries.shift() : undefined;
     if (retry !== undefined) peer.begin(retry.lane, retry.delivery, true);
@@ -350,11 +353,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   #connect(host: SiteHost): void {
     const { name, port, isByMx } = host;
-    const { protocol } = this.#site;
+    const { protocol, auth } = this.#site;
     const { heloName, timeouts } = this.#options;
     const { clock, transport } = this.#ports;
     const relay = relayName(name, port);
-    const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host) };
+    const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host), auth };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     this.#peers.add(peer);
     this.#ports.connections.open++;

@@ -11,7 +11,7 @@
  * during which the process stood still does not count: the tick brings session time, which never jumps.
  * Not here: order and due times (gateway/queue), retries and reports (gateway/core.ts, gateway/bounce).
  */
-import type { Clock, EventLog, Random } from '../../platform/ports.js';
+import type { Clock, EventLog, Passwords, Random } from '../../platform/ports.js';
 import type { Resolver } from '../../platform/resolver.js';
 import type { MailTransport } from '../../platform/transport.js';
 import { nextHopKey, termsKey } from '../queue/next-hop.js';
@@ -57,6 +57,7 @@ export interface DispatcherPorts {
   readonly source: DeliverySource;
   readonly transport: MailTransport;
   readonly resolver: Resolver;
+  readonly passwords: Passwords;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: EventLog;
@@ -115,6 +116,7 @@ export class Dispatcher implements DeliverySink, InFlight {
         copyContent: (delivery, target, at) => { source.copyContent(delivery, target, at); },
         mayDot: (delivery) => ports.mayDot(delivery),
         secure: (clear, terms, handlers) => ports.transport.secure(clear, terms, handlers),
+        password: (file) => ports.passwords.read(file),
       },
     };
     this.#lastTickMs = ports.clock.nowMs();
@@ -228,11 +230,11 @@ export class Dispatcher implements DeliverySink, InFlight {
     if (hop.isByMx === true) {
       return new MxDestination(hop, lane, this.#options, this.#mxPorts, this.#sessionMs);
     }
-    const { protocol, host, port, tls, others = [] } = hop;
+    const { protocol, host, port, tls, auth, others = [] } = hop;
     const key = nextHopKey(hop);
     const pool = this.#pools.get(key) ?? this.#makePool({
       key, protocol, hosts: [new SiteHost(host, port, 0, false), ...others.map(siteHostOf)], tls,
-      connectionsMax: Infinity,
+      auth, connectionsMax: Infinity,
     });
     pool.add(lane);
     return pool;
@@ -246,7 +248,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     const hosts = named.map(({ name, preference }) => new SiteHost(name, port, preference, true));
     return this.#makePool({
       key, protocol: 'smtp', hosts: [...hosts, ...others.map(siteHostOf)], tls,
-      connectionsMax: this.#options.mx.connectionsMax,
+      auth: undefined, connectionsMax: this.#options.mx.connectionsMax,
     });
   }
 

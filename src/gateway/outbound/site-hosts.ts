@@ -7,6 +7,9 @@
  *     │                        └─────────────────────────────────────────┘          │
  *     └─────────────────────────────────────────────────────────────────────────────┘
  *
+ * One that asks who we are is probed so from the start: a wrong password is tried once, not by each
+ * connection, for some lock a user out after a few.
+ *
  * The most preferred one that may be tried is; of equals any, by chance (RFC 5321 5.1). So a host that stays
  * away costs one connection a minute, and mail goes to the next.
  */
@@ -29,6 +32,8 @@ export class SiteHost {
   failures = 0;
   /** It said last that it takes no mail at all. */
   isRefusing = false;
+  /** It has taken a connection, or asks for no password. */
+  isProven = true;
   /** Since the first of those; undefined while it answers. */
   downSinceWallMs: number | undefined;
   notBeforeMs = 0;
@@ -71,13 +76,17 @@ export class SiteHosts {
   next(nowMs: number): SiteHost | undefined {
     let best: SiteHost | undefined;
     let equals = 0;
+    /** One that may be good is being asked who we are: none behind it is used meanwhile. */
+    let askedPreference = Infinity;
     for (const host of this.#hosts) {
-      const isFree = nowMs >= host.notBeforeMs && (host.failures === 0 || host.connecting === 0);
+      const isProbed = host.connecting > 0 && (host.failures > 0 || !host.isProven);
+      if (isProbed && host.failures === 0) askedPreference = Math.min(askedPreference, host.preference);
+      const isFree = nowMs >= host.notBeforeMs && !isProbed;
       if (!isFree || (best !== undefined && host.preference > best.preference)) continue;
       equals = best !== undefined && host.preference === best.preference ? equals + 1 : 1;
       if (equals === 1 || this.#random() * equals < 1) best = host;
     }
-    return best;
+    return best !== undefined && best.preference > askedPreference ? undefined : best;
   }
 
   /** False: attempts that ran side by side and failed together are one failure, which was noted already. */

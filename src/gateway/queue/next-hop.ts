@@ -1,5 +1,5 @@
 /** A next hop as text: as people write it, and with all that two must share to be one. Pure. */
-import type { NextHop, NextHopTls } from './types.js';
+import type { NextHop, NextHopAuth, NextHopTls } from './types.js';
 
 /** Behind every host of an MX record. */
 export const FALLBACK_PREFERENCE = 65_536;
@@ -16,14 +16,19 @@ export function nextHopKey(hop: NextHop): string {
   return `${isByMx === true ? 'mx' : protocol} ${host} ${String(port)}${termsKey(hop)}`;
 }
 
-/** All but where it leads first. One begun unjudged serves no `verify`. */
-export function termsKey({ tls, others = [] }: NextHop): string {
+/** All but where it leads first. One begun unjudged serves no `verify`, one of a user no other. */
+export function termsKey({ tls, auth, others = [] }: NextHop): string {
   const more = others.map(({ host, port, preference }) => [' or', host, port, preference].join(' '));
-  return tlsKey(tls) + more.join('');
+  return tlsKey(tls) + authKey(auth) + more.join('');
 }
 
 function tlsKey(tls: NextHopTls | undefined): string {
   if (tls === undefined) return '';
   const { level, isFirst, terms: { serverName, caFile = '' } } = tls;
   return ` ${level}${isFirst ? ' first' : ''} ${serverName} ${caFile}`;
+}
+
+/** Two files of one user may hold two passwords. */
+function authKey(auth: NextHopAuth | undefined): string {
+  return auth === undefined ? '' : ` as ${JSON.stringify([auth.user, auth.passwordFile])}`;
 }

@@ -18,6 +18,13 @@ export interface NextHopTls {
   readonly terms: TlsTerms;
 }
 
+/** Who we are to a next hop (RFC 4954). */
+export interface NextHopAuth {
+  readonly user: string;
+  /** The password itself is read for each connection (platform/node/password-files.ts). */
+  readonly passwordFile: string;
+}
+
 export interface OtherHost {
   readonly host: string;
   readonly port: number;
@@ -36,6 +43,8 @@ export interface NextHop {
   readonly others?: readonly OtherHost[];
   /** Undefined: in clear, whatever is offered. */
   readonly tls?: NextHopTls | undefined;
+  /** Undefined: nobody. Never by MX: a password goes to hosts that the operator has named. */
+  readonly auth?: NextHopAuth | undefined;
 }
 
 export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;

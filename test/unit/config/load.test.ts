@@ -127,6 +127,25 @@ describe('a configuration file', () => {
     );
   });
 
+  test('is somebody at a next hop by a user and a file, in TLS or on loopback; the password itself stands nowhere', () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
+    writeFileSync(path.join(folder, 'p'), 'only-in-the-file', { mode: 0o600 });
+    const auth = { user: 'gw@example', passwordFile: path.join(folder, 'p') };
+    const keys = `auth: {user: gw@example, password_file: '${auth.passwordFile}'}`;
+    for (const route of [
+      'smtp://mx.example:26, tls: encrypt', 'smtp://mx.example:26, tls: verify', 'smtps://mx.example', 'smtp://127.0.0.1:26', "'lmtp://[::1]:24'",
+      "['smtp://127.0.0.1:26', 'smtp://localhost:26'], tls: none", "smtp://127.0.0.1:26, fallback: 'smtp://mx.example:26', tls: encrypt",
+    ]) {
+      const file = GOOD.replace('smtp://127.0.0.1:26', `${route}, ${keys}`);
+      const result = parseConfig(file, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+      assert.ok(result.ok, route);
+      assert.deepEqual(result.config.gateway?.routes[0]?.nextHop.auth, auth);
+      const shown = effectiveYaml(result.value, result.config, 2 ** 30) + JSON.stringify(result.config);
+      assert.ok(shown.includes(`password_file: ${auth.passwordFile}`) && !shown.includes('only-in-the-file'));
+      assert.equal(result.config.gateway.places['gateway.routes[0].auth.password_file'], 'f.yaml:7');
+    }
+  });
+
   test('may have hooks, each with what it is called and the defaults of its kind', () => {
     const { smtp } = gatewayOf(`${GOOD}  smtp:\n    hooks: [{rspamd: 'http://127.0.0.1:11333'}, {module: hooks/policy.mjs, timeout: 1s, on_failure: accept}, {module: b.js, name: c, threads: 4, heap: 64MiB}]\n`);
     assert.deepEqual(smtp.hooks, [
@@ -176,6 +195,12 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a CA that nobody asks', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, ca_file: ca.crt', /^f\.yaml:7: gateway\.routes\[0\]\.ca_file: expected it with tls: verify only, where it counts, found tls: may$/],
     ['a name that nobody asks for', 'smtp://127.0.0.1:26', 'smtps://127.0.0.1, server_name: mx.example', /^f\.yaml:7: gateway\.routes\[0\]\.server_name: expected it with tls: verify only, .* found tls: encrypt$/],
     ['a level of TLS that is none', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, tls: starttls', /^f\.yaml:7: gateway\.routes\[0\]\.tls: expected one of none, may, encrypt, verify, found "?starttls"?$/],
+    ['a password that might go in clear', 'smtp://127.0.0.1:26', 'smtp://mx.example:26, auth: {user: a, password_file: b}', /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected tls: verify or encrypt \(or smtps:\/\/\) beside it for hosts outside loopback, found tls: may: the password could cross the network in clear$/],
+    ['a password that goes in clear', 'smtp://127.0.0.1:26', 'smtp://mx.example:26, tls: none, auth: {user: a, password_file: b}', /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected tls: verify .*, found tls: none: /],
+    ['a password in clear to a fallback', 'smtp://127.0.0.1:26', "smtp://127.0.0.1:26, fallback: 'smtp://mx.example:26', auth: {user: a, password_file: b}", /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected tls: verify .*, found tls: may: /],
+    ['a password for whom the DNS names', 'smtp://127.0.0.1:26', 'mx, tls: verify, auth: {user: a, password_file: b}', /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected hosts in via beside it, found mx: whoever the DNS names would get the password$/],
+    ['a user without a password', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, auth: {user: a}', /^f\.yaml:7: gateway\.routes\[0\]\.auth\.password_file: expected a file name, found nothing$/],
+    ['a password in the configuration itself', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, auth: {user: a, password_file: b, password: hunter2}', /^f\.yaml:7: gateway\.routes\[0\]\.auth\.password: expected a known key, found 'password'; known keys: user, password_file$/],
     ['a next hop without port', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1', /^f\.yaml:7: gateway\.routes\[0\]\.via: expected mx, or a next hop such as .*, found "smtp:\/\/127\.0\.0\.1"$/],
     ['a list where a mapping belongs', GOOD, `${GOOD}  smtp: [1]\n`, /^f\.yaml:17: gateway\.smtp: expected a mapping, found a list of 1$/],
     ['an address of a listener that is none', GOOD, `${GOOD}  smtp:\n    listen: [127.0.0.1:252525]\n`, /^f\.yaml:18: gateway\.smtp\.listen\[0\]\.address: expected an address such as .*, found "127\.0\.0\.1:252525"$/],

@@ -1,7 +1,7 @@
 /** What a peer offers, and the commands that follow from it. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { CAN_8BITMIME, CAN_AUTH_PLAIN, CAN_DSN, CAN_PIPELINE, CAN_SIZE, CAN_SMTPUTF8, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities } from '../../../src/smtp/capabilities.js';
+import { CAN_8BITMIME, CAN_AUTH, CAN_AUTH_LOGIN, CAN_AUTH_PLAIN, CAN_DSN, CAN_PIPELINE, CAN_SIZE, CAN_SMTPUTF8, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities } from '../../../src/smtp/capabilities.js';
 import type { Capabilities } from '../../../src/smtp/capabilities.js';
 import { NEEDS_8BITMIME, NEEDS_SMTPUTF8, authPlain, putMail, putRcpt } from '../../../src/smtp/commands.js';
 import { WriteBuffer } from '../../../src/smtp/write-buffer.js';
@@ -14,10 +14,13 @@ test('capabilities are taken without regard to case, and unknown ones passed ove
   for (const limit of ['', ' ', ' 0', ' x', ' -1', ' 99999999999999999999']) assert.deepEqual(parseCapabilities(['h', `SIZE${limit}`]), { bits: CAN_SIZE, sizeBytesMax: 0 });
 });
 
-test('AUTH counts with PLAIN among its mechanisms, and only as a word of its own', () => {
+test('AUTH counts, and PLAIN and LOGIN among its mechanisms, as words of their own only', () => {
   const bits = (...lines: string[]): number => parseCapabilities(['h', ...lines]).bits;
-  assert.equal(bits('STARTTLS', 'auth LOGIN plain'), CAN_STARTTLS | CAN_AUTH_PLAIN);
-  for (const none of ['AUTH', 'AUTH LOGIN', 'AUTH SCRAM-SHA-256-PLAIN', 'AUTH=PLAIN', 'XAUTH PLAIN']) assert.equal(bits(none), 0, none);
+  assert.equal(bits('STARTTLS', 'auth LOGIN plain'), CAN_STARTTLS | CAN_AUTH | CAN_AUTH_LOGIN | CAN_AUTH_PLAIN);
+  assert.equal(bits('AUTH SCRAM-SHA-256'), CAN_AUTH);
+  assert.equal(bits('AUTH LOGIN'), CAN_AUTH | CAN_AUTH_LOGIN);
+  for (const without of ['AUTH', 'AUTH SCRAM-SHA-256-PLAIN XLOGIN']) assert.equal(bits(without), CAN_AUTH, without);
+  for (const none of ['AUTHPLAIN', 'AUTH=PLAIN', 'XAUTH PLAIN']) assert.equal(bits(none), 0, none);
 });
 
 function written(put: (into: WriteBuffer) => void): string {

@@ -9,10 +9,10 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { statSync } from 'node:fs';
 import { errorText } from '../../../base/error-text.js';
 import { tlsErrorText } from '../../../platform/node/certificates.js';
-import { readText, stampOf } from '../../../platform/node/changing-files.js';
+import { stampOf } from '../../../platform/node/changing-files.js';
+import { readSecretFile } from '../../../platform/node/secret-file.js';
 import type { EventLog } from '../../../platform/ports.js';
 import type { DkimAlgorithm } from '../signature-field.js';
 
@@ -32,22 +32,13 @@ export interface DkimKey extends DkimKeyOptions {
 
 const RSA_BITS_MIN = 2048;
 const KEY_BYTES_MAX = 64 * 1024;
-/** Others may read, or write. */
-const OTHERS_MODE = 0o006;
 const LOOK_MS = 1000;
 /** Some 2 ms of a turn; ten thousand keys are looked at in less than a minute. */
 const LOOKED_AT_ONCE = 256;
 
 /** Throws an Error that names the file. */
 function readKey(file: string): KeyObject {
-  const stat = statSync(file, { throwIfNoEntry: false });
-  if (stat !== undefined && !(stat.isFile() && stat.size <= KEY_BYTES_MAX)) {
-    throw new Error(`'${file}' is no file with a key`);
-  }
-  const text = readText(file);
-  if (((stat?.mode ?? 0) & OTHERS_MODE) !== 0) {
-    throw new Error(`everybody on this machine may read or write '${file}': chmod o-rw`);
-  }
+  const text = readSecretFile(file, 'a key', KEY_BYTES_MAX);
   try {
     return createPrivateKey(text);
   } catch (error) {

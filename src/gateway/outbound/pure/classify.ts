@@ -125,6 +125,14 @@ export const Trouble = {
   TLS_ABSENT: 10,
   /** TLS did not come up, or the server's certificate is not right. */
   TLS_FAILED: 11,
+  /** AUTH is not offered, or by no mechanism of ours. */
+  AUTH_ABSENT: 12,
+  /** AUTH was refused: user or password is wrong, or it does not take them. */
+  AUTH_REFUSED: 13,
+  /** AUTH was refused for now. */
+  AUTH_LATER: 14,
+  /** Our own password can't be had. */
+  NO_PASSWORD: 15,
 } as const;
 export type Trouble = (typeof Trouble)[keyof typeof Trouble];
 
@@ -142,6 +150,10 @@ const TROUBLES: readonly (readonly [RecipientStatus, string])[] = [
   [FAILED, '5.6.3'], // conversion required but not supported
   [DEFERRED, '4.7.4'], // security features not supported
   [DEFERRED, '4.7.5'], // cryptographic failure
+  [DEFERRED, '4.7.4'],
+  [DEFERRED, '4.7.8'], // authentication credentials invalid (RFC 4954 6)
+  [DEFERRED, '4.7.0'], // other security status: temporary authentication failure (RFC 4954 6)
+  [DEFERRED, '4.3.5'], // system incorrectly configured: ours
 ];
 
 /** What a trouble means; `text` says what happened, with whom. */

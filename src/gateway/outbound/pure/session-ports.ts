@@ -3,7 +3,8 @@
  * and who hears of it. Types only.
  */
 import type { Connection, ConnectionHandlers, SecuredFacts, TlsTerms } from '../../../platform/transport.js';
-import type { Delivery, NextHopTls, RecipientResult } from '../../queue/types.js';
+import type { PasswordFound } from '../../../platform/ports.js';
+import type { Delivery, NextHopAuth, NextHopTls, RecipientResult } from '../../queue/types.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import type { StateTimeouts } from './session-states.js';
 import type { WriteBuffer } from '../../../smtp/write-buffer.js';
@@ -17,6 +18,8 @@ export interface SessionOptions {
   readonly timeouts: StateTimeouts;
   /** Undefined: in clear. */
   readonly tls: NextHopTls | undefined;
+  /** Undefined: as nobody. */
+  readonly auth: NextHopAuth | undefined;
 }
 
 export interface SessionPorts {
@@ -27,6 +30,8 @@ export interface SessionPorts {
   mayDot(delivery: Delivery): boolean;
   /** As MailTransport.secure. */
   secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection;
+  /** As Passwords.read. */
+  password(file: string): PasswordFound;
 }
 
 /** A session as its events show it. */

@@ -21,7 +21,10 @@
  *  FINAL ─answered, next envelope already sent─► MAIL
  *  IDLE ─quit/QUIT─► QUITTING;  every state ─lost, timeout, 421, nonsense─► CLOSED
  *
- * Without the TLS that is wanted HELLO and HELO_ONLY end the session where it must be had.
+ *  HELLO ─2xx, a user is to be proved/AUTH─► AUTH ─334/the next line─► AUTH ─235─► IDLE
+ *
+ * Without the TLS that is wanted HELLO and HELO_ONLY end the session where it must be had; without a
+ * mechanism of AUTH in common they end it where there is a user, and so does each refusal of AUTH.
  *
  * Timeouts: RFC 5321 4.5.3.2 or longer, the figures that Postfix's users know. Pure.
  */
@@ -39,32 +42,34 @@ export const State = {
   STARTTLS: 4,
   /** TLS is negotiated. What was said before counts for nothing. */
   SECURING: 5,
+  /** A line of AUTH sent (RFC 4954): the last EHLO before it was in TLS, where TLS must be had. */
+  AUTH: 6,
   /** Ready for a mail transaction; the peer owes no reply. */
-  IDLE: 6,
+  IDLE: 7,
   /** MAIL sent. */
-  MAIL: 7,
+  MAIL: 8,
   /** The reply to a RCPT is awaited. */
-  RCPT: 8,
+  RCPT: 9,
   /** The reply to DATA is awaited; with PIPELINING it was sent along with MAIL. */
-  DATA: 9,
+  DATA: 10,
   /** 354 came; content is being written, the final dot has not been sent. */
-  CONTENT: 10,
+  CONTENT: 11,
   /** The final dot may have left: from here the peer may have the message (RFC 1047). */
-  FINAL: 11,
+  FINAL: 12,
   /** 354 came although nobody was accepted: the transaction is ended with an empty content (RFC 2920 3.1). */
-  LONE_DOT: 12,
+  LONE_DOT: 13,
   /** RSET sent. */
-  RESET: 13,
+  RESET: 14,
   /** QUIT sent; nothing is at stake any more. */
-  QUITTING: 14,
-  CLOSED: 15,
+  QUITTING: 15,
+  CLOSED: 16,
 } as const;
 export type State = (typeof State)[keyof typeof State];
 
 /** By state: its name in traces. */
 export const STATE_NAME: readonly string[] = [
-  'CONNECTING', 'GREETING', 'HELLO', 'HELO_ONLY', 'STARTTLS', 'SECURING', 'IDLE', 'MAIL', 'RCPT', 'DATA',
-  'CONTENT', 'FINAL', 'LONE_DOT', 'RESET', 'QUITTING', 'CLOSED',
+  'CONNECTING', 'GREETING', 'HELLO', 'HELO_ONLY', 'STARTTLS', 'SECURING', 'AUTH', 'IDLE', 'MAIL', 'RCPT',
+  'DATA', 'CONTENT', 'FINAL', 'LONE_DOT', 'RESET', 'QUITTING', 'CLOSED',
 ];
 
 /** By state: what was going on, as the end of "connection lost while …". */
@@ -75,6 +80,7 @@ export const STATE_DOING: readonly string[] = [
   'waiting for the reply to HELO',
   'waiting for the reply to STARTTLS',
   'negotiating TLS',
+  'waiting for the reply to AUTH',
   'idle',
   'waiting for the reply to MAIL',
   'waiting for the reply to RCPT',
@@ -97,6 +103,7 @@ export const DEFAULT_TIMEOUTS: StateTimeouts = [
   300_000, // HELO_ONLY
   60_000, // STARTTLS
   60_000, // SECURING
+  300_000, // AUTH: some answer a wrong password late on purpose
   0, // IDLE
   300_000, // MAIL
   300_000, // RCPT
@@ -113,10 +120,11 @@ export const DEFAULT_TIMEOUTS: StateTimeouts = [
 const NEXT: readonly (readonly State[])[] = [
   [State.GREETING, State.SECURING],
   [State.HELLO],
-  [State.HELO_ONLY, State.STARTTLS, State.IDLE],
+  [State.HELO_ONLY, State.STARTTLS, State.AUTH, State.IDLE],
   [State.IDLE],
   [State.SECURING],
   [State.GREETING, State.HELLO],
+  [State.AUTH, State.IDLE],
   [State.MAIL, State.QUITTING],
   [State.RCPT, State.RESET],
   [State.RCPT, State.DATA, State.RESET],
@@ -129,7 +137,7 @@ const NEXT: readonly (readonly State[])[] = [
   [],
 ];
 
-/** Whether the machine may go from one state to the other. RCPT and FINAL follow themselves, once a reply. */
+/** Whether the machine may go there. AUTH, RCPT and FINAL follow themselves, once a reply. */
 export function isValidTransition(from: State, to: State): boolean {
   if (to === State.CLOSED) return from !== State.CLOSED;
   return NEXT[from]?.includes(to) === true;

@@ -17,6 +17,8 @@
  * - TLS (RFC 3207, 8314) is over before any mail: what was said in clear is forgotten then, and EHLO said
  *   again. More than the reply to STARTTLS in clear ends the session: it would be taken for said in TLS.
  *   Whether it may go on in clear is for who asked: a session that lost TLS says so (hasTlsFailed).
+ * - AUTH (RFC 4954), where there is a user, comes behind the last EHLO. What the peer says from then on until
+ *   it is ready may repeat the password: of those replies nothing but codes is told.
  *
  * Owns the connection, the unfinished reply and the transaction under way. Entries never nest: the events it
  * calls may call begin() or quit(), nothing else. Not here: which delivery goes where (connection-pool.ts,
@@ -26,21 +28,22 @@ import { invariant } from '../../../base/invariant.js';
 import type { Connection, ConnectionHandlers, SecuredFacts } from '../../../platform/transport.js';
 import type { Delivery, RecipientResult } from '../../queue/types.js';
 import {
-  CAN_PIPELINE, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities,
+  CAN_AUTH, CAN_PIPELINE, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities,
 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
-import { DATA, LONE_DOT, QUIT, RSET, STARTTLS, hello } from '../../../smtp/commands.js';
+import { DATA, LONE_DOT, QUIT, RSET, STARTTLS, authLines, hello } from '../../../smtp/commands.js';
 import { Stage, Trouble, classifyReply, classifyTrouble } from './classify.js';
 import { ContentSender } from './content-sender.js';
 import { putRcptOf } from './envelope-commands.js';
 import { prepare, putEnvelope } from './envelope-writing.js';
-import { ReplyReader, isPositive } from '../../../smtp/reply-reader.js';
+import { ReplyReader, enhancedCode, isPositive } from '../../../smtp/reply-reader.js';
 import { STATE_DOING, STATE_NAME, State, isValidTransition } from './session-states.js';
 import type { SessionEvents, SessionOptions, SessionPorts } from './session-ports.js';
 import { Transaction } from './transaction.js';
 
 /** An envelope behind a dot goes elsewhere when the dot, or then MAIL, has no answer for so long. */
 const FOLLOW_MS_MAX = 5_000;
+const NO_LINES: readonly string[] = [];
 
 export class SmtpSession implements ConnectionHandlers {
   readonly #options: SessionOptions;
@@ -69,6 +72,8 @@ export class SmtpSession implements ConnectionHandlers {
   /** So was the 220 to STARTTLS. */
   #owesTls = false;
   #tls: SecuredFacts | undefined;
+  /** Lines of AUTH, each said when it is asked for. */
+  #unsaid = NO_LINES;
   #hasTlsFailed = false;
   /** The peer said 421: close after this transaction. */
   #isLast = false;
@@ -195,6 +200,7 @@ export class SmtpSession implements ConnectionHandlers {
       case State.HELO_ONLY: return isPositive(code) ? this.#onHello() : this.#refuse(Stage.HELLO, code);
       case State.STARTTLS: return this.#onStartTlsReply(code);
       case State.SECURING: return this.#onInjected();
+      case State.AUTH: return this.#onAuthReply(code);
       case State.MAIL: case State.RCPT: case State.DATA: return this.#onEnvelopeReply(code);
       case State.FINAL: return this.#onFinalReply(code);
       case State.LONE_DOT: return code === 421 ? this.#failBy(Trouble.LOST) : this.#send(State.RESET, RSET);
@@ -222,9 +228,9 @@ export class SmtpSession implements ConnectionHandlers {
 
   #onHello(): void {
     const { tls, relay } = this.#options;
-    if (tls === undefined || this.#tls !== undefined) return this.#idle();
+    if (tls === undefined || this.#tls !== undefined) return this.#authenticate();
     if ((this.#peer.bits & CAN_STARTTLS) !== 0) return this.#send(State.STARTTLS, STARTTLS);
-    if (tls.level === 'may') return this.#idle();
+    if (tls.level === 'may') return this.#authenticate();
     this.#fail(Trouble.TLS_ABSENT, `${relay} offers no STARTTLS, and mail must not go there in clear`);
   }
 
@@ -254,6 +260,35 @@ export class SmtpSession implements ConnectionHandlers {
     const { tls } = this.#options;
     invariant(tls !== undefined, 'TLS begins where the next hop is to have it');
     this.#connection = this.#ports.secure(this.#live(), tls.terms, this);
+  }
+
+  #authenticate(): void {
+    const { auth, relay } = this.#options;
+    if (auth === undefined) return this.#idle();
+    const found = this.#ports.password(auth.passwordFile);
+    if (!found.isFound) return this.#fail(Trouble.NO_PASSWORD, `no password for ${relay}: ${found.why}`);
+    const [first, ...others] = authLines(this.#peer, auth.user, found.password);
+    if (first !== undefined) {
+      this.#unsaid = others;
+      return this.#send(State.AUTH, first);
+    }
+    const lacks = (this.#peer.bits & CAN_AUTH) === 0 ? 'no AUTH' : 'neither AUTH PLAIN nor LOGIN';
+    this.#fail(Trouble.AUTH_ABSENT, `${relay} offers ${lacks}, and takes no user and password so`);
+  }
+
+  #onAuthReply(code: number): void {
+    if (isPositive(code)) {
+      this.#unsaid = NO_LINES;
+      return this.#idle();
+    }
+    if (code >= 400) {
+      const text = `${this.#options.relay} refused our user and password: ${this.#said()}`;
+      return this.#fail(code < 500 ? Trouble.AUTH_LATER : Trouble.AUTH_REFUSED, text);
+    }
+    const [next, ...others] = this.#unsaid;
+    if (code !== 334 || next === undefined) return this.onBadReply(`reply ${code} to AUTH`);
+    this.#unsaid = others;
+    this.#send(State.AUTH, next);
   }
 
   #onEnvelopeReply(code: number): void {
@@ -410,7 +445,15 @@ export class SmtpSession implements ConnectionHandlers {
   }
 
   /** Fails with the words of the last reply. */
-  #failBy(trouble: Trouble): void { this.#fail(trouble, this.#reader.text()); }
+  #failBy(trouble: Trouble): void { this.#fail(trouble, this.#said()); }
+
+  /** The last reply; its codes alone while it may repeat a password. */
+  #said(): string {
+    const text = this.#reader.text();
+    const mayRepeat = this.#state === State.AUTH || (this.#state === State.IDLE && !this.#wasReady);
+    if (this.#options.auth === undefined || !mayRepeat) return text;
+    return `${text.slice(0, 3)} ${enhancedCode(text)}`.trimEnd();
+  }
 
   #fail(trouble: Trouble, text: string): void {
     const isAfterDot = this.#state === State.FINAL;
@@ -459,6 +502,7 @@ export class SmtpSession implements ConnectionHandlers {
     this.#transition(State.CLOSED);
     this.#owesIdle = false;
     this.#owesTls = false;
+    this.#unsaid = NO_LINES;
     this.#reader.stop();
     this.#content.end();
     this.#connection?.destroy();

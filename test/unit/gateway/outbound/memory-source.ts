@@ -6,7 +6,8 @@ import { Dispatcher } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { AttemptResult } from '../../../../src/gateway/outbound/lane.js';
 import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
-import type { Random } from '../../../../src/platform/ports.js';
+import { PasswordFiles } from '../../../../src/platform/node/password-files.js';
+import type { EventLog, Random } from '../../../../src/platform/ports.js';
 import type { Resolver } from '../../../../src/platform/resolver.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../../src/gateway/queue/types.js';
 import { envelopeTo } from './pure/session-world.js';
@@ -73,7 +74,7 @@ const SILENT = { debug: () => undefined, info: () => undefined, warn: () => unde
 
 const NO_RESOLVER: Resolver = { ask: () => { assert.fail('no name is asked for'); } };
 
-export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5): Dispatcher {
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT): Dispatcher {
   const dispatcher = new Dispatcher(
     { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {
@@ -82,7 +83,8 @@ export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOpti
       resolver,
       clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
       random,
-      log: SILENT,
+      passwords: new PasswordFiles({ log, onRead: () => undefined }),
+      log,
       mayDot,
       onTlsFallback: () => { source.tlsFallbacks++; },
     },

@@ -8,7 +8,8 @@ import { DEFAULT_TIMEOUTS } from '../../../../../src/gateway/outbound/pure/sessi
 import { SmtpSession } from '../../../../../src/gateway/outbound/pure/smtp-session.js';
 import type { SessionEvents, SessionView } from '../../../../../src/gateway/outbound/pure/session-ports.js';
 import { WriteBuffer } from '../../../../../src/smtp/write-buffer.js';
-import type { Delivery, DeliveryQueue, Envelope, NextHopTls, RecipientResult } from '../../../../../src/gateway/queue/types.js';
+import type { PasswordFound } from '../../../../../src/platform/ports.js';
+import type { Delivery, DeliveryQueue, Envelope, NextHopAuth, NextHopTls, RecipientResult } from '../../../../../src/gateway/queue/types.js';
 
 
 export const QUEUE: DeliveryQueue = {
@@ -88,10 +89,17 @@ export class SessionWorld implements SessionEvents {
   readonly #split: boolean;
   readonly #next: TestMail[] = [];
 
-  constructor(options: { split?: boolean; protocol?: 'smtp' | 'lmtp'; tls?: NextHopTls } = {}) {
+  /** What each file of passwords holds. */
+  password: PasswordFound = { isFound: true, password: 'secret' };
+  /** Which was asked for, each time. */
+  readonly passwordFiles: string[] = [];
+  /** Texts that deliveries which wait would be told. */
+  readonly whys: string[] = [];
+
+  constructor(options: { split?: boolean; protocol?: 'smtp' | 'lmtp'; tls?: NextHopTls; auth?: NextHopAuth } = {}) {
     this.#split = options.split ?? false;
     this.session = new SmtpSession(
-      { protocol: options.protocol ?? 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS, tls: options.tls },
+      { protocol: options.protocol ?? 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS, tls: options.tls, auth: options.auth },
       {
         buffer: this.buffer,
         copyContent: (delivery, target, at) => { target.set((delivery as TestMail).content, at); },
@@ -105,6 +113,10 @@ export class SessionWorld implements SessionEvents {
           this.secured.push(terms);
           this.connection = new ScriptedConnection();
           return this.connection;
+        },
+        password: (file) => {
+          this.passwordFiles.push(file);
+          return this.password;
         },
       },
       this,
@@ -134,6 +146,7 @@ export class SessionWorld implements SessionEvents {
   onStale(): void { this.log.push('stale'); }
   onNoRight(_session: SessionView, _delivery: Delivery, why: RecipientResult): void { this.log.push(`no right ${why.enhanced}`); }
   onClosed(_session: SessionView, why: RecipientResult | undefined): void {
+    if (why !== undefined) this.whys.push(why.text);
     this.log.push(`closed${why === undefined ? '' : ` ${why.status} ${why.code} ${why.enhanced}`}`);
   }
 
