@@ -69,11 +69,10 @@ export class MemorySource implements DeliverySource {
   }
 }
 
-const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-
 const NO_RESOLVER: Resolver = { ask: () => { assert.fail('no name is asked for'); } };
 
-export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5): Dispatcher {
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, told: string[] = []): Dispatcher {
+  const tell = (event: string, text: string): void => { told.push(`${event} ${text}`); };
   const dispatcher = new Dispatcher(
     { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {
@@ -82,7 +81,7 @@ export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOpti
       resolver,
       clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
       random,
-      log: SILENT,
+      log: { debug: () => undefined, info: tell, warn: tell, error: tell },
       mayDot,
       onTlsFallback: () => { source.tlsFallbacks++; },
     },
