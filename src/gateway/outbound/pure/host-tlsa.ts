@@ -6,15 +6,15 @@
  * | answers                                          | the host                                            |
  * |--------------------------------------------------|-----------------------------------------------------|
  * | MX not authentic, or `tls: none`                 | as the route says; nothing more is asked            |
- * | its addresses not authentic, and it is no        | as the route says; its servers may not know TLSA at |
- * | authentic alias                                  | all (2.1.3)                                         |
+ * | its addresses not authentic, and it is no        | as the route says; its name servers may not answer  |
+ * | authentic alias                                  | on TLSA at all (2.1.2)                              |
  * | TLSA: authentic records, one of them usable      | TLS, judged by them alone, whatever level it has    |
  * | TLSA: authentic records, none usable             | TLS, never in clear; with `verify` judged by CAs    |
  * | TLSA: none, or not authentic                     | as the route says                                   |
  * | TLSA: no answer, or a bogus one                  | not connected to: deferred (2.1.2), 4.7.5           |
  *
  * A host that is an alias has its records under the name that it leads to, or else under its own; under its
- * own only where its addresses are not authentic (2.2.3). Pure.
+ * own only where its addresses are not authentic (2.2). Pure.
  */
 import type { DnsAnswer, TlsaData } from '../../../platform/resolver.js';
 import type { NextHopTls } from '../../queue/types.js';
