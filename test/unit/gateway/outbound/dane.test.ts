@@ -19,6 +19,7 @@ import type { CertificateFiles, TlsHopOptions } from '../../../process/tls-hop.j
 import { NameServer } from '../../platform/node/dns/name-server.js';
 import type { Scripted } from '../../platform/node/dns/name-server.js';
 import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
+import { ScriptedServer } from './scripted-server.js';
 
 const certificates = makeCertificates();
 const needsTls = { timeout: 30_000, skip: certificates === undefined ? 'openssl is missing' : false };
@@ -198,6 +199,17 @@ describe('a host with TLSA records', () => {
     assert.deepEqual((await on.send('two.example')).map((one, i) => (i === 1 ? '' : one)), ['2.0.0', '', 'no']);
     // Where no TLS is to be had, nobody asks.
     assert.deepEqual((await on.send(DOMAIN, 'none'))[2], 'clear');
+  });
+
+  test('that is too busy to talk has not failed by them', needsTls, async (t) => {
+    const on = await world(t, {});
+    const busy = new ScriptedServer();
+    await busy.listen('127.0.0.2', on.port);
+    t.after(() => { busy.close(); });
+    busy.answer = (verb) => (verb === 'GREETING' ? '421 4.7.0 too busy' : undefined);
+    on.zone.set(`A ${HOST}`, signed(a('127.0.0.2'))).set(on.tlsaOf(HOST), signed(tlsa('3 1 1', issue())));
+    const [code, text] = await on.send();
+    assert.deepEqual([code, on.log.filter((line) => line.startsWith('tls '))], ['4.7.0', []], text);
   });
 
   test('gets mail in TLS, unjudged, when none of them can be used; never in clear; verify judges as before', needsTls, async (t) => {

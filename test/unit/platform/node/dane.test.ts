@@ -151,6 +151,18 @@ describe('a certificate by TLSA records', () => {
     assert.equal(judged([tlsa('2 0 1', ca)], past), NO_MATCH);
   });
 
+  test('by an authority that has only the name of the one that is meant is not right', needsOpenssl, () => {
+    const { ca, leaf } = all();
+    const evil = makeCertificates();
+    assert.ok(evil !== undefined);
+    const forged = read(evil.issue(HOST, 30, 'authorityKeyIdentifier=none'));
+    assert.ok(forged.checkIssued(ca), 'by its name it is');
+    for (const numbers of ['2 0 1', '2 1 1', '2 0 0', '2 1 0']) {
+      assert.equal(judged([tlsa(numbers, ca)], [forged, ca]), NO_MATCH, numbers);
+      assert.equal(judged([tlsa(numbers, ca)], [leaf, ca]), '', numbers);
+    }
+  });
+
   test('is none where none is shown, or what is shown is no certificate', needsOpenssl, () => {
     const { leaf, ca } = all();
     const terms = { records: [tlsa('3 1 1', leaf), tlsa('2 1 0', ca)], names: [HOST] };
