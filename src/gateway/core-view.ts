@@ -5,6 +5,7 @@ import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateFigures } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
+import { verifiedText } from '../platform/transport.js';
 import type {
   MessageAnswer, MessagePageAnswer, OrphansAnswer, OutagesAnswer, QueueAnswer, QueuePageAnswer, StatusAnswer,
   StoreAnswer, TablePageAnswer, TableRowAnswer, UnreachedStoreAnswer, UntoldEndsAnswer,
@@ -434,7 +435,7 @@ function secondsIf(wallMs: number | undefined): number | null {
 
 function tlsText(tls: MailQueue['lastTls']): string {
   if (tls === undefined || tls === 'none') return tls ?? '';
-  return `${tls.version} ${tls.cipher} verified=${tls.isVerified ? 'yes' : 'no'}`;
+  return `${tls.version} ${tls.cipher} verified=${verifiedText(tls)}`;
 }
 
 function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {

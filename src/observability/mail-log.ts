@@ -15,6 +15,7 @@
  *
  * What is not here: events of links, mirrors, recovery (platform EventLog), counters (gateway-metrics.ts).
  */
+import { verifiedText } from '../platform/transport.js';
 import type { SecuredFacts } from '../platform/transport.js';
 import { LineWriter, fieldName } from './line-writer.js';
 import type { FieldName } from './line-writer.js';
@@ -330,7 +331,7 @@ export class MailLog {
     w.string(F.tls, tls === undefined ? 'none' : tls.version);
     if (tls === undefined) return;
     w.string(F.cipher, tls.cipher);
-    w.string(F.verified, tls.isVerified ? 'yes' : 'no');
+    w.string(F.verified, verifiedText(tls));
   }
 
   #client(w: LineWriter, { listener, client, clientPort }: ReceivedFields | RejectedFields): void {

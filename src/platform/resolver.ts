@@ -31,6 +31,8 @@ export interface DnsData {
   /** An address as text. */
   readonly A: string;
   readonly AAAA: string;
+  /** The name that an alias leads to, in one step. */
+  readonly CNAME: string;
   readonly MX: MxData;
   readonly PTR: string;
   readonly TLSA: TlsaData;
@@ -43,6 +45,8 @@ export type DnsType = keyof DnsData;
 export type DnsAnswer<T extends DnsType> = {
   readonly kind: 'found';
   readonly records: readonly DnsData[T][];
+  /** Whose records they are, where the name asked for is an alias. */
+  readonly aliasOf?: string;
   readonly isAuthentic: boolean;
 } | {
   readonly kind: 'no-records' | 'no-name';

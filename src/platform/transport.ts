@@ -15,6 +15,7 @@
  *
  * What is not here: frames (protocol/frame-reader.ts) and any retry (gateway/mirror/link).
  */
+import type { TlsaData } from './resolver.js';
 
 export interface Connection {
   /** "host:port" of the peer, for logs. */
@@ -97,6 +98,14 @@ export interface Transport {
   connect(host: string, port: number, handlers: ConnectionHandlers): Connection;
 }
 
+/** What the DNS has proved of a server's certificate (RFC 7672). */
+export interface DaneTerms {
+  /** Under the first of `names`; at least one. */
+  readonly records: readonly TlsaData[];
+  /** The server's own name first: any of them may stand in a certificate by one who is trusted (3.2.2). */
+  readonly names: readonly string[];
+}
+
 /** What a client asks of TLS with a server. */
 export interface TlsTerms {
   /** By which the server chooses its certificate (RFC 6066 3), and whom that is to be for. */
@@ -105,6 +114,8 @@ export interface TlsTerms {
   readonly mustVerify: boolean;
   /** PEM file of who is trusted; undefined: whom the platform trusts. */
   readonly caFile: string | undefined;
+  /** If one of these records can be used, they judge the certificate, and what is above does not count. */
+  readonly dane?: DaneTerms | undefined;
 }
 
 export interface SecuredFacts {
@@ -113,6 +124,14 @@ export interface SecuredFacts {
   readonly cipher: string;
   /** The server's certificate is right by the terms, whether that was asked for or not. */
   readonly isVerified: boolean;
+  /** By TLSA records, and by nothing else. */
+  readonly isByDane?: boolean;
+}
+
+/** As people read it. */
+export function verifiedText({ isVerified, isByDane }: SecuredFacts): 'dane' | 'yes' | 'no' {
+  if (!isVerified) return 'no';
+  return isByDane === true ? 'dane' : 'yes';
 }
 
 /** Connections of a mail client, which may change to TLS. */

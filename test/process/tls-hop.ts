@@ -20,8 +20,8 @@ export interface CertificateFiles {
 
 export interface Certificates {
   readonly caFile: string;
-  /** By an authority of which only `caFile` knows. */
-  issue(name: string, days?: number): CertificateFiles;
+  /** By an authority of which only `caFile` knows, or by `issuer`; `extension` is one more line of openssl's. */
+  issue(name: string, days?: number, extension?: string, issuer?: CertificateFiles): CertificateFiles;
   selfSigned(name: string): CertificateFiles;
 }
 
@@ -49,12 +49,12 @@ export function makeCertificates(): Certificates | undefined {
   return {
     caFile: ca.certFile,
     selfSigned,
-    issue: (name, days = 30) => {
+    issue: (name, days = 30, extension = '', issuer = ca) => {
       const own = pair();
       const [request, extensions] = [`${own.keyFile}.csr`, `${own.keyFile}.ext`];
-      writeFileSync(extensions, `subjectAltName=DNS:${name},IP:127.0.0.2`);
+      writeFileSync(extensions, `subjectAltName=DNS:${name},IP:127.0.0.2\n${extension}`);
       openssl('req', ...KEY, '-subj', `/CN=${name}`, '-keyout', own.keyFile, '-out', request);
-      openssl('x509', '-req', '-in', request, '-CA', ca.certFile, '-CAkey', ca.keyFile, '-CAcreateserial', '-days', String(days), '-extfile', extensions, '-out', own.certFile);
+      openssl('x509', '-req', '-in', request, '-CA', issuer.certFile, '-CAkey', issuer.keyFile, '-CAcreateserial', '-days', String(days), '-extfile', extensions, '-out', own.certFile);
       return own;
     },
   };

@@ -21,6 +21,8 @@
  *   connection has kept waiting.
  * - Where TLS is only tried (`tls: may`) and does not come up, the next connection is in clear, at once, and
  *   so are all for an hour (tls-memory.ts). Where it must be had, that is a failed attempt like any other.
+ * - What the DNS says of a host's TLS (pure/host-tlsa.ts) is asked for each connection, which goes by it for
+ *   its life: records that change meanwhile count 300 s later at most.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
@@ -40,7 +42,7 @@ import { Dial } from './dial.js';
 import type { MxLookup } from './mx-lookup.js';
 import { SiteHosts } from './site-hosts.js';
 import type { BackoffOptions, SiteHost } from './site-hosts.js';
-import { Trouble, classifyTrouble } from './pure/classify.js';
+import { Trouble, classifyTrouble, isTlsTrouble } from './pure/classify.js';
 import { State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionPorts } from './pure/session-ports.js';
@@ -56,6 +58,9 @@ const CONNECTING_MAX = 256;
 
 const TLS_FAILED =
   'TLS that a next hop offers does not come up; mail goes there in clear for an hour, then it is tried again';
+
+const DANE_FAILED = 'a host does not do what its TLSA records say, or they can not be had: '
+  + 'no mail goes there until that is mended';
 
 export interface PoolOptions extends BackoffOptions {
   readonly heloName: string;
@@ -76,6 +81,11 @@ export interface Site {
   readonly hosts: readonly SiteHost[];
   readonly tls: NextHopTls | undefined;
   readonly auth: NextHopAuth | undefined;
+  /**
+   * The DNS has proved that mail goes to these hosts: their TLSA records are asked for. `domain`: the only
+   * one whose mail does, or ''.
+   */
+  readonly dane: { readonly domain: string } | undefined;
   readonly connectionsMax: number;
 }
 
@@ -280,7 +290,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (peer.isReady) peer.host.ready--;
     else {
       this.#noteConnected(peer);
-      const mayBeInClear = peer.session.hasTlsFailed && this.#site.tls?.level === 'may';
+      const mayBeInClear = peer.session.hasTlsFailed && peer.tls?.level === 'may';
+      this.#noteDane(peer, why);
       if (why !== undefined && mayBeInClear) this.#onTlsFailed(peer, why);
       else if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
     }
@@ -295,6 +306,13 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const isKnown = tlsMemory.hasFailed(name, port, this.#nowMs);
     tlsMemory.note(name, port, this.#nowMs);
     if (!isKnown) log.warn('tls', TLS_FAILED, { relay, why });
+  }
+
+  #noteDane({ host, relay, tls, isForbidden }: Peer, why: RecipientResult | undefined): void {
+    const isByDane = isForbidden || tls?.terms.dane !== undefined;
+    if (!isByDane || host.isDaneTold || why === undefined || !isTlsTrouble(why)) return;
+    host.isDaneTold = true;
+    this.#ports.log.warn('tls', DANE_FAILED, { relay, why: why.text });
   }
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
@@ -353,7 +371,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   #connect(host: SiteHost): void {
     const { name, port, isByMx } = host;
-    const { protocol, auth } = this.#site;
+    const { protocol, auth, dane } = this.#site;
     const { heloName, timeouts } = this.#options;
     const { clock, transport } = this.#ports;
     const relay = relayName(name, port);
@@ -365,14 +383,22 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (peer.isProbe) this.#probing++;
     host.connecting++;
     const { session } = peer;
-    session.attach(isByMx ? new Dial(name, port, this.#ports, peer.dialled())
-      : transport.connect(name, port, session));
+    if (!isByMx) return session.attach(transport.connect(name, port, session));
+    const handlers = peer.dialled(this.#routeTls(host), dane?.domain ?? '');
+    session.attach(new Dial(name, port, dane !== undefined, this.#ports, handlers));
   }
 
-  /** Undefined: in clear. Of several hosts each shows a certificate of its own. */
-  #tlsOf({ name, port }: SiteHost): NextHopTls | undefined {
+  /** Undefined: in clear. */
+  #tlsOf(host: SiteHost): NextHopTls | undefined {
+    const tls = this.#routeTls(host);
+    const hasFailed = tls?.level === 'may'
+      && this.#ports.tlsMemory.hasFailed(host.name, host.port, this.#nowMs);
+    return hasFailed ? undefined : tls;
+  }
+
+  /** Of several hosts each shows a certificate of its own. */
+  #routeTls({ name }: SiteHost): NextHopTls | undefined {
     const { tls } = this.#site;
-    if (tls?.level === 'may' && this.#ports.tlsMemory.hasFailed(name, port, this.#nowMs)) return undefined;
     if (tls === undefined || tls.terms.serverName !== '') return tls;
     return { ...tls, terms: { ...tls.terms, serverName: name } };
   }

@@ -3,10 +3,15 @@
  * are tried one after the other until one takes the connection. From then on the session
  * (pure/smtp-session.ts) has that connection itself.
  *
- *   RESOLVING ─ addresses ─► TRYING ─ open ─► OPEN   onOpened(connection), then its events go to the session
- *       │ none                 │ refused, silent for TRY_MS: the next address; none left
- *       └──────────────────────┴──► CLOSED   onClose(reason), with what each address said
+ *   RESOLVING ─ addresses, TLSA ─► TRYING ─ open ─► OPEN   onOpened(connection), then its events go to the
+ *       │ none                       │                       session
+ *       │                            │ refused, silent for TRY_MS: the next address; none left
+ *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said
+ *       └ no answer on TLSA ────────────► CLOSED   onForbidden(reason)
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
+ *
+ * TLSA records are asked for where the way to the host is authentic, before it is connected to
+ * (pure/host-tlsa.ts).
  *
  * At most ADDRESSES_MAX are tried (RFC 5321 5.1). The last one has as long as the session gives it.
  */
@@ -14,6 +19,7 @@ import type { Connection, ConnectionHandlers, Transport } from '../../platform/t
 import type { Random } from '../../platform/ports.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
 import type { MxLookup } from './mx-lookup.js';
+import type { HostTlsa } from './pure/host-tlsa.js';
 import { whyNotPublic } from './pure/public-address.js';
 
 const ADDRESSES_MAX = 5;
@@ -28,8 +34,10 @@ export interface DialPorts {
 
 /** Who wants the connection. */
 export interface DialHandlers extends ConnectionHandlers {
-  /** Right before onOpen: what to write to from now on. */
-  onOpened(connection: Connection, address: string): void;
+  /** Right before onOpen: what to write to from now on, and what the DNS says of TLS with it. */
+  onOpened(connection: Connection, address: string, tlsa: HostTlsa | undefined): void;
+  /** Instead of onClose: whether it must have TLS is not known. */
+  onForbidden(reason: string): void;
 }
 
 export class Dial implements Connection {
@@ -37,16 +45,19 @@ export class Dial implements Connection {
   readonly #host: string;
   readonly #port: number;
   readonly #ports: DialPorts;
+  readonly #asksTlsa: boolean;
   readonly #handlers: DialHandlers;
   readonly #addresses: string[] = [];
   readonly #whys: string[] = [];
   #attempt: Attempt | undefined;
+  #tlsa: HostTlsa | undefined;
   #isLeft = false;
   #isClosed = false;
 
-  constructor(host: string, port: number, ports: DialPorts, handlers: DialHandlers) {
+  constructor(host: string, port: number, asksTlsa: boolean, ports: DialPorts, handlers: DialHandlers) {
     this.#host = host;
     this.#port = port;
+    this.#asksTlsa = asksTlsa;
     this.#ports = ports;
     this.#handlers = handlers;
     // What is known is answered at once, and handlers are not called from inside a connect().
@@ -75,8 +86,22 @@ export class Dial implements Connection {
       if (this.#isLeft) return;
       const found = inTurns(answers.map((answer) =>
         (answer.kind === 'found' ? shuffled(answer.records, random) : [])));
-      if (found.length > 0) this.#start(found);
-      else this.#close(whyNone(answers));
+      if (found.length === 0) this.#close(whyNone(answers));
+      else if (this.#asksTlsa) this.#askTlsa(found, answers);
+      else this.#start(found);
+    });
+  }
+
+  #askTlsa(addresses: readonly string[], answers: readonly DnsAnswer<'A' | 'AAAA'>[]): void {
+    this.#ports.lookup.tlsa(this.#host, this.#port, answers, (verdict) => {
+      if (this.#isLeft) return;
+      if (verdict !== undefined && 'failed' in verdict) {
+        this.#isClosed = true;
+        this.#handlers.onForbidden(verdict.failed);
+        return;
+      }
+      this.#tlsa = verdict?.found;
+      this.#start(addresses);
     });
   }
 
@@ -94,7 +119,7 @@ export class Dial implements Connection {
     const address = this.#addresses.shift();
     if (address === undefined) return this.#close(this.#whys.join('; '));
     const withinMs = this.#addresses.length > 0 ? TRY_MS : 0;
-    this.#attempt = new Attempt(this.#handlers, address, withinMs, (reason) => {
+    this.#attempt = new Attempt(this.#handlers, address, this.#tlsa, withinMs, (reason) => {
       this.#whys.push(`${address}: ${reason}`);
       this.#tryNext();
     });
@@ -113,6 +138,7 @@ class Attempt implements ConnectionHandlers {
   connection: Connection | undefined;
   readonly #handlers: DialHandlers;
   readonly #address: string;
+  readonly #tlsa: HostTlsa | undefined;
   readonly #onFailed: (reason: string) => void;
   readonly #timer: NodeJS.Timeout | undefined;
   #isOpen = false;
@@ -120,10 +146,12 @@ class Attempt implements ConnectionHandlers {
 
   /** `withinMs` 0: without a bound here. */
   constructor(
-    handlers: DialHandlers, address: string, withinMs: number, onFailed: (reason: string) => void,
+    handlers: DialHandlers, address: string, tlsa: HostTlsa | undefined, withinMs: number,
+    onFailed: (reason: string) => void,
   ) {
     this.#handlers = handlers;
     this.#address = address;
+    this.#tlsa = tlsa;
     this.#onFailed = onFailed;
     this.#timer = withinMs === 0 ? undefined : setTimeout(() => {
       this.leave();
@@ -141,7 +169,7 @@ class Attempt implements ConnectionHandlers {
     if (this.#isLeft || this.connection === undefined) return;
     clearTimeout(this.#timer);
     this.#isOpen = true;
-    this.#handlers.onOpened(this.connection, this.#address);
+    this.#handlers.onOpened(this.connection, this.#address, this.#tlsa);
     this.#handlers.onOpen();
   }
 

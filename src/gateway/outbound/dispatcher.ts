@@ -25,7 +25,7 @@ import type { MxPorts } from './mx-destination.js';
 import { MxLookup } from './mx-lookup.js';
 import type { MxOptions } from './mx-lookup.js';
 import { siteKey } from './pure/mail-exchangers.js';
-import type { MailHost } from './pure/mail-exchangers.js';
+import type { HostsWay } from './pure/mail-exchangers.js';
 import { SiteHost } from './site-hosts.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
@@ -101,7 +101,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     const source = ports.source;
     const lookup = new MxLookup(options.mx, ports.resolver);
     const { clock, random, log } = ports;
-    this.#mxPorts = { lookup, clock, random, log, poolOf: (hosts, hop) => this.#poolOfHosts(hosts, hop) };
+    this.#mxPorts = { lookup, clock, random, log, poolOf: (way, hop) => this.#poolOfHosts(way, hop) };
     this.#poolPorts = {
       lookup,
       connections: { open: 0, max: options.connectionsMax },
@@ -234,20 +234,25 @@ export class Dispatcher implements DeliverySink, InFlight {
     const key = nextHopKey(hop);
     const pool = this.#pools.get(key) ?? this.#makePool({
       key, protocol, hosts: [new SiteHost(host, port, 0, false), ...others.map(siteHostOf)], tls,
-      auth, connectionsMax: Infinity,
+      auth, dane: undefined, connectionsMax: Infinity,
     });
     pool.add(lane);
     return pool;
   }
 
-  #poolOfHosts(named: readonly MailHost[], hop: NextHop): ConnectionPool {
-    const { port, tls, others = [] } = hop;
-    const key = `hosts ${String(port)}${termsKey(hop)} ${siteKey(named)}`;
+  #poolOfHosts({ hosts: named, isAuthentic }: HostsWay, hop: NextHop): ConnectionPool {
+    const { host: domain, port, tls, others = [] } = hop;
+    // A certificate by a trust anchor may be for the domain instead of the host (RFC 7672 3.2.2). Then others
+    // may not share its connections: so that is taken of hosts of its own alone.
+    const hasOwnHost = named.some(({ name }) => name.endsWith(`.${domain}`));
+    const dane = isAuthentic && tls !== undefined ? { domain: hasOwnHost ? domain : '' } : undefined;
+    const daneKey = dane === undefined ? '' : ` dane ${dane.domain}`;
+    const key = `hosts ${String(port)}${termsKey(hop)}${daneKey} ${siteKey(named)}`;
     const known = this.#pools.get(key);
     if (known !== undefined) return known;
     const hosts = named.map(({ name, preference }) => new SiteHost(name, port, preference, true));
     return this.#makePool({
-      key, protocol: 'smtp', hosts: [...hosts, ...others.map(siteHostOf)], tls,
+      key, protocol: 'smtp', hosts: [...hosts, ...others.map(siteHostOf)], tls, dane,
       auth: undefined, connectionsMax: this.#options.mx.connectionsMax,
     });
   }

@@ -20,7 +20,7 @@ import type { NextHop, RecipientResult } from '../queue/types.js';
 import type { ConnectionPool, NextHopState } from './connection-pool.js';
 import type { Lane, LaneHome } from './lane.js';
 import type { MxLookup } from './mx-lookup.js';
-import type { MailHost, MailWay } from './pure/mail-exchangers.js';
+import type { HostsWay, MailWay } from './pure/mail-exchangers.js';
 import type { BackoffOptions } from './site-hosts.js';
 import { backoffMs } from './site-hosts.js';
 
@@ -42,7 +42,7 @@ export interface MxPorts {
   readonly clock: Clock;
   readonly random: Random;
   readonly log: EventLog;
-  poolOf(hosts: readonly MailHost[], hop: NextHop): ConnectionPool;
+  poolOf(way: HostsWay, hop: NextHop): ConnectionPool;
 }
 
 export class MxDestination implements LaneHome {
@@ -128,17 +128,17 @@ export class MxDestination implements LaneHome {
   }
 
   #onWay(way: MailWay): void {
-    if ('hosts' in way) this.#onHosts(way.hosts);
+    if ('hosts' in way) this.#onHosts(way);
     else if (way.why.status !== DEFERRED || this.#state !== S.ROUTED) this.#onNone(way.why);
   }
 
-  #onHosts(hosts: readonly MailHost[]): void {
+  #onHosts(way: HostsWay): void {
     if (this.#failures > 0) {
       this.#ports.log.info('nexthop', 'the way to a domain is known again', { domain: this.#hop.host });
     }
     this.#failures = 0;
     this.#downSinceWallMs = undefined;
-    const pool = this.#ports.poolOf(hosts, this.#hop);
+    const pool = this.#ports.poolOf(way, this.#hop);
     if (this.#state !== S.ROUTED) this.#transition(S.ROUTED);
     if (pool !== this.#pool) {
       this.#pool?.remove(this.#lane);

@@ -1,11 +1,14 @@
 /**
  * Asks the DNS where mail for a domain goes: MX, and where there is none, the domain's addresses. Answers are
- * kept by the resolver, by their TTL; here nothing is. What they mean: pure/mail-exchangers.ts.
+ * kept by the resolver, by their TTL; here nothing is. What they mean: pure/mail-exchangers.ts, and
+ * pure/host-tlsa.ts of TLSA records.
  */
 import ipaddr from 'ipaddr.js';
 import type { DnsAnswer, Resolver } from '../../platform/resolver.js';
 import { addressOfLiteral, wayByAddress, wayByMx, wayOfNoDomain } from './pure/mail-exchangers.js';
 import type { MailWay } from './pure/mail-exchangers.js';
+import { isAliasInDoubt, tlsaBases, tlsaName, tlsaVerdict } from './pure/host-tlsa.js';
+import type { TlsaVerdict } from './pure/host-tlsa.js';
 
 export interface MxOptions {
   /** Names of this host, in lower case: mail must not come back to it. */
@@ -32,12 +35,17 @@ export class MxLookup {
   ask(domain: string, done: (way: MailWay) => void): void {
     if (domain === '') return done(wayOfNoDomain());
     const literal = addressOfLiteral(domain);
-    if (literal !== undefined) return done({ hosts: [{ name: literal, preference: 0 }] });
+    if (literal !== undefined) {
+      return done({ hosts: [{ name: literal, preference: 0 }], isAuthentic: false });
+    }
     const isOwnName = (name: string): boolean => this.#options.ownNames.includes(name);
     this.#resolver.ask(domain, 'MX', (answer) => {
       const way = wayByMx(domain, answer, isOwnName);
       if (way !== undefined) return done(way);
-      this.addresses(domain, (answers) => { done(wayByAddress(domain, answers, isOwnName)); });
+      const isAuthentic = answer.kind !== 'failed' && answer.isAuthentic;
+      this.addresses(domain, (answers) => {
+        done(wayByAddress(domain, answers, isOwnName, isAuthentic));
+      });
     });
   }
 
@@ -47,6 +55,31 @@ export class MxLookup {
     if (!this.#options.usesIpv6) return this.#resolver.ask(name, 'A', (answer) => { done([answer]); });
     this.#resolver.ask(name, 'AAAA', (six) => {
       this.#resolver.ask(name, 'A', (four) => { done([six, four]); });
+    });
+  }
+
+  /** Of a host whose way is authentic, with the answers on its addresses; undefined: none that count. */
+  tlsa(
+    host: string, port: number, answers: readonly DnsAnswer<'A' | 'AAAA'>[],
+    done: (verdict: Exclude<TlsaVerdict, 'next'> | undefined) => void,
+  ): void {
+    if (!isAliasInDoubt(answers)) return this.#tlsaOf(tlsaBases(host, answers), port, done);
+    this.#resolver.ask(host, 'CNAME', (alias) => {
+      if (alias.kind === 'failed') return done({ failed: `no answer on CNAME of ${host}: ${alias.why}` });
+      this.#tlsaOf(alias.kind === 'found' && alias.isAuthentic ? [host] : [], port, done);
+    });
+  }
+
+  #tlsaOf(
+    bases: readonly string[], port: number,
+    done: (verdict: Exclude<TlsaVerdict, 'next'> | undefined) => void,
+  ): void {
+    const [base, ...others] = bases;
+    if (base === undefined) return done(undefined);
+    this.#resolver.ask(tlsaName(base, port), 'TLSA', (answer) => {
+      const verdict = tlsaVerdict(base, port, answer);
+      if (verdict === 'next') this.#tlsaOf(others, port, done);
+      else done(verdict);
     });
   }
 }

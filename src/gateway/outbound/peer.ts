@@ -4,11 +4,12 @@
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock } from '../../platform/ports.js';
-import type { Delivery, RecipientResult } from '../queue/types.js';
+import type { Delivery, NextHopTls, RecipientResult } from '../queue/types.js';
 import type { DialHandlers } from './dial.js';
 import type { Lane } from './lane.js';
 import type { SiteHost } from './site-hosts.js';
 import { CAN_DSN } from '../../smtp/capabilities.js';
+import { raisedByTlsa } from './pure/host-tlsa.js';
 import { SmtpSession } from './pure/smtp-session.js';
 import type { SessionEvents, SessionOptions, SessionPorts, SessionView } from './pure/session-ports.js';
 import { SMALL_CONTENT_BYTES } from '../../smtp/write-buffer.js';
@@ -18,9 +19,11 @@ const FOLLOWED_BYTES_MAX = SMALL_CONTENT_BYTES - 1024;
 /** Nothing is put behind the dot of a peer that took longer for its last message: others may be sooner. */
 const FAST_MS_MAX = 250;
 
-/** Of its session; who answers is known by address only when a connection is open. */
+/** Of its session; who answers is known by address only when a connection is open, and what TLS it needs. */
 export interface PeerOptions extends SessionOptions {
   relay: string;
+  /** May be raised by the DNS, then too. */
+  tls: NextHopTls | undefined;
 }
 
 /** What the pool wants to hear of its connections. */
@@ -46,6 +49,8 @@ export class Peer implements SessionEvents {
   isReady = false;
   /** Its host has failed before: is it back? */
   readonly isProbe: boolean;
+  /** Not even connected to: whether it must have TLS could not be learned. */
+  isForbidden = false;
   readonly #clock: Clock;
   readonly #events: PeerEvents;
   readonly #connectMs: number;
@@ -81,13 +86,26 @@ export class Peer implements SessionEvents {
     return this.#options.relay;
   }
 
-  /** For who dials: the session goes on with the connection that is open. */
-  dialled(): DialHandlers {
+  /** What it has asked of TLS; undefined: nothing. */
+  get tls(): NextHopTls | undefined {
+    return this.#options.tls;
+  }
+
+  /**
+   * For who dials: the session goes on with the connection that is open. `routeTls` is what TLSA records
+   * raise; a certificate may be for `domain`, unless that is ''.
+   */
+  dialled(routeTls: NextHopTls | undefined, domain: string): DialHandlers {
     const { session, host } = this;
     return {
-      onOpened: (connection, address) => {
+      onOpened: (connection, address, tlsa) => {
         this.#options.relay = `${host.name}[${address}]:${String(host.port)}`;
+        if (tlsa !== undefined) this.#options.tls = raisedByTlsa(routeTls, tlsa, domain);
         session.attach(connection);
+      },
+      onForbidden: (reason) => {
+        this.isForbidden = true;
+        session.forbid(reason);
       },
       onOpen: () => { session.onOpen(); },
       onData: (bytes) => { session.onData(bytes); },

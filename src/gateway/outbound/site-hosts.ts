@@ -38,6 +38,8 @@ export class SiteHost {
   downSinceWallMs: number | undefined;
   notBeforeMs = 0;
   lastError = '';
+  /** That it does not keep what its TLSA records say, or that nobody could learn them, is told once. */
+  isDaneTold = false;
 
   constructor(name: string, port: number, preference: number, isByMx: boolean) {
     this.name = name;
@@ -107,6 +109,7 @@ export class SiteHosts {
     host.failures = 0;
     host.downSinceWallMs = undefined;
     host.lastError = '';
+    host.isDaneTold = false;
   }
 
   /** The one that will be tried first, if none answers; undefined while one does, as far as is known. */

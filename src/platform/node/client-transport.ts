@@ -5,20 +5,24 @@
  *   connect() ─► OPEN ─ secure(), another Connection ─► handshake ─ onOpen ─► OPEN
  *
  * TLS 1.2 or newer. Where the terms ask for it, the server's certificate must come from a CA of their file,
- * or of those that Node knows, and bear the name of the terms; else it is looked at for the log only. No
- * session is kept or resumed: connections are kept instead, and Node takes a session that was begun unjudged
- * for a judged one. A file of CAs is read anew when it changes.
+ * or of those that Node knows, and bear the name of the terms; else it is looked at for the log only. TLSA
+ * records that can be used judge it instead, after the handshake and before onOpen. No session is kept or
+ * resumed: connections are kept instead, and Node takes a session that was begun unjudged for a judged one.
+ * A file of CAs is read anew when it changes.
  *
- * What is not here: certificates of clients (tls-transport.ts), the life of a connection (transport.ts), and
- * who must have TLS (gateway/outbound, load).
+ * What is not here: what TLSA records mean (dane.ts), certificates of clients (tls-transport.ts), the life of
+ * a connection (transport.ts), and who must have TLS (gateway/outbound, load).
  */
 import net from 'node:net';
 import tls from 'node:tls';
-import type { SecureContext } from 'node:tls';
+import type { SecureContext, TLSSocket } from 'node:tls';
 import { errorText } from '../../base/error-text.js';
-import type { Connection, ConnectionHandlers, MailTransport, TlsTerms } from '../transport.js';
+import type {
+  Connection, ConnectionHandlers, DaneTerms, MailTransport, TlsTerms,
+} from '../transport.js';
 import { readPem } from './certificates.js';
 import { stampOf } from './changing-files.js';
+import { chainOf, usableRecords, whyNotByDane } from './dane.js';
 import { clientConnection, failed } from './tls-transport.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
@@ -28,6 +32,8 @@ import { NodeConnection, NodeTransport } from './transport.js';
  */
 const VERIFIED_LEVEL = '@SECLEVEL=2';
 const UNJUDGED_LEVEL = '@SECLEVEL=1';
+/** Among the contexts. */
+const DANE = 'DANE';
 
 interface KnownContext {
   readonly context: SecureContext;
@@ -54,10 +60,12 @@ export class ClientTransport implements MailTransport {
 
   secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection {
     if (!(clear instanceof NodeConnection)) throw new Error('only a connection made here can change to TLS');
-    const { serverName, mustVerify } = terms;
+    const dane = usable(terms.dane);
+    const [serverName = terms.serverName] = dane?.names ?? [];
+    const mustVerify = terms.mustVerify && dane === undefined;
     let secureContext: SecureContext;
     try {
-      secureContext = this.#contextOf(terms);
+      secureContext = dane === undefined ? this.#contextOf(terms) : this.#daneContext;
     } catch (error) {
       clear.giveAway().destroy();
       return failed(clear.remote, `TLS: ${errorText(error)}`, handlers);
@@ -68,7 +76,8 @@ export class ClientTransport implements MailTransport {
       ...(net.isIP(serverName) === 0 ? { servername: serverName } : {}),
       checkServerIdentity: (_name, certificate) => tls.checkServerIdentity(serverName, certificate),
     });
-    const connection = clientConnection(socket, clear.remote, this.#readBufferBytes, handlers);
+    const judge = dane === undefined ? undefined : (): string => whyNotShown(socket, dane);
+    const connection = clientConnection(socket, clear.remote, this.#readBufferBytes, handlers, judge);
     connection.tellWhenEmpty();
     socket.once('error', () => {
       // Null, undefined or a code, whatever the type says.
@@ -83,18 +92,43 @@ export class ClientTransport implements MailTransport {
     return this.#untrusted.has(connection);
   }
 
+  /** Without any CA: TLSA records alone say who is trusted. */
+  get #daneContext(): SecureContext {
+    const known = this.#contexts.get(DANE);
+    if (known !== undefined) return known.context;
+    const ciphers = ciphersAt(VERIFIED_LEVEL);
+    const context = tls.createSecureContext({ minVersion: 'TLSv1.2', ciphers, ca: [] });
+    this.#contexts.set(DANE, { context, stamp: '' });
+    return context;
+  }
+
   /** Throws an Error that names the file. */
   #contextOf({ mustVerify, caFile }: TlsTerms): SecureContext {
-    const key = `${mustVerify ? VERIFIED_LEVEL : UNJUDGED_LEVEL} ${caFile ?? ''}`;
+    const level = mustVerify ? VERIFIED_LEVEL : UNJUDGED_LEVEL;
+    const key = `${level} ${caFile ?? ''}`;
     const stamp = stampOf(caFile);
     const known = this.#contexts.get(key);
     if (known?.stamp === stamp) return known.context;
     const context = tls.createSecureContext({
       minVersion: 'TLSv1.2',
-      ciphers: `${tls.DEFAULT_CIPHERS}:${mustVerify ? VERIFIED_LEVEL : UNJUDGED_LEVEL}`,
+      ciphers: ciphersAt(level),
       ...(caFile === undefined ? {} : { ca: readPem('ca', caFile) }),
     });
     this.#contexts.set(key, { context, stamp });
     return context;
   }
+}
+
+function ciphersAt(level: string): string {
+  return `${tls.DEFAULT_CIPHERS}:${level}`;
+}
+
+/** Undefined: nothing in it can be used. */
+function usable(dane: DaneTerms | undefined): DaneTerms | undefined {
+  const records = usableRecords(dane?.records ?? []);
+  return dane === undefined || records.length === 0 ? undefined : { ...dane, records };
+}
+
+function whyNotShown(socket: TLSSocket, dane: DaneTerms): string {
+  return whyNotByDane(chainOf(socket.getPeerCertificate(true)), dane, Date.now());
 }

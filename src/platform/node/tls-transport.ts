@@ -95,9 +95,13 @@ export class TlsTransport implements Transport {
   }
 }
 
-/** Over a socket from which nothing was read. One buffer for its life, as in transport.ts. */
+/**
+ * Over a socket from which nothing was read. One buffer for its life, as in transport.ts. `judge` looks at
+ * the server before anybody hears that the connection stands, and says what is wrong with it, or ''.
+ */
 export function clientConnection(
   socket: TLSSocket, remote: string, readBufferBytes: number, handlers: ConnectionHandlers,
+  judge?: () => string,
 ): NodeConnection {
   socket.setNoDelay(true);
   const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
@@ -105,8 +109,15 @@ export function clientConnection(
   readIntoOwnBuffer(socket, buffer, (bytes) => { connection.received(buffer.subarray(0, bytes)); });
   connection.attach(handlers);
   socket.once('secureConnect', () => {
+    const why = judge?.() ?? '';
+    if (why !== '') {
+      socket.destroy(new Error(why));
+      return;
+    }
+    const isByDane = judge !== undefined;
     connection.security = {
-      version: socket.getProtocol() ?? '', cipher: socket.getCipher().name, isVerified: socket.authorized,
+      version: socket.getProtocol() ?? '', cipher: socket.getCipher().name,
+      isVerified: isByDane || socket.authorized, ...(isByDane ? { isByDane } : {}),
     };
     connection.opened();
   });

@@ -156,6 +156,11 @@ const TROUBLES: readonly (readonly [RecipientStatus, string])[] = [
   [DEFERRED, '4.3.5'], // system incorrectly configured: ours
 ];
 
+/** No TLS came up where it must; by its code, for a peer may say the same of other things. */
+export function isTlsTrouble({ code, enhanced }: RecipientResult): boolean {
+  return code === 0 && (enhanced === '4.7.4' || enhanced === '4.7.5');
+}
+
 /** What a trouble means; `text` says what happened, with whom. */
 export function classifyTrouble(trouble: Trouble, text: string): RecipientResult {
   const row = TROUBLES[trouble] ?? [DEFERRED, '4.0.0'];

@@ -25,7 +25,14 @@ export interface MailHost {
 }
 
 /** Where mail for a domain goes, or what becomes of it. */
-export type MailWay = { readonly hosts: readonly MailHost[] } | { readonly why: RecipientResult };
+export type MailWay = HostsWay | { readonly why: RecipientResult };
+
+export interface HostsWay {
+  readonly hosts: readonly MailHost[];
+  /** That it leads to these hosts is proved by DNSSEC: TLSA records of theirs count (host-tlsa.ts). */
+  readonly isAuthentic: boolean;
+}
+
 
 /** No domain needs more; the rest is what nobody would come to. */
 const HOSTS_MAX = 32;
@@ -42,7 +49,7 @@ export function wayByMx(
     return answer.kind === 'no-records' ? undefined
       : no(FAILED, '5.1.2', `the domain ${domain} does not exist`);
   }
-  const { records } = answer;
+  const { records, isAuthentic } = answer;
   if (records.every(({ exchange }) => exchange === '')) {
     return no(FAILED, '5.1.10', `the domain ${domain} takes no mail (null MX)`);
   }
@@ -51,17 +58,21 @@ export function wayByMx(
   if (hosts.length === 0) return no(DEFERRED, '4.4.4', `no MX record of ${domain} names a host`);
   const own = hosts.find(({ name }) => isOwnName(name));
   const better = own === undefined ? hosts : hosts.filter(({ preference }) => preference < own.preference);
-  if (better.length > 0) return { hosts: better.slice(0, HOSTS_MAX) };
+  if (better.length > 0) return { hosts: better.slice(0, HOSTS_MAX), isAuthentic };
   return no(FAILED, '5.4.6', `mail for ${domain} loops back to ${own?.name ?? ''}`);
 }
 
-/** Of a domain without MX records, by its addresses: the answers to A, and to AAAA where that was asked. */
+/**
+ * Of a domain without MX records, by its addresses: the answers to A, and to AAAA where that was asked.
+ * `isAuthentic`: that it has no MX record is.
+ */
 export function wayByAddress(
   domain: string, answers: readonly DnsAnswer<'A' | 'AAAA'>[], isOwnName: (name: string) => boolean,
+  isAuthentic: boolean,
 ): MailWay {
   if (answers.some(({ kind }) => kind === 'found')) {
     return isOwnName(domain) ? no(FAILED, '5.4.6', `mail for ${domain} loops back to us`)
-      : { hosts: [{ name: domain, preference: 0 }] };
+      : { hosts: [{ name: domain, preference: 0 }], isAuthentic };
   }
   for (const answer of answers) {
     if (answer.kind === 'failed') {

@@ -132,6 +132,13 @@ export class SmtpSession implements ConnectionHandlers {
     if (this.#state !== State.CLOSED) this.#fail(Trouble.ABANDONED, `${reason} while ${this.#doing()}`);
   }
 
+  /** Its connection must not be made, for nobody knows what TLS it has to have. */
+  forbid(why: string): void {
+    if (this.#state !== State.CLOSED) {
+      this.#fail(Trouble.TLS_FAILED, `no connection to ${this.#options.relay}: ${why}`);
+    }
+  }
+
   /**
    * Session time, which does not count stalls of the process. Decides timeouts, and goes on where a drain
    * event does not come.
@@ -231,7 +238,8 @@ export class SmtpSession implements ConnectionHandlers {
     if (tls === undefined || this.#tls !== undefined) return this.#authenticate();
     if ((this.#peer.bits & CAN_STARTTLS) !== 0) return this.#send(State.STARTTLS, STARTTLS);
     if (tls.level === 'may') return this.#authenticate();
-    this.#fail(Trouble.TLS_ABSENT, `${relay} offers no STARTTLS, and mail must not go there in clear`);
+    const why = tls.terms.dane === undefined ? '' : ': it has TLSA records';
+    this.#fail(Trouble.TLS_ABSENT, `${relay} offers no STARTTLS, and mail must not go there in clear${why}`);
   }
 
   #onStartTlsReply(code: number): void {

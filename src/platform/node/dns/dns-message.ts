@@ -97,7 +97,8 @@ function meaningOf(
     if (records.length > 0) {
       for (const each of records) ttlSeconds = Math.min(ttlSeconds, ttlOf(each));
       const data = records.map((each) => dataOf(question.type, (each as { readonly data: unknown }).data));
-      return { kind: 'answer', answer: { kind: 'found', records: data, isAuthentic }, ttlSeconds };
+      const alias = owner === question.name ? {} : { aliasOf: owner };
+      return { kind: 'answer', answer: { kind: 'found', records: data, ...alias, isAuthentic }, ttlSeconds };
     }
     const alias = own.find((each): each is StringAnswer => each.type === 'CNAME');
     if (alias === undefined) break;
@@ -133,6 +134,7 @@ function dataOf(type: DnsType, data: unknown): DnsData[DnsType] {
     case 'A':
     case 'AAAA':
       return data as string;
+    case 'CNAME':
     case 'PTR':
       return lowerCase(data as string);
     case 'MX': {

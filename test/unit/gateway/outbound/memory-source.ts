@@ -72,6 +72,12 @@ export class MemorySource implements DeliverySource {
 
 const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 
+/** Keeps "event text" of all but debug. */
+export function toldTo(told: string[]): EventLog {
+  const tell = (event: string, text: string): void => { told.push(`${event} ${text}`); };
+  return { debug: () => undefined, info: tell, warn: tell, error: tell };
+}
+
 const NO_RESOLVER: Resolver = { ask: () => { assert.fail('no name is asked for'); } };
 
 export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT): Dispatcher {

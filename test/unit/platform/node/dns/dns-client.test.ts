@@ -77,8 +77,10 @@ describe('what is asked', () => {
       'A b0.example': { answers: [alias('b0.example', 'a0.example'), ...chain(8), a('a8.example', '192.0.2.8')] },
       'A c.example': { answers: [alias('c.example', 'd.example'), alias('d.example', 'c.example')] },
       'A e.example': { answers: [alias('e.example', 'f.example'), a('e.elsewhere', '192.0.2.9')] },
+      'CNAME e.example': { answers: [alias('e.example', 'f.example')] },
     })[question]);
-    assert.deepEqual(await ask('a0.example', 'A'), { kind: 'found', records: ['192.0.2.8'], isAuthentic: false });
+    assert.deepEqual(await ask('a0.example', 'A'), { kind: 'found', records: ['192.0.2.8'], aliasOf: 'a8.example', isAuthentic: false });
+    assert.deepEqual(await ask('e.example', 'CNAME'), { kind: 'found', records: ['f.example'], isAuthentic: false });
     assert.match(failure(await ask('b0.example', 'A')), /more than 8 aliases/);
     assert.match(failure(await ask('c.example', 'A')), /more than 8 aliases/);
     assert.equal((await ask('e.example', 'A')).kind, 'no-records');

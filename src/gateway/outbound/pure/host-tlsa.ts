@@ -1,0 +1,70 @@
+/**
+ * Whether a host of the DNS has TLSA records that bind us, and what TLS it must have then (RFC 7672 2). Dial
+ * (dial.ts) asks the questions before it connects, the session goes by what comes out, and whether the
+ * server's certificate is right is seen in the handshake (platform/node/dane.ts).
+ *
+ * | answers                                          | the host                                            |
+ * |--------------------------------------------------|-----------------------------------------------------|
+ * | MX not authentic, or `tls: none`                 | as the route says; nothing more is asked            |
+ * | its addresses not authentic, and it is no        | as the route says; its name servers may not answer  |
+ * | authentic alias                                  | on TLSA at all (2.1.2)                              |
+ * | TLSA: authentic records, one of them usable      | TLS, judged by them alone, whatever level it has    |
+ * | TLSA: authentic records, none usable             | TLS, never in clear; with `verify` judged by CAs    |
+ * | TLSA: none, or not authentic                     | as the route says                                   |
+ * | TLSA: no answer, or a bogus one                  | not connected to: deferred (2.1.2), 4.7.5           |
+ *
+ * A host that is an alias has its records under the name that it leads to, or else under its own; under its
+ * own only where its addresses are not authentic (2.2). Pure.
+ */
+import type { DnsAnswer, TlsaData } from '../../../platform/resolver.js';
+import type { NextHopTls } from '../../queue/types.js';
+
+/** What binds a host. */
+export interface HostTlsa {
+  /** That the records stand under: the server is told it, and is to have it (RFC 7672 3.2.2, 8.1). */
+  readonly base: string;
+  /** Authentic; at least one. */
+  readonly records: readonly TlsaData[];
+}
+
+/** What one answer says; `next`: nothing under this name. */
+export type TlsaVerdict = { readonly found: HostTlsa } | { readonly failed: string } | 'next';
+
+type AddressAnswers = readonly DnsAnswer<'A' | 'AAAA'>[];
+
+export function tlsaName(base: string, port: number): string {
+  return `_${String(port)}._tcp.${base}`;
+}
+
+/** Names whose records count, one after the other; empty: none do. */
+export function tlsaBases(host: string, answers: AddressAnswers): readonly string[] {
+  const found = answers.filter((answer) => answer.kind === 'found');
+  if (found.length === 0 || !found.every(({ isAuthentic }) => isAuthentic)) return [];
+  const target = found.find(({ aliasOf }) => aliasOf !== undefined)?.aliasOf;
+  return target === undefined ? [host] : [target, host];
+}
+
+/** Whether the alias itself may be authentic though what it leads to is not. */
+export function isAliasInDoubt(answers: AddressAnswers): boolean {
+  const found = answers.filter((answer) => answer.kind === 'found');
+  return found.some(({ isAuthentic, aliasOf }) => !isAuthentic && aliasOf !== undefined);
+}
+
+export function tlsaVerdict(base: string, port: number, answer: DnsAnswer<'TLSA'>): TlsaVerdict {
+  if (answer.kind === 'failed') {
+    const name = tlsaName(base, port);
+    return { failed: `no answer on TLSA of ${name}, a name of a signed zone: ${answer.why}` };
+  }
+  if (answer.kind !== 'found' || !answer.isAuthentic) return 'next';
+  return { found: { base, records: answer.records } };
+}
+
+/** `domain`: whose mail alone goes there, so that a certificate may be for it, too. */
+export function raisedByTlsa(tls: NextHopTls | undefined, tlsa: HostTlsa, domain: string): NextHopTls {
+  const names = domain === '' || domain === tlsa.base ? [tlsa.base] : [tlsa.base, domain];
+  const dane = { records: tlsa.records, names };
+  // In clear for now, after TLS has failed where it may: not any more.
+  const terms = tls?.terms ?? { serverName: tlsa.base, mustVerify: false, caFile: undefined };
+  const level = tls?.level === 'verify' ? 'verify' : 'encrypt';
+  return { level, isFirst: tls?.isFirst === true, terms: { ...terms, dane } };
+}
