@@ -319,14 +319,14 @@ export class Reports {
     if (draft === undefined) return undefined;
     job.step = ReportStep.SIGNING;
     this.#signing.add(job);
-    let isHere = true;
-    let isDone = false;
+    // It may be done with the draft before sign() returns.
+    const call: { isOver: boolean; isDone: boolean } = { isOver: false, isDone: false };
     const isAsked = this.#ports.writer.sign(draft, () => {
-      if (isHere) isDone = true;
-      else this.#onSigned(job, draft);
+      call.isDone = true;
+      if (call.isOver) this.#onSigned(job, draft);
     });
-    isHere = false;
-    if (isAsked && !isDone) return undefined;
+    call.isOver = true;
+    if (isAsked && !call.isDone) return undefined;
     this.#signing.delete(job);
     job.step = ReportStep.MAKING;
     return draft;
