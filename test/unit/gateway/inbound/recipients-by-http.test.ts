@@ -107,13 +107,13 @@ describe('recipients by HTTP', () => {
     kit.answer = (_request, _body, response) => {
       open.push(() => { response.writeHead(200).end(); });
       if (open.length < 64) return;
-      kit.nowMs = 501;
-      for (const answer of open) answer();
+      kit.nowMs = 10_001;
+      for (const answer of open.splice(0)) answer();
     };
     const keys = Array.from({ length: 65 }, (_none, i) => `user${String(i)}@x.example`);
     assert.equal((await ask(...keys))[64], 'nobody can tell');
     assert.equal(kit.asked, 64);
-  }, 500));
+  }, 10_000));
 
   test('the line has an end', () => withRecipients(async ({ kit, table }) => {
     kit.answer = () => undefined;
