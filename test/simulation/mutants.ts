@@ -190,7 +190,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'orphans: a change of the record forgets who left', file: HOLDER,
-    old: 'const left = set.strays(members, this.#adopted);', new: 'const left = NO_MEMBERS;',
+    old: 'const left = set.strays(members, this.#adopted)\n', new: 'const left = NO_MEMBERS\n',
     heldBy: 'test/scenario/orphans.test.ts',
   },
   {
