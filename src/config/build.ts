@@ -196,7 +196,6 @@ function routeConfig(
     perDomain: queues === 'domain' || nextHop.isByMx === true,
     ordering,
     concurrency: isStrict ? 1 : (route.concurrency ?? delivery.concurrency),
-    pipelinesAcross: !isStrict && (route.pipelinesAcross ?? delivery.pipelinesAcross),
   };
 }
 

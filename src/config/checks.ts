@@ -453,12 +453,6 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
       problems.add([...at, 'concurrency'], `expected 1 or nothing with order: strict (one message in `
         + `flight), found ${String(route.concurrency)}`);
     }
-    if (route.order === 'strict' && route.pipeline_across_messages === true) {
-      problems.add(
-        [...at, 'pipeline_across_messages'],
-        'expected false or nothing with order: strict (one message in flight), found true',
-      );
-    }
     if (route.lanes > 1 && route.via[0]?.isByMx === true) {
       problems.add(
         [...at, 'lanes'],

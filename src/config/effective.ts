@@ -30,7 +30,7 @@ function withComputed(value: FileValue, config: Config, memoryBytes: number): ob
         const built = config.gateway?.routes[i];
         return {
           ...route, name: built?.name, order: built?.ordering, concurrency: built?.concurrency,
-          pipeline_across_messages: built?.pipelinesAcross, tls: built?.nextHop.tls?.level ?? 'none',
+          tls: built?.nextHop.tls?.level ?? 'none',
         };
       }),
     }) }),

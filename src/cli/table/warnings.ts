@@ -16,7 +16,7 @@ import { toAscii } from '../../platform/node/idna.js';
 const ANYWHERE = {
   domains: ['*'], name: 'any', perDomain: false, lanes: 1,
   nextHop: { protocol: 'smtp', host: 'any', port: 25 },
-  ordering: 'fifo', concurrency: 1, lengthMax: 1, pipelinesAcross: false,
+  ordering: 'fifo', concurrency: 1, lengthMax: 1,
 } as const;
 
 export class AliasJudge {

@@ -213,8 +213,6 @@ const delivery = section({
   concurrency: v.count(1, 1000).prefault(20),
   /** strict: one in flight, a deferred head holds its queue. */
   order: named('ordering', v.oneOf(['fifo', 'strict']).prefault('fifo')),
-  /** The next message's MAIL, RCPT and DATA in one write with a final dot (RFC 2920 3.1). */
-  pipeline_across_messages: named('pipelinesAcross', v.flag().prefault(false)),
   /** To all next hops together: strangers' hosts may hold each one for minutes. */
   connections: named('connectionsMax', v.count(1, 1_000_000).prefault(5_000)),
   messages_per_connection: named('messagesPerConnectionMax', v.count(1, 1_000_000).prefault(100)),
@@ -288,7 +286,6 @@ const route = z.strictObject({
   lanes: v.count(1, 1024).prefault(1),
   order: named('ordering', v.oneOf(['fifo', 'strict']).optional()),
   concurrency: v.count(1, 1000).optional(),
-  pipeline_across_messages: named('pipelinesAcross', v.flag().optional()),
   length_limit: named('lengthMax', v.count(1, 100_000_000).prefault(1_000_000)),
 });
 

@@ -15,12 +15,12 @@
  *   it is tried by one connection at a time (no storm at a host that comes back). When no other host may be
  *   tried, one delivery is given back untried, so that the reason is seen. What waits stays in its queue, in
  *   order, and its attempts are not spent.
- * - Where the route pipelines across messages, and while the peer is fast, a message that is ready waits for
- *   the next dot of a busy connection rather than for a connection of its own: its envelope goes along in the
- *   same write, and comes back with its dot's answer in the same read (RFC 2920 3.1). A tick starts what a
- *   connection has kept waiting.
+ * - While the peer is fast, a message that is ready waits for the next dot of a busy connection rather than
+ *   for a connection of its own: its envelope goes along in the same write, and comes back with its dot's
+ *   answer in the same read (RFC 2920 3.1). A tick starts what a connection has kept waiting. Each host is
+ *   tried with one envelope so; after the first odd answer none goes behind a dot there for an hour.
  * - Where TLS is only tried (`tls: may`) and does not come up, the next connection is in clear, at once, and
- *   so are all for an hour (tls-memory.ts). Where it must be had, that is a failed attempt like any other.
+ *   so are all for an hour (host-memory.ts). Where it must be had, that is a failed attempt like any other.
  * - What the DNS says of a host's TLS (pure/host-tlsa.ts) is asked for each connection, which goes by it for
  *   its life: records that change meanwhile count 300 s later at most.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
@@ -46,10 +46,8 @@ import { Trouble, classifyTrouble, isTlsTrouble } from './pure/classify.js';
 import { State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionPorts } from './pure/session-ports.js';
-import type { TlsMemory } from './tls-memory.js';
+import type { HostMemory } from './host-memory.js';
 
-/** After an envelope behind a dot went wrong, none is put there for this long. */
-const FOLLOW_AGAIN_MS = 600_000;
 /**
  * Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that
  * are ready take more messages.
@@ -98,7 +96,10 @@ export interface PoolPorts {
   readonly random: Random;
   readonly session: SessionPorts;
   readonly log: EventLog;
-  readonly tlsMemory: TlsMemory;
+  /** Hosts whose TLS did not come up where it need not. */
+  readonly tlsFailed: HostMemory;
+  /** Hosts that do not bear an envelope behind a dot. */
+  readonly followersOdd: HostMemory;
   /** TLS that was only tried did not come up. */
   onTlsFallback(): void;
 }
@@ -141,7 +142,6 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #connecting = 0;
   /** Of those, to hosts that failed last. */
   #probing = 0;
-  #followFromMs = 0;
   #nowMs: number;
   #isPumping = false;
   #isStopping = false;
@@ -260,17 +260,21 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   mayFollow(peer: Peer): boolean {
-    if (this.#isStopping || this.#retries.length > 0 || this.#nowMs < this.#followFromMs) return false;
-    return !this.#isWornOut(peer, 2);
+    if (this.#isStopping || this.#retries.length > 0 || this.#isWornOut(peer, 2)) return false;
+    return this.#mayBearFollowers(peer.host);
   }
 
-  onFollowerLost(): void {
-    this.#followFromMs = this.#nowMs + FOLLOW_AGAIN_MS;
+  onFollowersNotBorne({ host }: Peer): void {
+    host.bearsFollowers = false;
+    this.#ports.followersOdd.note(host.name, host.port, this.#nowMs);
   }
 
-  takeBehind(lane: Lane): Delivery | undefined {
+  takeBehind({ host }: Peer, lane: Lane): Delivery | undefined {
     // The queue may have got another route meanwhile.
-    return lane.home === this && !this.#isStopping ? lane.takeBehind() : undefined;
+    if (lane.home !== this || this.#isStopping || !this.#mayBearFollowers(host)) return undefined;
+    const delivery = lane.takeBehind();
+    if (delivery !== undefined && !host.bearsFollowers) host.isTrying = true;
+    return delivery;
   }
 
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void {
@@ -301,10 +305,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   /** It is tried again in clear, as one that was never tried. */
   #onTlsFailed({ relay, host }: Peer, { text: why }: RecipientResult): void {
     const { name, port } = host;
-    const { tlsMemory, log, onTlsFallback } = this.#ports;
+    const { tlsFailed, log, onTlsFallback } = this.#ports;
     onTlsFallback();
-    const isKnown = tlsMemory.hasFailed(name, port, this.#nowMs);
-    tlsMemory.note(name, port, this.#nowMs);
+    const isKnown = tlsFailed.has(name, port, this.#nowMs);
+    tlsFailed.note(name, port, this.#nowMs);
     if (!isKnown) log.warn('tls', TLS_FAILED, { relay, why });
   }
 
@@ -392,7 +396,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #tlsOf(host: SiteHost): NextHopTls | undefined {
     const tls = this.#routeTls(host);
     const hasFailed = tls?.level === 'may'
-      && this.#ports.tlsMemory.hasFailed(host.name, host.port, this.#nowMs);
+      && this.#ports.tlsFailed.has(host.name, host.port, this.#nowMs);
     return hasFailed ? undefined : tls;
   }
 
@@ -401,6 +405,12 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { tls } = this.#site;
     if (tls === undefined || tls.terms.serverName !== '') return tls;
     return { ...tls, terms: { ...tls.terms, serverName: name } };
+  }
+
+  /** One finds out for all connections: what goes wrong then costs one message a round trip. */
+  #mayBearFollowers(host: SiteHost): boolean {
+    if (host.bearsFollowers) return true;
+    return !host.isTrying && !this.#ports.followersOdd.has(host.name, host.port, this.#nowMs);
   }
 
   /** Whether it should not begin `more` transactions. */

@@ -29,7 +29,7 @@ import type { HostsWay } from './pure/mail-exchangers.js';
 import { SiteHost } from './site-hosts.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
-import { TlsMemory } from './tls-memory.js';
+import { HostMemory } from './host-memory.js';
 import { WriteBuffer } from '../../smtp/write-buffer.js';
 
 const TICK_MS = 250;
@@ -109,7 +109,8 @@ export class Dispatcher implements DeliverySink, InFlight {
       clock,
       random,
       log,
-      tlsMemory: new TlsMemory(),
+      tlsFailed: new HostMemory(),
+      followersOdd: new HostMemory(),
       onTlsFallback: () => { ports.onTlsFallback(); },
       session: {
         buffer: this.#buffer,

@@ -31,10 +31,10 @@ export interface PeerEvents {
   onPeerIdle(peer: Peer): void;
   /** Whether the connection may take one message more than it has begun. */
   mayFollow(peer: Peer): boolean;
-  takeBehind(lane: Lane): Delivery | undefined;
+  takeBehind(peer: Peer, lane: Lane): Delivery | undefined;
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void;
-  /** An envelope behind a dot did not come to its content. */
-  onFollowerLost(): void;
+  /** An envelope behind a dot was not taken as what it is, or nothing came of it at the first try. */
+  onFollowersNotBorne(peer: Peer): void;
   /** `why` when it never became ready. */
   onPeerClosed(peer: Peer, why: RecipientResult | undefined): void;
 }
@@ -126,9 +126,13 @@ export class Peer implements SessionEvents {
     this.session.begin(delivery);
   }
 
+  get bearsFollowers(): boolean {
+    return this.host.bearsFollowers;
+  }
+
   onDot(): Delivery | undefined {
     if (!this.#isExpecting || this.#lane === undefined) return undefined;
-    this.#following = this.#events.takeBehind(this.#lane);
+    this.#following = this.#events.takeBehind(this, this.#lane);
     this.#expectNoMore();
     return this.#following;
   }
@@ -147,6 +151,7 @@ export class Peer implements SessionEvents {
     const lane = this.#takeLane();
     const setupMs = this.#setupMs;
     this.#setupMs = 0;
+    this.#noteBorne();
     const transmitMs = this.#clock.nowMs() - this.#beganMs;
     this.#lastMs = transmitMs;
     const following = this.#following;
@@ -164,10 +169,13 @@ export class Peer implements SessionEvents {
     });
   }
 
-  onStale(_session: SessionView, delivery: Delivery): void {
-    if (this.#isFollower || delivery === this.#following) this.#events.onFollowerLost();
+  onStale(_session: SessionView, delivery: Delivery, isOdd: boolean): void {
+    if (this.#isFollower || this.#following !== undefined) this.host.isTrying = false;
+    if (isOdd) this.#events.onFollowersNotBorne(this);
     if (delivery !== this.#following) {
-      this.#events.onPeerStale(this, this.#takeLane(), delivery, this.#isRetry);
+      const lane = this.#takeLane();
+      this.#events.onPeerStale(this, lane, delivery, this.#isRetry);
+      if (this.#following !== undefined) this.#lane = lane;
       return;
     }
     this.#following = undefined;
@@ -177,11 +185,19 @@ export class Peer implements SessionEvents {
   onNoRight(_session: SessionView, delivery: Delivery, why: RecipientResult): void {
     const setupMs = this.#setupMs;
     this.#setupMs = 0;
+    this.#noteBorne();
     this.#takeLane().withoutRight(delivery, this.relay, why, setupMs);
   }
 
   onClosed(_session: SessionView, why: RecipientResult | undefined): void {
     this.#events.onPeerClosed(this, why);
+  }
+
+  /** Of an envelope that stood behind a dot and came to its end, whatever that is. */
+  #noteBorne(): void {
+    if (!this.#isFollower) return;
+    this.host.bearsFollowers = true;
+    this.host.isTrying = false;
   }
 
   #takeLane(): Lane {
@@ -194,7 +210,7 @@ export class Peer implements SessionEvents {
 
   #onBegin(lane: Lane, delivery: Delivery): void {
     this.#beganMs = this.#clock.nowMs();
-    if (lane.queue.route.pipelinesAcross !== true || this.#lastMs > FAST_MS_MAX) return;
+    if (lane.queue.route.ordering === 'strict' || this.#lastMs > FAST_MS_MAX) return;
     if (delivery.contentBytes > FOLLOWED_BYTES_MAX || !this.#events.mayFollow(this)) return;
     this.#isExpecting = true;
     lane.expecting++;

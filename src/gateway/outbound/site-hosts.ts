@@ -38,6 +38,10 @@ export class SiteHost {
   downSinceWallMs: number | undefined;
   notBeforeMs = 0;
   lastError = '';
+  /** It has taken an envelope that stood behind a dot (RFC 2920 3.1). */
+  bearsFollowers = false;
+  /** One is there, to learn that. */
+  isTrying = false;
   /** That it does not keep what its TLSA records say, or that nobody could learn them, is told once. */
   isDaneTold = false;
 

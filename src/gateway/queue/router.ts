@@ -28,7 +28,6 @@ export interface RouteOptions {
   readonly ordering: Ordering;
   readonly concurrency: number;
   readonly lengthMax: number;
-  readonly pipelinesAcross?: boolean;
 }
 
 /** Between the name of a route and the domain of one of its queues, or the number of a lane. */
@@ -118,7 +117,6 @@ function routeOf(options: RouteOptions, queueName: string, queueClass: QueueClas
     ordering: options.ordering,
     concurrency: options.ordering === 'strict' ? 1 : options.concurrency,
     lengthMax: options.lengthMax,
-    pipelinesAcross: options.pipelinesAcross === true && options.ordering !== 'strict',
   });
 }
 

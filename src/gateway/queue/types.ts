@@ -66,8 +66,6 @@ export interface Route {
   readonly concurrency: number;
   /** Messages the queue may hold; past it RCPT gets 452. */
   readonly lengthMax: number;
-  /** The envelope of the next message may go along with a final dot (outbound/peer.ts); never when strict. */
-  readonly pipelinesAcross?: boolean;
 }
 
 /** Looks up routes (gateway/queue/router.ts). Domains are lower-case ASCII (A-labels). */

@@ -96,17 +96,7 @@ describe('a configuration file', () => {
 
   test('may have a strict route, which keeps one message in flight', () => {
     const gateway = gatewayOf(GOOD.replace("via: smtp://127.0.0.1:26", "via: 'lmtp://[::1]:24', order: strict, name: box"));
-    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24, tls: { level: 'may', isFirst: false, terms: { serverName: '::1', mustVerify: false, caFile: undefined } } }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000, pipelinesAcross: false });
-  });
-
-  test('pipelines across messages only where it is asked for, and never a strict route', () => {
-    const across = (delivery: string, route: string) => gatewayOf(`${GOOD.replace('smtp://127.0.0.1:26', `smtp://127.0.0.1:26${route}`)}${delivery}`).routes[0]?.pipelinesAcross;
-    assert.equal(across('', ''), false);
-    assert.equal(across('', ', pipeline_across_messages: true'), true);
-    assert.equal(across('  delivery: {pipeline_across_messages: true}\n', ''), true);
-    assert.equal(across('  delivery: {pipeline_across_messages: true}\n', ', pipeline_across_messages: false'), false);
-    assert.equal(across('  delivery: {pipeline_across_messages: true}\n', ', order: strict'), false);
-    assert.match(errorsOf(GOOD.replace('smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, order: strict, pipeline_across_messages: true')).join(), /pipeline_across_messages: expected false or nothing with order: strict/);
+    assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24, tls: { level: 'may', isFirst: false, terms: { serverName: '::1', mustVerify: false, caFile: undefined } } }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000 });
   });
 
   test('has TLS with next hops: may by default, encrypt by smtps, and what verify needs', () => {
@@ -595,7 +585,7 @@ describe('the effective configuration', () => {
     assert.match(shown, new RegExp(`hostname: ${result.config.gateway?.hostName ?? 'none'}`));
     assert.match(shown, /limit: 3GiB/);
     assert.match(shown, /order: strict\n\s+length_limit: 1000000\n\s+name: example\.com\n\s+concurrency: 1\n/);
-    assert.match(shown, /name: default\n\s+order: fifo\n\s+concurrency: 20\n\s+pipeline_across_messages: false\n\s+tls: may\n/);
+    assert.match(shown, /name: default\n\s+order: fifo\n\s+concurrency: 20\n\s+tls: may\n/);
     const smtps = parseConfig(GOOD.replace('smtp://127.0.0.1:26', 'smtps://mx.example'), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(smtps.ok);
     assert.match(effectiveYaml(smtps.value, smtps.config, 2 ** 30), /via: smtps:\/\/mx\.example:465\n[^]*tls: encrypt\n/);

@@ -42,6 +42,8 @@ export interface SessionView {
 }
 
 export interface SessionEvents {
+  /** The peer is known to take an envelope behind a dot as what it is; else it is being tried. */
+  readonly bearsFollowers: boolean;
   /** Ready for begin(): after the handshake and after each transaction that nothing follows. */
   onIdle(session: SessionView): void;
   /** A small content goes out with its dot: the delivery whose envelope may stand behind it in that write. */
@@ -50,8 +52,11 @@ export interface SessionEvents {
   onSettled(
     session: SessionView, delivery: Delivery, results: readonly RecipientResult[], dotUnanswered: boolean,
   ): void;
-  /** The peer closed a kept connection, or did not answer the dot in front: nothing came of the delivery. */
-  onStale(session: SessionView, delivery: Delivery): void;
+  /**
+   * The peer closed a kept connection, or did not answer the dot in front: nothing came of the delivery.
+   * `isOdd`: it answered as one that does not bear an envelope behind a dot.
+   */
+  onStale(session: SessionView, delivery: Delivery, isOdd: boolean): void;
   /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
   onNoRight(session: SessionView, delivery: Delivery, why: RecipientResult): void;
   /** Exactly once, last. `why`: what to say to deliveries that waited for a session that was never ready. */

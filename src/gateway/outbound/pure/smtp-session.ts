@@ -41,8 +41,15 @@ import { STATE_DOING, STATE_NAME, State, isValidTransition } from './session-sta
 import type { SessionEvents, SessionOptions, SessionPorts } from './session-ports.js';
 import { Transaction } from './transaction.js';
 
-/** An envelope behind a dot goes elsewhere when the dot, or then MAIL, has no answer for so long. */
-const FOLLOW_MS_MAX = 5_000;
+/**
+ * An envelope behind a dot goes elsewhere when the dot has no answer for so long: others of its queue are
+ * tried meanwhile. Only a peer that was quick last has one there.
+ */
+const FOLLOWED_DOT_MS_MAX = 1_000;
+/** And when MAIL then has none. */
+const FOLLOWER_MAIL_MS_MAX = 5_000;
+/** 500 to 503 say that a command was not understood, or came where it may not (RFC 5321 4.2.2). */
+const [NOT_UNDERSTOOD, OUT_OF_SEQUENCE] = [500, 503];
 const NO_LINES: readonly string[] = [];
 
 export class SmtpSession implements ConnectionHandlers {
@@ -146,14 +153,14 @@ export class SmtpSession implements ConnectionHandlers {
   tick(nowMs: number): void {
     this.#nowMs = nowMs;
     if (this.#state === State.CONTENT) this.#sendContent();
-    if (this.#following.delivery !== undefined && nowMs - this.#sinceMs >= FOLLOW_MS_MAX) {
+    if (this.#following.delivery !== undefined && nowMs - this.#sinceMs >= FOLLOWED_DOT_MS_MAX) {
       // Its commands can't be taken back, so the connection ends with the answer to the dot.
       this.#isLast = true;
-      this.#giveBackFollowing();
+      this.#giveBackFollowing(!this.#events.bearsFollowers);
     }
     const { relay, timeouts } = this.#options;
     const isFollowing = this.#isFollower && this.#state === State.MAIL;
-    const timeoutMs = isFollowing ? FOLLOW_MS_MAX : (timeouts[this.#state] ?? 0);
+    const timeoutMs = isFollowing ? FOLLOWER_MAIL_MS_MAX : (timeouts[this.#state] ?? 0);
     if (timeoutMs === 0 || nowMs - this.#sinceMs < timeoutMs) return;
     const silentS = Math.round(timeoutMs / 1000);
     this.#fail(Trouble.TIMEOUT, `${relay} silent for ${silentS} s while ${this.#doing()}`);
@@ -303,7 +310,7 @@ export class SmtpSession implements ConnectionHandlers {
     const isFirst = !this.#isAnswered;
     this.#isAnswered = true;
     if (code === 421) {
-      if (isFirst && this.#wasKept) return this.#giveBack(undefined);
+      if (isFirst && this.#wasKept) return this.#giveBack(undefined, this.#isTrial);
       const { mailRefusal } = this.#transaction;
       this.#transaction.resolveOpen(mailRefusal ?? classifyReply(this.#stage(), code, this.#reader.text()));
       return this.#close();
@@ -316,8 +323,7 @@ export class SmtpSession implements ConnectionHandlers {
 
   #onMailReply(code: number): void {
     if (!isPositive(code)) {
-      // Maybe for where it stood: no server that misreads that may fail a message.
-      if (this.#isFollower) return this.#giveBack(undefined);
+      if (this.#isForWhereItStood(code)) return this.#giveBack(undefined, true);
       this.#transaction.mailRefusal = classifyReply(Stage.MAIL, code, this.#reader.text());
       // What was pipelined behind MAIL is still answered, reply by reply.
       if (!this.#isPipelined) return this.#endRefused();
@@ -329,6 +335,7 @@ export class SmtpSession implements ConnectionHandlers {
   #onRcptReply(code: number): void {
     const transaction = this.#transaction;
     if (isPositive(code)) transaction.accept();
+    else if (this.#isForWhereItStood(code)) return this.#giveBack(undefined, true);
     else transaction.refuse(classifyReply(Stage.RCPT, code, this.#reader.text()));
     if (transaction.awaited >= 0) {
       this.#transition(State.RCPT);
@@ -351,6 +358,7 @@ export class SmtpSession implements ConnectionHandlers {
       return;
     }
     if (!isGo && transaction.acceptedCount > 0) {
+      if (this.#isForWhereItStood(code)) return this.#giveBack(undefined, true);
       transaction.resolveOpen(classifyReply(Stage.DATA, code, this.#reader.text()));
     }
     if (!isGo) return this.#endRefused();
@@ -372,9 +380,21 @@ export class SmtpSession implements ConnectionHandlers {
     content.end();
   }
 
+  /** Its envelope was the first behind a dot of this peer. */
+  get #isTrial(): boolean { return this.#isFollower && !this.#events.bearsFollowers; }
+
   #failWithoutRight(): void {
     const text = `no right to deliver from this queue any more; nothing was handed to ${this.#options.relay}`;
     this.#fail(Trouble.NO_RIGHT, text);
+  }
+
+  /**
+   * The refusal may be for an envelope that stood behind a dot, or for a dot with an envelope behind it: no
+   * server that misreads that may fail a message.
+   */
+  #isForWhereItStood(code: number): boolean {
+    if (this.#transaction.mailRefusal !== undefined) return false;
+    return this.#isTrial || (this.#isFollower && code >= NOT_UNDERSTOOD && code <= OUT_OF_SEQUENCE);
   }
 
   #sendWhole(connection: Connection): void {
@@ -385,12 +405,14 @@ export class SmtpSession implements ConnectionHandlers {
     if (this.#following.openCount > 0) putEnvelope(this.#ports.buffer, this.#following, this.#peer, true);
     this.#ports.buffer.flush();
     // Nobody of it can be sent to this peer: it gets its results where nothing stands in front of it.
-    if (next !== undefined && this.#following.openCount === 0) this.#giveBackFollowing();
+    if (next !== undefined && this.#following.openCount === 0) this.#giveBackFollowing(false);
   }
 
   #onFinalReply(code: number): void {
     const transaction = this.#transaction;
     if (code >= 300 && code < 400) return this.onBadReply(`reply ${code} to the final dot`);
+    const isTried = this.#following.delivery !== undefined && !this.#events.bearsFollowers;
+    if (isTried && !isPositive(code)) return this.#giveBack(undefined, true);
     const result = classifyReply(Stage.FINAL, code, this.#reader.text());
     if (code === 421) this.#isLast = true;
     // LMTP answers once for each accepted recipient, in order (RFC 2033 4.2).
@@ -420,11 +442,11 @@ export class SmtpSession implements ConnectionHandlers {
     this.#transition(State.MAIL);
   }
 
-  #giveBackFollowing(): void {
+  #giveBackFollowing(isOdd: boolean): void {
     const { delivery } = this.#following;
     if (delivery === undefined) return;
     this.#following.end();
-    this.#events.onStale(this, delivery);
+    this.#events.onStale(this, delivery, isOdd);
   }
 
   /** Nobody is accepted and no reply is owed: the transaction is over, the peer is told to forget it. */
@@ -467,7 +489,7 @@ export class SmtpSession implements ConnectionHandlers {
     const isAfterDot = this.#state === State.FINAL;
     const isUnanswered = this.#state === State.MAIL && this.#wasKept && !this.#isAnswered;
     const isGone = trouble === Trouble.LOST || (trouble === Trouble.TIMEOUT && this.#isFollower);
-    if (isUnanswered && isGone) return this.#giveBack(undefined);
+    if (isUnanswered && isGone) return this.#giveBack(undefined, this.#isTrial);
     const isOfTls = this.#isOfTls(trouble);
     if (isOfTls) this.#hasTlsFailed = true;
     const result = classifyTrouble(isOfTls ? Trouble.TLS_FAILED : trouble, text);
@@ -489,20 +511,21 @@ export class SmtpSession implements ConnectionHandlers {
     }
   }
 
-  /** No attempt of the message. Without `why` the peer has seen nothing of it. */
-  #giveBack(why: RecipientResult | undefined): void {
+  /** No attempt of the message. Without `why` the peer has seen nothing of it, or is `isOdd`. */
+  #giveBack(why: RecipientResult | undefined, isOdd = false): void {
     const delivery = this.#transaction.current();
     this.#transaction.end();
     this.#shut();
-    if (why === undefined) this.#events.onStale(this, delivery);
+    if (why === undefined) this.#events.onStale(this, delivery, isOdd);
     else this.#events.onNoRight(this, delivery, why);
+    this.#giveBackFollowing(isOdd);
     this.#events.onClosed(this, undefined);
   }
 
   #close(dotUnanswered = false): void {
     this.#shut();
     if (this.#transaction.delivery !== undefined) this.#settle(dotUnanswered);
-    this.#giveBackFollowing();
+    this.#giveBackFollowing(!this.#events.bearsFollowers);
     this.#events.onClosed(this, this.#whyClosed);
   }
 

@@ -7,7 +7,7 @@ import { Lane } from '../../../../src/gateway/outbound/lane.js';
 import { MxDestination } from '../../../../src/gateway/outbound/mx-destination.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
 import { SiteHost } from '../../../../src/gateway/outbound/site-hosts.js';
-import { TlsMemory } from '../../../../src/gateway/outbound/tls-memory.js';
+import { HostMemory } from '../../../../src/gateway/outbound/host-memory.js';
 import type { DnsAnswer, DnsType, Resolver } from '../../../../src/platform/resolver.js';
 import { WriteBuffer } from '../../../../src/smtp/write-buffer.js';
 import { MemoryQueue, MemorySource } from './memory-source.js';
@@ -36,7 +36,7 @@ class Stage {
     const lookup = new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, connectionsMax: 20 }, resolver);
     const session = { buffer: new WriteBuffer({ largeBytesMax: 1 }), copyContent: () => undefined, mayDot: () => true, secure: () => assert.fail('nothing is secured'), password: () => assert.fail('nobody is asked for') };
     const transport = { connect: () => assert.fail('nothing is connected'), secure: () => assert.fail('nothing is secured') };
-    const ports = { transport, lookup, connections: { open: 0, max: 1 }, clock, random: () => 0.5, session, log: SILENT, tlsMemory: new TlsMemory(), onTlsFallback: () => undefined };
+    const ports = { transport, lookup, connections: { open: 0, max: 1 }, clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), onTlsFallback: () => undefined };
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
     this.destination = new MxDestination(hop, lane, { backoffFirstMs: 1000, backoffMaxMs: 60_000 }, {
       lookup, clock, random: () => 0.5, log: SILENT,

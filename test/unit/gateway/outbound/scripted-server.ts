@@ -9,12 +9,14 @@ export class ScriptedServer {
   readonly verbs: string[] = [];
   /** Envelopes that came in one piece with the dot in front of them. */
   behindDots = 0;
+  /** The connection that the last of them came by. */
+  lastBehindDot = 0;
   readonly sockets: net.Socket[] = [];
   connections = 0;
   open = 0;
   openMost = 0;
   offers: readonly string[] = ['PIPELINING', '8BITMIME', 'SIZE 50000000', 'DSN'];
-  /** The answer to a verb; 'cut' destroys the socket, '' says nothing. */
+  /** The answer to a verb; 'cut' destroys the socket, 'taken, cut' keeps the content first, '' says nothing. */
   answer: (verb: string, connection: number, line: string) => string | undefined = () => undefined;
   #server: net.Server | undefined;
 
@@ -42,14 +44,17 @@ export class ScriptedServer {
     let inData = false;
     const say = (verb: string, line: string, usual: string): boolean => {
       const answer = this.answer(verb, connection, line) ?? usual;
-      if (answer === 'cut') socket.destroy();
+      if (answer.endsWith('cut')) socket.destroy();
       else if (answer !== '') socket.write(`${answer}\r\n`);
-      return answer === usual;
+      return answer === usual || answer === 'taken, cut';
     };
     say('GREETING', '', '220 scripted');
     socket.on('data', (bytes: Buffer) => {
       held += bytes.toString('latin1');
-      if (bytes.includes('\r\n.\r\nMAIL')) this.behindDots++;
+      if (bytes.includes('\r\n.\r\nMAIL')) {
+        this.behindDots++;
+        this.lastBehindDot = connection;
+      }
       for (;;) {
         if (inData) {
           const end = held.startsWith('.\r\n') ? 0 : held.indexOf('\r\n.\r\n') + 2;

@@ -8,8 +8,9 @@ const CONTENT = 'Subject: x\r\n\r\nhello\r\n';
 const ENVELOPE_C = 'MAIL FROM:<anna@example.org>\r\nRCPT TO:<c@d>\r\nDATA\r\n';
 
 /** The first message's dot has gone out, with the envelope of a second, to c@d. */
-function followed(options: { split?: boolean } = {}): SessionWorld {
-  const world = new SessionWorld(options).ready('PIPELINING').begin(mail(['b@d']));
+function followed({ split = false, bearsFollowers = true } = {}): SessionWorld {
+  const world = new SessionWorld({ split }).ready('PIPELINING').begin(mail(['b@d']));
+  world.bearsFollowers = bearsFollowers;
   world.behindDot = mail(['c@d'], 'second\r\n');
   world.taken();
   world.say('250 ok', '250 ok', '354 go');
@@ -63,8 +64,42 @@ describe('an envelope behind the dot', () => {
     assert.deepEqual(world.takenLog(), ['settled delivered 250 2.0.0', 'stale', 'closed']);
   });
 
-  test('never fails by a refused MAIL: the peer may have misread where it stood', () => {
-    assert.deepEqual(followed().say('250 taken', '503 5.5.1 what?').takenLog(), ['settled delivered 250 2.0.0', 'stale', 'closed']);
+  test('never fails by commands that were not understood: the peer may have misread where they stood', () => {
+    const replies = ['250 ok', '250 ok', '354 go'];
+    for (const [at, code] of [[0, 500], [0, 503], [1, 501], [2, 503]] as const) {
+      const heard = [...replies.slice(0, at), `${code} 5.5.1 what?`];
+      assert.deepEqual(followed().say('250 taken', ...heard).takenLog(), ['settled delivered 250 2.0.0', 'stale, odd', 'closed'], `${at} ${code}`);
+    }
+  });
+
+  test('fails as any other where the peer is known to bear it', () => {
+    const world = followed().say('250 taken', '550 5.7.1 no such sender', '503 5.5.1 no', '503 5.5.1 no');
+    assert.deepEqual(world.takenLog(), ['settled delivered 250 2.0.0', 'settled failed 550 5.7.1']);
+    assert.equal(world.taken(), 'RSET\r\n');
+  });
+
+  describe('of a peer that has not had one yet', () => {
+    const trial = (...replies: string[]): string[] => followed({ bearsFollowers: false }).say(...replies).takenLog();
+
+    test('never fails the message in front of it, nor by any refusal itself', () => {
+      for (const code of [554, 452, 421]) assert.deepEqual(trial(`${code} 5.5.0 out of sync`), ['stale, odd', 'stale, odd', 'closed']);
+      for (const replies of [['550 no'], ['250 ok', '503 no'], ['250 ok', '250 ok', '451 no']]) {
+        assert.deepEqual(trial('250 taken', ...replies), ['settled delivered 250 2.0.0', 'stale, odd', 'closed']);
+      }
+    });
+
+    test('is odd when the connection ends with it, or no answer comes', () => {
+      const world = followed({ bearsFollowers: false });
+      world.session.onClose('reset');
+      assert.deepEqual(world.takenLog(), ['settled deferred 0 4.4.2 dot-unanswered', 'stale, odd', 'closed']);
+      const dropped = followed({ bearsFollowers: false }).say('250 taken');
+      dropped.session.tick(5_000);
+      assert.deepEqual(dropped.takenLog(), ['settled delivered 250 2.0.0', 'stale, odd', 'closed']);
+    });
+
+    test('is nothing odd where all goes well', () => {
+      assert.deepEqual(trial('250 taken', '250 ok', '250 ok', '354 go', '250 taken'), ['settled delivered 250 2.0.0', 'settled delivered 250 2.0.0', 'idle']);
+    });
   });
 
   test('is handed on when the peer has dropped it', () => {
@@ -77,7 +112,9 @@ describe('an envelope behind the dot', () => {
 
   test('does not wait for a slow dot, and the connection ends with its answer', () => {
     const world = followed();
-    world.session.tick(5_000);
+    world.session.tick(999);
+    assert.deepEqual(world.takenLog(), []);
+    world.session.tick(1_000);
     assert.deepEqual([world.takenLog(), world.session.state], [['stale'], State.FINAL]);
     assert.deepEqual(world.say('250 taken', '250 ok', '250 ok', '354 go').takenLog(), ['settled delivered 250 2.0.0', 'closed']);
     assert.equal(world.taken(), '', 'no content, no dot');

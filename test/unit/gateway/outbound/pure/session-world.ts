@@ -133,6 +133,7 @@ export class SessionWorld implements SessionEvents {
   /** The delivery whose envelope goes behind the next dot. */
   behindDot: TestMail | undefined;
   dotsAsked = 0;
+  bearsFollowers = true;
   onDot(): Delivery | undefined {
     this.dotsAsked++;
     const next = this.behindDot;
@@ -143,7 +144,7 @@ export class SessionWorld implements SessionEvents {
     this.results = results;
     this.log.push(`settled ${results.map((one) => `${['', 'delivered', 'deferred', 'failed'][one.status] ?? '?'} ${one.code} ${one.enhanced}`).join(', ')}${dotUnanswered ? ' dot-unanswered' : ''}`);
   }
-  onStale(): void { this.log.push('stale'); }
+  onStale(_session: SessionView, _delivery: Delivery, isOdd: boolean): void { this.log.push(isOdd ? 'stale, odd' : 'stale'); }
   onNoRight(_session: SessionView, _delivery: Delivery, why: RecipientResult): void { this.log.push(`no right ${why.enhanced}`); }
   onClosed(_session: SessionView, why: RecipientResult | undefined): void {
     if (why !== undefined) this.whys.push(why.text);

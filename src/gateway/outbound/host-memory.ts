@@ -1,20 +1,20 @@
 /**
- * Next hops whose TLS did not come up though they offer it, where a route has `tls: may`: for an hour they
- * are spoken to in clear, so that not each connection to them fails once. Then TLS is tried again.
+ * Hosts that did not do what was tried, so that it is not tried at each connection to them: for an hour, then
+ * again. One memory of hosts whose TLS did not come up where a route has `tls: may`, and which are spoken to
+ * in clear meanwhile; one of hosts that do not bear an envelope behind a dot (RFC 2920 3.1).
  *
  * Of all pools of a dispatcher, for a pool ends when nobody uses it. Bounded: the oldest is forgotten first,
- * which costs a failed connection. Times are session time (dispatcher.ts). Routes that must have TLS never
- * ask here (connection-pool.ts).
+ * which costs one more try. Times are session time (dispatcher.ts).
  */
 
 const REMEMBERED_MS = 3_600_000;
 const HOSTS_MAX = 10_000;
 
-export class TlsMemory {
-  /** Session time until which the host is spoken to in clear; in the order in which they were noted. */
+export class HostMemory {
+  /** Session time until which it is not tried; in the order in which they were noted. */
   readonly #untilMs = new Map<string, number>();
 
-  /** Its TLS has failed. */
+  /** It was tried, and failed. */
   note(host: string, port: number, nowMs: number): void {
     const key = keyOf(host, port);
     this.#untilMs.delete(key);
@@ -26,7 +26,7 @@ export class TlsMemory {
     }
   }
 
-  hasFailed(host: string, port: number, nowMs: number): boolean {
+  has(host: string, port: number, nowMs: number): boolean {
     if (this.#untilMs.size === 0) return false;
     const key = keyOf(host, port);
     const untilMs = this.#untilMs.get(key);
