@@ -1,11 +1,11 @@
 /** The real outside world for a role: clock, checksums, MessagePack, secrets, sockets, log. */
-import fs from 'node:fs';
 import type { StoreKeys } from '../config/keys/schema.js';
 import { SystemClock } from '../platform/node/clock.js';
 import { NodeLog, logDestination } from '../platform/node/log.js';
 import type { LogDestination } from '../platform/node/log-destination.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
 import { NodeTransport } from '../platform/node/transport.js';
+import { followLogFile } from './log-file.js';
 
 export interface NodePorts {
   readonly clock: SystemClock;
@@ -17,13 +17,14 @@ export interface NodePorts {
 }
 
 export function nodePorts(log: StoreKeys['log'], name: string): NodePorts {
-  const fd = log.file === undefined ? 1 : fs.openSync(log.file, 'a', 0o640);
-  const destination = logDestination(fd, name);
+  const destination = logDestination(log.file ?? 1, name);
+  const events = new NodeLog({ level: log.level, name }, destination);
+  if (log.file !== undefined) followLogFile(log.file, destination, events);
   return {
     clock: new SystemClock(),
     secrets: new SystemSecrets(),
     transport: new NodeTransport(),
-    log: new NodeLog({ level: log.level, name }, destination),
+    log: events,
     destination,
   };
 }

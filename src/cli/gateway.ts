@@ -16,6 +16,7 @@ export function gatewayCommand(cli: Argv, context: CliContext, done: (code: numb
       return args
         .option('config', { alias: 'c', ...ownText('configuration file with a section gateway') })
         .option('state-dir', ownText('folder of what it knows of itself, instead of gateway.state_dir'))
+        .option('log-file', ownText('instead of log.file'))
         .example('$0 gateway --config configs/gateway.yaml', 'run the gateway of this file');
     },
     async (args) => {
@@ -23,7 +24,8 @@ export function gatewayCommand(cli: Argv, context: CliContext, done: (code: numb
       if (gateway === undefined) {
         throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
       }
-      done(await runRole('gateway', () => context.roles.gateway(gateway), context));
+      const log = { ...gateway.log, file: args['log-file'] ?? gateway.log.file };
+      done(await runRole('gateway', () => context.roles.gateway({ ...gateway, log }), context));
     },
   );
 }

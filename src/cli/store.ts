@@ -25,6 +25,7 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
         .option('config', { alias: 'c', ...ownText('configuration file with a section store') })
         .option('id', ownText('which one, when the file describes several'))
         .option('state-dir', ownText('folder for what it still holds when it stops, instead of state_dir'))
+        .option('log-file', ownText('instead of log.file'))
         .example('$0 store --config configs/store.yaml', 'run the store of this file');
     },
     async (args) => {
@@ -41,7 +42,8 @@ export function storeCommand(cli: Argv, context: CliContext, done: (code: number
           + `${stores.map((candidate) => candidate.id).join(' or --id ')}`);
       }
       const stateDir = args['state-dir'] ?? store.stateDir;
-      done(await runRole('store', () => context.roles.store({ ...store, stateDir }), context));
+      const log = { ...store.log, file: args['log-file'] ?? store.log.file };
+      done(await runRole('store', () => context.roles.store({ ...store, stateDir, log }), context));
     },
   );
 }

@@ -112,6 +112,11 @@ export class Daemon {
     if (this.isRunning) this.#child?.kill('SIGKILL');
   }
 
+  /** To the process that listens. */
+  signal(name: NodeJS.Signals): void {
+    if (this.isRunning) this.#child?.kill(name);
+  }
+
   /** SIGSTOP: it stands still, its connections stay open. */
   freeze(): void {
     if (this.isRunning) this.#child?.kill('SIGSTOP');

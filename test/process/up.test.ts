@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, test } from 'node:test';
@@ -133,6 +133,17 @@ async function sinkHas(adminPort: number, messages: number, boundMs: number): Pr
   }
 }
 
+/** Until the file says so. */
+async function linesIn(file: string, isThere: (text: string) => boolean): Promise<void> {
+  const endMs = performance.now() + WAIT_MS;
+  for (;;) {
+    const text = existsSync(file) ? readFileSync(file, 'latin1') : '';
+    if (isThere(text)) return;
+    assert.ok(performance.now() < endMs, `${file} has:\n${text.slice(-4_000)}`);
+    await new Promise((resolve) => { setTimeout(resolve, 50); });
+  }
+}
+
 function isAlive(pid: number): boolean {
   try {
     process.kill(pid, 0);
@@ -191,6 +202,25 @@ describe('twinpost up', () => {
     assert.equal(await run.exited, 0, run.error);
     assert.match(run.output, /stopped\n$/);
     await gone([...pidsSeen]);
+  });
+
+  test('its processes write their logs by themselves, and go on in a new file past 32 MiB', TWO_MINUTES, async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-up-logs-'));
+    const { run, port } = await startUp({}, ['--state-dir', folder]);
+    const file = path.join(folder, 'gateway.log');
+    assert.equal(await send(port('2525'), 20), 20);
+    const events = (text: string, event: string): number => text.split('\n').filter((line) => line.includes(`"event":"${event}"`)).length;
+    await linesIn(file, (text) => events(text, 'received') === 20 && events(text, 'delivered') === 20);
+    // A hole in front of what comes next: as long as that, without the time to fill it.
+    truncateSync(file, 33 * 1024 * 1024);
+    await linesIn(file, (text) => text.includes('the log file was opened anew'));
+    assert.equal(statSync(`${file}.1`).size >= 33 * 1024 * 1024, true);
+    assert.equal(await send(port('2525'), 20), 20);
+    await linesIn(file, (text) => events(text, 'received') === 20 && events(text, 'delivered') === 20);
+    assert.equal(events(readFileSync(`${file}.1`, 'latin1'), 'received'), 20);
+    run.child.kill('SIGTERM');
+    assert.equal(await run.exited, 0, run.error);
+    rmSync(folder, { recursive: true });
   });
 
   test('names a busy port and its role in one line', async () => {

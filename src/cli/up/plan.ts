@@ -41,7 +41,10 @@ export function planUp(config: UpConfig, file: string | undefined, stateDir: str
   return {
     stores: config.stores.map((store) => ({
       name: store.id,
-      args: ['store', ...source, '--id', store.id, '--state-dir', store.stateDir ?? stateDir],
+      args: [
+        'store', ...source, '--id', store.id, '--state-dir', store.stateDir ?? stateDir,
+        '--log-file', store.log.file ?? logFileOf(stateDir, store.id),
+      ],
       ports: [
         ...store.paths.map(({ name, address }) => ({ address, use: `${store.id} path ${name}` })),
         { address: store.admin.listen, use: `${store.id} admin HTTP` },
@@ -70,7 +73,10 @@ function gatewayPlan(
   const folder = gateway.stateDir ?? stateDir;
   return {
     name: gateway.id,
-    args: ['gateway', ...source, '--state-dir', count === 1 ? folder : path.join(folder, gateway.id)],
+    args: [
+      'gateway', ...source, '--state-dir', count === 1 ? folder : path.join(folder, gateway.id),
+      '--log-file', gateway.log.file ?? logFileOf(stateDir, gateway.id),
+    ],
     ports: [...gateway.smtp.listen.map((address) => ({ address, use })), ...adminPorts(gateway, count)],
     ...(count === 1 ? {} : { gatewayNumber: index + 1, againAfterMs: RESCUE_SHOWN_MS }),
   };
@@ -83,6 +89,11 @@ function adminPorts({ id, admin: { listen }, workers }: GatewayConfig, count: nu
     address: { host: listen.host, port: listen.port + index },
     use: workers === 1 ? use : `worker ${String(index + 1)} admin HTTP`,
   }));
+}
+
+/** Of one of its processes. */
+export function logFileOf(stateDir: string, name: string): string {
+  return path.join(stateDir, `${name}.log`);
 }
 
 export function allProcesses(plan: UpPlan): readonly ProcessPlan[] {

@@ -27,7 +27,7 @@ import { loadFor } from '../config-file.js';
 import type { CliContext } from '../context.js';
 import { CliError, UsageError } from '../context.js';
 import { counted, printable } from '../tables.js';
-import { allProcesses, planUp } from './plan.js';
+import { allProcesses, logFileOf, planUp } from './plan.js';
 import type { ProcessPlan, UpPlan } from './plan.js';
 import { busyPortsText } from './ports.js';
 import { ProcessLog } from './process-log.js';
@@ -142,7 +142,7 @@ class Up {
     this.all = allProcesses(plan).map((one) => {
       const { gatewayNumber: own } = one;
       const number = own === undefined ? {} : { [UP_GATEWAY_VARIABLE]: String(own) };
-      const log = new ProcessLog(path.join(stateDir, `${one.name}.log`));
+      const log = new ProcessLog(logFileOf(stateDir, one.name));
       const options = { plan: one, entry: context.entry, environment: { ...shared, ...number } };
       return { plan: one, supervised: new Supervised(options, log, events) };
     });

@@ -139,6 +139,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   readonly #lanes = new Set<Lane>();
   readonly #turns = new LaneRing();
   readonly #retries: Retry[] = [];
+  /** Connections at work that are about to send a dot and will take one message more along. */
+  #expecting = 0;
+  /** Off now and then: a connection that does not come to its dot keeps nothing waiting for long. */
+  #isHoldingBack = true;
   #connecting = 0;
   /** Of those, to hosts that failed last. */
   #probing = 0;
@@ -211,12 +215,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       const isIdle = peer.session.state === State.IDLE;
       if (isIdle && nowMs - peer.idleSinceMs >= this.#options.idleMs) this.#retire(peer);
     }
-    for (const lane of this.#lanes) {
-      lane.isHoldingBack = false;
-      this.mayStart(lane);
-    }
+    for (const lane of this.#lanes) this.mayStart(lane);
+    this.#isHoldingBack = false;
     this.pump();
-    for (const lane of this.#lanes) lane.isHoldingBack = true;
+    this.#isHoldingBack = true;
   }
 
   /** Takes no more; what is in flight goes on. */
@@ -259,9 +261,15 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.pump();
   }
 
-  mayFollow(peer: Peer): boolean {
+  expectsMore(peer: Peer): boolean {
     if (this.#isStopping || this.#retries.length > 0 || this.#isWornOut(peer, 2)) return false;
-    return this.#mayBearFollowers(peer.host);
+    if (this.#site.protocol === 'lmtp' || !this.#mayBearFollowers(peer.host)) return false;
+    this.#expecting++;
+    return true;
+  }
+
+  expectsNoMore(): void {
+    this.#expecting--;
   }
 
   onFollowersNotBorne({ host }: Peer): void {
@@ -269,12 +277,17 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#ports.followersOdd.note(host.name, host.port, this.#nowMs);
   }
 
-  takeBehind({ host }: Peer, lane: Lane): Delivery | undefined {
-    // The queue may have got another route meanwhile.
-    if (lane.home !== this || this.#isStopping || !this.#mayBearFollowers(host)) return undefined;
-    const delivery = lane.takeBehind();
-    if (delivery !== undefined && !host.bearsFollowers) host.isTrying = true;
-    return delivery;
+  takeBehind(peer: Peer): void {
+    const { host } = peer;
+    if (this.#isStopping || !this.#mayBearFollowers(host)) return;
+    for (let lane = this.#turns.take(); lane !== undefined; lane = this.#turns.take()) {
+      const delivery = lane.take();
+      if (delivery === undefined) continue;
+      this.mayStart(lane);
+      if (!host.bearsFollowers) host.isTrying = true;
+      peer.follow(lane, delivery);
+      return;
+    }
   }
 
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void {
@@ -344,7 +357,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   #startOnIdle(): void {
-    while (this.#idle.length > 0) {
+    while (this.#idle.length > 0 && this.#startable(1) > 0) {
       const lane = this.#turns.take();
       if (lane === undefined) return;
       const delivery = lane.take();
@@ -365,12 +378,18 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (this.#connecting >= most) return;
     let host = this.#hosts.next(this.#nowMs);
     if (host === undefined) return;
-    const wanted = this.#retries.length + this.#turns.startable(most);
+    const wanted = this.#retries.length + this.#startable(most);
     // No mail waits for a host that may still be away, where there is another one.
     while (host !== undefined && this.#connecting < most && this.#connecting - this.#probing < wanted) {
       this.#connect(host);
       host = this.#hosts.next(this.#nowMs);
     }
+  }
+
+  /** Deliveries that could start, less what is left to connections at work; counted up to `most`. */
+  #startable(most: number): number {
+    const left = this.#isHoldingBack ? this.#expecting : 0;
+    return Math.max(0, this.#turns.startable(most + left) - left);
   }
 
   #connect(host: SiteHost): void {

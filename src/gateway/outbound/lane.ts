@@ -39,11 +39,7 @@ export class Lane {
   #inFlightCount = 0;
   /** take() had nothing although readyCount said so: wait for the next onReady. */
   isDry = false;
-  /** Connections at work for this queue that are about to send a dot and will take one more along. */
-  expecting = 0;
   home: LaneHome | undefined;
-  /** Off now and then: a connection that does not come to its dot keeps nothing waiting for long. */
-  isHoldingBack = true;
   /** Its place among those that wait for their turn (lane-ring.ts). */
   isInTurn = false;
   before: Lane | undefined;
@@ -59,31 +55,12 @@ export class Lane {
     return this.#inFlightCount;
   }
 
-  /**
-   * Deliveries that could start now: bounded by the route's concurrency (strict: one, G3), less what is left
-   * to connections at work.
-   */
+  /** Deliveries that could start now: bounded by the route's concurrency (strict: one, G3). */
   get startable(): number {
-    const left = this.isHoldingBack ? this.expecting : 0;
-    return Math.max(0, Math.min(this.#freePlaces, this.queue.readyCount) - left);
-  }
-
-  get #freePlaces(): number {
     if (this.isDry) return 0;
-    const route = this.queue.route;
-    return (route.ordering === 'strict' ? 1 : route.concurrency) - this.#inFlightCount;
-  }
-
-  /** One whose envelope will stand behind a dot. Not of a strict queue: what is next hangs on the answer. */
-  takeBehind(): Delivery | undefined {
     const { readyCount, route } = this.queue;
-    return this.#freePlaces > 0 && readyCount > 0 && route.ordering !== 'strict' ? this.take() : undefined;
-  }
-
-  /** One connection less will take one along. */
-  expectOneLess(): void {
-    this.expecting--;
-    this.home?.mayStart(this);
+    const places = (route.ordering === 'strict' ? 1 : route.concurrency) - this.#inFlightCount;
+    return Math.max(0, Math.min(places, readyCount));
   }
 
   take(): Delivery | undefined {

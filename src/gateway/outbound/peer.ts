@@ -8,7 +8,7 @@ import type { Delivery, NextHopTls, RecipientResult } from '../queue/types.js';
 import type { DialHandlers } from './dial.js';
 import type { Lane } from './lane.js';
 import type { SiteHost } from './site-hosts.js';
-import { CAN_DSN } from '../../smtp/capabilities.js';
+import { CAN_DSN, CAN_PIPELINE } from '../../smtp/capabilities.js';
 import { raisedByTlsa } from './pure/host-tlsa.js';
 import { SmtpSession } from './pure/smtp-session.js';
 import type { SessionEvents, SessionOptions, SessionPorts, SessionView } from './pure/session-ports.js';
@@ -29,9 +29,12 @@ export interface PeerOptions extends SessionOptions {
 /** What the pool wants to hear of its connections. */
 export interface PeerEvents {
   onPeerIdle(peer: Peer): void;
-  /** Whether the connection may take one message more than it has begun. */
-  mayFollow(peer: Peer): boolean;
-  takeBehind(peer: Peer, lane: Lane): Delivery | undefined;
+  /** Whether the connection may take one message more than it has begun: at its dot it will ask for it. */
+  expectsMore(peer: Peer): boolean;
+  /** It asks, or will not. */
+  expectsNoMore(): void;
+  /** Has follow() called with the next message of whichever queue, if there is one for it. */
+  takeBehind(peer: Peer): void;
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void;
   /** An envelope behind a dot was not taken as what it is, or nothing came of it at the first try. */
   onFollowersNotBorne(peer: Peer): void;
@@ -60,9 +63,10 @@ export class Peer implements SessionEvents {
   #setupMs = 0;
   #beganMs = 0;
   #lastMs = Infinity;
-  /** Will ask for a delivery at its dot: the lane holds one back for it. */
+  /** Will ask for a delivery at its dot: the pool holds one back for it. */
   #isExpecting = false;
   #following: Delivery | undefined;
+  #followingLane: Lane | undefined;
   /** The envelope of the current delivery stood behind a dot. */
   #isFollower = false;
 
@@ -122,7 +126,7 @@ export class Peer implements SessionEvents {
     this.#lane = lane;
     this.#isRetry = isRetry;
     this.#isFollower = false;
-    this.#onBegin(lane, delivery);
+    this.#onBegin(delivery);
     this.session.begin(delivery);
   }
 
@@ -131,10 +135,17 @@ export class Peer implements SessionEvents {
   }
 
   onDot(): Delivery | undefined {
-    if (!this.#isExpecting || this.#lane === undefined) return undefined;
-    this.#following = this.#events.takeBehind(this, this.#lane);
-    this.#expectNoMore();
+    if (this.#isExpecting) {
+      this.#expectNoMore();
+      this.#events.takeBehind(this);
+    }
     return this.#following;
+  }
+
+  /** For takeBehind() alone. */
+  follow(lane: Lane, delivery: Delivery): void {
+    this.#following = delivery;
+    this.#followingLane = lane;
   }
 
   onIdle(_session: SessionView): void {
@@ -154,13 +165,13 @@ export class Peer implements SessionEvents {
     this.#noteBorne();
     const transmitMs = this.#clock.nowMs() - this.#beganMs;
     this.#lastMs = transmitMs;
-    const following = this.#following;
+    const [following, followingLane] = [this.#following, this.#followingLane];
     this.#following = undefined;
-    if (following !== undefined) {
-      this.#lane = lane;
+    if (following !== undefined && followingLane !== undefined) {
+      this.#lane = followingLane;
       this.#isRetry = false;
       this.#isFollower = true;
-      this.#onBegin(lane, following);
+      this.#onBegin(following);
     }
     const dsnPassedOn = (session.capabilities.bits & CAN_DSN) !== 0;
     const { tls } = session;
@@ -173,13 +184,12 @@ export class Peer implements SessionEvents {
     if (this.#isFollower || this.#following !== undefined) this.host.isTrying = false;
     if (isOdd) this.#events.onFollowersNotBorne(this);
     if (delivery !== this.#following) {
-      const lane = this.#takeLane();
-      this.#events.onPeerStale(this, lane, delivery, this.#isRetry);
-      if (this.#following !== undefined) this.#lane = lane;
+      this.#events.onPeerStale(this, this.#takeLane(), delivery, this.#isRetry);
       return;
     }
     this.#following = undefined;
-    if (this.#lane !== undefined) this.#events.onPeerStale(this, this.#lane, delivery, false);
+    const lane = this.#followingLane;
+    if (lane !== undefined) this.#events.onPeerStale(this, lane, delivery, false);
   }
 
   onNoRight(_session: SessionView, delivery: Delivery, why: RecipientResult): void {
@@ -204,21 +214,20 @@ export class Peer implements SessionEvents {
     const lane = this.#lane;
     invariant(lane !== undefined, 'a transaction belongs to a queue');
     this.#lane = undefined;
-    this.#expectNoMore(lane);
+    this.#expectNoMore();
     return lane;
   }
 
-  #onBegin(lane: Lane, delivery: Delivery): void {
+  #onBegin(delivery: Delivery): void {
     this.#beganMs = this.#clock.nowMs();
-    if (lane.queue.route.ordering === 'strict' || this.#lastMs > FAST_MS_MAX) return;
-    if (delivery.contentBytes > FOLLOWED_BYTES_MAX || !this.#events.mayFollow(this)) return;
-    this.#isExpecting = true;
-    lane.expecting++;
+    if (this.#lastMs > FAST_MS_MAX || delivery.contentBytes > FOLLOWED_BYTES_MAX) return;
+    if ((this.session.capabilities.bits & CAN_PIPELINE) === 0) return;
+    this.#isExpecting = this.#events.expectsMore(this);
   }
 
-  #expectNoMore(lane = this.#lane): void {
+  #expectNoMore(): void {
     if (!this.#isExpecting) return;
     this.#isExpecting = false;
-    lane?.expectOneLess();
+    this.#events.expectsNoMore();
   }
 }

@@ -8,12 +8,17 @@
  *        └──► dropped++ , told later by the `dropped` line                 └ failed: counted as dropped
  *
  * A pipe or socket is written without blocking, through the event loop. A file or terminal goes through the
- * thread pool; a stopped terminal (Ctrl-S) so holds one thread of it, never the loop.
+ * thread pool; a stopped terminal (Ctrl-S) so holds one thread of it, never the loop. A file that has been
+ * renamed is opened anew, between two batches: no line is cut, and none is lost.
  *
  * What is not here: what a line says (log.ts).
  */
 import fs from 'node:fs';
+import { stat } from 'node:fs/promises';
 import net from 'node:net';
+import { promisify } from 'node:util';
+
+const openFile = promisify(fs.open);
 
 /** About 20,000 lines: seconds of a busy gateway, and nothing beside its queues. */
 const BUFFERED_BYTES_MAX = 4 * 1024 * 1024;
@@ -26,12 +31,13 @@ const BATCH_CHARACTERS = 256 * 1024;
 const GATHER_MS = 20;
 /** So much does not wait. */
 const GATHER_BYTES = 64 * 1024;
+const FILE_MODE = 0o640;
 /** Between two looks at a terminal that takes nothing. */
 const RETRY_MS = 50;
 
 export interface LogDestinationOptions {
-  /** 1 is stdout. */
-  readonly fd: number;
+  /** A descriptor, 1 is stdout; or the path of a file. */
+  readonly to: number | string;
   readonly bufferedBytesMax?: number;
   /** Makes the line, with its line end, that tells how many lines were lost. */
   readonly droppedLine?: (dropped: number) => string;
@@ -39,7 +45,11 @@ export interface LogDestinationOptions {
 
 /** Has the one method that pino asks of a stream. */
 export class LogDestination {
-  readonly #fd: number;
+  #fd: number;
+  /** Undefined: nothing that can be opened anew. */
+  readonly #file: string | undefined;
+  /** Opened, and taken from the next batch on. */
+  #nextFd: number | undefined;
   readonly #bufferedBytesMax: number;
   readonly #droppedLine: (dropped: number) => string;
   /** Set for pipes and sockets, else the thread pool writes. */
@@ -67,13 +77,15 @@ export class LogDestination {
   };
 
   constructor(options: LogDestinationOptions) {
-    this.#fd = options.fd;
+    const { to } = options;
+    this.#file = typeof to === 'string' ? to : undefined;
+    this.#fd = typeof to === 'string' ? fs.openSync(to, 'a', FILE_MODE) : to;
     this.#bufferedBytesMax = options.bufferedBytesMax ?? BUFFERED_BYTES_MAX;
     this.#droppedLine = options.droppedLine ?? ((dropped) => `${String(dropped)} log lines were dropped\n`);
-    const kind = fs.fstatSync(options.fd);
+    const kind = fs.fstatSync(this.#fd);
     this.#isFile = kind.isFile();
     if (kind.isFIFO() || kind.isSocket()) {
-      this.#socket = new PipeWriter({ fd: options.fd, readable: false, writable: true });
+      this.#socket = new PipeWriter({ fd: this.#fd, readable: false, writable: true });
       this.#socket.on('error', () => { this.#onBroken(); });
       // Logging alone does not keep a process alive; drain() does where it matters.
       this.#socket.unref();
@@ -88,6 +100,30 @@ export class LogDestination {
   /** Held in memory now; never more than bufferedBytesMax and one dropped line. */
   get bufferedBytes(): number {
     return this.#waitingBytes + this.#inFlightBytes;
+  }
+
+  /** Whether the file that is written is still the one of that name; true where there is no file. */
+  async isInPlace(): Promise<boolean> {
+    if (this.#file === undefined) return true;
+    const named = await stat(this.#file).catch(() => undefined);
+    const written = fs.fstatSync(this.#fd);
+    return named !== undefined && named.ino === written.ino && named.dev === written.dev;
+  }
+
+  /** Goes on in a new file of that name. Rejects if that can't be opened: the old one is written on. */
+  async reopen(): Promise<void> {
+    if (this.#file === undefined) return;
+    const fd = await openFile(this.#file, 'a', FILE_MODE);
+    if (this.#nextFd !== undefined) fs.closeSync(this.#nextFd);
+    this.#nextFd = fd;
+    if (this.#inFlightBytes === 0) this.#takeNextFile();
+  }
+
+  #takeNextFile(): void {
+    if (this.#nextFd === undefined) return;
+    fs.closeSync(this.#fd);
+    this.#fd = this.#nextFd;
+    this.#nextFd = undefined;
   }
 
   /** Takes one line with its line end. Never blocks, never throws. */
@@ -191,6 +227,7 @@ export class LogDestination {
     this.#inFlightBytes = 0;
     this.#inFlightLines = 0;
     this.#writtenMs = performance.now();
+    this.#takeNextFile();
     const isMore = this.#waiting.length > 0 || this.#droppedUntold > 0;
     if (isMore && this.#idle.length === 0) this.#schedule(this.#waitingBytes >= GATHER_BYTES);
     else this.#flush();

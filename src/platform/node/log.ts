@@ -57,7 +57,7 @@ export class NodeLog implements EventLog {
 }
 
 /** A destination whose line about lost lines is an event like all others. */
-export function logDestination(fd: number, name: string, bufferedBytesMax?: number): LogDestination {
+export function logDestination(to: number | string, name: string, bufferedBytesMax?: number): LogDestination {
   const droppedLine = (dropped: number): string =>
     `${JSON.stringify({
       level: 'warn',
@@ -69,7 +69,7 @@ export function logDestination(fd: number, name: string, bufferedBytesMax?: numb
       dropped,
     })}\n`;
   return new LogDestination(bufferedBytesMax === undefined
-    ? { fd, droppedLine } : { fd, droppedLine, bufferedBytesMax });
+    ? { to, droppedLine } : { to, droppedLine, bufferedBytesMax });
 }
 
 function harmlessFields(event: string, fields: LogFields | undefined): Record<string, unknown> {

@@ -182,7 +182,7 @@ test('a pipe that nobody reads loses lines, and neither blocks nor grows', async
   try {
     const handle = (reader.stdin as unknown as { _handle: { fd: number } })._handle;
     const bufferedBytesMax = 256 * 1024;
-    const destination = new LogDestination({ fd: handle.fd, bufferedBytesMax });
+    const destination = new LogDestination({ to: handle.fd, bufferedBytesMax });
     const log = new MailLog({ gateway: 'gw-1', enabled: true }, destination);
     const lines = 20_000;
     const beganMs = performance.now();

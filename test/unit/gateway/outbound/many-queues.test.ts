@@ -47,7 +47,8 @@ test('queues take turns at the connections, one message each, whoever has more t
   const queues = [queueOf(source, { nextHop }, range(100, 9)), queueOf(source, { nextHop }, range(200, 3)), queueOf(source, { nextHop, ordering: 'strict' }, range(300, 3))];
   for (const queue of queues) dispatcher.onReady(queue);
   await source.untilEnded(15);
-  assert.deepEqual(source.taken, [100, 200, 300, 101, 201, 301, 102, 202, 302, 103, 104, 105, 106, 107, 108]);
+  // 302 can't go behind the dot of 202, which leaves before 301 has its answer.
+  assert.deepEqual(source.taken, [100, 200, 300, 101, 201, 301, 102, 202, 103, 302, 104, 105, 106, 107, 108]);
   await dispatcher.stop(0);
 });
 

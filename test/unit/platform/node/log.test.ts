@@ -36,11 +36,43 @@ function readAll(fd: number, enough: (text: string) => boolean): Promise<string>
 const LINE = `${'x'.repeat(99)}\n`;
 
 describe('log destination', () => {
+  test('goes on in a new file when its own was renamed; each line is whole, and in one of them', async () => {
+    const file = path.join(folder, 'renamed');
+    const destination = new LogDestination({ to: file });
+    let written = 0;
+    for (let round = 0; round < 5; round++) {
+      for (let i = 0; i < 3_000; i++) destination.write(`${String(written++)} ${LINE}`);
+      await new Promise((done) => { setImmediate(done); });
+      assert.equal(await destination.isInPlace(), true);
+      fs.renameSync(file, `${file}.${String(round)}`);
+      assert.equal(await destination.isInPlace(), false);
+      await destination.reopen();
+    }
+    await destination.drain(10_000);
+    assert.equal(await destination.isInPlace(), true);
+    const texts = ['0', '1', '2', '3', '4'].map((round) => fs.readFileSync(`${file}.${round}`, 'utf8'));
+    const last = fs.readFileSync(file, 'utf8');
+    assert.ok(texts.every((text) => text.endsWith('\n')) && last !== '');
+    const numbers = `${texts.join('')}${last}`.split('\n').slice(0, -1).map((line) => Number(line.slice(0, line.indexOf(' '))));
+    assert.deepEqual(numbers, Array.from({ length: written }, (_none, i) => i));
+  });
+
+  test('that can not be opened anew is written on', async () => {
+    const inner = path.join(folder, 'gone');
+    fs.mkdirSync(inner);
+    const destination = new LogDestination({ to: path.join(inner, 'log') });
+    fs.renameSync(inner, `${inner}.old`);
+    await assert.rejects(destination.reopen(), /ENOENT/);
+    destination.write(LINE);
+    await destination.drain(10_000);
+    assert.equal(fs.readFileSync(path.join(`${inner}.old`, 'log'), 'utf8'), LINE);
+  });
+
   test('a reader that stopped neither blocks the loop nor grows memory; drops are counted and told', { timeout: 20_000 }, async () => {
     const { reader, writer } = pipe('stopped');
     const bound = 256 * 1024;
     const destination = new LogDestination({
-      fd: writer,
+      to: writer,
       bufferedBytesMax: bound,
       droppedLine: (dropped) => `dropped ${String(dropped)}\n`,
     });
@@ -66,7 +98,7 @@ describe('log destination', () => {
 
   test('goes on after the reader is gone, and closes no descriptor', { timeout: 20_000 }, async () => {
     const { reader, writer } = pipe('gone');
-    const destination = new LogDestination({ fd: writer });
+    const destination = new LogDestination({ to: writer });
     fs.closeSync(reader);
     destination.write(LINE);
     await destination.drain(5_000);
@@ -81,7 +113,7 @@ describe('log destination', () => {
   test('writes all lines of a turn to a file in order, and drain waits for them', async () => {
     const file = path.join(folder, 'file');
     const fd = fs.openSync(file, 'w');
-    const destination = new LogDestination({ fd });
+    const destination = new LogDestination({ to: fd });
     let expected = '';
     for (let i = 0; i < 10_000; i++) {
       const line = `${String(i)} ä\n`;
@@ -96,7 +128,7 @@ describe('log destination', () => {
 
   test('the first line goes at once, those of the turns right behind it go together', async (t) => {
     const fd = fs.openSync(path.join(folder, 'gathered'), 'w');
-    const destination = new LogDestination({ fd });
+    const destination = new LogDestination({ to: fd });
     const write = t.mock.method(fs, 'write');
     const turn = (): Promise<void> => new Promise((done) => { setImmediate(done); });
     destination.write('first\n');
@@ -118,7 +150,7 @@ describe('log destination', () => {
   test('a dying process gets its waiting lines out at once', () => {
     const file = path.join(folder, 'dying');
     const fd = fs.openSync(file, 'w');
-    const destination = new LogDestination({ fd });
+    const destination = new LogDestination({ to: fd });
     destination.write('last words\n');
     destination.flushNow();
     assert.equal(fs.readFileSync(file, 'utf8'), 'last words\n');
@@ -128,7 +160,7 @@ describe('log destination', () => {
   test('the last words of a process reach its file beside a batch on its way', async () => {
     const file = path.join(folder, 'beside');
     const fd = fs.openSync(file, 'a');
-    const destination = new LogDestination({ fd });
+    const destination = new LogDestination({ to: fd });
     destination.write('a line before\n');
     const written = destination.drain(10_000);
     destination.write('last words\n');
