@@ -26,6 +26,7 @@ import type { StorePort } from './mirror/store-port.js';
 import { Holdings } from './ownership/holdings.js';
 import { Acceptance } from './queue/acceptance.js';
 import { ContentStore } from './queue/content-store.js';
+import { DeliveryRoom } from './queue/delivery-room.js';
 import { DueBodies } from './queue/due-bodies.js';
 import { DueTimes } from './queue/due-times.js';
 import { Entries } from './queue/entries.js';
@@ -93,6 +94,7 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly #dueTimes: DueTimes;
   readonly #expirySweep: ExpirySweep;
   readonly #right: DeliveryRight;
+  readonly #room: DeliveryRoom;
   readonly #forgotten: ForgottenQueues;
   readonly #handingOut: HandingOut;
   readonly #segments: Segments;
@@ -143,7 +145,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#dueTimes = dueTimes;
     this.#expirySweep = this.#newSweep();
     this.#settlement = new Settlement(options, {
-      clock, frame, crc32, packer, entries, mirrors, dueTimes, events, wake,
+      clock, frame, crc32, packer, entries, memory, mirrors, dueTimes, events, wake,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
       reportAgain: (queue, row) => { this.reports.resume(queue, row); },
@@ -158,8 +160,9 @@ export class GatewayCore implements Reception, DeliverySource {
     this.holdings = this.#newHoldings(options, ports);
     const { reports, recovered } = this;
     this.#forgotten = new ForgottenQueues({ registry, entries, dueTimes, reports, recovered, commitPoint });
+    this.#room = new DeliveryRoom({ memory, wake });
     this.#handingOut = new HandingOut({
-      clock, log, entries, registry, settlement: this.#settlement, right: this.#right,
+      clock, log, entries, registry, settlement: this.#settlement, right: this.#right, room: this.#room,
       forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake,
     });
   }
@@ -239,6 +242,7 @@ export class GatewayCore implements Reception, DeliverySource {
   /** The partition is another process's now: nothing of it is sent or delivered, its memory is given back. */
   forgetPartition(partition: Partition): void {
     this.#right.forget(partition);
+    this.#room.forget(partition);
     this.#forgotten.forget(partition);
   }
 
@@ -316,6 +320,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.readiness.tick(nowMs);
     this.commitPoint.tick(nowMs);
     this.#right.look();
+    this.#room.look();
     this.#forgotten.tick();
     this.bodies.tick(nowMs);
     this.#segments.compact(COMPACT_BYTES_PER_TICK);

@@ -194,6 +194,11 @@ export const MUTANTS: readonly Mutant[] = [
     heldBy: 'test/scenario/orphans.test.ts',
   },
   {
+    name: 'memory: deliveries are taken without room for what becomes of them', file: 'src/gateway/queue/delivery-room.js',
+    old: 'return true;\n        this.#waiting.add(queue);', new: 'return true;\n        return true;',
+    heldBy: 'test/unit/gateway/queue/delivery-room.test.ts',
+  },
+  {
     name: 'rule 13: handed back with dots unanswered', file: HOLDER,
     old: '&& this.#isQuiet && !this.#isUnknown',
     new: '&& !this.#isUnknown',

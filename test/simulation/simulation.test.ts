@@ -19,6 +19,8 @@ const FOUND: readonly (readonly [string, number, number])[] = [
   ['a partition that begins anew is forgotten while its record is on its way', 350_006_550, 80],
   ['a retirement that is taken back between two looks is no port that stays closed', 620_000_095, 80],
   ['the copy that is left lacks what only the lost one had', 620_003_009, 80],
+  ['what becomes of deliveries while a store is silent has room within the limit', 2_611_264_500, 80],
+  ['reports leave the room that changes of deliveries need', 2_611_263_581, 80],
 ];
 const STEPS = 80;
 const BOUND_MS = 300_000;

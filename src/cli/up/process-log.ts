@@ -1,6 +1,6 @@
 /**
- * The log file of a process of `up`, NAME.log: the process writes its lines there by itself, and `up` what the
- * process says on stdout and stderr. Past a bound it is renamed to NAME.log.1, which replaces the one before;
+ * The log file of a process of `up`, NAME.log: the process writes its lines there by itself, and `up` what
+ * it says on stdout and stderr. Past a bound it is renamed to NAME.log.1, which replaces the one before;
  * the process sees that and goes on in a new one (bin/log-file.ts). A disk that does not keep up loses lines,
  * never mail.
  */

@@ -7,6 +7,7 @@
 import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { DeliveryRight } from '../mirror/delivery-right.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
+import type { DeliveryRoom } from './delivery-room.js';
 import type { DueBodies } from './due-bodies.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
@@ -25,6 +26,7 @@ export interface HandingOutPorts {
   readonly registry: QueueRegistry;
   readonly settlement: Settlement;
   readonly right: DeliveryRight;
+  readonly room: DeliveryRoom;
   readonly forgotten: ForgottenQueues;
   readonly bodies: DueBodies;
   /** Undefined: no reverse-path is rewritten. */
@@ -44,15 +46,17 @@ export class HandingOut {
   }
 
   take(queue: DeliveryQueue): Delivery | undefined {
-    const { clock, entries, log, right, settlement } = this.#ports;
+    const { clock, entries, log, right, room, settlement } = this.#ports;
     if (!(queue instanceof MailQueue) || queue.readyCount === 0) return undefined;
     if (!right.mayTake(queue)) return undefined;
     for (;;) {
       const next = queue.nextReady(clock.nowMs());
       if (next === 0 || !this.#ports.bodies.isHere(queue, next)) return undefined;
+      if (!room.admits(queue, entries.room(next))) return undefined;
       const row = queue.takeReady(clock.nowMs());
       const envelope = settlement.envelopeOf(row);
       if (envelope !== undefined) {
+        room.taken(envelope.recipients.length);
         const pending = this.#pendingOf(row, envelope.recipients.length);
         const reversePath = this.#reversePathOf(envelope, pending);
         const contentBytes = entries.table.bodyBytes.get(row);
@@ -66,6 +70,7 @@ export class HandingOut {
   }
 
   settle(delivery: Delivery, result: DeliveryResult): void {
+    this.#ports.room.settled(delivery.envelope.recipients.length);
     const queue = this.#ports.registry.queueOf(delivery.entry);
     if (queue === undefined || this.#ports.forgotten.onSettled(queue, delivery.entry)) return;
     this.#ports.settlement.settle(queue, delivery, result);

@@ -2,7 +2,8 @@
  * The memory of a gateway against its limit (G7): three marks, docs/GUARANTEES.md "Memory".
  *
  *   0 ──────────── accept ───────── reserve ──── limit
- *     new mail        │ recovery, refill │ only changes that end mail: reports, notes
+ *     new mail        │ recovery, refill │ only what ends mail: reports to the half, deliveries in flight to
+ *                     │                    three quarters (delivery-room.ts), the rest one delivery at a time
  *                     └─ half: places of entries that are taken over, however full memory is
  *
  * Buffers lie outside V8's heap limit, so they are counted here: records and bookkeeping of entries, bytes
@@ -26,6 +27,9 @@ const ENTRIES_SHARE = 0.75;
 const REST_SHARE = 0.6;
 /** Of what lies between the upper marks, for places of entries; the rest for bodies that deliveries need. */
 const PLACES_SHARE = 0.5;
+/** Of what lies above the last mark: for reports, and for these and what becomes of deliveries in flight. */
+const REPORTS_SHARE = 0.5;
+const DELIVERIES_SHARE = 0.75;
 /** Of messages that are being received: what they leave is not gone at once. One of the largest size fits. */
 const IN_TRANSIT_SHARE = 0.25;
 
@@ -35,6 +39,8 @@ export class MemoryGauge {
   readonly reserveBytes: number;
   /** Bytes of messages that are being received. */
   inTransitBytes = 0;
+  /** Not used yet: what deliveries in flight may come to. */
+  promisedBytes = 0;
   readonly #held: () => number;
 
   /** `held` sums what the parts hold now; it must be O(1). */
@@ -59,9 +65,19 @@ export class MemoryGauge {
     return this.usedBytes + bytes <= this.reserveBytes;
   }
 
-  /** Whether bytes that end mail (a report) fit below the limit. */
+  /** Whether bytes that end mail (a report) fit, beside what becomes of deliveries in flight. */
   admitsEnding(bytes: number): boolean {
-    return this.usedBytes + bytes <= this.limitBytes;
+    return this.#usedAtMost + bytes <= this.#lastBytes(REPORTS_SHARE);
+  }
+
+  /** Whether what becomes of one more delivery fits. */
+  admitsDelivery(bytes: number): boolean {
+    return this.#usedAtMost + bytes <= this.#lastBytes(DELIVERIES_SHARE);
+  }
+
+  /** Whether memory has room for words that nothing depends on. */
+  get admitsTexts(): boolean {
+    return this.usedBytes <= this.reserveBytes;
   }
 
   /**
@@ -103,5 +119,13 @@ export class MemoryGauge {
 
   release(bytes: number): void {
     this.inTransitBytes -= bytes;
+  }
+
+  get #usedAtMost(): number {
+    return this.usedBytes + this.promisedBytes;
+  }
+
+  #lastBytes(share: number): number {
+    return this.reserveBytes + (this.limitBytes - this.reserveBytes) * share;
   }
 }

@@ -16,6 +16,7 @@ import type { DueTimes } from './due-times.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { decodeEnvelope } from './envelope.js';
+import type { MemoryGauge } from './memory-gauge.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MailEvents } from './mail-events.js';
 import type { LastResult, Note } from './note.js';
@@ -38,6 +39,7 @@ export interface SettlementPorts {
   readonly crc32: Crc32;
   readonly packer: Packer;
   readonly entries: Entries;
+  readonly memory: MemoryGauge;
   readonly mirrors: Mirrors;
   readonly dueTimes: DueTimes;
   readonly events: MailEvents;
@@ -160,9 +162,10 @@ export class Settlement {
    * as far as there is room.
    */
   tell(queue: MailQueue, row: number, texts: EntryTexts): void {
-    const { entries, mirrors, packer } = this.#ports;
+    const { entries, memory, mirrors, packer } = this.#ports;
     const bytes = encodeEntryTexts(packer, texts);
-    entries.texts.put(row, bytes);
+    if (memory.admitsTexts) entries.texts.put(row, bytes);
+    else entries.texts.drop(row);
     if (bytes.length > 0) mirrors.sender.texts.add(queue.partition, entries.table.position.get(row), bytes);
   }
 
