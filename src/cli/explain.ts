@@ -6,6 +6,7 @@
  *   a way ─► 0      none, for good ─► 1      nobody could tell just now (DNS, HTTP) ─► 3
  */
 import type { Argv } from 'yargs';
+import { addressText } from '../base/address-text.js';
 import { errorText } from '../base/error-text.js';
 import { formatDuration } from '../base/units.js';
 import type { GatewayConfig } from '../config/types.js';
@@ -28,6 +29,7 @@ import type { DnsAnswer } from '../platform/resolver.js';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { CliError, UsageError } from './context.js';
+import { ownText } from './options.js';
 import { printable } from './tables.js';
 
 /** Nobody could tell: as of a gateway that does not answer. */
@@ -69,18 +71,20 @@ export function explainCommand(cli: Argv, context: CliContext, done: (code: numb
       args
         .positional('recipient', { type: 'string', demandOption: true, describe: 'an address' })
         .option('config', { type: 'string', describe: 'the gateway\'s YAML file' })
+        .option('from', ownText('the reverse-path that it has (default: the null one)'))
+        .option('listener', ownText('address:port that it comes in by (default: the first one)'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line, for each address' })
         .example('$0 explain anna@example.com --config gateway.yaml', 'by the table, the routes and the DNS')
         .epilogue('Exit code: 0 there is a way, 1 there is none, 3 the DNS or a directory could not tell, '
           + '2 wrong usage.'),
-    async ({ recipient, config: file, json }) => {
+    async ({ recipient, config: file, from, listener, json }) => {
       const { terminal } = context;
       const { gateway } = loadFor('gateway', file, undefined, context, 'explain');
       if (gateway === undefined) throw new CliError('the file has no gateway');
       const clock = new SystemClock();
       const dns = new DnsClient(gateway.dns, clock);
       const explained: Explained[] = [];
-      for (const routed of await routedTo(recipient, gateway)) {
+      for (const routed of await routedTo(recipient, from ?? '', listener, gateway)) {
         explained.push(await explain(recipient, routed, gateway, dns));
       }
       dns.close();
@@ -101,7 +105,7 @@ function codeOf({ why, status }: Explained): number {
 
 /** As reception would find it for a client that may send anywhere. Throws what it would answer. */
 async function routedTo(
-  recipient: string, { smtp, routes }: GatewayConfig,
+  recipient: string, reversePath: string, listener: string | undefined, { smtp, routes }: GatewayConfig,
 ): Promise<readonly RoutedRecipient[]> {
   const path = parsePath(`<${recipient}>`, 0, toAscii);
   if (typeof path === 'string') throw new UsageError(`'${recipient}' is no address: ${path}`);
@@ -111,7 +115,12 @@ async function routedTo(
   }
   const recipients = await tableOf(smtp.recipientsFile);
   const ports = { router: createRouter(routes), toAscii, recipients };
-  const found = destinationsOf(path, { policy, ports, lookups: 0 }, Infinity);
+  const ours = smtp.listen.map(({ host, port }) => addressText(host, port));
+  if (listener !== undefined && !ours.includes(listener)) {
+    throw new UsageError(`no listener '${listener}'; there are: ${ours.join(', ')}`);
+  }
+  const origin = { reversePath, listener: listener ?? ours[0] ?? '' };
+  const found = destinationsOf(path, { policy, ports, lookups: 0 }, origin, Infinity);
   recipients?.close();
   if ('unasked' in found) throw new CliError('a directory must be asked first');
   if ('reply' in found) {

@@ -183,7 +183,7 @@ function smtpConfig(smtp: SmtpKeys, problems: Problems): SmtpConfig {
 function routeConfig(
   route: GatewayKeys['routes'][number], delivery: GatewayKeys['delivery'],
 ): GatewayConfig['routes'][number] {
-  const { domain, domains, queues, lanes, lengthMax } = route;
+  const { domain, domains, queues, lanes, lengthMax, when } = route;
   const ordering = route.ordering ?? delivery.ordering;
   const isStrict = ordering === 'strict';
   const nextHop = nextHopOf(route);
@@ -192,6 +192,7 @@ function routeConfig(
     lengthMax,
     nextHop,
     domains: domains ?? (domain === undefined ? [] : [domain]),
+    ...(when === undefined ? {} : { when }),
     name: routeName(route),
     perDomain: queues === 'domain' || nextHop.isByMx === true,
     ordering,

@@ -4,6 +4,7 @@
  * itself. The rule for the lease (docs/GUARANTEES.md "Links"): ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
  */
 import { addressText } from '../base/address-text.js';
+import { Wildcards } from '../base/wildcards.js';
 import type { Path } from './keys/key.js';
 import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './keys/schema.js';
 import type { Address, NextHopValue } from './keys/values.js';
@@ -462,12 +463,14 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     checkHops(route, at, problems);
     checkRouteTls(route, at, problems);
     checkRouteAuth(route, at, problems);
+    checkConditions(gateway, i, problems);
+    if (route.when !== undefined) return;
     for (const domain of route.domains ?? (route.domain === undefined ? [] : [route.domain])) {
       domains.push(domain);
       paths.push(at);
     }
   });
-  unique(domains, (i) => paths[i] ?? [], 'domain', problems);
+  unique(domains, (i) => paths[i] ?? [], 'domain of a route without when', problems);
   if (gateway.reports.without_route === 'refuse' && !domains.includes('*')) {
     problems.add(
       ['gateway', 'routes'],
@@ -476,6 +479,26 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     );
   }
   unique(gateway.routes.map(routeName), (i) => ['gateway', 'routes', i, 'name'], 'queue name', problems);
+}
+
+function checkConditions({ routes, smtp }: GatewayValue, index: number, problems: Problems): void {
+  const { when, name } = routes[index] ?? {};
+  if (when === undefined) return;
+  const at: Path = ['gateway', 'routes', index];
+  if (name === undefined) problems.add(at, 'expected a name for a route with when, found none');
+  const { senders, recipients, listeners } = when;
+  if (senders === undefined && recipients === undefined && listeners === undefined) {
+    problems.add([...at, 'when'], 'expected senders, recipients or listeners, found none of them');
+  }
+  const ours = smtp.listen.map(({ address: { host, port } }) => addressText(host, port));
+  (listeners ?? []).forEach((pattern, i) => {
+    const wildcards = new Wildcards([pattern]);
+    if (ours.some((listener) => wildcards.matches(listener))) return;
+    problems.add(
+      [...at, 'when', 'listeners', i],
+      `expected an address of smtp.listen (${ours.join(', ')}), found '${pattern}'`,
+    );
+  });
 }
 
 type TlsKey = GatewayValue['routes'][number]['tls'];

@@ -4,7 +4,7 @@
  */
 
 import { COMMITTED } from '../../src/gateway/queue/types.js';
-import type { AdmissionVerdict, QueueClass, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
 
 export interface Kept {
   readonly submission: Submission;
@@ -62,7 +62,11 @@ export class MemoryReception implements Reception {
 export class DomainRouter implements Router {
   readonly #routes = new Map<string, Route>();
 
-  route(domain: string, _queueClass?: QueueClass, name = domain): Route | undefined {
+  route(domain: string): Route | undefined {
+    return this.routeNamed(domain);
+  }
+
+  routeNamed(name: string): Route | undefined {
     if (name === 'noroute.example' || name === 'nowhere') return undefined;
     let route = this.#routes.get(name);
     if (route === undefined) {

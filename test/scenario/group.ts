@@ -7,6 +7,7 @@ import { Prng } from '../../src/base/prng.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
+import { OWN_ORIGIN } from '../../src/gateway/queue/types.js';
 import type { Ordering, Recipient, RecipientGroup, Router } from '../../src/gateway/queue/types.js';
 import { GatewayNode } from './gateway-node.js';
 import { Letter, Letters } from './letters.js';
@@ -162,7 +163,7 @@ export class Group {
     const messageId = core.nextMessageId();
     const groups = new Map<string, Recipient[]>();
     const submitted: RecipientGroup[] = names.map((name) => {
-      const route = this.router.route(`${name}.example`, 'mail');
+      const route = this.router.route(`${name}.example`, 'mail', '', OWN_ORIGIN);
       assert.ok(route !== undefined);
       const recipients = Array.from({ length: recipientCount }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify, orcpt: '' }));
       groups.set(name, recipients);

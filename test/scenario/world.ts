@@ -14,7 +14,7 @@ import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { createRouter } from '../../src/gateway/queue/router.js';
 import type { Envelope, Ordering, Recipient, RecipientGroup, Route, Router, SubmissionOutcome } from '../../src/gateway/queue/types.js';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED, OWN_ORIGIN } from '../../src/gateway/queue/types.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { RecordedMember } from '../../src/protocol/partition-record.js';
 import { checkCommitted } from './checks.js';
@@ -111,7 +111,8 @@ export class World {
       ordering: queue.ordering ?? 'fifo', concurrency: queue.concurrency ?? 4, lengthMax: queue.lengthMax ?? 1_000_000,
     })));
     this.router = {
-      route: (domain, queueClass) => table.route(domain, queueClass),
+      route: (domain, queueClass, address, origin) => table.route(domain, queueClass, address, origin),
+      routeNamed: (name, domain, queueClass) => table.routeNamed(name, domain, queueClass),
       routeOfQueue: (name, queueClass) => (this.unrouted.has(name) ? undefined : table.routeOfQueue(name, queueClass)),
       mailRoutes: () => table.mailRoutes(),
     };
@@ -154,7 +155,7 @@ export class World {
   }
 
   route(name: string): Route {
-    const route = this.router.route(`${name}.example`, 'mail');
+    const route = this.router.route(`${name}.example`, 'mail', '', OWN_ORIGIN);
     assert.ok(route !== undefined);
     return route;
   }

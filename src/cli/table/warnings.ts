@@ -9,6 +9,7 @@ import { destinationsOf } from '../../gateway/inbound/recipients/destinations.js
 import type { DestinationDesk, DestinationPorts } from '../../gateway/inbound/recipients/destinations.js';
 import { TableFile } from '../../gateway/inbound/recipients-file.js';
 import { domainKey, tableKey } from '../../gateway/inbound/recipients/listing.js';
+import { OWN_ORIGIN } from '../../gateway/queue/types.js';
 import { createRouter } from '../../gateway/queue/router.js';
 import { toAscii } from '../../platform/node/idna.js';
 
@@ -29,7 +30,10 @@ export class AliasJudge {
     const policy = new RelayPolicy({ networks: [], domains: [...domains] }, toAscii);
     const anywhere = createRouter([ANYWHERE]);
     // So do routes that the table names.
-    const router: DestinationPorts['router'] = { route: (domain) => anywhere.route(domain, 'mail') };
+    const router: DestinationPorts['router'] = {
+      route: (domain, ...rest) => anywhere.route(domain, ...rest),
+      routeNamed: (_name, domain) => anywhere.route(domain, 'mail', '', OWN_ORIGIN),
+    };
     this.#desk = { policy, ports: { router, toAscii, recipients: this.#table }, lookups: 0 };
   }
 
@@ -37,7 +41,7 @@ export class AliasJudge {
   whyNowhere(alias: string, targets: readonly string[]): string {
     const path = parsePath(`<${alias.startsWith('@') ? `any${alias}` : alias}>`, 0, toAscii);
     if (typeof path === 'string') return '';
-    const found = destinationsOf(path, this.#desk, Infinity);
+    const found = destinationsOf(path, this.#desk, OWN_ORIGIN, Infinity);
     if (!('reply' in found)) return '';
     const missing = targets.find((target) => this.#isMissing(target));
     if (missing === undefined) {

@@ -262,9 +262,15 @@ const reports = z.union([
   error: 'discard, refuse, or a mapping such as {without_route: discard, delay_after: 4h}',
 }).prefault({});
 
+const patterns = () => z.array(v.pattern()).min(1).max(1_000).optional();
+
 const route = z.strictObject({
   domain: v.routeDomain().optional(),
   domains: z.array(v.routeDomain()).min(1).max(10_000).optional(),
+  /** Only for some of it: one pattern of each list must match. Senders: '<>' is the null reverse-path. */
+  when: z.strictObject({
+    senders: patterns(), recipients: patterns(), listeners: patterns(),
+  }).optional(),
   via: named('nextHops', v.nextHops()),
   /** Of several: to any of them, else to the first that takes connections. */
   balance: v.flag().prefault(false),

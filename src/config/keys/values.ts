@@ -212,6 +212,14 @@ export function routeDomain(): z.ZodType<string> {
   }, "a domain such as example.com, *.example.com, or '*' for all others");
 }
 
+/** Of an address or a name, "*" for any run of characters (base/wildcards.ts). */
+export function pattern(): z.ZodType<string> {
+  return expected(
+    (value) => (typeof value === 'string' && /^[^\s\x00-\x1f\x7f]{1,320}$/.test(value) ? value : undefined),
+    "a pattern of up to 320 characters without blanks, such as '*@news.example.com'",
+  );
+}
+
 /** Atoms joined by dots (RFC 5322 3.2.3). */
 const DOT_ATOM = /^[\w!#$%&'*+/=?^`{|}~-]+(\.[\w!#$%&'*+/=?^`{|}~-]+)*$/;
 

@@ -1,7 +1,8 @@
 /**
  * The routing table: which queue, and which next hop, mail to a domain goes to. Without DNS,
  * so that the same domain always has the same queue. Longest match wins: the domain itself, then "*.parent"
- * for each parent, then "*".
+ * for each parent, then "*". Of several routes for one of these, the first whose conditions (`when`) all hold
+ * of the mail, else the one without any.
  *
  *   queues of a route   one, named as the route                       default
  *                       lanes: N   N, by a hash of the domain         default#3
@@ -12,12 +13,24 @@
  * queue by its label.
  */
 import { labelOf } from './label.js';
-import type { NextHop, Ordering, QueueClass, Route, Router } from './types.js';
+import { Wildcards } from '../../base/wildcards.js';
+import type { MailOrigin, NextHop, Ordering, QueueClass, Route, Router } from './types.js';
+
+/** Patterns (base/wildcards.ts), one of each list that is there must match. */
+export interface RouteConditions {
+  /** Of the reverse-path; "<>" is the null one. */
+  readonly senders?: readonly string[] | undefined;
+  readonly recipients?: readonly string[] | undefined;
+  /** Of "address:port" that the mail came in by. */
+  readonly listeners?: readonly string[] | undefined;
+}
 
 /** One configured route. */
 export interface RouteOptions {
   /** Lower-case domains, "*.example.com" for all below a domain, "*" for the rest. */
   readonly domains: readonly string[];
+  /** Undefined: for all mail to them. */
+  readonly when?: RouteConditions | undefined;
   /** Name of the queue, or the beginning of the names of its queues. */
   readonly name: string;
   /** A queue for each destination domain. */
@@ -36,35 +49,78 @@ const LANE_MARK = '#';
 /** Routes of single queues that are kept of each route: of the queues that a gateway may have, and some. */
 const KEPT_MAX = 100_000;
 
+/** What the null reverse-path is called in patterns. */
+const NULL_PATH = '<>';
+
 interface Known {
   readonly options: RouteOptions;
+  readonly conditions: Conditions | undefined;
   /** By name of the queue and class. */
   readonly routes: Map<string, Route>;
   /** With one queue: asked with every recipient. */
   readonly single: Map<QueueClass, Route>;
 }
 
+class Conditions {
+  readonly #senders: Wildcards | undefined;
+  readonly #recipients: Wildcards | undefined;
+  readonly #listeners: Wildcards | undefined;
+
+  constructor({ senders, recipients, listeners }: RouteConditions) {
+    this.#senders = senders && new Wildcards(senders);
+    this.#recipients = recipients && new Wildcards(recipients);
+    this.#listeners = listeners && new Wildcards(listeners);
+  }
+
+  hold(address: string, { reversePath, listener }: MailOrigin): boolean {
+    if (this.#senders?.matches(reversePath === '' ? NULL_PATH : reversePath) === false) return false;
+    return this.#recipients?.matches(address) !== false && this.#listeners?.matches(listener) !== false;
+  }
+}
+
 class RoutingTable implements Router {
-  readonly #byDomain = new Map<string, Known>();
+  /** Those with conditions first, in the order of the configuration. */
+  readonly #byDomain = new Map<string, Known[]>();
   readonly #byName = new Map<string, Known>();
 
   constructor(routes: readonly RouteOptions[]) {
     for (const options of routes) {
-      const known: Known = { options, routes: new Map(), single: new Map() };
+      const conditions = options.when && new Conditions(options.when);
+      const known: Known = { options, conditions, routes: new Map(), single: new Map() };
       this.#byName.set(options.name, known);
-      for (const domain of options.domains) this.#byDomain.set(domain, known);
+      for (const domain of options.domains) this.#add(domain, known);
     }
   }
 
-  route(domain: string, queueClass: QueueClass, wanted?: string): Route | undefined {
-    const known = wanted === undefined
-      ? (this.#byDomain.get(domain) ?? this.#wildcard(domain))
-      : this.#byName.get(wanted);
-    if (known === undefined) return undefined;
-    const { name, perDomain = false, lanes = 1 } = known.options;
-    if (!perDomain && lanes === 1) return single(known, queueClass);
-    if (perDomain) return make(known, `${name}${DOMAIN_MARK}${domain}`, queueClass);
-    return make(known, `${name}${LANE_MARK}${String((hashOf(domain) % lanes) + 1)}`, queueClass);
+  #add(domain: string, known: Known): void {
+    const others = this.#byDomain.get(domain) ?? [];
+    const last = others[others.length - 1];
+    // The one without conditions stays the last.
+    if (last !== undefined && last.conditions === undefined) others.splice(-1, 0, known);
+    else others.push(known);
+    this.#byDomain.set(domain, others);
+  }
+
+  route(domain: string, queueClass: QueueClass, address: string, origin: MailOrigin): Route | undefined {
+    let found = this.#at(domain, address, origin);
+    for (let dot = domain.indexOf('.'); found === undefined && dot !== -1;) {
+      found = this.#at(`*${domain.slice(dot)}`, address, origin);
+      dot = domain.indexOf('.', dot + 1);
+    }
+    found ??= this.#at('*', address, origin);
+    return found && laneOf(found, domain, queueClass);
+  }
+
+  routeNamed(name: string, domain: string, queueClass: QueueClass): Route | undefined {
+    const known = this.#byName.get(name);
+    return known && laneOf(known, domain, queueClass);
+  }
+
+  #at(domain: string, address: string, origin: MailOrigin): Known | undefined {
+    const all = this.#byDomain.get(domain);
+    if (all === undefined) return undefined;
+    for (const known of all) if (known.conditions?.hold(address, origin) !== false) return known;
+    return undefined;
   }
 
   /** By the name of the route in it: its lanes or domains of now are of no account for mail that is there. */
@@ -80,14 +136,13 @@ class RoutingTable implements Router {
   mailRoutes(): readonly Route[] {
     return [...this.#byName.values()].map((known) => single(known, 'mail'));
   }
+}
 
-  #wildcard(domain: string): Known | undefined {
-    for (let dot = domain.indexOf('.'); dot !== -1; dot = domain.indexOf('.', dot + 1)) {
-      const found = this.#byDomain.get(`*${domain.slice(dot)}`);
-      if (found !== undefined) return found;
-    }
-    return this.#byDomain.get('*');
-  }
+function laneOf(known: Known, domain: string, queueClass: QueueClass): Route {
+  const { name, perDomain = false, lanes = 1 } = known.options;
+  if (!perDomain && lanes === 1) return single(known, queueClass);
+  if (perDomain) return make(known, `${name}${DOMAIN_MARK}${domain}`, queueClass);
+  return make(known, `${name}${LANE_MARK}${String((hashOf(domain) % lanes) + 1)}`, queueClass);
 }
 
 function single(known: Known, queueClass: QueueClass): Route {
@@ -134,7 +189,10 @@ function hashOf(text: string): number {
   return hash >>> 0;
 }
 
-/** A router over the configured routes. The configuration has no two with one name or one domain. */
+/**
+ * A router over the configured routes. The configuration has no two with one name, nor with one domain and
+ * no conditions.
+ */
 export function createRouter(routes: readonly RouteOptions[]): Router {
   return new RoutingTable(routes);
 }

@@ -68,13 +68,22 @@ export interface Route {
   readonly lengthMax: number;
 }
 
+/** Where a message comes from, for routes that are for some mail only. */
+export interface MailOrigin {
+  /** '' is the null reverse-path. */
+  readonly reversePath: string;
+  /** "address:port" that it came in by; '' for what this gateway makes itself. */
+  readonly listener: string;
+}
+
+export const OWN_ORIGIN: MailOrigin = { reversePath: '', listener: '' };
+
 /** Looks up routes (gateway/queue/router.ts). Domains are lower-case ASCII (A-labels). */
 export interface Router {
-  /**
-   * The route for mail to `domain`, or undefined when none is configured; with `name`, of the route of that
-   * name, whatever its domains are.
-   */
-  route(domain: string, queueClass: QueueClass, name?: string): Route | undefined;
+  /** The route for mail to this address in `domain`, or undefined when none is configured. */
+  route(domain: string, queueClass: QueueClass, address: string, origin: MailOrigin): Route | undefined;
+  /** As route(), of the route of this name, whatever mail it is for. */
+  routeNamed(name: string, domain: string, queueClass: QueueClass): Route | undefined;
   /** The route of a queue that came back from the stores under this name. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined;
   /** Every configured route for mail. */

@@ -37,11 +37,12 @@ async function explain(t: TestContext, ...args: readonly string[]): Promise<{ re
     gateway: {
       id: 'gw-1', host: 'box-1', secret: 'sixteen-characters-and-more', state_dir: folder, hostname: 'gw.test',
       dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
-      smtp: { relay_domains: ['ours.example'], recipients: 'recipients.table' },
+      smtp: { listen: ['127.0.0.1:2525', '127.0.0.1:2587'], relay_domains: ['ours.example'], recipients: 'recipients.table' },
       routes: [
         { name: 'box', via: 'lmtp://127.0.0.1:24', tls: 'none' },
         { domain: 'ours.example', via: ['smtps://one.ours.example', 'smtps://two.ours.example'] },
         { domain: '*', via: 'mx' },
+        { domain: '*', name: 'bulk', when: { senders: ['*@news.example'], listeners: ['*:2587'] }, via: 'smtp://127.0.0.1:2527' },
       ],
       stores: ['s1', 's2'].map((id, at) => ({ id, host: `box-${String(at + 2)}`, paths: [{ name: 'A', address: `127.0.0.1:${String(7401 + at)}` }] })),
     },
@@ -71,6 +72,14 @@ describe('explain', () => {
       ['anna@ours.example', 'box', 'lmtp://127.0.0.1:24', 'none'],
       ['x@there.example', 'default/there.example', 'mx://there.example:25', 'may'],
     ]]);
+  });
+
+  test('by where the mail comes from, and by which listener', async (t) => {
+    const queueOf = async (...args: string[]): Promise<string> => ((JSON.parse((await explain(t, 'x@there.example', '--json', ...args)).out[0] ?? '')) as { readonly queue: string }).queue;
+    const [bulk, late] = [['--from', 'a@news.example'], ['--listener', '127.0.0.1:2587']];
+    assert.deepEqual([await queueOf(...bulk), await queueOf(...late), await queueOf(...bulk, ...late)], ['default/there.example', 'default/there.example', 'bulk']);
+    const none = await explain(t, 'x@there.example', '--listener', '127.0.0.1:1');
+    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: no listener \'127.0.0.1:1\'; there are: 127.0.0.1:2525, 127.0.0.1:2587']]);
   });
 
   for (const [recipient, code, line] of [

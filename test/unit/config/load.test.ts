@@ -99,6 +99,12 @@ describe('a configuration file', () => {
     assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24, tls: { level: 'may', isFirst: false, terms: { serverName: '::1', mustVerify: false, caFile: undefined } } }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000 });
   });
 
+  test('may have several routes for a domain, all but one with conditions', () => {
+    const more = "    - {domain: '*', name: bulk, when: {senders: ['*@news.example']}, via: smtp://127.0.0.1:27}\n";
+    const { routes } = gatewayOf(GOOD.replace(/( {4}- \{domain: '\*'.*\n)/, `$1${more}`));
+    assert.deepEqual(routes.map(({ name, when }) => [name, when?.senders]), [['default', undefined], ['bulk', ['*@news.example']]]);
+  });
+
   test('has TLS with next hops: may by default, encrypt by smtps, and what verify needs', () => {
     const hopOf = (route: string) => gatewayOf(GOOD.replace('smtp://127.0.0.1:26', route)).routes[0]?.nextHop;
     const terms = { serverName: 'mx.example', mustVerify: false, caFile: undefined };
@@ -234,6 +240,11 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a token of two lines', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: ${TWO_LINES_FILE}}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, one line of printable ASCII, found something else in /],
     ['mail to rspamd in clear over a network', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://10.0.0.5:11333'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.rspamd: expected https:\/\/ for a server outside loopback, found 'http:\/\/10\.0\.0\.5:11333': .* say insecure: true$/],
     ['an address of rspamd with a path', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://127.0.0.1:11333/checkv2'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.rspamd: expected an address without a path, such as .*, found "http/],
+    ['conditions on a route without a name', '  stores:\n    - id: s1', "    - {domain: a.test, via: smtp://127.0.0.1:27, when: {senders: ['*@a.example']}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]: expected a name for a route with when, found none$/],
+    ['conditions that say nothing', '  stores:\n    - id: s1', "    - {domain: '*', via: smtp://127.0.0.1:27, name: x, when: {}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]\.when: expected senders, recipients or listeners, found none of them$/],
+    ['conditions of a listener that is not there', '  stores:\n    - id: s1', "    - {domain: '*', via: smtp://127.0.0.1:27, name: x, when: {listeners: ['*:465']}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]\.when\.listeners\[0\]: expected an address of smtp\.listen \(127\.0\.0\.1:2525\), found '\*:465'$/],
+    ['a pattern with a blank', '  stores:\n    - id: s1', "    - {domain: '*', via: smtp://127.0.0.1:27, name: x, when: {senders: ['a b']}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]\.when\.senders\[0\]: expected a pattern of up to 320 characters without blanks, such as '\*@news\.example\.com', found "a b"$/],
+    ['conditions on the only route for senders elsewhere', 'via: smtp://127.0.0.1:26', "name: x, when: {senders: ['*@a.example']}, via: smtp://127.0.0.1:26", /^f\.yaml:6: gateway\.routes: expected a route for reports to senders of any domain/],
     ['two hooks of one name', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a/x.js}, {module: b/x.mjs}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[1\]: expected each name of a hook once, found 'x' again$/],
     ['a hook that keeps clients for longer than they wait', GOOD, `${GOOD}  smtp:\n    hooks: [{module: x.js, timeout: 5min}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.timeout: expected a time with its unit from 10ms to 60s /],
     ['recipients asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://10.0.0.5/'}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.http: expected an address such as https:.*, or http:\/\/ on loopback, found/],

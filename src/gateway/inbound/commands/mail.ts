@@ -39,7 +39,10 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const late = rateRefusal(dialog, desk, path.address);
   if (late !== undefined) return late;
   const content = new ContentBuffer(ports.reception, options.messageBytesMax);
-  const transaction = new MailTransaction(path.address, parameters, dialog, content, ports.reception);
+  const { reception } = ports;
+  const transaction = new MailTransaction(
+    path.address, desk.listener, parameters, dialog, content, reception,
+  );
   const { isExtended, tlsVersion, user } = dialog;
   transaction.protocol = protocolName(isExtended, tlsVersion !== '', user !== '', isUtf8);
   dialog.transaction = transaction;

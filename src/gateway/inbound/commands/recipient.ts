@@ -60,7 +60,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     return byTable(dialog, transaction, desk, { text, path, to, parameters, isRole, keys: [], rounds: 0 });
   }
   const { address, domain } = to;
-  const route = ports.router.route(domain, 'mail');
+  const route = ports.router.route(domain, 'mail', address, transaction);
   if (route === undefined) return replies.NO_ROUTE;
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   const full = admissionRefusal(desk, route);
@@ -111,8 +111,8 @@ function byTable(
   const room = roomOf(transaction, desk);
   // Before the table is asked: a list is work.
   if (room <= 0) return replies.TOO_MANY_RECIPIENTS;
-  const found = destinationsOf(to, desk, room);
-  const destinations = isRole && 'reply' in found ? byDomain(to, desk) : found;
+  const found = destinationsOf(to, desk, transaction, room);
+  const destinations = isRole && 'reply' in found ? byDomain(to, desk, transaction) : found;
   if ('reply' in destinations) {
     const isTooLong = destinations === replies.TOO_MANY_RECIPIENTS && transaction.recipientCount === 0;
     return isTooLong ? replies.LIST_TOO_LONG : destinations;

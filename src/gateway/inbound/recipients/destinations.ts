@@ -8,7 +8,7 @@
  *                                            └─► one or more: (route, address)
  */
 import type { ToAscii } from '../../../platform/ports.js';
-import type { QueueClass, Route, Router } from '../../queue/types.js';
+import type { MailOrigin, QueueClass, Route, Router } from '../../queue/types.js';
 import { parsePath } from '../policy/address.js';
 import type { RelayPolicy } from '../policy/relay-policy.js';
 import type { Destination } from '../policy/role-addresses.js';
@@ -32,7 +32,7 @@ export interface RoutedRecipient {
 }
 
 export interface DestinationPorts {
-  readonly router: Pick<Router, 'route'>;
+  readonly router: Pick<Router, 'route' | 'routeNamed'>;
   readonly toAscii: ToAscii;
   readonly recipients: RecipientTable | undefined;
 }
@@ -52,12 +52,13 @@ export interface Unasked {
 
 /** `max`: so many at most. */
 export function destinationsOf(
-  wanted: Destination, desk: DestinationDesk, max: number, queueClass: QueueClass = 'mail',
+  wanted: Destination, desk: DestinationDesk, origin: MailOrigin, max: number,
+  queueClass: QueueClass = 'mail',
 ): readonly RoutedRecipient[] | Unasked | Refusal {
   const { policy, ports: { recipients } } = desk;
   const isListed = recipients !== undefined && policy.isRelayDomain(wanted.domain);
-  if (!isListed) return byDomain(wanted, desk, queueClass);
-  const expansion = new Expansion(recipients, desk, max, queueClass);
+  if (!isListed) return byDomain(wanted, desk, origin, queueClass);
+  const expansion = new Expansion(recipients, desk, origin, max, queueClass);
   try {
     return expansion.of(wanted);
   } catch {
@@ -69,9 +70,10 @@ export function destinationsOf(
 
 /** Where the domain leads, whatever a table says. */
 export function byDomain(
-  { address, domain }: Destination, { ports: { router } }: DestinationDesk, queueClass: QueueClass = 'mail',
+  { address, domain }: Destination, { ports: { router } }: DestinationDesk, origin: MailOrigin,
+  queueClass: QueueClass = 'mail',
 ): readonly RoutedRecipient[] | Refusal {
-  const route = router.route(domain, queueClass);
+  const route = router.route(domain, queueClass, address, origin);
   return route === undefined ? replies.NO_ROUTE : [{ route, address, hasLeft: false }];
 }
 
@@ -84,12 +86,15 @@ class Expansion {
   readonly #table: RecipientTable;
   readonly #policy: RelayPolicy;
   readonly #ports: DestinationPorts;
+  readonly #origin: MailOrigin;
   readonly #max: number;
   readonly #queueClass: QueueClass;
 
   constructor(
-    table: RecipientTable, { policy, ports }: DestinationDesk, max: number, queueClass: QueueClass,
+    table: RecipientTable, { policy, ports }: DestinationDesk, origin: MailOrigin, max: number,
+    queueClass: QueueClass,
   ) {
+    this.#origin = origin;
     this.#table = table;
     this.#policy = policy;
     this.#ports = ports;
@@ -122,7 +127,10 @@ class Expansion {
       return this.#followAll(listing.to, key, depth);
     }
     const named = listing?.route ?? '';
-    const route = this.#ports.router.route(domain, this.#queueClass, named === '' ? undefined : named);
+    const { router } = this.#ports;
+    const route = named === ''
+      ? router.route(domain, this.#queueClass, address, this.#origin)
+      : router.routeNamed(named, domain, this.#queueClass);
     if (route === undefined) return named === '' ? replies.NO_ROUTE : replies.ROUTE_MISSING;
     if (!this.#found.has(key)) this.#found.set(key, { route, address, hasLeft: !isListed });
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;

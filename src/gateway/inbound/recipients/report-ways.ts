@@ -9,7 +9,7 @@
  *                ─► nothing is known    where its domain leads
  */
 import type { ToAscii } from '../../../platform/ports.js';
-import { NOT_READY } from '../../queue/types.js';
+import { NOT_READY, OWN_ORIGIN } from '../../queue/types.js';
 import type { FindReportWay, Router } from '../../queue/types.js';
 import { normalizeDomain, parsePath } from '../policy/address.js';
 import { RelayPolicy } from '../policy/relay-policy.js';
@@ -36,14 +36,14 @@ export function reportWays(options: ReportWayOptions, ports: DestinationPorts): 
     const path = parsePath(`<${reversePath}>`, 0, ports.toAscii);
     if (typeof path === 'string') return byDomainOf(reversePath, ports.router, ports.toAscii);
     const to = roles.destinationOf(path) ?? path;
-    const found = destinationsOf(to, desk, ALIAS_TARGETS_MAX, 'bounce');
+    const found = destinationsOf(to, desk, OWN_ORIGIN, ALIAS_TARGETS_MAX, 'bounce');
     if ('unasked' in found) {
       ports.recipients?.learn?.(found.unasked, learned);
       return NOT_READY;
     }
     // As mail to him would: a way by the domain may be none, or lead to whom does not know him.
     if (found === TABLE_UNREADABLE) return NOT_READY;
-    const known = 'reply' in found ? byDomain(to, desk, 'bounce') : found;
+    const known = 'reply' in found ? byDomain(to, desk, OWN_ORIGIN, 'bounce') : found;
     return 'reply' in known ? undefined : known[0];
   };
 }
@@ -53,6 +53,6 @@ export function byDomainOf(
   reversePath: string, router: Pick<Router, 'route'>, toAscii: ToAscii,
 ): ReturnType<FindReportWay> {
   const domain = normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii);
-  const route = router.route(domain, 'bounce');
+  const route = router.route(domain, 'bounce', reversePath, OWN_ORIGIN);
   return route === undefined ? undefined : { route, address: reversePath };
 }

@@ -42,6 +42,8 @@ interface GrowingGroup extends RecipientGroup {
 export class MailTransaction implements Submission {
   messageId = 0;
   readonly reversePath: string;
+  /** "address:port" that it came in by. */
+  readonly listener: string;
   readonly groups: GrowingGroup[] = [];
   chunks = NO_CHUNKS;
   contentBytes = 0;
@@ -83,9 +85,10 @@ export class MailTransaction implements Submission {
   #settled = false;
 
   constructor(
-    reversePath: string, parameters: MailParameters, dialog: InboundDialog, content: ContentBuffer,
-    reception: Reception,
+    reversePath: string, listener: string, parameters: MailParameters, dialog: InboundDialog,
+    content: ContentBuffer, reception: Reception,
   ) {
+    this.listener = listener;
     this.reversePath = reversePath;
     this.isUtf8 = parameters.isUtf8;
     this.ret = parameters.ret;

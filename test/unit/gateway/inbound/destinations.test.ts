@@ -5,6 +5,7 @@ import { test } from 'node:test';
 import { RelayPolicy } from '../../../../src/gateway/inbound/policy/relay-policy.js';
 import { destinationsOf } from '../../../../src/gateway/inbound/recipients/destinations.js';
 import * as replies from '../../../../src/gateway/inbound/session/replies.js';
+import { OWN_ORIGIN } from '../../../../src/gateway/queue/types.js';
 import { toAscii } from '../../../../src/platform/node/idna.js';
 import { DomainRouter } from '../../../dialog/memory-reception.js';
 
@@ -12,7 +13,7 @@ function leadingTo(target: string): ReturnType<typeof destinationsOf> {
   const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
   const recipients = { find: () => ({ route: '', to: [target] }) };
   const desk = { policy, ports: { router: new DomainRouter(), toAscii, recipients }, lookups: 0 };
-  return destinationsOf({ address: 'info@x.example', domain: 'x.example' }, desk, 10);
+  return destinationsOf({ address: 'info@x.example', domain: 'x.example' }, desk, OWN_ORIGIN, 10);
 }
 
 test('an alias leads to an address, or nowhere for now', () => {

@@ -6,6 +6,7 @@ import { HeadWriter } from '../../../../src/gateway/queue/head-writer.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
 import { decodeNote, encodeNote, freshNote, noteRoom } from '../../../../src/gateway/queue/note.js';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
+import { OWN_ORIGIN } from '../../../../src/gateway/queue/types.js';
 import type { Envelope } from '../../../../src/gateway/queue/types.js';
 import { NOTE_CRC_BYTES } from '../../../../src/protocol/change-rows.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
@@ -117,19 +118,45 @@ describe('router', () => {
 
   test('the longest match wins, and * takes the rest', () => {
     const cases: [string, string][] = [['a.example', 'exact'], ['x.a.example', 'below'], ['y.x.a.example', 'below'], ['b.example', 'wide'], ['c.test', 'wide'], ['example', 'rest'], ['other.test', 'rest']];
-    for (const [domain, name] of cases) assert.equal(router.route(domain, 'mail')?.queueName, name, domain);
-    assert.equal(createRouter([]).route('a.example', 'mail'), undefined);
+    for (const [domain, name] of cases) assert.equal(router.route(domain, 'mail', '', OWN_ORIGIN)?.queueName, name, domain);
+    assert.equal(createRouter([]).route('a.example', 'mail', '', OWN_ORIGIN), undefined);
   });
 
   test('a route is one object for each name and class, found by the queue name too', () => {
-    assert.equal(router.route('b.example', 'mail'), router.route('c.test', 'mail'));
-    assert.equal(router.routeOfQueue('wide', 'mail'), router.route('c.test', 'mail'));
-    assert.notEqual(router.route('b.example', 'bounce'), router.route('b.example', 'mail'));
+    assert.equal(router.route('b.example', 'mail', '', OWN_ORIGIN), router.route('c.test', 'mail', '', OWN_ORIGIN));
+    assert.equal(router.routeOfQueue('wide', 'mail'), router.route('c.test', 'mail', '', OWN_ORIGIN));
+    assert.notEqual(router.route('b.example', 'bounce', '', OWN_ORIGIN), router.route('b.example', 'mail', '', OWN_ORIGIN));
     assert.equal(router.routeOfQueue('gone', 'mail'), undefined);
   });
 
+  test('of several routes for a domain the first whose conditions all hold is taken, else the one without', () => {
+    const some = createRouter([
+      { ...base, domains: ['*'], name: 'rest' },
+      { ...base, domains: ['*'], name: 'bulk', when: { senders: ['*@news.example', 'Bounce-*@*'] } },
+      { ...base, domains: ['*'], name: 'vip', when: { senders: ['*'], recipients: ['vip-*@big.test'], listeners: ['*:465'] } },
+      { ...base, domains: ['*'], name: 'reports', when: { senders: ['<>'] } },
+      { ...base, domains: ['*.test'], name: 'below', when: { listeners: ['[::1]:25'] } },
+    ]);
+    const cases: [string, string, string, string, string][] = [
+      ['a@b.example', 'x@y.test', '127.0.0.1:25', 'rest', 'nothing holds'],
+      ['list@NEWS.example', 'vip-1@big.test', '127.0.0.1:465', 'bulk', 'the first in the file'],
+      ['bounce-7@c.example', 'x@y.test', '127.0.0.1:25', 'bulk', 'any of its patterns'],
+      ['a@b.example', 'VIP-1@big.test', '127.0.0.1:465', 'vip', 'all of its lists'],
+      ['a@b.example', 'vip-1@big.test', '127.0.0.1:25', 'rest', 'not only two of them'],
+      ['', 'x@y.test', '127.0.0.1:25', 'reports', 'the null reverse-path'],
+      ['a@b.example', 'x@y.test', '[::1]:25', 'below', 'the longer match, where it holds'],
+    ];
+    for (const [reversePath, address, listener, name, why] of cases) {
+      const domain = address.slice(address.indexOf('@') + 1);
+      assert.equal(some.route(domain, 'mail', address, { reversePath, listener })?.queueName, name, why);
+    }
+    assert.equal(some.routeNamed('bulk', 'y.test', 'mail')?.queueName, 'bulk', 'by its name, whatever holds');
+    const none = createRouter([{ ...base, domains: ['*'], name: 'bulk', when: { senders: ['x@y.test'] } }]);
+    assert.equal(none.route('y.test', 'mail', 'a@y.test', OWN_ORIGIN), undefined);
+  });
+
   test('a strict route has one message in flight, whatever is configured', () => {
-    assert.equal(router.route('other.test', 'mail')?.concurrency, 1);
-    assert.equal(router.route('a.example', 'mail')?.concurrency, 5);
+    assert.equal(router.route('other.test', 'mail', '', OWN_ORIGIN)?.concurrency, 1);
+    assert.equal(router.route('a.example', 'mail', '', OWN_ORIGIN)?.concurrency, 5);
   });
 });
