@@ -160,7 +160,8 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#forgotten = new ForgottenQueues({ registry, entries, dueTimes, reports, recovered, commitPoint });
     this.#handingOut = new HandingOut({
       clock, log, entries, registry, settlement: this.#settlement, right: this.#right,
-      forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake,
+      forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting,
+      returnAddresses: ports.returnAddresses, wake,
     });
   }
 

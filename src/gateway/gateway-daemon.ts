@@ -10,7 +10,7 @@
  */
 import { errorText } from '../base/error-text.js';
 import { SenderRewriting } from '../base/sender-rewriting.js';
-import type { Hmac } from '../base/sender-rewriting.js';
+import type { Hmac } from '../base/signed-text.js';
 import { utf8Bytes } from '../base/utf8.js';
 import type { MetricsExport } from '../observability/gateway-metrics.js';
 import { exportGatewayMetrics } from '../observability/gateway-metrics.js';

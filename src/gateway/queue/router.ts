@@ -29,6 +29,20 @@ export interface RouteOptions {
   readonly concurrency: number;
   readonly lengthMax: number;
   readonly pipelinesAcross?: boolean;
+  /** Each recipient gets a reverse-path of its own. */
+  readonly verp?: VerpOptions | undefined;
+}
+
+/** Variable reverse-paths of a route (base/return-addresses.ts). */
+export interface VerpOptions {
+  /** Lower-case A-labels. */
+  readonly domain: string;
+  readonly prefix: string;
+  /** The first signs; all are known. */
+  readonly secrets: readonly string[];
+  readonly validMs: number;
+  /** What becomes of reports that come back, when they are counted. */
+  readonly returned: 'forward' | 'discard';
 }
 
 /** Between the name of a route and the domain of one of its queues, or the number of a lane. */
@@ -119,6 +133,7 @@ function routeOf(options: RouteOptions, queueName: string, queueClass: QueueClas
     concurrency: options.ordering === 'strict' ? 1 : options.concurrency,
     lengthMax: options.lengthMax,
     pipelinesAcross: options.pipelinesAcross === true && options.ordering !== 'strict',
+    ...(options.verp === undefined ? {} : { verp: options.name }),
   });
 }
 
