@@ -10,21 +10,15 @@
  * was rewritten twice leads back to who rewrote it first, who knows the way on, and the day. A local part may
  * come out longer than the 64 octets of RFC 5321 4.5.3.1.1: no server is known to mind. Pure.
  */
-import { utf8Bytes, utf8Octets } from './utf8.js';
-
-/** HMAC-SHA-256. */
-export type Hmac = (key: Uint8Array, text: Uint8Array) => Uint8Array;
+import { dayText, daysSince, shortHash } from './signed-text.js';
+import type { Hmac } from './signed-text.js';
+import { utf8Octets } from './utf8.js';
 
 /** Some next hops still try after a week, and their reports take their time. */
 const DAYS_VALID = 21;
-const DAY_MS = 86_400_000;
-/** Days are told modulo this: two characters. */
-const DAYS = 1024;
 const HASH_CHARACTERS = 8;
 /** RFC 5321 4.5.3.1.3, without the brackets. */
 const ADDRESS_OCTETS_MAX = 254;
-/** Digits of RFC 4648 6: upper and lower case are the same, as some servers change it. */
-const DIGITS = 'abcdefghijklmnopqrstuvwxyz234567';
 
 /** Any of the separators that the scheme allows behind its tag; who made an address knows which. */
 const SRS0 = /^srs0([=+-].+)$/i;
@@ -79,7 +73,7 @@ export class SenderRewriting {
       return domainEnd > 0 && SRS0.test(first) ? `${first}@${text.slice(0, domainEnd)}` : undefined;
     }
     const domainEnd = text.indexOf('=', 3);
-    if (domainEnd < 0 || !this.#isRecent(text.slice(0, 2).toLowerCase())) return undefined;
+    if (domainEnd < 0 || !this.#isRecent(text.slice(0, 2))) return undefined;
     return `${text.slice(domainEnd + 1)}@${text.slice(3, domainEnd)}`;
   }
 
@@ -88,25 +82,14 @@ export class SenderRewriting {
   }
 
   #hash(key: Uint8Array, text: string): string {
-    const digest = this.#hmac(key, utf8Bytes(text.toLowerCase()));
-    let hash = '';
-    for (let i = 0; i < HASH_CHARACTERS; i++) hash += DIGITS.charAt((digest[i] ?? 0) & 31);
-    return hash;
-  }
-
-  get #day(): number {
-    return Math.floor(this.#wallMs() / DAY_MS) % DAYS;
+    return shortHash(this.#hmac, key, text, HASH_CHARACTERS);
   }
 
   get #today(): string {
-    return DIGITS.charAt(this.#day >> 5) + DIGITS.charAt(this.#day & 31);
+    return dayText(this.#wallMs());
   }
 
   #isRecent(day: string): boolean {
-    const [high, low] = [DIGITS.indexOf(day.charAt(0)), DIGITS.indexOf(day.charAt(1))];
-    if (high < 0 || low < 0) return false;
-    const age = (this.#day - (high * DIGITS.length + low) + DAYS) % DAYS;
-    // A clock that steps back by a day makes nothing invalid.
-    return age <= DAYS_VALID || age === DAYS - 1;
+    return (daysSince(day, this.#wallMs()) ?? Infinity) <= DAYS_VALID;
   }
 }

@@ -8,6 +8,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { invariant } from '../base/invariant.js';
 import { FALLBACK_PREFERENCE } from '../gateway/queue/next-hop.js';
+import type { VerpOptions } from '../gateway/queue/router.js';
 import type { NextHop } from '../gateway/queue/types.js';
 import { SECRET_CHARACTERS_MIN, routeName, tlsLevel } from './checks.js';
 import { hookOptions } from './hooks.js';
@@ -70,7 +71,9 @@ function gatewayConfig(
     group: groupOf(gateway),
     hostName: gateway.hostName ?? os.hostname().toLowerCase(),
     smtp: smtpConfig(gateway.smtp, problems),
-    routes: gateway.routes.map((route) => routeConfig(route, gateway.delivery)),
+    routes: gateway.routes.map((route, i) => ({
+      ...routeConfig(route, gateway.delivery), ...verpConfig(route.verp, i, problems),
+    })),
     secret,
     stores: storePeers(keys, gateway),
     learnStores: etcd === undefined ? undefined : learnStores(keys, gateway),
@@ -115,13 +118,26 @@ function etcdChoice(register: FileKeys['register']): RegisterChoice | undefined 
 
 function srsConfig(srs: SmtpKeys['srs'], problems: Problems): SmtpConfig['srs'] {
   if (srs === undefined) return undefined;
-  const secrets = srs.secrets.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== '');
+  const at = ['gateway', 'smtp', 'srs', 'secret_file'];
+  return { domain: srs.domain, secrets: secretsOf(srs.secrets, at, problems) };
+}
+
+function verpConfig(
+  verp: GatewayKeys['routes'][number]['verp'], route: number, problems: Problems,
+): { readonly verp?: VerpOptions } {
+  if (verp === undefined) return {};
+  const at = ['gateway', 'routes', route, 'verp', 'secret_file'];
+  return { verp: { ...verp, secrets: secretsOf(verp.secrets, at, problems) } };
+}
+
+/** One a line. */
+function secretsOf(text: string, at: Path, problems: Problems): readonly string[] {
+  const secrets = text.split(/\r?\n/).map((line) => line.trim()).filter((line) => line !== '');
   const least = SECRET_CHARACTERS_MIN;
   if (secrets.some((secret) => secret.length < least)) {
-    const at = ['gateway', 'smtp', 'srs', 'secret_file'];
     problems.add(at, `expected secrets of ${String(least)} characters or more, found a shorter one`);
   }
-  return { domain: srs.domain, secrets };
+  return secrets;
 }
 
 /** What the file holds, without outer blanks. */
@@ -172,6 +188,7 @@ function smtpConfig(smtp: SmtpKeys, problems: Problems): SmtpConfig {
       ? { recipientsFile: undefined, recipientsByHttp: { ...recipients, token: recipients.token ?? '' } }
       : { recipientsFile: recipients, recipientsByHttp: undefined }),
     srs: srsConfig(smtp.srs, problems),
+    feedback: smtp.feedback && { ...smtp.feedback, forwardTo: smtp.feedback.forwardTo ?? '' },
     rates: {
       client, network, user: { connections: 0, errors: 0, ...user },
       sender: { connections: 0, errors: 0, ...sender },

@@ -77,6 +77,7 @@ function checkGateway(
   checkListeners(gateway, problems);
   checkHooks(gateway, problems);
   checkDkim(gateway, problems);
+  checkVerp(gateway, problems);
   if (!smtp.listen.every(({ address }) => isLoopback(address.host))
     && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
     problems.add(
@@ -436,6 +437,16 @@ function checkPaths(paths: readonly PathValue[], at: Path, isAllowed: boolean, p
 
 function checkOneOf(hasTls: boolean, insecure: boolean, path: Path, problems: Problems): void {
   if (hasTls && insecure) problems.add(path, 'expected one of tls and insecure: true, found both');
+}
+
+/** By domain and prefix an address says which route it was made for. */
+function checkVerp({ routes }: GatewayValue, problems: Problems): void {
+  const made = routes.flatMap(({ verp }, i) => (verp === undefined ? [] : [{ verp, i }]));
+  unique(
+    made.map(({ verp: { domain, prefix } }) => `${prefix}+…@${domain}`),
+    (at) => ['gateway', 'routes', made[at]?.i ?? 0, 'verp', 'prefix'], 'return address (domain and prefix)',
+    problems,
+  );
 }
 
 function checkRoutes(gateway: GatewayValue, problems: Problems): void {

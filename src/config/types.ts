@@ -15,7 +15,7 @@ type ListenerKeys = SmtpKeys['listen'][number];
 export type ListenerConfig =
   Address & { readonly [Key in keyof Omit<ListenerKeys, 'address'>]: NonNullable<ListenerKeys[Key]> };
 
-type OfWhoMaySend = 'users' | 'recipients' | 'srs' | 'hooks' | 'limits';
+type OfWhoMaySend = 'users' | 'recipients' | 'srs' | 'feedback' | 'hooks' | 'limits';
 
 export interface SmtpConfig extends Omit<SmtpKeys, 'listen' | 'postmaster' | OfWhoMaySend>, WhoMaySend {
   readonly listen: readonly ListenerConfig[];

@@ -1,4 +1,5 @@
 /** What a gateway's core is made of (core.ts): its plain options, and the outside world as it sees it. */
+import type { ReturnAddresses } from '../base/return-addresses.js';
 import type { SenderRewriting } from '../base/sender-rewriting.js';
 import type { TouchPages } from '../base/segment-runs.js';
 import type { Clock, Crc32, EventLog, Packer } from '../platform/ports.js';
@@ -59,6 +60,7 @@ export interface CorePorts {
   readonly router: Router;
   readonly reportWay: FindReportWay;
   readonly rewriting?: SenderRewriting | undefined;
+  readonly returnAddresses?: ReadonlyMap<string, ReturnAddresses> | undefined;
   /** Undefined: reports leave unsigned. */
   readonly reportSigner?: ReportSigner | undefined;
   /** Who holds a partition. */

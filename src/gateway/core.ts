@@ -163,7 +163,8 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#room = new DeliveryRoom({ memory, wake });
     this.#handingOut = new HandingOut({
       clock, log, entries, registry, settlement: this.#settlement, right: this.#right, room: this.#room,
-      forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake,
+      forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting,
+      returnAddresses: ports.returnAddresses, wake,
     });
   }
 

@@ -9,8 +9,9 @@
  *            the register is deleted
  */
 import { errorText } from '../base/error-text.js';
+import { ReturnAddresses } from '../base/return-addresses.js';
 import { SenderRewriting } from '../base/sender-rewriting.js';
-import type { Hmac } from '../base/sender-rewriting.js';
+import type { Hmac } from '../base/signed-text.js';
 import { utf8Bytes } from '../base/utf8.js';
 import type { MetricsExport } from '../observability/gateway-metrics.js';
 import { exportGatewayMetrics } from '../observability/gateway-metrics.js';
@@ -77,7 +78,10 @@ import { ProcessIdentity } from './process-identity.js';
 import { Retirements } from './retirements.js';
 import { createRouter } from './queue/router.js';
 import type { FindReportWay, Router } from './queue/types.js';
+import { returnedMail } from './returned/node/returned-mail.js';
+import type { ReturnedMail } from './returned/node/returned-mail.js';
 
+const DAY_MS = 86_400_000;
 const TICK_MS = 25;
 /** Above the accept mark: a reserve for recovery and refills; the last 3% only for what ends mail. */
 const RESERVE_SHARE = 0.97;
@@ -159,6 +163,8 @@ class Gateway implements RunningGateway {
   readonly #users: RunningUsers | undefined;
   readonly #recipients: RunningTable | undefined;
   readonly #rewriting: SenderRewriting | undefined;
+  readonly #returnAddresses: ReadonlyMap<string, ReturnAddresses>;
+  readonly #returned: ReturnedMail | undefined;
   readonly #rates: RateLimits | undefined;
   readonly #hooks: HookChain | undefined;
   readonly #dkimKeys: DkimKeys | undefined;
@@ -209,6 +215,7 @@ class Gateway implements RunningGateway {
       move: ({ id, pathA, pathB }) => { this.#linkTo(id)?.moveTo(pathA, pathB); },
     });
     this.#rewriting = rewritingOf(options, clock);
+    this.#returnAddresses = returnAddressesOf(options, clock);
     const router = createRouter(options.routes);
     this.#recipients = recipientsOf(options, clock, ports);
     this.#dkimKeys = dkimKeysOf(options, ports);
@@ -234,7 +241,9 @@ class Gateway implements RunningGateway {
     };
     this.#users = usersOf(options, clock, ports);
     this.#rates = ratesOf(options);
-    const { hostName, smtp: { hooks } } = options;
+    const { hostName, smtp: { hooks, feedback } } = options;
+    const returnPorts = { memory: this.#core, record: this.#record };
+    this.#returned = returnedMail(this.#returnAddresses, feedback, returnPorts);
     this.#hooks = makeHooks(hooks, hostName, { clock, log, metrics, memory: this.#core });
     this.#startListeners(router);
     this.#view = this.#makeView();
@@ -284,6 +293,7 @@ class Gateway implements RunningGateway {
     this.#users?.close();
     this.#recipients?.close();
     this.#hooks?.close();
+    this.#returned?.reading.close();
     this.#dkimKeys?.close();
     this.#dns.close();
     this.#core.drain();
@@ -390,8 +400,8 @@ class Gateway implements RunningGateway {
       this.#inbounds.push(startInbound(inbound, {
         reception: this.#core, router, clock, log, mailLog: this.#record, metrics: this.#inboundRecord,
         authenticator: this.#users?.authenticator, recipients: this.#recipients?.table,
-        rewriting: this.#rewriting, rates: this.#rates, hooks: this.#hooks, signer: this.#signer,
-        blocklists,
+        rewriting: this.#rewriting, returned: this.#returned, rates: this.#rates, hooks: this.#hooks,
+        signer: this.#signer, blocklists,
       }));
     }
   }
@@ -400,7 +410,9 @@ class Gateway implements RunningGateway {
   #reportWays(router: Router): FindReportWay {
     const { hostName, inbound: [listener], smtp: { srs } } = this.#options;
     const { relayDomains = [], postmaster = '' } = listener ?? {};
-    const options = { hostName, relayDomains, postmaster, rewritingDomain: srs?.domain ?? '' };
+    const made = [...this.#returnAddresses.values()].map((each) => each.options.domain);
+    const ownDomains = srs === undefined ? made : [srs.domain, ...made];
+    const options = { hostName, relayDomains, postmaster, ownDomains };
     return reportWays(options, { router, toAscii, recipients: this.#recipients?.table });
   }
 
@@ -454,6 +466,7 @@ class Gateway implements RunningGateway {
         areStoresKnown: () => this.#knownStores.isListRead,
         random: ports.random,
         rewriting: this.#rewriting,
+        returnAddresses: this.#returnAddresses.size === 0 ? undefined : this.#returnAddresses,
         reportSigner: this.#signer,
         compose: (input) => composeReport(options.hostName, input, this.#clock.wallMs()),
       },
@@ -691,10 +704,29 @@ function signerOf(
 
 function rewritingOf({ smtp: { srs } }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {
   if (srs === undefined) return undefined;
+  return new SenderRewriting(srs.domain, keysOf(srs.secrets), ownHmac(), () => clock.wallMs());
+}
+
+/** By the name of the route. */
+function returnAddressesOf(
+  { routes }: GatewayOptions, clock: SystemClock,
+): ReadonlyMap<string, ReturnAddresses> {
+  return new Map(routes.flatMap(({ name: route, verp }) => {
+    if (verp === undefined) return [];
+    const { domain, prefix, secrets, validMs, returned } = verp;
+    const daysValid = Math.ceil(validMs / DAY_MS);
+    const options = { route, domain, prefix, daysValid, leadsBack: returned === 'forward' };
+    return [[route, new ReturnAddresses(options, keysOf(secrets), ownHmac(), () => clock.wallMs())]];
+  }));
+}
+
+function keysOf(secrets: readonly string[]): readonly Uint8Array[] {
+  return secrets.map((secret) => utf8Bytes(secret));
+}
+
+function ownHmac(): Hmac {
   const secrets = new SystemSecrets();
-  const hmac: Hmac = (key, text) => secrets.hmacSha256(key, text);
-  const keys = srs.secrets.map((secret) => utf8Bytes(secret));
-  return new SenderRewriting(srs.domain, keys, hmac, () => clock.wallMs());
+  return (key, text) => secrets.hmacSha256(key, text);
 }
 
 /** Undefined where nothing is limited: then nothing is counted either. */

@@ -17,6 +17,7 @@ import type { DispatcherOptions } from './outbound/dispatcher.js';
 import type { KnownStore } from './ownership/known-stores.js';
 import type { RetryScheduleOptions } from './outbound/pure/retry-schedule.js';
 import type { RouteOptions } from './queue/router.js';
+import type { FeedbackOptions } from './returned/came-back.js';
 
 export interface LearnStores {
   /** Ids of those that may be learned; undefined: any. */
@@ -41,6 +42,8 @@ export interface WhoMaySend {
   readonly recipientsByHttp: HttpRecipientsOptions | undefined;
   /** Rewrites reverse-paths of what aliases send out of our domains: by the first secret; all are known. */
   readonly srs: SrsOptions | undefined;
+  /** Where feedback loops send to; undefined: nowhere. */
+  readonly feedback: FeedbackOptions | undefined;
   /** What a party may do in any minute; 0: as much as it wants. */
   readonly rates: RateOptions;
   readonly rateExempt: readonly string[];

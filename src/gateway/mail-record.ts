@@ -3,6 +3,7 @@
  * queues tell (InboundMailLog, InboundMetrics, MailEvents) with observability.
  */
 import type { ReportKind } from './queue/report-writer.js';
+import { OnceInAWhile } from '../base/once-in-a-while.js';
 import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
@@ -11,6 +12,10 @@ import type { Clock, EventLog } from '../platform/ports.js';
 import type { HandshakeResult, SecuredFacts } from '../platform/transport.js';
 import type { InboundMailLog, InboundMetrics, Refused, RejectStage } from './inbound/options.js';
 import type { MailTransaction } from './inbound/session/transaction.js';
+import type {
+  MadeHere, ResultClass, ReturnRecord, UnreadCause,
+} from './returned/came-back.js';
+import type { Feedback, StatusOfRecipient } from './returned/report-content.js';
 import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import { nextHopUrl } from './queue/next-hop.js';
@@ -28,13 +33,15 @@ export interface MailRecordPorts {
 
 /** An unreachable next hop is said once in this time, not at each attempt to connect. */
 const UNREACHABLE_EVERY_MS = 10_000;
+const UNREAD_EVERY_MS = 10_000;
 const UNREACHABLE =
   'the next hop of a queue can not be reached; its mail waits in order and is tried again by itself';
 const DOT_UNANSWERED =
   'a final dot got no reply: the next hop may have the message, which is tried again (RFC 1047)';
 
-export class MailRecord implements MailEvents, InboundMailLog {
+export class MailRecord implements MailEvents, InboundMailLog, ReturnRecord {
   readonly #ports: MailRecordPorts;
+  readonly #tellingUnread = new OnceInAWhile(UNREAD_EVERY_MS);
   readonly #toldUnreachableMs = new WeakMap<MailQueue, number>();
 
   constructor(ports: MailRecordPorts) {
@@ -139,6 +146,48 @@ export class MailRecord implements MailEvents, InboundMailLog {
   dotUnanswered(queue: MailQueue, relay: string): void {
     this.#ports.metrics.possibleDuplicates += 1;
     this.#ports.log.warn('duplicate', DOT_UNANSWERED, { queue: queue.name, relay });
+  }
+
+  // ---- what comes back ----
+
+  returned(
+    reportId: number, { route, token }: MadeHere, said: StatusOfRecipient | undefined,
+    resultClass: ResultClass,
+  ): void {
+    this.#ports.metrics.returned.returned(route, resultClass);
+    const named = [said?.originalRecipient ?? '', said?.finalRecipient ?? ''].filter((text) => text !== '');
+    const to = named.find((address) => token.isOf(address)) ?? '';
+    const finalTo = said?.finalRecipient ?? '';
+    this.#ports.mailLog.returned({
+      queueId: formatMessageId(token.messageId), reportId: formatMessageId(reportId), route, resultClass,
+      from: token.sender, to, finalTo: finalTo === to ? '' : finalTo,
+      action: said?.action ?? '', dsn: said?.status ?? '', reply: said?.diagnostic ?? '',
+      relay: said?.remoteMta ?? '',
+    });
+  }
+
+  feedback(reportId: number, feedback: Feedback | undefined, made: MadeHere | undefined): void {
+    const type = feedback?.type ?? 'unknown';
+    const route = made?.route ?? '';
+    this.#ports.metrics.returned.feedback(type, route);
+    const { token } = made ?? {};
+    const to = feedback?.rcptTo ?? '';
+    this.#ports.mailLog.feedback({
+      reportId: formatMessageId(reportId), type, isVerified: token !== undefined, route,
+      queueId: token === undefined ? '' : formatMessageId(token.messageId),
+      from: token?.sender ?? '', mailFrom: feedback?.mailFrom ?? '', to,
+      userAgent: feedback?.userAgent ?? '', sourceIp: feedback?.sourceIp ?? '',
+      arrivalDate: feedback?.arrivalDate ?? '',
+    });
+  }
+
+  unread(reportId: number, why: UnreadCause): void {
+    const { clock, log, metrics } = this.#ports;
+    metrics.returned.unread(why);
+    if (!this.#tellingUnread.isDue(clock.nowMs())) return;
+    log.warn('returned', 'mail that came back is not read; it is counted, and goes its way', {
+      report_id: formatMessageId(reportId), why,
+    });
   }
 
   committed(commitMs: number): void {

@@ -17,6 +17,7 @@ import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import { exportHooks, exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
 import type { StateFigures } from './queue-metrics.js';
 import { ReceptionMetrics, exportReception } from './reception-metrics.js';
+import { ReturnedMetrics, exportReturned } from './returned-metrics.js';
 import { Series } from './series.js';
 
 const REASONS_MAX = 64;
@@ -76,6 +77,7 @@ export class GatewayMetrics {
   readonly hookSeconds = new FixedHistogram(ANSWER_BUCKETS);
   readonly reception = new ReceptionMetrics();
   readonly dkim = new DkimMetrics();
+  readonly returned = new ReturnedMetrics();
   readonly #hookAnswers = new Map<string, Map<string, number>>();
   readonly #rejected = new Map<string, number>();
   readonly #removed = new Map<string, number>();
@@ -138,6 +140,7 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportHistograms(series.registry, metrics);
   exportReception(series, metrics.reception);
   exportDkim(series, metrics.dkim);
+  exportReturned(series, metrics.returned);
   exportQueues(series, () => source.queues());
   exportStates(series, () => source.states());
   exportRefusals(series, () => source.status().routes_refused);

@@ -130,6 +130,46 @@ export interface RemovedFields {
   readonly reason: string;
 }
 
+/** A report came back about a message that had left. What it says is the word of whoever wrote it. */
+export interface ReturnedFields {
+  /** Of the message that it is about. */
+  readonly queueId: string;
+  /** Of the mail that brought it. */
+  readonly reportId: string;
+  readonly route: string;
+  /** Whom the message was from; '' not known here. */
+  readonly from: string;
+  /** Whom it went to, where the report names him; else ''. */
+  readonly to: string;
+  /** Whom else the report names; else ''. */
+  readonly finalTo: string;
+  /** As in twinpost_returned_total{class}. */
+  readonly resultClass: string;
+  readonly action: string;
+  readonly dsn: string;
+  /** Of the server that refused it. */
+  readonly reply: string;
+  readonly relay: string;
+}
+
+/** A reader's complaint, or another feedback report. */
+export interface FeedbackFields {
+  readonly reportId: string;
+  /** As in twinpost_feedback_total{type}. */
+  readonly type: string;
+  /** It holds a return address that was made here: what is from it is true. */
+  readonly isVerified: boolean;
+  readonly route: string;
+  readonly queueId: string;
+  readonly from: string;
+  /** The rest is the word of whoever wrote it. */
+  readonly mailFrom: string;
+  readonly to: string;
+  readonly userAgent: string;
+  readonly sourceIp: string;
+  readonly arrivalDate: string;
+}
+
 /** About 100 messages of a turn; hostile lines fill it sooner and are then handed over within the turn. */
 const BUFFER_BYTES = 96 * 1024;
 /** More than any line has. */
@@ -167,6 +207,15 @@ const F = {
   reason: fieldName('reason'),
   delay: fieldName('delay'),
   delays: fieldName('delays'),
+  reportId: fieldName('report_id'),
+  route: fieldName('route'),
+  finalTo: fieldName('final_to'),
+  resultClass: fieldName('class'),
+  action: fieldName('action'),
+  type: fieldName('type'),
+  userAgent: fieldName('user_agent'),
+  sourceIp: fieldName('source_ip'),
+  arrivalDate: fieldName('arrival_date'),
 } as const satisfies Record<string, FieldName>;
 
 const HEAD = asciiBytes('{"level":"info","time":"');
@@ -181,7 +230,7 @@ export class MailLog {
   readonly #writer = new LineWriter(BUFFER_BYTES);
   /** `","event":"delivered","gateway":"gw-1"` of each event. */
   readonly #event: Readonly<Record<'received' | 'delivered' | 'deferred' | 'bounced' | 'expired' | 'removed'
-    | 'rejected', Uint8Array>>;
+    | 'rejected' | 'returned' | 'feedback', Uint8Array>>;
   /** "2026-01-31T10:00:00.123Z", its milliseconds rewritten in place. */
   readonly #time = new Uint8Array(24);
   #timeMs = -1;
@@ -207,6 +256,8 @@ export class MailLog {
       expired: head('expired'),
       removed: head('removed'),
       rejected: head('rejected'),
+      returned: head('returned'),
+      feedback: head('feedback'),
     };
   }
 
@@ -283,6 +334,44 @@ export class MailLog {
     w.string(F.to, fields.to);
     w.string(F.reply, fields.reply);
     this.#end(w);
+  }
+
+  returned(fields: ReturnedFields): void {
+    if (!this.#enabled) return;
+    const w = this.#begin(this.#event.returned);
+    w.string(F.queueId, fields.queueId);
+    w.string(F.reportId, fields.reportId);
+    w.string(F.route, fields.route);
+    w.string(F.resultClass, fields.resultClass);
+    this.#known(w, F.from, fields.from);
+    this.#known(w, F.to, fields.to);
+    this.#known(w, F.finalTo, fields.finalTo);
+    this.#known(w, F.action, fields.action);
+    this.#known(w, F.dsn, fields.dsn);
+    this.#known(w, F.reply, fields.reply);
+    this.#known(w, F.relay, fields.relay);
+    this.#end(w);
+  }
+
+  feedback(fields: FeedbackFields): void {
+    if (!this.#enabled) return;
+    const w = this.#begin(this.#event.feedback);
+    w.string(F.reportId, fields.reportId);
+    w.string(F.type, fields.type);
+    w.string(F.verified, fields.isVerified ? 'yes' : 'no');
+    this.#known(w, F.route, fields.route);
+    this.#known(w, F.queueId, fields.queueId);
+    this.#known(w, F.from, fields.from);
+    this.#known(w, F.mailFrom, fields.mailFrom);
+    this.#known(w, F.to, fields.to);
+    this.#known(w, F.userAgent, fields.userAgent);
+    this.#known(w, F.sourceIp, fields.sourceIp);
+    this.#known(w, F.arrivalDate, fields.arrivalDate);
+    this.#end(w);
+  }
+
+  #known(w: LineWriter, name: FieldName, value: string): void {
+    if (value !== '') w.string(name, value);
   }
 
   /** Hands over what is there; called once a turn by itself, and before the process ends. */

@@ -29,7 +29,7 @@ import { dirname, join } from 'node:path';
 import { describe, test } from 'node:test';
 
 import { SenderRewriting } from '../../src/base/sender-rewriting.js';
-import type { Hmac } from '../../src/base/sender-rewriting.js';
+import type { Hmac } from '../../src/base/signed-text.js';
 import type { TableFile } from '../../src/gateway/inbound/recipients-file.js';
 import { DEEDS, PARTIES, RateLimits } from '../../src/gateway/inbound/limits/rate-limits.js';
 import type { RateOptions } from '../../src/gateway/inbound/limits/rate-limits.js';

@@ -176,6 +176,10 @@ const smtp = section({
   srs: z.strictObject({
     domain: v.domain(), secret_file: named('secrets', v.contentOf('a file with a secret, one a line')),
   }).optional(),
+  /** Feedback loops (RFC 5965) send there; what comes is counted, and goes on or is discarded. */
+  feedback: z.strictObject({
+    address: v.mailAddress(), forward_to: named('forwardTo', v.mailAddress().optional()),
+  }).optional(),
   hooks: z.array(hook).max(HOOKS_MAX).prefault([]),
   /** Anyone may send to these. */
   relay_domains: named('relayDomains', z.array(v.relayDomain()).max(100_000).prefault([])),
@@ -284,6 +288,15 @@ const route = z.strictObject({
   /** Who we are to all its hosts (RFC 4954). The first line of the file is the password. */
   auth: z.strictObject({
     user: v.text('a user name of one line'), password_file: named('passwordFile', v.file()),
+  }).optional(),
+  /** Each recipient gets a signed reverse-path of his own, so that what comes back says what it is about. */
+  verp: z.strictObject({
+    domain: v.domain(), prefix: v.returnPrefix().prefault('b'),
+    secret_file: named('secrets', v.contentOf('a file with a secret, one a line')),
+    /** How long after a message left reports of it are taken. */
+    valid_for: named('validMs', v.duration(DAY_MS, 90 * DAY_MS).prefault('10d')),
+    /** When they are counted: on to the sender, or not. */
+    returned: v.oneOf(['forward', 'discard']).prefault('forward'),
   }).optional(),
   name: v.queueName().optional(),
   /** One queue for the route, or one for each destination domain that it leads to. */

@@ -244,6 +244,15 @@ export function domain(): z.ZodType<string> {
   );
 }
 
+/** What return addresses begin with, in front of a plus sign. */
+export function returnPrefix(): z.ZodType<string> {
+  return expected(
+    (value) => (typeof value === 'string' && /^[a-z0-9]{1,16}$/i.test(value) && !/^srs[01]$/i.test(value)
+      ? value.toLowerCase() : undefined),
+    'letters and digits, 16 at most, and not srs0 or srs1',
+  );
+}
+
 /** Where a domain keeps a key in DNS: labels joined by dots (RFC 6376 3.1). */
 export function selector(): z.ZodType<string> {
   return expected(

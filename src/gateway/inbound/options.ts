@@ -15,6 +15,8 @@ import type { MessageSigner } from '../dkim/message-signer.js';
 import type { Authenticator } from './auth/authenticator.js';
 import type { MessageHooks } from './hooks/message-hook.js';
 import type { RateLimits } from './limits/rate-limits.js';
+import type { ReturnReading } from '../returned/came-back.js';
+import type { ReturnPaths } from '../returned/return-paths.js';
 import type { RecipientTable } from './recipients/listing.js';
 import type { MailTransaction } from './session/transaction.js';
 
@@ -154,6 +156,11 @@ export interface InboundMetrics {
   certificateStale(isStale: boolean): void;
 }
 
+export interface ReturnedPorts {
+  readonly paths: ReturnPaths;
+  readonly reading: ReturnReading;
+}
+
 /** Asks DNS blocklists (blocklists.ts). */
 export interface BlocklistPort {
   /** `done` is called once, maybe before this returns, with the list that the client is on; '': none. */
@@ -172,6 +179,8 @@ export interface InboundPorts {
   readonly recipients: RecipientTable | undefined;
   /** Of what aliases send out of our domains; undefined: as it came. */
   readonly rewriting?: SenderRewriting | undefined;
+  /** Addresses for what comes back of mail that went out, and who reads it; undefined: there are none. */
+  readonly returned?: ReturnedPorts | undefined;
   /** What one party may do in a minute; undefined: whatever it wants. */
   readonly rates: RateLimits | undefined;
   /** Asks options.blocklists; undefined: nobody does. */

@@ -158,7 +158,10 @@ export class Dispatcher implements DeliverySink, InFlight {
         this.#abandon();
         resolve();
       };
-      for (const { place } of this.#seats.values()) if (place instanceof MxDestination) place.stop();
+      for (const { lane, place } of this.#seats.values()) {
+        lane.endParts();
+        if (place instanceof MxDestination) place.stop();
+      }
       for (const pool of this.#pools.values()) pool.stop();
       this.onSettled();
     });
@@ -195,7 +198,8 @@ export class Dispatcher implements DeliverySink, InFlight {
     for (const pool of this.#pools.values()) pool.tick(this.#sessionMs);
     for (const [queue, seat] of this.#seats) {
       if (seat.place instanceof MxDestination) seat.place.tick(this.#sessionMs);
-      const isIdle = seat.lane.inFlightCount === 0 && queue.readyCount === 0;
+      seat.lane.tick();
+      const isIdle = seat.lane.inFlightCount === 0 && seat.lane.waitingCount === 0;
       seat.idleTicks = isIdle ? seat.idleTicks + 1 : 0;
       if (seat.idleTicks < LANE_IDLE_TICKS) continue;
       this.#leave(seat);

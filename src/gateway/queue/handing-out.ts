@@ -4,6 +4,7 @@
  *
  *   take ─► mirror/delivery-right.ts ─► next READY entry ─► IN_FLIGHT ─► settle ─► settlement.ts
  */
+import type { ReturnAddresses } from '../../base/return-addresses.js';
 import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { DeliveryRight } from '../mirror/delivery-right.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -31,6 +32,8 @@ export interface HandingOutPorts {
   readonly bodies: DueBodies;
   /** Undefined: no reverse-path is rewritten. */
   readonly rewriting: SenderRewriting | undefined;
+  /** Of routes with `verp`, by name; undefined: there are none. */
+  readonly returnAddresses: ReadonlyMap<string, ReturnAddresses> | undefined;
   wake(queue: MailQueue): void;
 }
 
@@ -58,8 +61,12 @@ export class HandingOut {
       if (envelope !== undefined) {
         room.taken(envelope.recipients.length);
         const pending = this.#pendingOf(row, envelope.recipients.length);
-        const reversePath = this.#reversePathOf(envelope, pending);
         const contentBytes = entries.table.bodyBytes.get(row);
+        if (queue.route.verp !== undefined) {
+          const own = this.#ownPath(queue.route.verp, envelope, pending);
+          if (own !== undefined) return { entry: row, queue, envelope, pending, contentBytes, ...own };
+        }
+        const reversePath = this.#reversePathOf(envelope, pending);
         return { entry: row, queue, envelope, reversePath, pending, contentBytes };
       }
       queue.inFlightCount -= 1;
@@ -83,6 +90,16 @@ export class HandingOut {
     const partition = this.#ports.registry.queueOf(delivery.entry)?.partition;
     if (partition === undefined || this.#ports.forgotten.has(partition)) return false;
     return partition.mayDeliver(this.#ports.clock.nowMs());
+  }
+
+  /** Undefined where none can be written: the null reverse-path stays, and whatever has no room. */
+  #ownPath(
+    route: string, { messageId, recipients, reversePath: sender }: Envelope, pending: readonly number[],
+  ): Pick<Delivery, 'reversePath' | 'verp'> | undefined {
+    const verp = this.#ports.returnAddresses?.get(route);
+    if (verp === undefined || sender === '') return undefined;
+    const reversePath = verp.written(messageId, recipients[pending[0] ?? 0]?.address ?? '', sender);
+    return reversePath === sender ? undefined : { reversePath, verp };
   }
 
   /** One for all of them: it does no harm where the mail stays with us. */

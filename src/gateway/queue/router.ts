@@ -41,6 +41,20 @@ export interface RouteOptions {
   readonly ordering: Ordering;
   readonly concurrency: number;
   readonly lengthMax: number;
+  /** Each recipient gets a reverse-path of its own. */
+  readonly verp?: VerpOptions | undefined;
+}
+
+/** Variable reverse-paths of a route (base/return-addresses.ts). */
+export interface VerpOptions {
+  /** Lower-case A-labels. */
+  readonly domain: string;
+  readonly prefix: string;
+  /** The first signs; all are known. */
+  readonly secrets: readonly string[];
+  readonly validMs: number;
+  /** What becomes of reports that come back, when they are counted. */
+  readonly returned: 'forward' | 'discard';
 }
 
 /** Between the name of a route and the domain of one of its queues, or the number of a lane. */
@@ -172,6 +186,7 @@ function routeOf(options: RouteOptions, queueName: string, queueClass: QueueClas
     ordering: options.ordering,
     concurrency: options.ordering === 'strict' ? 1 : options.concurrency,
     lengthMax: options.lengthMax,
+    ...(options.verp === undefined ? {} : { verp: options.name }),
   });
 }
 

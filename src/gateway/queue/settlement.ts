@@ -116,7 +116,7 @@ export class Settlement {
     table.attempts.set(row, attempts);
     if (this.#allDelivered(delivery, result)) {
       for (let i = 0; i < delivery.pending.length; i++) {
-        this.#log(queue, delivery, delivery.pending[i] ?? 0, result.results[i], result, attempts);
+        this.#log(queue, delivery, i, result, attempts);
       }
       this.end(queue, row);
       return;
@@ -207,7 +207,7 @@ export class Settlement {
       if (said === undefined) continue;
       const last: LastResult = { recipient: index, code: said.code, enhanced: said.enhanced };
       replies.set(index, said.text);
-      this.#log(queue, delivery, index, said, result, attempts);
+      this.#log(queue, delivery, i, result, attempts);
       if (said.status === DELIVERED) {
         const owes = owesSuccess(envelope.recipients[index], result) && envelope.reversePath !== '';
         states[index] = owes ? OWED_SUCCESS : DONE;
@@ -350,16 +350,21 @@ export class Settlement {
     } else if (state === EntryState.HELD) queue.heldCount -= 1;
   }
 
-  /** The end of an attempt for one recipient. */
+  /** The end of an attempt for the recipient at this position among the pending. */
   #log(
-    queue: MailQueue, { envelope, contentBytes, reversePath }: Delivery, index: number,
-    said: RecipientResult | undefined, result: DeliveryResult, attempts: number,
+    queue: MailQueue, delivery: Delivery, position: number, result: DeliveryResult, attempts: number,
   ): void {
+    const said = result.results[position];
     if (said === undefined) return;
+    const { envelope, contentBytes, pending } = delivery;
+    const index = pending[position] ?? 0;
+    const own = result.own?.[position];
+    const { relay, setupMs, transmitMs, tls } = own ?? result;
+    const { reversePath } = own ?? delivery;
     const event = said.status === DELIVERED ? 'delivered' : said.status === DEFERRED ? 'deferred' : 'bounced';
     this.#ports.events.outcome(
-      event, queue, envelope, index, said, contentBytes, result.relay, attempts, result.setupMs,
-      result.transmitMs, reversePath, '', result.tls,
+      event, queue, envelope, index, said, contentBytes, relay, attempts, setupMs, transmitMs, reversePath,
+      '', tls,
     );
   }
 }

@@ -3,6 +3,7 @@
  * a Submission, the queue keeps entries with an Envelope, outbound takes entries and reports
  * DeliveryResults. Types and their constants only; behaviour is in the files named at each.
  */
+import type { ReturnAddresses } from '../../base/return-addresses.js';
 import type { SecuredFacts, TlsTerms } from '../../platform/transport.js';
 
 /**
@@ -66,6 +67,8 @@ export interface Route {
   readonly concurrency: number;
   /** Messages the queue may hold; past it RCPT gets 452. */
   readonly lengthMax: number;
+  /** Name of the route whose return addresses its mail leaves with (base/return-addresses.ts). */
+  readonly verp?: string;
 }
 
 /** Where a message comes from, for routes that are for some mail only. */
@@ -234,7 +237,8 @@ export interface RecipientResult {
 
 /** The end of one delivery attempt; results stand in the order of the recipients given out. */
 export interface DeliveryResult {
-  readonly results: readonly RecipientResult[];
+  /** Undefined: nobody has tried it with this attempt (outbound/cut-delivery.ts). */
+  readonly results: readonly (RecipientResult | undefined)[];
   /** "host[address]:port" for the log. */
   readonly relay: string;
   /** Milliseconds for connection set-up and for the transmission (c and d of `delays`). */
@@ -250,7 +254,13 @@ export interface DeliveryResult {
   readonly noRight?: boolean;
   /** What the connection had of TLS; undefined: it was in clear, or none came about. */
   readonly tls?: SecuredFacts | undefined;
+  /** Where each recipient had a transaction of its own; else what is above is true of all. */
+  readonly own?: readonly (OwnAttempt | undefined)[];
 }
+
+/** The transaction of one recipient alone. */
+export interface OwnAttempt
+  extends Pick<DeliveryResult, 'relay' | 'setupMs' | 'transmitMs' | 'tls'>, Pick<Delivery, 'reversePath'> {}
 
 /** A queue as outbound sees it. */
 export interface DeliveryQueue {
@@ -270,6 +280,8 @@ export interface Delivery {
   /** Indexes into envelope.recipients of those that are still to be tried. */
   readonly pending: readonly number[];
   readonly contentBytes: number;
+  /** Each recipient has a reverse-path of its own, by this; reversePath is that of the first. */
+  readonly verp?: Pick<ReturnAddresses, 'written'>;
 }
 
 /** Where outbound gets its work (gateway/core.ts). */

@@ -4,7 +4,7 @@ import { createHmac } from 'node:crypto';
 import { describe, test } from 'node:test';
 
 import { SenderRewriting } from '../../../src/base/sender-rewriting.js';
-import type { Hmac } from '../../../src/base/sender-rewriting.js';
+import type { Hmac } from '../../../src/base/signed-text.js';
 
 const DAY_MS = 86_400_000;
 const hmac: Hmac = (key, text) => createHmac('sha256', key).update(text).digest();

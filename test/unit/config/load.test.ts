@@ -58,6 +58,8 @@ describe('a configuration file', () => {
   test('takes secrets for rewritten senders one a line', () => {
     const { srs } = gatewayOf(`${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${TWO_LINES_FILE}}\n`).smtp;
     assert.deepEqual(srs?.secrets, ['0123456789abcdef', 'fedcba9876543210']);
+    const [route] = gatewayOf(GOOD.replace('26}', `26, name: out, verp: {domain: B.example, prefix: N, valid_for: 36h, secret_file: ${TWO_LINES_FILE}}}`)).routes;
+    assert.deepEqual(route?.verp, { domain: 'b.example', prefix: 'n', validMs: 129_600_000, returned: 'forward', secrets: ['0123456789abcdef', 'fedcba9876543210'] });
   });
 
   test('gets every default that operators know', () => {
@@ -251,6 +253,10 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a token for recipients that is not there', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://127.0.0.1:8080/', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.token_file: expected a file with a token, found '\/nowhere\/at\/all': ENOENT$/],
     ['a domain for rewritten senders that is none', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd_1, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.domain: expected a domain such as fwd\.example\.com, found "fwd_1"$/],
     ['a secret for rewritten senders that is not there', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected a file with a secret, one a line, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a prefix of return addresses that is none', `${GOOD}`, GOOD.replace("26}", "26, verp: {domain: b.example, prefix: 'a+b', secret_file: /nowhere/at/all}}"), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.prefix: expected letters and digits, 16 at most, and not srs0 or srs1, found "a\+b"$/],
+    ['a secret of return addresses that is short', `${GOOD}`, GOOD.replace('26}', `26, verp: {domain: b.example, secret_file: ${SHORT_FILE}}}`), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
+    ['two routes with the same return addresses', `${GOOD}`, GOOD.replace('26}', `26, verp: {domain: b.example, secret_file: ${TWO_LINES_FILE}}}\n    - {domain: x.example, via: smtp://127.0.0.1:26, verp: {domain: B.example, secret_file: ${TWO_LINES_FILE}}}`), /^f\.yaml:8: gateway\.routes\[1\]\.verp\.prefix: expected each return address \(domain and prefix\) once, found 'b\+…@b\.example' again$/],
+    ['an address of feedback loops that is none', GOOD, `${GOOD}  smtp:\n    feedback: {address: fbl}\n`, /^f\.yaml:18: gateway\.smtp\.feedback\.address: expected an address such as ops@example\.com, found "fbl"/],
     ['a secret for rewritten senders that is short', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${SHORT_FILE}}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
     ['a postmaster that is no address', GOOD, `${GOOD}  smtp:\n    postmaster: ops\n`, /^f\.yaml:18: gateway\.smtp\.postmaster: expected an address such as ops@example\.com, found "ops"$/],
     ['a secret file that is not there', `secret: ${SECRET}`, 'secret_file: /nowhere/at/all', /^f\.yaml:5: gateway\.secret_file: expected a file that can be read, found '\/nowhere\/at\/all': ENOENT$/],

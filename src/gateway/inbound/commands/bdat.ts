@@ -34,6 +34,6 @@ export function bdat(dialog: InboundDialog, desk: Desk, text: string): Effect {
 function refusalOf({ transaction, helo }: InboundDialog, isTooBig: boolean): Refusal | undefined {
   if (transaction === undefined) return helo === '' ? replies.GREET_FIRST : replies.MAIL_FIRST;
   if (transaction.hasFailed) return replies.CHUNK_AFTER_FAILURE;
-  if (transaction.recipientCount === 0) return replies.NO_RECIPIENTS;
+  if (transaction.namedCount === 0) return replies.NO_RECIPIENTS;
   return isTooBig ? replies.TOO_BIG : undefined;
 }

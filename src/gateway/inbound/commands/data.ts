@@ -10,5 +10,5 @@ export function data(dialog: InboundDialog, _desk: Desk, text: string): Effect {
   const { transaction } = dialog;
   if (transaction === undefined) return dialog.helo === '' ? replies.GREET_FIRST : replies.MAIL_FIRST;
   if (transaction.isChunked) return replies.DATA_IN_CHUNKS;
-  return transaction.recipientCount === 0 ? replies.NO_RECIPIENTS : replies.START_CONTENT;
+  return transaction.namedCount === 0 ? replies.NO_RECIPIENTS : replies.START_CONTENT;
 }

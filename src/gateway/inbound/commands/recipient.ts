@@ -11,9 +11,11 @@ import {
   ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
+import type { CameBack } from '../../returned/came-back.js';
 import type { Path } from '../policy/address.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog, WantedRecipient } from '../session/dialog.js';
+import type { Destination } from '../policy/role-addresses.js';
 import * as replies from '../session/replies.js';
 import type { Effect, Refusal } from '../session/replies.js';
 import { pathStart } from './mail.js';
@@ -31,7 +33,7 @@ const TIMES_REWRITTEN_MAX = 10;
 export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const { transaction } = dialog;
   if (transaction === undefined) return dialog.helo === '' ? replies.GREET_FIRST : replies.MAIL_FIRST;
-  const { options, ports } = desk;
+  const { ports } = desk;
   const at = pathStart(text, RCPT_TO);
   if (at < 0) return replies.RCPT_SYNTAX;
   const path = parsePath(text, at, ports.toAscii);
@@ -41,12 +43,14 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   const refusal = parameters.parse(text, path.end);
   if (refusal !== undefined) return refusal;
   if (!transaction.isUtf8 && !(path.ascii && isAscii(parameters.orcpt))) return replies.SMTPUTF8_NEEDED;
-  const sender = ports.rewriting?.domain === path.domain ? senderBehind(path, transaction, desk) : undefined;
-  if (sender !== undefined && 'reply' in sender) return sender;
-  const wanted = sender ?? path;
+  const mayBeMade = ports.rewriting !== undefined || ports.returned !== undefined;
+  const meant = mayBeMade ? whoIsMeant(path, transaction, desk) : undefined;
+  if (meant !== undefined && 'reply' in meant) return meant;
+  const { wanted = path, came } = meant ?? {};
   const role = desk.roles.destinationOf(wanted);
   if (role === undefined && !mayRelay(dialog)) {
-    if (sender === undefined && !desk.policy.isRelayDomain(path.domain)) return replies.RELAY_DENIED;
+    const isOurs = came !== undefined || wanted !== path || desk.policy.isRelayDomain(path.domain);
+    if (!isOurs) return replies.RELAY_DENIED;
     if (hidesRoute(wanted.address)) return replies.ROUTED_LOCAL_PART;
     if (dialog.blockedBy === undefined) return replies.BLOCKLIST_SILENT;
     if (dialog.blockedBy !== '') return replies.onBlocklist(dialog.blockedBy);
@@ -54,12 +58,20 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   if (ports.rates?.mayDo('recipients', dialog, transaction.reversePath, desk.nowMs) === false) {
     return replies.TOO_MANY_IN_A_MINUTE;
   }
+  if (came?.to === '') return takeBack(transaction, desk, path, text, came);
   const to = role ?? wanted;
-  if (ports.recipients !== undefined) {
-    const isRole = role !== undefined;
-    return byTable(dialog, transaction, desk, { text, path, to, parameters, isRole, keys: [], rounds: 0 });
-  }
-  const { address, domain } = to;
+  if (ports.recipients === undefined) return byRoute(transaction, desk, text, path, to, parameters, came);
+  const isRole = role !== undefined;
+  const whole = { text, path, to, came, parameters, isRole, keys: [], rounds: 0 };
+  return byTable(dialog, transaction, desk, whole);
+}
+
+/** Where the domain leads. */
+function byRoute(
+  transaction: MailTransaction, desk: Desk, text: string, path: Path, { address, domain }: Destination,
+  parameters: RecipientParameters, came: CameBack | undefined,
+): Effect {
+  const { options, ports } = desk;
   const route = ports.router.route(domain, 'mail', address, transaction);
   if (route === undefined) return replies.NO_ROUTE;
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
@@ -71,7 +83,40 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   const notify = isChanged ? parameters.notify | ALIAS_CHANGED : parameters.notify;
   transaction.named(path.address);
   transaction.addRecipient(route, { address, notify, orcpt });
+  if (came !== undefined) transaction.addCameBack(came);
   return replies.RECIPIENT_OK;
+}
+
+/** What came back is counted, and goes on to nobody. */
+function takeBack(
+  transaction: MailTransaction, { options }: Desk, { address }: Path, text: string, came: CameBack,
+): Effect {
+  const isFull = transaction.namedCount >= options.recipientsMax || !transaction.mayTakeMoreBack;
+  if (isFull) return replies.TOO_MANY_RECIPIENTS;
+  if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
+  transaction.named(address);
+  transaction.addCameBack(came);
+  return replies.RECIPIENT_OK;
+}
+
+interface MeantRecipient {
+  readonly wanted: Path;
+  readonly came: CameBack | undefined;
+}
+
+/** Addresses of our own making stand for others, whom they were made for. */
+function whoIsMeant(path: Path, transaction: MailTransaction, desk: Desk): MeantRecipient | Refusal {
+  const { rewriting, returned, toAscii } = desk.ports;
+  const came = returned?.paths.find(path);
+  if (came === 'forged') return replies.RETURN_FORGED;
+  if (came === 'stale') return replies.RETURN_STALE;
+  if (came !== undefined) {
+    if (!transaction.mayTakeMoreBack) return replies.TOO_MANY_RECIPIENTS;
+    const wanted = came.to === '' ? path : parsePath(`<${came.to}>`, 0, toAscii);
+    return typeof wanted === 'string' ? replies.RETURN_FORGED : { wanted, came };
+  }
+  const sender = rewriting?.domain === path.domain ? senderBehind(path, transaction, desk) : undefined;
+  return sender !== undefined && 'reply' in sender ? sender : { wanted: sender ?? path, came };
 }
 
 /** A reverse-path that was rewritten here leads reports to its sender, whoever brings them. */
@@ -107,7 +152,7 @@ export function lookedUp(dialog: InboundDialog, desk: Desk): Effect {
 function byTable(
   dialog: InboundDialog, transaction: MailTransaction, desk: Desk, wanted: WantedRecipient,
 ): Effect {
-  const { text, path, to, isRole, parameters: { notify, orcpt } } = wanted;
+  const { text, path, to, came, isRole, parameters: { notify, orcpt } } = wanted;
   const room = roomOf(transaction, desk);
   // Before the table is asked: a list is work.
   if (room <= 0) return replies.TOO_MANY_RECIPIENTS;
@@ -140,6 +185,7 @@ function byTable(
     const bits = asked | leaves | (isChanged ? ALIAS_CHANGED : 0);
     transaction.addRecipient(route, { address, notify: bits, orcpt: original });
   });
+  if (came !== undefined) transaction.addCameBack(came);
   return replies.RECIPIENT_OK;
 }
 

@@ -1,7 +1,7 @@
 /**
  * Addresses that every mail server has readers for, whoever writes and whatever a table says of them:
- * postmaster without a domain, at our own name, at the domain of rewritten reverse-paths and at every domain
- * that we relay for (RFC 5321 4.5.1), and
+ * postmaster without a domain, at our own name, at domains of reverse-paths that are made here and at every
+ * domain that we relay for (RFC 5321 4.5.1), and
  * abuse at the same (RFC 2142 4). An operator says who reads them; else they go where their domain leads.
  */
 import type { InboundOptions } from '../options.js';
@@ -23,14 +23,15 @@ export class RoleAddresses {
   readonly #hostDomain: string;
   readonly #readers: Destination | undefined;
   readonly #policy: RelayPolicy;
-  readonly #rewritingDomain: string;
+  readonly #ownDomains: readonly string[];
 
-  /** `rewritingDomain`: of reverse-paths that are rewritten here (base/sender-rewriting.ts); '' none. */
+  /** `ownDomains`: of reverse-paths that are made here (base/sender-rewriting.ts, return-addresses.ts). */
   constructor(
-    options: Pick<InboundOptions, 'hostName' | 'postmaster'>, policy: RelayPolicy, rewritingDomain: string,
+    options: Pick<InboundOptions, 'hostName' | 'postmaster'>, policy: RelayPolicy,
+    ownDomains: readonly string[],
   ) {
     const { hostName, postmaster } = options;
-    this.#rewritingDomain = rewritingDomain;
+    this.#ownDomains = ownDomains;
     this.#hostName = hostName;
     this.#hostDomain = hostName.toLowerCase();
     this.#policy = policy;
@@ -45,7 +46,7 @@ export class RoleAddresses {
     if (first !== LETTER_P && first !== LETTER_A) return undefined;
     const local = (domain === '' ? address : address.slice(0, address.lastIndexOf('@'))).toLowerCase();
     if (local !== 'postmaster' && local !== 'abuse') return undefined;
-    const isOurs = domain === '' || domain === this.#hostDomain || domain === this.#rewritingDomain;
+    const isOurs = domain === '' || domain === this.#hostDomain || this.#ownDomains.includes(domain);
     if (!isOurs && !this.#policy.isRelayDomain(domain)) return undefined;
     if (this.#readers !== undefined) return this.#readers;
     if (domain !== '') return { address, domain };

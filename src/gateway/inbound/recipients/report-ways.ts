@@ -23,13 +23,13 @@ export interface ReportWayOptions {
   readonly hostName: string;
   readonly postmaster: string;
   readonly relayDomains: readonly string[];
-  /** Of reverse-paths that are rewritten here; '' none. */
-  readonly rewritingDomain: string;
+  /** Of reverse-paths that are made here. */
+  readonly ownDomains: readonly string[];
 }
 
 export function reportWays(options: ReportWayOptions, ports: DestinationPorts): FindReportWay {
   const policy = new RelayPolicy({ networks: [], domains: options.relayDomains }, ports.toAscii);
-  const roles = new RoleAddresses(options, policy, options.rewritingDomain);
+  const roles = new RoleAddresses(options, policy, options.ownDomains);
   const desk: DestinationDesk = { policy, ports, lookups: 0 };
   const learned = (): void => undefined;
   return (reversePath) => {

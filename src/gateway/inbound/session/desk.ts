@@ -101,7 +101,10 @@ export class Desk {
         client: client === '' ? 'several' : client, refusals,
       });
     });
-    this.roles = new RoleAddresses(options, this.policy, ports.rewriting?.domain ?? '');
+    const { rewriting, returned } = ports;
+    const made = returned?.paths.domains ?? [];
+    const ownDomains = rewriting === undefined ? made : [rewriting.domain, ...made];
+    this.roles = new RoleAddresses(options, this.policy, ownDomains);
     this.nowMs = ports.clock.nowMs();
     this.#lookedMs = this.nowMs;
   }
@@ -176,7 +179,10 @@ export class Desk {
 
   submit(message: MailTransaction): void {
     message.intakeLook = this.intake.begin();
-    this.ports.reception.submit(message);
+    message.keep(this.ports.returned?.reading);
+    // What came back, and goes on to nobody, has no queue.
+    if (message.recipientCount === 0) message.settle(COMMITTED);
+    else this.ports.reception.submit(message);
   }
 
   settled(message: MailTransaction, outcome: SubmissionOutcome): void {

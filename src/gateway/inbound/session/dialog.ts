@@ -2,6 +2,7 @@
  * A session as its commands see it: who talks, what was said so far, the transaction. Commands change what
  * belongs to them here and return an Effect (replies.ts); the session (session.ts) does the rest. Types only.
  */
+import type { CameBack } from '../../returned/came-back.js';
 import type { Exchange } from '../auth/sasl.js';
 import type { RecipientParameters } from '../commands/parameters.js';
 import type { Path } from '../policy/address.js';
@@ -25,6 +26,8 @@ export interface WantedRecipient {
   /** Where it leads before a table is asked. */
   readonly to: Destination;
   readonly parameters: RecipientParameters;
+  /** It is an address for what comes back. */
+  readonly came: CameBack | undefined;
   /** It has readers whatever a table says: where its domain leads, if the table has no better way. */
   readonly isRole: boolean;
   /** Of the table, to be asked for. */

@@ -153,6 +153,12 @@ export const REPORTS_ONLY =
 export const NO_SUCH_SENDER =
   refusal('rewritten-sender', '550 5.1.1 This address was not made here, or its time is over');
 
+// Return addresses (base/return-addresses.ts)
+export const RETURN_FORGED =
+  refusal('returned-forged', '550 5.1.1 This address was not made here');
+export const RETURN_STALE =
+  refusal('returned-stale', '550 5.1.1 This address was made here, and its time is over');
+
 /** RFC 6531 3.5: 550 or 553 with X.6.7. */
 export const SMTPUTF8_NEEDED =
   refusal('smtputf8-needed', '553 5.6.7 Address with non-ASCII characters needs SMTPUTF8');

@@ -8,10 +8,11 @@
  */
 
 import { invariant } from '../../../base/invariant.js';
-import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER } from '../../queue/types.js';
+import { COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER } from '../../queue/types.js';
 import type {
   Reception, Recipient, RecipientGroup, Route, Submission, SubmissionOutcome,
 } from '../../queue/types.js';
+import type { CameBack, KeptReport, ReturnReading } from '../../returned/came-back.js';
 import type { ContentBuffer } from '../content/content-buffer.js';
 import { FIELD_MESSAGE_ID } from '../content/content-scan.js';
 import type { ContentScan } from '../content/content-scan.js';
@@ -27,6 +28,9 @@ const GROUPS_SEARCHED_MAX = 16;
 const RECIPIENT_BYTES = 200;
 /** V8 keeps a text with any character beyond Latin-1 at two bytes a character. */
 const CHARACTER_BYTES = 2;
+
+/** A report is about one message; whoever names more addresses of this kind sends none. */
+const CAME_MAX = 100;
 
 const NO_CHUNKS: readonly Uint8Array[] = [];
 
@@ -77,6 +81,9 @@ export class MailTransaction implements Submission {
   /** For the mail log, when it wants one. */
   messageIdField = '';
   readonly content: ContentBuffer;
+  /** Recipients that are addresses for what comes back. */
+  came: CameBack[] | undefined;
+  #kept: KeptReport | undefined;
 
   readonly #sink: OutcomeSink;
   readonly #reception: Reception;
@@ -124,6 +131,21 @@ export class MailTransaction implements Submission {
   /** A RCPT was taken, for whatever recipients. */
   named(address: string): void {
     if (this.namedCount++ === 0) this.namedRecipient = address;
+  }
+
+  /** False: there are too many. */
+  get mayTakeMoreBack(): boolean {
+    return (this.came?.length ?? 0) < CAME_MAX;
+  }
+
+  addCameBack(came: CameBack): void {
+    this.came ??= [];
+    this.came.push(came);
+  }
+
+  /** Its content is complete: what is read of it is kept, where it is something that comes back. */
+  keep(reading: ReturnReading | undefined): void {
+    if (this.came !== undefined) this.#kept = reading?.keep(this.messageId, this.came, this.chunks);
   }
 
   addRecipient(route: Route, recipient: Recipient): void {
@@ -175,6 +197,7 @@ export class MailTransaction implements Submission {
     // A second answer to one DATA would be taken for the answer to the next command.
     invariant(!this.#settled, 'a submission is settled once');
     this.#settled = true;
+    this.#kept?.settled(outcome === COMMITTED);
     this.#sink.onOutcome(this, outcome);
   }
 

@@ -15,7 +15,7 @@ function routeTo(name: string): RouteOptions {
 
 /** "address by queue" of the way to a sender. */
 function waysBy(recipients: RecipientTable | undefined, names: readonly string[]): (sender: string) => string | typeof NOT_READY | undefined {
-  const options = { hostName: 'mx.ours.example', postmaster: 'ops@ours.example', relayDomains: ['ours.example'], rewritingDomain: 'fwd.example' };
+  const options = { hostName: 'mx.ours.example', postmaster: 'ops@ours.example', relayDomains: ['ours.example'], ownDomains: ['fwd.example'] };
   const find = reportWays(options, { router: createRouter(names.map(routeTo)), toAscii, recipients });
   return (sender) => {
     const way = find(sender);

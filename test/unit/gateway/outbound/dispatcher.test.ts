@@ -348,7 +348,7 @@ test('large and dot-lined contents reach smtp-server byte for byte; its refusals
   assert.ok(received.get('big@d') === large);
   assert.equal(received.get('small@d'), 'Subject: s\r\n\r\nx\r\n');
   const big = source.ended.find((one) => one.entry === 1)?.result.results;
-  assert.deepEqual(big?.map((one) => one.status), [DELIVERED, FAILED]);
+  assert.deepEqual(big?.map((one) => one?.status), [DELIVERED, FAILED]);
   assert.equal(dispatcher.largeBytes, 0);
   await dispatcher.stop(1000);
   await new Promise<void>((resolve) => { server.close(() => { resolve(); }); });
