@@ -66,7 +66,7 @@ describe('a configuration file', () => {
     assert.equal(gateway.smtp.recipientsMax, 1000);
     assert.equal(gateway.smtp.connectionsPerClientMax, 50);
     assert.equal(gateway.smtp.contentBytesPerSecondMin, 500);
-    assert.deepEqual(gateway.smtp.listen, [{ host: '127.0.0.1', port: 2525, role: 'relay', tls: 'off', proxyNetworks: [], xclientNetworks: [], xclientLogin: false, blocklists: [] }]);
+    assert.deepEqual(gateway.smtp.listen, [{ host: '127.0.0.1', port: 2525, role: 'relay', tls: 'off', proxyNetworks: [], xclientNetworks: [], xclientLogin: false, blocklists: [], authservId: '' }]);
     assert.equal(gateway.delivery.lifetimeMs, 5 * 86_400_000);
     assert.equal(gateway.delivery.bounceLifetimeMs, 86_400_000);
     assert.equal(gateway.delivery.retry.firstMs, 300_000);

@@ -74,6 +74,8 @@ export class MailTransaction implements Submission {
   readonly user: string;
   /** For the mail log, when it wants one. */
   messageIdField = '';
+  /** What was found out about its sender: "spf=pass dkim=none dmarc=pass"; '' nobody has looked. */
+  authentication = '';
   readonly content: ContentBuffer;
 
   readonly #sink: OutcomeSink;
