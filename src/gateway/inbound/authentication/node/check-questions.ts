@@ -73,6 +73,11 @@ export class CheckQuestions {
   }
 }
 
+/** The DNS has said that there is nothing. */
+export function isVerdict(error: unknown): boolean {
+  return error instanceof NoDnsAnswer && error.code !== 'ETIMEOUT';
+}
+
 function isChecked(type: string): type is CheckedType {
   return TYPES.has(type);
 }

@@ -1,207 +1,116 @@
 /**
- * The DKIM signatures of a message (RFC 6376): which of them hold. By mailauth's verifier, called part by
- * part, so that what a sender can bring about is bounded:
+ * The DKIM signatures of a message (RFC 6376 6.1): which of them hold. Ours, on what the signer has (gateway/
+ * dkim), not mailauth's: that one takes the octet A0, half of a UTF-8 "à", for a blank, and a second for a
+ * megabyte of blanks (docs/decisions/0034).
  *
- *   header section ─ ours (dkim/header-section.ts): mailauth's own reader copies a field once for each line
- *   signatures ─ the ten on top, each of 8 KiB at most ─ its tags ─▶ our rules, below ─▶ out, or
- *   keys asked for, all at once ─▶ body hashed (body-hash.ts) ─▶ the verifier ─▶ rules of the key ─▶ verdict
- *
- * What mailauth 4.13.3 does not look at, and is looked at here, by the very tags that it has read: v=, that
- * From is signed (5.4), that i= lies within d= (3.5), rsa-sha1 (RFC 8301), whether the whole body is signed
- * (l=), and what the key's record says it is for (s=, h=, t=s; 3.6.1). What it calls neutral has a better
- * word (RFC 8601 2.7.1): a body that was altered does not verify.
+ *   the ten on top ─ dkim-signature.ts ─▶ out, or its key is asked for, all at once
+ *   body hashed, once for each kind ─▶ key ─ dkim-key.ts ─▶ signature of the signed fields ─▶ verdict
  */
+import { hash, verify } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { HeaderSection, SectionField } from '../../../dkim/header-section.js';
-import type { DkimResult, DkimVerdict } from '../verdicts.js';
+import { readSignature, signedText } from '../dkim-signature.js';
+import type { DkimSignature, Ruling } from '../dkim-signature.js';
 import { dkimVerdict } from '../verdicts.js';
+import type { DkimVerdict } from '../verdicts.js';
 import { BodyHash } from './body-hash.js';
-import { textRecords } from './check-questions.js';
+import { isVerdict, textRecords } from './check-questions.js';
 import type { CheckQuestions } from './check-questions.js';
-import { DkimVerifier } from './mailauth-library.js';
-import type { FieldLine, FoundSignature, SignatureFinding } from './mailauth-library.js';
+import { keyFor } from './dkim-key.js';
 
 const SIGNATURES_MAX = 10;
-const SIGNATURE_OCTETS_MAX = 8 * 1024;
-const SIGNED_NAMES_MAX = 200;
-/** Above that the search for signed fields, of ten signatures, takes long. */
+/** Each of the ten may look through all. */
 const FIELDS_MAX = 2000;
 /** By canonicalization and l=. */
 const BODY_HASHES_MAX = 3;
-/** RFC 8301 3.2. */
-const KEY_BITS_MIN = 1024;
 /** Of a body in one turn: some 2 ms for each hash. */
 const HASHED_OCTETS_PER_TURN = 1024 * 1024;
-/** RFC 6008 6.2 wants eight at least. */
-const START_CHARACTERS = 8;
-const KEY_NAME_CHARACTERS_MAX = 253;
-const DOMAIN = /^[A-Za-z0-9_-]{1,63}(?:\.[A-Za-z0-9_-]{1,63})*$/;
-const ALGORITHM = /^(?:rsa|ed25519)-sha256$/i;
-
-type Verdict = readonly [result: DkimResult, reason: string];
-
-const TOO_SHORT: Verdict = ['permerror', 'body is shorter than l='];
-
-/** One of the ten, as far as it is known. */
-interface Examined {
-  readonly found: FoundSignature;
-  readonly hash: BodyHash | undefined;
-  readonly verdict: Verdict | undefined;
-}
 
 /** `content`: what the client sent; `section`: its header, which begins there. */
 export async function dkimVerdicts(
   content: Uint8Array, { fields, bodyAt, bodyPiece }: HeaderSection, questions: CheckQuestions,
 ): Promise<readonly DkimVerdict[]> {
-  const signatures = fields.filter(({ name }) => name === 'dkim-signature').slice(0, SIGNATURES_MAX);
-  if (signatures.length === 0) return [dkimVerdict('none')];
+  const found = fields.filter(({ name }) => name === 'dkim-signature').slice(0, SIGNATURES_MAX);
+  if (found.length === 0) return [dkimVerdict('none')];
   if (fields.length > FIELDS_MAX) return [dkimVerdict('permerror', 'too many header fields')];
-  const read = signatures.filter(({ whole }) => whole.length <= SIGNATURE_OCTETS_MAX);
-  const tooLong = signatures.length - read.length;
-  const verifier = new DkimVerifier({
-    // It looks for the sender's address otherwise.
-    sender: '<>', minBitLength: KEY_BITS_MIN,
-    resolver: async (name) => (await textRecords(questions, name)).map((text) => [text]),
-  });
-  await verifier.messageHeaders({ parsed: read.map(lineOf), original: Buffer.alloc(0) });
   const hashes = new Map<string, BodyHash>();
-  const examined = verifier.signatureHeaders.map((found) => examine(found, hashes));
-  for (const { found, verdict } of examined) if (verdict !== undefined) found.skip = true;
-  const verified = examined.filter(({ verdict }) => verdict === undefined);
-  for (const { found } of verified) void questions.resolve(keyName(found), 'TXT').catch(() => undefined);
-  await hashBody(content, bodyPiece === 0 ? bodyAt : content.length, [...hashes.values()], questions);
-  for (const each of verified) if (isShort(each)) each.found.skip = true;
-  verifier.headers = { parsed: fields.map(lineOf), original: Buffer.alloc(0) };
-  verifier.bodyHashes = new Map(hashes);
-  if (examined.some(({ found }) => found.skip !== true)) await verifier.finalChunk();
-  const findings = verifier.results.values();
-  const verdicts = examined.map((each) => {
-    const known = each.verdict ?? (isShort(each) ? TOO_SHORT : undefined);
-    return shown(each.found, known ?? meaning(each, findings.next().value));
+  const begun = found.map((field) => {
+    const signature = readSignature(field);
+    if ('ruling' in signature) return signature;
+    const hashed = hashOf(signature, hashes);
+    if (hashed === undefined) return { shown: signature.shown, ruling: MANY_HASHES };
+    const key = keyOf(signature, questions);
+    // Nobody waits for it yet.
+    key.catch(() => undefined);
+    return { shown: signature.shown, signature, hashed, key };
   });
-  const others = Array.from({ length: tooLong }, () => dkimVerdict('permerror', 'signature is too long'));
-  return [...verdicts, ...others];
+  const from = bodyPiece === 0 ? bodyAt : content.length;
+  const isHashed = await hashBody(content, from, [...hashes.values()], questions);
+  return Promise.all(begun.map(async (each) => {
+    const [result, reason] = 'ruling' in each
+      ? each.ruling
+      : isHashed ? verified(each.signature, each.hashed, await each.key, fields) : NOT_IN_TIME;
+    return { ...each.shown, result, reason };
+  }));
 }
 
-function lineOf({ name, whole }: SectionField): FieldLine {
-  return { key: name, casedKey: whole.slice(0, name.length), line: Buffer.from(whole, 'latin1') };
+const MANY_HASHES: Ruling = ['policy', 'too many kinds of body hash'];
+const NOT_IN_TIME: Ruling = ['temperror', 'not in time'];
+
+function hashOf(signature: DkimSignature, hashes: Map<string, BodyHash>): BodyHash | undefined {
+  const kind = `${signature.body} ${String(signature.bodyOctets)}`;
+  const before = hashes.get(kind);
+  if (before !== undefined || hashes.size >= BODY_HASHES_MAX) return before;
+  const made = new BodyHash(signature);
+  hashes.set(kind, made);
+  return made;
 }
 
-/** By its tags alone. */
-function examine(found: FoundSignature, hashes: Map<string, BodyHash>): Examined {
-  const verdict = ruleOf(found);
-  if (verdict !== undefined) return { found, hash: undefined, verdict };
-  const before = hashes.get(found.bodyHashKey);
-  if (before === undefined && hashes.size >= BODY_HASHES_MAX) {
-    return { found, hash: undefined, verdict: ['policy', 'too many kinds of body hash'] };
+async function keyOf(signature: DkimSignature, questions: CheckQuestions): Promise<KeyObject | Ruling> {
+  try {
+    // RFC 6376 3.6.2.2 leaves open which of several counts.
+    const [record = ''] = await textRecords(questions, signature.keyName);
+    return keyFor(record, signature);
+  } catch (error) {
+    return isVerdict(error) ? ['permerror', 'no key'] : ['temperror', 'key could not be had'];
   }
-  const hash = before ?? new BodyHash(found);
-  hashes.set(found.bodyHashKey, hash);
-  return { found, hash, verdict: undefined };
 }
 
-function ruleOf(found: FoundSignature): Verdict | undefined {
-  const algorithm = tag(found, 'a');
-  if (tag(found, 'v') !== '1') return ['permerror', 'unknown version'];
-  if (algorithm.toLowerCase() === 'rsa-sha1') return ['policy', 'rsa-sha1'];
-  if (!ALGORITHM.test(algorithm)) return ['permerror', 'unknown algorithm'];
-  const [domain, selector] = [tag(found, 'd'), tag(found, 's')];
-  const isNamed = DOMAIN.test(domain) && DOMAIN.test(selector);
-  if (!isNamed || keyName(found).length > KEY_NAME_CHARACTERS_MAX) return ['permerror', 'no name of a key'];
-  if (tag(found, 'b') === '' || tag(found, 'bh') === '') return ['permerror', 'incomplete signature'];
-  const names = tag(found, 'h').toLowerCase().split(':');
-  if (names.length > SIGNED_NAMES_MAX) return ['permerror', 'too many signed fields'];
-  if (!names.includes('from')) return ['permerror', 'From is not signed'];
-  const identity = identityDomain(found);
-  if (identity !== domain.toLowerCase() && !identity.endsWith(`.${domain.toLowerCase()}`)) {
-    return ['permerror', 'i= lies outside of d='];
-  }
-  return found.skip === true ? ['permerror', 'unknown canonicalization'] : undefined;
-}
-
-function tag({ parsed }: FoundSignature, name: string): string {
-  return String(parsed[name]?.value ?? '').trim();
-}
-
-/** Of i=, which may be left out. */
-function identityDomain(found: FoundSignature): string {
-  const identity = tag(found, 'i');
-  return (identity === '' ? tag(found, 'd') : identity.slice(identity.lastIndexOf('@') + 1)).toLowerCase();
-}
-
-function keyName(found: FoundSignature): string {
-  return `${tag(found, 's')}._domainkey.${tag(found, 'd')}`;
-}
-
+/** False: its time was over before. */
 async function hashBody(
   content: Uint8Array, from: number, hashes: readonly BodyHash[], questions: CheckQuestions,
-): Promise<void> {
-  for (let at = from; at < content.length && !questions.isOver;) {
+): Promise<boolean> {
+  for (let at = from; at < content.length && hashes.length > 0;) {
+    if (questions.isOver) return false;
     const to = Math.min(content.length, at + HASHED_OCTETS_PER_TURN);
-    for (const hash of hashes) hash.update(content, at, to);
+    for (const each of hashes) each.update(content, at, to);
     at = to;
     // Other messages have their turn.
     if (at < content.length) await nextTurn();
   }
-  for (const hash of hashes) hash.end();
+  for (const each of hashes) each.end();
+  return true;
 }
 
-/** More is signed than there is. */
-function isShort({ found: { maxBodyLength }, hash }: Examined): boolean {
-  return typeof maxBodyLength === 'number' && (hash?.canonicalizedLength ?? maxBodyLength) < maxBodyLength;
+function verified(
+  signature: DkimSignature, body: BodyHash, key: KeyObject | Ruling, fields: readonly SectionField[],
+): Ruling {
+  const { algorithm, bodyHash, bodyOctets = body.octets, expiresAt } = signature;
+  if (bodyOctets > body.octets) return ['permerror', 'body is shorter than l='];
+  if (bodyHash !== body.hash) return ['fail', 'body has been altered'];
+  if (isRuling(key)) return key;
+  const data = Buffer.from(signedText(signature, fields), 'latin1');
+  const value = Buffer.from(signature.signature, 'base64');
+  // RFC 8463 3: Ed25519 signs the hash of what RSA would sign.
+  const isRight = algorithm === 'rsa'
+    ? verify('sha256', data, key, value)
+    : verify(null, hash('sha256', data, 'buffer'), key, value);
+  if (!isRight) return ['fail', 'signature does not match'];
+  if (expiresAt * 1000 < Date.now()) return ['fail', 'expired'];
+  return bodyOctets < body.octets ? ['policy', 'body is signed in part'] : ['pass', ''];
 }
 
-function meaning({ found, hash }: Examined, finding: SignatureFinding | undefined): Verdict {
-  if (finding === undefined) return ['temperror', 'not verified'];
-  const { status: { result, comment }, rr = '' } = finding;
-  switch (result) {
-    case 'pass': {
-      const rule = keyRule(found, rr);
-      if (rule !== '') return ['permerror', rule];
-      const isWhole = hash === undefined || hash.bodyHashedBytes === hash.canonicalizedLength;
-      return isWhole ? ['pass', ''] : ['policy', 'body is signed in part'];
-    }
-    case 'fail':
-      return ['fail', 'signature does not match'];
-    case 'policy':
-      return ['policy', 'key is too short'];
-    case 'temperror':
-      return ['temperror', 'key could not be had'];
-    default:
-      return COMMENTS.get(comment ?? '') ?? ['permerror', 'unusable key'];
-  }
-}
-
-/** What mailauth calls neutral. */
-const COMMENTS: ReadonlyMap<string, Verdict> = new Map<string, Verdict>([
-  ['body hash did not verify', ['fail', 'body has been altered']],
-  ['no key', ['permerror', 'no key']],
-  ['expired', ['fail', 'expired']],
-  ['invalid expiration', ['permerror', 'expires before it was made']],
-]);
-
-/** RFC 6376 3.6.1: what the owner of a key says it is for. */
-function keyRule(found: FoundSignature, record: string): string {
-  const tags = new Map(record.split(';').map((each) => {
-    const [name = '', value = ''] = each.split('=', 2);
-    return [name.toLowerCase(), value.toLowerCase().split(':')];
-  }));
-  const services = tags.get('s') ?? ['*'];
-  if (!services.includes('*') && !services.includes('email')) return 'key is not for mail';
-  const hashes = tags.get('h');
-  if (hashes !== undefined && !hashes.includes('sha256')) return 'key is not for sha256';
-  const isStrict = tags.get('t')?.includes('s') === true;
-  return isStrict && identityDomain(found) !== tag(found, 'd').toLowerCase() ? 'i= is not d=' : '';
-}
-
-/** What of a signature can be told is told, whatever came of it. */
-function shown(found: FoundSignature, [result, reason]: Verdict): DkimVerdict {
-  const [domain, selector, algorithm] = [tag(found, 'd'), tag(found, 's'), tag(found, 'a')];
-  return {
-    result, reason,
-    domain: DOMAIN.test(domain) ? domain.toLowerCase() : '',
-    selector: DOMAIN.test(selector) ? selector : '',
-    algorithm: ALGORITHM.test(algorithm) ? algorithm.toLowerCase() : '',
-    start: tag(found, 'b').slice(0, START_CHARACTERS),
-  };
+function isRuling(key: KeyObject | Ruling): key is Ruling {
+  return Array.isArray(key);
 }

@@ -1,6 +1,6 @@
 /** What is found out about senders: a real name server, our client of the DNS, and the thread with mailauth in it. */
 import assert from 'node:assert/strict';
-import { createHash, sign } from 'node:crypto';
+import { createHash, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
 import { describe, test } from 'node:test';
 
 import { bestDkim } from '../../../../../src/gateway/inbound/authentication/verdicts.js';
@@ -93,6 +93,9 @@ describe('DKIM', () => {
   test('says of signatures by their tags what RFC 6376 and RFC 8301 do', { timeout: 60_000 }, async (t) => {
     const { check } = await checkField(t, {
       ...keysOf('x.example'), ...keysOf('sub.x.example'),
+      'TXT short._domainkey.x.example': [`p=${generateKeyPairSync('rsa', { modulusLength: 768 }).publicKey.export({ type: 'spki', format: 'der' }).toString('base64')}`],
+      'TXT pkcs1._domainkey.x.example': [`p=${createPublicKey(RSA).export({ type: 'pkcs1', format: 'der' }).toString('base64')}`],
+      'TXT exponent._domainkey.x.example': [`p=${createPublicKey({ key: { ...createPublicKey(RSA).export({ format: 'jwk' }), e: Buffer.alloc(200, 0x7f).toString('base64url') }, format: 'jwk' }).export({ type: 'spki', format: 'der' }).toString('base64')}`],
       'TXT gone._domainkey.x.example': ['v=DKIM1; p='], 'TXT slow._domainkey.x.example': 'broken', 'TXT odd._domainkey.x.example': ['v=DKIM1; p=!!!'],
       ...Object.fromEntries([['other', 's=tlsrpt; '], ['strict', 't=y:s; '], ['sha1', 'h=sha1; ']].map(([name, tags]) => [
         `TXT ${name ?? ''}._domainkey.x.example`, [(keysOf('x.example')['TXT r1._domainkey.x.example']?.[0] ?? '').replace('k=rsa; ', `k=rsa; ${tags ?? ''}`)],
@@ -103,10 +106,11 @@ describe('DKIM', () => {
       [{ v: '2' }, 'permerror', 'unknown version'], [{ a: 'rsa-sha1' }, 'policy', 'rsa-sha1'], [{ a: 'dsa-sha256' }, 'permerror', 'unknown algorithm'],
       [{ h: 'subject' }, 'permerror', 'From is not signed'], [{ i: '@y.example' }, 'permerror', 'i= lies outside of d='], [{ i: '@ax.example' }, 'permerror', 'i= lies outside of d='],
       [{ c: 'nowsp/simple' }, 'permerror', 'unknown canonicalization'], [{ d: 'x..example' }, 'permerror', 'no name of a key'], [{ s: 'a b' }, 'permerror', 'no name of a key'],
-      [{ s: 'none' }, 'permerror', 'no key'], [{ s: 'gone' }, 'permerror', 'unusable key'], [{ s: 'odd' }, 'permerror', 'unusable key'], [{ s: 'slow' }, 'temperror', 'key could not be had'],
+      [{ s: 'none' }, 'permerror', 'no key'], [{ s: 'gone' }, 'permerror', 'key is revoked'], [{ s: 'odd' }, 'permerror', 'unusable key'], [{ s: 'slow' }, 'temperror', 'key could not be had'],
       [{ s: 'other' }, 'permerror', 'key is not for mail'], [{ s: 'sha1' }, 'permerror', 'key is not for sha256'], [{ s: 'strict', i: '@sub.x.example' }, 'permerror', 'i= is not d='], [{ s: 'strict' }, 'pass', ''],
       [{ l: '6' }, 'pass', ''], [{ l: '2' }, 'policy', 'body is signed in part'], [{ l: '60' }, 'permerror', 'body is shorter than l='],
-      [{ x: '1000000000' }, 'fail', 'expired'], [{ z: 'x'.repeat(9000) }, 'permerror', 'signature is too long'], [{ h: `from${':x'.repeat(200)}` }, 'permerror', 'too many signed fields'],
+      [{ x: '1000000000' }, 'fail', 'expired'], [{ t: '9', x: '8' }, 'permerror', 'expires before it was made'], [{ t: 'now' }, 'permerror', 'no number'], [{ D: 'x' }, 'pass', ''], [{ 'd ': 'y' }, 'permerror', 'no list of tags'],
+      [{ a: 'ed25519-sha256' }, 'permerror', 'key of another kind'], [{ s: 'short' }, 'policy', 'key is too short'], [{ s: 'pkcs1' }, 'pass', ''], [{ s: 'exponent' }, 'permerror', 'unusable key'], [{ c: 'simple' }, 'pass', ''], [{ c: 'a/b/c' }, 'permerror', 'unknown canonicalization'], [{ z: 'x'.repeat(9000) }, 'permerror', 'signature is too long'], [{ h: `from${':x'.repeat(200)}` }, 'permerror', 'too many signed fields'],
     ];
     for (const [tags, result, reason] of known) {
       const { dkim } = await check(signedBy(tags));
@@ -125,6 +129,15 @@ describe('DKIM', () => {
     assert.deepEqual((await check(`\r\n${good}`)).dkim.map(({ reason }) => reason), ['no plain header']);
     const kinds = ['1', '2', '3', '4'].map((l) => { const one = signedBy({ l }); return one.slice(0, one.indexOf('From:')); }).join('');
     assert.deepEqual((await check(kinds + PLAIN)).dkim.map(({ reason }) => reason), [...Array.from({ length: 3 }, () => 'body is signed in part'), 'too many kinds of body hash']);
+  });
+
+  test('takes for blanks what RFC 6376 does, and no octet of UTF-8', { timeout: 60_000 }, async (t) => {
+    const { check } = await checkField(t, keysOf('x.example'));
+    for (const subject of [' \u00c3\u00a0 la carte', ' a\u000b b\u000c', ' \u0085 x', '\r\n \u00a0', '']) {
+      const good = await withSignatures(`From: a@x.example\r\nSubject:${subject}\r\n\r\nbody\r\n`);
+      assert.deepEqual((await check(good)).dkim.map(({ result }) => result), ['pass', 'pass'], JSON.stringify(subject));
+      assert.deepEqual((await check(good.replace('\r\nSubject:', '\r\nSUBJECT:\t ')).then(({ dkim }) => dkim)).map(({ result }) => result), ['pass', 'pass']);
+    }
   });
 
   test('is taken by surprise by no body', { timeout: 60_000 }, async (t) => {
