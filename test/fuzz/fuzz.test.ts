@@ -14,9 +14,10 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   auth: ['messages kept', 'PLAIN logins', 'LOGIN logins', 'SCRAM-SHA-256 logins', 'wrong logins'],
   proxy: ['messages kept', 'headers read'],
   dns: ['ways', 'read as written', 'refused', 'truncated', 'foreign', 'no-name', 'no-records'],
+  authentication: ['renamed', 'fields', 'signatures'],
 };
 
-for (const target of ['session', 'bdat', 'auth', 'proxy', 'dsn', 'dns']) {
+for (const target of ['session', 'bdat', 'auth', 'proxy', 'dsn', 'dns', 'authentication']) {
   test(`${target} bears ${String(SECONDS)} s of odd inputs`, { timeout: 3 * SECONDS * 1000 }, async (t) => {
     const seed = Date.now() % 1_000_000_000;
     t.diagnostic(`seed ${String(seed)}`);

@@ -4,7 +4,8 @@
  * 8601 5). It is kept for who looks into a case: its name gets X-Original- in front, and no other octet is
  * changed.
  *
- * In doubt it says to be ours: where it can't be read and our name occurs in it. One pass over the header
+ * In doubt it says to be ours, for readers differ: also where our name stands anywhere in front of its first
+ * semicolon, in a comment too, or where it can't be read and our name occurs in it. One pass over the header
  * section, which is bounded (dkim/header-section.ts). Pure.
  */
 import type { Latin1Text, ToAscii } from '../../../platform/ports.js';
@@ -53,9 +54,21 @@ export function renameOwnResults(
 function isOwn(field: string, authservId: string, toAscii: ToAscii): boolean {
   const [start] = FIELD.exec(field) ?? [];
   if (start === undefined) return false;
-  const id = authservIdOf(field.slice(start.length));
-  if (id === undefined) return field.toLowerCase().includes(authservId);
-  return sameName(id, authservId, toAscii);
+  const text = field.slice(start.length);
+  const id = authservIdOf(text) ?? '';
+  if (id === '') return names(text, authservId);
+  const [front = ''] = text.split(';', 1);
+  return sameName(id, authservId, toAscii) || names(front, authservId);
+}
+
+/** Whether a name stands there, as no part of a longer one. */
+function names(text: string, name: string): boolean {
+  const lower = text.toLowerCase();
+  for (let at = lower.indexOf(name); at >= 0; at = lower.indexOf(name, at + 1)) {
+    const behind = lower.slice(at + name.length, at + name.length + 2);
+    if (!/[a-z0-9.-]/.test(lower[at - 1] ?? '') && !/^(?:[a-z0-9-]|\.[a-z0-9])/.test(behind)) return true;
+  }
+  return false;
 }
 
 /** Without case, as U-labels or A-labels, with a final dot or without. */

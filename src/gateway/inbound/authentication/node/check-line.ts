@@ -30,6 +30,8 @@ export interface CheckLinePorts {
   readonly memory: Pick<Reception, 'reserve' | 'release'>;
   readonly log: EventLog;
   readonly metrics: AuthenticationMetrics;
+  /** What runs in the thread, where it is not the one that checks. */
+  readonly entry?: URL;
 }
 
 /** From the end of a message to the field that says what is known. */
@@ -110,7 +112,7 @@ export class CheckLine implements SenderChecks {
       },
       onQuestion: (name, type, answer) => { this.#ask(name, type, answer); },
       onEnded: (why) => { this.#onEnded(why); },
-    });
+    }, this.#ports.entry);
   }
 
   #ask(name: string, type: CheckedType, answer: (answer: DnsAnswer<CheckedType>) => void): void {

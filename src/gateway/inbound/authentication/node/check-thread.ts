@@ -36,11 +36,12 @@ export class CheckThread {
   #hasEnded = false;
   #why = '';
 
-  constructor(events: CheckThreadEvents) {
+  /** `entry`: what runs in it. */
+  constructor(events: CheckThreadEvents, entry = ENTRY) {
     this.#events = events;
     const { port1, port2 } = new MessageChannel();
     this.#port = port1;
-    this.#worker = new Worker(ENTRY, {
+    this.#worker = new Worker(entry, {
       workerData: { port: port2 }, transferList: [port2],
       resourceLimits: { maxOldGenerationSizeMb: HEAP_MIB_MAX },
       // The gateway's own stdout is its log; mailauth writes to its console.

@@ -1,7 +1,11 @@
 /** What is found out about senders: a real name server, our client of the DNS, and the thread with mailauth in it. */
 import assert from 'node:assert/strict';
 import { createHash, createPublicKey, generateKeyPairSync, sign } from 'node:crypto';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
+import { pathToFileURL } from 'node:url';
 
 import { bestDkim } from '../../../../../src/gateway/inbound/authentication/verdicts.js';
 import { RSA } from '../../dkim/node/new-keys.js';
@@ -216,7 +220,7 @@ describe('the line in front of the thread', () => {
   });
 
   test('checks many at once, and none without memory', { timeout: 60_000 }, async (t) => {
-    const field = await checkField(t, { ...keysOf('x.example'), 'TXT x.example': ['v=spf1 ip4:192.0.2.1 -all'] }, 1_000_000);
+    const field = await checkField(t, { ...keysOf('x.example'), 'TXT x.example': ['v=spf1 ip4:192.0.2.1 -all'] }, { memoryMax: 1_000_000 });
     const message = await withSignatures(PLAIN);
     const all = await Promise.all(Array.from({ length: 150 }, () => field.check(message)));
     assert.ok(all.every(({ spf, dkim }) => spf.result === 'pass' && dkim.every(({ result }) => result === 'pass')));
@@ -228,5 +232,43 @@ describe('the line in front of the thread', () => {
     assert.equal((await closing).spf.result, 'temperror');
     assert.equal((await field.check(message)).spf.result, 'temperror');
     assert.equal(field.memory.bytes, 0);
+  });
+
+  /** A thread whose body is the test's own; `port` is where it is talked to. */
+  const threadOf = (t: { after(run: () => void): void }, text: string): URL => {
+    const folder = mkdtempSync(join(tmpdir(), 'twinpost-thread-'));
+    t.after(() => { rmSync(folder, { recursive: true }); });
+    const file = join(folder, 'entry.mjs');
+    writeFileSync(file, `import { workerData } from 'node:worker_threads';\nconst { port } = workerData;\n${text}`);
+    return pathToFileURL(file);
+  };
+
+  test('ends a thread that loops, and starts another one', { timeout: 60_000 }, async (t) => {
+    const entry = threadOf(t, "port.on('message', ({ kind }) => { if (kind === 'check') for (;;); });\nport.postMessage({ kind: 'ready' });");
+    const { check, memory, told } = await checkField(t, {}, { entry });
+    const sinceMs = performance.now();
+    const late = await Promise.all([check(PLAIN), check(PLAIN)]);
+    const ms = performance.now() - sinceMs;
+    assert.ok(ms > 4_900 && ms < 7_000, `${ms} ms`);
+    assert.deepEqual(late.map(({ dmarc }) => dmarc.reason), ['not in time', 'not in time']);
+    // It has the one that comes now too, until it is found to loop.
+    assert.equal((await check(PLAIN)).dmarc.reason, 'the check has failed');
+    assert.ok(performance.now() - sinceMs < 8_500);
+    assert.deepEqual([memory.bytes, told], [0, ['authentication: it does not answer']]);
+  });
+
+  test('goes on when a thread ends by itself', { timeout: 60_000 }, async (t) => {
+    const entry = threadOf(t, "port.on('message', ({ kind }) => { if (kind === 'check') throw new Error('no luck'); });\nport.postMessage({ kind: 'ready' });");
+    const { check, memory, told } = await checkField(t, {}, { entry });
+    for (let count = 0; count < 3; count++) assert.equal((await check(PLAIN)).dmarc.reason, 'the check has failed');
+    assert.deepEqual([memory.bytes, told], [0, ['authentication: no luck']]);
+  });
+
+  test('lets no mail wait for a thread that never loads', { timeout: 60_000 }, async (t) => {
+    const { check, memory } = await checkField(t, {}, { entry: threadOf(t, "throw new Error('it is broken');") });
+    const sinceMs = performance.now();
+    for (let count = 0; count < 20; count++) assert.equal((await check(PLAIN)).spf.result, 'temperror');
+    assert.ok(performance.now() - sinceMs < 4_000);
+    assert.equal(memory.bytes, 0);
   });
 });

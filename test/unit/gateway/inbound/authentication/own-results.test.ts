@@ -35,6 +35,7 @@ describe('a field says to be ours', () => {
     'Authentication-Results : mx.example.org; none', 'Authentication-Results\t:\tmx.example.org 1; none', 'Authentication-Results: "mx.example.org"; none',
     'Authentication-Results: "mx\\.exa\\mple.org"; none', 'Authentication-Results:\r\n mx.example.org;\r\n\tspf=pass', 'Authentication-Results: (a (b) \\) c)\r\n (d) mx.example.org; none',
     'Authentication-Results: mx.example.org', 'Authentication-Results: mx.example.org.; none', 'Authentication-Results: mx.example.org/1; none', 'Authentication-Results: mx.example.org(c); none',
+    'Authentication-Results: (mx.example.org) other; none', 'Authentication-Results: other mx.example.org; none', 'Authentication-Results: "\r\n "mx.example.org"; none',
     // It can't be read, and our name is in it.
     'Authentication-Results: (never ends mx.example.org; none', 'Authentication-Results: "mx.example.org; none', 'Authentication-Results: ;mx.example.org; none', 'Authentication-Results: ="" mx.EXAMPLE.org',
   ] as const;
@@ -49,7 +50,7 @@ describe('a field says to be ours', () => {
 
   test('and others do not', () => {
     for (const field of [
-      'Authentication-Results: other.example.org; spf=pass', 'Authentication-Results: (mx.example.org) other; none', 'Authentication-Results: amx.example.org; none',
+      'Authentication-Results: other.example.org; spf=pass', 'Authentication-Results: amx.example.org; none',
       'Authentication-Results: mx.example.org.evil; none', 'ARC-Authentication-Results: i=1; mx.example.org; none', 'X-Authentication-Results: mx.example.org; none',
       'X: y\r\n Authentication-Results: mx.example.org; none', 'Authentication-Results: other; reason="mx.example.org"', 'Authentication-Results:', 'Authentication-Results: (', 'Authentication-Results',
       'X-Original-Authentication-Results: mx.example.org; none',

@@ -52,10 +52,12 @@ export interface CheckField {
   readonly server: NameServer;
   readonly metrics: AuthenticationMetrics;
   readonly memory: { bytes: number };
+  /** What was logged. */
+  readonly told: readonly string[];
   check(message: string, envelope?: Partial<ReturnType<typeof judged>['envelope']>): Promise<Verdicts>;
 }
 
-export async function checkField(t: { after(run: () => void): void }, zone: Zone, memoryMax = Infinity): Promise<CheckField> {
+export async function checkField(t: { after(run: () => void): void }, zone: Zone, { memoryMax = Infinity, entry }: { readonly memoryMax?: number; readonly entry?: URL } = {}): Promise<CheckField> {
   const server = await NameServer.start(t, scriptOf(zone));
   const resolver = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, CLOCK);
   const metrics = new AuthenticationMetrics();
@@ -65,7 +67,9 @@ export async function checkField(t: { after(run: () => void): void }, zone: Zone
     memory.bytes += bytes;
     return true;
   };
-  const line = new CheckLine('mx.test', { resolver, log: NO_LOG, metrics, memory: { reserve, release: (bytes) => { memory.bytes -= bytes; } } });
+  const told: string[] = [];
+  const log = { ...NO_LOG, error: (event: string, _text: string, fields?: Readonly<Record<string, unknown>>): void => { told.push(`${event}: ${String(fields?.['why'])}`); } };
+  const line = new CheckLine('mx.test', { ...(entry === undefined ? {} : { entry }), resolver, log, metrics, memory: { reserve, release: (bytes) => { memory.bytes -= bytes; } } });
   t.after(() => {
     line.close();
     resolver.close();
@@ -75,7 +79,7 @@ export async function checkField(t: { after(run: () => void): void }, zone: Zone
     const asked = judged({ client: '192.0.2.1', helo: 'client.example', reversePath: 'bounce@x.example', ...envelope });
     line.check(asked, [Buffer.from(message, 'latin1')], resolve);
   });
-  return { line, server, metrics, memory, check };
+  return { line, server, metrics, memory, told, check };
 }
 
 /** The message behind signatures of its From's domain, RSA and, on top, Ed25519. */
