@@ -94,7 +94,9 @@ export function readSignature(field: SectionField): DkimSignature | UnusableSign
  * The octets that it signs besides the body (RFC 6376 3.7), one character an octet: of each name in turn the
  * lowest field that is left, none where there is none, and itself without its value.
  */
-export function signedText({ field, header, names }: DkimSignature, fields: readonly SectionField[]): string {
+export function signedText(
+  { field, header, names }: DkimSignature, fields: readonly SectionField[], relaxed: RelaxedFields,
+): string {
   const left = new Map<string, SectionField[]>();
   for (const each of fields) {
     const sameNamed = left.get(each.name);
@@ -104,15 +106,24 @@ export function signedText({ field, header, names }: DkimSignature, fields: read
   let text = '';
   for (const name of names) {
     const next = left.get(name)?.pop();
-    if (next !== undefined) text += `${canonical(header, next)}\r\n`;
+    if (next === undefined) continue;
+    text += header === 'relaxed' ? relaxed.of(next) : next.whole;
+    text += '\r\n';
   }
   const value = field.value.replace(SIGNATURE_VALUE, '$1$2');
   const whole = field.whole.slice(0, field.whole.length - field.value.length) + value;
-  return text + canonical(header, { ...field, value, whole });
+  return text + (header === 'relaxed' ? relaxedField(field.name, value) : whole);
 }
 
-function canonical(kind: Canonicalization, { name, value, whole }: SectionField): string {
-  return kind === 'relaxed' ? relaxedField(name, value) : whole;
+/** Fields of one message, each canonicalized once for all its signatures. */
+export class RelaxedFields {
+  readonly #known = new Map<SectionField, string>();
+
+  of(field: SectionField): string {
+    const known = this.#known.get(field) ?? relaxedField(field.name, field.value);
+    this.#known.set(field, known);
+    return known;
+  }
 }
 
 function isCanonicalization(text: string): text is Canonicalization {

@@ -16,6 +16,7 @@ import { normalizeDomain } from '../policy/address.js';
 const RENAMED = 'X-Original-';
 const FIELD = /^authentication-results[ \t]*:/i;
 const LINE_END = '\r\n';
+const BLANKS = ' \t\r\n';
 
 /** What stands in place of the content up to octet `at` of a piece. */
 export interface RenamedHeader {
@@ -97,7 +98,7 @@ function passComments(text: string): number | undefined {
     if (depth > 0 && character === '\\') at++;
     else if (character === '(') depth++;
     else if (character === ')' && depth > 0) depth--;
-    else if (depth === 0 && !/\s/.test(character)) return at;
+    else if (depth === 0 && !BLANKS.includes(character)) return at;
   }
   return depth === 0 ? text.length : undefined;
 }

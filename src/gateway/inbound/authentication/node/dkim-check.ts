@@ -10,7 +10,7 @@ import { hash, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import type { HeaderSection, SectionField } from '../../../dkim/header-section.js';
-import { readSignature, signedText } from '../dkim-signature.js';
+import { RelaxedFields, readSignature, signedText } from '../dkim-signature.js';
 import type { DkimSignature, Ruling } from '../dkim-signature.js';
 import { dkimVerdict } from '../verdicts.js';
 import type { DkimVerdict } from '../verdicts.js';
@@ -46,11 +46,12 @@ export async function dkimVerdicts(
     return { shown: signature.shown, signature, hashed, key };
   });
   const from = bodyPiece === 0 ? bodyAt : content.length;
+  const relaxed = new RelaxedFields();
   const isHashed = await hashBody(content, from, [...hashes.values()], questions);
   return Promise.all(begun.map(async (each) => {
     const [result, reason] = 'ruling' in each
       ? each.ruling
-      : isHashed ? verified(each.signature, each.hashed, await each.key, fields) : NOT_IN_TIME;
+      : isHashed ? verified(each.signature, each.hashed, await each.key, fields, relaxed) : NOT_IN_TIME;
     return { ...each.shown, result, reason };
   }));
 }
@@ -94,13 +95,14 @@ async function hashBody(
 }
 
 function verified(
-  signature: DkimSignature, body: BodyHash, key: KeyObject | Ruling, fields: readonly SectionField[],
+  signature: DkimSignature, body: BodyHash, key: KeyObject | Ruling,
+  fields: readonly SectionField[], relaxed: RelaxedFields,
 ): Ruling {
   const { algorithm, bodyHash, bodyOctets = body.octets, expiresAt } = signature;
   if (bodyOctets > body.octets) return ['permerror', 'body is shorter than l='];
   if (bodyHash !== body.hash) return ['fail', 'body has been altered'];
   if (isRuling(key)) return key;
-  const data = Buffer.from(signedText(signature, fields), 'latin1');
+  const data = Buffer.from(signedText(signature, fields, relaxed), 'latin1');
   const value = Buffer.from(signature.signature, 'base64');
   // RFC 8463 3: Ed25519 signs the hash of what RSA would sign.
   const isRight = algorithm === 'rsa'
