@@ -66,11 +66,12 @@ function gatewayConfig(
   context: BuildContext, problems: Problems,
 ): GatewayConfig {
   const stateDir = context.stateDir ?? gateway.stateDir;
+  const hostName = gateway.hostName ?? os.hostname().toLowerCase();
   return {
     ...gateway,
     group: groupOf(gateway),
-    hostName: gateway.hostName ?? os.hostname().toLowerCase(),
-    smtp: smtpConfig(gateway.smtp, problems),
+    hostName,
+    smtp: smtpConfig(gateway.smtp, hostName, problems),
     routes: gateway.routes.map((route, i) => ({
       ...routeConfig(route, gateway.delivery), ...verpConfig(route.verp, i, problems),
     })),
@@ -170,14 +171,16 @@ function clientsOf(
   }));
 }
 
-function smtpConfig(smtp: SmtpKeys, problems: Problems): SmtpConfig {
-  const { users, recipients, limits: { client, network, user, sender, exempt }, ...rest } = smtp;
+function smtpConfig(smtp: SmtpKeys, hostName: string, problems: Problems): SmtpConfig {
+  const { users, recipients, authservId = hostName, limits, ...rest } = smtp;
+  const { client, network, user, sender, exempt } = limits;
   return {
     ...rest,
-    listen: smtp.listen.map(({ address, tls, ...listener }) => ({
+    listen: smtp.listen.map(({ address, tls, checksSenders, ...listener }) => ({
       ...listener, ...address, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'),
       proxyNetworks: listener.proxyNetworks ?? [], xclientNetworks: listener.xclientNetworks ?? [],
       blocklists: listener.blocklists ?? [],
+      authservId: checksSenders ? authservId.toLowerCase() : '',
     })),
     postmaster: smtp.postmaster ?? '',
     hooks: smtp.hooks.map(hookOptions),

@@ -113,7 +113,7 @@ function checkListeners({ smtp }: GatewayValue, problems: Problems): void {
         + 'its postmaster (RFC 5321 4.5.1), found none',
     );
   }
-  for (const [index, { role, tls, dnsbl, xclient_login }] of smtp.listen.entries()) {
+  for (const [index, { role, tls, dnsbl, authentication_results, xclient_login }] of smtp.listen.entries()) {
     const at: Path = ['gateway', 'smtp', 'listen', index];
     if (xclient_login && smtp.users !== undefined && typeof smtp.users !== 'string') {
       problems.add(
@@ -123,6 +123,12 @@ function checkListeners({ smtp }: GatewayValue, problems: Problems): void {
     }
     if (dnsbl !== undefined && role === 'submission') {
       problems.add([...at, 'dnsbl'], 'expected blocklists on relay listeners only: users come from anywhere');
+    }
+    if (authentication_results && role === 'submission') {
+      problems.add(
+        [...at, 'authentication_results'],
+        'expected it on relay listeners only: who submits has shown a password, and comes from anywhere',
+      );
     }
     if (role === 'submission') checkSubmission(smtp, tls, at, problems);
     if (tls === undefined || tls === 'off' || smtp.tls !== undefined) continue;

@@ -9,13 +9,16 @@ import type { RegisterChoice } from '../register/running/open-register.js';
 import type { FileKeys, GatewayKeys, SmtpKeys, StoreKeys } from './keys/schema.js';
 import type { Address } from './keys/values.js';
 
-type ListenerKeys = SmtpKeys['listen'][number];
+type ListenerKeys = Omit<SmtpKeys['listen'][number], 'address' | 'checksSenders'>;
 
 /** What may be left out follows from the certificate, or is an empty list. */
 export type ListenerConfig =
-  Address & { readonly [Key in keyof Omit<ListenerKeys, 'address'>]: NonNullable<ListenerKeys[Key]> };
+  Address
+  & { readonly [Key in keyof ListenerKeys]: NonNullable<ListenerKeys[Key]> }
+  /** '': senders are not checked there. */
+  & { readonly authservId: string };
 
-type OfWhoMaySend = 'users' | 'recipients' | 'srs' | 'feedback' | 'hooks' | 'limits';
+type OfWhoMaySend = 'authservId' | 'users' | 'recipients' | 'srs' | 'feedback' | 'hooks' | 'limits';
 
 export interface SmtpConfig extends Omit<SmtpKeys, 'listen' | 'postmaster' | OfWhoMaySend>, WhoMaySend {
   readonly listen: readonly ListenerConfig[];

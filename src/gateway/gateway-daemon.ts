@@ -49,6 +49,7 @@ import { DkimKeys } from './dkim/node/dkim-keys.js';
 import { DkimSigner } from './dkim/node/dkim-signer.js';
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
+import { CheckLine } from './inbound/authentication/node/check-line.js';
 import { Blocklists } from './inbound/blocklists.js';
 import { makeHooks } from './inbound/hooks/node/make-hooks.js';
 import type { HookChain } from './inbound/hooks/hook-chain.js';
@@ -167,6 +168,7 @@ class Gateway implements RunningGateway {
   readonly #returned: ReturnedMail | undefined;
   readonly #rates: RateLimits | undefined;
   readonly #hooks: HookChain | undefined;
+  readonly #senderChecks: CheckLine | undefined;
   readonly #dkimKeys: DkimKeys | undefined;
   readonly #signer: DkimSigner | undefined;
   readonly #dns: DnsClient;
@@ -245,6 +247,7 @@ class Gateway implements RunningGateway {
     const returnPorts = { memory: this.#core, record: this.#record };
     this.#returned = returnedMail(this.#returnAddresses, feedback, returnPorts);
     this.#hooks = makeHooks(hooks, hostName, { clock, log, metrics, memory: this.#core });
+    this.#senderChecks = this.#checkLine();
     this.#startListeners(router);
     this.#view = this.#makeView();
   }
@@ -294,6 +297,7 @@ class Gateway implements RunningGateway {
     this.#recipients?.close();
     this.#hooks?.close();
     this.#returned?.reading.close();
+    this.#senderChecks?.close();
     this.#dkimKeys?.close();
     this.#dns.close();
     this.#core.drain();
@@ -391,6 +395,14 @@ class Gateway implements RunningGateway {
     });
   }
 
+  /** Undefined where no listener wants it: then no thread is started for it. */
+  #checkLine(): CheckLine | undefined {
+    const { hostName, inbound } = this.#options;
+    const { log, metrics: { authentication: metrics } } = this.#ports;
+    if (inbound.every(({ authservId }) => authservId === '')) return undefined;
+    return new CheckLine(hostName, { resolver: this.#dns, memory: this.#core, log, metrics });
+  }
+
   #startListeners(router: Router): void {
     const options = this.#options;
     const clock = this.#clock;
@@ -401,7 +413,7 @@ class Gateway implements RunningGateway {
         reception: this.#core, router, clock, log, mailLog: this.#record, metrics: this.#inboundRecord,
         authenticator: this.#users?.authenticator, recipients: this.#recipients?.table,
         rewriting: this.#rewriting, returned: this.#returned, rates: this.#rates, hooks: this.#hooks,
-        signer: this.#signer, blocklists,
+        signer: this.#signer, blocklists, senderChecks: this.#senderChecks,
       }));
     }
   }

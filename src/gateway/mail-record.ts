@@ -70,6 +70,7 @@ export class MailRecord implements MailEvents, InboundMailLog, ReturnRecord {
       nrcpt: message.recipientCount,
       tls: message.tls,
       user: message.user,
+      authentication: message.authentication,
       mirrors: mirrors?.inSyncCount ?? 0,
       epoch: mirrors?.epoch ?? 0,
       delayMs: this.#ports.clock.nowMs() - message.receivedMs,
@@ -248,6 +249,10 @@ export class InboundRecord implements InboundMetrics {
 
   handshakeEnded(result: HandshakeResult): void {
     this.#metrics.reception.handshake(result);
+  }
+
+  resultsRenamed(count: number): void {
+    this.#metrics.authentication.renamed += count;
   }
 
   certificateStale(isStale: boolean): void {

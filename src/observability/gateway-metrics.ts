@@ -12,6 +12,7 @@ import { monitorEventLoopDelay } from 'node:perf_hooks';
 import type { IntervalHistogram } from 'node:perf_hooks';
 import type { Registry } from 'prom-client';
 import type { QueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
+import { AuthenticationMetrics, exportAuthentication } from './authentication-metrics.js';
 import { DkimMetrics, exportDkim } from './dkim-metrics.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import { exportHooks, exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
@@ -78,6 +79,7 @@ export class GatewayMetrics {
   readonly reception = new ReceptionMetrics();
   readonly dkim = new DkimMetrics();
   readonly returned = new ReturnedMetrics();
+  readonly authentication = new AuthenticationMetrics();
   readonly #hookAnswers = new Map<string, Map<string, number>>();
   readonly #rejected = new Map<string, number>();
   readonly #removed = new Map<string, number>();
@@ -141,6 +143,7 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportReception(series, metrics.reception);
   exportDkim(series, metrics.dkim);
   exportReturned(series, metrics.returned);
+  exportAuthentication(series, metrics.authentication);
   exportQueues(series, () => source.queues());
   exportStates(series, () => source.states());
   exportRefusals(series, () => source.status().routes_refused);

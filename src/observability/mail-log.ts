@@ -55,6 +55,8 @@ export interface ReceivedFields {
   readonly tls: string;
   /** Who has authenticated, '' nobody. */
   readonly user: string;
+  /** "spf=pass dkim=none dmarc=pass"; '' its sender was not checked. */
+  readonly authentication: string;
   /** In-sync mirrors that acknowledged it, and the epoch of their set. */
   readonly mirrors: number;
   readonly epoch: number;
@@ -197,6 +199,7 @@ const F = {
   origTo: fieldName('orig_to'),
   mailFrom: fieldName('mail_from'),
   last: fieldName('last'),
+  authentication: fieldName('authentication'),
   mirrors: fieldName('mirrors'),
   epoch: fieldName('epoch'),
   relay: fieldName('relay'),
@@ -285,6 +288,7 @@ export class MailLog {
     w.number(F.nrcpt, fields.nrcpt);
     if (fields.tls !== '') w.string(F.tls, fields.tls);
     if (fields.user !== '') w.string(F.user, fields.user);
+    if (fields.authentication !== '') w.string(F.authentication, fields.authentication);
     w.number(F.mirrors, fields.mirrors);
     w.number(F.epoch, fields.epoch);
     w.raw(F.delay);

@@ -15,9 +15,10 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   proxy: ['messages kept', 'headers read'],
   dns: ['ways', 'read as written', 'refused', 'truncated', 'foreign', 'no-name', 'no-records'],
   returned: ['statuses read', 'feedback read', 'forgeries refused'],
+  authentication: ['renamed', 'fields', 'signatures'],
 };
 
-for (const target of ['session', 'bdat', 'auth', 'proxy', 'dsn', 'dns', 'returned']) {
+for (const target of ['session', 'bdat', 'auth', 'proxy', 'dsn', 'dns', 'returned', 'authentication']) {
   test(`${target} bears ${String(SECONDS)} s of odd inputs`, { timeout: 3 * SECONDS * 1000 }, async (t) => {
     const seed = Date.now() % 1_000_000_000;
     t.diagnostic(`seed ${String(seed)}`);

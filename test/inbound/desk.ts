@@ -18,7 +18,7 @@ export const quiet = (): void => undefined;
 export const NO_LOG: EventLog = { debug: quiet, info: quiet, warn: quiet, error: quiet };
 export const NO_METRICS: InboundMetrics = {
   connectionOpened: quiet, connectionClosed: quiet, connectionWaits: quiet, received: quiet, rejected: quiet,
-  authEnded: quiet, handshakeEnded: quiet, certificateStale: quiet,
+  authEnded: quiet, handshakeEnded: quiet, certificateStale: quiet, resultsRenamed: quiet,
 };
 /** Whoever comes is greeted at once. */
 export const TEST_OPTIONS: InboundOptions = { ...INBOUND_DEFAULTS, hostName: 'mx.test', offersTls: true, greetingDelayMs: 0 };

@@ -91,6 +91,8 @@ const listener = z.preprocess(
     xclient_login: named('xclientLogin', v.flag().prefault(false)),
     /** DNS blocklists, of a relay listener. */
     dnsbl: named('blocklists', z.array(v.hostname()).min(1).max(16).optional()),
+    /** SPF, DKIM and DMARC of strangers' mail, told in a field on top of it; of a relay listener. */
+    authentication_results: named('checksSenders', v.flag().prefault(false)),
   }),
 );
 
@@ -168,6 +170,8 @@ const smtp = section({
     named('relayCertificates', z.array(v.text('a name of one line')).max(10_000).prefault([])),
   /** Who may submit (twinpost user). */
   users: users.optional(),
+  /** Our name in Authentication-Results fields, the same for all gateways of a group; else `hostname`. */
+  authserv_id: named('authservId', v.hostname().optional()),
   /** Who reads mail to postmaster and abuse, at our own name and at every relayed domain. */
   postmaster: v.mailAddress().optional(),
   /** Who is there in relay_domains (twinpost table build); without it everybody is. */

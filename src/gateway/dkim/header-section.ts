@@ -1,6 +1,7 @@
 /**
- * The header section of a whole message as a signer needs it: its fields one by one, and where its body
- * begins. Input are the pieces of a content, prefix first; lines end with CRLF (content-scan.ts). Pure.
+ * The header section of a whole message as signers and verifiers need it: its fields one by one, and where
+ * its body begins. Input are the pieces of a content, prefix first; lines end with CRLF (content-scan.ts).
+ * Pure.
  *
  * A section that readers may take for different ones is none: with a line that is no field, nobody can say
  * where others see its end. Bounded in octets, so that no message costs more than a fixed time.
@@ -21,24 +22,41 @@ export interface SectionField {
   readonly name: string;
   /** Behind the colon, folded as it came, without the last line end. */
   readonly value: string;
+  /** All of it as it came, name and colon too, without the last line end. */
+  readonly whole: string;
 }
 
-export interface HeaderSection {
-  readonly fields: readonly SectionField[];
-  readonly octets: number;
+export interface SectionText {
+  /** Without its end; one character an octet. */
+  readonly text: string;
   /** Where the body begins: index of the piece, and in it. Behind the last piece: there is none. */
   readonly bodyPiece: number;
   readonly bodyAt: number;
+}
+
+export interface HeaderSection extends Omit<SectionText, 'text'> {
+  readonly fields: readonly SectionField[];
+  readonly octets: number;
 }
 
 /** Undefined when it is too long, or not plainly one. */
 export function readHeaderSection(
   pieces: readonly Uint8Array[], latin1Text: Latin1Text,
 ): HeaderSection | undefined {
+  const section = sectionText(pieces, latin1Text);
+  if (section === undefined) return undefined;
+  const fields = fieldsOf(section.text);
+  if (fields === undefined) return undefined;
+  const { text: { length: octets }, bodyPiece, bodyAt } = section;
+  return { fields, octets, bodyPiece, bodyAt };
+}
+
+/** Undefined when it is too long. */
+export function sectionText(pieces: readonly Uint8Array[], latin1Text: Latin1Text): SectionText | undefined {
   const octetsMax = SECTION_OCTETS_MAX + SECTION_END.length;
   let text = '';
-  /** Of the pieces before: an end may lie across. */
-  let tail = '';
+  /** Of the pieces before: an end may lie across. What begins with an empty line has no header. */
+  let tail = LINE_END;
   for (const [index, piece] of pieces.entries()) {
     const before = text.length;
     const part = latin1Text(piece, 0, Math.min(piece.length, octetsMax - before));
@@ -47,20 +65,30 @@ export function readHeaderSection(
     const seen = tail + part;
     const at = seen.indexOf(SECTION_END);
     const end = before - tail.length + at;
-    if (at >= 0) return section(text.slice(0, end), index, end + SECTION_END.length - before);
+    if (at >= 0) {
+      const bodyAt = end + SECTION_END.length - before;
+      return { text: text.slice(0, Math.max(0, end)), bodyPiece: index, bodyAt };
+    }
     if (text.length > SECTION_OCTETS_MAX) return undefined;
     tail = seen.slice(1 - SECTION_END.length);
   }
   // All of it is header.
-  return section(text.endsWith(LINE_END) ? text.slice(0, -LINE_END.length) : text, pieces.length, 0);
+  const whole = text.endsWith(LINE_END) ? text.slice(0, -LINE_END.length) : text;
+  return { text: whole, bodyPiece: pieces.length, bodyAt: 0 };
 }
 
-function section(text: string, bodyPiece: number, bodyAt: number): HeaderSection | undefined {
+/** Undefined where a line is none. */
+function fieldsOf(text: string): readonly SectionField[] | undefined {
   const fields: SectionField[] = [];
-  for (const field of text.split(/\r\n(?![ \t])/)) {
-    const [start = '', name] = FIELD.exec(field) ?? [];
+  for (const whole of unfolded(text)) {
+    const [start = '', name] = FIELD.exec(whole) ?? [];
     if (name === undefined) return undefined;
-    fields.push({ name: name.toLowerCase(), value: field.slice(start.length) });
+    fields.push({ name: name.toLowerCase(), value: whole.slice(start.length), whole });
   }
-  return { fields, octets: text.length, bodyPiece, bodyAt };
+  return fields;
+}
+
+/** Each with the lines that it is folded into. */
+export function unfolded(text: string): readonly string[] {
+  return text.split(/\r\n(?![ \t])/);
 }

@@ -5,11 +5,9 @@
  * Nobody gets the signature of a domain that he may not send from: a user's From must be one of his
  * addresses.
  */
-import { latin1Bytes, utf8Text } from '../../base/utf8.js';
 import type { DkimOutcome } from '../../observability/dkim-metrics.js';
 import type { Latin1Text, ToAscii } from '../../platform/ports.js';
-import { normalizeDomain } from '../inbound/policy/address.js';
-import { fromAddresses } from './from-addresses.js';
+import { authorOf } from './author.js';
 import { readHeaderSection } from './header-section.js';
 import type { HeaderSection } from './header-section.js';
 import { coveredFields } from './signed-fields.js';
@@ -34,26 +32,12 @@ export function signableOf(
 ): Signable | Unsigned {
   const section = readHeaderSection(pieces, ports.latin1Text);
   if (section === undefined) return 'header';
-  const [from, another] = section.fields.filter(({ name }) => name === 'from');
-  if (from === undefined || another !== undefined) return 'from';
-  const addresses = addressesIn(from.value);
-  const domains = new Set(addresses.map((address) => domainOf(address, ports.toAscii)));
-  const [domain = ''] = domains;
-  if (domain === '' || domains.size > 1) return 'from';
+  const author = authorOf(section, ports.toAscii);
+  if (author === undefined) return 'from';
+  const { addresses, domain } = author;
   if (!ports.hasKey(domain)) return 'no-key';
   if (!addresses.every(mayUse)) return 'not-theirs';
   const covered = coveredFields(section.fields);
   if (covered === undefined) return 'header';
   return { ...covered, domain, bodyPiece: section.bodyPiece, bodyAt: section.bodyAt };
-}
-
-/** Empty when it is not plain which they are. */
-function addressesIn(value: string): readonly string[] {
-  const octets = latin1Bytes(value);
-  const text = utf8Text(octets, 0, octets.length);
-  return text === undefined ? [] : (fromAddresses(text) ?? []);
-}
-
-function domainOf(address: string, toAscii: ToAscii): string {
-  return normalizeDomain(address.slice(address.lastIndexOf('@') + 1), toAscii);
 }

@@ -13,6 +13,7 @@ import type { HandshakeResult } from '../../platform/transport.js';
 import type { Reception, Router } from '../queue/types.js';
 import type { MessageSigner } from '../dkim/message-signer.js';
 import type { Authenticator } from './auth/authenticator.js';
+import type { SenderChecks } from './authentication/sender-checks.js';
 import type { MessageHooks } from './hooks/message-hook.js';
 import type { RateLimits } from './limits/rate-limits.js';
 import type { ReturnReading } from '../returned/came-back.js';
@@ -45,6 +46,11 @@ export interface InboundOptions {
   readonly xclientLogin: boolean;
   /** DNS blocklists that clients who may not relay are looked for in. */
   readonly blocklists: readonly string[];
+  /**
+   * Our name in Authentication-Results fields (RFC 8601 2.5), of a listener where mail of strangers is
+   * checked and fields of theirs that bear it are renamed; '': neither.
+   */
+  readonly authservId: string;
   /** For a PROXY header. */
   readonly proxyMs: number;
 
@@ -152,6 +158,8 @@ export interface InboundMetrics {
   authEnded(mechanism: string, result: AuthResult): void;
   /** A TLS handshake has. */
   handshakeEnded(result: HandshakeResult): void;
+  /** So many Authentication-Results fields of a message said to be ours. */
+  resultsRenamed(count: number): void;
   /** The certificate on disk can't be used, or can again. */
   certificateStale(isStale: boolean): void;
 }
@@ -189,6 +197,8 @@ export interface InboundPorts {
   readonly hooks: MessageHooks | undefined;
   /** Signs what comes from our own; undefined: nobody does. */
   readonly signer?: MessageSigner | undefined;
+  /** Checks where mail of strangers comes from, by options.authservId; undefined: nobody does. */
+  readonly senderChecks?: SenderChecks | undefined;
   /** Runs it once, when the bytes that wait at all connections have had their turn. */
   nextTurn(run: () => void): void;
   readonly log: EventLog;

@@ -1,6 +1,7 @@
 /**
  * Signatures as dkimpy sees them, RSA and Ed25519: of a thousand odd messages by the signer alone, of those inside Python's
- * email test data, and of mail that went through a gateway process, whose sender's own signature still holds.
+ * email test data, and of mail that went through a gateway process, whose sender's own signature still holds; and signatures
+ * of dkimpy as a gateway sees them that checks senders, and as they are behind it.
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
@@ -12,16 +13,21 @@ import { Prng } from '../../../src/base/prng.js';
 import { DkimSigner } from '../../../src/gateway/dkim/node/dkim-signer.js';
 import type { DkimKey } from '../../../src/gateway/dkim/node/dkim-keys.js';
 import { DkimMetrics } from '../../../src/observability/dkim-metrics.js';
-import { withLineEnds } from '../../../src/smtp/content-lines.js';
+import { wireContent, withLineEnds } from '../../../src/smtp/content-lines.js';
 import { NO_LOG } from '../../inbound/desk.js';
 import { findPythonWith } from '../../outside-sets.js';
 import { ED25519, RSA, pem, recordOf, writeKey } from '../../unit/gateway/dkim/node/new-keys.js';
 import { judged } from '../../unit/gateway/inbound/hooks/judged.js';
+import { NameServer } from '../../unit/platform/node/dns/name-server.js';
+import { freePorts } from '../../process/free-ports.js';
+import { SmtpTalk } from '../../process/smtp-talk.js';
+import { scriptOf } from '../../unit/gateway/inbound/authentication/zone.js';
 import { mustRun, readMaildir, sendRaw, withMailbox } from '../support.js';
 import { oddMail } from './odd-mail.js';
 
 const PROGRAM = resolve('test/thirdparty/dkimpy/verify.py');
 const ODD_MESSAGES = 1000;
+const CHECKED_MESSAGES = 300;
 const FROMS = [
   ' a@x.example', '\ta@x.example', ' Alice\r\n <a@X.Example>\t', ' "A, B" <a@x.example>, c@x.example', ' (c) a@x.example', '\r\n a@x.example', ' =?utf-8?b?w6Q=?= <a@x.example>  ',
 ] as const;
@@ -150,5 +156,44 @@ describe('dkimpy', () => {
         assert.deepEqual(told.get(`${String(index).padStart(4, '0')}.eml`), isOurs ? [...BOTH, ...brought] : [], `message ${index}`);
       }
     }, { gateway: { dkim: [{ domain: 'x.example', selector: 'r1', key_file: rsa }, { domain: 'X.example', selector: 'e1', key_file: ed25519 }] } });
+  });
+
+  test('signs three hundred odd messages that a gateway finds right, and that are right behind it', { timeout: 240_000 }, async (t) => {
+    const key = writeKey(folder, 'other.pem', pem(RSA, 'pkcs1'));
+    const mails = mkdtempSync(join(folder, 'signed-'));
+    for (let seed = 0; seed < CHECKED_MESSAGES; seed++) {
+      writeFileSync(join(mails, `${String(seed).padStart(4, '0')}.eml`), oddMail(9000 + seed, FROMS[seed % FROMS.length] ?? ''), 'latin1');
+    }
+    await mustRun(python, [PROGRAM, 'sign-all', key, mails]);
+    const names = await NameServer.start(t, scriptOf({ 'TXT o1._domainkey.other.example': [recordOf(pem(RSA))] }));
+    const [port = 0] = await freePorts(1);
+    const forged = 'Authentication-Results: mx.test;\r\n\tdkim=fail\r\n';
+    await withMailbox(async (cluster) => {
+      const talk = await SmtpTalk.start(port);
+      await talk.say('XCLIENT ADDR=192.0.2.1 PORT=40000');
+      await talk.say('EHLO mail.other.example');
+      for (const [index, name] of readdirSync(mails).sort().entries()) {
+        const message = Buffer.concat([Buffer.from(index % 3 === 0 ? forged : ''), readFileSync(join(mails, name))]);
+        for (const line of ['MAIL FROM:<a@other.example> BODY=8BITMIME', 'RCPT TO:<odd@a.example>', 'DATA']) await talk.say(line);
+        talk.send(Buffer.from(wireContent(message)).toString('latin1'));
+        assert.match(await talk.reply(), /^250 /, name);
+        await cluster.sinkHas(index + 1);
+      }
+      talk.close();
+      const kept = readMaildir(cluster.maildir);
+      assert.equal(kept.length, CHECKED_MESSAGES);
+      const told = await verified(new Map(kept.map((message, index) => [`${String(index).padStart(4, '0')}.eml`, message])));
+      for (const [index, message] of kept.entries()) {
+        const text = message.toString('latin1');
+        assert.match(text, /^Authentication-Results: mx\.test;\r\n\tspf=none [^]*?;\r\n\tdkim=pass header\.d=other\.example /, text.slice(0, 3000));
+        assert.equal(text.includes(`\r\nX-Original-${forged}`), index % 3 === 0);
+        assert.deepEqual(told.get(`${String(index).padStart(4, '0')}.eml`), [['rsa-sha256', 'other.example', 'o1', 'good']], text.slice(0, 3000));
+      }
+    }, {
+      gateway: {
+        dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
+        smtp: { listen: [{ address: `127.0.0.1:${String(port)}`, xclient: ['127.0.0.0/8'], authentication_results: true }], authserv_id: 'mx.test', relay_domains: ['a.example'] },
+      },
+    });
   });
 });

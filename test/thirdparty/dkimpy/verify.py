@@ -4,6 +4,7 @@ verify.py RECORDS FOLDER    RECORDS: a JSON file, from "SELECTOR._domainkey.DOMA
                             Prints a JSON object: by file name, for each signature from top to bottom, its tags a=, d=
                             and s=, and whether it is good or why not.
 verify.py sign KEY FILE     Prints the file with a signature of d=other.example, s=o1 in front, made by dkimpy.
+verify.py sign-all KEY FOLDER   Puts one in front of every message of a folder, in all canonicalizations in turn.
 """
 import json
 import os
@@ -31,10 +32,24 @@ def verified(message, records):
     return results
 
 
+def sign_all(key, folder):
+    kinds = [(header, body) for header in (b'relaxed', b'simple') for body in (b'relaxed', b'simple')]
+    for index, name in enumerate(sorted(os.listdir(folder))):
+        path = os.path.join(folder, name)
+        with open(path, 'rb') as file:
+            message = file.read()
+        signature = dkim.sign(message, b'o1', b'other.example', key, canonicalize=kinds[index % len(kinds)])
+        with open(path, 'wb') as file:
+            file.write(signature + message)
+
+
 def main():
-    if sys.argv[1] == 'sign':
+    if sys.argv[1].startswith('sign'):
         with open(sys.argv[2], 'rb') as file:
             key = file.read()
+        if sys.argv[1] == 'sign-all':
+            sign_all(key, sys.argv[3])
+            return
         with open(sys.argv[3], 'rb') as file:
             message = file.read()
         signature = dkim.sign(message, b'o1', b'other.example', key, canonicalize=(b'relaxed', b'simple'))

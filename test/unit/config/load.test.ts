@@ -68,7 +68,7 @@ describe('a configuration file', () => {
     assert.equal(gateway.smtp.recipientsMax, 1000);
     assert.equal(gateway.smtp.connectionsPerClientMax, 50);
     assert.equal(gateway.smtp.contentBytesPerSecondMin, 500);
-    assert.deepEqual(gateway.smtp.listen, [{ host: '127.0.0.1', port: 2525, role: 'relay', tls: 'off', proxyNetworks: [], xclientNetworks: [], xclientLogin: false, blocklists: [] }]);
+    assert.deepEqual(gateway.smtp.listen, [{ host: '127.0.0.1', port: 2525, role: 'relay', tls: 'off', proxyNetworks: [], xclientNetworks: [], xclientLogin: false, blocklists: [], authservId: '' }]);
     assert.equal(gateway.delivery.lifetimeMs, 5 * 86_400_000);
     assert.equal(gateway.delivery.bounceLifetimeMs, 86_400_000);
     assert.equal(gateway.delivery.retry.firstMs, 300_000);
@@ -94,6 +94,12 @@ describe('a configuration file', () => {
     assert.equal(gateway.memory.limitBytes, 2 ** 30);
     assert.equal(gateway.memory.acceptShare, 0.75);
     assert.equal(gateway.mirror.commitTimeoutMs, 1500);
+  });
+
+  test('has a name in Authentication-Results: its own, or another, where a listener wants it', () => {
+    const idsOf = (smtp: string) => gatewayOf(`${GOOD}  hostname: MX1.ours.example\n  smtp: {listen: ['127.0.0.1:1', {address: '127.0.0.1:2', authentication_results: true}]${smtp}}\n`).smtp.listen.map(({ authservId }) => authservId);
+    assert.deepEqual(idsOf(''), ['', 'mx1.ours.example']);
+    assert.deepEqual(idsOf(', authserv_id: Ours.Example'), ['', 'ours.example']);
   });
 
   test('may have a strict route, which keeps one message in flight', () => {
@@ -231,6 +237,8 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a listener for others without a postmaster', GOOD, `${GOOD}  smtp:\n    listen: [192.0.2.1:25]\n`, /^f\.yaml:17: gateway\.smtp: expected 'postmaster: ADDRESS' for a listener beyond loopback/],
     ['users asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://10.0.0.5/check'}\n`, /^f\.yaml:18: gateway\.smtp\.users\.http: expected an address such as https:.*, or http:\/\/ on loopback, found "http:\/\/10\.0\.0\.5\/check"$/],
     ['logins of a proxy with users who are asked about', GOOD, `${GOOD}  smtp:\n    users: {http: 'https://u.example/check'}\n    listen: [{address: '127.0.0.1:2525', xclient: [127.0.0.0/8], xclient_login: true}]\n`, /^f\.yaml:19: gateway\.smtp\.listen\[0\]\.xclient_login: expected a file of users with it/],
+    ['senders checked where users submit', GOOD, `${GOOD}  smtp:\n    users: users\n    tls: {cert: c.pem, key: k.pem}\n    listen: [{address: '127.0.0.1:2525', role: submission, authentication_results: true}]\n`, /^f\.yaml:20: gateway\.smtp\.listen\[0\]\.authentication_results: expected it on relay listeners only/],
+    ['a name of ours that is none', GOOD, `${GOOD}  smtp: {authserv_id: 'a b'}\n`, /^f\.yaml:17: gateway\.smtp\.authserv_id: expected /],
     ['a token that is not there', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, found '\/nowhere\/at\/all': ENOENT$/],
     ['a hook that is neither kind', GOOD, `${GOOD}  smtp:\n    hooks: [{timeout: 5s}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]: expected one of rspamd: URL and module: FILE, found neither$/],
     ['a hook that is both kinds', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a.js, rspamd: 'http://127.0.0.1:1'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]: expected one of .*, found both$/],

@@ -11,7 +11,7 @@ import { LogDestination } from '../../../src/platform/node/log-destination.js';
 const RECEIVED: ReceivedFields = {
   queueId: '00000000AB1', queue: 'example.net', messageId: '', from: 'a@example.com', to: 'b@example.net',
   listener: '127.0.0.1:2525', client: '127.0.0.1', clientPort: 40001,
-  helo: 'client.example', size: 1024, nrcpt: 2, tls: '', user: '', mirrors: 2, epoch: 3, delayMs: 1234,
+  helo: 'client.example', size: 1024, nrcpt: 2, tls: '', user: '', authentication: '', mirrors: 2, epoch: 3, delayMs: 1234,
 };
 const DELIVERED: RecipientFields = {
   queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, tls: undefined, relay: 'mx[127.0.0.1]:25', attempt: 1, origTo: '', mailFrom: '', last: '',

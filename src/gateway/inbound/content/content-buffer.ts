@@ -96,6 +96,22 @@ export class ContentBuffer {
     return this.chunks;
   }
 
+  /**
+   * Puts `octets` in place of what stands in front of octet `at` of pieces()[piece], which may lie behind the
+   * last. False: there is no room, and nothing is kept any more.
+   */
+  replaceStart(octets: Uint8Array, piece: number, at: number): boolean {
+    if (!this.#reserve(octets.length)) return false;
+    const [prefix = NOTHING, ...pieces] = this.pieces();
+    const rest = pieces.slice(piece);
+    const before = pieces.slice(0, piece).reduce((sum, { length }) => sum + length, at);
+    const [first] = rest;
+    if (first !== undefined) rest[0] = new Uint8Array(first.buffer, first.byteOffset + at, first.length - at);
+    this.chunks = [prefix, octets, ...rest.filter(({ length }) => length > 0)];
+    this.bytes += octets.length - before;
+    return true;
+  }
+
   /** Forgets the content and gives its memory back. */
   release(): void {
     // Whatever is kept was counted.

@@ -1,7 +1,8 @@
 /**
- * A whole message that waits for what hooks say of it, or for its signature: its transaction, and the
- * envelope as hooks see it. It keeps copies of what the next message writes over: the prefix
- * (content/trace-header.ts). One object a message, and only where somebody is waited for.
+ * A whole message that waits: for what is found out about its sender, for what hooks say of it, for its
+ * signature: its transaction, and the envelope as hooks see it. It keeps copies of what the next message
+ * writes over: the prefix (content/trace-header.ts). One object a message, and only where somebody is waited
+ * for.
  */
 import { joined } from '../../../base/joined.js';
 import { formatMessageId } from '../../../base/text-id.js';
@@ -33,10 +34,21 @@ export class HeldMessage implements JudgedMessage {
 
   /** Behind the prefix, in front of what the client sent. */
   addFields(fields: Uint8Array): void {
-    if (fields.length === 0) return;
-    this.prefix = joined([this.prefix, fields]);
-    this.transaction.content.finish(this.prefix);
+    if (fields.length > 0) this.#setPrefix(joined([this.prefix, fields]));
   }
+
+  /** On top. */
+  addAbove(fields: Uint8Array): void {
+    this.#setPrefix(joined([fields, this.prefix]));
+  }
+
+  #setPrefix(prefix: Uint8Array): void {
+    this.prefix = prefix;
+    this.transaction.content.finish(prefix);
+  }
+
+  /** What the client sent. */
+  get pieces(): readonly Uint8Array[] { return this.content.slice(1); }
 
   /** What the transaction holds, and counts: nothing, once it was released. */
   get content(): readonly Uint8Array[] { return this.transaction.content.chunks; }

@@ -263,6 +263,9 @@ export const HOOK_FAILED =
 export const HOOK_BUSY =
   refusal('hook-busy', '451 4.7.1 Too many messages wait to be checked; try again later');
 
+// Fields that say to be ours (authentication/own-results.ts)
+export const HEADER_TOO_LONG = refusal('header-too-long', '550 5.6.0 The header of the message is too long');
+
 // Signatures (gateway/dkim)
 export const SIGNING_FAILED =
   refusal('signing-failed', '451 4.7.0 The message can not be signed now; try again later');

@@ -12,7 +12,7 @@
  *                         ▼
  *                       CHUNK ─ all its octets/250, a refusal ─▶ COMMAND;  the last one/submit ─▶ ANSWERING
  *
- *   with hooks or DKIM: CONTENT, CHUNK ─ all of it/judge, sign ─▶ JUDGING ─ accepted/submit ─▶ ANSWERING
+ *   with checks, hooks, DKIM: CONTENT, CHUNK ─ all of it/judge ─▶ JUDGING ─ accepted/submit ─▶ ANSWERING
  *                                                     └───── refused/550, 451 ──▶ COMMAND
  *   COMMAND ─ AUTH/334 ─▶ RESPONSE ─ wrong, "*", SCRAM proven/235 ─▶ COMMAND
  *   COMMAND, RESPONSE ─ a password ─▶ CHECKING ─ verdict/235, 535, 454 ─▶ COMMAND

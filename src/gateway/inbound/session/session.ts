@@ -15,10 +15,13 @@
 import { joined } from '../../../base/joined.js';
 import { invariant } from '../../../base/invariant.js';
 import { formatMessageId } from '../../../base/text-id.js';
+import { latin1Bytes } from '../../../base/utf8.js';
 import type { ServerConnection, ServerHandlers, TlsFacts } from '../../../platform/transport.js';
 import { COMMITTED, NO_REPLY } from '../../queue/types.js';
 import type { SubmissionOutcome } from '../../queue/types.js';
 import type { Exchange } from '../auth/sasl.js';
+import { renameOwnResults } from '../authentication/own-results.js';
+import { resultWords, resultsField } from '../authentication/results-field.js';
 import { RESPONSE_OCTETS_MAX, authResponse, authVerdict, responseText } from '../commands/auth.js';
 import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
 import { commandText } from '../commands/command-line.js';
@@ -652,10 +655,11 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     else this.#handOver(transaction, id, header);
   }
 
-  /** A message that is waited for, by hooks or the signer, needs its own copy of the last piece too. */
+  /** One that checks, hooks or the signer make wait needs its own copy of the last piece too. */
   get #isHeldWhole(): boolean {
     const { hooks, signer } = this.#desk.ports;
-    return hooks !== undefined || (signer !== undefined && mayRelay(this));
+    const isJudged = hooks !== undefined || this.#desk.options.authservId !== '';
+    return isJudged || (signer !== undefined && mayRelay(this));
   }
 
   #handOver(transaction: MailTransaction, id: number, prefix: Uint8Array): void {
@@ -666,12 +670,40 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   #judge(held: HeldMessage): void {
-    const { hooks } = this.#desk.ports;
     this.#transition(State.JUDGING);
     if (!held.transaction.content.reservePrefix(held.prefix.length)) {
       return this.#refuseMessage(replies.NO_MEMORY_NOW);
     }
     this.#held = held;
+    const { options: { authservId }, ports: { senderChecks } } = this.#desk;
+    if (authservId === '') return this.#askHooks(held);
+    // Mail of our own comes from anywhere, and is not signed yet.
+    if (senderChecks === undefined || mayRelay(this)) return this.#takeOwnName(held, NOTHING);
+    senderChecks.check(held, held.pieces, (verdicts) => {
+      held.transaction.authentication = resultWords(verdicts);
+      this.#takeOwnName(held, latin1Bytes(resultsField(authservId, verdicts)));
+    });
+  }
+
+  /** Signatures were judged by the bytes as they came: now nothing of a stranger's may bear our name. */
+  #takeOwnName(held: HeldMessage, results: Uint8Array): void {
+    if (!this.#mayGoOn(held, undefined, results)) return;
+    if (results.length > 0) held.addAbove(results);
+    const { options: { authservId }, ports } = this.#desk;
+    const renamed = renameOwnResults(held.pieces, authservId, ports);
+    if (renamed === 'too-long') return void this.#mayGoOn(held, replies.HEADER_TOO_LONG, NOTHING);
+    if (renamed !== undefined) {
+      const { octets, piece, at, count } = renamed;
+      ports.metrics.resultsRenamed(count);
+      if (!held.transaction.content.replaceStart(octets, piece, at)) {
+        return void this.#mayGoOn(held, replies.NO_MEMORY_NOW, NOTHING);
+      }
+    }
+    this.#askHooks(held);
+  }
+
+  #askHooks(held: HeldMessage): void {
+    const { hooks } = this.#desk.ports;
     if (hooks === undefined) this.#sign(held);
     else hooks.judge(held, (refusal, fields) => { this.#onVerdict(held, refusal, fields); });
   }

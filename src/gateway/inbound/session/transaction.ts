@@ -80,6 +80,8 @@ export class MailTransaction implements Submission {
   readonly user: string;
   /** For the mail log, when it wants one. */
   messageIdField = '';
+  /** What was found out about its sender: "spf=pass dkim=none dmarc=pass"; '' nobody has looked. */
+  authentication = '';
   readonly content: ContentBuffer;
   /** Recipients that are addresses for what comes back. */
   came: CameBack[] | undefined;

@@ -28,7 +28,7 @@ describe('a header section', () => {
       for (let second = cut; second <= text.length; second++) {
         const pieces = [text.slice(0, cut), text.slice(cut, second), text.slice(second)];
         const found = section(...pieces);
-        assert.deepEqual(found?.fields, [{ name: 'received', value: ' x\r\n\ty' }, { name: 'from', value: ' a@x.example' }]);
+        assert.deepEqual(found?.fields, [{ name: 'received', value: ' x\r\n\ty', whole: 'Received: x\r\n\ty' }, { name: 'from', value: ' a@x.example', whole: 'From : a@x.example' }]);
         const before = pieces.slice(0, found.bodyPiece).join('').length;
         assert.equal(before + found.bodyAt, bodyAt, `${cut} ${second}`);
       }
@@ -37,7 +37,8 @@ describe('a header section', () => {
 
   test('may be all of a message, or end at once', () => {
     assert.deepEqual([section('From: a@x.example\r\n')?.bodyPiece, section('From: a@x.example\r\n')?.fields.length], [1, 1]);
-    assert.deepEqual(section('Received: x\r\n', '\r\nFrom: a@x.example\r\n')?.fields, [{ name: 'received', value: ' x' }]);
+    assert.deepEqual(section('Received: x\r\n', '\r\nFrom: a@x.example\r\n')?.fields, [{ name: 'received', value: ' x', whole: 'Received: x' }]);
+    assert.equal(section('\r\nbody: x\r\n\r\nmore'), undefined, 'it has none');
     assert.equal(section('A:\r\nB:x\r\n C: y\r\n\r\n')?.fields.length, 2);
   });
 

@@ -1,0 +1,76 @@
+/**
+ * The thread that checks where messages come from: many at a time, for most of a check is waiting for the
+ * DNS, which the gateway asks for it. Runs as a worker (check-thread.ts starts and ends it); mailauth is
+ * loaded here and nowhere else, so what it throws, prints or takes of time is not the gateway's.
+ *
+ *   SPF ┐ both at once
+ *       ├─▶ DMARC ─▶ verdicts           its time is over: the DNS is silent from then on (check-questions.ts)
+ *   DKIM┘
+ */
+import { workerData } from 'node:worker_threads';
+import type { MessagePort } from 'node:worker_threads';
+import { toAscii } from '../../../../platform/node/idna.js';
+import { latin1Text } from '../../../../platform/node/latin1.js';
+import type { DnsAnswer } from '../../../../platform/resolver.js';
+import { authorOf } from '../../../dkim/author.js';
+import { readHeaderSection } from '../../../dkim/header-section.js';
+import type { DkimVerdict, DmarcVerdict, SpfVerdict, Verdicts } from '../verdicts.js';
+import { dkimVerdict } from '../verdicts.js';
+import type { CheckRequest, CheckedType, FromThread, ToThread } from './check-messages.js';
+import { CheckQuestions } from './check-questions.js';
+import type { AskDns } from './check-questions.js';
+import { dkimVerdicts } from './dkim-check.js';
+import { dmarcVerdict } from './dmarc-check.js';
+import { spfVerdict } from './spf-check.js';
+
+const { port } = workerData as { readonly port: MessagePort };
+const asked = new Map<number, (answer: DnsAnswer<CheckedType>) => void>();
+let questionCount = 0;
+
+const say = (said: FromThread): void => { port.postMessage(said); };
+
+const ask: AskDns = (name, type) => new Promise((resolve) => {
+  const question = questionCount++;
+  asked.set(question, resolve);
+  say({ kind: 'ask', question, name, type });
+});
+
+async function verdictsOf(request: CheckRequest, questions: CheckQuestions): Promise<Verdicts> {
+  const { content } = request;
+  const section = readHeaderSection([content], latin1Text);
+  const author = section === undefined ? undefined : authorOf(section, toAscii);
+  const [spf, dkim] = await Promise.all([
+    spfVerdict(request, questions).catch((): SpfVerdict =>
+      ({ result: 'permerror', domain: '', isHelo: false })),
+    section === undefined
+      ? [dkimVerdict('permerror', 'no plain header')]
+      : dkimVerdicts(content, section, questions).catch((): readonly DkimVerdict[] =>
+        [dkimVerdict('permerror', 'can not be evaluated')]),
+  ]);
+  const dmarc = await dmarcVerdict(author?.domain ?? '', spf, dkim, questions).catch((): DmarcVerdict =>
+    ({ result: 'permerror', reason: 'can not be evaluated', domain: '', policy: '' }));
+  return { spf, dkim, dmarc };
+}
+
+async function check(request: CheckRequest): Promise<void> {
+  const questions = new CheckQuestions(ask);
+  const timer = setTimeout(() => { questions.end(); }, request.withinMs);
+  const verdicts = await verdictsOf(request, questions);
+  clearTimeout(timer);
+  say({ kind: 'checked', check: request.check, verdicts });
+}
+
+port.on('message', (said: ToThread) => {
+  switch (said.kind) {
+    case 'check':
+      return void check(said.request);
+    case 'answer': {
+      const answered = asked.get(said.question);
+      asked.delete(said.question);
+      return answered?.(said.answer);
+    }
+    case 'ping':
+      return say({ kind: 'pong' });
+  }
+});
+say({ kind: 'ready' });

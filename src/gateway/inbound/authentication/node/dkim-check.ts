@@ -1,0 +1,118 @@
+/**
+ * The DKIM signatures of a message (RFC 6376 6.1): which of them hold. Ours, on what the signer has (gateway/
+ * dkim), not mailauth's: that one takes the octet A0, half of a UTF-8 "à", for a blank, and a second for a
+ * megabyte of blanks (docs/decisions/0034).
+ *
+ *   the ten on top ─ dkim-signature.ts ─▶ out, or its key is asked for, all at once
+ *   body hashed, once for each kind ─▶ key ─ dkim-key.ts ─▶ signature of the signed fields ─▶ verdict
+ */
+import { hash, verify } from 'node:crypto';
+import type { KeyObject } from 'node:crypto';
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import type { HeaderSection, SectionField } from '../../../dkim/header-section.js';
+import { RelaxedFields, readSignature, signedText } from '../dkim-signature.js';
+import type { DkimSignature, Ruling } from '../dkim-signature.js';
+import { dkimVerdict } from '../verdicts.js';
+import type { DkimVerdict } from '../verdicts.js';
+import { BodyHash } from './body-hash.js';
+import { isVerdict, textRecords } from './check-questions.js';
+import type { CheckQuestions } from './check-questions.js';
+import { keyFor } from './dkim-key.js';
+
+const SIGNATURES_MAX = 10;
+/** Each of the ten may look through all. */
+const FIELDS_MAX = 2000;
+/** By canonicalization and l=. */
+const BODY_HASHES_MAX = 3;
+/** Of a body in one turn: some 2 ms for each hash. */
+const HASHED_OCTETS_PER_TURN = 1024 * 1024;
+
+/** `content`: what the client sent; `section`: its header, which begins there. */
+export async function dkimVerdicts(
+  content: Uint8Array, { fields, bodyAt, bodyPiece }: HeaderSection, questions: CheckQuestions,
+): Promise<readonly DkimVerdict[]> {
+  const found = fields.filter(({ name }) => name === 'dkim-signature').slice(0, SIGNATURES_MAX);
+  if (found.length === 0) return [dkimVerdict('none')];
+  if (fields.length > FIELDS_MAX) return [dkimVerdict('permerror', 'too many header fields')];
+  const hashes = new Map<string, BodyHash>();
+  const begun = found.map((field) => {
+    const signature = readSignature(field);
+    if ('ruling' in signature) return signature;
+    const hashed = hashOf(signature, hashes);
+    if (hashed === undefined) return { shown: signature.shown, ruling: MANY_HASHES };
+    const key = keyOf(signature, questions);
+    // Nobody waits for it yet.
+    key.catch(() => undefined);
+    return { shown: signature.shown, signature, hashed, key };
+  });
+  const from = bodyPiece === 0 ? bodyAt : content.length;
+  const relaxed = new RelaxedFields();
+  const isHashed = await hashBody(content, from, [...hashes.values()], questions);
+  return Promise.all(begun.map(async (each) => {
+    const [result, reason] = 'ruling' in each
+      ? each.ruling
+      : isHashed ? verified(each.signature, each.hashed, await each.key, fields, relaxed) : NOT_IN_TIME;
+    return { ...each.shown, result, reason };
+  }));
+}
+
+const MANY_HASHES: Ruling = ['policy', 'too many kinds of body hash'];
+const NOT_IN_TIME: Ruling = ['temperror', 'not in time'];
+
+function hashOf(signature: DkimSignature, hashes: Map<string, BodyHash>): BodyHash | undefined {
+  const kind = `${signature.body} ${String(signature.bodyOctets)}`;
+  const before = hashes.get(kind);
+  if (before !== undefined || hashes.size >= BODY_HASHES_MAX) return before;
+  const made = new BodyHash(signature);
+  hashes.set(kind, made);
+  return made;
+}
+
+async function keyOf(signature: DkimSignature, questions: CheckQuestions): Promise<KeyObject | Ruling> {
+  try {
+    // RFC 6376 3.6.2.2 leaves open which of several counts.
+    const [record = ''] = await textRecords(questions, signature.keyName);
+    return keyFor(record, signature);
+  } catch (error) {
+    return isVerdict(error) ? ['permerror', 'no key'] : ['temperror', 'key could not be had'];
+  }
+}
+
+/** False: its time was over before. */
+async function hashBody(
+  content: Uint8Array, from: number, hashes: readonly BodyHash[], questions: CheckQuestions,
+): Promise<boolean> {
+  for (let at = from; at < content.length && hashes.length > 0;) {
+    if (questions.isOver) return false;
+    const to = Math.min(content.length, at + HASHED_OCTETS_PER_TURN);
+    for (const each of hashes) each.update(content, at, to);
+    at = to;
+    // Other messages have their turn.
+    if (at < content.length) await nextTurn();
+  }
+  for (const each of hashes) each.end();
+  return true;
+}
+
+function verified(
+  signature: DkimSignature, body: BodyHash, key: KeyObject | Ruling,
+  fields: readonly SectionField[], relaxed: RelaxedFields,
+): Ruling {
+  const { algorithm, bodyHash, bodyOctets = body.octets, expiresAt } = signature;
+  if (bodyOctets > body.octets) return ['permerror', 'body is shorter than l='];
+  if (bodyHash !== body.hash) return ['fail', 'body has been altered'];
+  if (isRuling(key)) return key;
+  const data = Buffer.from(signedText(signature, fields, relaxed), 'latin1');
+  const value = Buffer.from(signature.signature, 'base64');
+  // RFC 8463 3: Ed25519 signs the hash of what RSA would sign.
+  const isRight = algorithm === 'rsa'
+    ? verify('sha256', data, key, value)
+    : verify(null, hash('sha256', data, 'buffer'), key, value);
+  if (!isRight) return ['fail', 'signature does not match'];
+  if (expiresAt * 1000 < Date.now()) return ['fail', 'expired'];
+  return bodyOctets < body.octets ? ['policy', 'body is signed in part'] : ['pass', ''];
+}
+
+function isRuling(key: KeyObject | Ruling): key is Ruling {
+  return Array.isArray(key);
+}

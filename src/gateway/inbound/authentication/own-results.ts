@@ -1,0 +1,115 @@
+/**
+ * Fields of a message that say to be ours: an Authentication-Results field with our authserv-id, which
+ * somebody else has written. Who reads behind us would believe it, so it must not arrive under that name (RFC
+ * 8601 5). It is kept for who looks into a case: its name gets X-Original- in front, and no other octet is
+ * changed.
+ *
+ * In doubt it says to be ours, for readers differ: also where our name stands anywhere in front of its first
+ * semicolon, in a comment too, or where it can't be read and our name occurs in it. One pass over the header
+ * section, which is bounded (dkim/header-section.ts). Pure.
+ */
+import type { Latin1Text, ToAscii } from '../../../platform/ports.js';
+import { latin1Bytes, utf8Text } from '../../../base/utf8.js';
+import { sectionText, unfolded } from '../../dkim/header-section.js';
+import { normalizeDomain } from '../policy/address.js';
+
+const RENAMED = 'X-Original-';
+const FIELD = /^authentication-results[ \t]*:/i;
+const LINE_END = '\r\n';
+const BLANKS = ' \t\r\n';
+
+/** What stands in place of the content up to octet `at` of a piece. */
+export interface RenamedHeader {
+  readonly octets: Uint8Array;
+  readonly piece: number;
+  readonly at: number;
+  readonly count: number;
+}
+
+export interface OwnResultsPorts {
+  readonly latin1Text: Latin1Text;
+  readonly toAscii: ToAscii;
+}
+
+/** `pieces`: what the client sent. undefined: there is none; 'too-long': nobody has looked. */
+export function renameOwnResults(
+  pieces: readonly Uint8Array[], authservId: string, ports: OwnResultsPorts,
+): RenamedHeader | 'too-long' | undefined {
+  const section = sectionText(pieces, ports.latin1Text);
+  if (section === undefined) return 'too-long';
+  // Most have none at all.
+  if (!/authentication-results/i.test(section.text)) return undefined;
+  let count = 0;
+  const fields = unfolded(section.text).map((field) => {
+    if (!isOwn(field, authservId.toLowerCase(), ports.toAscii)) return field;
+    count += 1;
+    return RENAMED + field;
+  });
+  if (count === 0) return undefined;
+  const { bodyPiece: piece, bodyAt: at } = section;
+  // Without a body nothing says where a header ends.
+  const end = piece < pieces.length ? LINE_END + LINE_END : LINE_END;
+  return { octets: latin1Bytes(fields.join(LINE_END) + end), piece, at, count };
+}
+
+function isOwn(field: string, authservId: string, toAscii: ToAscii): boolean {
+  const [start] = FIELD.exec(field) ?? [];
+  if (start === undefined) return false;
+  const text = field.slice(start.length);
+  const id = authservIdOf(text) ?? '';
+  if (id === '') return names(text, authservId);
+  const [front = ''] = text.split(';', 1);
+  return sameName(id, authservId, toAscii) || names(front, authservId);
+}
+
+/** Whether a name stands there, as no part of a longer one. */
+function names(text: string, name: string): boolean {
+  const lower = text.toLowerCase();
+  for (let at = lower.indexOf(name); at >= 0; at = lower.indexOf(name, at + 1)) {
+    const behind = lower.slice(at + name.length, at + name.length + 2);
+    if (!/[a-z0-9.-]/.test(lower[at - 1] ?? '') && !/^(?:[a-z0-9-]|\.[a-z0-9])/.test(behind)) return true;
+  }
+  return false;
+}
+
+/** Without case, as U-labels or A-labels, with a final dot or without. */
+function sameName(id: string, authservId: string, toAscii: ToAscii): boolean {
+  const name = id.replace(/\.$/, '');
+  if (name.toLowerCase() === authservId) return true;
+  const octets = latin1Bytes(name);
+  const text = utf8Text(octets, 0, octets.length);
+  return text !== undefined && normalizeDomain(text, toAscii) === authservId;
+}
+
+/** The first value of the field, a token or a quoted string, behind comments; undefined when it has none. */
+function authservIdOf(text: string): string | undefined {
+  const at = passComments(text);
+  if (at === undefined) return undefined;
+  if (text[at] === '"') return quoted(text, at + 1);
+  const [token] = /^[^\s;()<>@,:\\"/[\]?=]+/.exec(text.slice(at)) ?? [];
+  return token;
+}
+
+/** Where something else than blanks and comments begins; undefined in one that does not end. */
+function passComments(text: string): number | undefined {
+  let depth = 0;
+  for (let at = 0; at < text.length; at++) {
+    const character = text[at] ?? '';
+    if (depth > 0 && character === '\\') at++;
+    else if (character === '(') depth++;
+    else if (character === ')' && depth > 0) depth--;
+    else if (depth === 0 && !BLANKS.includes(character)) return at;
+  }
+  return depth === 0 ? text.length : undefined;
+}
+
+function quoted(text: string, from: number): string | undefined {
+  let value = '';
+  for (let at = from; at < text.length; at++) {
+    const character = text[at] ?? '';
+    if (character === '"') return value.replace(/\r\n/g, '').trim();
+    if (character === '\\') at++;
+    value += text[at] ?? '';
+  }
+  return undefined;
+}

@@ -1,0 +1,104 @@
+/**
+ * Senders checked by a whole gateway process: its field by the bytes that arrive, the log and the metrics; a thread that is
+ * started only where a listener asks for it; and mail that is taken though the DNS is silent.
+ */
+import assert from 'node:assert/strict';
+import { readdirSync, readFileSync } from 'node:fs';
+import { test } from 'node:test';
+
+import { readMaildir } from '../thirdparty/support.js';
+import { keysOf, scriptOf, withSignatures } from '../unit/gateway/inbound/authentication/zone.js';
+import { NameServer } from '../unit/platform/node/dns/name-server.js';
+import { startCluster } from './cluster.js';
+import type { Cluster } from './cluster.js';
+import { freePorts } from './free-ports.js';
+import { SmtpTalk } from './smtp-talk.js';
+
+const BOUND_MS = 20_000;
+const FORGED = 'Authentication-Results: MX.Ours.example;\r\n\tdmarc=pass\r\n';
+
+/** As a stranger from 192.0.2.1, whom a proxy names. */
+async function fromStranger(port: number, from: string, content: string): Promise<string> {
+  const talk = await SmtpTalk.start(port);
+  await talk.say('XCLIENT ADDR=192.0.2.1 PORT=40000');
+  await talk.say('EHLO mail.x.example');
+  await talk.say(`MAIL FROM:<${from}>`);
+  await talk.say('RCPT TO:<b@ours.example>');
+  await talk.say('DATA');
+  talk.send(`${content}.\r\n`);
+  const reply = await talk.reply();
+  talk.close();
+  return reply;
+}
+
+function threadsOf({ gateway }: Cluster): number {
+  return readdirSync(`/proc/${String(gateway.pid)}/task`).length;
+}
+
+test('mail of strangers bears what was found out, and no other word of ours', { timeout: 120_000 }, async (t) => {
+  const names = await NameServer.start(t, scriptOf({
+    ...keysOf('x.example'), 'TXT x.example': ['v=spf1 ip4:192.0.2.0/24 -all'], 'TXT _dmarc.x.example': ['v=DMARC1; p=reject'],
+    'TXT silent.example': 'silent', 'TXT _dmarc.silent.example': 'silent',
+  }));
+  const [checked = 0, plain = 0] = await freePorts(2);
+  const cluster = await startCluster({
+    sinkSection: { maildir: true },
+    gateway: {
+      hostname: 'mx1.ours.example', dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
+      smtp: {
+        listen: [{ address: `127.0.0.1:${String(checked)}`, xclient: ['127.0.0.0/8'], authentication_results: true }, `127.0.0.1:${String(plain)}`],
+        authserv_id: 'mx.ours.example', relay_domains: ['ours.example'],
+      },
+    },
+  });
+  t.after(() => cluster.stop());
+  const good = await withSignatures('From: a@x.example\r\nSubject: s\r\n\r\nbody\r\n');
+  const sinceMs = performance.now();
+  assert.match(await fromStranger(checked, 'bounce@x.example', FORGED + good), /^250 /);
+  assert.match(await fromStranger(checked, 'bounce@elsewhere.example', 'From: a@x.example\r\nSubject: t\r\n\r\nbody\r\n'), /^250 /);
+  assert.ok(performance.now() - sinceMs < BOUND_MS);
+  const silentMs = performance.now();
+  assert.match(await fromStranger(checked, 'a@silent.example', 'From: a@silent.example\r\nSubject: u\r\n\r\nbody\r\n'), /^250 /);
+  const tookMs = performance.now() - silentMs;
+  assert.ok(tookMs < 8_000, `${tookMs} ms`);
+  const talk = await SmtpTalk.start(plain);
+  for (const line of ['MAIL FROM:<a@x.example>', 'RCPT TO:<b@ours.example>', 'DATA']) await talk.say(line);
+  talk.send(`${FORGED}From: a@x.example\r\nSubject: v\r\n\r\nbody\r\n.\r\n`);
+  assert.match(await talk.reply(), /^250 /);
+  talk.close();
+  await cluster.sinkHas(4);
+  const mails = readMaildir(cluster.maildir).map((mail) => mail.toString('latin1'));
+  const [passed = '', failed = '', silent = '', own = ''] = ['s', 't', 'u', 'v'].map((subject) => mails.find((mail) => mail.includes(`\r\nSubject: ${subject}\r\n`)));
+  const head = [
+    'Authentication-Results: mx.ours.example;', '\tspf=pass smtp.mailfrom=x.example;',
+    '\tdkim=pass header.d=x.example header.s=e1 header.a=ed25519-sha256', '\t header.b=B;', '\tdkim=pass header.d=x.example header.s=r1 header.a=rsa-sha256', '\t header.b=B;',
+    '\tdmarc=pass policy.dmarc=reject header.from=x.example', 'Received: from mail.x.example ([192.0.2.1])', '',
+  ].join('\r\n');
+  assert.ok(passed.replace(/header\.b=(?:[^";]+|"[^"]+")/g, 'header.b=B').startsWith(head), passed.slice(0, 800));
+  assert.ok(passed.endsWith(`\r\nX-Original-${FORGED}${good}`), passed);
+  assert.match(failed, /^Authentication-Results: mx\.ours\.example;\r\n\tspf=none smtp\.mailfrom=elsewhere\.example;\r\n\tdkim=none;\r\n\tdmarc=fail policy\.dmarc=reject header\.from=x\.example\r\nReceived: /);
+  assert.match(silent, /^Authentication-Results: mx\.ours\.example;\r\n\tspf=temperror [^]*;\r\n\tdkim=none;\r\n\tdmarc=temperror /);
+  assert.match(own, /^Received: /);
+  assert.ok(own.endsWith(`\r\n${FORGED}From: a@x.example\r\nSubject: v\r\n\r\nbody\r\n`));
+  const metrics = await (await fetch(`http://127.0.0.1:${String(cluster.adminPort)}/metrics`)).text();
+  assert.match(metrics, /^twinpost_authentication_results_total\{method="dmarc",result="pass"\} 1$/m);
+  assert.match(metrics, /^twinpost_authentication_results_total\{method="spf",result="temperror"\} 1$/m);
+  assert.match(metrics, /^twinpost_authentication_results_renamed_total 1$/m);
+  assert.match(metrics, /^twinpost_authentication_seconds_count 3$/m);
+  const log = readFileSync(`${cluster.folder}/${cluster.gateway.name}.log`, 'utf8');
+  assert.match(log, /"event":"received"[^\n]*"authentication":"spf=pass dkim=pass dmarc=pass"/);
+});
+
+test('without such a listener there is no thread for it', { timeout: 120_000 }, async (t) => {
+  const threads: number[] = [];
+  for (const authentication_results of [true, false]) {
+    const [port = 0] = await freePorts(1);
+    const cluster = await startCluster({ gateway: { smtp: { listen: [{ address: `127.0.0.1:${String(port)}`, authentication_results }] } } });
+    threads.push(threadsOf(cluster));
+    const maps = readFileSync(`/proc/${String(cluster.gateway.pid)}/status`, 'utf8');
+    await cluster.stop();
+    t.diagnostic(`authentication_results: ${String(authentication_results)}: ${String(threads.at(-1))} threads, ${/VmRSS:\s+(\d+ kB)/.exec(maps)?.[1] ?? ''}`);
+  }
+  const [wanted = 0, unwanted = 0] = threads;
+  assert.equal(wanted, unwanted + 1);
+});
