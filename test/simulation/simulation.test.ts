@@ -20,6 +20,7 @@ const FOUND: readonly (readonly [string, number, number])[] = [
   ['a retirement that is taken back between two looks is no port that stays closed', 620_000_095, 80],
   ['the copy that is left lacks what only the lost one had', 620_003_009, 80],
   ['what becomes of deliveries while a store is silent has room within the limit', 2_611_264_500, 80],
+  ['who was taken over, and finds that the register has forgotten it, gives way', 2_611_505_120, 80],
   ['reports leave the room that changes of deliveries need', 2_611_263_581, 80],
 ];
 const STEPS = 80;

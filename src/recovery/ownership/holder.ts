@@ -1230,8 +1230,8 @@ export class PartitionHolder {
   }
 
   /**
-   * May we write our record again? When our leases run, or every store has answered and
-   * none knows a newer one.
+   * May we write our record again? When our leases run, or every store has answered and none knows a newer
+   * one. One that does tells of a takeover which the register has forgotten: it is not ours any more.
    */
   #mayRewrite(set: PartitionSet, nowMs: number): boolean {
     if (set.hasAllLeases(nowMs) && !set.isEmptyPossible) return true;
@@ -1245,7 +1245,9 @@ export class PartitionHolder {
     }
     if (own === undefined || !this.#hasAskedAll()) return false;
     const newest = this.#newest;
-    return newest === undefined || newest.epoch <= own.epoch || isSameTerm(newest.term, own.term);
+    if (newest === undefined || newest.epoch <= own.epoch || isSameTerm(newest.term, own.term)) return true;
+    this.#lose(nowMs, `stores were told of epoch ${String(newest.epoch)} of another term`);
+    return false;
   }
 
   #speak(nowMs: number): void {
