@@ -70,6 +70,7 @@ import { StoreLink } from './mirror/link/store-link.js';
 import type { StoreLinkEvents } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
+import { RunningSts } from './outbound/sts/running-sts.js';
 import { outagesOf } from './outages.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
 import type { OrphanOptions } from './ownership/holdings.js';
@@ -164,6 +165,7 @@ class Gateway implements RunningGateway {
   readonly #dkimKeys: DkimKeys | undefined;
   readonly #signer: DkimSigner | undefined;
   readonly #dns: DnsClient;
+  readonly #sts: RunningSts | undefined;
   #workersToldMs = 0;
   /** The last report to the other workers said anything. */
   #hadNews = false;
@@ -224,6 +226,7 @@ class Gateway implements RunningGateway {
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
     this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
     this.#dns = new DnsClient(options.dns, clock);
+    this.#sts = stsOf(options, clock, this.#dns, ports);
     this.#dispatcher = this.#makeDispatcher();
     this.#core.setDeliverySink(this.#dispatcher);
     this.#linkSource = {
@@ -268,6 +271,7 @@ class Gateway implements RunningGateway {
     });
     const { learnStores } = this.#options;
     this.#knownStores.start(learnStores === undefined ? undefined : this.#identity.opened.register);
+    await this.#sts?.load();
     this.#dispatcher.start();
     this.#ticker = startTicker(this.#clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
   }
@@ -286,6 +290,7 @@ class Gateway implements RunningGateway {
     this.#hooks?.close();
     this.#dkimKeys?.close();
     this.#dns.close();
+    await this.#sts?.close();
     this.#core.drain();
     this.#core.endOfTurn();
     await this.#lastChangesOut();
@@ -373,6 +378,7 @@ class Gateway implements RunningGateway {
     };
     return new Dispatcher({ ...outbound, largeBytesMax }, {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
+      policies: this.#sts,
       passwords: new PasswordFiles({
         log, onRead: (isStale) => { metrics.reception.followed('passwords', isStale); },
       }),
@@ -687,6 +693,14 @@ function signerOf(
   keys: DkimKeys | undefined, clock: SystemClock, { log, metrics: { dkim: metrics } }: GatewayPorts,
 ): DkimSigner | undefined {
   return keys === undefined ? undefined : new DkimSigner({ keys, clock, log, metrics });
+}
+
+/** Undefined where no domain's policy counts. */
+function stsOf(
+  { outbound: { mx }, stateDir }: GatewayOptions, clock: SystemClock, resolver: DnsClient,
+  { log, metrics: { sts: metrics } }: GatewayPorts,
+): RunningSts | undefined {
+  return mx.usesMtaSts ? new RunningSts(stateDir, mx, { clock, log, resolver, metrics }) : undefined;
 }
 
 function rewritingOf({ smtp: { srs } }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {

@@ -13,6 +13,7 @@ import type { IntervalHistogram } from 'node:perf_hooks';
 import type { Registry } from 'prom-client';
 import type { QueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
 import { DkimMetrics, exportDkim } from './dkim-metrics.js';
+import { StsMetrics, exportSts } from './sts-metrics.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import { exportHooks, exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
 import type { StateFigures } from './queue-metrics.js';
@@ -76,6 +77,7 @@ export class GatewayMetrics {
   readonly hookSeconds = new FixedHistogram(ANSWER_BUCKETS);
   readonly reception = new ReceptionMetrics();
   readonly dkim = new DkimMetrics();
+  readonly sts = new StsMetrics();
   readonly #hookAnswers = new Map<string, Map<string, number>>();
   readonly #rejected = new Map<string, number>();
   readonly #removed = new Map<string, number>();
@@ -138,6 +140,7 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportHistograms(series.registry, metrics);
   exportReception(series, metrics.reception);
   exportDkim(series, metrics.dkim);
+  exportSts(series, metrics.sts);
   exportQueues(series, () => source.queues());
   exportStates(series, () => source.states());
   exportRefusals(series, () => source.status().routes_refused);

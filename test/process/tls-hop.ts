@@ -96,6 +96,8 @@ export class TlsHop {
   /** Server names that clients said. */
   readonly named: string[] = [];
   connections = 0;
+  /** Handshakes in which a client showed a session of before. */
+  resumed = 0;
   options: TlsHopOptions;
   readonly #server: net.Server;
   readonly #sockets = new Set<Socket>();
@@ -143,6 +145,7 @@ export class TlsHop {
         done(null, other === undefined ? undefined : tls.createSecureContext({ cert: readFileSync(other.certFile), key: readFileSync(other.keyFile) }));
       },
     });
+    secured.once('secure', () => { if (secured.isSessionReused()) this.resumed++; });
     this.#keep(secured);
     this.#talk(secured, true, greets);
   }

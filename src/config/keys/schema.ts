@@ -228,6 +228,8 @@ const delivery = section({
     ipv6: named('usesIpv6', v.onOrOff().prefault('off')),
     /** Loopback, private and others that no host of the Internet has: an MX record may name any address. */
     allow_private_addresses: named('allowsPrivate', v.flag().prefault(false)),
+    /** Policies of domains on TLS with their hosts (RFC 8461), by routes of every level but none. */
+    mta_sts: named('usesMtaSts', v.flag().prefault(true)),
   }),
   /** Of deliveries in flight when the gateway stops. */
   stop_timeout: named('stopTimeoutMs', v.duration(0, HOUR_MS).prefault('10s')),

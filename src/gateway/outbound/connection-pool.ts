@@ -23,6 +23,8 @@
  *   so are all for an hour (tls-memory.ts). Where it must be had, that is a failed attempt like any other.
  * - What the DNS says of a host's TLS (pure/host-tlsa.ts) is asked for each connection, which goes by it for
  *   its life: records that change meanwhile count 300 s later at most.
+ * - Where the domains enforce a policy (MTA-STS), TLS must be had with hosts of the DNS, and be right by it;
+ *   who waited when it was not has its policy fetched anew.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
@@ -46,6 +48,8 @@ import { Trouble, classifyTrouble, isTlsTrouble } from './pure/classify.js';
 import { State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionPorts } from './pure/session-ports.js';
+import { raisedBySts } from './pure/sts-policy.js';
+import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsMemory } from './tls-memory.js';
 
 /** After an envelope behind a dot went wrong, none is put there for this long. */
@@ -61,6 +65,9 @@ const TLS_FAILED =
 
 const DANE_FAILED = 'a host does not do what its TLSA records say, or they can not be had: '
   + 'no mail goes there until that is mended';
+
+const STS_FAILED = 'a host does not do what the MTA-STS policy of a domain says: '
+  + 'no mail of it goes there until that is mended';
 
 export interface PoolOptions extends BackoffOptions {
   readonly heloName: string;
@@ -86,12 +93,15 @@ export interface Site {
    * one whose mail does, or ''.
    */
   readonly dane: { readonly domain: string } | undefined;
+  /** The domains whose mail goes there enforce it by policies (pure/sts-policy.ts). */
+  readonly isBySts: boolean;
   readonly connectionsMax: number;
 }
 
 export interface PoolPorts {
   readonly transport: Transport;
   readonly lookup: MxLookup;
+  readonly policies: PolicySource | undefined;
   /** Of all pools. */
   readonly connections: { open: number; readonly max: number };
   readonly clock: Clock;
@@ -291,7 +301,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     else {
       this.#noteConnected(peer);
       const mayBeInClear = peer.session.hasTlsFailed && peer.tls?.level === 'may';
-      this.#noteDane(peer, why);
+      this.#noteTls(peer, why);
       if (why !== undefined && mayBeInClear) this.#onTlsFailed(peer, why);
       else if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
     }
@@ -308,11 +318,13 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (!isKnown) log.warn('tls', TLS_FAILED, { relay, why });
   }
 
-  #noteDane({ host, relay, tls, isForbidden }: Peer, why: RecipientResult | undefined): void {
+  #noteTls({ host, relay, tls, isForbidden }: Peer, why: RecipientResult | undefined): void {
+    const isBySts = tls?.terms.isBySts === true && tls.terms.dane === undefined;
     const isByDane = isForbidden || tls?.terms.dane !== undefined;
-    if (!isByDane || host.isDaneTold || why === undefined || !isTlsTrouble(why)) return;
-    host.isDaneTold = true;
-    this.#ports.log.warn('tls', DANE_FAILED, { relay, why: why.text });
+    if (!(isByDane || isBySts) || host.isTlsTold || why === undefined || !isTlsTrouble(why)) return;
+    host.isTlsTold = true;
+    const text = isBySts || host.isUnnamed ? STS_FAILED : DANE_FAILED;
+    this.#ports.log.warn('tls', text, { relay, why: why.text });
   }
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
@@ -328,6 +340,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();
     if (lane === undefined || delivery === undefined) return;
+    if (this.#site.isBySts && isTlsTrouble(why)) {
+      this.#ports.policies?.onFailure(lane.queue.route.nextHop.host);
+    }
     const said = this.#hosts.areAllRefusing ? why : deferred(why);
     lane.settleAll(delivery, relay, said, peer.setupMs, peer.session.tls);
   }
@@ -385,7 +400,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { session } = peer;
     if (!isByMx) return session.attach(transport.connect(name, port, session));
     const handlers = peer.dialled(this.#routeTls(host), dane?.domain ?? '');
-    session.attach(new Dial(name, port, dane !== undefined, this.#ports, handlers));
+    session.attach(new Dial(host, dane !== undefined, this.#ports, handlers));
   }
 
   /** Undefined: in clear. */
@@ -397,10 +412,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   /** Of several hosts each shows a certificate of its own. */
-  #routeTls({ name }: SiteHost): NextHopTls | undefined {
-    const { tls } = this.#site;
-    if (tls === undefined || tls.terms.serverName !== '') return tls;
-    return { ...tls, terms: { ...tls.terms, serverName: name } };
+  #routeTls({ name, isByMx }: SiteHost): NextHopTls | undefined {
+    const { tls, isBySts } = this.#site;
+    if (tls === undefined) return undefined;
+    const own = tls.terms.serverName !== '' ? tls : { ...tls, terms: { ...tls.terms, serverName: name } };
+    return isBySts && isByMx ? raisedBySts(own) : own;
   }
 
   /** Whether it should not begin `more` transactions. */

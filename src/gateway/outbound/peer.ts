@@ -49,7 +49,7 @@ export class Peer implements SessionEvents {
   isReady = false;
   /** Its host has failed before: is it back? */
   readonly isProbe: boolean;
-  /** Not even connected to: whether it must have TLS could not be learned. */
+  /** Not even connected to: what TLS it must have could not be learned, or none would do. */
   isForbidden = false;
   readonly #clock: Clock;
   readonly #events: PeerEvents;

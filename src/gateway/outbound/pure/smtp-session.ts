@@ -238,7 +238,9 @@ export class SmtpSession implements ConnectionHandlers {
     if (tls === undefined || this.#tls !== undefined) return this.#authenticate();
     if ((this.#peer.bits & CAN_STARTTLS) !== 0) return this.#send(State.STARTTLS, STARTTLS);
     if (tls.level === 'may') return this.#authenticate();
-    const why = tls.terms.dane === undefined ? '' : ': it has TLSA records';
+    const { dane, isBySts } = tls.terms;
+    const policy = isBySts === true ? ': so says the MTA-STS policy of the domain' : '';
+    const why = dane === undefined ? policy : ': it has TLSA records';
     this.#fail(Trouble.TLS_ABSENT, `${relay} offers no STARTTLS, and mail must not go there in clear${why}`);
   }
 
