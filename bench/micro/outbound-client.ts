@@ -83,7 +83,7 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
       {
         source, transport: new ClientTransport({ readBufferBytes: 8 * 1024 }), resolver: new DnsClient({ resolvers: [], trustsAd: false }, clock), clock, random: Math.random, log: SILENT,
         passwords: new PasswordFiles({ log: SILENT, onRead: () => undefined }),
-        policies: undefined, mayDot: () => true, onTlsFallback: () => undefined,
+        policies: undefined, tlsWatch: undefined, mayDot: () => true, onTlsFallback: () => undefined,
       },
     );
     dispatcher.start();

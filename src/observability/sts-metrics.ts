@@ -1,6 +1,6 @@
 /**
- * Metrics of MTA-STS (gateway/outbound/sts): policies fetched, and mail that could not go by one. Totals
- * only: domains are strangers' and many.
+ * Metrics of MTA-STS (gateway/outbound/sts), and of reports on TLS (gateway/outbound/tls-reports): policies
+ * fetched, mail that could not go by one, reports sent. Totals only: domains are strangers' and many.
  */
 import type { Series } from './series.js';
 
@@ -10,10 +10,20 @@ export class StsMetrics {
   /** Times that mail was kept back by a policy, and the policy looked for anew. */
   failures = 0;
   readonly #fetches = new Map<string, number>();
+  readonly #reports = new Map<string, number>();
 
   /** `result` is a word of ours. */
   fetched(result: string): void {
     this.#fetches.set(result, (this.#fetches.get(result) ?? 0) + 1);
+  }
+
+  /** `how` is a word of ours. */
+  reported(how: string): void {
+    this.#reports.set(how, (this.#reports.get(how) ?? 0) + 1);
+  }
+
+  get reports(): ReadonlyMap<string, number> {
+    return this.#reports;
   }
 
   get fetches(): ReadonlyMap<string, number> {
@@ -27,4 +37,6 @@ export function exportSts(series: Series, metrics: StsMetrics): void {
     () => metrics.failures);
   series.counters('mta_sts_fetches', 'Fetches of MTA-STS policies by what came of them', ['result'], () =>
     [...metrics.fetches].map(([result, count]) => [{ result }, count]));
+  series.counters('tls_reports', 'Reports on TLS (RFC 8460) by how they were sent', ['how'], () =>
+    [...metrics.reports].map(([how, count]) => [{ how }, count]));
 }

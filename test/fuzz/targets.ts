@@ -7,6 +7,7 @@
  *   proxy                 the same verdict in one piece and in two; the session is whose the header says, and nobody's
  *                         without one; besides, what holds for sessions
  *   dns (dns-target.ts)   no exception; names that can be asked for, and addresses that are what they seem
+ *   policy (policy-target.ts)  no exception; hosts that are names, as they were written
  *   dsn                   no exception; a report is ASCII for an ASCII sender, CRLF only, no line over 998
  */
 import assert from 'node:assert/strict';
@@ -19,6 +20,7 @@ import { readProxyHeader } from '../../src/gateway/inbound/policy/proxy-header.j
 import { WALL_MS } from '../inbound/desk.js';
 import { authTarget } from './auth-target.js';
 import { dnsInput } from './dns-target.js';
+import { policyInput } from './policy-target.js';
 import { Field, tally } from './field.js';
 import { proxyInput, smtpInput } from './inputs.js';
 
@@ -59,6 +61,7 @@ export const TARGETS: Readonly<Record<string, Target>> = {
     tally('headers read');
   }),
   dns: atOnce(dnsInput),
+  policy: atOnce(policyInput),
   dsn: atOnce((random) => {
     const noise = (max: number): string => Buffer.from(smtpInput(random).subarray(0, random.below(max))).toString(random.below(2) === 0 ? 'latin1' : 'utf8');
     const parameters = new RecipientParameters();

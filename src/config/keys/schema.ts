@@ -355,6 +355,10 @@ const gateway = z.strictObject({
     trust_ad: named('trustsAd', v.flag().prefault(false)),
   }),
   delivery,
+  /** Domains that ask for it are told what came of TLS with their hosts (RFC 8460), in whose name. */
+  tls_reports: named('tlsReports', z.strictObject({
+    organization: v.text('the name of an organization'), contact: v.mailAddress(),
+  }).optional()),
   routes: z.array(route).min(1).max(ROUTES_MAX),
   reports,
   memory: section({

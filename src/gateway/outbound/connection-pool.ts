@@ -50,6 +50,7 @@ import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionPorts } from './pure/session-ports.js';
 import { raisedBySts } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
+import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 import type { TlsMemory } from './tls-memory.js';
 
 /** After an envelope behind a dot went wrong, none is put there for this long. */
@@ -59,6 +60,9 @@ const FOLLOW_AGAIN_MS = 600_000;
  * are ready take more messages.
  */
 const CONNECTING_MAX = 256;
+
+/** Domains for which one failed session counts. */
+const WATCHED_MAX = 100;
 
 const TLS_FAILED =
   'TLS that a next hop offers does not come up; mail goes there in clear for an hour, then it is tried again';
@@ -102,6 +106,8 @@ export interface PoolPorts {
   readonly transport: Transport;
   readonly lookup: MxLookup;
   readonly policies: PolicySource | undefined;
+  /** Who counts sessions with hosts by MX; undefined: nobody. */
+  readonly tlsWatch: TlsWatch | undefined;
   /** Of all pools. */
   readonly connections: { open: number; readonly max: number };
   readonly clock: Clock;
@@ -261,7 +267,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (isFresh) host.isProven = true;
     peer.idleSinceMs = this.#nowMs;
     const retry = isFresh ? this.#retries.shift() : undefined;
-    if (retry !== undefined) peer.begin(retry.lane, retry.delivery, true);
+    if (retry !== undefined) this.#begin(peer, retry, true);
     if (peer.session.state === State.IDLE) {
       this.#idle.push(peer);
       if (this.#isStopping || this.#isWornOut(peer)) this.#retire(peer);
@@ -302,6 +308,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       this.#noteConnected(peer);
       const mayBeInClear = peer.session.hasTlsFailed && peer.tls?.level === 'may';
       this.#noteTls(peer, why);
+      this.#watchFailed(peer, why);
       if (why !== undefined && mayBeInClear) this.#onTlsFailed(peer, why);
       else if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
     }
@@ -327,6 +334,24 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#ports.log.warn('tls', text, { relay, why: why.text });
   }
 
+  #begin(peer: Peer, { lane, delivery }: Retry, isRetry: boolean): void {
+    const { tlsWatch } = this.#ports;
+    const isWatched = tlsWatch !== undefined && peer.host.isByMx && peer.tls !== undefined;
+    if (isWatched && peer.isNewTo(lane)) tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
+    peer.begin(lane, delivery, isRetry);
+  }
+
+  #watchFailed(peer: Peer, why: RecipientResult | undefined): void {
+    const { tlsWatch } = this.#ports;
+    if (tlsWatch === undefined || !peer.host.isByMx || why === undefined || !isTlsTrouble(why)) return;
+    let told = 0;
+    for (const lane of this.#lanes) {
+      if (lane.queue.readyCount === 0) continue;
+      tlsWatch.onFailedSession(domainOf(lane), watched(peer), why.text);
+      if (++told >= WATCHED_MAX) return;
+    }
+  }
+
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
     const { host, relay } = peer;
     if (!this.#hosts.noteFailure(host, why, this.#nowMs, this.#ports.clock.wallMs())) return;
@@ -341,7 +366,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const delivery = retry?.delivery ?? lane?.take();
     if (lane === undefined || delivery === undefined) return;
     if (this.#site.isBySts && isTlsTrouble(why)) {
-      this.#ports.policies?.onFailure(lane.queue.route.nextHop.host);
+      this.#ports.policies?.onFailure(lane.queue.route.nextHop.host, 'tls');
     }
     const said = this.#hosts.areAllRefusing ? why : deferred(why);
     lane.settleAll(delivery, relay, said, peer.setupMs, peer.session.tls);
@@ -362,7 +387,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       if (delivery === undefined) continue;
       const peer = this.#idle.pop();
       invariant(peer !== undefined, 'a connection is idle');
-      peer.begin(lane, delivery, false);
+      this.#begin(peer, { lane, delivery }, false);
       this.mayStart(lane);
       // Settled without a transaction (too large for the peer): it is still free.
       if (peer.session.state === State.IDLE) this.#idle.push(peer);
@@ -432,6 +457,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (at >= 0) this.#idle.splice(at, 1);
     peer.session.quit();
   }
+}
+
+function domainOf({ queue }: Lane): string {
+  return queue.route.nextHop.host;
+}
+
+function watched({ host, address, tls, isForbidden }: Peer): WatchedSession {
+  return { mxHost: host.name, address, isByDane: isForbidden || tls?.terms.dane !== undefined };
 }
 
 /** Another host may take it. */

@@ -28,6 +28,7 @@ import { siteKey } from './pure/mail-exchangers.js';
 import type { HostsWay } from './pure/mail-exchangers.js';
 import { SiteHost } from './site-hosts.js';
 import type { PolicySource } from './sts/sts-policies.js';
+import type { TlsWatch } from './tls-reports/tls-tally.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
 import { TlsMemory } from './tls-memory.js';
@@ -60,6 +61,8 @@ export interface DispatcherPorts {
   readonly resolver: Resolver;
   /** MTA-STS; undefined: no domain's policy counts. */
   readonly policies: PolicySource | undefined;
+  /** Who counts sessions with hosts by MX; undefined: nobody. */
+  readonly tlsWatch: TlsWatch | undefined;
   readonly passwords: Passwords;
   readonly clock: Clock;
   readonly random: Random;
@@ -110,6 +113,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#poolPorts = {
       lookup,
       policies,
+      tlsWatch: ports.tlsWatch,
       connections: { open: 0, max: options.connectionsMax },
       transport: ports.transport,
       clock,

@@ -132,7 +132,7 @@ export class MxDestination implements LaneHome {
       if (!('hosts' in way) || policies === undefined || tls === undefined) return this.#onAnswer(way);
       policies.ask(domain, (policy) => {
         const left = underPolicy(way, policy, domain);
-        if (!('hosts' in left)) policies.onFailure(domain);
+        if (!('hosts' in left)) policies.onFailure(domain, 'hosts');
         this.#onAnswer(left);
       });
     });

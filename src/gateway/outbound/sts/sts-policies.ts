@@ -14,7 +14,7 @@
  * A policy is kept until max_age is over, whatever the DNS says since (RFC 8461 5.1): who can take the
  * record away, or the server, can't end it. Mode none ends it (8.3).
  *
- * Bounded: AT_ONCE_MAX fetches at once, others in a line of which each bears the wait of a fetch; POLICIES_MAX
+ * Bounded: AT_ONCE_MAX fetches at once, others in a line, each for the wait of a fetch; POLICIES_MAX
  * kept, of PATTERN_CHARACTERS_MAX in all; the one longest not renewed leaves first.
  */
 import type { Clock, EventLog } from '../../../platform/ports.js';
@@ -43,8 +43,8 @@ export interface StsPorts {
 export interface PolicySource {
   /** `done` is called once, maybe before this returns. */
   ask(domain: string, done: (policy: StsPolicy | undefined) => void): void;
-  /** Mail for the domain could not go by its policy. */
-  onFailure(domain: string): void;
+  /** Mail for the domain could not go by its policy: for its hosts, or for TLS with one. */
+  onFailure(domain: string, what: 'hosts' | 'tls'): void;
   tick(): void;
 }
 
@@ -132,8 +132,8 @@ export class StsPolicies implements PolicySource {
     if (this.#ports.clock.wallMs() - kept.fetchedWallMs >= AGAIN_MS) this.#renew(kept);
   }
 
-  /** As it is kept, for who explains. */
-  known(domain: string): FetchedPolicy | undefined { return this.#kept.get(domain); }
+  /** As it is kept, for who counts. */
+  known(domain: string): StsPolicy | undefined { return this.#kept.get(domain)?.policy; }
 
   tick(): void {
     if (this.#kept.size === 0) return;

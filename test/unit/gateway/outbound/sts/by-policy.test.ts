@@ -11,6 +11,7 @@ import type { Answer } from 'dns-packet';
 import { OUTBOUND_DEFAULTS } from '../../../../default-options.js';
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
+import { TlsTally } from '../../../../../src/gateway/outbound/tls-reports/tls-tally.js';
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
 import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
 import { verifiedText } from '../../../../../src/platform/transport.js';
@@ -32,6 +33,7 @@ interface World {
   readonly hop: TlsHop;
   readonly server: PolicyServer;
   readonly log: string[];
+  readonly tally: TlsTally;
   readonly port: number;
   /** A domain at these hosts, with a policy unless that is ''. */
   domain(name: string, hosts: readonly string[], policy: string): void;
@@ -58,8 +60,9 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
   const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 20 };
   const log: string[] = [];
   const policies = new StsPolicies(folder, { clock, log: toldTo(log), resolver, lookup: new MxLookup(mx, resolver), https, onFetched: () => undefined });
+  const tally = new TlsTally((domain) => policies.known(domain));
   const source = new MemorySource();
-  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx }, () => true, resolver, Math.random, toldTo(log), policies);
+  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx }, () => true, resolver, Math.random, toldTo(log), policies, tally);
   t.after(async () => {
     await dispatcher.stop(100);
     https.close();
@@ -72,7 +75,7 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
   const tls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile } } as const;
   const queues = new Map<string, MemoryQueue>();
   return {
-    zone, signed, hop, server, log, port,
+    zone, signed, hop, server, log, tally, port,
     domain: (name, hosts, text) => {
       zone.set(`MX ${name}`, hosts.map((exchange, preference) => ({ type: 'MX', name, ttl: 0, data: { preference, exchange } })));
       for (const host of hosts) zone.set(`A ${host}`, [{ type: 'A', name: host, ttl: 0, data: '127.0.0.1' }]);
@@ -94,6 +97,45 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
     },
   };
 }
+
+/** "domain policy successes failures details" of each. */
+function counted({ tally }: World): readonly string[] {
+  return [...tally.take()].flatMap(([domain, policies]) => [...policies.values()].map(({ type, successes, failures, details }) =>
+    `${domain} ${type} ${String(successes)} ${String(failures)} ${[...details.values()].map((each) => `${each.type} ${each.mxHost} ${each.address}`).join()}`.trim()));
+}
+
+describe('sessions with hosts by MX', () => {
+  test('are counted once for each domain and connection, by what they came to', needsTls, async (t) => {
+    const on = await world(t, { certificate });
+    on.domain('plain.example', [MX], '');
+    on.domain('other.example', [MX], '');
+    on.domain('testing.example', [MX], policyText('testing', ['nothing.example']));
+    on.domain('enforce.example', [MX], policyText('enforce', [MX]));
+    for (const domain of ['plain.example', 'plain.example', 'other.example', 'testing.example', 'enforce.example']) await on.send(domain);
+    assert.deepEqual(counted(on), [
+      'plain.example no-policy-found 1 0', 'other.example no-policy-found 1 0',
+      `testing.example sts 0 1 validation-failure ${MX} 127.0.0.1`, 'enforce.example sts 1 0',
+    ]);
+  });
+
+  test('are counted as failed: in clear where nothing else is offered, refused, or with a certificate of nobody\'s', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const on = await world(t, { offersStartTls: false });
+    on.domain('clear.example', ['c.sts.example'], '');
+    await on.send('clear.example');
+    on.hop.options = { toStartTls: '454 4.7.0 no' };
+    on.domain('refused.example', ['r.sts.example'], '');
+    await on.send('refused.example');
+    on.hop.options = { certificate: certificates.selfSigned('s.sts.example') };
+    on.domain('enforce.example', ['s.sts.example'], policyText('enforce', ['*.sts.example']));
+    await on.send('enforce.example');
+    assert.deepEqual(counted(on), [
+      'clear.example no-policy-found 0 1 starttls-not-supported c.sts.example 127.0.0.1',
+      'refused.example no-policy-found 0 1 starttls-not-supported r.sts.example 127.0.0.1',
+      'enforce.example sts 0 1 certificate-not-trusted s.sts.example 127.0.0.1',
+    ]);
+  });
+});
 
 describe('mail to a domain that enforces a policy', () => {
   test('goes to hosts that the policy names, and to no other though it is preferred', needsTls, async (t) => {
