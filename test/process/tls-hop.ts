@@ -93,6 +93,8 @@ export class TlsHop {
   readonly taken: Taken[] = [];
   /** Commands, one behind the other, those in TLS with a "*" in front; "|" begins a connection. */
   readonly heard: string[] = [];
+  /** The same lines whole, without marks. */
+  readonly said: string[] = [];
   /** Server names that clients said. */
   readonly named: string[] = [];
   connections = 0;
@@ -180,6 +182,7 @@ export class TlsHop {
           responses.push(text);
         } else {
           const [word = '', mechanism = '', ...more] = text.split(' ');
+          this.said.push(verb === 'AUTH' ? word : text);
           this.heard.push(`${isSecure ? '*' : ''}${word}${verb === 'AUTH' ? ` ${mechanism}` : ''}`);
           if (verb === 'AUTH') [needed, responses] = [mechanism === 'LOGIN' ? 2 : 1, more];
         }

@@ -113,6 +113,7 @@ export class World {
     this.router = {
       route: (domain, queueClass) => table.route(domain, queueClass),
       routeOfQueue: (name, queueClass) => (this.unrouted.has(name) ? undefined : table.routeOfQueue(name, queueClass)),
+      withTls: (route, need) => table.withTls(route, need),
       mailRoutes: () => table.mailRoutes(),
     };
     const secret = new Uint8Array(32).fill(7);

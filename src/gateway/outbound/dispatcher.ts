@@ -252,11 +252,12 @@ export class Dispatcher implements DeliverySink, InFlight {
   }
 
   #poolOfHosts({ hosts: named, isAuthentic, sts }: HostsWay, hop: NextHop): ConnectionPool {
-    const { host: domain, port, tls, others = [] } = hop;
+    const { host: domain, port, tls, others = [], tlsNeed } = hop;
     // A certificate by a trust anchor may be for the domain instead of the host (RFC 7672 3.2.2). Then others
     // may not share its connections: so that is taken of hosts of its own alone.
     const hasOwnHost = named.some(({ name }) => name.endsWith(`.${domain}`));
-    const dane = isAuthentic && tls !== undefined ? { domain: hasOwnHost ? domain : '' } : undefined;
+    const isJudged = isAuthentic && tls !== undefined && tlsNeed !== 'optional';
+    const dane = isJudged ? { domain: hasOwnHost ? domain : '' } : undefined;
     const daneKey = dane === undefined ? '' : ` dane ${dane.domain}`;
     // No connection begun without the policy serves a domain that enforces one.
     const isBySts = sts === 'enforce';

@@ -22,7 +22,7 @@ import type { ConnectionPool, NextHopState } from './connection-pool.js';
 import type { Lane, LaneHome } from './lane.js';
 import type { MxLookup } from './mx-lookup.js';
 import type { HostsWay, MailWay } from './pure/mail-exchangers.js';
-import { underPolicy } from './pure/sts-policy.js';
+import { provedWay, underPolicy } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { BackoffOptions } from './site-hosts.js';
 import { backoffMs } from './site-hosts.js';
@@ -127,15 +127,21 @@ export class MxDestination implements LaneHome {
     this.#isAnswerAwaited = true;
     this.#askedMs = this.#nowMs;
     const { lookup, policies } = this.#ports;
-    const { host: domain, tls } = this.#hop;
+    const { host: domain, tls, tlsNeed } = this.#hop;
+    const isJudged = tls !== undefined && tlsNeed !== 'optional';
     lookup.ask(domain, (way) => {
-      if (!('hosts' in way) || policies === undefined || tls === undefined) return this.#onAnswer(way);
+      if (!('hosts' in way)) return this.#onAnswer(way);
+      if (policies === undefined || !isJudged) return this.#onAnswer(this.#proved(way));
       policies.ask(domain, (policy) => {
         const left = underPolicy(way, policy, domain);
         if (!('hosts' in left)) policies.onFailure(domain, 'hosts');
-        this.#onAnswer(left);
+        this.#onAnswer('hosts' in left ? this.#proved(left) : left);
       });
     });
+  }
+
+  #proved(way: HostsWay): MailWay {
+    return this.#hop.tlsNeed === 'required' ? provedWay(way, this.#hop.host) : way;
   }
 
   #onAnswer(way: MailWay): void {

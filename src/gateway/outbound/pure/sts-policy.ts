@@ -18,7 +18,7 @@
  * first counts, but for mx; keys that are not known are passed over. Pure.
  */
 import type { DnsAnswer } from '../../../platform/resolver.js';
-import { DEFERRED } from '../../queue/types.js';
+import { DEFERRED, FAILED } from '../../queue/types.js';
 import type { NextHopTls } from '../../queue/types.js';
 import type { HostsWay, MailWay } from './mail-exchangers.js';
 
@@ -106,6 +106,16 @@ export function underPolicy(way: HostsWay, policy: StsPolicy | undefined, domain
   if (hosts.length > 0) return { ...way, hosts, sts: 'enforce' };
   const text = `the MTA-STS policy of ${domain} names none of its MX hosts`;
   return { why: { status: DEFERRED, code: 0, enhanced: '4.7.5', text }, isVerdict: true };
+}
+
+/**
+ * For mail that must have TLS all the way (RFC 8689 4.2.1): that these are the hosts of the domain must be
+ * proved, by DNSSEC or by a policy that is enforced.
+ */
+export function provedWay(way: HostsWay, domain: string): MailWay {
+  if (way.isAuthentic || way.sts === 'enforce') return way;
+  const text = `mail to ${domain} must have TLS, and neither DNSSEC nor a policy proves its hosts`;
+  return { why: { status: FAILED, code: 0, enhanced: '5.7.10', text } };
 }
 
 /** What TLS a host must have whose domain enforces its policy. */

@@ -104,8 +104,10 @@ export class TlsReporter {
   #mail(due: Due, to: string): void {
     const { reception, router, signer, clock } = this.#ports;
     const host = ADDRESS.exec(to)?.[1];
-    const route = host === undefined ? undefined : router.route(host.toLowerCase(), 'mail');
-    if (route === undefined) return this.#failed(due.day.domain, `no way to '${to}'`);
+    const found = host === undefined ? undefined : router.route(host.toLowerCase(), 'mail');
+    if (found === undefined) return this.#failed(due.day.domain, `no way to '${to}'`);
+    // It is to arrive though TLS fails (RFC 8460 3).
+    const route = router.withTls(found, 'optional');
     const messageId = reception.nextMessageId();
     const id = formatMessageId(messageId);
     const gzipped = gzipSync(reportJson(due.day, this.#reporter, id));

@@ -9,6 +9,8 @@ import type { TestContext } from 'node:test';
 import packet from 'dns-packet';
 import type { Answer } from 'dns-packet';
 import { OUTBOUND_DEFAULTS } from '../../../../default-options.js';
+import { createRouter } from '../../../../../src/gateway/queue/router.js';
+import type { TlsNeed } from '../../../../../src/gateway/queue/types.js';
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import { TlsTally } from '../../../../../src/gateway/outbound/tls-reports/tls-tally.js';
@@ -16,7 +18,7 @@ import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
 import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
 import { verifiedText } from '../../../../../src/platform/transport.js';
 import { TlsHop, makeCertificates } from '../../../../process/tls-hop.js';
-import type { TlsHopOptions } from '../../../../process/tls-hop.js';
+import type { CertificateFiles, TlsHopOptions } from '../../../../process/tls-hop.js';
 import { NameServer } from '../../../platform/node/dns/name-server.js';
 import { MemoryQueue, MemorySource, dispatcherFor, toldTo } from '../memory-source.js';
 import { PolicyServer, policyText } from './policy-server.js';
@@ -37,7 +39,7 @@ interface World {
   readonly port: number;
   /** A domain at these hosts, with a policy unless that is ''. */
   domain(name: string, hosts: readonly string[], policy: string): void;
-  send(domain: string): Promise<string>;
+  send(domain: string, need?: TlsNeed): Promise<string>;
 }
 
 async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
@@ -85,9 +87,13 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
       zone.set(`A ${policyHost}`, [{ type: 'A', name: policyHost, ttl: 0, data: '127.0.0.1' }]);
       server.said.set(policyHost, { certificate: certificates.issue(policyHost), text });
     },
-    send: async (domain) => {
-      const queue = queues.get(domain) ?? new MemoryQueue({ queueName: domain, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true, tls } });
-      queues.set(domain, queue);
+    send: async (domain, need) => {
+      const key = `${domain} ${need ?? ''}`;
+      const nextHop = { protocol: 'smtp', host: '', port, isByMx: true, tls } as const;
+      const router = createRouter([{ name: 'out', domains: ['*'], nextHop, perDomain: true, ordering: 'fifo', concurrency: 5, lengthMax: 10 }]);
+      const route = router.route(domain, 'mail') ?? assert.fail('a route');
+      const queue = queues.get(key) ?? new MemoryQueue(need === undefined ? route : router.withTls(route, need));
+      queues.set(key, queue);
       const count = source.ended.length + 1;
       source.put(queue, count, 'Subject: x\r\n\r\nhello\r\n');
       dispatcher.onReady(queue);
@@ -96,6 +102,14 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
       return `${said?.enhanced ?? ''} ${had === undefined ? 'none' : verifiedText(had)} ${said?.text ?? ''}`;
     },
   };
+}
+
+/** The domain's zone is signed, and its host has a TLSA record of the certificate. */
+function prove({ zone, signed, port }: World, domain: string, host: string, { certFile }: CertificateFiles): void {
+  const key = new X509Certificate(readFileSync(certFile)).publicKey.export({ type: 'spki', format: 'der' });
+  const name = `_${String(port)}._tcp.${host}`;
+  zone.set(`TLSA ${name}`, [{ type: 'TLSA', name, ttl: 0, data: { usage: 3, selector: 1, matchingType: 1, certificate: createHash('sha256').update(key).digest() } }]);
+  for (const question of [`MX ${domain}`, `A ${host}`, `TLSA ${name}`]) signed.add(question);
 }
 
 /** "domain policy successes failures details" of each. */
@@ -181,12 +195,61 @@ describe('mail to a domain that enforces a policy', () => {
     const own = certificates.selfSigned('whoever.example');
     const on = await world(t, { certificate: own });
     on.domain('sts.example', ['a.other.example', 'b.other.example'], policyText('enforce', [MX]));
-    const key = new X509Certificate(readFileSync(own.certFile)).publicKey.export({ type: 'spki', format: 'der' });
-    const name = `_${String(on.port)}._tcp.b.other.example`;
-    on.zone.set(`TLSA ${name}`, [{ type: 'TLSA', name, ttl: 0, data: { usage: 3, selector: 1, matchingType: 1, certificate: createHash('sha256').update(key).digest() } }]);
-    for (const question of ['MX sts.example', 'A a.other.example', 'A b.other.example', `TLSA ${name}`, `TLSA _${String(on.port)}._tcp.a.other.example`]) on.signed.add(question);
+    prove(on, 'sts.example', 'b.other.example', own);
+    for (const question of ['A a.other.example', `TLSA _${String(on.port)}._tcp.a.other.example`]) on.signed.add(question);
     assert.match(await on.send('sts.example'), /^2\.0\.0 dane /);
     assert.deepEqual(on.hop.named, ['b.other.example']);
     assert.match(on.log.join('\n'), /^tls a host does not do what the MTA-STS policy/);
   });
+});
+
+describe('mail that must have TLS all the way', () => {
+  test('fails where neither DNSSEC nor a policy proves the hosts, though TLS with them would be right', needsTls, async (t) => {
+    const on = await world(t, { certificate, offers: ['REQUIRETLS'] });
+    on.domain('plain.example', [MX], '');
+    on.domain('testing.example', [MX], policyText('testing', [MX]));
+    for (const domain of ['plain.example', 'testing.example']) {
+      assert.equal(await on.send(domain, 'required'), `5.7.10 none mail to ${domain} must have TLS, and neither DNSSEC nor a policy proves its hosts`);
+    }
+    assert.deepEqual(on.hop.taken, []);
+  });
+
+  test('goes by a policy, by TLSA records, and by CAs where the DNS proves the host, if that promises it within TLS', needsTls, async (t) => {
+    assert.ok(certificate !== undefined);
+    const on = await world(t, { certificate, offers: [], offersInTls: ['REQUIRETLS'] });
+    on.domain('policy.example', [MX], policyText('enforce', [MX]));
+    on.domain('dane.example', ['mx.dane.example'], '');
+    prove(on, 'dane.example', 'mx.dane.example', certificate);
+    on.domain('signed.example', [MX], '');
+    on.signed.add('MX signed.example');
+    const said: string[] = [];
+    for (const domain of ['policy.example', 'dane.example', 'signed.example']) said.push((await on.send(domain, 'required')).slice(0, 10));
+    assert.deepEqual(said, ['2.0.0 sts ', '2.0.0 dane', '2.0.0 yes ']);
+  });
+
+  test('fails where that is promised in clear alone; other mail goes there', needsTls, async (t) => {
+    const on = await world(t, { certificate, offers: ['REQUIRETLS'], offersInTls: [] });
+    on.domain('policy.example', [MX], policyText('enforce', [MX]));
+    assert.match(await on.send('policy.example', 'required'), /^5\.7\.30 sts .* offers no REQUIRETLS, and mail must have TLS all the way$/);
+    assert.match(await on.send('policy.example'), /^2\.0\.0 sts /);
+  });
+
+  test('waits where the certificate is not right', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const on = await world(t, { certificate: certificates.selfSigned(MX), offers: ['REQUIRETLS'] });
+    on.domain('policy.example', [MX], policyText('enforce', [MX]));
+    assert.match(await on.send('policy.example', 'required'), /^4\.7\.5 none no TLS with /);
+  });
+});
+
+test('mail of which TLS is not asked goes whatever policy and TLSA records say of the certificate', needsTls, async (t) => {
+  assert.ok(certificates !== undefined);
+  const on = await world(t, { certificate: certificates.selfSigned('whoever.example') });
+  on.domain('policy.example', [MX], policyText('enforce', ['other.example']));
+  on.domain('dane.example', ['mx.dane.example'], '');
+  prove(on, 'dane.example', 'mx.dane.example', certificates.selfSigned('other.example'));
+  for (const domain of ['policy.example', 'dane.example']) {
+    assert.match(await on.send(domain), /^4\.7\.5 /);
+    assert.match(await on.send(domain, 'optional'), /^2\.0\.0 no /);
+  }
 });
