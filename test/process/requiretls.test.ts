@@ -78,6 +78,7 @@ test('mail that must have TLS goes only where that is promised, through a kill; 
   assert.ok(reports.every((content) => !content.includes('\r\nhello\r\n')), 'the header alone comes back');
   assert.ok(able.said.filter((line) => line.startsWith('MAIL')).every((line) => / REQUIRETLS\b/.test(line)));
   assert.deepEqual([unable.taken.length, clear.taken.length], [0, 0]);
+  await until('all three are in the log', () => log().match(/"event":"delivered".*"queue":"able\.example!tls"/g)?.length === 3, 30_000, cluster.gateway);
 
   // What asks for nothing goes there as before.
   await put(again, '', 'four@unable.example', 'TLS-Required: No\r\n');
