@@ -250,6 +250,7 @@ function inboundOptions(config: GatewayConfig, listener: ListenerConfig): Listen
     tls: listener.tls === 'off' ? undefined : smtp.tls,
     isSubmission: listener.role === 'submission',
     isTlsFirst: listener.tls === 'implicit',
+    offersRequireTls: !config.insecure,
   };
 }
 

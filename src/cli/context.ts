@@ -3,6 +3,7 @@
  * the real things; no verb touches process.
  */
 import type { GatewayConfig, StoreConfig } from '../config/types.js';
+import type { Https } from '../platform/https.js';
 
 /** A started role, until it is told to stop. */
 export interface RunningRole {
@@ -39,6 +40,8 @@ export interface CliContext {
   readonly terminal: Terminal;
   readonly environment: Readonly<Record<string, string | undefined>>;
   readonly version: string;
+  /** For what strangers' servers say. */
+  readonly https: Https;
   /** The file that `node` runs as this program; `up` starts its processes with it. */
   readonly entry: string;
   /** Resolves at the first SIGINT or SIGTERM, or when the `up` that started us is gone. */

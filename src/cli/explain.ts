@@ -1,7 +1,7 @@
 /**
  * `twinpost explain RCPT`: where mail to a recipient would go by a configuration file, and why: alias, route,
- * queue, hosts with their addresses, TLS, retries. Asks the table of recipients and the DNS, and no gateway:
- * whether the hosts take mail is not tried.
+ * queue, hosts with their addresses, TLS, the domain's own policy (MTA-STS), retries. Asks the table of
+ * recipients, the DNS and the domain, and no gateway: whether the hosts take mail is not tried.
  *
  *   a way ─► 0      none, for good ─► 1      nobody could tell just now (DNS, HTTP) ─► 3
  */
@@ -17,14 +17,19 @@ import type { TableFile } from '../gateway/inbound/recipients-file.js';
 import { destinationsOf } from '../gateway/inbound/recipients/destinations.js';
 import type { RoutedRecipient } from '../gateway/inbound/recipients/destinations.js';
 import { MxLookup } from '../gateway/outbound/mx-lookup.js';
-import type { MailWay } from '../gateway/outbound/pure/mail-exchangers.js';
+import type { HostsWay, MailWay } from '../gateway/outbound/pure/mail-exchangers.js';
 import { whyNotPublic } from '../gateway/outbound/pure/public-address.js';
+import { isNamedBy, underPolicy } from '../gateway/outbound/pure/sts-policy.js';
+import type { StsPolicy } from '../gateway/outbound/pure/sts-policy.js';
+import { StsPolicies } from '../gateway/outbound/sts/sts-policies.js';
 import { FALLBACK_PREFERENCE, nextHopUrl } from '../gateway/queue/next-hop.js';
 import { createRouter } from '../gateway/queue/router.js';
 import type { NextHop } from '../gateway/queue/types.js';
 import { SystemClock } from '../platform/node/clock.js';
 import { DnsClient } from '../platform/node/dns/dns-client.js';
 import { toAscii } from '../platform/node/idna.js';
+import type { Https } from '../platform/https.js';
+import type { EventLog } from '../platform/ports.js';
 import type { DnsAnswer } from '../platform/resolver.js';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
@@ -38,6 +43,22 @@ const CANT_TELL = 3;
 const NO_ANSWER = '4.4.3';
 
 type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
+
+/** Who is asked. */
+interface Asked {
+  readonly dns: DnsClient;
+  readonly https: Https;
+}
+
+interface ExplainedPolicy {
+  readonly policy: StsPolicy | undefined;
+  readonly text: string;
+}
+
+const NO_POLICY: ExplainedPolicy = { policy: undefined, text: '' };
+/** What is to be said of a policy stands in the answer. */
+const unsaid = (): void => undefined;
+const SILENT: EventLog = { debug: unsaid, info: unsaid, warn: unsaid, error: unsaid };
 
 interface ExplainedHost {
   readonly preference: number;
@@ -57,6 +78,8 @@ interface Explained {
   readonly next_hop: string;
   readonly hosts: readonly ExplainedHost[];
   readonly tls: string;
+  /** The MTA-STS policy of the domain, or that none can be had; '' where it has none, or none counts. */
+  readonly mta_sts: string;
   /** Why there is no way; '' if there is one. */
   readonly why: string;
   /** RFC 3463, of why. */
@@ -81,11 +104,10 @@ export function explainCommand(cli: Argv, context: CliContext, done: (code: numb
       const { terminal } = context;
       const { gateway } = loadFor('gateway', file, undefined, context, 'explain');
       if (gateway === undefined) throw new CliError('the file has no gateway');
-      const clock = new SystemClock();
-      const dns = new DnsClient(gateway.dns, clock);
+      const dns = new DnsClient(gateway.dns, new SystemClock());
       const explained: Explained[] = [];
       for (const routed of await routedTo(recipient, from ?? '', listener, gateway)) {
-        explained.push(await explain(recipient, routed, gateway, dns));
+        explained.push(await explain(recipient, routed, gateway, { dns, https: context.https }));
       }
       dns.close();
       for (const each of explained) {
@@ -140,12 +162,13 @@ async function tableOf(file: string | undefined): Promise<TableFile | undefined>
 
 async function explain(
   recipient: string, { route, address }: RoutedRecipient, { delivery, hostName }: GatewayConfig,
-  dns: DnsClient,
+  { dns, https }: Asked,
 ): Promise<Explained> {
   const { nextHop } = route;
   const lookup = new MxLookup({ ...delivery.mx, ownNames: [hostName.toLowerCase()] }, dns);
   const told = {
     recipient, address, queue: route.queueName, next_hop: nextHopUrl(nextHop), tls: tlsText(nextHop),
+    mta_sts: '',
   };
   const others = (nextHop.others ?? []).map((other) => ({ ...other, addresses: [], why: '' }));
   if (nextHop.isByMx !== true) {
@@ -154,14 +177,45 @@ async function explain(
   }
   const way = await new Promise<MailWay>((resolve) => { lookup.ask(nextHop.host, resolve); });
   if ('why' in way) return { ...told, hosts: [], why: way.why.text, status: way.why.enhanced };
-  const hosts: ExplainedHost[] = [];
-  for (const { name, preference } of way.hosts) {
-    const answers = await new Promise<Addresses>((resolve) => { lookup.addresses(name, resolve); });
-    hosts.push({ preference, host: name, port: nextHop.port, ...judged(answers, lookup.allowsPrivate) });
-  }
+  const asksPolicy = delivery.mx.usesMtaSts && nextHop.tls !== undefined;
+  const { policy, text } = asksPolicy ? await policyOf(nextHop.host, lookup, dns, https) : NO_POLICY;
+  const hosts = await hostsOf(way, nextHop.port, policy, lookup);
+  const left = underPolicy(way, policy, nextHop.host);
+  if ('why' in left) return { ...told, hosts, mta_sts: text, why: left.why.text, status: left.why.enhanced };
   const isReachable = others.length > 0 || hosts.some(({ addresses }) => addresses.length > 0);
   const why = isReachable ? '' : 'no host has an address that is connected to';
-  return { ...told, hosts: [...hosts, ...others], why, status: isReachable ? '' : '4.4.1' };
+  return { ...told, hosts: [...hosts, ...others], mta_sts: text, why, status: isReachable ? '' : '4.4.1' };
+}
+
+async function hostsOf(
+  { hosts: named }: HostsWay, port: number, policy: StsPolicy | undefined, lookup: MxLookup,
+): Promise<readonly ExplainedHost[]> {
+  const hosts: ExplainedHost[] = [];
+  for (const { name, preference } of named) {
+    const answers = await new Promise<Addresses>((resolve) => { lookup.addresses(name, resolve); });
+    const { addresses, why } = judged(answers, lookup.allowsPrivate);
+    const isNamed = policy === undefined || policy.mode === 'none' || isNamedBy(policy, name);
+    const all = [why, isNamed ? '' : 'not named by the policy of the domain'];
+    const whys = all.filter((text) => text !== '').join('; ');
+    hosts.push({ preference, host: name, port, addresses, why: whys });
+  }
+  return hosts;
+}
+
+/** As a gateway would that knows none of it yet. */
+async function policyOf(
+  domain: string, lookup: MxLookup, resolver: DnsClient, https: Https,
+): Promise<ExplainedPolicy> {
+  let failed = '';
+  const policies = new StsPolicies(undefined, {
+    clock: new SystemClock(), log: SILENT, resolver, lookup, https,
+    onFetched: (_domain, result) => { failed = `none to be had: ${result}`; },
+  });
+  const policy = await new Promise<StsPolicy | undefined>((resolve) => { policies.ask(domain, resolve); });
+  if (policy === undefined) return { policy, text: failed };
+  const { mode, mx, maxAgeS } = policy;
+  const names = mx.length > 0 ? `: ${mx.join(' ')}` : '';
+  return { policy, text: `${mode} for ${formatDuration(maxAgeS * 1000)}${names}` };
 }
 
 function judged(
@@ -188,7 +242,7 @@ function tlsText({ tls }: NextHop): string {
 }
 
 function linesOf(
-  { recipient, address, queue, next_hop: hop, hosts, tls, why, status }: Explained,
+  { recipient, address, queue, next_hop: hop, hosts, tls, mta_sts: sts, why, status }: Explained,
   { delivery: { retry, lifetimeMs } }: GatewayConfig,
 ): string[] {
   const alias = address === recipient ? '' : `, an alias of ${address}`;
@@ -201,5 +255,6 @@ function linesOf(
   }
   if (why !== '') lines.push(`NO WAY    ${status} ${why}`);
   const [first = '', last = '', life = ''] = [retry.firstMs, retry.maxMs, lifetimeMs].map(formatDuration);
-  return [...lines, `tls       ${tls}`, `retries   after ${first} to ${last}, for ${life}`];
+  const policy = sts === '' ? [] : [`mta-sts   ${sts}`];
+  return [...lines, `tls       ${tls}`, ...policy, `retries   after ${first} to ${last}, for ${life}`];
 }

@@ -377,7 +377,8 @@ export class GatewayCore implements Reception, DeliverySource {
   #newReportWriter(ports: CorePorts): ReportWriter {
     return new ReportWriter({
       entries: this.entries, settlement: this.#settlement, acceptance: this.#acceptance,
-      wayTo: ports.reportWay, events: ports.events, signer: ports.reportSigner,
+      wayTo: ports.reportWay, withTls: (route, need) => ports.router.withTls(route, need),
+      events: ports.events, signer: ports.reportSigner,
       nextMessageId: () => this.nextMessageId(),
       compose: (input, ownerId) =>
         this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),

@@ -25,6 +25,7 @@ import { MessagePacker } from '../platform/node/packer.js';
 import { DnsClient } from '../platform/node/dns/dns-client.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
 import { ClientTransport } from '../platform/node/client-transport.js';
+import { HttpsClient } from '../platform/node/https-client.js';
 import { PasswordFiles } from '../platform/node/password-files.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
 import { NodeTransport } from '../platform/node/transport.js';
@@ -72,6 +73,10 @@ import { StoreLink } from './mirror/link/store-link.js';
 import type { StoreLinkEvents } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
+import { MxLookup } from './outbound/mx-lookup.js';
+import { RunningSts } from './outbound/sts/running-sts.js';
+import { TlsReporter } from './outbound/tls-reports/tls-reporter.js';
+import { TlsTally } from './outbound/tls-reports/tls-tally.js';
 import { outagesOf } from './outages.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
 import type { OrphanOptions } from './ownership/holdings.js';
@@ -172,6 +177,10 @@ class Gateway implements RunningGateway {
   readonly #dkimKeys: DkimKeys | undefined;
   readonly #signer: DkimSigner | undefined;
   readonly #dns: DnsClient;
+  readonly #https = new HttpsClient();
+  readonly #sts: RunningSts | undefined;
+  readonly #tally: TlsTally | undefined;
+  readonly #tlsReporter: TlsReporter | undefined;
   #workersToldMs = 0;
   /** The last report to the other workers said anything. */
   #hadNews = false;
@@ -233,6 +242,11 @@ class Gateway implements RunningGateway {
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
     this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
     this.#dns = new DnsClient(options.dns, clock);
+    this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
+    const isReporting = options.tlsReports !== undefined;
+    this.#tally = isReporting ? new TlsTally((domain) => this.#sts?.known(domain)) : undefined;
+    if (this.#sts !== undefined) this.#sts.watch = this.#tally;
+    this.#tlsReporter = this.#makeTlsReporter(router);
     this.#dispatcher = this.#makeDispatcher();
     this.#core.setDeliverySink(this.#dispatcher);
     this.#linkSource = {
@@ -280,6 +294,7 @@ class Gateway implements RunningGateway {
     });
     const { learnStores } = this.#options;
     this.#knownStores.start(learnStores === undefined ? undefined : this.#identity.opened.register);
+    await this.#sts?.load();
     this.#dispatcher.start();
     this.#ticker = startTicker(this.#clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
   }
@@ -300,6 +315,8 @@ class Gateway implements RunningGateway {
     this.#senderChecks?.close();
     this.#dkimKeys?.close();
     this.#dns.close();
+    this.#https.close();
+    await this.#sts?.close();
     this.#core.drain();
     this.#core.endOfTurn();
     await this.#lastChangesOut();
@@ -387,6 +404,7 @@ class Gateway implements RunningGateway {
     };
     return new Dispatcher({ ...outbound, largeBytesMax }, {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
+      policies: this.#sts, tlsWatch: this.#tally,
       passwords: new PasswordFiles({
         log, onRead: (isStale) => { metrics.reception.followed('passwords', isStale); },
       }),
@@ -401,6 +419,18 @@ class Gateway implements RunningGateway {
     const { log, metrics: { authentication: metrics } } = this.#ports;
     if (inbound.every(({ authservId }) => authservId === '')) return undefined;
     return new CheckLine(hostName, { resolver: this.#dns, memory: this.#core, log, metrics });
+  }
+
+  #makeTlsReporter(router: Router): TlsReporter | undefined {
+    const { tlsReports, hostName, outbound: { mx } } = this.#options;
+    const { log, metrics } = this.#ports;
+    const tally = this.#tally;
+    if (tlsReports === undefined || tally === undefined) return undefined;
+    return new TlsReporter({ ...tlsReports, hostName }, {
+      tally, router, log, clock: this.#clock, resolver: this.#dns, lookup: new MxLookup(mx, this.#dns),
+      https: this.#https, reception: this.#core, signer: this.#signer,
+      onSent: (how) => { metrics.sts.reported(how); },
+    });
   }
 
   #startListeners(router: Router): void {
@@ -591,6 +621,7 @@ class Gateway implements RunningGateway {
     this.#core.tick(nowMs);
     this.#drained.tick();
     this.#notes.tick(nowMs);
+    this.#tlsReporter?.tick(nowMs);
     this.#view.watch(nowMs);
     this.#tellWorkers(nowMs);
     this.#watchPorts(nowMs);
@@ -712,6 +743,15 @@ function signerOf(
   keys: DkimKeys | undefined, clock: SystemClock, { log, metrics: { dkim: metrics } }: GatewayPorts,
 ): DkimSigner | undefined {
   return keys === undefined ? undefined : new DkimSigner({ keys, clock, log, metrics });
+}
+
+/** Undefined where no domain's policy counts. */
+function stsOf(
+  { outbound: { mx }, stateDir }: GatewayOptions, clock: SystemClock,
+  { dns: resolver, https }: { readonly dns: DnsClient; readonly https: HttpsClient },
+  { log, metrics: { sts: metrics } }: GatewayPorts,
+): RunningSts | undefined {
+  return mx.usesMtaSts ? new RunningSts(stateDir, mx, { clock, log, resolver, metrics, https }) : undefined;
 }
 
 function rewritingOf({ smtp: { srs } }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {

@@ -52,7 +52,7 @@ export interface WhoMaySend {
 /** As the file says it. */
 type SaidInFile =
   | 'id' | 'host' | 'rescue' | 'stateDir' | 'insecure' | 'mirror' | 'reports' | 'delivery' | 'admin' | 'dns'
-  | 'dkim';
+  | 'dkim' | 'tlsReports';
 
 export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
   readonly smtp: WhoMaySend;

@@ -14,6 +14,7 @@ import type { Registry } from 'prom-client';
 import type { QueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
 import { AuthenticationMetrics, exportAuthentication } from './authentication-metrics.js';
 import { DkimMetrics, exportDkim } from './dkim-metrics.js';
+import { StsMetrics, exportSts } from './sts-metrics.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import { exportHooks, exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
 import type { StateFigures } from './queue-metrics.js';
@@ -80,6 +81,7 @@ export class GatewayMetrics {
   readonly dkim = new DkimMetrics();
   readonly returned = new ReturnedMetrics();
   readonly authentication = new AuthenticationMetrics();
+  readonly sts = new StsMetrics();
   readonly #hookAnswers = new Map<string, Map<string, number>>();
   readonly #rejected = new Map<string, number>();
   readonly #removed = new Map<string, number>();
@@ -144,6 +146,7 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportDkim(series, metrics.dkim);
   exportReturned(series, metrics.returned);
   exportAuthentication(series, metrics.authentication);
+  exportSts(series, metrics.sts);
   exportQueues(series, () => source.queues());
   exportStates(series, () => source.states());
   exportRefusals(series, () => source.status().routes_refused);

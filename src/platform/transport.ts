@@ -116,6 +116,8 @@ export interface TlsTerms {
   readonly caFile: string | undefined;
   /** If one of these records can be used, they judge the certificate, and what is above does not count. */
   readonly dane?: DaneTerms | undefined;
+  /** The policy of a domain asks for it: `serverName` must stand among the DNS names (RFC 8461 4.2). */
+  readonly isBySts?: boolean;
 }
 
 export interface SecuredFacts {
@@ -124,14 +126,16 @@ export interface SecuredFacts {
   readonly cipher: string;
   /** The server's certificate is right by the terms, whether that was asked for or not. */
   readonly isVerified: boolean;
-  /** By TLSA records, and by nothing else. */
-  readonly isByDane?: boolean;
+  /** By TLSA records, and by nothing else; by CAs, as the policy of the domain asks; or as the route does. */
+  readonly by?: 'dane' | 'sts' | undefined;
+  /** OpenSSL's or Node's word for what is wrong with the certificate; undefined: nothing. */
+  readonly whyNot?: string | undefined;
 }
 
 /** As people read it. */
-export function verifiedText({ isVerified, isByDane }: SecuredFacts): 'dane' | 'yes' | 'no' {
+export function verifiedText({ isVerified, by }: SecuredFacts): 'dane' | 'sts' | 'yes' | 'no' {
   if (!isVerified) return 'no';
-  return isByDane === true ? 'dane' : 'yes';
+  return by ?? 'yes';
 }
 
 /** Connections of a mail client, which may change to TLS. */

@@ -13,6 +13,7 @@ export const CAN_STARTTLS = 32; // RFC 3207
 export const CAN_AUTH_PLAIN = 64; // RFC 4954, 4616
 export const CAN_AUTH_LOGIN = 128; // RFC 4954; draft-murchison-sasl-login
 export const CAN_AUTH = 256; // RFC 4954, by whatever mechanism
+export const CAN_REQUIRETLS = 512; // RFC 8689
 
 const KEYWORDS: Readonly<Record<string, number>> = {
   'PIPELINING': CAN_PIPELINE,
@@ -22,6 +23,7 @@ const KEYWORDS: Readonly<Record<string, number>> = {
   'DSN': CAN_DSN,
   'STARTTLS': CAN_STARTTLS,
   'AUTH': CAN_AUTH,
+  'REQUIRETLS': CAN_REQUIRETLS,
 };
 
 export interface Capabilities {

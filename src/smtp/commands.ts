@@ -5,7 +5,7 @@
  *   EHLO name
  *   AUTH PLAIN base64; AUTH LOGIN                                  RFC 4954 4, 4616 2
  *   MAIL FROM:<reverse-path> SIZE=n BODY=8BITMIME SMTPUTF8         RFC 5321 4.1.1.2, 1870, 6152, 6531
- *        RET=FULL ENVID=x                                          RFC 3461
+ *        REQUIRETLS RET=FULL ENVID=x                               RFC 8689, 3461
  *   RCPT TO:<forward-path> NOTIFY=SUCCESS,FAILURE ORCPT=rfc822;y   RFC 5321 4.1.1.3, 3461
  *
  * Addresses were looked at by kindOfText() of write-buffer.ts: what can't stand in a command is not sent. A
@@ -14,7 +14,9 @@
  */
 import { base64Text } from '../base/base64.js';
 import { utf8Bytes } from '../base/utf8.js';
-import { CAN_8BITMIME, CAN_AUTH_LOGIN, CAN_AUTH_PLAIN, CAN_DSN, CAN_SIZE } from './capabilities.js';
+import {
+  CAN_8BITMIME, CAN_AUTH_LOGIN, CAN_AUTH_PLAIN, CAN_DSN, CAN_REQUIRETLS, CAN_SIZE,
+} from './capabilities.js';
 import type { Capabilities } from './capabilities.js';
 import { TEXT_UNSENDABLE, kindOfText } from './write-buffer.js';
 import type { WriteBuffer } from './write-buffer.js';
@@ -22,6 +24,7 @@ import type { WriteBuffer } from './write-buffer.js';
 /** What a transaction needs of the peer, as bits. */
 export const NEEDS_8BITMIME = 1;
 export const NEEDS_SMTPUTF8 = 2;
+export const NEEDS_REQUIRETLS = 4;
 
 export const STARTTLS = 'STARTTLS\r\n';
 export const DATA = 'DATA\r\n';
@@ -71,6 +74,7 @@ export function putMail(
   if ((peer.bits & CAN_SIZE) !== 0) into.ascii(` SIZE=${contentBytes}`);
   if ((needs & NEEDS_8BITMIME) !== 0 && (peer.bits & CAN_8BITMIME) !== 0) into.ascii(' BODY=8BITMIME');
   if ((needs & NEEDS_SMTPUTF8) !== 0) into.ascii(' SMTPUTF8');
+  if ((needs & NEEDS_REQUIRETLS) !== 0 && (peer.bits & CAN_REQUIRETLS) !== 0) into.ascii(' REQUIRETLS');
   if ((peer.bits & CAN_DSN) !== 0) {
     putParameter(into, ' RET=', ret);
     putParameter(into, ' ENVID=', envid);

@@ -4,7 +4,7 @@
  */
 
 import { COMMITTED } from '../../src/gateway/queue/types.js';
-import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome } from '../../src/gateway/queue/types.js';
+import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome, TlsNeed } from '../../src/gateway/queue/types.js';
 
 export interface Kept {
   readonly submission: Submission;
@@ -74,6 +74,10 @@ export class DomainRouter implements Router {
       this.#routes.set(name, route);
     }
     return route;
+  }
+
+  withTls(route: Route, need: TlsNeed): Route {
+    return { ...route, queueName: `${route.queueName} ${need}` };
   }
 
   routeOfQueue(queueName: string): Route | undefined {

@@ -13,12 +13,13 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   bdat: ['messages kept'],
   auth: ['messages kept', 'PLAIN logins', 'LOGIN logins', 'SCRAM-SHA-256 logins', 'wrong logins'],
   proxy: ['messages kept', 'headers read'],
+  policy: ['policies', 'no policies', 'addresses of reports'],
   dns: ['ways', 'read as written', 'refused', 'truncated', 'foreign', 'no-name', 'no-records'],
   returned: ['statuses read', 'feedback read', 'forgeries refused'],
   authentication: ['renamed', 'fields', 'signatures'],
 };
 
-for (const target of ['session', 'bdat', 'auth', 'proxy', 'dsn', 'dns', 'returned', 'authentication']) {
+for (const target of ['session', 'bdat', 'auth', 'proxy', 'dsn', 'dns', 'returned', 'authentication', 'policy']) {
   test(`${target} bears ${String(SECONDS)} s of odd inputs`, { timeout: 3 * SECONDS * 1000 }, async (t) => {
     const seed = Date.now() % 1_000_000_000;
     t.diagnostic(`seed ${String(seed)}`);

@@ -93,9 +93,13 @@ export class TlsHop {
   readonly taken: Taken[] = [];
   /** Commands, one behind the other, those in TLS with a "*" in front; "|" begins a connection. */
   readonly heard: string[] = [];
+  /** The same lines whole, without marks. */
+  readonly said: string[] = [];
   /** Server names that clients said. */
   readonly named: string[] = [];
   connections = 0;
+  /** Handshakes in which a client showed a session of before. */
+  resumed = 0;
   options: TlsHopOptions;
   readonly #server: net.Server;
   readonly #sockets = new Set<Socket>();
@@ -143,6 +147,7 @@ export class TlsHop {
         done(null, other === undefined ? undefined : tls.createSecureContext({ cert: readFileSync(other.certFile), key: readFileSync(other.keyFile) }));
       },
     });
+    secured.once('secure', () => { if (secured.isSessionReused()) this.resumed++; });
     this.#keep(secured);
     this.#talk(secured, true, greets);
   }
@@ -177,6 +182,7 @@ export class TlsHop {
           responses.push(text);
         } else {
           const [word = '', mechanism = '', ...more] = text.split(' ');
+          this.said.push(verb === 'AUTH' ? word : text);
           this.heard.push(`${isSecure ? '*' : ''}${word}${verb === 'AUTH' ? ` ${mechanism}` : ''}`);
           if (verb === 'AUTH') [needed, responses] = [mechanism === 'LOGIN' ? 2 : 1, more];
         }

@@ -114,6 +114,7 @@ export class World {
       route: (domain, queueClass, address, origin) => table.route(domain, queueClass, address, origin),
       routeNamed: (name, domain, queueClass) => table.routeNamed(name, domain, queueClass),
       routeOfQueue: (name, queueClass) => (this.unrouted.has(name) ? undefined : table.routeOfQueue(name, queueClass)),
+      withTls: (route, need) => table.withTls(route, need),
       mailRoutes: () => table.mailRoutes(),
     };
     const secret = new Uint8Array(32).fill(7);

@@ -12,8 +12,8 @@ import {
 } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
 import {
-  ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE,
-  NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
+  ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY,
+  NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS,
 } from '../../gateway/queue/types.js';
 import type { Envelope } from '../../gateway/queue/types.js';
 import type { Packer } from '../../platform/ports.js';
@@ -69,6 +69,7 @@ const STATES: Readonly<Record<number, RecipientState>> = {
 };
 const FLAGS = [
   [ENVELOPE_8BIT, '8bitmime'], [ENVELOPE_UTF8_HEADER, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines'],
+  [ENVELOPE_REQUIRETLS, 'requiretls'],
 ] as const;
 const NOTIFIES = [
   [NOTIFY_NEVER, 'NEVER'], [NOTIFY_SUCCESS, 'SUCCESS'], [NOTIFY_FAILURE, 'FAILURE'], [NOTIFY_DELAY, 'DELAY'],

@@ -234,6 +234,8 @@ const delivery = section({
     ipv6: named('usesIpv6', v.onOrOff().prefault('off')),
     /** Loopback, private and others that no host of the Internet has: an MX record may name any address. */
     allow_private_addresses: named('allowsPrivate', v.flag().prefault(false)),
+    /** Policies of domains on TLS with their hosts (RFC 8461), by routes of every level but none. */
+    mta_sts: named('usesMtaSts', v.flag().prefault(true)),
   }),
   /** Of deliveries in flight when the gateway stops. */
   stop_timeout: named('stopTimeoutMs', v.duration(0, HOUR_MS).prefault('10s')),
@@ -373,6 +375,10 @@ const gateway = z.strictObject({
     trust_ad: named('trustsAd', v.flag().prefault(false)),
   }),
   delivery,
+  /** Domains that ask for it are told what came of TLS with their hosts (RFC 8460), in whose name. */
+  tls_reports: named('tlsReports', z.strictObject({
+    organization: v.text('the name of an organization'), contact: v.mailAddress(),
+  }).optional()),
   routes: z.array(route).min(1).max(ROUTES_MAX),
   reports,
   memory: section({

@@ -142,10 +142,13 @@ export function secret(what: string): z.ZodType<string> {
 }
 
 /** Name of a queue: stands in the label of each of its entries (gateway/queue/label.ts). */
+/** Not one of a queue that stands beside another (gateway/queue/router.ts). */
+const QUEUE_NAME = /^(?!.*!(tls|any)$)[\x20-\x7e]{1,200}$/;
+
 export function queueName(): z.ZodType<string> {
   return expected(
-    (value) => (typeof value === 'string' && /^[\x20-\x7e]{1,200}$/.test(value) ? value : undefined),
-    'a queue name of 1 to 200 printable ASCII characters',
+    (value) => (typeof value === 'string' && QUEUE_NAME.test(value) ? value : undefined),
+    'a queue name of 1 to 200 printable ASCII characters that do not end in !tls or !any',
   );
 }
 

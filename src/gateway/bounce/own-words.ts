@@ -16,6 +16,8 @@ const WORDS: Readonly<Record<string, string>> = {
   '4.4.2': 'the connection with the next mail server was lost',
   '4.4.7': 'it could not be delivered in time',
   '4.5.0': 'the next mail server did not keep to the protocol',
+  '5.7.10': 'it must have TLS all the way, and the next mail server has none that is proved',
+  '5.7.30': 'it must have TLS all the way, and the next mail server does not promise that',
   '5.1.3': 'the address holds characters that can not be sent',
   '5.3.4': 'the message is larger than the next mail server takes',
   '5.6.3': 'the message has 8-bit content, which the next mail server does not take',

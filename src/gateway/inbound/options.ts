@@ -32,6 +32,8 @@ export interface InboundOptions {
    * first.
    */
   readonly offersTls: boolean;
+  /** Mail that must have TLS all the way is taken, within TLS: not where links to stores have none. */
+  readonly offersRequireTls: boolean;
   /** For users, who must authenticate (RFC 6409); else for MTAs and terminals of known networks. */
   readonly isSubmission: boolean;
   /** TLS before the greeting (RFC 8314 3.3). */

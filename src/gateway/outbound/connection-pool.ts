@@ -23,6 +23,8 @@
  *   so are all for an hour (host-memory.ts). Where it must be had, that is a failed attempt like any other.
  * - What the DNS says of a host's TLS (pure/host-tlsa.ts) is asked for each connection, which goes by it for
  *   its life: records that change meanwhile count 300 s later at most.
+ * - Where the domains enforce a policy (MTA-STS), TLS must be had with hosts of the DNS, and be right by it;
+ *   who waited when it was not has its policy fetched anew.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
@@ -47,6 +49,9 @@ import { State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionPorts } from './pure/session-ports.js';
 import type { HostMemory } from './host-memory.js';
+import { raisedBySts } from './pure/sts-policy.js';
+import type { PolicySource } from './sts/sts-policies.js';
+import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 
 /**
  * Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that
@@ -54,11 +59,17 @@ import type { HostMemory } from './host-memory.js';
  */
 const CONNECTING_MAX = 256;
 
+/** Domains for which one failed session counts. */
+const WATCHED_MAX = 100;
+
 const TLS_FAILED =
   'TLS that a next hop offers does not come up; mail goes there in clear for an hour, then it is tried again';
 
 const DANE_FAILED = 'a host does not do what its TLSA records say, or they can not be had: '
   + 'no mail goes there until that is mended';
+
+const STS_FAILED = 'a host does not do what the MTA-STS policy of a domain says: '
+  + 'no mail of it goes there until that is mended';
 
 export interface PoolOptions extends BackoffOptions {
   readonly heloName: string;
@@ -84,12 +95,17 @@ export interface Site {
    * one whose mail does, or ''.
    */
   readonly dane: { readonly domain: string } | undefined;
+  /** The domains whose mail goes there enforce it by policies (pure/sts-policy.ts). */
+  readonly isBySts: boolean;
   readonly connectionsMax: number;
 }
 
 export interface PoolPorts {
   readonly transport: Transport;
   readonly lookup: MxLookup;
+  readonly policies: PolicySource | undefined;
+  /** Who counts sessions with hosts by MX; undefined: nobody. */
+  readonly tlsWatch: TlsWatch | undefined;
   /** Of all pools. */
   readonly connections: { open: number; readonly max: number };
   readonly clock: Clock;
@@ -253,7 +269,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (isFresh) host.isProven = true;
     peer.idleSinceMs = this.#nowMs;
     const retry = isFresh ? this.#retries.shift() : undefined;
-    if (retry !== undefined) peer.begin(retry.lane, retry.delivery, true);
+    if (retry !== undefined) this.#begin(peer, retry, true);
     if (peer.session.state === State.IDLE) {
       this.#idle.push(peer);
       if (this.#isStopping || this.#isWornOut(peer)) this.#retire(peer);
@@ -308,7 +324,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     else {
       this.#noteConnected(peer);
       const mayBeInClear = peer.session.hasTlsFailed && peer.tls?.level === 'may';
-      this.#noteDane(peer, why);
+      this.#noteTls(peer, why);
+      this.#watchFailed(peer, why);
       if (why !== undefined && mayBeInClear) this.#onTlsFailed(peer, why);
       else if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
     }
@@ -325,11 +342,31 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (!isKnown) log.warn('tls', TLS_FAILED, { relay, why });
   }
 
-  #noteDane({ host, relay, tls, isForbidden }: Peer, why: RecipientResult | undefined): void {
+  #noteTls({ host, relay, tls, isForbidden }: Peer, why: RecipientResult | undefined): void {
+    const isBySts = tls?.terms.isBySts === true && tls.terms.dane === undefined;
     const isByDane = isForbidden || tls?.terms.dane !== undefined;
-    if (!isByDane || host.isDaneTold || why === undefined || !isTlsTrouble(why)) return;
-    host.isDaneTold = true;
-    this.#ports.log.warn('tls', DANE_FAILED, { relay, why: why.text });
+    if (!(isByDane || isBySts) || host.isTlsTold || why === undefined || !isTlsTrouble(why)) return;
+    host.isTlsTold = true;
+    const text = isBySts || host.isUnnamed ? STS_FAILED : DANE_FAILED;
+    this.#ports.log.warn('tls', text, { relay, why: why.text });
+  }
+
+  #begin(peer: Peer, { lane, delivery }: Retry, isRetry: boolean): void {
+    const { tlsWatch } = this.#ports;
+    const isWatched = tlsWatch !== undefined && peer.host.isByMx && peer.tls !== undefined;
+    if (isWatched && peer.isNewTo(lane)) tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
+    peer.begin(lane, delivery, isRetry);
+  }
+
+  #watchFailed(peer: Peer, why: RecipientResult | undefined): void {
+    const { tlsWatch } = this.#ports;
+    if (tlsWatch === undefined || !peer.host.isByMx || why === undefined || !isTlsTrouble(why)) return;
+    let told = 0;
+    for (const lane of this.#lanes) {
+      if (lane.queue.readyCount === 0) continue;
+      tlsWatch.onFailedSession(domainOf(lane), watched(peer), why.text);
+      if (++told >= WATCHED_MAX) return;
+    }
   }
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
@@ -345,6 +382,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const lane = retry?.lane ?? this.#turns.take();
     const delivery = retry?.delivery ?? lane?.take();
     if (lane === undefined || delivery === undefined) return;
+    if (this.#site.isBySts && isTlsTrouble(why)) {
+      this.#ports.policies?.onFailure(lane.queue.route.nextHop.host, 'tls');
+    }
     const said = this.#hosts.areAllRefusing ? why : deferred(why);
     lane.settleAll(delivery, relay, said, peer.setupMs, peer.session.tls);
   }
@@ -364,7 +404,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       if (delivery === undefined) continue;
       const peer = this.#idle.pop();
       invariant(peer !== undefined, 'a connection is idle');
-      peer.begin(lane, delivery, false);
+      this.#begin(peer, { lane, delivery }, false);
       this.mayStart(lane);
       // Settled without a transaction (too large for the peer): it is still free.
       if (peer.session.state === State.IDLE) this.#idle.push(peer);
@@ -408,7 +448,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { session } = peer;
     if (!isByMx) return session.attach(transport.connect(name, port, session));
     const handlers = peer.dialled(this.#routeTls(host), dane?.domain ?? '');
-    session.attach(new Dial(name, port, dane !== undefined, this.#ports, handlers));
+    session.attach(new Dial(host, dane !== undefined, this.#ports, handlers));
   }
 
   /** Undefined: in clear. */
@@ -420,10 +460,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   /** Of several hosts each shows a certificate of its own. */
-  #routeTls({ name }: SiteHost): NextHopTls | undefined {
-    const { tls } = this.#site;
-    if (tls === undefined || tls.terms.serverName !== '') return tls;
-    return { ...tls, terms: { ...tls.terms, serverName: name } };
+  #routeTls({ name, isByMx }: SiteHost): NextHopTls | undefined {
+    const { tls, isBySts } = this.#site;
+    if (tls === undefined) return undefined;
+    const own = tls.terms.serverName !== '' ? tls : { ...tls, terms: { ...tls.terms, serverName: name } };
+    return isBySts && isByMx ? raisedBySts(own) : own;
   }
 
   /** One finds out for all connections: what goes wrong then costs one message a round trip. */
@@ -445,6 +486,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (at >= 0) this.#idle.splice(at, 1);
     peer.session.quit();
   }
+}
+
+function domainOf({ queue }: Lane): string {
+  return queue.route.nextHop.host;
+}
+
+function watched({ host, address, tls, isForbidden }: Peer): WatchedSession {
+  return { mxHost: host.name, address, isByDane: isForbidden || tls?.terms.dane !== undefined };
 }
 
 /** Another host may take it. */

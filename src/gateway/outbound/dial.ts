@@ -7,11 +7,13 @@
  *       │ none                       │                       session
  *       │                            │ refused, silent for TRY_MS: the next address; none left
  *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said
- *       └ no answer on TLSA ────────────► CLOSED   onForbidden(reason)
+ *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason)
+ *         the policy does not name it
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
  *
  * TLSA records are asked for where the way to the host is authentic, before it is connected to
- * (pure/host-tlsa.ts).
+ * (pure/host-tlsa.ts). A host that the policy of the domain does not name must have some
+ * (pure/sts-policy.ts).
  *
  * At most ADDRESSES_MAX are tried (RFC 5321 5.1). The last one has as long as the session gives it.
  */
@@ -36,14 +38,24 @@ export interface DialPorts {
 export interface DialHandlers extends ConnectionHandlers {
   /** Right before onOpen: what to write to from now on, and what the DNS says of TLS with it. */
   onOpened(connection: Connection, address: string, tlsa: HostTlsa | undefined): void;
-  /** Instead of onClose: whether it must have TLS is not known. */
+  /** Instead of onClose: whether it must have TLS is not known, or no TLS of it would do. */
   onForbidden(reason: string): void;
 }
+
+/** Whom it leads to. */
+export interface DialTo {
+  readonly name: string;
+  readonly port: number;
+  readonly isUnnamed: boolean;
+}
+
+const UNNAMED = 'the MTA-STS policy of the domain does not name it, and it has no TLSA records';
 
 export class Dial implements Connection {
   readonly bufferedBytes = 0;
   readonly #host: string;
   readonly #port: number;
+  readonly #isUnnamed: boolean;
   readonly #ports: DialPorts;
   readonly #asksTlsa: boolean;
   readonly #handlers: DialHandlers;
@@ -54,9 +66,12 @@ export class Dial implements Connection {
   #isLeft = false;
   #isClosed = false;
 
-  constructor(host: string, port: number, asksTlsa: boolean, ports: DialPorts, handlers: DialHandlers) {
-    this.#host = host;
+  constructor(
+    { name, port, isUnnamed }: DialTo, asksTlsa: boolean, ports: DialPorts, handlers: DialHandlers,
+  ) {
+    this.#host = name;
     this.#port = port;
+    this.#isUnnamed = isUnnamed;
     this.#asksTlsa = asksTlsa;
     this.#ports = ports;
     this.#handlers = handlers;
@@ -95,14 +110,16 @@ export class Dial implements Connection {
   #askTlsa(addresses: readonly string[], answers: readonly DnsAnswer<'A' | 'AAAA'>[]): void {
     this.#ports.lookup.tlsa(this.#host, this.#port, answers, (verdict) => {
       if (this.#isLeft) return;
-      if (verdict !== undefined && 'failed' in verdict) {
-        this.#isClosed = true;
-        this.#handlers.onForbidden(verdict.failed);
-        return;
-      }
+      if (verdict !== undefined && 'failed' in verdict) return this.#forbid(verdict.failed);
+      if (verdict === undefined && this.#isUnnamed) return this.#forbid(UNNAMED);
       this.#tlsa = verdict?.found;
       this.#start(addresses);
     });
+  }
+
+  #forbid(why: string): void {
+    this.#isClosed = true;
+    this.#handlers.onForbidden(why);
   }
 
   #start(addresses: readonly string[]): void {

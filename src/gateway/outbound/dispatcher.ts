@@ -27,6 +27,8 @@ import type { MxOptions } from './mx-lookup.js';
 import { siteKey } from './pure/mail-exchangers.js';
 import type { HostsWay } from './pure/mail-exchangers.js';
 import { SiteHost } from './site-hosts.js';
+import type { PolicySource } from './sts/sts-policies.js';
+import type { TlsWatch } from './tls-reports/tls-tally.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
 import { HostMemory } from './host-memory.js';
@@ -57,6 +59,10 @@ export interface DispatcherPorts {
   readonly source: DeliverySource;
   readonly transport: MailTransport;
   readonly resolver: Resolver;
+  /** MTA-STS; undefined: no domain's policy counts. */
+  readonly policies: PolicySource | undefined;
+  /** Who counts sessions with hosts by MX; undefined: nobody. */
+  readonly tlsWatch: TlsWatch | undefined;
   readonly passwords: Passwords;
   readonly clock: Clock;
   readonly random: Random;
@@ -100,10 +106,14 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#buffer = new WriteBuffer({ largeBytesMax: options.largeBytesMax });
     const source = ports.source;
     const lookup = new MxLookup(options.mx, ports.resolver);
-    const { clock, random, log } = ports;
-    this.#mxPorts = { lookup, clock, random, log, poolOf: (way, hop) => this.#poolOfHosts(way, hop) };
+    const { policies, clock, random, log } = ports;
+    this.#mxPorts = {
+      lookup, policies, clock, random, log, poolOf: (way, hop) => this.#poolOfHosts(way, hop),
+    };
     this.#poolPorts = {
       lookup,
+      policies,
+      tlsWatch: ports.tlsWatch,
       connections: { open: 0, max: options.connectionsMax },
       transport: ports.transport,
       clock,
@@ -195,6 +205,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     const nowMs = this.#ports.clock.nowMs();
     this.#sessionMs += Math.min(nowMs - this.#lastTickMs, TICK_COUNTS_MS_MAX);
     this.#lastTickMs = nowMs;
+    this.#ports.policies?.tick();
     for (const pool of this.#pools.values()) pool.tick(this.#sessionMs);
     for (const [queue, seat] of this.#seats) {
       if (seat.place instanceof MxDestination) seat.place.tick(this.#sessionMs);
@@ -239,26 +250,31 @@ export class Dispatcher implements DeliverySink, InFlight {
     const key = nextHopKey(hop);
     const pool = this.#pools.get(key) ?? this.#makePool({
       key, protocol, hosts: [new SiteHost(host, port, 0, false), ...others.map(siteHostOf)], tls,
-      auth, dane: undefined, connectionsMax: Infinity,
+      auth, dane: undefined, isBySts: false, connectionsMax: Infinity,
     });
     pool.add(lane);
     return pool;
   }
 
-  #poolOfHosts({ hosts: named, isAuthentic }: HostsWay, hop: NextHop): ConnectionPool {
-    const { host: domain, port, tls, others = [] } = hop;
+  #poolOfHosts({ hosts: named, isAuthentic, sts }: HostsWay, hop: NextHop): ConnectionPool {
+    const { host: domain, port, tls, others = [], tlsNeed } = hop;
     // A certificate by a trust anchor may be for the domain instead of the host (RFC 7672 3.2.2). Then others
     // may not share its connections: so that is taken of hosts of its own alone.
     const hasOwnHost = named.some(({ name }) => name.endsWith(`.${domain}`));
-    const dane = isAuthentic && tls !== undefined ? { domain: hasOwnHost ? domain : '' } : undefined;
+    const isJudged = isAuthentic && tls !== undefined && tlsNeed !== 'optional';
+    const dane = isJudged ? { domain: hasOwnHost ? domain : '' } : undefined;
     const daneKey = dane === undefined ? '' : ` dane ${dane.domain}`;
-    const key = `hosts ${String(port)}${termsKey(hop)}${daneKey} ${siteKey(named)}`;
+    // No connection begun without the policy serves a domain that enforces one.
+    const isBySts = sts === 'enforce';
+    const tlsKey = `${termsKey(hop)}${daneKey}${isBySts ? ' sts' : ''}`;
+    const key = `hosts ${String(port)}${tlsKey} ${siteKey(named)}`;
     const known = this.#pools.get(key);
     if (known !== undefined) return known;
-    const hosts = named.map(({ name, preference }) => new SiteHost(name, port, preference, true));
+    const hosts = named.map(({ name, preference, isUnnamed }) =>
+      new SiteHost(name, port, preference, true, isUnnamed));
     return this.#makePool({
       key, protocol: 'smtp', hosts: [...hosts, ...others.map(siteHostOf)], tls, dane,
-      auth: undefined, connectionsMax: this.#options.mx.connectionsMax,
+      isBySts, auth: undefined, connectionsMax: this.#options.mx.connectionsMax,
     });
   }
 

@@ -11,7 +11,8 @@
  *             message is given back with the reason, the rest waits, and the
  *             DNS is asked again after a wait that doubles up to a minute
  *
- * A way that is known is kept while the DNS does not answer. Owns no connection.
+ * A way that is known is kept while the DNS does not answer, but not when the policy of the domain (MTA-STS)
+ * leaves no host of it: that is asked for once its hosts are known. Owns no connection.
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
@@ -21,6 +22,8 @@ import type { ConnectionPool, NextHopState } from './connection-pool.js';
 import type { Lane, LaneHome } from './lane.js';
 import type { MxLookup } from './mx-lookup.js';
 import type { HostsWay, MailWay } from './pure/mail-exchangers.js';
+import { provedWay, underPolicy } from './pure/sts-policy.js';
+import type { PolicySource } from './sts/sts-policies.js';
 import type { BackoffOptions } from './site-hosts.js';
 import { backoffMs } from './site-hosts.js';
 
@@ -39,6 +42,8 @@ const NEXT: readonly (readonly MxState[])[] = [
 
 export interface MxPorts {
   readonly lookup: MxLookup;
+  /** Undefined: no domain's policy is asked for. */
+  readonly policies: PolicySource | undefined;
   readonly clock: Clock;
   readonly random: Random;
   readonly log: EventLog;
@@ -121,15 +126,31 @@ export class MxDestination implements LaneHome {
     if (this.#isAnswerAwaited) return;
     this.#isAnswerAwaited = true;
     this.#askedMs = this.#nowMs;
-    this.#ports.lookup.ask(this.#hop.host, (way) => {
-      this.#isAnswerAwaited = false;
-      if (!this.#isLeft) this.#onWay(way);
+    const { lookup, policies } = this.#ports;
+    const { host: domain, tls, tlsNeed } = this.#hop;
+    const isJudged = tls !== undefined && tlsNeed !== 'optional';
+    lookup.ask(domain, (way) => {
+      if (!('hosts' in way)) return this.#onAnswer(way);
+      if (policies === undefined || !isJudged) return this.#onAnswer(this.#proved(way));
+      policies.ask(domain, (policy) => {
+        const left = underPolicy(way, policy, domain);
+        if (!('hosts' in left)) policies.onFailure(domain, 'hosts');
+        this.#onAnswer('hosts' in left ? this.#proved(left) : left);
+      });
     });
   }
 
-  #onWay(way: MailWay): void {
+  #proved(way: HostsWay): MailWay {
+    return this.#hop.tlsNeed === 'required' ? provedWay(way, this.#hop.host) : way;
+  }
+
+  #onAnswer(way: MailWay): void {
+    this.#isAnswerAwaited = false;
+    if (this.#isLeft) return;
     if ('hosts' in way) this.#onHosts(way);
-    else if (way.why.status !== DEFERRED || this.#state !== S.ROUTED) this.#onNone(way.why);
+    else if (way.why.status !== DEFERRED || way.isVerdict === true || this.#state !== S.ROUTED) {
+      this.#onNone(way.why);
+    }
   }
 
   #onHosts(way: HostsWay): void {

@@ -16,6 +16,8 @@ export interface MxOptions {
   /** Loopback, private and other addresses that no host of the Internet has may be connected to. */
   readonly allowsPrivate: boolean;
   readonly usesIpv6: boolean;
+  /** Policies of domains are asked for (sts/sts-policies.ts). */
+  readonly usesMtaSts: boolean;
   /** Connections to the hosts of one set of MX records, for all domains that have it. */
   readonly connectionsMax: number;
 }

@@ -52,7 +52,11 @@ export class Peer implements SessionEvents {
   isReady = false;
   /** Its host has failed before: is it back? */
   readonly isProbe: boolean;
-  /** Not even connected to: whether it must have TLS could not be learned. */
+  /** Queues whose mail it has taken, where somebody counts that (tls-reports/tls-tally.ts). */
+  readonly #served = new Set<Lane>();
+  /** "192.0.2.1"; '' before it is connected to. */
+  address = '';
+  /** Not even connected to: what TLS it must have could not be learned, or none would do. */
   isForbidden = false;
   readonly #clock: Clock;
   readonly #events: PeerEvents;
@@ -103,6 +107,7 @@ export class Peer implements SessionEvents {
     const { session, host } = this;
     return {
       onOpened: (connection, address, tlsa) => {
+        this.address = address;
         this.#options.relay = `${host.name}[${address}]:${String(host.port)}`;
         if (tlsa !== undefined) this.#options.tls = raisedByTlsa(routeTls, tlsa, domain);
         session.attach(connection);
@@ -116,6 +121,12 @@ export class Peer implements SessionEvents {
       onDrain: () => { session.onDrain(); },
       onClose: (reason) => { session.onClose(reason); },
     };
+  }
+
+  /** True once for each queue. */
+  isNewTo(lane: Lane): boolean {
+    const { size } = this.#served;
+    return this.#served.add(lane).size > size;
   }
 
   get setupMs(): number {

@@ -25,6 +25,8 @@ export class SiteHost {
   readonly preference: number;
   /** Named by the DNS, as anybody may have written: its addresses are looked up, and looked at, here. */
   readonly isByMx: boolean;
+  /** The policy of the domain does not name it: only TLSA records let it be connected to. */
+  readonly isUnnamed: boolean;
   /** Connections to it that are being set up. */
   connecting = 0;
   /** Those that are. */
@@ -42,14 +44,15 @@ export class SiteHost {
   bearsFollowers = false;
   /** One is there, to learn that. */
   isTrying = false;
-  /** That it does not keep what its TLSA records say, or that nobody could learn them, is told once. */
-  isDaneTold = false;
+  /** That its TLS is not as the DNS or a policy says, or that nobody could learn how, is told once. */
+  isTlsTold = false;
 
-  constructor(name: string, port: number, preference: number, isByMx: boolean) {
+  constructor(name: string, port: number, preference: number, isByMx: boolean, isUnnamed = false) {
     this.name = name;
     this.port = port;
     this.preference = preference;
     this.isByMx = isByMx;
+    this.isUnnamed = isUnnamed;
   }
 }
 
@@ -113,7 +116,7 @@ export class SiteHosts {
     host.failures = 0;
     host.downSinceWallMs = undefined;
     host.lastError = '';
-    host.isDaneTold = false;
+    host.isTlsTold = false;
   }
 
   /** The one that will be tried first, if none answers; undefined while one does, as far as is known. */

@@ -17,9 +17,9 @@ export function nextHopKey(hop: NextHop): string {
 }
 
 /** All but where it leads first. One begun unjudged serves no `verify`, one of a user no other. */
-export function termsKey({ tls, auth, others = [] }: NextHop): string {
+export function termsKey({ tls, auth, others = [], tlsNeed }: NextHop): string {
   const more = others.map(({ host, port, preference }) => [' or', host, port, preference].join(' '));
-  return tlsKey(tls) + authKey(auth) + more.join('');
+  return tlsKey(tls) + authKey(auth) + more.join('') + (tlsNeed === undefined ? '' : ` ${tlsNeed}`);
 }
 
 function tlsKey(tls: NextHopTls | undefined): string {

@@ -13,8 +13,10 @@ import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { HEADER_BYTES_MAX, RET_FULL_BYTES_MAX } from './report-bounds.js';
 import type { Settlement } from './settlement.js';
-import type { Envelope, FindReportWay, NextHop, NO_MEMORY, NOT_READY, ReportWay } from './types.js';
-import { RET_HEADERS } from './types.js';
+import type {
+  Envelope, FindReportWay, NextHop, NO_MEMORY, NOT_READY, ReportWay, Router,
+} from './types.js';
+import { ENVELOPE_REQUIRETLS, RET_HEADERS } from './types.js';
 
 export type ReportKind = 'failure' | 'success' | 'delay';
 
@@ -71,6 +73,7 @@ export interface ReportWriterPorts {
   readonly settlement: Settlement;
   readonly acceptance: Acceptance;
   readonly wayTo: FindReportWay;
+  readonly withTls: Router['withTls'];
   readonly events: MailEvents;
   /** Undefined: reports leave unsigned. */
   readonly signer: ReportSigner | undefined;
@@ -117,11 +120,14 @@ export class ReportWriter {
   ): typeof NO_MEMORY | typeof NOT_READY | undefined {
     const { acceptance, events } = this.#ports;
     const { queue, envelope } = subject;
+    // A report of mail that must have TLS must have it, too (RFC 8689 5).
+    const isRequired = requiresTls(envelope);
     const why = this.#ports.settlement.textsOf(subject.row).replies.get(subject.recipients[0] ?? 0) ?? '';
     const outcome = queue.partition.together(() => {
       const stored = acceptance.storeReport({
-        messageId: reportId, route, home: queue.partition, recipient: address,
-        content, flags, isEnding: subject.kind !== 'delay',
+        messageId: reportId, route: isRequired ? this.#ports.withTls(route, 'required') : route,
+        home: queue.partition, recipient: address, content,
+        flags: isRequired ? flags | ENVELOPE_REQUIRETLS : flags, isEnding: subject.kind !== 'delay',
       });
       if (stored === undefined) alongside();
       return stored;
@@ -139,12 +145,16 @@ export class ReportWriter {
     const bytesMax = kind === 'failure' ? RET_FULL_BYTES_MAX + 1 : HEADER_BYTES_MAX;
     const content = new Uint8Array(Math.min(bodyBytes, bytesMax));
     entries.copyBody(row, content, 0, content.length);
-    const about = isShort ? { ...envelope, ret: RET_HEADERS } : envelope;
+    const about = isShort || requiresTls(envelope) ? { ...envelope, ret: RET_HEADERS } : envelope;
     const texts = settlement.textsOf(row).replies;
     const { nextHop } = queue.route;
     const input = { kind, envelope: about, note, texts, recipients, nextHop, reportId, content };
     return this.#ports.compose(input, queue.ownerId);
   }
+}
+
+function requiresTls({ flags }: Envelope): boolean {
+  return (flags & ENVELOPE_REQUIRETLS) !== 0;
 }
 
 /** What was composed says it still: nothing has become of them since. */

@@ -7,14 +7,19 @@
  *   queues of a route   one, named as the route                       default
  *                       lanes: N   N, by a hash of the domain         default#3
  *                       queues: domain   one a destination domain     default/example.com
+ *   beside each         one for mail that must have TLS all the way   default/example.com!tls
+ *                       one for mail of which TLS is not asked        default/example.com!any   (RFC 8689)
  *
  * A Route is one queue's; it is made when it is asked for first and compared by identity. Domains are chosen
  * by whoever sends, so a bounded number of Routes is kept: one that was let go is made anew, and meets its
  * queue by its label.
  */
+import { invariant } from '../../base/invariant.js';
 import { labelOf } from './label.js';
 import { Wildcards } from '../../base/wildcards.js';
-import type { MailOrigin, NextHop, Ordering, QueueClass, Route, Router } from './types.js';
+import type {
+  MailOrigin, NextHop, NextHopTls, Ordering, QueueClass, Route, Router, TlsNeed,
+} from './types.js';
 
 /** Patterns (base/wildcards.ts), one of each list that is there must match. */
 export interface RouteConditions {
@@ -60,6 +65,9 @@ export interface VerpOptions {
 /** Between the name of a route and the domain of one of its queues, or the number of a lane. */
 const DOMAIN_MARK = '/';
 const LANE_MARK = '#';
+/** Behind the name; no name of a route ends so (config/keys/values.ts). */
+const NEED_MARKS: Readonly<Record<TlsNeed, string>> = { required: '!tls', optional: '!any' };
+const LOOPBACK = /^(127\.[0-9.]+|::1|localhost)$/;
 /** Routes of single queues that are kept of each route: of the queues that a gateway may have, and some. */
 const KEPT_MAX = 100_000;
 
@@ -141,10 +149,21 @@ class RoutingTable implements Router {
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined {
     const whole = this.#byName.get(queueName);
     if (whole !== undefined) return single(whole, queueClass);
-    // Neither a domain nor the number of a lane has either mark.
-    const end = Math.max(queueName.lastIndexOf(DOMAIN_MARK), queueName.lastIndexOf(LANE_MARK));
-    const known = end === -1 ? undefined : this.#byName.get(queueName.slice(0, end));
+    const known = this.#knownOf(plainName(queueName));
     return known === undefined ? undefined : make(known, queueName, queueClass);
+  }
+
+  withTls({ queueName, queueClass }: Route, need: TlsNeed): Route {
+    const plain = plainName(queueName);
+    const known = this.#knownOf(plain);
+    invariant(known !== undefined, 'a route that was found here is one of the table');
+    return make(known, plain + NEED_MARKS[need], queueClass);
+  }
+
+  #knownOf(plain: string): Known | undefined {
+    // Neither a domain nor the number of a lane has either mark.
+    const end = Math.max(plain.lastIndexOf(DOMAIN_MARK), plain.lastIndexOf(LANE_MARK));
+    return this.#byName.get(plain) ?? (end === -1 ? undefined : this.#byName.get(plain.slice(0, end)));
   }
 
   mailRoutes(): readonly Route[] {
@@ -192,9 +211,27 @@ function routeOf(options: RouteOptions, queueName: string, queueClass: QueueClas
 
 /** By MX, that of the queue's own domain; of a queue that is not one domain's, none. */
 function nextHopOf({ name, nextHop }: RouteOptions, queueName: string): NextHop {
-  if (nextHop.isByMx !== true) return nextHop;
+  const plain = plainName(queueName);
   const mark = `${name}${DOMAIN_MARK}`;
-  return { ...nextHop, host: queueName.startsWith(mark) ? queueName.slice(mark.length) : '' };
+  const hop = nextHop.isByMx !== true ? nextHop
+    : { ...nextHop, host: plain.startsWith(mark) ? plain.slice(mark.length) : '' };
+  if (plain === queueName) return hop;
+  if (queueName.endsWith(NEED_MARKS.optional)) return { ...hop, tlsNeed: 'optional' };
+  // Into mailboxes is no relaying (RFC 8689 4.4): not in clear, but on this machine.
+  const isDelivery = hop.protocol === 'lmtp';
+  if (isDelivery && LOOPBACK.test(hop.host)) return { ...hop, tlsNeed: 'required' };
+  return { ...hop, tlsNeed: 'required', tls: requiredTls(hop, !isDelivery) };
+}
+
+function requiredTls({ tls, host, isByMx, others = [] }: NextHop, isRequired: boolean): NextHopTls {
+  const serverName = isByMx === true || others.length > 0 ? '' : host;
+  const { isFirst, terms } = tls ?? { isFirst: false, terms: { serverName, caFile: undefined } };
+  return { level: 'verify', isFirst, isRequired, terms: { ...terms, mustVerify: true } };
+}
+
+function plainName(queueName: string): string {
+  const mark = Object.values(NEED_MARKS).find((each) => queueName.endsWith(each)) ?? '';
+  return queueName.slice(0, queueName.length - mark.length);
 }
 
 /** FNV-1a. */

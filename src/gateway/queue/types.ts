@@ -17,7 +17,12 @@ export interface NextHopTls {
   /** Before the greeting (RFC 8314), never with `may`; else by STARTTLS (RFC 3207). */
   readonly isFirst: boolean;
   readonly terms: TlsTerms;
+  /** Who takes the mail must offer REQUIRETLS within it (RFC 8689 4.2.1); always with `verify`. */
+  readonly isRequired?: boolean;
 }
+
+/** What senders ask of TLS (RFC 8689): must be had, all the way; or what recipients ask of it counts not. */
+export type TlsNeed = 'required' | 'optional';
 
 /** Who we are to a next hop (RFC 4954). */
 export interface NextHopAuth {
@@ -46,6 +51,8 @@ export interface NextHop {
   readonly tls?: NextHopTls | undefined;
   /** Undefined: nobody. Never by MX: a password goes to hosts that the operator has named. */
   readonly auth?: NextHopAuth | undefined;
+  /** Of the mail of this queue (router.ts); undefined: nothing was asked. */
+  readonly tlsNeed?: TlsNeed;
 }
 
 export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;
@@ -89,6 +96,8 @@ export interface Router {
   routeNamed(name: string, domain: string, queueClass: QueueClass): Route | undefined;
   /** The route of a queue that came back from the stores under this name. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined;
+  /** The queue beside it for mail of which its sender asks that. */
+  withTls(route: Route, need: TlsNeed): Route;
   /** Every configured route for mail. */
   mailRoutes(): readonly Route[];
 }
@@ -127,7 +136,9 @@ export const ENVELOPE_8BIT = 1;
 export const ENVELOPE_UTF8_HEADER = 2;
 /** The content has a line that starts with a dot: it must be dot-stuffed when sent (RFC 5321 4.5.2). */
 export const ENVELOPE_DOT_LINES = 4;
-/** REQUIRETLS and others may follow; unknown bits are kept. */
+/** The client said REQUIRETLS (RFC 8689): next hops and reports are told it. */
+export const ENVELOPE_REQUIRETLS = 8;
+/** Others may follow; unknown bits are kept. */
 
 /** DSN RET (RFC 3461 4.3): 0 not given. */
 export const RET_FULL = 1;

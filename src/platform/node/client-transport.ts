@@ -23,6 +23,7 @@ import type {
 import { readPem } from './certificates.js';
 import { stampOf } from './changing-files.js';
 import { chainOf, usableRecords, whyNotByDane } from './dane.js';
+import { checkDnsName } from './dns-name.js';
 import { clientConnection, failed } from './tls-transport.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
@@ -74,10 +75,13 @@ export class ClientTransport implements MailTransport {
       socket: clear.giveAway(), secureContext, rejectUnauthorized: mustVerify,
       // An address is no name that a server could choose its certificate by (RFC 6066 3).
       ...(net.isIP(serverName) === 0 ? { servername: serverName } : {}),
-      checkServerIdentity: (_name, certificate) => tls.checkServerIdentity(serverName, certificate),
+      checkServerIdentity: (_name, certificate) => (terms.isBySts === true
+        ? checkDnsName(serverName, certificate) : tls.checkServerIdentity(serverName, certificate)),
     });
-    const judge = dane === undefined ? undefined : (): string => whyNotShown(socket, dane);
-    const connection = clientConnection(socket, clear.remote, this.#readBufferBytes, handlers, judge);
+    const by = dane !== undefined ? 'dane' : terms.isBySts === true ? 'sts' : undefined;
+    const connection = clientConnection(socket, clear.remote, this.#readBufferBytes, handlers, {
+      by, ...(dane === undefined ? {} : { judge: () => whyNotShown(socket, dane) }),
+    });
     connection.tellWhenEmpty();
     socket.once('error', () => {
       // Null, undefined or a code, whatever the type says.

@@ -95,13 +95,20 @@ export class TlsTransport implements Transport {
   }
 }
 
-/**
- * Over a socket from which nothing was read. One buffer for its life, as in transport.ts. `judge` looks at
- * the server before anybody hears that the connection stands, and says what is wrong with it, or ''.
- */
+/** By what else than CAs, and for whom, the server is known. */
+export interface Judgement {
+  readonly by: 'dane' | 'sts' | undefined;
+  /**
+   * Looks at the server before anybody hears that the connection stands, and says what is wrong with it, or
+   * ''; undefined: TLS itself has judged it.
+   */
+  readonly judge?: () => string;
+}
+
+/** Over a socket from which nothing was read. One buffer for its life, as in transport.ts. */
 export function clientConnection(
   socket: TLSSocket, remote: string, readBufferBytes: number, handlers: ConnectionHandlers,
-  judge?: () => string,
+  { by, judge }: Judgement = { by: undefined },
 ): NodeConnection {
   socket.setNoDelay(true);
   const connection = new NodeConnection(socket, remote, BUFFERED_BYTES_MAX, END_GRACE_MS);
@@ -114,10 +121,11 @@ export function clientConnection(
       socket.destroy(new Error(why));
       return;
     }
-    const isByDane = judge !== undefined;
+    const isVerified = judge !== undefined || socket.authorized;
+    // A code of OpenSSL or an error of Node's, whatever the type says.
+    const whyNot = isVerified ? undefined : codeOf(socket.authorizationError);
     connection.security = {
-      version: socket.getProtocol() ?? '', cipher: socket.getCipher().name,
-      isVerified: isByDane || socket.authorized, ...(isByDane ? { isByDane } : {}),
+      version: socket.getProtocol() ?? '', cipher: socket.getCipher().name, isVerified, by, whyNot,
     };
     connection.opened();
   });
@@ -220,6 +228,10 @@ export function certificateNames(certificate: PeerCertificate): readonly string[
   const common: unknown = subject?.CN;
   if (typeof common === 'string' && !names.includes(common)) names.push(common);
   return names;
+}
+
+function codeOf(error: unknown): string {
+  return typeof error === 'string' ? error : (error as { readonly code?: string } | null)?.code ?? 'unknown';
 }
 
 /** One that tells this and closes. */

@@ -133,7 +133,7 @@ test('hosts of a signed zone get mail as its TLSA records say, and Postfix says 
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
   const resolver = new DnsClient({ resolvers: [{ host: RESOLVER, port: 53 }], trustsAd: false }, clock);
   const source = new MemorySource();
-  const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, connectionsMax: 20 };
+  const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20 };
   const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, mx }, () => true, resolver, Math.random);
   t.after(async () => {
     await dispatcher.stop(100);
@@ -149,7 +149,7 @@ test('hosts of a signed zone get mail as its TLSA records say, and Postfix says 
     await source.untilEnded(at + 1);
     const result = source.ended[at]?.result;
     const [said] = result?.results ?? [];
-    const had = result?.tls === undefined ? 'clear' : result.tls.isByDane === true ? 'dane' : 'no';
+    const had = result?.tls === undefined ? 'clear' : result.tls.by === 'dane' ? 'dane' : 'no';
     assert.match(`${said?.enhanced ?? ''} ${had} ${said?.text ?? ''}`, ours, host);
     const finger = `mount --bind '${resolvConf}' /etc/resolv.conf && exec posttls-finger -c -l dane -o inet_protocols=ipv4 -o smtp_tls_dane_insecure_mx_policy=may '${host}:${port}'`;
     const { output } = await runProgram('unshare', ['--mount', 'sh', '-c', finger]);

@@ -1,6 +1,6 @@
 /** `twinpost explain`: a file, a table of recipients and a scripted name server in, lines and an exit code out. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -8,6 +8,9 @@ import type { TestContext } from 'node:test';
 import type { Answer } from 'dns-packet';
 import { buildTable } from '../../../src/cli/table/build.js';
 import { runCli } from '../../../src/cli/main.js';
+import { HttpsClient } from '../../../src/platform/node/https-client.js';
+import { makeCertificates } from '../../process/tls-hop.js';
+import { PolicyServer, policyText } from '../gateway/outbound/sts/policy-server.js';
 import { NameServer } from '../platform/node/dns/name-server.js';
 import { contextFor } from './played-context.js';
 
@@ -19,10 +22,17 @@ const ZONE: Readonly<Record<string, readonly Answer[]>> = {
   'A a.there.example': [{ type: 'A', name: 'a.there.example', data: '8.8.8.8' }, { type: 'A', name: 'a.there.example', data: '10.0.0.1' }],
   'MX null.example': [{ type: 'MX', name: 'null.example', data: { preference: 0, exchange: '.' } }],
   'MX inside.example': [{ type: 'MX', name: 'inside.example', data: { preference: 0, exchange: 'c.inside.example' } }],
+  'MX sts.example': ['a.sts.example', 'b.other.example'].map((exchange, at) => ({ type: 'MX', name: 'sts.example', data: { preference: at, exchange } })),
+  'A a.sts.example': [{ type: 'A', name: 'a.sts.example', data: '127.0.0.1' }],
+  'A b.other.example': [{ type: 'A', name: 'b.other.example', data: '127.0.0.1' }],
+  'A mta-sts.sts.example': [{ type: 'A', name: 'mta-sts.sts.example', data: '127.0.0.1' }],
+  'TXT _mta-sts.sts.example': [{ type: 'TXT', name: '_mta-sts.sts.example', data: 'v=STSv1; id=1' }],
   'A c.inside.example': [{ type: 'A', name: 'c.inside.example', data: '127.0.0.1' }],
 };
 
-async function explain(t: TestContext, ...args: readonly string[]): Promise<{ readonly code: number; readonly out: readonly string[]; readonly errors: readonly string[] }> {
+/** `https`: hosts on loopback count then. */
+async function explain(t: TestContext, to: string | { readonly recipient: string; readonly https: HttpsClient }, ...more: readonly string[]): Promise<{ readonly code: number; readonly out: readonly string[]; readonly errors: readonly string[] }> {
+  const [args, https] = typeof to === 'string' ? [[to, ...more], undefined] : [[to.recipient, ...more], to.https];
   const names = await NameServer.start(t, (question) => {
     const answers = ZONE[question];
     if (answers !== undefined) return { answers };
@@ -37,6 +47,7 @@ async function explain(t: TestContext, ...args: readonly string[]): Promise<{ re
     gateway: {
       id: 'gw-1', host: 'box-1', secret: 'sixteen-characters-and-more', state_dir: folder, hostname: 'gw.test',
       dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
+      delivery: { mx: { allow_private_addresses: https !== undefined } },
       smtp: { listen: ['127.0.0.1:2525', '127.0.0.1:2587'], relay_domains: ['ours.example'], recipients: 'recipients.table' },
       routes: [
         { name: 'box', via: 'lmtp://127.0.0.1:24', tls: 'none' },
@@ -48,7 +59,7 @@ async function explain(t: TestContext, ...args: readonly string[]): Promise<{ re
     },
   }));
   const printed: string[] = [];
-  const code = await runCli(['explain', ...args, '--config', file], contextFor(printed));
+  const code = await runCli(['explain', ...args, '--config', file], contextFor(printed, {}, undefined, https));
   const isError = (line: string): boolean => line.startsWith('! ');
   return { code, out: printed.filter((line) => !isError(line)), errors: printed.filter(isError) };
 }
@@ -92,6 +103,26 @@ describe('explain', () => {
       const told = await explain(t, recipient);
       assert.equal(told.code, code);
       assert.ok(told.out.includes(line), told.out.join('\n'));
+    });
+  }
+
+  const certificates = makeCertificates();
+  for (const [what, text, code, lines] of [
+    ['names a host', policyText('enforce', ['*.sts.example']), 0, ['mta-sts   enforce for 1d: *.sts.example']],
+    ['names none', policyText('enforce', ['x.sts.example']), 1, ['NO WAY    4.7.5 the MTA-STS policy of sts.example names none of its MX hosts', 'mta-sts   enforce for 1d: x.sts.example']],
+    ['is none', 'nothing', 0, ['mta-sts   none to be had: invalid']],
+  ] as const) {
+    test(`says the policy of a domain that ${what}`, { skip: certificates === undefined ? 'openssl is missing' : false }, async (t) => {
+      assert.ok(certificates !== undefined);
+      const server = new PolicyServer();
+      const https = new HttpsClient({ port: await server.listen(), ca: readFileSync(certificates.caFile, 'latin1') });
+      t.after(() => { server.close(); });
+      server.said.set('mta-sts.sts.example', { certificate: certificates.issue('mta-sts.sts.example'), text });
+      const told = await explain(t, { recipient: 'x@sts.example', https });
+      assert.equal(told.code, code);
+      const hosts = told.out.filter((line) => line.startsWith('host'));
+      assert.deepEqual(told.out.filter((line) => /^(NO WAY|mta-sts)/.test(line)), lines);
+      assert.equal(hosts.at(-1), `host      1 b.other.example:25  127.0.0.1${what === 'is none' ? '' : '; not named by the policy of the domain'}`);
     });
   }
 

@@ -1,8 +1,12 @@
 /** A context for verbs that run inside a test: what they print is kept, errors with '! ' before them, questions with '? '; no role runs. */
+import assert from 'node:assert/strict';
 import type { CliContext, Terminal } from '../../../src/cli/context.js';
+import type { Https } from '../../../src/platform/https.js';
+
+const NO_HTTPS: Https = { ask: () => { assert.fail('no server is asked'); } };
 
 /** Nobody is there to be asked unless there is an `answer`. */
-export function contextFor(printed: string[], environment: Readonly<Record<string, string>> = {}, answer?: string): CliContext {
+export function contextFor(printed: string[], environment: Readonly<Record<string, string>> = {}, answer?: string, https: Https = NO_HTTPS): CliContext {
   const terminal: Terminal = {
     print: (line) => { printed.push(line); }, write: (text) => { printed.push(text); }, error: (line) => { printed.push(`! ${line}`); }, isTty: false, errorIsTty: false, columns: 100, rows: 50,
     canAsk: answer !== undefined,
@@ -12,7 +16,7 @@ export function contextFor(printed: string[], environment: Readonly<Record<strin
     },
   };
   return {
-    terminal, environment, version: '', entry: '', stopSignal: new AbortController().signal,
+    terminal, environment, https, version: '', entry: '', stopSignal: new AbortController().signal,
     roles: { gateway: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
     untilStopped: () => Promise.resolve(),
     onSecondSignal: () => undefined,

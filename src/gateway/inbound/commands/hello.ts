@@ -28,7 +28,9 @@ export class HelloReplies {
     this.greeting = `220 ${options.hostName} ESMTP`;
     const offersStartTls = options.offersTls && !options.isTlsFirst;
     this.#inClear = lines([...EXTENSIONS, ...(offersStartTls ? ['STARTTLS'] : []), ...limits]);
-    this.#secure = lines([...EXTENSIONS, ...limits]);
+    // Within TLS alone (RFC 8689 2).
+    const requireTls = options.offersRequireTls ? ['REQUIRETLS'] : [];
+    this.#secure = lines([...EXTENSIONS, ...requireTls, ...limits]);
   }
 
   /** All lines of it, without the end of the last. `own`: extensions of this session alone. */

@@ -30,7 +30,8 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   if (typeof path === 'string') return replies.badSender(path);
   if (path.address !== '' && path.domain === '') return replies.badSender('domain is missing');
   if (dialog.user !== '' && !maySend(dialog.user, path.address, desk)) return replies.NOT_YOUR_ADDRESS;
-  const parameters = new MailParameters(options.isSubmission);
+  const takesRequireTls = options.offersRequireTls && dialog.tlsVersion !== '';
+  const parameters = new MailParameters(options.isSubmission, takesRequireTls);
   const refusal = parameters.parse(text, path.end);
   if (refusal !== undefined) return refusal;
   const isUtf8 = parameters.isUtf8;

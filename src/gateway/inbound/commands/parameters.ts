@@ -1,7 +1,7 @@
 /**
- * ESMTP parameters of MAIL and RCPT: SIZE (RFC 1870), BODY (RFC 6152), SMTPUTF8 (RFC 6531) and the DSN set
- * RET, ENVID, NOTIFY, ORCPT (RFC 3461 section 4). Values are validated and kept as received: ENVID and ORCPT
- * stay xtext, because they are passed on as xtext and must come out unchanged.
+ * ESMTP parameters of MAIL and RCPT: SIZE (RFC 1870), BODY (RFC 6152), SMTPUTF8 (RFC 6531), REQUIRETLS
+ * (RFC 8689) and the DSN set RET, ENVID, NOTIFY, ORCPT (RFC 3461 section 4). Values are validated and kept
+ * as received: ENVID and ORCPT stay xtext, because they are passed on as xtext and must come out unchanged.
  *
  * xtext that decodes to anything but printable ASCII is refused: it would end up in the header of a DSN.
  * What is not listed is answered with 555 (RFC 5321 4.1.1.11), a parameter given twice with 501.
@@ -34,6 +34,9 @@ const ORCPT_SYNTAX = badParameter('ORCPT needs type;xtext of up to 500 character
 
 export class MailParameters {
   readonly #takesAuth: boolean;
+  readonly #takesRequireTls: boolean;
+  /** It must have TLS all the way (RFC 8689). */
+  requiresTls = false;
   /** SMTPUTF8 (RFC 6531 3.4). */
   isUtf8 = false;
   ret = 0;
@@ -42,8 +45,9 @@ export class MailParameters {
   sizeBytes = 0;
 
   /** `takesAuth`: AUTH is offered, and with it this parameter (RFC 4954 5). */
-  constructor(takesAuth: boolean) {
+  constructor(takesAuth: boolean, takesRequireTls: boolean) {
     this.#takesAuth = takesAuth;
+    this.#takesRequireTls = takesRequireTls;
   }
 
   /** Reads what follows the path from `at`. */
@@ -64,6 +68,11 @@ export class MailParameters {
         if (value !== undefined) return badParameter('SMTPUTF8 takes no value');
         this.isUtf8 = true;
         return 4;
+      case 'REQUIRETLS':
+        if (!this.#takesRequireTls) return PARAMETER_UNKNOWN;
+        if (value !== undefined) return badParameter('REQUIRETLS takes no value');
+        this.requiresTls = true;
+        return 64;
       case 'RET':
         return this.#takeRet(value?.toUpperCase());
       case 'ENVID':

@@ -48,6 +48,7 @@ const LOWER_A = 0x61;
 /** Header fields that are looked for, as bits of ContentScan.fields. */
 export const FIELD_DATE = 1;
 export const FIELD_MESSAGE_ID = 2;
+export const FIELD_TLS_REQUIRED = 8;
 const FIELD_RECEIVED = 4;
 
 interface FieldName {
@@ -59,6 +60,7 @@ interface FieldName {
 /** By their first letter, of which each has its own. */
 const FIELDS: ReadonlyMap<number, FieldName> = new Map([
   ['received:', FIELD_RECEIVED], ['date:', FIELD_DATE], ['message-id:', FIELD_MESSAGE_ID],
+  ['tls-required:', FIELD_TLS_REQUIRED],
 ].map(([name, bit]) => [String(name).charCodeAt(0), { bit: Number(bit), name: latin1Bytes(String(name)) }]));
 
 /** By the first byte of a line: 1 where it says something of the line. */

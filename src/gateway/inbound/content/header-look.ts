@@ -31,6 +31,12 @@ export function isInternational(header: string): boolean {
   return header.length >= LOOK_OCTETS_MAX || /[^\0-\x7f]/.test(header);
 }
 
+/** Whether the sender asks that TLS is not insisted on (RFC 8689 3); one field that says so is needed. */
+export function isTlsUnasked(header: string): boolean {
+  const said = header.split(/\r\n(?![ \t])/).filter((field) => /^tls-required:/i.test(field));
+  return said.length === 1 && /^tls-required:\s*no\s*$/i.test(said[0] ?? '');
+}
+
 /** Received fields that say "by" this host (RFC 5321 4.4, 6.3). `host` in lower case. */
 export function receivedBy(header: string, host: string): number {
   let count = 0;

@@ -8,15 +8,17 @@
  */
 
 import { invariant } from '../../../base/invariant.js';
-import { COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER } from '../../queue/types.js';
+import {
+  COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER,
+} from '../../queue/types.js';
 import type {
-  Reception, Recipient, RecipientGroup, Route, Submission, SubmissionOutcome,
+  Reception, Recipient, RecipientGroup, Route, Submission, SubmissionOutcome, TlsNeed,
 } from '../../queue/types.js';
 import type { CameBack, KeptReport, ReturnReading } from '../../returned/came-back.js';
 import type { ContentBuffer } from '../content/content-buffer.js';
-import { FIELD_MESSAGE_ID } from '../content/content-scan.js';
+import { FIELD_MESSAGE_ID, FIELD_TLS_REQUIRED } from '../content/content-scan.js';
 import type { ContentScan } from '../content/content-scan.js';
-import { isInternational, topHeader } from '../content/header-look.js';
+import { isInternational, isTlsUnasked, topHeader } from '../content/header-look.js';
 import { messageIdField } from '../content/message-id-field.js';
 import type { InboundPorts } from '../options.js';
 import type { MailParameters } from '../commands/parameters.js';
@@ -48,12 +50,14 @@ export class MailTransaction implements Submission {
   readonly reversePath: string;
   /** "address:port" that it came in by. */
   readonly listener: string;
-  readonly groups: GrowingGroup[] = [];
+  groups: GrowingGroup[] = [];
   chunks = NO_CHUNKS;
   contentBytes = 0;
   flags = 0;
   /** The client asked for SMTPUTF8. */
   readonly isUtf8: boolean;
+  /** The client said REQUIRETLS. */
+  readonly requiresTls: boolean;
   readonly ret: number;
   readonly envid: string;
   readonly client: string;
@@ -100,6 +104,7 @@ export class MailTransaction implements Submission {
     this.listener = listener;
     this.reversePath = reversePath;
     this.isUtf8 = parameters.isUtf8;
+    this.requiresTls = parameters.requiresTls;
     this.ret = parameters.ret;
     this.envid = parameters.envid;
     this.client = dialog.remoteAddress;
@@ -168,18 +173,30 @@ export class MailTransaction implements Submission {
   /** The content is complete: makes a Submission of the transaction. */
   complete(
     messageId: number, traceHeader: Uint8Array, scan: ContentScan,
-    { mailLog, latin1Text }: Pick<InboundPorts, 'mailLog' | 'latin1Text'>,
+    { mailLog, latin1Text, router }: Pick<InboundPorts, 'mailLog' | 'latin1Text' | 'router'>,
   ): void {
     this.messageId = messageId;
     // What the next hop must offer: by the octets, not by what the client said of them.
     if (scan.is8Bit) this.flags = ENVELOPE_8BIT | this.#needOfHeader();
     if (scan.dotLines) this.flags |= ENVELOPE_DOT_LINES;
+    if (this.requiresTls) this.flags |= ENVELOPE_REQUIRETLS;
+    const need = this.#tlsNeed(scan);
+    if (need !== undefined) {
+      this.groups = this.groups.map((each) => ({ ...each, route: router.withTls(each.route, need) }));
+    }
     this.chunks = this.content.finish(traceHeader);
     const first = this.chunks[1];
     if (mailLog.wantsMessageId && first !== undefined && (scan.fields & FIELD_MESSAGE_ID) !== 0) {
       this.messageIdField = messageIdField(first, latin1Text);
     }
     this.contentBytes = traceHeader.length + this.content.bytes;
+  }
+
+  /** What the envelope says goes before the header (RFC 8689 3). */
+  #tlsNeed(scan: ContentScan): TlsNeed | undefined {
+    if (this.requiresTls) return 'required';
+    const isSaid = (scan.fields & FIELD_TLS_REQUIRED) !== 0;
+    return isSaid && isTlsUnasked(topHeader(this.content.pieces())) ? 'optional' : undefined;
   }
 
   #needOfHeader(): number {

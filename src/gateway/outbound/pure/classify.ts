@@ -133,6 +133,10 @@ export const Trouble = {
   AUTH_LATER: 14,
   /** Our own password can't be had. */
   NO_PASSWORD: 15,
+  /** The message must have TLS all the way, and the peer does not promise that (RFC 8689 4.2.1). */
+  REQUIRETLS_ABSENT: 16,
+  /** Likewise, and the peer has no TLS. */
+  TLS_NEEDED: 17,
 } as const;
 export type Trouble = (typeof Trouble)[keyof typeof Trouble];
 
@@ -154,6 +158,8 @@ const TROUBLES: readonly (readonly [RecipientStatus, string])[] = [
   [DEFERRED, '4.7.8'], // authentication credentials invalid (RFC 4954 6)
   [DEFERRED, '4.7.0'], // other security status: temporary authentication failure (RFC 4954 6)
   [DEFERRED, '4.3.5'], // system incorrectly configured: ours
+  [FAILED, '5.7.30'], // REQUIRETLS support required
+  [FAILED, '5.7.10'], // encryption needed
 ];
 
 /** No TLS came up where it must; by its code, for a peer may say the same of other things. */

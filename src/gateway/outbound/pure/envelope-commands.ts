@@ -9,13 +9,15 @@
  */
 import { unitextAsXtext } from '../../../base/utf8-address.js';
 import {
-  ENVELOPE_8BIT, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER,
-  NOTIFY_SUCCESS,
+  ENVELOPE_8BIT, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE,
+  NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
 import type { Delivery, Recipient } from '../../queue/types.js';
-import { CAN_8BITMIME, CAN_SMTPUTF8 } from '../../../smtp/capabilities.js';
+import { CAN_8BITMIME, CAN_REQUIRETLS, CAN_SMTPUTF8 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
-import { NEEDS_8BITMIME, NEEDS_SMTPUTF8, putMail, putRcpt } from '../../../smtp/commands.js';
+import {
+  NEEDS_8BITMIME, NEEDS_REQUIRETLS, NEEDS_SMTPUTF8, putMail, putRcpt,
+} from '../../../smtp/commands.js';
 import { Trouble } from './classify.js';
 import { TEXT_UNSENDABLE, TEXT_UTF8, kindOfText } from '../../../smtp/write-buffer.js';
 import type { WriteBuffer } from '../../../smtp/write-buffer.js';
@@ -39,6 +41,9 @@ export function messageTrouble(delivery: Delivery, peer: Capabilities): Trouble 
   const { reversePath, envelope: { flags } } = delivery;
   const trouble = addressTrouble(reversePath, peer);
   if (trouble !== undefined) return trouble;
+  const isRelayed = delivery.queue.route.nextHop.protocol === 'smtp';
+  const isRequired = (flags & ENVELOPE_REQUIRETLS) !== 0 && isRelayed;
+  if (isRequired && (peer.bits & CAN_REQUIRETLS) === 0) return Trouble.REQUIRETLS_ABSENT;
   if ((flags & ENVELOPE_UTF8_HEADER) !== 0 && (peer.bits & CAN_SMTPUTF8) === 0) return Trouble.UTF8;
   return (flags & ENVELOPE_8BIT) !== 0 && (peer.bits & CAN_8BITMIME) === 0 ? Trouble.EIGHT_BIT : undefined;
 }
@@ -51,6 +56,7 @@ export function messageTroubleText(
     return `message of ${contentBytes} bytes is larger than the ${sizeBytesMax} that ${relay} takes`;
   }
   if (trouble === Trouble.EIGHT_BIT) return `message has 8-bit content, and ${relay} does not offer 8BITMIME`;
+  if (trouble === Trouble.REQUIRETLS_ABSENT) return `message needs REQUIRETLS, which ${relay} does not offer`;
   if (trouble === Trouble.UTF8) return `message needs SMTPUTF8, which ${relay} does not offer`;
   return 'the reverse-path holds characters that can not be sent';
 }
@@ -80,7 +86,8 @@ function addressTrouble(address: string, peer: Capabilities): Trouble | undefine
 /** Appends the MAIL line; messageTrouble() has found nothing. */
 export function putMailOf(into: WriteBuffer, delivery: Delivery, peer: Capabilities, isUtf8: boolean): void {
   const { reversePath, envelope: { flags, ret, envid } } = delivery;
-  const needs = ((flags & ENVELOPE_8BIT) === 0 ? 0 : NEEDS_8BITMIME) | (isUtf8 ? NEEDS_SMTPUTF8 : 0);
+  const needs = ((flags & ENVELOPE_8BIT) === 0 ? 0 : NEEDS_8BITMIME) | (isUtf8 ? NEEDS_SMTPUTF8 : 0)
+    | ((flags & ENVELOPE_REQUIRETLS) === 0 ? 0 : NEEDS_REQUIRETLS);
   putMail(into, peer, reversePath, delivery.contentBytes, needs, RET_VALUES[ret] ?? 'HDRS', envid);
 }
 

@@ -66,5 +66,5 @@ export function raisedByTlsa(tls: NextHopTls | undefined, tlsa: HostTlsa, domain
   // In clear for now, after TLS has failed where it may: not any more.
   const terms = tls?.terms ?? { serverName: tlsa.base, mustVerify: false, caFile: undefined };
   const level = tls?.level === 'verify' ? 'verify' : 'encrypt';
-  return { level, isFirst: tls?.isFirst === true, terms: { ...terms, dane } };
+  return { ...tls, level, isFirst: tls?.isFirst === true, terms: { ...terms, dane } };
 }

@@ -22,17 +22,24 @@ export interface MailHost {
   readonly name: string;
   /** The lowest first. */
   readonly preference: number;
+  /** The policy of the domain does not name it (sts-policy.ts): TLSA records alone let mail go there. */
+  readonly isUnnamed?: boolean;
 }
 
 /** Where mail for a domain goes, or what becomes of it. */
-export type MailWay = HostsWay | { readonly why: RecipientResult };
+export type MailWay = HostsWay | {
+  readonly why: RecipientResult;
+  /** Though it is deferred: a way that was known before must not be used. */
+  readonly isVerdict?: boolean;
+};
 
 export interface HostsWay {
   readonly hosts: readonly MailHost[];
   /** That it leads to these hosts is proved by DNSSEC: TLSA records of theirs count (host-tlsa.ts). */
   readonly isAuthentic: boolean;
+  /** What the domain's own policy asks for (sts-policy.ts). */
+  readonly sts?: 'enforce' | 'testing';
 }
-
 
 /** No domain needs more; the rest is what nobody would come to. */
 const HOSTS_MAX = 32;
@@ -97,7 +104,8 @@ export function addressOfLiteral(domain: string): string | undefined {
 
 /** Domains with the same one have the same hosts, and share connections to them. */
 export function siteKey(hosts: readonly MailHost[]): string {
-  return hosts.map(({ name, preference }) => `${String(preference)} ${name}`).sort().join(',');
+  return hosts.map(({ name, preference, isUnnamed }) =>
+    `${String(preference)} ${name}${isUnnamed === true ? ' unnamed' : ''}`).sort().join(',');
 }
 
 function isHostName(name: string): boolean {

@@ -28,7 +28,7 @@ import { invariant } from '../../../base/invariant.js';
 import type { Connection, ConnectionHandlers, SecuredFacts } from '../../../platform/transport.js';
 import type { Delivery, RecipientResult } from '../../queue/types.js';
 import {
-  CAN_AUTH, CAN_PIPELINE, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities,
+  CAN_AUTH, CAN_PIPELINE, CAN_REQUIRETLS, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities,
 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import { DATA, LONE_DOT, QUIT, RSET, STARTTLS, authLines, hello } from '../../../smtp/commands.js';
@@ -242,11 +242,23 @@ export class SmtpSession implements ConnectionHandlers {
 
   #onHello(): void {
     const { tls, relay } = this.#options;
-    if (tls === undefined || this.#tls !== undefined) return this.#authenticate();
+    if (tls === undefined || this.#tls !== undefined) return this.#onSecured();
     if ((this.#peer.bits & CAN_STARTTLS) !== 0) return this.#send(State.STARTTLS, STARTTLS);
     if (tls.level === 'may') return this.#authenticate();
-    const why = tls.terms.dane === undefined ? '' : ': it has TLSA records';
-    this.#fail(Trouble.TLS_ABSENT, `${relay} offers no STARTTLS, and mail must not go there in clear${why}`);
+    const { dane, isBySts } = tls.terms;
+    const policy = isBySts === true ? ': so says the MTA-STS policy of the domain' : '';
+    const why = dane === undefined ? policy : ': it has TLSA records';
+    const trouble = tls.isRequired === true ? Trouble.TLS_NEEDED : Trouble.TLS_ABSENT;
+    this.#fail(trouble, `${relay} offers no STARTTLS, and mail must not go there in clear${why}`);
+  }
+
+  /** Or it is not asked for. */
+  #onSecured(): void {
+    const { tls, relay } = this.#options;
+    const isPromised = (this.#peer.bits & CAN_REQUIRETLS) !== 0;
+    if (tls?.isRequired !== true || isPromised) return this.#authenticate();
+    const text = `${relay} offers no REQUIRETLS, and mail must have TLS all the way`;
+    this.#fail(Trouble.REQUIRETLS_ABSENT, text);
   }
 
   #onStartTlsReply(code: number): void {

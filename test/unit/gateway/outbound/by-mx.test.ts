@@ -73,7 +73,7 @@ async function stage(t: TestContext, addresses: readonly string[], options: Stag
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const source = new MemorySource();
-  const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, connectionsMax: 20, ...options };
+  const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, ...options };
   const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits, ...more }, () => true, resolver, Math.random);
   t.after(async () => {
     await dispatcher.stop(100);

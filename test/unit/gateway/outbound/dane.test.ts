@@ -76,7 +76,7 @@ async function world(t: TestContext, options: TlsHopOptions, more: Partial<Dispa
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const source = new MemorySource();
-  const mxOptions = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, connectionsMax: 20 };
+  const mxOptions = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20 };
   const log: string[] = [];
   const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx: mxOptions, ...more }, () => true, resolver, Math.random, toldTo(log));
   t.after(async () => {
@@ -103,7 +103,7 @@ async function world(t: TestContext, options: TlsHopOptions, more: Partial<Dispa
       const result = source.ended[count - 1]?.result;
       const [said] = result?.results ?? [];
       const { tls: had } = result ?? {};
-      const verified = had === undefined ? 'clear' : had.isByDane === true ? 'dane' : had.isVerified ? 'yes' : 'no';
+      const verified = had === undefined ? 'clear' : had.by === 'dane' ? 'dane' : had.isVerified ? 'yes' : 'no';
       return [said?.enhanced ?? '', said?.text ?? '', verified];
     },
   };

@@ -6,11 +6,11 @@ import { Dial } from '../../../../src/gateway/outbound/dial.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
 
 test('a host that is not needed any more is not connected to, whenever its name is resolved, and is told of once', async () => {
-  const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, connectionsMax: 1 };
+  const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1 };
   const lookup = new MxLookup(limits, { ask: () => assert.fail('an address is no name') });
   const transport = { connect: () => assert.fail('nothing is connected') };
   const closed: string[] = [];
-  const dial = new Dial('127.0.0.1', 25, false, { transport, lookup, random: () => 0.5 }, {
+  const dial = new Dial({ name: '127.0.0.1', port: 25, isUnnamed: false }, false, { transport, lookup, random: () => 0.5 }, {
     onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
     onForbidden: () => undefined, onClose: (reason) => { closed.push(reason); },
   });

@@ -9,6 +9,8 @@ import { ClientTransport } from '../../../../src/platform/node/client-transport.
 import { PasswordFiles } from '../../../../src/platform/node/password-files.js';
 import type { EventLog, Random } from '../../../../src/platform/ports.js';
 import type { Resolver } from '../../../../src/platform/resolver.js';
+import type { TlsWatch } from '../../../../src/gateway/outbound/tls-reports/tls-tally.js';
+import type { PolicySource } from '../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../../src/gateway/queue/types.js';
 import { envelopeTo } from './pure/session-world.js';
 
@@ -80,7 +82,7 @@ export function toldTo(told: string[]): EventLog {
 
 const NO_RESOLVER: Resolver = { ask: () => { assert.fail('no name is asked for'); } };
 
-export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT): Dispatcher {
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT, policies?: PolicySource, tlsWatch?: TlsWatch): Dispatcher {
   const dispatcher = new Dispatcher(
     { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {
@@ -89,6 +91,8 @@ export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOpti
       resolver,
       clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
       random,
+      policies,
+      tlsWatch,
       passwords: new PasswordFiles({ log, onRead: () => undefined }),
       log,
       mayDot,

@@ -33,17 +33,17 @@ class Stage {
         done((type === 'MX' ? this.answer : { kind: 'failed', why: 'not asked' }) as DnsAnswer<T>);
       },
     };
-    const lookup = new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, connectionsMax: 20 }, resolver);
+    const lookup = new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 20 }, resolver);
     const session = { buffer: new WriteBuffer({ largeBytesMax: 1 }), copyContent: () => undefined, mayDot: () => true, secure: () => assert.fail('nothing is secured'), password: () => assert.fail('nobody is asked for') };
     const transport = { connect: () => assert.fail('nothing is connected'), secure: () => assert.fail('nothing is secured') };
-    const ports = { transport, lookup, connections: { open: 0, max: 1 }, clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), onTlsFallback: () => undefined };
+    const ports = { transport, lookup, policies: undefined, tlsWatch: undefined, connections: { open: 0, max: 1 }, clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), onTlsFallback: () => undefined };
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
     this.destination = new MxDestination(hop, lane, { backoffFirstMs: 1000, backoffMaxMs: 60_000 }, {
-      lookup, clock, random: () => 0.5, log: SILENT,
+      lookup, policies: undefined, clock, random: () => 0.5, log: SILENT,
       poolOf: ({ hosts }) => {
         const key = hosts.map(({ name }) => name).join();
         this.pools.push(key);
-        const site = { key, protocol: 'smtp', hosts: hosts.map(({ name }) => new SiteHost(name, 25, 0, true)), tls: undefined, auth: undefined, dane: undefined, connectionsMax: 0 } as const;
+        const site = { key, protocol: 'smtp', hosts: hosts.map(({ name }) => new SiteHost(name, 25, 0, true)), tls: undefined, auth: undefined, dane: undefined, isBySts: false, connectionsMax: 0 } as const;
         return new ConnectionPool(site, OUTBOUND_DEFAULTS, ports, 0);
       },
     }, 0);

@@ -48,7 +48,7 @@ describe('classify', () => {
     }
   });
   test('troubles of the way are deferrals, those of the message failures, text bounded', () => {
-    const failures: number[] = [Trouble.SIZE, Trouble.UTF8, Trouble.ADDRESS, Trouble.EIGHT_BIT];
+    const failures: number[] = [Trouble.SIZE, Trouble.UTF8, Trouble.ADDRESS, Trouble.EIGHT_BIT, Trouble.REQUIRETLS_ABSENT, Trouble.TLS_NEEDED];
     for (const trouble of Object.values(Trouble)) {
       const result = classifyTrouble(trouble, 'x'.repeat(1000));
       assert.equal(result.status, failures.includes(trouble) ? FAILED : DEFERRED);

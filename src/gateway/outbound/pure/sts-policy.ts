@@ -1,0 +1,129 @@
+/**
+ * What a domain says of TLS with its hosts by MTA-STS (RFC 8461): its TXT record, the text of its policy, and
+ * what the policy makes of the hosts that the DNS names. Who asks and fetches: sts/sts-policies.ts.
+ *
+ * | policy           | hosts that it names                     | hosts that it does not name               |
+ * |------------------|-----------------------------------------|-------------------------------------------|
+ * | none of any kind | as the route says                       | as the route says                         |
+ * | mode none        | as the route says                       | as the route says                         |
+ * | mode testing     | as the route says; what enforce would   | as the route says, likewise               |
+ * |                  | have refused is counted                 |                                           |
+ * | mode enforce     | TLS, never in clear; a certificate for  | not connected to; where the DNS has       |
+ * |                  | the host, from whom the platform trusts | proved the way, by TLSA records alone     |
+ *
+ * TLSA records of a host judge it in place of all this (RFC 8461 2; host-tlsa.ts). A domain of which no host
+ * is left is deferred, 4.7.5: the policy, or its MX records, may be mended.
+ *
+ * A policy (RFC 8461 3.2): "key: value" on lines that end with LF or CRLF. Of a key that stands twice the
+ * first counts, but for mx; keys that are not known are passed over. Pure.
+ */
+import type { DnsAnswer } from '../../../platform/resolver.js';
+import { DEFERRED, FAILED } from '../../queue/types.js';
+import type { NextHopTls } from '../../queue/types.js';
+import type { HostsWay, MailWay } from './mail-exchangers.js';
+
+export type StsMode = 'enforce' | 'testing' | 'none';
+
+export interface StsPolicy {
+  readonly mode: StsMode;
+  /** Lower case; "*." in front stands for one label. */
+  readonly mx: readonly string[];
+  readonly maxAgeS: number;
+}
+
+/** RFC 8461 3.3: more than that is no policy. */
+export const POLICY_BYTES_MAX = 64 * 1024;
+/** RFC 8461 3.2: a year. */
+const MAX_AGE_S_MAX = 31_557_600;
+const NAME_CHARACTERS_MAX = 253;
+
+const RECORD = /^v=STSv1[ \t]*;/;
+const ID = /^[A-Za-z0-9]{1,32}$/;
+const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
+const MAX_AGE = /^\d{1,10}$/;
+
+/** Where the record stands, and the policy. */
+export function stsRecordName(domain: string): string { return `_mta-sts.${domain}`; }
+export function stsHost(domain: string): string { return `mta-sts.${domain}`; }
+
+/**
+ * The id of the policy, of a domain that says it has one; '' where it has none, undefined where nobody could
+ * tell. Not exactly one record that begins as it must is none (RFC 8461 3.1).
+ */
+export function stsId(answer: DnsAnswer<'TXT'>): string | undefined {
+  if (answer.kind === 'failed') return undefined;
+  if (answer.kind !== 'found') return '';
+  const [record, ...more] = answer.records.filter((text) => RECORD.test(text));
+  if (record === undefined || more.length > 0) return '';
+  for (const field of record.split(';')) {
+    const at = field.indexOf('=');
+    if (at < 0 || field.slice(0, at).trim() !== 'id') continue;
+    const id = field.slice(at + 1).trim();
+    return ID.test(id) ? id : '';
+  }
+  return '';
+}
+
+/** What is wrong with the text, in a few words, when it is no policy. */
+export function readPolicy(text: string): StsPolicy | { readonly wrong: string } {
+  const said = new Map<string, string>();
+  const mx: string[] = [];
+  for (const line of text.split(/\r?\n/)) {
+    const colon = line.indexOf(':');
+    if (colon < 0) {
+      if (line.trim() !== '') return { wrong: 'a line of it has no colon' };
+      continue;
+    }
+    const key = line.slice(0, colon).trim();
+    const value = line.slice(colon + 1).trim();
+    if (key === 'mx') mx.push(value.toLowerCase());
+    else if (!said.has(key)) said.set(key, value);
+  }
+  if (said.get('version') !== 'STSv1') return { wrong: 'its version is not STSv1' };
+  const mode = said.get('mode');
+  if (mode !== 'enforce' && mode !== 'testing' && mode !== 'none') return { wrong: 'it has no mode' };
+  const maxAge = said.get('max_age') ?? '';
+  if (!MAX_AGE.test(maxAge)) return { wrong: 'it has no max_age' };
+  if (!mx.every(isPattern)) return { wrong: 'an mx of it is no name of a host' };
+  if (mx.length === 0 && mode !== 'none') return { wrong: 'it names no mx' };
+  return { mode, mx, maxAgeS: Math.min(Number(maxAge), MAX_AGE_S_MAX) };
+}
+
+/** RFC 8461 4.1. `host` is lower case. */
+export function isNamedBy({ mx }: StsPolicy, host: string): boolean {
+  const dot = host.indexOf('.');
+  const wild = dot < 1 ? '' : `*${host.slice(dot)}`;
+  return mx.some((pattern) => pattern === host || (wild !== '' && pattern === wild));
+}
+
+/** Of the hosts of a domain, those that its policy leaves. */
+export function underPolicy(way: HostsWay, policy: StsPolicy | undefined, domain: string): MailWay {
+  if (policy === undefined || policy.mode === 'none') return way;
+  if (policy.mode === 'testing') return { ...way, sts: 'testing' };
+  const judged = way.hosts.map((host) =>
+    (isNamedBy(policy, host.name) ? host : { ...host, isUnnamed: true }));
+  const hosts = way.isAuthentic ? judged : judged.filter(({ isUnnamed }) => isUnnamed !== true);
+  if (hosts.length > 0) return { ...way, hosts, sts: 'enforce' };
+  const text = `the MTA-STS policy of ${domain} names none of its MX hosts`;
+  return { why: { status: DEFERRED, code: 0, enhanced: '4.7.5', text }, isVerdict: true };
+}
+
+/**
+ * For mail that must have TLS all the way (RFC 8689 4.2.1): that these are the hosts of the domain must be
+ * proved, by DNSSEC or by a policy that is enforced.
+ */
+export function provedWay(way: HostsWay, domain: string): MailWay {
+  if (way.isAuthentic || way.sts === 'enforce') return way;
+  const text = `mail to ${domain} must have TLS, and neither DNSSEC nor a policy proves its hosts`;
+  return { why: { status: FAILED, code: 0, enhanced: '5.7.10', text } };
+}
+
+/** What TLS a host must have whose domain enforces its policy. */
+export function raisedBySts(tls: NextHopTls): NextHopTls {
+  return { ...tls, level: 'verify', terms: { ...tls.terms, mustVerify: true, isBySts: true } };
+}
+
+function isPattern(text: string): boolean {
+  const name = text.startsWith('*.') ? text.slice(2) : text;
+  return name.length <= NAME_CHARACTERS_MAX && name.split('.').every((label) => LABEL.test(label));
+}

@@ -1,0 +1,73 @@
+/** MTA-STS of a running gateway: policies (sts-policies.ts) with real HTTPS, and the counters around them. */
+import type { StsMetrics } from '../../../observability/sts-metrics.js';
+import type { HttpsClient } from '../../../platform/node/https-client.js';
+import type { Clock, EventLog } from '../../../platform/ports.js';
+import type { Resolver } from '../../../platform/resolver.js';
+import { MxLookup } from '../mx-lookup.js';
+import type { MxOptions } from '../mx-lookup.js';
+import type { StsPolicy } from '../pure/sts-policy.js';
+import { StsPolicies } from './sts-policies.js';
+import type { PolicySource, StsFetchResult } from './sts-policies.js';
+
+export interface RunningStsPorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  readonly resolver: Resolver;
+  readonly metrics: StsMetrics;
+  readonly https: HttpsClient;
+}
+
+/** Who reports on it (tls-reports/tls-tally.ts). */
+export interface StsWatch {
+  onFetched(domain: string, result: StsFetchResult): void;
+  onUnnamed(domain: string): void;
+}
+
+export class RunningSts implements PolicySource {
+  readonly #policies: StsPolicies;
+  readonly #metrics: StsMetrics;
+  /** Undefined: nobody. */
+  watch: StsWatch | undefined;
+
+  constructor(stateDir: string | undefined, mx: MxOptions, ports: RunningStsPorts) {
+    const { clock, log, resolver, metrics, https } = ports;
+    this.#metrics = metrics;
+    this.#policies = new StsPolicies(stateDir, {
+      clock, log, resolver, https, lookup: new MxLookup(mx, resolver),
+      onFetched: (domain, result) => {
+        this.watch?.onFetched(domain, result);
+        metrics.fetched(result);
+        metrics.policies = this.#policies.count;
+      },
+    });
+  }
+
+  /** Before mail leaves: what is kept from before. */
+  async load(): Promise<void> {
+    await this.#policies.load();
+    this.#metrics.policies = this.#policies.count;
+  }
+
+  ask(domain: string, done: (policy: StsPolicy | undefined) => void): void {
+    this.#policies.ask(domain, done);
+  }
+
+  known(domain: string): StsPolicy | undefined {
+    return this.#policies.known(domain);
+  }
+
+  onFailure(domain: string, what: 'hosts' | 'tls'): void {
+    if (what === 'hosts') this.watch?.onUnnamed(domain);
+    this.#metrics.failures += 1;
+    this.#policies.onFailure(domain);
+  }
+
+  tick(): void {
+    this.#policies.tick();
+    this.#metrics.policies = this.#policies.count;
+  }
+
+  close(): Promise<void> {
+    return this.#policies.flushed();
+  }
+}

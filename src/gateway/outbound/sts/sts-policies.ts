@@ -1,0 +1,306 @@
+/**
+ * MTA-STS policies of domains (RFC 8461): asked for by the way of each queue by MX (mx-destination.ts),
+ * before any of its mail leaves. What a policy means is in pure/sts-policy.ts, their file in
+ * policy-journal.ts.
+ *
+ *   ask ─ TXT record ─ its id is that of the policy kept ──────────────────────────► that one
+ *    │          │ ─ none, or nobody could tell ──────────────────────────► the one kept, if any
+ *    │          └─ another id ─► fetched by HTTPS; mail waits ─ a policy ─► kept, that one
+ *    │                                        └─ none to be had ─────────► the one kept, if any; not
+ *    │                                                                    tried again for AGAIN_MS
+ *    └ tick ─ half of its life is over, or a day ─► fetched anew, while mail goes there now and then
+ *      onFailure ─ mail could not go by it ─► fetched anew, once in AGAIN_MS (RFC 8461 5.1)
+ *
+ * A policy is kept until max_age is over, whatever the DNS says since (RFC 8461 5.1): who can take the
+ * record away, or the server, can't end it. Mode none ends it (8.3).
+ *
+ * Bounded: AT_ONCE_MAX fetches at once, others in a line, each for the wait of a fetch; POLICIES_MAX
+ * kept, of PATTERN_CHARACTERS_MAX in all; the one longest not renewed leaves first.
+ */
+import type { Clock, EventLog } from '../../../platform/ports.js';
+import type { Https, HttpsAnswer } from '../../../platform/https.js';
+import type { Resolver } from '../../../platform/resolver.js';
+import type { MxLookup } from '../mx-lookup.js';
+import { whyNotPublic } from '../pure/public-address.js';
+import { POLICY_BYTES_MAX, readPolicy, stsHost, stsId, stsRecordName } from '../pure/sts-policy.js';
+import type { StsPolicy } from '../pure/sts-policy.js';
+import { PolicyJournal } from './policy-journal.js';
+import type { FetchedPolicy } from './policy-journal.js';
+
+/** `unreachable`: its server; `untrusted`: its certificate; `refused`: not 200, or no plain text. */
+export type StsFetchResult = 'fetched' | 'unreachable' | 'untrusted' | 'refused' | 'invalid';
+
+export interface StsPorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  readonly resolver: Resolver;
+  readonly lookup: MxLookup;
+  readonly https: Https;
+  onFetched(domain: string, result: StsFetchResult): void;
+}
+
+/** What the way of a queue needs of it. */
+export interface PolicySource {
+  /** `done` is called once, maybe before this returns. */
+  ask(domain: string, done: (policy: StsPolicy | undefined) => void): void;
+  /** Mail for the domain could not go by its policy: for its hosts, or for TLS with one. */
+  onFailure(domain: string, what: 'hosts' | 'tls'): void;
+  tick(): void;
+}
+
+const POLICY_PATH = '/.well-known/mta-sts.txt';
+/** RFC 8461 3.3. */
+const FETCH_MS = 60_000;
+const AGAIN_MS = 300_000;
+/** Whatever max_age says: a server is not asked for each message. */
+const LIFE_MS_MIN = AGAIN_MS;
+const RENEW_MS_MAX = 86_400_000;
+const RENEW_AGAIN_MS = 3_600_000;
+/** Of domains to which no mail went for so long nothing is renewed. */
+const USED_MS_MAX = 30 * 86_400_000;
+const AT_ONCE_MAX = 50;
+const IN_LINE_MAX = 10_000;
+const POLICIES_MAX = 100_000;
+const PATTERN_CHARACTERS_MAX = 64 * 1024 * 1024;
+const FAILED_MAX = 100_000;
+/** Looked at in one tick: all of them in a minute. */
+const SWEPT_AT_ONCE = 500;
+
+interface Kept extends FetchedPolicy {
+  usedWallMs: number;
+  renewFromWallMs: number;
+}
+
+interface Fetching {
+  readonly domain: string;
+  readonly id: string;
+  readonly sinceMs: number;
+  readonly waiting: (() => void)[];
+}
+
+export class StsPolicies implements PolicySource {
+  readonly #ports: StsPorts;
+  readonly #journal: PolicyJournal | undefined;
+  /** The one longest not fetched first. */
+  readonly #kept = new Map<string, Kept>();
+  #patternCharacters = 0;
+  readonly #fetching = new Map<string, Fetching>();
+  readonly #line: Fetching[] = [];
+  #underWay = 0;
+  /** Domains whose policy could not be had, until when they are left alone; the first noted first. */
+  readonly #leftUntilMs = new Map<string, number>();
+  #sweep: Iterator<Kept> | undefined;
+
+  /** Without a folder nothing outlives the process. */
+  constructor(stateDir: string | undefined, ports: StsPorts) {
+    this.#ports = ports;
+    const { clock, log } = ports;
+    if (stateDir !== undefined) {
+      this.#journal = new PolicyJournal(stateDir, { clock, log, all: () => this.#kept.values() });
+    }
+  }
+
+  get count(): number { return this.#kept.size; }
+
+  /** Before anything is asked. */
+  async load(): Promise<void> {
+    await this.#journal?.load((domain, fetched) => {
+      this.#forget(domain);
+      if (fetched !== undefined) this.#keep(fetched);
+    });
+  }
+
+  /** When what is kept is written. */
+  flushed(): Promise<void> {
+    return this.#journal?.flushed() ?? Promise.resolve();
+  }
+
+  ask(domain: string, done: (policy: StsPolicy | undefined) => void): void {
+    if (domain.startsWith('[')) return done(undefined);
+    this.#ports.resolver.ask(stsRecordName(domain), 'TXT', (answer) => {
+      const id = stsId(answer);
+      const kept = this.#find(domain);
+      const isKnown = id === undefined || id === '' || kept?.id === id;
+      if (isKnown || this.#isLeftAlone(domain)) return done(kept?.policy);
+      this.#fetch(domain, id, () => { done(this.#find(domain)?.policy); });
+    });
+  }
+
+  onFailure(domain: string): void {
+    const kept = this.#find(domain);
+    if (kept === undefined || this.#isLeftAlone(domain)) return;
+    if (this.#ports.clock.wallMs() - kept.fetchedWallMs >= AGAIN_MS) this.#renew(kept);
+  }
+
+  /** As it is kept, for who counts. */
+  known(domain: string): StsPolicy | undefined { return this.#kept.get(domain)?.policy; }
+
+  tick(): void {
+    if (this.#kept.size === 0) return;
+    const nowMs = this.#ports.clock.wallMs();
+    this.#sweep ??= this.#kept.values();
+    for (let swept = 0; swept < SWEPT_AT_ONCE; swept++) {
+      const { value, done } = this.#sweep.next();
+      if (done === true) {
+        this.#sweep = undefined;
+        return;
+      }
+      this.#look(value, nowMs);
+    }
+  }
+
+  #look(kept: Kept, nowMs: number): void {
+    if (isOver(kept, nowMs)) return this.#drop(kept.domain);
+    const isUsed = nowMs - kept.usedWallMs < USED_MS_MAX;
+    if (!isUsed || nowMs < kept.renewFromWallMs || this.#underWay >= AT_ONCE_MAX) return;
+    kept.renewFromWallMs = nowMs + RENEW_AGAIN_MS;
+    this.#renew(kept);
+  }
+
+  #renew({ domain, id: before }: Kept): void {
+    this.#ports.resolver.ask(stsRecordName(domain), 'TXT', (answer) => {
+      const id = stsId(answer);
+      this.#fetch(domain, id === undefined || id === '' ? before : id, () => undefined);
+    });
+  }
+
+  #find(domain: string): Kept | undefined {
+    const kept = this.#kept.get(domain);
+    if (kept === undefined) return undefined;
+    const nowMs = this.#ports.clock.wallMs();
+    if (isOver(kept, nowMs)) {
+      this.#drop(domain);
+      return undefined;
+    }
+    kept.usedWallMs = nowMs;
+    return kept;
+  }
+
+  #fetch(domain: string, id: string, done: () => void): void {
+    const before = this.#fetching.get(domain);
+    if (before !== undefined) return void before.waiting.push(done);
+    if (this.#line.length >= IN_LINE_MAX) return done();
+    const fetching: Fetching = { domain, id, sinceMs: this.#ports.clock.nowMs(), waiting: [done] };
+    this.#fetching.set(domain, fetching);
+    this.#line.push(fetching);
+    this.#fetchNext();
+  }
+
+  #fetchNext(): void {
+    while (this.#underWay < AT_ONCE_MAX) {
+      const next = this.#line.shift();
+      if (next === undefined) return;
+      if (this.#ports.clock.nowMs() - next.sinceMs > FETCH_MS) {
+        this.#tell(next);
+        continue;
+      }
+      this.#underWay++;
+      this.#connect(next);
+    }
+  }
+
+  #connect(fetching: Fetching): void {
+    const { lookup, https } = this.#ports;
+    const host = stsHost(fetching.domain);
+    lookup.addresses(host, (answers) => {
+      const all = answers.flatMap((answer) => (answer.kind === 'found' ? answer.records : []));
+      const addresses = lookup.allowsPrivate ? all : all.filter((address) => whyNotPublic(address) === '');
+      if (addresses.length === 0) {
+        return this.#failed(fetching, 'unreachable', `${host} has no public address`);
+      }
+      const bounds = { answerBytesMax: POLICY_BYTES_MAX, withinMs: FETCH_MS };
+      const question = { host, path: POLICY_PATH, addresses, ...bounds };
+      https.ask(question, (answer) => { this.#onAnswer(fetching, answer); });
+    });
+  }
+
+  #onAnswer(fetching: Fetching, answer: HttpsAnswer): void {
+    if (answer.kind === 'failed') {
+      return this.#failed(fetching, answer.isUntrusted ? 'untrusted' : 'unreachable', answer.why);
+    }
+    const { status, type, text } = answer;
+    if (status !== 200) return this.#failed(fetching, 'refused', `its server answers ${String(status)}`);
+    if (type !== 'text/plain') return this.#failed(fetching, 'refused', `it is ${type}, and no text/plain`);
+    const policy = readPolicy(text);
+    if ('wrong' in policy) return this.#failed(fetching, 'invalid', policy.wrong);
+    const { domain, id } = fetching;
+    const { clock, log } = this.#ports;
+    const usedWallMs = this.#kept.get(domain)?.usedWallMs ?? clock.wallMs();
+    this.#forget(domain);
+    const fetched = { domain, id, policy, fetchedWallMs: clock.wallMs() };
+    this.#keep(fetched, usedWallMs);
+    this.#journal?.put(fetched, this.#kept.size);
+    this.#leftUntilMs.delete(domain);
+    log.debug('mta-sts', 'a policy was fetched', { domain, id, mode: policy.mode, max_age: policy.maxAgeS });
+    this.#ended(fetching, 'fetched');
+  }
+
+  #failed(fetching: Fetching, result: StsFetchResult, why: string): void {
+    const { domain } = fetching;
+    const { clock, log } = this.#ports;
+    // Strangers' domains are many: each is told once.
+    const level = this.#leftUntilMs.has(domain) ? 'debug' : 'warn';
+    log[level]('mta-sts', 'the policy of a domain can not be had; one that is kept counts', {
+      domain, why, kept: this.#kept.get(domain)?.policy.mode ?? 'none',
+    });
+    this.#leftUntilMs.delete(domain);
+    this.#leftUntilMs.set(domain, clock.nowMs() + AGAIN_MS);
+    if (this.#leftUntilMs.size > FAILED_MAX) this.#leftUntilMs.delete(firstOf(this.#leftUntilMs.keys()));
+    this.#ended(fetching, result);
+  }
+
+  #ended(fetching: Fetching, result: StsFetchResult): void {
+    this.#underWay--;
+    this.#ports.onFetched(fetching.domain, result);
+    this.#tell(fetching);
+    this.#fetchNext();
+  }
+
+  #tell({ domain, waiting }: Fetching): void {
+    this.#fetching.delete(domain);
+    for (const done of waiting) done();
+  }
+
+  #isLeftAlone(domain: string): boolean {
+    return this.#ports.clock.nowMs() < (this.#leftUntilMs.get(domain) ?? 0);
+  }
+
+  #keep(fetched: FetchedPolicy, usedWallMs = fetched.fetchedWallMs): void {
+    const fetchedWallMs = Math.min(fetched.fetchedWallMs, this.#ports.clock.wallMs());
+    const renewFromWallMs = fetchedWallMs + Math.min(RENEW_MS_MAX, lifeMs(fetched) / 2);
+    this.#kept.set(fetched.domain, { ...fetched, fetchedWallMs, usedWallMs, renewFromWallMs });
+    this.#patternCharacters += charactersOf(fetched);
+    while (this.#kept.size > POLICIES_MAX || this.#patternCharacters > PATTERN_CHARACTERS_MAX) {
+      this.#drop(firstOf(this.#kept.keys()));
+    }
+  }
+
+  #drop(domain: string): void {
+    this.#forget(domain);
+    this.#journal?.drop(domain, this.#kept.size);
+  }
+
+  #forget(domain: string): void {
+    const kept = this.#kept.get(domain);
+    if (kept === undefined) return;
+    this.#kept.delete(domain);
+    this.#patternCharacters -= charactersOf(kept);
+  }
+}
+
+function lifeMs({ policy: { maxAgeS } }: FetchedPolicy): number {
+  return Math.max(LIFE_MS_MIN, maxAgeS * 1000);
+}
+
+function isOver(fetched: FetchedPolicy, nowMs: number): boolean {
+  return nowMs >= fetched.fetchedWallMs + lifeMs(fetched);
+}
+
+function charactersOf({ policy: { mx } }: FetchedPolicy): number {
+  return mx.reduce((sum, pattern) => sum + pattern.length, 0);
+}
+
+function firstOf(keys: Iterator<string, unknown>): string {
+  const { value, done } = keys.next();
+  return done === true ? '' : value;
+}

@@ -1,0 +1,148 @@
+/**
+ * The real Https: asks strangers' servers for their policies (gateway/outbound/sts) and brings them reports.
+ *
+ *   ask ─► first address ─ answer ─► read to its end, up to the bound ─► done
+ *             │ refused, silent for TRY_MS                   │ too long, cut off
+ *             ▼                                              ▼
+ *          next address ─ none left, or out of time ─► done(failed)
+ *
+ * A certificate that is not taken ends it: another address of the same name would show the same one. Each
+ * question has a connection of its own, which ends with it.
+ */
+import https from 'node:https';
+import type { ClientRequest, IncomingMessage } from 'node:http';
+import { errorText } from '../../base/error-text.js';
+import type { Https, HttpsAnswer, HttpsQuestion } from '../https.js';
+import { checkDnsName } from './dns-name.js';
+
+export interface HttpsClientOptions {
+  /** 443, but in tests. */
+  readonly port: number;
+  /** PEM of who is trusted; undefined: whom the platform trusts. */
+  readonly ca?: string | undefined;
+}
+
+const HTTPS_PORT = 443;
+/** For one address, as long as there is another one. */
+const TRY_MS = 10_000;
+const ADDRESSES_MAX = 4;
+const HEADER_BYTES_MAX = 16 * 1024;
+const WHY_CHARACTERS_MAX = 200;
+/** Of OpenSSL about certificates, beside those that speak of one by name. */
+const UNTRUSTED = /CERT|SELF_SIGNED|ISSUER|CRL|HOSTNAME_MISMATCH|INVALID_(CA|PURPOSE)/;
+
+export class HttpsClient implements Https {
+  readonly #options: HttpsClientOptions;
+  readonly #underWay = new Set<HttpsExchange>();
+
+  constructor(options: HttpsClientOptions = { port: HTTPS_PORT }) {
+    this.#options = options;
+  }
+
+  ask(question: HttpsQuestion, done: (answer: HttpsAnswer) => void): void {
+    const exchange = new HttpsExchange(question, this.#options, (answer) => {
+      this.#underWay.delete(exchange);
+      done(answer);
+    });
+    this.#underWay.add(exchange);
+    exchange.begin();
+  }
+
+  /** Ends what is under way; nobody is told. */
+  close(): void {
+    for (const exchange of this.#underWay) exchange.abandon();
+    this.#underWay.clear();
+  }
+}
+
+class HttpsExchange {
+  readonly #question: HttpsQuestion;
+  readonly #options: HttpsClientOptions;
+  readonly #done: (answer: HttpsAnswer) => void;
+  readonly #addresses: string[];
+  #whole: NodeJS.Timeout | undefined;
+  #request: ClientRequest | undefined;
+  #isOver = false;
+
+  constructor(question: HttpsQuestion, options: HttpsClientOptions, done: (answer: HttpsAnswer) => void) {
+    this.#question = question;
+    this.#options = options;
+    this.#done = done;
+    this.#addresses = question.addresses.slice(0, ADDRESSES_MAX);
+  }
+
+  begin(): void {
+    const { withinMs } = this.#question;
+    this.#whole = setTimeout(() => {
+      this.#fail(`no answer within ${String(withinMs / 1000)} s`);
+    }, withinMs);
+    setImmediate(() => { this.#try('no address'); });
+  }
+
+  abandon(): void {
+    this.#isOver = true;
+    clearTimeout(this.#whole);
+    this.#request?.destroy();
+  }
+
+  #try(why: string): void {
+    if (this.#isOver) return;
+    const address = this.#addresses.shift();
+    if (address === undefined) return this.#fail(why);
+    const { host, path, body } = this.#question;
+    const { port, ca } = this.#options;
+    const request = https.request({
+      host: address, port, path, servername: host, agent: false, method: body === undefined ? 'GET' : 'POST',
+      maxHeaderSize: HEADER_BYTES_MAX, minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }),
+      checkServerIdentity: (_name, certificate) => checkDnsName(host, certificate),
+      headers: {
+        'host': host, 'user-agent': 'twinpost', 'accept-encoding': 'identity',
+        ...(body === undefined ? {} : { 'content-type': body.type, 'content-length': body.bytes.length }),
+      },
+    });
+    this.#request = request;
+    const isLast = this.#addresses.length === 0;
+    if (!isLast) request.setTimeout(TRY_MS, () => { request.destroy(new Error('silent')); });
+    request.once('response', (response) => { this.#read(response); });
+    request.on('error', (error: NodeJS.ErrnoException) => {
+      if (this.#isOver || request !== this.#request) return;
+      const code = error.code ?? '';
+      const said = `${address}: ${errorText(error)}${code === '' ? '' : ` (${code})`}`;
+      if (UNTRUSTED.test(code)) this.#fail(said, true);
+      else this.#try(said);
+    });
+    request.end(body?.bytes);
+  }
+
+  #read(response: IncomingMessage): void {
+    // From here on only the whole time counts, and this address.
+    this.#addresses.length = 0;
+    this.#request?.setTimeout(0);
+    const { statusCode: status = 0, headers } = response;
+    const type = (headers['content-type'] ?? '').split(';', 1)[0]?.trim().toLowerCase() ?? '';
+    if (status !== 200) return this.#end({ kind: 'answer', status, type, text: '' });
+    const encoding = headers['content-encoding'] ?? 'identity';
+    if (encoding !== 'identity') return this.#fail('its answer is encoded');
+    const pieces: Uint8Array[] = [];
+    let bytes = 0;
+    response.on('data', (piece: Uint8Array) => {
+      bytes += piece.length;
+      if (bytes > this.#question.answerBytesMax) return this.#fail('its answer is too long');
+      pieces.push(piece);
+    });
+    response.once('end', () => {
+      this.#end({ kind: 'answer', status, type, text: Buffer.concat(pieces).toString('utf8') });
+    });
+    response.on('error', (error) => { this.#fail(errorText(error)); });
+  }
+
+  #fail(why: string, isUntrusted = false): void {
+    this.#end({ kind: 'failed', why: why.slice(0, WHY_CHARACTERS_MAX), isUntrusted });
+  }
+
+  #end(answer: HttpsAnswer): void {
+    if (this.#isOver) return;
+    this.abandon();
+    this.#done(answer);
+  }
+}

@@ -1,0 +1,88 @@
+/**
+ * REQUIRETLS and TLS-Required (RFC 8689) by real processes: what is offered where, what next hops are told, also after a
+ * kill of the gateway, where a message fails, and that its report must have TLS as well.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import net from 'node:net';
+import { test } from 'node:test';
+import tls from 'node:tls';
+import { HOST, startCluster, until } from './cluster.js';
+import { SmtpTalk } from './smtp-talk.js';
+import { TlsHop, makeCertificates } from './tls-hop.js';
+
+const certificates = makeCertificates();
+const whyNot = certificates === undefined ? 'openssl is missing' : false;
+
+/** After STARTTLS, EHLO said. */
+async function secureTalk(port: number): Promise<{ readonly talk: SmtpTalk; readonly offers: string }> {
+  const clear = net.connect({ host: HOST, port });
+  await once(clear, 'data');
+  clear.write('STARTTLS\r\n');
+  await once(clear, 'data');
+  const socket = tls.connect({ socket: clear, rejectUnauthorized: false });
+  await once(socket, 'secureConnect');
+  const talk = new SmtpTalk(socket);
+  return { talk, offers: await talk.say('EHLO talk.example') };
+}
+
+async function put(talk: SmtpTalk, mail: string, to: string, header = ''): Promise<void> {
+  for (const line of [`MAIL FROM:<me@able.example>${mail}`, `RCPT TO:<${to}>`, 'DATA', `Subject: to ${to}\r\n${header}\r\nhello\r\n.`]) {
+    assert.match(await talk.say(line), /^[23]/, line);
+  }
+}
+
+test('mail that must have TLS goes only where that is promised, through a kill; else it fails, and its report is like it', { timeout: 120_000, skip: whyNot }, async (t) => {
+  assert.ok(certificates !== undefined);
+  const certificate = certificates.issue('hop.test');
+  const able = new TlsHop({ certificate, offers: ['8BITMIME', 'REQUIRETLS'] });
+  const unable = new TlsHop({ certificate, offers: ['8BITMIME'] });
+  const clear = new TlsHop({ offersStartTls: false, offers: ['REQUIRETLS'] });
+  t.after(() => { for (const hop of [able, unable, clear]) hop.close(); });
+  const route = async (domain: string, hop: TlsHop): Promise<Readonly<Record<string, unknown>>> => ({
+    domain, name: domain, via: `smtp://127.0.0.1:${String(await hop.listen())}`, ...(hop === clear ? {} : { tls: 'verify', ca_file: certificates.caFile, server_name: 'hop.test' }),
+  });
+  const cluster = await startCluster({
+    sink: false,
+    routes: [await route('able.example', able), await route('unable.example', unable), await route('*', clear)],
+    gateway: { smtp: { tls: { cert: certificate.certFile, key: certificate.keyFile } }, delivery: { retry: { first: '100ms', max: '500ms' } } },
+  });
+  t.after(() => cluster.stop());
+  const log = (): string => cluster.gateway.log();
+
+  const plain = await SmtpTalk.start(cluster.smtpPort);
+  assert.doesNotMatch(await plain.say('EHLO talk.example'), /REQUIRETLS/);
+  assert.match(await plain.say('MAIL FROM:<me@able.example> REQUIRETLS'), /^555 5\.5\.4/);
+  const { talk, offers } = await secureTalk(cluster.smtpPort);
+  assert.match(offers, /^250-REQUIRETLS\r$/m);
+  assert.match(await talk.say('MAIL FROM:<me@able.example> REQUIRETLS=yes'), /^501/);
+
+  // It waits while the next hop refuses TLS, and the gateway is killed.
+  able.options = { ...able.options, toStartTls: '454 4.7.0 not now' };
+  await put(talk, ' REQUIRETLS', 'one@able.example');
+  await until('it waits', () => log().includes('454 4.7.0 not now'), 30_000, cluster.gateway);
+  await cluster.gateway.kill();
+  able.options = { certificate, offers: ['8BITMIME', 'REQUIRETLS'] };
+  cluster.gateway.start();
+  await cluster.gateway.ready();
+  await until('it is there', () => able.taken.length === 1, 30_000, cluster.gateway);
+  assert.deepEqual(able.said.filter((line) => line.startsWith('MAIL')).map((line) => / REQUIRETLS\b/.test(line)), [true]);
+
+  // Neither without the promise, nor in clear whatever is promised there.
+  const again = (await secureTalk(cluster.smtpPort)).talk;
+  await put(again, ' REQUIRETLS', 'two@unable.example');
+  await put(again, ' REQUIRETLS', 'three@clear.example');
+  await until('both reports are there', () => able.taken.length === 3, 30_000, cluster.gateway);
+  const reports = able.taken.slice(1).map(({ content }) => content);
+  assert.deepEqual(reports.map((content) => /^Status: (.*?)\r?$/m.exec(content)?.[1]).sort(), ['5.7.10', '5.7.30']);
+  assert.ok(reports.every((content) => !content.includes('\r\nhello\r\n')), 'the header alone comes back');
+  assert.ok(able.said.filter((line) => line.startsWith('MAIL')).every((line) => / REQUIRETLS\b/.test(line)));
+  assert.deepEqual([unable.taken.length, clear.taken.length], [0, 0]);
+  await until('all three are in the log', () => log().match(/"event":"delivered".*"queue":"able\.example!tls"/g)?.length === 3, 30_000, cluster.gateway);
+
+  // What asks for nothing goes there as before.
+  await put(again, '', 'four@unable.example', 'TLS-Required: No\r\n');
+  await put(again, '', 'five@clear.example');
+  await until('both are there', () => unable.taken.length + clear.taken.length === 2, 30_000, cluster.gateway);
+  assert.match(log(), /"queue":"unable\.example!any"/);
+});

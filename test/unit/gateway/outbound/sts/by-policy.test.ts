@@ -1,0 +1,256 @@
+/** Mail to domains that enforce a policy: which of their hosts get it, over which connections, and what TLSA records change; real DNS, HTTPS and TLS on loopback. */
+import assert from 'node:assert/strict';
+import { X509Certificate, createHash } from 'node:crypto';
+import { mkdtempSync, readFileSync, rmSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import { OWN_ORIGIN } from '../../../../../src/gateway/queue/types.js';
+import type { TestContext } from 'node:test';
+import packet from 'dns-packet';
+import type { Answer } from 'dns-packet';
+import { OUTBOUND_DEFAULTS } from '../../../../default-options.js';
+import { createRouter } from '../../../../../src/gateway/queue/router.js';
+import type { TlsNeed } from '../../../../../src/gateway/queue/types.js';
+import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
+import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
+import { TlsTally } from '../../../../../src/gateway/outbound/tls-reports/tls-tally.js';
+import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
+import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
+import { verifiedText } from '../../../../../src/platform/transport.js';
+import { TlsHop, makeCertificates } from '../../../../process/tls-hop.js';
+import type { CertificateFiles, TlsHopOptions } from '../../../../process/tls-hop.js';
+import { NameServer } from '../../../platform/node/dns/name-server.js';
+import { MemoryQueue, MemorySource, dispatcherFor, toldTo } from '../memory-source.js';
+import { PolicyServer, policyText } from './policy-server.js';
+
+const certificates = makeCertificates();
+const needsTls = { timeout: 30_000, skip: certificates === undefined ? 'openssl is missing' : false };
+const MX = 'mx.sts.example';
+const certificate = certificates?.issue(MX);
+
+interface World {
+  readonly zone: Map<string, readonly Answer[]>;
+  /** Answers to these are authentic. */
+  readonly signed: Set<string>;
+  readonly hop: TlsHop;
+  readonly server: PolicyServer;
+  readonly log: string[];
+  readonly tally: TlsTally;
+  readonly port: number;
+  /** A domain at these hosts, with a policy unless that is ''. */
+  domain(name: string, hosts: readonly string[], policy: string): void;
+  send(domain: string, need?: TlsNeed): Promise<string>;
+}
+
+async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
+  assert.ok(certificates !== undefined);
+  const zone = new Map<string, readonly Answer[]>();
+  const signed = new Set<string>();
+  const names = await NameServer.start(t, (question) => {
+    const answers = zone.get(question);
+    const flags = signed.has(question) ? packet.AUTHENTIC_DATA : 0;
+    return answers === undefined ? { rcode: 3, flags } : { answers, flags };
+  });
+  const hop = new TlsHop(options);
+  const port = await hop.listen();
+  const server = new PolicyServer();
+  const caFile = certificates.caFile;
+  const https = new HttpsClient({ port: await server.listen(), ca: readFileSync(caFile, 'latin1') });
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-by-policy-'));
+  const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
+  const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
+  const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 20 };
+  const log: string[] = [];
+  const policies = new StsPolicies(folder, { clock, log: toldTo(log), resolver, lookup: new MxLookup(mx, resolver), https, onFetched: () => undefined });
+  const tally = new TlsTally((domain) => policies.known(domain));
+  const source = new MemorySource();
+  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx }, () => true, resolver, Math.random, toldTo(log), policies, tally);
+  t.after(async () => {
+    await dispatcher.stop(100);
+    https.close();
+    resolver.close();
+    hop.close();
+    server.close();
+    await policies.flushed();
+    rmSync(folder, { recursive: true });
+  });
+  const tls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile } } as const;
+  const queues = new Map<string, MemoryQueue>();
+  return {
+    zone, signed, hop, server, log, tally, port,
+    domain: (name, hosts, text) => {
+      zone.set(`MX ${name}`, hosts.map((exchange, preference) => ({ type: 'MX', name, ttl: 0, data: { preference, exchange } })));
+      for (const host of hosts) zone.set(`A ${host}`, [{ type: 'A', name: host, ttl: 0, data: '127.0.0.1' }]);
+      if (text === '') return;
+      const policyHost = `mta-sts.${name}`;
+      zone.set(`TXT _${policyHost}`, [{ type: 'TXT', name: `_${policyHost}`, ttl: 0, data: 'v=STSv1; id=1' } as Answer]);
+      zone.set(`A ${policyHost}`, [{ type: 'A', name: policyHost, ttl: 0, data: '127.0.0.1' }]);
+      server.said.set(policyHost, { certificate: certificates.issue(policyHost), text });
+    },
+    send: async (domain, need) => {
+      const key = `${domain} ${need ?? ''}`;
+      const nextHop = { protocol: 'smtp', host: '', port, isByMx: true, tls } as const;
+      const router = createRouter([{ name: 'out', domains: ['*'], nextHop, perDomain: true, ordering: 'fifo', concurrency: 5, lengthMax: 10 }]);
+      const route = router.route(domain, 'mail', '', OWN_ORIGIN) ?? assert.fail('a route');
+      const queue = queues.get(key) ?? new MemoryQueue(need === undefined ? route : router.withTls(route, need));
+      queues.set(key, queue);
+      const count = source.ended.length + 1;
+      source.put(queue, count, 'Subject: x\r\n\r\nhello\r\n');
+      dispatcher.onReady(queue);
+      await source.untilEnded(count);
+      const { results: [said], tls: had } = source.ended[count - 1]?.result ?? { results: [] };
+      return `${said?.enhanced ?? ''} ${had === undefined ? 'none' : verifiedText(had)} ${said?.text ?? ''}`;
+    },
+  };
+}
+
+/** The domain's zone is signed, and its host has a TLSA record of the certificate. */
+function prove({ zone, signed, port }: World, domain: string, host: string, { certFile }: CertificateFiles): void {
+  const key = new X509Certificate(readFileSync(certFile)).publicKey.export({ type: 'spki', format: 'der' });
+  const name = `_${String(port)}._tcp.${host}`;
+  zone.set(`TLSA ${name}`, [{ type: 'TLSA', name, ttl: 0, data: { usage: 3, selector: 1, matchingType: 1, certificate: createHash('sha256').update(key).digest() } }]);
+  for (const question of [`MX ${domain}`, `A ${host}`, `TLSA ${name}`]) signed.add(question);
+}
+
+/** "domain policy successes failures details" of each. */
+function counted({ tally }: World): readonly string[] {
+  return [...tally.take()].flatMap(([domain, policies]) => [...policies.values()].map(({ type, successes, failures, details }) =>
+    `${domain} ${type} ${String(successes)} ${String(failures)} ${[...details.values()].map((each) => `${each.type} ${each.mxHost} ${each.address}`).join()}`.trim()));
+}
+
+describe('sessions with hosts by MX', () => {
+  test('are counted once for each domain and connection, by what they came to', needsTls, async (t) => {
+    const on = await world(t, { certificate });
+    on.domain('plain.example', [MX], '');
+    on.domain('other.example', [MX], '');
+    on.domain('testing.example', [MX], policyText('testing', ['nothing.example']));
+    on.domain('enforce.example', [MX], policyText('enforce', [MX]));
+    for (const domain of ['plain.example', 'plain.example', 'other.example', 'testing.example', 'enforce.example']) await on.send(domain);
+    assert.deepEqual(counted(on), [
+      'plain.example no-policy-found 1 0', 'other.example no-policy-found 1 0',
+      `testing.example sts 0 1 validation-failure ${MX} 127.0.0.1`, 'enforce.example sts 1 0',
+    ]);
+  });
+
+  test('are counted as failed: in clear where nothing else is offered, refused, or with a certificate of nobody\'s', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const on = await world(t, { offersStartTls: false });
+    on.domain('clear.example', ['c.sts.example'], '');
+    await on.send('clear.example');
+    on.hop.options = { toStartTls: '454 4.7.0 no' };
+    on.domain('refused.example', ['r.sts.example'], '');
+    await on.send('refused.example');
+    on.hop.options = { certificate: certificates.selfSigned('s.sts.example') };
+    on.domain('enforce.example', ['s.sts.example'], policyText('enforce', ['*.sts.example']));
+    await on.send('enforce.example');
+    assert.deepEqual(counted(on), [
+      'clear.example no-policy-found 0 1 starttls-not-supported c.sts.example 127.0.0.1',
+      'refused.example no-policy-found 0 1 starttls-not-supported r.sts.example 127.0.0.1',
+      'enforce.example sts 0 1 certificate-not-trusted s.sts.example 127.0.0.1',
+    ]);
+  });
+});
+
+describe('mail to a domain that enforces a policy', () => {
+  test('goes to hosts that the policy names, and to no other though it is preferred', needsTls, async (t) => {
+    const on = await world(t, { certificate });
+    on.domain('sts.example', ['first.other.example', MX], policyText('enforce', ['*.sts.example']));
+    assert.match(await on.send('sts.example'), /^2\.0\.0 sts /);
+    assert.deepEqual(on.hop.named, [MX]);
+  });
+
+  test('waits where the policy names none of its hosts, though a connection of before is there', needsTls, async (t) => {
+    const on = await world(t, { certificate });
+    on.domain('sts.example', [MX], '');
+    on.domain('late.example', [MX], policyText('enforce', ['mx.late.example']));
+    assert.match(await on.send('sts.example'), /^2\.0\.0 yes /);
+    assert.match(await on.send('late.example'), /^4\.7\.5 none the MTA-STS policy of late\.example names none of its MX hosts$/);
+    assert.equal(on.hop.taken.length, 1);
+  });
+
+  test('never goes over a connection that was begun without the policy, but over one of another that enforces it', needsTls, async (t) => {
+    const on = await world(t, { certificate });
+    on.domain('plain.example', [MX], '');
+    on.domain('testing.example', [MX], policyText('testing', ['nothing.example']));
+    on.domain('one.example', [MX], policyText('enforce', [MX]));
+    on.domain('two.example', [MX], policyText('enforce', ['*.sts.example']));
+    const said: string[] = [];
+    for (const domain of ['plain.example', 'testing.example', 'one.example', 'two.example']) said.push((await on.send(domain)).slice(0, 9));
+    assert.deepEqual([said, on.hop.connections], [['2.0.0 yes', '2.0.0 yes', '2.0.0 sts', '2.0.0 sts'], 2]);
+  });
+
+  test('waits for a certificate for the host, and is told once', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const on = await world(t, { certificate: certificates.issue('other.example') });
+    on.domain('sts.example', [MX], policyText('enforce', [MX]));
+    assert.match(await on.send('sts.example'), /^4\.7\.5 none no TLS with .*ERR_TLS_CERT_ALTNAME_INVALID/);
+    assert.deepEqual([on.hop.taken, on.log], [[], [
+      'tls a host does not do what the MTA-STS policy of a domain says: no mail of it goes there until that is mended',
+      'nexthop next hop can not be reached',
+    ]]);
+  });
+
+  test('goes by TLSA records alone to a host that has them, named by the policy or not; one without is not connected to', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const own = certificates.selfSigned('whoever.example');
+    const on = await world(t, { certificate: own });
+    on.domain('sts.example', ['a.other.example', 'b.other.example'], policyText('enforce', [MX]));
+    prove(on, 'sts.example', 'b.other.example', own);
+    for (const question of ['A a.other.example', `TLSA _${String(on.port)}._tcp.a.other.example`]) on.signed.add(question);
+    assert.match(await on.send('sts.example'), /^2\.0\.0 dane /);
+    assert.deepEqual(on.hop.named, ['b.other.example']);
+    assert.match(on.log.join('\n'), /^tls a host does not do what the MTA-STS policy/);
+  });
+});
+
+describe('mail that must have TLS all the way', () => {
+  test('fails where neither DNSSEC nor a policy proves the hosts, though TLS with them would be right', needsTls, async (t) => {
+    const on = await world(t, { certificate, offers: ['REQUIRETLS'] });
+    on.domain('plain.example', [MX], '');
+    on.domain('testing.example', [MX], policyText('testing', [MX]));
+    for (const domain of ['plain.example', 'testing.example']) {
+      assert.equal(await on.send(domain, 'required'), `5.7.10 none mail to ${domain} must have TLS, and neither DNSSEC nor a policy proves its hosts`);
+    }
+    assert.deepEqual(on.hop.taken, []);
+  });
+
+  test('goes by a policy, by TLSA records, and by CAs where the DNS proves the host, if that promises it within TLS', needsTls, async (t) => {
+    assert.ok(certificate !== undefined);
+    const on = await world(t, { certificate, offers: [], offersInTls: ['REQUIRETLS'] });
+    on.domain('policy.example', [MX], policyText('enforce', [MX]));
+    on.domain('dane.example', ['mx.dane.example'], '');
+    prove(on, 'dane.example', 'mx.dane.example', certificate);
+    on.domain('signed.example', [MX], '');
+    on.signed.add('MX signed.example');
+    const said: string[] = [];
+    for (const domain of ['policy.example', 'dane.example', 'signed.example']) said.push((await on.send(domain, 'required')).slice(0, 10));
+    assert.deepEqual(said, ['2.0.0 sts ', '2.0.0 dane', '2.0.0 yes ']);
+  });
+
+  test('fails where that is promised in clear alone; other mail goes there', needsTls, async (t) => {
+    const on = await world(t, { certificate, offers: ['REQUIRETLS'], offersInTls: [] });
+    on.domain('policy.example', [MX], policyText('enforce', [MX]));
+    assert.match(await on.send('policy.example', 'required'), /^5\.7\.30 sts .* offers no REQUIRETLS, and mail must have TLS all the way$/);
+    assert.match(await on.send('policy.example'), /^2\.0\.0 sts /);
+  });
+
+  test('waits where the certificate is not right', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const on = await world(t, { certificate: certificates.selfSigned(MX), offers: ['REQUIRETLS'] });
+    on.domain('policy.example', [MX], policyText('enforce', [MX]));
+    assert.match(await on.send('policy.example', 'required'), /^4\.7\.5 none no TLS with /);
+  });
+});
+
+test('mail of which TLS is not asked goes whatever policy and TLSA records say of the certificate', needsTls, async (t) => {
+  assert.ok(certificates !== undefined);
+  const on = await world(t, { certificate: certificates.selfSigned('whoever.example') });
+  on.domain('policy.example', [MX], policyText('enforce', ['other.example']));
+  on.domain('dane.example', ['mx.dane.example'], '');
+  prove(on, 'dane.example', 'mx.dane.example', certificates.selfSigned('other.example'));
+  for (const domain of ['policy.example', 'dane.example']) {
+    assert.match(await on.send(domain), /^4\.7\.5 /);
+    assert.match(await on.send(domain, 'optional'), /^2\.0\.0 no /);
+  }
+});

@@ -1,0 +1,252 @@
+/** Policies of domains, from real HTTPS servers and a scripted name server: which one counts, when it is fetched, and what outlives a restart. */
+import assert from 'node:assert/strict';
+import { appendFileSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { describe, test } from 'node:test';
+import type { TestContext } from 'node:test';
+import type { Answer } from 'dns-packet';
+import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
+import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
+import type { StsFetchResult } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
+import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
+import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
+import { makeCertificates } from '../../../../process/tls-hop.js';
+import { NameServer } from '../../../platform/node/dns/name-server.js';
+import type { Scripted } from '../../../platform/node/dns/name-server.js';
+import { toldTo } from '../memory-source.js';
+import { PolicyServer, policyText } from './policy-server.js';
+
+const certificates = makeCertificates();
+const needsTls = { timeout: 30_000, skip: certificates === undefined ? 'openssl is missing' : false };
+const DOMAIN = 'sts.example';
+const HOST = `mta-sts.${DOMAIN}`;
+const MINUTE_MS = 60_000;
+const DAY_MS = 1440 * MINUTE_MS;
+const certificate = certificates?.issue(HOST);
+
+interface World {
+  readonly zone: Map<string, Scripted>;
+  readonly server: PolicyServer;
+  readonly results: StsFetchResult[];
+  readonly log: string[];
+  readonly folder: string;
+  /** Added to both clocks. */
+  aheadMs: number;
+  start(): StsPolicies;
+}
+
+function txt(data: string): Scripted {
+  return { answers: [{ type: 'TXT', name: 'x', ttl: 0, data } as Answer] };
+}
+
+async function world(t: TestContext, allowsPrivate = true): Promise<World> {
+  assert.ok(certificates !== undefined && certificate !== undefined);
+  const zone = new Map<string, Scripted>([
+    [`TXT _mta-sts.${DOMAIN}`, txt('v=STSv1; id=1')],
+    [`A ${HOST}`, { answers: [{ type: 'A', name: 'x', ttl: 0, data: '127.0.0.1' }] }],
+  ]);
+  const names = await NameServer.start(t, (question) => {
+    const said = zone.get(question);
+    if (said === undefined) return { rcode: 3 };
+    const name = question.slice(question.indexOf(' ') + 1);
+    return { ...said, answers: (said.answers ?? []).map((answer) => ({ ...answer, name })) };
+  });
+  const server = new PolicyServer();
+  const port = await server.listen();
+  server.said.set(HOST, { certificate, text: policyText('enforce', ['mx.sts.example']) });
+  const folder = mkdtempSync(join(tmpdir(), 'twinpost-sts-'));
+  const clock = { nowMs: () => performance.now() + on.aheadMs, wallMs: () => Date.now() + on.aheadMs };
+  const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
+  const https = new HttpsClient({ port, ca: readFileSync(certificates.caFile, 'latin1') });
+  t.after(() => {
+    https.close();
+    resolver.close();
+    server.close();
+    rmSync(folder, { recursive: true, force: true });
+  });
+  const on: World = {
+    zone, server, results: [], log: [], folder, aheadMs: 0,
+    start: () => new StsPolicies(folder, {
+      clock, resolver, https, log: toldTo(on.log),
+      lookup: new MxLookup({ ownNames: [], allowsPrivate, usesIpv6: false, usesMtaSts: true, connectionsMax: 1 }, resolver),
+      onFetched: (_domain, result) => { on.results.push(result); },
+    }),
+  };
+  return on;
+}
+
+function modeOf(policies: StsPolicies, domain = DOMAIN): Promise<string> {
+  return new Promise((resolve) => { policies.ask(domain, (policy) => { resolve(policy === undefined ? 'nothing' : `${policy.mode} ${policy.mx.join()}`); }); });
+}
+
+/** When so many fetches have ended. */
+async function fetched({ results }: World, count: number): Promise<void> {
+  while (results.length < count) await new Promise((resolve) => { setTimeout(resolve, 5); });
+}
+
+describe('the policy of a domain', () => {
+  test('is fetched once for all who ask, and kept while its id is the same', needsTls, async (t) => {
+    const on = await world(t);
+    const policies = on.start();
+    assert.deepEqual(await Promise.all([modeOf(policies), modeOf(policies)]), ['enforce mx.sts.example', 'enforce mx.sts.example']);
+    assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+    assert.deepEqual([on.server.asked, on.results, policies.count], [[`GET ${HOST} /.well-known/mta-sts.txt`], ['fetched'], 1]);
+  });
+
+  test('is fetched anew when its id changes; if that fails the one that is kept counts, and nobody asks for five minutes', needsTls, async (t) => {
+    const on = await world(t);
+    const policies = on.start();
+    await modeOf(policies);
+    assert.ok(certificate !== undefined);
+    on.zone.set(`TXT _mta-sts.${DOMAIN}`, txt('v=STSv1; id=2'));
+    on.server.said.set(HOST, { certificate, status: 500 });
+    assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+    on.server.said.set(HOST, { certificate, text: policyText('testing', ['mx2.sts.example']) });
+    assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+    on.aheadMs += 6 * MINUTE_MS;
+    assert.equal(await modeOf(policies), 'testing mx2.sts.example');
+    assert.deepEqual(on.results, ['fetched', 'refused', 'fetched']);
+    assert.deepEqual(on.log, ['mta-sts the policy of a domain can not be had; one that is kept counts']);
+  });
+
+  test('counts until it ends whatever the DNS says since; mode none ends it', needsTls, async (t) => {
+    const on = await world(t);
+    const policies = on.start();
+    await modeOf(policies);
+    on.zone.delete(`TXT _mta-sts.${DOMAIN}`);
+    assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+    on.zone.set(`TXT _mta-sts.${DOMAIN}`, { rcode: 2 });
+    on.aheadMs += DAY_MS - MINUTE_MS;
+    assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+    on.aheadMs += 2 * MINUTE_MS;
+    assert.deepEqual([await modeOf(policies), policies.count], ['nothing', 0]);
+    // That the DNS does not answer is kept for five seconds.
+    on.aheadMs += MINUTE_MS;
+    assert.ok(certificate !== undefined);
+    on.zone.set(`TXT _mta-sts.${DOMAIN}`, txt('v=STSv1; id=3'));
+    on.server.said.set(HOST, { certificate, text: policyText('none', []) });
+    assert.equal(await modeOf(policies), 'none ');
+  });
+
+  test('is renewed when half of its life is over, without anybody waiting; not where no mail goes any more', needsTls, async (t) => {
+    const on = await world(t);
+    const policies = on.start();
+    await modeOf(policies);
+    on.aheadMs += 11 * 60 * MINUTE_MS;
+    policies.tick();
+    on.aheadMs += 2 * 60 * MINUTE_MS;
+    policies.tick();
+    policies.tick();
+    await fetched(on, 2);
+    on.aheadMs += DAY_MS - MINUTE_MS;
+    assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+    assert.equal(on.server.asked.length, 2);
+    assert.ok(certificate !== undefined);
+    on.zone.set(`TXT _mta-sts.${DOMAIN}`, txt('v=STSv1; id=9'));
+    on.server.said.set(HOST, { certificate, text: policyText('enforce', ['mx.sts.example'], 31_557_600) });
+    await modeOf(policies);
+    on.aheadMs += 31 * DAY_MS;
+    policies.tick();
+    policies.tick();
+    // What a tick begins would be seen by this one.
+    await modeOf(policies);
+    assert.equal(on.server.asked.length, 3);
+  });
+
+  test('is fetched anew when mail could not go by it, not more often than each five minutes', needsTls, async (t) => {
+    const on = await world(t);
+    const policies = on.start();
+    await modeOf(policies);
+    policies.onFailure(DOMAIN);
+    on.aheadMs += 6 * MINUTE_MS;
+    policies.onFailure(DOMAIN);
+    policies.onFailure(DOMAIN);
+    await fetched(on, 2);
+    policies.onFailure(DOMAIN);
+    await modeOf(policies);
+    assert.deepEqual(on.results, ['fetched', 'fetched']);
+  });
+
+  for (const [what, result, said] of [
+    ['a redirect', 'refused', { status: 301 }],
+    ['another type', 'refused', { type: 'text/html', text: policyText('enforce', ['mx.sts.example']) }],
+    ['no type', 'refused', { type: '', text: policyText('enforce', ['mx.sts.example']) }],
+    ['what is no policy', 'invalid', { text: 'hello: world' }],
+    ['64 KiB and one octet', 'unreachable', { text: `${policyText('enforce', ['mx.sts.example'])}${'x'.repeat(65_536)}` }],
+    ['a certificate for another name', 'untrusted', { certificate: certificates?.issue('other.example') }],
+    ['an expired certificate', 'untrusted', { certificate: certificates?.issue(HOST, -1) }],
+    ['a certificate by nobody', 'untrusted', { certificate: certificates?.selfSigned(HOST) }],
+  ] as const) {
+    test(`is none where the server shows ${what}`, needsTls, async (t) => {
+      const on = await world(t);
+      assert.ok(certificate !== undefined);
+      const own = 'certificate' in said ? said.certificate : undefined;
+      on.server.said.set(HOST, { text: policyText('enforce', ['mx.sts.example']), ...said, certificate: own ?? certificate });
+      assert.deepEqual([await modeOf(on.start()), on.results], ['nothing', [result]], on.log.join());
+    });
+  }
+
+  test('is not fetched from an address that no host of the Internet has, nor for an address literal', needsTls, async (t) => {
+    const on = await world(t, false);
+    const policies = on.start();
+    assert.deepEqual([await modeOf(policies), await modeOf(policies, '[192.0.2.1]')], ['nothing', 'nothing']);
+    assert.deepEqual([on.results, on.server.asked], [['unreachable'], []]);
+  });
+});
+
+describe('the file of policies', () => {
+  test('brings them back after a restart, the last line of each domain, but for what is damaged or over', needsTls, async (t) => {
+    const on = await world(t);
+    const first = on.start();
+    await modeOf(first);
+    assert.ok(certificate !== undefined);
+    on.zone.set(`TXT _mta-sts.${DOMAIN}`, txt('v=STSv1; id=2'));
+    on.server.said.set(HOST, { certificate, text: policyText('enforce', ['mx2.sts.example', '*.sts.example']) });
+    await modeOf(first);
+    await first.flushed();
+    const file = join(on.folder, 'mta-sts.policies');
+    assert.equal(statSync(file).mode & 0o777, 0o600);
+    appendFileSync(file, `deadbeef ${DOMAIN} 3 none 1 1 \n00000000 cut`);
+    on.server.close();
+    const second = on.start();
+    await second.load();
+    assert.equal(await modeOf(second), 'enforce mx2.sts.example,*.sts.example');
+    assert.equal(on.log.length, 1);
+    assert.match(on.log[0] ?? '', /damaged in places/);
+    on.aheadMs += 2 * DAY_MS;
+    const third = on.start();
+    await third.load();
+    assert.equal(await modeOf(third), 'nothing');
+    await third.flushed();
+    on.aheadMs = 0;
+    const fourth = on.start();
+    await fourth.load();
+    assert.equal(fourth.count, 0, 'what was over is not there again when the clock steps back');
+  });
+
+  test('that can not be read or written stops nobody', needsTls, async (t) => {
+    const on = await world(t);
+    rmSync(on.folder, { recursive: true });
+    writeFileSync(on.folder, 'no folder');
+    const policies = on.start();
+    await policies.load();
+    assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+    await policies.flushed();
+    assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+    assert.equal(on.log.length, 1, on.log.join());
+  });
+
+  test('is written anew once most of it no longer counts', needsTls, async (t) => {
+    const on = await world(t);
+    const policies = on.start();
+    for (let id = 1; id <= 1100; id++) {
+      on.zone.set(`TXT _mta-sts.${DOMAIN}`, txt(`v=STSv1; id=${String(id)}`));
+      await modeOf(policies);
+    }
+    await policies.flushed();
+    const lines = readFileSync(join(on.folder, 'mta-sts.policies'), 'latin1').trim().split('\n');
+    assert.ok(lines.length < 200, String(lines.length));
+    assert.match(lines.at(-1) ?? '', / sts\.example 1100 enforce /);
+  });
+});

@@ -1,0 +1,176 @@
+/** Reports on TLS: what is counted of sessions, what stands in the JSON and the mail, whom it goes to; real DNS and HTTPS on loopback. */
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { describe, test } from 'node:test';
+import type { TestContext } from 'node:test';
+import { gunzipSync } from 'node:zlib';
+import type { Answer } from 'dns-packet';
+import { createRouter } from '../../../../../src/gateway/queue/router.js';
+import { REFUSED } from '../../../../../src/gateway/queue/types.js';
+import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
+import type { StsPolicy } from '../../../../../src/gateway/outbound/pure/sts-policy.js';
+import { TlsReporter } from '../../../../../src/gateway/outbound/tls-reports/tls-reporter.js';
+import { TlsTally } from '../../../../../src/gateway/outbound/tls-reports/tls-tally.js';
+import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
+import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
+import { MemoryReception } from '../../../../dialog/memory-reception.js';
+import { makeCertificates } from '../../../../process/tls-hop.js';
+import { NameServer } from '../../../platform/node/dns/name-server.js';
+import { PolicyServer } from '../sts/policy-server.js';
+import { toldTo } from '../memory-source.js';
+
+const certificates = makeCertificates();
+const needsTls = { timeout: 30_000, skip: certificates === undefined ? 'openssl is missing' : false };
+const DAY_MS = 86_400_000;
+/** 2026-11-26 12:00 UTC. */
+const NOON_MS = Date.UTC(2026, 10, 26, 12);
+const SESSION = { mxHost: 'mx.a.example', address: '192.0.2.1', isByDane: false };
+const GOOD = { version: 'TLSv1.3', cipher: 'x', isVerified: true };
+const BAD = { ...GOOD, isVerified: false, whyNot: 'DEPTH_ZERO_SELF_SIGNED_CERT' };
+
+interface World {
+  readonly tally: TlsTally;
+  readonly reporter: TlsReporter;
+  readonly reception: MemoryReception;
+  readonly server: PolicyServer;
+  readonly sent: string[];
+  readonly names: NameServer;
+  aheadMs: number;
+  /** Ticks until so many reports were sent, or could not be. */
+  until(count: number): Promise<void>;
+}
+
+async function world(t: TestContext, zone: Readonly<Record<string, string>>, policy?: StsPolicy): Promise<World> {
+  assert.ok(certificates !== undefined);
+  const names = await NameServer.start(t, (question) => {
+    const data = zone[question];
+    const [type = '', name = ''] = question.split(' ');
+    return data === undefined ? { rcode: 3 } : { answers: [{ type, name, ttl: 0, data } as Answer] };
+  });
+  const server = new PolicyServer();
+  const https = new HttpsClient({ port: await server.listen(), ca: readFileSync(certificates.caFile, 'latin1') });
+  const begunMs = performance.now();
+  const clock = { nowMs: () => performance.now() + on.aheadMs, wallMs: () => NOON_MS + performance.now() - begunMs + on.aheadMs };
+  const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
+  t.after(() => {
+    https.close();
+    resolver.close();
+    server.close();
+  });
+  const tally = new TlsTally(() => policy);
+  const reception = new MemoryReception();
+  const sent: string[] = [];
+  const router = createRouter([{ domains: ['*'], name: 'out', nextHop: { protocol: 'smtp', host: '', port: 25, isByMx: true }, perDomain: true, ordering: 'fifo', concurrency: 1, lengthMax: 10 }]);
+  const lookup = new MxLookup({ ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 1 }, resolver);
+  let reporter: TlsReporter | undefined;
+  const on: World = {
+    tally, reception, server, sent, names, aheadMs: 0,
+    get reporter() { return reporter ??= made(); },
+    until: async (count) => {
+      while (sent.length < count) {
+        on.aheadMs += 250;
+        on.reporter.tick(clock.nowMs());
+        await new Promise((resolve) => { setTimeout(resolve, 2); });
+      }
+    },
+  };
+  const made = (): TlsReporter => new TlsReporter({ organization: 'Us & Söhne', contact: 'tls@us.example', hostName: 'gw.test' }, {
+    tally, clock, log: toldTo([]), resolver, lookup, https, reception, router, signer: undefined, onSent: (how) => { sent.push(how); },
+  });
+  on.reporter.tick(clock.nowMs());
+  return on;
+}
+
+function json(gzipped: Uint8Array): unknown {
+  return JSON.parse(gunzipSync(gzipped).toString()) as unknown;
+}
+
+describe('reports on TLS', () => {
+  test('go by mail when the day is over: sessions by policy, what failed, and how', needsTls, async (t) => {
+    const policy: StsPolicy = { mode: 'testing', mx: ['mx.a.example'], maxAgeS: 86_400 };
+    const on = await world(t, { 'TXT _smtp._tls.a.example': 'v=TLSRPTv1; rua=mailto:tls@reports.example' }, policy);
+    on.tally.onSession('a.example', SESSION, GOOD);
+    on.tally.onSession('a.example', SESSION, BAD);
+    on.tally.onSession('a.example', SESSION, BAD);
+    on.tally.onSession('a.example', { ...SESSION, mxHost: 'other.example', address: '192.0.2.2' }, GOOD);
+    on.tally.onSession('a.example', { ...SESSION, isByDane: true }, { ...GOOD, by: 'dane' });
+    on.tally.onSession('a.example', SESSION, undefined);
+    on.tally.onFetched('a.example', 'fetched');
+    on.tally.onFetched('a.example', 'untrusted');
+    on.aheadMs += 1000;
+    on.reporter.tick(performance.now() + on.aheadMs);
+    assert.deepEqual([on.reception.kept.length, on.reporter.dueCount], [0, 0]);
+    on.aheadMs += DAY_MS / 2;
+    await on.until(1);
+    const [{ submission, content } = assert.fail('a mail')] = on.reception.kept;
+    assert.deepEqual([submission.reversePath, submission.groups.map(({ route, recipients }) => [route.queueName, recipients[0]?.address])], ['tls@us.example', [['out/reports.example!any', 'tls@reports.example']]]);
+    const text = content.toString('latin1');
+    const lines = text.split('\r\n');
+    assert.ok(lines.every((line) => line.length <= 998 && /^[\t -~]*$/.test(line)), text);
+    for (const line of ['From: <tls@us.example>', 'To: <tls@reports.example>', 'TLS-Report-Domain: a.example', 'TLS-Report-Submitter: gw.test', 'TLS-Required: No', 'Content-Type: multipart/report; report-type="tlsrpt";', 'Content-Type: application/tlsrpt+gzip']) assert.ok(lines.includes(line), line);
+    assert.match(text, /^Subject: Report Domain: a\.example\r\n Submitter: gw\.test\r\n Report-ID: <\S+>\r$/m);
+    assert.match(text, /^\tfilename="gw\.test!a\.example!1795651200!1795737599!\w+\.json\.gz"\r$/m);
+    const [, boundary = ''] = /boundary="(.*)"/.exec(text) ?? [];
+    const part = text.split(`--${boundary}`)[2] ?? '';
+    const told = json(Buffer.from(part.slice(part.indexOf('\r\n\r\n')), 'base64')) as Readonly<Record<string, unknown>>;
+    assert.match(String(told['report-id']), /^\w+$/);
+    assert.deepEqual({ ...told, 'report-id': '' }, {
+      'organization-name': 'Us & Söhne', 'contact-info': 'tls@us.example', 'report-id': '',
+      'date-range': { 'start-datetime': '2026-11-26T00:00:00Z', 'end-datetime': '2026-11-26T23:59:59Z' },
+      'policies': [
+        {
+          'policy': { 'policy-type': 'sts', 'policy-string': ['version: STSv1', 'mode: testing', 'mx: mx.a.example', 'max_age: 86400'], 'policy-domain': 'a.example', 'mx-host': ['mx.a.example', 'other.example'] },
+          'summary': { 'total-successful-session-count': 1, 'total-failure-session-count': 5 },
+          'failure-details': [
+            { 'result-type': 'certificate-not-trusted', 'receiving-mx-hostname': 'mx.a.example', 'receiving-ip': '192.0.2.1', 'failed-session-count': 2, 'failure-reason-code': 'DEPTH_ZERO_SELF_SIGNED_CERT' },
+            { 'result-type': 'validation-failure', 'receiving-mx-hostname': 'other.example', 'receiving-ip': '192.0.2.2', 'failed-session-count': 1, 'failure-reason-code': 'the policy does not name the host' },
+            { 'result-type': 'starttls-not-supported', 'receiving-mx-hostname': 'mx.a.example', 'receiving-ip': '192.0.2.1', 'failed-session-count': 1 },
+            { 'result-type': 'sts-webpki-invalid', 'failed-session-count': 1, 'failure-reason-code': 'untrusted' },
+          ],
+        },
+        { 'policy': { 'policy-type': 'tlsa', 'policy-domain': 'a.example', 'mx-host': ['mx.a.example'] }, 'summary': { 'total-successful-session-count': 1, 'total-failure-session-count': 0 } },
+      ],
+    });
+  });
+
+  test('go by HTTPS where the domain asks for it, not to a port of its own; nobody is told who did not ask', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const on = await world(t, {
+      'TXT _smtp._tls.a.example': 'v=TLSRPTv1; rua=https://r.example/v1?x=y,https://r.example:8443/',
+      'A r.example': '127.0.0.1',
+    });
+    on.server.said.set('r.example', { certificate: certificates.issue('r.example'), text: 'thanks' });
+    on.tally.onSession('quiet.example', SESSION, GOOD);
+    on.tally.onFailedSession('a.example', SESSION, 'no TLS with mx: ECONNRESET');
+    on.aheadMs += DAY_MS / 2;
+    await on.until(2);
+    assert.deepEqual([on.sent.sort(), on.server.asked, on.reception.kept.length], [['failed', 'https'], ['POST r.example /v1?x=y'], 0]);
+    const [{ type, bytes } = assert.fail('a body')] = on.server.bodies;
+    const { policies } = json(bytes) as { readonly policies: readonly { readonly policy: unknown; readonly summary: unknown }[] };
+    assert.equal(type, 'application/tlsrpt+gzip');
+    assert.deepEqual(policies.map(({ policy, summary }) => [policy, summary]), [[
+      { 'policy-type': 'no-policy-found', 'policy-domain': 'a.example', 'mx-host': ['mx.a.example'] },
+      { 'total-successful-session-count': 0, 'total-failure-session-count': 1 },
+    ]]);
+    assert.ok(on.names.asked.includes('TXT _smtp._tls.quiet.example'));
+  });
+
+  test('that can not be stored are tried again, and given up after a while', needsTls, async (t) => {
+    const on = await world(t, { 'TXT _smtp._tls.a.example': 'v=TLSRPTv1; rua=mailto:tls@reports.example' });
+    on.reception.outcomes.push(REFUSED, REFUSED);
+    on.tally.onSession('a.example', SESSION, GOOD);
+    on.aheadMs += DAY_MS / 2;
+    await on.until(1);
+    assert.deepEqual([on.reception.kept.length, on.sent], [3, ['mail']]);
+  });
+
+  test('are of 10,000 domains at most, with 32 kinds of failure each; what is beyond is in the sums', () => {
+    const tally = new TlsTally(() => undefined);
+    for (let i = 0; i < 10_001; i++) tally.onSession(`${String(i)}.example`, SESSION, GOOD);
+    for (let i = 0; i < 100; i++) tally.onFailedSession('1.example', { ...SESSION, address: `192.0.2.${String(i)}` }, 'x'.repeat(10_000));
+    const taken = tally.take();
+    const of = taken.get('1.example')?.get('no-policy-found');
+    assert.deepEqual([taken.size, of?.failures, of?.details.size, [...of?.details.values() ?? []][0]?.reason.length], [10_000, 100, 32, 200]);
+    assert.equal(tally.take().size, 0);
+  });
+});
