@@ -25,6 +25,8 @@
  *   its life: records that change meanwhile count 300 s later at most.
  * - Where the domains enforce a policy (MTA-STS), TLS must be had with hosts of the DNS, and be right by it;
  *   who waited when it was not has its policy fetched anew.
+ * - Where all connections that may be open to all hosts are, and somebody's mail waits for one, no idle one is
+ *   kept anywhere.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
@@ -53,6 +55,8 @@ import { raisedBySts } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 
+/** So long after one was wanted in vain, idle connections end at once. */
+const WANTED_MS = 1_000;
 /**
  * Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that
  * are ready take more messages.
@@ -100,6 +104,13 @@ export interface Site {
   readonly connectionsMax: number;
 }
 
+export interface AllConnections {
+  open: number;
+  readonly max: number;
+  /** Session time at which somebody could have opened one more: nobody keeps an idle one meanwhile. */
+  wantedMs: number;
+}
+
 export interface PoolPorts {
   readonly transport: Transport;
   readonly lookup: MxLookup;
@@ -107,7 +118,7 @@ export interface PoolPorts {
   /** Who counts sessions with hosts by MX; undefined: nobody. */
   readonly tlsWatch: TlsWatch | undefined;
   /** Of all pools. */
-  readonly connections: { open: number; readonly max: number };
+  readonly connections: AllConnections;
   readonly clock: Clock;
   readonly random: Random;
   readonly session: SessionPorts;
@@ -220,6 +231,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (this.#isPumping || this.#isStopping) return;
     this.#isPumping = true;
     this.#startOnIdle();
+    this.#makeRoom();
     this.#connectWanted();
     this.#isPumping = false;
   }
@@ -411,9 +423,19 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     }
   }
 
+  /** For another pool, whose mail waits because all connections that may be open are. */
+  #makeRoom(): void {
+    if (this.#idle.length === 0 || this.#nowMs - this.#ports.connections.wantedMs >= WANTED_MS) return;
+    for (const peer of this.#idle.splice(0)) this.#retire(peer);
+  }
+
   #connectWanted(): void {
     const { connections } = this.#ports;
-    const room = Math.min(this.#site.connectionsMax - this.#peers.size, connections.max - connections.open);
+    const own = this.#site.connectionsMax - this.#peers.size;
+    if (connections.open >= connections.max && own > 0 && this.#retries.length + this.#startable(1) > 0) {
+      connections.wantedMs = this.#nowMs;
+    }
+    const room = Math.min(own, connections.max - connections.open);
     const most = Math.min(CONNECTING_MAX, room + this.#connecting);
     if (this.#connecting >= most) return;
     let host = this.#hosts.next(this.#nowMs);

@@ -114,7 +114,7 @@ export class Dispatcher implements DeliverySink, InFlight {
       lookup,
       policies,
       tlsWatch: ports.tlsWatch,
-      connections: { open: 0, max: options.connectionsMax },
+      connections: { open: 0, max: options.connectionsMax, wantedMs: -Infinity },
       transport: ports.transport,
       clock,
       random,
