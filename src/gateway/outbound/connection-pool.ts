@@ -25,8 +25,8 @@
  *   its life: records that change meanwhile count 300 s later at most.
  * - Where the domains enforce a policy (MTA-STS), TLS must be had with hosts of the DNS, and be right by it;
  *   who waited when it was not has its policy fetched anew.
- * - Where all connections that may be open to all hosts are, and somebody's mail waits for one, no idle one is
- *   kept anywhere.
+ * - Where all connections that may be open to all hosts are, and somebody's mail waits for one, no idle one
+ *   is kept anywhere.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
@@ -280,7 +280,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     }
     if (isFresh) host.isProven = true;
     peer.idleSinceMs = this.#nowMs;
-    const retry = isFresh ? this.#retries.shift() : undefined;
+    // Over a kept one it may come back, which costs it nothing; but there is no room for another.
+    const retry = isFresh || this.#isFull ? this.#retries.shift() : undefined;
     if (retry !== undefined) this.#begin(peer, retry, true);
     if (peer.session.state === State.IDLE) {
       this.#idle.push(peer);
@@ -421,6 +422,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       // Settled without a transaction (too large for the peer): it is still free.
       if (peer.session.state === State.IDLE) this.#idle.push(peer);
     }
+  }
+
+  get #isFull(): boolean {
+    const { connections } = this.#ports;
+    return this.#peers.size >= this.#site.connectionsMax || connections.open >= connections.max;
   }
 
   /** For another pool, whose mail waits because all connections that may be open are. */

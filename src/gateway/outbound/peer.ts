@@ -216,9 +216,11 @@ export class Peer implements SessionEvents {
 
   /** Of an envelope that stood behind a dot and came to its end, whatever that is. */
   #noteBorne(): void {
-    if (!this.#isFollower) return;
-    this.host.bearsFollowers = true;
-    this.host.isTrying = false;
+    const { host } = this;
+    // Another connection may have found otherwise meanwhile.
+    if (!this.#isFollower || !(host.isTrying || host.bearsFollowers)) return;
+    host.bearsFollowers = true;
+    host.isTrying = false;
   }
 
   #takeLane(): Lane {

@@ -72,6 +72,8 @@ export class SmtpSession implements ConnectionHandlers {
   #wasKept = false;
   /** The envelope of the current transaction stood behind a dot. */
   #isFollower = false;
+  /** Its commands stand behind the dot, though nobody waits for what comes of them. */
+  #hadTrialBehind = false;
   /** The current transaction has had a reply. */
   #isAnswered = false;
   /** IDLE was reached inside onData(): told when all bytes have been looked at. */
@@ -156,7 +158,8 @@ export class SmtpSession implements ConnectionHandlers {
     if (this.#following.delivery !== undefined && nowMs - this.#sinceMs >= FOLLOWED_DOT_MS_MAX) {
       // Its commands can't be taken back, so the connection ends with the answer to the dot.
       this.#isLast = true;
-      this.#giveBackFollowing(!this.#events.bearsFollowers);
+      this.#hadTrialBehind = !this.#events.bearsFollowers;
+      this.#giveBackFollowing(this.#hadTrialBehind);
     }
     const { relay, timeouts } = this.#options;
     const isFollowing = this.#isFollower && this.#state === State.MAIL;
@@ -322,7 +325,7 @@ export class SmtpSession implements ConnectionHandlers {
     const isFirst = !this.#isAnswered;
     this.#isAnswered = true;
     if (code === 421) {
-      if (isFirst && this.#wasKept) return this.#giveBack(undefined, this.#isTrial);
+      if (this.#isTrial || (isFirst && this.#wasKept)) return this.#giveBack(undefined, this.#isTrial);
       const { mailRefusal } = this.#transaction;
       this.#transaction.resolveOpen(mailRefusal ?? classifyReply(this.#stage(), code, this.#reader.text()));
       return this.#close();
@@ -423,8 +426,8 @@ export class SmtpSession implements ConnectionHandlers {
   #onFinalReply(code: number): void {
     const transaction = this.#transaction;
     if (code >= 300 && code < 400) return this.onBadReply(`reply ${code} to the final dot`);
-    const isTried = this.#following.delivery !== undefined && !this.#events.bearsFollowers;
-    if (isTried && !isPositive(code)) return this.#giveBack(undefined, true);
+    const isTrialBehind = this.#following.delivery !== undefined && !this.#events.bearsFollowers;
+    if ((isTrialBehind || this.#hadTrialBehind) && !isPositive(code)) return this.#giveBack(undefined, true);
     const result = classifyReply(Stage.FINAL, code, this.#reader.text());
     if (code === 421) this.#isLast = true;
     // LMTP answers once for each accepted recipient, in order (RFC 2033 4.2).
@@ -450,6 +453,7 @@ export class SmtpSession implements ConnectionHandlers {
 
   #onBegun(): void {
     this.#transactions++;
+    this.#hadTrialBehind = false;
     this.#isAnswered = false;
     this.#transition(State.MAIL);
   }
@@ -501,7 +505,9 @@ export class SmtpSession implements ConnectionHandlers {
     const isAfterDot = this.#state === State.FINAL;
     const isUnanswered = this.#state === State.MAIL && this.#wasKept && !this.#isAnswered;
     const isGone = trouble === Trouble.LOST || (trouble === Trouble.TIMEOUT && this.#isFollower);
-    if (isUnanswered && isGone) return this.#giveBack(undefined, this.#isTrial);
+    const isOddEnd = trouble === Trouble.LOST || trouble === Trouble.TIMEOUT || trouble === Trouble.PROTOCOL;
+    const isInTrial = this.#isTrial && isOddEnd && this.#isInEnvelope;
+    if (isInTrial || (isUnanswered && isGone)) return this.#giveBack(undefined, this.#isTrial);
     const isOfTls = this.#isOfTls(trouble);
     if (isOfTls) this.#hasTlsFailed = true;
     const result = classifyTrouble(isOfTls ? Trouble.TLS_FAILED : trouble, text);
@@ -580,6 +586,10 @@ export class SmtpSession implements ConnectionHandlers {
   #live(): Connection {
     invariant(this.#connection !== undefined, 'a session has its connection before anything happens to it');
     return this.#connection;
+  }
+
+  get #isInEnvelope(): boolean {
+    return this.#state === State.MAIL || this.#state === State.RCPT || this.#state === State.DATA;
   }
 
   /** Of a transaction before its content. */

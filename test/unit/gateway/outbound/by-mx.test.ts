@@ -183,6 +183,28 @@ describe('mail by MX', () => {
     assert.ok(performance.now() - beganMs < 15_000);
   });
 
+  test('behind a dot that is answered late goes on over another connection, also where no more may be open', async (t) => {
+    const it = await stage(t, ['127.0.0.1'], { connectionsMax: 2 });
+    it.zone.set('MX late.example', mx([10, 'a.late.example'])).set('A a.late.example', a('127.0.0.1'));
+    const server = it.hosts.get('127.0.0.1');
+    assert.ok(server !== undefined);
+    const queue = it.send('late.example', 1);
+    for (let entry = 2; entry <= 40; entry++) it.source.put(queue, entry, 'content\r\n');
+    it.dispatcher.onReady(queue);
+    await it.ended(40);
+    let late = 0;
+    const before = server.behindDots;
+    server.answer = (verb, connection) => {
+      if (late === 0 && verb === 'DOT' && server.behindDots > before) late = server.lastBehindDot;
+      return connection === late ? '' : undefined;
+    };
+    for (let entry = 41; entry <= 80; entry++) it.source.put(queue, entry, 'content\r\n');
+    it.dispatcher.onReady(queue);
+    const beganMs = performance.now();
+    await it.ended(79);
+    assert.ok(late > 0 && performance.now() - beganMs < 4_500, `${performance.now() - beganMs} ms`);
+  });
+
   test('of a host with several addresses goes to one that takes the connection', async (t) => {
     const it = await stage(t, ['127.0.0.5']);
     it.zone.set('MX many.example', mx([10, 'a.many.example']));

@@ -66,6 +66,24 @@ test('most envelopes go along with the dot before, once the first has been taken
   server.close();
 });
 
+test('a next hop that is odd once after all is believed no more, whatever others of its connections come to', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 10 });
+  const dispatcher = dispatcherFor(source, { messagesPerConnectionMax: 1000 });
+  let behindThen = 0;
+  server.answer = (verb, connection) => {
+    if (verb !== 'MAIL' || server.lastBehindDot !== connection || server.behindDots < 50 || behindThen > 0) return undefined;
+    behindThen = server.behindDots;
+    return '503 5.5.1 sequence';
+  };
+  fill(600);
+  dispatcher.onReady(queue);
+  await source.untilEnded(600);
+  assert.ok(source.ended.every((one) => one.result.results[0]?.status === DELIVERED));
+  assert.ok(behindThen >= 50 && server.behindDots <= behindThen + 20, `${behindThen}, then ${server.behindDots}`);
+  await dispatcher.stop(1000);
+  server.close();
+});
+
 /** Next hops that offer PIPELINING and do not bear an envelope behind a dot: what each does to the first one. */
 const ODD_HOPS: readonly { what: string; odd(server: ScriptedServer, verb: string): string | undefined; twice: number }[] = [
   { what: 'refuses MAIL', odd: (_server, verb) => (verb === 'MAIL' ? '554 5.5.1 synchronization' : undefined), twice: 0 },

@@ -97,6 +97,22 @@ describe('an envelope behind the dot', () => {
       assert.deepEqual(dropped.takenLog(), ['settled delivered 250 2.0.0', 'stale, odd', 'closed']);
     });
 
+    test('is odd however it ends before its content is asked for, and no attempt', () => {
+      const world = followed({ bearsFollowers: false }).say('250 taken', '250 ok');
+      world.session.onClose('reset');
+      assert.deepEqual(world.takenLog(), ['settled delivered 250 2.0.0', 'stale, odd', 'closed']);
+      for (const replies of [['250 ok', '421 bye'], ['300 what'], ['250 ok', '250 ok', '250 ok']]) {
+        assert.deepEqual(trial('250 taken', ...replies), ['settled delivered 250 2.0.0', 'stale, odd', 'closed'], replies.join());
+      }
+    });
+
+    test('does not fail the message in front either when that is refused late', () => {
+      const world = followed({ bearsFollowers: false });
+      world.session.tick(1_000);
+      assert.deepEqual(world.takenLog(), ['stale, odd']);
+      assert.deepEqual(world.say('554 5.5.0 pipelining').takenLog(), ['stale, odd', 'closed']);
+    });
+
     test('is nothing odd where all goes well', () => {
       assert.deepEqual(trial('250 taken', '250 ok', '250 ok', '354 go', '250 taken'), ['settled delivered 250 2.0.0', 'settled delivered 250 2.0.0', 'idle']);
     });
