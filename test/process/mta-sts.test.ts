@@ -63,7 +63,7 @@ test('a policy of a domain is enforced, survives a kill, and is fetched anew whe
   const log = (): string => cluster.gateway.log();
   await put(cluster.smtpPort, `one@${DOMAIN}`);
   await until('the first is there', () => hop.taken.length === 1, 30_000, cluster.gateway);
-  assert.match(log(), /"to":"one@sts\.example".*"tls":"TLSv1\.3".*"verified":"sts"/);
+  await until('its line', () => /"to":"one@sts\.example".*"tls":"TLSv1\.3".*"verified":"sts"/.test(log()), 30_000, cluster.gateway);
   const metrics = await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/metrics`)).text();
   assert.match(metrics, /^twinpost_mta_sts_fetches_total\{result="fetched"\} 1$/m);
   assert.match(metrics, /^twinpost_mta_sts_policies 1$/m);
