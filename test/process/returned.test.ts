@@ -172,11 +172,17 @@ test('each recipient has a reverse-path of his own; a report to it is counted, t
 
 test('what was not made here, or too long ago, is refused, and so is all that goes elsewhere by it', { timeout: 90_000 }, () => withReturns({ valid_for: '3d' }, { relay_networks: ['192.0.2.0/24'] }, async ({ cluster }) => {
   const options = { route: 'out', domain: 'bounces.example', prefix: 'b', daysValid: 3, leadsBack: true };
-  const made = (secret: string, daysAgo: number): string => new ReturnAddresses(options, [Buffer.from(secret)],
-    (key, text) => createHmac('sha256', key).update(text).digest(), () => Date.now() - daysAgo * DAY_MS).written(4711, 'bob@far.example', 'anna@ours.example');
+  const made = (secret: string, daysAgo: number, sender = 'anna@ours.example'): string => new ReturnAddresses(options, [Buffer.from(secret)],
+    (key, text) => createHmac('sha256', key).update(text).digest(), () => Date.now() - daysAgo * DAY_MS).written(4711, 'bob@far.example', sender);
   assert.match(await reply(cluster, '', made(SECRET, 3)), /^250 /);
   assert.match(await reply(cluster, '', made(SECRET, 4)), /^550 5\.1\.1 .*time is over/);
   assert.match(await reply(cluster, '', made('the secret of somebody', 0)), /^550 5\.1\.1 .*not made here/);
+  // Whoever called himself by a victim's address must not get an open door to him.
+  const victim = made(SECRET, 0, 'victim@far.example');
+  assert.match(await reply(cluster, 'mallory@else.example', victim), /^550 5\.7\.1 .*reports only/);
+  assert.match(await reply(cluster, '', victim), /^250 /);
+  assert.match(await reply(cluster, 'daemon@far.example', made(SECRET, 0)), /^250 /);
+  assert.equal(await metric(cluster, 'twinpost_rejected_total{reason="returned-no-report"}'), 1);
   assert.match(await reply(cluster, '', 'b+x@bounces.example'), /^550 5\.1\.1 .*not made here/);
   assert.match(await reply(cluster, '', 'anna@bounces.example'), /^55\d 5\.7\.1 /);
   assert.match(await reply(cluster, '', 'postmaster@bounces.example'), /^250 /);

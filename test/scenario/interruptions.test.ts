@@ -38,6 +38,12 @@ function why(world: World, verb: Verb, id: number): string {
   return only.why;
 }
 
+function attemptsOf(made: World, { id }: Letter): number {
+  const { entries: { table }, registry } = coreOf(made);
+  const [row] = [...registry.queues()].map(({ handle }) => table.index.find(id, handle)).filter((found) => found !== 0);
+  return row === undefined ? 0 : table.attempts.get(row);
+}
+
 /** A world with one message in `q1` in this state, and what lets it leave the state by itself. */
 interface Placed {
   readonly world: World;
@@ -95,6 +101,43 @@ const PLACE: Readonly<Record<'STORING' | 'READY' | 'IN_FLIGHT' | 'DEFERRED' | 'R
   },
 };
 type Place = keyof typeof PLACE;
+
+describe('an attempt that goes on', () => {
+  for (const ordering of ['fifo', 'strict'] as const) {
+    test(`${ordering}: is not counted, keeps its place, and waits for nothing`, () => {
+      const made = world(ordering);
+      made.hops.script = ({ address, earlier }) => (earlier === 0 && address.startsWith('1') ? 'untried' : earlier === 0 ? 'accept' : 'defer');
+      const letter = made.submit(['q1'], { recipients: 2 });
+      made.until(() => letter.attempts.get('q1') === 2, 100, 'the rest is tried at once');
+      assert.equal(attemptsOf(made, letter), 0);
+      made.until(() => attemptsOf(made, letter) === 1, 100, 'which is the first attempt');
+      assert.equal(letter.arrivals.get('0@q1.example'), 1);
+      made.untilQuiet();
+      assert.equal(letter.reports.get('failure 1@q1.example')?.size, 1);
+    });
+
+    for (const verb of ['hold', 'delete'] as const) {
+      test(`${ordering}: rests for an operator who could not ${verb} it`, () => {
+        const made = world(ordering);
+        made.hops.replyMs = 200;
+        made.hops.script = () => 'untried';
+        const letter = made.submit(['q1'], { recipients: 2 });
+        made.run(1000);
+        assert.equal(why(made, verb, letter.id), 'it is being delivered at this moment');
+        made.run(300);
+        assert.equal(why(made, verb, letter.id), '');
+      });
+    }
+  }
+
+  test('ends with its time', () => {
+    const made = world();
+    made.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'untried');
+    const letter = made.submit(['q1'], { recipients: 2 });
+    made.run(LIFE_MS + 2000);
+    assert.equal(letter.reports.get('failure 0@q1.example')?.size, 1);
+  });
+});
 
 describe('the time of an entry is up while it is', () => {
   for (const name of ['READY', 'DEFERRED', 'HELD'] as const) {

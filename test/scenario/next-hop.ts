@@ -15,8 +15,11 @@ import type { Letters } from './letters.js';
 import { sameBytes, textOf } from './letters.js';
 import type { Timeline } from './timeline.js';
 
-/** What becomes of one recipient's attempt. `unanswered`: the content arrives, the reply does not. */
-export type Answer = 'accept' | 'defer' | 'reject' | 'unanswered' | 'unreachable' | 'hang';
+/**
+ * What becomes of one recipient's attempt. `unanswered`: the content arrives, the reply does not. `untried`: the attempt
+ * goes on with him, as that of a delivery that was cut.
+ */
+export type Answer = 'accept' | 'defer' | 'reject' | 'unanswered' | 'unreachable' | 'hang' | 'untried';
 
 export interface Attempt {
   readonly messageId: number;
@@ -158,13 +161,13 @@ export class Carrier implements DeliverySink {
       this.source.copyContent(delivery, content, 0);
       this.hops.receive(delivery, content, delivery.pending.filter((_, i) => arrives[i]).map((index) => this.addressOf(delivery, index)), this.scheduler.nowMs);
     }
-    const plain = answers.map((answer) => (answer === 'accept' || answer === 'defer' || answer === 'reject' ? RESULTS[answer] : UNANSWERED));
-    const results = words === undefined ? plain : plain.map((result, i) => ({ ...result, text: words[i] ?? '' }));
+    const plain = answers.map((answer) => (answer === 'untried' ? undefined : answer === 'accept' || answer === 'defer' || answer === 'reject' ? RESULTS[answer] : UNANSWERED));
+    const results = words === undefined ? plain : plain.map((result, i) => (result === undefined ? undefined : { ...result, text: words[i] ?? '' }));
     const letter = this.hops.letters.byId.get(delivery.envelope.messageId);
     if (letter !== undefined && answers.includes('unanswered')) letter.mayRepeat = true;
     answers.forEach((answer, i) => { if (answer === 'reject') letter?.rejected.add(this.addressOf(delivery, delivery.pending[i] ?? 0)); });
     this.scheduler.after(this.hops.replyMs, () => {
-      this.settle(delivery, { ...EMPTY, results, dotUnanswered: answers.includes('unanswered'), dsnPassedOn: this.hops.dsnPassedOn });
+      this.settle(delivery, { ...EMPTY, results, dotUnanswered: answers.includes('unanswered'), dsnPassedOn: this.hops.dsnPassedOn, goesOn: answers.includes('untried') });
     });
   }
 

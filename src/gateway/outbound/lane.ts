@@ -7,7 +7,7 @@ import type { SecuredFacts } from '../../platform/transport.js';
 import type {
   Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult,
 } from '../queue/types.js';
-import { DEFERRED } from '../queue/types.js';
+import { DEFERRED, FAILED } from '../queue/types.js';
 import { CutDelivery, DeliveryPart } from './cut-delivery.js';
 
 /**
@@ -20,6 +20,11 @@ export interface AttemptResult extends DeliveryResult {
 
 /** Some ten seconds. */
 const CUT_IDLE_TICKS = 40;
+/**
+ * Some thirty seconds: what was done by then is settled before it goes on, so that a crash repeats no more
+ * than that, and the end of its time and orders of an operator get their turn.
+ */
+const CUT_TICKS_MAX = 120;
 /** Of an attempt that never came to its dot. */
 const NOTHING_SENT = { transmitMs: 0, dotUnanswered: false, dsnPassedOn: false } as const;
 
@@ -44,6 +49,10 @@ export class Lane {
   #cut: CutDelivery | undefined;
   /** So many ticks ago something of it was in flight. */
   #cutIdleTicks = 0;
+  /** So many ticks ago its first part began. */
+  #cutTicks = 0;
+  /** By message id, of attempts that go on: who was deferred in them. Lost, they are tried again too soon. */
+  readonly #deferredOf = new Map<number, ReadonlySet<number>>();
   /** take() had nothing although readyCount said so: wait for the next onReady. */
   isDry = false;
   home: LaneHome | undefined;
@@ -85,7 +94,12 @@ export class Lane {
     this.#inFlightCount++;
     this.#inFlight.count++;
     const isCut = delivery.verp !== undefined && delivery.pending.length > 1;
-    return isCut ? this.#nextPart(new CutDelivery(delivery)) : delivery;
+    return isCut ? this.#firstPart(delivery) : delivery;
+  }
+
+  #firstPart(delivery: Delivery): Delivery {
+    this.#cutTicks = 0;
+    return this.#nextPart(new CutDelivery(delivery, this.#deferredOf.get(delivery.envelope.messageId)));
   }
 
   #nextPart(cut: CutDelivery): Delivery {
@@ -101,13 +115,15 @@ export class Lane {
     if (cut === undefined) return;
     this.#cut = undefined;
     cut.end();
-    if (cut.isOver) this.#source.settle(cut.whole, cut.result());
+    if (cut.isOver) this.#settleWhole(cut);
   }
 
-  /** A delivery that has begun must not wait for ever for connections, which may be other queues'. */
+  /** What has begun must not wait for ever for connections, which may be other queues', nor take hours. */
   tick(): void {
-    if (this.#cut === undefined || this.#inFlightCount > 0) this.#cutIdleTicks = 0;
-    else if (++this.#cutIdleTicks >= CUT_IDLE_TICKS) this.endParts();
+    if (this.#cut === undefined) return;
+    this.#cutIdleTicks = this.#inFlightCount > 0 ? 0 : this.#cutIdleTicks + 1;
+    this.#cutTicks++;
+    if (this.#cutIdleTicks >= CUT_IDLE_TICKS || this.#cutTicks >= CUT_TICKS_MAX) this.endParts();
   }
 
   settle(delivery: Delivery, result: AttemptResult): void {
@@ -124,19 +140,43 @@ export class Lane {
     const { of: cut } = part;
     cut.settle(part, result);
     if (this.#cut === cut && cut.waitingCount === 0) this.#cut = undefined;
-    if (cut.isOver) this.#source.settle(cut.whole, cut.result());
+    if (cut.isOver) this.#settleWhole(cut);
+  }
+
+  #settleWhole(cut: CutDelivery): void {
+    const { whole } = cut;
+    const { messageId } = whole.envelope;
+    this.#deferredOf.delete(messageId);
+    if (cut.goesOn) this.#remember(messageId, cut.deferred());
+    this.#source.settle(whole, cut.result());
+  }
+
+  /** Attempts that go on are the next that are taken: there are no more of them than begin side by side. */
+  #remember(messageId: number, deferred: ReadonlySet<number>): void {
+    if (deferred.size === 0) return;
+    this.#deferredOf.set(messageId, deferred);
+    if (this.#deferredOf.size <= this.queue.route.concurrency + 1) return;
+    // An operator holds it, or it is gone.
+    for (const oldest of this.#deferredOf.keys()) {
+      this.#deferredOf.delete(oldest);
+      return;
+    }
   }
 
   /**
    * Ends an attempt that never reached a transaction. A deferral of that kind is no attempt of the message:
    * it keeps its place, and the pool's back-off decides when the next hop is tried again.
+   * A failure is one of the next hop, whoever the recipient.
    */
   settleAll(
     delivery: Delivery, relay: string, result: RecipientResult, setupMs: number, tls?: SecuredFacts,
   ): void {
     const results = delivery.pending.map(() => result);
     const notAttempted = result.status === DEFERRED;
-    this.settle(delivery, { ...NOTHING_SENT, results, relay, setupMs, notAttempted, tls });
+    const ended = { ...NOTHING_SENT, results, relay, setupMs, notAttempted, tls };
+    // The next hop takes mail for nobody: it need not be asked about each of them.
+    if (delivery instanceof DeliveryPart && result.status === FAILED) delivery.of.settleRest(ended);
+    this.settle(delivery, ended);
   }
 
   /** Ends one that was not given its dot (G5): it keeps its place, and waits until the right is back. */

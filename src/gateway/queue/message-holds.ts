@@ -109,9 +109,8 @@ export class MessageHolds {
   /** An operator does away with the message, wherever it waits here. Its sender is not told. */
   delete(request: HoldRequest, answer: HoldsDone): void {
     this.#each(request.messageId, answer, ({ queue, row }) => {
-      const { table } = this.#ports.entries;
       const isLeaving = queue.partition.isLeaving;
-      const why = isLeaving ? LEAVING : whyNotNow(table.state(row)) || this.#whyNotRead(queue, row);
+      const why = isLeaving ? LEAVING : this.#whyNotNow(row) || this.#whyNotRead(queue, row);
       if (why === '') this.#doAwayWith(queue, row, request);
       return why;
     });
@@ -204,10 +203,17 @@ export class MessageHolds {
     }
   }
 
+  #whyNotNow(row: number): string {
+    const { clock, entries: { table }, settlement } = this.#ports;
+    const state = table.state(row);
+    if (state === EntryState.IN_FLIGHT) settlement.refused.note(table.messageId(row), clock.nowMs());
+    return whyNotNow(state);
+  }
+
   #whyNotHeld(queue: MailQueue, row: number): string {
     const state = this.#ports.entries.table.state(row);
     if (queue.partition.isLeaving) return LEAVING;
-    if (state !== EntryState.HELD) return whyNotNow(state) || this.#whyNotRead(queue, row);
+    if (state !== EntryState.HELD) return this.#whyNotNow(row) || this.#whyNotRead(queue, row);
     if (this.#releasing.has(row)) return 'it is being released at this moment';
     const unread = this.#whyNotRead(queue, row);
     if (unread !== '') return unread;

@@ -9,6 +9,8 @@
  *   time is up meanwhile              ─► whoever is still to be tried has failed, too (interruptions.ts)
  *   next hop not reached at all       ─► nothing changes; outbound backs off
  *   no right to the final dot (G5)    ─► nothing changes; handed out when the right is back
+ *   the attempt goes on with others   ─► ANNOTATE (states): no attempt is counted, it is among the next;
+ *                                         rests first where an operator waits for it (refused-orders.ts)
  */
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
 import type { Mirrors } from '../mirror/mirrors.js';
@@ -30,6 +32,7 @@ import {
   ALIAS_EXPANDED, DEFERRED, DELIVERED, FAILED, NOTIFY_BITS, NOTIFY_FAILURE, NOTIFY_NEVER,
   NOTIFY_SUCCESS,
 } from './types.js';
+import { REFUSED_REST_MS, RefusedOrders } from './refused-orders.js';
 import type { WallFrame } from './wall-frame.js';
 
 export interface SettlementPorts {
@@ -63,6 +66,8 @@ const EXPIRED: RecipientResult = {
 export class Settlement {
   readonly #options: { readonly longestRetryMs: number };
   readonly #ports: SettlementPorts;
+  /** Noted by who refuses them (message-holds.ts). */
+  readonly refused = new RefusedOrders();
 
   constructor(options: { readonly longestRetryMs: number }, ports: SettlementPorts) {
     this.#options = options;
@@ -113,7 +118,7 @@ export class Settlement {
     queue.lastTls = result.tls ?? 'none';
     if (result.dotUnanswered) this.#ports.events.dotUnanswered(queue, result.relay);
     const attempts = Math.min(255, table.attempts.get(row) + 1);
-    table.attempts.set(row, attempts);
+    if (result.goesOn !== true) table.attempts.set(row, attempts);
     if (this.#allDelivered(delivery, result)) {
       for (let i = 0; i < delivery.pending.length; i++) {
         this.#log(queue, delivery, i, result, attempts);
@@ -222,9 +227,16 @@ export class Settlement {
         queue.lastError = said.text;
       }
     }
-    const dueWallMs = this.#ports.frame.wallMs() + this.#ports.retryDelayMs(attempts);
-    const outcome = { ...before, attempts, dueWallMs, states, results: [...results.values()] };
-    this.#conclude(queue, row, envelope, outcome, replies);
+    const outcome = { ...before, states, results: [...results.values()] };
+    const nowMs = this.#ports.frame.wallMs();
+    if (result.goesOn === true) {
+      const rests = this.refused.isAwaited(envelope.messageId, this.#ports.clock.nowMs());
+      const dueWallMs = rests ? nowMs + REFUSED_REST_MS : nowMs;
+      this.#conclude(queue, row, envelope, { ...outcome, dueWallMs }, replies, !rests);
+      return;
+    }
+    const dueWallMs = nowMs + this.#ports.retryDelayMs(attempts);
+    this.#conclude(queue, row, envelope, { ...outcome, attempts, dueWallMs }, replies);
   }
 
   /** A recipient has failed for good: reported, or ended where a report is forbidden or unwanted. */
@@ -242,6 +254,7 @@ export class Settlement {
   /** Mirrors the outcome and does what follows. The entry is in no list: in flight, taken out, reported. */
   #conclude(
     queue: MailQueue, row: number, envelope: Envelope, outcome: Note, replies: Map<number, string>,
+    goesOn = false,
   ): void {
     const note = this.isOver(row) ? this.#expired(queue, row, envelope, outcome, replies) : outcome;
     const owes = note.states.includes(OWED_FAILURE) || note.states.includes(OWED_SUCCESS);
@@ -253,7 +266,8 @@ export class Settlement {
     if (!owes) {
       this.annotate(queue, row, note);
       this.#tellReplies(queue, row, replies);
-      this.#deferUntil(queue, row, Math.min(note.dueWallMs, this.#expiryMs(row)), true);
+      if (goesOn) queue.makeReadyFirst(row);
+      else this.#deferUntil(queue, row, Math.min(note.dueWallMs, this.#expiryMs(row)), true);
       return;
     }
     // Composing the report is work that may end the process. This one is the first that tries, unless the

@@ -248,7 +248,7 @@ export interface RecipientResult {
 
 /** The end of one delivery attempt; results stand in the order of the recipients given out. */
 export interface DeliveryResult {
-  /** Undefined: nobody has tried it with this attempt (outbound/cut-delivery.ts). */
+  /** Undefined: not tried, or deferred and told before goesOn (outbound/cut-delivery.ts). */
   readonly results: readonly (RecipientResult | undefined)[];
   /** "host[address]:port" for the log. */
   readonly relay: string;
@@ -263,6 +263,8 @@ export interface DeliveryResult {
   readonly notAttempted?: boolean;
   /** True when our right to the queue was gone before the dot (G5): no attempt, no fault of the next hop. */
   readonly noRight?: boolean;
+  /** True when the attempt is not over: it is counted when it is. What has no result is tried at once. */
+  readonly goesOn?: boolean;
   /** What the connection had of TLS; undefined: it was in clear, or none came about. */
   readonly tls?: SecuredFacts | undefined;
   /** Where each recipient had a transaction of its own; else what is above is true of all. */

@@ -52,6 +52,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     const isOurs = came !== undefined || wanted !== path || desk.policy.isRelayDomain(path.domain);
     if (!isOurs) return replies.RELAY_DENIED;
     if (hidesRoute(wanted.address)) return replies.ROUTED_LOCAL_PART;
+    if (relaysForAnybody(came, wanted, transaction, desk)) return replies.RETURN_NO_REPORT;
     if (dialog.blockedBy === undefined) return replies.BLOCKLIST_SILENT;
     if (dialog.blockedBy !== '') return replies.onBlocklist(dialog.blockedBy);
   }
@@ -117,6 +118,17 @@ function whoIsMeant(path: Path, transaction: MailTransaction, desk: Desk): Meant
   }
   const sender = rewriting?.domain === path.domain ? senderBehind(path, transaction, desk) : undefined;
   return sender !== undefined && 'reply' in sender ? sender : { wanted: sender ?? path, came };
+}
+
+/**
+ * Whoever names a victim as the sender of his mail gets an address that leads to the victim. Out of our
+ * domains it takes reports only, which come from the null reverse-path.
+ */
+function relaysForAnybody(
+  came: CameBack | undefined, wanted: Path, { reversePath }: MailTransaction, { policy }: Desk,
+): boolean {
+  if (came?.kind !== 'returned' || came.to === '' || reversePath === '') return false;
+  return !policy.isRelayDomain(wanted.domain);
 }
 
 /** A reverse-path that was rewritten here leads reports to its sender, whoever brings them. */

@@ -156,6 +156,8 @@ export const NO_SUCH_SENDER =
 // Return addresses (base/return-addresses.ts)
 export const RETURN_FORGED =
   refusal('returned-forged', '550 5.1.1 This address was not made here');
+export const RETURN_NO_REPORT =
+  refusal('returned-no-report', '550 5.7.1 This address takes reports only, from the null reverse-path');
 export const RETURN_STALE =
   refusal('returned-stale', '550 5.1.1 This address was made here, and its time is over');
 

@@ -117,13 +117,59 @@ describe('cut deliveries', () => {
     const world = new World(1);
     world.queue.waiting.push(3);
     const [part] = world.takeAll();
-    for (let i = 0; i < 1000; i++) world.lane.tick();
+    for (let i = 0; i < 60; i++) world.lane.tick();
     assert.equal(world.settled.length, 0, 'it is in flight');
     world.lane.settle(part ?? assert.fail(), ended(OK));
     for (let i = 0; i < 39; i++) world.lane.tick();
     assert.equal(world.settled.length, 0);
     world.lane.tick();
     assert.deepEqual(world.settled[0]?.result.results, [OK, undefined, undefined]);
+  });
+
+  test('one that takes thirty seconds is given back and goes on: whoever was deferred waits until all had their turn', () => {
+    const world = new World(1);
+    world.queue.waiting.push(3);
+    world.lane.settle(world.takeAll()[0] ?? assert.fail(), ended(LATER));
+    const [second] = world.takeAll();
+    for (let i = 0; i < 119; i++) world.lane.tick();
+    assert.equal(world.lane.waitingCount, 1);
+    world.lane.tick();
+    assert.deepEqual([world.lane.waitingCount, world.settled.length], [0, 0]);
+    world.lane.settle(second ?? assert.fail(), ended(LATER));
+    const { result: { results, goesOn } } = world.settled[0] ?? assert.fail();
+    assert.deepEqual([results, goesOn], [[LATER, LATER, undefined], true]);
+    world.queue.waiting.push(3);
+    const [third] = world.takeAll();
+    assert.deepEqual(third?.pending, [2]);
+    world.lane.settleAll(third, 'away', LATER, 5);
+    assert.equal(world.settled[1]?.result.notAttempted, true);
+    world.queue.waiting.push(3);
+    const [again] = world.takeAll();
+    assert.deepEqual(again?.pending, [2]);
+    world.lane.settle(again, ended(OK));
+    assert.deepEqual([world.settled[2]?.result.results, world.settled[2]?.result.goesOn], [[undefined, undefined, OK], false]);
+    world.queue.waiting.push(3);
+    assert.deepEqual(world.takeAll()[0]?.pending, [0], 'the next attempt is one of all');
+  });
+
+  test('a next hop that takes mail for nobody fails all who were not begun', () => {
+    const world = new World(1);
+    world.queue.waiting.push(3);
+    world.lane.settle(world.takeAll()[0] ?? assert.fail(), ended(OK));
+    world.lane.settleAll(world.takeAll()[0] ?? assert.fail(), 'closed', NO, 5);
+    const { result: { results, own, goesOn } } = world.settled[0] ?? assert.fail();
+    assert.deepEqual([results, own?.map((one) => one?.relay), goesOn], [[OK, NO, NO], ['relay of 250 ok', 'closed', 'closed'], false]);
+    assert.deepEqual([world.inFlight.count, world.lane.waitingCount], [0, 0]);
+  });
+
+  test('the relay of an unanswered dot is the one that is named', () => {
+    const world = new World(1);
+    world.queue.waiting.push(3);
+    world.lane.settle(world.takeAll()[0] ?? assert.fail(), ended(LATER, { dotUnanswered: true, relay: 'silent' }));
+    world.lane.settle(world.takeAll()[0] ?? assert.fail(), ended(OK));
+    world.lane.settleAll(world.takeAll()[0] ?? assert.fail(), 'away', LATER, 5);
+    const { result: { relay, dotUnanswered } } = world.settled[0] ?? assert.fail();
+    assert.deepEqual([relay, dotUnanswered], ['silent', true]);
   });
 
   test('who took a recipient without DSN leaves its report to us', () => {
