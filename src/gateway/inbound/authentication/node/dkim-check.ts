@@ -4,7 +4,8 @@
  * megabyte of blanks (docs/decisions/0034).
  *
  *   the ten on top ─ dkim-signature.ts ─▶ out, or its key is asked for, all at once
- *   body hashed, once for each kind ─▶ key ─ dkim-key.ts ─▶ signature of the signed fields ─▶ verdict
+ *   body hashed, once for each kind ─ it is another ─▶ out: a stranger's silent name is not waited for
+ *     ─▶ key ─ dkim-key.ts ─▶ signature of the signed fields ─▶ verdict
  */
 import { hash, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -51,12 +52,14 @@ export async function dkimVerdicts(
   return Promise.all(begun.map(async (each) => {
     const [result, reason] = 'ruling' in each
       ? each.ruling
-      : isHashed ? verified(each.signature, each.hashed, await each.key, fields, relaxed) : NOT_IN_TIME;
+      : !isHashed ? NOT_IN_TIME
+        : otherBody(each.signature, each.hashed)
+          ?? verified(each.signature, each.hashed, await each.key, fields, relaxed);
     return { ...each.shown, result, reason };
   }));
 }
 
-const MANY_HASHES: Ruling = ['policy', 'too many kinds of body hash'];
+const MANY_HASHES: Ruling = ['permerror', 'too many kinds of body hash'];
 const NOT_IN_TIME: Ruling = ['temperror', 'not in time'];
 
 function hashOf(signature: DkimSignature, hashes: Map<string, BodyHash>): BodyHash | undefined {
@@ -94,13 +97,16 @@ async function hashBody(
   return true;
 }
 
+function otherBody({ bodyHash, bodyOctets = 0 }: DkimSignature, body: BodyHash): Ruling | undefined {
+  if (bodyOctets > body.octets) return ['permerror', 'body is shorter than l='];
+  return bodyHash === body.hash ? undefined : ['fail', 'body has been altered'];
+}
+
 function verified(
   signature: DkimSignature, body: BodyHash, key: KeyObject | Ruling,
   fields: readonly SectionField[], relaxed: RelaxedFields,
 ): Ruling {
-  const { algorithm, bodyHash, bodyOctets = body.octets, expiresAt } = signature;
-  if (bodyOctets > body.octets) return ['permerror', 'body is shorter than l='];
-  if (bodyHash !== body.hash) return ['fail', 'body has been altered'];
+  const { algorithm, bodyOctets = body.octets, expiresAt } = signature;
   if (isRuling(key)) return key;
   const data = Buffer.from(signedText(signature, fields, relaxed), 'latin1');
   const value = Buffer.from(signature.signature, 'base64');
