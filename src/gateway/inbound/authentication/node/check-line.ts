@@ -7,8 +7,8 @@
  *          └─ no room, no thread that loads, no memory ─▶ unchecked               └─▶ unchecked (temperror)
  *
  * One timer serves all, for they end in the order in which they came. The content goes to the thread as a
- * copy, counted as memory in use until the thread has answered or ended. Questions of the thread go to the
- * gateway's own client of the DNS, with its cache and its bounds.
+ * copy, counted as memory in use until the thread has answered or ended. Questions of the thread go to a
+ * client of the DNS that nothing else waits for: names are strangers', and may be silent.
  */
 import { nextDelayMs } from '../../../../base/backoff.js';
 import { joined } from '../../../../base/joined.js';
@@ -22,11 +22,12 @@ import type { JudgedMessage } from '../../hooks/message-hook.js';
 import type { SenderChecks } from '../sender-checks.js';
 import { bestDkim, unchecked } from '../verdicts.js';
 import type { Verdicts } from '../verdicts.js';
-import type { CheckedType } from './check-messages.js';
+import type { AskedQuestion, CheckedType } from './check-messages.js';
 import { CheckThread } from './check-thread.js';
 
 export interface CheckLinePorts {
-  readonly resolver: Resolver;
+  /** Of the checks alone; closed with them. */
+  readonly resolver: Resolver & { close(): void };
   readonly memory: Pick<Reception, 'reserve' | 'release'>;
   readonly log: EventLog;
   readonly metrics: AuthenticationMetrics;
@@ -40,6 +41,8 @@ const CHECK_MS = 5_000;
 const ENDING_MS = 500;
 /** Most of them wait for the DNS. */
 const AT_ONCE_MAX = 100;
+/** A check has up to 14 names under way; few have so many, and those of one client at once all have room. */
+export const CHECK_QUESTIONS_AT_ONCE_MAX = 512;
 /** Each is a message of which nothing is submitted, held in memory that is counted. */
 const WAITING_MAX = 1000;
 const RESTART = { firstMs: 50, factor: 2, maxMs: 10_000, jitter: 0 };
@@ -95,6 +98,7 @@ export class CheckLine implements SenderChecks {
     clearTimeout(this.#timer);
     this.#thread?.end('the gateway stops');
     this.#giveUpAll('the gateway stops');
+    this.#ports.resolver.close();
   }
 
   #begin(): void {
@@ -110,14 +114,14 @@ export class CheckLine implements SenderChecks {
         check?.settle(verdicts);
         this.#goOn();
       },
-      onQuestion: (name, type, answer) => { this.#ask(name, type, answer); },
+      onQuestion: (asked, answer) => { this.#ask(asked, answer); },
       onEnded: (why) => { this.#onEnded(why); },
     }, this.#ports.entry);
   }
 
-  #ask(name: string, type: CheckedType, answer: (answer: DnsAnswer<CheckedType>) => void): void {
+  #ask({ name, type, withinMs }: AskedQuestion, answer: (answer: DnsAnswer<CheckedType>) => void): void {
     // Senders have a say in it (RFC 7208 7.2): what is no name is not there.
-    if (isAskable(name)) this.#ports.resolver.ask(name, type, answer);
+    if (isAskable(name)) this.#ports.resolver.ask(name, type, answer, withinMs);
     else answer({ kind: 'no-name', isAuthentic: false });
   }
 

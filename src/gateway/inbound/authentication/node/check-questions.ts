@@ -16,8 +16,9 @@ export type AskDns = (name: string, type: CheckedType) => Promise<DnsAnswer<Chec
 
 /** SPF alone may have ten names of ten hosts each (RFC 7208 4.6.4), of which one message may not use all. */
 const QUESTIONS_MAX = 100;
-/** And two that SPF and DKIM can't use up: DMARC's, of a domain and its organization. */
-export const WITH_DMARC_QUESTIONS_MAX = QUESTIONS_MAX + 2;
+/** And those that SPF can't use up: of ten signatures; and DMARC's, of a domain and its organization. */
+export const WITH_DKIM_QUESTIONS_MAX = QUESTIONS_MAX + 10;
+export const WITH_DMARC_QUESTIONS_MAX = WITH_DKIM_QUESTIONS_MAX + 2;
 /** RFC 7208 7.3: what is longer loses labels at its left. */
 const NAME_CHARACTERS_MAX = 253;
 const TYPES: ReadonlySet<string> = new Set<CheckedType>(['A', 'AAAA', 'MX', 'PTR', 'TXT']);

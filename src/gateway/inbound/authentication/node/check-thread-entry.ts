@@ -32,10 +32,10 @@ let questionCount = 0;
 
 const say = (said: FromThread): void => { port.postMessage(said); };
 
-const ask: AskDns = (name, type) => new Promise((resolve) => {
+const askUntil = (untilMs: number): AskDns => (name, type) => new Promise((resolve) => {
   const question = questionCount++;
   asked.set(question, resolve);
-  say({ kind: 'ask', question, name, type });
+  say({ kind: 'ask', question, name, type, withinMs: untilMs - performance.now() });
 });
 
 async function verdictsOf(request: CheckRequest, questions: CheckQuestions): Promise<Verdicts> {
@@ -58,7 +58,7 @@ async function verdictsOf(request: CheckRequest, questions: CheckQuestions): Pro
 }
 
 async function check(request: CheckRequest): Promise<void> {
-  const questions = new CheckQuestions(ask);
+  const questions = new CheckQuestions(askUntil(performance.now() + request.withinMs));
   const timer = setTimeout(() => { questions.end(); }, request.withinMs);
   const verdicts = await verdictsOf(request, questions);
   clearTimeout(timer);

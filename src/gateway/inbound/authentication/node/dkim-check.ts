@@ -3,9 +3,9 @@
  * dkim), not mailauth's: that one takes the octet A0, half of a UTF-8 "à", for a blank, and a second for a
  * megabyte of blanks (docs/decisions/0034).
  *
- *   the ten on top ─ dkim-signature.ts ─▶ out, or its key is asked for, all at once
- *   body hashed, once for each kind ─ it is another ─▶ out: a stranger's silent name is not waited for
- *     ─▶ key ─ dkim-key.ts ─▶ signature of the signed fields ─▶ verdict
+ *   the ten on top ─ dkim-signature.ts ─▶ out, or body hashed, once for each kind
+ *     ─ it is another ─▶ out: no key is asked for, so a junk signature makes no questions
+ *     ─▶ keys, all at once ─ dkim-key.ts ─▶ signature of the signed fields ─▶ verdict
  */
 import { hash, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -16,7 +16,7 @@ import type { DkimSignature, Ruling } from '../dkim-signature.js';
 import { dkimVerdict } from '../verdicts.js';
 import type { DkimVerdict } from '../verdicts.js';
 import { BodyHash } from './body-hash.js';
-import { isVerdict, textRecords } from './check-questions.js';
+import { WITH_DKIM_QUESTIONS_MAX, isVerdict, textRecords } from './check-questions.js';
 import type { CheckQuestions } from './check-questions.js';
 import { keyFor } from './dkim-key.js';
 
@@ -41,10 +41,7 @@ export async function dkimVerdicts(
     if ('ruling' in signature) return signature;
     const hashed = hashOf(signature, hashes);
     if (hashed === undefined) return { shown: signature.shown, ruling: MANY_HASHES };
-    const key = keyOf(signature, questions);
-    // Nobody waits for it yet.
-    key.catch(() => undefined);
-    return { shown: signature.shown, signature, hashed, key };
+    return { shown: signature.shown, signature, hashed };
   });
   const from = bodyPiece === 0 ? bodyAt : content.length;
   const relaxed = new RelaxedFields();
@@ -54,7 +51,7 @@ export async function dkimVerdicts(
       ? each.ruling
       : !isHashed ? NOT_IN_TIME
         : otherBody(each.signature, each.hashed)
-          ?? verified(each.signature, each.hashed, await each.key, fields, relaxed);
+          ?? verified(each.signature, each.hashed, await keyOf(each.signature, questions), fields, relaxed);
     return { ...each.shown, result, reason };
   }));
 }
@@ -74,7 +71,7 @@ function hashOf(signature: DkimSignature, hashes: Map<string, BodyHash>): BodyHa
 async function keyOf(signature: DkimSignature, questions: CheckQuestions): Promise<KeyObject | Ruling> {
   try {
     // RFC 6376 3.6.2.2 leaves open which of several counts.
-    const [record = ''] = await textRecords(questions, signature.keyName);
+    const [record = ''] = await textRecords(questions, signature.keyName, WITH_DKIM_QUESTIONS_MAX);
     return keyFor(record, signature);
   } catch (error) {
     return isVerdict(error) ? ['permerror', 'no key'] : ['temperror', 'key could not be had'];
