@@ -255,9 +255,9 @@ describe('the line in front of the thread', () => {
   });
 
   test('checks many at once, and none without memory', { timeout: 60_000 }, async (t) => {
-    const field = await checkField(t, { ...keysOf('x.example'), 'TXT x.example': ['v=spf1 ip4:192.0.2.1 -all'] }, { memoryMax: 1_000_000 });
+    const field = await checkField(t, { ...keysOf('x.example'), 'TXT x.example': ['v=spf1 ip4:192.0.2.0/24 -all'] }, { memoryMax: 1_000_000 });
     const message = await withSignatures(PLAIN);
-    const all = await Promise.all(Array.from({ length: 150 }, () => field.check(message)));
+    const all = await Promise.all(Array.from({ length: 150 }, (_none, i) => field.check(message, { client: `192.0.2.${String(i % 5)}` })));
     assert.ok(all.every(({ spf, dkim }) => spf.result === 'pass' && dkim.every(({ result }) => result === 'pass')));
     assert.equal(field.memory.bytes, 0);
     const refused = await field.check(`${PLAIN}${'x'.repeat(1_000_000)}\r\n`);
@@ -267,6 +267,21 @@ describe('the line in front of the thread', () => {
     assert.equal((await closing).spf.result, 'temperror');
     assert.equal((await field.check(message)).spf.result, 'temperror');
     assert.equal(field.memory.bytes, 0);
+  });
+
+  test('has places for all clients, whatever one of them fills it with', { timeout: 60_000 }, async (t) => {
+    const { check } = await checkField(t, { 'TXT x.example': ['v=spf1 ip4:192.0.2.1 -all'], 'TXT silent.example': 'silent' }, { resolverCount: 2 });
+    await check(PLAIN);
+    const flood = Array.from({ length: 200 }, (_none, i) => check(PLAIN, { client: `2001:db8:0:1::${i.toString(16)}`, reversePath: 'a@silent.example' }));
+    const sinceMs = performance.now();
+    assert.equal((await check(PLAIN)).spf.result, 'pass');
+    assert.equal((await check(PLAIN, { client: '2001:db8:0:2::1' })).spf.result, 'fail');
+    const tookMs = performance.now() - sinceMs;
+    assert.ok(tookMs < 2_000, `${tookMs} ms`);
+    const all = await Promise.all(flood);
+    assert.ok(all.every(({ spf }) => spf.result === 'temperror'));
+    assert.equal(all.filter(({ dmarc }) => dmarc.reason === 'too many messages of its client').length, 150);
+    assert.equal((await check(PLAIN, { client: '2001:db8:0:1::1' })).spf.result, 'fail');
   });
 
   /** A thread whose body is the test's own; `port` is where it is talked to. */
