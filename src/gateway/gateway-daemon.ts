@@ -50,7 +50,7 @@ import { DkimKeys } from './dkim/node/dkim-keys.js';
 import { DkimSigner } from './dkim/node/dkim-signer.js';
 import { startInbound } from './inbound/listener.js';
 import type { RunningInbound } from './inbound/listener.js';
-import { CheckLine } from './inbound/authentication/node/check-line.js';
+import { CHECK_QUESTIONS_AT_ONCE_MAX, CheckLine } from './inbound/authentication/node/check-line.js';
 import { Blocklists } from './inbound/blocklists.js';
 import { makeHooks } from './inbound/hooks/node/make-hooks.js';
 import type { HookChain } from './inbound/hooks/hook-chain.js';
@@ -415,10 +415,11 @@ class Gateway implements RunningGateway {
 
   /** Undefined where no listener wants it: then no thread is started for it. */
   #checkLine(): CheckLine | undefined {
-    const { hostName, inbound } = this.#options;
+    const { hostName, inbound, dns } = this.#options;
     const { log, metrics: { authentication: metrics } } = this.#ports;
     if (inbound.every(({ authservId }) => authservId === '')) return undefined;
-    return new CheckLine(hostName, { resolver: this.#dns, memory: this.#core, log, metrics });
+    const resolver = new DnsClient(dns, this.#clock, CHECK_QUESTIONS_AT_ONCE_MAX);
+    return new CheckLine(hostName, { resolver, memory: this.#core, log, metrics });
   }
 
   #makeTlsReporter(router: Router): TlsReporter | undefined {

@@ -58,5 +58,8 @@ export type DnsAnswer<T extends DnsType> = {
 };
 
 export interface Resolver {
-  ask<T extends DnsType>(name: string, type: T, done: (answer: DnsAnswer<T>) => void): void;
+  /** `withinMs`: who asks does not want it any more after that; what is not sent by then is not. */
+  ask<T extends DnsType>(
+    name: string, type: T, done: (answer: DnsAnswer<T>) => void, withinMs?: number,
+  ): void;
 }

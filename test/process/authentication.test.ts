@@ -3,13 +3,14 @@
  * started only where a listener asks for it; and mail that is taken though the DNS is silent.
  */
 import assert from 'node:assert/strict';
+import { createHash } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
 import { readMaildir } from '../thirdparty/support.js';
 import { keysOf, scriptOf, withSignatures } from '../unit/gateway/inbound/authentication/zone.js';
 import { NameServer } from '../unit/platform/node/dns/name-server.js';
-import { startCluster } from './cluster.js';
+import { startCluster, until } from './cluster.js';
 import type { Cluster } from './cluster.js';
 import { freePorts } from './free-ports.js';
 import { SmtpTalk } from './smtp-talk.js';
@@ -18,9 +19,9 @@ const BOUND_MS = 20_000;
 const FORGED = 'Authentication-Results: MX.Ours.example;\r\n\tdmarc=pass\r\n';
 
 /** As a stranger from 192.0.2.1, whom a proxy names. */
-async function fromStranger(port: number, from: string, content: string): Promise<string> {
+async function fromStranger(port: number, from: string, content: string, address = '192.0.2.1'): Promise<string> {
   const talk = await SmtpTalk.start(port);
-  await talk.say('XCLIENT ADDR=192.0.2.1 PORT=40000');
+  await talk.say(`XCLIENT ADDR=${address} PORT=40000`);
   await talk.say('EHLO mail.x.example');
   await talk.say(`MAIL FROM:<${from}>`);
   await talk.say('RCPT TO:<b@ours.example>');
@@ -87,6 +88,34 @@ test('mail of strangers bears what was found out, and no other word of ours', { 
   assert.match(metrics, /^twinpost_authentication_seconds_count 3$/m);
   const log = readFileSync(`${cluster.folder}/${cluster.gateway.name}.log`, 'utf8');
   assert.match(log, /"event":"received"[^\n]*"authentication":"spf=pass dkim=pass dmarc=pass"/);
+});
+
+test('names of strangers that nobody answers keep no mail from its way', { timeout: 120_000 }, async (t) => {
+  const zone = scriptOf({ 'MX there.example': ['a.there.example'] });
+  const names = await NameServer.start(t, (question) => (question.includes('._domainkey.') ? undefined : zone(question)));
+  const [checked = 0, plain = 0] = await freePorts(2);
+  const cluster = await startCluster({
+    sink: false, routes: [{ domain: '*', name: 'out', via: 'mx:25' }],
+    gateway: {
+      hostname: 'mx1.ours.example', dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
+      smtp: { listen: [{ address: `127.0.0.1:${String(checked)}`, xclient: ['127.0.0.0/8'], authentication_results: true }, `127.0.0.1:${String(plain)}`], relay_domains: ['ours.example'] },
+    },
+  });
+  t.after(() => cluster.stop());
+  const signature = (count: number, at: number): string => `DKIM-Signature: v=1; a=rsa-sha256; d=m${String(count)}.example; s=s${String(at)}; h=from; c=simple/simple; bh=${createHash('sha256').update('body\r\n').digest('base64')}; b=AA==\r\n`;
+  const flood = Array.from({ length: 40 }, (_none, count) => fromStranger(
+    checked, 'a@x.example', `${Array.from({ length: 10 }, (_one, at) => signature(count, at)).join('')}From: a@x.example\r\n\r\nbody\r\n`, `192.0.2.${String(count)}`,
+  ));
+  await until('all of them are checked', () => names.asked.filter((each) => each.includes('._domainkey.')).length >= 128, 20_000, cluster.gateway);
+  const sinceMs = performance.now();
+  const talk = await SmtpTalk.start(plain);
+  for (const line of ['MAIL FROM:<a@x.example>', 'RCPT TO:<b@there.example>', 'DATA']) await talk.say(line);
+  assert.match(await talk.say('Subject: s\r\n\r\nbody\r\n.'), /^250 /);
+  talk.close();
+  await until('the way is asked for', () => names.asked.includes('MX there.example'), 20_000, cluster.gateway);
+  const tookMs = performance.now() - sinceMs;
+  assert.ok(tookMs < 2_000, `${tookMs} ms`);
+  for (const reply of await Promise.all(flood)) assert.match(reply, /^250 /);
 });
 
 test('without such a listener there is no thread for it', { timeout: 120_000 }, async (t) => {

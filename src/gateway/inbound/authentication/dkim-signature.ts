@@ -58,7 +58,8 @@ export function readSignature(field: SectionField): DkimSignature | UnusableSign
   const { domain, selector } = shown;
   const a = tags.get('a')?.toLowerCase() ?? '';
   if (tags.get('v') !== '1') return unusable(shown, 'unknown version');
-  if (a === 'rsa-sha1') return { shown, ruling: ['policy', 'rsa-sha1'] };
+  // RFC 8301 3.1: it is not verified.
+  if (a === 'rsa-sha1') return unusable(shown, 'rsa-sha1');
   const algorithm = a === 'rsa-sha256' ? 'rsa' : a === 'ed25519-sha256' ? 'ed25519' : undefined;
   if (algorithm === undefined) return unusable(shown, 'unknown algorithm');
   const keyName = `${selector}._domainkey.${domain}`;

@@ -34,7 +34,7 @@ const IDS = 0x1_0000;
 /** For one resolver: the first time, and again. With three of them an answer comes within nine seconds. */
 const TRIES_MS = [1000, 2000] as const;
 const FAILED_MS = 5_000;
-/** Each has a socket; and a resolver's own socket must hold as many. */
+/** Unless it is said otherwise. Each has a socket; and a resolver's own socket must hold as many. */
 const AT_ONCE_MAX = 128;
 const IN_LINE_MAX = 10_000;
 /** Who has waited in line for longer, behind resolvers that are silent, is not asked for any more. */
@@ -48,7 +48,8 @@ interface Asked {
   readonly name: string;
   readonly type: DnsType;
   readonly waiting: Done[];
-  readonly sinceMs: number;
+  /** If it is still in line then, none of them wants it any more. */
+  untilMs: number;
   /** Exchanges so far, and the resolver that the first one was with. */
   tries: number;
   first: number;
@@ -59,6 +60,7 @@ interface Asked {
 export class DnsClient implements Resolver {
   readonly #servers: readonly DnsServer[];
   readonly #clock: Clock;
+  readonly #atOnceMax: number;
   readonly #cache = new DnsCache();
   readonly #asked = new Map<string, Asked>();
   readonly #line: Asked[] = [];
@@ -66,14 +68,17 @@ export class DnsClient implements Resolver {
   /** The resolver that answered last is asked first. */
   #best = 0;
 
-  constructor({ resolvers, trustsAd }: DnsOptions, clock: Clock) {
+  constructor({ resolvers, trustsAd }: DnsOptions, clock: Clock, atOnceMax = AT_ONCE_MAX) {
     const servers = resolvers.length > 0 ? resolvers : getServers().map(serverOf);
     this.#servers = servers.map((each) => ({ ...each, isTrusted: trustsAd || isLoopback(each.host) }));
     this.#clock = clock;
+    this.#atOnceMax = atOnceMax;
   }
 
-  ask<T extends DnsType>(name: string, type: T, done: (answer: DnsAnswer<T>) => void): void {
-    this.#ask(name.toLowerCase(), type, done as Done);
+  ask<T extends DnsType>(
+    name: string, type: T, done: (answer: DnsAnswer<T>) => void, withinMs = IN_LINE_MS_MAX,
+  ): void {
+    this.#ask(name.toLowerCase(), type, done as Done, withinMs);
   }
 
   /** Ends what is under way; nobody is told. */
@@ -83,18 +88,22 @@ export class DnsClient implements Resolver {
     this.#line.length = 0;
   }
 
-  #ask(name: string, type: DnsType, done: Done): void {
+  #ask(name: string, type: DnsType, done: Done, withinMs: number): void {
     if (!isAskable(name)) return done({ kind: 'failed', why: 'not a name that the DNS can hold' });
     const key = `${type} ${name}`;
     const nowMs = this.#clock.nowMs();
     const known = this.#cache.get(key, nowMs);
     if (known !== undefined) return done(known);
     const before = this.#asked.get(key);
-    if (before !== undefined) return void before.waiting.push(done);
+    const untilMs = nowMs + Math.min(withinMs, IN_LINE_MS_MAX);
+    if (before !== undefined) {
+      before.untilMs = Math.max(before.untilMs, untilMs);
+      return void before.waiting.push(done);
+    }
     if (this.#servers.length === 0) return done({ kind: 'failed', why: 'the system names no resolver' });
     if (this.#line.length >= IN_LINE_MAX) return done(TOO_MANY);
     const asked: Asked = {
-      key, name, type, waiting: [done], sinceMs: nowMs, tries: 0, first: 0, why: '', exchange: undefined,
+      key, name, type, waiting: [done], untilMs, tries: 0, first: 0, why: '', exchange: undefined,
     };
     this.#asked.set(key, asked);
     this.#line.push(asked);
@@ -102,10 +111,10 @@ export class DnsClient implements Resolver {
   }
 
   #startNext(): void {
-    while (this.#underWay < AT_ONCE_MAX) {
+    while (this.#underWay < this.#atOnceMax) {
       const next = this.#line.shift();
       if (next === undefined) return;
-      if (this.#clock.nowMs() - next.sinceMs > IN_LINE_MS_MAX) {
+      if (this.#clock.nowMs() > next.untilMs) {
         this.#tell(next, TOO_MANY);
         continue;
       }

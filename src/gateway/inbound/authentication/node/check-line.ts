@@ -6,9 +6,12 @@
  *          ├─ none, or the thread loads ─▶ WAITING ─ a place is free ─▶ STARTED   │ late, or its thread ends:
  *          └─ no room, no thread that loads, no memory ─▶ unchecked               └─▶ unchecked (temperror)
  *
+ * A client has a tenth of the places at most, and few in line: one whose names are silent, so that its checks
+ * last, makes its own mail temperror and nobody else's.
+ *
  * One timer serves all, for they end in the order in which they came. The content goes to the thread as a
- * copy, counted as memory in use until the thread has answered or ended. Questions of the thread go to the
- * gateway's own client of the DNS, with its cache and its bounds.
+ * copy, counted as memory in use until the thread has answered or ended. Questions of the thread go to a
+ * client of the DNS that nothing else waits for: names are strangers', and may be silent.
  */
 import { nextDelayMs } from '../../../../base/backoff.js';
 import { joined } from '../../../../base/joined.js';
@@ -18,15 +21,17 @@ import { isAskable } from '../../../../platform/node/dns/dns-message.js';
 import type { EventLog } from '../../../../platform/ports.js';
 import type { DnsAnswer, Resolver } from '../../../../platform/resolver.js';
 import type { Reception } from '../../../queue/types.js';
+import { clientKey } from '../../limits/client-counts.js';
 import type { JudgedMessage } from '../../hooks/message-hook.js';
 import type { SenderChecks } from '../sender-checks.js';
 import { bestDkim, unchecked } from '../verdicts.js';
 import type { Verdicts } from '../verdicts.js';
-import type { CheckedType } from './check-messages.js';
+import type { AskedQuestion, CheckedType } from './check-messages.js';
 import { CheckThread } from './check-thread.js';
 
 export interface CheckLinePorts {
-  readonly resolver: Resolver;
+  /** Of the checks alone; closed with them. */
+  readonly resolver: Resolver & { close(): void };
   readonly memory: Pick<Reception, 'reserve' | 'release'>;
   readonly log: EventLog;
   readonly metrics: AuthenticationMetrics;
@@ -40,6 +45,12 @@ const CHECK_MS = 5_000;
 const ENDING_MS = 500;
 /** Most of them wait for the DNS. */
 const AT_ONCE_MAX = 100;
+/** A check has up to 14 names under way; few have so many, and those of one client at once all have room. */
+export const CHECK_QUESTIONS_AT_ONCE_MAX = 512;
+/** Of one IPv4 address or one IPv6 /64; the others of it wait. */
+const OF_CLIENT_AT_ONCE_MAX = 10;
+/** With them as many as it may have connections, if nobody says otherwise (connections_per_client). */
+const OF_CLIENT_WAITING_MAX = 40;
 /** Each is a message of which nothing is submitted, held in memory that is counted. */
 const WAITING_MAX = 1000;
 const RESTART = { firstMs: 50, factor: 2, maxMs: 10_000, jitter: 0 };
@@ -54,6 +65,8 @@ export class CheckLine implements SenderChecks {
   readonly #waiting: OpenCheck[] = [];
   /** All that are open, and some that are not any more, in the order in which they came. */
   readonly #byAge: OpenCheck[] = [];
+  /** By clientKey(); of those that have any. */
+  readonly #shares = new Map<string, ClientShare>();
   #timer: NodeJS.Timeout | undefined;
   #count = 0;
   #thread: CheckThread | undefined;
@@ -76,13 +89,19 @@ export class CheckLine implements SenderChecks {
     message: Pick<JudgedMessage, 'envelope' | 'isAbandoned'>, pieces: readonly Uint8Array[],
     done: (verdicts: Verdicts) => void,
   ): void {
-    const check = new OpenCheck({ message, pieces }, (verdicts, ms) => {
+    const share = this.#shareOf(clientKey(message.envelope.client));
+    const check = new OpenCheck({ message, pieces }, share, (verdicts, ms) => {
       const { metrics } = this.#ports;
       metrics.checked(verdicts.spf.result, bestDkim(verdicts.dkim), verdicts.dmarc.result, ms);
       done(verdicts);
     });
     if (this.#brokenBy !== '' || this.#isClosed) return check.settle(unchecked('no check can be made'));
     if (this.#waiting.length >= WAITING_MAX) return check.settle(unchecked('too many messages'));
+    if (share.waitingCount >= OF_CLIENT_WAITING_MAX) {
+      return check.settle(unchecked('too many messages of its client'));
+    }
+    this.#shares.set(share.key, share);
+    share.waitingCount++;
     this.#waiting.push(check);
     this.#byAge.push(check);
     this.#watch();
@@ -95,6 +114,7 @@ export class CheckLine implements SenderChecks {
     clearTimeout(this.#timer);
     this.#thread?.end('the gateway stops');
     this.#giveUpAll('the gateway stops');
+    this.#ports.resolver.close();
   }
 
   #begin(): void {
@@ -110,24 +130,36 @@ export class CheckLine implements SenderChecks {
         check?.settle(verdicts);
         this.#goOn();
       },
-      onQuestion: (name, type, answer) => { this.#ask(name, type, answer); },
+      onQuestion: (asked, answer) => { this.#ask(asked, answer); },
       onEnded: (why) => { this.#onEnded(why); },
     }, this.#ports.entry);
   }
 
-  #ask(name: string, type: CheckedType, answer: (answer: DnsAnswer<CheckedType>) => void): void {
+  #ask({ name, type, withinMs }: AskedQuestion, answer: (answer: DnsAnswer<CheckedType>) => void): void {
     // Senders have a say in it (RFC 7208 7.2): what is no name is not there.
-    if (isAskable(name)) this.#ports.resolver.ask(name, type, answer);
+    if (isAskable(name)) this.#ports.resolver.ask(name, type, answer, withinMs);
     else answer({ kind: 'no-name', isAuthentic: false });
   }
 
   #goOn(): void {
     if (this.#thread?.isReady !== true) return;
     while (this.#started.size < AT_ONCE_MAX) {
-      const check = this.#waiting.shift();
+      const at = this.#waiting.findIndex(({ isSettled, share }) =>
+        isSettled || share.startedCount < OF_CLIENT_AT_ONCE_MAX);
+      const [check] = at < 0 ? [] : this.#waiting.splice(at, 1);
       if (check === undefined) return;
+      check.share.waitingCount--;
       if (check.open !== undefined) this.#start(this.#thread, check, check.open);
+      this.#forget(check.share);
     }
+  }
+
+  #shareOf(key: string): ClientShare {
+    return this.#shares.get(key) ?? { key, waitingCount: 0, startedCount: 0 };
+  }
+
+  #forget({ key, waitingCount, startedCount }: ClientShare): void {
+    if (waitingCount + startedCount === 0) this.#shares.delete(key);
   }
 
   #start(thread: CheckThread, check: OpenCheck, { message, pieces }: CheckedMessage): void {
@@ -138,14 +170,18 @@ export class CheckLine implements SenderChecks {
     check.reservedBytes = octets;
     const number = this.#count++;
     this.#started.set(number, check);
+    check.share.startedCount++;
     const { client, helo, reversePath } = message.envelope;
     const content = joined(pieces);
     thread.check({ check: number, withinMs, hostName: this.#hostName, client, helo, reversePath, content });
   }
 
   #free(number: number, check: OpenCheck | undefined): void {
+    if (check === undefined) return;
     this.#started.delete(number);
-    this.#ports.memory.release(check?.reservedBytes ?? 0);
+    this.#ports.memory.release(check.reservedBytes);
+    check.share.startedCount--;
+    this.#forget(check.share);
   }
 
   /** Until the oldest that is open is late. */
@@ -192,8 +228,19 @@ export class CheckLine implements SenderChecks {
       check.settle(unchecked(reason));
     }
     if (!isHopeless) return;
-    for (const check of this.#waiting.splice(0)) check.settle(unchecked(reason));
+    for (const check of this.#waiting.splice(0)) {
+      check.share.waitingCount--;
+      this.#forget(check.share);
+      check.settle(unchecked(reason));
+    }
   }
+}
+
+/** What one client has here. */
+interface ClientShare {
+  readonly key: string;
+  waitingCount: number;
+  startedCount: number;
 }
 
 interface CheckedMessage {
@@ -204,13 +251,15 @@ interface CheckedMessage {
 /** A message until its verdicts. */
 class OpenCheck {
   readonly untilMs: number;
+  readonly share: ClientShare;
   reservedBytes = 0;
   readonly #sinceMs = performance.now();
   readonly #done: (verdicts: Verdicts, ms: number) => void;
   /** Undefined once it is settled: the message is not kept by it. */
   open: CheckedMessage | undefined;
 
-  constructor(open: CheckedMessage, done: (verdicts: Verdicts, ms: number) => void) {
+  constructor(open: CheckedMessage, share: ClientShare, done: (verdicts: Verdicts, ms: number) => void) {
+    this.share = share;
     this.untilMs = this.#sinceMs + CHECK_MS;
     this.open = open;
     this.#done = done;

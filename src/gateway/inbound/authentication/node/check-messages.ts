@@ -28,7 +28,16 @@ export type ToThread =
   | { readonly kind: 'answer'; readonly question: number; readonly answer: DnsAnswer<CheckedType> }
   | { readonly kind: 'ping' };
 
+export interface AskedQuestion {
+  readonly kind: 'ask';
+  readonly question: number;
+  readonly name: string;
+  readonly type: CheckedType;
+  /** What is left of the time of its check. */
+  readonly withinMs: number;
+}
+
 export type FromThread =
   | { readonly kind: 'ready' | 'pong' }
-  | { readonly kind: 'ask'; readonly question: number; readonly name: string; readonly type: CheckedType }
+  | AskedQuestion
   | { readonly kind: 'checked'; readonly check: number; readonly verdicts: Verdicts };

@@ -16,6 +16,9 @@ export type AskDns = (name: string, type: CheckedType) => Promise<DnsAnswer<Chec
 
 /** SPF alone may have ten names of ten hosts each (RFC 7208 4.6.4), of which one message may not use all. */
 const QUESTIONS_MAX = 100;
+/** And those that SPF can't use up: of ten signatures; and DMARC's, of a domain and its organization. */
+export const WITH_DKIM_QUESTIONS_MAX = QUESTIONS_MAX + 10;
+export const WITH_DMARC_QUESTIONS_MAX = WITH_DKIM_QUESTIONS_MAX + 2;
 /** RFC 7208 7.3: what is longer loses labels at its left. */
 const NAME_CHARACTERS_MAX = 253;
 const TYPES: ReadonlySet<string> = new Set<CheckedType>(['A', 'AAAA', 'MX', 'PTR', 'TXT']);
@@ -57,14 +60,15 @@ export class CheckQuestions {
     this.#endNow(new NoDnsAnswer('ETIMEOUT'));
   }
 
-  resolve(name: string, type: string): Promise<readonly unknown[]> {
+  /** Fails when `questionsMax` have been asked. */
+  resolve(name: string, type: string, questionsMax = QUESTIONS_MAX): Promise<readonly unknown[]> {
     if (!isChecked(type)) return Promise.reject(new NoDnsAnswer('ENODATA'));
     const short = shortened(name.toLowerCase().replace(/\.$/, ''));
     const key = `${type} ${short}`;
     const before = this.#asked.get(key);
     if (before !== undefined) return before;
     if (this.isOver) return Promise.reject(new NoDnsAnswer('ETIMEOUT'));
-    if (this.#asked.size >= QUESTIONS_MAX) return Promise.reject(new TooManyQuestions());
+    if (this.#asked.size >= questionsMax) return Promise.reject(new TooManyQuestions());
     const records = Promise.race([this.#ask(short, type), this.#end]).then(recordsOf);
     // Who asks for it sees it fail; nobody else has to.
     records.catch(() => undefined);
@@ -76,6 +80,11 @@ export class CheckQuestions {
 /** The DNS has said that there is nothing. */
 export function isVerdict(error: unknown): boolean {
   return error instanceof NoDnsAnswer && error.code !== 'ETIMEOUT';
+}
+
+/** The DNS has said nothing, or not in time. */
+export function isNoAnswer(error: unknown): boolean {
+  return error instanceof NoDnsAnswer && error.code === 'ETIMEOUT';
 }
 
 function isChecked(type: string): type is CheckedType {
@@ -101,6 +110,8 @@ function mxRecord({ preference, exchange }: MxData): { priority: number; exchang
 }
 
 /** A text record is a list of strings there. */
-export async function textRecords(questions: CheckQuestions, name: string): Promise<readonly string[]> {
-  return (await questions.resolve(name, 'TXT')).map(String);
+export async function textRecords(
+  questions: CheckQuestions, name: string, questionsMax?: number,
+): Promise<readonly string[]> {
+  return (await questions.resolve(name, 'TXT', questionsMax)).map(String);
 }

@@ -3,9 +3,12 @@
  * DNS, which the gateway asks for it. Runs as a worker (check-thread.ts starts and ends it); mailauth is
  * loaded here and nowhere else, so what it throws, prints or takes of time is not the gateway's.
  *
- *   SPF ┐ both at once
- *       ├─▶ DMARC ─▶ verdicts           its time is over: the DNS is silent from then on (check-questions.ts)
- *   DKIM┘
+ *   the record of DMARC is asked for ─▶ SPF ┐ both at once
+ *                                            ├─▶ DMARC ─▶ verdicts
+ *                                       DKIM┘
+ *
+ * Its time is over: the DNS is silent from then on (check-questions.ts). DMARC is first because names of SPF
+ * and DKIM may be a stranger's, who lets them take all of the time.
  */
 import { workerData } from 'node:worker_threads';
 import type { MessagePort } from 'node:worker_threads';
@@ -20,7 +23,7 @@ import type { CheckRequest, CheckedType, FromThread, ToThread } from './check-me
 import { CheckQuestions } from './check-questions.js';
 import type { AskDns } from './check-questions.js';
 import { dkimVerdicts } from './dkim-check.js';
-import { dmarcVerdict } from './dmarc-check.js';
+import { askForPolicy, dmarcVerdict } from './dmarc-check.js';
 import { spfVerdict } from './spf-check.js';
 
 const { port } = workerData as { readonly port: MessagePort };
@@ -29,16 +32,18 @@ let questionCount = 0;
 
 const say = (said: FromThread): void => { port.postMessage(said); };
 
-const ask: AskDns = (name, type) => new Promise((resolve) => {
+const askUntil = (untilMs: number): AskDns => (name, type) => new Promise((resolve) => {
   const question = questionCount++;
   asked.set(question, resolve);
-  say({ kind: 'ask', question, name, type });
+  say({ kind: 'ask', question, name, type, withinMs: untilMs - performance.now() });
 });
 
 async function verdictsOf(request: CheckRequest, questions: CheckQuestions): Promise<Verdicts> {
   const { content } = request;
   const section = readHeaderSection([content], latin1Text);
   const author = section === undefined ? undefined : authorOf(section, toAscii);
+  const domain = author?.domain ?? '';
+  askForPolicy(domain, questions);
   const [spf, dkim] = await Promise.all([
     spfVerdict(request, questions).catch((): SpfVerdict =>
       ({ result: 'permerror', domain: '', isHelo: false })),
@@ -47,13 +52,13 @@ async function verdictsOf(request: CheckRequest, questions: CheckQuestions): Pro
       : dkimVerdicts(content, section, questions).catch((): readonly DkimVerdict[] =>
         [dkimVerdict('permerror', 'can not be evaluated')]),
   ]);
-  const dmarc = await dmarcVerdict(author?.domain ?? '', spf, dkim, questions).catch((): DmarcVerdict =>
+  const dmarc = await dmarcVerdict(domain, spf, dkim, questions).catch((): DmarcVerdict =>
     ({ result: 'permerror', reason: 'can not be evaluated', domain: '', policy: '' }));
   return { spf, dkim, dmarc };
 }
 
 async function check(request: CheckRequest): Promise<void> {
-  const questions = new CheckQuestions(ask);
+  const questions = new CheckQuestions(askUntil(performance.now() + request.withinMs));
   const timer = setTimeout(() => { questions.end(); }, request.withinMs);
   const verdicts = await verdictsOf(request, questions);
   clearTimeout(timer);

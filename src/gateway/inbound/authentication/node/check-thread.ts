@@ -9,12 +9,12 @@ import type { MessagePort } from 'node:worker_threads';
 import { errorText } from '../../../../base/error-text.js';
 import type { DnsAnswer } from '../../../../platform/resolver.js';
 import type { Verdicts } from '../verdicts.js';
-import type { CheckRequest, CheckedType, FromThread, ToThread } from './check-messages.js';
+import type { AskedQuestion, CheckRequest, CheckedType, FromThread, ToThread } from './check-messages.js';
 
 export interface CheckThreadEvents {
   onReady(): void;
   onChecked(check: number, verdicts: Verdicts): void;
-  onQuestion(name: string, type: CheckedType, answer: (answer: DnsAnswer<CheckedType>) => void): void;
+  onQuestion(asked: AskedQuestion, answer: (answer: DnsAnswer<CheckedType>) => void): void;
   /** Called once; `why` is bounded. */
   onEnded(why: string): void;
 }
@@ -99,7 +99,7 @@ export class CheckThread {
         return this.#events.onChecked(said.check, said.verdicts);
       case 'ask': {
         const { question } = said;
-        return this.#events.onQuestion(said.name, said.type, (answer) => {
+        return this.#events.onQuestion(said, (answer) => {
           this.#say({ kind: 'answer', question, answer }, []);
         });
       }

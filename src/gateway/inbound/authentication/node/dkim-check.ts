@@ -3,8 +3,9 @@
  * dkim), not mailauth's: that one takes the octet A0, half of a UTF-8 "à", for a blank, and a second for a
  * megabyte of blanks (docs/decisions/0034).
  *
- *   the ten on top ─ dkim-signature.ts ─▶ out, or its key is asked for, all at once
- *   body hashed, once for each kind ─▶ key ─ dkim-key.ts ─▶ signature of the signed fields ─▶ verdict
+ *   the ten on top ─ dkim-signature.ts ─▶ out, or body hashed, once for each kind
+ *     ─ it is another ─▶ out: no key is asked for, so a junk signature makes no questions
+ *     ─▶ keys, all at once ─ dkim-key.ts ─▶ signature of the signed fields ─▶ verdict
  */
 import { hash, verify } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
@@ -15,7 +16,7 @@ import type { DkimSignature, Ruling } from '../dkim-signature.js';
 import { dkimVerdict } from '../verdicts.js';
 import type { DkimVerdict } from '../verdicts.js';
 import { BodyHash } from './body-hash.js';
-import { isVerdict, textRecords } from './check-questions.js';
+import { WITH_DKIM_QUESTIONS_MAX, isVerdict, textRecords } from './check-questions.js';
 import type { CheckQuestions } from './check-questions.js';
 import { keyFor } from './dkim-key.js';
 
@@ -40,10 +41,7 @@ export async function dkimVerdicts(
     if ('ruling' in signature) return signature;
     const hashed = hashOf(signature, hashes);
     if (hashed === undefined) return { shown: signature.shown, ruling: MANY_HASHES };
-    const key = keyOf(signature, questions);
-    // Nobody waits for it yet.
-    key.catch(() => undefined);
-    return { shown: signature.shown, signature, hashed, key };
+    return { shown: signature.shown, signature, hashed };
   });
   const from = bodyPiece === 0 ? bodyAt : content.length;
   const relaxed = new RelaxedFields();
@@ -51,12 +49,14 @@ export async function dkimVerdicts(
   return Promise.all(begun.map(async (each) => {
     const [result, reason] = 'ruling' in each
       ? each.ruling
-      : isHashed ? verified(each.signature, each.hashed, await each.key, fields, relaxed) : NOT_IN_TIME;
+      : !isHashed ? NOT_IN_TIME
+        : otherBody(each.signature, each.hashed)
+          ?? verified(each.signature, each.hashed, await keyOf(each.signature, questions), fields, relaxed);
     return { ...each.shown, result, reason };
   }));
 }
 
-const MANY_HASHES: Ruling = ['policy', 'too many kinds of body hash'];
+const MANY_HASHES: Ruling = ['permerror', 'too many kinds of body hash'];
 const NOT_IN_TIME: Ruling = ['temperror', 'not in time'];
 
 function hashOf(signature: DkimSignature, hashes: Map<string, BodyHash>): BodyHash | undefined {
@@ -71,7 +71,7 @@ function hashOf(signature: DkimSignature, hashes: Map<string, BodyHash>): BodyHa
 async function keyOf(signature: DkimSignature, questions: CheckQuestions): Promise<KeyObject | Ruling> {
   try {
     // RFC 6376 3.6.2.2 leaves open which of several counts.
-    const [record = ''] = await textRecords(questions, signature.keyName);
+    const [record = ''] = await textRecords(questions, signature.keyName, WITH_DKIM_QUESTIONS_MAX);
     return keyFor(record, signature);
   } catch (error) {
     return isVerdict(error) ? ['permerror', 'no key'] : ['temperror', 'key could not be had'];
@@ -94,13 +94,16 @@ async function hashBody(
   return true;
 }
 
+function otherBody({ bodyHash, bodyOctets = 0 }: DkimSignature, body: BodyHash): Ruling | undefined {
+  if (bodyOctets > body.octets) return ['permerror', 'body is shorter than l='];
+  return bodyHash === body.hash ? undefined : ['fail', 'body has been altered'];
+}
+
 function verified(
   signature: DkimSignature, body: BodyHash, key: KeyObject | Ruling,
   fields: readonly SectionField[], relaxed: RelaxedFields,
 ): Ruling {
-  const { algorithm, bodyHash, bodyOctets = body.octets, expiresAt } = signature;
-  if (bodyOctets > body.octets) return ['permerror', 'body is shorter than l='];
-  if (bodyHash !== body.hash) return ['fail', 'body has been altered'];
+  const { algorithm, bodyOctets = body.octets, expiresAt } = signature;
   if (isRuling(key)) return key;
   const data = Buffer.from(signedText(signature, fields, relaxed), 'latin1');
   const value = Buffer.from(signature.signature, 'base64');

@@ -42,7 +42,7 @@ function rsaKey(octets: Buffer): KeyObject | Ruling {
   const { modulusLength: bits = 0, publicExponent = 0n } = key?.asymmetricKeyDetails ?? {};
   if (key?.asymmetricKeyType !== 'rsa') return UNUSABLE;
   if (publicExponent > EXPONENT_MAX || bits > KEY_BITS_MAX) return UNUSABLE;
-  return bits < KEY_BITS_MIN ? ['policy', 'key is too short'] : key;
+  return bits < KEY_BITS_MIN ? ['permerror', 'key is too short'] : key;
 }
 
 function ed25519Key(octets: Buffer): KeyObject | Ruling {

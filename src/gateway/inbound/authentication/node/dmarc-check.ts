@@ -8,7 +8,7 @@
  * this (RFC 7489 6.6.2).
  */
 import type { DkimVerdict, DmarcVerdict, SpfVerdict } from '../verdicts.js';
-import { textRecords } from './check-questions.js';
+import { WITH_DMARC_QUESTIONS_MAX, textRecords } from './check-questions.js';
 import type { CheckQuestions } from './check-questions.js';
 import { dmarc } from './mailauth-library.js';
 import type { DmarcFinding } from './mailauth-library.js';
@@ -24,6 +24,12 @@ const NO_ORGANIZATION = '_dmarc.null';
 interface Identifiers {
   readonly spfDomains: readonly string[];
   readonly dkimDomains: readonly string[];
+}
+
+/** The questions of dmarcVerdict(), which may come to it when all others have had theirs. */
+export function askForPolicy(domain: string, questions: CheckQuestions): void {
+  if (domain === '') return;
+  find(domain, { spfDomains: [], dkimDomains: [] }, questions).catch(() => undefined);
 }
 
 /** `domain`: of the From field, '' where that is not plain. */
@@ -63,7 +69,8 @@ async function find(
   const finding = await dmarc({
     headerFrom: [`from@${domain}`], spfDomains, dkimDomains,
     resolver: async (name) => {
-      const texts = name === NO_ORGANIZATION ? [] : await textRecords(questions, name);
+      if (name === NO_ORGANIZATION) return [];
+      const texts = await textRecords(questions, name, WITH_DMARC_QUESTIONS_MAX);
       return texts.filter(({ length }) => length <= RECORD_CHARACTERS_MAX).map((text) => [text]);
     },
   });

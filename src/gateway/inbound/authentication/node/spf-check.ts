@@ -10,7 +10,7 @@ import ipaddr from 'ipaddr.js';
 import { toAscii } from '../../../../platform/node/idna.js';
 import { normalizeDomain } from '../../policy/address.js';
 import type { SpfResult, SpfVerdict } from '../verdicts.js';
-import { textRecords } from './check-questions.js';
+import { isNoAnswer, textRecords } from './check-questions.js';
 import type { CheckQuestions } from './check-questions.js';
 import type { CheckRequest } from './check-messages.js';
 import { spf } from './mailauth-library.js';
@@ -47,6 +47,7 @@ export async function spfVerdict(request: CheckRequest, questions: CheckQuestion
   const { status } = await spf({
     sender: `${local}@${domain}`, ip, helo, mta: hostName,
     resolver: async (name, type) => {
+      if (type === 'PTR') return hostsOf(name, questions);
       if (type !== 'TXT') return questions.resolve(name, type);
       const texts = await textRecords(questions, name);
       if (texts.some(isUnusable)) throw new UnusableRecord();
@@ -54,6 +55,16 @@ export async function spfVerdict(request: CheckRequest, questions: CheckQuestion
     },
   });
   return { result: RESULTS.get(status.result) ?? 'permerror', domain, isHelo };
+}
+
+/** The reverse zone is the client's: where it fails, "ptr" alone does not match (RFC 7208 5.5). */
+async function hostsOf(name: string, questions: CheckQuestions): Promise<readonly unknown[]> {
+  try {
+    return await questions.resolve(name, 'PTR');
+  } catch (error) {
+    if (isNoAnswer(error)) return [];
+    throw error;
+  }
 }
 
 function isUnusable(record: string): boolean {

@@ -57,9 +57,9 @@ export interface CheckField {
   check(message: string, envelope?: Partial<ReturnType<typeof judged>['envelope']>): Promise<Verdicts>;
 }
 
-export async function checkField(t: { after(run: () => void): void }, zone: Zone, { memoryMax = Infinity, entry }: { readonly memoryMax?: number; readonly entry?: URL } = {}): Promise<CheckField> {
+export async function checkField(t: { after(run: () => void): void }, zone: Zone, { memoryMax = Infinity, entry, resolverCount = 1 }: { readonly memoryMax?: number; readonly entry?: URL; readonly resolverCount?: number } = {}): Promise<CheckField> {
   const server = await NameServer.start(t, scriptOf(zone));
-  const resolver = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, CLOCK);
+  const resolver = new DnsClient({ resolvers: Array.from({ length: resolverCount }, () => server.resolver), trustsAd: false }, CLOCK);
   const metrics = new AuthenticationMetrics();
   const memory = { bytes: 0 };
   const reserve = (bytes: number): boolean => {

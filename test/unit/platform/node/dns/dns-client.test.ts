@@ -120,6 +120,18 @@ describe('what is asked', () => {
   });
 });
 
+test('what nobody wants any more leaves the line without being asked', async (t) => {
+  const { client, server, clock } = await field(t, () => undefined);
+  const ask = (name: string, withinMs?: number) => new Promise<DnsAnswer<'A'>>((resolve) => { client.ask(name, 'A', resolve, withinMs); });
+  const first = Promise.all(Array.from({ length: 128 }, (_, i) => ask(`h${String(i)}.example`)));
+  // Two want the second, one of them for longer.
+  const behind = Promise.all([ask('gone.example', 500), ask('wanted.example', 500), ask('wanted.example', 2000)]);
+  clock.now = 1000;
+  await first;
+  assert.deepEqual((await behind).map(failure), ['too many questions at once', '127.0.0.1: no answer in time', '127.0.0.1: no answer in time']);
+  assert.ok(server.asked.includes('A wanted.example') && !server.asked.includes('A gone.example'));
+});
+
 describe('an answer is kept', () => {
   test('by the least TTL on the way, and not when that is 0', async (t) => {
     const { ask, server, clock } = await field(t, (question) => ({
