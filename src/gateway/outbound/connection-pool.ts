@@ -25,8 +25,8 @@
  *   its life: records that change meanwhile count 300 s later at most.
  * - Where the domains enforce a policy (MTA-STS), TLS must be had with hosts of the DNS, and be right by it;
  *   who waited when it was not has its policy fetched anew.
- * - Where all connections that may be open to all hosts are, and somebody's mail waits for one, no idle one is
- *   kept anywhere.
+ * - Where all connections that may be open to all hosts are, and somebody's mail waits for one, no idle one
+ *   is kept anywhere.
  * - A delivery that met a kept connection just closed by the peer is repeated once at once on a fresh one;
  *   that is no attempt of its own.
  *
