@@ -3,6 +3,7 @@
  * and admissions that a dialog asks for, and counts the bytes in transit.
  */
 
+import assert from 'node:assert/strict';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { AdmissionVerdict, Reception, Route, Router, Submission, SubmissionOutcome, TlsNeed } from '../../src/gateway/queue/types.js';
 
@@ -76,8 +77,8 @@ export class DomainRouter implements Router {
     return route;
   }
 
-  withTls(route: Route, need: TlsNeed): Route {
-    return { ...route, queueName: `${route.queueName} ${need}` };
+  withTls({ queueName }: Route, need: TlsNeed): Route {
+    return this.routeNamed(queueName + (need === 'required' ? '!tls' : '!any')) ?? assert.fail('the queue beside one that is there');
   }
 
   routeOfQueue(queueName: string): Route | undefined {

@@ -56,6 +56,22 @@ describe('TLS before the greeting', () => {
     await inbound.close(1000);
   });
 
+  test('lets mail ask for TLS all the way, and RCPT hears of the queue of such mail', needsTls, async () => {
+    const { inbound, reception } = await startHarness({ tls, isTlsFirst: true, offersRequireTls: true });
+    reception.admissions.set('full.example!tls', 'queue-full');
+    const client = new SecureClient({ port: inbound.port });
+    assert.match(await client.reply(), /^220 /);
+    assert.match(await client.command('EHLO client.example'), /^250 /);
+    for (const [line, said] of [
+      ['MAIL FROM:<a@example.org>', '250 2.1.0'], ['RCPT TO:<b@full.example>', '250 2.1.5'], ['RSET', '250 2.0.0'],
+      ['MAIL FROM:<a@example.org> REQUIRETLS', '250 2.1.0'], ['RCPT TO:<b@full.example>', '452 4.2.2'],
+      ['RCPT TO:<b@example.net>', '250 2.1.5'], ['RCPT TO:<c@example.net>', '250 2.1.5'], ['DATA', '354 End '], ['TLS-Required: No\r\n\r\nx\r\n.', '250 2.0.0'],
+    ] as const) assert.equal((await client.command(line)).slice(0, said.length), said, line);
+    assert.deepEqual(reception.kept[0]?.submission.groups.map(({ route, recipients }) => [route.queueName, recipients.length]), [['example.net!tls', 2]]);
+    client.socket.destroy();
+    await inbound.close(1000);
+  });
+
   test('comes behind the PROXY header, also when both come in one write', needsTls, async () => {
     const { inbound } = await startHarness({ tls, isTlsFirst: true, proxyNetworks: ['127.0.0.0/8'], relayNetworks: ['192.0.2.0/24'] });
     const inOne = net.connect(inbound.port, '127.0.0.1');

@@ -367,7 +367,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #begin(peer: Peer, { lane, delivery }: Retry, isRetry: boolean): void {
     const { tlsWatch } = this.#ports;
     const isWatched = tlsWatch !== undefined && peer.host.isByMx && peer.tls !== undefined;
-    if (isWatched && peer.isNewTo(lane)) tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
+    if (isWatched && isReported(lane) && peer.isNewTo(lane)) {
+      tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
+    }
     peer.begin(lane, delivery, isRetry);
   }
 
@@ -376,7 +378,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (tlsWatch === undefined || !peer.host.isByMx || why === undefined || !isTlsTrouble(why)) return;
     let told = 0;
     for (const lane of this.#lanes) {
-      if (lane.queue.readyCount === 0) continue;
+      if (lane.queue.readyCount === 0 || !isReported(lane)) continue;
       tlsWatch.onFailedSession(domainOf(lane), watched(peer), why.text);
       if (++told >= WATCHED_MAX) return;
     }
@@ -514,6 +516,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (at >= 0) this.#idle.splice(at, 1);
     peer.session.quit();
   }
+}
+
+/** Reports go where TLS is not asked for: they would bring about reports on themselves. */
+function isReported({ queue }: Lane): boolean {
+  return queue.route.nextHop.tlsNeed !== 'optional';
 }
 
 function domainOf({ queue }: Lane): string {

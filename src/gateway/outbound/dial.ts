@@ -19,6 +19,7 @@
  */
 import type { Connection, ConnectionHandlers, Transport } from '../../platform/transport.js';
 import type { Random } from '../../platform/ports.js';
+import { usableRecords } from '../../platform/node/dane.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
 import type { MxLookup } from './mx-lookup.js';
 import type { HostTlsa } from './pure/host-tlsa.js';
@@ -49,7 +50,7 @@ export interface DialTo {
   readonly isUnnamed: boolean;
 }
 
-const UNNAMED = 'the MTA-STS policy of the domain does not name it, and it has no TLSA records';
+const UNNAMED = 'the MTA-STS policy of the domain does not name it, and it has no usable TLSA records';
 
 export class Dial implements Connection {
   readonly bufferedBytes = 0;
@@ -111,7 +112,8 @@ export class Dial implements Connection {
     this.#ports.lookup.tlsa(this.#host, this.#port, answers, (verdict) => {
       if (this.#isLeft) return;
       if (verdict !== undefined && 'failed' in verdict) return this.#forbid(verdict.failed);
-      if (verdict === undefined && this.#isUnnamed) return this.#forbid(UNNAMED);
+      const isBound = verdict !== undefined && usableRecords(verdict.found.records).length > 0;
+      if (this.#isUnnamed && !isBound) return this.#forbid(UNNAMED);
       this.#tlsa = verdict?.found;
       this.#start(addresses);
     });

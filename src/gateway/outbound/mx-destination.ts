@@ -131,17 +131,17 @@ export class MxDestination implements LaneHome {
     const isJudged = tls !== undefined && tlsNeed !== 'optional';
     lookup.ask(domain, (way) => {
       if (!('hosts' in way)) return this.#onAnswer(way);
-      if (policies === undefined || !isJudged) return this.#onAnswer(this.#proved(way));
-      policies.ask(domain, (policy) => {
+      if (policies === undefined || !isJudged) return this.#onAnswer(this.#proved(way, false));
+      policies.ask(domain, (policy, isUnknown) => {
         const left = underPolicy(way, policy, domain);
         if (!('hosts' in left)) policies.onFailure(domain, 'hosts');
-        this.#onAnswer('hosts' in left ? this.#proved(left) : left);
+        this.#onAnswer('hosts' in left ? this.#proved(left, isUnknown) : left);
       });
     });
   }
 
-  #proved(way: HostsWay): MailWay {
-    return this.#hop.tlsNeed === 'required' ? provedWay(way, this.#hop.host) : way;
+  #proved(way: HostsWay, isUnknown: boolean): MailWay {
+    return this.#hop.tlsNeed === 'required' ? provedWay(way, this.#hop.host, isUnknown) : way;
   }
 
   #onAnswer(way: MailWay): void {

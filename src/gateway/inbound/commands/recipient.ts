@@ -73,8 +73,9 @@ function byRoute(
   parameters: RecipientParameters, came: CameBack | undefined,
 ): Effect {
   const { options, ports } = desk;
-  const route = ports.router.route(domain, 'mail', address, transaction);
-  if (route === undefined) return replies.NO_ROUTE;
+  const plain = ports.router.route(domain, 'mail', address, transaction);
+  if (plain === undefined) return replies.NO_ROUTE;
+  const route = routeOf(plain, transaction, desk);
   if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   const full = admissionRefusal(desk, route);
   if (full !== undefined) return full;
@@ -182,7 +183,7 @@ function byTable(
   }
   let characters = text.length;
   for (const { route, address } of destinations) {
-    const full = admissionRefusal(desk, route);
+    const full = admissionRefusal(desk, routeOf(route, transaction, desk));
     if (full !== undefined) return full;
     if (address !== path.address) characters += address.length;
   }
@@ -195,7 +196,8 @@ function byTable(
     const asked = destinations.length === 1 ? notify : notifyOfMember(notify, index === 0);
     const leaves = hasLeft && isRewritten ? ALIAS_LEAVES : 0;
     const bits = asked | leaves | (isChanged ? ALIAS_CHANGED : 0);
-    transaction.addRecipient(route, { address, notify: bits, orcpt: original });
+    const added = { address, notify: bits, orcpt: original };
+    transaction.addRecipient(routeOf(route, transaction, desk), added);
   });
   if (came !== undefined) transaction.addCameBack(came);
   return replies.RECIPIENT_OK;
@@ -241,6 +243,20 @@ function hidesRoute(address: string): boolean {
 /** One of our own: a user, or a client of the relay networks. */
 export function mayRelay(dialog: InboundDialog): boolean {
   return dialog.isTrusted || dialog.user !== '';
+}
+
+/** That of the queue where the mail will stand, as far as MAIL says (RFC 8689 2). */
+function routeOf(route: Route, { requiresTls }: MailTransaction, { ports: { router } }: Desk): Route {
+  return requiresTls ? router.withTls(route, 'required') : route;
+}
+
+/** Of mail whose header leads it to other queues than RCPT has asked. A gateway that stops takes it yet. */
+export function admissionOfAll({ groups }: MailTransaction, desk: Desk): Refusal | undefined {
+  for (const { route } of groups) {
+    const refusal = admissionRefusal(desk, route);
+    if (refusal !== undefined && refusal !== replies.SHUTTING_DOWN) return refusal;
+  }
+  return undefined;
 }
 
 function admissionRefusal(desk: Desk, route: Route): Refusal | undefined {

@@ -26,7 +26,7 @@ import { RESPONSE_OCTETS_MAX, authResponse, authVerdict, responseText } from '..
 import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
 import { commandText } from '../commands/command-line.js';
 import { maySend } from '../commands/mail.js';
-import { lookedUp, mayRelay } from '../commands/recipient.js';
+import { admissionOfAll, lookedUp, mayRelay } from '../commands/recipient.js';
 import { commandOf } from '../commands/verbs.js';
 import { ContentScan } from '../content/content-scan.js';
 import { contentRefusal, lateContent, outcomeRefusal } from '../content/verdict.js';
@@ -606,7 +606,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   #refusalOfContent(transaction: MailTransaction | undefined, isWhole: boolean): Effect | undefined {
     if (transaction === undefined) return undefined;
-    return contentRefusal(this.#scan, transaction.content, isWhole, this.#desk.options);
+    const refusal = contentRefusal(this.#scan, transaction.content, isWhole, this.#desk.options);
+    if (refusal !== undefined || !isWhole) return refusal;
+    const isTlsUnasked = transaction.leaveTlsUnasked(this.#scan, this.#desk.ports.router);
+    return isTlsUnasked ? admissionOfAll(transaction, this.#desk) : undefined;
   }
 
   /** Also what was cut off before its end. */

@@ -12,7 +12,7 @@ import {
   COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER,
 } from '../../queue/types.js';
 import type {
-  Reception, Recipient, RecipientGroup, Route, Submission, SubmissionOutcome, TlsNeed,
+  Reception, Recipient, RecipientGroup, Route, Router, Submission, SubmissionOutcome,
 } from '../../queue/types.js';
 import type { CameBack, KeptReport, ReturnReading } from '../../returned/came-back.js';
 import type { ContentBuffer } from '../content/content-buffer.js';
@@ -173,17 +173,13 @@ export class MailTransaction implements Submission {
   /** The content is complete: makes a Submission of the transaction. */
   complete(
     messageId: number, traceHeader: Uint8Array, scan: ContentScan,
-    { mailLog, latin1Text, router }: Pick<InboundPorts, 'mailLog' | 'latin1Text' | 'router'>,
+    { mailLog, latin1Text }: Pick<InboundPorts, 'mailLog' | 'latin1Text'>,
   ): void {
     this.messageId = messageId;
     // What the next hop must offer: by the octets, not by what the client said of them.
     if (scan.is8Bit) this.flags = ENVELOPE_8BIT | this.#needOfHeader();
     if (scan.dotLines) this.flags |= ENVELOPE_DOT_LINES;
     if (this.requiresTls) this.flags |= ENVELOPE_REQUIRETLS;
-    const need = this.#tlsNeed(scan);
-    if (need !== undefined) {
-      this.groups = this.groups.map((each) => ({ ...each, route: router.withTls(each.route, need) }));
-    }
     this.chunks = this.content.finish(traceHeader);
     const first = this.chunks[1];
     if (mailLog.wantsMessageId && first !== undefined && (scan.fields & FIELD_MESSAGE_ID) !== 0) {
@@ -192,11 +188,15 @@ export class MailTransaction implements Submission {
     this.contentBytes = traceHeader.length + this.content.bytes;
   }
 
-  /** What the envelope says goes before the header (RFC 8689 3). */
-  #tlsNeed(scan: ContentScan): TlsNeed | undefined {
-    if (this.requiresTls) return 'required';
-    const isSaid = (scan.fields & FIELD_TLS_REQUIRED) !== 0;
-    return isSaid && isTlsUnasked(topHeader(this.content.pieces())) ? 'optional' : undefined;
+  /**
+   * The whole content is there: where its header asks for no TLS, it goes to other queues than RCPT has
+   * asked. True when it does. What the envelope says goes before the header (RFC 8689 3).
+   */
+  leaveTlsUnasked(scan: ContentScan, router: Router): boolean {
+    if (this.requiresTls || (scan.fields & FIELD_TLS_REQUIRED) === 0) return false;
+    if (!isTlsUnasked(topHeader(this.content.pieces()))) return false;
+    this.groups = this.groups.map((each) => ({ ...each, route: router.withTls(each.route, 'optional') }));
+    return true;
   }
 
   #needOfHeader(): number {

@@ -110,10 +110,15 @@ export function underPolicy(way: HostsWay, policy: StsPolicy | undefined, domain
 
 /**
  * For mail that must have TLS all the way (RFC 8689 4.2.1): that these are the hosts of the domain must be
- * proved, by DNSSEC or by a policy that is enforced.
+ * proved, by DNSSEC or by a policy that is enforced. `isUnknown`: whether there is a policy could not be
+ * told, or it can't be had: that passes.
  */
-export function provedWay(way: HostsWay, domain: string): MailWay {
+export function provedWay(way: HostsWay, domain: string, isUnknown: boolean): MailWay {
   if (way.isAuthentic || way.sts === 'enforce') return way;
+  if (isUnknown) {
+    const why = `mail to ${domain} must have TLS, and whether a policy proves its hosts is not known now`;
+    return { why: { status: DEFERRED, code: 0, enhanced: '4.7.5', text: why }, isVerdict: true };
+  }
   const text = `mail to ${domain} must have TLS, and neither DNSSEC nor a policy proves its hosts`;
   return { why: { status: FAILED, code: 0, enhanced: '5.7.10', text } };
 }

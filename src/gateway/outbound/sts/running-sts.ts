@@ -48,7 +48,7 @@ export class RunningSts implements PolicySource {
     this.#metrics.policies = this.#policies.count;
   }
 
-  ask(domain: string, done: (policy: StsPolicy | undefined) => void): void {
+  ask(domain: string, done: (policy: StsPolicy | undefined, isUnknown: boolean) => void): void {
     this.#policies.ask(domain, done);
   }
 

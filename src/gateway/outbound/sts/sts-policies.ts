@@ -41,8 +41,11 @@ export interface StsPorts {
 
 /** What the way of a queue needs of it. */
 export interface PolicySource {
-  /** `done` is called once, maybe before this returns. */
-  ask(domain: string, done: (policy: StsPolicy | undefined) => void): void;
+  /**
+   * `done` is called once, maybe before this returns. `isUnknown`: there may be a policy, and it can't be had
+   * now.
+   */
+  ask(domain: string, done: (policy: StsPolicy | undefined, isUnknown: boolean) => void): void;
   /** Mail for the domain could not go by its policy: for its hosts, or for TLS with one. */
   onFailure(domain: string, what: 'hosts' | 'tls'): void;
   tick(): void;
@@ -63,6 +66,8 @@ const IN_LINE_MAX = 10_000;
 const POLICIES_MAX = 100_000;
 const PATTERN_CHARACTERS_MAX = 64 * 1024 * 1024;
 const FAILED_MAX = 100_000;
+/** Of what a stranger's server calls its answer, in the log. */
+const TYPE_CHARACTERS_MAX = 100;
 /** Looked at in one tick: all of them in a minute. */
 const SWEPT_AT_ONCE = 500;
 
@@ -115,14 +120,17 @@ export class StsPolicies implements PolicySource {
     return this.#journal?.flushed() ?? Promise.resolve();
   }
 
-  ask(domain: string, done: (policy: StsPolicy | undefined) => void): void {
-    if (domain.startsWith('[')) return done(undefined);
+  ask(domain: string, done: (policy: StsPolicy | undefined, isUnknown: boolean) => void): void {
+    if (domain.startsWith('[')) return done(undefined, false);
     this.#ports.resolver.ask(stsRecordName(domain), 'TXT', (answer) => {
       const id = stsId(answer);
       const kept = this.#find(domain);
       const isKnown = id === undefined || id === '' || kept?.id === id;
-      if (isKnown || this.#isLeftAlone(domain)) return done(kept?.policy);
-      this.#fetch(domain, id, () => { done(this.#find(domain)?.policy); });
+      const tell = (policy: StsPolicy | undefined): void => {
+        done(policy, policy === undefined && id !== '');
+      };
+      if (isKnown || this.#isLeftAlone(domain)) return tell(kept?.policy);
+      this.#fetch(domain, id, () => { tell(this.#find(domain)?.policy); });
     });
   }
 
@@ -208,7 +216,9 @@ export class StsPolicies implements PolicySource {
       if (addresses.length === 0) {
         return this.#failed(fetching, 'unreachable', `${host} has no public address`);
       }
-      const bounds = { answerBytesMax: POLICY_BYTES_MAX, withinMs: FETCH_MS };
+      const waitedMs = this.#ports.clock.nowMs() - fetching.sinceMs;
+      const withinMs = Math.max(1, FETCH_MS - waitedMs);
+      const bounds = { answerBytesMax: POLICY_BYTES_MAX, withinMs };
       const question = { host, path: POLICY_PATH, addresses, ...bounds };
       https.ask(question, (answer) => { this.#onAnswer(fetching, answer); });
     });
@@ -220,7 +230,10 @@ export class StsPolicies implements PolicySource {
     }
     const { status, type, text } = answer;
     if (status !== 200) return this.#failed(fetching, 'refused', `its server answers ${String(status)}`);
-    if (type !== 'text/plain') return this.#failed(fetching, 'refused', `it is ${type}, and no text/plain`);
+    if (type !== 'text/plain') {
+      const named = type.slice(0, TYPE_CHARACTERS_MAX);
+      return this.#failed(fetching, 'refused', `it is ${named}, and no text/plain`);
+    }
     const policy = readPolicy(text);
     if ('wrong' in policy) return this.#failed(fetching, 'invalid', policy.wrong);
     const { domain, id } = fetching;

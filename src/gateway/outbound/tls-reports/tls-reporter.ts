@@ -51,6 +51,8 @@ const ADDRESS = /^[A-Za-z0-9._+=~-]{1,64}@([A-Za-z0-9.-]{1,253})$/;
 
 interface Due {
   readonly day: ReportedDay;
+  /** The one who does not have it yet; '': the domain is not asked yet. */
+  readonly uri: string;
   notBeforeMs: number;
   tries: number;
 }
@@ -86,19 +88,23 @@ export class TlsReporter {
     const [fromWallMs, untilWallMs] = [this.#day * DAY_MS, day * DAY_MS];
     this.#day = day;
     for (const [domain, tally] of this.#ports.tally.take()) {
-      this.#due.push({ day: { domain, tally, fromWallMs, untilWallMs }, notBeforeMs: 0, tries: 0 });
+      this.#due.push({ day: { domain, tally, fromWallMs, untilWallMs }, uri: '', notBeforeMs: 0, tries: 0 });
     }
     const { log } = this.#ports;
     if (this.#due.length > 0) log.info('tlsrpt', 'a day of TLS is reported', { domains: this.#due.length });
   }
 
   #begin(due: Due): void {
+    if (due.uri !== '') return this.#send(due);
     this.#ports.resolver.ask(tlsReportName(due.day.domain), 'TXT', (answer) => {
-      for (const uri of reportUris(answer)) {
-        if (uri.toLowerCase().startsWith('mailto:')) this.#mail(due, uri.slice('mailto:'.length));
-        else this.#post(due.day, uri);
-      }
+      for (const uri of reportUris(answer)) this.#send({ ...due, uri });
     });
+  }
+
+  #send(due: Due): void {
+    const { day, uri } = due;
+    if (uri.toLowerCase().startsWith('mailto:')) this.#mail(due, uri.slice('mailto:'.length));
+    else this.#post(day, uri);
   }
 
   #mail(due: Due, to: string): void {

@@ -106,10 +106,10 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
 }
 
 /** The domain's zone is signed, and its host has a TLSA record of the certificate. */
-function prove({ zone, signed, port }: World, domain: string, host: string, { certFile }: CertificateFiles): void {
+function prove({ zone, signed, port }: World, domain: string, host: string, { certFile }: CertificateFiles, usage = 3): void {
   const key = new X509Certificate(readFileSync(certFile)).publicKey.export({ type: 'spki', format: 'der' });
   const name = `_${String(port)}._tcp.${host}`;
-  zone.set(`TLSA ${name}`, [{ type: 'TLSA', name, ttl: 0, data: { usage: 3, selector: 1, matchingType: 1, certificate: createHash('sha256').update(key).digest() } }]);
+  zone.set(`TLSA ${name}`, [{ type: 'TLSA', name, ttl: 0, data: { usage, selector: 1, matchingType: 1, certificate: createHash('sha256').update(key).digest() } }]);
   for (const question of [`MX ${domain}`, `A ${host}`, `TLSA ${name}`]) signed.add(question);
 }
 
@@ -126,6 +126,7 @@ describe('sessions with hosts by MX', () => {
     on.domain('other.example', [MX], '');
     on.domain('testing.example', [MX], policyText('testing', ['nothing.example']));
     on.domain('enforce.example', [MX], policyText('enforce', [MX]));
+    await on.send('plain.example', 'optional');
     for (const domain of ['plain.example', 'plain.example', 'other.example', 'testing.example', 'enforce.example']) await on.send(domain);
     assert.deepEqual(counted(on), [
       'plain.example no-policy-found 1 0', 'other.example no-policy-found 1 0',
@@ -204,6 +205,15 @@ describe('mail to a domain that enforces a policy', () => {
   });
 });
 
+test('TLSA records of which none is usable lead no mail to a host that the policy does not name', needsTls, async (t) => {
+  const on = await world(t, { certificate });
+  assert.ok(certificate !== undefined);
+  on.domain('sts.example', [MX], policyText('enforce', ['other.example']));
+  prove(on, 'sts.example', MX, certificate, 200);
+  assert.match(await on.send('sts.example'), /^4\.7\.5 none .* has no usable TLSA records$/);
+  assert.deepEqual(on.hop.taken, []);
+});
+
 describe('mail that must have TLS all the way', () => {
   test('fails where neither DNSSEC nor a policy proves the hosts, though TLS with them would be right', needsTls, async (t) => {
     const on = await world(t, { certificate, offers: ['REQUIRETLS'] });
@@ -212,6 +222,14 @@ describe('mail that must have TLS all the way', () => {
     for (const domain of ['plain.example', 'testing.example']) {
       assert.equal(await on.send(domain, 'required'), `5.7.10 none mail to ${domain} must have TLS, and neither DNSSEC nor a policy proves its hosts`);
     }
+    assert.deepEqual(on.hop.taken, []);
+  });
+
+  test('waits where the policy that may prove them can not be had now', needsTls, async (t) => {
+    const on = await world(t, { certificate, offers: ['REQUIRETLS'] });
+    on.domain('sick.example', [MX], policyText('enforce', [MX]));
+    on.server.said.delete('mta-sts.sick.example');
+    assert.match(await on.send('sick.example', 'required'), /^4\.7\.5 none .* is not known now$/);
     assert.deepEqual(on.hop.taken, []);
   });
 

@@ -77,7 +77,7 @@ async function world(t: TestContext, allowsPrivate = true): Promise<World> {
 }
 
 function modeOf(policies: StsPolicies, domain = DOMAIN): Promise<string> {
-  return new Promise((resolve) => { policies.ask(domain, (policy) => { resolve(policy === undefined ? 'nothing' : `${policy.mode} ${policy.mx.join()}`); }); });
+  return new Promise((resolve) => { policies.ask(domain, (policy, isUnknown) => { resolve(isUnknown ? 'unknown' : policy === undefined ? 'nothing' : `${policy.mode} ${policy.mx.join()}`); }); });
 }
 
 /** When so many fetches have ended. */
@@ -120,7 +120,7 @@ describe('the policy of a domain', () => {
     on.aheadMs += DAY_MS - MINUTE_MS;
     assert.equal(await modeOf(policies), 'enforce mx.sts.example');
     on.aheadMs += 2 * MINUTE_MS;
-    assert.deepEqual([await modeOf(policies), policies.count], ['nothing', 0]);
+    assert.deepEqual([await modeOf(policies), policies.count], ['unknown', 0]);
     // That the DNS does not answer is kept for five seconds.
     on.aheadMs += MINUTE_MS;
     assert.ok(certificate !== undefined);
@@ -183,14 +183,14 @@ describe('the policy of a domain', () => {
       assert.ok(certificate !== undefined);
       const own = 'certificate' in said ? said.certificate : undefined;
       on.server.said.set(HOST, { text: policyText('enforce', ['mx.sts.example']), ...said, certificate: own ?? certificate });
-      assert.deepEqual([await modeOf(on.start()), on.results], ['nothing', [result]], on.log.join());
+      assert.deepEqual([await modeOf(on.start()), on.results], ['unknown', [result]], on.log.join());
     });
   }
 
   test('is not fetched from an address that no host of the Internet has, nor for an address literal', needsTls, async (t) => {
     const on = await world(t, false);
     const policies = on.start();
-    assert.deepEqual([await modeOf(policies), await modeOf(policies, '[192.0.2.1]')], ['nothing', 'nothing']);
+    assert.deepEqual([await modeOf(policies), await modeOf(policies, '[192.0.2.1]')], ['unknown', 'nothing']);
     assert.deepEqual([on.results, on.server.asked], [['unreachable'], []]);
   });
 });
@@ -217,7 +217,7 @@ describe('the file of policies', () => {
     on.aheadMs += 2 * DAY_MS;
     const third = on.start();
     await third.load();
-    assert.equal(await modeOf(third), 'nothing');
+    assert.equal(await modeOf(third), 'unknown');
     await third.flushed();
     on.aheadMs = 0;
     const fourth = on.start();

@@ -164,6 +164,15 @@ describe('reports on TLS', () => {
     assert.deepEqual([on.reception.kept.length, on.sent], [3, ['mail']]);
   });
 
+  test('that can not be stored for one are tried again for that one alone', needsTls, async (t) => {
+    const on = await world(t, { 'TXT _smtp._tls.a.example': 'v=TLSRPTv1; rua=mailto:one@reports.example,mailto:two@reports.example' });
+    on.reception.outcomes.push(REFUSED);
+    on.tally.onSession('a.example', SESSION, GOOD);
+    on.aheadMs += DAY_MS / 2;
+    await on.until(2);
+    assert.deepEqual(on.reception.kept.map(({ submission }) => submission.groups[0]?.recipients[0]?.address.slice(0, 3)), ['one', 'two', 'one']);
+  });
+
   test('are of 10,000 domains at most, with 32 kinds of failure each; what is beyond is in the sums', () => {
     const tally = new TlsTally(() => undefined);
     for (let i = 0; i < 10_001; i++) tally.onSession(`${String(i)}.example`, SESSION, GOOD);
