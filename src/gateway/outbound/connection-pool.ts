@@ -55,6 +55,8 @@ import { raisedBySts } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 
+/** So many deliveries fail at once where no host can take them. */
+const ENDED_MAX = 100;
 /** So long after one was wanted in vain, idle connections end at once. */
 const WANTED_MS = 1_000;
 /**
@@ -387,6 +389,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
     const { host, relay } = peer;
     if (!this.#hosts.noteFailure(host, why, this.#nowMs, this.#ports.clock.wallMs())) return;
+    if (this.#site.tls?.isRequired === true && this.#hosts.areAllRefusing) return this.#endLacking(peer, why);
     // Strangers' hosts are many: each is told once.
     const level = host.isByMx && host.failures > 1 ? 'debug' : 'warn';
     this.#ports.log[level]('nexthop', 'next hop can not be reached', {
@@ -402,6 +405,24 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     }
     const said = this.#hosts.areAllRefusing ? why : deferred(why);
     lane.settleAll(delivery, relay, said, peer.setupMs, peer.session.tls);
+  }
+
+  /**
+   * No host of the site does what the senders of this mail ask of TLS (RFC 8689): all of it fails, though the
+   * hosts are well.
+   */
+  #endLacking({ host, relay, setupMs, session }: Peer, why: RecipientResult): void {
+    host.downSinceWallMs = undefined;
+    this.#ports.log.debug('tls', 'a next hop lacks what mail asks of TLS: that fails', {
+      relay, reply: why.text,
+    });
+    for (let ended = 0; ended < ENDED_MAX; ended++) {
+      const retry = this.#retries.shift();
+      const lane = retry?.lane ?? this.#turns.take();
+      if (lane === undefined) return;
+      const delivery = retry?.delivery ?? lane.take();
+      if (delivery !== undefined) lane.settleAll(delivery, relay, why, setupMs, session.tls);
+    }
   }
 
   /** It takes mail now, or it failed. */

@@ -41,6 +41,10 @@ interface World {
   /** A domain at these hosts, with a policy unless that is ''. */
   domain(name: string, hosts: readonly string[], policy: string): void;
   send(domain: string, need?: TlsNeed): Promise<string>;
+  /** So many more by the queue of an earlier one; the codes of all. */
+  sendMore(domain: string, need: TlsNeed, count: number): Promise<readonly (string | undefined)[]>;
+  /** Next hops that are called down. */
+  down(): readonly string[];
 }
 
 async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
@@ -79,6 +83,7 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
   const queues = new Map<string, MemoryQueue>();
   return {
     zone, signed, hop, server, log, tally, port,
+    down: () => dispatcher.nextHops().filter(({ downSinceWallMs }) => downSinceWallMs !== undefined).map(({ relay }) => relay),
     domain: (name, hosts, text) => {
       zone.set(`MX ${name}`, hosts.map((exchange, preference) => ({ type: 'MX', name, ttl: 0, data: { preference, exchange } })));
       for (const host of hosts) zone.set(`A ${host}`, [{ type: 'A', name: host, ttl: 0, data: '127.0.0.1' }]);
@@ -87,6 +92,14 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
       zone.set(`TXT _${policyHost}`, [{ type: 'TXT', name: `_${policyHost}`, ttl: 0, data: 'v=STSv1; id=1' } as Answer]);
       zone.set(`A ${policyHost}`, [{ type: 'A', name: policyHost, ttl: 0, data: '127.0.0.1' }]);
       server.said.set(policyHost, { certificate: certificates.issue(policyHost), text });
+    },
+    sendMore: async (domain, need, count) => {
+      const queue = queues.get(`${domain} ${need}`) ?? assert.fail('a queue');
+      const before = source.ended.length;
+      for (let i = 0; i < count; i++) source.put(queue, 1_000 + i, 'Subject: x\r\n\r\nhello\r\n');
+      dispatcher.onReady(queue);
+      await source.untilEnded(before + count);
+      return source.ended.slice(before).map(({ result: { results } }) => results[0]?.enhanced);
     },
     send: async (domain, need) => {
       const key = `${domain} ${need ?? ''}`;
@@ -250,6 +263,11 @@ describe('mail that must have TLS all the way', () => {
     const on = await world(t, { certificate, offers: ['REQUIRETLS'], offersInTls: [] });
     on.domain('policy.example', [MX], policyText('enforce', [MX]));
     assert.match(await on.send('policy.example', 'required'), /^5\.7\.30 sts .* offers no REQUIRETLS, and mail must have TLS all the way$/);
+    // A backlog of it too: not one message a back-off, and the host is not called down.
+    const beganMs = performance.now();
+    const codes = await on.sendMore('policy.example', 'required', 150);
+    assert.deepEqual([codes.filter((code) => code === '5.7.30').length, performance.now() - beganMs < 10_000], [150, true]);
+    assert.deepEqual([on.down(), on.log.some((line) => line.includes('can not be reached'))], [[], false]);
     assert.match(await on.send('policy.example'), /^2\.0\.0 sts /);
   });
 
