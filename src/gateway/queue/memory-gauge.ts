@@ -67,7 +67,12 @@ export class MemoryGauge {
 
   /** Whether bytes that end mail (a report) fit, beside what becomes of deliveries in flight. */
   admitsEnding(bytes: number): boolean {
-    return this.#usedAtMost + bytes <= this.#lastBytes(REPORTS_SHARE);
+    return this.#usedAtMost + bytes <= this.reportsBytes;
+  }
+
+  /** Reports fill no more than this. */
+  get reportsBytes(): number {
+    return this.#lastBytes(REPORTS_SHARE);
   }
 
   /** Whether what becomes of one more delivery fits. */
