@@ -46,6 +46,8 @@ class FarHop {
   });
 
   async listen(): Promise<number> {
+    // A connection may be cut off: no fault of the server's.
+    this.#server.on('error', () => undefined);
     await new Promise<void>((resolve) => { this.#server.listen(0, HOST, resolve); });
     return (this.#server.server.address() as AddressInfo).port;
   }

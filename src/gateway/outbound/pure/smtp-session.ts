@@ -50,6 +50,8 @@ const FOLLOWED_DOT_MS_MAX = 1_000;
 const FOLLOWER_MAIL_MS_MAX = 5_000;
 /** 500 to 503 say that a command was not understood, or came where it may not (RFC 5321 4.2.2). */
 const [NOT_UNDERSTOOD, OUT_OF_SEQUENCE] = [500, 503];
+/** What is said of recipients (RFC 5321 4.3.2), wherever their RCPT stands. */
+const OF_RECIPIENTS = new Set([450, 451, 452, 550, 551, 552, 553]);
 const NO_LINES: readonly string[] = [];
 
 export class SmtpSession implements ConnectionHandlers {
@@ -350,8 +352,9 @@ export class SmtpSession implements ConnectionHandlers {
   #onRcptReply(code: number): void {
     const transaction = this.#transaction;
     if (isPositive(code)) transaction.accept();
-    else if (this.#isForWhereItStood(code)) return this.#giveBack(undefined, true);
-    else transaction.refuse(classifyReply(Stage.RCPT, code, this.#reader.text()));
+    else if (!OF_RECIPIENTS.has(code) && this.#isForWhereItStood(code)) {
+      return this.#giveBack(undefined, true);
+    } else transaction.refuse(classifyReply(Stage.RCPT, code, this.#reader.text()));
     if (transaction.awaited >= 0) {
       this.#transition(State.RCPT);
       if (!this.#isPipelined) this.#sendRcpt();

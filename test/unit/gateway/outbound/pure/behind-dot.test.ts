@@ -97,6 +97,10 @@ describe('an envelope behind the dot', () => {
       assert.deepEqual(dropped.takenLog(), ['settled delivered 250 2.0.0', 'stale, odd', 'closed']);
     });
 
+    test('has its recipient refused as any other', () => {
+      assert.deepEqual(trial('250 taken', '250 ok', '550 5.1.1 nobody', '503 no recipients', '250 reset'), ['settled delivered 250 2.0.0', 'settled failed 550 5.1.1', 'idle']);
+    });
+
     test('is odd however it ends before its content is asked for, and no attempt', () => {
       const world = followed({ bearsFollowers: false }).say('250 taken', '250 ok');
       world.session.onClose('reset');
