@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- all|nodes|report|longest|endurance|guard` and `… -- kvs|gateway|recovery|rescue|takeover|fault|tls|direct [--quick]`:
+ * `npm run bench -- all|nodes|report|longest|endurance|guard` and `… -- kvs|gateway|recovery|rescue|takeover|fault|tls|domains|direct [--quick]`:
  * `all` is the whole report (all.ts), `nodes` one part of it, `report` writes it again from what was measured;
  * `longest` is told in memory.ts, `endurance` and `guard` in the files of their names. The others repeat one of the paper's
  * experiments with real processes on this machine, or measure what a client feels of a fault: their results
@@ -13,6 +13,7 @@ import { parseArgs } from 'node:util';
 
 import { aloneFile, keepPart, runAll, writeReport } from './all.js';
 import { benchEndurance } from './endurance.js';
+import { benchDomains } from './domains.js';
 import { benchFault } from './fault.js';
 import { benchGateway, runDirect } from './gateway.js';
 import { benchKvs } from './kvs.js';
@@ -35,6 +36,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<{ rows
   takeover: benchTakeover,
   fault: benchFault,
   tls: benchTls,
+  domains: benchDomains,
   direct: async (options) => {
     const row = await runDirect(options.quick ? 50_000 : 500_000);
     console.log(JSON.stringify(row, undefined, 2));

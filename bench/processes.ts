@@ -93,16 +93,18 @@ export interface LoneSink {
   readonly daemon: Daemon;
   /** Messages taken so far. */
   messages(): Promise<number>;
+  /** What it has gathered for its logs is in them. */
+  flush(): Promise<void>;
   stop(): Promise<void>;
 }
 
-/** A sink alone, for `direct`: the client's and the sink's own speed on this machine. */
-export async function startLoneSink(): Promise<LoneSink> {
+/** A sink alone, as for `direct`: the client's and the sink's own speed on this machine. `keys`: more of its section. */
+export async function startLoneSink(keys: Readonly<Record<string, unknown>> = {}, more: readonly string[] = []): Promise<LoneSink> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-bench-'));
   const [port = 0, admin = 0] = await freePorts(2);
   const file = join(folder, 'sink.yaml');
-  writeFileSync(file, JSON.stringify({ sink: { listen: `${HOST}:${port}`, admin: `${HOST}:${admin}` } }));
-  const daemon = new Daemon('sink', [ENTRY, 'sink', '--config', file], join(folder, 'sink.log'), `http://${HOST}:${admin}/readyz`);
+  writeFileSync(file, JSON.stringify({ sink: { listen: `${HOST}:${port}`, admin: `${HOST}:${admin}`, ...keys } }));
+  const daemon = new Daemon('sink', [ENTRY, 'sink', '--config', file, ...more], join(folder, 'sink.log'), `http://${HOST}:${admin}/readyz`);
   const killNow = (): void => daemon.killNow();
   process.once('exit', killNow);
   const stop = async (): Promise<void> => {
@@ -118,5 +120,6 @@ export async function startLoneSink(): Promise<LoneSink> {
     throw error;
   }
   const messages = async (): Promise<number> => ((await (await fetch(`http://${HOST}:${admin}/counts`)).json()) as SinkCounts).messages;
-  return { port, daemon, messages, stop };
+  const flush = async (): Promise<void> => void (await (await fetch(`http://${HOST}:${admin}/report`)).arrayBuffer());
+  return { port, daemon, messages, flush, stop };
 }

@@ -1,10 +1,11 @@
 /**
  * `npm run bench -- tls [--quick]`: submission by TLS beside Postfix. The same client sends the same mix to the same
  * sink through each server in turns, by STARTTLS on connections that are kept and with a handshake for each message,
- * and in clear for what TLS adds. All have the same certificate, and settle on the same version and cipher: asked
+ * and in clear for what TLS adds; and through others of them that go on by TLS to a sink which has it, on connections
+ * that are kept on both sides. All have the same certificate, and settle on the same version and cipher: asked
  * before, and refused otherwise. CPU is that of all processes of a server; ours are the gateway and both stores.
  *
- *     start, warm │ Twinpost, Postfix on disk, Postfix on tmpfs  (each: four loads) │ Postfix …, Twinpost │ …
+ *     start, warm │ Twinpost, Postfix on disk, Postfix on tmpfs  (each: its loads) │ Postfix …, Twinpost │ …
  *
  * What counts is the ratio of a round, whose turns follow each other; the table tells its median and range.
  */
@@ -26,7 +27,8 @@ import { startLoneSink, type LoneSink } from './processes.js';
 import { spreadOf } from './statistics.js';
 
 const LOADS = ['TLS, kept connections', 'TLS, one message a connection', 'clear, kept connections', 'clear, one message a connection'] as const;
-type TlsLoad = (typeof LOADS)[number];
+const BOTH_SIDES = ['TLS in and out, kept connections'] as const;
+type TlsLoad = (typeof LOADS)[number] | (typeof BOTH_SIDES)[number];
 const OURS = 'Twinpost';
 const CERTIFICATE = 'twinpost';
 const MAKE_CA = join('configs', 'tls', 'make-test-ca.sh');
@@ -56,37 +58,44 @@ interface Running {
   /** What TLS it settles on. */
   readonly session: string;
   readonly perSecond: Map<TlsLoad, number>;
+  readonly loads: readonly TlsLoad[];
+  readonly sink: LoneSink;
 }
 
 export async function benchTls(options: BenchOptions): Promise<{ rows: TlsRow[] }> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-bench-tls-'));
-  const sink = await startLoneSink();
+  const sinks: LoneSink[] = [];
   const running: Running[] = [];
   const rows: TlsRow[] = [];
   try {
     const caFile = makeCertificate(folder);
     const files = { cert: join(folder, `${CERTIFICATE}.crt`), key: join(folder, `${CERTIFICATE}.key`) };
-    const start = async (name: string, peer: Promise<RelayPeer>): Promise<void> => {
-      const started = await peer;
-      running.push({ name, peer: started, session: await sessionOf(started.port, caFile), perSecond: new Map() });
-    };
-    await start(OURS, startTwinpost(sink.port, files));
-    await start('Postfix, queue on disk', startTlsPostfix(sink.port, 'disk', files));
-    await start('Postfix, queue on tmpfs', startTlsPostfix(sink.port, 'tmpfs', files));
+    for (const isOutToo of [false, true]) {
+      const sink = await startLoneSink(isOutToo ? { tls: files } : {});
+      sinks.push(sink);
+      const start = async (name: string, starting: Promise<RelayPeer>): Promise<void> => {
+        const peer = await starting;
+        const loads = isOutToo ? BOTH_SIDES : LOADS;
+        running.push({ name, peer, session: await sessionOf(peer.port, caFile), perSecond: new Map(), loads, sink });
+      };
+      await start(OURS, startTwinpost(sink.port, files));
+      await start('Postfix, queue on disk', startTlsPostfix(sink.port, 'disk', files, isOutToo));
+      await start('Postfix, queue on tmpfs', startTlsPostfix(sink.port, 'tmpfs', files, isOutToo));
+    }
     const sessions = new Set(running.map(({ session }) => session));
     if (sessions.size !== 1) throw new Error(`not comparable: ${[...sessions].join(', ')}`);
     const seconds = options.quick ? QUICK_SECONDS : SECONDS;
     for (const each of running) {
-      for (const load of LOADS) {
+      for (const load of each.loads) {
         const count = options.quick || each.name !== OURS ? FIRST_MESSAGES : isKept(load) ? WARM_KEPT : WARM_SINGLE;
-        await take(each, load, { sink, caFile, count });
+        await take(each, load, { caFile, count });
       }
     }
     for (let round = 1; round <= (options.quick ? 1 : ROUNDS); round++) {
       // Who goes first changes, as what the one before left behind does.
       for (const each of round % 2 === 1 ? running : [...running].reverse()) {
-        for (const load of LOADS) {
-          const row = { peer: each.name, load, round, session: each.session, ...(await take(each, load, { sink, caFile, count: messagesIn(each, load, seconds) })) };
+        for (const load of each.loads) {
+          const row = { peer: each.name, load, round, session: each.session, ...(await take(each, load, { caFile, count: messagesIn(each, load, seconds) })) };
           console.log(`${round}  ${row.peer.padEnd(24)} ${load.padEnd(32)} ${String(Math.round(row.relayedPerSecond)).padStart(6)}/s, CPU ${row.cpuMicrosPerMessage} µs a message, p50 ${row.responseP50Ms} ms`);
           rows.push(row);
         }
@@ -94,7 +103,7 @@ export async function benchTls(options: BenchOptions): Promise<{ rows: TlsRow[] 
     }
   } finally {
     for (const { peer } of running) await peer.stop();
-    await sink.stop();
+    for (const sink of sinks) await sink.stop();
     rmSync(folder, { recursive: true, force: true });
   }
   console.log(`\n${tablesOf(rows)}`);
@@ -108,7 +117,6 @@ function makeCertificate(folder: string): string {
 }
 
 interface Turn {
-  readonly sink: LoneSink;
   readonly caFile: string;
   readonly count: number;
 }
@@ -119,7 +127,7 @@ function messagesIn({ perSecond }: Running, load: TlsLoad, seconds: number): num
   return Math.round(Math.min(MESSAGES_MAX, Math.max(FIRST_MESSAGES, (perSecond.get(load) ?? 0) * seconds)));
 }
 
-async function take({ peer, perSecond }: Running, load: TlsLoad, { sink, caFile, count }: Turn): Promise<PeerRelayed> {
+async function take({ peer, perSecond, sink }: Running, load: TlsLoad, { caFile, count }: Turn): Promise<PeerRelayed> {
   const relayed = await relayBy(peer, sink, {
     count,
     ...(load.startsWith('TLS') ? { caFile } : {}),
@@ -160,7 +168,7 @@ function tablesOf(rows: readonly TlsRow[]): string {
   const at = (peer: string, load: TlsLoad): readonly TlsRow[] => rows.filter((row) => row.peer === peer && row.load === load);
   const peers = [...new Set(rows.map(({ peer }) => peer))];
   const of = (values: readonly number[]): string => spread(spreadOf(values));
-  const lines = LOADS.flatMap((load) => peers.map((peer) => {
+  const lines = [...LOADS, ...BOTH_SIDES].flatMap((load) => peers.map((peer) => {
     const theirs = at(peer, load);
     const ours = at(OURS, load);
     const ratio = (value: (row: TlsRow) => number, isMore: boolean): string => of(theirs.map((row) => {

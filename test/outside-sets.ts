@@ -4,8 +4,9 @@
  * built. A set's tests are in test/thirdparty/<set>/.
  */
 import { spawnSync } from 'node:child_process';
-import { accessSync, constants, readFileSync } from 'node:fs';
-import { delimiter, join } from 'node:path';
+import { accessSync, constants, existsSync, readFileSync } from 'node:fs';
+import { delimiter, dirname, join } from 'node:path';
+import { fileURLToPath } from 'node:url';
 
 export interface OutsideSet {
   readonly set: string;
@@ -17,6 +18,8 @@ export interface OutsideSet {
   readonly packages: readonly string[];
   /** Those that can't be installed beside another set's: .ci/run unpacks each into unpackedFolder(). `program` is in the first. */
   readonly unpacked?: readonly string[];
+  /** A package of npm that is installed into the set's folder alone, by the lock there: .ci/run does so. */
+  readonly npm?: string;
   /** Bound in time; default 5. */
   readonly minutes?: number;
   /** The set starts daemons that insist on root. */
@@ -26,6 +29,8 @@ export interface OutsideSet {
   /** Network namespaces must be permitted. */
   readonly namespaces?: boolean;
 }
+
+const PROJECT = join(dirname(fileURLToPath(import.meta.url)), '..', '..');
 
 /** Folders of daemons, which a plain user's PATH may lack. */
 const DAEMON_FOLDERS = ['/usr/local/sbin', '/usr/sbin', '/sbin'];
@@ -39,11 +44,18 @@ export function unpackedFolder(name: string): string {
   return join(process.env['TWINPOST_UNPACKED'] ?? '/opt/twinpost-unpacked', name);
 }
 
+/** Where a package of npm lies that is installed for one set alone. */
+export function npmFolder(set: string, name: string): string {
+  return join(PROJECT, 'test', 'thirdparty', set, 'node_modules', name);
+}
+
 /** '' when the set can run, else why not. */
 export function whyNot(set: OutsideSet): string {
   const [unpacked] = set.unpacked ?? [];
+  const installed = [...(unpacked === undefined ? [set.program] : []), ...(set.also ?? [])];
+  for (const program of installed) if (findProgram(program) === undefined) return `${program} not found`;
   if (unpacked !== undefined) return whyNotUnpacked(unpacked, set.program);
-  for (const program of [set.program, ...(set.also ?? [])]) if (findProgram(program) === undefined) return `${program} not found`;
+  if (set.npm !== undefined && !existsSync(npmFolder(set.set, set.npm))) return `${set.npm} not found: npm ci --prefix test/thirdparty/${set.set}`;
   if (set.root === true && process.getuid?.() !== 0) return 'needs root';
   for (const module of set.probe ?? []) if (findPythonWith(module) === undefined) return `Python module ${module} not found`;
   return set.namespaces === true ? whyNoNamespaces() : '';

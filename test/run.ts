@@ -12,7 +12,7 @@
 import { spawn } from 'node:child_process';
 import { setMaxListeners } from 'node:events';
 import { existsSync, readdirSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { basename, dirname, join } from 'node:path';
 import { run } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
@@ -40,7 +40,15 @@ interface TestSet {
   /** Files at the same time: sets that measure or start daemons run alone. */
   readonly concurrency: number;
   readonly minutes: number;
+  /** Names of files whose tests depend on no moment: two at a time, before the others. */
+  readonly light?: readonly string[];
 }
+
+/** One thing at a time is asked of one gateway, and waited for. */
+const LIGHT = [
+  'aliases', 'authentication', 'by-mx', 'cli', 'dkim', 'export', 'hooks', 'log-file', 'mta-sts', 'orders', 'programs', 'queue-rules',
+  'recipients', 'requiretls', 'returned', 'routes', 'secrets', 'send-tls', 'smarthost', 'sources', 'submission',
+];
 
 const OWN_SETS: readonly TestSet[] = [
   { set: 'tidy', path: 'tidy.test.ts', concurrency: 1, minutes: 2 },
@@ -49,13 +57,15 @@ const OWN_SETS: readonly TestSet[] = [
   { set: 'attacks', path: 'attacks', concurrency: 2, minutes: 5 },
   { set: 'scenario', path: 'scenario', concurrency: 2, minutes: 10 },
   { set: 'simulation', path: 'simulation', concurrency: 2, minutes: 20 },
-  { set: 'fuzz', path: 'fuzz', concurrency: 2, minutes: 10 },
-  { set: 'process', path: 'process', concurrency: 1, minutes: 40 },
+  { set: 'fuzz', path: 'fuzz', concurrency: 1, minutes: 12 },
+  { set: 'process', path: 'process', concurrency: 1, minutes: 40, light: LIGHT },
+  { set: 'operator', path: 'operator', concurrency: 1, minutes: 8 },
   { set: 'chaos', path: 'chaos', concurrency: 1, minutes: 7 },
 ];
 const OUTSIDE_MINUTES = 5;
 /** After its bound a set has so long to end its processes. */
 const GRACE_MS = 10_000;
+const SLOW_FILE_SECONDS = 20;
 
 /** Lines of a stack that lie inside Node: they say nothing about our fault. */
 const NODE_FRAMES = /\n\s+at [^\n]*\(?node:[^\n]*/g;
@@ -87,7 +97,7 @@ function testFiles(path: string): string[] {
   const source = join(PROJECT, 'test', path);
   if (!existsSync(source)) return [];
   const names = path.endsWith('.ts') ? [''] : readdirSync(source, { recursive: true, encoding: 'utf8' });
-  const isTest = (name: string): boolean => name === '' || name.endsWith('.test.ts');
+  const isTest = (name: string): boolean => name === '' || (name.endsWith('.test.ts') && !name.split('/').includes('node_modules'));
   return names.filter(isTest).sort().map((name) => join(PROJECT, 'dist', 'test', path, name).replace(/\.ts$/, '.js'));
 }
 
@@ -110,24 +120,39 @@ async function runTests(set: TestSet, packages = ''): Promise<Outcome> {
   }, set.minutes * 60_000);
   // The runner listens once a file; ten are what Node takes for a leak.
   setMaxListeners(files.length + 10, abort.signal);
-  const stream = run({ files, concurrency: set.concurrency, signal: abort.signal });
-  await new Promise<void>((resolve) => {
-    stream.on('test:pass', (test) => notePass(outcome, test));
-    stream.on('test:fail', (test) => noteFail(outcome, test));
-    stream.on('test:stderr', (output) => void process.stderr.write(output.message));
-    stream.on('close', resolve);
-    stream.on('error', () => resolve());
-    stream.on('end', resolve);
-    abort.signal.addEventListener('abort', () => setTimeout(resolve, GRACE_MS));
-    stream.resume();
-  });
+  const slow: string[] = [];
+  const isLight = (file: string): boolean => set.light?.includes(basename(file, '.test.js')) === true;
+  const runFiles = async (some: readonly string[], concurrency: number): Promise<void> => {
+    if (some.length === 0 || abort.signal.aborted) return;
+    const stream = run({ files: [...some], concurrency, signal: abort.signal });
+    await new Promise<void>((resolve) => {
+      stream.on('test:pass', (test) => notePass(outcome, test));
+      stream.on('test:fail', (test) => noteFail(outcome, test));
+      stream.on('test:complete', (test) => noteFile(slow, test));
+      stream.on('test:stderr', (output) => void process.stderr.write(output.message));
+      stream.on('close', resolve);
+      stream.on('error', () => resolve());
+      stream.on('end', resolve);
+      abort.signal.addEventListener('abort', () => setTimeout(resolve, GRACE_MS));
+      stream.resume();
+    });
+  };
+  await runFiles(files.filter(isLight), 2);
+  await runFiles(files.filter((file) => !isLight(file)), set.concurrency);
   clearTimeout(bound);
+  if (slow.length > 0) say(`  took long: ${slow.join(', ')}`);
   outcome.seconds = (performance.now() - started) / 1000;
   if (outcome.passed + outcome.failed + outcome.skipped === 0) {
     outcome.failed++;
     outcome.note = 'no test ran';
   }
   return outcome;
+}
+
+/** A file that has ended, if it took long: told, so that somebody looks why. */
+function noteFile(slow: string[], { name, file, details }: TestEvent): void {
+  const seconds = (details.duration_ms ?? 0) / 1000;
+  if (name === file && seconds >= SLOW_FILE_SECONDS) slow.push(`${basename(name, '.test.js')} ${seconds.toFixed(0)} s`);
 }
 
 /** What the events of node:test carry, as far as it is used here. */
@@ -137,7 +162,7 @@ interface TestEvent {
   readonly line?: number;
   readonly skip?: string | boolean;
   readonly todo?: string | boolean;
-  readonly details: { readonly type?: string; readonly error?: unknown };
+  readonly details: { readonly type?: string; readonly error?: unknown; readonly duration_ms?: number };
 }
 
 function notePass(outcome: Outcome, test: TestEvent): void {
@@ -165,7 +190,7 @@ async function runOutside(wanted: (set: string) => boolean): Promise<Outcome[]> 
   const outcomes: Outcome[] = [];
   for (const outside of readOutsideSets(PROJECT)) {
     if (!wanted(outside.set)) continue;
-    const packages = [...outside.packages, ...(outside.unpacked ?? [])].join(' ');
+    const packages = [...outside.packages, ...(outside.unpacked ?? []), ...(outside.npm === undefined ? [] : [`npm:${outside.npm}`])].join(' ');
     const reason = whyNot(outside);
     if (reason === '') {
       const path = join('thirdparty', outside.set);

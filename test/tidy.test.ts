@@ -53,7 +53,8 @@ interface Source {
 function listFiles(folder: string): string[] {
   const full = join(PROJECT, folder);
   if (!existsSync(full)) return [];
-  return readdirSync(full, { recursive: true, encoding: 'utf8' }).map((name) => posix.join(folder, name)).sort();
+  const names = readdirSync(full, { recursive: true, encoding: 'utf8' }).filter((name) => !name.split('/').includes('node_modules'));
+  return names.map((name) => posix.join(folder, name)).sort();
 }
 
 function parse(path: string): Source {
@@ -195,6 +196,43 @@ test(`functions have at most ${FUNCTION_LINES_MAX} lines`, () => {
     const lines = line(node.getEnd()) - line(node.getStart(source.tree)) + 1;
     return lines > FUNCTION_LINES_MAX ? `has ${lines} lines` : '';
   }));
+});
+
+/** Signs of tables and code that are no words do not count. */
+for (const [document, most] of [['README.md', 1200], ['docs/GUARANTEES.md', 2000]] as const) {
+  test(`${document} has at most ${String(most)} words`, () => {
+    const words = readFileSync(join(PROJECT, document), 'utf8').split(/\s+/).filter((word) => /[A-Za-z0-9]/.test(word));
+    assert.ok(words.length <= most, `it has ${String(words.length)}`);
+  });
+}
+
+/** Comments of a file that have a line to themselves, each with its first line and what follows it. */
+function commentsOf({ text }: Source): { line: number; text: string; after: string }[] {
+  const found: { line: number; text: string; after: string }[] = [];
+  for (const { 0: comment, index } of text.matchAll(/^[ \t]*(?:\/\*[\s\S]*?\*\/|\/\/.*)/gm)) {
+    const end = index + comment.length;
+    found.push({ line: text.slice(0, index).split('\n').length, text: comment, after: text.slice(end, end + 100) });
+  }
+  return found;
+}
+
+test('files that a comment names exist', () => {
+  const paths = sources.map(({ path }) => path);
+  const found: string[] = [];
+  for (const source of ours) {
+    for (const { line, text } of commentsOf(source)) {
+      for (const [, name = ''] of text.matchAll(/(?<![\w'"/.*-])((?:[a-z][\w-]*\/)*[a-z][\w-]*\.ts)\b/g)) {
+        if (!paths.some((path) => path === name || path.endsWith(`/${name}`))) found.push(`${source.path}:${line} names ${name}`);
+      }
+    }
+  }
+  expectNone(found);
+});
+
+test('a comment says what follows it, not another comment', () => {
+  const wrong = (source: Source): string[] => commentsOf(source).filter(({ text, after }) => text.endsWith('*/') && /^[ \t]*\n[ \t]*\/\*\*/.test(after))
+    .map(({ line }) => `${source.path}:${line} is followed by another comment: join the two, or put one where it belongs`);
+  expectNone(ours.flatMap(wrong));
 });
 
 const COLUMNS_MAX = 110;
@@ -394,6 +432,27 @@ test('every event that is logged stands in docs/LOG.md, and none besides', () =>
   }
   for (const name of told) if (!logged.has(name)) found.push(`docs/LOG.md names '${name}', which nothing logs`);
   expectNone(found);
+});
+
+/** Scanners, whose state is a place in a text and changes with each byte; and one state that is a description. */
+const WITHOUT_TRANSITION = ['src/gateway/inbound/content/content-scan.ts', 'src/sink/dialog.ts', 'src/register/client/register-client.ts'];
+
+test('a state has one writer beside its first value: a transition that knows all arrows', () => {
+  const found: string[] = [];
+  for (const { path, text } of ours) {
+    if (!path.startsWith('src/') || WITHOUT_TRANSITION.includes(path)) continue;
+    const writes = text.match(/\.#?(state|step|phase|fill) = /g) ?? [];
+    if (writes.length > 1) found.push(`${path} writes a state in ${writes.length} places`);
+  }
+  expectNone(found);
+});
+
+test('a line of the log names a message as clients and orders do', () => {
+  expectNone(offenders(ours.filter(({ path }) => path.startsWith('src/')), (node) => {
+    if (!ts.isPropertyAssignment(node) || node.name.getText() !== 'queue_id' || !ts.isObjectLiteralExpression(node.parent)) return '';
+    if (eventOf(node.parent.parent) === undefined) return '';
+    return /^formatMessageId\(/.test(node.initializer.getText()) ? '' : `logs ${node.getText()}, and no formatMessageId() of it`;
+  }));
 });
 
 for (const document of ['README.md', 'ARCHITECTURE.md', 'CONTRIBUTING.md', ...listFiles('docs').filter((path) => path.endsWith('.md'))]) {

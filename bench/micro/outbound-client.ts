@@ -76,14 +76,14 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
     const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
     const dispatcher = new Dispatcher(
       {
-        ...DISPATCHER_LIMITS, heloName: 'bench', timeouts: DEFAULT_TIMEOUTS, connectionLifeMs: 300_000, idleMs: 5_000,
+        ...DISPATCHER_LIMITS, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000, heloName: 'bench', timeouts: DEFAULT_TIMEOUTS, connectionLifeMs: 300_000, idleMs: 5_000,
         messagesPerConnectionMax: messages, connectionsMax: 5_000,
-        mx: { ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 1 },
+        sources: [], mx: { ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 1 },
       },
       {
         source, transport: new ClientTransport({ readBufferBytes: 8 * 1024 }), resolver: new DnsClient({ resolvers: [], trustsAd: false }, clock), clock, random: Math.random, log: SILENT,
         passwords: new PasswordFiles({ log: SILENT, onRead: () => undefined }),
-        policies: undefined, tlsWatch: undefined, mayDot: () => true, onTlsFallback: () => undefined,
+        policies: undefined, tlsWatch: undefined, mayDot: () => true, onTlsFallback: () => undefined, onDaneFailed: () => undefined,
       },
     );
     dispatcher.start();

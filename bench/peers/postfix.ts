@@ -25,10 +25,15 @@ async function start(nextHopPort: number, parent: string | undefined, more: Read
   return { port: postfix.port, usedMicros: () => group.usedMicros(postfix.pid), stop };
 }
 
-/** Offers STARTTLS, its default in all else, and says no word about each session. */
-export function startTlsPostfix(nextHopPort: number, queue: 'disk' | 'tmpfs', { cert, key }: { readonly cert: string; readonly key: string }): Promise<RelayPeer> {
+/** What its client needs to go on using a connection within TLS (TLS_README, "Client-side TLS connection reuse"). */
+const TLS_OUT = { smtp_tls_security_level: 'encrypt', smtp_tls_connection_reuse: 'yes', smtp_tls_loglevel: '0' };
+
+/** Offers STARTTLS, its default in all else, and says no word about each session. `isOutToo`: to the next hop by TLS as well. */
+export function startTlsPostfix(
+  nextHopPort: number, queue: 'disk' | 'tmpfs', { cert, key }: { readonly cert: string; readonly key: string }, isOutToo: boolean,
+): Promise<RelayPeer> {
   const tls = { smtpd_tls_security_level: 'may', smtpd_tls_cert_file: cert, smtpd_tls_key_file: key, smtpd_tls_loglevel: '0' };
-  return start(nextHopPort, queue === 'disk' ? undefined : TMPFS, tls);
+  return start(nextHopPort, queue === 'disk' ? undefined : TMPFS, { ...tls, ...(isOutToo ? TLS_OUT : {}) });
 }
 
 const needsRoot = (): boolean => isInstalled('postfix') && process.getuid?.() === 0;

@@ -8,6 +8,7 @@
  */
 import { z } from 'zod';
 import { list, name, page, text } from './pages.js';
+import { queueRuleAnswer } from './queue-rules.js';
 
 /** A part of a whole. */
 const share = z.number().min(0).max(1);
@@ -75,6 +76,17 @@ const orphansAnswer = z.object({
 });
 export type OrphansAnswer = z.output<typeof orphansAnswer>;
 
+/** Partitions that another gateway held, as the register told before it went away. */
+const lastHeldAnswer = z.object({
+  gateway: name,
+  /** It had a session. */
+  lived: z.boolean(),
+  partitions: z.int(),
+  /** The first of them. */
+  names: list(name),
+});
+export type LastHeldAnswer = z.output<typeof lastHeldAnswer>;
+
 /** Partitions that have ended, but for copies that may be at these stores, which are away. */
 const untoldEndsAnswer = z.object({
   stores: list(name),
@@ -93,7 +105,7 @@ const refusedRouteAnswer = z.object({
 });
 export type RefusedRouteAnswer = z.output<typeof refusedRouteAnswer>;
 
-/** TLS and AUTH of clients, and look-ups by HTTP. */
+/** TLS and AUTH of clients, look-ups by HTTP, and DNS blocklists. */
 const receptionAnswer = z.object({
   tls_handshakes: z.int(),
   tls_failed: z.int(),
@@ -101,13 +113,27 @@ const receptionAnswer = z.object({
   auth_failed: z.int(),
   lookups: z.int(),
   lookups_failed: z.int(),
+  /** Whose last answers said nothing: clients are taken as if they were not on them. */
+  blocklists_failing: list(name),
   /** "certificate", "recipients", "users": what is on disk can't be used, and the old one stays. */
   stale_files: list(name),
+  /** "smtp" or "links", and when it ends. */
+  certificates: list(z.object({ use: name, ends: z.int() })),
 });
 export type ReceptionAnswer = z.output<typeof receptionAnswer>;
 
 /** One to which no connection comes up. */
 const hopOutage = z.object({ relay: name, since: z.int(), waiting: z.int(), why: text });
+
+/** An address of ours that mail leaves from. */
+const sourceAnswer = z.object({
+  address: name,
+  /** In EHLO. */
+  name,
+  /** Why no mail leaves from it, of IPv6 none by MX; '' if it does. */
+  why: text,
+});
+export type SourceAnswer = z.output<typeof sourceAnswer>;
 
 /** What mail depends on, outside the gateway, and does not answer. */
 const outagesAnswer = z.object({
@@ -115,12 +141,77 @@ const outagesAnswer = z.object({
   next_hops: list(hopOutage),
   /** All of them. */
   next_hops_down: z.int(),
+  /** Of those, so many answer and refuse our user and password. */
+  next_hops_denied: z.int(),
   /** By MX: of strangers some are always away. */
   mx: list(hopOutage),
   mx_down: z.int(),
+  /** For all of those. */
+  mx_waiting: z.int(),
   hooks: list(z.object({ hook: name, since: z.int(), why: text })),
 });
 export type OutagesAnswer = z.output<typeof outagesAnswer>;
+
+/** Why mail of a queue does not get on although its next hop answers (gateway/queue/hurting-queues.ts). */
+export const QUEUE_PROBLEMS = ['deferred', 'growing', 'slow'] as const;
+export type QueueProblem = (typeof QUEUE_PROBLEMS)[number];
+
+const hurtingQueueAnswer = z.object({
+  queue_name: name,
+  queue_class: name,
+  partition: name,
+  problem: z.enum(QUEUE_PROBLEMS),
+  since: z.int(),
+  messages: z.int(),
+  deferred: z.int(),
+  bytes: z.int(),
+  last_error: text,
+});
+export type HurtingQueueAnswer = Readonly<z.output<typeof hurtingQueueAnswer>>;
+
+const hurtingAnswer = z.object({
+  counts: z.object({ deferred: z.int(), growing: z.int(), slow: z.int() }),
+  /** Those with most messages. */
+  queues: list(hurtingQueueAnswer),
+});
+export type HurtingAnswer = z.output<typeof hurtingAnswer>;
+
+const submitters = list(z.object({ name, messages: z.int() }));
+
+/** Who submitted most of what was accepted in the last so many seconds; no count is too high. */
+const busiestAnswer = z.object({
+  seconds: z.int(),
+  messages: z.int(),
+  clients: submitters,
+  /** Reverse-paths. */
+  senders: submitters,
+  users: submitters,
+});
+export type BusiestAnswer = z.output<typeof busiestAnswer>;
+
+/** What it runs by. */
+const configurationAnswer = z.object({
+  /** Of all that the file says, but for secrets; and of the routes alone. */
+  hash: name,
+  routes_hash: name,
+  /** In force since then, and read last. */
+  since: z.int(),
+  read: z.int(),
+  /** Why the file was not taken when it was read last; '' if it was. */
+  refused: text,
+  refused_at: z.int().nullable(),
+});
+export type ConfigurationAnswer = z.output<typeof configurationAnswer>;
+
+/** A partition that began empty. */
+const lossAnswer = z.object({
+  partition: name,
+  at: z.int(),
+  /** Who ordered that; '' when nobody did. */
+  who: text,
+  reason: text,
+});
+export type LossAnswer = z.output<typeof lossAnswer>;
 
 /** GET /api/v1/status */
 export const statusAnswer = z.object({
@@ -135,6 +226,13 @@ export const statusAnswer = z.object({
   not_ready_reason: text,
   routes: z.int(),
   routes_refused: list(refusedRouteAnswer),
+  /** Copies of its mail that it wants, and without which it takes none. */
+  replicas: z.int(),
+  min_replicas: z.int(),
+  /** So long after its end nobody else delivers its mail. */
+  lease_ms: z.int(),
+  /** Gateways whose mail it delivers while they are away. */
+  rescues: list(name),
   degraded: z.boolean(),
   degraded_since: z.int().nullable(),
   degraded_cause: text,
@@ -148,8 +246,14 @@ export const statusAnswer = z.object({
   queues: z.int(),
   partitions: z.int(),
   partitions_recovering: z.int(),
+  /** Of those, what other gateways hold after a rescue: they begin to hand it back in so many seconds. */
+  awaited_back: z.object({ partitions: z.int(), holders: list(name), seconds: z.int() }),
   partitions_without_memory: z.int(),
   partitions_copies_missing: z.int(),
+  /** With mail that only this process has all of: no store that is to stay does. */
+  partitions_uncopied: z.int(),
+  /** With a copy on the host of this gateway, which is lost with it. */
+  partitions_on_own_host: z.int(),
   partitions_waiting: z.int(),
   /** Of those, by what they wait for. */
   waiting_for: z.object({ register: z.int(), lease: z.int(), stores: z.int(), copies_away: z.int() }),
@@ -157,6 +261,9 @@ export const statusAnswer = z.object({
   waiting: list(waitingPartitionAnswer),
   /** Why the register does not answer; '' while it does. */
   register_away: text,
+  /** While it does not: what it told last, and when that was. */
+  register_heard: z.int(),
+  last_held: list(lastHeldAnswer),
   partitions_rescued: z.int(),
   /** In the register, whoever delivers what they have. */
   orphan_partitions: z.int(),
@@ -167,6 +274,8 @@ export const statusAnswer = z.object({
   taken_away: z.int(),
   /** Partitions that began empty, because every copy was lost or given up. */
   losses: z.int(),
+  /** The last of those, in their order. */
+  lost: list(lossAnswer),
   /** Messages of copies that were given up and came back; and of these, those that may be delivered twice. */
   adopted: z.int(),
   adopted_twice: z.int(),
@@ -176,6 +285,8 @@ export const statusAnswer = z.object({
   refill_bytes: z.int(),
   queued_messages: z.int(),
   queued_bytes: z.int(),
+  /** Of those, what waits for an operator. */
+  held_messages: z.int(),
   memory_used_bytes: z.int(),
   memory_limit_bytes: z.int(),
   /** Empty segments kept for the next burst, beside what is used; releases before do not tell it. */
@@ -190,8 +301,25 @@ export const statusAnswer = z.object({
   reception: receptionAnswer.exactOptional(),
   /** Releases before do not tell it. */
   outages: outagesAnswer.exactOptional(),
+  /** Why no resolver of DNS answers; '' while one does. */
+  dns_away: text.exactOptional(),
+  sources: list(sourceAnswer).exactOptional(),
+  hurting: hurtingAnswer,
+  busiest: busiestAnswer,
+  /** Standing rules of operators that are obeyed here. */
+  rules: list(queueRuleAnswer).exactOptional(),
+  /** Orders that wait in the register for mail. */
+  orders_left: z.int().exactOptional(),
+  configuration: configurationAnswer.exactOptional(),
 });
 export type StatusAnswer = z.output<typeof statusAnswer>;
+
+/** GET /api/v1/register: the endpoints of etcd, each asked now; none where a file is the register. */
+export const registerAnswer = z.object({
+  /** '' when it answers. */
+  members: list(z.object({ endpoint: name, why: text })),
+});
+export type RegisterAnswer = z.output<typeof registerAnswer>;
 
 const networkState = z.enum(['RUN', 'READY', 'NG', 'CONNECTING', '-']);
 
@@ -249,6 +377,8 @@ const queueAnswer = z.object({
   refill_share: share.exactOptional(),
   oldest_age_seconds: z.int().nullable(),
   last_error: text,
+  /** A rule of an operator lets nothing start from it; left out when there is none. */
+  suspended: z.boolean().exactOptional(),
 });
 export type QueueAnswer = z.output<typeof queueAnswer>;
 
@@ -256,7 +386,7 @@ export type QueueAnswer = z.output<typeof queueAnswer>;
 export const queuePage = page(queueAnswer);
 export type QueuePageAnswer = z.output<typeof queuePage>;
 
-const messageAnswer = z.object({
+export const messageAnswer = z.object({
   queue_name: name,
   queue_class: name,
   owner: name,

@@ -39,24 +39,6 @@ export interface ResyncOrder extends Order {
 export const resyncAnswer = z.object({ partition: name, store: name });
 export type ResyncAnswer = z.output<typeof resyncAnswer>;
 
-/** What an operator does with a single message. */
-export type MessageVerb = 'hold' | 'release' | 'delete';
-
-/** POST /api/v1/messages/ID/VERB: in each queue that has the message, what came of it. */
-export const holdAnswer = z.object({
-  queue_id: name,
-  queues: list(z.object({
-    queue_name: name,
-    queue_class: name,
-    done: z.boolean(),
-    /** '' when it is done. */
-    why: text,
-    /** The mirrors have acknowledged it; else a crash of the gateway may undo it. */
-    kept: z.boolean(),
-  })),
-});
-export type HoldAnswer = z.output<typeof holdAnswer>;
-
 /**
  * POST /api/v1/rescue, the one order that may lose mail: partitions of which every copy is away go on without
  * these copies. Either stores are named, or the memory of the processes that held what no store has.
@@ -94,10 +76,35 @@ export const retireAnswer = z.object({
   partitions: z.int(),
   /** Of its mail, here. */
   messages: z.int(),
+  /** Of those partitions, held here and empty: kept only for copies that an operator gave up. */
+  kept: z.int(),
+  /** Where these copies are. */
+  kept_for: list(name),
   /** Gateways with a session: who has to know of the order. */
   living: list(name),
 });
 export type RetireAnswer = z.output<typeof retireAnswer>;
+
+/** POST /api/v1/config/reload: the file is read again, and in force when it is good. */
+export const reloadAnswer = z.object({
+  gateway: name,
+  /** As in status. */
+  hash: name,
+  /** Keys that have changed. */
+  changed: list(name),
+});
+export type ReloadAnswer = z.output<typeof reloadAnswer>;
+
+/** GET /api/v1/config/diff: what a reload would do. */
+export const configDiffAnswer = z.object({
+  gateway: name,
+  changed: list(name),
+  /** Messages that wait and would go another way. */
+  following: z.int(),
+  /** Why it would be refused; '' if it would not. */
+  refused: text,
+});
+export type ConfigDiffAnswer = z.output<typeof configDiffAnswer>;
 
 /** POST /api/v1/rebalance: the copies of a gateway's partitions are spread evenly over its stores now. */
 const copyMove = z.object({ partition: name, from: name, to: name, messages: z.int(), bytes: z.int() });

@@ -2,6 +2,9 @@
 
 const ALPHABET = 'ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/';
 const PAD = '=';
+/** By character; -1: it is none of the alphabet. */
+const VALUES = new Int8Array(128).fill(-1);
+for (let value = 0; value < ALPHABET.length; value++) VALUES[ALPHABET.charCodeAt(value)] = value;
 
 export function base64Text(bytes: Uint8Array): string {
   let text = '';
@@ -23,7 +26,7 @@ export function base64Bytes(text: string): Uint8Array | undefined {
   let held = 0;
   let to = 0;
   for (let at = 0; at < text.length - padding; at++) {
-    const value = ALPHABET.indexOf(text.charAt(at));
+    const value = VALUES[text.charCodeAt(at)] ?? -1;
     if (value < 0) return undefined;
     held = ((held << 6) | value) & 0xffff;
     bits += 6;

@@ -5,16 +5,21 @@
 import cluster from 'node:cluster';
 import { errorText } from '../base/error-text.js';
 import { InvariantError } from '../base/invariant.js';
-import type { RunningRole } from '../cli/context.js';
+import type { GatewayFile, RunningRole } from '../cli/context.js';
+import { unusableLinkFiles } from '../cli/link-files.js';
 import { unusableFiles, unusableModules } from '../cli/reception-files.js';
-import { watchCertificates } from '../platform/node/certificate-ends.js';
+import { unusableSources } from '../cli/source-addresses.js';
+import { configurationHash, routesHash } from '../config/changes.js';
+import { certificateFiles, watchCertificates } from '../platform/node/certificate-ends.js';
+import type { CertificateEnds } from '../platform/node/certificate-ends.js';
 import { CliError, startErrorText } from '../cli/context.js';
 import type { GatewayConfig, ListenerConfig, StorePeerConfig } from '../config/types.js';
 import { startGateway } from '../gateway/gateway-daemon.js';
-import type { GatewayOptions, RunningGateway, WorkerReport } from '../gateway/gateway-options.js';
+import type { GatewayOptions, ReloadControl, RunningGateway } from '../gateway/gateway-options.js';
 import { AnotherProcessLives } from '../gateway/process-identity.js';
 import { INBOUND_LIMITS } from '../gateway/inbound/options.js';
-import type { ListenerOptions } from '../gateway/inbound/listener.js';
+import type { ListenerOptions, Renewal } from '../gateway/inbound/listener.js';
+import { isIpv6, ownNames } from '../gateway/outbound/pure/source-choice.js';
 import { DISPATCHER_LIMITS } from '../gateway/outbound/dispatcher.js';
 import type { RetryScheduleOptions } from '../gateway/outbound/pure/retry-schedule.js';
 import { RETRY_JITTER } from '../gateway/outbound/pure/retry-schedule.js';
@@ -25,8 +30,12 @@ import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { addressText } from '../base/address-text.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
-import { isReportMessage, isTicketMessage, rotateTickets } from './worker-messages.js';
-import { ignoreHangUp } from './signals.js';
+import { Reloads } from './reloads.js';
+import type { ReloadTarget } from './reloads.js';
+import { isReloadMessage, isReportMessage, isTicketMessage, rotateTickets } from './worker-messages.js';
+import type { ReloadMessage, ReportMessage } from './worker-messages.js';
+import type { HangUps } from './signals.js';
+import { WorkerReloads } from './worker-reloads.js';
 import { nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
 import { packageVersion } from './package-version.js';
@@ -49,76 +58,163 @@ const BEGUN_ANEW_MAX = 3;
 const ROLLED_BACK =
   'the stores know a process of this gateway with a higher number than the register: '
   + 'it was lost or rolled back. The gateway begins anew above that number';
+const STARTING = 'the gateway is still starting: ask again in a moment';
 const CRASHED = 'the gateway ends: an error of its own that nothing handles; the mail waits at the stores. '
   + 'Please report this line';
 
-function tellUpper(report: WorkerReport): void {
-  process.send?.({ report }, () => undefined);
+function tellUpper(message: ReportMessage | ReloadMessage): void {
+  process.send?.(message, () => undefined);
 }
 
-export async function startGatewayProcess(config: GatewayConfig): Promise<RunningRole> {
-  const options = gatewayOptions(config);
-  await judgeModules(config);
-  const ports = nodePorts(config.log, config.id);
-  const mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
-  const started: { gateway?: RunningGateway } = {};
-  const onError = (error: unknown): void => {
-    if (error instanceof AnotherProcessLives) endOutlived(error, config.id, mailLog, ports);
-    else endCrashed(error, started.gateway, mailLog, ports);
-  };
-  process.on('uncaughtException', onError);
-  process.on('unhandledRejection', onError);
-  ignoreHangUp(ports.log);
-  const certificateEnds = watchCertificates(config.smtp.tls, config.mirror.tls, ports.log);
-  let tickets: Buffer | undefined;
-  const useTickets = (keys: Buffer): void => {
-    tickets = keys;
-    started.gateway?.setTicketKeys(keys);
-  };
-  process.on('message', (message: unknown) => {
-    if (isReportMessage(message)) started.gateway?.onReport(message.report);
-    else if (isTicketMessage(message)) useTickets(Buffer.from(message.tickets, 'base64'));
-  });
-  const begin = async (told: number): Promise<RunningGateway> => {
-    started.gateway = await startGateway(options, {
-      log: ports.log,
-      mailLog,
-      metrics: newMetrics(certificateEnds),
-      random: Math.random,
-      logLinesDropped: () => mailLog.droppedLines,
-      tellWorkers: cluster.isWorker ? tellUpper : undefined,
-      onFenced: (toldNow) => {
-        if (toldNow === 0 || (anew += 1) > BEGUN_ANEW_MAX) endFenced(config.id, mailLog, ports);
-        else beginAnew(toldNow).catch(onError);
-      },
-    }, told);
-    if (tickets !== undefined) started.gateway.setTicketKeys(tickets);
-    return started.gateway;
-  };
+export async function startGatewayProcess(
+  file: GatewayFile, hangUps: HangUps | undefined,
+): Promise<RunningRole> {
+  const { config } = file;
+  const options = optionsOf(file);
+  await judgeOthers(config);
+  const life = new GatewayLife(config, options, nodePorts(config.log, config.id));
+  process.on('uncaughtException', life.onError);
+  process.on('unhandledRejection', life.onError);
+  life.follow(file, hangUps);
   // Workers get theirs from the upper process.
-  if (!cluster.isWorker) rotateTickets(useTickets);
-  let anew = 0;
-  let latest = begin(0);
-  // This process has served nothing yet: the register was lost or rolled back, and gave out a number that was
-  // used before; or the process with the higher number lives, and then has its key there.
-  const beginAnew = async (told: number): Promise<void> => {
-    ports.log.warn('start', ROLLED_BACK, { told });
-    await (await latest).stop();
-    latest = begin(told);
-    await latest.catch((error: unknown) => { endUnstarted(error, config.id, mailLog, ports); });
-  };
-  const gateway = await latest;
+  if (!cluster.isWorker) rotateTickets((keys) => { life.useTickets(keys); });
+  const gateway = await life.begin(0);
   return {
     summary: `${whatItDoes(config)}; admin on ${addressText(config.admin.listen.host, gateway.adminPort)}`,
-    stop: async () => {
-      await started.gateway?.stop();
-      await ports.destination.drain(LOG_DRAIN_MS);
-    },
+    stop: () => life.stop(),
   };
 }
 
-async function judgeModules(config: GatewayConfig): Promise<void> {
-  const unusable = await unusableModules(config);
+/** The gateway of this process, which may begin anew, and go by another configuration. */
+class GatewayLife implements ReloadTarget {
+  #config: GatewayConfig;
+  #options: GatewayOptions;
+  readonly #ports: NodePorts;
+  readonly #mailLog: MailLog;
+  readonly #certificates: CertificateEnds;
+  #reloads: ReloadControl | undefined;
+  #latest: Promise<RunningGateway> | undefined;
+  #gateway: RunningGateway | undefined;
+  #tickets: Buffer | undefined;
+  #anew = 0;
+
+  constructor(config: GatewayConfig, options: GatewayOptions, ports: NodePorts) {
+    this.#config = config;
+    this.#options = options;
+    this.#ports = ports;
+    this.#mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
+    this.#certificates = watchCertificates(config.smtp.tls, config.mirror.tls, ports.log);
+  }
+
+  readonly onError = (error: unknown): void => {
+    const { id } = this.#config;
+    if (error instanceof AnotherProcessLives) endOutlived(error, id, this.#mailLog, this.#ports);
+    else endCrashed(error, this.#gateway, this.#mailLog, this.#ports);
+  };
+
+  /** Reads the file again when somebody asks for it; as a worker, when the upper process does. */
+  follow(file: GatewayFile, hangUps: HangUps | undefined): void {
+    const reloads = new Reloads(file, { log: this.#ports.log, target: this, onBroken: this.onError });
+    const worker = cluster.isWorker ? new WorkerReloads(reloads, this, tellUpper) : undefined;
+    this.#reloads = {
+      reload: (order) => (worker ?? reloads).reload(order),
+      compare: () => reloads.compare((next) => this.#countFollowing(next)),
+    };
+    hangUps?.reload(this.#reloads);
+    process.on('message', (message: unknown) => {
+      if (isReportMessage(message)) this.#gateway?.onReport(message.report);
+      else if (isTicketMessage(message)) this.useTickets(Buffer.from(message.tickets, 'base64'));
+      else if (isReloadMessage(message)) worker?.onMessage(message);
+    });
+  }
+
+  useTickets(keys: Buffer): void {
+    this.#tickets = keys;
+    this.#gateway?.setTicketKeys(keys);
+  }
+
+  /** `told`: the incarnation will be above it. */
+  begin(told: number): Promise<RunningGateway> {
+    this.#latest = this.#begin(told);
+    return this.#latest;
+  }
+
+  async prepare(file: GatewayFile): Promise<Renewal> {
+    const { config } = file;
+    const { gateway, options } = await this.#judged(file);
+    const { use, drop } = await gateway.prepare(options);
+    return {
+      drop,
+      use: () => {
+        use();
+        this.#config = config;
+        this.#options = options;
+        this.#ports.log.level = config.log.level;
+        this.#mailLog.enabled = config.log.mail;
+        this.#certificates.lookAt(certificateFiles(config.smtp.tls, config.mirror.tls), Date.now());
+      },
+    };
+  }
+
+  refused(why: string): void {
+    this.#gateway?.refused(why);
+  }
+
+  async #countFollowing(file: GatewayFile): Promise<number> {
+    const { gateway, options } = await this.#judged(file);
+    return gateway.countFollowing(options);
+  }
+
+  /** Rejects when something of the file can't be used. */
+  async #judged(file: GatewayFile): Promise<{ gateway: RunningGateway; options: GatewayOptions }> {
+    const options = optionsOf(file, this.#config);
+    await judgeOthers(file.config);
+    const gateway = await this.#latest;
+    if (gateway === undefined) throw new CliError(STARTING);
+    return { gateway, options };
+  }
+
+  async stop(): Promise<void> {
+    await this.#gateway?.stop();
+    await this.#ports.destination.drain(LOG_DRAIN_MS);
+  }
+
+  async #begin(told: number): Promise<RunningGateway> {
+    const gateway = await startGateway(this.#options, {
+      log: this.#ports.log,
+      mailLog: this.#mailLog,
+      metrics: newMetrics(this.#certificates.ends),
+      random: Math.random,
+      logLinesDropped: () => this.#mailLog.droppedLines,
+      tellWorkers: cluster.isWorker ? (report) => { tellUpper({ report }); } : undefined,
+      reloads: this.#reloads,
+      onFenced: (toldNow) => {
+        this.#anew += 1;
+        if (toldNow === 0 || this.#anew > BEGUN_ANEW_MAX) {
+          endFenced(this.#config.id, this.#mailLog, this.#ports);
+        } else this.#beginAnew(toldNow).catch(this.onError);
+      },
+    }, told);
+    this.#gateway = gateway;
+    if (this.#tickets !== undefined) gateway.setTicketKeys(this.#tickets);
+    return gateway;
+  }
+
+  /**
+   * This process has served nothing yet: the register was lost or rolled back, and gave out a number that was
+   * used before; or the process with the higher number lives, and then has its key there.
+   */
+  async #beginAnew(told: number): Promise<void> {
+    this.#ports.log.warn('start', ROLLED_BACK, { told });
+    await (await this.#latest)?.stop();
+    await this.begin(told).catch((error: unknown) => {
+      endUnstarted(error, this.#config.id, this.#mailLog, this.#ports);
+    });
+  }
+}
+
+async function judgeOthers(config: GatewayConfig): Promise<void> {
+  const unusable = [...await unusableModules(config), ...await unusableSources(config)];
   if (unusable.length > 0) throw new CliError(unusable.join('\n'));
 }
 
@@ -202,10 +298,21 @@ function endCrashed(
   process.exit(CRASH_EXIT_CODE);
 }
 
+/** `before`: what is in force, of which the table of recipients is looked after already. */
+function optionsOf({ config, keys }: GatewayFile, before?: GatewayConfig): GatewayOptions {
+  const configuration = { hash: configurationHash(keys), routesHash: routesHash(keys) };
+  return { ...gatewayOptions(config, before), configuration };
+}
+
 /** Exported for the test that every configured value arrives. */
-export function gatewayOptions(config: GatewayConfig): GatewayOptions {
-  const { delivery, memory } = config;
-  const unusable = unusableFiles(config);
+export function gatewayOptions(
+  config: GatewayConfig, before?: GatewayConfig,
+): Omit<GatewayOptions, 'configuration'> {
+  const { delivery, memory, smtp } = config;
+  // To verify a large one takes a second, in which nothing else goes on.
+  const isTableKnown = before !== undefined && before.smtp.recipientsFile === smtp.recipientsFile;
+  const judged = isTableKnown ? { ...config, smtp: { ...smtp, recipientsFile: undefined } } : config;
+  const unusable = [...unusableFiles(judged), ...unusableLinkFiles(judged, [])];
   if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   return {
     ...config,
@@ -217,10 +324,16 @@ export function gatewayOptions(config: GatewayConfig): GatewayOptions {
       ...delivery,
       heloName: config.hostName,
       timeouts: timeoutsByState(delivery),
-      mx: { ...delivery.mx, ownNames: [config.hostName.toLowerCase()] },
+      sources: config.sources,
+      mx: {
+        ...delivery.mx, ownNames: ownNames(config.hostName, config.sources),
+        usesIpv6: config.sources.some(({ address }) => isIpv6(address)),
+      },
       // An unreachable next hop is asked again no later than a deferred message would be.
       backoffFirstMs: Math.min(DISPATCHER_LIMITS.backoffFirstMs, delivery.retry.firstMs),
       backoffMaxMs: Math.min(DISPATCHER_LIMITS.backoffMaxMs, delivery.retry.maxMs),
+      deniedFirstMs: delivery.retry.firstMs,
+      deniedMaxMs: delivery.retry.maxMs,
     },
     retry: retrySchedule(delivery),
     stores: config.stores.map(storeOptions),
@@ -260,7 +373,7 @@ function retrySchedule(delivery: GatewayConfig['delivery']): RetryScheduleOption
   const delaysMs: number[] = [];
   for (let delay = firstMs; delay < maxMs; delay *= 2) delaysMs.push(delay);
   delaysMs.push(maxMs);
-  return { ...delivery, delaysMs, jitter: RETRY_JITTER };
+  return { delaysMs, jitter: RETRY_JITTER };
 }
 
 /** States that the configuration does not name keep their defaults. */

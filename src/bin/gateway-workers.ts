@@ -13,83 +13,70 @@
  *   they deliver its mail if it stays away.
  * - With `register: file` this process keeps the file and serves it to the workers; a worker that starts
  *   while it is away waits for it.
+ * - Its workers go by another configuration together (worker-reloads.ts): SIGHUP comes here.
  * - If this process is killed, its workers end (node:cluster); the mail is at the stores.
  */
 import cluster from 'node:cluster';
 import type { Worker } from 'node:cluster';
 import { Restarts } from '../base/restarts.js';
-import type { RunningRole } from '../cli/context.js';
+import type { GatewayFile, RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
-import type { GatewayConfig } from '../config/types.js';
+import { configurationHash } from '../config/changes.js';
 import { workerConfig, workerId } from '../config/workers.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { openRegister } from '../register/running/open-register.js';
 import { gatewayOptions, startGatewayProcess } from './gateway-process.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
-import { isReportMessage, rotateTickets } from './worker-messages.js';
-import type { TicketMessage } from './worker-messages.js';
+import { Reloads } from './reloads.js';
+import { isReloadMessage, isReportMessage, isStartedMessage, rotateTickets } from './worker-messages.js';
+import type { ReloadMessage, TicketMessage } from './worker-messages.js';
+import { AllWorkers } from './worker-reloads.js';
+import type { ReloadedWorker } from './worker-reloads.js';
 import { LineRelay } from './line-relay.js';
 import { nodePorts } from './node-ports.js';
-import { ignoreHangUp } from './signals.js';
+import type { HangUps } from './signals.js';
+import type { Renewal } from '../gateway/inbound/listener.js';
 import type { NodePorts } from './node-ports.js';
 
 /** Tells a worker its number. */
 const NUMBER_VARIABLE = 'TWINPOST_WORKER';
-const STARTED = 'started';
 /** On top of delivery.stop_timeout. */
 const STOP_EXTRA_MS = 5_000;
 const LOG_DRAIN_MS = 1_000;
 
+const RUNS_OTHER = 'a worker was started by a file that is not in force: it runs another configuration '
+  + 'than its fellows. Put the file right; then end this worker: it starts anew by it';
 const REMEDY = 'Give one of the two gateways another id, or do not start it';
 const FENCED =
   `another process has the id of a worker: this gateway stops with all its workers. ${REMEDY}`;
 
-export async function startGatewayWorkers(config: GatewayConfig): Promise<RunningRole> {
+export async function startGatewayWorkers(
+  file: GatewayFile, hangUps: HangUps | undefined,
+): Promise<RunningRole> {
+  const { config } = file;
   const memoryBytes = config.memory.limitBytes ?? defaultMemoryBytes(config.oneHost);
   if (cluster.isWorker) {
     const number = Number(process.env[NUMBER_VARIABLE]);
-    const role = await startGatewayProcess(workerConfig(config, number, memoryBytes));
-    process.send?.(STARTED);
+    const role = await startGatewayProcess(workerFile(file, number, memoryBytes), hangUps);
+    process.send?.({ started: configurationHash(file.keys) });
     return role;
   }
   // What the files of the configuration lack is said once, here.
   gatewayOptions(config);
   const ports = nodePorts(config.log, config.id);
-  ignoreHangUp(ports.log);
-  const stopBoundMs = config.delivery.stopTimeoutMs + STOP_EXTRA_MS;
-  const seats: readonly Seat[] = Array.from({ length: config.workers }, (_none, index) => {
-    const number = index + 1;
-    const tellOthers = (message: object): void => {
-      for (const seat of seats) if (seat !== seats[index]) seat.tell(message);
-    };
-    return new Seat({ number, id: workerId(config.id, number) }, {
-      ports, onFenced: (id) => { endFenced(id); }, onReport: tellOthers,
-    });
-  });
+  const upper = new UpperProcess(file, ports, hangUps);
   const opened = config.register.kind === 'file'
     ? await openRegister(config.register, { log: ports.log, crc32 })
     : undefined;
-  const stopAll = async (): Promise<void> => {
-    await Promise.all(seats.map((seat) => seat.stop(stopBoundMs)));
-    await opened?.close();
-  };
-  const endFenced = (id: string): void => {
-    ports.log.error('fenced', FENCED, { worker: id });
-    tellTerminal(
-      `twinpost: gateway ${config.id} ends with all its workers: `
-      + `another process has the id of its worker ${id}. ${REMEDY}`,
-    );
-    const drain = (): Promise<void> => ports.destination.drain(LOG_DRAIN_MS);
-    void stopAll().then(drain).then(() => { process.exit(FENCED_EXIT_CODE); });
-  };
-  rotateTickets((keys) => { for (const seat of seats) seat.useTickets(keys.toString('base64')); });
+  upper.onStopped = () => opened?.close();
+  rotateTickets((keys) => { for (const seat of upper.seats) seat.useTickets(keys.toString('base64')); });
   try {
-    const [first, ...others] = seats;
+    const [first, ...others] = upper.seats;
     await first?.start();
     await Promise.all(others.map((seat) => seat.start()));
   } catch (error) {
-    await stopAll();
+    await upper.stop();
     throw error;
   }
   const smtp = config.smtp.listen.map(({ host, port }) => `${host}:${String(port)}`).join(', ');
@@ -97,27 +84,119 @@ export async function startGatewayWorkers(config: GatewayConfig): Promise<Runnin
   return {
     summary: `gateway ${config.id}: ${count} workers take mail on ${smtp} once the stores answer`,
     stop: async () => {
-      await stopAll();
+      await upper.stop();
       await ports.destination.drain(LOG_DRAIN_MS);
     },
   };
 }
 
+/** What the file means to one worker, now and when it is read again. */
+function workerFile<File extends GatewayFile>(file: File, number: number, memoryBytes: number): File {
+  const { again } = file;
+  return {
+    ...file,
+    config: workerConfig(file.config, number, memoryBytes),
+    again: () => workerFile(again(), number, memoryBytes),
+  };
+}
+
+/** The seats, and what is decided for all of them. */
+class UpperProcess {
+  readonly seats: readonly Seat[];
+  onStopped: () => Promise<void> | undefined = () => undefined;
+  readonly #id: string;
+  readonly #ports: NodePorts;
+  readonly #workers: AllWorkers;
+  readonly #reloads: Reloads;
+  #stopBoundMs: number;
+
+  constructor(file: GatewayFile, ports: NodePorts, hangUps: HangUps | undefined) {
+    const { config: { id, workers, delivery } } = file;
+    this.#id = id;
+    this.#ports = ports;
+    this.#stopBoundMs = delivery.stopTimeoutMs + STOP_EXTRA_MS;
+    this.seats = Array.from({ length: workers }, (_none, index) => this.#makeSeat(index + 1));
+    this.#workers = new AllWorkers(this.seats);
+    this.#reloads = new Reloads(file, {
+      log: ports.log,
+      target: {
+        prepare: (next) => this.#prepare(next),
+        refused: (why) => { this.#workers.refused(why); },
+      },
+      onBroken: (error) => { throw error; },
+    });
+    hangUps?.reload(this.#reloads);
+  }
+
+  async stop(): Promise<void> {
+    await Promise.all(this.seats.map((seat) => seat.stop(this.#stopBoundMs)));
+    await this.onStopped();
+  }
+
+  #makeSeat(number: number): Seat {
+    const tellOthers = (message: object, from: Seat): void => {
+      for (const seat of this.seats) if (seat !== from) seat.tell(message);
+    };
+    return new Seat({ number, id: workerId(this.#id, number) }, {
+      node: this.#ports, onReport: tellOthers,
+      onFenced: (id) => { this.#endFenced(id); },
+      onReload: (message, from) => { this.#onReload(message, from); },
+      onDied: (seat) => { this.#workers.onDied(seat); },
+      isInForce: (hash) => hash === this.#reloads.hash,
+    });
+  }
+
+  /** Of what it goes by itself: the log, and how long it waits at a stop. */
+  async #prepare(file: GatewayFile): Promise<Renewal> {
+    const { use, drop } = await this.#workers.prepare(file);
+    return {
+      drop,
+      use: () => {
+        use();
+        const { delivery, log } = file.config;
+        this.#stopBoundMs = delivery.stopTimeoutMs + STOP_EXTRA_MS;
+        this.#ports.log.level = log.level;
+      },
+    };
+  }
+
+  #onReload(message: ReloadMessage, from: Seat): void {
+    if (message.kind === 'prepared') this.#workers.onPrepared(from, message);
+    if (message.kind !== 'asked') return;
+    const { number, order } = message;
+    void this.#reloads.reload(order).then((outcome) => { from.tell({ kind: 'reloaded', number, outcome }); });
+  }
+
+  #endFenced(id: string): void {
+    this.#ports.log.error('fenced', FENCED, { worker: id });
+    tellTerminal(
+      `twinpost: gateway ${this.#id} ends with all its workers: `
+      + `another process has the id of its worker ${id}. ${REMEDY}`,
+    );
+    const drain = (): Promise<void> => this.#ports.destination.drain(LOG_DRAIN_MS);
+    void this.stop().then(drain).then(() => { process.exit(FENCED_EXIT_CODE); });
+  }
+}
+
 interface SeatPorts {
-  readonly ports: NodePorts;
+  readonly node: NodePorts;
   readonly onFenced: (id: string) => void;
   /** What it tells its fellows. */
-  readonly onReport: (message: object) => void;
+  readonly onReport: (message: object, from: Seat) => void;
+  readonly onReload: (message: ReloadMessage, from: Seat) => void;
+  readonly onDied: (seat: Seat) => void;
+  readonly isInForce: (hash: string) => boolean;
 }
 
 /** One worker's place: the process in it changes when it dies. */
-class Seat {
+class Seat implements ReloadedWorker {
+  readonly id: string;
+  runsOther = false;
   readonly #number: number;
-  readonly #id: string;
-  readonly #ports: NodePorts;
-  readonly #onFenced: SeatPorts['onFenced'];
-  readonly #onReport: SeatPorts['onReport'];
+  readonly #ports: SeatPorts;
   #worker: Worker | undefined;
+  /** The process that is in it now. */
+  #hasStarted = false;
   #tickets: TicketMessage | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopping = false;
@@ -126,11 +205,14 @@ class Seat {
   #onGone: (() => void) | undefined;
 
   constructor(place: { readonly number: number; readonly id: string }, ports: SeatPorts) {
+    this.id = place.id;
     this.#number = place.number;
-    this.#id = place.id;
-    this.#ports = ports.ports;
-    this.#onFenced = ports.onFenced;
-    this.#onReport = ports.onReport;
+    this.#ports = ports;
+  }
+
+  get state(): ReloadedWorker['state'] {
+    if (this.#worker === undefined) return 'is dead';
+    return this.#hasStarted ? 'runs' : 'starts';
   }
 
   /** Told to it now, and to whoever is in its place later. */
@@ -147,7 +229,7 @@ class Seat {
   start(): Promise<void> {
     return new Promise((resolve, reject) => {
       this.#fork(resolve, (how) => {
-        const text = `worker ${this.#id} could not start (${how}); its own line above says why`;
+        const text = `worker ${this.id} could not start (${how}); its own line above says why`;
         reject(new CliError(`gateway: ${text}`));
       });
     });
@@ -174,13 +256,19 @@ class Seat {
     const worker = cluster.fork({ [NUMBER_VARIABLE]: String(this.#number) });
     this.#worker = worker;
     this.#startedMs = performance.now();
-    let hasStarted = false;
-    relay(worker.process.stdout, (lines) => { this.#ports.destination.write(lines); });
+    this.#hasStarted = false;
+    relay(worker.process.stdout, (lines) => { this.#ports.node.destination.write(lines); });
     relay(worker.process.stderr, (lines) => { process.stderr.write(lines); });
     worker.on('message', (message: unknown) => {
-      if (isReportMessage(message)) this.#onReport(message);
-      if (message !== STARTED || hasStarted) return;
-      hasStarted = true;
+      if (isReportMessage(message)) this.#ports.onReport(message, this);
+      if (isReloadMessage(message)) this.#ports.onReload(message, this);
+      if (!isStartedMessage(message) || this.#hasStarted) return;
+      this.#hasStarted = true;
+      const { started: configuration } = message;
+      this.runsOther = !this.#ports.isInForce(configuration);
+      if (this.runsOther) {
+        this.#ports.node.log.error('reload', RUNS_OTHER, { worker: this.id, configuration });
+      }
       // Not before: what comes while its modules are loaded is lost.
       if (this.#tickets !== undefined) this.tell(this.#tickets);
       onStarted();
@@ -189,21 +277,23 @@ class Seat {
     worker.process.once('exit', (code, signal) => {
       const how = signal ?? `exit code ${String(code)}`;
       this.#worker = undefined;
+      this.#ports.onDied(this);
       if (this.#stopping) this.#onGone?.();
-      else if (code === FENCED_EXIT_CODE) this.#onFenced(this.#id);
-      else if (hasStarted) this.#again(how);
+      else if (code === FENCED_EXIT_CODE) this.#ports.onFenced(this.id);
+      else if (this.#hasStarted) this.#again(how);
       else onFailed(how);
     });
   }
 
   #again(how: string): void {
+    const { log } = this.#ports.node;
     const againMs = this.#restarts.onDeath(performance.now() - this.#startedMs, Math.random);
-    this.#ports.log.error('worker', 'a worker has ended; it is started again. Its mail is at the stores', {
-      worker: this.#id, how, deaths: this.#restarts.deaths, again_ms: againMs,
+    log.error('worker', 'a worker has ended; it is started again. Its mail is at the stores', {
+      worker: this.id, how, deaths: this.#restarts.deaths, again_ms: againMs,
     });
     const onStarted = (): void => {
-      const fields = { worker: this.#id, pid: this.#worker?.process.pid };
-      this.#ports.log.info('worker', 'the worker runs again', fields);
+      const fields = { worker: this.id, pid: this.#worker?.process.pid };
+      log.info('worker', 'the worker runs again', fields);
     };
     this.#timer = setTimeout(() => { this.#fork(onStarted, (failed) => { this.#again(failed); }); }, againMs);
   }

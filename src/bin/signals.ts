@@ -2,6 +2,7 @@
  * SIGINT and SIGTERM as a promise and an AbortSignal. Handlers are installed by the first one who waits, so
  * that verbs that do not wait die of Ctrl-C as any program does.
  */
+import type { Order } from '../admin-api/orders.js';
 import type { EventLog } from '../platform/ports.js';
 
 export class Signals {
@@ -39,15 +40,32 @@ export class Signals {
   }
 }
 
-const NOTHING_CHANGES = 'SIGHUP changes nothing: '
-  + 'users, tables and certificates are read again by themselves, all else by a restart';
+const NOTHING_CHANGES =
+  'SIGHUP changes nothing in a store: certificates are read again by themselves, all else by a restart';
+const HANG_UP: Order = { reason: 'SIGHUP', who: 'SIGHUP' };
 
 /**
- * SIGHUP is how people ask daemons to read their files again, and log rotation sends it out of habit: it must
- * not end a process that holds mail.
+ * How people ask daemons to read their files again, and what log rotation sends out of habit: it must not end
+ * a process that holds mail, nor one that starts. What comes before somebody follows counts then.
  */
-export function ignoreHangUp(log: EventLog): void {
-  process.on('SIGHUP', () => {
-    log.warn('signal', NOTHING_CHANGES);
-  });
+export class HangUps {
+  #hasCome = false;
+  #follow: () => void = () => { this.#hasCome = true; };
+
+  constructor() {
+    process.on('SIGHUP', () => { this.#follow(); });
+  }
+
+  reload(reloads: { reload(order: Order): Promise<unknown> }): void {
+    this.#by(() => { void reloads.reload(HANG_UP); });
+  }
+
+  ignore(log: EventLog): void {
+    this.#by(() => { log.warn('signal', NOTHING_CHANGES); });
+  }
+
+  #by(follow: () => void): void {
+    this.#follow = follow;
+    if (this.#hasCome) follow();
+  }
 }

@@ -2,6 +2,7 @@
 import { errorText } from '../base/error-text.js';
 import type { RunningRole } from '../cli/context.js';
 import { CliError } from '../cli/context.js';
+import { unusableLinkFiles } from '../cli/link-files.js';
 import { addressText } from '../config/keys/values.js';
 import type { StoreConfig } from '../config/types.js';
 import { startStore } from '../kvs/daemon/store-daemon.js';
@@ -14,7 +15,7 @@ import type { Listener } from '../platform/transport.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import type { NodePorts } from './node-ports.js';
 import { nodePorts } from './node-ports.js';
-import { ignoreHangUp } from './signals.js';
+import type { HangUps } from './signals.js';
 import { packageVersion } from './package-version.js';
 
 const LOG_DRAIN_MS = 1_000;
@@ -40,9 +41,13 @@ function endRefused(
   void ended.finally(() => { process.exit(FENCED_EXIT_CODE); });
 }
 
-export async function startStoreProcess(config: StoreConfig): Promise<RunningRole> {
+export async function startStoreProcess(
+  config: StoreConfig, hangUps: HangUps | undefined,
+): Promise<RunningRole> {
+  const unusable = unusableLinkFiles(undefined, [config]);
+  if (unusable.length > 0) throw new CliError(unusable.join('\n'));
   const ports = nodePorts(config.log, config.id);
-  ignoreHangUp(ports.log);
+  hangUps?.ignore(ports.log);
   const running = await startStore(
     {
       ...config,
@@ -59,7 +64,7 @@ export async function startStoreProcess(config: StoreConfig): Promise<RunningRol
     {
       clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log,
       listener: listenerOf(config, ports),
-      certificateEnds: watchCertificates(undefined, config.tls, ports.log),
+      certificateEnds: watchCertificates(undefined, config.tls, ports.log).ends,
       onRefused: (why) => { endRefused(config.id, why, () => running.stop(), ports); },
     },
   );

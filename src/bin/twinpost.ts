@@ -4,6 +4,7 @@
  * turns its result into an exit code. What a verb does is in src/cli, how a role is put together in
  * gateway-process.ts and store-process.ts.
  */
+import { once } from 'node:events';
 import { realpathSync } from 'node:fs';
 import { UP_VARIABLE } from '../cli/config-file.js';
 import type { CliContext, Roles, Terminal } from '../cli/context.js';
@@ -11,22 +12,27 @@ import { runCli } from '../cli/main.js';
 import { HttpsClient } from '../platform/node/https-client.js';
 import { ask } from './ask.js';
 import { packageVersion } from './package-version.js';
-import { Signals } from './signals.js';
+import { HangUps, Signals } from './signals.js';
+
+const DAEMONS: readonly (string | undefined)[] = ['gateway', 'rescue', 'store'];
+const hangUps = DAEMONS.includes(process.argv[2]) ? new HangUps() : undefined;
 
 /** Loaded when a role runs: `twinpost version` needs neither. */
 const roles: Roles = {
-  gateway: async (config) => (config.workers > 1
-    ? (await import('./gateway-workers.js')).startGatewayWorkers(config)
-    : (await import('./gateway-process.js')).startGatewayProcess(config)),
-  store: async (config) => (await import('./store-process.js')).startStoreProcess(config),
+  gateway: async (file) => (file.config.workers > 1
+    ? (await import('./gateway-workers.js')).startGatewayWorkers(file, hangUps)
+    : (await import('./gateway-process.js')).startGatewayProcess(file, hangUps)),
+  store: async (config) => (await import('./store-process.js')).startStoreProcess(config, hangUps),
 };
 
 const terminal: Terminal = {
   print: (line) => { process.stdout.write(`${line}\n`); },
-  write: (text) => { process.stdout.write(text); },
+  write: (what) => { process.stdout.write(what); },
+  drained: async () => { if (process.stdout.writableNeedDrain) await once(process.stdout, 'drain'); },
   // A text that ends with a carriage return is rewritten in place.
   error: (line) => { process.stderr.write(line.endsWith('\r') ? line : `${line}\n`); },
   isTty: process.stdout.isTTY && process.env['NO_COLOR'] === undefined,
+  isScreen: process.stdout.isTTY,
   errorIsTty: process.stderr.isTTY,
   // Not on stdout, which may go to a file.
   canAsk: process.stdin.isTTY && process.stderr.isTTY,

@@ -5,9 +5,11 @@
  *   worker ─ report ─► upper process ─► the other workers    what clients did (inbound/limits/rate-limits.ts)
  *                                                            and have open (inbound/limits/client-counts.ts)
  *   upper process ─ tickets ─► each worker                   keys of TLS sessions, base64
+ *   both ways ─ reload                                       another configuration (worker-reloads.ts)
  */
 import { randomBytes } from 'node:crypto';
-import type { WorkerReport } from '../gateway/gateway-options.js';
+import type { Order } from '../admin-api/orders.js';
+import type { ReloadOutcome, WorkerReport } from '../gateway/gateway-options.js';
 
 export interface ReportMessage {
   readonly report: WorkerReport;
@@ -16,6 +18,22 @@ export interface ReportMessage {
 export interface TicketMessage {
   readonly tickets: string;
 }
+
+/** `hash`: of the configuration that is ready; `why`: none is. */
+export interface PreparedMessage {
+  readonly kind: 'prepared';
+  readonly number: number;
+  readonly why: string;
+  readonly hash: string;
+}
+
+export type ReloadMessage =
+  | PreparedMessage
+  | { readonly kind: 'asked'; readonly number: number; readonly order: Order }
+  | { readonly kind: 'prepare'; readonly number: number }
+  | { readonly kind: 'use' | 'drop'; readonly number: number }
+  | { readonly kind: 'refused'; readonly why: string }
+  | { readonly kind: 'reloaded'; readonly number: number; readonly outcome: ReloadOutcome };
 
 /** What Node wants of them. */
 const TICKET_KEY_BYTES = 48;
@@ -26,8 +44,17 @@ export function isReportMessage(message: unknown): message is ReportMessage {
   return typeof message === 'object' && message !== null && 'report' in message;
 }
 
+/** A worker runs, and by which configuration. */
+export function isStartedMessage(message: unknown): message is { readonly started: string } {
+  return typeof message === 'object' && message !== null && 'started' in message;
+}
+
 export function isTicketMessage(message: unknown): message is TicketMessage {
   return typeof message === 'object' && message !== null && 'tickets' in message;
+}
+
+export function isReloadMessage(message: unknown): message is ReloadMessage {
+  return typeof message === 'object' && message !== null && 'kind' in message;
 }
 
 /** Keys now, and new ones every few hours for the life of the process. */

@@ -5,22 +5,37 @@
  * belong together is group.ts.
  */
 import type { z } from 'zod';
-import { messagePage, queuePage, statusAnswer, tablePage } from '../admin-api/gateway-answers.js';
+import {
+  messagePage, queuePage, registerAnswer, statusAnswer, tablePage,
+} from '../admin-api/gateway-answers.js';
 import type {
-  MessageAnswer, QueueAnswer, StatusAnswer, TableRowAnswer,
+  MessageAnswer, QueueAnswer, RegisterAnswer, StatusAnswer, TableRowAnswer,
 } from '../admin-api/gateway-answers.js';
 import {
-  drainAnswer, holdAnswer, rebalanceAnswer, rescueAnswer, resyncAnswer, retireAnswer,
+  configDiffAnswer, drainAnswer, rebalanceAnswer, reloadAnswer, rescueAnswer, resyncAnswer,
+  retireAnswer,
 } from '../admin-api/orders.js';
 import type {
-  DrainAnswer, DrainOrder, HoldAnswer, MessageVerb, Order, RebalanceAnswer, RescueAnswer, RescueOrder,
-  ResyncAnswer, ResyncOrder, RetireAnswer, RetireOrder,
+  ConfigDiffAnswer, DrainAnswer, DrainOrder, Order, RebalanceAnswer, ReloadAnswer,
+  RescueAnswer, RescueOrder, ResyncAnswer, ResyncOrder, RetireAnswer, RetireOrder,
 } from '../admin-api/orders.js';
+import {
+  leftOrderAnswer, leftOrderIdAnswer, queueOrderAnswer, queueOrdersAnswer,
+} from '../admin-api/queue-orders.js';
+import type {
+  GoOrder, LeaveOrder, LeftOrderAnswer, LeftOrderIdAnswer, QueueOrder, QueueOrderAnswer, QueueOrdersAnswer,
+} from '../admin-api/queue-orders.js';
+import { queueRulesAnswer, ruleIdAnswer } from '../admin-api/queue-rules.js';
+import type { NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../admin-api/queue-rules.js';
+import { agesAnswer, findAnswer, shownMessageAnswer } from '../admin-api/look.js';
+import type {
+  AgesAnswer, AgesQuestion, FindAnswer, FindQuestion, ShownMessageAnswer,
+} from '../admin-api/look.js';
 import { PAGE_ROWS_MAX, groupAnswer, refusalAnswer } from '../admin-api/pages.js';
 import type { MemberAnswer, Page } from '../admin-api/pages.js';
 import { storePartitionPage, storeStatusAnswer } from '../admin-api/store-answers.js';
 import type { StorePartitionAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
-import { BrokenRule, readShape } from '../base/json-shape.js';
+import { BrokenRule, readJson } from '../base/json-shape.js';
 import { PAGE_NEXT, decodeEntryPage } from '../protocol/entry-page.js';
 import type { EntryPage } from '../protocol/entry-page.js';
 import { ask, whyNoAnswer } from './admin-request.js';
@@ -32,6 +47,8 @@ const TIMEOUT_MS = 5_000;
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
 /** A page of entries has their content, and may be one message of the largest size. */
 const ENTRY_PAGE_TIMEOUT_MS = 30_000;
+/** A gateway walks through millions of messages in a turn's share at a time. */
+const WALK_TIMEOUT_MS = 30_000;
 const ENTRY_PAGE_BYTES_MAX = 128 * 1024 * 1024;
 /** Ten million rows: a listing that goes on behind that never ends. */
 const PAGES_MAX = 10_000;
@@ -78,6 +95,11 @@ export class AdminClient {
     return this.#json('/api/v1/status', statusAnswer);
   }
 
+  /** Of a gateway: who of the register answers it now. */
+  async register(): Promise<RegisterAnswer['members']> {
+    return (await this.#json('/api/v1/register', registerAnswer)).members;
+  }
+
   /** Of a store. */
   storeStatus(): Promise<StoreStatusAnswer> {
     return this.#json('/api/v1/status', storeStatusAnswer);
@@ -107,6 +129,26 @@ export class AdminClient {
     );
   }
 
+  /** Of a gateway: one message, wherever it is there. */
+  message(id: string): Promise<ShownMessageAnswer> {
+    return this.#json(`/api/v1/messages/${encodeURIComponent(id)}`, shownMessageAnswer);
+  }
+
+  /** Of a gateway: one entry of a message with content; undefined when it has none. */
+  content(id: string): Promise<FoundEntries | undefined> {
+    return this.entries(`/api/v1/messages/${encodeURIComponent(id)}/export`);
+  }
+
+  /** Of a gateway: counts over all of its mail. */
+  ages(question: AgesQuestion): Promise<AgesAnswer> {
+    return this.#json('/api/v1/ages', agesAnswer, question, Math.max(this.#timeoutMs, WALK_TIMEOUT_MS));
+  }
+
+  /** Of a gateway: the first messages that a selector means. */
+  find(question: FindQuestion): Promise<FindAnswer> {
+    return this.#json('/api/v1/find', findAnswer, question, Math.max(this.#timeoutMs, WALK_TIMEOUT_MS));
+  }
+
   /** Of a gateway: has its partitions moved away from a store, or looks how far that is. */
   drain(store: string, order?: DrainOrder): Promise<DrainAnswer> {
     return this.#json(`/api/v1/stores/${encodeURIComponent(store)}/drain`, drainAnswer, order);
@@ -120,9 +162,48 @@ export class AdminClient {
     return this.#json(`/api/v1/partitions/${encodeURIComponent(partition)}/resync`, resyncAnswer, order);
   }
 
-  /** Of a gateway: in each queue that has the message, what came of it. */
-  holdMessage(id: string, verb: MessageVerb, order: Order): Promise<HoldAnswer> {
-    return this.#json(`/api/v1/messages/${encodeURIComponent(id)}/${verb}`, holdAnswer, order);
+  /** Of a gateway: it begins to look for what an order means. */
+  beginOrder(order: QueueOrder): Promise<QueueOrderAnswer> {
+    return this.#json('/api/v1/orders', queueOrderAnswer, order);
+  }
+
+  queueOrder(id: string): Promise<QueueOrderAnswer> {
+    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}`, queueOrderAnswer);
+  }
+
+  queueOrders(): Promise<QueueOrdersAnswer> {
+    return this.#json('/api/v1/orders', queueOrdersAnswer);
+  }
+
+  goOrder(id: string, go: GoOrder): Promise<QueueOrderAnswer> {
+    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}/go`, queueOrderAnswer, go);
+  }
+
+  cancelOrder(id: string, order: Order): Promise<QueueOrderAnswer> {
+    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}/cancel`, queueOrderAnswer, order);
+  }
+
+  /** It is left in the register; a refusal is NoAnswer with code 409 or 503. */
+  leaveOrder(id: string, leave: LeaveOrder): Promise<LeftOrderAnswer> {
+    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}/leave`, leftOrderAnswer, leave);
+  }
+
+  withdrawOrder(id: string, order: Order): Promise<LeftOrderIdAnswer> {
+    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}/withdraw`, leftOrderIdAnswer, order);
+  }
+
+  /** Of a gateway: the standing rules that it obeys. */
+  rules(): Promise<QueueRulesAnswer> {
+    return this.#json('/api/v1/rules', queueRulesAnswer);
+  }
+
+  /** Written into the register; a refusal is NoAnswer with code 409 or 503. */
+  addRule(rule: NewQueueRule): Promise<RuleIdAnswer> {
+    return this.#json('/api/v1/rules', ruleIdAnswer, rule);
+  }
+
+  cancelRule(id: string, order: Order): Promise<RuleIdAnswer> {
+    return this.#json(`/api/v1/rules/${encodeURIComponent(id)}/cancel`, ruleIdAnswer, order);
   }
 
   /** Of a gateway: copies are given up. A refusal is NoAnswer with code 404 or 409. */
@@ -135,6 +216,16 @@ export class AdminClient {
     return this.#json('/api/v1/rebalance', rebalanceAnswer, order);
   }
 
+  /** Of a gateway: it reads its file again. A refusal is NoAnswer with code 409. */
+  reload(order: Order): Promise<ReloadAnswer> {
+    return this.#json('/api/v1/config/reload', reloadAnswer, order);
+  }
+
+  /** Of a gateway: what that would do. */
+  configDiff(): Promise<ConfigDiffAnswer> {
+    return this.#json('/api/v1/config/diff', configDiffAnswer);
+  }
+
   /** Of a gateway: has one retired, or looks how far that is. A refusal is NoAnswer with code 404 or 503. */
   retire(gateway: string, order?: RetireOrder): Promise<RetireAnswer> {
     return this.#json(`/api/v1/gateways/${encodeURIComponent(gateway)}/retire`, retireAnswer, order);
@@ -145,34 +236,31 @@ export class AdminClient {
     const { code, headers, body } =
       await this.#ask(path, ENTRY_PAGE_BYTES_MAX, Math.max(this.#timeoutMs, ENTRY_PAGE_TIMEOUT_MS));
     if (code === 404) return undefined;
-    const page = code === 200 ? decodeEntryPage(body) : undefined;
-    if (page === undefined) {
-      throw new NoAnswer(this.url, `${STRANGER} (expected messages, found status ${String(code)})`);
-    }
+    if (code !== 200) throw this.#refusal(code, body);
+    const page = decodeEntryPage(body);
+    if (page === undefined) throw new NoAnswer(this.url, `${STRANGER} (expected messages)`);
     const next = headers[PAGE_NEXT];
     return { page, next: typeof next === 'string' ? next : undefined };
   }
 
   /** With an order it is a POST. */
-  async #json<T>(path: string, shape: z.ZodType<T>, order?: object): Promise<T> {
+  async #json<T>(
+    path: string, shape: z.ZodType<T>, order?: object, timeoutMs = this.#timeoutMs,
+  ): Promise<T> {
     const { code, body } = await this.#ask(
-      path, ANSWER_BYTES_MAX, this.#timeoutMs, order === undefined ? undefined : JSON.stringify(order),
+      path, ANSWER_BYTES_MAX, timeoutMs, order === undefined ? undefined : JSON.stringify(order),
     );
-    let parsed: unknown;
-    try {
-      parsed = JSON.parse(body.toString('utf8'));
-    } catch {
-      throw new NoAnswer(this.url, 'the answer is no JSON');
-    }
-    if (code !== 200) {
-      const refusal = readShape(refusalAnswer, parsed);
-      throw refusal instanceof BrokenRule
-        ? new NoAnswer(this.url, `${STRANGER} (expected status 200, found ${String(code)})`)
-        : new NoAnswer(this.url, `it refused: ${refusal.error}`, code);
-    }
-    const answer = readShape(shape, parsed);
+    if (code !== 200) throw this.#refusal(code, body);
+    const answer = readJson(shape, body.toString('utf8'));
     if (answer instanceof BrokenRule) throw new NoAnswer(this.url, `${STRANGER} (${answer.rule})`);
     return answer;
+  }
+
+  #refusal(code: number, body: Buffer): NoAnswer {
+    const refusal = readJson(refusalAnswer, body.toString('utf8'));
+    return refusal instanceof BrokenRule
+      ? new NoAnswer(this.url, `${STRANGER} (expected status 200, found ${String(code)})`)
+      : new NoAnswer(this.url, `it refused: ${refusal.error}`, code);
   }
 
   async #ask(path: string, bytesMax: number, timeoutMs: number, body?: string): Promise<AdminResponse> {

@@ -12,18 +12,22 @@ import { SystemClock } from '../platform/node/clock.js';
 import { DnsClient } from '../platform/node/dns/dns-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError } from './context.js';
+import { configDiffCommand, configReloadCommand } from './config-reload.js';
 import { listenerLines } from './listener-lines.js';
 import { dnsFindings } from './dns-check.js';
+import { seldomMeant } from './config-notes.js';
 import { judgeFolders } from './folders.js';
 import { endingCertificates, unusableLinkFiles } from './link-files.js';
+import { receptionWarnings } from './reception-warnings.js';
 import { looseFiles, unknownRoutes, unusableFiles, unusableModules } from './reception-files.js';
+import { unusableSources } from './source-addresses.js';
 import { printable } from './tables.js';
 
 const DNS_CANT_TELL = 3;
 
 export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
-  return cli.command('config', 'check a configuration file', (config) =>
-    config
+  return cli.command('config', 'check a configuration file, or put it in force', (config) =>
+    configDiffCommand(configReloadCommand(config, context, done), context, done)
       .command(
         'check <file>',
         'print the configuration in force, secrets hidden; exit code 1 and one line an error',
@@ -38,15 +42,19 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
             loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
           if (!result.ok) throw new CliError(result.errors.join('\n'));
           const { gateway, stores } = result.config;
-          const folders = judgeFolders(args.file, gateway === undefined ? stores : [gateway, ...stores]);
-          const unusable = [...folders.errors, ...unusableLinkFiles(args.file, stores)];
+          const folders = judgeFolders(gateway === undefined ? stores : [gateway, ...stores]);
+          const unusable = [...folders.errors, ...unusableLinkFiles(gateway, stores)];
           if (gateway !== undefined) {
             unusable.push(...unusableFiles(gateway), ...await unusableModules(gateway));
+            unusable.push(...await unusableSources(gateway));
           }
           if (unusable.length > 0) throw new CliError(unusable.join('\n'));
           const ending = endingCertificates(args.file, gateway, stores, Date.now());
-          const warnings = [...folders.warnings, ...ending];
-          if (gateway !== undefined) warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway));
+          const seldom = seldomMeant(args.file, gateway, stores);
+          const warnings = [...folders.warnings, ...ending, ...seldom];
+          if (gateway !== undefined) {
+            warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway), ...receptionWarnings(gateway));
+          }
           for (const warning of warnings) context.terminal.error(warning);
           const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
           if (args.quiet !== true) {
@@ -58,7 +66,7 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
         },
       )
       .example('$0 config check configs/up.yaml', 'check this file and show every default')
-      .demandCommand(1, 'config what? twinpost config check FILE'),
+      .demandCommand(1, 'config what? twinpost config check FILE, or config reload'),
   );
 }
 

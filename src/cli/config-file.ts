@@ -6,8 +6,9 @@ import type { LoadOptions, LoadResult } from '../config/load.js';
 import type { Config, GatewayConfig } from '../config/types.js';
 import { upConfig } from '../config/up-gateways.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
-import type { CliContext } from './context.js';
+import type { CliContext, FileReadAgain, GatewayFile } from './context.js';
 import { CliError, UsageError } from './context.js';
+import { requireStateDir } from './folders.js';
 
 /** Set by `up` for its processes: how many gateways it runs. */
 export const UP_VARIABLE = 'TWINPOST_UP';
@@ -25,6 +26,33 @@ export function loadFor(
   role: LoadOptions['role'], file: string | undefined, stateDir: string | undefined, context: CliContext,
   verb: string = role,
 ): Config {
+  return readFor(role, file, stateDir, context, verb).config;
+}
+
+/** The section gateway of a file, which may be read again; `asRun`: what the verb makes of it. */
+export function gatewayFile(
+  file: string | undefined, stateDir: string | undefined, context: CliContext, verb: string,
+  asRun: (config: GatewayConfig, file: string) => GatewayConfig,
+): GatewayFile {
+  const again = (): FileReadAgain => {
+    const { config, value, contents, place } = readFor('gateway', file, stateDir, context, verb);
+    const { gateway } = config;
+    if (gateway === undefined) {
+      throw new CliError(`${config.file}:1: gateway: expected this section, found nothing`);
+    }
+    return { config: asRun(gateway, config.file), keys: { value, contents }, place, again };
+  };
+  const { config, keys } = again();
+  requireStateDir(config, stateDir);
+  return { config, keys, again };
+}
+
+type Read = Extract<LoadResult, { readonly ok: true }>;
+
+function readFor(
+  role: LoadOptions['role'], file: string | undefined, stateDir: string | undefined, context: CliContext,
+  verb: string,
+): Read {
   const underUp = context.environment[UP_VARIABLE] !== undefined;
   const secret = context.environment[SECRET_VARIABLE];
   if (secret !== undefined && secret.length < SECRET_CHARACTERS_MIN) {
@@ -38,7 +66,7 @@ export function loadFor(
   else if (underUp || role === 'up') result = parseConfig(EMBEDDED_UP_YAML, EMBEDDED_NAME, options);
   else throw new UsageError(`${verb} needs --config FILE; configs/${role}.yaml is an example`);
   if (!result.ok) throw new CliError(result.errors.join('\n'));
-  return underUp ? partOfUp(result.config, context) : result.config;
+  return underUp ? { ...result, config: partOfUp(result.config, context) } : result;
 }
 
 /** What the file means to one process of an `up` with several gateways. */

@@ -2,6 +2,8 @@
  * What the verbs get from outside: where to write, the environment, how to run a role. src/bin fills it with
  * the real things; no verb touches process.
  */
+import type { KeysInFile } from '../config/changes.js';
+import type { Path } from '../config/keys/key.js';
 import type { GatewayConfig, StoreConfig } from '../config/types.js';
 import type { Https } from '../platform/https.js';
 
@@ -13,18 +15,39 @@ export interface RunningRole {
   stop(): Promise<void>;
 }
 
+/** What a gateway runs by, and the way to the same file as it is later (docs/RELOAD.md). */
+export interface GatewayFile {
+  readonly config: GatewayConfig;
+  readonly keys: KeysInFile;
+  /** Throws a CliError with all that is wrong with it, one line each. */
+  readonly again: () => FileReadAgain;
+}
+
+export interface FileReadAgain extends GatewayFile {
+  /** FILE:LINE of a key. It keeps the whole document in memory, so it is for a moment only. */
+  readonly place: (path: Path) => string;
+}
+
 export interface Roles {
-  gateway(config: GatewayConfig): Promise<RunningRole>;
+  gateway(file: GatewayFile): Promise<RunningRole>;
   store(config: StoreConfig): Promise<RunningRole>;
 }
+
+/** A file that is none: what comes by stdin. On the command line it may be written as "-". */
+export const STDIN_FILE = '/dev/stdin';
 
 export interface Terminal {
   /** A line without its line end. */
   print(line: string): void;
   /** As it is. */
-  write(text: string): void;
+  write(what: string | Uint8Array): void;
+  /** Resolves when a reader who is slower than we are has taken enough of what was written. */
+  drained(): Promise<void>;
   error(line: string): void;
+  /** Lines may be coloured. */
   readonly isTty: boolean;
+  /** A terminal obeys what is written, so that nothing of strangers may be written as it is. */
+  readonly isScreen: boolean;
   readonly errorIsTty: boolean;
   /** An operator sits there who can be asked. */
   readonly canAsk: boolean;

@@ -1,17 +1,33 @@
 /**
  * `twinpost config check --dns`: what those to whom a gateway sends look for in the DNS, and what it says.
  *
- *   its host name      an address, and a PTR record of each address that leads back to the name: many refuse
- *                      others. An SPF record: reports are judged by it (RFC 7208 2.4)
- *   domains that sign  the public key of each of `dkim`, one SPF record, one DMARC record (RFC 9989)
+ *   each source        a PTR record of its address that names what it says in EHLO, and that name has the
+ *                      address: many refuse others. An SPF record of the name: reports are judged by it
+ *                      (RFC 7208 2.4)
+ *   its host name      without sources: an address, and a PTR record of each that leads back to the name; SPF
+ *   domains that sign  the public key of each of `dkim`, one SPF record, one DMARC record (RFC 9989); whether
+ *                      their SPF lets each source send
+ *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
+ *                      of its SPF; and MX records that lead here, or no report comes back. Those of
+ *                      `smtp.feedback` too
+ *   tls_reports        whether `dkim` has a key for the domain of `contact`: RFC 8460 3 wants reports signed
+ *   blocklists         that each of `dnsbl` lives: 127.0.0.2 is on it, and 127.0.0.1 is not (RFC 5782 5)
  *
- * Which addresses mail leaves from is not known here: behind a translator they are not the host's own.
+ * Which addresses mail leaves from is not known here without sources, nor of a private one: behind a
+ * translator others see another address. Of its name what the host name is asked for.
  */
 import { createPublicKey } from 'node:crypto';
-import { pointerName } from '../base/reversed-address.js';
+import ipaddr from 'ipaddr.js';
+import { pointerName, reversedAddress } from '../base/reversed-address.js';
 import type { GatewayConfig } from '../config/types.js';
 import { readDkimKey } from '../gateway/dkim/node/dkim-keys.js';
 import { publicRecord, recordName } from '../gateway/dkim/node/public-record.js';
+import { listAnswer } from '../gateway/inbound/blocklists.js';
+import type { CheckedType } from '../gateway/inbound/sender-checks/node/check-messages.js';
+import { isIpv6 } from '../gateway/outbound/pure/source-choice.js';
+import type { MailSource } from '../gateway/outbound/pure/source-choice.js';
+import { checkSource } from '../gateway/outbound/source-check.js';
+import type { SourceVerdict } from '../gateway/outbound/source-check.js';
 import type { DnsAnswer, Resolver } from '../platform/resolver.js';
 
 export interface DnsFinding {
@@ -21,11 +37,12 @@ export interface DnsFinding {
 }
 
 export async function dnsFindings(
-  { hostName, delivery, dkim }: GatewayConfig, resolver: Resolver,
+  config: GatewayConfig, resolver: Resolver,
 ): Promise<readonly DnsFinding[]> {
+  const { hostName, sources, dkim } = config;
   const asker = new Asker(resolver);
-  const families = delivery.mx.usesIpv6 ? ['A', 'AAAA'] as const : ['A'] as const;
-  const findings = await hostFindings(hostName.toLowerCase(), families, asker);
+  const findings = sources.length > 0 ? await sourcesFindings(sources, resolver, asker)
+    : await hostFindings(hostName.toLowerCase(), 'A', asker);
   const domains = new Set(dkim.map(({ domain }) => domain));
   for (const key of dkim) {
     const record = publicRecord(createPublicKey(readDkimKey(key).key));
@@ -33,10 +50,71 @@ export async function dnsFindings(
   }
   for (const domain of domains) {
     findings.push(await policyFinding('SPF', domain, 'v=spf1', asker, 'bad'));
+    findings.push(...await senderFindings(domain, sources, asker));
     findings.push(await policyFinding('DMARC', `_dmarc.${domain}`, 'v=DMARC1', asker, 'bad'));
+  }
+  findings.push(...await returnFindings(config, domains, asker));
+  const contact = domainOf(config.tlsReports?.contact ?? '');
+  if (contact !== '' && !domains.has(contact)) {
+    const text = `reports on TLS are from ${contact} (tls_reports.contact), and dkim has no key for it: many `
+      + 'take none that are not signed';
+    findings.push({ verdict: 'advice', text });
+  }
+  for (const list of new Set(config.smtp.listen.flatMap(({ blocklists }) => blocklists))) {
+    findings.push(await listFinding(list, asker));
   }
   return findings;
 }
+
+/** Of domains that our reverse-paths are in; `judged`: their SPF has been looked at. */
+async function returnFindings(
+  { hostName, sources, routes, smtp: { srs, feedback } }: GatewayConfig, judged: ReadonlySet<string>,
+  asker: Asker,
+): Promise<DnsFinding[]> {
+  const rewritten = routes.flatMap(({ verp }) => verp?.domain ?? []);
+  if (srs !== undefined) rewritten.push(srs.domain);
+  const findings: DnsFinding[] = [];
+  for (const domain of new Set(rewritten)) {
+    if (judged.has(domain)) continue;
+    findings.push(await policyFinding('SPF', domain, 'v=spf1', asker, 'bad'));
+    findings.push(...await senderFindings(domain, sources, asker));
+  }
+  const taking = feedback === undefined ? rewritten : [...rewritten, domainOf(feedback.address)];
+  for (const domain of new Set(taking)) findings.push(await mxFinding(domain, hostName.toLowerCase(), asker));
+  return findings;
+}
+
+/** Whether mail to the domain comes here. Behind a balancer its MX records have another name. */
+async function mxFinding(domain: string, host: string, asker: Asker): Promise<DnsFinding> {
+  const answer = await asker.ask(domain, 'MX');
+  if (answer.kind === 'failed') return unknown('MX', domain, answer.why);
+  const named = answer.kind === 'found' ? answer.records.map(({ exchange }) => exchange) : [];
+  if (named.includes(host)) return { verdict: 'good', text: `MX of ${domain} leads to ${host}` };
+  const names = named.filter((name) => name !== '').slice(0, 3).join(', ');
+  if (names === '') {
+    const what = named.length === 0 ? 'has no MX record' : 'says that it takes no mail (null MX)';
+    const text = `${domain} ${what}: reports to it do not come back; publish "MX 10 ${host}."`;
+    return { verdict: 'bad', text };
+  }
+  const text = `MX of ${domain} leads to ${names}, and not to ${host}: reports to it come back only if that `
+    + 'leads to a gateway of this group';
+  return { verdict: 'advice', text };
+}
+
+function domainOf(address: string): string {
+  return address.slice(address.lastIndexOf('@') + 1).toLowerCase();
+}
+
+const SPF_VERDICTS: Readonly<Partial<Record<string, DnsFinding['verdict']>>> = {
+  pass: 'good', neutral: 'advice', temperror: 'unknown',
+};
+
+/** What every list of IPv4 addresses has, and what none may have (RFC 5782 5). */
+const LISTED = '127.0.0.2';
+const UNLISTED = '127.0.0.1';
+
+/** Of ipaddr.js. */
+const TRANSLATED: readonly string[] = ['private', 'carrierGradeNat', 'uniqueLocal'];
 
 /** Whose data is text. */
 type TextType = 'A' | 'AAAA' | 'PTR' | 'TXT';
@@ -48,27 +126,102 @@ class Asker {
     this.#resolver = resolver;
   }
 
-  ask(name: string, type: TextType): Promise<DnsAnswer<TextType>> {
+  ask<T extends CheckedType>(name: string, type: T): Promise<DnsAnswer<T>> {
     return new Promise((resolve) => { this.#resolver.ask(name, type, resolve); });
   }
 }
 
-async function hostFindings(
-  host: string, families: readonly ('A' | 'AAAA')[], asker: Asker,
+async function sourcesFindings(
+  sources: readonly MailSource[], resolver: Resolver, asker: Asker,
 ): Promise<DnsFinding[]> {
   const findings: DnsFinding[] = [];
-  const addresses: string[] = [];
-  for (const family of families) {
-    const answer = await asker.ask(host, family);
-    if (answer.kind === 'failed') findings.push(unknown(family, host, answer.why));
-    addresses.push(...recordsOf(answer));
+  for (const source of sources) {
+    if (isTranslated(source.address)) {
+      const family = isIpv6(source.address) ? 'AAAA' : 'A';
+      findings.push(...await addressFindings(source.name, family, asker));
+    } else findings.push(await sourceFinding(source, resolver));
   }
-  if (addresses.length === 0 && findings.length === 0) {
-    findings.push({ verdict: 'bad', text: `${host} (hostname, said in EHLO) has no address` });
+  for (const name of new Set(sources.map((source) => source.name))) {
+    findings.push(await policyFinding('SPF', name, 'v=spf1', asker, 'advice'));
   }
-  for (const address of addresses) findings.push(await pointerFinding(host, address, asker));
+  return findings;
+}
+
+async function sourceFinding(source: MailSource, resolver: Resolver): Promise<DnsFinding> {
+  const { address, name } = source;
+  const verdict = await new Promise<SourceVerdict>((resolve) => { checkSource(source, resolver, resolve); });
+  if (verdict.kind === 'confirmed') {
+    return { verdict: 'good', text: `${address} and ${name} lead to each other (PTR, EHLO)` };
+  }
+  const text = `source ${address} (${name} in EHLO): ${verdict.why}`;
+  return { verdict: verdict.kind === 'refuted' ? 'bad' : 'unknown', text };
+}
+
+/** Whether mail by these addresses passes the domain's SPF, as those judge it who take it (RFC 7208). */
+async function senderFindings(
+  domain: string, sources: readonly MailSource[], asker: Asker,
+): Promise<readonly DnsFinding[]> {
+  const seen = sources.filter(({ address }) => !isTranslated(address));
+  if (seen.length === 0) return [];
+  // Loaded here alone: it is large, and few commands need it.
+  const [{ spfVerdict }, { CheckQuestions }] = await Promise.all([
+    import('../gateway/inbound/sender-checks/node/spf-check.js'),
+    import('../gateway/inbound/sender-checks/node/check-questions.js'),
+  ]);
+  const findings: DnsFinding[] = [];
+  for (const { address, name } of seen) {
+    const questions = new CheckQuestions((of, type) => asker.ask(of, type));
+    const { result } = await spfVerdict(
+      { client: address, helo: name, hostName: name, reversePath: `postmaster@${domain}` }, questions,
+    );
+    // Without a record it has been told already.
+    if (result === 'none') continue;
+    const text = `mail of ${domain} by ${address}: SPF says ${result}`;
+    findings.push({ verdict: SPF_VERDICTS[result] ?? 'bad', text });
+  }
+  return findings;
+}
+
+/** As reception reads its answers. */
+async function listFinding(list: string, asker: Asker): Promise<DnsFinding> {
+  const listed = listAnswer(await asker.ask(`${reversedAddress(LISTED)}.${list}`, 'A'));
+  const clear = listAnswer(await asker.ask(`${reversedAddress(UNLISTED)}.${list}`, 'A'));
+  for (const answer of [listed, clear]) {
+    if (answer.kind === 'failed') {
+      return { verdict: 'unknown', text: `no answer of the blocklist ${list}: ${answer.why}` };
+    }
+    if (answer.kind === 'refused') {
+      return { verdict: 'bad', text: `the blocklist ${list} will not tell: ${answer.why}` };
+    }
+  }
+  if (clear.kind === 'listed') {
+    return { verdict: 'bad', text: `the blocklist ${list} lists everybody: ${UNLISTED}, too (RFC 5782 5)` };
+  }
+  if (listed.kind === 'listed') return { verdict: 'good', text: `the blocklist ${list} lives (RFC 5782 5)` };
+  return { verdict: 'bad', text: `the blocklist ${list} lists nobody: not even ${LISTED} (RFC 5782 5)` };
+}
+
+async function hostFindings(host: string, family: 'A' | 'AAAA', asker: Asker): Promise<DnsFinding[]> {
+  const findings = await addressFindings(host, family, asker);
   findings.push(await policyFinding('SPF', host, 'v=spf1', asker, 'advice'));
   return findings;
+}
+
+async function addressFindings(host: string, family: 'A' | 'AAAA', asker: Asker): Promise<DnsFinding[]> {
+  const answer = await asker.ask(host, family);
+  if (answer.kind === 'failed') return [unknown(family, host, answer.why)];
+  const addresses = recordsOf(answer);
+  if (addresses.length === 0) {
+    return [{ verdict: 'bad', text: `${host} (said in EHLO) has no address` }];
+  }
+  const findings: DnsFinding[] = [];
+  for (const address of addresses) findings.push(await pointerFinding(host, address, asker));
+  return findings;
+}
+
+/** Nobody outside sees it. */
+function isTranslated(address: string): boolean {
+  return TRANSLATED.includes(ipaddr.parse(address).range());
 }
 
 async function pointerFinding(host: string, address: string, asker: Asker): Promise<DnsFinding> {
@@ -107,7 +260,7 @@ function recordsOf(answer: DnsAnswer<TextType>): readonly string[] {
   return answer.kind === 'found' ? answer.records : [];
 }
 
-function unknown(type: TextType, name: string, why: string): DnsFinding {
+function unknown(type: CheckedType, name: string, why: string): DnsFinding {
   return { verdict: 'unknown', text: `no answer on ${type} of ${name}: ${why}` };
 }
 

@@ -1,10 +1,13 @@
 /**
- * `twinpost explain RCPT`: where mail to a recipient would go by a configuration file, and why: alias, route,
- * queue, hosts with their addresses, TLS, the domain's own policy (MTA-STS), retries. Asks the table of
- * recipients, the DNS and the domain, and no gateway: whether the hosts take mail is not tried.
+ * `twinpost explain RCPT`: where mail to a recipient would go by a configuration file, and why: what an
+ * address of the gateway's own stands for (own-address.ts), alias, route, queue, hosts with their addresses,
+ * TLS, what their TLSA records say of it (explained-dane.ts), the domain's own policy (MTA-STS), which of our
+ * addresses it would leave from (`sources`), retries. Asks the table of recipients, the DNS and the domain,
+ * and no gateway: whether the hosts take mail is not tried.
  *
  *   a way ─► 0      none, for good ─► 1      nobody could tell just now (DNS, HTTP) ─► 3
  */
+import { lookup as lookUp } from 'node:dns/promises';
 import type { Argv } from 'yargs';
 import { addressText } from '../base/address-text.js';
 import { errorText } from '../base/error-text.js';
@@ -14,13 +17,17 @@ import { parsePath } from '../gateway/inbound/policy/address.js';
 import { RelayPolicy } from '../gateway/inbound/policy/relay-policy.js';
 import { openTable } from '../gateway/inbound/recipients-file.js';
 import type { TableFile } from '../gateway/inbound/recipients-file.js';
-import { destinationsOf } from '../gateway/inbound/recipients/destinations.js';
+import { byDomain, destinationsOf } from '../gateway/inbound/recipients/destinations.js';
 import type { RoutedRecipient } from '../gateway/inbound/recipients/destinations.js';
 import { MxLookup } from '../gateway/outbound/mx-lookup.js';
+import { IPV6_ONLY, NOT_CONNECTED } from '../gateway/outbound/pure/mail-exchangers.js';
 import type { HostsWay, MailWay } from '../gateway/outbound/pure/mail-exchangers.js';
 import { whyNotPublic } from '../gateway/outbound/pure/public-address.js';
+import { isIpv6, ownNames, waysTo } from '../gateway/outbound/pure/source-choice.js';
+import type { KnownSource, MailSource } from '../gateway/outbound/pure/source-choice.js';
 import { isNamedBy, underPolicy } from '../gateway/outbound/pure/sts-policy.js';
 import type { StsPolicy } from '../gateway/outbound/pure/sts-policy.js';
+import { checkSource } from '../gateway/outbound/source-check.js';
 import { StsPolicies } from '../gateway/outbound/sts/sts-policies.js';
 import { FALLBACK_PREFERENCE, nextHopUrl } from '../gateway/queue/next-hop.js';
 import { createRouter } from '../gateway/queue/router.js';
@@ -33,8 +40,11 @@ import type { EventLog } from '../platform/ports.js';
 import type { DnsAnswer } from '../platform/resolver.js';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
+import { UNSIGNED_MX, daneOf } from './explained-dane.js';
 import { CliError, UsageError } from './context.js';
 import { ownText } from './options.js';
+import { meantBy } from './own-address.js';
+import type { MeantAddress } from './own-address.js';
 import { printable } from './tables.js';
 
 /** Nobody could tell: as of a gateway that does not answer. */
@@ -48,6 +58,12 @@ type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
 interface Asked {
   readonly dns: DnsClient;
   readonly https: Https;
+}
+
+/** One of ours, and what the DNS says of it. */
+interface ExplainedSource extends KnownSource {
+  /** Why the DNS does not confirm it; '' if it does. */
+  readonly why: string;
 }
 
 interface ExplainedPolicy {
@@ -68,16 +84,31 @@ interface ExplainedHost {
   readonly addresses: readonly string[];
   /** Why there are none, or which are not connected to. */
   readonly why: string;
+  /** By MX: what its TLSA records say. */
+  readonly dane?: string;
+  /** It has addresses, and is not connected to before the DNS answers about these. */
+  readonly dane_failed?: true;
 }
 
-interface Explained {
+type Judged = Pick<ExplainedHost, 'addresses' | 'why'>;
+
+interface ExplainedTo {
   readonly recipient: string;
-  /** What an alias made of it; as it was otherwise. */
+  /** Of an address that the gateway takes itself: what it is; '' of any other. */
+  readonly is: string;
+  /** Whom it stands for; the recipient otherwise. */
+  readonly stands_for: string;
+}
+
+interface Explained extends ExplainedTo {
+  /** What an alias made of that; as it was otherwise. */
   readonly address: string;
   readonly queue: string;
   readonly next_hop: string;
   readonly hosts: readonly ExplainedHost[];
   readonly tls: string;
+  /** That it would leave from, and those of IPv6 that are not confirmed; none: as the system chooses. */
+  readonly sources: readonly ExplainedSource[];
   /** The MTA-STS policy of the domain, or that none can be had; '' where it has none, or none counts. */
   readonly mta_sts: string;
   /** Why there is no way; '' if there is one. */
@@ -89,7 +120,7 @@ interface Explained {
 export function explainCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'explain <recipient>',
-    'where mail to an address would go: alias, route, queue, hosts, TLS',
+    'where mail to an address would go: alias, route, queue, hosts, TLS, source',
     (args) =>
       args
         .positional('recipient', { type: 'string', demandOption: true, describe: 'an address' })
@@ -106,34 +137,42 @@ export function explainCommand(cli: Argv, context: CliContext, done: (code: numb
       if (gateway === undefined) throw new CliError('the file has no gateway');
       const dns = new DnsClient(gateway.dns, new SystemClock());
       const explained: Explained[] = [];
-      for (const routed of await routedTo(recipient, from ?? '', listener, gateway)) {
-        explained.push(await explain(recipient, routed, gateway, { dns, https: context.https }));
+      const { meant, found } = await routedTo(recipient, from ?? '', listener, gateway);
+      const to = { recipient, is: meant.is, stands_for: meant.to?.address ?? '' };
+      for (const routed of found) {
+        explained.push(await explain(to, routed, gateway, { dns, https: context.https }));
       }
       dns.close();
-      for (const each of explained) {
-        if (json === true) terminal.print(JSON.stringify(each));
-        else for (const line of linesOf(each, gateway)) terminal.print(printable(line));
-      }
+      const print = (told: ExplainedTo, lines: readonly string[]): void => {
+        if (json === true) terminal.print(JSON.stringify(told));
+        else for (const line of lines) terminal.print(printable(line));
+      };
+      if (found.length === 0) print(to, toLines(to));
+      for (const each of explained) print(each, linesOf(each, gateway));
       const codes = explained.map(codeOf);
       done(codes.find((code) => code !== 0) ?? 0);
     },
   );
 }
 
-function codeOf({ why, status }: Explained): number {
+function codeOf({ why, status, hosts }: Explained): number {
   if (why === '') return 0;
-  return status === NO_ANSWER ? CANT_TELL : 1;
+  return status === NO_ANSWER || hosts.some(isUntold) ? CANT_TELL : 1;
 }
 
 /** As reception would find it for a client that may send anywhere. Throws what it would answer. */
 async function routedTo(
-  recipient: string, reversePath: string, listener: string | undefined, { smtp, routes }: GatewayConfig,
-): Promise<readonly RoutedRecipient[]> {
+  recipient: string, reversePath: string, listener: string | undefined, config: GatewayConfig,
+): Promise<{ readonly meant: MeantAddress; readonly found: readonly RoutedRecipient[] }> {
+  const { smtp, routes } = config;
   const path = parsePath(`<${recipient}>`, 0, toAscii);
   if (typeof path === 'string') throw new UsageError(`'${recipient}' is no address: ${path}`);
   const policy = new RelayPolicy({ networks: smtp.relayNetworks, domains: smtp.relayDomains }, toAscii);
-  if (smtp.recipientsByHttp !== undefined && policy.isRelayDomain(path.domain)) {
-    throw new CliError(`who is there in ${path.domain} is asked for by HTTP (smtp.recipients), and not here`);
+  const meant = meantBy(path, reversePath, policy, config);
+  const { to } = meant;
+  if (to === undefined) return { meant, found: [] };
+  if (smtp.recipientsByHttp !== undefined && policy.isRelayDomain(to.domain)) {
+    throw new CliError(`who is there in ${to.domain} is asked for by HTTP (smtp.recipients), and not here`);
   }
   const recipients = await tableOf(smtp.recipientsFile);
   const ports = { router: createRouter(routes), toAscii, recipients };
@@ -142,13 +181,15 @@ async function routedTo(
     throw new UsageError(`no listener '${listener}'; there are: ${ours.join(', ')}`);
   }
   const origin = { reversePath, listener: listener ?? ours[0] ?? '' };
-  const found = destinationsOf(path, { policy, ports, lookups: 0 }, origin, Infinity);
+  const desk = { policy, ports, lookups: 0 };
+  const listed = destinationsOf(to, desk, origin, Infinity);
+  const found = meant.isRole && 'reply' in listed ? byDomain(to, desk, origin) : listed;
   recipients?.close();
   if ('unasked' in found) throw new CliError('a directory must be asked first');
   if ('reply' in found) {
     throw new CliError(`mail to ${recipient} would be refused: ${found.reply.trim()}`);
   }
-  return found;
+  return { meant, found };
 }
 
 async function tableOf(file: string | undefined): Promise<TableFile | undefined> {
@@ -161,30 +202,106 @@ async function tableOf(file: string | undefined): Promise<TableFile | undefined>
 }
 
 async function explain(
-  recipient: string, { route, address }: RoutedRecipient, { delivery, hostName }: GatewayConfig,
+  to: ExplainedTo, { route, address }: RoutedRecipient, { delivery, hostName, sources }: GatewayConfig,
   { dns, https }: Asked,
 ): Promise<Explained> {
   const { nextHop } = route;
-  const lookup = new MxLookup({ ...delivery.mx, ownNames: [hostName.toLowerCase()] }, dns);
+  const usesIpv6 = sources.some((source) => isIpv6(source.address));
+  const lookup = new MxLookup({ ...delivery.mx, usesIpv6, ownNames: ownNames(hostName, sources) }, dns);
+  const ours = await knownSources(sources, nextHop, dns);
   const told = {
-    recipient, address, queue: route.queueName, next_hop: nextHopUrl(nextHop), tls: tlsText(nextHop),
-    mta_sts: '',
+    ...to, address, queue: route.queueName, next_hop: nextHopUrl(nextHop), tls: tlsText(nextHop),
+    mta_sts: '', sources: [],
   };
   const others = (nextHop.others ?? []).map((other) => ({ ...other, addresses: [], why: '' }));
   if (nextHop.isByMx !== true) {
     const first = { preference: 0, host: nextHop.host, port: nextHop.port, addresses: [], why: '' };
-    return { ...told, hosts: [first, ...others], why: '', status: '' };
+    const all = [first, ...others];
+    return { ...told, hosts: all, sources: await sourcesOfNamed(all, ours), why: '', status: '' };
   }
   const way = await new Promise<MailWay>((resolve) => { lookup.ask(nextHop.host, resolve); });
   if ('why' in way) return { ...told, hosts: [], why: way.why.text, status: way.why.enhanced };
-  const asksPolicy = delivery.mx.usesMtaSts && nextHop.tls !== undefined;
+  const usesTls = nextHop.tls !== undefined;
+  const asksPolicy = delivery.mx.usesMtaSts && usesTls;
   const { policy, text } = asksPolicy ? await policyOf(nextHop.host, lookup, dns, https) : NO_POLICY;
-  const hosts = await hostsOf(way, nextHop.port, policy, lookup);
   const left = underPolicy(way, policy, nextHop.host);
+  const [{ name: site } = { name: '' }] = 'hosts' in left ? left.hosts : way.hosts;
+  const named = await hostsOf(way, nextHop.port, policy, lookup);
+  const found = usesTls ? await withDane(named, way, lookup) : named;
+  const { hosts, used } = sourced(found, site, ours);
   if ('why' in left) return { ...told, hosts, mta_sts: text, why: left.why.text, status: left.why.enhanced };
   const isReachable = others.length > 0 || hosts.some(({ addresses }) => addresses.length > 0);
-  const why = isReachable ? '' : 'no host has an address that is connected to';
-  return { ...told, hosts: [...hosts, ...others], mta_sts: text, why, status: isReachable ? '' : '4.4.1' };
+  const [why, status] = isReachable ? ['', ''] : whyNone(hosts);
+  return { ...told, hosts: [...hosts, ...others], sources: used, mta_sts: text, why, status };
+}
+
+/** Of hosts of which none is connected to: why, and its status. */
+function whyNone(hosts: readonly ExplainedHost[]): readonly [string, string] {
+  const untold = hosts.find(isUntold);
+  if (untold !== undefined) return [`${untold.host} is ${untold.dane ?? ''}`, '4.7.5'];
+  return ['no host has an address that is connected to', '4.4.1'];
+}
+
+function isUntold({ dane_failed: isFailed }: ExplainedHost): boolean {
+  return isFailed === true;
+}
+
+/** Nothing of a host without addresses. */
+async function withDane(
+  hosts: readonly ExplainedHost[], { isAuthentic }: HostsWay, lookup: MxLookup,
+): Promise<readonly ExplainedHost[]> {
+  if (!isAuthentic) return hosts.map((host) => ({ ...host, dane: UNSIGNED_MX }));
+  const explained: ExplainedHost[] = [];
+  for (const host of hosts) {
+    const { text: dane, isFailed } = await daneOf(host.host, host.port, lookup);
+    if (host.addresses.length === 0) explained.push(host);
+    else if (isFailed) explained.push({ ...host, addresses: [], dane, dane_failed: true });
+    else explained.push({ ...host, dane });
+  }
+  return explained;
+}
+
+/** Those that its route allows, as the DNS knows them now. */
+async function knownSources(
+  sources: readonly MailSource[], { sources: allowed }: NextHop, dns: DnsClient,
+): Promise<readonly ExplainedSource[]> {
+  const ours = sources.filter(({ address }) => allowed === undefined || allowed.includes(address));
+  return Promise.all(ours.map((source) => new Promise<ExplainedSource>((resolve) => {
+    checkSource(source, dns, (verdict) => {
+      const isConfirmed = verdict.kind === 'confirmed';
+      resolve({ ...source, isConfirmed, why: verdict.kind === 'confirmed' ? '' : verdict.why });
+    });
+  })));
+}
+
+/** Hosts by MX, less the addresses that no source leads to. */
+function sourced(
+  found: readonly ExplainedHost[], site: string, ours: readonly ExplainedSource[],
+): { readonly hosts: readonly ExplainedHost[]; readonly used: readonly ExplainedSource[] } {
+  const from = new Set(ours.filter(({ address, isConfirmed }) => isIpv6(address) && !isConfirmed)
+    .map(({ address }) => address));
+  const hosts = found.map((host) => {
+    const { ways, whys } = waysTo(host.addresses, { site, isByMx: true }, ours);
+    for (const way of ways) if (way.from !== undefined) from.add(way.from.address);
+    const why = [host.why, ...whys].filter((text) => text !== '').join('; ');
+    return { ...host, addresses: ways.map(({ address }) => address), why };
+  });
+  return { hosts, used: ours.filter(({ address }) => from.has(address)) };
+}
+
+/** A host that the route names is resolved as the system does it. */
+async function sourcesOfNamed(
+  hosts: readonly ExplainedHost[], ours: readonly ExplainedSource[],
+): Promise<readonly ExplainedSource[]> {
+  if (ours.length === 0) return [];
+  const [{ host: site } = { host: '' }] = hosts;
+  const from = new Set<string>();
+  for (const { host } of hosts) {
+    const found = await lookUp(host, { all: true }).catch(() => []);
+    const { ways } = waysTo(found.map(({ address }) => address), { site, isByMx: false }, ours);
+    for (const way of ways) if (way.from !== undefined) from.add(way.from.address);
+  }
+  return ours.filter(({ address }) => from.has(address));
 }
 
 async function hostsOf(
@@ -192,8 +309,12 @@ async function hostsOf(
 ): Promise<readonly ExplainedHost[]> {
   const hosts: ExplainedHost[] = [];
   for (const { name, preference } of named) {
-    const answers = await new Promise<Addresses>((resolve) => { lookup.addresses(name, resolve); });
-    const { addresses, why } = judged(answers, lookup.allowsPrivate);
+    const { addresses, why } = await new Promise<Judged>((resolve) => {
+      lookup.addresses(name, (answers, isIpv6Only) => {
+        resolve(isIpv6Only ? { addresses: [], why: `it ${IPV6_ONLY}` }
+          : judged(answers, lookup.allowsPrivate));
+      });
+    });
     const isNamed = policy === undefined || policy.mode === 'none' || isNamedBy(policy, name);
     const all = [why, isNamed ? '' : 'not named by the policy of the domain'];
     const whys = all.filter((text) => text !== '').join('; ');
@@ -218,9 +339,7 @@ async function policyOf(
   return { policy, text: `${mode} for ${formatDuration(maxAgeS * 1000)}${names}` };
 }
 
-function judged(
-  answers: Addresses, allowsPrivate: boolean,
-): Pick<ExplainedHost, 'addresses' | 'why'> {
+function judged(answers: Addresses, allowsPrivate: boolean): Judged {
   const whys: string[] = [];
   const addresses: string[] = [];
   for (const answer of answers) {
@@ -229,7 +348,7 @@ function judged(
     for (const address of answer.records) {
       const why = allowsPrivate ? '' : whyNotPublic(address);
       if (why === '') addresses.push(address);
-      else whys.push(`${address} is ${why}, which is not connected to`);
+      else whys.push(`${address} is ${why}, ${NOT_CONNECTED}`);
     }
   }
   if (addresses.length + whys.length === 0) whys.push('it has no address');
@@ -241,12 +360,23 @@ function tlsText({ tls }: NextHop): string {
   return tls.isFirst ? `${tls.level}, before the greeting` : tls.level;
 }
 
+function sourceText({ address, name, why }: ExplainedSource): string {
+  return `${address}  ${name} in EHLO, ${why === '' ? 'confirmed by the DNS' : `not confirmed: ${why}`}`;
+}
+
+/** What it is, and whom it stands for. */
+function toLines({ recipient, is, stands_for: to }: ExplainedTo, address = to): string[] {
+  const alias = address === to ? '' : `, an alias of ${address}`;
+  if (is === '') return [`to        ${recipient}${alias}`];
+  const whom = to === recipient ? '' : `: mail goes on to ${to}`;
+  return [`to        ${recipient}`, `is        ${is}${to === '' ? ', and mail ends here' : whom}${alias}`];
+}
+
 function linesOf(
-  { recipient, address, queue, next_hop: hop, hosts, tls, mta_sts: sts, why, status }: Explained,
+  { queue, next_hop: hop, hosts, tls, sources, mta_sts: sts, why, status, ...to }: Explained,
   { delivery: { retry, lifetimeMs } }: GatewayConfig,
 ): string[] {
-  const alias = address === recipient ? '' : `, an alias of ${address}`;
-  const lines = [`to        ${recipient}${alias}`, `queue     ${queue}`, `next hop  ${hop}`];
+  const lines = [...toLines(to, to.address), `queue     ${queue}`, `next hop  ${hop}`];
   for (const host of hosts) {
     const more = [host.addresses.join(' '), host.why].filter((text) => text !== '').join('; ');
     const order = host.preference < FALLBACK_PREFERENCE ? String(host.preference) : 'fallback';
@@ -255,6 +385,16 @@ function linesOf(
   }
   if (why !== '') lines.push(`NO WAY    ${status} ${why}`);
   const [first = '', last = '', life = ''] = [retry.firstMs, retry.maxMs, lifetimeMs].map(formatDuration);
-  const policy = sts === '' ? [] : [`mta-sts   ${sts}`];
-  return [...lines, `tls       ${tls}`, ...policy, `retries   after ${first} to ${last}, for ${life}`];
+  for (const source of sources) lines.push(`source    ${sourceText(source)}`);
+  const policies = [...daneLines(hosts), ...(sts === '' ? [] : [`mta-sts   ${sts}`])];
+  return [...lines, `tls       ${tls}`, ...policies, `retries   after ${first} to ${last}, for ${life}`];
+}
+
+/** Where nothing was asked, once for all. */
+function daneLines(hosts: readonly ExplainedHost[]): string[] {
+  const lines = hosts.flatMap(({ host, dane = '' }) => {
+    if (dane === '') return [];
+    return [dane === UNSIGNED_MX ? `dane      ${dane}` : `dane      ${host}  ${dane}`];
+  });
+  return [...new Set(lines)];
 }

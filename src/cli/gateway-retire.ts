@@ -3,6 +3,7 @@
  * register by one gateway; each one learns of it by its own watch.
  *
  *   ordered ─► all living gateways know, and nothing of ID is left ─► 0
+ *           ├─ or only empty partitions, kept for copies that were given up: nobody waits for these
  *           ├─ time is up, somebody who lives does not know of it  ─► 3, named: it may still hand mail to ID
  *           └─ time is up, mail of ID is left; or nobody answers   ─► 1; it goes on by itself
  *   --undo  ─► all living gateways know                            ─► 0
@@ -25,27 +26,31 @@ const POLL_MS = 500;
 interface Retirement {
   /** Of the gateway, in the register. */
   readonly partitions: number;
+  /** Of these, empty, and there only for copies that an operator gave up at these stores. */
+  readonly kept: number;
+  readonly keptFor: readonly string[];
   /** Of its mail, where somebody holds it. */
   readonly messages: number;
   /** Who lives and does not know of the order. */
   readonly unaware: readonly string[];
 }
 
+const EXIT_CODES =
+  'exit code: 0 done, 3 not every living gateway knows of it, 2 wrong usage, 1 anything else';
+
 export function gatewayRetireCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'retire <id>',
     'take a gateway out of its group for good',
     (args) =>
-      longExample(withGroupOptions(args)
+      longExample(withGroupOptions(args, EXIT_CODES)
         .positional('id', {
           type: 'string', demandOption: true, describe: 'the gateway; of one with workers each worker',
         })
         .option('reason', REASON)
         .option('undo', { type: 'boolean', describe: 'it may start again' })
         .option('timeout', textOr('10min', 'wait no longer than this'))
-        .option('json', { type: 'boolean', describe: 'one JSON object at the end' })
-        .epilogue('Exit code: 0 done, 3 not every living gateway knows of it, 2 wrong usage, 1 anything '
-          + 'else.'),
+        .option('json', { type: 'boolean', describe: 'one JSON object at the end' }),
         '$0 gateway retire gw-3 --reason "host given back"', 'its mail is delivered by the others'),
     async (args) => {
       const order = { ...orderOf('gateway retire', args.reason), undo: args.undo === true };
@@ -56,9 +61,9 @@ export function gatewayRetireCommand(cli: Argv, context: CliContext, done: (code
       const last = await follow(group, args.id, { undo: order.undo, endMs, said });
       const code = codeOf(last, order.undo);
       if (args.json === true) {
-        const { partitions, messages, unaware } = last;
+        const { partitions, kept, keptFor, messages, unaware } = last;
         context.terminal.print(JSON.stringify({
-          gateway: args.id, retired: !order.undo, partitions, messages, unaware,
+          gateway: args.id, retired: !order.undo, partitions, kept, kept_for: keptFor, messages, unaware,
         }));
       } else {
         for (const line of retireLines(args.id, last, order.undo)) context.terminal.print(printable(line));
@@ -97,11 +102,11 @@ async function follow(
   let line = '';
   for (;;) {
     const progress = progressOf(await group.ask('gateway', (client) => client.retire(id)), undo);
-    const isDone = progress.unaware.length === 0 && (undo || progress.partitions === 0);
+    const isDone = progress.unaware.length === 0 && (undo || openOf(progress) === 0);
     if (isDone || performance.now() >= endMs) return progress;
-    const { partitions, messages } = progress;
-    const now =
-      `${counted(partitions, 'partition')} of ${printable(id)} left, with ${counted(messages, 'message')}`;
+    const { messages } = progress;
+    const open = counted(openOf(progress), 'partition');
+    const now = `${open} of ${printable(id)} left, with ${counted(messages, 'message')}`;
     if (!undo && now !== line) said?.terminal.print(now);
     line = now;
     await new Promise((resolve) => { setTimeout(resolve, POLL_MS); });
@@ -118,25 +123,39 @@ export function progressOf(answers: readonly Answered<RetireAnswer>[], undo: boo
   const living = new Set(answers.flatMap(({ answer }) => answer.living));
   return {
     partitions: Math.max(...answers.map(({ answer }) => answer.partitions)),
+    kept: answers.reduce((sum, { answer }) => sum + answer.kept, 0),
+    keptFor: [...new Set(answers.flatMap(({ answer }) => answer.kept_for))].sort(),
     messages: answers.reduce((sum, { answer }) => sum + answer.messages, 0),
     unaware: [...living].filter((one) => !aware.has(one)).sort(),
   };
 }
 
-export function codeOf({ partitions, unaware }: Retirement, undo: boolean): number {
-  if (unaware.length > 0) return NOT_ALL_KNOW;
-  return undo || partitions === 0 ? 0 : 1;
+/** Those that still have to end. One that changes hands may be counted as kept by both for a moment. */
+function openOf({ partitions, kept }: Pick<Retirement, 'partitions' | 'kept'>): number {
+  return Math.max(0, partitions - kept);
+}
+
+export function codeOf(retirement: Retirement, undo: boolean): number {
+  if (retirement.unaware.length > 0) return NOT_ALL_KNOW;
+  return undo || openOf(retirement) === 0 ? 0 : 1;
 }
 
 export function retireLines(
-  id: string, { partitions, messages, unaware }: Retirement, undo: boolean,
+  id: string, retirement: Retirement, undo: boolean,
 ): readonly string[] {
+  const { kept, keptFor, messages, unaware } = retirement;
+  const open = openOf(retirement);
   const lines: string[] = [];
   if (undo) lines.push(`${id} is not retired: it may start again`);
-  else if (partitions === 0) {
+  else if (open === 0 && kept > 0) {
+    lines.push(`${id} is retired, and no mail of it is left; it does not start any more. `
+      + `For copies that were given up at ${keptFor.join(', ')}, ${counted(kept, 'empty partition')} `
+      + `${kept === 1 ? 'stays' : 'stay'} in the register: should such a copy come back, its mail is `
+      + 'delivered; nobody waits for it');
+  } else if (open === 0) {
     lines.push(`${id} is retired: nothing of it is left, and it does not start any more`);
   } else {
-    lines.push(`${id} is retired, and ${formatCount(partitions)} of its partitions are left, with `
+    lines.push(`${id} is retired, and ${formatCount(open)} of its partitions are left, with `
       + `${counted(messages, 'message')} that somebody delivers: it goes on by itself; ask again with the `
       + 'same command, and look at twinpost status');
   }

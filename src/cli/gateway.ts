@@ -1,8 +1,7 @@
 /** `twinpost gateway`: accepts, mirrors and delivers mail until told to stop. Its verb: gateway-retire.ts. */
 import type { Argv } from 'yargs';
-import { loadFor } from './config-file.js';
+import { gatewayFile } from './config-file.js';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
 import { gatewayRetireCommand } from './gateway-retire.js';
 import { ownText } from './options.js';
 import { runRole } from './run-role.js';
@@ -20,12 +19,9 @@ export function gatewayCommand(cli: Argv, context: CliContext, done: (code: numb
         .example('$0 gateway --config configs/gateway.yaml', 'run the gateway of this file');
     },
     async (args) => {
-      const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context);
-      if (gateway === undefined) {
-        throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
-      }
-      const log = { ...gateway.log, file: args['log-file'] ?? gateway.log.file };
-      done(await runRole('gateway', () => context.roles.gateway({ ...gateway, log }), context));
+      const file = gatewayFile(args.config, args['state-dir'], context, 'gateway', (gateway) =>
+        ({ ...gateway, log: { ...gateway.log, file: args['log-file'] ?? gateway.log.file } }));
+      done(await runRole('gateway', () => context.roles.gateway(file), context));
     },
   );
 }

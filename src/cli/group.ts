@@ -40,11 +40,10 @@ const GROUP_OPTIONS = {
 export const NOT_ALL_KNOW = 3;
 
 /** What is said below the options of each verb that asks a group. */
-const GROUP_EPILOGUE = 'Who does not answer is named at the end (--json: an object with "partial": true); '
-  + 'the exit code is 0 unless nobody answers.';
+const WHO_IS_NAMED = 'Who does not answer is named at the end (--json: an object with "partial": true)';
 
-export function withGroupOptions(args: Argv) {
-  return args.options(GROUP_OPTIONS).epilogue(GROUP_EPILOGUE);
+export function withGroupOptions(args: Argv, exitCodes = 'the exit code is 0 unless nobody answers') {
+  return args.options(GROUP_OPTIONS).epilogue(`${WHO_IS_NAMED}; ${exitCodes}.`);
 }
 
 export interface GroupArguments {

@@ -1,25 +1,66 @@
 /**
  * What `config check` says of certificates beyond reception-files.ts: whether a store can use those of its
- * links, and which of all are to be renewed soon. That is no error: mail goes on until then.
+ * links, and any role those of the register; whether they are for the ids that show them; and which of all
+ * are to be renewed soon. That is no error: mail goes on until then.
  */
-import { errorText } from '../base/error-text.js';
 import type { GatewayConfig, StoreConfig } from '../config/types.js';
+import { workerIds } from '../config/workers.js';
 import { certificateFiles, endingText } from '../platform/node/certificate-ends.js';
 import { readPem } from '../platform/node/certificates.js';
-import { readTlsFiles } from '../platform/node/tls-transport.js';
+import { namesInPem, readTlsFiles } from '../platform/node/tls-transport.js';
+import { FileFindings } from './file-findings.js';
 
-/** A line for each store whose files can't be used. */
-export function unusableLinkFiles(configFile: string, stores: readonly StoreConfig[]): string[] {
-  return stores.flatMap(({ id, tls }) => {
+/** A line for each file of the register and of stores that can't be used. */
+export function unusableLinkFiles(
+  gateway: GatewayConfig | undefined, stores: readonly StoreConfig[],
+): string[] {
+  const lines = stores.flatMap(({ section, places, id, tls }) => {
     if (tls === undefined) return [];
-    try {
-      readTlsFiles(tls);
-      return [];
-    } catch (error) {
-      const wanted = 'a certificate with its key and the CA, in PEM';
-      return [`${configFile}: store ${id}: tls: expected ${wanted}, found: ${errorText(error)}`];
-    }
+    const found = new FileFindings(places);
+    const { certFile, keyFile, caFile } = tls;
+    found.judgePair(`${section}.tls`, certFile, keyFile, caFile, 'ca', () => readTlsFiles(tls));
+    if (found.lines.length === 0) judgeNames(`${section}.tls.cert`, certFile, [id], found);
+    return found.lines;
   });
+  return [...registerFiles(gateway ?? stores[0]), ...linksOf(gateway), ...lines];
+}
+
+/** etcd's, of a file's one register. */
+function registerFiles(role: GatewayConfig | StoreConfig | undefined): readonly string[] {
+  if (role?.register?.kind !== 'etcd') return [];
+  const { caFile, certFile, keyFile } = role.register;
+  const found = new FileFindings(role.places);
+  if (certFile !== undefined && keyFile !== undefined) {
+    found.judgePair('register', certFile, keyFile, caFile, 'ca', () => {
+      readTlsFiles({ caFile: caFile ?? certFile, certFile, keyFile });
+    });
+  } else if (caFile !== undefined) {
+    found.judge('register.ca', 'a certificate in PEM', () => readPem('ca', caFile));
+  }
+  return found.lines;
+}
+
+/** Stores let in who shows a certificate with the id that it says it has (docs/PROTOCOL.md). */
+function linksOf(gateway: GatewayConfig | undefined): readonly string[] {
+  const certFile = gateway?.mirror.tls?.certFile;
+  if (gateway === undefined || certFile === undefined) return [];
+  const found = new FileFindings(gateway.places);
+  judgeNames('gateway.mirror.tls.cert', certFile, workerIds(gateway.id, gateway.workers), found);
+  return found.lines;
+}
+
+/** What can't be read has been told of. */
+function judgeNames(key: string, certFile: string, ids: readonly string[], found: FileFindings): void {
+  let names: readonly string[];
+  try {
+    names = namesInPem(readPem('cert', certFile));
+  } catch {
+    return;
+  }
+  const missing = ids.filter((id) => !names.includes(id));
+  if (missing.length === 0) return;
+  const wanted = `a certificate for ${missing.map((id) => `'${id}'`).join(', ')}, by a DNS name`;
+  found.add(key, wanted, names.length === 0 ? 'one without names' : `one for ${names.join(', ')}`);
 }
 
 /** All of them can be read, as was found before. */

@@ -6,7 +6,7 @@
 import yargs from 'yargs';
 import type { Argv } from 'yargs';
 import type { CliContext } from './context.js';
-import { CliError, UsageError } from './context.js';
+import { CliError, STDIN_FILE, UsageError } from './context.js';
 
 /** A verb adds itself to yargs and reports its exit code through `done`. */
 export type Verb = (cli: Argv, context: CliContext, done: (code: number) => void) => Argv;
@@ -23,9 +23,12 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['sink', async () => (await import('./sink.js')).sinkCommand],
   ['send', async () => (await import('./send.js')).sendCommand],
   ['status', async () => (await import('./status.js')).statusCommand],
+  ['host', async () => (await import('./host-drain.js')).hostCommand],
   ['rebalance', async () => (await import('./rebalance.js')).rebalanceCommand],
   ['queue', async () => (await import('./queue.js')).queueCommand],
+  ['rules', async () => (await import('./rules.js')).rulesCommand],
   ['explain', async () => (await import('./explain.js')).explainCommand],
+  ['logs', async () => (await import('./logs.js')).logsCommand],
   ['config', async () => (await import('./config-check.js')).configCommand],
   ['table', async () => (await import('./table.js')).tableCommand],
   ['dkim', async () => (await import('./dkim.js')).dkimCommand],
@@ -35,7 +38,9 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
 
 export async function runCli(typed: readonly string[], context: CliContext): Promise<number> {
   // As people try it first; yargs' own would write past the terminal.
-  const args = typed[0] === '--version' ? ['version', ...typed.slice(1)] : typed;
+  const words = typed[0] === '--version' ? ['version', ...typed.slice(1)] : typed;
+  // yargs loses a lone "-" among files.
+  const args = words[0] === 'logs' ? words.map((word) => (word === '-' ? STDIN_FILE : word)) : words;
   let exitCode = 0;
   const cli = yargs([...args])
     .scriptName('twinpost')
@@ -54,7 +59,7 @@ export async function runCli(typed: readonly string[], context: CliContext): Pro
     .showHelpOnFail(false)
     .fail((message: string | undefined, error: Error | undefined) => {
       // yargs comes here for its own complaints and for whatever a verb throws.
-      if (error !== undefined) throw error;
+      if (error !== undefined && error.name !== 'YError') throw error;
       throw new UsageError(complaint(message ?? 'the arguments could not be understood', args));
     });
   for (const verb of await verbsFor(args[0])) verb(cli, context, (code) => { exitCode = code; });
@@ -75,7 +80,7 @@ function verbsFor(word: string | undefined): Promise<readonly Verb[]> {
 
 /** Options that take several values, after one another or by being given again. All others are given once. */
 const SEVERAL: ReadonlySet<string> =
-  new Set(['_', 'domain', 'eml', 'give-up', 'giveUp', 'id', 'partition', 'queue']);
+  new Set(['_', 'domain', 'eml', 'file', 'give-up', 'giveUp', 'id', 'partition', 'queue']);
 
 function onceEach(args: Readonly<Record<string, unknown>>): true {
   const twice = Object.entries(args).find(([key, value]) => Array.isArray(value) && !SEVERAL.has(key));
@@ -90,8 +95,16 @@ function complaint(message: string, args: readonly string[]): string {
   const meant = text.startsWith('Did you mean') ? `. ${text}` : '; twinpost --help lists them';
   if (verb !== '' && !verb.startsWith('-') && !VERBS.has(verb)) return `there is no verb '${verb}'${meant}`;
   if (text.startsWith('Did you mean')) return `there is no verb '${verb} ${second}'. ${text}`;
-  return text.startsWith('Unknown argument')
-    ? `${text}; ${['twinpost', args[0] ?? '', '--help'].join(' ')} shows what there is` : text;
+  const typed = args.slice(0, args.findIndex((word) => word.startsWith('-')) >>> 0);
+  const help = `${['twinpost', ...typed, '--help'].join(' ')} shows what there is`;
+  if (text.startsWith('Not enough non-option arguments')) return `${typed.join(' ')} of what? ${help}`;
+  const [, missing] = /^Missing required arguments?: (.*)$/.exec(text) ?? [];
+  if (missing !== undefined) {
+    return `${missing.split(', ').map((name) => `--${name}`).join(' and ')} is missing; ${help}`;
+  }
+  const [, valueless] = /^Not enough arguments following: (.*)$/.exec(text) ?? [];
+  if (valueless !== undefined) return `--${valueless} wants a value; ${help}`;
+  return text.startsWith('Unknown argument') ? `${text}; ${help}` : text;
 }
 
 function errorLines(error: unknown): readonly string[] {

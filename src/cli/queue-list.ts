@@ -13,7 +13,7 @@ import { CliError } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { countArgument } from './numbers.js';
 import { numberOr, text } from './options.js';
-import { counted, printable } from './tables.js';
+import { counted, printable, listTimeText } from './tables.js';
 
 const LIMIT_DEFAULT = 1000;
 /** Flags as in mailq. */
@@ -104,11 +104,10 @@ async function listQueue(
 }
 
 /** Whose queue it is stands with a message that is served in the place of another gateway. */
-function messageText(message: MessageAnswer, gateway: string): string {
-  const arrival = new Date(message.arrival_time * 1000).toISOString().slice(0, 19).replace('T', ' ');
+export function messageText(message: MessageAnswer, gateway: string): string {
   const sender = message.sender === '' ? 'MAILER-DAEMON' : printable(message.sender);
   const lines = [`${(message.queue_id + (FLAGS[message.state] ?? '')).padEnd(13)} `
-    + `${String(message.message_size).padStart(9)} ${arrival}  ${sender}`];
+    + `${String(message.message_size).padStart(9)} ${listTimeText(message.arrival_time)}  ${sender}`];
   if (message.owner !== gateway) lines.push(`${' '.repeat(13)} (of ${printable(message.owner)})`);
   if (message.held_reason !== undefined) {
     lines.push(`${' '.repeat(13)} (held: ${printable(message.held_reason)})`);

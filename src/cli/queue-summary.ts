@@ -53,6 +53,12 @@ function nextHopText({ next_hop, tls }: QueueAnswer): string {
   return tls === '' || tls === 'none' ? next_hop : `${next_hop} ${tls.split(' ', 1)[0] ?? ''}`;
 }
 
+/** Before what was said last, why nothing is said any more. */
+function lastText({ suspended, last_error: error }: QueueAnswer): string {
+  if (suspended !== true) return error;
+  return `SUSPENDED by an operator${error === '' ? '' : `; ${error}`}`;
+}
+
 /** Its partition tells whose a queue is. */
 function summaryText(
   queues: readonly (QueueAnswer & { readonly gateway: string })[], several: boolean,
@@ -70,7 +76,7 @@ function summaryText(
     formatCount(queue.deferred),
     formatCount(queue.held),
     queue.oldest_age_seconds === null ? '-' : formatDuration(queue.oldest_age_seconds * 1000),
-    printable(queue.last_error),
+    printable(lastText(queue)),
   ]);
   const columns = [
     { title: 'Queue' }, { title: 'Class' }, { title: 'Partition' }, { title: 'Next hop' },

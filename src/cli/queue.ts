@@ -1,19 +1,33 @@
 /** `twinpost queue`: its verbs are files of their own. */
 import type { Argv } from 'yargs';
+import { ORDER_VERBS } from '../admin-api/queue-orders.js';
 import type { CliContext } from './context.js';
-import { queueDeleteCommand, queueHoldCommand, queueReleaseCommand } from './queue-hold.js';
+import { queueAgesCommand } from './queue-ages.js';
+import { queueCatCommand } from './queue-cat.js';
+import { queueFindCommand } from './queue-find.js';
 import { queueListCommand } from './queue-list.js';
+import { orderVerb } from './queue-order.js';
+import { queueOrdersCommand } from './queue-orders.js';
+import { giveRuleVerb, takeBackVerb } from './queue-rule.js';
+import { queueShowCommand } from './queue-show.js';
 import { queueSummaryCommand } from './queue-summary.js';
 import { queueExportCommand } from './store-export.js';
 
 export function queueCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
-  return cli.command('queue', 'look into the queues of a gateway; hold or delete messages', (queue) => {
+  return cli.command('queue', 'look into queues; flush, hold or end messages; suspend or refuse', (queue) => {
     queueListCommand(queue, context, done);
     queueSummaryCommand(queue, context, done);
+    queueAgesCommand(queue, context, done);
+    queueFindCommand(queue, context, done);
+    queueShowCommand(queue, context, done);
+    queueCatCommand(queue, context, done);
     queueExportCommand(queue, context, done);
-    queueHoldCommand(queue, context, done);
-    queueReleaseCommand(queue, context, done);
-    queueDeleteCommand(queue, context, done);
+    for (const verb of ORDER_VERBS) orderVerb(queue, context, done, verb);
+    queueOrdersCommand(queue, context, done);
+    giveRuleVerb(queue, context, done, 'suspend');
+    takeBackVerb(queue, context, done, 'resume');
+    giveRuleVerb(queue, context, done, 'refuse');
+    takeBackVerb(queue, context, done, 'allow');
     return queue
       .example('$0 queue summary', 'counts, bytes and oldest age of each queue')
       .example('$0 queue list example.com', 'messages of one queue, in order')

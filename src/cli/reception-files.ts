@@ -5,7 +5,6 @@
  * other key: FILE:LINE: key: expected ….
  */
 import { statSync } from 'node:fs';
-import { errorText } from '../base/error-text.js';
 import type { GatewayConfig } from '../config/types.js';
 import { readDkimKey, whyNotBeside } from '../gateway/dkim/node/dkim-keys.js';
 import type { DkimKey } from '../gateway/dkim/node/dkim-keys.js';
@@ -16,9 +15,10 @@ import { readPem } from '../platform/node/certificates.js';
 import { readPassword } from '../platform/node/password-files.js';
 import { readServerTls } from '../platform/node/server-tls.js';
 import { readTlsFiles } from '../platform/node/tls-transport.js';
+import { FileFindings } from './file-findings.js';
 
-/** Of routes, in one line. */
-const ROUTES_NAMED_MAX = 20;
+/** In one line. */
+const NAMES_MAX = 20;
 
 /** A line for each that can't be used. */
 export function unusableFiles(config: GatewayConfig): readonly string[] {
@@ -94,12 +94,16 @@ export function unknownRoutes({ smtp, routes, places }: GatewayConfig): readonly
   const known = new Set(routes.map(({ name }) => name));
   const unknown = table.head.routes.filter((name) => !known.has(name));
   if (unknown.length === 0) return [];
-  const hidden = unknown.length - ROUTES_NAMED_MAX;
-  const more = hidden > 0 ? ` and ${String(hidden)} more` : '';
-  const names = unknown.slice(0, ROUTES_NAMED_MAX).map((name) => `'${name}'`).join(', ');
   const key = 'gateway.smtp.recipients';
   return [`${places[key] ?? '?'}: ${key}: warning: the table names routes that gateway.routes does not have: `
-    + `${names}${more}; mail to these recipients is told to come later (451)`];
+    + `${quotedNames(unknown)}; mail to these recipients is told to come later (451)`];
+}
+
+/** Of many only the first. */
+export function quotedNames(names: readonly string[]): string {
+  const hidden = names.length - NAMES_MAX;
+  const more = hidden > 0 ? ` and ${String(hidden)} more` : '';
+  return `${names.slice(0, NAMES_MAX).map((name) => `'${name}'`).join(', ')}${more}`;
 }
 
 /** No error: who else has an account on this machine, the operator knows. */
@@ -111,44 +115,4 @@ export function looseFiles({ smtp, mirror, places }: GatewayConfig): readonly st
   return secrets.flatMap(([key, file]) => file === undefined || (statSync(file).mode & 0o004) === 0 ? [] : [
     `${places[key] ?? '?'}: ${key}: warning: everybody on this machine may read '${file}': chmod o-r`,
   ]);
-}
-
-class FileFindings {
-  readonly lines: string[] = [];
-  readonly #places: GatewayConfig['places'];
-
-  constructor(places: GatewayConfig['places']) {
-    this.#places = places;
-  }
-
-  add(key: string, wanted: string, why: string): void {
-    const oneLine = why.replace(/\s*\n\s*/g, '; ');
-    this.lines.push(`${this.#places[key] ?? '?'}: ${key}: expected ${wanted}, found: ${oneLine}`);
-  }
-
-  /** False when it can't be used. */
-  judge(key: string, wanted: string, read: () => unknown): boolean {
-    try {
-      read();
-      return true;
-    } catch (error) {
-      this.add(key, wanted, errorText(error));
-      return false;
-    }
-  }
-
-  /** Each file by itself, for it has a key of its own; then whether they go together. */
-  judgePair(
-    at: string, certFile: string, keyFile: string, caFile: string | undefined, caKey: string,
-    together: () => unknown,
-  ): void {
-    const each = [
-      this.judge(`${at}.cert`, 'a certificate in PEM', () => readPem('cert', certFile)),
-      this.judge(`${at}.key`, 'a key in PEM', () => readPem('key', keyFile)),
-      caFile === undefined
-        || this.judge(`${at}.${caKey}`, 'a certificate in PEM', () => readPem('ca', caFile)),
-    ];
-    if (each.includes(false)) return;
-    this.judge(`${at}.key`, 'the key of the certificate, in PEM', together);
-  }
 }

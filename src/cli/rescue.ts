@@ -14,9 +14,10 @@
 import type { Argv, Options } from 'yargs';
 import type { StatusAnswer, UntoldEndsAnswer, WaitingPartitionAnswer } from '../admin-api/gateway-answers.js';
 import type { RescueAnswer, RescueOrder } from '../admin-api/orders.js';
+import type { GatewayConfig } from '../config/types.js';
 import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
-import { loadFor } from './config-file.js';
+import { gatewayFile } from './config-file.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError, UsageError } from './context.js';
 import { longExample } from './examples.js';
@@ -93,18 +94,19 @@ async function standBy(
   if ([args.reason, args.yes, args.json].some((value) => value !== undefined)) {
     throw new UsageError('rescue: --reason, --yes and --json belong to --give-up');
   }
-  const { gateway, file } = loadFor('gateway', args.config, args['state-dir'], context, 'rescue');
-  if (gateway === undefined) throw new CliError(`${file}:1: gateway: expected this section, found nothing`);
+  const file = gatewayFile(args.config, args['state-dir'], context, 'rescue', asRescue);
+  done(await runRole('rescue', () => context.roles.gateway(file), context));
+}
+
+/** Throws where there is nobody to rescue. */
+function asRescue(gateway: GatewayConfig, file: string): GatewayConfig {
   if (!gateway.group.some((id) => id !== gateway.id)) {
     throw new CliError(
       `${file}: gateway.group: expected the gateways to rescue, found none besides ${gateway.id}`,
     );
   }
   if (!gateway.rescue) throw new CliError(`${file}: gateway.rescue: expected on, found off`);
-  done(await runRole(
-    'rescue', () => context.roles.gateway({ ...gateway, workers: 1, smtp: { ...gateway.smtp, listen: [] } }),
-    context,
-  ));
+  return { ...gateway, workers: 1, smtp: { ...gateway.smtp, listen: [] } };
 }
 
 async function giveUp(args: RescueArguments, context: CliContext): Promise<number> {

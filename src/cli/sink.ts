@@ -82,6 +82,7 @@ function fromArguments(args: SinkArguments, config: FileKeys['sink']): SinkOptio
     ...(args['send-log'] === undefined ? {} : { sendLog: args['send-log'] }),
     ...(args['arrival-log'] === undefined ? {} : { arrivalLog: args['arrival-log'] }),
     ...(maildir === undefined ? {} : { maildir }),
+    ...(config?.tls === undefined ? {} : { tls: config.tls }),
     ...(admin === undefined ? {} : { admin }),
   };
 }

@@ -1,7 +1,8 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
+import { awaitedBackText } from '../admin-api/awaited-back.js';
 import type {
-  OrphansAnswer, StatusAnswer, StoreAnswer, TableRowAnswer, UnreachedStoreAnswer, UntoldEndsAnswer,
-  WaitingPartitionAnswer,
+  LastHeldAnswer, LossAnswer, OrphansAnswer, StatusAnswer, StoreAnswer, TableRowAnswer, UnreachedStoreAnswer,
+  UntoldEndsAnswer, WaitingPartitionAnswer,
 } from '../admin-api/gateway-answers.js';
 import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
@@ -9,7 +10,8 @@ import { PROTOCOL_VERSION } from '../protocol/versions.js';
 import { RESCUE_ORDER } from '../recovery/ownership/waiting.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
-import { counted, paint, printable, tableText } from './tables.js';
+import { hurtingText, isEnding, routesOf, worstLine, worstOf } from './status-worst.js';
+import { counted, paint, printable, tableText, timeText } from './tables.js';
 
 export interface GatewayPicture {
   readonly status: StatusAnswer;
@@ -30,22 +32,39 @@ export interface Picture {
   readonly all: boolean;
 }
 
+/** Below, who sends most says nothing. */
+const BUSY_MESSAGES_MIN = 100;
+const BUSY_SHARE_MIN = 0.1;
 const CAUSE_CHARACTERS_MAX = 48;
 /** Waiting partitions stand below the word WAITING. */
 const WAITING_INDENT = ' '.repeat(16);
 /** Of those that wait for the same. */
 const NAMES_SHOWN_MAX = 8;
+/** What was lost in one minute stands together. */
+const MINUTE_SECONDS = 60;
+const LOSS_GROUPS_MAX = 8;
+const NO_LOSS: LossAnswer = { partition: '', at: 0, who: '', reason: '' };
 /** Messages, deletions, notes; of a copy that is filled, messages still to be sent. */
 const LAG = 'Lag, changes';
 
 export function statusLines(picture: Picture, nowMs: number, isTty: boolean): string[] {
-  const lines: string[] = [];
+  const lines = [worstLine(worstOf(picture, nowMs), isTty), ''];
   for (const gateway of picture.gateways) lines.push(...gatewayLines(gateway, picture.all, nowMs, isTty), '');
+  lines.push(...differingLines(picture, isTty));
   if (picture.stores.length > 0) lines.push(...storesLines(picture.stores), '');
   for (const missing of picture.missing) {
     lines.push(`${paint('PARTIAL', 'yellow', isTty)}: ${missingText(missing)}`);
   }
   return lines;
+}
+
+/** Gateways of one group take over one another's mail, and send it by their own routes. */
+function differingLines(picture: Picture, isTty: boolean): string[] {
+  const byRoutes = routesOf(picture);
+  if (byRoutes.size < 2) return [];
+  const groups = [...byRoutes].map(([hash, names]) => `${hash}: ${names.join(', ')}`);
+  return [`${paint('ROUTES DIFFER', 'yellow', isTty)}: ${printable(groups.join('; '))}; give all gateways `
+    + 'the same file and run twinpost config reload', ''];
 }
 
 /** What there is room for; the last line says how much is left out. */
@@ -83,9 +102,10 @@ function gatewayLines(
   { status, rows, address }: GatewayPicture, all: boolean, nowMs: number, isTty: boolean,
 ): string[] {
   const notReady = `${paint('NOT READY', 'red', isTty)}: ${printable(status.not_ready_reason)}`;
-  const recovering = status.partitions_recovering;
+  const { awaited_back: awaited } = status;
+  const recovering = status.partitions_recovering - awaited.partitions;
   const comingBack =
-    recovering === 0 ? '' : `, ${counted(recovering, 'partition')} still coming back from the stores`;
+    recovering <= 0 ? '' : `, ${counted(recovering, 'partition')} still coming back from the stores`;
   const memory = `${formatBytes(status.memory_used_bytes)} of ${formatBytes(status.memory_limit_bytes)}`;
   const lines = [
     `${paint(printable(status.gateway), 'bold', isTty)} on ${printable(status.host)}: twinpost `
@@ -100,20 +120,27 @@ function gatewayLines(
       + `${counted(status.queues, 'queue')} of ${counted(status.partitions, 'partition')}${comingBack}; `
       + `memory ${memory}`,
   ];
+  lines.push(...configurationLines(status, nowMs, isTty));
   lines.push(...receptionLines(status, isTty));
-  lines.push(...outageLines(status, nowMs, isTty));
+  lines.push(...busiestLine(status, isTty), ...certificateLines(status, nowMs, isTty));
+  lines.push(...outageLines(status, nowMs, isTty), ...hurtingLines(status, nowMs, isTty));
+  lines.push(...sourceLines(status, isTty));
+  lines.push(...ruleLines(status, nowMs, isTty));
   if (status.register_away !== '') lines.push(registerLine(status.register_away, isTty));
+  for (const held of status.last_held) lines.push(lastHeldLine(held, status.register_heard, nowMs));
   if (status.routes_refused.length > 0) lines.push(refusedLine(status, nowMs, isTty));
   if (status.partitions_rescued > 0) {
     lines.push(
       `  rescued     ${counted(status.partitions_rescued, 'partition')} of other gateways delivered here`,
     );
   }
+  if (awaited.partitions > 0) lines.push(`  rescued     ${printable(awaitedBackText(awaited))}`);
+  if (status.partitions_on_own_host > 0) lines.push(ownHostLine(status, isTty));
   if (status.partitions_without_memory > 0) lines.push(shortLine(status, isTty));
   for (const orphans of status.orphans) lines.push(orphansLine(orphans, nowMs, isTty));
   for (const ends of status.ends_untold) lines.push(...untoldEndsLines(ends, address, isTty));
   lines.push(...waitingLines(status, address, nowMs, isTty));
-  if (status.losses > 0) lines.push(lossesLine(status, isTty));
+  if (status.losses > 0) lines.push(...lossLines(status, nowMs, isTty));
   if (status.adopted > 0) lines.push(adoptedLine(status));
   if (status.insecure) {
     lines.push(`  ${paint('INSECURE', 'yellow', isTty)}    store links outside loopback run without TLS `
@@ -128,6 +155,26 @@ function gatewayLines(
       + `look first; --all shows every one`);
   }
   return lines;
+}
+
+/** A file that was refused is what the next start would fail by. */
+function configurationLines({ configuration }: StatusAnswer, nowMs: number, isTty: boolean): string[] {
+  if (configuration === undefined) return [];
+  const { hash, routes_hash: routes, since, refused, refused_at: refusedAt } = configuration;
+  const lines = [`  config      ${printable(hash)}, routes ${printable(routes)}, since ${timeText(since)}`];
+  if (refused !== '') {
+    const when = refusedAt === null ? '' : ` ${ago(refusedAt, nowMs)} ago`;
+    lines.push(`  ${paint('RELOAD', 'red', isTty)}      refused${when}: ${printable(refused)}; the one `
+      + 'before is in force, mend the file before the next start');
+  }
+  return lines;
+}
+
+/** Nobody has to do anything, unless there are only as many hosts. */
+function ownHostLine({ partitions_on_own_host: partitions }: StatusAnswer, isTty: boolean): string {
+  const have = partitions === 1 ? 'has' : 'have';
+  return `  ${paint('OWN HOST', 'yellow', isTty)}    ${counted(partitions, 'partition')} ${have} a copy at a `
+    + 'store on the host of this gateway, lost with it: it moves away as soon as a store elsewhere takes it';
 }
 
 /** Nobody has to do anything; more memory has it sooner. */
@@ -146,6 +193,10 @@ function receptionLines({ reception }: StatusAnswer, isTty: boolean): string[] {
   const words = counts.map(([what, all, failed]) =>
     `${what} ${formatCount(all)}${failed === 0 ? '' : `, ${formatCount(failed)} failed`}`);
   const lines = words.length === 0 ? [] : [`  reception   ${words.join('   ')}`];
+  if (reception.blocklists_failing.length > 0) {
+    lines.push(`  ${paint('BLOCKLIST', 'yellow', isTty)}   no answer of use, clients are taken as if they `
+      + `were not on it: ${printable(reception.blocklists_failing.join(', '))}; the log says why`);
+  }
   if (reception.stale_files.length > 0) {
     lines.push(`  ${paint('STALE', 'red', isTty)}       what is on disk can't be used, and what was read `
       + `before stays: ${printable(reception.stale_files.join(', '))}; the log says why`);
@@ -154,24 +205,101 @@ function receptionLines({ reception }: StatusAnswer, isTty: boolean): string[] {
 }
 
 /** What mail depends on and does not answer. */
-function outageLines({ outages }: StatusAnswer, nowMs: number, isTty: boolean): string[] {
+function outageLines(
+  { outages, dns_away: dns = '' }: StatusAnswer, nowMs: number, isTty: boolean,
+): string[] {
   if (outages === undefined) return [];
   const { next_hops: shown, next_hops_down: all, mx, mx_down: mxDown, hooks } = outages;
   const lines = shown.map(({ relay, since, waiting, why }) =>
     `  ${paint('NEXT HOP', 'red', isTty)}    ${printable(relay)} can't be reached for ${ago(since, nowMs)}, `
       + `${formatCount(waiting)} to deliver: ${printable(why)}`);
+  if (dns !== '') {
+    lines.unshift(`  ${paint('DNS', 'red', isTty)}         no resolver answers: ${printable(dns)}`);
+  }
   const more = all - shown.length;
   if (more > 0) lines.push(`${WAITING_INDENT}and ${counted(more, 'more next hop')}`);
   for (const { relay, since, waiting, why } of mx) {
     lines.push(`  MX          ${printable(relay)} can't be reached for ${ago(since, nowMs)}, `
       + `${formatCount(waiting)} to deliver: ${printable(why)}`);
   }
-  if (mxDown > mx.length) lines.push(`${WAITING_INDENT}and ${formatCount(mxDown - mx.length)} more by MX`);
+  if (mxDown > mx.length) {
+    const others = formatCount(mxDown - mx.length);
+    lines.push(`${WAITING_INDENT}and ${others} more by MX: twinpost queue summary says what waits, and why`);
+  }
   for (const { hook, since, why } of hooks) {
     lines.push(`  ${paint('HOOK', 'red', isTty)}        ${printable(hook)} fails for ${ago(since, nowMs)}: `
       + printable(why));
   }
   return lines;
+}
+
+/** Queues whose mail does not get on, those with most of it first. */
+function hurtingLines(
+  { hurting: { counts, queues }, memory_limit_bytes: limit }: StatusAnswer, nowMs: number, isTty: boolean,
+): string[] {
+  const lines = queues.map((one) => {
+    const title = one.problem.toUpperCase();
+    const share = Math.round(100 * one.bytes / limit);
+    const pad = ' '.repeat(12 - title.length);
+    const part = share === 0 ? '' : `, ${String(share)}% of the memory`;
+    return `  ${paint(title, 'yellow', isTty)}${pad}${printable(hurtingText(one))}; `
+      + `for ${ago(one.since, nowMs)}${part}`;
+  });
+  const more = counts.deferred + counts.growing + counts.slow - queues.length;
+  return more > 0 ? [...lines, `${WAITING_INDENT}and ${counted(more, 'more queue')}`] : lines;
+}
+
+/** Nothing where hardly anything comes in. */
+function busiestLine(
+  { busiest: { seconds, messages, clients, senders, users } }: StatusAnswer, isTty: boolean,
+): string[] {
+  if (messages < BUSY_MESSAGES_MIN) return [];
+  const parties = ([['client', clients], ['sender', senders], ['user', users]] as const)
+    .flatMap(([party, all]) => {
+      const busy = all.filter((one) => one.messages >= BUSY_SHARE_MIN * messages).map((one) => {
+        const percent = String(Math.round(100 * one.messages / messages));
+        return `${printable(one.name === '' ? '<>' : one.name)} ${percent}%`;
+      });
+      return busy.length === 0 ? [] : [`${party} ${busy.join(', ')}`];
+    });
+  if (parties.length === 0) return [];
+  const isOne = (clients[0]?.messages ?? 0) * 2 > messages;
+  return [`  ${isOne ? paint('busiest', 'yellow', isTty) : 'busiest'}     ${parties.join('   ')}   of `
+    + `${counted(messages, 'message')} accepted in ${formatDuration(seconds * 1000)}`];
+}
+
+function certificateLines({ reception }: StatusAnswer, nowMs: number, isTty: boolean): string[] {
+  return (reception?.certificates ?? []).filter(({ ends }) => isEnding(ends, nowMs)).map(({ use, ends }) =>
+    `  ${paint('CERTIFICATE', 'red', isTty)} for ${printable(use)} ends ${timeText(ends)}: renew it`);
+}
+
+/** What operators have decided, and may have forgotten. */
+function ruleLines(
+  { rules, orders_left: left = 0 }: StatusAnswer, nowMs: number, isTty: boolean,
+): string[] {
+  const lines = (rules ?? []).map(({ verb, queue, since, until, who, reason, messages }) => {
+    const title = verb === 'suspend' ? 'SUSPENDED' : 'REFUSING';
+    const end = until === null ? '' : `, until ${timeText(until)}`;
+    const waiting = verb === 'suspend'
+      ? `${counted(messages, 'message')} ${messages === 1 ? 'waits' : 'wait'}` : 'new mail gets 452';
+    const time = `since ${timeText(since)} (${ago(since, nowMs)})${end}`;
+    const pad = ' '.repeat(12 - title.length);
+    return `  ${paint(title, 'yellow', isTty)}${pad}${printable(queue)} ${time} by ${printable(who)}: `
+      + `${printable(reason)}; ${waiting}`;
+  });
+  if (left === 0) return lines;
+  const wait = left === 1 ? 'order waits' : 'orders wait';
+  lines.push(`  ${paint('LEFT', 'yellow', isTty)}        ${formatCount(left)} ${wait} in the register for `
+    + 'mail of gateways that did not answer: twinpost queue orders');
+  return lines;
+}
+
+/** Of our own, from which nothing leaves. */
+function sourceLines({ sources }: StatusAnswer, isTty: boolean): string[] {
+  const unused = (sources ?? []).filter(({ why }) => why !== '');
+  return unused.map(({ address, name, why }) =>
+    `  ${paint('SOURCE', 'yellow', isTty)}      ${printable(address)} (${printable(name)} in EHLO): no mail `
+      + `${address.includes(':') ? 'by MX ' : ''}leaves from it: ${printable(why)}`);
 }
 
 function storeTable({ stores }: StatusAnswer, nowMs: number): string[] {
@@ -196,7 +324,7 @@ function storeTable({ stores }: StatusAnswer, nowMs: number): string[] {
 
 function unreachedLine(one: UnreachedStoreAnswer, nowMs: number, isTty: boolean): string {
   const { store, host, why, since } = one;
-  const time = `${new Date(since * 1000).toISOString().replace('.000', '')} (${ago(since, nowMs)})`;
+  const time = `${timeText(since)} (${ago(since, nowMs)})`;
   const named = `${printable(store)} on ${printable(host)}: named by the register, not reached since ${time}`;
   return `  ${paint('UNREACHED', 'yellow', isTty)}   ${named}: ${printable(why)}`;
 }
@@ -245,11 +373,27 @@ function untoldEndsLines(
   ];
 }
 
-/** Since the start of the process: mail that was lost is told of until somebody has seen it. */
-function lossesLine({ losses }: StatusAnswer, isTty: boolean): string {
-  return `  ${paint('LOST', 'red', isTty)}        ${counted(losses, 'partition')} began empty, because every `
-    + `copy was lost `
-    + 'or given up: the log says which, and when';
+/** Since the start of the process: those of one order, or of one minute, together. */
+function lossLines({ losses, lost }: StatusAnswer, nowMs: number, isTty: boolean): string[] {
+  const groups = new Map<string, LossAnswer[]>();
+  for (const one of lost) {
+    const key = JSON.stringify([one.who, one.reason, Math.floor(one.at / MINUTE_SECONDS)]);
+    groups.set(key, [...(groups.get(key) ?? []), one]);
+  }
+  const count = counted(losses, 'partition');
+  const lines = [`  ${paint('LOST', 'red', isTty)}        ${count} began empty, because every copy was lost `
+    + 'or given up'];
+  for (const group of [...groups.values()].slice(-LOSS_GROUPS_MAX)) {
+    const [{ at, who, reason } = NO_LOSS] = group;
+    const names = group.slice(0, NAMES_SHOWN_MAX).map(({ partition }) => partition).join(', ');
+    const hidden = group.length - NAMES_SHOWN_MAX;
+    const more = hidden > 0 ? ` and ${formatCount(hidden)} more` : '';
+    const by = who === '' ? 'nobody ordered it: all stores that had a copy came back without it'
+      : `by order of ${who}: ${reason}`;
+    const text = `${names}${more}: ${timeText(at)}, ${ago(at, nowMs)} ago, ${by}`;
+    lines.push(`${WAITING_INDENT}${printable(text)}`);
+  }
+  return lines;
 }
 
 /** Of copies that were given up. */
@@ -261,6 +405,16 @@ function adoptedLine({ adopted, adopted_twice: twice }: StatusAnswer): string {
 /** While releases are mixed: with stores of before, gateways do less for one another (docs/UPGRADE.md). */
 function olderText({ protocol }: StoreAnswer): string {
   return protocol === 0 || protocol === PROTOCOL_VERSION ? '' : `, protocol ${String(protocol)}`;
+}
+
+/** Of another gateway: it may have died since, and others can't take over yet. */
+function lastHeldLine(
+  { gateway, lived, partitions, names }: LastHeldAnswer, heard: number, nowMs: number,
+): string {
+  const more = partitions > names.length ? ` and ${formatCount(partitions - names.length)} more` : '';
+  return `              as the register told ${ago(heard, nowMs)} ago, ${printable(gateway)} held `
+    + `${counted(partitions, 'partition')}${lived ? '' : ', and had no session any more'}: `
+    + `${printable(names.join(', '))}${more}`;
 }
 
 /** What goes on without the register, and what does not: an operator asks first whether mail is in danger. */
@@ -350,7 +504,7 @@ function managementTable(rows: readonly TableRowAnswer[], nowMs: number): string
 
 function mirrorsText(status: StatusAnswer, nowMs: number, isTty: boolean): string {
   if (status.degraded_since === null) return paint('complete', 'green', isTty);
-  const since = new Date(status.degraded_since * 1000).toISOString().replace('.000', '');
+  const since = timeText(status.degraded_since);
   return `${paint('DEGRADED', 'yellow', isTty)} since ${since} (${ago(status.degraded_since, nowMs)}): `
     + `${printable(status.degraded_cause)}`;
 }

@@ -19,6 +19,7 @@ import { countArgument } from './numbers.js';
 import { numberOr } from './options.js';
 import { fittingLines, statusLines, watchLine } from './status-text.js';
 import type { GatewayPicture, Picture, StorePicture } from './status-text.js';
+import { worstOf } from './status-worst.js';
 
 const LAG_HELP = 'Lag counts changes that a mirror has not acknowledged: messages, deletions, notes. While '
   + 'it is filled: messages still to be sent.';
@@ -134,6 +135,7 @@ async function tableOf(client: AdminClient, args: StatusArguments): Promise<read
 }
 
 function printJson(picture: Picture, { terminal }: CliContext): void {
+  terminal.print(JSON.stringify({ kind: 'worst', ...worstOf(picture, Date.now()) }));
   for (const { status } of picture.gateways) terminal.print(JSON.stringify({ kind: 'gateway', ...status }));
   for (const { status } of picture.stores) terminal.print(JSON.stringify({ kind: 'store', ...status }));
   for (const { status, rows } of picture.gateways) for (const row of rows) {

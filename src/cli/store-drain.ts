@@ -17,19 +17,20 @@ import { counted, printable } from './tables.js';
 
 const POLL_MS = 500;
 
+const EXIT_CODES = 'exit code: 0 done, 3 a gateway did not answer, 2 wrong usage, 1 anything else, such as '
+  + 'CAN\'T LEAVE';
+
 export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'drain <store>',
     'move all partitions away from a store',
     (args) =>
-      longExample(withGroupOptions(args)
+      longExample(withGroupOptions(args, EXIT_CODES)
         .positional('store', { type: 'string', demandOption: true, describe: 'the store' })
         .option('undo', { type: 'boolean', describe: 'use it again' })
         .option('reason', REASON)
         .option('force', { type: 'boolean', describe: 'fewer copies than configured are success too' })
-        .option('wait', { type: 'boolean', describe: 'until no partition is left there' })
-        .epilogue('Exit code: 0 done, 3 a gateway did not answer, 2 wrong usage, 1 anything else, such as '
-          + 'CAN\'T LEAVE.'),
+        .option('wait', { type: 'boolean', describe: 'until no partition is left there' }),
         '$0 store drain store-1 --wait --reason "disk to be changed"',
         'before store-1 is taken out for good'),
     async (args) => {

@@ -55,8 +55,9 @@ function buildVerb(table: Argv, context: CliContext, done: (code: number) => voi
         }
         done(0);
       } catch (error) {
-        const where = error instanceof TableTextError ? `${text}: ` : '';
-        throw new CliError(`table: ${where}${errorText(error)}`);
+        const said = errorText(error);
+        const isOfText = error instanceof TableTextError;
+        throw new CliError(`table: ${isOfText ? said.replace(/^/gm, `${text}: `) : said}`);
       }
     },
   );

@@ -22,6 +22,18 @@ export function counted(count: number, thing: string, things = `${thing}s`): str
   return `${formatCount(count)} ${count === 1 ? thing : things}`;
 }
 
+/** Unix seconds, as people and programs read them. */
+export function timeText(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.getTime()) ? '?' : date.toISOString().replace('.000', '');
+}
+
+/** "2026-01-31 10:00:00", in UTC, for lists of mail as other servers show them. */
+export function listTimeText(seconds: number): string {
+  const date = new Date(seconds * 1000);
+  return Number.isNaN(date.getTime()) ? '?' : date.toISOString().slice(0, 19).replace('T', ' ');
+}
+
 export type Colour = 'red' | 'yellow' | 'green' | 'bold';
 
 const CODES: Readonly<Record<Colour, string>> = { red: '31', yellow: '33', green: '32', bold: '1' };
@@ -30,8 +42,12 @@ export function paint(text: string, colour: Colour, isTty: boolean): string {
   return isTty ? `\u001b[${CODES[colour]}m${text}\u001b[0m` : text;
 }
 
+/** Nearly every text. */
+const PLAIN = /^[\x20-\x7e]*$/;
+
 /** Addresses and replies come from strangers: nothing in them may move the cursor. */
 export function printable(text: string): string {
+  if (PLAIN.test(text)) return text;
   let out = '';
   for (const letter of text) {
     const code = letter.codePointAt(0) ?? 0;

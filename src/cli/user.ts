@@ -5,8 +5,9 @@
 import { randomBytes } from 'node:crypto';
 import type { Argv } from 'yargs';
 import { errorText } from '../base/error-text.js';
+import { utf8Text } from '../base/utf8.js';
 import { parseUsers } from '../gateway/inbound/auth/users.js';
-import { prepared } from '../gateway/inbound/auth/sasl.js';
+import { prepared } from '../gateway/inbound/auth/saslprep.js';
 import { scramKeys, scryptKey } from '../platform/node/password-key.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
@@ -36,6 +37,9 @@ export function userCommand(cli: Argv, context: CliContext, done: (code: number)
         .example('$0 user alice@example.com < password >> users', 'add a user')
         .example('$0 user app1 --address @example.com --scram', 'one who may send from a whole domain'),
     async ({ name, address, scram }) => {
+      if (name.includes(':')) {
+        throw new CliError(`user: expected a name without ':', which ends it in the file, found '${name}'`);
+      }
       const password = await passwordFrom(process.stdin);
       const salt = randomBytes(SALT_BYTES);
       const verifier = scram ? await scramText(password, salt) : await scryptText(password, salt);
@@ -53,17 +57,22 @@ export function userCommand(cli: Argv, context: CliContext, done: (code: number)
 }
 
 async function passwordFrom(stdin: NodeJS.ReadableStream): Promise<string> {
-  let text = '';
+  let bytes = Buffer.alloc(0);
   for await (const chunk of stdin) {
-    text += String(chunk);
-    if (text.includes('\n') || text.length > PASSWORD_BYTES_MAX) break;
+    bytes = Buffer.concat([bytes, Buffer.from(chunk)]);
+    if (bytes.includes('\n') || bytes.length > PASSWORD_BYTES_MAX) break;
   }
-  const password = text.split(/\r?\n/, 1)[0] ?? '';
-  if (password === '') throw new CliError('user: no password came on stdin');
-  if (password.length > PASSWORD_BYTES_MAX) {
+  const end = bytes.indexOf('\n');
+  const line = end < 0 ? bytes : bytes.subarray(0, end);
+  if (line.length > PASSWORD_BYTES_MAX) {
     throw new CliError(`user: the password is longer than ${String(PASSWORD_BYTES_MAX)} bytes`);
   }
-  return prepared(password);
+  // Clients say it in UTF-8: another one would be right for nobody.
+  const text = utf8Text(line, 0, line.length);
+  if (text === undefined) throw new CliError('user: expected a password in UTF-8, found other bytes');
+  const password = prepared(text.replace(/\r$/, ''));
+  if (password === '') throw new CliError('user: no password came on stdin');
+  return password;
 }
 
 async function scryptText(password: string, salt: Uint8Array): Promise<string> {

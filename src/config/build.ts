@@ -21,7 +21,7 @@ import { pathText } from './problems.js';
 import type { Problems } from './problems.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import type {
-  Config, GatewayConfig, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig,
+  Config, GatewayConfig, Places, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig,
 } from './types.js';
 import { workerIds } from './workers.js';
 
@@ -37,13 +37,19 @@ export interface BuildContext {
   readonly stateDir: string | undefined;
   /** Where an upper process serves the register file. */
   readonly registerDir: string | undefined;
+  /** What files hold whose content counts, by key: filled here. */
+  readonly contents: Map<string, string>;
 }
 
 /** What can still go wrong here (an unreadable secret file) is added to `problems`. */
 export function buildConfig(file: FileValue, context: BuildContext, problems: Problems): Config {
   const keys = made(fileSchema, file, [], {
     absolute: (name) => path.resolve(context.folder, name),
-    content: (name, content, at) => contentText(path.resolve(context.folder, name), content, at, problems),
+    content: (name, content, at) => {
+      const text = contentText(path.resolve(context.folder, name), content, at, problems);
+      context.contents.set(pathText(at), text);
+      return text;
+    },
   });
   const { gateway, stores = keys.store === undefined ? [] : [keys.store] } = keys;
   const secret = gateway === undefined ? undefined : secretBytes(gateway, ['gateway'], context, problems);
@@ -71,9 +77,10 @@ function gatewayConfig(
     ...gateway,
     group: groupOf(gateway),
     hostName,
+    sources: gateway.sources.map(({ address, name = hostName }) => ({ address, name: name.toLowerCase() })),
     smtp: smtpConfig(gateway.smtp, hostName, problems),
     routes: gateway.routes.map((route, i) => ({
-      ...routeConfig(route, gateway.delivery), ...verpConfig(route.verp, i, problems),
+      ...routeConfig(route, gateway), ...verpConfig(route.verp, i, problems),
     })),
     secret,
     stores: storePeers(keys, gateway),
@@ -81,25 +88,37 @@ function gatewayConfig(
     stateDir,
     register: etcd ?? fileChoice(stateDir, gateway.workers, context),
     oneHost: context.up,
-    places: filePlaces(gateway, context),
+    places: gatewayPlaces(gateway, context),
   };
 }
 
-/** Of keys whose files are judged when all else is known to be good (cli/reception-files.ts). */
-function filePlaces(
-  { smtp, routes, dkim }: GatewayKeys, { place }: BuildContext,
-): GatewayConfig['places'] {
+/** Of keys whose files, folders and addresses are judged when all else is good: by the command line. */
+function gatewayPlaces({ smtp, routes, dkim, sources }: GatewayKeys, context: BuildContext): Places {
   const at = (...keys: readonly (string | number)[]): Path => ['gateway', ...keys];
-  const paths: readonly Path[] = [
+  return placesOf([
+    ...folderKeys('gateway'),
+    ...REGISTER_FILES,
     ...['cert', 'key', 'client_ca'].map((key) => at('smtp', 'tls', key)),
     ...['cert', 'key', 'ca'].map((key) => at('mirror', 'tls', key)),
-    ...['users', 'recipients'].map((key) => at('smtp', key)),
+    ...['users', 'recipients', 'relay_domains'].map((key) => at('smtp', key)),
+    at('hostname'),
     ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
     ...routes.flatMap(({ caFile }, i) => (caFile === undefined ? [] : [at('routes', i, 'ca_file')])),
     ...routes.flatMap(({ auth }, i) =>
       (auth === undefined ? [] : [at('routes', i, 'auth', 'password_file')])),
     ...dkim.map((_key, index) => at('dkim', index, 'key_file')),
-  ];
+    ...sources.map((_source, index) => at('sources', index, 'address')),
+  ], context);
+}
+
+const REGISTER_FILES: readonly Path[] = ['ca', 'cert', 'key'].map((key) => ['register', key]);
+
+/** Of folders that a process writes into (cli/folders.ts). */
+function folderKeys(...section: Path): readonly Path[] {
+  return [[...section, 'state_dir'], [...section, 'log', 'file']];
+}
+
+function placesOf(paths: readonly Path[], { place }: BuildContext): Places {
   return Object.fromEntries(paths.map((path) => [pathText(path), place(path)]));
 }
 
@@ -201,12 +220,12 @@ function smtpConfig(smtp: SmtpKeys, hostName: string, problems: Problems): SmtpC
 }
 
 function routeConfig(
-  route: GatewayKeys['routes'][number], delivery: GatewayKeys['delivery'],
+  route: GatewayKeys['routes'][number], { delivery, sources }: GatewayKeys,
 ): GatewayConfig['routes'][number] {
   const { domain, domains, queues, lanes, lengthMax, when } = route;
   const ordering = route.ordering ?? delivery.ordering;
   const isStrict = ordering === 'strict';
-  const nextHop = nextHopOf(route);
+  const nextHop = nextHopOf(route, sources);
   return {
     lanes,
     lengthMax,
@@ -221,7 +240,8 @@ function routeConfig(
 }
 
 function nextHopOf(
-  { nextHops, balance, fallback = [], tls, caFile, serverName, auth }: GatewayKeys['routes'][number],
+  { nextHops, balance, fallback = [], tls, caFile, serverName, auth, sources }: GatewayKeys['routes'][number],
+  known: GatewayKeys['sources'],
 ): NextHop {
   const [first, ...more] = nextHops;
   invariant(first !== undefined, 'a route has a next hop');
@@ -235,6 +255,7 @@ function nextHopOf(
   const place = {
     protocol, host, port, ...(isByMx ? { isByMx } : {}), ...(others.length > 0 ? { others } : {}),
     ...(auth === undefined ? {} : { auth }),
+    ...(sources === undefined ? {} : { sources: addressesOf(sources, known) }),
   };
   const level = tlsLevel(tls, isTlsFirst);
   if (level === 'none') return { ...place, tls: undefined };
@@ -242,6 +263,12 @@ function nextHopOf(
   const name = serverName ?? (others.length > 0 ? '' : host);
   const terms = { serverName: name, mustVerify: level === 'verify', caFile };
   return { ...place, tls: { level, isFirst: isTlsFirst, terms } };
+}
+
+/** A name may be that of several: one of each family. */
+function addressesOf(said: readonly string[], known: GatewayKeys['sources']): readonly string[] {
+  return known.filter(({ address, name = '' }) => said.includes(address) || said.includes(name))
+    .map(({ address }) => address);
 }
 
 /** Those whose addresses the file says; of the others the register does. */
@@ -282,6 +309,11 @@ function storeConfig(
     gateways: named ?? own,
     groupSecret: isOpen ? group() : undefined,
     oneHost: context.up,
+    section: pathText(at),
+    places: placesOf([
+      ...folderKeys(...at), ...REGISTER_FILES, [...at, 'lease'],
+      ...['ca', 'cert', 'key'].map((key) => [...at, 'tls', key]),
+    ], context),
   };
 }
 
@@ -298,6 +330,7 @@ function secretBytes(
   if (secretFile === undefined) return Buffer.from(context.environmentSecret ?? '', 'utf8');
   try {
     const text = readFileSync(secretFile, 'utf8').trim();
+    context.contents.set(pathText([...at, 'secret_file']), text);
     if (text.length >= SECRET_CHARACTERS_MIN) return Buffer.from(text, 'utf8');
     problems.add([...at, 'secret_file'], `expected a file with at least ${String(SECRET_CHARACTERS_MIN)} `
       + `characters, found ${String(text.length)} in '${secretFile}'`);

@@ -3,6 +3,7 @@
  * that is both a gateway and its mirror), what can't work (a lease shorter than a failover), what contradicts
  * itself. The rule for the lease (docs/GUARANTEES.md "Links"): ≥ 3 × failover + 2 × heartbeat + 3 s of stall.
  */
+import { isIP } from 'node:net';
 import { addressText } from '../base/address-text.js';
 import { Wildcards } from '../base/wildcards.js';
 import type { Path } from './keys/key.js';
@@ -10,8 +11,10 @@ import type { EtcdValue, FileValue, GatewayValue, StoreValue } from './keys/sche
 import type { Address, NextHopValue } from './keys/values.js';
 import { Problems, pathText } from './problems.js';
 import type { Problem } from './problems.js';
+import { isBelieved } from '../platform/node/dns/dns-client.js';
 import { isLoopback, isWildcard } from '../platform/node/own-host.js';
 import { hookName } from './hooks.js';
+import { checkOpenRelay, hasRoute, isReachedAt } from './strangers.js';
 import { workerIds } from './workers.js';
 
 /** How long a process may stall (collector, disk, scheduler) without losing its lease. */
@@ -61,6 +64,7 @@ function checkGateway(
   checkRoutes(gateway, problems);
   checkAdmin(gateway.admin, path, problems);
   checkSecret(gateway, path, context, problems);
+  unique(gateway.group.map(({ id }) => id), (i) => [...path, 'group', i], 'id', problems);
   const { delivery, memory, smtp } = gateway;
   if (delivery.retry.max < delivery.retry.first) {
     problems.add([...path, 'delivery', 'retry', 'max'], `expected at least retry.first `
@@ -78,12 +82,12 @@ function checkGateway(
   checkHooks(gateway, problems);
   checkDkim(gateway, problems);
   checkVerp(gateway, problems);
-  if (!smtp.listen.every(({ address }) => isLoopback(address.host))
-    && smtp.relay_networks.some((network) => network.endsWith('/0'))) {
-    problems.add(
-      [...path, 'smtp', 'relay_networks'],
-      'expected networks of your own, found one that holds the whole internet: that is an open relay',
-    );
+  checkSources(gateway, problems);
+  checkResolvers(gateway, problems);
+  checkOpenRelay(smtp, problems);
+  if (isIP(gateway.hostname ?? '') !== 0) {
+    problems.add([...path, 'hostname'], `expected the name of this host, found its address `
+      + `'${gateway.hostname ?? ''}', which others refuse in EHLO`);
   }
 }
 
@@ -96,7 +100,12 @@ function checkSubmission(
       [...at, 'role'], `expected 'smtp.users: FILE', which says who may submit, found none`,
     );
   }
-  if (tls === 'off' || (tls === undefined && smtp.tls === undefined)) {
+  if (tls === 'off') {
+    problems.add(
+      [...at, 'tls'],
+      'expected starttls or implicit for submission: passwords are taken within TLS only, found off',
+    );
+  } else if (tls === undefined && smtp.tls === undefined) {
     problems.add(
       [...at, 'role'],
       `expected TLS for submission ('smtp.tls: {cert: FILE, key: FILE}'): passwords are taken within it `
@@ -105,16 +114,42 @@ function checkSubmission(
   }
 }
 
-function checkListeners({ smtp }: GatewayValue, problems: Problems): void {
-  if (smtp.postmaster === undefined && !smtp.listen.every(({ address }) => isLoopback(address.host))) {
+/** Every mail server that strangers reach must take mail to its postmaster (RFC 5321 4.5.1). */
+function checkPostmaster(
+  { smtp: { listen, postmaster, recipients }, routes }: GatewayValue, problems: Problems,
+): void {
+  if (!isReachedAt(listen)) return;
+  if (postmaster === undefined) {
     problems.add(
       ['gateway', 'smtp'],
-      `expected 'postmaster: ADDRESS' for a listener beyond loopback: every mail server must take mail to `
-        + 'its postmaster (RFC 5321 4.5.1), found none',
+      `expected 'postmaster: ADDRESS' for a listener beyond loopback, or behind a balancer (proxy): every `
+        + 'mail server must take mail to its postmaster (RFC 5321 4.5.1), found none',
     );
+    return;
   }
-  for (const [index, { role, tls, dnsbl, authentication_results, xclient_login }] of smtp.listen.entries()) {
+  // A table of recipients may name its route.
+  if (recipients !== undefined) return;
+  const domain = postmaster.slice(postmaster.lastIndexOf('@') + 1);
+  if (hasRoute(new Set(routes.flatMap(domainsOf)), domain)) return;
+  problems.add(
+    ['gateway', 'smtp', 'postmaster'],
+    `expected an address whose domain has a route, found '${postmaster}', to which none of gateway.routes `
+      + 'leads: its mail would be refused with 550',
+  );
+}
+
+function checkListeners(gateway: GatewayValue, problems: Problems): void {
+  const { smtp } = gateway;
+  checkPostmaster(gateway, problems);
+  for (const [index, listener] of smtp.listen.entries()) {
+    const { role, tls, dnsbl, authentication_results, xclient, xclient_login } = listener;
     const at: Path = ['gateway', 'smtp', 'listen', index];
+    if (xclient_login && xclient === undefined) {
+      problems.add(
+        [...at, 'xclient_login'],
+        `expected 'xclient: [NETWORK, …]' beside it, which says whose logins are believed, found none`,
+      );
+    }
     if (xclient_login && smtp.users !== undefined && typeof smtp.users !== 'string') {
       problems.add(
         [...at, 'xclient_login'],
@@ -163,6 +198,18 @@ function checkHooks({ insecure, smtp: { hooks } }: GatewayValue, problems: Probl
       + 'mail would cross the network in clear; on a network you trust say insecure: true');
   });
   unique(hooks.map(hookName), (i) => [...at, i], 'name of a hook', problems);
+}
+
+/** What one that is not believed says in place of one that is would be as if nothing were signed. */
+function checkResolvers({ dns: { resolvers, trust_ad } }: GatewayValue, problems: Problems): void {
+  const believed = resolvers.find(({ host }) => isBelieved(host, trust_ad));
+  const at = resolvers.findIndex(({ host }) => !isBelieved(host, trust_ad));
+  const other = resolvers[at];
+  if (believed === undefined || other === undefined) return;
+  const [one, another] = [believed, other].map(({ host, port }) => addressText(host, port));
+  problems.add(['gateway', 'dns', 'resolvers', at], `expected all of them on this machine, or none, or `
+    + `trust_ad: true, found '${String(another)}' beside '${String(one)}', which alone is believed about `
+    + 'DNSSEC: where that has no answer, mail would go by an unsigned one');
 }
 
 /** What its keys are is judged with their files (cli/reception-files.ts). */
@@ -321,7 +368,7 @@ function checkMirror(gateway: GatewayValue, problems: Problems): void {
   }
 }
 
-function leaseMinMs(failoverMs: number, heartbeatMs: number): number {
+export function leaseMinMs(failoverMs: number, heartbeatMs: number): number {
   return 3 * failoverMs + 2 * heartbeatMs + STALL_MS;
 }
 
@@ -445,6 +492,20 @@ function checkOneOf(hasTls: boolean, insecure: boolean, path: Path, problems: Pr
   if (hasTls && insecure) problems.add(path, 'expected one of tls and insecure: true, found both');
 }
 
+function checkSources({ sources, routes }: GatewayValue, problems: Problems): void {
+  const at: Path = ['gateway', 'sources'];
+  unique(sources.map(({ address }) => address), (i) => [...at, i, 'address'], 'address of sources', problems);
+  routes.forEach((route, i) => {
+    route.sources?.forEach((said, k) => {
+      if (sources.some(({ address, name }) => said === address || said === name)) return;
+      problems.add(
+        ['gateway', 'routes', i, 'sources', k],
+        `expected an address or a name of gateway.sources, found '${said}'`,
+      );
+    });
+  });
+}
+
 /** By domain and prefix an address says which route it was made for. */
 function checkVerp({ routes }: GatewayValue, problems: Problems): void {
   const made = routes.flatMap(({ verp }, i) => (verp === undefined ? [] : [{ verp, i }]));
@@ -482,7 +543,7 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     checkRouteAuth(route, at, problems);
     checkConditions(gateway, i, problems);
     if (route.when !== undefined) return;
-    for (const domain of route.domains ?? (route.domain === undefined ? [] : [route.domain])) {
+    for (const domain of domainsOf(route)) {
       domains.push(domain);
       paths.push(at);
     }
@@ -496,6 +557,10 @@ function checkRoutes(gateway: GatewayValue, problems: Problems): void {
     );
   }
   unique(gateway.routes.map(routeName), (i) => ['gateway', 'routes', i, 'name'], 'queue name', problems);
+}
+
+function domainsOf({ domain, domains }: GatewayValue['routes'][number]): readonly string[] {
+  return domains ?? (domain === undefined ? [] : [domain]);
 }
 
 function checkConditions({ routes, smtp }: GatewayValue, index: number, problems: Problems): void {

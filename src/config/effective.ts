@@ -31,6 +31,8 @@ function withComputed(value: FileValue, config: Config, memoryBytes: number): ob
         return {
           ...route, name: built?.name, order: built?.ordering, concurrency: built?.concurrency,
           tls: built?.nextHop.tls?.level ?? 'none',
+          // By MX each domain has a queue, whatever the file leaves out.
+          ...(built?.nextHop.isByMx === true ? { queues: 'domain', lanes: undefined } : {}),
         };
       }),
     }) }),

@@ -3,15 +3,16 @@
  * `FILE:LINE: path: expected …, found …`. Steps: YAML → keys/schema.ts (single values) → checks.ts (rules
  * between them) → build.ts (typed result). A step runs only if the one before found nothing.
  */
-import { readFileSync } from 'node:fs';
+import { readFileSync, statSync } from 'node:fs';
+import type { Stats } from 'node:fs';
 import path from 'node:path';
 import { LineCounter, parseDocument } from 'yaml';
 import type { Document } from 'yaml';
 import { buildConfig } from './build.js';
+import type { KeysInFile } from './changes.js';
 import { checkFile } from './checks.js';
 import type { Path } from './keys/key.js';
 import { fileSchema } from './keys/schema.js';
-import type { FileValue } from './keys/schema.js';
 import { Problems, describe, lineOf, pathText, problemsOfIssues } from './problems.js';
 import type { Problem } from './problems.js';
 import type { Config } from './types.js';
@@ -34,19 +35,20 @@ export interface LoadOptions {
 }
 
 export type LoadResult =
-  | { readonly ok: true; readonly config: Config; readonly value: FileValue }
+  | KeysInFile & { readonly ok: true; readonly config: Config; readonly place: (path: Path) => string }
   | { readonly ok: false; readonly errors: readonly string[] };
 
 export function loadConfigFile(file: string, options: LoadOptions): LoadResult {
   let text: string;
   try {
-    const bytes = readFileSync(file);
-    if (bytes.length > FILE_BYTES_MAX) {
+    // Looked at first: a pipe would keep a gateway that reads it again waiting for ever.
+    const { size } = regular(file);
+    if (size > FILE_BYTES_MAX) {
       return refused([
-        `${file}:1: file: expected at most ${String(FILE_BYTES_MAX)} bytes, found ${String(bytes.length)}`,
+        `${file}:1: file: expected at most ${String(FILE_BYTES_MAX)} bytes, found ${String(size)}`,
       ]);
     }
-    text = bytes.toString('utf8');
+    text = readFileSync(file, 'utf8');
   } catch (error) {
     return refused([`${file}:1: file: expected a file that can be read, found `
       + `${(error as NodeJS.ErrnoException).code ?? String(error)}`]);
@@ -54,12 +56,21 @@ export function loadConfigFile(file: string, options: LoadOptions): LoadResult {
   return parseConfig(text, file, options);
 }
 
+function regular(file: string): Stats {
+  const stats = statSync(file);
+  if (stats.isDirectory()) throw Object.assign(new Error('a folder'), { code: 'EISDIR' });
+  if (!stats.isFile()) throw Object.assign(new Error('no regular file'), { code: 'a pipe or a device' });
+  return stats;
+}
+
 export function parseConfig(text: string, file: string, options: LoadOptions): LoadResult {
   const lines = new LineCounter();
   const document = parseDocument(text, { lineCounter: lines, prettyErrors: false, uniqueKeys: true });
-  if (document.errors.length > 0) {
-    return refused(document.errors.map((error) => `${file}:${String(lines.linePos(error.pos[0]).line)}: `
-      + `file: expected YAML, found: ${firstLine(error.message)}`));
+  const [error] = document.errors;
+  if (error !== undefined) {
+    // The others follow from it: of one tab there are ten.
+    const line = String(lines.linePos(error.pos[0]).line);
+    return refused([`${file}:${line}: file: expected YAML, found: ${firstLine(error.message)}`]);
   }
   const value = plainValue(document);
   if (typeof value !== 'object' || value === null || Array.isArray(value)) {
@@ -79,14 +90,16 @@ export function parseConfig(text: string, file: string, options: LoadOptions): L
   });
   if (problems.length > 0) return refused(report(file, document, lines, problems));
   const late = new Problems();
+  const contents = new Map<string, string>();
+  const place = (at: Path): string =>
+    `${file}:${String(lineOf(document, lines, { path: at, text: '' }))}`;
   const context = {
     file, folder: path.dirname(path.resolve(file)), up, environmentSecret: options.secret,
-    stateDir: options.stateDir, registerDir: options.registerDir,
-    place: (at: Path) => `${file}:${String(lineOf(document, lines, { path: at, text: '' }))}`,
+    stateDir: options.stateDir, registerDir: options.registerDir, contents, place,
   };
   const config = buildConfig(parsed.data, context, late);
   if (late.all.length > 0) return refused(report(file, document, lines, late.all));
-  return { ok: true, config, value: parsed.data };
+  return { ok: true, config, value: parsed.data, contents, place };
 }
 
 /** A document with more aliases than yaml allows (a bomb) has no value. */

@@ -6,6 +6,7 @@ import type { Document, LineCounter } from 'yaml';
 import { isMap, isNode, isPair, isScalar } from 'yaml';
 import type { z } from 'zod';
 import { kinds, knownKeys, schemaAt } from './keys/key.js';
+import { withoutQuery } from './keys/values.js';
 import type { Path } from './keys/key.js';
 
 /** One finding, before it has a line. */
@@ -124,7 +125,8 @@ export function describe(value: unknown): string {
   if (Array.isArray(value)) return value.length === 0 ? 'an empty list' : `a list of ${String(value.length)}`;
   if (typeof value === 'object') return 'a mapping';
   if (typeof value !== 'string') return String(value as number | boolean);
-  const plain = value.replace(USER_AND_PASSWORD, '//(hidden)@');
+  const nameless = value.replace(USER_AND_PASSWORD, '//(hidden)@');
+  const plain = nameless.includes('://') ? withoutQuery(nameless) : nameless;
   const shown = plain.length > FOUND_CHARACTERS_MAX ? `${plain.slice(0, FOUND_CHARACTERS_MAX)}…` : plain;
   return JSON.stringify(shown);
 }

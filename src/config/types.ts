@@ -4,6 +4,7 @@
  * keys: all others are declared in keys/schema.ts, and their types follow from there.
  */
 import type { LearnStores, WhoMaySend } from '../gateway/gateway-options.js';
+import type { MailSource } from '../gateway/outbound/pure/source-choice.js';
 import type { RouteOptions } from '../gateway/queue/router.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import type { FileKeys, GatewayKeys, SmtpKeys, StoreKeys } from './keys/schema.js';
@@ -32,13 +33,17 @@ export interface StorePeerConfig extends Pick<StoreKeys, 'id' | 'host' | 'weight
   readonly admin: Address | undefined;
 }
 
+/** FILE:LINE of the keys that name files and folders which are used later, by key: "gateway.smtp.users". */
+export type Places = Readonly<Record<string, string>>;
+
 export interface GatewayConfig
-  extends Omit<GatewayKeys, 'group' | 'smtp' | 'routes' | 'secret' | 'secretFile' | 'stores'> {
+  extends Omit<GatewayKeys, 'group' | 'smtp' | 'routes' | 'secret' | 'secretFile' | 'stores' | 'sources'> {
   /** Ids of the gateways that may take its partitions, and it theirs. */
   readonly group: readonly string[];
   readonly hostName: string;
   readonly smtp: SmtpConfig;
   readonly routes: readonly RouteOptions[];
+  readonly sources: readonly MailSource[];
   readonly secret: Uint8Array;
   readonly stores: readonly StorePeerConfig[];
   /** Stores that the register names are used too: all, or `only` these; undefined: none. */
@@ -47,8 +52,7 @@ export interface GatewayConfig
   readonly register: RegisterChoice;
   /** Started by `twinpost up`: all processes share one host on purpose, placement must not look at labels. */
   readonly oneHost: boolean;
-  /** FILE:LINE of the keys that name files which are read later, by key: "gateway.smtp.users". */
-  readonly places: Readonly<Record<string, string>>;
+  readonly places: Places;
 }
 
 export interface StoreClientConfig {
@@ -59,6 +63,9 @@ export interface StoreClientConfig {
 }
 
 export interface StoreConfig extends Omit<StoreKeys, 'secret' | 'secretFile' | 'gateways'> {
+  /** What the file calls it: "store", or "stores[1]". */
+  readonly section: string;
+  readonly places: Places;
   readonly gateways: readonly StoreClientConfig[];
   /** Lets in any gateway that proves it; undefined: `gateways` only. */
   readonly groupSecret: Uint8Array | undefined;

@@ -40,6 +40,12 @@ export interface CoreOptions {
   readonly reading: ReadingOptions;
 }
 
+/** Of the options what may change while it runs. */
+export interface RenewedOptions extends Pick<CoreOptions, 'longestRetryMs' | 'acceptance'> {
+  /** As `reading` has it. */
+  readonly largestBytes: number;
+}
+
 /** What the core counts for the metrics. */
 export interface CoreCounters {
   /** Changes of a partition's record that are settled. */

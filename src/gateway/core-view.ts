@@ -1,34 +1,37 @@
 /**
  * The gateway as the admin HTTP shows it: reads the core and the links into the answers of admin-api.
  */
-import { formatMessageId } from '../base/text-id.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { StateFigures } from '../observability/queue-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import { verifiedText } from '../platform/transport.js';
 import type {
-  MessageAnswer, MessagePageAnswer, OrphansAnswer, OutagesAnswer, QueueAnswer, QueuePageAnswer, StatusAnswer,
-  StoreAnswer, TablePageAnswer, TableRowAnswer, UnreachedStoreAnswer, UntoldEndsAnswer,
-  WaitingPartitionAnswer,
+  BusiestAnswer, ConfigurationAnswer, MessageAnswer, MessagePageAnswer, OrphansAnswer, OutagesAnswer,
+  QueueAnswer, QueuePageAnswer, SourceAnswer, StatusAnswer, StoreAnswer, TablePageAnswer, TableRowAnswer,
+  UnreachedStoreAnswer, UntoldEndsAnswer, WaitingPartitionAnswer,
 } from '../admin-api/gateway-answers.js';
+import type { ShownMessageAnswer } from '../admin-api/look.js';
 import type { MemberAnswer } from '../admin-api/pages.js';
+import { awaitedBackText } from '../admin-api/awaited-back.js';
 import { seconds } from './admin/view.js';
 import type { GatewayView } from './admin/view.js';
 import type { GatewayCore } from './core.js';
 import { Degradation } from './degradation.js';
+import { MessageView } from './look/message-view.js';
 import { MirrorTable, lagOf, pageByHandle, queueLag } from './mirror-table.js';
 import type { StoreLink } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
 import type { PartitionMember } from '../recovery/ownership/member.js';
 import { MemberState } from '../recovery/ownership/member.js';
+import { ruleAnswers } from './orders/rule-answers.js';
 import type { WaitingPartition } from './ownership/holdings.js';
 import type { UnreachedStore } from './ownership/known-stores.js';
 import { WAITING_NAMES, Waiting } from '../recovery/ownership/waiting.js';
+import type { NextHopState } from './outbound/connection-pool.js';
 import { EntryState } from './queue/entry-table.js';
+import { HurtingQueues } from './queue/hurting-queues.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import { nextHopUrl } from './queue/next-hop.js';
-import type { Note } from './queue/note.js';
-import { TO_TRY } from './queue/note.js';
 import { cursorAt, placesBehind, queuesOfClass } from './queue/queue-walk.js';
 
 export interface CoreViewOptions {
@@ -38,6 +41,10 @@ export interface CoreViewOptions {
   readonly version: string;
   readonly insecure: boolean;
   readonly replicas: number;
+  readonly minReplicas: number;
+  readonly leaseMs: number;
+  /** Gateways that it takes over from. */
+  readonly rescues: readonly string[];
   /** Host label of a store, '' when it is not known. */
   hostOf(storeId: string): string;
   /** Gateways and stores of the group as they are known, without this one. */
@@ -63,26 +70,28 @@ export interface CoreViewPorts {
   connectionsIn(): number;
   connectionsOut(): number;
   dotsInFlight(): number;
-  /** Left out where nothing is delivered. */
+  /** Left out where nothing is delivered, as are the next. */
   outages?(): OutagesAnswer;
+  dnsAway?(): string;
+  sources?(): readonly SourceAnswer[];
+  isDown?(queue: MailQueue): boolean;
+  nextHopOf?(queue: MailQueue): NextHopState | undefined;
+  /** Left out where nothing comes in. */
+  busiest?(): BusiestAnswer;
+  /** Left out where there is no file. */
+  configuration?(): ConfigurationAnswer;
 }
 
 const NO_OUTAGES: OutagesAnswer = {
-  next_hops: [], next_hops_down: 0, mx: [], mx_down: 0, hooks: [],
+  next_hops: [], next_hops_down: 0, next_hops_denied: 0, mx: [], mx_down: 0, mx_waiting: 0, hooks: [],
 };
+const NOBODY: BusiestAnswer = { seconds: 1, messages: 0, clients: [], senders: [], users: [] };
 /** Waiting partitions named in the status; the others are counted. */
 const WAITING_SHOWN_MAX = 20;
+/** Gateways of a group, while the register is away. */
+const HOLDERS_SHOWN_MAX = 100;
 /** Of the orphans of one gateway. */
 const ORPHANS_SHOWN_MAX = 8;
-
-const MESSAGE_STATES: Readonly<Record<number, MessageAnswer['state']>> = {
-  [EntryState.STORING]: 'incoming',
-  [EntryState.READY]: 'queued',
-  [EntryState.IN_FLIGHT]: 'active',
-  [EntryState.DEFERRED]: 'deferred',
-  [EntryState.REPORTING]: 'ending',
-  [EntryState.HELD]: 'held',
-};
 
 const STATES_SHOWN = [
   { state: EntryState.STORING, name: 'incoming' },
@@ -99,27 +108,40 @@ export class CoreView implements GatewayView {
   readonly #startedWallMs: number;
   readonly #degradation: Degradation;
   readonly #mirrorTable: MirrorTable;
+  readonly #hurting: HurtingQueues;
+  readonly #messages: MessageView;
 
   constructor(options: CoreViewOptions, ports: CoreViewPorts) {
     this.#options = options;
     this.#ports = ports;
     this.#startedWallMs = ports.clock.wallMs();
     const { replicas } = options;
-    const { clock, log, core, links } = ports;
+    const { clock, log, core, links, nextHopOf } = ports;
     this.#degradation = new Degradation(replicas, { clock, log, core, stores: () => this.#stores() });
     this.#mirrorTable = new MirrorTable({ clock, links, replicas, all: () => core.registry.partitions });
+    this.#hurting = new HurtingQueues({
+      table: core.entries.table,
+      byHandle: () => core.registry.byHandle,
+      isDown: (queue) => ports.isDown?.(queue) ?? false,
+      nowSeconds: () => seconds(core.frame.wallMs()),
+    });
+    this.#messages = new MessageView({ clock, core, ...(nextHopOf === undefined ? {} : { nextHopOf }) });
   }
 
   /** Called with each tick. */
   watch(nowMs: number): void {
     this.#degradation.watch(nowMs);
+    this.#hurting.watch(nowMs);
   }
 
   status(): StatusAnswer {
     const { core, clock, metrics } = this.#ports;
-    const { gatewayId, host, version, incarnation, insecure } = this.#options;
+    const {
+      gatewayId, host, version, incarnation, insecure, replicas, minReplicas, leaseMs, rescues,
+    } = this.#options;
     const degradedSinceWallMs = this.#degradation.sinceWallMs();
     const stores = this.#stores();
+    const configuration = this.#ports.configuration?.();
     return {
       gateway: gatewayId, host, version, incarnation, pid: this.#ports.pid,
       uptime_seconds: Math.max(0, Math.round((clock.wallMs() - this.#startedWallMs) / 1000)),
@@ -128,6 +150,7 @@ export class CoreView implements GatewayView {
       routes: core.readiness.routeCount,
       routes_refused: core.readiness.refused.map(({ route, reason, sinceWallMs }) =>
         ({ route: route.queueName, reason, since: seconds(sinceWallMs) })),
+      replicas, min_replicas: minReplicas, lease_ms: leaseMs, rescues,
       degraded: degradedSinceWallMs !== undefined,
       degraded_since: secondsIf(degradedSinceWallMs),
       degraded_cause: degradedSinceWallMs === undefined ? '' : this.#degradation.cause(stores),
@@ -140,6 +163,10 @@ export class CoreView implements GatewayView {
       rejected: metrics.rejectedTotal,
       reception: metrics.reception.answer(),
       outages: this.#ports.outages?.() ?? NO_OUTAGES,
+      dns_away: this.#ports.dnsAway?.() ?? '',
+      sources: this.#ports.sources?.() ?? [],
+      hurting: this.#hurting.answer(),
+      busiest: this.#ports.busiest?.() ?? NOBODY,
       ...this.#queued(),
       ...this.#partitions(),
       memory_used_bytes: core.memory.usedBytes,
@@ -150,18 +177,24 @@ export class CoreView implements GatewayView {
       dots_in_flight: this.#ports.dotsInFlight(),
       stores,
       stores_unreached: this.#unreached(),
+      rules: ruleAnswers(core.rules),
+      orders_left: core.orders.left.count,
+      ...(configuration === undefined ? {} : { configuration }),
     };
   }
 
-  #queued(): Pick<StatusAnswer, 'queues' | 'queued_messages' | 'queued_bytes'> {
-    const { registry } = this.#ports.core;
+  #queued(): Pick<StatusAnswer, 'queues' | 'queued_messages' | 'queued_bytes' | 'held_messages'> {
+    const { registry, entries: { table } } = this.#ports.core;
     let messages = 0;
     let bytes = 0;
     for (const queue of registry.queues()) {
       messages += queue.length;
       bytes += queue.bytes;
     }
-    return { queues: registry.queueCount, queued_messages: messages, queued_bytes: bytes };
+    return {
+      queues: registry.queueCount, queued_messages: messages, queued_bytes: bytes,
+      held_messages: table.census.count(EntryState.HELD),
+    };
   }
 
   /** Of those that are held here, should be, or were. */
@@ -174,12 +207,16 @@ export class CoreView implements GatewayView {
     return {
       partitions: core.registry.partitions.length,
       partitions_recovering: openCount,
+      awaited_back: this.#awaitedBack(),
       partitions_without_memory: shortCount,
       partitions_copies_missing: this.#degradation.partitionsShort(),
+      partitions_uncopied: core.moves.uncopied(),
+      partitions_on_own_host: this.#degradation.partitionsOnOwnHost(),
       partitions_waiting: waiting.length,
       waiting_for: countWaiting(waiting),
       waiting: forPersonsFirst(waiting).slice(0, WAITING_SHOWN_MAX).map((one) => this.#waiting(one)),
       register_away: core.registerAway,
+      ...this.#lastHeld(),
       partitions_rescued: core.registry.partitions.filter((one) => !one.isOwn).length,
       orphan_partitions: orphans.reduce((sum, one) => sum + one.partitions, 0),
       orphans,
@@ -188,6 +225,8 @@ export class CoreView implements GatewayView {
       handed_back: counters.handedBack,
       taken_away: counters.lost,
       losses: counters.losses,
+      lost: core.holdings.losses.map(({ partition, wallMs, by }) =>
+        ({ partition, at: seconds(wallMs), who: by?.who ?? '', reason: by?.reason ?? '' })),
       adopted: counters.adopted,
       adopted_twice: counters.adoptedTwice,
       tails, tail_bytes: tailBytes, refills, refill_bytes: refillBytes,
@@ -233,44 +272,19 @@ export class CoreView implements GatewayView {
     let nextCursor = '';
     for (const place of placesBehind(cursor, queues, table)) {
       if (rows.length === limit) return { rows, next_cursor: nextCursor };
-      rows.push(this.#message(place.queue, place.row));
+      rows.push(this.row(place.queue, place.row));
       nextCursor = cursorAt(place, table);
     }
     return { rows, next_cursor: null };
   }
 
-  #message(queue: MailQueue, row: number): MessageAnswer {
-    const { core } = this.#ports;
-    const table = core.entries.table;
-    const envelope = core.envelopeOf(row);
-    // Where only its place is here, who looks again sees all of it.
-    if (core.entries.isAllAbsent(row)) core.entries.absent.wantLater(queue.partition, row);
-    const note = core.noteOf(row, envelope?.recipients.length ?? 0);
-    const isDeferred = table.state(row) === EntryState.DEFERRED;
-    const texts = core.textsOf(row);
-    const recipients: MessageAnswer['recipients'][number][] = [];
-    envelope?.recipients.forEach(({ address }, index) => {
-      if ((note.states[index] ?? TO_TRY) !== TO_TRY) return;
-      const why = texts.get(index) ?? codesOf(note, index);
-      recipients.push({ address, ...(why === '' ? {} : { delay_reason: why }) });
-    });
-    const heldReason = core.holds.reasonOf(queue, row);
-    const aheadMs = core.frame.aheadMs();
-    return {
-      queue_name: queue.name,
-      queue_class: queue.route.queueClass,
-      owner: queue.ownerId,
-      queue_id: formatMessageId(table.messageId(row)),
-      arrival_time: envelope === undefined ? table.arrivalSeconds.get(row) : seconds(envelope.arrivalWallMs),
-      message_size: table.bodyBytes.get(row),
-      sender: envelope?.reversePath ?? '',
-      recipients,
-      state: MESSAGE_STATES[table.state(row)] ?? 'held',
-      ...(heldReason === '' ? {} : { held_reason: heldReason }),
-      attempts: table.attempts.get(row),
-      next_attempt_time: isDeferred && envelope !== undefined ? seconds(note.dueWallMs + aheadMs) : null,
-      expiry_time: envelope === undefined ? 0 : seconds(table.expirySeconds.get(row) * 1000 + aheadMs),
-    };
+  /** As a list shows it. */
+  row(queue: MailQueue, row: number): MessageAnswer {
+    return this.#messages.row(queue, row);
+  }
+
+  message(messageId: number): ShownMessageAnswer {
+    return this.#messages.shown(messageId);
   }
 
   /** One walk over all queues for all stores. */
@@ -323,6 +337,25 @@ export class CoreView implements GatewayView {
     return { partition, owner, waits_for: waitsFor, copies, why, since: this.#since(sinceMs) };
   }
 
+  #awaitedBack(): StatusAnswer['awaited_back'] {
+    const { partitions, holders, inMs } = this.#ports.core.holdings.awaitedBack();
+    return { partitions, holders: holders.slice(0, HOLDERS_SHOWN_MAX), seconds: Math.ceil(inMs / 1000) };
+  }
+
+  /** Who holds what, nobody can tell while the register is away: what it told last is shown. */
+  #lastHeld(): Pick<StatusAnswer, 'register_heard' | 'last_held'> {
+    const { core } = this.#ports;
+    const { heardMs, holders } = core.lastHeld;
+    const shown = core.registerAway === '' ? [] : holders.slice(0, HOLDERS_SHOWN_MAX);
+    return {
+      register_heard: this.#since(heardMs),
+      last_held: shown.map(({ holder, isLiving, partitions }) => ({
+        gateway: holder, lived: isLiving, partitions: partitions.length,
+        names: partitions.slice(0, ORPHANS_SHOWN_MAX),
+      })),
+    };
+  }
+
   /** By the gateway whose they were. */
   #orphans(): readonly OrphansAnswer[] {
     const { holdings } = this.#ports.core;
@@ -368,6 +401,8 @@ export class CoreView implements GatewayView {
     if (core.holdings.isRetired) return 'retired by an operator';
     if (core.mirrors.stores.length === 0) return 'no store is known: the register names none';
     if (core.upCount === 0) return 'no store can be reached';
+    const awaited = this.#awaitedBack();
+    if (awaited.partitions > 0 && !core.registry.canTake()) return awaitedBackText(awaited);
     if (!core.partitionsAwaited) return 'recovering';
     const { stuckCount, routeCount } = core.readiness;
     return `${String(stuckCount)} of ${String(routeCount)} routes can not commit new mail`;
@@ -422,13 +457,6 @@ class StoreSum {
   }
 }
 
-/** What is left of a reply whose text is not known any more. */
-function codesOf(note: Note, recipient: number): string {
-  const last = note.results.find((result) => result.recipient === recipient);
-  if (last === undefined) return '';
-  return [last.code === 0 ? '' : String(last.code), last.enhanced].filter((part) => part !== '').join(' ');
-}
-
 function secondsIf(wallMs: number | undefined): number | null {
   return wallMs === undefined ? null : seconds(wallMs);
 }
@@ -463,5 +491,6 @@ function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
     ...(shares.length === 0 ? {} : { refill_share: Math.min(...shares) }),
     oldest_age_seconds: queue.length === 0 ? null : age,
     last_error: queue.lastError,
+    ...(queue.isSuspended ? { suspended: true } : {}),
   };
 }

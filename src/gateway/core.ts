@@ -14,9 +14,13 @@ import type { FenceNotice } from '../protocol/messages/beat.js';
 import type { Refusal } from '../protocol/messages/refusal.js';
 import type { HolderId } from '../protocol/partition-record.js';
 import type { Reply } from '../protocol/replies.js';
-import type { CoreOptions, CorePorts } from './core-options.js';
+import type { CoreOptions, CorePorts, RenewedOptions } from './core-options.js';
 import { CrashNotes, InHand } from './local/crash-notes.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
+import { Orders } from './orders/orders.js';
+import { ReportPace } from './orders/report-pace.js';
+import { QueueRules } from './orders/queue-rules.js';
+import { RuleDesk } from './orders/rule-desk.js';
 import { IDS_PER_ORDINAL, MessageIds } from './message-ids.js';
 import { CommitPoint, PendingCommit } from './mirror/commit-point.js';
 import { Mirrors } from './mirror/mirrors.js';
@@ -24,6 +28,7 @@ import { Moves } from './mirror/moves.js';
 import type { Partition } from './mirror/partition.js';
 import type { StorePort } from './mirror/store-port.js';
 import { Holdings } from './ownership/holdings.js';
+import type { LastHeld } from './ownership/ownership-register.js';
 import { Acceptance } from './queue/acceptance.js';
 import { ContentStore } from './queue/content-store.js';
 import { DeliveryRoom } from './queue/delivery-room.js';
@@ -33,7 +38,7 @@ import { Entries } from './queue/entries.js';
 import { EntryTable } from './queue/entry-table.js';
 import { ExpirySweep } from './queue/expiry-sweep.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
-import { HandingOut } from './queue/handing-out.js';
+import { HandingOut, Ordered } from './queue/handing-out.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import { MessageHolds } from './queue/message-holds.js';
@@ -46,11 +51,12 @@ import { AdoptedMail } from './queue/adopted-mail.js';
 import { RecoveredQueues } from './queue/recovered-queues.js';
 import { DelayReports } from './queue/delay-reports.js';
 import { Reports } from './queue/report-job.js';
+import { UntoldWaits } from './queue/untold-waits.js';
 import { ReportWriter } from './queue/report-writer.js';
 import { Settlement } from './queue/settlement.js';
 import type {
   AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope,
-  Reception, Route, Submission, SubmissionOutcome,
+  Outage, Reception, Route, Submission, SubmissionOutcome,
 } from './queue/types.js';
 import { COMMITTED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 import { WallFrame } from './queue/wall-frame.js';
@@ -65,6 +71,14 @@ const RUN_SHARE = 1 / 16;
 const COMPACT_BYTES_PER_TICK = 1024 * 1024;
 const SLOW_TICK_MS = 100;
 
+/** Held by those who go by it; renew() writes it. */
+interface Followed {
+  longestRetryMs: number;
+  /** The longest of a message of any class. */
+  lifetimeMs: number;
+  largestBytes: number;
+}
+
 export class GatewayCore implements Reception, DeliverySource {
   readonly bodies: DueBodies;
   readonly entries: Entries;
@@ -78,6 +92,9 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly reports: Reports;
   readonly #delays: DelayReports;
   readonly holds: MessageHolds;
+  readonly orders: Orders;
+  readonly rules: QueueRules;
+  readonly ruleDesk: RuleDesk;
   /**
    * What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts).
    */
@@ -88,6 +105,7 @@ export class GatewayCore implements Reception, DeliverySource {
   /** Which routes take new mail. */
   readonly readiness: Readiness;
   readonly #options: CoreOptions;
+  readonly #followed: Followed;
   readonly #ports: CorePorts;
   readonly #acceptance: Acceptance;
   readonly #settlement: Settlement;
@@ -109,46 +127,45 @@ export class GatewayCore implements Reception, DeliverySource {
 
   constructor(options: CoreOptions, ports: CorePorts) {
     this.#options = options;
+    this.#followed = followedOf({ ...options, largestBytes: options.reading.largestBytes ?? 0 });
     this.#ports = ports;
     const { clock, crc32, packer, log, events } = ports;
-    const { limitBytes } = options.memory;
     const wake = (queue: MailQueue): void => { this.wake(queue); };
     this.#ids = new MessageIds({ countMax: IDS_PER_ORDINAL }, { drawOrdinal: () => ports.drawOrdinal() });
     const frame = new WallFrame(clock);
     this.frame = frame;
-    const runBytesMax = Math.floor(limitBytes * RUN_SHARE);
-    const segmentBytes = segmentBytesWithin(limitBytes, options.segmentBytes);
-    this.#segments = new Segments({ segmentBytes, runBytesMax, touchPages: ports.touchPages });
+    this.#segments = newSegments(options, ports);
     const table = new EntryTable(options.incarnation % 0x7fffffff);
-    const contents = new ContentStore(this.#segments);
-    const entries = new Entries({ textsBytesMax: textsBytesMax(limitBytes) }, table, contents, crc32);
+    const textBounds = { textsBytesMax: textsBytesMax(options.memory.limitBytes) };
+    const entries = new Entries(textBounds, table, new ContentStore(this.#segments), crc32);
     this.entries = entries;
-    const ringBytes = Math.min(options.mirrors.ringBytes, Math.floor(limitBytes * RING_SHARE));
-    const mirrors = new Mirrors({ ...options.mirrors, ringBytes }, this.#mirrorPorts());
+    const mirrors = this.#newMirrors();
     this.mirrors = mirrors;
     this.moves = new Moves({ log, mirrors });
-    const memory = new MemoryGauge(options.memory, () => this.#usedBytes());
+    const memory = new MemoryGauge(options.memory, () => this.#usedBytes(), () => this.#askedBytes());
     this.memory = memory;
     this.bodies = new DueBodies({ entries, memory });
-    const registry = new QueueRegistry({ queuesMax: options.queuesMax }, {
-      table, mirrors, log, wake, nowMs: () => clock.nowMs(), expected: () => this.holdings.expected(),
-    });
+    this.rules = this.#newRules(ports);
+    this.ruleDesk = new RuleDesk({ clock, log, register: ports.ownership, rules: this.rules });
+    const registry = this.#newRegistry(table, ports);
     this.registry = registry;
     this.readiness = this.#readinessOf(ports);
     const commitPoint = this.#newCommitPoint();
     this.commitPoint = commitPoint;
     this.#acceptance = new Acceptance(options.acceptance, {
       clock, frame, crc32, packer, registry, mirrors, entries, memory, commitPoint,
+      isRefused: (route) => this.rules.refuses(route),
       release: (queue, row) => { this.#releaseEntry(queue, row); },
     });
     const dueTimes = new DueTimes({ clock, onDue: (row) => { this.#onDue(row); }, onWake: wake });
     this.#dueTimes = dueTimes;
     this.#expirySweep = this.#newSweep();
-    this.#settlement = new Settlement(options, {
+    this.#settlement = new Settlement(this.#followed, {
       clock, frame, crc32, packer, entries, memory, mirrors, dueTimes, events, wake,
       retryDelayMs: (attempts) => ports.retryDelayMs(attempts),
       report: (queue, row, number) => { this.reports.begin(queue, row, number); },
       reportAgain: (queue, row) => { this.reports.resume(queue, row); },
+      outageOf: (queue) => this.outageOf(queue),
       onReported: ({ partition }, row) => { this.bodies.onUsed(partition, row); },
     });
     const writer = this.#newReportWriter(ports);
@@ -161,10 +178,11 @@ export class GatewayCore implements Reception, DeliverySource {
     const { reports, recovered } = this;
     this.#forgotten = new ForgottenQueues({ registry, entries, dueTimes, reports, recovered, commitPoint });
     this.#room = new DeliveryRoom({ memory, wake });
+    this.orders = this.#newOrders(ports);
     this.#handingOut = new HandingOut({
       clock, log, entries, registry, settlement: this.#settlement, right: this.#right, room: this.#room,
-      forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting,
-      returnAddresses: ports.returnAddresses, wake,
+      forgotten: this.#forgotten, bodies: this.bodies, rewriting: ports.rewriting, wake,
+      returnAddresses: ports.returnAddresses, obeyOrder: (queue, row) => this.orders.left.meet(queue, row),
     });
   }
 
@@ -175,6 +193,16 @@ export class GatewayCore implements Reception, DeliverySource {
 
   setDeliverySink(sink: DeliverySink): void {
     this.#deliverySink = sink;
+  }
+
+  /**
+   * The configuration was read anew, and the routes of the router are other ones: what waits goes the way
+   * that they say now.
+   */
+  renew(options: RenewedOptions): void {
+    Object.assign(this.#followed, followedOf(options));
+    this.#acceptance.renew(options.acceptance);
+    this.readiness.renew(this.#ports.router.mailRoutes());
   }
 
   // ---- Reception ----
@@ -247,6 +275,16 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#forgotten.forget(partition);
   }
 
+  /** Why its mail does not leave; undefined also where an operator does not let it. */
+  outageOf(queue: MailQueue): Outage | undefined {
+    return queue.isSuspended ? undefined : this.#deliverySink?.outageOf(queue);
+  }
+
+  /** Partitions are here in part, or still to come: what they have is not all known. */
+  get isIncomplete(): boolean {
+    return this.holdings.expected() !== '' || this.registry.partitions.some((one) => one.isRecovering);
+  }
+
   /** Envelope of an entry, for those who show it. */
   envelopeOf(row: number): Envelope | undefined {
     return this.#settlement.envelopeOf(row);
@@ -307,6 +345,12 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.#ports.ownership.away;
   }
 
+  /** What others held, as it told last, and when that was. */
+  get lastHeld(): { readonly heardMs: number; readonly holders: readonly LastHeld[] } {
+    const { ownership } = this.#ports;
+    return { heardMs: ownership.heardMs, holders: ownership.heldByOthers() };
+  }
+
   // ---- time ----
 
   /** Called a few times in a tenth of a second. */
@@ -326,11 +370,13 @@ export class GatewayCore implements Reception, DeliverySource {
     this.bodies.tick(nowMs);
     this.#segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs >= this.#slowTickMs) this.#slowTick(nowMs);
+    this.orders.tick(nowMs);
     this.holds.tick();
   }
 
   #slowTick(nowMs: number): void {
     this.#slowTickMs = nowMs + SLOW_TICK_MS;
+    this.#obeyRules();
     this.#dueTimes.tick(nowMs);
     this.#expirySweep.tick(nowMs);
     this.registry.tick(nowMs);
@@ -354,7 +400,9 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#woken = [];
     for (const queue of woken) {
       queue.isWoken = false;
-      if (queue.readyCount > 0 && queue.routed) this.#deliverySink?.onReady(queue);
+      // Nobody connects for what may not start.
+      const mayStart = queue.readyCount > 0 && queue.routed && !queue.isSuspended;
+      if (mayStart) this.#deliverySink?.onReady(queue);
     }
   }
 
@@ -364,6 +412,28 @@ export class GatewayCore implements Reception, DeliverySource {
     queue.isWoken = true;
     this.#woken.push(queue);
     this.#ports.requestEndOfTurn();
+  }
+
+  #newMirrors(): Mirrors {
+    const { mirrors, memory: { limitBytes } } = this.#options;
+    const ringBytes = Math.min(mirrors.ringBytes, Math.floor(limitBytes * RING_SHARE));
+    return new Mirrors({ ...mirrors, ringBytes }, this.#mirrorPorts());
+  }
+
+  #newRules({ clock, log, ownership: register }: CorePorts): QueueRules {
+    const wake = (queue: MailQueue): void => { this.wake(queue); };
+    return new QueueRules({ clock, log, register, queues: () => this.registry.queues(), wake });
+  }
+
+  #newRegistry(table: EntryTable, { clock, log }: CorePorts): QueueRegistry {
+    const { mirrors, rules } = this;
+    return new QueueRegistry({ queuesMax: this.#options.queuesMax }, {
+      table, mirrors, log, nowMs: () => clock.nowMs(), expected: () => this.holdings.expected(),
+      isAwaitedBack: () => this.holdings.awaitedBack().partitions > 0,
+      isSuspended: (route) => rules.suspends(route),
+      isUnderOrder: (partition) => this.orders.left.isUnder(partition),
+      wake: (queue) => { this.wake(queue); },
+    });
   }
 
   #newCommitPoint(): CommitPoint {
@@ -378,7 +448,7 @@ export class GatewayCore implements Reception, DeliverySource {
     return new ReportWriter({
       entries: this.entries, settlement: this.#settlement, acceptance: this.#acceptance,
       wayTo: ports.reportWay, withTls: (route, need) => ports.router.withTls(route, need),
-      events: ports.events, signer: ports.reportSigner,
+      events: ports.events, signer: ports.reportSigner, outageOf: (queue) => this.outageOf(queue),
       nextMessageId: () => this.nextMessageId(),
       compose: (input, ownerId) =>
         this.inHand.during(ownerId, input.envelope.messageId, () => ports.compose(input)),
@@ -405,19 +475,31 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   #newHolds({ clock, log, counters, events }: CorePorts): MessageHolds {
-    const { entries, registry, crashes } = this;
+    const { entries, crashes } = this;
     return new MessageHolds({
-      clock, log, counters, events, entries, registry, settlement: this.#settlement, crashes,
+      clock, log, counters, events, entries, settlement: this.#settlement, crashes,
       wake: (queue) => { this.wake(queue); },
       noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });
   }
 
+  #newOrders({ clock, log, ownership }: CorePorts): Orders {
+    const { frame, entries, registry, holds } = this;
+    return new Orders(this.#options.incarnation, {
+      gatewayId: ownership.self.gatewayId, clock, frame, log, entries, registry, holds, room: this.#room,
+      settlement: this.#settlement, reports: new ReportPace(), register: ownership,
+      wake: (queue) => { this.wake(queue); },
+      isIncomplete: () => this.isIncomplete,
+      hasten: (queue) => {
+        this.#deliverySink?.hasten(queue);
+        this.wake(queue);
+      },
+    });
+  }
+
   #newRecovered({ clock, crc32, packer, log, router }: CorePorts): RecoveredQueues {
     const { frame, registry, mirrors, entries, reports, memory, holds } = this;
-    const { lifetimeMs, bounceLifetimeMs } = this.#options.acceptance;
-    const { longestRetryMs } = this.#options;
-    return new RecoveredQueues({ longestRetryMs, lifetimeMs: Math.max(lifetimeMs, bounceLifetimeMs) }, {
+    return new RecoveredQueues(this.#followed, {
       clock, frame, crc32, packer, log, router, registry, mirrors, entries, reports, memory, holds,
       dueTimes: this.#dueTimes, settlement: this.#settlement,
       wake: (queue) => { this.wake(queue); },
@@ -433,8 +515,10 @@ export class GatewayCore implements Reception, DeliverySource {
     const { replicas, minReplicas, replaceAfterMs } = options.mirrors;
     const { clock, crc32, packer, log, counters, ownership } = ports;
     const { entries, memory, recovered, mirrors, registry } = this;
+    const followed = this.#followed;
     return new Holdings({
-      ...reading, gatewayId, partitions, group, rescue, leaseMs, orphans,
+      ...reading, get largestBytes() { return followed.largestBytes; },
+      gatewayId, partitions, group, rescue, leaseMs, orphans,
       replicas, minReplicas, replaceAfterMs,
     }, {
       clock, packer, log, register: ownership, mirrors, registry, recovered, memory, counters,
@@ -442,8 +526,21 @@ export class GatewayCore implements Reception, DeliverySource {
       absent: entries.absent,
       random: () => ports.random(), areStoresKnown: () => ports.areStoresKnown(),
       forget: (partition) => { this.forgetPartition(partition); },
+      obeyRules: () => { this.#obeyRules(); },
+      isPassedOver: (partition) => this.orders.keeps(partition),
       wake: (partition) => { for (const queue of partition.queues.values()) this.wake(queue); },
     });
+  }
+
+  /** What operators have left in the register. */
+  #obeyRules(): void {
+    this.rules.look();
+    this.orders.left.look();
+  }
+
+  /** Of bodies, by recovery. */
+  #askedBytes(): number {
+    return this.entries.absent.askedBytes;
   }
 
   #usedBytes(): number {
@@ -452,13 +549,20 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   #newSweep(): ExpirySweep {
-    const { longestRetryMs, delayReports } = this.#options;
-    return new ExpirySweep({ longestRetryMs, delayMs: delayReports.afterMs }, {
+    const followed = this.#followed;
+    const delayMs = this.#options.delayReports.afterMs;
+    const untold = new UntoldWaits({
+      entries: this.entries, events: this.#ports.events, queueOf: (row) => this.registry.queueOf(row),
+      envelopeOf: (row) => this.envelopeOf(row), noteOf: (row, count) => this.noteOf(row, count),
+      outageOf: (queue) => this.outageOf(queue),
+    });
+    return new ExpirySweep({ get longestRetryMs() { return followed.longestRetryMs; }, delayMs }, {
       frame: this.frame, table: this.entries.table, log: this.#ports.log,
       onExpired: (row) => { this.#expire(row); },
+      onWaiting: (row) => untold.tell(row),
       onDelayed: (row) => {
         const queue = this.registry.queueOf(row);
-        return queue !== undefined && this.#delays.onOld(queue, row);
+        return queue !== undefined && !this.#isOrdered(queue, row) && this.#delays.onOld(queue, row);
       },
     });
   }
@@ -480,6 +584,7 @@ export class GatewayCore implements Reception, DeliverySource {
       nowMs: () => ports.clock.nowMs(),
       ringRoomBytes: () => this.memory.reserveBytes - this.memory.usedBytes + this.mirrors.ring.usedBytes,
       requestFlush: () => { ports.requestEndOfTurn(); },
+      hostOfGateway: (gatewayId) => ports.ownership.hostOf(gatewayId),
       refillEntries: (partition) =>
         this.entries.refillView(partition, (row) => { this.bodies.onUsed(partition, row); }),
     };
@@ -509,9 +614,16 @@ export class GatewayCore implements Reception, DeliverySource {
   #expire(row: number): void {
     const queue = this.registry.queueOf(row);
     if (queue === undefined || !this.holds.mayExpire(queue, row)) return;
-    // Its report quotes the body; the sweep comes round again.
-    if (this.entries.isAbsent(row)) this.entries.absent.wantLater(queue.partition, row);
-    else this.#settlement.expire(queue, row);
+    if (this.#isOrdered(queue, row)) return;
+    const { partition } = queue;
+    // Its report quotes the body, and its change takes memory; the sweep comes round again.
+    if (this.entries.isAbsent(row)) this.entries.absent.wantLater(partition, row);
+    else if (this.#room.admitsExpiry(partition, this.entries.room(row))) this.#settlement.expire(queue, row);
+  }
+
+  /** An order that waited for it has been done to it, or will be: nothing else becomes of it now. */
+  #isOrdered(queue: MailQueue, row: number): boolean {
+    return queue.partition.isUnderOrder && this.orders.left.meet(queue, row) !== Ordered.NOT;
   }
 
   #onDue(row: number): void {
@@ -521,4 +633,18 @@ export class GatewayCore implements Reception, DeliverySource {
     queue.makeReady(row, false);
     this.wake(queue);
   }
+}
+
+function followedOf({ longestRetryMs, acceptance, largestBytes }: RenewedOptions): Followed {
+  const { lifetimeMs, bounceLifetimeMs } = acceptance;
+  return { longestRetryMs, lifetimeMs: Math.max(lifetimeMs, bounceLifetimeMs), largestBytes };
+}
+
+function newSegments(
+  { memory: { limitBytes }, segmentBytes }: CoreOptions, { touchPages }: CorePorts,
+): Segments {
+  return new Segments({
+    segmentBytes: segmentBytesWithin(limitBytes, segmentBytes),
+    runBytesMax: Math.floor(limitBytes * RUN_SHARE), touchPages,
+  });
 }

@@ -2,7 +2,8 @@
  * Whether everything has the copies that are configured, since when, and why not (G6): for status and
  * metrics, and one log line when that ends and one when it is so again.
  *
- *   degraded   fewer stores up than copies wanted · a partition with fewer copies in step
+ *   degraded   fewer stores up than copies wanted · a partition with fewer copies in step · one with a copy
+ *              on the host of this gateway, which is lost with it
  */
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { StoreAnswer } from '../admin-api/gateway-answers.js';
@@ -47,7 +48,7 @@ export class Degradation {
     if (before === undefined) {
       const cause = this.cause(this.#ports.stores());
       const partitions = this.partitionsShort();
-      log.warn('mirror', 'degraded: mail has fewer copies than configured', { cause, partitions });
+      log.warn('mirror', 'degraded: mail is on fewer machines than configured', { cause, partitions });
       return;
     }
     const seconds = Math.round((clock.wallMs() - before) / 1000);
@@ -63,8 +64,16 @@ export class Degradation {
     return short;
   }
 
+  /** Partitions with a copy on the host of this gateway: their mail is on fewer machines than configured. */
+  partitionsOnOwnHost(): number {
+    const { mirrors: { placement }, registry } = this.#ports.core;
+    return registry.partitions.filter(({ rows }) =>
+      rows.some((row) => row.isRecorded && placement.isOnOwnHost(row.storeId))).length;
+  }
+
   sinceWallMs(): number | undefined {
-    const degraded = this.#ports.core.upCount < this.#replicas || this.partitionsShort() > 0;
+    const degraded = this.#ports.core.upCount < this.#replicas || this.partitionsShort() > 0
+      || this.partitionsOnOwnHost() > 0;
     this.#sinceMs = degraded ? (this.#sinceMs ?? this.#ports.clock.wallMs()) : undefined;
     return this.#sinceMs;
   }
@@ -74,6 +83,8 @@ export class Degradation {
       const why = [...(drained ? ['drained'] : []), ...(cause === '' ? [] : [cause])];
       return why.length === 0 ? [] : [`${store}: ${why.join(', ')}`];
     });
+    const onOwnHost = this.partitionsOnOwnHost();
+    if (onOwnHost > 0) causes.push(`a copy is on this gateway's own host: partitions ${String(onOwnHost)}`);
     if (causes.length > 0) return causes.join('; ');
     return 'fewer stores can be reached than each partition should have copies';
   }

@@ -1,5 +1,6 @@
 /**
- * Queues of a gateway with their content, page by page, for `queue export`. Reads what is there now and
+ * Queues of a gateway with their content, page by page, for `queue export`, and single messages, for
+ * `queue cat`. Reads what is there now and
  * changes nothing; an entry that is not committed yet is not shown. One whose body is still at the stores is
  * waited for, and goes back there when it was read, if memory is short.
  */
@@ -32,6 +33,7 @@ export interface ExportPorts {
   readonly entries: Entries;
   readonly bodies: DueBodies;
   queuesOf(name: string): readonly MailQueue[];
+  placesOf(messageId: number): Iterable<Place>;
 }
 
 export class ExportView implements ExportSource {
@@ -63,6 +65,22 @@ export class ExportView implements ExportSource {
       nextCursor = cursorAt(place, entries.table);
     }
     return { ...this.#build(chosen, bytes), nextCursor: undefined };
+  }
+
+  exportMessage(messageId: number): ExportPage | typeof AT_STORES | undefined {
+    const { entries } = this.#ports;
+    const places = [...this.#ports.placesOf(messageId)].filter(({ row }) =>
+      entries.table.state(row) !== EntryState.STORING);
+    // Its content is the same in each queue.
+    const place = places.find(({ row }) => !entries.isAbsent(row));
+    if (place !== undefined) {
+      const bytes = entries.bytes(place.row) + entries.note(place.row).length;
+      return { ...this.#build([place], bytes), nextCursor: undefined };
+    }
+    const [absent] = places;
+    if (absent === undefined) return undefined;
+    entries.absent.wantLater(absent.queue.partition, absent.row);
+    return AT_STORES;
   }
 
   /** The bodies of a page, from this row on. */

@@ -9,22 +9,20 @@
  *            the register is deleted
  */
 import { errorText } from '../base/error-text.js';
-import { ReturnAddresses } from '../base/return-addresses.js';
-import { SenderRewriting } from '../base/sender-rewriting.js';
-import type { Hmac } from '../base/signed-text.js';
-import { utf8Bytes } from '../base/utf8.js';
+import type { ReturnAddresses } from '../base/return-addresses.js';
+import type { SenderRewriting } from '../base/sender-rewriting.js';
 import type { MetricsExport } from '../observability/gateway-metrics.js';
 import { exportGatewayMetrics } from '../observability/gateway-metrics.js';
 import { SystemClock, startTicker } from '../platform/node/clock.js';
 import type { Ticker } from '../platform/node/clock.js';
 import { crc32 } from '../platform/node/checksum.js';
-import { listenError } from '../platform/node/free-port.js';
 import { touchPages } from '../platform/node/fresh-pages.js';
 import { toAscii } from '../platform/node/idna.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { DnsClient } from '../platform/node/dns/dns-client.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
 import { ClientTransport } from '../platform/node/client-transport.js';
+import { HandshakeTurns } from '../platform/node/handshake-turns.js';
 import { HttpsClient } from '../platform/node/https-client.js';
 import { PasswordFiles } from '../platform/node/password-files.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
@@ -42,26 +40,19 @@ import { GatewayCore } from './core.js';
 import { DrainedStores } from './drained-stores.js';
 import type { DrainedSince } from './local/drained-file.js';
 import { readDrained, writeDrained } from './local/drained-file.js';
+import { ConfigurationInForce } from './configuration-in-force.js';
+import { CountedHandlers } from './counted-handlers.js';
 import { CoreView } from './core-view.js';
+import { walksOf } from './look/walks.js';
 import type {
   GatewayOptions, GatewayPorts, RunningGateway, WorkerReport,
 } from './gateway-options.js';
 import { DkimKeys } from './dkim/node/dkim-keys.js';
 import { DkimSigner } from './dkim/node/dkim-signer.js';
-import { startInbound } from './inbound/listener.js';
-import type { RunningInbound } from './inbound/listener.js';
-import { CHECK_QUESTIONS_AT_ONCE_MAX, CheckLine } from './inbound/authentication/node/check-line.js';
 import { Blocklists } from './inbound/blocklists.js';
-import { makeHooks } from './inbound/hooks/node/make-hooks.js';
-import type { HookChain } from './inbound/hooks/hook-chain.js';
-import { DEEDS, PARTIES, RateLimits } from './inbound/limits/rate-limits.js';
-import { NetworkList } from './inbound/policy/network-list.js';
-import { RecipientsByHttp } from './inbound/recipients-by-http.js';
-import { followTable } from './inbound/recipients-file.js';
-import type { RunningTable } from './inbound/recipients-file.js';
+import type { Renewal } from './inbound/listener.js';
 import { reportWays } from './inbound/recipients/report-ways.js';
-import { askUsers, followUsers } from './inbound/users-file.js';
-import type { RunningUsers } from './inbound/users-file.js';
+import { Listeners } from './listeners.js';
 import { LocalNotes } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import type { MemberAnswer } from '../admin-api/pages.js';
@@ -73,21 +64,27 @@ import { StoreLink } from './mirror/link/store-link.js';
 import type { StoreLinkEvents } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
+import type { DispatcherOptions } from './outbound/dispatcher.js';
 import { MxLookup } from './outbound/mx-lookup.js';
 import { RunningSts } from './outbound/sts/running-sts.js';
 import { TlsReporter } from './outbound/tls-reports/tls-reporter.js';
 import { TlsTally } from './outbound/tls-reports/tls-tally.js';
+import { NotFollowed } from './not-followed.js';
 import { outagesOf } from './outages.js';
+import { returnAddressesOf, rewritingOf } from './own-addresses.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
-import type { OrphanOptions } from './ownership/holdings.js';
+import type { KeptPartitions, OrphanOptions } from './ownership/holdings.js';
 import { ProcessIdentity } from './process-identity.js';
+import { ResolverWatch } from './resolver-watch.js';
 import { Retirements } from './retirements.js';
+import type { AcceptanceOptions } from './queue/acceptance.js';
 import { createRouter } from './queue/router.js';
-import type { FindReportWay, Router } from './queue/types.js';
+import type { RenewableRouter } from './queue/router.js';
+import { followingCount, whyNoSuccessor } from './queue/successors.js';
+import type { FindReportWay } from './queue/types.js';
 import { returnedMail } from './returned/node/returned-mail.js';
 import type { ReturnedMail } from './returned/node/returned-mail.js';
 
-const DAY_MS = 86_400_000;
 const TICK_MS = 25;
 /** Above the accept mark: a reserve for recovery and refills; the last 3% only for what ends mail. */
 const RESERVE_SHARE = 0.97;
@@ -95,15 +92,12 @@ const MIRROR_RETRY_MS = 1000;
 const REFILL_FRAME_BYTES = 256 * 1024;
 const FRAME_TARGET_BYTES = 1024 * 1024;
 const SEGMENT_BYTES = 1024 * 1024;
-const PORT_RETRY_MS = 1000;
 /** Replies of a next hop are short, and there may be a thousand connections. */
 const REPLY_BUFFER_BYTES = 8 * 1024;
 /** Blocks of a recovery come through this; two connections a store. */
 const LINK_BUFFER_BYTES = 256 * 1024;
 /** Of the memory limit: large contents on their way out. */
 const LARGE_SHARE = 1 / 8;
-/** How often workers tell one another what clients did, and have open. */
-const WORKERS_TOLD_MS = 1000;
 /** A gateway of a group without a key for so long is gone from the configurations, as far as can be told. */
 const ABSENT_MS = 600_000;
 /** Other processes of this machine, started with this one, have their keys by then. */
@@ -156,7 +150,7 @@ interface LinkSource {
 
 class Gateway implements RunningGateway {
   readonly incarnation: number;
-  readonly #options: GatewayOptions;
+  #options: GatewayOptions;
   readonly #ports: GatewayPorts;
   readonly #identity: ProcessIdentity;
   readonly #clock = new SystemClock();
@@ -165,25 +159,25 @@ class Gateway implements RunningGateway {
   readonly #knownStores: KnownStores;
   /** Where links come from (makeLink). */
   readonly #linkSource: LinkSource;
-  readonly #inbounds: RunningInbound[] = [];
-  readonly #users: RunningUsers | undefined;
-  readonly #recipients: RunningTable | undefined;
+  readonly #router: RenewableRouter;
+  readonly #listeners: Listeners;
+  /** Both are other ones when the configuration was read anew. */
+  #retry: RetrySchedule;
+  #reportWay: FindReportWay;
+  readonly #inForce: ConfigurationInForce;
   readonly #rewriting: SenderRewriting | undefined;
   readonly #returnAddresses: ReadonlyMap<string, ReturnAddresses>;
   readonly #returned: ReturnedMail | undefined;
-  readonly #rates: RateLimits | undefined;
-  readonly #hooks: HookChain | undefined;
-  readonly #senderChecks: CheckLine | undefined;
   readonly #dkimKeys: DkimKeys | undefined;
   readonly #signer: DkimSigner | undefined;
   readonly #dns: DnsClient;
-  readonly #https = new HttpsClient();
+  readonly #resolvers: ResolverWatch;
+  /** Of handshakes with strangers: next hops, and servers of policies and reports. */
+  readonly #turns = new HandshakeTurns();
+  readonly #https = new HttpsClient({ turns: this.#turns });
   readonly #sts: RunningSts | undefined;
   readonly #tally: TlsTally | undefined;
   readonly #tlsReporter: TlsReporter | undefined;
-  #workersToldMs = 0;
-  /** The last report to the other workers said anything. */
-  #hadNews = false;
   readonly #dispatcher: Dispatcher;
   readonly #inboundRecord: InboundRecord;
   readonly #view: CoreView;
@@ -202,9 +196,6 @@ class Gateway implements RunningGateway {
   #fenced = false;
   /** It was ready to take mail once. */
   #hasServed = false;
-  #portsOpen = false;
-  #portsBusy = false;
-  #portRetryMs = 0;
 
   constructor(options: GatewayOptions, ports: GatewayPorts, identity: ProcessIdentity) {
     this.#options = options;
@@ -215,8 +206,9 @@ class Gateway implements RunningGateway {
     const { log, metrics, mailLog } = ports;
     this.#record = new MailRecord({
       clock, log, mailLog, metrics, mirrorsOf: (route) => this.#core.registry.find(route)?.partition,
+      routeNameOf: (route) => this.#router.nameOf(route),
     });
-    this.#inboundRecord = new InboundRecord(metrics);
+    this.#inboundRecord = new InboundRecord(metrics, clock.nowMs());
     const { stores: configured, learnStores } = options;
     const learnable = learnStores === undefined ? [] : learnStores.only;
     this.#knownStores = new KnownStores({ configured, learnable }, {
@@ -225,13 +217,14 @@ class Gateway implements RunningGateway {
       link: (store) => { this.#makeLink(store); },
       move: ({ id, pathA, pathB }) => { this.#linkTo(id)?.moveTo(pathA, pathB); },
     });
-    this.#rewriting = rewritingOf(options, clock);
-    this.#returnAddresses = returnAddressesOf(options, clock);
-    const router = createRouter(options.routes);
-    this.#recipients = recipientsOf(options, clock, ports);
+    this.#rewriting = rewritingOf(options.smtp, clock);
+    this.#returnAddresses = returnAddressesOf(options.routes, clock);
+    this.#router = createRouter(options.routes);
+    this.#retry = new RetrySchedule(options.retry, ports);
+    this.#inForce = new ConfigurationInForce(options.configuration, clock);
     this.#dkimKeys = dkimKeysOf(options, ports);
     this.#signer = signerOf(this.#dkimKeys, clock, ports);
-    this.#core = this.#makeCore(router);
+    this.#core = this.#makeCore();
     const { mirrors, moves, registry, crashes, inHand } = this.#core;
     this.#notes = new LocalNotes(options.stateDir, { crashes, inHand, incarnation: this.incarnation });
     const { stateDir } = options;
@@ -242,11 +235,12 @@ class Gateway implements RunningGateway {
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
     this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
     this.#dns = new DnsClient(options.dns, clock);
+    this.#resolvers = watchOf(this.#dns, options, clock, ports);
     this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
     const isReporting = options.tlsReports !== undefined;
     this.#tally = isReporting ? new TlsTally((domain) => this.#sts?.known(domain)) : undefined;
     if (this.#sts !== undefined) this.#sts.watch = this.#tally;
-    this.#tlsReporter = this.#makeTlsReporter(router);
+    this.#tlsReporter = this.#makeTlsReporter();
     this.#dispatcher = this.#makeDispatcher();
     this.#core.setDeliverySink(this.#dispatcher);
     this.#linkSource = {
@@ -255,19 +249,16 @@ class Gateway implements RunningGateway {
       packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
-    this.#users = usersOf(options, clock, ports);
-    this.#rates = ratesOf(options);
-    const { hostName, smtp: { hooks, feedback } } = options;
+    const { smtp: { feedback } } = options;
     const returnPorts = { memory: this.#core, record: this.#record };
     this.#returned = returnedMail(this.#returnAddresses, feedback, returnPorts);
-    this.#hooks = makeHooks(hooks, hostName, { clock, log, metrics, memory: this.#core });
-    this.#senderChecks = this.#checkLine();
-    this.#startListeners(router);
+    this.#listeners = this.#makeListeners();
+    this.#reportWay = this.#reportWays();
     this.#view = this.#makeView();
   }
 
   get smtpPorts(): readonly number[] {
-    return this.#inbounds.map((inbound) => inbound.port);
+    return this.#listeners.ports;
   }
 
   get adminPort(): number {
@@ -275,11 +266,7 @@ class Gateway implements RunningGateway {
   }
 
   async start(): Promise<void> {
-    // They are opened only when mail can be committed; that another process has one should be known now.
-    for (const { host, port } of this.#options.inbound) {
-      const error = await listenError(host, port);
-      if (error !== undefined) throw error;
-    }
+    await this.#listeners.checkPorts();
     const source = gaugeSource({
       view: this.#view, nowMs: () => this.#clock.nowMs(),
       logLinesDropped: () => this.#ports.logLinesDropped(),
@@ -290,13 +277,23 @@ class Gateway implements RunningGateway {
     this.#admin = await startAdmin({ ...listen, token }, this.#adminPorts(registry));
     this.#ports.log.info('start', 'the gateway starts', {
       gateway: this.#options.id, incarnation: this.incarnation,
+      configuration: this.#options.configuration.hash,
       stores: this.#options.stores.map((store) => store.id), memory_limit_bytes: this.#core.memory.limitBytes,
     });
+    this.#tellResolversLeftOut();
     const { learnStores } = this.#options;
     this.#knownStores.start(learnStores === undefined ? undefined : this.#identity.opened.register);
     await this.#sts?.load();
     this.#dispatcher.start();
     this.#ticker = startTicker(this.#clock, TICK_MS, (nowMs) => { this.#tick(nowMs); });
+  }
+
+  #tellResolversLeftOut(): void {
+    const { leftOut } = this.#dns;
+    if (leftOut.length === 0) return;
+    const text = 'resolvers of the system are not asked: one on this machine is believed about DNSSEC, and '
+      + 'what they answer in its place would count as unsigned; name those to be asked in dns.resolvers';
+    this.#ports.log.warn('dns', text, { resolvers: leftOut });
   }
 
   async stop(): Promise<void> {
@@ -306,13 +303,8 @@ class Gateway implements RunningGateway {
     this.#ports.log.info('stop', 'the gateway stops: no new mail; deliveries in flight are finished', {
       in_flight: this.#dispatcher.count, bound_ms: boundMs,
     });
-    const inbound = Promise.all(this.#inbounds.map((one) => one.close(boundMs)));
-    await Promise.all([inbound, this.#dispatcher.stop(boundMs)]);
-    this.#users?.close();
-    this.#recipients?.close();
-    this.#hooks?.close();
+    await Promise.all([this.#listeners.close(boundMs), this.#dispatcher.stop(boundMs)]);
     this.#returned?.reading.close();
-    this.#senderChecks?.close();
     this.#dkimKeys?.close();
     this.#dns.close();
     this.#https.close();
@@ -350,28 +342,35 @@ class Gateway implements RunningGateway {
     const { bridge: register } = this.#identity;
     const isAlone = this.#options.register.kind === 'file';
     const partitions = (): readonly Partition[] => this.#core.registry.partitions;
-    return new Retirements({ isAlone }, { clock: this.#clock, log, register, partitions });
+    const keptFor = (id: string): KeptPartitions => this.#core.holdings.keptFor(id);
+    return new Retirements({ isAlone }, { clock: this.#clock, log, register, partitions, keptFor });
   }
 
   #adminPorts(registry: MetricsExport['registry']): AdminPorts {
     const core = this.#core;
     return {
       view: this.#view, registry, log: this.#ports.log,
-      rescue: core.holdings, holds: core.holds, stores: this.#drained, retire: this.#retirements(),
+      members: () => this.#identity.opened.members(),
+      rescue: core.holdings, orders: core.orders, rules: core.ruleDesk,
+      stores: this.#drained, retire: this.#retirements(), reloads: this.#ports.reloads,
       rebalance: { gatewayId: this.#options.id, control: core.mirrors.rebalance },
+      walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),
       exports: new ExportView({
         crc32, entries: core.entries, bodies: core.bodies, queuesOf: (name) => core.registry.byName(name),
+        placesOf: (messageId) => core.registry.placesOf(messageId),
       }),
     };
   }
 
   #makeView(): CoreView {
-    const { id, host, version, insecure, mirror: { replicas }, admin: { listen } } = this.#options;
+    const { id, host, version, insecure, mirror, group, rescue, admin: { listen } } = this.#options;
+    const { replicas, minReplicas, leaseMs } = mirror;
     const { log, metrics } = this.#ports;
     const dispatcher = this.#dispatcher;
     return new CoreView(
       {
-        gatewayId: id, host, incarnation: this.incarnation, version, insecure, replicas,
+        gatewayId: id, host, incarnation: this.incarnation, version, insecure, replicas, minReplicas, leaseMs,
+        rescues: rescue ? group.filter((other) => other !== id) : [],
         hostOf: (store) => this.#knownStores.find(store)?.host ?? '',
         others: () => this.#others(),
         unreached: () => this.#knownStores.unreached(),
@@ -381,28 +380,40 @@ class Gateway implements RunningGateway {
         drainedSinceWallMs: (store) => this.#drained.sinceWallMs(store),
         adminAddress: () => reachableAddress(listen.host, this.adminPort),
         isDraining: () => this.#stopping,
-        isListening: () => this.#portsOpen || this.#inbounds.length === 0,
+        isListening: () => this.#listeners.areOpen,
+        configuration: () => this.#inForce.answer(),
         connectionsIn: () => this.#inboundRecord.connections,
         connectionsOut: () => dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0),
         dotsInFlight: () => dispatcher.count,
-        outages: () => outagesOf(dispatcher.nextHops(), this.#hooks?.failing() ?? []),
+        outages: () => outagesOf(dispatcher.nextHops(), this.#listeners.hooks?.failing() ?? []),
+        dnsAway: () => this.#resolvers.away,
+        sources: () => dispatcher.sources(),
+        isDown: (queue) => dispatcher.isDown(queue),
+        busiest: () => this.#inboundRecord.busy.answer(this.#clock.nowMs()),
+        nextHopOf: (queue) => dispatcher.nextHopOf(queue),
       },
     );
   }
 
   #makeDispatcher(): Dispatcher {
-    const { outbound, memory } = this.#options;
     const { random, log, metrics } = this.#ports;
-    const largeBytesMax = Math.min(outbound.largeBytesMax, memory.limitBytes * LARGE_SHARE);
-    const transport = new ClientTransport({ readBufferBytes: REPLY_BUFFER_BYTES });
-    const toNextHops: MailTransport = {
-      connect: (host, port, handlers) => {
-        metrics.connectionsOpened += 1;
-        return transport.connect(host, port, handlers);
+    const transport = new ClientTransport({
+      readBufferBytes: REPLY_BUFFER_BYTES, turns: this.#turns,
+      onCaFile: (file, why, isStale) => {
+        metrics.reception.followed('ca', isStale);
+        if (why === '') log.info('tls', 'the CAs for next hops were read anew', { file });
+        else log.error('tls', 'the new CAs for next hops can\'t be used, the old ones stay', { file, why });
       },
+    });
+    const toNextHops: MailTransport = {
+      connect: (host, port, handlers, from) => {
+        metrics.connectionsOpened += 1;
+        return transport.connect(host, port, new CountedHandlers(handlers, metrics), from);
+      },
+      addresses: (host, done) => { transport.addresses(host, done); },
       secure: (clear, terms, handlers) => transport.secure(clear, terms, handlers),
     };
-    return new Dispatcher({ ...outbound, largeBytesMax }, {
+    return new Dispatcher(this.#dispatcherOptions(), {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
       policies: this.#sts, tlsWatch: this.#tally,
       passwords: new PasswordFiles({
@@ -410,65 +421,64 @@ class Gateway implements RunningGateway {
       }),
       mayDot: (delivery) => !this.#fenced && this.#core.mayDeliver(delivery),
       onTlsFallback: () => { metrics.tlsFallbacks += 1; },
+      onDaneFailed: () => { metrics.outbound.daneFailures += 1; },
     });
   }
 
-  /** Undefined where no listener wants it: then no thread is started for it. */
-  #checkLine(): CheckLine | undefined {
-    const { hostName, inbound, dns } = this.#options;
-    const { log, metrics: { authentication: metrics } } = this.#ports;
-    if (inbound.every(({ authservId }) => authservId === '')) return undefined;
-    const resolver = new DnsClient(dns, this.#clock, CHECK_QUESTIONS_AT_ONCE_MAX);
-    return new CheckLine(hostName, { resolver, memory: this.#core, log, metrics });
+  #dispatcherOptions(): DispatcherOptions {
+    const { outbound, memory } = this.#options;
+    const largeBytesMax = Math.min(outbound.largeBytesMax, memory.limitBytes * LARGE_SHARE);
+    return { ...outbound, largeBytesMax };
   }
 
-  #makeTlsReporter(router: Router): TlsReporter | undefined {
+  #makeTlsReporter(): TlsReporter | undefined {
     const { tlsReports, hostName, outbound: { mx } } = this.#options;
     const { log, metrics } = this.#ports;
     const tally = this.#tally;
     if (tlsReports === undefined || tally === undefined) return undefined;
     return new TlsReporter({ ...tlsReports, hostName }, {
-      tally, router, log, clock: this.#clock, resolver: this.#dns, lookup: new MxLookup(mx, this.#dns),
-      https: this.#https, reception: this.#core, signer: this.#signer,
+      tally, router: this.#router, log, clock: this.#clock, resolver: this.#dns,
+      lookup: new MxLookup(mx, this.#dns), https: this.#https, reception: this.#core, signer: this.#signer,
       onSent: (how) => { metrics.sts.reported(how); },
     });
   }
 
-  #startListeners(router: Router): void {
-    const options = this.#options;
+  #makeListeners(): Listeners {
     const clock = this.#clock;
-    const { log } = this.#ports;
-    const blocklists = new Blocklists({ resolver: this.#dns, clock, log });
-    for (const inbound of options.inbound) {
-      this.#inbounds.push(startInbound(inbound, {
-        reception: this.#core, router, clock, log, mailLog: this.#record, metrics: this.#inboundRecord,
-        authenticator: this.#users?.authenticator, recipients: this.#recipients?.table,
-        rewriting: this.#rewriting, returned: this.#returned, rates: this.#rates, hooks: this.#hooks,
-        signer: this.#signer, blocklists, senderChecks: this.#senderChecks,
-      }));
-    }
+    const { log, metrics, tellWorkers } = this.#ports;
+    return new Listeners(this.#options, {
+      clock, log, metrics, tellWorkers, memory: this.#core, dnsWatch: this.#resolvers,
+      ofSessions: {
+        reception: this.#core, router: this.#router, clock, log, mailLog: this.#record,
+        metrics: this.#inboundRecord, rewriting: this.#rewriting, returned: this.#returned,
+        signer: this.#signer,
+        blocklists: new Blocklists({
+          resolver: this.#dns, clock, log, meter: metrics.reception.blocklists,
+        }),
+      },
+      notReadyReason: () => this.#view.status().not_ready_reason,
+    });
   }
 
   /** All listeners have the same domains; a rescue has none. */
-  #reportWays(router: Router): FindReportWay {
+  #reportWays(): FindReportWay {
     const { hostName, inbound: [listener], smtp: { srs } } = this.#options;
     const { relayDomains = [], postmaster = '' } = listener ?? {};
     const made = [...this.#returnAddresses.values()].map((each) => each.options.domain);
     const ownDomains = srs === undefined ? made : [srs.domain, ...made];
     const options = { hostName, relayDomains, postmaster, ownDomains };
-    return reportWays(options, { router, toAscii, recipients: this.#recipients?.table });
+    return reportWays(options, { router: this.#router, toAscii, recipients: this.#listeners.recipients });
   }
 
-  #makeCore(router: Router): GatewayCore {
+  #makeCore(): GatewayCore {
     const options = this.#options;
     const ports = this.#ports;
-    const retry = new RetrySchedule(options.retry, { random: ports.random });
     return new GatewayCore(
       {
         ...options.mirror,
         gatewayId: options.id, incarnation: this.incarnation,
         queuesMax: options.queuesMax,
-        longestRetryMs: retry.longestMs,
+        longestRetryMs: this.#retry.longestMs,
         delayReports: options.reports,
         firstWaitMs: options.mirror.failoverTimeoutMs,
         segmentBytes: SEGMENT_BYTES,
@@ -484,11 +494,11 @@ class Gateway implements RunningGateway {
             places: { get: (store) => this.#knownStores.find(store) },
           },
         },
-        acceptance: { ...options.delivery, ...options.memory },
+        acceptance: acceptanceOf(options),
         memory: { ...options.memory, reserveShare: RESERVE_SHARE },
         reading: {
           blockEntries: options.mirror.blockMessages, blockBytes: options.blockBytes,
-          largestBytes: Math.max(...options.inbound.map((inbound) => inbound.messageBytesMax)),
+          largestBytes: largestBytesOf(options),
         },
       },
       {
@@ -497,13 +507,13 @@ class Gateway implements RunningGateway {
         packer: new MessagePacker(),
         touchPages,
         log: ports.log,
-        router,
-        reportWay: this.#reportWays(router),
+        router: this.#router,
+        reportWay: (reversePath) => this.#reportWay(reversePath),
         events: this.#record,
         counters: ports.metrics,
         heldElsewhereBytes: () => this.#dispatcher.largeBytes,
         requestEndOfTurn: () => { this.#requestEndOfTurn(); },
-        retryDelayMs: (attempts) => retry.delayMs(attempts),
+        retryDelayMs: (attempts) => this.#retry.delayMs(attempts),
         drawOrdinal: () => this.#identity.ordinals.take(),
         ownership: this.#identity.bridge,
         areStoresKnown: () => this.#knownStores.isListRead,
@@ -623,62 +633,62 @@ class Gateway implements RunningGateway {
     this.#drained.tick();
     this.#notes.tick(nowMs);
     this.#tlsReporter?.tick(nowMs);
+    this.#resolvers.tick(nowMs);
     this.#view.watch(nowMs);
-    this.#tellWorkers(nowMs);
-    this.#watchPorts(nowMs);
+    this.#inboundRecord.busy.tick(nowMs);
+    this.#hasServed ||= this.#core.accepting;
+    this.#listeners.tick(nowMs, this.#core.accepting && !this.#stopping);
   }
 
   setTicketKeys(keys: Buffer): void {
-    for (const inbound of this.#inbounds) inbound.setTicketKeys(keys);
+    this.#listeners.setTicketKeys(keys);
   }
 
-  onReport({ rates, open: { worker, listeners } }: WorkerReport): void {
-    const nowMs = this.#clock.nowMs();
-    this.#rates?.onReport(rates, nowMs);
-    for (const [i, inbound] of this.#inbounds.entries()) {
-      inbound.clients.onReport(worker, listeners[i] ?? [], nowMs);
-    }
+  onReport(report: WorkerReport): void {
+    this.#listeners.onReport(report, this.#clock.nowMs());
   }
 
-  /** Once a second, what clients did here, and have open, goes to the other workers. */
-  #tellWorkers(nowMs: number): void {
-    const { tellWorkers } = this.#ports;
-    if (tellWorkers === undefined || nowMs - this.#workersToldMs < WORKERS_TOLD_MS) return;
-    this.#workersToldMs = nowMs;
-    const rates = this.#rates?.takeReport() ?? [];
-    const listeners = this.#inbounds.map(({ clients }) => clients.report());
-    const isNews = rates.length > 0 || listeners.some((clients) => clients.length > 0);
-    if (isNews || this.#hadNews) tellWorkers({ rates, open: { worker: this.#options.id, listeners } });
-    this.#hadNews = isNews;
-  }
-
-  /** The SMTP port is open exactly while mail can be committed (G6), so that a load balancer moves on. */
-  #watchPorts(nowMs: number): void {
-    this.#hasServed ||= this.#core.accepting;
-    const wanted = this.#core.accepting && !this.#stopping;
-    const isDone = this.#inbounds.length === 0 || wanted === this.#portsOpen;
-    if (isDone || this.#portsBusy || nowMs < this.#portRetryMs) return;
-    if (!wanted) {
-      for (const inbound of this.#inbounds) inbound.closePort();
-      this.#portsOpen = false;
-      const why = this.#view.status().not_ready_reason;
-      this.#ports.log.warn('smtp', 'the SMTP port is closed until mail can be committed again', { why });
-      return;
-    }
-    this.#portsBusy = true;
-    Promise.all(this.#inbounds.map((inbound) => inbound.openPort())).then(
-      () => {
-        this.#portsBusy = false;
-        this.#portsOpen = true;
-        this.#ports.log.info('smtp', 'the SMTP port is open', { ports: [...this.smtpPorts] });
+  /** All that can go wrong does so here. What is not in config/changes.ts is as before. */
+  async prepare(options: GatewayOptions): Promise<Renewal> {
+    this.countFollowing(options);
+    const listeners = await this.#listeners.prepare(options);
+    return {
+      use: () => {
+        if (this.#stopping) return listeners.drop();
+        listeners.use();
+        this.#renew(options);
       },
-      (error: unknown) => {
-        this.#portsBusy = false;
-        this.#portRetryMs = this.#clock.nowMs() + PORT_RETRY_MS;
-        const why = errorText(error);
-        this.#ports.log.error('smtp', 'the SMTP port can not be opened; trying again', { why });
-      },
-    );
+      drop: () => { listeners.drop(); },
+    };
+  }
+
+  countFollowing({ routes }: GatewayOptions): number {
+    const router = createRouter(routes);
+    const { registry } = this.#core;
+    const whys = [
+      whyNoSuccessor(registry.queues(), router), this.#router.whyNot(routes, this.#core.isIncomplete),
+    ];
+    const why = whys.find((each) => each !== '');
+    if (why !== undefined) throw new NotFollowed(['gateway', 'routes'], why);
+    return followingCount(registry.queues(), router);
+  }
+
+  #renew(options: GatewayOptions): void {
+    // What this machine has of memory may have changed, its limit here has not.
+    this.#options = { ...options, memory: this.#options.memory };
+    this.#retry = new RetrySchedule(options.retry, this.#ports);
+    this.#router.renew(options.routes);
+    this.#core.renew({
+      longestRetryMs: this.#retry.longestMs, acceptance: acceptanceOf(this.#options),
+      largestBytes: largestBytesOf(options),
+    });
+    this.#dispatcher.renew(this.#dispatcherOptions());
+    this.#reportWay = this.#reportWays();
+    this.#inForce.renewed(options.configuration);
+  }
+
+  refused(why: string): void {
+    this.#inForce.refused(why);
   }
 
   #onFenced(storeId: string, text: string, highest = 0): void {
@@ -711,25 +721,13 @@ class Gateway implements RunningGateway {
   }
 }
 
-function usersOf(
-  { smtp: { usersFile, usersByHttp }, secret }: GatewayOptions, clock: SystemClock,
-  { log, metrics: { reception } }: GatewayPorts,
-): RunningUsers | undefined {
-  if (usersByHttp !== undefined) return askUsers(usersByHttp, { clock, log, meter: reception.userLookups });
-  const onRead = (isStale: boolean): void => { reception.followed('users', isStale); };
-  return usersFile === undefined ? undefined : followUsers(usersFile, secret, { clock, log, onRead });
+function acceptanceOf({ delivery, memory }: GatewayOptions): AcceptanceOptions {
+  return { ...delivery, ...memory };
 }
 
-function recipientsOf(
-  { smtp: { recipientsFile, recipientsByHttp } }: GatewayOptions, clock: SystemClock,
-  { log, metrics: { reception } }: GatewayPorts,
-): RunningTable | undefined {
-  if (recipientsByHttp !== undefined) {
-    const asked = new RecipientsByHttp(recipientsByHttp, { clock, log, meter: reception.recipientLookups });
-    return { table: asked, close: () => undefined };
-  }
-  const onRead = (isStale: boolean): void => { reception.followed('recipients', isStale); };
-  return recipientsFile === undefined ? undefined : followTable(recipientsFile, log, onRead);
+/** 0 where no mail is taken. */
+function largestBytesOf({ inbound }: GatewayOptions): number {
+  return Math.max(0, ...inbound.map(({ messageBytesMax }) => messageBytesMax));
 }
 
 /** Undefined where there is none: then nothing is signed, nor looked at for it. */
@@ -746,6 +744,14 @@ function signerOf(
   return keys === undefined ? undefined : new DkimSigner({ keys, clock, log, metrics });
 }
 
+function watchOf(
+  dns: DnsClient, { hostName }: GatewayOptions, clock: SystemClock, { log, random, metrics }: GatewayPorts,
+): ResolverWatch {
+  const watch = new ResolverWatch(hostName, { clock, log, random, metrics: metrics.dns, resolver: dns });
+  dns.watch = watch;
+  return watch;
+}
+
 /** Undefined where no domain's policy counts. */
 function stsOf(
   { outbound: { mx }, stateDir }: GatewayOptions, clock: SystemClock,
@@ -753,40 +759,6 @@ function stsOf(
   { log, metrics: { sts: metrics } }: GatewayPorts,
 ): RunningSts | undefined {
   return mx.usesMtaSts ? new RunningSts(stateDir, mx, { clock, log, resolver, metrics, https }) : undefined;
-}
-
-function rewritingOf({ smtp: { srs } }: GatewayOptions, clock: SystemClock): SenderRewriting | undefined {
-  if (srs === undefined) return undefined;
-  return new SenderRewriting(srs.domain, keysOf(srs.secrets), ownHmac(), () => clock.wallMs());
-}
-
-/** By the name of the route. */
-function returnAddressesOf(
-  { routes }: GatewayOptions, clock: SystemClock,
-): ReadonlyMap<string, ReturnAddresses> {
-  return new Map(routes.flatMap(({ name: route, verp }) => {
-    if (verp === undefined) return [];
-    const { domain, prefix, secrets, validMs, returned } = verp;
-    const daysValid = Math.ceil(validMs / DAY_MS);
-    const options = { route, domain, prefix, daysValid, leadsBack: returned === 'forward' };
-    return [[route, new ReturnAddresses(options, keysOf(secrets), ownHmac(), () => clock.wallMs())]];
-  }));
-}
-
-function keysOf(secrets: readonly string[]): readonly Uint8Array[] {
-  return secrets.map((secret) => utf8Bytes(secret));
-}
-
-function ownHmac(): Hmac {
-  const secrets = new SystemSecrets();
-  return (key, text) => secrets.hmacSha256(key, text);
-}
-
-/** Undefined where nothing is limited: then nothing is counted either. */
-function ratesOf({ smtp: { rates, rateExempt } }: GatewayOptions): RateLimits | undefined {
-  const isLimited = PARTIES.some((party) => DEEDS.some((deed) => rates[party][deed] > 0));
-  if (!isLimited) return undefined;
-  return new RateLimits(rates, new NetworkList(rateExempt, 'networks without limits'));
 }
 
 /** The process that keeps the register's file alone knows all that have a part in it. */

@@ -2,6 +2,7 @@
  * What a gateway process is made with (gateway-daemon.ts): its plain options, what it is given, and what it
  * gives.
  */
+import type { Order } from '../admin-api/orders.js';
 import type { GatewayKeys } from '../config/keys/schema.js';
 import type { HookOptions } from './inbound/hooks/node/make-hooks.js';
 import type { HttpServiceOptions } from './inbound/http-service.js';
@@ -12,7 +13,7 @@ import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
 import type { EventLog, Random } from '../platform/ports.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
-import type { ListenerOptions } from './inbound/listener.js';
+import type { ListenerOptions, Renewal } from './inbound/listener.js';
 import type { DispatcherOptions } from './outbound/dispatcher.js';
 import type { KnownStore } from './ownership/known-stores.js';
 import type { RetryScheduleOptions } from './outbound/pure/retry-schedule.js';
@@ -54,6 +55,13 @@ type SaidInFile =
   | 'id' | 'host' | 'rescue' | 'stateDir' | 'insecure' | 'mirror' | 'reports' | 'delivery' | 'admin' | 'dns'
   | 'dkim' | 'tlsReports';
 
+/** Short names, for people and other gateways to compare (config/changes.ts). */
+export interface ConfigurationName {
+  readonly hash: string;
+  /** Of the routes alone. */
+  readonly routesHash: string;
+}
+
 export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
   readonly smtp: WhoMaySend;
   readonly memory: GatewayKeys['memory'] & { readonly limitBytes: number };
@@ -80,6 +88,7 @@ export interface GatewayOptions extends Pick<GatewayKeys, SaidInFile> {
   /** All processes share one host on purpose: labels say nothing. */
   readonly oneHost: boolean;
   readonly blockBytes: number;
+  readonly configuration: ConfigurationName;
 }
 
 /** What the workers of a gateway tell one another once a second: what clients did since, and have open. */
@@ -96,11 +105,34 @@ export interface GatewayPorts {
   logLinesDropped(): number;
   /** To the other workers of this gateway; undefined: there are none. */
   readonly tellWorkers: ((report: WorkerReport) => void) | undefined;
+  /** Undefined: there is no file to read. */
+  readonly reloads: ReloadControl | undefined;
   /**
    * It must end: another process of this gateway lives. `told`: no store has taken it yet, and this is the
    * highest incarnation they know; else 0.
    */
   onFenced(told: number): void;
+}
+
+/** The configuration is read again because an operator wants that. */
+export interface ReloadControl {
+  /** By this process, and all workers of its gateway. */
+  reload(order: Order): Promise<ReloadOutcome>;
+  /** What that would do, at this process; nothing is changed. */
+  compare(): Promise<ReloadComparison>;
+}
+
+export interface ReloadComparison extends ReloadOutcome {
+  /** Messages that wait and would go another way. */
+  readonly following: number;
+}
+
+/** What came of reading the configuration again. */
+export interface ReloadOutcome {
+  /** '' when it is in force; else why not, and the old one is. */
+  readonly why: string;
+  /** Keys that have changed. */
+  readonly changed: readonly string[];
 }
 
 export interface RunningGateway {
@@ -117,5 +149,14 @@ export interface RunningGateway {
   onReport(report: WorkerReport): void;
   /** Of TLS sessions of clients, shared by the workers of this gateway. */
   setTicketKeys(keys: Buffer): void;
+  /**
+   * Gets ready for other options, which differ only in what a running gateway follows (config/changes.ts).
+   * Rejects when something of them can't be had: then, and until use(), nothing has changed.
+   */
+  prepare(options: GatewayOptions): Promise<Renewal>;
+  /** Messages that would go another way. Throws when some would have none. */
+  countFollowing(options: GatewayOptions): number;
+  /** A configuration was not taken: for status. */
+  refused(why: string): void;
   stop(): Promise<void>;
 }

@@ -5,8 +5,11 @@
 import type { ReportKind } from './queue/report-writer.js';
 import { OnceInAWhile } from '../base/once-in-a-while.js';
 import { formatMessageId } from '../base/text-id.js';
+import { BusySenders } from '../observability/busy-senders.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
+import { countOutcome } from '../observability/outbound-metrics.js';
+import type { OutboundMetrics, OutcomesOfRoute } from '../observability/outbound-metrics.js';
 import type { AuthResult } from '../observability/reception-metrics.js';
 import type { Clock, EventLog } from '../platform/ports.js';
 import type { HandshakeResult, SecuredFacts } from '../platform/transport.js';
@@ -20,13 +23,15 @@ import type { MailEvents, OutcomeEvent } from './queue/mail-events.js';
 import type { MailQueue } from './queue/mail-queue.js';
 import { nextHopUrl } from './queue/next-hop.js';
 import { ALIAS_CHANGED } from './queue/types.js';
-import type { Envelope, Recipient, RecipientResult, Route } from './queue/types.js';
+import type { Envelope, Outage, Recipient, RecipientResult, Route } from './queue/types.js';
 
 export interface MailRecordPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly mailLog: MailLog;
   readonly metrics: GatewayMetrics;
+  /** Of a route, as the configuration names it. */
+  routeNameOf(route: Route): string;
   /** The mirrors of the queue of a route. */
   mirrorsOf(route: Route): { readonly inSyncCount: number; readonly epoch: number } | undefined;
 }
@@ -43,6 +48,7 @@ export class MailRecord implements MailEvents, InboundMailLog, ReturnRecord {
   readonly #ports: MailRecordPorts;
   readonly #tellingUnread = new OnceInAWhile(UNREAD_EVERY_MS);
   readonly #toldUnreachableMs = new WeakMap<MailQueue, number>();
+  readonly #outcomes = new WeakMap<Route, OutcomesOfRoute>();
 
   constructor(ports: MailRecordPorts) {
     this.#ports = ports;
@@ -70,6 +76,8 @@ export class MailRecord implements MailEvents, InboundMailLog, ReturnRecord {
       nrcpt: message.recipientCount,
       tls: message.tls,
       user: message.user,
+      certificate: message.certificate,
+      proxy: message.proxy,
       authentication: message.authentication,
       mirrors: mirrors?.inSyncCount ?? 0,
       epoch: mirrors?.epoch ?? 0,
@@ -86,22 +94,28 @@ export class MailRecord implements MailEvents, InboundMailLog, ReturnRecord {
   outcome(
     event: OutcomeEvent, queue: MailQueue, envelope: Envelope, recipient: number, result: RecipientResult,
     contentBytes: number, relay: string, attempt: number, setupMs: number, transmitMs: number,
-    reversePath: string, last: string, tls: SecuredFacts | undefined,
+    reversePath: string, last: string, tls: SecuredFacts | undefined, source: string,
   ): void {
     const { metrics, mailLog, clock } = this.#ports;
     metrics[event] += 1;
-    if (event === 'delivered') metrics.deliveredBytes += contentBytes;
+    countOutcome(this.#outcomesOf(queue.route), source, event);
+    if (event === 'delivered') {
+      metrics.deliveredBytes += contentBytes;
+      metrics.outbound.delivered[howOf(tls)] += 1;
+    }
     const to = envelope.recipients[recipient];
     const fields = {
       queueId: formatMessageId(envelope.messageId),
       queue: queue.name,
       from: envelope.reversePath,
-      mailFrom: reversePath === envelope.reversePath ? '' : reversePath,
+      // Nobody was told it.
+      mailFrom: relay === '' || reversePath === envelope.reversePath ? '' : reversePath,
       to: to?.address ?? '',
       origTo: to === undefined ? '' : givenAddress(to),
       last,
       size: contentBytes,
       relay,
+      source,
       tls,
       attempt,
       dsn: result.enhanced,
@@ -116,6 +130,28 @@ export class MailRecord implements MailEvents, InboundMailLog, ReturnRecord {
     mailLog[event](fields);
   }
 
+  #outcomesOf(route: Route): OutcomesOfRoute {
+    const known = this.#outcomes.get(route);
+    if (known !== undefined) return known;
+    const of = this.#ports.metrics.outbound.ofRoute(this.#ports.routeNameOf(route));
+    this.#outcomes.set(route, of);
+    return of;
+  }
+
+  waits(
+    queue: MailQueue, envelope: Envelope, recipient: number, contentBytes: number, { relay, why }: Outage,
+  ): void {
+    const { mailLog, clock } = this.#ports;
+    const to = envelope.recipients[recipient];
+    if (to === undefined) return;
+    mailLog.deferred({
+      queueId: formatMessageId(envelope.messageId), queue: queue.name,
+      from: envelope.reversePath, mailFrom: '', to: to.address, origTo: givenAddress(to), last: '',
+      size: contentBytes, relay, source: '', tls: undefined, attempt: 0, dsn: why.enhanced, reply: why.text,
+      delayMs: clock.wallMs() - envelope.arrivalWallMs, beforeQueueMs: 0, setupMs: 0, transmitMs: 0,
+    });
+  }
+
   ended(queue: MailQueue, envelope: Envelope, recipient: number, reason: string, text: string): void {
     this.#ports.metrics.removed(reason);
     this.#ports.mailLog.removed({
@@ -125,14 +161,14 @@ export class MailRecord implements MailEvents, InboundMailLog, ReturnRecord {
     });
   }
 
-  unreachable(queue: MailQueue, dsn: string, text: string): void {
-    this.#ports.metrics.connectionsFailed += 1;
+  unreachable(queue: MailQueue, dsn: string, text: string, source: string): void {
     const now = this.#ports.clock.nowMs();
     const told = this.#toldUnreachableMs.get(queue);
     if (told !== undefined && now - told < UNREACHABLE_EVERY_MS) return;
     this.#toldUnreachableMs.set(queue, now);
     const relay = nextHopUrl(queue.route.nextHop);
-    const fields = { queue: queue.name, relay, dsn, why: text, messages: queue.length };
+    const from = source === '' ? {} : { source };
+    const fields = { queue: queue.name, relay, ...from, dsn, why: text, messages: queue.length };
     this.#ports.log.warn('suspended', UNREACHABLE, fields);
   }
 
@@ -201,6 +237,12 @@ export class MailRecord implements MailEvents, InboundMailLog, ReturnRecord {
   }
 }
 
+function howOf(tls: SecuredFacts | undefined): keyof OutboundMetrics['delivered'] {
+  if (tls === undefined) return 'clear';
+  if (!tls.isVerified) return 'tls';
+  return tls.by ?? 'verified';
+}
+
 /** What ORCPT says is xtext (RFC 3461 4), or has `\x{…}` for what is not ASCII (RFC 6533 3). */
 function givenAddress({ notify, orcpt }: Recipient): string {
   if ((notify & ALIAS_CHANGED) === 0) return '';
@@ -212,10 +254,12 @@ function givenAddress({ notify, orcpt }: Recipient): string {
 /** Counters of reception. */
 export class InboundRecord implements InboundMetrics {
   connections = 0;
+  readonly busy: BusySenders;
   readonly #metrics: GatewayMetrics;
 
-  constructor(metrics: GatewayMetrics) {
+  constructor(metrics: GatewayMetrics, nowMs: number) {
     this.#metrics = metrics;
+    this.busy = new BusySenders(nowMs);
   }
 
   connectionOpened(): void {
@@ -231,10 +275,11 @@ export class InboundRecord implements InboundMetrics {
     this.#metrics.connectionsWaited += 1;
   }
 
-  received(contentBytes: number, recipients: number, acceptMs: number): void {
+  received(message: MailTransaction, acceptMs: number): void {
     this.#metrics.received += 1;
-    this.#metrics.receivedBytes += contentBytes;
-    this.#metrics.receivedRecipients += recipients;
+    this.#metrics.receivedBytes += message.contentBytes;
+    this.#metrics.receivedRecipients += message.recipientCount;
+    this.busy.received(message.client, message.reversePath, message.user);
     this.#metrics.acceptSeconds.observe(acceptMs / 1000);
   }
 

@@ -11,11 +11,14 @@ import type { NextHopState } from './outbound/connection-pool.js';
 const NEXT_HOPS_SHOWN_MAX = 5;
 
 export function outagesOf(hops: readonly NextHopState[], hooks: OutagesAnswer['hooks']): OutagesAnswer {
-  const own = downOf(hops.filter(({ isByMx }) => !isByMx));
+  const named = hops.filter(({ isByMx }) => !isByMx);
+  const own = downOf(named);
   const strange = downOf(hops.filter(({ isByMx }) => isByMx));
   return {
     next_hops: own.slice(0, NEXT_HOPS_SHOWN_MAX), next_hops_down: own.length,
-    mx: strange.slice(0, NEXT_HOPS_SHOWN_MAX), mx_down: strange.length, hooks,
+    next_hops_denied: downOf(named.filter(({ isDenied }) => isDenied)).length,
+    mx: strange.slice(0, NEXT_HOPS_SHOWN_MAX), mx_down: strange.length,
+    mx_waiting: strange.reduce((sum, { waiting }) => sum + waiting, 0), hooks,
   };
 }
 

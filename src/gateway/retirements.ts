@@ -10,6 +10,7 @@ import { ownerOf } from '../protocol/partition-record.js';
 import { isName } from '../register/keys.js';
 import type { RetireControl } from './admin/retire-api.js';
 import type { Partition } from './mirror/partition.js';
+import type { KeptPartitions } from './ownership/holdings.js';
 import type { OwnershipRegister } from './ownership/ownership-register.js';
 
 export interface RetirementPorts {
@@ -18,6 +19,8 @@ export interface RetirementPorts {
   readonly register: OwnershipRegister;
   /** Held here. */
   partitions(): readonly Partition[];
+  /** Of these, what is only kept for copies that were given up. */
+  keptFor(gatewayId: string): KeptPartitions;
 }
 
 const SHOWN_CHARACTERS_MAX = 80;
@@ -37,10 +40,11 @@ export class Retirements implements RetireControl {
   stateOf(gatewayId: string): RetireAnswer {
     const { register } = this.#ports;
     const ofIt = this.#ports.partitions().filter(({ ownerId }) => ownerId === gatewayId);
+    const kept = this.#ports.keptFor(gatewayId);
     return {
       told_by: register.self.gatewayId, gateway: gatewayId, retired: register.retired().has(gatewayId),
       partitions: this.#openOf(gatewayId), messages: ofIt.reduce((sum, { length }) => sum + length, 0),
-      living: [...register.living().keys()],
+      kept: kept.count, kept_for: kept.stores, living: [...register.living().keys()],
     };
   }
 

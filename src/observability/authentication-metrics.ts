@@ -1,5 +1,5 @@
 /**
- * Metrics of where messages came from (gateway/inbound/authentication): what SPF, DKIM and DMARC said of
+ * Metrics of where messages came from (gateway/inbound/sender-checks): what SPF, DKIM and DMARC said of
  * those that were checked, and how long that took. Labels are words of RFC 8601; of several signatures the
  * best counts.
  */

@@ -14,10 +14,15 @@ import type { Registry } from 'prom-client';
 import type { QueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
 import { AuthenticationMetrics, exportAuthentication } from './authentication-metrics.js';
 import { DkimMetrics, exportDkim } from './dkim-metrics.js';
+import { DnsMetrics, exportDns } from './dns-metrics.js';
 import { StsMetrics, exportSts } from './sts-metrics.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
-import { exportHooks, exportQueues, exportRefusals, exportStates, exportStores } from './queue-metrics.js';
+import {
+  exportBusiest, exportHooks, exportHurting, exportQueues, exportRefusals, exportRules, exportStates,
+  exportStores,
+} from './queue-metrics.js';
 import type { StateFigures } from './queue-metrics.js';
+import { OutboundMetrics, exportOutbound } from './outbound-metrics.js';
 import { ReceptionMetrics, exportReception } from './reception-metrics.js';
 import { ReturnedMetrics, exportReturned } from './returned-metrics.js';
 import { Series } from './series.js';
@@ -82,6 +87,8 @@ export class GatewayMetrics {
   readonly returned = new ReturnedMetrics();
   readonly authentication = new AuthenticationMetrics();
   readonly sts = new StsMetrics();
+  readonly dns = new DnsMetrics();
+  readonly outbound = new OutboundMetrics();
   readonly #hookAnswers = new Map<string, Map<string, number>>();
   readonly #rejected = new Map<string, number>();
   readonly #removed = new Map<string, number>();
@@ -147,10 +154,15 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportReturned(series, metrics.returned);
   exportAuthentication(series, metrics.authentication);
   exportSts(series, metrics.sts);
+  exportDns(series, metrics.dns);
+  exportOutbound(series, metrics.outbound);
   exportQueues(series, () => source.queues());
   exportStates(series, () => source.states());
   exportRefusals(series, () => source.status().routes_refused);
+  exportRules(series, () => source.status());
   exportHooks(series, () => source.status().outages?.hooks ?? []);
+  exportHurting(series, () => source.status().hurting);
+  exportBusiest(series, () => source.status().busiest);
   exportStores(series, () => source.status().stores);
   exportStatus(series, source);
   const loop = monitorEventLoopDelay({ resolution: DELAY_RESOLUTION_MS });
@@ -190,7 +202,8 @@ const COUNTERS: Described<GatewayMetrics> = [
     'Times that the connection of a client waited for its turn to be read',
     (from) => from.connectionsWaited],
   ['connections_opened', 'Connections to next hops begun', (from) => from.connectionsOpened],
-  ['connections_failed', 'Connections to next hops that failed', (from) => from.connectionsFailed],
+  ['connections_failed',
+    'Of those, connections that did not come up', (from) => from.connectionsFailed],
   ['tls_fallbacks',
     'Times that TLS with a next hop (tls: may) did not come up, so that mail went there in clear',
     (from) => from.tlsFallbacks],
@@ -223,10 +236,18 @@ function exportHistograms(registry: Registry, metrics: GatewayMetrics): void {
 const STATUS_GAUGES: Described<StatusAnswer> = [
   ['ready', '1 when new mail is taken', (from) => Number(from.ready)],
   ['degraded',
-    '1 when a partition has fewer copies in step than configured',
+    '1 when a partition has fewer copies in step, or on other machines, than configured',
     (from) => Number(from.degraded)],
+  ['config_last_reload_successful',
+    '1 when the configuration was taken when it was read last', (from) =>
+      Number((from.configuration?.refused ?? '') === '')],
+  ['config_last_reload_success_timestamp_seconds',
+    'When a configuration was read last that was taken', (from) => from.configuration?.read ?? 0],
   ['register_up', '1 while the register answers', (from) => Number(from.register_away === '')],
+  ['dns_up', '0 while no resolver of DNS answers', (from) => Number((from.dns_away ?? '') === '')],
   ['next_hops_down', 'Next hops that can not be reached', (from) => from.outages?.next_hops_down ?? 0],
+  ['next_hops_denied', 'Of those, next hops that answer and refuse our user and password (auth)',
+    (from) => from.outages?.next_hops_denied ?? 0],
   ['mx_down', 'Sets of MX hosts that can not be reached, and domains of which the DNS says nothing',
     (from) => from.outages?.mx_down ?? 0],
   ['stores_unreached',
@@ -234,6 +255,9 @@ const STATUS_GAUGES: Described<StatusAnswer> = [
   ['partitions', 'Partitions held by this process', (from) => from.partitions],
   ['partitions_copies_missing',
     'Partitions with fewer copies in step than configured', (from) => from.partitions_copies_missing],
+  ['partitions_on_own_host',
+    'Partitions with a copy on the host of this gateway, which is lost with it',
+    (from) => from.partitions_on_own_host],
   ['partitions_recovering', 'Partitions that are not whole here yet', (from) => from.partitions_recovering],
   ['partitions_without_memory',
     'Partitions that wait at their stores, for here is no memory even for an index of them',

@@ -55,6 +55,10 @@ export interface ReceivedFields {
   readonly tls: string;
   /** Who has authenticated, '' nobody. */
   readonly user: string;
+  /** By which name of its certificate the client may relay, '' by none. */
+  readonly certificate: string;
+  /** "local", "unknown": a balancer's own connection, by its PROXY header; else ''. */
+  readonly proxy: string;
   /** "spf=pass dkim=none dmarc=pass"; '' its sender was not checked. */
   readonly authentication: string;
   /** In-sync mirrors that acknowledged it, and the epoch of their set. */
@@ -73,9 +77,11 @@ export interface RecipientFields {
   readonly size: number;
   /** "host[address]:port", '' when no connection came about. */
   readonly relay: string;
+  /** Our address that it came from, where the configuration names some; else ''. */
+  readonly source: string;
   /** What the connection had of TLS; undefined in clear. */
   readonly tls: SecuredFacts | undefined;
-  /** 1 for the first. */
+  /** 1 for the first; 0: nobody was connected to. */
   readonly attempt: number;
   /** As it was given at RCPT, where an alias changed it; else ''. */
   readonly origTo: string;
@@ -106,6 +112,13 @@ export interface RejectedFields {
   readonly hook: string;
   /** Which rule was broken, where the reply does not say it; '' none. */
   readonly why: string;
+  /** Of a client that has gone within a mail transaction: the session's, and what of the content had come. */
+  readonly state: string;
+  readonly octets: number;
+  /** A name of the certificate that the client has shown; '' none. */
+  readonly certificate: string;
+  /** As in ReceivedFields. */
+  readonly proxy: string;
   /** Word of the reason, as in twinpost_rejected_total{reason}. */
   readonly reason: string;
   /** "address:port". */
@@ -193,6 +206,10 @@ const F = {
   cipher: fieldName('cipher'),
   verified: fieldName('verified'),
   user: fieldName('user'),
+  certificate: fieldName('certificate'),
+  proxy: fieldName('proxy'),
+  state: fieldName('state'),
+  bytes: fieldName('bytes'),
   limit: fieldName('limit'),
   hook: fieldName('hook'),
   why: fieldName('why'),
@@ -203,6 +220,7 @@ const F = {
   mirrors: fieldName('mirrors'),
   epoch: fieldName('epoch'),
   relay: fieldName('relay'),
+  source: fieldName('source'),
   attempt: fieldName('attempt'),
   status: fieldName('status'),
   dsn: fieldName('dsn'),
@@ -228,7 +246,7 @@ const CLOSE_BRACE = 0x7d;
 const LINE_FEED = 0x0a;
 
 export class MailLog {
-  readonly #enabled: boolean;
+  #enabled: boolean;
   readonly #destination: LineDestination;
   readonly #writer = new LineWriter(BUFFER_BYTES);
   /** `","event":"delivered","gateway":"gw-1"` of each event. */
@@ -269,6 +287,10 @@ export class MailLog {
     return this.#enabled;
   }
 
+  set enabled(isEnabled: boolean) {
+    this.#enabled = isEnabled;
+  }
+
   /** Lines lost because the destination was full. */
   get droppedLines(): number {
     return this.#dropped;
@@ -288,6 +310,7 @@ export class MailLog {
     w.number(F.nrcpt, fields.nrcpt);
     if (fields.tls !== '') w.string(F.tls, fields.tls);
     if (fields.user !== '') w.string(F.user, fields.user);
+    if (fields.certificate !== '') w.string(F.certificate, fields.certificate);
     if (fields.authentication !== '') w.string(F.authentication, fields.authentication);
     w.number(F.mirrors, fields.mirrors);
     w.number(F.epoch, fields.epoch);
@@ -330,10 +353,15 @@ export class MailLog {
     this.#client(w, fields);
     w.string(F.helo, fields.helo);
     if (fields.user !== '') w.string(F.user, fields.user);
+    if (fields.certificate !== '') w.string(F.certificate, fields.certificate);
     if (fields.queueId !== '') w.string(F.queueId, fields.queueId);
     if (fields.limit !== '') w.string(F.limit, fields.limit);
     if (fields.hook !== '') w.string(F.hook, fields.hook);
     if (fields.why !== '') w.string(F.why, fields.why);
+    if (fields.state !== '') {
+      w.string(F.state, fields.state);
+      w.number(F.bytes, fields.octets);
+    }
     w.string(F.from, fields.from);
     w.string(F.to, fields.to);
     w.string(F.reply, fields.reply);
@@ -419,18 +447,21 @@ export class MailLog {
     this.#end(w);
   }
 
-  #relay(w: LineWriter, { relay, tls }: RecipientFields): void {
+  #relay(w: LineWriter, { relay, source, tls, attempt }: RecipientFields): void {
     w.string(F.relay, relay);
+    if (attempt === 0) return;
+    if (source !== '') w.string(F.source, source);
     w.string(F.tls, tls === undefined ? 'none' : tls.version);
     if (tls === undefined) return;
     w.string(F.cipher, tls.cipher);
     w.string(F.verified, verifiedText(tls));
   }
 
-  #client(w: LineWriter, { listener, client, clientPort }: ReceivedFields | RejectedFields): void {
+  #client(w: LineWriter, { listener, client, clientPort, proxy }: ReceivedFields | RejectedFields): void {
     w.string(F.listener, listener);
     w.string(F.client, client);
     if (clientPort !== 0) w.number(F.clientPort, clientPort);
+    if (proxy !== '') w.string(F.proxy, proxy);
   }
 
   #begin(event: Uint8Array): LineWriter {

@@ -3,9 +3,11 @@
  * bounded: stores are configured, states are few, queues are those QUEUE_SERIES_MAX that need a look first
  * (copies missing, then length) and "other" for all the rest. Values are read when somebody scrapes.
  */
+import { QUEUE_PROBLEMS } from '../admin-api/gateway-answers.js';
 import type {
-  OutagesAnswer, QueueAnswer, RefusedRouteAnswer, StoreAnswer,
+  BusiestAnswer, HurtingAnswer, OutagesAnswer, QueueAnswer, RefusedRouteAnswer, StatusAnswer, StoreAnswer,
 } from '../admin-api/gateway-answers.js';
+import { RULE_VERBS } from '../admin-api/queue-rules.js';
 import type { Series } from './series.js';
 
 /** Each queue is eleven series of 7 µs: with 30 queues a scrape stays under 5 ms. */
@@ -92,6 +94,30 @@ export function exportRefusals(series: Series, refused: () => readonly RefusedRo
     '1 for each configured route whose new mail is refused, with the reason; no series while it is taken';
   series.gauges('route_refused', help, ['route', 'reason'], () =>
     refused().map(({ route, reason }) => [{ route, reason }, 1]));
+}
+
+export function exportRules(
+  series: Series, status: () => Pick<StatusAnswer, 'rules' | 'orders_left'>,
+): void {
+  series.gauges('queue_rules', 'Standing rules of operators over queues, by what they do', ['verb'], () =>
+    RULE_VERBS.map((verb) => [{ verb }, (status().rules ?? []).filter((rule) => rule.verb === verb).length]));
+  const leftHelp = 'Orders of operators that wait in the register for mail';
+  series.gauge('orders_left', leftHelp, () => status().orders_left ?? 0);
+}
+
+export function exportHurting(series: Series, hurting: () => HurtingAnswer): void {
+  const help = 'Queues whose mail does not get on although their next hop answers, by why';
+  series.gauges('queues_hurting', help, ['problem'], () =>
+    QUEUE_PROBLEMS.map((problem) => [{ problem }, hurting().counts[problem]]));
+}
+
+export function exportBusiest(series: Series, busiest: () => BusiestAnswer): void {
+  const help = 'Part of the messages accepted in the last minute or two that one of them submitted, at most';
+  series.gauges('busiest_share', help, ['party'], () => {
+    const { messages, clients, senders, users } = busiest();
+    return ([['client', clients], ['sender', senders], ['user', users]] as const)
+      .map(([party, [first]]) => [{ party }, first === undefined ? 0 : first.messages / messages]);
+  });
 }
 
 export function exportHooks(series: Series, failing: () => OutagesAnswer['hooks']): void {

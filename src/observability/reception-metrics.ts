@@ -1,7 +1,7 @@
 /**
  * Metrics of what clients do before their mail, and of who is asked about them: TLS, AUTH, look-ups by HTTP,
- * and files that are read again when they change. Counted once a handshake, an AUTH, a question or a change
- * of a file: without those nothing is done here.
+ * DNS blocklists, and files that are read again when they change. Counted once a handshake, an AUTH, a
+ * question or a change of a file: without those nothing is done here.
  *
  * Labels are words of this program. What is refused is in twinpost_rejected_total (gateway-metrics.ts).
  */
@@ -10,10 +10,13 @@ import type { HandshakeResult } from '../platform/transport.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import type { Series } from './series.js';
 
-/** `later`: too many wait, or nobody can tell; `cancelled`: by the client, or it said what is no AUTH. */
+/**
+ * `later`: too many wait, or nobody can tell; `cancelled`: by the client, which may just go, or it said what
+ * is no AUTH.
+ */
 export type AuthResult = 'ok' | 'failed' | 'later' | 'cancelled';
 /** What is read again when it changes. */
-export type FollowedFile = 'certificate' | 'dkim' | 'passwords' | 'recipients' | 'users';
+export type FollowedKind = 'ca' | 'certificate' | 'dkim' | 'passwords' | 'recipients' | 'users';
 
 /** Seconds until an answer; `timeout` is a minute at most. */
 const LOOKUP_BUCKETS = [0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60];
@@ -33,12 +36,43 @@ export class LookupMeter {
   }
 }
 
+/** `refused`: the list will not say; `unasked`: too many clients were being asked about. */
+export type BlocklistAnswer = 'listed' | 'clear' | 'refused' | 'failed' | 'unasked';
+
+/** One answer may get lost. */
+const FAILURES_IN_A_ROW = 3;
+
+/** What DNS blocklists say of clients; their names are those of the configuration. */
+export class BlocklistMeter {
+  readonly #answers = new Map<string, Map<BlocklistAnswer, number>>();
+  /** Answers in a row that said nothing, by list. */
+  readonly #failures = new Map<string, number>();
+
+  answered(list: string, answer: BlocklistAnswer): void {
+    const answers = this.#answers.get(list) ?? new Map<BlocklistAnswer, number>();
+    this.#answers.set(list, answers);
+    answers.set(answer, (answers.get(answer) ?? 0) + 1);
+    if (answer === 'unasked') return;
+    const isFailure = answer === 'failed' || answer === 'refused';
+    this.#failures.set(list, isFailure ? (this.#failures.get(list) ?? 0) + 1 : 0);
+  }
+
+  get answers(): ReadonlyMap<string, ReadonlyMap<BlocklistAnswer, number>> {
+    return this.#answers;
+  }
+
+  get failing(): string[] {
+    return [...this.#failures].filter(([, count]) => count >= FAILURES_IN_A_ROW).map(([list]) => list);
+  }
+}
+
 export class ReceptionMetrics {
   readonly userLookups = new LookupMeter();
   readonly recipientLookups = new LookupMeter();
+  readonly blocklists = new BlocklistMeter();
   readonly #handshakes = new Map<HandshakeResult, number>();
   readonly #auths = new Map<string, Map<AuthResult, number>>();
-  readonly #files = new Map<FollowedFile, boolean>();
+  readonly #files = new Map<FollowedKind, boolean>();
   /** Unix time in milliseconds at which certificates of this process end, by use. */
   certificateEnds: ReadonlyMap<string, number> = new Map();
 
@@ -54,7 +88,7 @@ export class ReceptionMetrics {
   }
 
   /** `isStale`: what is on disk can't be used, and what was read before stays in force. */
-  followed(file: FollowedFile, isStale: boolean): void {
+  followed(file: FollowedKind, isStale: boolean): void {
     this.#files.set(file, isStale);
   }
 
@@ -66,7 +100,7 @@ export class ReceptionMetrics {
     return this.#auths;
   }
 
-  get files(): ReadonlyMap<FollowedFile, boolean> {
+  get files(): ReadonlyMap<FollowedKind, boolean> {
     return this.#files;
   }
 
@@ -80,7 +114,10 @@ export class ReceptionMetrics {
       auth_failed: sum(results.flatMap((each) => [...each.values()])) - sum(results.map(okOf)),
       lookups: userLookups.asked + recipientLookups.asked,
       lookups_failed: userLookups.failed + recipientLookups.failed,
+      blocklists_failing: this.blocklists.failing,
       stale_files: [...this.#files].filter(([, isStale]) => isStale).map(([file]) => file),
+      certificates: Array.from(this.certificateEnds, ([use, endsMs]) =>
+        ({ use, ends: Math.floor(endsMs / 1000) })),
     };
   }
 }
@@ -91,6 +128,9 @@ export function exportReception(series: Series, metrics: ReceptionMetrics): void
   series.counters('auth', 'Ends of AUTH of clients', ['mechanism', 'result'], () =>
     [...metrics.auths].flatMap(([mechanism, results]) =>
       [...results].map(([result, count]) => [{ mechanism, result }, count] as const)));
+  series.counters('blocklist_answers', 'What DNS blocklists said of clients', ['list', 'answer'], () =>
+    [...metrics.blocklists.answers].flatMap(([list, answers]) =>
+      [...answers].map(([answer, count]) => [{ list, answer }, count] as const)));
   exportLookups(series, 'user', 'about a password', metrics.userLookups);
   exportLookups(series, 'recipient', 'about a recipient', metrics.recipientLookups);
   const staleHelp = '1 while what is on disk can not be used, and what was read before stays in force';

@@ -57,6 +57,8 @@ export interface TlsFacts {
   readonly cipher: string;
   /** Names in the client's certificate when it showed one that was verified. */
   readonly peerNames: readonly string[];
+  /** When it showed one that was not: the first name in it, and why. */
+  readonly unverified?: { readonly name: string; readonly why: string } | undefined;
 }
 
 /**
@@ -96,6 +98,18 @@ export interface ServerHandlers extends ConnectionHandlers {
 
 export interface Transport {
   connect(host: string, port: number, handlers: ConnectionHandlers): Connection;
+}
+
+/** In front of the code, in the reason of a connection that could not leave from the address it was to. */
+const NO_SOURCE = 'source address: ';
+
+export function sourceReason(code: string): string {
+  return `${NO_SOURCE}${code}`;
+}
+
+/** The code; undefined of any other reason. */
+export function codeOfSource(reason: string): string | undefined {
+  return reason.startsWith(NO_SOURCE) ? reason.slice(NO_SOURCE.length) : undefined;
 }
 
 /** What the DNS has proved of a server's certificate (RFC 7672). */
@@ -140,6 +154,10 @@ export function verifiedText({ isVerified, by }: SecuredFacts): 'dane' | 'sts' |
 
 /** Connections of a mail client, which may change to TLS. */
 export interface MailTransport extends Transport {
+  /** `from`: an address of this machine; undefined: the system chooses one. Needs an address for a host. */
+  connect(host: string, port: number, handlers: ConnectionHandlers, from?: string): Connection;
+  /** Of a host, as connect() would find them; or why there are none. Never called back from inside. */
+  addresses(host: string, done: (found: readonly string[], why: string) => void): void;
   /**
    * What comes from now on is TLS, on the connection returned: onOpen says that it stands, onClose why it
    * does not. `clear` is of no use any more, and its handlers hear nothing of it.

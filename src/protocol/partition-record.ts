@@ -10,10 +10,14 @@
  *   gaveUp    copies that an operator gave up and that were not adopted since (rule 16 of ownership)
  *   left      copies that there may be, which count no more and may not know it: whoever holds the partition
  *             next knows of them, and names them at its end
+ *   line      the terms that led to this one, newest first, each with its last epoch: what somebody was told
+ *             that lies in none of them was made, and forgotten, by a register that was put back since
  *
  * A partition that has ended is held by nobody: incarnation 0. Its members are copies that count for nothing
  * and are to be dropped (gateway/ownership/ended-partitions.ts).
  */
+
+import { LINE_MAX } from './fields.js';
 
 /** Partitions of one gateway: a fixed small number. */
 export const PARTITIONS_MAX = 4_096;
@@ -63,6 +67,12 @@ export interface GivenUpCopy extends RecordedMember {
   readonly epoch: number;
 }
 
+/** A term that is over, and the last epoch of it. */
+export interface PastTerm {
+  readonly term: Term;
+  readonly epoch: number;
+}
+
 export interface PartitionRecord {
   readonly epoch: number;
   readonly term: Term;
@@ -70,6 +80,7 @@ export interface PartitionRecord {
   readonly members: readonly RecordedMember[];
   readonly gaveUp: readonly GivenUpCopy[];
   readonly left: readonly RecordedMember[];
+  readonly line: readonly PastTerm[];
 }
 
 /** Below every term that is given. */
@@ -93,6 +104,22 @@ export function nobody(partition: string): HolderId {
  */
 export function isEnded({ holder }: PartitionRecord): boolean {
   return holder.incarnation === 0;
+}
+
+/** Of a record that gives the partition another term. */
+export function lineAfter({ term, epoch, line }: PartitionRecord): readonly PastTerm[] {
+  return [{ term, epoch }, ...line].slice(0, LINE_MAX);
+}
+
+/**
+ * Was the record that was told made on the way to this one? What is older than the line reaches back is taken
+ * for it.
+ */
+export function isOfLine(
+  { term, line }: Pick<PartitionRecord, 'term' | 'line'>, told: PartitionRecord,
+): boolean {
+  if (isSameTerm(told.term, term) || told.epoch <= (line.at(-1)?.epoch ?? 0)) return true;
+  return line.some((past) => isSameTerm(told.term, past.term) && told.epoch <= past.epoch);
 }
 
 /** For tables and traces. */

@@ -14,7 +14,7 @@
  *           20          control, payload
  *
  *   type       control                                                          payload
- *   1 HEAD     [FORMAT, version 2, storeId, wallMs, bootId hex, longestLeaseMs]
+ *   1 HEAD     [FORMAT, version 3, storeId, wallMs, bootId hex, longestLeaseMs, bornNs]
  *   2 ACCOUNT  [gatewayId, incarnation, nonce bin]
  *   3 PROCESS  [process, fenceCount, [[count, partition, term]…]]   a process with very many has several
  *   4 FENCE    [partition, term, holder or [], record or []]   highest term accepted, whose; record told
@@ -24,6 +24,9 @@
  *
  * longestLeaseMs is the longest lease that was granted under this boot id, by whatever process of the store:
  * the one that goes on with the file does not know when those end, and waits for all of them.
+ *
+ * bornNs is when this very file was made, as its file system says (decimal digits; '' where it does not):
+ * another one for a copy of it.
  *
  * A shared body is brought whole by the first entry that has it. Integers are little-endian, arrays
  * MessagePack; terms, holders and records as on the wire (wire-record.ts). Not here: files
@@ -52,16 +55,18 @@ export const RECORD_HEADER_BYTES = 20;
 const PAYLOAD_BYTES_MAX = 64 * 1024 * 1024;
 const CONTROL_BYTES_MAX = 8 * 1024 * 1024;
 const FORMAT = 'twinpost spill';
-const VERSION = 2;
+const VERSION = 3;
 /** Incarnation nonces are 8 bytes on the wire; none was seen before the first connection. */
 const NONCE_BYTES_MAX = 64;
 const BOOT_ID = /^[0-9a-f]{32}$/;
+const BORN_NS = /^\d{0,20}$/;
 
 export interface SpillHead {
   readonly storeId: string;
   readonly wallMs: number;
   readonly bootId: string;
   readonly longestLeaseMs: number;
+  readonly bornNs: string;
 }
 
 /** Of a gateway. */
@@ -160,25 +165,25 @@ export function isRecordSound(crc32: Crc32, record: Uint8Array): boolean {
 }
 
 export function encodeHead(
-  packer: Packer, { storeId, wallMs, bootId, longestLeaseMs }: SpillHead,
+  packer: Packer, { storeId, wallMs, bootId, longestLeaseMs, bornNs }: SpillHead,
 ): Uint8Array {
-  return packer.pack([FORMAT, VERSION, storeId, wallMs, bootId, longestLeaseMs]);
+  return packer.pack([FORMAT, VERSION, storeId, wallMs, bootId, longestLeaseMs, bornNs]);
 }
 
 export function decodeHead(packer: Packer, control: Uint8Array): SpillHead | InvalidMessage {
   const values = unpackControl(packer, control, 2, true);
   if (values instanceof InvalidMessage) return values;
-  const [format, version, storeId, wallMs, bootId, longestLeaseMs] = values;
+  const [format, version, storeId, wallMs, bootId, longestLeaseMs, bornNs] = values;
   if (format !== FORMAT) return new InvalidMessage('format');
   // First: what follows is of another layout then.
   if (version !== VERSION) return new InvalidMessage('it is of another release: version');
-  if (values.length !== 6) return new InvalidMessage('element count');
+  if (values.length !== 7) return new InvalidMessage('element count');
   if (!isIdentifier(storeId)) return new InvalidMessage('storeId');
   if (!isWhole(wallMs)) return new InvalidMessage('wallMs');
   if (typeof bootId !== 'string' || !BOOT_ID.test(bootId)) return new InvalidMessage('bootId');
-  return isUint32(longestLeaseMs) ? {
-    storeId, wallMs, bootId, longestLeaseMs,
-  } : new InvalidMessage('longestLeaseMs');
+  if (!isUint32(longestLeaseMs)) return new InvalidMessage('longestLeaseMs');
+  if (typeof bornNs !== 'string' || !BORN_NS.test(bornNs)) return new InvalidMessage('bornNs');
+  return { storeId, wallMs, bootId, longestLeaseMs, bornNs };
 }
 
 /** A process with more notices than one record takes has several. */

@@ -3,15 +3,18 @@
  *
  *   term    [number u53, nonce u53]
  *   member  [storeId str, bootId str]
+ *   past    [number u53, nonce u53, epoch u53]
  *   given   [storeId str, bootId str, epoch u53]
  *   record  [epoch u53, term, holder [gatewayId str, incarnation u53], members [member], gaveUp [given],
- *            left [member]]
+ *            left [member], line [past]]
  *
  * Nothing here trusts a peer: each reader takes `unknown` and yields undefined for what breaks a rule.
  */
-import { GAVE_UP_MAX, MEMBERS_MAX, isIdentifier, isWhole } from './fields.js';
+import { GAVE_UP_MAX, LINE_MAX, MEMBERS_MAX, isIdentifier, isWhole } from './fields.js';
 import { orNone, packed } from './layout.js';
-import type { GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term } from './partition-record.js';
+import type {
+  GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
+} from './partition-record.js';
 import { isMemberOf } from './partition-record.js';
 
 export const TERM = packed(packTerm, readTerm);
@@ -24,9 +27,10 @@ export function packTerm(term: Term): readonly unknown[] {
   return [term.number, term.nonce];
 }
 
-function packRecord({ epoch, term, holder, members, gaveUp, left }: PartitionRecord): readonly unknown[] {
+function packRecord(record: PartitionRecord): readonly unknown[] {
+  const { epoch, term, holder, members, gaveUp, left, line } = record;
   const copies = [members.map(packMember), gaveUp.map(packGiven), left.map(packMember)];
-  return [epoch, packTerm(term), packHolder(holder), ...copies];
+  return [epoch, packTerm(term), packHolder(holder), ...copies, line.map(packPast)];
 }
 
 function packHolder({ gatewayId, incarnation }: HolderId): readonly unknown[] {
@@ -41,21 +45,26 @@ function packGiven({ storeId, bootId, epoch }: GivenUpCopy): readonly (string | 
   return [storeId, bootId, epoch];
 }
 
+function packPast({ term, epoch }: PastTerm): readonly unknown[] {
+  return [term.number, term.nonce, epoch];
+}
+
 export function readTerm(value: unknown): Term | undefined {
   const [number, nonce] = listOf(value, 2);
   return isWhole(number) && isWhole(nonce) ? { number, nonce } : undefined;
 }
 
 function readRecord(value: unknown): PartitionRecord | undefined {
-  const [epoch, first, second, third, fourth, fifth] = listOf(value, 6);
+  const [epoch, first, second, third, fourth, fifth, sixth] = listOf(value, 7);
   const term = readTerm(first);
   const holder = readHolder(second);
   const members = readMembers(third);
   const gaveUp = readGivenUp(fourth);
   const left = readMembers(fifth);
-  if (!isWhole(epoch) || term === undefined || holder === undefined) return undefined;
+  const line = readLine(sixth);
+  if (!isWhole(epoch) || term === undefined || holder === undefined || line === undefined) return undefined;
   if (members === undefined || gaveUp === undefined || left === undefined) return undefined;
-  return term.number > epoch ? undefined : { epoch, term, holder, members, gaveUp, left };
+  return term.number > epoch ? undefined : { epoch, term, holder, members, gaveUp, left, line };
 }
 
 function readHolder(value: unknown): HolderId | undefined {
@@ -75,6 +84,17 @@ function readGivenUp(value: unknown): readonly GivenUpCopy[] | undefined {
     copies.push({ storeId, bootId, epoch });
   }
   return copies;
+}
+
+function readLine(value: unknown): readonly PastTerm[] | undefined {
+  if (!Array.isArray(value) || value.length > LINE_MAX) return undefined;
+  const line: PastTerm[] = [];
+  for (const each of value as readonly unknown[]) {
+    const [number, nonce, epoch] = listOf(each, 3);
+    if (!isWhole(number) || !isWhole(nonce) || !isWhole(epoch)) return undefined;
+    line.push({ term: { number, nonce }, epoch });
+  }
+  return line;
 }
 
 function readMembers(value: unknown): readonly RecordedMember[] | undefined {

@@ -5,7 +5,8 @@
  *   READING ─ a turn, memory ─► PULL … BLOCK ⟲ ─ block with `end` ─► INDEXED ─ no body is missing ─► whole
  *      │ ▲                        │                                     │
  *      │ └── FETCH … FETCHED ⟲ ◄──┴── a body is wanted ─────────────────┘ or memory is plenty
- *      ├─ the source is away: rests till its holder names another (rule 14), switchTo() ─► there
+ *      ├─ the source is away: rests till its holder names another (rule 14), switchTo() ─► there; a later
+ *      │  boot of its store is none before it is named: it knows nothing of what was read
  *      └─ damaged, and another copy is equal ─► on there; that copy is away just now: rests till it can be
  *         asked, or counts no more ─► what is damaged is held
  *
@@ -23,6 +24,7 @@ import type { Fetch } from '../protocol/messages/fetch.js';
 import { FETCH_POSITIONS_MAX, packPositions } from '../protocol/messages/fetch.js';
 import type { Fetched } from '../protocol/messages/fetched.js';
 import type { Pull } from '../protocol/messages/pull.js';
+import type { RecordedMember } from '../protocol/partition-record.js';
 
 export interface ReadingOptions {
   readonly blockEntries: number;
@@ -35,10 +37,10 @@ export interface ReadingOptions {
 
 export interface ReadingPorts {
   readonly log: EventLog;
-  /** Sends it behind the FENCE that bound the handle; false while the store can't be asked. */
-  pull(storeId: string, pull: Pull): boolean;
+  /** Sends it behind the FENCE that bound the handle; false while the store can't be asked, in this boot. */
+  pull(source: RecordedMember, pull: Pull): boolean;
   /** As pull(). */
-  fetch(storeId: string, fetch: Fetch): boolean;
+  fetch(source: RecordedMember, fetch: Fetch): boolean;
   /** Writes what was asked without waiting for the end of the turn. */
   flush(storeId: string): void;
   /**
@@ -69,12 +71,12 @@ export interface ReadingPorts {
   askAgain(handle: number): void;
   /** Bodies that are still at the stores. */
   absentCount(handle: number): number;
-  /** A copy that is equal to the one that is read, and none of these; '' when there is none. */
-  otherSource(handle: number, damaged: ReadonlySet<string>): string;
+  /** A copy that is equal to the one that is read, and at none of these stores. */
+  otherSource(handle: number, damaged: ReadonlySet<string>): RecordedMember | undefined;
   /** There may be one at a store that can't be asked just now. */
   mayHaveOther(handle: number, damaged: ReadonlySet<string>): boolean;
   /** The copy that is read is damaged: the other one counts as the source from here on. */
-  onSwitched(handle: number, storeId: string): void;
+  onSwitched(handle: number, source: RecordedMember): void;
   /** Every entry is here, and bodies may still be missing. */
   onIndexed(handle: number): void;
   /** Everything is here. */
@@ -118,7 +120,7 @@ class Reading {
   readonly isOwn: boolean;
   /** Entries are read up to this position: later ones are made here. */
   readonly untilPosition: number;
-  source: string;
+  source: RecordedMember;
   cursor = 0;
   /** A block is on its way. */
   isAsked = false;
@@ -138,7 +140,8 @@ class Reading {
   readonly damaged = new Set<string>();
 
   constructor(
-    handle: number, name: string, isOwn: boolean, source: string, untilPosition: number, bytes: number,
+    handle: number, name: string, isOwn: boolean, source: RecordedMember, untilPosition: number,
+    bytes: number,
   ) {
     this.handle = handle;
     this.name = name;
@@ -175,12 +178,10 @@ export class Readings {
     return short;
   }
 
-  /**
-   * Reads all entries up to this position from the copy at this store, which has so many bytes of content and
-   * head.
-   */
+  /** Reads all entries up to this position from this copy, which has so many bytes of content and head. */
   begin(
-    handle: number, name: string, isOwn: boolean, source: string, untilPosition: number, bytes: number,
+    handle: number, name: string, isOwn: boolean, source: RecordedMember, untilPosition: number,
+    bytes: number,
   ): void {
     this.remove(handle);
     this.#readings.set(handle, new Reading(handle, name, isOwn, source, untilPosition, bytes));
@@ -188,14 +189,15 @@ export class Readings {
     this.start();
   }
 
-  /** Goes on from this store: another one that is equal, or the same that is back. */
-  switchTo(handle: number, source: string): void {
+  /** Goes on from this copy: another one that is equal, or the same that is back. */
+  switchTo(handle: number, source: RecordedMember): void {
     const reading = this.#readings.get(handle);
     if (reading === undefined) return;
-    if (reading.source !== source) {
+    const { storeId } = reading.source;
+    if (storeId !== source.storeId || reading.source.bootId !== source.bootId) {
       this.#ports.log.warn(
         'recovery', 'a partition is read on from another copy',
-        { partition: reading.name, store: reading.source, next: source, from: reading.cursor },
+        { partition: reading.name, store: storeId, next: source.storeId, from: reading.cursor },
       );
     }
     reading.source = source;
@@ -213,7 +215,9 @@ export class Readings {
 
   /** What was asked there has no answer any more. */
   onConnectionLost(storeId: string): void {
-    for (const reading of this.#readings.values()) if (reading.source === storeId) this.#unanswered(reading);
+    for (const reading of this.#readings.values()) {
+      if (reading.source.storeId === storeId) this.#unanswered(reading);
+    }
   }
 
   /** Begins what may begin, and goes on where memory was short. */
@@ -241,7 +245,7 @@ export class Readings {
   onBlock(storeId: string, block: Block, bodies: Uint8Array): void {
     const reading = this.#readings.get(block.handle);
     if (reading === undefined || !reading.isAsked) return;
-    if (reading.source !== storeId || block.afterPosition !== reading.cursor) return;
+    if (reading.source.storeId !== storeId || block.afterPosition !== reading.cursor) return;
     this.#tellLarge(reading, block.rows);
     const before = reading.cursor;
     const leftBefore = reading.leftBytes;
@@ -271,7 +275,7 @@ export class Readings {
   onFetched(storeId: string, fetched: Fetched, bodies: Uint8Array): void {
     const reading = this.#readings.get(fetched.handle);
     // A path that failed over repeats what was asked: its answer may come when something else is.
-    if (reading?.source !== storeId || reading.fetch?.ask !== fetched.ask) return;
+    if (reading?.source.storeId !== storeId || reading.fetch?.ask !== fetched.ask) return;
     this.#tellLarge(reading, fetched.rows);
     if (!this.#ports.onFetched(reading.handle, fetched, bodies, this.#isLastSource(reading))) {
       this.#leaveDamaged(reading);
@@ -295,21 +299,22 @@ export class Readings {
   }
 
   /** What is damaged there is damaged for good. */
-  #isLastSource({ handle, source, damaged }: Reading): boolean {
+  #isLastSource({ handle, source: { storeId }, damaged }: Reading): boolean {
     const other = this.#ports.otherSource(handle, damaged);
-    return (other === '' || other === source) && !this.#ports.mayHaveOther(handle, damaged);
+    const isOnly = other === undefined || other.storeId === storeId;
+    return isOnly && !this.#ports.mayHaveOther(handle, damaged);
   }
 
   /** On at the other copy, when that is there; or, when there is none any more, here. */
   #leaveDamaged(reading: Reading): void {
-    const { handle, source, damaged } = reading;
+    const { handle, source: { storeId }, damaged } = reading;
     const other = this.#ports.otherSource(handle, damaged);
-    if (other === '' || other === source) {
+    if (other === undefined || other.storeId === storeId) {
       reading.awaitsOther = this.#ports.mayHaveOther(handle, damaged);
       this.#unanswered(reading);
       return;
     }
-    damaged.add(source);
+    damaged.add(storeId);
     this.#ports.onSwitched(handle, other);
     this.switchTo(handle, other);
   }
@@ -338,7 +343,7 @@ export class Readings {
     for (const reading of this.#readings.values()) {
       if (reading.isIndexed || reading.isAsked || reading.awaitsOther) continue;
       if (!this.#pull(reading, inHandBytes)) continue;
-      this.#ports.flush(reading.source);
+      this.#ports.flush(reading.source.storeId);
       return;
     }
   }

@@ -6,7 +6,8 @@
  *   INCARNATION ── read incarnations/ID / write {last + 1, ordinal} ──► settled done ──► DRAWN
  *      ▲  └── stale, unknown: read again; a record with our ordinal is ours, as the ordinal is nobody else's
  *   anything unreachable or refused ──► the same step again after a while
- *   FAILED: no ordinals left, or a record that can't be read: for a person
+ *   either ── no ordinals left, or a record that can't be read: for a person ──► FAILED
+ *   either ── stop() ──► STOPPED: no answer counts any more
  *
  * `floor` is what is known besides the register, from what stores told: a register that was rolled back must
  * not give out numbers twice.

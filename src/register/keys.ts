@@ -12,6 +12,8 @@
  *     rules/retired/ID        a gateway that an operator has retired
  *     rules/given-up/STORE    copies of partitions that have ended, at a store that
  *                             an operator gave up: to be dropped if it is back
+ *     rules/queues/ID         queues that operators have suspended, or for which they refuse mail
+ *     rules/orders/ID         an order over mail that nobody had who was asked
  *     rules/…                 what else operators decided                  a text of its own each
  */
 import { invariant } from '../base/invariant.js';
@@ -24,6 +26,8 @@ export const STORES = 'stores/';
 export const RULES = 'rules/';
 const RETIRED = `${RULES}retired/`;
 export const GIVEN_UP = `${RULES}given-up/`;
+const QUEUE_RULES = `${RULES}queues/`;
+const LEFT_ORDERS = `${RULES}orders/`;
 export const ORDINAL_KEY = 'ordinal';
 export const MOVED_KEY = 'moved';
 /**
@@ -33,6 +37,8 @@ export const PROBE_KEY = 'probe';
 
 /** Names of configuration have up to 63 characters; a worker's has its number behind it. */
 const NAME = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,79}$/;
+/** GATEWAY-INCARNATION-COUNT of the process that wrote it: of a rule, or of an order. */
+const RULE_ID = /^[A-Za-z0-9][A-Za-z0-9._:-]{0,119}$/;
 const NUMBER = /^(0|[1-9]\d{0,3})$/;
 
 /** Whether a text may be the id of a gateway or store in a key. */
@@ -79,6 +85,35 @@ export function givenUpKey(storeId: string): string {
 export function givenUpStoreOf(key: string): string | undefined {
   const id = key.startsWith(GIVEN_UP) ? key.slice(GIVEN_UP.length) : '';
   return isName(id) ? id : undefined;
+}
+
+export function isRuleId(value: string): boolean {
+  return RULE_ID.test(value);
+}
+
+export function queueRuleKey(id: string): string {
+  invariant(isRuleId(id), `an id of a rule stands in a key: ${id}`);
+  return QUEUE_RULES + id;
+}
+
+/** Undefined: a key of something else. */
+export function queueRuleIdOf(key: string): string | undefined {
+  return ruleIdBelow(QUEUE_RULES, key);
+}
+
+export function leftOrderKey(id: string): string {
+  invariant(isRuleId(id), `an id of an order stands in a key: ${id}`);
+  return LEFT_ORDERS + id;
+}
+
+/** Undefined: a key of something else. */
+export function leftOrderIdOf(key: string): string | undefined {
+  return ruleIdBelow(LEFT_ORDERS, key);
+}
+
+function ruleIdBelow(prefix: string, key: string): string | undefined {
+  const id = key.startsWith(prefix) ? key.slice(prefix.length) : '';
+  return isRuleId(id) ? id : undefined;
 }
 
 export function storeKey(id: string): string {

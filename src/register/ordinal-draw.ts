@@ -4,7 +4,8 @@
  *   ASKING ── read `ordinal` and all `incarnations/`, write next + 1 ──► settled done ──► DRAWN
  *     ▲  └── stale, unknown: what was drawn may be another's: read again, draw a later one
  *     └───── unreachable or refused: the same after a while
- *   FAILED: no ordinals left, or a record that can't be read: for a person
+ *   ASKING ── no ordinals left, or a record that can't be read: for a person ──► FAILED
+ *   ASKING ── stop() ──► STOPPED: no answer counts any more
  */
 import { invariant } from '../base/invariant.js';
 import { BrokenRule } from '../base/json-shape.js';

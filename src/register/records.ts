@@ -6,14 +6,15 @@
  *     {"version":1,"epoch":7,"term":{"number":5,"nonce":3141592653},
  *      "holder":{"gatewayId":"gw-1","incarnation":12},
  *      "members":[{"storeId":"store-a","bootId":"30…"},{"storeId":"store-b","bootId":"77…"}],"gaveUp":[],
- *      "left":[]}
+ *      "left":[],"line":[{"term":{"number":2,"nonce":2718281828},"epoch":4}]}
  *
  * What a partition's record means is protocol/partition-record.ts.
  */
 import { z } from 'zod';
+import { LEFT_VERBS, selector, whyNoSelector } from '../admin-api/queue-orders.js';
 import { invariant } from '../base/invariant.js';
 import { BrokenRule, listOf, readJson, readShape, ruled } from '../base/json-shape.js';
-import { GAVE_UP_MAX, MEMBERS_MAX } from '../protocol/fields.js';
+import { GAVE_UP_MAX, LINE_MAX, MEMBERS_MAX } from '../protocol/fields.js';
 import { isMemberOf, isPartition } from '../protocol/partition-record.js';
 import type { PartitionRecord, RecordedMember } from '../protocol/partition-record.js';
 import { isName } from './keys.js';
@@ -28,10 +29,14 @@ export const ORDINAL_MAX = 2 ** 24 - 1;
 export const ENDED_COPIES_MAX = 256;
 const ADDRESS_CHARACTERS_MAX = 300;
 const GROUP_MAX = 1_024;
+/** Of an order for mail that nobody had who was asked: no more fit into what the register keeps of one. */
+export const LEFT_PARTITIONS_MAX = 1_024;
 
 /** Counted from 1. */
 const count = z.int().min(1);
 const whole = z.int().min(0);
+/** Of a clock, in milliseconds; beyond that no date is known (ECMA-262 21.4.1.1), and telling it fails. */
+const wallTime = whole.max(8.64e15);
 const name = ruled(z.string(), (id) => (isName(id) ? '' : 'no name'));
 const host = z.string().regex(/^[\x21-\x7e]{1,255}$/);
 const address = ruled(
@@ -39,6 +44,7 @@ const address = ruled(
   (text) => (Number(text.slice(text.lastIndexOf(':') + 1)) <= 65_535 ? '' : 'no port'),
 );
 const addresses = listOf(address, ADDRESSES_MAX);
+const term = z.object({ number: count, nonce: whole });
 const member = z.object({ storeId: name, bootId: name });
 
 /** One store may have two boots: while its new boot takes the place of the old one. */
@@ -51,11 +57,12 @@ function noneTwice(members: readonly RecordedMember[]): string {
 const partitionShape: z.ZodType<PartitionRecord> = ruled(
   z.object({
     epoch: count,
-    term: z.object({ number: count, nonce: whole }),
+    term,
     holder: z.object({ gatewayId: name, incarnation: whole }),
     members: ruled(listOf(member, MEMBERS_MAX), noneTwice),
     gaveUp: ruled(listOf(member.extend({ epoch: count }), GAVE_UP_MAX), noneTwice),
     left: ruled(listOf(member, MEMBERS_MAX), noneTwice),
+    line: listOf(z.object({ term, epoch: count }), LINE_MAX),
   }),
   ({ epoch, term, holder, gaveUp }) => {
     if (term.number > epoch) return 'term above epoch';
@@ -103,12 +110,45 @@ const storeShape = z.object({
 export type StoreRecord = Readonly<z.output<typeof storeShape>>;
 
 /** What says that a gateway is retired. */
-const retiredShape = z.object({ who: z.string(), reason: z.string(), wallMs: whole });
+const retiredShape = z.object({ who: z.string(), reason: z.string(), wallMs: wallTime });
 export type RetiredRule = Readonly<z.output<typeof retiredShape>>;
+
+/** What an operator says, and a pattern of queues with a class behind it (gateway/orders/queue-rules.ts). */
+const RULE_TEXT_CHARACTERS_MAX = 500;
+const QUEUE_PATTERN = /^[\x20-\x7e]{1,300}$/;
+
+/** What is done with queues until it is cancelled, or its time is over. */
+const queueRuleShape = z.object({
+  verb: z.enum(['suspend', 'refuse']),
+  queue: z.string().regex(QUEUE_PATTERN),
+  /** 0: until it is cancelled. */
+  untilWallMs: wallTime,
+  who: z.string().max(RULE_TEXT_CHARACTERS_MAX),
+  reason: z.string().max(RULE_TEXT_CHARACTERS_MAX),
+  wallMs: wallTime,
+});
+export type QueueRule = Readonly<z.output<typeof queueRuleShape>>;
+
+const partitionText = ruled(z.string(), (text) => (isPartition(text) ? '' : 'no partition'));
+
+/** An order over mail of partitions that nobody had who was asked (gateway/orders/left-orders.ts). */
+const leftOrderShape = z.object({
+  verb: z.enum(LEFT_VERBS),
+  // Who writes an odd one must not have more mail ended than is meant.
+  selector: ruled(selector, whyNoSelector),
+  who: z.string().max(RULE_TEXT_CHARACTERS_MAX),
+  reason: z.string().max(RULE_TEXT_CHARACTERS_MAX),
+  /** When it was given: what arrived later is not meant. */
+  wallMs: wallTime,
+  untilWallMs: wallTime.min(1),
+  /** Those that are still to be passed over. */
+  partitions: listOf(partitionText, LEFT_PARTITIONS_MAX),
+});
+export type LeftOrder = Readonly<z.output<typeof leftOrderShape>>;
 
 /** A partition that has ended, at a store that may have a copy of it: by the term that ended it. */
 const endedCopy = z.object({
-  partition: ruled(z.string(), (text) => (isPartition(text) ? '' : 'no partition')),
+  partition: partitionText,
   epoch: count,
   nonce: whole,
 });
@@ -154,3 +194,5 @@ export const { encode: encodeOrdinal, decode: decodeOrdinal } = codec(ordinalSha
 export const { encode: encodeStore, decode: decodeStore } = codec(storeShape);
 export const { encode: encodeRetired, decode: decodeRetired } = codec(retiredShape);
 export const { encode: encodeGivenUp, decode: decodeGivenUp } = codec(givenUpShape);
+export const { encode: encodeQueueRule, decode: decodeQueueRule } = codec(queueRuleShape);
+export const { encode: encodeLeftOrder, decode: decodeLeftOrder } = codec(leftOrderShape);

@@ -6,8 +6,9 @@
  *     WAITING --finish()--> COMMAND
  *
  * Lean: a message that arrives in one chunk is not copied, all replies to a chunk leave in one write.
- * Offers PIPELINING, SIZE, 8BITMIME, SMTPUTF8, DSN and ENHANCEDSTATUSCODES; parameters are checked for
- * their names, and SIZE for its value, since a sink believes its clients.
+ * Offers PIPELINING, SIZE, 8BITMIME, SMTPUTF8, DSN and ENHANCEDSTATUSCODES, and STARTTLS if it has a
+ * certificate; parameters are checked for their names, and SIZE for its value, since a sink believes its
+ * clients.
  */
 import { ContentReader } from './content-reader.js';
 import { CUT, DEFERRED, REJECTED, type ArrivalKind } from './verify.js';
@@ -26,6 +27,8 @@ export interface DialogHost {
   leave(begun: number, envid: string, from: string, to: readonly string[]): void;
   /** True: the reply to a final dot must wait; call finish() later. */
   readonly late: boolean;
+  /** STARTTLS is offered (RFC 3207). */
+  readonly hasTls: boolean;
   onCommandError(): void;
 }
 
@@ -34,7 +37,8 @@ export const GO_ON = 0;
 export const WAIT = 1; // stop reading; call finish() after the latency
 export const END = 2; // write what is in `replies`, then end the connection
 export const CUT_OFF = 3; // destroy the connection without writing
-export type Next = typeof GO_ON | typeof WAIT | typeof END | typeof CUT_OFF;
+export const SECURE = 4; // write what is in `replies`; TLS begins, and a new dialog in it
+export type Next = typeof GO_ON | typeof WAIT | typeof END | typeof CUT_OFF | typeof SECURE;
 
 const COMMAND = 0;
 const CONTENT = 1;
@@ -57,6 +61,7 @@ export class Dialog {
   replies: string;
   readonly #host: DialogHost;
   readonly #reader: ContentReader;
+  readonly #offersTls: boolean;
   #state = COMMAND;
   #greeted = false;
   #from: string | undefined;
@@ -68,10 +73,12 @@ export class Dialog {
   #answer = '';
   #finalNext: Next = GO_ON;
 
-  constructor(host: DialogHost) {
+  /** `isSecured`: within TLS, where nobody greets again. */
+  constructor(host: DialogHost, isSecured = false) {
     this.#host = host;
     this.#reader = new ContentReader(host.messageBytesMax);
-    this.replies = `220 sink.example ${host.lmtp ? 'LMTP' : 'ESMTP'} Twinpost sink\r\n`;
+    this.#offersTls = host.hasTls && !isSecured;
+    this.replies = isSecured ? '' : `220 sink.example ${host.lmtp ? 'LMTP' : 'ESMTP'} Twinpost sink\r\n`;
   }
 
   push(chunk: Buffer): Next {
@@ -149,6 +156,8 @@ export class Dialog {
         return this.#say('250 2.0.0 Ok\r\n');
       case 'VRFY':
         return this.#say('252 2.5.0 Send some mail, it will be taken\r\n');
+      case 'STAR':
+        return this.#onStartTls(line);
       case 'QUIT':
         return this.#end('221 2.0.0 Bye\r\n');
       default:
@@ -186,8 +195,18 @@ export class Dialog {
     if (verb === 'HELO') return this.#say('250 sink.example\r\n');
     return this.#say(
       `250-sink.example\r\n250-PIPELINING\r\n250-SIZE ${this.#host.messageBytesMax}\r\n` +
-        '250-8BITMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n250 ENHANCEDSTATUSCODES\r\n',
+        '250-8BITMIME\r\n250-SMTPUTF8\r\n250-DSN\r\n' +
+        `${this.#offersTls ? '250-STARTTLS\r\n' : ''}250 ENHANCEDSTATUSCODES\r\n`,
     );
+  }
+
+  /** What came behind the command in clear is not read: push() is not called again. */
+  #onStartTls(line: string): Next {
+    const isOffered = line.toUpperCase() === 'STARTTLS' && this.#offersTls;
+    if (!isOffered) return this.#wrong('500 5.5.2 Unknown command\r\n');
+    this.#reset();
+    this.replies += '220 2.0.0 Go on with TLS\r\n';
+    return SECURE;
   }
 
   #onMail(line: string): Next {

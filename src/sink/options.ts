@@ -10,6 +10,8 @@ export interface SinkOptions {
   readonly port: number;
   /** Speaks LMTP (RFC 2033): LHLO, and one reply a recipient after the final dot. */
   readonly lmtp?: boolean;
+  /** PEM files of STARTTLS; without them it is not offered. */
+  readonly tls?: { readonly certFile: string; readonly keyFile: string };
   /** Waits so long before each reply to a final dot. Default 0. */
   readonly latencyMs?: number;
   /** Share (0 … 1) of messages answered 451 after the final dot. */

@@ -5,12 +5,14 @@
  */
 import { createServer as createHttpServer, type IncomingMessage, type Server as HttpServer } from 'node:http';
 import { createServer, type AddressInfo, type Server, type Socket } from 'node:net';
+import { createSecureContext, TLSSocket, type SecureContext } from 'node:tls';
 
 import { Prng } from '../base/prng.js';
+import { readServerTls } from '../platform/node/server-tls.js';
 import { emptyMarks, findQuotedMarks, readEnvid, readMarks } from '../load/marks.js';
 import { monotonicMicros, parseSendLog, readSendLog, type SendLogFile } from '../load/send-log.js';
 import { ArrivalLog, Arrivals } from './arrivals.js';
-import { CUT_OFF, Dialog, END, GO_ON, WAIT, type DialogHost, type Next } from './dialog.js';
+import { CUT_OFF, Dialog, END, GO_ON, SECURE, WAIT, type DialogHost, type Next } from './dialog.js';
 import { Faults } from './faults.js';
 import { Maildir } from './maildir.js';
 import type { RunningSink, SinkCounts, SinkOptions } from './options.js';
@@ -43,10 +45,12 @@ class Sink implements RunningSink, DialogHost {
   };
   readonly lmtp: boolean;
   readonly late: boolean;
+  readonly hasTls: boolean;
   readonly messageBytesMax: number;
   readonly #options: SinkOptions;
   readonly #faults: Faults;
   readonly #server: Server;
+  readonly #secureContext: SecureContext | undefined;
   readonly #sockets = new Set<Socket>();
   readonly #maildir: Maildir | undefined;
   readonly #arrivals: Arrivals | undefined;
@@ -59,6 +63,10 @@ class Sink implements RunningSink, DialogHost {
     this.#options = options;
     this.lmtp = options.lmtp ?? false;
     this.late = (options.latencyMs ?? 0) > 0;
+    const { tls } = options;
+    this.hasTls = tls !== undefined;
+    this.#secureContext = tls === undefined
+      ? undefined : createSecureContext(readServerTls({ ...tls, clientCaFile: undefined }));
     this.messageBytesMax = options.messageBytesMax ?? DEFAULT_MESSAGE_BYTES_MAX;
     const rates = {
       deferRate: options.deferRate ?? 0, rejectRate: options.rejectRate ?? 0,
@@ -187,17 +195,31 @@ class Sink implements RunningSink, DialogHost {
     this.counts.connections++;
     this.counts.connectionsOpen++;
     this.#sockets.add(socket);
-    const dialog = new Dialog(this);
-    write(socket, dialog);
+    socket.on('close', () => {
+      this.counts.connectionsOpen--;
+      this.#sockets.delete(socket);
+    });
+    this.#serve(socket, new Dialog(this));
+  }
+
+  #serve(socket: Socket, dialog: Dialog): void {
+    if (dialog.replies !== '') write(socket, dialog);
     socket.setTimeout(SILENCE_MS, () => socket.destroy());
     socket.on('data', (chunk: Buffer) => this.#go(socket, dialog, dialog.push(chunk)));
     // A reset is the client's business: 'close' follows.
     socket.on('error', () => undefined);
-    socket.on('close', () => {
-      this.counts.connectionsOpen--;
-      this.#sockets.delete(socket);
-      dialog.close();
-    });
+    socket.on('close', () => dialog.close());
+  }
+
+  /** The clear socket goes on below TLS; with one of them the other ends. */
+  #secure(socket: Socket): void {
+    if (this.#secureContext === undefined) return;
+    socket.removeAllListeners('data');
+    socket.setTimeout(0);
+    const secured = new TLSSocket(socket, { isServer: true, secureContext: this.#secureContext });
+    secured.on('close', () => socket.destroy());
+    socket.on('close', () => secured.destroy());
+    this.#serve(secured, new Dialog(this, true));
   }
 
   #go(socket: Socket, dialog: Dialog, next: Next): void {
@@ -207,6 +229,7 @@ class Sink implements RunningSink, DialogHost {
     }
     if (dialog.replies !== '') write(socket, dialog);
     if (next === END) socket.end();
+    else if (next === SECURE) this.#secure(socket);
     else if (next === WAIT) this.#wait(socket, dialog);
   }
 

@@ -14,6 +14,7 @@ import { Verifiers } from '../../src/gateway/inbound/auth/verifiers.js';
 import { State } from '../../src/gateway/inbound/session/session-states.js';
 import { SystemSecrets } from '../../src/platform/node/secrets.js';
 import { FAKE_KEY } from '../dialog/people.js';
+import { limits } from '../inbound/rates.js';
 import { VirtualDesk } from './virtual-desk.js';
 import type { VirtualClient } from './virtual-desk.js';
 
@@ -48,16 +49,17 @@ class Hashing {
   }
 }
 
+/** `errors`: of a client in a minute; 0: as many as it likes. */
 class Siege {
   readonly hashing = new Hashing();
   readonly world: VirtualDesk;
 
-  constructor() {
+  constructor(errors = 0) {
     const lines = Array.from({ length: USERS }, (_none, i) => `user${String(i)}@b.example:{SCRYPT}10,8,1,${base64(hashOf('salt').subarray(0, 16))},${base64(hashOf(`secret${String(i)}`))}`);
     const directory = new Verifiers(parseUsers(lines.join('\n')), { secrets, deriveKey: (password) => this.hashing.derive(password) });
     const clock = { nowMs: (): number => this.world.nowMs, wallMs: (): number => 0 };
     const authenticator = new Authenticator(directory, FAKE_KEY, { secrets, clock });
-    this.world = new VirtualDesk({ isSubmission: true, isTlsFirst: true, authenticator });
+    this.world = new VirtualDesk({ isSubmission: true, isTlsFirst: true, authenticator, rates: errors === 0 ? undefined : limits(['client', 'errors', errors]) });
   }
 
   client(address: string): VirtualClient {
@@ -96,6 +98,46 @@ describe('fifty who guess', () => {
     for (let checks = 2 + 100; checks > 0; checks--) await siege.hashing.endOne();
     assert.deepEqual([siege.hashing.atOnce, siege.hashing.begun], [2, 102]);
     for (const attacker of attackers.filter((each) => !later.includes(each))) assert.equal(attacker.codes(), '535');
+  });
+
+  test('fill no more than a hundred places behind the others, however many addresses take their turn', async () => {
+    const siege = new Siege();
+    let guesses = 0;
+    let later = 0;
+    let waiting: VirtualClient[] = [];
+    for (let index = 0; index < 16; index++) {
+      const clients = Array.from({ length: ATTACKERS }, () => siege.attacker(index));
+      for (const client of clients) siege.guess(client, `guess${String(guesses++)}`);
+      waiting.push(...clients);
+      // Long enough for the first of them to be wrong: all others go behind.
+      for (let ended = 0; ended < 3; ended++) await siege.hashing.endOne();
+      const heard = waiting.filter(({ session }) => session.state === State.COMMAND);
+      later += heard.filter((client) => client.codes() === '454').length;
+      waiting = waiting.filter(({ session }) => session.state === State.CHECKING);
+      assert.ok(waiting.length <= 2 + 2 * 100, `${String(waiting.length)} wait`);
+    }
+    assert.equal(guesses, 16 * ATTACKERS);
+    assert.ok(later >= guesses - 16 * 3 - 202, `${String(later)} heard later`);
+  });
+
+  test('leave their places when they go: what nobody waits for costs no hash, and is told and counted', async () => {
+    const siege = new Siege(12);
+    const attackers = Array.from({ length: 10 }, () => siege.attacker(1));
+    for (const [index, attacker] of attackers.entries()) siege.guess(attacker, `guess${String(index)}`);
+    assert.equal(siege.hashing.begun, 2);
+    for (const attacker of attackers.slice(0, 6)) attacker.leave();
+    // Who ends its side may still read: it hears what became of its AUTH.
+    for (const attacker of attackers.slice(6)) attacker.session.onEnd();
+    for (const attacker of attackers.slice(6)) assert.match(attacker.heard(), /^501 5\.7\.0 /);
+    assert.deepEqual(siege.world.rejections, Array.from({ length: 8 }, () => 'auth auth-cancelled'));
+    while (siege.hashing.running.length > 0) await siege.hashing.endOne();
+    assert.equal(siege.hashing.begun, 2);
+    assert.deepEqual(siege.world.rejections.slice(8), ['auth auth-failed', 'auth auth-failed']);
+    assert.match(siege.attacker(2).say('NOOP'), /^250 /);
+    const next = siege.attacker(1);
+    assert.equal(next.connection.isOver, false, 'ten errors of twelve');
+    assert.match(next.say('NONSENSE'), /^500 /);
+    assert.match(next.say('NONSENSE'), /^421 4\.7\.0 Too many errors/);
   });
 
   test('keep a good user waiting for one hash at most, however often they come', async () => {

@@ -15,6 +15,7 @@ import { RESPONSE_OCTETS_MAX } from '../../src/gateway/inbound/commands/auth.js'
 import { INBOUND_DEFAULTS } from '../default-options.js';
 import { PROXY_OCTETS_MAX } from '../../src/gateway/inbound/policy/proxy-header.js';
 import { authenticatorOf, scramLine } from '../dialog/people.js';
+import { limits } from '../inbound/rates.js';
 import { VirtualDesk } from './virtual-desk.js';
 import type { VirtualOptions } from './virtual-desk.js';
 
@@ -85,7 +86,7 @@ describe('a line without end', () => {
         client.send(opening).heard();
         let sent = 0;
         for (; !client.connection.isOver && sent < 1_000_000; sent += piece.length) client.send(piece);
-        assert.match(client.heard(), /^500 5\.5\.2 Command line too long\r\n$/);
+        assert.match(client.heard(), /^500 5\.5\.2 Command line too long\r\n421 4\.5\.0 Closing the connection\r\n$/);
         assert.ok(sent > octetsMax && sent <= octetsMax + 2 * piece.length, `${String(sent)} octets of ${String(octetsMax)}`);
         world.turn();
         assert.deepEqual([world.reception.reservedBytes, world.desk.live.size], [0, 0]);
@@ -117,7 +118,7 @@ describe('a line without end', () => {
         assert.ok(world.reception.reservedBytes <= 300_000, String(world.reception.reservedBytes));
       }
       assert.ok(sent <= (opening === '' ? 100_000 + 1000 * (refusalsMax + 2) : 205_000), String(sent));
-      assert.match(client.heard(), opening === '' ? /421 4\.7\.0 Too many commands were refused\r\n$/ : /552 5\.3\.4 [^\r\n]*\r\n$/);
+      assert.match(client.heard(), opening === '' ? /421 4\.7\.0 Too many commands were refused\r\n$/ : /552 5\.3\.4 [^\r\n]*\r\n421 4\.5\.0 Closing the connection\r\n$/);
       world.turn();
       assert.equal(world.reception.reservedBytes, 0);
     }
@@ -142,4 +143,32 @@ describe('connections', () => {
     world.pass(200);
     assert.deepEqual(places.map((client) => client.codes()), ['220', '220', '220', '220', '220', '421']);
   });
+});
+
+describe('large messages on many connections at once', () => {
+  const MAX = 1024 * 1024;
+  const body = `Subject: big\r\n\r\n${`${'x'.repeat(76)}\r\n`.repeat(26_000)}`;
+  const ways: readonly (readonly [string, string])[] = [
+    ['DATA', `DATA\r\n${body}.\r\n`],
+    ['BDAT', `BDAT 100000\r\n${body.slice(0, 100_000)}BDAT ${String(body.length - 100_000)} LAST\r\n${body.slice(100_000)}`],
+  ];
+  for (const [how, text] of ways) {
+    test(`pass the limit of data by one of them, by ${how}; the others get 450, and so does who comes then`, () => {
+      const world = new VirtualDesk({ rates: limits(['client', 'data', MAX]) });
+      const clients = Array.from({ length: 40 }, () => world.connect());
+      for (const client of clients) client.send(`${HELLO}MAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\n`).heard();
+      // All are on their way before one has ended.
+      for (const client of clients) client.send(text.slice(0, -5));
+      for (const client of clients) client.send(text.slice(-5));
+      const ends = clients.map((client) => client.codes().split(' ').at(-1));
+      assert.deepEqual([ends.filter((code) => code === '250').length, ends.filter((code) => code === '450').length], [1, 39]);
+      assert.equal(world.reception.kept.length, 1);
+      assert.equal(world.reception.reservedBytes, 0);
+      assert.deepEqual(new Set(world.rejections), new Set(['data rate-data']));
+      assert.match(world.connect().send(HELLO).say('MAIL FROM:<a@b.example>'), /^450 4\.7\.1 Too much data/);
+      world.pass(66_000);
+      const later = world.connect();
+      assert.match(later.send(`${HELLO}MAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\n`).send(text).codes(), /250$/, 'one that is larger than the limit passes when nothing else has come');
+    });
+  }
 });

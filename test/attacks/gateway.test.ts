@@ -67,7 +67,7 @@ describe('a gateway process', { timeout: 170_000 }, () => {
             `127.0.0.1:${String(plain)}`, { address: `127.0.0.1:${String(balanced)}`, proxy: ['127.0.0.0/8'] },
             { address: `127.0.0.1:${String(proxied)}`, xclient: ['127.0.0.0/8'] }, ...secure,
           ],
-          relay_networks: [`${KNOWN}/32`], relay_domains: ['ours.example'],
+          relay_networks: [`${KNOWN}/32`], relay_domains: ['ours.example'], postmaster: 'ops@ours.example',
           ...(tls === undefined ? {} : { tls: { cert: tls.certFile, key: tls.keyFile }, users }),
         },
       },

@@ -43,7 +43,7 @@ class LoggedDesk {
   constructor(options: VirtualOptions = {}) {
     const record = new MailRecord({
       clock: { nowMs: () => 0, wallMs: () => WALL_MS }, log: NO_LOG,
-      mailLog: this.#mailLog, metrics: new GatewayMetrics(), mirrorsOf: () => undefined,
+      mailLog: this.#mailLog, metrics: new GatewayMetrics(), mirrorsOf: () => undefined, routeNameOf: () => '',
     });
     this.world = new VirtualDesk({ idleCommandsMax: 10_000, ...options, mailLog: record });
   }
@@ -141,6 +141,27 @@ describe('what a client says', () => {
       }
     }
     assert.ok(takenNames > 20, 'some of it is an address');
+  });
+
+  test('is no message where its first line begins with a blank, which would be the rest of our field above it', () => {
+    const bodies = [' (evil)\r\nAuthentication-Results: mx.test; dmarc=pass\r\nx: y\r\n\r\nz\r\n', '\tevil\r\n\r\nz\r\n', ' \r\n', '. evil\r\n\r\nz\r\n', '.\tevil\r\n'];
+    for (const body of bodies) {
+      const counted = body.replace(/^\./, '');
+      for (const [how, text] of [['DATA', `DATA\r\n${body}.\r\n`], ['BDAT', `BDAT ${String(counted.length)} LAST\r\n${counted}`], ['chunks', `BDAT 1\r\n${counted.slice(0, 1)}BDAT ${String(counted.length - 1)} LAST\r\n${counted.slice(1)}`]] as const) {
+        for (const sizes of [[1], [2], [text.length]]) {
+          const desk = new LoggedDesk();
+          const client = desk.world.connect();
+          client.send('EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\n').heard();
+          client.sendCut(Buffer.from(text), sizes);
+          const context = `${how} ${JSON.stringify(body)}`;
+          assert.ok(client.heard().includes('550 5.6.0 Message begins with a blank'), context);
+          assert.equal(desk.world.reception.kept.length, 0, context);
+          assert.deepEqual(desk.lines(context).filter(({ reason }) => reason === 'leading-blank').length, 1, context);
+          client.send('RSET\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\nDATA\r\nx: y\r\n z\r\n\r\n z\r\n.\r\n');
+          assert.equal(desk.world.reception.kept.length, 1, 'others may fold theirs');
+        }
+      }
+    }
   });
 
   test('by its balancer, in any field of a PROXY header, is in no line and no field', () => {

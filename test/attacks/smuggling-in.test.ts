@@ -29,7 +29,7 @@ function contentOf(wire: string): { readonly content: string; readonly rest: str
   return { content: `\r\n${wire.slice(0, end)}`.replace(/\r\n\./g, '\r\n').slice(2), rest: wire.slice(end + 3) };
 }
 
-const isFaulty = (content: string): boolean => /\0|\r(?!\n)|(?<!\r)\n/.test(content);
+const isFaulty = (content: string): boolean => /^[ \t]|\0|\r(?!\n)|(?<!\r)\n/.test(content);
 
 /** The text in one piece, in single bytes, and in two pieces for every place between. */
 function* cutsOf(text: string): Generator<readonly number[]> {
@@ -150,7 +150,7 @@ describe('BDAT', () => {
       const world = new VirtualDesk();
       const client = begun(world);
       client.send(`BDAT${length}\r\n${INNER}`);
-      assert.match(client.heard(), /^501 5\.5\.4 [^\r\n]*\r\n$/, JSON.stringify(length));
+      assert.match(client.heard(), /^501 5\.5\.4 [^\r\n]*\r\n421 4\.5\.0 [^\r\n]*\r\n$/, JSON.stringify(length));
       assert.equal(client.connection.isOver, true);
       assert.equal(world.reception.kept.length, 0);
     }

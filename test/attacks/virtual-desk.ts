@@ -21,6 +21,7 @@ const TICK_MS = 50;
 export interface VirtualOptions extends Partial<InboundOptions> {
   readonly authenticator?: Authenticator | undefined;
   readonly mailLog?: InboundPorts['mailLog'];
+  readonly rates?: InboundPorts['rates'];
 }
 
 export class VirtualDesk {
@@ -31,11 +32,12 @@ export class VirtualDesk {
   nowMs = 0;
   readonly #later: (() => void)[] = [];
 
-  constructor({ authenticator, mailLog, ...options }: VirtualOptions = {}) {
+  constructor({ authenticator, mailLog, rates, ...options }: VirtualOptions = {}) {
     const { desk, reception, rejections } = testDesk(options, {
       clock: { nowMs: () => this.nowMs, wallMs: () => WALL_MS },
       nextTurn: (run) => { this.#later.push(run); },
       authenticator,
+      rates,
       ...(mailLog === undefined ? {} : { mailLog }),
     });
     this.desk = desk;

@@ -10,6 +10,8 @@ import type { ListenerOptions, RunningInbound } from '../../src/gateway/inbound/
 import type { InboundOptions, InboundPorts } from '../../src/gateway/inbound/options.js';
 import type { Desk } from '../../src/gateway/inbound/session/desk.js';
 import { ServerSession } from '../../src/gateway/inbound/session/session.js';
+import type { MailTransaction } from '../../src/gateway/inbound/session/transaction.js';
+import type { RefusalRecord } from '../inbound/desk.js';
 import { NO_METRICS, TEST_OPTIONS, quiet, testDesk, testPorts } from '../inbound/desk.js';
 import { MemoryConnection } from '../scenario/memory-connection.js';
 import type { MemoryReception } from './memory-reception.js';
@@ -19,6 +21,10 @@ export interface Harness {
   readonly reception: MemoryReception;
   /** "stage reason" of each rejection, in order. */
   readonly rejections: string[];
+  /** The same, as the mail log has them. */
+  readonly refused: readonly RefusalRecord[];
+  /** What was received, as the mail log has it. */
+  readonly logged: readonly MailTransaction[];
   readonly receivedCount: () => number;
   /** How often a connection stood in line before it was read on. */
   readonly waitCount: () => number;
@@ -28,10 +34,12 @@ export async function startHarness(options: Partial<ListenerOptions> = {}, over:
   let received = 0;
   let waits = 0;
   const metrics = { ...NO_METRICS, received: () => void received++, connectionWaits: () => void waits++ };
-  const { reception, rejections, ports } = testPorts({ metrics, ...over });
+  const logged: MailTransaction[] = [];
+  const { reception, rejections, refused, ports: { mailLog, ...rest } } = testPorts({ metrics, ...over });
+  const ports = { ...rest, mailLog: { ...mailLog, received: (message: MailTransaction) => { logged.push(message); } } };
   const inbound = startInbound({ ...TEST_OPTIONS, port: 0, tls: undefined, ...options }, ports);
   await inbound.openPort();
-  return { inbound, reception, rejections, receivedCount: () => received, waitCount: () => waits };
+  return { inbound, reception, rejections, refused, logged, receivedCount: () => received, waitCount: () => waits };
 }
 
 /** What a dialog does with its client. */

@@ -7,6 +7,7 @@ import { connect as tlsConnect } from 'node:tls';
 import { startInbound } from '../../src/gateway/inbound/listener.js';
 import { INBOUND_DEFAULTS } from '../default-options.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { TEST_OPTIONS, testPorts } from '../inbound/desk.js';
 import { Client, clientAtData, startHarness } from './harness.js';
 import { selfSigned } from './self-signed.js';
 
@@ -27,6 +28,47 @@ describe('the port', () => {
     assert.match(await again.reply(), /^220 /);
     await inbound.close(1000);
     assert.equal(await kept.line(), '421 4.3.2 Shutting down');
+  });
+
+  test('takes another configuration without closing: each session goes by the one it began with', { timeout: 10_000 }, async () => {
+    const { ports } = testPorts();
+    const options = { ...TEST_OPTIONS, port: 0, tls: undefined, connectionsMax: 4 };
+    const inbound = startInbound(options, ports);
+    await inbound.openPort();
+    const sizeOf = async (client: Client): Promise<boolean> => {
+      await client.command('EHLO client.example');
+      return (await client.command('MAIL FROM:<a@example.org> SIZE=5000')).startsWith('250 ');
+    };
+    const begin = async (): Promise<Client> => {
+      const client = new Client(inbound.port);
+      assert.match(await client.reply(), /^220 /);
+      return client;
+    };
+    const old = await begin();
+    const others = { ...ports };
+    const small = { ...options, messageBytesMax: 4096, connectionsMax: 3 };
+    inbound.prepare(small, others).drop();
+    assert.equal(await sizeOf(await begin()), true, 'nothing has changed');
+    inbound.prepare(small, others).use();
+    assert.deepEqual([inbound.isOpen, inbound.connections, inbound.goesBy(ports), inbound.goesBy(others)], [true, 2, true, true]);
+    assert.equal(await sizeOf(await begin()), false);
+    assert.equal(await sizeOf(old), true);
+    assert.match(await new Client(inbound.port).reply(), /^421 /, 'all of them count');
+    old.destroy();
+    await inbound.close(1000);
+    assert.deepEqual([inbound.connections, inbound.goesBy(ports)], [0, false]);
+  });
+
+  test('serves nobody until the configuration that it is of is in force', { timeout: 10_000 }, async () => {
+    const inbound = startInbound({ ...TEST_OPTIONS, port: 0, tls: undefined }, testPorts().ports);
+    inbound.hold();
+    await inbound.openPort();
+    const early = new Client(inbound.port);
+    assert.equal(await early.reply(), '421 4.3.2 Not accepting mail now; try another server');
+    assert.equal(await early.line(), 'closed');
+    inbound.putInForce();
+    assert.match(await new Client(inbound.port).reply(), /^220 /);
+    await inbound.close(1000);
   });
 
   test('that is taken is one clear error', { timeout: 10_000 }, async () => {

@@ -111,7 +111,7 @@ describe('TLS before the greeting', () => {
   });
 
   test('spoken to in clear ends the connection without a word', needsTls, async () => {
-    const { inbound } = await startHarness({ tls, isTlsFirst: true });
+    const { inbound, refused } = await startHarness({ tls, isTlsFirst: true });
     const socket = net.connect(inbound.port, '127.0.0.1');
     let heard = '';
     socket.on('data', (bytes) => { heard += bytes.toString('latin1'); });
@@ -120,11 +120,13 @@ describe('TLS before the greeting', () => {
     await new Promise((resolve) => socket.once('close', resolve));
     assert.ok(!heard.includes('220') && !heard.includes('250'), heard);
     while (inbound.connections > 0) await new Promise(setImmediate);
+    assert.deepEqual(refused.map(({ reason, client }) => [reason, client]), [['tls', '127.0.0.1']]);
+    assert.match(refused[0]?.why ?? '', /^TLS: .*\(ERR_SSL_/);
     await inbound.close(1000);
   });
 
   test('that never begins is cut off', needsTls, async () => {
-    const { inbound } = await startHarness({ tls, isTlsFirst: true, handshakeMs: 100, deadlineTickMs: 50 });
+    const { inbound, refused } = await startHarness({ tls, isTlsFirst: true, handshakeMs: 100, deadlineTickMs: 50 });
     const socket = net.connect(inbound.port, '127.0.0.1');
     socket.on('error', () => undefined);
     await new Promise((resolve) => { socket.once('close', resolve).resume(); });
@@ -132,13 +134,27 @@ describe('TLS before the greeting', () => {
     gone.end();
     await new Promise((resolve) => { gone.once('close', resolve).resume(); });
     while (inbound.connections > 0) await new Promise(setImmediate);
+    assert.deepEqual(refused, [], 'who only looks whether somebody listens is in no log');
+    // A ClientHello that never ends.
+    const slow = net.connect(inbound.port, '127.0.0.1').on('error', () => undefined);
+    slow.write(Buffer.from([0x16, 3, 1, 1, 0, 1, 0, 0, 0xfc]));
+    await new Promise((resolve) => { slow.once('close', resolve).resume(); });
+    while (inbound.connections > 0) await new Promise(setImmediate);
+    assert.deepEqual(refused.map(({ reason, why }) => [reason, why]), [['tls', 'it took too long']]);
+    const left = net.connect(inbound.port, '127.0.0.1').on('error', () => undefined);
+    left.end(Buffer.from([0x16, 3, 1]));
+    await new Promise((resolve) => { left.once('close', resolve).resume(); });
+    while (inbound.connections > 0) await new Promise(setImmediate);
+    assert.deepEqual(refused.map(({ reason, why }) => [reason, why]).slice(1), [['tls', 'closed by the peer']]);
     await inbound.close(1000);
   });
 
   test('of a version older than 1.2 is refused', needsTls, async () => {
-    const { inbound } = await startHarness({ tls, isTlsFirst: true });
+    const { inbound, refused } = await startHarness({ tls, isTlsFirst: true });
     const client = new SecureClient({ port: inbound.port, minVersion: 'TLSv1', maxVersion: 'TLSv1.1', ciphers: 'DEFAULT@SECLEVEL=0' });
     assert.equal(await client.reply(), 'closed');
+    while (inbound.connections > 0) await new Promise(setImmediate);
+    assert.match(refused[0]?.why ?? '', /^TLS: .*\(ERR_SSL_UNSUPPORTED_PROTOCOL\)$/);
     await inbound.close(1000);
   });
 });
@@ -169,6 +185,33 @@ describe('a certificate of the client', () => {
         client.socket.destroy();
       }
     }
+    await inbound.close(1000);
+  });
+});
+
+describe('what a client has shown', () => {
+  const [ours, other, expired] = [selfSigned('mta.example'), selfSigned('mta.example'), selfSigned('else.example')];
+  test('is in the log: by what it relays, or why it may not', needsTls, async () => {
+    assert.ok(tls !== undefined && ours !== undefined && other !== undefined && expired !== undefined);
+    const caFile = `${ours.certFile}-and-else`;
+    writeFileSync(caFile, readFileSync(ours.certFile, 'latin1') + readFileSync(expired.certFile, 'latin1'));
+    const { inbound, refused, logged } = await startHarness({
+      tls: { ...tls, clientCaFile: caFile }, isTlsFirst: true, relayNetworks: [], relayCertificates: ['mta.example'],
+    });
+    for (const shown of [ours, other, expired, undefined]) {
+      const certificate = shown === undefined ? {} : { cert: readFileSync(shown.certFile), key: readFileSync(shown.keyFile) };
+      const client = new SecureClient({ port: inbound.port, ...certificate });
+      await client.reply();
+      for (const line of ['EHLO mta.example', 'MAIL FROM:<a@example.org>', 'RCPT TO:<b@example.net>', 'DATA', 'x\r\n.', 'RSET', 'NOOP']) {
+        if (line !== 'x\r\n.' || shown === ours) await client.command(line);
+      }
+      client.socket.destroy();
+    }
+    assert.deepEqual(logged.map(({ certificate }) => certificate), ['mta.example']);
+    assert.deepEqual(refused.filter(({ reason }) => reason === 'relay-denied').map(({ certificate, why }) => [certificate, why]), [
+      ['mta.example', 'its certificate does not count: DEPTH_ZERO_SELF_SIGNED_CERT'],
+      ['else.example', 'its certificate is not in relay_certificates'], ['', ''],
+    ]);
     await inbound.close(1000);
   });
 });

@@ -9,9 +9,9 @@
  */
 import assert from 'node:assert/strict';
 import type { Prng } from '../../src/base/prng.js';
-import { RelaxedFields, readSignature, signedText } from '../../src/gateway/inbound/authentication/dkim-signature.js';
-import { renameOwnResults } from '../../src/gateway/inbound/authentication/own-results.js';
-import { resultsField } from '../../src/gateway/inbound/authentication/results-field.js';
+import { RelaxedFields, readSignature, signedText } from '../../src/gateway/inbound/sender-checks/dkim-signature.js';
+import { renameOwnResults } from '../../src/gateway/inbound/sender-checks/own-results.js';
+import { resultsField } from '../../src/gateway/inbound/sender-checks/results-field.js';
 import { readHeaderSection } from '../../src/gateway/dkim/header-section.js';
 import { toAscii } from '../../src/platform/node/idna.js';
 import { latin1Text } from '../../src/platform/node/latin1.js';

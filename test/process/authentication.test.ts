@@ -8,7 +8,7 @@ import { readdirSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
 import { readMaildir } from '../thirdparty/support.js';
-import { keysOf, scriptOf, withSignatures } from '../unit/gateway/inbound/authentication/zone.js';
+import { keysOf, scriptOf, withSignatures } from '../unit/gateway/inbound/sender-checks/zone.js';
 import { NameServer } from '../unit/platform/node/dns/name-server.js';
 import { startCluster, until } from './cluster.js';
 import type { Cluster } from './cluster.js';

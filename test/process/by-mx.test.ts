@@ -58,5 +58,33 @@ test('mail by MX goes to the hosts of its domain, survives a kill, and comes bac
   assert.ok(got.some(([from, to]) => from === 'me@there.example' && to === 'one@there.example'));
   const reports = backup.accepted.filter(({ from }) => from === '');
   assert.deepEqual(reports.map(({ content }) => /^Status: (.*)$/m.exec(content)?.[1]).sort(), ['5.1.10', '5.1.2']);
-  assert.ok(cluster.gateway.log().includes(`"relay":"b.there.example[${BACKUP}]:${String(port)}"`));
+  const bounced = cluster.gateway.log().split('\n').filter((line) => line.includes('"event":"bounced"'));
+  assert.ok(bounced.length === 2 && !bounced.some((line) => /"(relay|tls|mail_from)":/.test(line)), bounced.join('\n'));
+  await until('the log says by which host', () => cluster.gateway.log().includes(`"relay":"b.there.example[${BACKUP}]:${String(port)}"`));
+});
+
+test('a resolver that is dead stands in status, metrics and log, until it answers', { timeout: 120_000 }, async (t) => {
+  let isDead = true;
+  const names = await NameServer.start(t, () => (isDead ? { rcode: 2 } : { rcode: 3 }));
+  const cluster = await startCluster({
+    sink: false,
+    routes: [{ domain: '*', name: 'out', via: 'mx' }],
+    gateway: { dns: { resolvers: [`127.0.0.1:${String(names.port)}`] }, delivery: { retry: { first: '100ms', max: '500ms' } } },
+  });
+  t.after(() => cluster.stop());
+  const talk = await SmtpTalk.start(cluster.smtpPort);
+  await talk.say('MAIL FROM:<me@there.example>');
+  await talk.say('RCPT TO:<one@there.example>');
+  await talk.say('DATA');
+  assert.match(await talk.say('Subject: x\r\n\r\nbody\r\n.'), /^250/);
+  await talk.say('QUIT');
+  const why = `127.0.0.1:${String(names.port)}: SERVFAIL`;
+  await until('the status says so', async () => (await cluster.status()).dns_away === why, 30_000, cluster.gateway);
+  assert.match(cluster.gateway.log(), /"event":"dns".*no resolver answers/);
+  const scraped = await (await fetch(`http://127.0.0.1:${String(cluster.adminPort)}/metrics`)).text();
+  assert.match(scraped, /^twinpost_dns_up 0$/m);
+  assert.match(scraped, /^twinpost_connections_failed_total 0$/m);
+  isDead = false;
+  await until('it is over', async () => (await cluster.status()).dns_away === '', 30_000, cluster.gateway);
+  assert.match(cluster.gateway.log(), /"event":"dns".*a resolver answers again/);
 });

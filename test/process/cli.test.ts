@@ -57,7 +57,7 @@ store:
 `;
 }
 
-const VERBS = [['up'], ['gateway'], ['store'], ['sink'], ['send'], ['status'], ['queue', 'list'], ['queue', 'summary'], ['store', 'status'], ['store', 'verify'], ['config', 'check'], ['version']];
+const VERBS = [['up'], ['gateway'], ['store'], ['sink'], ['send'], ['status'], ['queue', 'list'], ['queue', 'summary'], ['queue', 'show'], ['queue', 'cat'], ['queue', 'find'], ['queue', 'ages'], ['logs'], ['store', 'status'], ['store', 'verify'], ['config', 'check'], ['version']];
 
 describe('twinpost', () => {
   test('has help with an example for every verb', async () => {
@@ -72,13 +72,33 @@ describe('twinpost', () => {
     for (const [verb, command] of [
       ['rescue', 'twinpost rescue --give-up store-a --give-up store-b --reason "fire in hall 2"'],
       ['store drain', 'twinpost store drain store-1 --wait --reason "disk to be changed"'],
-      ['queue hold', 'twinpost queue hold --id 0123456789A --reason "under inspection"'],
-      ['queue delete', 'twinpost queue delete --id 0123456789A --reason "under inspection"'],
+      ['host drain', 'twinpost host drain host-1 --reason "new kernel"'],
+      ['queue hold', 'twinpost queue hold --client 192.0.2.7 --reason "a flood?"'],
+      ['queue delete', 'twinpost queue delete --client 192.0.2.7 --dry-run --reason flood'],
       ['store resync', 'twinpost store resync store-1 --partition gw-1/3 --reason "it differs"'],
     ] as const) {
       const { out } = await twinpost(...verb.split(' '), '--help');
       assert.ok(out.split('\n').some((line) => line.trim() === command), out);
     }
+  });
+
+  test('names the line of a state_dir that can not be had, at the check and at the start of each role', async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'cli-state-'));
+    const file = path.join(folder, 'roles.yaml');
+    writeFileSync(path.join(folder, 'taken'), '');
+    const roles = rolesOn(1).replace('state_dir: state', 'state_dir: taken');
+    writeFileSync(file, `${roles}  state_dir: taken/deeper\n`);
+    const [ofGateway, ofStore] = [roles.split('\n').findIndex((line) => line.includes('state_dir')) + 1, roles.split('\n').length];
+    for (const [verb, line, key] of [
+      [['gateway', '--config', file], ofGateway, 'gateway.state_dir'], [['store', '--config', file], ofStore, 'store.state_dir'],
+      [['config', 'check', file], ofGateway, 'gateway.state_dir'], [['config', 'check', file], ofStore, 'store.state_dir'],
+    ] as const) {
+      const { code, error } = await twinpost(...verb);
+      assert.equal(code, 1, error);
+      assert.ok(error.split('\n').some((one) => one.startsWith(`${file}:${String(line)}: ${key}: expected a folder`)), error);
+    }
+    const given = await twinpost('gateway', '--config', file, '--state-dir', path.join(folder, 'taken'));
+    assert.match(given.error, /^twinpost: --state-dir: expected a folder/);
   });
 
   const bad: readonly (readonly [readonly string[], RegExp, number])[] = [
@@ -87,6 +107,8 @@ describe('twinpost', () => {
     [['inbox'], /^twinpost: there is no verb 'inbox'; twinpost --help lists them$/, 2],
     [['sned'], /^twinpost: there is no verb 'sned'\. Did you mean send\?$/, 2],
     [['queue'], /^twinpost: queue what\? /, 2],
+    [['host'], /^twinpost: host what\? /, 2],
+    [['host', 'drain', 'host-1'], /^twinpost: --reason is missing; twinpost host drain host-1 --help/, 2],
     [['send', '--cuont', '3'], /^twinpost: Unknown argument: cuont; twinpost send --help shows what there is$/, 2],
     [['send', '--count', '3', '--count', '4'], /^twinpost: --count is given more than once$/, 2],
     [['send', '--count', '0'], /^twinpost: --count is a whole number from 1 to .*, found 0$/, 2],
@@ -108,10 +130,15 @@ describe('twinpost', () => {
     [['store', 'export', NO_FOLDER, '--everything', '--spill', ENTRY], /^twinpost: \S+ is no spill file, or of another release \(\w+( \w+)*\): a store that stops leaves one /, 1],
     [['store', 'export', NO_FOLDER, '--everything', '--spill', '/dev/null'], /^twinpost: \/dev\/null is no file; /, 1],
     [['store', 'export', NO_FOLDER, '--everything', '--spill', '/nowhere.spill'], /^twinpost: \/nowhere\.spill can't be read: ENOENT$/, 1],
-    [['store', 'resync', 's1', '--partition', 'gw-1/3'], /^twinpost: Missing required argument: reason$/, 2],
-    [['store', 'drain', 's1'], /^twinpost: Missing required argument: reason$/, 2],
+    [['store', 'resync', 's1', '--partition', 'gw-1/3'], /^twinpost: --reason is missing; twinpost store .* --help shows what there is$/, 2],
+    [['store', 'drain', 's1'], /^twinpost: --reason is missing; twinpost store .* --help shows what there is$/, 2],
     [['rescue'], /^twinpost: rescue needs --config FILE; configs\/gateway\.yaml is an example$/, 2],
     [['store', 'drain', 's1', '--reason', ' '], /^twinpost: store drain: say the --reason, which is logged$/, 2],
+    [['queue', 'show', '../x'], /^twinpost: queue show: '\.\.\/x' is no queue id; twinpost queue list shows them$/, 2],
+    [['queue', 'find', '--limit', '1001', '--sender', 'x'], /^twinpost: --limit is a whole number from 1 to 1000, found 1001$/, 2],
+    [['queue', 'ages', '--by', 'age'], /^twinpost: Invalid values:/, 2],
+    [['logs', '/nowhere.log'], /^twinpost: \/nowhere\.log can't be read: ENOENT$/, 1],
+    [['logs', '--follow', '-'], /^twinpost: logs: \/dev\/stdin can't be followed$/, 2],
     [['queue', 'summary', '--from', '127.0.0.1:1'], /^twinpost: no answer from http:\/\/127\.0\.0\.1:1: connection refused/, 1],
   ];
   for (const [args, line, wanted] of bad) {

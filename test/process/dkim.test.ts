@@ -62,7 +62,7 @@ test('twinpost dkim key makes a key that signs, and the record of it', { timeout
       [['x.example', '--selector', 's', '--out', path.join(folder, 'no', 'x.pem')], /can't be written: ENOENT\n$/],
       [['x example', '--selector', 's', '--out', `${out}2`], /^twinpost: dkim key: expected a domain such as .*, found "x example"\n$/],
       [['x.example', '--selector', 's_1', '--out', `${out}2`], /^twinpost: dkim key: expected a selector such as .*, found "s_1"\n$/],
-      [['x.example', '--out', `${out}2`], /^twinpost: Missing required argument: selector/],
+      [['x.example', '--out', `${out}2`], /^twinpost: --selector is missing; twinpost dkim/],
     ] as const) {
       const refused = await twinpost(['dkim', 'key', ...args]);
       assert.match(refused.error, said);

@@ -11,7 +11,7 @@ import { describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
 
 import { runSend } from '../../src/load/run.js';
-import { HOST, startCluster, type Cluster } from './cluster.js';
+import { HOST, startCluster, until, type Cluster } from './cluster.js';
 import { SmtpTalk } from './smtp-talk.js';
 
 const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
@@ -90,6 +90,7 @@ describe('the way out', { timeout: 180_000 }, () => {
     assert.equal(viaStore.code, 0, viaStore.err);
     assert.equal((JSON.parse(viaStore.out) as { messages: number }).messages, COUNT + 1);
     assert.deepEqual(contents(fromStore), contents(fromGateway));
+    await until('who has read it there is in the log', () => /"event":"read","partition":"gateway-1\/\d+","messages":\d+,"client":"127\.0\.0\.1"/.test(cluster.stores[0]?.log() ?? ''));
     assert.equal(readdirSync(folder).filter((name) => !['state', 'from-gateway', 'from-store'].includes(name)).length, 0, 'no name leads out of its folder');
     const first = envelopes(fromStore)[0];
     assert.ok(first !== undefined);

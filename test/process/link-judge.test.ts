@@ -69,7 +69,7 @@ interface FenceAs {
 function recordOf(epoch: number, members: readonly string[], boot: Buffer): PartitionRecord {
   return {
     epoch, term: { number: TERM, nonce: 5 }, holder: { gatewayId: GATEWAY, incarnation: 10 },
-    members: members.map((storeId) => ({ storeId, bootId: boot.toString('hex') })), gaveUp: [], left: [],
+    members: members.map((storeId) => ({ storeId, bootId: boot.toString('hex') })), gaveUp: [], left: [], line: [],
   };
 }
 

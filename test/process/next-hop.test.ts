@@ -67,7 +67,7 @@ describe('next hop', { timeout: 240_000 }, () => {
       cluster.sink.start();
       await cluster.sink.ready();
       await cluster.drained();
-      assert.deepEqual((await cluster.status()).outages, { next_hops: [], next_hops_down: 0, mx: [], mx_down: 0, hooks: [] });
+      assert.deepEqual((await cluster.status()).outages, { next_hops: [], next_hops_down: 0, next_hops_denied: 0, mx: [], mx_down: 0, mx_waiting: 0, hooks: [] });
       const report = await soundReport(cluster, log);
       assert.deepEqual([report.arrived, report.copies], [3000, 3000]);
       await strictlyInOrder(cluster, log);

@@ -14,6 +14,7 @@ import { SMTPServer } from 'smtp-server';
 
 import { HOST, startCluster, until, type Cluster } from './cluster.js';
 import { SmtpTalk } from './smtp-talk.js';
+import { twinpost } from './twinpost.js';
 
 const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 const CHOKES_ON = 'choke on this';
@@ -105,7 +106,8 @@ test('a message that crashes the gateway twice is held alone by the third proces
   await until('the message is held again', async () => (await queueVerb(cluster, 'list')).out.includes(`${poison}!`), 20_000, gateway);
 
   const released = await queueVerb(cluster, 'release', '--id', poison, '--reason', 'to see it again');
-  assert.deepEqual([released.code, released.out.includes('released')], [0, true], released.out);
+  // It may end the process before that has said that it went on.
+  assert.match(released.out, /^[01] of 1 released$|^PARTIAL: gateway-1: it fell silent/m);
   await ended();
   assert.equal(gateway.exitCode, CRASH_EXIT_CODE, 'what was released is worked on');
   gateway.start();
@@ -146,8 +148,8 @@ test('an operator holds and releases a message by its id', { timeout: 60_000 }, 
   const id = await submit(cluster.smtpPort, 'bob@away.example', 'hold me');
   await until('it waits', async () => (await cluster.status()).queued_messages === 1);
   const none = await queueVerb(cluster, 'hold', '--id', '00000000001', '--reason', 'none such');
-  assert.deepEqual([none.code, none.out.includes('no gateway that answers has message')], [1, true], none.out);
-  await until('it is held', async () => (await queueVerb(cluster, 'hold', '--id', id, '--reason', 'a look first', '--json')).out.includes('"done":true,"why":"","kept":true'), 20_000, cluster.gateway);
+  assert.deepEqual([none.code, none.out.includes('no message is meant')], [1, true], none.out);
+  await until('it is held', async () => /"done":1,.*"kept":true/.test((await queueVerb(cluster, 'hold', '--id', id, '--reason', 'a look first', '--json')).out), 20_000, cluster.gateway);
   assert.match((await queueVerb(cluster, 'list')).out, /held: .*: a look first/);
   await cluster.gateway.kill();
   cluster.gateway.start();
@@ -161,10 +163,11 @@ test('an operator holds and releases a message by its id', { timeout: 60_000 }, 
   await until('it is back', async () => (await queueVerb(cluster, 'list')).out.includes(id), 20_000, cluster.gateway);
   assert.doesNotMatch((await queueVerb(cluster, 'list')).out, new RegExp(`${id}!`), 'what was released stays released');
 
-  // No mirror answers: it is held, and the operator is told what that is worth.
+  // No mirror answers: it is held, and the operator, who waits no longer, is told what that is worth.
   for (const store of cluster.stores) store.freeze();
-  const unkept = await queueVerb(cluster, 'hold', '--id', id, '--reason', 'once more');
+  const isHeld = until('it is held once more', async () => (await queueVerb(cluster, 'list')).out.includes(`${id}!`), 20_000, cluster.gateway);
+  const unkept = await twinpost(['queue', 'hold', '--id', id, '--reason', 'once more', '--from', `${HOST}:${String(cluster.adminPort)}`], '', isHeld);
   for (const store of cluster.stores) store.thaw();
-  assert.equal(unkept.code, 1, unkept.out);
-  assert.match(unkept.out, /: held, but its mirrors have not acknowledged that yet: a crash of the gateway may undo it\n/);
+  assert.equal(unkept.code, 1, unkept.out + unkept.error);
+  assert.match(unkept.out, /^1 of 1 held\ntaken back: .*\nits copies at the stores have not acknowledged that yet: a crash of the gateway may undo it\n$/m);
 });

@@ -129,6 +129,13 @@ test('twinpost table tells what a table says, and what is wrong in one line', { 
     chmodSync(file, 0o604);
     await build(folder, ['anna@relayed.example']);
     assert.equal(statSync(file).mode & 0o777, 0o604, 'whoever could read the old one can read the new one');
+    const wrong = path.join(folder, 'wrong');
+    writeFileSync(wrong, `a@b.example\n${'nonsense\n'.repeat(25)}a@b.example x\n`);
+    const { code, error: all } = await twinpost(['table', 'build', wrong, file]);
+    const said = all.trimEnd().split('\n');
+    assert.deepEqual([code, said.length], [1, 21]);
+    assert.match(said[19] ?? '', /wrong: line 21: expected an address, found 'nonsense': /);
+    assert.match(said[20] ?? '', /wrong: 6 more lines are wrong$/);
     writeFileSync(path.join(folder, 'text'), 'a@b.example\nnonsense\n');
     for (const [args, error] of [
       [['build', path.join(folder, 'text'), file], /^twinpost: table: .*text: line 2: expected an address, found 'nonsense': /],

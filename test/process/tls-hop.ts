@@ -11,7 +11,10 @@ import { join } from 'node:path';
 import tls from 'node:tls';
 import type { SecureContextOptions } from 'node:tls';
 
-const KEY = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+const KEYS = {
+  ec: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+  rsa: ['-newkey', 'rsa:2048', '-nodes'],
+} as const;
 
 export interface CertificateFiles {
   readonly certFile: string;
@@ -26,7 +29,8 @@ export interface Certificates {
 }
 
 /** Undefined where openssl is missing. */
-export function makeCertificates(): Certificates | undefined {
+export function makeCertificates(kind: keyof typeof KEYS = 'ec'): Certificates | undefined {
+  const newKey = KEYS[kind];
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-hop-tls-'));
   process.once('exit', () => { rmSync(folder, { recursive: true, force: true }); });
   let count = 0;
@@ -37,7 +41,7 @@ export function makeCertificates(): Certificates | undefined {
   };
   const selfSigned = (name: string): CertificateFiles => {
     const own = pair();
-    openssl('req', '-x509', ...KEY, '-days', '30', '-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`, '-keyout', own.keyFile, '-out', own.certFile);
+    openssl('req', '-x509', ...newKey, '-days', '30', '-subj', `/CN=${name}`, '-addext', `subjectAltName=DNS:${name}`, '-keyout', own.keyFile, '-out', own.certFile);
     return own;
   };
   let ca: CertificateFiles;
@@ -53,7 +57,7 @@ export function makeCertificates(): Certificates | undefined {
       const own = pair();
       const [request, extensions] = [`${own.keyFile}.csr`, `${own.keyFile}.ext`];
       writeFileSync(extensions, `subjectAltName=DNS:${name},IP:127.0.0.2\n${extension}`);
-      openssl('req', ...KEY, '-subj', `/CN=${name}`, '-keyout', own.keyFile, '-out', request);
+      openssl('req', ...newKey, '-subj', `/CN=${name}`, '-keyout', own.keyFile, '-out', request);
       openssl('x509', '-req', '-in', request, '-CA', issuer.certFile, '-CAkey', issuer.keyFile, '-CAcreateserial', '-days', String(days), '-extfile', extensions, '-out', own.certFile);
       return own;
     },

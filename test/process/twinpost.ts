@@ -4,12 +4,14 @@ import { fileURLToPath } from 'node:url';
 
 const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 
-export function twinpost(args: readonly string[], input = ''): Promise<{ readonly code: number | null; readonly out: string; readonly error: string }> {
+/** `interrupted`: Ctrl-C is pressed when that resolves. */
+export function twinpost(args: readonly string[], input: string | Uint8Array = '', interrupted?: Promise<unknown>): Promise<{ readonly code: number | null; readonly out: string; readonly error: string }> {
   return new Promise((resolve) => {
     const child = spawn(process.execPath, [ENTRY, ...args], { stdio: 'pipe' });
     let [out, error] = ['', ''];
     child.stdout.on('data', (bytes: Buffer) => { out += bytes.toString(); });
     child.stderr.on('data', (bytes: Buffer) => { error += bytes.toString(); });
+    void interrupted?.then(() => child.kill('SIGINT'));
     child.once('close', (code) => { resolve({ code, out, error }); });
     child.stdin.on('error', () => undefined);
     child.stdin.end(input);

@@ -9,6 +9,7 @@ import assert from 'node:assert/strict';
 import type { Prng } from '../../src/base/prng.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
+import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import { coreOf, memberIds, stateOf } from './inspect.js';
 import type { Answer } from './next-hop.js';
@@ -67,7 +68,7 @@ class Chaos {
     const core = coreOf(world);
     for (const letter of world.letters.all) {
       const isHeld = [...letter.groups.keys()].some((name) => stateOf(core, name, letter) === EntryState.HELD);
-      if (isHeld) core.holds.release({ messageId: letter.id, reason: 'looked at', who: 'chaos' }, () => {});
+      if (isHeld) doById(core, 'release', letter.id);
     }
   }
 

@@ -55,6 +55,31 @@ describe('every copy that counts is away', () => {
     judged(pair);
   });
 
+  for (const order of ['--give-up STORE', '--give-up-memory'] as const) {
+    test(`names as away only what does not answer; when all stores answer without it, the process that may have it (${order})`, () => {
+      const pair = away('dead');
+      const { group, name, first, second } = pair;
+      const waits = (id: string): WaitingPartition | undefined => waitingAt(group, id).find(({ partition }) => partition === name);
+      first.start();
+      group.until(() => waits('gw-2')?.why.includes('do not answer') === true, 'the named state', 60_000);
+      assert.match(waits('gw-2')?.why ?? '', new RegExp(`machines that do not answer \\(${second.id}\\)\\. .*: twinpost rescue --give-up ${second.id} --reason TEXT$`));
+      const { holdings } = group.gateway('gw-2').core ?? assert.fail('it lives');
+      if (order === '--give-up-memory') {
+        second.start();
+        group.until(() => waits('gw-2')?.copies.length === 0, 'the other state', 60_000);
+        assert.match(waits('gw-2')?.why ?? '', /^no store has a copy any more; gw-1 \(incarnation 1\) may still have it in memory, .* start gw-1 on its machine.*: twinpost rescue --give-up-memory --reason TEXT$/);
+        assert.deepEqual(holdings.giveUp([first.id, second.id]), [], 'no store is waited for');
+      }
+      const given = holdings.giveUp(order === '--give-up-memory' ? [] : [second.id]);
+      holdings.noteGivenUp(given, { who: 'ann', reason: order });
+      assert.ok(given.includes(name), String(given));
+      untilHeldBy(pair, 'gw-2', 2, 60_000);
+      assert.deepEqual(waitingAt(group, 'gw-2'), []);
+      assert.equal(holdings.counters.losses, given.length);
+      assert.deepEqual(holdings.losses.map(({ partition, by }) => [partition, by]).sort(), given.map((one) => [one, { who: 'ann', reason: order }]).sort());
+    });
+  }
+
   test('is no state of a store that is seen in a new boot: its copy is surely gone, and the loss is counted', () => {
     const pair = away('dead');
     const { group, first, second } = pair;
@@ -65,12 +90,39 @@ describe('every copy that counts is away', () => {
     group.gateway('gw-1').start();
     untilHeldBy(pair, 'gw-1', 2, 60_000);
     assert.deepEqual(waitingAt(group, 'gw-1'), []);
-    assert.ok((group.gateway('gw-1').core?.holdings.counters.losses ?? 0) >= 1);
+    const { counters, losses } = group.gateway('gw-1').core?.holdings ?? assert.fail('it lives');
+    assert.ok(counters.losses >= 1);
+    assert.deepEqual([losses.length, losses.some(({ partition }) => partition === pair.name), losses[0]?.by], [counters.losses, true, undefined]);
     assert.ok(group.log.count('it begins empty') >= 1);
   });
 });
 
 describe('copies that are given up', () => {
+  test('and one is back before it begins empty: it is read, and what is lost later is not by that order', () => {
+    const pair = away('silent');
+    const { group, name, copies, third } = pair;
+    third?.kill();
+    group.until(() => waitingAt(group, 'gw-2').some(({ partition }) => partition === name), 'the named state', 60_000);
+    group.run(3000);
+    const { holdings } = group.gateway('gw-2').core ?? assert.fail('it lives');
+    const given = holdings.giveUp(copies.map(({ id }) => id));
+    holdings.noteGivenUp(given, { who: 'ann', reason: 'burnt' });
+    assert.ok(given.includes(name));
+    group.cutOff('gw-2', false);
+    untilHeldBy(pair, 'gw-2', 2, 60_000);
+    assert.equal(partitionAt(pair, 'gw-2')?.length, LETTERS);
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1', 2, 60_000);
+    for (const store of copies) store.kill();
+    group.gateway('gw-1').kill();
+    for (const store of copies) store.start();
+    third?.start();
+    group.until(() => waitingAt(group, 'gw-2').some(({ partition }) => partition === name), 'the named state', 60_000);
+    assert.ok(holdings.giveUp([]).includes(name));
+    group.until(() => holdings.losses.length > 0, 'that it begins', 60_000);
+    assert.deepEqual(holdings.losses.filter(({ by }) => by !== undefined), []);
+  });
+
   test('let the partition go on without them, empty; new mail is taken, and the loss is counted', () => {
     const pair = away('dead');
     const { group, name, copies } = pair;

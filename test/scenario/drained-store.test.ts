@@ -50,7 +50,7 @@ function around(world: World, file: DrainedFile = new PlayedFile()): { readonly 
   const drained = new DrainedStores({ clock, log: world.log, mirrors: core.mirrors, moves: core.moves, file, partitionsOf: (name) => core.registry.partitionsOf(name) });
   const links = world.stores.flatMap(({ id }) => world.gateway.link(id) ?? []);
   const view = new CoreView(
-    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, hostOf: () => '', others: () => [], unreached: () => [] },
+    { gatewayId: 'gw-1', host: 'box-1', incarnation: 1, version: '', insecure: false, replicas: 2, minReplicas: 1, leaseMs: 10_000, rescues: [], hostOf: () => '', others: () => [], unreached: () => [] },
     { clock, log: world.log, core, links, metrics: new GatewayMetrics(), pid: 1, adminAddress: () => undefined, isDraining: () => false, drainedSinceWallMs: (id) => drained.sinceWallMs(id), connectionsIn: () => 0, connectionsOut: () => 0, dotsInFlight: () => 0 },
   );
   return { view, drained };
@@ -92,6 +92,29 @@ describe('a drained store', () => {
     assert.deepEqual([storeOf(after.view, 'store-b').drained, storeOf(after.view, 'store-b').drained_since], [false, null]);
     await settled();
     assert.equal(file.onDisk.size, 0);
+  });
+
+  test('is no place of its own: a partition with copies at drained stores alone, or none in step, is only in memory', () => {
+    const world = World.started({ queues: [{ name: 'q1' }] });
+    world.hops.script = () => 'hang';
+    world.submitMany(5, ['q1']);
+    world.until(() => world.inSync);
+    const { view, drained } = around(world);
+    const order = { reason: 'new kernel', who: 'ann' };
+    const uncopied = (): number => view.status().partitions_uncopied;
+    assert.equal(uncopied(), 0);
+    drained.drain('store-a', order);
+    world.run(3000);
+    assert.equal(uncopied(), 0, 'store-b has all');
+    drained.drain('store-b', order);
+    world.run(3000);
+    assert.equal(uncopied(), 1, 'the one with mail');
+    drained.undrain('store-a', order);
+    drained.undrain('store-b', order);
+    world.until(() => uncopied() === 0);
+    world.store('a').kill();
+    world.store('b').kill();
+    world.until(() => uncopied() === 1);
   });
 
   test('is logged with who had it drained and why, once for each change; so is a mirror that is filled again', () => {

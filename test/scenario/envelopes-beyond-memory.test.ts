@@ -12,6 +12,7 @@ import { ENTRY_ROW_BYTES } from '../../src/protocol/entry-rows.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { PartitionMember } from '../../src/recovery/ownership/member.js';
+import { doById } from './by-id.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
 import type { GroupOptions } from './group.js';
@@ -226,23 +227,13 @@ describe('envelopes that are five times what memory holds', () => {
       const row = core.entries.table.index.find(last.id, queue.handle);
       assert.ok(core.entries.isAllAbsent(row));
       assert.equal(core.envelopeOf(row), undefined);
-      const request = { messageId: last.id, reason: 'a test', who: 'ops' };
-      const said: string[] = [];
-      const ask = (order: 'hold' | 'release' | 'delete'): void => {
-        core.holds[order](request, (outcomes) => { said.push(...outcomes.map(({ done, why }) => (done ? 'done' : why))); });
-      };
-      ask(verb);
-      until(story, () => said.length === 1, 'an answer');
-      assert.match(said[0] ?? '', /still at the stores/);
+      assert.match(doById(core, verb, last.id).whys.join(), /^its envelope is still at the stores/);
       until(story, () => !core.entries.isAbsent(row), 'the entry');
       assert.equal(core.envelopeOf(row)?.recipients.length, RECIPIENTS);
-      ask(verb);
-      until(story, () => said.length === 2, 'an answer');
-      assert.equal(said[1], 'done');
+      assert.deepEqual(doById(core, verb, last.id).whys, ['']);
       if (verb === 'hold') {
         assert.equal(core.entries.table.state(row), EntryState.HELD);
-        ask('release');
-        until(story, () => said.length === 3, 'an answer');
+        assert.deepEqual(doById(core, 'release', last.id).whys, ['']);
         until(story, () => core.entries.table.state(row) === EntryState.READY, 'its release');
         drained(story);
         return;
@@ -315,7 +306,7 @@ describe('a gateway whose own mail is larger than its memory', () => {
     const { group, dead } = story;
     const core = group.gateway('small').core ?? assert.fail('it lives');
     const { entries, bodies, registry, memory } = core;
-    const view = new ExportView({ crc32, entries, bodies, queuesOf: (name) => registry.byName(name) });
+    const view = new ExportView({ crc32, entries, bodies, queuesOf: (name) => registry.byName(name), placesOf: (id) => registry.placesOf(id) });
     let cursor: string | undefined = '';
     let count = 0;
     for (let looks = 0; cursor !== undefined; looks++) {

@@ -25,6 +25,7 @@ export interface GroupOptions {
   readonly stores?: number;
   readonly queues?: readonly { readonly name: string; readonly ordering?: Ordering }[];
   readonly leaseMs?: number;
+  readonly lifetimeMs?: number;
   readonly partitions?: number;
   readonly segmentBytes?: number;
   readonly blockEntries?: number;
@@ -49,6 +50,8 @@ export interface GroupOptions {
   readonly orphanGraceMs?: number;
   /** Hosts that keep the register by themselves: what nobody serves is theirs. */
   readonly alone?: readonly string[];
+  /** Machines of stores, as placement is told them: that of a gateway is named after it. None: all are one. */
+  readonly storeHosts?: Readonly<Record<string, string>>;
   /** Further processes of these gateways, by the host each is on: gateway(host), served(host, …). */
   readonly elsewhere?: Readonly<Record<string, string>>;
 }
@@ -85,7 +88,8 @@ export class Group {
     })));
     const secret = new Uint8Array(32).fill(7);
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };
-    const ids = ['store-a', 'store-b', 'store-c'].slice(0, options.stores ?? 2);
+    const places = new Map(Object.entries(options.storeHosts ?? {}).map(([store, host]) => [store, { host, weight: 1 }]));
+    const ids = ['store-a', 'store-b', 'store-c'].slice(0, options.stores ?? Math.max(2, places.size));
     this.stores = ids.map((id) => new StoreNode({ id, gateways: gateways.map((gateway) => ({ id: gateway, secret })), memoryLimitBytes: options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes: 8 * MEBIBYTE, leaseMs: this.leaseMs }, ports, this.prng.fork()));
     for (const [host, id] of [...gateways.map((one) => [one, one] as const), ...Object.entries(options.elsewhere ?? {})]) {
       const process = new SimProcess(host, { offsetMs: 0, rate: 1 }, this.scheduler);
@@ -96,8 +100,8 @@ export class Group {
           id, host, secret, isUnproven: options.unproven?.includes(id) === true, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
           core: {
             partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: options.segmentBytes ?? 64 * 1024,
-            mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: undefined, places: new Map() }, ringBytes: MEBIBYTE },
-            acceptance: { lifetimeMs: 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
+            mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: options.storeHosts === undefined ? undefined : host, places }, ringBytes: MEBIBYTE },
+            acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[host] ?? options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
             reading: { blockEntries: options.blockEntries ?? 7, blockBytes: 64 * 1024, largestBytes: options.largestBytes ?? 0, littleBytes: options.littleBytes ?? 64 * MEBIBYTE },
           },
@@ -206,6 +210,6 @@ export class Group {
   }
 
   private mailEvents(): MailEvents {
-    return { outcome: () => {}, ended: () => {}, unreachable: () => {}, dotUnanswered: () => {}, reported: () => {}, committed: () => {}, refused: () => {} };
+    return { outcome: () => {}, waits: () => {}, ended: () => {}, unreachable: () => {}, dotUnanswered: () => {}, reported: () => {}, committed: () => {}, refused: () => {} };
   }
 }

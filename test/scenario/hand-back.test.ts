@@ -4,7 +4,8 @@ import { describe, test } from 'node:test';
 import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import type { GroupOptions } from './group.js';
-import { assertOneDelivers, holderOf, judged, loaded, oneDeliversAtMost, restart, untilHeldBy } from './pair.js';
+import { Group } from './group.js';
+import { assertOneDelivers, holderOf, judged, loaded, oneDeliversAtMost, partitionAt, restart, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 
 const COUNT = 40;
@@ -22,6 +23,38 @@ function rescued(options: GroupOptions = {}): Pair {
 /** Up to the moment at which the rescuer has stopped, and not given the partition away yet. */
 function untilHandingBack(pair: Pair): void {
   pair.group.until(() => pair.group.log.count(`${pair.name} HOLDER -> HANDING_BACK`) > 0, 'the hand-back', 60_000);
+}
+
+function retire(group: Group, id: string, undo = false): void {
+  const rule = { who: 'ann', reason: 'host given back', wallMs: 1 };
+  let told: string | undefined;
+  group.gateway('gw-2').register?.bridge.setRetired(id, undo ? undefined : rule, (why) => { told = why; });
+  group.until(() => told !== undefined, 'the answer of the register');
+}
+
+/**
+ * The partition was to go and could not: an attempt in it is answered after 40 s, the next ones at once. It was to go to its
+ * owner that is back; or on from a gateway that is retired.
+ */
+function kept(isBack: boolean): { readonly pair: Pick<Pair, 'group' | 'name'>; readonly keptMs: number } {
+  const group = Group.started({ stores: 2, partitions: 1 });
+  const pair = { group, name: 'gw-1/0' };
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < 5; i++) for (const queue of ['q1', 'q2']) group.submit('gw-1', [queue]);
+  group.run(300);
+  if (isBack) {
+    group.gateway('gw-1').kill();
+    group.until(() => holderOf(pair) === 'gw-2' && partitionAt(pair, 'gw-2')?.isPartial === false, 'the takeover', 60_000);
+    group.gateway('gw-1').start();
+    group.run(9000);
+  } else group.run(15_000);
+  group.hops.replyMs = 40_000;
+  group.until(() => (partitionAt(pair, holderOf(pair))?.inFlightCount ?? 0) > 0, 'an attempt', 60_000);
+  group.run(50);
+  group.hops.replyMs = 2;
+  if (!isBack) retire(group, 'gw-1');
+  group.until(() => group.log.count('an attempt that was begun in it does not end') > 0, 'that it stays', 30_000);
+  return { pair, keptMs: group.scheduler.nowMs };
 }
 
 describe('the hand-back', () => {
@@ -48,6 +81,55 @@ describe('the hand-back', () => {
     checkNoDuplicates(group.letters);
     assert.equal(group.gateway('gw-2').core?.holdings.counters.lost, 0, 'given away, not lost');
     assert.equal(group.gateway('gw-2').core?.holdings.counters.handedBack, 4);
+  });
+
+  test('waits no longer than seconds for a next hop that does not answer a final dot: other queues of the partition go on', () => {
+    const group = Group.started({ stores: 2, partitions: 1 });
+    group.hops.script = () => 'defer';
+    for (let i = 0; i < 5; i++) for (const queue of ['q1', 'q2']) group.submit('gw-1', [queue]);
+    group.run(300);
+    group.gateway('gw-1').kill();
+    let hung = -1;
+    group.hops.script = ({ queueName, messageId }) => {
+      if (hung < 0 && queueName.startsWith('q1')) hung = messageId;
+      return messageId === hung ? 'hang' : 'defer';
+    };
+    const pair = { group, name: 'gw-1/0' };
+    group.until(() => holderOf(pair) === 'gw-2' && partitionAt(pair, 'gw-2')?.isPartial === false, 'the takeover', 60_000);
+    group.run(3000);
+    group.gateway('gw-1').start();
+    group.until(() => group.log.count(`${pair.name} HOLDER -> HANDING_BACK`) > 0, 'the hand-back', 60_000);
+    group.hops.script = ({ queueName }) => (queueName.startsWith('q1') ? 'defer' : 'accept');
+    group.run(40_000);
+    assert.equal(holderOf(pair), 'gw-2');
+    assert.equal(group.letters.delivered, 5, 'those of the other queue');
+    assert.equal(group.log.count('an attempt that was begun in it does not end'), 1);
+    group.hops.script = () => 'accept';
+    group.run(90_000);
+    assert.ok(group.log.count(`${pair.name} HOLDER -> HANDING_BACK`) > 1, 'tried again');
+    assert.equal(group.letters.delivered, 5, 'what it waits for begins nothing more');
+    assert.equal(group.log.count('an attempt that was begun in it does not end'), 1, 'said once');
+    group.gateway('gw-1').kill();
+    group.until(() => group.letters.delivered === 9, 'all but that one, since nobody is to have it any more', 120_000);
+  });
+
+  test('that nobody is to have any more: what waited for an attempt that was late goes on here', () => {
+    for (const isCut of [true, false]) {
+      const { pair, keptMs } = kept(isCut);
+      const { group } = pair;
+      const id = holderOf(pair);
+      group.hops.script = () => 'accept';
+      if (isCut) group.cutOff('gw-1', true, group.stores.slice(0, 1));
+      else retire(group, 'gw-1', true);
+      group.until(() => group.letters.delivered === 10, 'all deliveries, once the attempt has ended', 55_000);
+      assert.equal(holderOf(pair), id);
+      assert.equal(group.log.count('an attempt that was begun in it does not end'), 1);
+      checkNoDuplicates(group.letters);
+      if (!isCut) continue;
+      group.cutOff('gw-1', false, group.stores.slice(0, 1));
+      group.until(() => group.log.count(`${pair.name} HOLDER -> HANDING_BACK`) > 1, 'another try', 120_000);
+      assert.ok(group.scheduler.nowMs - keptMs > 55_000, 'no sooner for that');
+    }
   });
 
   test('costs no wait for a lease: the rescuer gives it back first', () => {

@@ -4,11 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { KEPT_WAIT_MS } from '../../src/gateway/mirror/kept-waits.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import type { HoldOutcome } from '../../src/gateway/queue/message-holds.js';
 import type { Ordering } from '../../src/gateway/queue/types.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import { coreOf, stateOf, onlyQueue } from './inspect.js';
 import type { Letter } from './letters.js';
@@ -22,20 +21,10 @@ function holdAnswers(world: World, held: boolean): void {
   for (const store of world.stores) world.holdAnswers(store, held);
 }
 
-/** The answer; undefined while it waits. */
-function order(world: World, verb: Verb | 'release', id: number): { outcomes: readonly HoldOutcome[] | undefined } {
-  const told: { outcomes: readonly HoldOutcome[] | undefined } = { outcomes: undefined };
-  coreOf(world).holds[verb]({ messageId: id, reason: 'a test', who: 'ann' }, (outcomes) => { told.outcomes = outcomes; });
-  return told;
-}
-
 function why(world: World, verb: Verb, id: number): string {
-  const told = order(world, verb, id);
-  world.until(() => told.outcomes !== undefined, KEPT_WAIT_MS + 500, 'an answer');
-  const [only, ...others] = told.outcomes ?? [];
+  const [only, ...others] = doById(coreOf(world), verb, id).whys;
   assert.ok(only !== undefined && others.length === 0, 'one queue has it');
-  assert.equal(only.done, only.why === '');
-  return only.why;
+  return only;
 }
 
 function attemptsOf(made: World, { id }: Letter): number {
@@ -237,7 +226,7 @@ describe('an operator', () => {
       assert.equal(stateOf(coreOf(made), 'q1', letter), undefined);
       assert.equal(letter.ended.get('0@q1.example'), 'deleted by an operator');
       made.untilQuiet();
-      assert.deepEqual(order(made, 'delete', letter.id).outcomes, [], 'nobody has it');
+      assert.deepEqual(doById(coreOf(made), 'delete', letter.id).whys, [], 'nobody has it');
       const queue = made.gateway.core?.registry.byName('q1')[0];
       assert.ok(queue !== undefined);
       assert.deepEqual([queue.length, queue.heldCount, queue.deferredCount, queue.readyCount], [0, 0, 0, 0]);
@@ -248,15 +237,6 @@ describe('an operator', () => {
     });
   }
 
-  test('is told that a deletion is kept when the mirrors have it, not before', () => {
-    const { world: made, letter } = PLACE.DEFERRED();
-    holdAnswers(made, true);
-    const told = order(made, 'delete', letter.id);
-    made.run(500);
-    assert.equal(told.outcomes, undefined);
-    holdAnswers(made, false);
-    made.until(() => told.outcomes?.[0]?.kept === true, 1000);
-  });
 });
 
 describe('the head of a strict queue holds it whatever becomes of others', () => {
@@ -331,7 +311,7 @@ describe('the head of a strict queue holds it whatever becomes of others', () =>
     assert.equal(why(made, 'hold', first.id), '');
     made.until(() => second.attempts.get('s') === 1);
     made.run(50);
-    order(made, 'release', first.id);
+    doById(coreOf(made), 'release', first.id);
     made.until(() => stateOf(coreOf(made), 's', first) === S.READY);
     made.run(100);
     deferred.delete(first.id);
@@ -356,7 +336,7 @@ describe('the head of a strict queue holds it whatever becomes of others', () =>
     made.until(() => stateOf(coreOf(made), 's', first) === S.READY && first.attempts.get('s') === 1);
     assert.equal(why(made, 'hold', first.id), '');
     made.until(() => stateOf(coreOf(made), 's', second) === S.IN_FLIGHT);
-    order(made, 'release', first.id);
+    doById(coreOf(made), 'release', first.id);
     made.until(() => stateOf(coreOf(made), 's', first) === S.READY);
     assert.equal(stateOf(coreOf(made), 's', second), S.IN_FLIGHT);
     made.until(() => second.attempts.get('s') === 2, 5000, 'the head is tried again');

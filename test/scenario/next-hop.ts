@@ -8,7 +8,7 @@
  * The next hop outlives gateways; a Carrier ends with its gateway's process.
  */
 import assert from 'node:assert/strict';
-import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, RecipientResult } from '../../src/gateway/queue/types.js';
+import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Outage, RecipientResult } from '../../src/gateway/queue/types.js';
 import { DEFERRED, DELIVERED, FAILED } from '../../src/gateway/queue/types.js';
 import { checkStrict } from './checks.js';
 import type { Letters } from './letters.js';
@@ -38,6 +38,8 @@ const UNANSWERED: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.4.
 const UNREACHED: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.4.1', text: 'connection refused' };
 const NO_RIGHT: RecipientResult = { status: DEFERRED, code: 0, enhanced: '4.3.2', text: 'no right to deliver' };
 const UNREACHABLE_PAUSE_MS = 500;
+/** A report about a hundred recipients is read whole. */
+const REPORT_BYTES_MAX = 4096;
 
 /** What the carrier needs of the core. */
 export interface OwnedSource extends DeliverySource {
@@ -68,7 +70,7 @@ export class NextHops {
 
   receive(delivery: Delivery, content: Uint8Array, addresses: readonly string[], atMs: number): void {
     const letter = this.letters.byId.get(delivery.envelope.messageId);
-    const start = textOf(content.subarray(0, 400));
+    const start = textOf(content.subarray(0, REPORT_BYTES_MAX));
     const isSigned = start.startsWith(SIGNED);
     const text = isSigned ? start.slice(SIGNED.length) : start;
     if (letter === undefined) {
@@ -106,6 +108,8 @@ export class Carrier implements DeliverySink {
   private readonly inFlight = new Map<DeliveryQueue, number>();
   /** Queues whose next hop is not there: nothing is begun until it is tried again. */
   private readonly down = new Set<DeliveryQueue>();
+  /** Those to which no connection came up when that was tried last. */
+  private readonly unreached = new Set<DeliveryQueue>();
 
   constructor(hops: NextHops, source: OwnedSource, scheduler: Timeline, isAlive: () => boolean) {
     this.hops = hops;
@@ -125,6 +129,15 @@ export class Carrier implements DeliverySink {
     }
   }
 
+  hasten(queue: DeliveryQueue): void {
+    this.down.delete(queue);
+    this.onReady(queue);
+  }
+
+  outageOf(queue: DeliveryQueue): Outage | undefined {
+    return this.unreached.has(queue) ? { relay: 'next-hop', why: UNREACHED } : undefined;
+  }
+
   private attempt(delivery: Delivery): void {
     const { hops, scheduler } = this;
     const letter = hops.letters.byId.get(delivery.envelope.messageId);
@@ -133,7 +146,9 @@ export class Carrier implements DeliverySink {
     const attempts = delivery.pending.map((index): Attempt => ({ messageId: delivery.envelope.messageId, queueName, address: this.addressOf(delivery, index), earlier }));
     const answers = attempts.map((attempt) => hops.script(attempt));
     scheduler.trace(`attempt ${String(delivery.envelope.messageId)} ${answers.join()}`);
+    this.unreached.delete(delivery.queue);
     if (answers.includes('unreachable')) {
+      this.unreached.add(delivery.queue);
       this.down.add(delivery.queue);
       scheduler.after(hops.dotMs, () => { this.settle(delivery, { ...EMPTY, results: delivery.pending.map(() => UNREACHED), notAttempted: true }); });
       scheduler.after(UNREACHABLE_PAUSE_MS, () => {

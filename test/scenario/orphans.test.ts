@@ -380,13 +380,41 @@ describe('a gateway that an operator retires', () => {
       group.gateway('gw-1').core?.holdings.giveUp(away.map(({ id }) => id));
     group.until(() => giveUp()?.includes(name) === true, 'the order');
     group.until(() => group.served('gw-1', 'gw-1').length === 1, 'that it goes on, empty');
+    const kept = (): number | undefined => group.gateway('gw-1').core?.holdings.keptFor('gw-1').count;
+    group.until(() => kept() === 1, 'that it stands for these copies alone');
+    const fresh = group.submit('gw-1', ['q1']);
+    group.until(() => fresh.outcome === COMMITTED, 'new mail');
+    assert.equal(kept(), 0, 'now it has mail');
     retire(group, 'gw-2', 'gw-1');
     group.until(() => group.served('gw-2', 'gw-1').length === 1, 'that it is handed on');
     assert.equal(group.register.recordOf(name)?.gaveUp.length, 2);
     group.hops.script = () => 'accept';
-    group.until(() => group.letters.delivered === 5, 'what they had');
+    group.until(() => group.letters.delivered === 6, 'what they had, and what is new');
     group.until(() => isGone(group, 'gw-1', 1), 'its end');
     judged(group);
+  });
+
+  test('and of which copies were given up at stores that stay dead is waited for no more, and says what stays', () => {
+    const group = Group.started({ gateways: ['gw-1', 'gw-2'], stores: 3, partitions: 1 });
+    group.hops.script = () => 'defer';
+    const name = partitionName('gw-1', 0);
+    for (let i = 0; i < 5; i++) group.submit('gw-1', ['q1']);
+    group.run(10_000);
+    const dead = group.stores.filter(({ id }) => group.register.recordOf(name)?.members.some(({ storeId }) => storeId === id));
+    const ids = dead.map(({ id }) => id).sort();
+    group.gateway('gw-1').kill();
+    for (const store of dead) store.kill();
+    const giveUp = (): boolean => group.gateway('gw-2').core?.holdings.giveUp(ids).includes(name) === true;
+    group.until(giveUp, 'the order');
+    retire(group, 'gw-2', 'gw-1');
+    const kept = (): { readonly count: number; readonly stores: readonly string[] } | undefined => group.gateway('gw-2').core?.holdings.keptFor('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 1 && kept()?.count === 1, 'that it stands, empty, for these copies alone');
+    assert.deepEqual(kept()?.stores, ids);
+    group.run(60_000);
+    assert.deepEqual([kept()?.count, group.register.recordOf(name)?.gaveUp.length], [1, 2], 'they may have the mail (rule 16)');
+    for (const store of dead) store.start();
+    group.until(() => isGone(group, 'gw-1', 1), 'its end, once they are known to have come back empty');
+    assert.equal(kept()?.count, 0);
   });
 
   test('and that is taken back: it begins anew', () => {

@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { GatewayCore } from '../../src/gateway/core.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_SUCCESS } from '../../src/gateway/queue/types.js';
+import { doById } from './by-id.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
 import { coreOf, onlyQueue, stateOf } from './inspect.js';
@@ -11,12 +12,11 @@ import type { Letter } from './letters.js';
 import { World } from './world.js';
 
 const ALARM = 'a message is held alone';
-const MENDED = { reason: 'mended', who: 'ann' };
 
 const refuseMail = ({ queueName }: { readonly queueName: string }): 'accept' | 'reject' => (queueName === 'senders' ? 'accept' : 'reject');
 
 function release(core: GatewayCore, letter: Letter): void {
-  core.holds.release({ messageId: letter.id, ...MENDED }, (outcomes) => { assert.deepEqual(outcomes.map(({ done }) => done), [true]); });
+  assert.deepEqual(doById(core, 'release', letter.id).whys, ['']);
 }
 
 function reasonOf(world: World, letter: Letter): string {

@@ -2,12 +2,12 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED, NOT_READY, REFUSED } from '../../src/gateway/queue/types.js';
+import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import { coreOf, copiesOf, onlyQueue } from './inspect.js';
 import type { StoreNode } from './store-node.js';
 import type { Partition } from '../../src/gateway/mirror/partition.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
-import type { HoldOutcome } from '../../src/gateway/queue/message-holds.js';
 import { World } from './world.js';
 
 function quietAndJudged(world: World): void {
@@ -25,6 +25,28 @@ function loaded(count: number, names: readonly string[], options: ConstructorPar
   assert.equal(world.letters.count(COMMITTED), count);
   return world;
 }
+
+test('the only copy dies while it is read: what is dropped with it is told as lost, and not as another process\'s', () => {
+  const world = World.started({ stores: 2, partitions: 1, blockEntries: 5, queues: [{ name: 'q1' }] });
+  world.hops.script = () => 'defer';
+  world.submitMany(2000, ['q1']);
+  world.run(1000);
+  world.store('b').kill();
+  world.run(3000);
+  restart(world);
+  world.hops.script = () => 'defer';
+  world.until(() => world.gateway.core?.accepting === true, 30_000, 'accepting');
+  const fresh = Array.from({ length: 20 }, () => world.submit(['q1']));
+  world.until(() => fresh.every(({ outcome }) => outcome === COMMITTED), 10_000, 'commits');
+  assert.equal(coreOf(world).registry.partitions[0]?.isPartial, true);
+  world.store('a').kill();
+  world.store('a').start();
+  world.store('b').start();
+  const told = 'the only copy of a partition is gone before all of it was read here';
+  world.until(() => world.log.count(told) === 1 && coreOf(world).holdings.counters.losses === 1, 60_000, 'that the loss is told');
+  assert.equal(world.log.count('another process\'s now'), 0);
+  assert.equal(coreOf(world).holdings.counters.lost, 0);
+});
 
 /** What a block brings: all of a message, or its envelope alone, and the body when it is needed. */
 const WAYS = [['with its block', {}], ['later', { littleBytes: 0 }]] as const;
@@ -294,11 +316,9 @@ describe('restart', () => {
     world.submitMany(30, ['q1']);
     world.until(() => world.letters.count(COMMITTED) === 30 && world.mirror('q1').inFlightCount === 0);
     const last = world.letters.all.at(-1) ?? assert.fail('there is one');
-    const order = { messageId: last.id, reason: 'a look first', who: 'ann' };
-    const told: boolean[] = [];
-    const answer = (outcomes: readonly HoldOutcome[]): void => { told.push(...outcomes.map(({ done, kept }) => done && kept)); };
-    coreOf(world).holds.hold(order, answer);
-    world.until(() => told.length === 1);
+    const held = doById(coreOf(world), 'hold', last.id);
+    assert.deepEqual(held.whys, ['']);
+    world.until(() => held.isKept);
     world.store('b').kill();
     world.until(() => world.mirror('q1').memberCount === 1);
     damage(world.store('a'), 'q1');
@@ -309,10 +329,11 @@ describe('restart', () => {
       return queue !== undefined && row !== 0 && coreOf(world).entries.absent.askedAt(queue.partition, coreOf(world).entries.table.position.get(row)) === row;
     };
     world.until(isAsked);
-    coreOf(world).holds.release(order, answer);
-    world.until(() => told.length === 2 && world.letters.delivered === 29);
+    const released = doById(coreOf(world), 'release', last.id);
+    assert.deepEqual(released.whys, ['']);
+    world.until(() => released.isKept && world.letters.delivered === 29);
     world.run(5000);
-    assert.deepEqual([told, last.arrivals.size, onlyQueue(world.mirror('q1')).heldCount], [[true, true], 0, 1]);
+    assert.deepEqual([last.arrivals.size, onlyQueue(world.mirror('q1')).heldCount], [0, 1]);
     const queue = onlyQueue(world.mirror('q1'));
     assert.equal(coreOf(world).holds.reasonOf(queue, queue.first), 'its checksum is wrong');
   });

@@ -34,6 +34,30 @@ function judgedWorld(world: World): void {
 }
 
 describe('the register is away', () => {
+  test('right after a partition was taken: it takes mail, starts nothing before operators’ orders are known, and says so', () => {
+    const pair = loaded();
+    const { group, name } = pair;
+    group.gateway('gw-1').kill();
+    const claimed = `${name} CLAIMING -> FENCING`;
+    group.gateway('gw-1').start();
+    group.until(() => group.log.count(claimed) > 0, 'the claim', 60_000);
+    group.register.goAway('silent');
+    group.hops.script = () => 'accept';
+    group.run(20_000);
+    const partition = partitionAt(pair, 'gw-1');
+    assert.equal(partition?.holder.mayAccept, true);
+    assert.equal(partition.holder.hasRules, false);
+    assert.equal(group.letters.delivered, 0);
+    const lines = group.gateway('gw-1').core?.holdings.waiting().filter((line) => line.partition === name) ?? [];
+    assert.deepEqual(lines.map(({ waitsFor }) => waitsFor), ['register']);
+    assert.match(lines[0]?.why ?? '', /what operators have ordered/);
+    assert.ok(group.log.count('the register has not said yet what operators have ordered') > 0);
+    assert.equal(group.log.count('no lease at every copy'), 0);
+    group.register.comeBack();
+    judged(pair);
+    assert.deepEqual(group.gateway('gw-1').core?.holdings.waiting(), []);
+  });
+
   for (const how of WAYS) {
     test(`mail goes on for as long as it is (${how})`, () => {
       const world = started();

@@ -6,10 +6,11 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
-import { checkAll } from './checks.js';
+import { checkAll, checkNoLoss } from './checks.js';
 import { coreOf } from './inspect.js';
 import { LETTERS, holderOf, judged, loaded, oneDeliversAtMost, partitionAt, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
+import type { StoreNode } from './store-node.js';
 import { World } from './world.js';
 
 const ROLLED_BACK = 'the register was rolled back';
@@ -102,6 +103,86 @@ describe('the register is rolled back', () => {
     oneDeliversAtMost(group, 8000);
     assert.equal(partitionAt(pair, 'gw-1'), undefined, 'fenced at its members, it has dropped what it had');
     judged(pair);
+  });
+});
+
+/**
+ * Five messages are in a record that the register has forgotten, which names the third store. Who had them is dead. A
+ * rescuer that knows nothing of them starts; it goes by the older record unless it can hear the third store.
+ */
+function forgotten(isHeard: boolean): Pair & { readonly third: StoreNode } {
+  const pair = loaded();
+  const { group, first, second, third } = pair;
+  assert.ok(third !== undefined);
+  const before = group.register.snapshot();
+  group.cutOff('gw-1', true, [first]);
+  const isReplaced = (): boolean => recordOf(pair)?.members.length === 2
+    && recordOf(pair)?.members.some(({ storeId }) => storeId === third.id) === true;
+  group.until(isReplaced, 'another set', 120_000);
+  group.run(3000);
+  for (let i = 0; i < LETTERS; i++) group.submit('gw-1', ['q1']);
+  group.run(1000);
+  assert.equal(group.letters.count(COMMITTED), 2 * LETTERS);
+  if (!isHeard) group.cutOff('gw-2', true, [third]);
+  group.run(3000);
+  group.gateway('gw-1').kill();
+  second.kill();
+  group.gateway('gw-2').kill();
+  group.register.restore(before);
+  group.run(6000);
+  group.cutOff('gw-1', false, [first]);
+  group.gateway('gw-2').start();
+  second.start();
+  untilHeldBy(pair, 'gw-2', 2);
+  return { ...pair, third };
+}
+
+describe('a copy that the register had forgotten', () => {
+  const back = 'a copy that was given up is back';
+
+  test('and a rescuer can hear: it is heard before anything is taken, and read', () => {
+    const pair = forgotten(true);
+    assert.ok(traced(pair, `READING: from ${pair.third.id}`) > 0);
+    assert.equal(partitionAt(pair, 'gw-2')?.length, 2 * LETTERS);
+    assert.equal(traced(pair, back), 0);
+  });
+
+  for (const [what, act] of [
+    ['goes home', ({ group }: Pair) => { group.gateway('gw-1').start(); }],
+    ['is taken over again', ({ group }: Pair) => { group.gateway('gw-2').kill(); group.run(3000); group.gateway('gw-2').start(); }],
+    ['changes its members', ({ second }: Pair) => { second.kill(); }],
+  ] as const) {
+    test(`and a rescuer could not hear is taken in when it is back, whole, before the partition ${what}`, () => {
+      const pair = forgotten(false);
+      const { group, third } = pair;
+      group.run(5000);
+      assert.equal(partitionAt(pair, 'gw-2')?.length, LETTERS);
+      group.cutOff('gw-2', false, [third]);
+      group.hops.script = () => 'accept';
+      group.run(1000);
+      act(pair);
+      group.until(() => group.letters.delivered >= 2 * LETTERS, 'all deliveries', 120_000);
+      group.run(20_000);
+      assert.ok(traced(pair, back) > 0);
+      checkNoLoss(group.letters);
+    });
+  }
+
+  test('is not filled, nor dropped, by who comes after the rescuer', () => {
+    const pair = forgotten(false);
+    const { group, second, third } = pair;
+    group.cutOff('gw-1', true, [third]);
+    group.gateway('gw-1').start();
+    untilHeldBy(pair, 'gw-1', 2);
+    group.gateway('gw-2').kill();
+    second.kill();
+    group.run(3000);
+    group.cutOff('gw-1', false, [third]);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered >= 2 * LETTERS, 'all deliveries', 120_000);
+    group.run(20_000);
+    assert.ok(traced(pair, back) > 0);
+    checkNoLoss(group.letters);
   });
 });
 

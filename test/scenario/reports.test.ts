@@ -1,8 +1,11 @@
 /** Failures, expiry and reports (DSN): one report whatever happens meanwhile, none where one is forbidden (G2, G4). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { MessageAnswer } from '../../src/admin-api/gateway-answers.js';
+import { MessageView } from '../../src/gateway/look/message-view.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY, RET_HEADERS } from '../../src/gateway/queue/types.js';
+import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import { SIGNED } from './next-hop.js';
 import { World } from './world.js';
@@ -36,6 +39,16 @@ function killedInTurn(turn: number): boolean {
   quietAndJudged(world);
   assert.deepEqual([...letter.reports.keys()].sort(), ['failure 0@q1.example', 'success 1@q1.example']);
   return true;
+}
+
+/** As `queue list` shows it. */
+function found(world: World): readonly MessageAnswer[] {
+  const core = coreOf(world);
+  const view = new MessageView({ clock: { nowMs: () => world.scheduler.nowMs, wallMs: () => 0 }, core });
+  return [...core.registry.queues()].flatMap((queue) => {
+    const { first } = queue;
+    return queue.name === 'q1' && first !== 0 ? [view.row(queue, first)] : [];
+  });
 }
 
 /** How many reports one turn has made at most, from now on. */
@@ -259,6 +272,20 @@ describe('reports', () => {
     checkAll(world.letters, world.queueNames);
   });
 
+  test('no attempt is put off beyond the end of the life of its mail', () => {
+    const world = World.started({ lifetimeMs: 5000, retryDelayMs: 60_000, queues: [{ name: 'q1', ordering: 'strict' }, { name: 'q2' }] });
+    world.hops.script = () => 'defer';
+    const [head] = [world.submit(['q1']), world.submit(['q2'])];
+    world.run(1000);
+    const queues = ['q1', 'q2'].map((name) => coreOf(world).registry.find(world.route(name)));
+    const left = (queues[0]?.blockedUntilMs ?? Infinity) - world.scheduler.nowMs;
+    assert.ok(left > 3000 && left <= 5000, `its queue is held for ${String(left)} ms more`);
+    world.hops.script = () => 'accept';
+    world.run(6000);
+    assert.deepEqual([head.arrivals.size, head.reports.size], [0, 1], 'it fails at the end, without another attempt');
+    assert.deepEqual(queues.map((queue) => queue?.length), [0, 0]);
+  });
+
   test('mail with the null reverse-path has the short life of a report, whoever made it', () => {
     const world = World.started({ lifetimeMs: 7_200_000 });
     world.hops.script = () => 'defer';
@@ -458,6 +485,48 @@ describe('a report of a sender with a key', () => {
   });
 });
 
+describe('mail that waits for a next hop that is down', () => {
+  test('is told of in the log once, and when it expires, with the reason, which its sender learns too', () => {
+    const world = World.started({ lifetimeMs: 300_000 });
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
+    const letter = world.submit(['q1'], { recipients: 2 });
+    world.run(25_000);
+    assert.deepEqual(world.told, []);
+    world.run(200_000);
+    const waits = ['0@q1.example', '1@q1.example'].map((address) => `waits ${address}: next-hop 4.4.1 connection refused`);
+    assert.deepEqual(world.told, waits, 'once, however often it is tried');
+    const [row] = found(world);
+    assert.deepEqual(row?.recipients, ['0@q1.example', '1@q1.example'].map((address) => ({ address, delay_reason: 'connection refused' })));
+    world.until(() => letter.reports.size === 2, 200_000, 'its end is reported');
+    assert.deepEqual(world.told.slice(2), ['expired 0@q1.example: connection refused', 'expired 1@q1.example: connection refused']);
+    const { lastComposed } = world.gateway;
+    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts.values() ?? []]], [
+      [0, 1].map((recipient) => ({ recipient, code: 0, enhanced: '4.4.1' })), ['connection refused', 'connection refused'],
+    ]);
+  });
+
+  test('is not blamed on it while an operator holds it', () => {
+    const world = World.started({ lifetimeMs: 100_000 });
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
+    const letter = world.submit(['q1']);
+    world.run(2_000);
+    world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.READY);
+    doById(coreOf(world), 'hold', letter.id);
+    assert.deepEqual(found(world)[0]?.recipients, [{ address: '0@q1.example' }]);
+    world.until(() => letter.reports.size === 1, 200_000, 'its end is reported');
+    assert.deepEqual(world.told, ['expired 0@q1.example: ']);
+  });
+
+  test('is delayed for the reason that is known', () => {
+    const world = World.started({ delayAfterMs: 60_000 });
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
+    const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });
+    world.until(() => letter.reports.size === 1, 200_000, 'its delay is reported');
+    const { lastComposed } = world.gateway;
+    assert.deepEqual([lastComposed?.note.results, [...lastComposed?.texts ?? []]], [[{ recipient: 0, code: 0, enhanced: '4.4.1' }], [[0, 'connection refused']]]);
+  });
+});
+
 describe('a signed delay', () => {
   test('is composed anew when one of its recipients was delivered while it was signed', () => {
     const world = World.started({ delayAfterMs: 60_000 });
@@ -547,11 +616,10 @@ describe('a delay', () => {
     const letter = world.submit(['q1'], { notify: NOTIFY_DELAY });
     world.until(() => letter.outcome === COMMITTED);
     const core = coreOf(world);
-    const request = { messageId: letter.id, reason: 'a look', who: 'op' };
-    core.holds.hold(request, () => undefined);
+    doById(core, 'hold', letter.id);
     world.run(200_000);
     assert.deepEqual(told(world), []);
-    core.holds.release(request, () => undefined);
+    doById(core, 'release', letter.id);
     world.run(70_000);
     assert.deepEqual(told(world), ['delay 0@q1.example']);
     world.hops.script = () => 'accept';

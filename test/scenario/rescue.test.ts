@@ -1,6 +1,8 @@
 /** Queues of a gateway that stays dead, taken over by another of its group and handed back (G2 to G5). */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { rendezvous } from '../../src/gateway/ownership/rendezvous.js';
+import type { WaitingPartition } from '../../src/gateway/ownership/holdings.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss, checkOrder } from './checks.js';
 import { Group } from './group.js';
@@ -37,6 +39,23 @@ describe('rescue', () => {
     assert.equal(group.gateway('gw-2').core?.holdings.counters.takeovers, 4);
   });
 
+  test('is shown as waiting for the lease of the dead one from the loss of its session until the takeover', () => {
+    const group = widowed(5, ['q1'], { gateways: ['gw-1', 'gw-2', 'gw-3'], leaseMs: 12_000 });
+    const waiting = (id: string): readonly WaitingPartition[] => group.gateway(id).core?.holdings.waiting() ?? [];
+    group.until(() => waiting('gw-2').length === 4 && waiting('gw-3').length === 4, 'both rescuers tell', 7000);
+    assert.deepEqual([...new Set(waiting('gw-3').map(({ owner, waitsFor, why }) => `${owner} ${waitsFor}: ${why}`))], [
+      'gw-1 lease: gw-1 held it last, and may still deliver from it by a lease, for some seconds: then it is taken over',
+    ]);
+    const end = group.scheduler.nowMs + 4000;
+    while (group.scheduler.nowMs < end) {
+      group.run(50);
+      assert.deepEqual([waiting('gw-2').length, waiting('gw-3').length], [4, 4]);
+    }
+    group.until(() => group.served('gw-2', 'gw-1').length + group.served('gw-3', 'gw-1').length === 4, 'the takeover');
+    group.run(1000);
+    assert.deepEqual([waiting('gw-2'), waiting('gw-3')], [[], []]);
+  });
+
   test('new mail of the rescuer never goes to the queues it has adopted', () => {
     const group = widowed(5, ['q1']);
     group.hops.script = () => 'defer';
@@ -62,12 +81,18 @@ describe('rescue', () => {
     group.hops.script = ({ messageId }) => (Math.floor(messageId / 64) % 2 === 0 ? 'accept' : 'defer');
     group.until(() => group.letters.delivered > 10, 'some rescued deliveries');
     group.gateway('gw-1').start();
+    group.run(3000);
+    const back = group.gateway('gw-1').core ?? assert.fail('it lives');
+    const { partitions, holders, inMs } = back.holdings.awaitedBack();
+    assert.deepEqual([partitions, holders, inMs > 6000 && inMs <= 7500], [4, ['gw-2'], true], String(inMs));
+    assert.deepEqual([back.accepting, back.readiness.refused.map(({ reason }) => reason)], [false, ['rescued', 'rescued', 'rescued']]);
     group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the hand-back');
     group.until(() => group.served('gw-1', 'gw-1').length === 4, 'the recovery by the owner');
     group.hops.script = () => 'accept';
     group.until(() => group.letters.delivered === 80, 'all deliveries');
     judged(group, ['q1', 'q2']);
     assert.equal(group.gateway('gw-2').core?.holdings.counters.handedBack, 4);
+    assert.deepEqual([back.holdings.awaitedBack().partitions, back.accepting], [0, true]);
     const fresh = group.submit('gw-1', ['q1']);
     group.until(() => fresh.arrivals.size === 1, 'new mail by the owner');
     group.run(3 * group.leaseMs);
@@ -94,6 +119,22 @@ describe('rescue', () => {
     assert.equal(taken(), 16);
     assert.ok(group.served('gw-2', 'gw-1').length >= 4 && group.served('gw-3', 'gw-1').length >= 4, `${String(group.served('gw-2', 'gw-1').length)} and ${String(group.served('gw-3', 'gw-1').length)}`);
   });
+
+  for (const shiftMs of [0, 100, 200, 300, 400]) {
+    test(`takes what it is first for, though it asked stores ${String(shiftMs)} ms after another one`, () => {
+      const group = widowed(2, ['q1'], { gateways: ['gw-1', 'gw-2', 'gw-3'], partitions: 16, leaseMs: 12_000 });
+      group.hops.script = () => 'defer';
+      group.run(7000);
+      group.freeze('gw-2');
+      group.run(shiftMs);
+      group.thaw('gw-2');
+      const namesAt = (id: string): string[] => group.served(id, 'gw-1').map(({ name }) => name);
+      group.until(() => namesAt('gw-2').length + namesAt('gw-3').length === 16, 'the takeover');
+      for (const [id, other] of [['gw-2', 'gw-3'], ['gw-3', 'gw-2']] as const) {
+        assert.deepEqual(namesAt(id).filter((name) => rendezvous(other, name) < rendezvous(id, name)), [], id);
+      }
+    });
+  }
 
   test('a report about rescued mail goes out once: it stands with its message, and goes home with it', () => {
     const group = widowed(3, ['q1']);

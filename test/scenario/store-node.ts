@@ -157,13 +157,22 @@ export class StoreNode {
     life.onLeft = () => {
       for (const connection of [...life.connections]) connection.stop();
       if (writesFile && SpillWriter.holds(life.store)) {
-        const records = new SpillWriter({ crc32, packer: new MessagePacker() }, life.store).records(0);
+        const records = new SpillWriter({ crc32, packer: new MessagePacker() }, life.store).records(0, '');
         // Chunks are used again for the next record.
         for (const chunks of records) this.file.push(Buffer.concat(chunks));
       }
       onLeft();
     };
     if (life.stopping.isOver(this.ports.scheduler.nowMs)) life.onLeft();
+  }
+
+  /** What is on its disk while it is down: for a backup, and put back from one. */
+  get disk(): readonly Uint8Array[] {
+    return this.file;
+  }
+
+  putBack(disk: readonly Uint8Array[]): void {
+    this.file = [...disk];
   }
 
   /** The store of its spill file, if it has left one: the same boot goes on, once. */

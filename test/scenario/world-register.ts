@@ -13,7 +13,7 @@ import type { EventLog } from '../../src/platform/ports.js';
 import { DEFAULT_CLIENT_OPTIONS, RegisterClient } from '../../src/register/client/register-client.js';
 import type { RegisterMap } from '../../src/register/core/register-map.js';
 import type { Entry } from '../../src/register/port.js';
-import type { Line, LineHandlers } from '../../src/register/line.js';
+import type { Change, Line, LineHandlers } from '../../src/register/line.js';
 import { BrokenRule } from '../../src/base/json-shape.js';
 import { givenUpKey, partitionKey } from '../../src/register/keys.js';
 import { decodeGivenUp, decodePartition } from '../../src/register/records.js';
@@ -173,6 +173,11 @@ export class WorldProcess {
     this.#line.mend();
   }
 
+  /** News of keys that begin so are late: the watch tells of none of them. */
+  deafen(prefix: string): void {
+    this.#line.deafTo = prefix;
+  }
+
   kill(): void {
     this.#isAlive = false;
     this.client.close();
@@ -192,6 +197,8 @@ class CutLine implements Line {
   readonly #inner: Line;
   #handlers: LineHandlers | undefined;
   #isCut = false;
+  /** The watch tells of no key that begins so. */
+  deafTo: string | undefined;
   /** Of the line below, and what our own client was told. */
   #endpoint = '';
   #isTold = false;
@@ -237,7 +244,7 @@ class CutLine implements Line {
 
   watch(...[prefixes, afterRevision, handler]: Parameters<Line['watch']>): { close(): void } {
     return this.#inner.watch(prefixes, afterRevision, {
-      onChanges: this.#unlessCut((changes) => { handler.onChanges(changes); }),
+      onChanges: this.#unlessCut((changes) => { handler.onChanges(this.#heard(changes)); }),
       onBroken: this.#unlessCut((why) => { handler.onBroken(why); }),
     });
   }
@@ -260,6 +267,11 @@ class CutLine implements Line {
 
   close(): void {
     this.#inner.close();
+  }
+
+  #heard(changes: readonly Change[]): readonly Change[] {
+    const { deafTo } = this;
+    return deafTo === undefined ? changes : changes.filter(({ key }) => !key.startsWith(deafTo));
   }
 
   #tell(): void {

@@ -56,6 +56,8 @@ export interface WorldOptions {
   readonly delayUnasked?: boolean;
   readonly refillFrameBytes?: number;
   readonly retryMs?: number;
+  /** From a deferral until the next attempt. */
+  readonly retryDelayMs?: number;
   readonly ringBytes?: number;
   readonly replaceAfterMs?: number;
   readonly rebalanceBytesPerSecond?: number;
@@ -82,6 +84,8 @@ export class World {
   readonly prng: Prng;
   readonly network: Network;
   readonly letters = new Letters();
+  /** Lines of the mail log, of what waits untried and of what expires. */
+  readonly told: string[] = [];
   readonly hops: NextHops;
   readonly log: KeptLog;
   readonly register: WorldRegister;
@@ -124,9 +128,9 @@ export class World {
     this.stores = ids.map((id) => new StoreNode({ id, gateways: [{ id: GATEWAY, secret }], memoryLimitBytes: options.memoryOf?.[id] ?? options.storeMemoryBytes ?? 256 * MEBIBYTE, windowBytes, leaseMs: options.leaseMs ?? LEASE_MS }, ports, this.prng.fork()));
     this.gateway = new GatewayNode(
       {
-        id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => 1000,
+        id: GATEWAY, secret, storeIds: ids, windowBytes, retryDelayMs: () => options.retryDelayMs ?? 1000,
         core: {
-          partitions: options.partitions ?? 8, queuesMax: 5000, group: [], rescue: false, orphans: { graceMs: 0, areOurs: true }, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: options.delayUnasked ?? false }, firstWaitMs: 2000, segmentBytes: 64 * 1024,
+          partitions: options.partitions ?? 8, queuesMax: 5000, group: [], rescue: false, orphans: { graceMs: 0, areOurs: true }, leaseMs: options.leaseMs ?? LEASE_MS, commitTimeoutMs: options.commitTimeoutMs ?? 5000, longestRetryMs: options.retryDelayMs ?? 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: options.delayUnasked ?? false }, firstWaitMs: 2000, segmentBytes: 64 * 1024,
           mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: options.retryMs ?? 500, refillFrameBytes: options.refillFrameBytes ?? 2048, frameTargetBytes: 64 * 1024, ringBytes: options.ringBytes ?? MEBIBYTE, replaceAfterMs: options.replaceAfterMs ?? 3_600_000, rebalanceBytesPerSecond: options.rebalanceBytesPerSecond ?? 0, placement: { gatewayHost: undefined, places: new Map() } },
           acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: options.bounceLifetimeMs ?? 3_600_000, nextHopShare: 1 },
           memory: { limitBytes: options.gatewayMemoryBytes ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },
@@ -328,9 +332,13 @@ export class World {
     const ended = (_queue: MailQueue, envelope: Envelope, recipient: number, reason: string): void => {
       this.letters.byId.get(envelope.messageId)?.ended.set(envelope.recipients[recipient]?.address ?? '', reason);
     };
-    const outcome: MailEvents['outcome'] = (event, _queue, envelope, recipient) => {
-      if (event === 'expired') this.letters.byId.get(envelope.messageId)?.rejected.add(envelope.recipients[recipient]?.address ?? '');
+    const outcome: MailEvents['outcome'] = (event, _queue, envelope, recipient, _result, _bytes, _relay, _attempt, _setupMs, _transmitMs, _reversePath, last) => {
+      if (event === 'expired') this.told.push(`expired ${envelope.recipients[recipient]?.address ?? ''}: ${last}`);
+      if (event === 'expired' || event === 'bounced') this.letters.byId.get(envelope.messageId)?.rejected.add(envelope.recipients[recipient]?.address ?? '');
     };
-    return { outcome, ended, unreachable: () => {}, dotUnanswered: () => {}, reported: () => {}, committed: () => {}, refused: () => {} };
+    const waits: MailEvents['waits'] = (_queue, envelope, recipient, _bytes, { relay, why }) => {
+      this.told.push(`waits ${envelope.recipients[recipient]?.address ?? ''}: ${relay} ${why.enhanced} ${why.text}`);
+    };
+    return { outcome, waits, ended, unreachable: () => {}, dotUnanswered: () => {}, reported: () => {}, committed: () => {}, refused: () => {} };
   }
 }

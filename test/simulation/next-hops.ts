@@ -9,7 +9,7 @@
  */
 import assert from 'node:assert/strict';
 import type { GatewayCore } from '../../src/gateway/core.js';
-import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySink, RecipientResult } from '../../src/gateway/queue/types.js';
+import type { Delivery, DeliveryQueue, DeliveryResult, DeliverySink, Outage, RecipientResult } from '../../src/gateway/queue/types.js';
 import { DEFERRED, DELIVERED, FAILED } from '../../src/gateway/queue/types.js';
 import type { Timeline } from '../scenario/timeline.js';
 
@@ -70,6 +70,15 @@ export class SimCarrier implements DeliverySink {
     let count = 0;
     for (const one of this.inFlight.values()) count += one;
     return count;
+  }
+
+  hasten(queue: DeliveryQueue): void {
+    this.down.delete(queue);
+    this.onReady(queue);
+  }
+
+  outageOf(queue: DeliveryQueue): Outage | undefined {
+    return this.down.has(queue) ? { relay: 'next-hop', why: UNREACHED } : undefined;
   }
 
   onReady(queue: DeliveryQueue): void {

@@ -100,7 +100,7 @@ function releasePoison({ gateways }: World): void {
     for (const queue of core.registry.queues()) {
       for (let row = queue.first; row !== 0; row = queue.following(row)) {
         if (!core.holds.reasonOf(queue, row).startsWith('it was in hand')) continue;
-        core.holds.release({ messageId: core.entries.table.messageId(row), reason: 'it is innocent', who: 'ann' }, () => {});
+        core.holds.releaseEntry(queue, row, { reason: 'it is innocent', who: 'ann' });
       }
     }
   }

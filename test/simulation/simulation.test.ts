@@ -21,7 +21,10 @@ const FOUND: readonly (readonly [string, number, number])[] = [
   ['the copy that is left lacks what only the lost one had', 620_003_009, 80],
   ['what becomes of deliveries while a store is silent has room within the limit', 2_611_264_500, 80],
   ['who was taken over, and finds that the register has forgotten it, gives way', 2_611_505_120, 80],
+  ['what was asked for of the stores has room when it comes', 3_100_007_587, 80],
   ['reports leave the room that changes of deliveries need', 2_611_263_581, 80],
+  ['what is read of a store is not asked of a later boot of it', 910_125, 80],
+  ['a record that is put back to what the watch told last is news to who changed it since', 909_898, 80],
 ];
 const STEPS = 80;
 const BOUND_MS = 300_000;

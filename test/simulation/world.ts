@@ -429,7 +429,7 @@ export class World {
         this.ledger.letters.get(envelope.messageId)?.copyIn(queue.route.queueName)?.ended.add(envelope.recipients[recipient]?.address ?? '');
       },
       reported: (_queue, envelope, reportId) => { this.ledger.addReport(envelope.messageId, reportId); },
-      unreachable: () => {}, dotUnanswered: () => {}, committed: () => {}, refused: () => {},
+      waits: () => {}, unreachable: () => {}, dotUnanswered: () => {}, committed: () => {}, refused: () => {},
     };
   }
 }

@@ -1,6 +1,6 @@
 /**
- * What a real mail server in front of Twinpost has to live through, whichever it is: it submits within STARTTLS to a
- * gateway whose certificate it checks.
+ * What a real mail server in front of Twinpost has to live through, whichever it is: it relays within STARTTLS to a
+ * gateway whose certificate it checks, or logs in where only users may send, within STARTTLS or with TLS first.
  */
 import assert from 'node:assert/strict';
 import { execFileSync } from 'node:child_process';
@@ -9,9 +9,11 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 
 import { runSend } from '../../src/load/run.js';
-import { startCluster, until, type Cluster } from '../process/cluster.js';
+import { HOST, startCluster, until, type Cluster } from '../process/cluster.js';
+import type { Section } from '../process/cluster-config.js';
+import { freePorts } from '../process/free-ports.js';
 import { twinpost } from '../process/twinpost.js';
-import { readMaildir, sendRaw } from './support.js';
+import { completeMessage, readMaildir, sendRaw } from './support.js';
 
 const MAKE_CA = join(process.cwd(), 'configs', 'tls', 'make-test-ca.sh');
 /** The name by which the front knows the gateway, and checks its certificate. */
@@ -22,18 +24,33 @@ const SIZE_LIMIT = 300_000;
 const FULL = 'user@full.example';
 const QUEUE_LIMIT = 2;
 /** A line of the report that a front makes. */
-const REPORT = /^From: "?(Mail Delivery System|Mailer Daemon)/m;
-/** With all fields that a server might miss, and add. */
-const COMPLETE_HEADER = ['From: <load@client.example>', 'To: <user@a.example>', 'Subject: load', 'Date: Thu, 01 Jan 2026 00:00:00 +0000', 'Message-ID: <1@client.example>', ''].join('\r\n');
+const REPORT = /^From: "?(Mail Delivery System|Mailer Daemon|MAILER-DAEMON@)/m;
+/** Whom the gateway knows where users submit. */
+const USER = 'front@relay.test';
+const PASSWORD = 'correct-horse';
+/** How many a front submits in one story of its login. */
+const SUBMITTED = 60;
+
+/** As whom, and how, a front submits. */
+export interface Login {
+  readonly user: string;
+  readonly password: string;
+  /** TLS before the greeting (RFC 8314); else STARTTLS. */
+  readonly isTlsFirst: boolean;
+}
 
 export interface FrontOptions {
   readonly gatewayPort: number;
   /** Certificate of the authority that it trusts. */
   readonly caFile: string;
+  /** Undefined: it says not who it is. */
+  readonly login: Login | undefined;
 }
 
 export interface Front {
   readonly port: number;
+  /** False: it does not bear that a client's next envelope goes with a final dot (RFC 2920 3.1). */
+  readonly nextBehindDot?: false;
   /** Everything that it logged. */
   log(): string;
   /** Has it try what it deferred, where it would not within a second. */
@@ -44,33 +61,34 @@ export interface Front {
 export interface Story {
   readonly cluster: Cluster;
   readonly front: Front;
+  readonly login: Login | undefined;
 }
 
 export interface StoryOptions {
   readonly start: (options: FrontOptions) => Promise<Front>;
   /** False: the front trusts another authority than the gateway's. */
   readonly isTrusted?: boolean;
+  /** It meets a listener that takes mail of users alone; else one that relays for its address. */
+  readonly submits?: 'starttls' | 'implicit';
+  /** What it takes for its password. */
+  readonly password?: string;
 }
 
 /** Runs `body` with a cluster, whose sink keeps mail, and a front before it. */
-export async function withFront({ start, isTrusted = true }: StoryOptions, body: (story: Story) => Promise<void>): Promise<void> {
+export async function withFront(options: StoryOptions, body: (story: Story) => Promise<void>): Promise<void> {
+  const { start, isTrusted = true, submits, password = PASSWORD } = options;
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-front-'));
-  const at = (...path: string[]): string => join(folder, ...path);
   try {
-    for (const ca of ['own', 'other']) execFileSync(MAKE_CA, [at(ca), GATEWAY], { stdio: 'pipe' });
-    // carol@relayed.example is nobody.
-    writeFileSync(at('text'), 'anna@relayed.example\nbob@relayed.example\n');
-    const table = await twinpost(['table', 'build', at('text'), at('table')]);
-    assert.equal(table.code, 0, table.error);
-    const smtp = {
-      tls: { cert: at('own', `${GATEWAY}.crt`), key: at('own', `${GATEWAY}.key`) },
-      message_size_limit: `${SIZE_LIMIT}B`, relay_domains: ['relayed.example'], recipients: at('table'),
-    };
+    for (const ca of ['own', 'other']) execFileSync(MAKE_CA, [join(folder, ca), GATEWAY], { stdio: 'pipe' });
+    const [submissionPort = 0] = await freePorts(1);
+    const smtp = { ...(await relaySection(folder)), ...(submits === undefined ? {} : await submissionSection(folder, submissionPort, submits)) };
     const cluster = await startCluster({ domains: ['a.example', 'b.example'], restRoute: { length_limit: QUEUE_LIMIT }, sinkSection: { maildir: true }, gateway: { hostname: GATEWAY, smtp } });
     try {
-      const front = await start({ gatewayPort: cluster.smtpPort, caFile: at(isTrusted ? 'own' : 'other', 'ca.crt') });
+      const gatewayPort = submits === undefined ? cluster.smtpPort : submissionPort;
+      const login = submits === undefined ? undefined : { user: USER, password, isTlsFirst: submits === 'implicit' };
+      const front = await start({ gatewayPort, caFile: join(folder, isTrusted ? 'own' : 'other', 'ca.crt'), login });
       try {
-        await body({ cluster, front });
+        await body({ cluster, front, login });
       } catch (error) {
         throw new Error(`${error instanceof Error ? (error.stack ?? error.message) : String(error)}\n${front.log().slice(-6000)}`, { cause: error });
       } finally {
@@ -84,29 +102,63 @@ export async function withFront({ start, isTrusted = true }: StoryOptions, body:
   }
 }
 
-/** Load through the front arrives once and unaltered, every bit of it by TLS. */
-export async function relaysAll({ cluster, front }: Story, count = 300): Promise<void> {
+/** A listener that relays for loopback, and knows who is there in relayed.example: anna and bob. */
+async function relaySection(folder: string): Promise<Section> {
+  const [text, recipients] = [join(folder, 'text'), join(folder, 'table')];
+  writeFileSync(text, 'anna@relayed.example\nbob@relayed.example\n');
+  const table = await twinpost(['table', 'build', text, recipients]);
+  assert.equal(table.code, 0, table.error);
+  return {
+    tls: { cert: join(folder, 'own', `${GATEWAY}.crt`), key: join(folder, 'own', `${GATEWAY}.key`) },
+    message_size_limit: `${SIZE_LIMIT}B`, relay_domains: ['relayed.example'], recipients,
+  };
+}
+
+/** Instead, a listener for users; loopback may not relay without being one. */
+async function submissionSection(folder: string, port: number, tls: string): Promise<Section> {
+  const users = join(folder, 'users');
+  const made = await twinpost(['user', USER, '--address', '*', '--scram'], `${PASSWORD}\n`);
+  assert.equal(made.code, 0, made.error);
+  writeFileSync(users, made.out, { mode: 0o600 });
+  return { listen: [{ address: `${HOST}:${String(port)}`, role: 'submission', tls }], users, relay_networks: ['192.0.2.0/24'] };
+}
+
+/** Load through the front arrives once and unaltered, every bit of it by TLS, and from its user where it has one. */
+export async function relaysAll({ cluster, front, login }: Story, count = login === undefined ? 300 : SUBMITTED): Promise<void> {
   const log = join(cluster.folder, 'send.log');
-  const eml = [1, 10, 100, 2500].map((lines) => Buffer.from(`${COMPLETE_HEADER}\r\n${'.a line with a dot in front, and more\r\n'.repeat(lines)}`));
-  const sent = await runSend({ host: '127.0.0.1', port: front.port, count, connections: 5, eml, domains: ['a.example', 'b.example'], log });
+  const eml = [1, 10, 100, 2500].map(completeMessage);
+  const { port, nextBehindDot = true } = front;
+  const sent = await runSend({ host: HOST, port, nextBehindDot, count, connections: 5, eml, domains: ['a.example', 'b.example'], log });
   assert.equal(sent.accepted, count, JSON.stringify(sent));
   await cluster.sinkHas(count, BOUND_MS);
   // It delivers in parallel: no order is promised through it.
   const report = await cluster.verify(log, count);
   assert.equal(report.ok, true, JSON.stringify(report));
   assert.equal(report.arrived, count);
+  // Lines of the log come a turn or more behind the mail they tell of.
+  await until('the log tells of all', () => events(cluster, 'received').length >= count, BOUND_MS, cluster.gateway);
   const received = events(cluster, 'received');
   assert.equal(received.length, count);
-  for (const line of received) assert.match(line, /"tls":"TLSv1\.3"/);
+  for (const line of received) assert.match(line, login === undefined ? /"tls":"TLSv1\.3"/ : new RegExp(`"tls":"TLSv1\\.3","user":"${login.user}"`));
 }
 
-/** A message in eight bits to three recipients, one of whom is refused with 5xx: two get it, and its sender a report. */
-export async function bouncesOneOfThree({ cluster, front }: Story): Promise<void> {
+/** Who does not know the password submits nothing: the front keeps its mail, and `words` of its log say why. */
+export async function keepsWithoutPassword({ cluster, front }: Story, words: RegExp): Promise<void> {
+  assert.match(await sendRaw(front.port, Buffer.from('Subject: x\r\n\r\nkept\r\n'), 'user@a.example'), /^250 /);
+  await until('the front says that it was refused', () => words.test(front.log()), BOUND_MS, cluster.gateway);
+  const metrics = await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/metrics`)).text();
+  assert.match(metrics, /^twinpost_auth_total\{mechanism="[^"]+",result="failed"\} [1-9]/m);
+  assert.deepEqual(events(cluster, 'received'), []);
+  assert.equal((await cluster.sinkCounts()).messages, 0);
+}
+
+/** A message in eight bits to three recipients, one of whom is refused with 5xx: two get it, and its sender a report, which tells the `reason`. */
+export async function bouncesOneOfThree({ cluster, front }: Story, reason = /550[ -]5\.1\.1/): Promise<void> {
   const content = Buffer.from('Subject: three\r\nMIME-Version: 1.0\r\nContent-Type: text/plain; charset=utf-8\r\nContent-Transfer-Encoding: 8bit\r\n\r\ngr\xc3\xbc\xc3\x9fe\r\n.dot\r\n', 'latin1');
   const to = ['anna@relayed.example', 'carol@relayed.example', 'bob@relayed.example'];
   assert.match(await sendRaw(front.port, content, to, ' BODY=8BITMIME'), /^250 /);
   const bounce = await bounceOf(cluster, 'carol@relayed.example');
-  assert.match(bounce, /550[ -]5\.1\.1/);
+  assert.match(bounce, reason);
   assert.doesNotMatch(bounce, /(anna|bob)@relayed\.example[^\n]*\r\n[^\r\n]*5\d\d/);
   const copies = (): string[] => events(cluster, 'delivered').filter((line) => line.includes('@relayed.example'));
   await until('both have it', () => ['anna', 'bob'].every((name) => copies().some((line) => line.includes(`"to":"${name}@`))), BOUND_MS, cluster.gateway);
@@ -116,7 +168,7 @@ export async function bouncesOneOfThree({ cluster, front }: Story): Promise<void
   for (const text of got) assert.ok(text.endsWith('\r\n\r\ngr\xc3\xbc\xc3\x9fe\r\n.dot\r\n'), text);
 }
 
-/** A message beyond the gateway's limit is refused for good, before a byte of it was taken: `words` of the front's log say so. */
+/** A message beyond the gateway's limit is refused for good, and nothing of it goes on: `words` of the front's log say so. */
 export async function failsTooLarge({ cluster, front }: Story, words: RegExp): Promise<void> {
   const before = events(cluster, 'received').length;
   const content = Buffer.from(`Subject: large\r\n\r\n${`${'x'.repeat(70)}\r\n`.repeat(SIZE_LIMIT / 70)}`);

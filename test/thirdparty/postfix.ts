@@ -22,7 +22,7 @@ const SERVICES = [
   'trace     unix  - - n -  0 bounce', 'verify    unix  - - n -  1 verify', 'proxymap  unix  - - n -  - proxymap',
   'smtp      unix  - - n -  - smtp', 'relay     unix  - - n -  - smtp', 'error     unix  - - n -  - error',
   'retry     unix  - - n -  - error', 'anvil     unix  - - n -  1 anvil', 'scache    unix  - - n -  1 scache',
-  'postlog   unix-dgram n - n - 1 postlogd', 'tlsmgr    unix  - - n 1000? 1 tlsmgr',
+  'postlog   unix-dgram n - n - 1 postlogd', 'tlsmgr    unix  - - n 1000? 1 tlsmgr', 'tlsproxy  unix  - - n -  0 tlsproxy',
 ];
 
 export interface Postfix {

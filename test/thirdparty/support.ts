@@ -14,6 +14,8 @@ import type { ClusterOptions } from '../process/cluster-config.js';
 import { SmtpTalk } from '../process/smtp-talk.js';
 
 const PROGRAM_MS = 60_000;
+/** With all fields that a server might miss, and add. */
+const COMPLETE_HEADER = ['From: <load@client.example>', 'To: <user@a.example>', 'Subject: load', 'Date: Thu, 01 Jan 2026 00:00:00 +0000', 'Message-ID: <1@client.example>', ''].join('\r\n');
 
 /** Starts a cluster whose sink keeps mail, runs `body`, stops it whatever happens. */
 export async function withMailbox(body: (cluster: Cluster) => Promise<void>, options: ClusterOptions = {}): Promise<void> {
@@ -57,6 +59,11 @@ export function readMaildir(folder: string): Buffer[] {
   const place = (name: string): number => Number(/Q(\d+)\./.exec(name)?.[1] ?? 0);
   const names = readdirSync(join(folder, 'new')).sort((x, y) => place(x) - place(y));
   return names.map((name) => readFileSync(join(folder, 'new', name)));
+}
+
+/** To be relayed unaltered, with so many lines that begin with a dot. */
+export function completeMessage(lines: number): Buffer {
+  return Buffer.from(`${COMPLETE_HEADER}\r\n${'.a line with a dot in front, and more\r\n'.repeat(lines)}`);
 }
 
 /** Checks that `kept` is `sent` below exactly one Received header, byte for byte. */

@@ -43,6 +43,8 @@ export interface UnpackedOptions {
   readonly caFile: string;
   /** Files to be there: path → text. */
   readonly files: Readonly<Record<string, string>>;
+  /** Of some of them: path → permissions. */
+  readonly modes?: Readonly<Record<string, number>>;
   /** Folders to be there: path → the user who owns it, or ''. */
   readonly folders: Readonly<Record<string, string>>;
 }
@@ -113,6 +115,7 @@ function furnish(at: (path: string) => string, options: UnpackedOptions): void {
     if (user !== '') chownSync(at(path), idOf(options, user), idOf(options, user));
   }
   for (const [path, text] of Object.entries(written)) writeFileSync(at(path), text);
+  for (const [path, mode] of Object.entries(options.modes ?? {})) chmodSync(at(path), mode);
 }
 
 /** Ends the first process, and all others with it. */

@@ -7,9 +7,7 @@
  */
 import { formatMessageId } from '../../base/text-id.js';
 import { decodeEnvelope } from '../../gateway/queue/envelope.js';
-import {
-  DONE, ENDED, OWED_FAILURE, OWED_SUCCESS, TO_TRY, decodeNote, freshNote,
-} from '../../gateway/queue/note.js';
+import { RECIPIENT_STATE_NAMES, TO_TRY, decodeNote, freshNote } from '../../gateway/queue/note.js';
 import type { Note } from '../../gateway/queue/note.js';
 import {
   ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER, NOTIFY_BITS, NOTIFY_DELAY,
@@ -27,8 +25,7 @@ export interface ExportSource {
 }
 
 /** `waiting` is to be tried; `sent` was taken by send --spool; the others are over. */
-export type RecipientState = 'waiting' | 'delivered' | 'ended' | 'failed, report owed'
-  | 'delivered, report owed' | 'sent';
+export type RecipientState = (typeof RECIPIENT_STATE_NAMES)[number] | 'sent';
 
 export interface ExportedRecipient {
   readonly address: string;
@@ -63,10 +60,6 @@ export interface ExportedMessage {
   readonly unreadable?: { readonly head_base64: string; readonly note_base64: string };
 }
 
-const STATES: Readonly<Record<number, RecipientState>> = {
-  [TO_TRY]: 'waiting', [DONE]: 'delivered', [ENDED]: 'ended', [OWED_FAILURE]: 'failed, report owed',
-  [OWED_SUCCESS]: 'delivered, report owed',
-};
 const FLAGS = [
   [ENVELOPE_8BIT, '8bitmime'], [ENVELOPE_UTF8_HEADER, 'smtputf8'], [ENVELOPE_DOT_LINES, 'dot_lines'],
   [ENVELOPE_REQUIRETLS, 'requiretls'],
@@ -125,7 +118,7 @@ function recipientsOf(envelope: Envelope, note: Note): ExportedRecipient[] {
     const reply = replies.get(i);
     return {
       address: recipient.address,
-      state: STATES[note.states[i] ?? TO_TRY] ?? 'ended',
+      state: RECIPIENT_STATE_NAMES[note.states[i] ?? TO_TRY] ?? 'ended',
       ...(reply === undefined ? {} : { last_reply: reply }),
       ...((recipient.notify & NOTIFY_BITS) === 0 ? {} : {
         notify: NOTIFIES.filter(([bit]) => (recipient.notify & bit) !== 0).map(([, word]) => word).join(','),

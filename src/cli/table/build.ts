@@ -27,6 +27,7 @@ const WRITTEN_BYTES = 16 * 1024 * 1024;
 const ROUTE_NAMES_MAX = 2048;
 /** The others are counted. */
 const WARNINGS_MAX = 20;
+const ERRORS_MAX = 20;
 const NO_WARNINGS: Pick<TableReport, 'warnings' | 'nowhere'> = { warnings: [], nowhere: 0 };
 /** Seldom enough to cost nothing, often enough for who waits. */
 const TOLD_EVERY_LINES = 10_000;
@@ -41,10 +42,10 @@ export interface TableReport {
   readonly nowhere: number;
 }
 
-/** A line that is wrong: the message says which and why. */
+/** What is wrong with a text, and in which lines of it: the first of them, a line of the message each. */
 export class TableTextError extends Error {}
 
-/** Throws TableTextError for a wrong line, and what the file system says. */
+/** Throws TableTextError for wrong lines, and what the file system says. */
 export function buildTable(
   input: string, output: string, onProgress: (done: number, all: number) => void,
 ): TableReport {
@@ -54,16 +55,19 @@ export function buildTable(
     throw new TableTextError(`expected at most ${String(ENTRIES_MAX)} addresses, found ${String(lines)}`);
   }
   const table = new TableBuilder(lines);
+  const wrong: string[] = [];
+  let wrongLines = 0;
   eachLine(input, (text, line) => {
     if (line % TOLD_EVERY_LINES === 0) onProgress(table.entries, lines);
     if (!isEntry(text)) return;
     try {
       table.add(text);
     } catch (error) {
-      const why = errorText(error);
-      throw new TableTextError(`line ${String(line)}: ${why}`);
+      if (wrongLines++ < ERRORS_MAX) wrong.push(`line ${String(line)}: ${errorText(error)}`);
     }
   });
+  if (wrongLines > ERRORS_MAX) wrong.push(`${String(wrongLines - ERRORS_MAX)} more lines are wrong`);
+  if (wrongLines > 0) throw new TableTextError(wrong.join('\n'));
   const report = table.write(output);
   return { ...report, ...(report.aliases === 0 ? NO_WARNINGS : warningsOf(input, output, table.domains)) };
 }

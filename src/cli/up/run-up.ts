@@ -26,6 +26,7 @@ import { REGISTER_VARIABLE, SECRET_VARIABLE, UP_GATEWAY_VARIABLE, UP_VARIABLE } 
 import { loadFor } from '../config-file.js';
 import type { CliContext } from '../context.js';
 import { CliError, UsageError } from '../context.js';
+import { requireStateDir } from '../folders.js';
 import { counted, printable } from '../tables.js';
 import { allProcesses, logFileOf, planUp } from './plan.js';
 import type { ProcessPlan, UpPlan } from './plan.js';
@@ -64,6 +65,9 @@ export async function runUp(options: UpOptions, context: CliContext): Promise<nu
   const temporary = options.stateDir === undefined;
   const stateDir = options.stateDir === undefined
     ? path.join(os.tmpdir(), `twinpost-${String(process.pid)}`) : path.resolve(options.stateDir);
+  const gateways = options.gateways === 1 ? '' : ` --gateways ${String(options.gateways)}`;
+  const configured = file === undefined ? '' : ` --config ${file}`;
+  const again = `twinpost up${configured}${gateways} --state-dir ${stateDir}`;
   const plan = planUp(config, file, stateDir);
   if (plan === undefined) {
     throw new CliError(
@@ -73,11 +77,12 @@ export async function runUp(options: UpOptions, context: CliContext): Promise<nu
   const busy = await busyPortsText(allProcesses(plan).flatMap((one) => one.ports));
   if (busy !== '') throw new CliError(busy);
   makeStateDir(stateDir);
+  if (choice !== undefined) requireStateDir(choice, undefined);
   const register = await openUpRegister(
     choice?.register ?? { kind: 'file', stateDir, isServed: true }, choice?.stateDir ?? stateDir, stateDir,
   );
   try {
-    const up = new Up(plan, config, stateDir, register.folder, context);
+    const up = new Up(plan, config, { stateDir, registerDir: register.folder, again }, context);
     await run(up, config, stateDir, context);
     // The folder of a process that dies again and again is left, to be looked at.
     if (!temporary || up.crashed || up.messagesLeft > 0) return 0;
@@ -103,6 +108,13 @@ async function run(up: Up, config: UpConfig, stateDir: string, context: CliConte
   await up.stop();
 }
 
+interface UpRun {
+  readonly stateDir: string;
+  readonly registerDir: string | undefined;
+  /** The command that goes on from there. */
+  readonly again: string;
+}
+
 class Up {
   readonly all: readonly { readonly plan: ProcessPlan; readonly supervised: Supervised }[];
   crashed = false;
@@ -112,16 +124,16 @@ class Up {
   readonly #gatewayStopMs: number;
   readonly #plan: UpPlan;
   readonly #stateDir: string;
+  readonly #again: string;
   readonly #gateways: readonly { readonly name: string; readonly client: AdminClient }[];
   readonly #stores: readonly AdminClient[];
   #lineShown = false;
 
-  constructor(
-    plan: UpPlan, config: UpConfig, stateDir: string, registerDir: string | undefined, context: CliContext,
-  ) {
+  constructor(plan: UpPlan, config: UpConfig, { stateDir, registerDir, again }: UpRun, context: CliContext) {
     this.#plan = plan;
     this.#context = context;
     this.#stateDir = stateDir;
+    this.#again = again;
     this.#gatewayStopMs = (config.gateway?.delivery.stopTimeoutMs ?? 0) + GATEWAY_STOP_EXTRA_MS;
     this.#gateways = config.gateways.map(({ id, admin }) => ({ name: id, client: clientOf(admin) }));
     this.#stores = config.stores.map(({ admin }) => clientOf(admin));
@@ -202,7 +214,7 @@ class Up {
     this.messagesLeft = Math.max(0, ...await Promise.all(counts));
     if (this.messagesLeft === 0) return;
     const left = `${counted(this.messagesLeft, 'message')} or more could not be delivered`;
-    this.#say(`${left} and wait in ${this.#stateDir}: go on with twinpost up --state-dir ${this.#stateDir}`);
+    this.#say(`${left} and wait in ${this.#stateDir}: go on with ${this.#again}`);
   }
 
   /** Undefined: it does not answer. */

@@ -190,6 +190,7 @@ const smtp = section({
   message_size_limit: named('messageBytesMax', v.bytes(1024, MESSAGE_BYTES_MAX).prefault('25MiB')),
   /** RFC 5321 4.5.3.1.8: at least 100. */
   recipient_limit: named('recipientsMax', v.count(100, RECIPIENTS_MAX).prefault(1000)),
+  /** At each listener: a flood at one of them leaves the others theirs. So for those of a client. */
   connections: named('connectionsMax', v.count(1, 100_000).prefault(2000)),
   /** Of one IPv4 address or one IPv6 /64. */
   connections_per_client: named('connectionsPerClientMax', v.count(1, 100_000).prefault(50)),
@@ -230,8 +231,6 @@ const delivery = section({
   mx: section({
     /** To the hosts of one set of MX records, for all domains that have it. */
     connections: named('connectionsMax', v.count(1, 1000).prefault(20)),
-    /** Only where this host's own IPv6 address has a name that leads back to it: many refuse others. */
-    ipv6: named('usesIpv6', v.onOrOff().prefault('off')),
     /** Loopback, private and others that no host of the Internet has: an MX record may name any address. */
     allow_private_addresses: named('allowsPrivate', v.flag().prefault(false)),
     /** Policies of domains on TLS with their hosts (RFC 8461), by routes of every level but none. */
@@ -272,6 +271,9 @@ const reports = z.union([
   error: 'discard, refuse, or a mapping such as {without_route: discard, delay_after: 4h}',
 }).prefault({});
 
+/** As many as addresses of a machine that somebody keeps the names of. */
+const SOURCES_MAX = 256;
+
 const patterns = () => z.array(v.pattern()).min(1).max(1_000).optional();
 
 const route = z.strictObject({
@@ -286,6 +288,8 @@ const route = z.strictObject({
   balance: v.flag().prefault(false),
   /** Where mail goes while none of them takes connections. */
   fallback: v.nextHops().optional(),
+  /** Addresses or names of `sources` that its mail leaves from; else any of them. */
+  sources: z.array(v.sourceName()).min(1).max(SOURCES_MAX).optional(),
   /** TLS with it: when offered, or always, or only with whom we mean; else may, with smtps encrypt. */
   tls: v.oneOf(['none', 'may', 'encrypt', 'verify']).optional(),
   /** For verify: who signs its certificate, else whom Node trusts; which name that bears, else its host. */
@@ -371,10 +375,13 @@ const gateway = z.strictObject({
   /** Who is asked; else those of the system. What one on this machine says of DNSSEC is believed. */
   dns: section({
     resolvers: z.array(v.resolver()).max(3).prefault([]),
-    /** So is what others say: only where nobody is between. */
+    /** So is what others say: only where nobody is between. Those that are believed stand alone. */
     trust_ad: named('trustsAd', v.flag().prefault(false)),
   }),
   delivery,
+  /** Addresses of this machine that mail leaves from, each with its name in EHLO (else hostname). */
+  sources: z.array(z.strictObject({ address: v.sourceAddress(), name: v.domain().optional() }))
+    .max(SOURCES_MAX).prefault([]),
   /** Domains that ask for it are told what came of TLS with their hosts (RFC 8460), in whose name. */
   tls_reports: named('tlsReports', z.strictObject({
     organization: v.text('the name of an organization'), contact: v.mailAddress(),
@@ -452,6 +459,10 @@ const sink = z.strictObject({
   lmtp: v.flag().prefault(false),
   verify: v.flag().prefault(false),
   maildir: v.folder().optional(),
+  /** Of STARTTLS; without one it is not offered. */
+  tls: z.strictObject({
+    cert: named('certFile', v.file()), key: named('keyFile', v.file()),
+  }).optional(),
 });
 
 /** An etcd of 3.4 or newer, for gateways in processes of their own. */

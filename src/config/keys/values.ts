@@ -141,8 +141,10 @@ export function secret(what: string): z.ZodType<string> {
   return text(what, { isSecret: true });
 }
 
-/** Name of a queue: stands in the label of each of its entries (gateway/queue/label.ts). */
-/** Not one of a queue that stands beside another (gateway/queue/router.ts). */
+/**
+ * Name of a queue: stands in the label of each of its entries (gateway/queue/label.ts). Not one of a queue
+ * that stands beside another (gateway/queue/router.ts).
+ */
 const QUEUE_NAME = /^(?!.*!(tls|any)$)[\x20-\x7e]{1,200}$/;
 
 export function queueName(): z.ZodType<string> {
@@ -204,6 +206,29 @@ export function resolver(): z.ZodType<Address> {
     return parsed !== undefined && isIP(parsed.host) !== 0 && parsed.port !== 0 ? parsed : undefined;
   }, 'an IP address such as 127.0.0.1, or with a port, [::1]:53', { shown: addressText });
 }
+
+/** An address of this machine as ipaddr.js writes it. */
+export function sourceAddress(): z.ZodType<string> {
+  return expected(sourceOf, 'an IP address of this machine such as 192.0.2.10 or 2001:db8::10');
+}
+
+/** A source: its address, or its name in EHLO. */
+export function sourceName(): z.ZodType<string> {
+  return expected(
+    (value) => sourceOf(value)
+      ?? (typeof value === 'string' && isDomain(value) ? value.toLowerCase() : undefined),
+    'an address or a name of gateway.sources such as 192.0.2.10 or mail1.example.com',
+  );
+}
+
+/** Not one that is many, nor IPv4 in IPv6, nor of a link: that needs the name of an interface. */
+function sourceOf(value: unknown): string | undefined {
+  if (typeof value !== 'string' || isIP(value) === 0 || value.includes('%')) return undefined;
+  const parsed = ipaddr.parse(value);
+  return NO_SOURCES.includes(parsed.range()) ? undefined : parsed.toString();
+}
+
+const NO_SOURCES: readonly string[] = ['unspecified', 'broadcast', 'multicast', 'linkLocal', 'ipv4Mapped'];
 
 /** A route's domain: "example.com", "*.example.com" or "*". */
 export function routeDomain(): z.ZodType<string> {
@@ -343,7 +368,12 @@ export function secretUrl(): z.ZodType<string> {
     const { protocol, hostname, username, password } = new URL(value);
     const isOwn = protocol === 'http:' && ['127.0.0.1', '[::1]', 'localhost'].includes(hostname);
     return (protocol === 'https:' || isOwn) && username + password === '' ? value : undefined;
-  }, 'an address such as https://users.example.com/check, or http:// on loopback');
+  }, 'an address such as https://users.example.com/check, or http:// on loopback', { shown: withoutQuery });
+}
+
+/** Keys of an API stand there. */
+export function withoutQuery(url: string): string {
+  return url.replace(/[?#].*$/s, '?(hidden)');
 }
 
 /** Of a server, without a path: "http://127.0.0.1:11333". */

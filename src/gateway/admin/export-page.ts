@@ -1,27 +1,55 @@
 /**
- * GET /api/v1/queues/NAME/export?class=mail&cursor=…: a page of a queue with content, in queue order, in the
- * shape that stores have too (protocol/entry-page.ts). Reads only; a page is bounded, `twinpost queue export`
- * asks on.
+ * Content of mail, in the shape that stores have too (protocol/entry-page.ts).
+ *
+ *   GET /api/v1/queues/NAME/export?class=mail&cursor=…   a page of a queue, in queue order
+ *   GET /api/v1/messages/ID/export                       one message
+ *
+ * Reads only; a page is bounded, `twinpost queue export` asks on. Who reads content is logged.
  */
-import type { FastifyInstance } from 'fastify';
+import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import { CURSOR_CHARACTERS_MAX } from '../../admin-api/pages.js';
+import { formatMessageId } from '../../base/text-id.js';
 import { PAGE_NEXT, PAGE_TYPE, encodeEntryPage } from '../../protocol/entry-page.js';
+import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AT_STORES } from '../export-view.js';
 import type { ExportPage } from '../export-view.js';
-import { refuse } from '../../platform/node/admin-server.js';
+import { readerOf, refuse } from '../../platform/node/admin-server.js';
+import type { EventLog, LogFields } from '../../platform/ports.js';
+import { messageOf } from './orders.js';
+
+/** A page; AT_STORES: its first body is not here yet; undefined: there is no such thing. */
+type Found = ExportPage | typeof AT_STORES | undefined;
 
 /** Who reads the queues (gateway/export-view.ts). */
 export interface ExportSource {
-  /** Undefined when there is no such queue. `cursor` '' = the head. */
-  exportPage(queue: string, queueClass: string, cursor: string): ExportPage | typeof AT_STORES | undefined;
+  /** `cursor` '' = the head. */
+  exportPage(queue: string, queueClass: string, cursor: string): Found;
+  exportMessage(messageId: number): Found;
 }
 
 const LOOK_MS = 50;
 /** A body comes within milliseconds, if there is memory for it. */
 const LOOKS_MAX = 60;
 
-export function addExport(api: FastifyInstance, source: ExportSource): void {
+export function addExport(api: FastifyInstance, source: ExportSource, log: EventLog): void {
+  const answer = async (
+    request: FastifyRequest, reply: FastifyReply, what: string, asked: LogFields, read: () => Found,
+  ): Promise<FastifyReply> => {
+    const page = await whenHere(read);
+    if (page === undefined) return refuse(reply, 404, `there is no ${what}`);
+    if (page === AT_STORES) {
+      return refuse(
+        reply, 503,
+        `content of ${what} is still at the stores, for this gateway has no memory for it: `
+        + 'try again when mail has been delivered, or read it there with twinpost store export',
+      );
+    }
+    const messages = page.rows.length / ENTRY_ROW_BYTES;
+    log.warn('read', 'an operator reads the content of mail', { ...asked, messages, ...readerOf(request) });
+    if (page.nextCursor !== undefined) reply.header(PAGE_NEXT, page.nextCursor);
+    return reply.type(PAGE_TYPE).send(Buffer.from(encodeEntryPage(page.rows, page.payload).buffer));
+  };
   api.get('/queues/:name/export', async (request, reply) => {
     const { name } = request.params as { name: string };
     const { class: queueClass = 'mail', cursor = '' } = request.query as Readonly<Record<string, unknown>>;
@@ -31,22 +59,26 @@ export function addExport(api: FastifyInstance, source: ExportSource): void {
         reply, 400, 'class and cursor are given once, the cursor as the page before gave it',
       );
     }
-    let page = source.exportPage(name, queueClass, cursor);
-    for (let looks = 1; page === AT_STORES && looks < LOOKS_MAX; looks += 1) {
-      await pause(LOOK_MS);
-      page = source.exportPage(name, queueClass, cursor);
-    }
-    if (page === AT_STORES) {
-      return await refuse(
-        reply, 503,
-        `the next message of '${name}' is still at the stores, for this gateway has no memory for it: `
-        + 'try again when mail has been delivered, or read it there with twinpost store export',
-      );
-    }
-    if (page === undefined) {
-      return await refuse(reply, 404, `there is no queue '${name}' of class '${queueClass}'`);
-    }
-    if (page.nextCursor !== undefined) reply.header(PAGE_NEXT, page.nextCursor);
-    return await reply.type(PAGE_TYPE).send(Buffer.from(encodeEntryPage(page.rows, page.payload).buffer));
+    return await answer(
+      request, reply, `queue '${name}' of class '${queueClass}'`, { queue: name, class: queueClass },
+      () => source.exportPage(name, queueClass, cursor),
+    );
   });
+  api.get('/messages/:id/export', async (request, reply) => {
+    const messageId = messageOf(request, reply);
+    if (typeof messageId !== 'number') return await messageId;
+    const id = formatMessageId(messageId);
+    return await answer(
+      request, reply, `message ${id}`, { queue_id: id }, () => source.exportMessage(messageId),
+    );
+  });
+}
+
+async function whenHere(read: () => Found): Promise<Found> {
+  let found = read();
+  for (let looks = 1; found === AT_STORES && looks < LOOKS_MAX; looks += 1) {
+    await pause(LOOK_MS);
+    found = read();
+  }
+  return found;
 }

@@ -37,6 +37,8 @@ export interface GivenUpEnded {
 export interface RescueControl {
   /** The partitions that go on without copies at these stores; of none: without a process's memory. */
   giveUp(storeIds: readonly string[]): readonly string[];
+  /** Who ordered that, and why: status tells it with what was lost. */
+  noteGivenUp(partitions: readonly string[], by: { readonly who: string; readonly reason: string }): void;
   waiting(): readonly WaitingCopies[];
   /** Partitions that have ended, but for stores that are away. */
   untoldEnds(): readonly { readonly stores: readonly string[] }[];
@@ -97,8 +99,9 @@ interface Given {
 }
 
 function noteGivenUp(
-  partitions: readonly string[], { stores, memory, reason, who }: Given, { log }: RescuePorts,
+  partitions: readonly string[], { stores, memory, reason, who }: Given, { control, log }: RescuePorts,
 ): void {
+  control.noteGivenUp(partitions, { reason, who });
   const what = memory ? 'what only a process had in memory' : 'copies that do not come back';
   const fields = { ...(memory ? {} : { stores }), partitions, reason, who };
   log.warn('takeover', `an operator gives up ${what}`, fields);

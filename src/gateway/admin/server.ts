@@ -10,14 +10,20 @@
  *                                            or ?troubled=20: the partitions that need a look first
  *   GET /api/v1/table                        the same, in pages of 1,000 partitions
  *   GET /api/v1/queues                       one row a queue; ?limit=1000&cursor=…
+ *   GET /api/v1/register                     each endpoint of etcd, asked now: for `host drain`
  *   GET /api/v1/group                        gateways and stores that belong together, where their admin is
  *   GET, POST /api/v1/stores/ID/drain, POST /api/v1/partitions/NAME/resync   (store-api.ts)
- *   POST /api/v1/messages/ID/hold, …/release, …/delete  (hold-api.ts)
+ *   GET /api/v1/messages/ID                  one message, wherever it is here (admin-api/look.ts)
+ *   GET, POST /api/v1/orders, …/ID, …/ID/go, …/ID/cancel  (order-api.ts)
+ *   GET, POST /api/v1/rules, POST …/ID/cancel  (rule-api.ts)
+ *   POST /api/v1/ages, /api/v1/find          what is asked of all the mail here (walk-api.ts)
  *   POST /api/v1/rescue                      partitions go on without lost copies (rescue-api.ts)
  *   GET, POST /api/v1/rebalance              copies are spread evenly over the stores (rebalance-api.ts)
+ *   POST /api/v1/config/reload, GET …/diff   the configuration is read again (reload-api.ts)
  *   GET, POST /api/v1/gateways/ID/retire     a gateway that is taken out for good (retire-api.ts)
  *   GET /api/v1/queues/NAME/messages         rows in queue order; ?class=mail&limit=100&cursor=…
  *   GET /api/v1/queues/NAME/export           content too; ?class=mail&cursor=… (export-page.ts)
+ *   GET /api/v1/messages/ID/export           that of one message (export-page.ts)
  *
  * Who may ask: platform/node/admin-server.ts.
  */
@@ -28,38 +34,56 @@ import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-serve
 import type { EventLog } from '../../platform/ports.js';
 import { addExport } from './export-page.js';
 import type { ExportSource } from './export-page.js';
-import type { MessagePageAnswer, QueuePageAnswer, TablePageAnswer } from '../../admin-api/gateway-answers.js';
+import type {
+  MessagePageAnswer, QueuePageAnswer, RegisterAnswer, TablePageAnswer,
+} from '../../admin-api/gateway-answers.js';
+import type { ShownMessageAnswer } from '../../admin-api/look.js';
 import { CURSOR_CHARACTERS_MAX, PAGE_ROWS_MAX } from '../../admin-api/pages.js';
 import type { GroupAnswer } from '../../admin-api/pages.js';
-import type { HoldControl } from './hold-api.js';
-import { addHolds } from './hold-api.js';
+import { messageOf } from './orders.js';
+import type { QueueOrderControl } from './order-api.js';
+import { addQueueOrders } from './order-api.js';
 import type { RebalancePorts } from './rebalance-api.js';
 import { addRebalance } from './rebalance-api.js';
+import type { ReloadControl } from '../gateway-options.js';
+import { addReload } from './reload-api.js';
 import type { RescueControl } from './rescue-api.js';
 import { addRescue } from './rescue-api.js';
 import type { RetireControl } from './retire-api.js';
 import { addRetire } from './retire-api.js';
+import type { QueueRuleControl } from './rule-api.js';
+import { addQueueRules } from './rule-api.js';
 import type { StoreControl } from './store-api.js';
 import { addStores } from './store-api.js';
 import type { GatewayView } from './view.js';
+import type { Walks } from './walk-api.js';
+import { addWalks } from './walk-api.js';
 
 const PAGE_DEFAULT = 100;
 
 export interface AdminPorts {
   readonly view: GatewayView;
   readonly registry: Registry;
-  /** Content of queues, for `queue export`. */
+  /** Who keeps the register. */
+  members?(): Promise<RegisterAnswer['members']>;
+  /** Content of queues and messages, for `queue export` and `queue cat`. */
   readonly exports?: ExportSource;
+  /** For `queue ages` and `queue find`. */
+  readonly walks?: Walks;
   /** For `rescue --give-up`. */
   readonly rescue?: RescueControl;
   /** For `store drain` and `resync`. */
   readonly stores?: StoreControl;
-  /** For `queue hold`, `release` and `delete`. */
-  readonly holds?: HoldControl;
+  /** For orders that many messages are meant by. */
+  readonly orders?: QueueOrderControl;
+  /** For standing rules over queues. */
+  readonly rules?: QueueRuleControl;
   /** For `rebalance`. */
   readonly rebalance?: Omit<RebalancePorts, 'log'>;
   /** For `gateway retire`. */
   readonly retire?: RetireControl;
+  /** For `config reload` and `diff`. */
+  readonly reloads?: ReloadControl | undefined;
   readonly log: EventLog;
 }
 
@@ -90,14 +114,19 @@ function addApi(app: FastifyInstance, ports: AdminPorts): void {
     api.get('/table', (request, reply) => listMirrors(request, reply, ports.view, PAGE_ROWS_MAX));
     api.get('/queues', (request, reply) => listQueues(request, reply, ports.view));
     api.get('/group', (): GroupAnswer => ({ members: ports.view.group() }));
+    api.get('/register', async (): Promise<RegisterAnswer> => ({ members: await ports.members?.() ?? [] }));
     api.get('/queues/:name/messages', (request, reply) => listMessages(request, reply, ports.view));
-    if (ports.exports !== undefined) addExport(api, ports.exports);
     const { view, log } = ports;
+    if (ports.exports !== undefined) addExport(api, ports.exports, log);
+    if (ports.walks !== undefined) addWalks(api, ports.walks);
+    api.get('/messages/:id', (request, reply) => showMessage(request, reply, view));
     if (ports.rescue !== undefined) addRescue(api, { control: ports.rescue, view, log });
     if (ports.rebalance !== undefined) addRebalance(api, { ...ports.rebalance, log: ports.log });
     if (ports.retire !== undefined) addRetire(api, ports.retire);
+    if (ports.reloads !== undefined) addReload(api, ports.reloads, view);
     if (ports.stores !== undefined) addStores(api, ports.stores);
-    if (ports.holds !== undefined) addHolds(api, ports.holds);
+    if (ports.orders !== undefined) addQueueOrders(api, ports.orders);
+    if (ports.rules !== undefined) addQueueRules(api, ports.rules);
     done();
   }, { prefix: '/api/v1' });
 }
@@ -155,4 +184,11 @@ function listMessages(
   if (typeof queueClass !== 'string') return refuse(reply, 400, 'class is given once');
   const page = view.messages(name, queueClass, asked.cursor, asked.limit);
   return page ?? refuse(reply, 404, `there is no queue '${name}' of class '${queueClass}'`);
+}
+
+function showMessage(
+  request: FastifyRequest, reply: FastifyReply, view: GatewayView,
+): ShownMessageAnswer | FastifyReply {
+  const messageId = messageOf(request, reply);
+  return typeof messageId === 'number' ? view.message(messageId) : messageId;
 }

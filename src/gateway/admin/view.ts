@@ -7,6 +7,7 @@
 import type {
   MessagePageAnswer, QueuePageAnswer, StatusAnswer, TablePageAnswer, TableRowAnswer,
 } from '../../admin-api/gateway-answers.js';
+import type { ShownMessageAnswer } from '../../admin-api/look.js';
 import type { MemberAnswer } from '../../admin-api/pages.js';
 
 export interface GatewayView {
@@ -21,6 +22,8 @@ export interface GatewayView {
   group(): readonly MemberAnswer[];
   /** In queue order from `cursor` ('' = the head), at most `limit`; undefined when there is no such queue. */
   messages(queue: string, queueClass: string, cursor: string, limit: number): MessagePageAnswer | undefined;
+  /** Wherever it is here. */
+  message(messageId: number): ShownMessageAnswer;
 }
 
 /** Times in answers: whole seconds since 1970. */

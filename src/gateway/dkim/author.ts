@@ -1,6 +1,6 @@
 /**
  * Whose message it is by its one From field (RFC 5322 3.6.2): what readers are shown, what a signature is
- * made for (signable.ts), and what DMARC looks at (inbound/authentication). Pure.
+ * made for (signable.ts), and what DMARC looks at (inbound/sender-checks). Pure.
  */
 import { latin1Bytes, utf8Text } from '../../base/utf8.js';
 import type { ToAscii } from '../../platform/ports.js';

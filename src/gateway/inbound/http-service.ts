@@ -97,10 +97,14 @@ function whyOf(error: unknown): string {
   return cause instanceof Error && cause.message !== '' ? cause.message : errorText(error);
 }
 
-/** What an answer says, by its schema; an empty one is an empty mapping. Throws when it is anything else. */
+/**
+ * What an answer says, by its schema. Throws when it is anything else: an empty one too, which many a broken
+ * server or proxy gives, and which must not be the yes that "{}" is.
+ */
 export function answered<T>(schema: z.ZodType<T>, { status, text }: HttpAnswer): T {
   if (status !== 200) throw new Error(`it answered ${String(status)}`);
-  const answer = readJson(schema, text.trim() === '' ? '{}' : text);
+  if (text.trim() === '') throw new Error('it answered 200 with nothing; to say yes it answers with {}');
+  const answer = readJson(schema, text);
   if (answer instanceof BrokenRule) throw new Error(`its answer: ${answer.rule}`);
   return answer;
 }

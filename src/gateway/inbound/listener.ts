@@ -7,6 +7,8 @@
  *                       └────────── close(bound) ──────────▶ gone: no port, each message in DATA answered or
  *                                                            cut off at the bound, promise kept
  *
+ * Another configuration (prepare) is for connections that come: each session goes by the one it began with.
+ *
  * The shell of the sessions (session/session.ts), which are pure: sockets, TLS, one timer for all deadlines.
  */
 import { addressText } from '../../base/address-text.js';
@@ -15,9 +17,10 @@ import { latin1Text } from '../../platform/node/latin1.js';
 import { StreamServer } from '../../platform/node/server-socket.js';
 import { ServerTls } from '../../platform/node/server-tls.js';
 import type { ServerTlsEvents, ServerTlsFiles } from '../../platform/node/server-tls.js';
-import type { ClientCounts } from './limits/client-counts.js';
+import { ClientCounts } from './limits/client-counts.js';
 import type { InboundOptions, InboundPorts } from './options.js';
 import { Desk } from './session/desk.js';
+import type { Crowd } from './session/desk.js';
 import { ServerSession } from './session/session.js';
 
 export interface ListenerOptions extends Omit<InboundOptions, 'offersTls'> {
@@ -40,8 +43,25 @@ export interface RunningInbound {
   readonly clients: ClientCounts;
   /** Of TLS sessions, from now on (platform/node/server-tls.ts). */
   setTicketKeys(keys: Buffer): void;
+  /**
+   * Another configuration for connections from now on: its port and the sessions that are there stay. Throws
+   * when it can't be used; nothing has changed before use(), nor after drop().
+   */
+  prepare(options: ListenerOptions, ports: ListenerPorts): Renewal;
+  /** Until putInForce(), connections get 421: its configuration may still be refused. */
+  hold(): void;
+  /** Its configuration is in force, maybe again: the files of its certificate are looked at. */
+  putInForce(): void;
+  /** New sessions go by these, or there are some that do. */
+  goesBy(ports: ListenerPorts): boolean;
   /** For good: answers what is in DATA, at most `boundMs` long, then cuts off. */
   close(boundMs: number): Promise<void>;
+}
+
+/** What is ready to be put in force: one of the two, once. */
+export interface Renewal {
+  use(): void;
+  drop(): void;
 }
 
 /** Beyond the connections served, this many may wait for their 421; more are dropped by the kernel side. */
@@ -62,30 +82,33 @@ export function startInbound(options: ListenerOptions, ports: ListenerPorts): Ru
 }
 
 class Inbound implements RunningInbound {
-  readonly #desk: Desk;
+  readonly #crowd: Crowd = { connections: 0, clients: new ClientCounts() };
   readonly #server: StreamServer;
-  readonly #tls: ServerTls | undefined;
+  #options: ListenerOptions;
+  #ports: ListenerPorts;
+  /** Of connections from now on. */
+  #desk: Desk;
+  #tls: ServerTls | undefined;
+  /** Of earlier configurations, while sessions go by them. */
+  readonly #before = new Map<Desk, ListenerPorts>();
+  #ticketKeys: Buffer | undefined;
   #port: number;
   #ticker: NodeJS.Timeout | undefined;
   #closing: Promise<void> | undefined;
+  #onDrained: (() => void) | undefined;
 
   constructor(options: ListenerOptions, ports: ListenerPorts) {
-    const { tls, ...rest } = options;
+    this.#options = options;
+    this.#ports = ports;
     this.#port = options.port;
-    this.#desk = new Desk({ ...rest, offersTls: tls !== undefined }, {
-      ...ports, toAscii, latin1Text, nextTurn: (run) => { setImmediate(run); },
-    });
-    this.#desk.onEmpty = (): void => { this.#onEmpty(); };
-    this.#tls = tls === undefined ? undefined : new ServerTls(tls, tlsEvents(options, ports));
-    this.#server = new StreamServer({
-      connectionsMax: options.connectionsMax + REFUSED_CONNECTIONS_MAX,
-      backlog: BACKLOG,
-      tls: this.#tls,
-    }, (connection) => {
-      if (this.#desk.isClosing) return undefined;
+    this.#desk = this.#makeDesk(options, ports);
+    this.#tls = makeTls(options, ports);
+    const bound = { ...bounds(options), backlog: BACKLOG, tls: this.#tls };
+    this.#server = new StreamServer(bound, (connection) => {
+      if (this.#closing !== undefined) return undefined;
       // Node runs timers before it reads sockets: after a stall of the loop the bytes that would have met a
       // deadline may still lie in the kernel. Hence sessions see the time after one full poll.
-      this.#ticker ??= setInterval(() => setImmediate(() => { this.#desk.tick(); }), TICK_MS).unref();
+      this.#ticker ??= setInterval(() => setImmediate(() => { this.#tick(); }), TICK_MS).unref();
       return new ServerSession(this.#desk, connection);
     });
   }
@@ -95,7 +118,7 @@ class Inbound implements RunningInbound {
   }
 
   get clients(): ClientCounts {
-    return this.#desk.clients;
+    return this.#crowd.clients;
   }
 
   get isOpen(): boolean {
@@ -103,12 +126,12 @@ class Inbound implements RunningInbound {
   }
 
   get connections(): number {
-    return this.#desk.live.size;
+    return this.#crowd.connections;
   }
 
   async openPort(): Promise<void> {
-    if (this.#server.isListening || this.#desk.isClosing) return;
-    const { host } = this.#desk.options;
+    if (this.#server.isListening || this.#closing !== undefined) return;
+    const { host } = this.#options;
     try {
       this.#port = await this.#server.listen(host, this.#port);
       this.#desk.listener = addressText(host, this.#port);
@@ -125,7 +148,41 @@ class Inbound implements RunningInbound {
   }
 
   setTicketKeys(keys: Buffer): void {
+    this.#ticketKeys = keys;
     this.#tls?.setTicketKeys(keys);
+  }
+
+  prepare(options: ListenerOptions, ports: ListenerPorts): Renewal {
+    const desk = this.#makeDesk(options, ports);
+    const isTlsKept = JSON.stringify(options.tls) === JSON.stringify(this.#options.tls);
+    const tls = isTlsKept ? this.#tls : makeTls(options, ports);
+    if (!isTlsKept && this.#ticketKeys !== undefined) tls?.setTicketKeys(this.#ticketKeys);
+    return {
+      use: () => {
+        if (this.#desk.live.size > 0) this.#before.set(this.#desk, this.#ports);
+        desk.listener = this.#desk.listener;
+        this.#desk = desk;
+        this.#options = options;
+        this.#ports = ports;
+        if (!isTlsKept) this.#tls?.close();
+        this.#tls = tls;
+        this.#server.renew({ ...bounds(options), tls });
+      },
+      drop: () => { if (!isTlsKept) tls?.close(); },
+    };
+  }
+
+  hold(): void {
+    this.#desk.isHeld = true;
+  }
+
+  putInForce(): void {
+    this.#desk.isHeld = false;
+    this.#tls?.look();
+  }
+
+  goesBy(ports: ListenerPorts): boolean {
+    return this.#ports === ports || [...this.#before.values()].includes(ports);
   }
 
   close(boundMs: number): Promise<void> {
@@ -134,28 +191,54 @@ class Inbound implements RunningInbound {
     return this.#closing;
   }
 
-  #onEmpty(): void {
+  #makeDesk(options: ListenerOptions, ports: ListenerPorts): Desk {
+    const { tls, ...rest } = options;
+    const desk = new Desk({ ...rest, offersTls: tls !== undefined }, {
+      ...ports, toAscii, latin1Text, nextTurn: (run) => { setImmediate(run); },
+    }, this.#crowd);
+    desk.onEmpty = (): void => { this.#onEmpty(desk); };
+    return desk;
+  }
+
+  #tick(): void {
+    this.#desk.tick();
+    for (const desk of this.#before.keys()) desk.tick();
+  }
+
+  /** The last session of the desk has gone. */
+  #onEmpty(desk: Desk): void {
+    this.#before.delete(desk);
+    if (this.#crowd.connections > 0) return;
     clearInterval(this.#ticker);
     this.#ticker = undefined;
+    this.#onDrained?.();
   }
 
   #drain(boundMs: number): Promise<void> {
-    const desk = this.#desk;
-    desk.isClosing = true;
     this.closePort();
-    if (desk.live.size === 0) return Promise.resolve();
+    const desks = [...this.#before.keys(), this.#desk];
+    for (const desk of desks) desk.isClosing = true;
+    if (this.#crowd.connections === 0) return Promise.resolve();
     return new Promise((resolve) => {
       const cutOff = setTimeout(() => {
-        for (const session of desk.live) session.destroy();
+        for (const desk of desks) for (const session of desk.live) session.destroy();
       }, boundMs);
-      desk.onEmpty = () => {
+      this.#onDrained = () => {
         clearTimeout(cutOff);
-        this.#onEmpty();
         resolve();
       };
-      for (const session of desk.live) session.shutDown();
+      for (const desk of desks) for (const session of desk.live) session.shutDown();
     });
   }
+}
+
+function bounds({ connectionsMax }: ListenerOptions): { readonly connectionsMax: number } {
+  return { connectionsMax: connectionsMax + REFUSED_CONNECTIONS_MAX };
+}
+
+/** Throws when its files can't be used. */
+function makeTls(options: ListenerOptions, ports: ListenerPorts): ServerTls | undefined {
+  return options.tls === undefined ? undefined : new ServerTls(options.tls, tlsEvents(options, ports));
 }
 
 function tlsEvents({ host, port }: ListenerOptions, { log, metrics }: ListenerPorts): ServerTlsEvents {

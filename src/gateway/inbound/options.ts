@@ -13,7 +13,7 @@ import type { HandshakeResult } from '../../platform/transport.js';
 import type { Reception, Router } from '../queue/types.js';
 import type { MessageSigner } from '../dkim/message-signer.js';
 import type { Authenticator } from './auth/authenticator.js';
-import type { SenderChecks } from './authentication/sender-checks.js';
+import type { SenderChecks } from './sender-checks/sender-checks.js';
 import type { MessageHooks } from './hooks/message-hook.js';
 import type { RateLimits } from './limits/rate-limits.js';
 import type { ReturnReading } from '../returned/came-back.js';
@@ -138,6 +138,14 @@ export interface Refused {
   /** Which hook it was, and which rule the reply does not say; '' none. */
   readonly hook: string;
   readonly why: string;
+  /** Of a client that has gone in the middle of a mail transaction: the session's; else ''. */
+  readonly state: string;
+  /** Likewise, of the content that had come. */
+  readonly octets: number;
+  /** Of the certificate that the client has shown: its name; '' none. */
+  readonly certificate: string;
+  /** "local", "unknown": the connection is a balancer's own, by its PROXY header; else ''. */
+  readonly proxy: string;
 }
 
 export interface InboundMailLog {
@@ -154,7 +162,7 @@ export interface InboundMetrics {
   /** It stands in line until it is read on (limits/intake.ts). */
   connectionWaits(): void;
   /** `acceptMs` is from the final dot to the reply. */
-  received(contentBytes: number, recipients: number, acceptMs: number): void;
+  received(message: MailTransaction, acceptMs: number): void;
   rejected(stage: RejectStage, reason: string): void;
   /** An AUTH of a mechanism that is offered has ended. */
   authEnded(mechanism: string, result: AuthResult): void;
@@ -171,10 +179,17 @@ export interface ReturnedPorts {
   readonly reading: ReturnReading;
 }
 
+/** A client is on a DNS blocklist. */
+export interface Blocked {
+  readonly list: string;
+  /** The address out of 127.0.0.0/8 by which the list says why. */
+  readonly code: string;
+}
+
 /** Asks DNS blocklists (blocklists.ts). */
 export interface BlocklistPort {
   /** `done` is called once, maybe before this returns, with the list that the client is on; '': none. */
-  look(address: string, lists: readonly string[], done: (list: string) => void): void;
+  look(address: string, lists: readonly string[], done: (blocked: Blocked | '') => void): void;
 }
 
 export interface InboundPorts {

@@ -4,13 +4,14 @@
  *   POST URL   {"address": "anna@example.com"}     as it stands in a table: listing.ts, tableKey()
  *   200        {}: taken, {"route": "box-17"}: goes by this route, {"to": ["x@example.com", …]}: an alias
  *   404        there is no such address (550)
- *   else, or no answer in time: nobody can tell now (451)
+ *   else, an empty 200, a key that is none of these, or no answer in time: nobody can tell now (451)
  *
  * So many questions run at once; the others wait in a bounded line, no longer than an answer may take. That
  * nobody could tell is kept for a second: a server that is away is not asked for each RCPT.
  */
 import { z } from 'zod';
 import { listOf } from '../../base/json-shape.js';
+import { Newest } from '../../base/newest.js';
 import type { Clock } from '../../platform/ports.js';
 import { HttpService, answered } from './http-service.js';
 import type { HttpAnswer, HttpServiceOptions, HttpServicePorts } from './http-service.js';
@@ -34,7 +35,7 @@ const KNOWN_CHARACTERS_MAX = 16 * 1024 * 1024;
 /** Of an answer without an alias. */
 const ANSWER_CHARACTERS = 100;
 
-const listing: z.ZodType<Listing> = z.object({
+const listing: z.ZodType<Listing> = z.strictObject({
   route: z.string().default(''),
   to: listOf(z.string(), ALIAS_TARGETS_MAX).default([]),
 });
@@ -45,7 +46,6 @@ const NO_ANSWER = Symbol('nobody can tell');
 interface Known {
   readonly what: Listing | typeof NOBODY | typeof NO_ANSWER;
   readonly untilMs: number;
-  readonly characters: number;
 }
 
 interface Question {
@@ -58,9 +58,7 @@ export class RecipientsByHttp implements RecipientTable {
   readonly #options: HttpRecipientsOptions;
   readonly #clock: Clock;
   readonly #service: HttpService;
-  /** By key, oldest first. */
-  readonly #known = new Map<string, Known>();
-  #knownCharacters = 0;
+  readonly #known = new Newest<Known>(KNOWN_MAX, KNOWN_CHARACTERS_MAX);
   /** Asked, or in the line. */
   readonly #questions = new Map<string, Question>();
   #line: Question[] = [];
@@ -138,21 +136,9 @@ export class RecipientsByHttp implements RecipientTable {
   }
 
   #remember(key: string, what: Known['what'], untilMs: number): void {
-    this.#forget(key);
-    let characters = key.length + ANSWER_CHARACTERS;
+    let characters = ANSWER_CHARACTERS;
     if (typeof what !== 'symbol') for (const target of what.to) characters += target.length;
-    this.#known.set(key, { what, untilMs, characters });
-    this.#knownCharacters += characters;
-    for (const oldest of this.#known.keys()) {
-      const isTooMuch = this.#known.size > KNOWN_MAX || this.#knownCharacters > KNOWN_CHARACTERS_MAX;
-      if (!isTooMuch || oldest === key) return;
-      this.#forget(oldest);
-    }
-  }
-
-  #forget(key: string): void {
-    this.#knownCharacters -= this.#known.get(key)?.characters ?? 0;
-    this.#known.delete(key);
+    this.#known.set(key, { what, untilMs }, characters);
   }
 }
 

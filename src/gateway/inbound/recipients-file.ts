@@ -8,6 +8,7 @@ import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
 import { errorText } from '../../base/error-text.js';
 import { crc32 } from '../../platform/node/checksum.js';
 import { stampOf } from '../../platform/node/changing-files.js';
+import { inSteps } from '../../platform/node/in-steps.js';
 import type { EventLog } from '../../platform/ports.js';
 import type { Listing, RecipientTable } from './recipients/listing.js';
 import {
@@ -21,8 +22,6 @@ const LOOK_MS = 1000;
 const READ_BYTES = 2 * BUCKET_BYTES;
 /** Some 0.2 ms of a turn. */
 const VERIFIED_BYTES = 256 * 1024;
-/** Between two steps: workers that all verify at once leave the processors to those that take mail. */
-const VERIFY_PAUSE_MS = 1;
 const TEXT_LENGTH_BYTES = 4;
 const TEXT_BYTES_MAX = 1024 * 1024;
 const IN_PLACE: Listing = { route: '', to: [] };
@@ -156,7 +155,7 @@ export function digestOf(seed: Uint8Array, key: string): DataView {
 export async function openTable(file: string): Promise<TableFile> {
   const table = new TableFile(file);
   try {
-    for (const _step of table.verify()) await pause();
+    await inSteps(table.verify());
   } catch (error) {
     table.close();
     throw error;
@@ -213,8 +212,4 @@ export function followTable(file: string, log: EventLog, onRead: (isStale: boole
       if (!isOpening) current.close();
     },
   };
-}
-
-function pause(): Promise<void> {
-  return new Promise((resolve) => { setTimeout(resolve, VERIFY_PAUSE_MS); });
 }

@@ -1,16 +1,17 @@
 /**
- * The file of users (auth/users.ts): read at the start, and again when it changes. One that can't be used
- * never replaces a good one; that is told once.
+ * The file of users (auth/users.ts): read at the start, and again when it changes, then step by step. One
+ * that can't be used never replaces a good one; that is told once.
  */
 import { errorText } from '../../base/error-text.js';
 import { readText, stampOf } from '../../platform/node/changing-files.js';
+import { inSteps } from '../../platform/node/in-steps.js';
 import { scramKeys, scryptKey } from '../../platform/node/password-key.js';
 import { SystemSecrets } from '../../platform/node/secrets.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import { Authenticator } from './auth/authenticator.js';
 import { UsersByHttp } from './users-by-http.js';
 import type { HttpServiceOptions, HttpServicePorts } from './http-service.js';
-import { parseUsers } from './auth/users.js';
+import { parseUsers, usersIn } from './auth/users.js';
 import type { Users } from './auth/users.js';
 import { Verifiers } from './auth/verifiers.js';
 import type { DeriveKey } from './auth/verifiers.js';
@@ -24,6 +25,16 @@ export function readUsers(file: string): Users {
   const text = readText(file);
   try {
     return parseUsers(text);
+  } catch (error) {
+    throw new Error(`'${file}': ${errorText(error)}`);
+  }
+}
+
+/** In many turns; rejects likewise. */
+async function readAnew(file: string, before: Users): Promise<Users> {
+  const text = readText(file);
+  try {
+    return await inSteps(usersIn(text, before));
   } catch (error) {
     throw new Error(`'${file}': ${errorText(error)}`);
   }
@@ -47,27 +58,30 @@ export function followUsers(file: string, secret: Uint8Array, ports: UsersPorts)
   const secrets = new SystemSecrets();
   const fakeKey = secrets.hmacSha256(secret, FAKE_KEY_LABEL);
   const { clock } = ports;
+  // Before it is read: one that is replaced meanwhile is read again.
+  let stamp = stampOf(file);
   let users = readUsers(file);
   const verifiers = new Verifiers(users, { secrets, deriveKey });
   const authenticator = new Authenticator(verifiers, fakeKey, { secrets, clock });
   ports.onRead(false);
   tellScram(users, ports.log);
-  let stamp = stampOf(file);
+  let isReading = false;
   const timer = setInterval(() => {
     const now = stampOf(file);
-    if (now === stamp) return;
+    if (now === stamp || isReading) return;
     stamp = now;
-    try {
-      users = readUsers(file);
+    isReading = true;
+    readAnew(file, users).then((read) => {
+      users = read;
       verifiers.users = users;
       ports.onRead(false);
       ports.log.info('users', 'the file of users was read anew', { users: users.count });
       tellScram(users, ports.log);
-    } catch (error) {
+    }, (error: unknown) => {
       const why = errorText(error);
       ports.onRead(true);
       ports.log.error('users', 'the new file of users can\'t be used, the old users stay', { why });
-    }
+    }).finally(() => { isReading = false; });
   }, LOOK_MS).unref();
   return { authenticator, close: () => { clearInterval(timer); } };
 }

@@ -3,13 +3,12 @@
  * is at every copy that counts of every partition it goes to (G1). Only then is the client told 250, and only
  * then may an entry be delivered.
  *
- *   submit ─► STORING ── all stores committed ──────────────────► COMMITTED      250
- *                 │ commit_timeout / WITHDRAW in every queue
- *                 ▼
- *            WITHDRAWING ── all withdrawals committed ───────────► REFUSED        451 4.3.0 (G9)
- *                 │ commit_timeout again
- *                 ▼
- *             NO_REPLY: the connection is closed without a reply; the withdrawal stays sent
+ *   submit ─► STORING ── all stores committed ─────────────► OVER: COMMITTED   250
+ *              │   └ a partition lost / WITHDRAW in others ──► OVER: NO_REPLY    closed without a reply
+ *              │ commit_timeout / WITHDRAW in every queue
+ *              ▼
+ *          WITHDRAWING ── all withdrawals committed ─────────► OVER: REFUSED     451 4.3.0 (G9)
+ *                  └ a partition lost, or commit_timeout ────► OVER: NO_REPLY    the withdrawal stays sent
  *
  * One object a message, no closures; deadlines are looked at from the oldest on, by one tick for all.
  */
@@ -23,10 +22,14 @@ import type { CommitWaiter } from './wait-list.js';
 export const CommitState = { STORING: 0, WITHDRAWING: 1, OVER: 2 } as const;
 export type CommitState = (typeof CommitState)[keyof typeof CommitState];
 
-const VALID: readonly (readonly number[])[] = [[1, 2], [2], []];
+const NEXT: Readonly<Record<CommitState, readonly CommitState[]>> = {
+  [CommitState.STORING]: [CommitState.WITHDRAWING, CommitState.OVER],
+  [CommitState.WITHDRAWING]: [CommitState.OVER],
+  [CommitState.OVER]: [],
+};
 
-export function isValidCommitTransition(from: number, to: number): boolean {
-  return VALID[from]?.includes(to) ?? false;
+export function isValidCommitTransition(from: CommitState, to: CommitState): boolean {
+  return NEXT[from].includes(to);
 }
 
 /** Who asked for the commit, and does what follows from it. */
@@ -52,15 +55,19 @@ export class PendingCommit implements CommitWaiter {
   next: PendingCommit | undefined;
   readonly queues: MailQueue[] = [];
   readonly rows: number[] = [];
-  state: CommitState = CommitState.STORING;
   #remaining = 0;
   readonly #owner: CommitPoint;
+  #state: CommitState = CommitState.STORING;
 
   constructor(sink: OutcomeSink, startedMs: number, deadlineMs: number, owner: CommitPoint) {
     this.sink = sink;
     this.startedMs = startedMs;
     this.deadlineMs = deadlineMs;
     this.#owner = owner;
+  }
+
+  get state(): CommitState {
+    return this.#state;
   }
 
   /** The message stands in this queue as `row`. All are added before any is waited for. */
@@ -72,7 +79,7 @@ export class PendingCommit implements CommitWaiter {
 
   /** The store in one queue is committed. */
   onCommitted(): void {
-    if (this.state !== CommitState.STORING) return;
+    if (this.#state !== CommitState.STORING) return;
     this.#remaining -= 1;
     if (this.#remaining > 0) return;
     for (const { partition } of this.queues) {
@@ -86,8 +93,8 @@ export class PendingCommit implements CommitWaiter {
   }
 
   transition(to: CommitState): void {
-    invariant(isValidCommitTransition(this.state, to), 'a commit ends once');
-    this.state = to;
+    invariant(isValidCommitTransition(this.#state, to), 'a commit ends once');
+    this.#state = to;
   }
 }
 

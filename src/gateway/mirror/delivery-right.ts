@@ -36,7 +36,9 @@ export class DeliveryRight {
     if (partition.mayDeliver(nowMs)) return true;
     if (this.#waiting.size === 0) {
       this.#sinceMs = nowMs;
-      this.#ports.log.warn('lease', 'deliveries wait: this process has no lease at every copy that counts', {
+      this.#ports.log.warn('lease', partition.holder.hasRules
+        ? 'deliveries wait: this process has no lease at every copy that counts'
+        : 'deliveries wait: the register has not said yet what operators have ordered', {
         queue: queue.name, partition: partition.name, stores: partition.rows.map((row) => row.storeId),
       });
     }

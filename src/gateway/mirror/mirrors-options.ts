@@ -28,6 +28,8 @@ export interface MirrorsPorts {
   nowMs(): number;
   /** Called when the first change of a turn needs a flush() at its end. */
   requestFlush(): void;
+  /** As PlacementPorts. */
+  hostOfGateway(gatewayId: string): string | undefined;
   /** As SenderPorts. */
   ringRoomBytes(): number;
   readonly refillEntries: ResyncPorts['refillEntries'];

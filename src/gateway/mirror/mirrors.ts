@@ -17,7 +17,7 @@ import type { Refusal } from '../../protocol/messages/refusal.js';
 import {
   REFUSAL_FENCED, REFUSAL_GAP, REFUSAL_LIMIT, REFUSAL_UNKNOWN, refusalReasonName,
 } from '../../protocol/reasons.js';
-import type { Term } from '../../protocol/partition-record.js';
+import type { RecordedMember, Term } from '../../protocol/partition-record.js';
 import type { PartitionHolder } from '../../recovery/ownership/holder.js';
 import type { PartitionMember } from '../../recovery/ownership/member.js';
 import { MemberState } from '../../recovery/ownership/member.js';
@@ -85,6 +85,7 @@ export class Mirrors {
     });
     this.placement = new Placement(options.placement, {
       stores: () => this.stores, copiesAt: (store) => this.copiesAt(store),
+      hostOfGateway: (gatewayId) => ports.hostOfGateway(gatewayId),
     });
   }
 
@@ -112,6 +113,12 @@ export class Mirrors {
 
   storeOf(storeId: string): StorePort | undefined {
     return this.#storesById.get(storeId);
+  }
+
+  /** The store of a copy, while it can be asked: a later boot has another copy, or none. */
+  storeAt({ storeId, bootId }: RecordedMember): StorePort | undefined {
+    const store = this.#storesById.get(storeId);
+    return store?.isUp === true && store.bootId === bootId ? store : undefined;
   }
 
   get backlogBytes(): number {
@@ -326,7 +333,7 @@ export class Mirrors {
     const row = partition?.rowAt(store);
     if (partition === undefined || row === undefined || number > partition.lastNumber) return;
     const feed = partition.feedOf(row);
-    if (!feed.isFed) return;
+    if (!feed.getsChanges) return;
     feed.storeNumber = number;
     partition.noteProgress(feed, number);
     partition.set?.onAcked(row, number, this.#ports.nowMs());
@@ -353,7 +360,7 @@ export class Mirrors {
     const row = partition?.rowAt(store);
     if (partition === undefined || row === undefined) return false;
     const feed = partition.feedOf(row);
-    if (!feed.isFed) return false;
+    if (!feed.getsChanges) return false;
     const { reason, text } = refusal;
     this.#ports.log.warn('mirror', 'a store refused what a partition changed', {
       partition: partition.name, store: store.storeId, reason: refusalReasonName(reason), text,

@@ -67,7 +67,8 @@ export class Moves {
         const taken = stores.filter((store) => store !== undefined);
         const isMoving = partition.rows.some((other) => !other.isRecorded && other.isFed);
         const staying = taken.filter((store) => store.storeId !== storeId);
-        if (!isMoving && mirrors.placement.choose(1, taken, staying).length === 0) count += 1;
+        const others = mirrors.placement.choose(1, taken, staying, partition.ownerId);
+        if (!isMoving && others.length === 0) count += 1;
       }
     }
     return count;
@@ -79,6 +80,15 @@ export class Moves {
     let count = 0;
     for (const partition of mirrors.all()) {
       count += Math.max(0, mirrors.options.replicas - stayingOf(partition));
+    }
+    return count;
+  }
+
+  /** Partitions with mail that no store has whole, but for those that are to be left. */
+  uncopied(): number {
+    let count = 0;
+    for (const partition of this.#ports.mirrors.all()) {
+      if (partition.length > 0 && stayingOf(partition) === 0) count += 1;
     }
     return count;
   }

@@ -85,6 +85,8 @@ export class Partition {
   isLeaving = false;
   /** It takes no new mail; what it has is delivered: of an older configuration, or its gateway is retired. */
   isClosed = false;
+  /** An operator's order that waited for it may mean some of its mail (orders/left-orders.ts). */
+  isUnderOrder = false;
   /** It is held here no more. The same holder may have taken it again since, as another Partition. */
   isForgotten = false;
   /** Bytes stored lately, halved now and then: what homes are chosen by (queue/homes.ts). */

@@ -4,6 +4,7 @@
  * store.
  *
  *   not: the gateway's own host, the host of a mirror that stays, a store that is drained, stopping or full
+ *   last: the host of the gateway whose partition it is, when this one rescues: it will have it back
  *   then: most free memory, in steps of a half: what it grants us, against the store that grants the most
  *   then: fewest mirrors for its weight
  *
@@ -29,10 +30,9 @@ export interface PlacementPorts {
   stores(): readonly StorePort[];
   /** Copies of our partitions there. */
   copiesAt(store: StorePort): number;
+  /** As its key in the register said last; undefined when that was never told. */
+  hostOfGateway(gatewayId: string): string | undefined;
 }
-
-/** More than any two numbers of bytes are apart: for who has none. */
-const HALVINGS_MAX = 64;
 
 /** A store and the copies there. */
 type Load = readonly [StorePort, number];
@@ -62,21 +62,30 @@ export class Placement {
     return this.#options.places.get(storeId)?.weight ?? 1;
   }
 
-  /** Its host is neither that of one of these nor the gateway's own. */
-  mayStandBeside(store: StorePort, staying: readonly StorePort[]): boolean {
-    const host = this.#hostOf(store);
-    if (host === undefined) return true;
-    return host !== this.#options.gatewayHost && staying.every((one) => this.#hostOf(one) !== host);
+  /** A copy there dies with this machine: its mail is on fewer machines than it has copies. */
+  isOnOwnHost(storeId: string): boolean {
+    const { gatewayHost, places } = this.#options;
+    return gatewayHost !== undefined && places.get(storeId)?.host === gatewayHost;
   }
 
-  /** Up to `count` stores beside those `taken`, whose hosts are kept clear of only if they are `staying`. */
+  /** Its host is neither that of one of these, nor the gateway's own, nor that of the partition's owner. */
+  mayStandBeside(store: StorePort, staying: readonly StorePort[], owner: string): boolean {
+    const host = this.#hostOf(store);
+    if (host === undefined) return true;
+    return !this.isOnOwnHost(store.storeId) && host !== this.#ports.hostOfGateway(owner)
+      && staying.every((one) => this.#hostOf(one) !== host);
+  }
+
+  /**
+   * Up to `count` stores for a partition of `owner`, beside those `taken`, whose hosts are kept clear of only
+   * if they are `staying`.
+   */
   choose(
-    count: number, taken: readonly StorePort[], staying: readonly StorePort[], evenFull = false,
+    count: number, taken: readonly StorePort[], staying: readonly StorePort[], owner: string,
   ): StorePort[] {
     const load = new Map<StorePort, number>();
     for (const store of this.#ports.stores()) {
-      const hasRoom = store.isUp && (evenFull || store.credit > 0);
-      if (!hasRoom || this.isAvoided(store.storeId) || taken.includes(store)) continue;
+      if (!this.mayTake(store) || taken.includes(store) || this.isOnOwnHost(store.storeId)) continue;
       load.set(store, this.#ports.copiesAt(store));
     }
     if (load.size === 0) return [];
@@ -84,12 +93,16 @@ export class Placement {
     for (const store of load.keys()) most = Math.max(most, store.credit);
     const share = ([store, copies]: Load): number => (copies + 1) / this.weightOf(store);
     const fullness = ([store]: Load): number => halvings(most, store.credit);
+    const ownerHost = this.#ports.hostOfGateway(owner);
+    const besideOwner = ([store]: Load): number =>
+      Number(ownerHost !== undefined && this.#hostOf(store) === ownerHost);
     const hosts = new Set(staying.map((store) => this.#hostOf(store)));
     const chosen: StorePort[] = [];
-    for (const [store] of [...load].sort((a, b) => fullness(a) - fullness(b) || share(a) - share(b))) {
+    for (const [store] of [...load].sort((a, b) =>
+      besideOwner(a) - besideOwner(b) || fullness(a) - fullness(b) || share(a) - share(b))) {
       if (chosen.length === count) break;
       const host = this.#hostOf(store);
-      if (host !== undefined && (hosts.has(host) || host === this.#options.gatewayHost)) continue;
+      if (host !== undefined && hosts.has(host)) continue;
       hosts.add(host);
       chosen.push(store);
     }
@@ -104,5 +117,5 @@ export class Placement {
 
 /** How often `most` must be halved to be less than twice `credit`. */
 function halvings(most: number, credit: number): number {
-  return credit <= 0 ? HALVINGS_MAX : Math.floor(Math.log2(Math.max(1, most / credit)));
+  return Math.floor(Math.log2(Math.max(1, most / credit)));
 }

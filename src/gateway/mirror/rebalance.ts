@@ -4,6 +4,8 @@
  *
  *   by itself   a store has less than half of its part ─► one copy at a time, a pause behind each, paced
  *   ordered     a few copies side by side, as fast as the links allow, until nothing is left to move
+ *   misplaced   a copy on the gateway's own host, as a hand-back brings it: before all others, by itself, as
+ *               fast as by order, whatever else lacks a copy: its mail is on fewer machines than it should be
  *
  * A copy moves as it does from a drained store: filled at its new store, then replaced in one change of the
  * record (recovery/ownership/partition-set.ts). Nothing moves while any partition here lacks a copy; a move
@@ -38,11 +40,12 @@ export interface CopyMove {
 }
 
 interface Moving extends CopyMove {
+  readonly isMisplaced: boolean;
   /** When its new copy was last seen being filled. */
   fedMs: number;
 }
 
-/** Side by side, when ordered. */
+/** Side by side, when ordered, or misplaced. */
 const ORDERED_MAX = 4;
 /** Behind each copy that moved by itself, and each that did not arrive. */
 const PAUSE_MS = 5_000;
@@ -56,6 +59,7 @@ const FEW_SHARE = 0.5;
  */
 const UNFED_MS = 500;
 
+const LEAVES = 'a copy leaves the host of this gateway, with which it would be lost';
 const STAYS =
   'a copy stays where it is: its partition has lost another one, or its new store takes none';
 
@@ -126,7 +130,8 @@ export class Rebalance {
     const moves: CopyMove[] = [];
     const settled = new Set(this.#moving.keys());
     for (;;) {
-      const move = this.#nextMove(partitions.filter(({ name }) => !settled.has(name)), at, load, stores);
+      const open = partitions.filter(({ name }) => !settled.has(name));
+      const move = this.#misplacedMove(open, at, load, stores) ?? this.#nextMove(open, at, load, stores);
       if (move === undefined) return moves;
       moves.push(move);
       const { partition: { name }, from, to } = move;
@@ -142,14 +147,35 @@ export class Rebalance {
     for (const move of this.#moving.values()) this.#goOn(move, nowMs);
     if (nowMs < this.#lookMs) return;
     this.#lookMs = nowMs + LOOK_MS;
-    if (nowMs < this.#nextMs || !this.#isWanted(nowMs) || this.why() !== '') return;
+    if (nowMs < this.#nextMs) return;
+    const mayEven = this.#isWanted(nowMs) && this.why() === '';
+    if (!mayEven && !this.#hasMisplaced()) return;
     const plan = this.plan();
-    if (plan.length === 0 && this.#moving.size === 0) {
+    if (mayEven && plan.length === 0 && this.#moving.size === 0) {
       this.#isOrdered = false;
       this.#isEvening = false;
     }
-    const most = this.#isOrdered ? ORDERED_MAX : 1;
-    for (const move of plan) if (this.#moving.size < most) this.#start(move, nowMs);
+    for (const move of plan) {
+      const isMisplaced = this.#isMisplaced(move.from);
+      const isReady = isMisplaced ? this.#mayLeave(move.partition) : mayEven;
+      const most = isMisplaced || this.#isOrdered ? ORDERED_MAX : 1;
+      if (isReady && this.#moving.size < most) this.#start({ ...move, isMisplaced, fedMs: nowMs });
+    }
+  }
+
+  #isMisplaced(storeId: string): boolean {
+    return this.#ports.mirrors.placement.isOnOwnHost(storeId);
+  }
+
+  #hasMisplaced(): boolean {
+    for (const { rows } of this.#ports.mirrors.all()) {
+      if (rows.some((row) => row.isRecorded && this.#isMisplaced(row.storeId))) return true;
+    }
+    return false;
+  }
+
+  #mayLeave(partition: Partition): boolean {
+    return !partition.isLeaving && isComplete(partition, this.#ports.mirrors.options.replicas);
   }
 
   #isWanted(nowMs: number): boolean {
@@ -163,11 +189,32 @@ export class Rebalance {
   /** A store has less than half of its part of the copies. */
   #hasFew(): boolean {
     const { mirrors } = this.#ports;
-    const stores = mirrors.stores.filter((store) => mirrors.placement.mayTake(store));
+    const { placement } = mirrors;
+    const stores = mirrors.stores.filter((store) =>
+      placement.mayTake(store) && !placement.isOnOwnHost(store.storeId));
     const weights = stores.reduce((sum, store) => sum + mirrors.placement.weightOf(store), 0);
     const copies = stores.reduce((sum, store) => sum + mirrors.copiesAt(store), 0);
     return stores.some((store) =>
       mirrors.copiesAt(store) < FEW_SHARE * copies * mirrors.placement.weightOf(store) / weights);
+  }
+
+  /** From the gateway's own host to the store with the least for its weight that can take it. */
+  #misplacedMove(
+    partitions: readonly Partition[], at: ReadonlyMap<string, ReadonlySet<string>>,
+    load: ReadonlyMap<string, number>, stores: readonly StorePort[],
+  ): CopyMove | undefined {
+    const { placement } = this.#ports.mirrors;
+    const share = (store: StorePort): number => (load.get(store.storeId) ?? 0) / placement.weightOf(store);
+    const byShare = [...stores].sort((a, b) => share(a) - share(b));
+    for (const partition of partitions) {
+      const held = at.get(partition.name) ?? new Set();
+      for (const from of held) {
+        const target = this.#isMisplaced(from)
+          ? byShare.find((store) => this.#mayMove(partition, held, from, store)) : undefined;
+        if (target !== undefined) return { partition, from, to: target.storeId };
+      }
+    }
+    return undefined;
   }
 
   /** From the store with the most for its weight to the one with the least that can take it. */
@@ -182,26 +229,30 @@ export class Rebalance {
     for (const source of [...byShare].reverse()) {
       for (const target of byShare) {
         if (share(target, 1) >= share(source, 0)) break;
-        const partition = partitions.find(({ name }) => this.#mayMove(at.get(name), source, target, stores));
+        const partition = partitions.find((one) =>
+          this.#mayMove(one, at.get(one.name), source.storeId, target));
         if (partition !== undefined) return { partition, from: source.storeId, to: target.storeId };
       }
     }
     return undefined;
   }
 
-  /** No host would have two copies, nor the gateway's own one. */
+  /** No host would have two copies, nor the gateway's own one, nor that of the partition's owner. */
   #mayMove(
-    held: ReadonlySet<string> | undefined, source: StorePort, target: StorePort, stores: readonly StorePort[],
+    { ownerId }: Partition, held: ReadonlySet<string> | undefined, from: string, target: StorePort,
   ): boolean {
-    if (held?.has(source.storeId) !== true || held.has(target.storeId)) return false;
-    const staying = stores.filter((store) => store !== source && held.has(store.storeId));
-    return this.#ports.mirrors.placement.mayStandBeside(target, staying);
+    if (held?.has(from) !== true || held.has(target.storeId)) return false;
+    const { stores, placement } = this.#ports.mirrors;
+    const staying = stores.filter(({ storeId }) => storeId !== from && held.has(storeId));
+    return placement.mayStandBeside(target, staying, ownerId);
   }
 
-  #start({ partition, from, to }: CopyMove, nowMs: number): void {
-    this.#moving.set(partition.name, { partition, from, to, fedMs: nowMs });
-    if (!this.#isOrdered) this.#ports.pace.limit(partition, this.#options.bytesPerSecond);
-    this.#ports.log.info('rebalance', 'a copy moves to a store that has fewer', {
+  #start(move: Moving): void {
+    const { partition, from, to, isMisplaced } = move;
+    this.#moving.set(partition.name, move);
+    const isPaced = !this.#isOrdered && !isMisplaced;
+    if (isPaced) this.#ports.pace.limit(partition, this.#options.bytesPerSecond);
+    this.#ports.log.info('rebalance', isMisplaced ? LEAVES : 'a copy moves to a store that has fewer', {
       partition: partition.name, from, to, messages: partition.length,
       by: this.#isOrdered ? 'order' : 'itself',
     });
@@ -210,7 +261,7 @@ export class Rebalance {
   #goOn(move: Moving, nowMs: number): void {
     const { mirrors, log } = this.#ports;
     const { partition, from, to } = move;
-    const { rows } = partition;
+    const { rows, set } = partition;
     const [old, young] = [from, to].map((id) => rows.find((row) => row.storeId === id));
     const isDone = young?.isRecorded === true && young.isInStep && old?.isRecorded !== true;
     // The new one took the place of a third that had to leave: this one would leave without a successor.
@@ -223,9 +274,9 @@ export class Rebalance {
     if (mayGoOn && !isDone) return;
     this.#moving.delete(partition.name);
     this.#ports.pace.free(partition);
-    if (!this.#isOrdered || !isDone) this.#nextMs = nowMs + PAUSE_MS;
+    if (!isDone || !(this.#isOrdered || move.isMisplaced)) this.#nextMs = nowMs + PAUSE_MS;
     if (isDone) return;
-    if (old !== undefined && !mirrors.placement.isAvoided(from)) old.isUnwanted = false;
+    if (!mirrors.placement.isAvoided(from)) set?.stay(from);
     log.warn('rebalance', STAYS, {
       partition: partition.name, from, to,
     });

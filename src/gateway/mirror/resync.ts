@@ -1,8 +1,8 @@
 /**
  * Refills towards one store: which copies there are being filled, and at what pace.
  *
- *   waiting ─► start: FENCE (FILL) ─► SENDING: REFILL frames as the byte window allows
- *           ─► ENDING: REFILL_END sent ─► acknowledged ─► the set hears of it
+ *   waits ─► its turn: FENCE (FILL) ─► REFILL frames as the byte window allows
+ *         ─► REFILL_END sent ─► acknowledged ─► the set hears of it        (states: copy-feed.ts)
  *
  * A few refills run side by side, so that many small partitions do not cost a round trip each; the frames of
  * a turn are bounded, so that live mail on the same link does not wait behind a large one. A partition that
@@ -156,7 +156,7 @@ export class Resync {
     }
     // Without a frame it waits for a body that is still at a store.
     if (!refill.isOver) return frame !== undefined;
-    feed.fill = FillPhase.ENDING;
+    feed.awaitEnd();
     const end = encodeRefillEnd(this.#ports.packer, { handle: partition.handle, count: refill.sentCount });
     job.endSequence = this.#store.request(REFILL_END, end, [], 0);
     return true;

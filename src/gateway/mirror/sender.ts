@@ -184,7 +184,7 @@ export class Sender implements DirtySink, OnTheWay {
     this.ring.add(section);
     for (const row of partition.rows) {
       const feed = partition.feedOf(row);
-      if (feed.isFed) this.#put(feed, section);
+      if (feed.getsChanges) this.#put(feed, section);
     }
     partition.set?.onAppended();
   }

@@ -48,7 +48,8 @@ export class TextFeed {
       const texts: TextsOfPartition[] = [];
       for (const { partition, rows } of taken) {
         const row = partition.rowAt(outbox.store);
-        if (row !== undefined && partition.feedOf(row).isFed) texts.push({ handle: partition.handle, rows });
+        if (row === undefined || !partition.feedOf(row).getsChanges) continue;
+        texts.push({ handle: partition.handle, rows });
       }
       if (texts.length > 0) outbox.request(TEXTS, encodeTexts(this.#packer, texts));
     }

@@ -1,6 +1,5 @@
-/**
- * Who waits for which change of a partition to be committed, in order of the numbers.
- */
+/** Who waits for which change of a partition to be committed, in order of the numbers. */
+
 /** Told once when the change it waits for is committed. A fixed object a message or job, never a closure. */
 export interface CommitWaiter {
   onCommitted(): void;

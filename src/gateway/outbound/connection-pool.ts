@@ -11,7 +11,8 @@
  * - A delivery is taken from its queue only when a connection is ready for it: so they start in the order
  *   they are taken, however long connecting takes. Queues take turns (lane-ring.ts).
  * - A connection is asked for where there is none for a delivery that could start, so many at once at most.
- * - After a failed connection attempt its host is left alone for a while that doubles up to a minute; then
+ * - After a failed connection attempt its host is left alone for a while that doubles up to a minute (after a
+ *   refused password up to the longest retry, unless there is another password); then
  *   it is tried by one connection at a time (no storm at a host that comes back). When no other host may be
  *   tried, one delivery is given back untried, so that the reason is seen. What waits stays in its queue, in
  *   order, and its attempts are not spent.
@@ -35,22 +36,24 @@
  */
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
-import type { Transport } from '../../platform/transport.js';
+import type { MailTransport } from '../../platform/transport.js';
 import { DEFERRED, FAILED } from '../queue/types.js';
-import type { Delivery, NextHopAuth, NextHopTls, RecipientResult } from '../queue/types.js';
+import type { Delivery, NextHopAuth, NextHopTls, Outage, RecipientResult } from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
 import type { PeerEvents } from './peer.js';
 import { Dial } from './dial.js';
 import type { MxLookup } from './mx-lookup.js';
+import type { Sources } from './sources.js';
 import { SiteHosts } from './site-hosts.js';
 import type { BackoffOptions, SiteHost } from './site-hosts.js';
 import { Trouble, classifyTrouble, isTlsTrouble } from './pure/classify.js';
-import { State } from './pure/session-states.js';
+import { STATE_DOING, State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
 import type { SessionPorts } from './pure/session-ports.js';
 import type { HostMemory } from './host-memory.js';
+import type { MailSource } from './pure/source-choice.js';
 import { raisedBySts } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
@@ -67,6 +70,8 @@ const CONNECTING_MAX = 256;
 
 /** Domains for which one failed session counts. */
 const WATCHED_MAX = 100;
+
+const ANOTHER_WAY = 'the connection was lost before the first reply, and its mail goes another way now';
 
 const TLS_FAILED =
   'TLS that a next hop offers does not come up; mail goes there in clear for an hour, then it is tried again';
@@ -96,6 +101,8 @@ export interface Site {
   readonly hosts: readonly SiteHost[];
   readonly tls: NextHopTls | undefined;
   readonly auth: NextHopAuth | undefined;
+  /** Addresses of ours that its mail may leave from; undefined: any. */
+  readonly sources: readonly string[] | undefined;
   /**
    * The DNS has proved that mail goes to these hosts: their TLSA records are asked for. `domain`: the only
    * one whose mail does, or ''.
@@ -108,14 +115,15 @@ export interface Site {
 
 export interface AllConnections {
   open: number;
-  readonly max: number;
+  max: number;
   /** Session time at which somebody could have opened one more: nobody keeps an idle one meanwhile. */
   wantedMs: number;
 }
 
 export interface PoolPorts {
-  readonly transport: Transport;
+  readonly transport: MailTransport;
   readonly lookup: MxLookup;
+  readonly sources: Sources;
   readonly policies: PolicySource | undefined;
   /** Who counts sessions with hosts by MX; undefined: nobody. */
   readonly tlsWatch: TlsWatch | undefined;
@@ -131,6 +139,17 @@ export interface PoolPorts {
   readonly followersOdd: HostMemory;
   /** TLS that was only tried did not come up. */
   onTlsFallback(): void;
+  /** A host did not do what its TLSA records say, or they could not be had. */
+  onDaneFailed(): void;
+}
+
+/** A connection that is being set up. */
+export interface ConnectingState {
+  /** With the address once that is known. */
+  readonly relay: string;
+  readonly forMs: number;
+  /** What is waited for, "waiting for the greeting"; '': for the connection itself. */
+  readonly doing: string;
 }
 
 /** For status. */
@@ -146,6 +165,10 @@ export interface NextHopState {
   /** Milliseconds of back-off left; 0 = none. */
   readonly retryInMs: number;
   readonly lastError: string;
+  /** The one that takes longest, while none is ready. */
+  readonly connecting: ConnectingState | undefined;
+  /** It answers, and refuses our user and password. */
+  readonly isDenied: boolean;
   /** Somebody's host or domain; else one that the configuration names. */
   readonly isByMx: boolean;
 }
@@ -158,7 +181,7 @@ interface Retry {
 export class ConnectionPool implements PeerEvents, LaneHome {
   readonly #site: Site;
   readonly #hosts: SiteHosts;
-  readonly #options: PoolOptions;
+  #options: PoolOptions;
   readonly #ports: PoolPorts;
   /** As status and the log call it. */
   readonly #relay: string;
@@ -196,12 +219,19 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     return this.#peers.size === 0 && this.#lanes.size === 0 && this.#retries.length === 0;
   }
 
+  renew(options: PoolOptions): void {
+    this.#options = options;
+    this.#hosts.renew(options);
+  }
+
   add(lane: Lane): void {
     this.#lanes.add(lane);
     lane.home = this;
   }
 
+  /** Its queue goes another way. What was to be tried once more here is given back first, by this home. */
   remove(lane: Lane): void {
+    this.#giveBackRetries(lane);
     this.#lanes.delete(lane);
     this.#turns.remove(lane);
     lane.home = undefined;
@@ -223,9 +253,42 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       idle: this.#idle.length,
       failures: first?.failures ?? 0,
       retryInMs: Math.max(0, (first?.notBeforeMs ?? 0) - this.#nowMs),
-      lastError: first?.lastError ?? '',
+      lastError: first?.lastWhy?.text ?? '',
+      connecting: this.#slowest(),
+      isDenied: this.#hosts.isDenied,
       isByMx: this.#site.hosts[0]?.isByMx === true,
     };
+  }
+
+  /** None of its hosts can be reached. */
+  get isDown(): boolean {
+    return this.#hosts.downSinceWallMs !== undefined;
+  }
+
+  #slowest(): ConnectingState | undefined {
+    let slowest: Peer | undefined;
+    for (const peer of this.#peers) {
+      if (peer.isReady) return undefined;
+      if (slowest === undefined || peer.openedMs < slowest.openedMs) slowest = peer;
+    }
+    if (slowest === undefined) return undefined;
+    const { relay, openedMs, session: { state } } = slowest;
+    const doing = state === State.CONNECTING ? '' : STATE_DOING[state] ?? '';
+    return { relay, forMs: this.#nowMs - openedMs, doing };
+  }
+
+  /** Why none of them can be reached. */
+  outage(): Outage | undefined {
+    const host = this.#hosts.firstOfNone;
+    const why = host?.lastWhy;
+    if (host === undefined || why === undefined) return undefined;
+    return { relay: relayName(host.name, host.port), why: deferred(why) };
+  }
+
+  /** Whoever failed is tried now. */
+  hasten(): void {
+    this.#hosts.hasten();
+    this.pump();
   }
 
   /** Starts what can start: on ready connections first, then asks for more of them. */
@@ -246,9 +309,18 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       if (isIdle && nowMs - peer.idleSinceMs >= this.#options.idleMs) this.#retire(peer);
     }
     for (const lane of this.#lanes) this.mayStart(lane);
+    this.#lookAtPassword();
     this.#isHoldingBack = false;
     this.pump();
     this.#isHoldingBack = true;
+  }
+
+  /** One that was refused is not tried for long; one that was mended meanwhile is at once. */
+  #lookAtPassword(): void {
+    const { auth } = this.#site;
+    if (auth !== undefined && this.#hosts.isDenied) {
+      this.#hosts.notePassword(this.#ports.session.password(auth.passwordFile));
+    }
   }
 
   /** Takes no more; what is in flight goes on. */
@@ -268,6 +340,16 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     for (const peer of this.#peers) peer.session.abandon('this gateway stopped');
   }
 
+  #giveBackRetries(lane: Lane): void {
+    if (!this.#retries.some((retry) => retry.lane === lane)) return;
+    const result = classifyTrouble(Trouble.LOST, ANOTHER_WAY);
+    const retries = this.#retries.splice(0);
+    for (const retry of retries) {
+      if (retry.lane === lane) lane.settleAll(retry.delivery, this.#relay, result, 0);
+      else this.#retries.push(retry);
+    }
+  }
+
   onPeerIdle(peer: Peer): void {
     const { host, relay } = peer;
     const isFresh = peer.session.transactions === 0;
@@ -277,7 +359,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     }
     // Not when a kept connection goes on: the host may take no more of them.
     if (isFresh && host.failures > 0) {
-      this.#ports.log.info('nexthop', 'next hop answers again', { relay, failures: host.failures });
+      const fields = { relay, ...sourceField(peer), failures: host.failures };
+      this.#ports.log.info('nexthop', 'next hop answers again', fields);
       this.#hosts.noteAnswer(host);
     }
     if (isFresh) host.isProven = true;
@@ -316,18 +399,28 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       if (delivery === undefined) continue;
       this.mayStart(lane);
       if (!host.bearsFollowers) host.isTrying = true;
+      this.#watch(peer, lane);
       peer.follow(lane, delivery);
       return;
     }
   }
 
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void {
+    if (!this.#lanes.has(lane)) {
+      // Its mail goes another way meanwhile, maybe by stricter terms: nothing of it begins here any more.
+      lane.settleAll(delivery, peer.relay, classifyTrouble(Trouble.LOST, ANOTHER_WAY), 0);
+      return;
+    }
     if (!isRetry && !this.#isStopping) {
       this.#retries.push({ lane, delivery });
       return;
     }
     const text = `${peer.relay} closes connections before the first reply`;
     lane.settleAll(delivery, peer.relay, classifyTrouble(Trouble.LOST, text), 0);
+  }
+
+  onSourceOpen(source: MailSource): void {
+    this.#ports.sources.noteOpen(source);
   }
 
   onPeerClosed(peer: Peer, why: RecipientResult | undefined): void {
@@ -360,19 +453,25 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #noteTls({ host, relay, tls, isForbidden }: Peer, why: RecipientResult | undefined): void {
     const isBySts = tls?.terms.isBySts === true && tls.terms.dane === undefined;
     const isByDane = isForbidden || tls?.terms.dane !== undefined;
-    if (!(isByDane || isBySts) || host.isTlsTold || why === undefined || !isTlsTrouble(why)) return;
+    if (!(isByDane || isBySts) || why === undefined || !isTlsTrouble(why)) return;
+    const isOfPolicy = isBySts || host.isUnnamed;
+    if (!isOfPolicy) this.#ports.onDaneFailed();
+    if (host.isTlsTold) return;
     host.isTlsTold = true;
-    const text = isBySts || host.isUnnamed ? STS_FAILED : DANE_FAILED;
-    this.#ports.log.warn('tls', text, { relay, why: why.text });
+    this.#ports.log.warn('tls', isOfPolicy ? STS_FAILED : DANE_FAILED, { relay, why: why.text });
   }
 
   #begin(peer: Peer, { lane, delivery }: Retry, isRetry: boolean): void {
-    const { tlsWatch } = this.#ports;
-    const isWatched = tlsWatch !== undefined && peer.host.isByMx && peer.tls !== undefined;
-    if (isWatched && isReported(lane) && peer.isNewTo(lane)) {
-      tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
-    }
+    this.#watch(peer, lane);
     peer.begin(lane, delivery, isRetry);
+  }
+
+  /** Mail of the queue goes over the connection. */
+  #watch(peer: Peer, lane: Lane): void {
+    const { tlsWatch } = this.#ports;
+    if (tlsWatch === undefined || !peer.host.isByMx || peer.tls === undefined) return;
+    if (!isReported(lane) || !peer.isNewTo(lane)) return;
+    tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
   }
 
   #watchFailed(peer: Peer, why: RecipientResult | undefined): void {
@@ -387,13 +486,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
-    const { host, relay } = peer;
-    if (!this.#hosts.noteFailure(host, why, this.#nowMs, this.#ports.clock.wallMs())) return;
+    const { host, relay, isSourceless } = peer;
+    const sinceMs = isSourceless ? undefined : this.#ports.clock.wallMs();
+    if (!this.#hosts.noteFailure(host, why, this.#nowMs, sinceMs, peer.password)) return;
     if (this.#site.tls?.isRequired === true && this.#hosts.areAllRefusing) return this.#endLacking(peer, why);
-    // Strangers' hosts are many: each is told once.
-    const level = host.isByMx && host.failures > 1 ? 'debug' : 'warn';
+    // Strangers' hosts are many: each is told once. Of a source that is gone sources.ts tells.
+    const level = isSourceless || (host.isByMx && host.failures > 1) ? 'debug' : 'warn';
     this.#ports.log[level]('nexthop', 'next hop can not be reached', {
-      relay, failures: host.failures, reply: why.text,
+      relay, ...sourceField(peer), failures: host.failures, reply: why.text,
     });
     if (this.#hosts.next(this.#nowMs) !== undefined) return;
     const retry = this.#retries.shift();
@@ -404,14 +504,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       this.#ports.policies?.onFailure(lane.queue.route.nextHop.host, 'tls');
     }
     const said = this.#hosts.areAllRefusing ? why : deferred(why);
-    lane.settleAll(delivery, relay, said, peer.setupMs, peer.session.tls);
+    lane.settleAll(delivery, relay, said, peer.setupMs, peer.session.tls, peer.source);
   }
 
   /**
    * No host of the site does what the senders of this mail ask of TLS (RFC 8689): all of it fails, though the
    * hosts are well.
    */
-  #endLacking({ host, relay, setupMs, session }: Peer, why: RecipientResult): void {
+  #endLacking({ host, relay, setupMs, session, source }: Peer, why: RecipientResult): void {
     host.downSinceWallMs = undefined;
     this.#ports.log.debug('tls', 'a next hop lacks what mail asks of TLS: that fails', {
       relay, reply: why.text,
@@ -421,7 +521,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       const lane = retry?.lane ?? this.#turns.take();
       if (lane === undefined) return;
       const delivery = retry?.delivery ?? lane.take();
-      if (delivery !== undefined) lane.settleAll(delivery, relay, why, setupMs, session.tls);
+      if (delivery !== undefined) lane.settleAll(delivery, relay, why, setupMs, session.tls, source);
     }
   }
 
@@ -487,19 +587,23 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { name, port, isByMx } = host;
     const { protocol, auth, dane } = this.#site;
     const { heloName, timeouts } = this.#options;
-    const { clock, transport } = this.#ports;
+    const { clock, transport, sources } = this.#ports;
     const relay = relayName(name, port);
     const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host), auth };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
+    if (auth !== undefined) peer.password = this.#ports.session.password(auth.passwordFile);
     this.#peers.add(peer);
     this.#ports.connections.open++;
     this.#connecting++;
     if (peer.isProbe) this.#probing++;
     host.connecting++;
     const { session } = peer;
-    if (!isByMx) return session.attach(transport.connect(name, port, session));
+    if (!isByMx && sources.areNone) return session.attach(transport.connect(name, port, session));
     const handlers = peer.dialled(this.#routeTls(host), dane?.domain ?? '');
-    session.attach(new Dial(host, dane !== undefined, this.#ports, handlers));
+    const site = this.#site.hosts[0]?.name ?? name;
+    const withinMs = timeouts[State.CONNECTING] ?? 0;
+    const terms = { asksTlsa: isByMx && dane !== undefined, site, sources: this.#site.sources, withinMs };
+    session.attach(new Dial(host, terms, this.#ports, handlers));
   }
 
   /** Undefined: in clear. */
@@ -537,6 +641,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (at >= 0) this.#idle.splice(at, 1);
     peer.session.quit();
   }
+}
+
+function sourceField({ source }: Peer): { readonly source?: string } {
+  return source === '' ? {} : { source };
 }
 
 /** Reports go where TLS is not asked for: they would bring about reports on themselves. */

@@ -11,9 +11,7 @@
  *                                those that were deferred in it already are not tried again before its end
  */
 import { invariant } from '../../base/invariant.js';
-import type {
-  Delivery, DeliveryQueue, DeliveryResult, Envelope, OwnAttempt, RecipientResult,
-} from '../queue/types.js';
+import type { Delivery, DeliveryResult, OwnAttempt, RecipientResult } from '../queue/types.js';
 import { DEFERRED, DELIVERED } from '../queue/types.js';
 import type { AttemptResult } from './lane.js';
 
@@ -74,7 +72,7 @@ export class CutDelivery {
   take(): DeliveryPart {
     invariant(this.waitingCount > 0, 'a part is taken while there is one');
     this.#openCount++;
-    return new DeliveryPart(this, this.#turns[this.#next++] ?? 0);
+    return partOf(this, this.#turns[this.#next++] ?? 0);
   }
 
   settle({ position, reversePath }: DeliveryPart, result: AttemptResult): void {
@@ -85,9 +83,9 @@ export class CutDelivery {
       return;
     }
     const [said] = result.results;
-    const { relay, setupMs, transmitMs, tls } = result;
+    const { relay, source, setupMs, transmitMs, tls } = result;
     this.#results[position] = said;
-    this.#own[position] = { reversePath, relay, setupMs, transmitMs, tls };
+    this.#own[position] = { reversePath, relay, source, setupMs, transmitMs, tls };
     if (result.dotUnanswered || this.#told?.dotUnanswered !== true) this.#told = result;
     // One that has it without them is reported by us; so are then the others, twice at worst.
     if (said?.status === DELIVERED && !result.dsnPassedOn) this.#isDsnPassedOn = false;
@@ -112,36 +110,28 @@ export class CutDelivery {
       invariant(unbegun !== undefined, 'it is over when a part has ended');
       return { ...unbegun, results: pending.map(() => unbegun.results[0]) };
     }
-    const { relay, setupMs, transmitMs, tls, dotUnanswered } = told;
+    const { relay, source, setupMs, transmitMs, tls, dotUnanswered } = told;
     return {
-      results: this.#results, own: this.#own, relay, setupMs, transmitMs, tls, dotUnanswered,
+      results: this.#results, own: this.#own, relay, source, setupMs, transmitMs, tls, dotUnanswered,
       dsnPassedOn: this.#isDsnPassedOn, goesOn: this.goesOn,
     };
   }
 }
 
 /** One recipient of it: for outbound a delivery as any other. */
-export class DeliveryPart implements Delivery {
+export interface DeliveryPart extends Delivery {
   readonly of: CutDelivery;
   readonly position: number;
-  readonly entry: number;
-  readonly queue: DeliveryQueue;
-  readonly envelope: Envelope;
-  readonly reversePath: string;
-  readonly pending: readonly number[];
-  readonly contentBytes: number;
+}
 
-  constructor(of: CutDelivery, position: number) {
-    const { entry, queue, envelope, pending, contentBytes, verp } = of.whole;
-    const index = pending[position] ?? 0;
-    const { messageId, reversePath: sender, recipients } = envelope;
-    this.of = of;
-    this.position = position;
-    this.entry = entry;
-    this.queue = queue;
-    this.envelope = envelope;
-    this.reversePath = verp?.written(messageId, recipients[index]?.address ?? '', sender) ?? sender;
-    this.pending = [index];
-    this.contentBytes = contentBytes;
-  }
+export function isPart(delivery: Delivery): delivery is DeliveryPart {
+  return 'of' in delivery;
+}
+
+function partOf(of: CutDelivery, position: number): DeliveryPart {
+  const { entry, queue, envelope, pending, contentBytes, verp } = of.whole;
+  const index = pending[position] ?? 0;
+  const { messageId, reversePath: sender, recipients } = envelope;
+  const reversePath = verp?.written(messageId, recipients[index]?.address ?? '', sender) ?? sender;
+  return { of, position, entry, queue, envelope, reversePath, pending: [index], contentBytes };
 }

@@ -1,86 +1,116 @@
 /**
- * A connection to a host of the DNS, until it is open: its addresses are asked for, each is checked, and they
- * are tried one after the other until one takes the connection. From then on the session
- * (pure/smtp-session.ts) has that connection itself.
+ * A connection to a host by name, until it is open: its addresses are asked for, each is checked and gets the
+ * source that it is connected to from (sources.ts), and they are tried one after the other until one takes
+ * the connection. From then on the session (pure/smtp-session.ts) has that connection itself.
  *
  *   RESOLVING ─ addresses, TLSA ─► TRYING ─ open ─► OPEN   onOpened(connection), then its events go to the
  *       │ none                       │                       session
- *       │                            │ refused, silent for TRY_MS: the next address; none left
+ *       │                            │ refused, silent: the next address; none left
  *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said
  *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason)
  *         the policy does not name it
+ *   TRYING ─ no source is an address of this machine, and nothing else went wrong ─► CLOSED
+ *                                                    onNoSource(reason)
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
+ *
+ * By MX the DNS is asked, and an address that no host of the Internet has is none. A host that the route
+ * names is resolved as the system does, and comes here only where there are sources.
  *
  * TLSA records are asked for where the way to the host is authentic, before it is connected to
  * (pure/host-tlsa.ts). A host that the policy of the domain does not name must have some
  * (pure/sts-policy.ts).
  *
- * At most ADDRESSES_MAX are tried (RFC 5321 5.1). The last one has as long as the session gives it.
+ * At most ADDRESSES_MAX are tried (RFC 5321 5.1), each for its part of the time that the session gives them
+ * all, and not for longer than TRY_MS; the last one has what is left.
  */
-import type { Connection, ConnectionHandlers, Transport } from '../../platform/transport.js';
-import type { Random } from '../../platform/ports.js';
+import type { Connection, ConnectionHandlers, MailTransport } from '../../platform/transport.js';
+import { codeOfSource } from '../../platform/transport.js';
+import type { Clock, Random } from '../../platform/ports.js';
 import { usableRecords } from '../../platform/node/dane.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
 import type { MxLookup } from './mx-lookup.js';
+import { IPV6_ONLY, NOT_CONNECTED } from './pure/mail-exchangers.js';
 import type { HostTlsa } from './pure/host-tlsa.js';
 import { whyNotPublic } from './pure/public-address.js';
+import type { MailSource, Way } from './pure/source-choice.js';
+import type { Sources } from './sources.js';
 
 const ADDRESSES_MAX = 5;
 /** For one address, as long as there is another one. */
 const TRY_MS = 10_000;
 
 export interface DialPorts {
-  readonly transport: Transport;
+  readonly transport: Pick<MailTransport, 'connect' | 'addresses'>;
   readonly lookup: MxLookup;
+  readonly sources: Sources;
   readonly random: Random;
+  readonly clock: Clock;
 }
 
 /** Who wants the connection. */
 export interface DialHandlers extends ConnectionHandlers {
+  /** Before each address. */
+  onTrying(way: Way): void;
   /** Right before onOpen: what to write to from now on, and what the DNS says of TLS with it. */
-  onOpened(connection: Connection, address: string, tlsa: HostTlsa | undefined): void;
+  onOpened(connection: Connection, way: Way, tlsa: HostTlsa | undefined): void;
   /** Instead of onClose: whether it must have TLS is not known, or no TLS of it would do. */
   onForbidden(reason: string): void;
+  /** Instead of onClose: the fault is ours, and the host was not reached for. */
+  onNoSource(reason: string): void;
 }
 
 /** Whom it leads to. */
 export interface DialTo {
   readonly name: string;
   readonly port: number;
+  readonly isByMx: boolean;
   readonly isUnnamed: boolean;
 }
+
+/** What its site says of it. */
+export interface DialTerms {
+  readonly asksTlsa: boolean;
+  /** By which its source is chosen. */
+  readonly site: string;
+  /** Addresses of those that are allowed; undefined: all. */
+  readonly sources: readonly string[] | undefined;
+  /** From now on, until it must be open. */
+  readonly withinMs: number;
+}
+
+/** What connect() says of a source that is gone. */
+const NOT_HERE = 'EADDRNOTAVAIL';
 
 const UNNAMED = 'the MTA-STS policy of the domain does not name it, and it has no usable TLSA records';
 
 export class Dial implements Connection {
   readonly bufferedBytes = 0;
-  readonly #host: string;
-  readonly #port: number;
-  readonly #isUnnamed: boolean;
+  readonly #to: DialTo;
+  readonly #terms: DialTerms;
   readonly #ports: DialPorts;
-  readonly #asksTlsa: boolean;
   readonly #handlers: DialHandlers;
-  readonly #addresses: string[] = [];
+  readonly #ways: Way[] = [];
   readonly #whys: string[] = [];
+  readonly #untilMs: number;
+  #tried = 0;
+  /** Of those, for want of their source. */
+  #sourceless = 0;
   #attempt: Attempt | undefined;
   #tlsa: HostTlsa | undefined;
   #isLeft = false;
   #isClosed = false;
 
-  constructor(
-    { name, port, isUnnamed }: DialTo, asksTlsa: boolean, ports: DialPorts, handlers: DialHandlers,
-  ) {
-    this.#host = name;
-    this.#port = port;
-    this.#isUnnamed = isUnnamed;
-    this.#asksTlsa = asksTlsa;
+  constructor(to: DialTo, terms: DialTerms, ports: DialPorts, handlers: DialHandlers) {
+    this.#to = to;
+    this.#terms = terms;
     this.#ports = ports;
     this.#handlers = handlers;
+    this.#untilMs = ports.clock.nowMs() + terms.withinMs;
     // What is known is answered at once, and handlers are not called from inside a connect().
     setImmediate(() => { this.#resolve(); });
   }
 
-  get remote(): string { return `${this.#host}:${String(this.#port)}`; }
+  get remote(): string { return `${this.#to.name}:${String(this.#to.port)}`; }
 
   /** Nothing is sent, and nothing comes, before it is open. */
   write(): void { return; }
@@ -97,23 +127,33 @@ export class Dial implements Connection {
 
   #resolve(): void {
     if (this.#isLeft) return;
-    const { lookup, random } = this.#ports;
-    lookup.addresses(this.#host, (answers) => {
+    const { lookup, transport, random } = this.#ports;
+    const { name, isByMx } = this.#to;
+    if (!isByMx) {
+      transport.addresses(name, (found, why) => {
+        if (this.#isLeft) return;
+        if (found.length === 0) this.#close(`no address: ${why}`);
+        else this.#start(found);
+      });
+      return;
+    }
+    lookup.addresses(name, (answers, isIpv6Only) => {
       if (this.#isLeft) return;
       const found = inTurns(answers.map((answer) =>
         (answer.kind === 'found' ? shuffled(answer.records, random) : [])));
-      if (found.length === 0) this.#close(whyNone(answers));
-      else if (this.#asksTlsa) this.#askTlsa(found, answers);
+      if (found.length === 0) this.#close(isIpv6Only ? `the host ${IPV6_ONLY}` : whyNone(answers));
+      else if (this.#terms.asksTlsa) this.#askTlsa(found, answers);
       else this.#start(found);
     });
   }
 
   #askTlsa(addresses: readonly string[], answers: readonly DnsAnswer<'A' | 'AAAA'>[]): void {
-    this.#ports.lookup.tlsa(this.#host, this.#port, answers, (verdict) => {
+    const { name, port, isUnnamed } = this.#to;
+    this.#ports.lookup.tlsa(name, port, answers, (verdict) => {
       if (this.#isLeft) return;
       if (verdict !== undefined && 'failed' in verdict) return this.#forbid(verdict.failed);
       const isBound = verdict !== undefined && usableRecords(verdict.found.records).length > 0;
-      if (this.#isUnnamed && !isBound) return this.#forbid(UNNAMED);
+      if (isUnnamed && !isBound) return this.#forbid(UNNAMED);
       this.#tlsa = verdict?.found;
       this.#start(addresses);
     });
@@ -125,24 +165,57 @@ export class Dial implements Connection {
   }
 
   #start(addresses: readonly string[]): void {
+    const { lookup, sources } = this.#ports;
+    const { isByMx } = this.#to;
+    const open: string[] = [];
     for (const address of addresses) {
-      const why = this.#ports.lookup.allowsPrivate ? '' : whyNotPublic(address);
-      if (why === '') this.#addresses.push(address);
-      else this.#whys.push(`${address} is ${why}, which is not connected to`);
+      const why = lookup.allowsPrivate || !isByMx ? '' : whyNotPublic(address);
+      if (why === '') open.push(address);
+      else this.#whys.push(`${address} is ${why}, ${NOT_CONNECTED}`);
     }
-    this.#addresses.splice(ADDRESSES_MAX);
+    const { site, sources: allowed } = this.#terms;
+    const { ways, whys } = sources.waysTo(open, { site, isByMx }, allowed);
+    this.#whys.push(...whys);
+    this.#ways.push(...ways.slice(0, ADDRESSES_MAX));
     this.#tryNext();
   }
 
   #tryNext(): void {
-    const address = this.#addresses.shift();
-    if (address === undefined) return this.#close(this.#whys.join('; '));
-    const withinMs = this.#addresses.length > 0 ? TRY_MS : 0;
-    this.#attempt = new Attempt(this.#handlers, address, this.#tlsa, withinMs, (reason) => {
-      this.#whys.push(`${address}: ${reason}`);
-      this.#tryNext();
+    const way = this.#ways.shift();
+    if (way === undefined) return this.#giveUp();
+    this.#handlers.onTrying(way);
+    const { address, from } = way;
+    const partMs = (this.#untilMs - this.#ports.clock.nowMs()) / (this.#ways.length + 1);
+    const withinMs = this.#ways.length > 0 ? Math.max(1, Math.min(TRY_MS, partMs)) : 0;
+    this.#tried++;
+    this.#attempt = new Attempt(this.#handlers, way, this.#tlsa, withinMs, (reason) => {
+      this.#onFailed(way, reason);
     });
-    this.#attempt.connection = this.#ports.transport.connect(address, this.#port, this.#attempt);
+    this.#attempt.connection =
+      this.#ports.transport.connect(address, this.#to.port, this.#attempt, from?.address);
+  }
+
+  #onFailed({ address, from }: Way, reason: string): void {
+    const code = codeOfSource(reason);
+    if (from !== undefined && code !== undefined) this.#onSourceless(from, code);
+    else this.#whys.push(`${address}: ${reason}`);
+    this.#tryNext();
+  }
+
+  #onSourceless(from: MailSource, code: string): void {
+    this.#sourceless++;
+    if (code === NOT_HERE) this.#ports.sources.noteGone(from);
+    const why = code === NOT_HERE ? 'is no address of this machine' : 'can not be used';
+    const text = `source ${from.address} ${why} (${code})`;
+    if (!this.#whys.includes(text)) this.#whys.push(text);
+  }
+
+  /** No address of the host is left. */
+  #giveUp(): void {
+    const reason = this.#whys.join('; ');
+    if (this.#tried === 0 || this.#sourceless < this.#tried) return this.#close(reason);
+    this.#isClosed = true;
+    this.#handlers.onNoSource(reason);
   }
 
   #close(reason: string): void {
@@ -156,7 +229,7 @@ export class Dial implements Connection {
 class Attempt implements ConnectionHandlers {
   connection: Connection | undefined;
   readonly #handlers: DialHandlers;
-  readonly #address: string;
+  readonly #way: Way;
   readonly #tlsa: HostTlsa | undefined;
   readonly #onFailed: (reason: string) => void;
   readonly #timer: NodeJS.Timeout | undefined;
@@ -165,16 +238,16 @@ class Attempt implements ConnectionHandlers {
 
   /** `withinMs` 0: without a bound here. */
   constructor(
-    handlers: DialHandlers, address: string, tlsa: HostTlsa | undefined, withinMs: number,
+    handlers: DialHandlers, way: Way, tlsa: HostTlsa | undefined, withinMs: number,
     onFailed: (reason: string) => void,
   ) {
     this.#handlers = handlers;
-    this.#address = address;
+    this.#way = way;
     this.#tlsa = tlsa;
     this.#onFailed = onFailed;
     this.#timer = withinMs === 0 ? undefined : setTimeout(() => {
       this.leave();
-      onFailed(`no answer within ${String(withinMs / 1000)} s`);
+      onFailed(`no answer within ${(withinMs / 1000).toFixed(1)} s`);
     }, withinMs);
   }
 
@@ -188,7 +261,7 @@ class Attempt implements ConnectionHandlers {
     if (this.#isLeft || this.connection === undefined) return;
     clearTimeout(this.#timer);
     this.#isOpen = true;
-    this.#handlers.onOpened(this.connection, this.#address, this.#tlsa);
+    this.#handlers.onOpened(this.connection, this.#way, this.#tlsa);
     this.#handlers.onOpen();
   }
 

@@ -16,7 +16,7 @@ import type { Resolver } from '../../platform/resolver.js';
 import type { MailTransport } from '../../platform/transport.js';
 import { nextHopKey, termsKey } from '../queue/next-hop.js';
 import type {
-  Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop, OtherHost,
+  Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop, OtherHost, Outage,
 } from '../queue/types.js';
 import { ConnectionPool } from './connection-pool.js';
 import type { NextHopState, PoolOptions, PoolPorts, Site } from './connection-pool.js';
@@ -26,9 +26,12 @@ import { MxLookup } from './mx-lookup.js';
 import type { MxOptions } from './mx-lookup.js';
 import { siteKey } from './pure/mail-exchangers.js';
 import type { HostsWay } from './pure/mail-exchangers.js';
+import type { MailSource } from './pure/source-choice.js';
 import { SiteHost } from './site-hosts.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch } from './tls-reports/tls-tally.js';
+import { Sources } from './sources.js';
+import type { SourceState } from './sources.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
 import { HostMemory } from './host-memory.js';
@@ -46,6 +49,8 @@ export interface DispatcherOptions extends PoolOptions {
   /** To all next hops together. */
   readonly connectionsMax: number;
   readonly mx: MxOptions;
+  /** Addresses that mail leaves from; none: as the system chooses. */
+  readonly sources: readonly MailSource[];
 }
 
 /** What no configuration says. */
@@ -71,6 +76,7 @@ export interface DispatcherPorts {
   mayDot(delivery: Delivery): boolean;
   /** TLS with a next hop did not come up, and mail goes there in clear. */
   onTlsFallback(): void;
+  onDaneFailed(): void;
 }
 
 interface LaneSeat {
@@ -82,10 +88,11 @@ interface LaneSeat {
 }
 
 export class Dispatcher implements DeliverySink, InFlight {
-  readonly #options: DispatcherOptions;
+  #options: DispatcherOptions;
   readonly #ports: DispatcherPorts;
   readonly #poolPorts: PoolPorts;
   readonly #mxPorts: MxPorts;
+  readonly #sources: Sources;
   readonly #seats = new Map<DeliveryQueue, LaneSeat>();
   /** By relay: thousands of destinations may each have a next hop of their own. */
   readonly #pools = new Map<string, ConnectionPool>();
@@ -107,11 +114,13 @@ export class Dispatcher implements DeliverySink, InFlight {
     const source = ports.source;
     const lookup = new MxLookup(options.mx, ports.resolver);
     const { policies, clock, random, log } = ports;
+    this.#sources = new Sources(options.sources, { resolver: ports.resolver, log });
     this.#mxPorts = {
       lookup, policies, clock, random, log, poolOf: (way, hop) => this.#poolOfHosts(way, hop),
     };
     this.#poolPorts = {
       lookup,
+      sources: this.#sources,
       policies,
       tlsWatch: ports.tlsWatch,
       connections: { open: 0, max: options.connectionsMax, wantedMs: -Infinity },
@@ -122,6 +131,7 @@ export class Dispatcher implements DeliverySink, InFlight {
       tlsFailed: new HostMemory(),
       followersOdd: new HostMemory(),
       onTlsFallback: () => { ports.onTlsFallback(); },
+      onDaneFailed: () => { ports.onDaneFailed(); },
       session: {
         buffer: this.#buffer,
         copyContent: (delivery, target, at) => { source.copyContent(delivery, target, at); },
@@ -136,7 +146,22 @@ export class Dispatcher implements DeliverySink, InFlight {
   /** Starts the tick. onReady may come before or after. */
   start(): void {
     this.#lastTickMs = this.#ports.clock.nowMs();
+    this.#sources.tick(this.#sessionMs);
     this.#timer = setInterval(() => { setImmediate(this.#runTick); }, TICK_MS);
+  }
+
+  /**
+   * For connections from now on; those that are open keep their timeouts. What names hosts and addresses
+   * (`mx`, `sources`) stays as it was. Routes are other ones: nothing more begins the old way.
+   */
+  renew(options: DispatcherOptions): void {
+    this.#options = options;
+    this.#poolPorts.connections.max = options.connectionsMax;
+    for (const pool of this.#pools.values()) pool.renew(options);
+    for (const queue of this.#seats.keys()) {
+      const { place } = this.#seatOf(queue);
+      if (place instanceof MxDestination) place.renew(options);
+    }
   }
 
   onReady(queue: DeliveryQueue): void {
@@ -146,6 +171,10 @@ export class Dispatcher implements DeliverySink, InFlight {
     seat.idleTicks = 0;
     seat.place.mayStart(seat.lane);
     if (seat.place instanceof ConnectionPool) seat.place.pump();
+  }
+
+  hasten(queue: DeliveryQueue): void {
+    this.#seats.get(queue)?.place.hasten();
   }
 
   /**
@@ -187,6 +216,25 @@ export class Dispatcher implements DeliverySink, InFlight {
     return states;
   }
 
+  /** No connection comes up to where its mail goes. */
+  isDown(queue: DeliveryQueue): boolean {
+    return this.#seats.get(queue)?.place.isDown ?? false;
+  }
+
+  outageOf(queue: DeliveryQueue): Outage | undefined {
+    return this.#seats.get(queue)?.place.outage();
+  }
+
+  /** Of the one that mail of this queue goes to; undefined: there was none to be sent lately. */
+  nextHopOf(queue: DeliveryQueue): NextHopState | undefined {
+    return this.#seats.get(queue)?.place.state();
+  }
+
+  /** What is known of each address that mail leaves from, for status. */
+  sources(): readonly SourceState[] {
+    return this.#sources.states();
+  }
+
   /** Bytes of large contents being sent, for the memory account. */
   get largeBytes(): number {
     return this.#buffer.largeBytes;
@@ -206,6 +254,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#sessionMs += Math.min(nowMs - this.#lastTickMs, TICK_COUNTS_MS_MAX);
     this.#lastTickMs = nowMs;
     this.#ports.policies?.tick();
+    this.#sources.tick(this.#sessionMs);
     for (const pool of this.#pools.values()) pool.tick(this.#sessionMs);
     for (const [queue, seat] of this.#seats) {
       if (seat.place instanceof MxDestination) seat.place.tick(this.#sessionMs);
@@ -246,18 +295,18 @@ export class Dispatcher implements DeliverySink, InFlight {
     if (hop.isByMx === true) {
       return new MxDestination(hop, lane, this.#options, this.#mxPorts, this.#sessionMs);
     }
-    const { protocol, host, port, tls, auth, others = [] } = hop;
+    const { protocol, host, port, tls, auth, sources, others = [] } = hop;
     const key = nextHopKey(hop);
     const pool = this.#pools.get(key) ?? this.#makePool({
       key, protocol, hosts: [new SiteHost(host, port, 0, false), ...others.map(siteHostOf)], tls,
-      auth, dane: undefined, isBySts: false, connectionsMax: Infinity,
+      auth, sources, dane: undefined, isBySts: false, connectionsMax: Infinity,
     });
     pool.add(lane);
     return pool;
   }
 
   #poolOfHosts({ hosts: named, isAuthentic, sts }: HostsWay, hop: NextHop): ConnectionPool {
-    const { host: domain, port, tls, others = [], tlsNeed } = hop;
+    const { host: domain, port, tls, sources, others = [], tlsNeed } = hop;
     // A certificate by a trust anchor may be for the domain instead of the host (RFC 7672 3.2.2). Then others
     // may not share its connections: so that is taken of hosts of its own alone.
     const hasOwnHost = named.some(({ name }) => name.endsWith(`.${domain}`));
@@ -273,7 +322,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     const hosts = named.map(({ name, preference, isUnnamed }) =>
       new SiteHost(name, port, preference, true, isUnnamed));
     return this.#makePool({
-      key, protocol: 'smtp', hosts: [...hosts, ...others.map(siteHostOf)], tls, dane,
+      key, protocol: 'smtp', hosts: [...hosts, ...others.map(siteHostOf)], tls, dane, sources,
       isBySts, auth: undefined, connectionsMax: this.#options.mx.connectionsMax,
     });
   }

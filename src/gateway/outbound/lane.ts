@@ -8,7 +8,8 @@ import type {
   Delivery, DeliveryQueue, DeliveryResult, DeliverySource, RecipientResult,
 } from '../queue/types.js';
 import { DEFERRED, FAILED } from '../queue/types.js';
-import { CutDelivery, DeliveryPart } from './cut-delivery.js';
+import type { DeliveryPart } from './cut-delivery.js';
+import { CutDelivery, isPart } from './cut-delivery.js';
 
 /**
  * What outbound says at the end of an attempt, besides the queue's DeliveryResult: whether the next hop was
@@ -130,7 +131,7 @@ export class Lane {
     invariant(this.#inFlightCount > 0, 'only what was taken is settled');
     this.#inFlightCount--;
     this.#inFlight.count--;
-    if (delivery instanceof DeliveryPart) this.#settlePart(delivery, result);
+    if (isPart(delivery)) this.#settlePart(delivery, result);
     else this.#source.settle(delivery, result);
     this.home?.mayStart(this);
     this.#inFlight.onSettled();
@@ -170,12 +171,13 @@ export class Lane {
    */
   settleAll(
     delivery: Delivery, relay: string, result: RecipientResult, setupMs: number, tls?: SecuredFacts,
+    source = '',
   ): void {
     const results = delivery.pending.map(() => result);
     const notAttempted = result.status === DEFERRED;
-    const ended = { ...NOTHING_SENT, results, relay, setupMs, notAttempted, tls };
+    const ended = { ...NOTHING_SENT, results, relay, setupMs, notAttempted, tls, source };
     // The next hop takes mail for nobody: it need not be asked about each of them.
-    if (delivery instanceof DeliveryPart && result.status === FAILED) delivery.of.settleRest(ended);
+    if (isPart(delivery) && result.status === FAILED) delivery.of.settleRest(ended);
     this.settle(delivery, ended);
   }
 

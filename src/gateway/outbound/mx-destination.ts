@@ -17,7 +17,7 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import { DEFERRED } from '../queue/types.js';
-import type { NextHop, RecipientResult } from '../queue/types.js';
+import type { NextHop, Outage, RecipientResult } from '../queue/types.js';
 import type { ConnectionPool, NextHopState } from './connection-pool.js';
 import type { Lane, LaneHome } from './lane.js';
 import type { MxLookup } from './mx-lookup.js';
@@ -33,6 +33,8 @@ const FRESH_MS = 30_000;
 const FAILED_MS = 60_000;
 /** Messages of a domain without a way that end in one go: each may cost a report. */
 const ENDED_MAX = 100;
+
+const ASKING_THE_DNS = 'asking the DNS for the way';
 
 const S = { UNASKED: 0, ASKING: 1, ROUTED: 2, NO_WAY: 3 } as const;
 type MxState = (typeof S)[keyof typeof S];
@@ -53,7 +55,7 @@ export interface MxPorts {
 export class MxDestination implements LaneHome {
   readonly #hop: NextHop;
   readonly #lane: Lane;
-  readonly #options: BackoffOptions;
+  #options: BackoffOptions;
   readonly #ports: MxPorts;
   #state: MxState = S.UNASKED;
   #nowMs: number;
@@ -90,10 +92,21 @@ export class MxDestination implements LaneHome {
     }
   }
 
+  renew(options: BackoffOptions): void {
+    this.#options = options;
+  }
+
   tick(nowMs: number): void {
     this.#nowMs = nowMs;
     if (this.#state !== S.ROUTED) this.mayStart();
     else if (!this.#isLeft && this.#lane.queue.readyCount > 0) this.#refresh();
+  }
+
+  /** Whoever failed is tried now: its hosts, or the DNS for the way to them. */
+  hasten(): void {
+    this.#againMs = 0;
+    this.#pool?.hasten();
+    this.mayStart();
   }
 
   /** Nothing more is sent. What is in flight goes on where it is. */
@@ -108,14 +121,37 @@ export class MxDestination implements LaneHome {
     this.#pool = undefined;
   }
 
+  /** There is no way to it, or none of the hosts there can be reached. */
+  get isDown(): boolean {
+    return this.#downSinceWallMs !== undefined || (this.#pool?.isDown ?? false);
+  }
+
+  /** Why there is none, or why none can be reached. */
+  outage(): Outage | undefined {
+    const why = this.#downSinceWallMs === undefined ? undefined : this.#why;
+    return why === undefined ? this.#pool?.outage() : { relay: this.#hop.host, why };
+  }
+
   /** For status; undefined while there is a way, or nothing was asked. */
   trouble(): NextHopState | undefined {
-    if (this.#downSinceWallMs === undefined) return undefined;
+    return this.#downSinceWallMs === undefined ? undefined : this.#unrouted();
+  }
+
+  #unrouted(): NextHopState {
+    const forMs = this.#nowMs - this.#askedMs;
+    const relay = this.#hop.host;
     return {
-      relay: this.#hop.host, connections: 0, idle: 0, failures: this.#failures,
-      downSinceWallMs: this.#downSinceWallMs, waiting: this.#lane.queue.readyCount, isByMx: true,
+      relay, connections: 0, idle: 0, failures: this.#failures,
+      downSinceWallMs: this.#downSinceWallMs, waiting: this.#lane.queue.readyCount,
+      isByMx: true, isDenied: false,
+      connecting: this.#state === S.ASKING ? { relay, forMs, doing: ASKING_THE_DNS } : undefined,
       retryInMs: Math.max(0, this.#againMs - this.#nowMs), lastError: this.#why?.text ?? '',
     };
+  }
+
+  /** Of the way, while there is none or it is asked for; else of its hosts. */
+  state(): NextHopState | undefined {
+    return this.trouble() ?? (this.#state === S.ASKING ? this.#unrouted() : this.#pool?.state());
   }
 
   #refresh(): void {
@@ -203,7 +239,7 @@ export class MxDestination implements LaneHome {
     for (let ended = 0; ended < ENDED_MAX && this.#lane.startable > 0; ended++) {
       const delivery = this.#lane.take();
       if (delivery === undefined) break;
-      this.#lane.settleAll(delivery, this.#hop.host, why, 0);
+      this.#lane.settleAll(delivery, '', why, 0);
     }
     this.#isEnding = false;
   }

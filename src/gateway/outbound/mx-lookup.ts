@@ -5,7 +5,9 @@
  */
 import ipaddr from 'ipaddr.js';
 import type { DnsAnswer, Resolver } from '../../platform/resolver.js';
-import { addressOfLiteral, wayByAddress, wayByMx, wayOfNoDomain } from './pure/mail-exchangers.js';
+import {
+  addressOfLiteral, wayByAddress, wayByMx, wayOfIpv6Only, wayOfNoDomain,
+} from './pure/mail-exchangers.js';
 import type { MailWay } from './pure/mail-exchangers.js';
 import { isAliasInDoubt, tlsaBases, tlsaName, tlsaVerdict } from './pure/host-tlsa.js';
 import type { TlsaVerdict } from './pure/host-tlsa.js';
@@ -45,18 +47,33 @@ export class MxLookup {
       const way = wayByMx(domain, answer, isOwnName);
       if (way !== undefined) return done(way);
       const isAuthentic = answer.kind !== 'failed' && answer.isAuthentic;
-      this.addresses(domain, (answers) => {
-        done(wayByAddress(domain, answers, isOwnName, isAuthentic));
+      this.addresses(domain, (answers, isIpv6Only) => {
+        const isOwn = isOwnName(domain);
+        done(isIpv6Only && !isOwn ? wayOfIpv6Only(domain)
+          : wayByAddress(domain, answers, isOwn, isAuthentic));
       });
     });
   }
 
-  /** Of a host, or of an address itself; as many answers as there are families in use, IPv6 first. */
-  addresses(name: string, done: (answers: readonly DnsAnswer<'A' | 'AAAA'>[]) => void): void {
-    if (ipaddr.isValid(name)) return done([{ kind: 'found', records: [name], isAuthentic: false }]);
-    if (!this.#options.usesIpv6) return this.#resolver.ask(name, 'A', (answer) => { done([answer]); });
+  /**
+   * Of a host, or of an address itself; as many answers as there are families in use, IPv6 first. A host
+   * without an address of IPv4 may have one of IPv6 (`isIpv6Only`): that is asked where IPv6 is not used.
+   */
+  addresses(
+    name: string, done: (answers: readonly DnsAnswer<'A' | 'AAAA'>[], isIpv6Only: boolean) => void,
+  ): void {
+    if (ipaddr.isValid(name)) return done([{ kind: 'found', records: [name], isAuthentic: false }], false);
+    if (!this.#options.usesIpv6) {
+      return this.#resolver.ask(name, 'A', (four) => {
+        if (four.kind !== 'no-records') return done([four], false);
+        this.#resolver.ask(name, 'AAAA', (six) => {
+          if (six.kind === 'found') done([four], true);
+          else done([six, four], false);
+        });
+      });
+    }
     this.#resolver.ask(name, 'AAAA', (six) => {
-      this.#resolver.ask(name, 'A', (four) => { done([six, four]); });
+      this.#resolver.ask(name, 'A', (four) => { done([six, four], false); });
     });
   }
 

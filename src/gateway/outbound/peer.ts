@@ -3,14 +3,16 @@
  * what the session reports into the end of an attempt.
  */
 import { invariant } from '../../base/invariant.js';
-import type { Clock } from '../../platform/ports.js';
+import type { Clock, PasswordFound } from '../../platform/ports.js';
 import type { Delivery, NextHopTls, RecipientResult } from '../queue/types.js';
 import type { DialHandlers } from './dial.js';
 import type { Lane } from './lane.js';
 import type { SiteHost } from './site-hosts.js';
 import { CAN_DSN, CAN_PIPELINE } from '../../smtp/capabilities.js';
+import { Trouble } from './pure/classify.js';
 import { raisedByTlsa } from './pure/host-tlsa.js';
 import { SmtpSession } from './pure/smtp-session.js';
+import type { MailSource } from './pure/source-choice.js';
 import type { SessionEvents, SessionOptions, SessionPorts, SessionView } from './pure/session-ports.js';
 import { SMALL_CONTENT_BYTES } from '../../smtp/write-buffer.js';
 
@@ -19,9 +21,14 @@ const FOLLOWED_BYTES_MAX = SMALL_CONTENT_BYTES - 1024;
 /** Nothing is put behind the dot of a peer that took longer for its last message: others may be sooner. */
 const FAST_MS_MAX = 250;
 
-/** Of its session; who answers is known by address only when a connection is open, and what TLS it needs. */
+/**
+ * Of its session; who answers is known by address only when a connection is open, and what TLS it needs, and
+ * who we are there.
+ */
 export interface PeerOptions extends SessionOptions {
   relay: string;
+  /** Of the source, where there is one. */
+  heloName: string;
   /** May be raised by the DNS, then too. */
   tls: NextHopTls | undefined;
 }
@@ -38,6 +45,8 @@ export interface PeerEvents {
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void;
   /** An envelope behind a dot was not taken as what it is, or nothing came of it at the first try. */
   onFollowersNotBorne(peer: Peer): void;
+  /** A connection from there is open. */
+  onSourceOpen(source: MailSource): void;
   /** `why` when it never became ready. */
   onPeerClosed(peer: Peer, why: RecipientResult | undefined): void;
 }
@@ -52,10 +61,16 @@ export class Peer implements SessionEvents {
   isReady = false;
   /** Its host has failed before: is it back? */
   readonly isProbe: boolean;
+  /** As it was when the connection was asked for; undefined: it asks for none. */
+  password: PasswordFound | undefined;
   /** Queues whose mail it has taken, where somebody counts that (tls-reports/tls-tally.ts). */
   readonly #served = new Set<Lane>();
   /** "192.0.2.1"; '' before it is connected to. */
   address = '';
+  /** Of ours, that it comes from, or was tried from last; '': as the system chose. */
+  source = '';
+  /** Not even connected to: the address that it was to come from is not to be had. */
+  isSourceless = false;
   /** Not even connected to: what TLS it must have could not be learned, or none would do. */
   isForbidden = false;
   readonly #clock: Clock;
@@ -106,15 +121,24 @@ export class Peer implements SessionEvents {
   dialled(routeTls: NextHopTls | undefined, domain: string): DialHandlers {
     const { session, host } = this;
     return {
-      onOpened: (connection, address, tlsa) => {
+      onTrying: ({ from }) => { this.source = from?.address ?? ''; },
+      onOpened: (connection, { address, from }, tlsa) => {
         this.address = address;
+        if (from !== undefined) {
+          this.#options.heloName = from.name;
+          this.#events.onSourceOpen(from);
+        }
         this.#options.relay = `${host.name}[${address}]:${String(host.port)}`;
         if (tlsa !== undefined) this.#options.tls = raisedByTlsa(routeTls, tlsa, domain);
         session.attach(connection);
       },
       onForbidden: (reason) => {
         this.isForbidden = true;
-        session.forbid(reason);
+        session.forbid(Trouble.TLS_FAILED, reason);
+      },
+      onNoSource: (reason) => {
+        this.isSourceless = true;
+        session.forbid(Trouble.NO_SOURCE, reason);
       },
       onOpen: () => { session.onOpen(); },
       onData: (bytes) => { session.onData(bytes); },
@@ -186,8 +210,9 @@ export class Peer implements SessionEvents {
     }
     const dsnPassedOn = (session.capabilities.bits & CAN_DSN) !== 0;
     const { tls } = session;
+    const { relay, source } = this;
     lane.settle(delivery, {
-      results, relay: this.relay, setupMs, transmitMs, dotUnanswered, dsnPassedOn, tls,
+      results, relay, source, setupMs, transmitMs, dotUnanswered, dsnPassedOn, tls,
     });
   }
 

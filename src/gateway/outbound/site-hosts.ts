@@ -8,14 +8,16 @@
  *     └─────────────────────────────────────────────────────────────────────────────┘
  *
  * One that asks who we are is probed so from the start: a wrong password is tried once, not by each
- * connection, for some lock a user out after a few.
+ * connection, for some lock a user out after a few. For the same reason a host that refused it is left alone
+ * for as long as a message that was put off, until there is another password.
  *
  * The most preferred one that may be tried is; of equals any, by chance (RFC 5321 5.1). So a host that stays
  * away costs one connection a minute, and mail goes to the next.
  */
-import type { Random } from '../../platform/ports.js';
+import type { PasswordFound, Random } from '../../platform/ports.js';
 import { FAILED } from '../queue/types.js';
 import type { RecipientResult } from '../queue/types.js';
+import { isPasswordRefused } from './pure/classify.js';
 
 /** One host. */
 export class SiteHost {
@@ -39,7 +41,12 @@ export class SiteHost {
   /** Since the first of those; undefined while it answers. */
   downSinceWallMs: number | undefined;
   notBeforeMs = 0;
-  lastError = '';
+  /** Of the last failure; undefined while it answers. */
+  lastWhy: RecipientResult | undefined;
+  /** So often, one after the other, it refused our user and password. */
+  denials = 0;
+  /** With which password it did so last: another one is tried at once. */
+  deniedWith: PasswordFound | undefined;
   /** It has taken an envelope that stood behind a dot (RFC 2920 3.1). */
   bearsFollowers = false;
   /** One is there, to learn that. */
@@ -60,11 +67,15 @@ export interface BackoffOptions {
   /** First and longest wait after failed connection attempts. */
   readonly backoffFirstMs: number;
   readonly backoffMaxMs: number;
+  /** First and longest wait after a refused password. */
+  readonly deniedFirstMs: number;
+  readonly deniedMaxMs: number;
 }
 
 /** The next wait after so many failures; the same for all who wait for a next hop, or for its names. */
 export function backoffMs(
-  { backoffFirstMs, backoffMaxMs }: BackoffOptions, failures: number, random: Random,
+  { backoffFirstMs, backoffMaxMs }: Pick<BackoffOptions, 'backoffFirstMs' | 'backoffMaxMs'>,
+  failures: number, random: Random,
 ): number {
   const delayMs = Math.min(backoffMaxMs, backoffFirstMs * 2 ** Math.min(failures, 20));
   return delayMs * (0.75 + 0.5 * random());
@@ -72,13 +83,17 @@ export function backoffMs(
 
 export class SiteHosts {
   readonly #hosts: readonly SiteHost[];
-  readonly #options: BackoffOptions;
+  #options: BackoffOptions;
   readonly #random: Random;
 
   constructor(hosts: readonly SiteHost[], options: BackoffOptions, random: Random) {
     this.#hosts = hosts;
     this.#options = options;
     this.#random = random;
+  }
+
+  renew(options: BackoffOptions): void {
+    this.#options = options;
   }
 
   /** The one to connect to; undefined while none may be tried. */
@@ -98,16 +113,54 @@ export class SiteHosts {
     return best !== undefined && best.preference > askedPreference ? undefined : best;
   }
 
-  /** False: attempts that ran side by side and failed together are one failure, which was noted already. */
-  noteFailure(host: SiteHost, why: RecipientResult, nowMs: number, wallMs: number): boolean {
-    host.lastError = why.text;
+  /**
+   * False: attempts that ran side by side and failed together are one failure, which was noted already.
+   * `wallMs` undefined: the host is not to blame, and not called down. `password`: with which we came.
+   */
+  noteFailure(
+    host: SiteHost, why: RecipientResult, nowMs: number, wallMs: number | undefined,
+    password: PasswordFound | undefined,
+  ): boolean {
+    host.lastWhy = why;
     host.isRefusing = why.status === FAILED;
     if (nowMs < host.notBeforeMs) return false;
-    host.notBeforeMs = nowMs + backoffMs(this.#options, host.failures, this.#random);
+    const isDenied = isPasswordRefused(why);
+    host.notBeforeMs = nowMs + (isDenied ? this.#deniedMs(host) : this.#backoffMs(host));
+    host.denials = isDenied ? host.denials + 1 : 0;
+    host.deniedWith = isDenied ? password : undefined;
     host.failures++;
     // One that takes so many connections and no more is not down.
     if (host.ready === 0) host.downSinceWallMs ??= wallMs;
     return true;
+  }
+
+  /** Those that failed may be tried now, and are still probed by one connection at a time. */
+  hasten(): void {
+    for (const host of this.#hosts) host.notBeforeMs = 0;
+  }
+
+  /** The password that we have now: a host that refused another one may be tried. */
+  notePassword(password: PasswordFound): void {
+    for (const host of this.#hosts) {
+      if (host.deniedWith === undefined || host.deniedWith === password) continue;
+      host.deniedWith = undefined;
+      host.denials = 0;
+      host.notBeforeMs = 0;
+    }
+  }
+
+  /** What one of them said last of our user and password is no. */
+  get isDenied(): boolean {
+    return this.#hosts.some(({ denials }) => denials > 0);
+  }
+
+  #backoffMs({ failures }: SiteHost): number {
+    return backoffMs(this.#options, failures, this.#random);
+  }
+
+  #deniedMs({ denials }: SiteHost): number {
+    const { deniedFirstMs, deniedMaxMs } = this.#options;
+    return backoffMs({ backoffFirstMs: deniedFirstMs, backoffMaxMs: deniedMaxMs }, denials, this.#random);
   }
 
   /** A new connection is ready. */
@@ -115,7 +168,9 @@ export class SiteHosts {
     host.isRefusing = false;
     host.failures = 0;
     host.downSinceWallMs = undefined;
-    host.lastError = '';
+    host.lastWhy = undefined;
+    host.denials = 0;
+    host.deniedWith = undefined;
     host.isTlsTold = false;
   }
 
@@ -127,6 +182,11 @@ export class SiteHosts {
       if (first === undefined || host.notBeforeMs < first.notBeforeMs) first = host;
     }
     return first;
+  }
+
+  /** The same, where no mail at all gets through. */
+  get firstOfNone(): SiteHost | undefined {
+    return this.#hosts.some(({ ready }) => ready > 0) ? undefined : this.firstToMend;
   }
 
   /** Since when none answers. */

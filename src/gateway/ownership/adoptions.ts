@@ -6,11 +6,14 @@
  *   FENCING ─ leases of older terms run / FENCE, later ─► FENCING
  *   PULLING ─ BLOCK, stored anew ─► STORING ─ every copy that counts has it / DELETE there, PULL ─► PULLING
  *   PULLING ─ BLOCK, no room for it ─► RESTING ─ a second / PULL of fewer ─► PULLING
- *   PULLING ─ nothing is left ─► OVER: the record is changed, its store is told and drops it
- *   PULLING ─ nothing but damaged entries ─► OVER for this copy alone: others of its record may have those
- *   FENCING ─ there is no such copy ─► OVER
+ *   PULLING ─ no room at all: the partition leaves ─► RESTING
+ *   PULLING ─ nothing is left / the record is changed, its store is told, drops it ─► WAITING, for the next
+ *   PULLING ─ nothing but damaged entries / over for this copy alone: others of its record may have those
+ *             ─► WAITING, for the next
+ *   FENCING ─ there is no such copy ─► WAITING, for the next
  *   FENCING, PULLING ─ no answer, or another path / FENCE ─► FENCING
- *   any ─ its store is away ─► WAITING; where it stood is kept
+ *   RESTING, STORING ─ the path was another one meanwhile / FENCE ─► FENCING
+ *   any ─ its store is away, where it stood is kept; or the partition is ours no more ─► WAITING
  *
  * Whoever held the copy may commit there until it is fenced: so it is read only then. What every copy that
  * counts has is deleted there before more is read: so after a crash of this process its successor finds what
@@ -18,6 +21,7 @@
  * stand for the others of its record. Of one block it can't know whether it was stored: it knows the ids that
  * are still there; those that were delivered come twice. They are counted.
  */
+import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Packer } from '../../platform/ports.js';
 import {
   CHANGE_ROW_BYTES, KIND_DELETE, changeDigested, writeChangeRow,
@@ -38,6 +42,14 @@ import type { AdoptedMail } from '../queue/adopted-mail.js';
 const AdoptionState = { WAITING: 0, FENCING: 1, PULLING: 2, RESTING: 3, STORING: 4 } as const;
 type AdoptionStateValue = (typeof AdoptionState)[keyof typeof AdoptionState];
 const S = AdoptionState;
+
+const NEXT: Readonly<Record<AdoptionStateValue, readonly AdoptionStateValue[]>> = {
+  [S.WAITING]: [S.WAITING, S.FENCING],
+  [S.FENCING]: [S.FENCING, S.PULLING, S.WAITING],
+  [S.PULLING]: [S.STORING, S.RESTING, S.FENCING, S.WAITING],
+  [S.RESTING]: [S.PULLING, S.FENCING, S.WAITING],
+  [S.STORING]: [S.PULLING, S.FENCING, S.WAITING],
+};
 
 /** Of one block: it is in memory twice, and what may repeat after a crash. */
 const BLOCK_ENTRIES = 64;
@@ -126,7 +138,7 @@ export class Adoptions {
     this.#partition = undefined;
     this.#waiting = [];
     this.#current = undefined;
-    this.#state = S.WAITING;
+    this.#transition(S.WAITING, 0);
     this.#takenIn.clear();
   }
 
@@ -141,7 +153,7 @@ export class Adoptions {
     this.#waiting = this.#waiting.filter(({ storeId }) => storeId !== store.storeId);
     if (this.#current?.storeId !== store.storeId) return;
     this.#current = undefined;
-    this.#enter(S.WAITING, 0);
+    this.#transition(S.WAITING, 0);
   }
 
   /** Handles, and what was asked, are gone with the other path. */
@@ -161,7 +173,7 @@ export class Adoptions {
       return true;
     }
     if (answer.olderLeaseMs > 0) {
-      this.#enter(S.FENCING, Math.min(answer.olderLeaseMs, FENCE_AGAIN_MS));
+      this.#transition(S.FENCING, Math.min(answer.olderLeaseMs, FENCE_AGAIN_MS));
       return true;
     }
     this.#number = answer.number;
@@ -184,7 +196,7 @@ export class Adoptions {
     if (this.#state !== S.PULLING || block.afterPosition !== this.#cursor) return true;
     const partition = this.#partition;
     if (block.rows.length === 0) this.#over(copy);
-    else if (partition === undefined || partition.isLeaving) this.#enter(S.RESTING, REST_MS);
+    else if (partition === undefined || partition.isLeaving) this.#transition(S.RESTING, REST_MS);
     else this.#take(copy, partition, block, bodies);
     return true;
   }
@@ -201,8 +213,10 @@ export class Adoptions {
     return this.#ports.clock.nowMs();
   }
 
-  #enter(state: AdoptionStateValue, afterMs: number): void {
-    this.#state = state;
+  #transition(to: AdoptionStateValue, afterMs: number): void {
+    const from = this.#state;
+    invariant(NEXT[from].includes(to), `an adoption does not go from ${String(from)} to ${String(to)}`);
+    this.#state = to;
     this.#dueMs = this.#nowMs + afterMs;
   }
 
@@ -218,19 +232,19 @@ export class Adoptions {
     this.#ports.log.warn('recovery', 'a copy that was given up is back: its mail is taken in', {
       partition: this.#name, store: this.#current.storeId,
     });
-    this.#enter(S.WAITING, 0);
+    this.#transition(S.WAITING, 0);
   }
 
   #fence(): void {
     if (this.#current === undefined) return;
     this.#isSwitched = false;
-    this.#enter(S.FENCING, ANSWER_MS);
+    this.#transition(S.FENCING, ANSWER_MS);
     this.#ports.fence(this.#current);
   }
 
   #pull(): void {
     const { packer } = this.#ports;
-    this.#enter(S.PULLING, ANSWER_MS);
+    this.#transition(S.PULLING, ANSWER_MS);
     this.#request(PULL, encodePull(packer, {
       handle: this.#handle, afterPosition: this.#cursor, untilPosition: Number.MAX_SAFE_INTEGER,
       entriesMax: this.#entriesMax, bytesMax: BLOCK_BYTES, withBodies: true,
@@ -245,7 +259,7 @@ export class Adoptions {
     const taken = mail.take(partition, rows, bodies, holderWallMs, isWanted, () => { this.#onStored(copy); });
     if (taken === undefined) {
       this.#entriesMax = Math.max(1, Math.floor(rows.length / ENTRY_ROW_BYTES / 2));
-      this.#enter(S.RESTING, REST_MS);
+      this.#transition(S.RESTING, REST_MS);
       return;
     }
     // Whoever had the partition before us may have stored the first block, and delivered of it.
@@ -255,7 +269,7 @@ export class Adoptions {
     this.#cursor = nextPosition;
     takenIn.until = Math.max(takenIn.until, nextPosition);
     this.#takenIn.set(copy.epoch, takenIn);
-    this.#enter(S.STORING, Infinity);
+    this.#transition(S.STORING, Infinity);
     if (partition.ackedNumber >= partition.lastNumber) this.#onStored(copy);
   }
 
@@ -312,8 +326,8 @@ export class Adoptions {
 
   #request(type: number, control: Uint8Array): void {
     const { mirrors } = this.#ports;
-    const store = mirrors.storeOf(this.#current?.storeId ?? '');
-    if (store?.isUp !== true) return;
+    const store = this.#current === undefined ? undefined : mirrors.storeAt(this.#current);
+    if (store === undefined) return;
     mirrors.outboxOf(store)?.request(type, control);
     mirrors.askFlush();
   }
@@ -331,7 +345,7 @@ export class Adoptions {
     this.#current = undefined;
     // What had the same mail is not read.
     this.#waiting = this.#waiting.filter(({ epoch }) => epoch !== copy.epoch);
-    this.#enter(S.WAITING, 0);
+    this.#transition(S.WAITING, 0);
     log.info(
       'recovery', 'the mail of a copy that was given up is back',
       { partition: this.#name, store: copy.storeId },
@@ -342,7 +356,7 @@ export class Adoptions {
   #gone(): void {
     const copy = this.#current;
     this.#current = undefined;
-    this.#enter(S.WAITING, 0);
+    this.#transition(S.WAITING, 0);
     if (copy !== undefined) this.#ports.onGone(copy);
   }
 }

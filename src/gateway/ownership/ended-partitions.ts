@@ -159,9 +159,11 @@ export class EndedPartitions {
     }
   }
 
-  onTold({ storeId, bootId }: StorePort, { partition, epoch, isKept }: Told): void {
+  onTold({ storeId, bootId }: StorePort, { partition, epoch }: Told): void {
     const ending = this.#endings.get(partition);
-    if (isKept && ending?.record.epoch === epoch) ending.told.set(storeId, bootId);
+    // Who does not keep it has a copy of what it was told and this end does not know: that is met without a
+    // record, when the record of this end is gone (unrecorded.ts).
+    if (ending?.record.epoch === epoch) ending.told.set(storeId, bootId);
     const returned = this.#returned.get(storeId);
     // Who knows something newer has nothing of what has ended.
     if (returned?.bootId === bootId) returned.told.add(keyOf({ partition, epoch }));

@@ -21,10 +21,11 @@ type Done = (why: string) => void;
 /** The lines as they should be; a text says why they can't be. */
 type Change = (copies: readonly EndedCopy[]) => readonly EndedCopy[] | string;
 
-/** Held by nobody, and with no copy that counts. */
+/** Held by nobody, and with no copy that counts: all that is older led to it. */
 export function endedBy({ partition, epoch, nonce }: EndedCopy): PartitionRecord {
   const term = { number: epoch, nonce };
-  return { epoch, term, holder: nobody(partition), members: [], gaveUp: [], left: [] };
+  const line = [{ term, epoch }];
+  return { epoch, term, holder: nobody(partition), members: [], gaveUp: [], left: [], line };
 }
 
 export class GivenUpRules {

@@ -27,15 +27,10 @@ import { encodeTell } from '../../protocol/messages/tell.js';
 import type { Told } from '../../protocol/messages/told.js';
 import type { HolderId, PartitionRecord, RecordedMember, Term } from '../../protocol/partition-record.js';
 import { isMemberOf, ownerOf } from '../../protocol/partition-record.js';
-import {
-  DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
-} from '../../protocol/reasons.js';
+import { DECLINED_FULL, DECLINED_NO_COPY } from '../../protocol/reasons.js';
 import { HolderState, PartitionHolder } from '../../recovery/ownership/holder.js';
 import type { PartitionMember } from '../../recovery/ownership/member.js';
-import type {
-  CopyPosition, HolderOptions, HolderPorts, RefusalReason as Reasons,
-} from '../../recovery/ownership/ports.js';
-import { RefusalReason } from '../../recovery/ownership/ports.js';
+import type { CopyPosition, HolderOptions, HolderPorts } from '../../recovery/ownership/ports.js';
 import type { Readings } from '../../recovery/readings.js';
 import type { LeaseView } from '../../recovery/ownership/link-lease.js';
 import type { Mirrors } from '../mirror/mirrors.js';
@@ -46,6 +41,7 @@ import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { RecoveredQueues } from '../queue/recovered-queues.js';
 import type { AdoptionCounters } from './adoptions.js';
 import { Adoptions } from './adoptions.js';
+import type { OrderedBy } from './losses.js';
 import type { OwnershipRegister, RegisterSink } from './ownership-register.js';
 import { Reach } from './reach.js';
 
@@ -67,8 +63,14 @@ export interface HoldingPorts {
   mayBegin(partition: string): boolean;
   /** Out of registry, mirrors and memory. */
   forget(partition: Partition): void;
+  /** The rules of operators were read: they hold before anything is started. */
+  obeyRules(): void;
   /** Its queues may have something to deliver. */
   wake(partition: Partition): void;
+  /** It begins empty, and was not. */
+  onLoss(by: OrderedBy | undefined): void;
+  /** A store lacks so many changes of a partition that it had acknowledged. */
+  onWentBack(storeId: string, partition: string, changes: number): void;
 }
 
 export interface HoldingCounters extends AdoptionCounters {
@@ -87,6 +89,11 @@ export interface HoldingCounters extends AdoptionCounters {
 const NONCES = 2 ** 53;
 /** What was sent on a path that failed, or its answer, is lost. */
 const CLEAR_AGAIN_MS = 1_000;
+/** A partition that is given away starts nothing: for no longer than this, and then not soon again. */
+const GIVE_MS = 5_000;
+const GIVE_AGAIN_MS = 60_000;
+/** Who may have it is known again within this after a try (reach.ts), or nobody may. */
+const NO_HEIR_MS = 5_000;
 /** What is read is adopted: other copies can be compared with it. */
 const History = { NONE: 0, DUE: 1, KNOWN: 2 } as const;
 type History = (typeof History)[keyof typeof History];
@@ -133,7 +140,15 @@ export class Holding implements RegisterSink {
   #behind: Behind[] = [];
   /** Whom it is being given to; nobody, when it ends. */
   goesTo: HolderId | undefined;
+  #givingSinceMs = -Infinity;
+  #giveAtMs = -Infinity;
+  /** It could not go: queues with attempts under way begin no other until it goes, or goes nowhere. */
+  #isHeldBack = false;
+  /** When somebody was last to have it. */
+  #heirMs = -Infinity;
   #emptySinceMs = Infinity;
+  /** Who ordered that it begin empty; while it is on its way there. */
+  #givenUpBy: OrderedBy | undefined;
   #isStopping = false;
   #isQuietTold = false;
   #toldEpoch = 0;
@@ -174,9 +189,10 @@ export class Holding implements RegisterSink {
   tick(nowMs: number): void {
     this.holder.tick(nowMs);
     this.#settle();
+    // A store is told that its copy is to be taken in before that begins.
+    this.#clear(nowMs);
     this.#adoptions.tick(nowMs);
     this.#relocate();
-    this.#clear(nowMs);
     if (this.#isStopping && !this.#isQuietTold && this.partition !== undefined && isQuiet(this.partition)) {
       this.#isQuietTold = true;
       this.holder.onQuiet(nowMs);
@@ -199,8 +215,51 @@ export class Holding implements RegisterSink {
 
   giveTo(to: HolderId, nowMs: number): void {
     this.goesTo = to;
+    this.#givingSinceMs = nowMs;
     if (to.incarnation === 0) this.holder.end(nowMs);
     else this.holder.handBack(to, nowMs);
+  }
+
+  mayGive(nowMs: number): boolean {
+    return nowMs >= this.#giveAtMs;
+  }
+
+  /**
+   * A next hop that does not answer a final dot would hold up what is in other queues, for minutes: these go
+   * on. Queues with an attempt that was begun begin no other, so that it can go in the end.
+   */
+  keepIfLate(nowMs: number): void {
+    if (nowMs - this.#givingSinceMs < GIVE_MS) return;
+    const attempts = this.partition?.inFlightCount ?? 0;
+    this.holder.keep(nowMs);
+    if (this.holder.state === HolderState.HANDING_BACK) return;
+    if (!this.#isHeldBack) {
+      const why = attempts > 0 ? 'an attempt that was begun in it does not end'
+        : 'a copy of it lacks changes, or a client waits for its reply';
+      const text = `a partition stays here for now: ${why}`;
+      this.#ports.log.warn('takeover', text, { partition: this.name, attempts });
+    }
+    this.#isHeldBack = true;
+    this.#heirMs = nowMs;
+    this.#giveAtMs = nowMs + GIVE_AGAIN_MS;
+    for (const queue of this.partition?.queues.values() ?? []) queue.isHeldBack = queue.inFlightCount > 0;
+  }
+
+  /**
+   * Whether somebody is to have it. Nobody for a while: its queues begin what they have; it is not tried
+   * again any sooner for that.
+   */
+  noteHeir(isThere: boolean, nowMs: number): void {
+    if (isThere) this.#heirMs = nowMs;
+    if (!this.#isHeldBack || nowMs - this.#heirMs < NO_HEIR_MS || this.partition === undefined) return;
+    this.#isHeldBack = false;
+    for (const queue of this.partition.queues.values()) queue.isHeldBack = false;
+    this.#ports.wake(this.partition);
+  }
+
+  /** By an order it begins empty, unless a copy is left, or comes back before it does. */
+  noteGivenUp(by: OrderedBy): void {
+    if (this.holder.state === HolderState.FOUNDING) this.#givenUpBy = by;
   }
 
   // ── links ───────────────────────────────────────────────────────────────────────────────────────
@@ -259,9 +318,7 @@ export class Holding implements RegisterSink {
     if (reason === DECLINED_FULL && this.partition !== undefined) {
       mirrors.putOff(store, this.partition, this.#nowMs);
     }
-    this.holder.onRefused(
-      store.storeId, store.bootId, { reason: reasonOf(reason), asked, term: known, told }, this.#nowMs,
-    );
+    this.holder.onDeclined(store.storeId, store.bootId, { reason, asked, term: known, told }, this.#nowMs);
     this.#settle();
   }
 
@@ -272,13 +329,12 @@ export class Holding implements RegisterSink {
   }
 
   onTold(store: StorePort, { epoch, isKept }: Told): void {
-    if (isKept) this.holder.set?.onTold(store.storeId, store.bootId, epoch);
     const cleared = this.#cleared.get(store.storeId);
-    if (cleared?.bootId !== store.bootId) return;
-    cleared.isTold = true;
-    // It knows of a newer record: of which?
-    const { record } = this.holder;
-    if (!isKept && record !== undefined) this.#ask(store.storeId, record.holder);
+    if (cleared?.bootId === store.bootId) cleared.isTold = true;
+    const { record, set } = this.holder;
+    if (isKept) set?.onTold(store.storeId, store.bootId, epoch);
+    // It knows of another record: of which?
+    else if (set !== undefined && record !== undefined) this.#ask(store.storeId, record.holder);
   }
 
   get isNew(): boolean {
@@ -336,6 +392,7 @@ export class Holding implements RegisterSink {
   }
 
   onRules(ticket: number): void {
+    this.#ports.obeyRules();
     this.holder.onRules(ticket, this.#nowMs);
     this.#settle();
   }
@@ -363,7 +420,6 @@ export class Holding implements RegisterSink {
       members: {
         lastNumber: () => this.partition?.lastNumber ?? 0,
         isInHistory: (at) => this.#isInHistory(at),
-        hasTailFrom: () => true,
         lease: (storeId) => leaseAt(this.#ports.mirrors, storeId),
         isUp: (storeId, bootId) => this.#isUp(storeId, bootId),
         chooseStore: (taken, only) => this.#chooseStore(taken, only),
@@ -377,10 +433,11 @@ export class Holding implements RegisterSink {
         },
         tell: (member, record, isOut) => { this.#tell(member, record, isOut); },
         onCommitted: () => { this.partition?.advance(); },
+        onWentBack: ({ storeId }, changes) => { this.#ports.onWentBack(storeId, this.name, changes); },
       },
       memory: {
         read: (source, at) => { this.#read(source, at); },
-        readOn: (source) => { this.#ports.readings.switchTo(this.handle, source.storeId); },
+        readOn: (source) => { this.#ports.readings.switchTo(this.handle, source); },
         begin: (isLoss) => { this.#begin(isLoss); },
         forget: () => { this.#forget(); },
         stop: () => { this.#stop(); },
@@ -420,6 +477,7 @@ export class Holding implements RegisterSink {
     // Each gateway of a group looks at all partitions of the others, again and again; and at its own once.
     const isLook = state === HolderState.IDLE || state === HolderState.ASKING;
     if (state === HolderState.FOUNDING) this.#isNew = true;
+    if (isLook || state === HolderState.HOLDER) this.#givenUpBy = undefined;
     const isQuiet = this.#isNew || (isLook && !(this.isOwn && this.#hasServed));
     log[isQuiet ? 'debug' : 'info']('partition', event);
     if (state !== HolderState.HOLDER) return;
@@ -428,19 +486,15 @@ export class Holding implements RegisterSink {
     this.#isNew = false;
   }
 
-  #storeAt({ storeId, bootId }: RecordedMember): StorePort | undefined {
-    const store = this.#ports.mirrors.storeOf(storeId);
-    return store?.isUp === true && store.bootId === bootId ? store : undefined;
-  }
-
   #bootOf(storeId: string): string {
     const store = this.#ports.mirrors.storeOf(storeId);
     return store?.isUp === true ? store.bootId : '';
   }
 
   #isUp(storeId: string, bootId: string): boolean {
-    const store = this.#storeAt({ storeId, bootId });
-    return store !== undefined && !this.#ports.mirrors.isPutOff(store, this.handle, this.#nowMs);
+    const { mirrors } = this.#ports;
+    const store = mirrors.storeAt({ storeId, bootId });
+    return store !== undefined && !mirrors.isPutOff(store, this.handle, this.#nowMs);
   }
 
   #ask(storeId: string, holder: HolderId): void {
@@ -455,7 +509,7 @@ export class Holding implements RegisterSink {
     member: RecordedMember, term: Term, how: typeof FENCE_JOIN | typeof FENCE_FOUND,
     provenDead: HolderId | undefined,
   ): void {
-    const store = this.#storeAt(member);
+    const store = this.#ports.mirrors.storeAt(member);
     if (store === undefined) return;
     this.#ports.mirrors.fence(
       store,
@@ -469,7 +523,7 @@ export class Holding implements RegisterSink {
   }
 
   #release(member: RecordedMember): void {
-    const store = this.#storeAt(member);
+    const store = this.#ports.mirrors.storeAt(member);
     const outbox = store === undefined ? undefined : this.#ports.mirrors.outboxOf(store);
     outbox?.request(RELEASE, encodeRelease(this.#ports.packer, { handle: this.handle }));
     this.#ports.mirrors.askFlush();
@@ -503,7 +557,7 @@ export class Holding implements RegisterSink {
       (store) => isBarred(store) || mirrors.isPutOff(store, this.handle, this.#nowMs),
     );
     const staying = mirrors.stores.filter(({ storeId }) => this.#isStaying(storeId, taken));
-    const [store] = mirrors.placement.choose(1, barred, staying);
+    const [store] = mirrors.placement.choose(1, barred, staying, this.ownerId);
     return store === undefined ? undefined : { storeId: store.storeId, bootId: store.bootId };
   }
 
@@ -541,8 +595,7 @@ export class Holding implements RegisterSink {
       if (isAvoided && row.isRecorded && !row.isUnwanted) {
         this.holder.relocate(row.storeId, !isMoving && !placement.drained.has(row.storeId));
       } else if (!isAvoided && row.isUnwanted) {
-        row.isUnwanted = false;
-        row.isStopping = false;
+        this.holder.set?.stay(row.storeId);
       }
     }
   }
@@ -583,7 +636,7 @@ export class Holding implements RegisterSink {
     this.#source = { storeId: source.storeId, bootId: source.bootId };
     this.#adoptedNumber = at.number;
     this.#history = History.DUE;
-    readings.begin(this.handle, this.name, this.isOwn, source.storeId, at.number, copy?.answer.bytes ?? 0);
+    readings.begin(this.handle, this.name, this.isOwn, source, at.number, copy?.answer.bytes ?? 0);
     mirrors.askFlush();
   }
 
@@ -600,7 +653,7 @@ export class Holding implements RegisterSink {
     const { mirrors, packer } = this.#ports;
     const { number, digestA, digestB } = behind.answer;
     // A later boot of its store knows nothing of what was read.
-    const source = this.#source === undefined ? undefined : this.#storeAt(this.#source);
+    const source = this.#source === undefined ? undefined : mirrors.storeAt(this.#source);
     const outbox = source === undefined ? undefined : mirrors.outboxOf(source);
     if (outbox === undefined) {
       this.#align(behind.store.storeId, behind.bootId, behind.answer);
@@ -623,6 +676,7 @@ export class Holding implements RegisterSink {
     const { registry, log, counters } = this.#ports;
     if (isLoss) {
       counters.losses += 1;
+      this.#ports.onLoss(this.#givenUpBy);
       log.error(
         'recovery', 'every copy of a partition is lost, or was given up: it begins empty',
         { partition: this.name },
@@ -647,10 +701,21 @@ export class Holding implements RegisterSink {
     this.partition = undefined;
     const isHandedBack = this.holder.state === HolderState.HANDING_BACK;
     this.#isStopping = false;
+    this.#giveAtMs = -Infinity;
+    this.#isHeldBack = false;
     if (partition === undefined) return;
-    if (isHandedBack) this.#ports.counters.handedBack += this.isOwn ? 0 : 1;
-    else this.#ports.counters.lost += 1;
-    this.#ports.log[isHandedBack ? 'info' : 'error']('takeover', isHandedBack ? this.#givenText()
+    const { counters, log } = this.#ports;
+    const { set } = this.holder;
+    if (set?.isPartial === true && set.rows.every((row) => row.isGone)) {
+      const text = 'the only copy of a partition is gone before all of it was read here: what was read, and '
+        + 'what came since, is lost with it';
+      log.error('recovery', text, { partition: this.name, messages: partition.length });
+      this.#ports.forget(partition);
+      return;
+    }
+    if (isHandedBack) counters.handedBack += this.isOwn ? 0 : 1;
+    else counters.lost += 1;
+    log[isHandedBack ? 'info' : 'error']('takeover', isHandedBack ? this.#givenText()
       : 'a partition is another process\'s now: nothing of it is sent or delivered here any more',
     { partition: this.name, messages: partition.length });
     this.#ports.forget(partition);
@@ -688,12 +753,6 @@ function leaseAt(mirrors: Mirrors, storeId: string): LeaseView {
 function positionOf(answer: Fenced): CopyPosition {
   const { isComplete, number, lastTerm: term, digestA, digestB } = answer;
   return { number: isComplete ? number : -1, term, digestA, digestB };
-}
-
-function reasonOf(declined: number): (typeof Reasons)[keyof typeof Reasons] {
-  if (declined === DECLINED_LOWER) return RefusalReason.LOWER;
-  if (declined === DECLINED_OTHER_NONCE) return RefusalReason.OTHER_NONCE;
-  return declined === DECLINED_STALE ? RefusalReason.STALE : RefusalReason.NO_COPY;
 }
 
 /** Nothing of it is under way: no attempt, no client that waits. */

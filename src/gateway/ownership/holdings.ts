@@ -18,13 +18,15 @@ import {
 import type { FenceNotice } from '../../protocol/messages/beat.js';
 import { encodeFetch } from '../../protocol/messages/fetch.js';
 import { encodePull } from '../../protocol/messages/pull.js';
-import type { HolderId } from '../../protocol/partition-record.js';
+import type { HolderId, RecordedMember } from '../../protocol/partition-record.js';
 import { isSameHolder, nobody, numberOf, ownerOf, partitionName } from '../../protocol/partition-record.js';
 import type { Reply } from '../../protocol/replies.js';
 import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
-import { WAITING_NAMES, Waiting, copiesAwayText, storesOf } from '../../recovery/ownership/waiting.js';
+import {
+  WAITING_NAMES, Waiting, copiesAwayText, leaseText, storesOf,
+} from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
 import type { BlockRoom, FetchLimits, ReadingOptions } from '../../recovery/readings.js';
 import { SMALL_BYTES } from '../queue/absent-bodies.js';
@@ -38,10 +40,13 @@ import type { StorePort } from '../mirror/store-port.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { RecoveredQueues } from '../queue/recovered-queues.js';
 import { EndedPartitions } from './ended-partitions.js';
+import { GoneBack } from './gone-back.js';
 import type { GivenUpEnds, UntoldEnd } from './ended-partitions.js';
 import type { Expected } from './expected.js';
 import type { HoldingCounters } from './holding.js';
 import { Holding } from './holding.js';
+import { Losses } from './losses.js';
+import type { Loss, OrderedBy } from './losses.js';
 import { Orphans } from './orphans.js';
 import type { Orphan } from './orphans.js';
 import type { LivingGateway, MetPartition, OwnershipRegister } from './ownership-register.js';
@@ -85,6 +90,9 @@ export interface HoldingsPorts {
   random(): number;
   areStoresKnown(): boolean;
   forget(partition: Partition): void;
+  obeyRules(): void;
+  /** An operator's order passes over it: it stays here until that is done, or has taken long. */
+  isPassedOver(partition: Partition): boolean;
   wake(partition: Partition): void;
 }
 
@@ -99,9 +107,19 @@ export interface WaitingPartition {
   readonly sinceMs: number;
 }
 
-export interface OrderedBy {
-  readonly who: string;
-  readonly reason: string;
+/** Partitions of this gateway that other processes hold, after a rescue, and will hand back. */
+export interface AwaitedBack {
+  readonly partitions: number;
+  /** Ids of gateways. */
+  readonly holders: readonly string[];
+  /** When that begins, as far as this process can tell; 0: when it reaches every copy. */
+  readonly inMs: number;
+}
+
+export interface KeptPartitions {
+  readonly count: number;
+  /** Where the copies are that were given up. */
+  readonly stores: readonly string[];
 }
 
 /**
@@ -145,6 +163,8 @@ export class Holdings {
   readonly #byHandle: (Holding | undefined)[] = [];
   readonly #orphans: Orphans;
   readonly #ended: EndedPartitions;
+  readonly #goneBack: GoneBack;
+  readonly #losses = new Losses();
   readonly #unrecorded: UnrecordedPartitions;
   /** Of which the log has said that they wait for a person. */
   readonly #away = new Set<string>();
@@ -154,8 +174,8 @@ export class Holdings {
     this.#ports = ports;
     this.#readings = new Readings(options, {
       log: ports.log,
-      pull: (storeId, pull) => this.#request(storeId, PULL, encodePull(ports.packer, pull)),
-      fetch: (storeId, fetch) => this.#request(storeId, FETCH, encodeFetch(ports.packer, fetch)),
+      pull: (source, pull) => this.#request(source, PULL, encodePull(ports.packer, pull)),
+      fetch: (source, fetch) => this.#request(source, FETCH, encodeFetch(ports.packer, fetch)),
       flush: (storeId) => { ports.mirrors.storeOf(storeId)?.flush(); },
       blockRoom: (isOwn, pulling, inHandBytes) => this.#blockRoom(isOwn, pulling, inHandBytes),
       onBlock: (handle, rows, bodies, texts, isLast) =>
@@ -169,7 +189,7 @@ export class Holdings {
       otherSource: (handle, damaged) => this.#otherSource(handle, damaged),
       mayHaveOther: (handle, damaged) =>
         this.#byHandle[handle]?.holder.set?.mayHaveOther(damaged, ports.clock.nowMs()) === true,
-      onSwitched: (handle, storeId) => { this.#switchSource(handle, storeId); },
+      onSwitched: (handle, source) => { this.#switchSource(handle, source); },
       onIndexed: (handle) => { ports.recovered.onIndexed(handle); },
       onWhole: (handle) => { this.#onWhole(handle); },
     });
@@ -180,6 +200,7 @@ export class Holdings {
     );
     this.#unrecorded = new UnrecordedPartitions({ packer, mirrors, register });
     this.#ended = new EndedPartitions({ packer, mirrors, register });
+    this.#goneBack = new GoneBack(log);
     this.#addOwn();
   }
 
@@ -231,6 +252,23 @@ export class Holdings {
     return expected;
   }
 
+  awaitedBack(): AwaitedBack {
+    const { gatewayId } = this.#options;
+    const holders = new Set<string>();
+    let partitions = 0;
+    for (const { isOwn, partition, holder } of this.#byName.values()) {
+      if (!isOwn || partition !== undefined || holder.state !== HolderState.IDLE) continue;
+      const { lastHolder, ended } = holder;
+      if (lastHolder.gatewayId === gatewayId || ended !== undefined || this.isRetired) continue;
+      partitions += 1;
+      holders.add(lastHolder.gatewayId);
+    }
+    const nowMs = this.#ports.clock.nowMs();
+    const sinceMs = this.#ports.register.living().get(gatewayId)?.sinceMs ?? nowMs;
+    const inMs = Math.max(0, sinceMs + HAND_BACK_AFTER_MS - nowMs);
+    return { partitions, holders: [...holders].sort(), inMs };
+  }
+
   /** Partitions that should be served here and are not, each with what it waits for. */
   waiting(): readonly WaitingPartition[] {
     const nowMs = this.#ports.clock.nowMs();
@@ -240,7 +278,7 @@ export class Holdings {
       if (waitsFor === Waiting.NOTHING) continue;
       if (waitsFor === Waiting.REGISTER && isServed(holding)) continue;
       const { name: partition, ownerId: owner, sinceMs } = holding;
-      const copies = waitsFor === Waiting.COPIES_AWAY ? storesOf(holding.holder.members) : [];
+      const copies = waitsFor === Waiting.COPIES_AWAY ? storesOf(holding.holder.copies) : [];
       const why = this.#why(holding, waitsFor);
       waiting.push({ partition, owner, waitsFor: WAITING_NAMES[waitsFor], copies, why, sinceMs });
     }
@@ -258,12 +296,40 @@ export class Holdings {
     const given: string[] = [];
     for (const { name, holder } of this.#byName.values()) {
       if (holder.waitsFor(nowMs) !== Waiting.COPIES_AWAY) continue;
-      const stores = storesOf(holder.members);
+      const stores = storesOf(holder.copies);
       if ((storeIds.length === 0) !== (stores.length === 0)) continue;
       if (stores.some((store) => !storeIds.includes(store))) continue;
       if (holder.giveUp(storeIds, nowMs)) given.push(name);
     }
     return given;
+  }
+
+  /** Who ordered that these go on without copies (giveUp), and why. */
+  noteGivenUp(partitions: readonly string[], by: OrderedBy): void {
+    for (const name of partitions) this.#byName.get(name)?.noteGivenUp(by);
+  }
+
+  /** The last partitions that began empty. */
+  get losses(): readonly Loss[] {
+    return this.#losses.last;
+  }
+
+  /**
+   * Partitions of a gateway that are held here, empty, and would have ended but for copies that an operator
+   * gave up: should one come back, its mail is delivered. Nobody waits for that.
+   */
+  keptFor(gatewayId: string): KeptPartitions {
+    const nowMs = this.#ports.clock.nowMs();
+    const stores = new Set<string>();
+    let count = 0;
+    for (const holding of this.#byName.values()) {
+      const { givenUp } = holding.holder;
+      if (holding.ownerId !== gatewayId || givenUp.length === 0) continue;
+      if (holding.emptyForMs(nowMs) < END_AFTER_MS) continue;
+      count += 1;
+      for (const { storeId } of givenUp) stores.add(storeId);
+    }
+    return { count, stores: [...stores].sort() };
   }
 
   /** Partitions that have ended, but for stores that are away. */
@@ -353,6 +419,7 @@ export class Holdings {
     this.#giveAway(nowMs);
     for (const holding of this.#byName.values()) this.#goOnEnding(holding, nowMs);
     this.#ended.tick(nowMs);
+    this.#goneBack.tick(nowMs);
     for (const holding of this.#byName.values()) {
       holding.tick(nowMs);
       this.#tellAway(holding, nowMs);
@@ -378,9 +445,8 @@ export class Holdings {
     const { log } = this.#ports;
     if (isAway) {
       this.#away.add(partition);
-      log.error(
-        'partition', 'a partition waits for a person', { partition, why: copiesAwayText(holder.members) },
-      );
+      const why = copiesAwayText(holder.copies, holder.lastHolder);
+      log.error('partition', 'a partition waits for a person', { partition, why });
     } else {
       this.#away.delete(partition);
       log.info('partition', 'a partition waits for a person no more', { partition });
@@ -446,7 +512,12 @@ export class Holdings {
       areStoresKnown: () => this.#ports.areStoresKnown(),
       mayBegin: (partition) => this.#isWanted(partition),
       forget: (partition) => { this.#ports.forget(partition); },
+      obeyRules: () => { this.#ports.obeyRules(); },
       wake: (partition) => { this.#ports.wake(partition); },
+      onLoss: (by) => { this.#losses.began({ partition: name, wallMs: clock.wallMs(), by }); },
+      onWentBack: (storeId, partition, changes) => {
+        this.#goneBack.note(storeId, partition, changes, clock.nowMs());
+      },
     });
     this.#byHandle[handle] = holding;
     this.#byName.set(name, holding);
@@ -483,12 +554,15 @@ export class Holdings {
       if (holder.state === HolderState.HANDING_BACK) {
         const { goesTo } = holding;
         if (goesTo === undefined || !isStillThere(goesTo, living)) holder.keep(nowMs);
+        else holding.keepIfLate(nowMs);
       } else if (isClosed && isEmpty && holder.mayEnd) holding.giveTo(nobody(name), nowMs);
       else if (holder.state === HolderState.HOLDER || holder.state === HolderState.READING) {
         const heir = isOwn
           ? this.#heirOf(holding, isRetired, living, nowMs)
           : this.#ownerOf(holding, living, nowMs);
-        if (heir !== undefined) holding.giveTo(heir, nowMs);
+        const mayGo = holding.mayGive(nowMs) && !this.#ports.isPassedOver(partition);
+        holding.noteHeir(heir !== undefined, nowMs);
+        if (heir !== undefined && mayGo) holding.giveTo(heir, nowMs);
       }
     }
   }
@@ -543,10 +617,10 @@ export class Holdings {
     this.#ports.log.info('orphans', 'a partition that nobody needs any more has ended', { partition: name });
   }
 
-  #request(storeId: string, type: typeof PULL | typeof FETCH, control: Uint8Array): boolean {
+  #request(source: RecordedMember, type: typeof PULL | typeof FETCH, control: Uint8Array): boolean {
     const { mirrors } = this.#ports;
-    const store = mirrors.storeOf(storeId);
-    const outbox = store?.isUp === true ? mirrors.outboxOf(store) : undefined;
+    const store = mirrors.storeAt(source);
+    const outbox = store === undefined ? undefined : mirrors.outboxOf(store);
     if (outbox === undefined) return false;
     outbox.request(type, control);
     mirrors.askFlush();
@@ -561,12 +635,12 @@ export class Holdings {
     return recovered.entryCount - before;
   }
 
-  #otherSource(handle: number, damaged: ReadonlySet<string>): string {
+  #otherSource(handle: number, damaged: ReadonlySet<string>): RecordedMember | undefined {
     const other = this.#byHandle[handle]?.holder.set?.otherSource();
-    return other === undefined || damaged.has(other.storeId) ? '' : other.storeId;
+    return other === undefined || damaged.has(other.storeId) ? undefined : other;
   }
 
-  #switchSource(handle: number, storeId: string): void {
+  #switchSource(handle: number, { storeId }: RecordedMember): void {
     const set = this.#byHandle[handle]?.holder.set;
     const row = set?.otherSource();
     if (row?.storeId === storeId) set?.switchSource(row);
@@ -643,9 +717,10 @@ export class Holdings {
 
   #why({ holder }: Holding, waitsFor: WaitingValue): string {
     switch (waitsFor) {
-      case Waiting.COPIES_AWAY: return copiesAwayText(holder.members);
-      case Waiting.REGISTER: return `the register does not answer: ${this.#ports.register.away}`;
-      case Waiting.LEASE: return 'another process may still deliver from it by a lease, for some seconds';
+      case Waiting.COPIES_AWAY: return copiesAwayText(holder.copies, holder.lastHolder);
+      case Waiting.REGISTER: return awayText(holder.set === undefined || holder.hasRules)
+        + this.#ports.register.away;
+      case Waiting.LEASE: return leaseText(holder.lastHolder);
       case Waiting.STORES: return allMustAnswerText(this.#ports.mirrors.stores);
       case Waiting.NOTHING: return '';
     }
@@ -657,8 +732,13 @@ export class Holdings {
  * without the register that it is not served; that it is away stands in status by itself.
  */
 function isServed({ holder, partition, isOwn }: Holding): boolean {
-  if (holder.mayAccept) return partition?.hasMissing === false;
+  if (holder.mayAccept) return partition?.hasMissing === false && holder.hasRules;
   return !isOwn && (holder.state === HolderState.IDLE || holder.state === HolderState.ASKING);
+}
+
+function awayText(areRulesKnown: boolean): string {
+  return areRulesKnown ? 'the register does not answer: ' : 'the register, which alone knows what operators '
+    + 'have ordered, does not answer: mail is taken, and no delivery starts: ';
 }
 
 function allMustAnswerText(stores: readonly StorePort[]): string {

@@ -5,7 +5,7 @@
  * Nothing given here is called from inside a call: a machine is not entered twice.
  */
 import type { HolderId } from '../../protocol/partition-record.js';
-import type { EndedCopy, RetiredRule } from '../../register/records.js';
+import type { EndedCopy, LeftOrder, QueueRule, RetiredRule } from '../../register/records.js';
 import type { RegisterPort, Stamped } from '../../recovery/ownership/ports.js';
 
 /** Where the answers to one partition's questions go: the events of PartitionHolder, without the clock. */
@@ -37,6 +37,14 @@ export interface MetPartition {
   readonly isEnded: boolean;
 }
 
+/** Partitions that one gateway holds, as the register told last. */
+export interface LastHeld {
+  readonly holder: string;
+  /** Its key stood there. */
+  readonly isLiving: boolean;
+  readonly partitions: readonly string[];
+}
+
 export interface OwnershipRegister {
   readonly self: HolderId;
   /**
@@ -49,6 +57,10 @@ export interface OwnershipRegister {
   leave(partition: string): void;
   /** Rises with all news of partitions, gateways and rules. */
   readonly version: number;
+  /** When the register answered last, on the monotonic clock. */
+  readonly heardMs: number;
+  /** What others hold, as told last, by holder. */
+  heldByOthers(): readonly LastHeld[];
   /** Of whatever gateway, as told last: none of a record that can't be read. */
   partitions(): Iterable<MetPartition>;
   /** Undefined: a record that can't be read, or none. */
@@ -67,8 +79,23 @@ export interface OwnershipRegister {
   retired(): ReadonlySet<string>;
   /** Writes, or with undefined takes back, that a gateway is retired; '' when it is done, else why not. */
   setRetired(gatewayId: string, rule: RetiredRule | undefined, done: (why: string) => void): void;
+  /** Rules of operators over queues, by id, as told last. The same map until one of them has changed. */
+  queueRules(): ReadonlyMap<string, QueueRule>;
+  /** Writes, or with undefined cancels, the rule of this id; '' when it is done, else why not. */
+  setQueueRule(id: string, rule: QueueRule | undefined, done: (why: string) => void): void;
+  /** Orders that are left for mail that nobody had who was asked, as queueRules() tells rules. */
+  leftOrders(): ReadonlyMap<string, LeftOrder>;
+  /**
+   * Changes the order of this id, of which `change` gets what stands there and says what is to: undefined is
+   * none. '' when it is done, else why not.
+   */
+  changeLeftOrder(
+    id: string, change: (known: LeftOrder | undefined) => LeftOrder | undefined, done: (why: string) => void,
+  ): void;
   /** By gateway id; without those whose session is over. */
   living(): ReadonlyMap<string, LivingGateway>;
+  /** Label of a gateway's machine, as its key said last, also when that is gone; undefined: never told. */
+  hostOf(gatewayId: string): string | undefined;
   /** The lock file of this machine proves that exactly this process is dead. */
   isProvenDead(holder: HolderId): boolean;
   /** '' while the register answers; else why it does not, with what to do. */

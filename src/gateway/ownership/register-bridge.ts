@@ -30,15 +30,19 @@ import {
 import type { RegisterPort, Revision, Stamped } from '../../recovery/ownership/ports.js';
 import { BrokenRule } from '../../base/json-shape.js';
 import {
-  GATEWAYS, MOVED_KEY, PARTITIONS, RULES, gatewayKey, parseKey, partitionKey, retiredIdOf, retiredKey,
+  GATEWAYS, MOVED_KEY, PARTITIONS, RULES, gatewayKey, leftOrderIdOf, leftOrderKey, parseKey, partitionKey,
+  queueRuleIdOf, queueRuleKey, retiredIdOf, retiredKey,
 } from '../../register/keys.js';
 import { unchanged, type Entry, type Guard, type Outcome, type Register } from '../../register/port.js';
 import {
-  decodeGateway, decodeGivenUp, decodePartition, encodePartition, encodeRetired,
+  decodeGateway, decodeGivenUp, decodeLeftOrder, decodePartition, decodeQueueRule, encodeLeftOrder,
+  encodePartition, encodeQueueRule, encodeRetired,
 } from '../../register/records.js';
-import type { EndedCopy, GatewayRecord, RetiredRule } from '../../register/records.js';
+import type { EndedCopy, GatewayRecord, LeftOrder, QueueRule, RetiredRule } from '../../register/records.js';
 import { GivenUpRules, endedBy } from './given-up-rules.js';
-import type { LivingGateway, MetPartition, OwnershipRegister, RegisterSink } from './ownership-register.js';
+import type {
+  LastHeld, LivingGateway, MetPartition, OwnershipRegister, RegisterSink,
+} from './ownership-register.js';
 import { ProcessKey } from './process-key.js';
 
 export interface RegisterBridgeOptions {
@@ -65,7 +69,7 @@ interface KnownGateway {
   readonly living: LivingGateway | undefined;
 }
 
-/** As told last. */
+/** As told last, by the watch or an answer: what is put back to what the watch told before is news. */
 interface KnownPartition {
   readonly entry: Entry;
   /** '' for a record that can't be read. */
@@ -86,6 +90,8 @@ export class RegisterBridge implements OwnershipRegister {
   readonly #sinks = new Map<string, RegisterSink>();
   readonly #partitions = new Map<string, KnownPartition>();
   readonly #gateways = new Map<string, KnownGateway>();
+  /** Of those that have lived since this process began: where they will live again. */
+  readonly #hosts = new Map<string, string>();
   #living: ReadonlyMap<string, LivingGateway> | undefined;
   #rulesAsked: RulesQuestion[] = [];
   /** What operators decided, by key, as a watch or the last reading told it. */
@@ -93,9 +99,14 @@ export class RegisterBridge implements OwnershipRegister {
   #retired: ReadonlySet<string> | undefined;
   readonly #givenUpRules: GivenUpRules;
   #givenUp: ReadonlyMap<string, readonly EndedCopy[]> | undefined;
+  #queueRules: ReadonlyMap<string, QueueRule> | undefined;
+  #leftOrders: ReadonlyMap<string, LeftOrder> | undefined;
   /** How often the watch has told of them. */
   #rulesNews = 0;
+  /** The watch does not tell of one of them: they are read again. */
+  #areRulesDoubted = false;
   #version = 0;
+  #heardMs: number;
   #isTurnAsked = false;
   #wasHeld = false;
   #isClosed = false;
@@ -109,6 +120,7 @@ export class RegisterBridge implements OwnershipRegister {
     this.self = { gatewayId, incarnation: record.incarnation };
     this.#ports = ports;
     const { register, clock, log } = ports;
+    this.#heardMs = clock.nowMs();
     this.#givenUpRules = new GivenUpRules(register, (entry) => this.#decoded(entry, decodeGivenUp));
     this.#key = new ProcessKey({ gatewayId, record }, {
       register, clock, log,
@@ -127,7 +139,12 @@ export class RegisterBridge implements OwnershipRegister {
 
   /** A few times a second. */
   tick(nowMs: number): void {
-    if (!this.#isClosed) this.#key.tick(nowMs);
+    if (this.#ports.register.state.isUp) this.#heardMs = nowMs;
+    if (this.#isClosed) return;
+    this.#key.tick(nowMs);
+    if (!this.#areRulesDoubted) return;
+    this.#areRulesDoubted = false;
+    this.#readRules([]);
   }
 
   session(): { readonly id: number; readonly endsMs: number } {
@@ -137,6 +154,23 @@ export class RegisterBridge implements OwnershipRegister {
   get away(): string {
     const { isUp, why } = this.#ports.register.state;
     return isUp ? '' : why;
+  }
+
+  get heardMs(): number {
+    return this.#heardMs;
+  }
+
+  heldByOthers(): readonly LastHeld[] {
+    const byHolder = new Map<string, string[]>();
+    for (const [partition, { holderId, met }] of this.#partitions) {
+      if (met === undefined || met.isEnded || holderId === this.self.gatewayId) continue;
+      const known = byHolder.get(holderId);
+      if (known === undefined) byHolder.set(holderId, [partition]);
+      else known.push(partition);
+    }
+    const living = this.living();
+    return [...byHolder].map(([holder, partitions]) =>
+      ({ holder, isLiving: living.has(holder), partitions }));
   }
 
   /** The key of this process stands now. */
@@ -180,6 +214,10 @@ export class RegisterBridge implements OwnershipRegister {
     return this.#living;
   }
 
+  hostOf(gatewayId: string): string | undefined {
+    return this.#hosts.get(gatewayId);
+  }
+
   *partitions(): IterableIterator<MetPartition> {
     for (const { met } of this.#partitions.values()) if (met !== undefined) yield met;
   }
@@ -200,15 +238,59 @@ export class RegisterBridge implements OwnershipRegister {
   }
 
   setRetired(gatewayId: string, rule: RetiredRule | undefined, done: (why: string) => void): void {
-    const key = retiredKey(gatewayId);
+    this.#setRule(retiredKey(gatewayId), rule === undefined ? null : encodeRetired(rule), done);
+  }
+
+  queueRules(): ReadonlyMap<string, QueueRule> {
+    this.#queueRules ??= this.#rulesBy(queueRuleIdOf, decodeQueueRule);
+    return this.#queueRules;
+  }
+
+  leftOrders(): ReadonlyMap<string, LeftOrder> {
+    this.#leftOrders ??= this.#rulesBy(leftOrderIdOf, decodeLeftOrder);
+    return this.#leftOrders;
+  }
+
+  /** What can't be read is passed over. */
+  #rulesBy<T extends object>(
+    idOf: (key: string) => string | undefined, decode: (text: string) => T | BrokenRule,
+  ): ReadonlyMap<string, T> {
+    return new Map([...this.#rules.values()].flatMap((entry) => {
+      const id = idOf(entry.key);
+      const rule = id === undefined ? undefined : this.#decoded(entry, decode);
+      return id === undefined || rule === undefined ? [] : [[id, rule]];
+    }));
+  }
+
+  setQueueRule(id: string, rule: QueueRule | undefined, done: (why: string) => void): void {
+    this.#setRule(queueRuleKey(id), rule === undefined ? null : encodeQueueRule(rule), done);
+  }
+
+  changeLeftOrder(
+    id: string, change: (known: LeftOrder | undefined) => LeftOrder | undefined, done: (why: string) => void,
+  ): void {
+    this.#changeRule(leftOrderKey(id), (entry) => {
+      const order = change(entry === undefined ? undefined : this.#decoded(entry, decodeLeftOrder));
+      return order === undefined ? null : encodeLeftOrder(order);
+    }, done);
+  }
+
+  /** Null takes it back. The first order stands, with who gave it. */
+  #setRule(key: string, value: string | null, done: (why: string) => void): void {
+    this.#changeRule(key, (entry) => (value === null ? null : entry?.value ?? value), done);
+  }
+
+  /** `change` says what is to stand there; null: nothing. */
+  #changeRule(
+    key: string, change: (entry: Entry | undefined) => string | null, done: (why: string) => void,
+  ): void {
     this.#readKey(key, (entry) => {
       if (entry === null) return done(`the register does not answer: ${this.away}`);
-      // The first order stands, with who gave it.
-      if ((entry === undefined) === (rule === undefined)) return done('');
-      const value = rule === undefined ? null : encodeRetired(rule);
+      const value = change(entry);
+      if (value === (entry?.value ?? null)) return done('');
       this.#ports.register.write([{ key, ...unchanged(entry), value }], (_index, outcome) => {
         if (this.#isClosed) return;
-        if (outcome.kind === 'stale') this.setRetired(gatewayId, rule, done);
+        if (outcome.kind === 'stale') this.#changeRule(key, change, done);
         else done(outcome.kind === 'done' ? '' : `the register did not settle it: ${outcome.why}`);
       });
     });
@@ -243,6 +325,12 @@ export class RegisterBridge implements OwnershipRegister {
     this.#key.close(done);
   }
 
+  /** What is told of rules is told anew. */
+  #noteRules(): void {
+    this.#queueRules = undefined;
+    this.#leftOrders = undefined;
+  }
+
   #noteNews(): void {
     this.#retired = undefined;
     this.#givenUp = undefined;
@@ -258,13 +346,12 @@ export class RegisterBridge implements OwnershipRegister {
     this.#ports.soon(() => {
       this.#isTurnAsked = false;
       if (this.#isClosed) return;
-      this.#readRules(this.#rulesAsked.splice(0));
+      if (this.#rulesAsked.length > 0) this.#readRules(this.#rulesAsked.splice(0));
       this.#key.tie();
     });
   }
 
   #readRules(asked: readonly RulesQuestion[]): void {
-    if (asked.length === 0) return;
     const news = this.#rulesNews;
     this.#ports.register.read({ prefix: RULES }, (result) => {
       if (this.#isClosed) return;
@@ -272,8 +359,9 @@ export class RegisterBridge implements OwnershipRegister {
       if (result.kind === 'entries' && news !== this.#rulesNews) return this.#readRules(asked);
       if (result.kind === 'entries') {
         this.#rules = new Map(result.entries.map((entry) => [entry.key, entry]));
+        this.#noteRules();
         this.#noteNews();
-      }
+      } else if (asked.length === 0) this.#areRulesDoubted = true;
       for (const { ticket, sink } of asked) {
         if (result.kind === 'entries') sink.onRules(ticket);
         else sink.onNoAnswer(ticket);
@@ -300,6 +388,7 @@ export class RegisterBridge implements OwnershipRegister {
       if (entry === null) return done(undefined);
       if (entry === undefined) return this.#stampWithout(partition, done);
       const record = this.#decoded(entry, decodePartition);
+      this.#onPartition(partition, entry);
       if (record === undefined) return done(undefined);
       this.#readKey(gatewayKey(record.holder.gatewayId), (session) => {
         const movedRevision = this.#movedRevision;
@@ -357,8 +446,11 @@ export class RegisterBridge implements OwnershipRegister {
     const write = { key, ifRevision, ifValue, value, guards };
     this.#ports.register.write([write], (_index, outcome: Outcome) => {
       if (this.#isClosed) return;
-      if (outcome.kind === 'done') sink.onApplied(ticket, revisionOf(outcome.revision, value));
-      else if (outcome.kind === 'unknown') sink.onNoAnswer(ticket);
+      if (outcome.kind === 'done') {
+        const { revision } = outcome;
+        this.#onPartition(partition, { key, revision, value, session: '' });
+        sink.onApplied(ticket, revisionOf(revision, value));
+      } else if (outcome.kind === 'unknown') sink.onNoAnswer(ticket);
       else this.#readRecord(partition, ticket, sink);
     });
   }
@@ -390,10 +482,10 @@ export class RegisterBridge implements OwnershipRegister {
   #onSnapshot(entries: readonly Entry[], deleted: readonly string[]): void {
     const concerned = new Set<string>();
     const present = new Set(entries.map(({ key }) => key));
-    // A rule that was read may have been made and deleted while the watch was away: it was never told.
-    for (const key of this.#rules.keys()) if (!present.has(key)) this.#onDeleted(key);
     for (const key of deleted) for (const partition of this.#onDeleted(key)) concerned.add(partition);
     for (const entry of entries) for (const partition of this.#onEntry(entry)) concerned.add(partition);
+    // A rule that was read, and is not in it: deleted while the watch was away, or made after this was told.
+    this.#areRulesDoubted ||= [...this.#rules.keys()].some((key) => !present.has(key));
     // Our own key may be missing in it without ever having been told.
     if (!present.has(gatewayKey(this.self.gatewayId))) this.#key.onNews(undefined);
     this.#tell(concerned);
@@ -407,6 +499,7 @@ export class RegisterBridge implements OwnershipRegister {
     }
     if (meaning?.kind === 'rule') {
       this.#rules.set(entry.key, entry);
+      this.#noteRules();
       this.#rulesNews += 1;
       this.#noteNews();
     }
@@ -421,6 +514,7 @@ export class RegisterBridge implements OwnershipRegister {
     }
     if (meaning?.kind === 'rule') {
       this.#rules.delete(key);
+      this.#noteRules();
       this.#rulesNews += 1;
     }
     this.#noteNews();
@@ -453,6 +547,7 @@ export class RegisterBridge implements OwnershipRegister {
       ? undefined
       : { holder: { gatewayId: id, incarnation: record.incarnation }, sinceMs, group: record.group };
     this.#gateways.set(id, { entry, living });
+    if (record !== undefined) this.#hosts.set(id, record.host);
     this.#living = undefined;
     this.#noteNews();
     if (id === this.self.gatewayId) this.#key.onNews(entry);

@@ -15,7 +15,7 @@ import type { Entries } from './entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from './entries.js';
 import { EntryState } from './entry-table.js';
 import { HeadWriter } from './head-writer.js';
-import type { MailQueue } from './mail-queue.js';
+import { MailQueue } from './mail-queue.js';
 import { noteRoom } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { QueueRegistry } from './queue-registry.js';
@@ -42,6 +42,8 @@ export interface AcceptancePorts {
   readonly entries: Entries;
   readonly memory: MemoryGauge;
   readonly commitPoint: CommitPoint;
+  /** An operator wants no new mail for it. */
+  isRefused(route: Route): boolean;
   /** The entry is committed: it may be delivered. */
   release(queue: MailQueue, row: number): void;
 }
@@ -77,7 +79,7 @@ class StoredReport implements CommitWaiter {
 }
 
 export class Acceptance {
-  readonly #options: AcceptanceOptions;
+  #options: AcceptanceOptions;
   readonly #ports: AcceptancePorts;
   readonly #endingReserve: EndingReserve;
   readonly #headWriter: HeadWriter;
@@ -89,28 +91,26 @@ export class Acceptance {
     this.#headWriter = new HeadWriter(ports.packer);
   }
 
+  /** For mail that is taken from now on. */
+  renew(options: AcceptanceOptions): void {
+    this.#options = options;
+  }
+
   /**
    * Whether a recipient of this route may be taken now. What can't commit is told before any limit: it closes
    * the port.
    */
   admit(route: Route): AdmissionVerdict {
     const { registry, memory } = this.#ports;
-    const queue = registry.find(route);
-    const place = this.#placeOf(route, queue);
-    if (isStuck(place)) return place;
+    const place = registry.placeFor(route);
+    if (typeof place === 'string' && isStuck(place)) return place;
+    if (this.#ports.isRefused(route)) return 'operator';
     if (!memory.admits(0)) return 'memory';
-    if (place !== '' || queue === undefined) return place;
+    if (typeof place === 'string') return place;
+    const queue = place instanceof MailQueue ? place : registry.find(route);
+    if (queue === undefined) return '';
     if (queue.length >= route.lengthMax) return 'queue-full';
     return queue.bytes > memory.acceptBytes * this.#options.nextHopShare ? 'share' : '';
-  }
-
-  /** Whether new mail of the route has a partition that can commit it. */
-  #placeOf(route: Route, queue: MailQueue | undefined): AdmissionVerdict {
-    const { registry, clock } = this.#ports;
-    if (queue === undefined) return registry.founding(route);
-    if (queue.partition.mayTake(clock.nowMs())) return '';
-    // A fifo queue takes new mail in another partition, a strict one that has mail waits for its own.
-    return route.ordering === 'strict' && queue.length > 0 ? 'short' : registry.founding(route);
   }
 
   /** Stores the message in every queue it goes to. */
@@ -310,7 +310,7 @@ function roomOf(request: Submission, i: number): number {
 /** Whether everything one partition's stores get reaches the other's stores too, in the same frames. */
 function sameFeed(a: Partition, b: Partition): boolean {
   for (const row of b.rows) {
-    if (!b.feedOf(row).isFed) continue;
+    if (!b.feedOf(row).getsChanges) continue;
     const twin = a.rows.find(({ storeId, bootId }) => storeId === row.storeId && bootId === row.bootId);
     if (twin === undefined || !twin.isInStep || !row.isInStep) return false;
   }

@@ -10,6 +10,7 @@
  * It stands behind the mail that its queue took meanwhile: that came later, but is not held up for it (G3's
  * exception).
  */
+import { formatMessageId } from '../../base/text-id.js';
 import type { Crc32, EventLog } from '../../platform/ports.js';
 import {
   ENTRY_ROW_BYTES, entryBodyBytes, entryCrc, entryHeadBytes, entryId, entryNoteBytes, entryNoteCrc,
@@ -136,7 +137,7 @@ export class AdoptedMail {
     const checksum = entryCrc(view, offset);
     if (crc32(payload.subarray(0, ownBytes), 0) !== checksum) {
       log.error('recovery', 'a message in a copy that was given up is damaged: its checksum is wrong', {
-        partition: partition.name, queue_id: messageId,
+        partition: partition.name, queue_id: formatMessageId(messageId),
       });
       return false;
     }

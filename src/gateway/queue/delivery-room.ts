@@ -1,13 +1,18 @@
 /**
- * Memory for what becomes of deliveries in flight (G7): each may change its entry, and a change is kept until
- * every copy has it. So while memory is full beyond all that takes new things, no more deliveries are in
- * flight than changes have room for. The others wait: what is acknowledged makes room.
+ * Memory for what becomes of deliveries in flight, and of mail whose time is up (G7): each may change its
+ * entry, and a change is kept until every copy has it. So while memory is full beyond all that takes new
+ * things, no more deliveries are in flight, and no more entries expire, than changes have room for. The
+ * others wait: what is acknowledged makes room.
  *
  *   take: admits ─► taken (its room is promised) ─► settled (the change is counted now, the promise is over)
  *           └ no: the queue waits ─ look(): there is room ─► woken
  *
+ *   an entry whose time is up: admitsExpiry ─► its change is counted at once
+ *           └ no: it rests, and the next round of the sweep asks again
+ *
  * What the stores of one partition do not acknowledge must not hold up the others for ever. So one delivery
- * at a time may always go, of a partition whose copies have all there is.
+ * at a time may always go, of a partition whose copies have all there is; and of each such partition one
+ * expiry, in a room that is theirs.
  */
 import type { Partition } from '../mirror/partition.js';
 import { CHANGE_ROW_BYTES } from '../../protocol/change-rows.js';
@@ -46,6 +51,13 @@ export class DeliveryRoom {
 
   settled(recipientCount: number): void {
     this.#ports.memory.promisedBytes -= changeBytes(recipientCount);
+  }
+
+  /** Whether the end of an entry with `room` for its note may be decided, its time being up. */
+  admitsExpiry({ ackedNumber, lastNumber }: Partition, room: number): boolean {
+    const { memory } = this.#ports;
+    const bytes = room + CHANGE_BYTES;
+    return memory.admitsDelivery(bytes) || (ackedNumber >= lastNumber && memory.admitsExpiryAlone(bytes));
   }
 
   /** Called a few times in a tenth of a second. */

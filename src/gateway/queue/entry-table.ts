@@ -2,20 +2,27 @@
  * The entries of all queues of a gateway as flat columns outside the collected heap: an entry is a row
  * number. An entry is one message in one queue; its content and head lie in a record of the segments.
  *
- *            ┌ submit ┐             ┌ take ┐              ┌ delivered, ended / DELETE ┐
- *   FREE ──────────────► STORING ─┬────────► READY ──────► IN_FLIGHT ──────────────────► FREE
- *                          │      │ commit     ▲  ▲           │ deferred / ANNOTATE
- *      timeout / WITHDRAW  │      │            │  └─ due ── DEFERRED ◄┘
- *              FREE ◄──────┘                   │              │ failed, expired / ANNOTATE
- *                                              │              ▼
- *                        READY, DEFERRED, HELD ── expired ─► REPORTING ── reported / DELETE ─► FREE
- *                                                             └─ some still to try ─► DEFERRED
- *   STORING, out of a copy that was given up ── at all copies ─► READY, DEFERRED, HELD, REPORTING by its note
- *   HELD: not delivered until an operator or the recovery says so (unknown version, no route, crashes).
+ *   FREE       ─ submitted, or out of a copy that was given up ─► STORING
+ *              ─ back from the stores ─► READY, DEFERRED, REPORTING, HELD, by its note
+ *   STORING    ─ committed ─► READY; out of such a copy: READY, DEFERRED, REPORTING, HELD, by its note
+ *              ─ timeout / WITHDRAW ─► FREE
+ *   READY      ─ taken ─► IN_FLIGHT
+ *              ─ expired or failed by an operator / ANNOTATE ─► REPORTING    ─ held ─► HELD
+ *   IN_FLIGHT  ─ deferred / ANNOTATE ─► DEFERRED                             ─ unknown version ─► HELD
+ *              ─ failed or expired / ANNOTATE ─► REPORTING                   ─ not to be sent yet ─► READY
+ *   DEFERRED   ─ due ─► READY                                                ─ held ─► HELD
+ *              ─ expired or failed by an operator / ANNOTATE ─► REPORTING
+ *   REPORTING  ─ reported, some still to try ─► DEFERRED, READY              ─ found damaged ─► HELD
+ *   HELD       ─ released ─► READY, DEFERRED, or REPORTING where a report is owed
+ *              ─ expired or failed by an operator / ANNOTATE ─► REPORTING
+ *   any but STORING ─ delivered, reported, deleted: its end / DELETE ─► FREE
+ *
+ * HELD is not delivered until an operator or the recovery says so (unknown version, no route, crashes). Which
+ * of these an operator is refused for now: interruptions.ts.
  *
  * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, two lists 16, ready list 8,
  * record 4, shared content 4, sizes 4, checksum 4, note and its room 4, times 8, state, attempts and what was
- * told 3.
+ * told 4.
  */
 import { ChunkedFloat64, ChunkedUint8, ChunkedUint32 } from '../../base/chunked.js';
 import { HashIndex } from '../../base/hash-index.js';
@@ -68,11 +75,11 @@ export function isValidEntryTransition(from: number, to: number): boolean {
   return (((NEXT_BITS[from] ?? 0) >>> to) & 1) === 1;
 }
 
-/** Rows of entries. Lists and times are kept by MailQueue; this owns the columns and the row's life. */
 function columnsBy(position: ChunkedFloat64): OrderColumns {
   return { position, previous: new ChunkedUint32(), next: new ChunkedUint32() };
 }
 
+/** Rows of entries. Lists and times are kept by MailQueue; this owns the columns and the row's life. */
 export class EntryTable {
   /** (message id, queue handle) → row, so that one message is found without a scan. */
   readonly index: HashIndex;
@@ -97,6 +104,8 @@ export class EntryTable {
   readonly attempts = new ChunkedUint8();
   /** 1: no delay is to be told any more (delay-reports.ts). */
   readonly delaySettled = new ChunkedUint8();
+  /** 1: that it waits for its next hop was told (untold-waits.ts). */
+  readonly waitTold = new ChunkedUint8();
   /** Count, size and age of the entries in each state. */
   readonly census = new StateCensus();
   readonly #stateColumn = new ChunkedUint8();
@@ -138,6 +147,7 @@ export class EntryTable {
     this.note.set(row, 0);
     this.attempts.set(row, 0);
     this.delaySettled.set(row, 0);
+    this.waitTold.set(row, 0);
     this.#stateColumn.set(row, S.FREE);
     return row;
   }
@@ -191,6 +201,7 @@ export class EntryTable {
     this.expirySeconds.ensure(length);
     this.attempts.ensure(length);
     this.delaySettled.ensure(length);
+    this.waitTold.ensure(length);
     this.#stateColumn.ensure(length);
   }
 }

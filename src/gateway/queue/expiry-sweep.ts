@@ -1,11 +1,11 @@
 /**
- * Finds entries whose time is up, and those whose delay is to be told (delay-reports.ts): a walk through the
- * rows of all queues, a part of it with each tick, round and round. So it depends on no retry and no order:
- * mail, reports and mail of other gateways lie side by side, each with a lifetime of its own, and the walk
- * finds each within ROUND_MS.
+ * Finds entries whose time is up, those whose delay is to be told (delay-reports.ts), and those that wait for
+ * a next hop without a word of it in the log (untold-waits.ts): a walk through the rows of all queues, a part
+ * of it with each tick, round and round. So it depends on no retry and no order: mail, reports and mail of
+ * other gateways lie side by side, each with a lifetime of its own, and the walk finds each within ROUND_MS.
  *
  *   rows   1 2 3 4 … highest           two reads of flat columns each: 17,000 of ten million in a tick,
- *              └─ part ─┘└ next part      0.1 ms
+ *              └─ part ─┘└ next part      0.1 ms; 0.3 where all of them wait untried
  *
  * What an entry's state makes of it: interruptions.ts. Times are of this process's frame (wall-frame.ts),
  * which nobody can set. When the system's wall clock is set all the same, one of the two may be wrong, and
@@ -14,6 +14,7 @@
  */
 import type { EventLog } from '../../platform/ports.js';
 import type { EntryTable } from './entry-table.js';
+import { EntryState } from './entry-table.js';
 import { isResting } from './interruptions.js';
 import type { WallFrame } from './wall-frame.js';
 
@@ -26,6 +27,10 @@ const ROWS_PER_TICK_MIN = 4096;
 const EXPIRED_PER_TICK = 500;
 /** Each may make a report. Those for which there is no room are met again and again. */
 const DELAYS_PER_TICK = 50;
+/** A restart of a next hop is not worth a line for each message that waits. */
+const UNTOLD_SECONDS = 30;
+/** Lines of the log in a tick: a million messages for a dead host take eight minutes. */
+const WAITS_PER_TICK = 200;
 /** Clocks are slewed by far less within a tick; a clock that differs by less moves nothing that matters. */
 const STEP_MS = 1000;
 const TEXT = 'the wall clock was set: '
@@ -35,8 +40,10 @@ export interface ExpirySweepPorts {
   readonly frame: WallFrame;
   readonly table: EntryTable;
   readonly log: EventLog;
-  /** The time of an entry that rests is up. It may stay all the same. */
+  /** The time of an entry that rests is up. It may stay all the same, and is met in the next round. */
   onExpired(row: number): void;
+  /** It was never tried, and waits still. So many lines were written; 0: it is to be looked at again. */
+  onWaiting(row: number): number;
   /** It rests and has waited for delayMs. False: it is to be looked at again. */
   onDelayed(row: number): boolean;
 }
@@ -48,7 +55,7 @@ export interface ExpirySweepOptions {
 }
 
 export class ExpirySweep {
-  readonly #longestRetryMs: number;
+  readonly #options: ExpirySweepOptions;
   readonly #delaySeconds: number;
   readonly #ports: ExpirySweepPorts;
   #row = 0;
@@ -57,7 +64,7 @@ export class ExpirySweep {
   #lastMs = 0;
 
   constructor(options: ExpirySweepOptions, ports: ExpirySweepPorts) {
-    this.#longestRetryMs = options.longestRetryMs;
+    this.#options = options;
     this.#delaySeconds = options.delayMs === 0 ? Infinity : Math.ceil(options.delayMs / 1000);
     this.#ports = ports;
   }
@@ -73,9 +80,11 @@ export class ExpirySweep {
     const rowsMax = Math.min(highestRow, Math.max(ROWS_PER_TICK_MIN, rowsOfRound));
     let left = EXPIRED_PER_TICK;
     let delaysLeft = DELAYS_PER_TICK;
+    let waitsLeft = WAITS_PER_TICK;
     for (let i = 0; i < rowsMax && left > 0; i++) {
       this.#row = this.#row >= highestRow ? 1 : this.#row + 1;
       const isOver = table.expirySeconds.get(this.#row) <= nowSeconds;
+      if (waitsLeft > 0 && this.#isUntold(nowSeconds)) waitsLeft -= this.#ports.onWaiting(this.#row);
       if (!isOver && !this.#isDelayed(nowSeconds)) continue;
       if (!isResting(table.state(this.#row))) continue;
       if (isOver) {
@@ -101,14 +110,22 @@ export class ExpirySweep {
     return sinceSeconds <= nowSeconds && table.delaySettled.get(this.#row) === 0;
   }
 
+  #isUntold(nowSeconds: number): boolean {
+    const { table } = this.#ports;
+    return table.arrivalSeconds.get(this.#row) + UNTOLD_SECONDS <= nowSeconds
+      && table.waitTold.get(this.#row) === 0 && table.attempts.get(this.#row) === 0
+      && table.state(this.#row) === EntryState.READY;
+  }
+
   #watchClock(nowMs: number): void {
     const aheadMs = this.#ports.frame.aheadMs();
     const stepMs = aheadMs - this.#aheadMs;
     this.#aheadMs = aheadMs;
     if (Math.abs(stepMs) < STEP_MS) return;
-    this.#restsUntilMs = nowMs + this.#longestRetryMs;
+    const { longestRetryMs } = this.#options;
+    this.#restsUntilMs = nowMs + longestRetryMs;
     this.#ports.log.warn('clock', TEXT, {
-      step_s: Math.round(stepMs / 1000), rests_s: Math.round(this.#longestRetryMs / 1000),
+      step_s: Math.round(stepMs / 1000), rests_s: Math.round(longestRetryMs / 1000),
     });
   }
 }

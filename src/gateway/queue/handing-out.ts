@@ -3,9 +3,11 @@
  * to deliver from, and takes results back.
  *
  *   take ─► mirror/delivery-right.ts ─► next READY entry ─► IN_FLIGHT ─► settle ─► settlement.ts
+ *                                              └─ an operator's order waited for it (orders/left-orders.ts)
  */
 import type { ReturnAddresses } from '../../base/return-addresses.js';
 import type { SenderRewriting } from '../../base/sender-rewriting.js';
+import { formatMessageId } from '../../base/text-id.js';
 import type { DeliveryRight } from '../mirror/delivery-right.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { DeliveryRoom } from './delivery-room.js';
@@ -35,7 +37,13 @@ export interface HandingOutPorts {
   /** Of routes with `verp`, by name; undefined: there are none. */
   readonly returnAddresses: ReadonlyMap<string, ReturnAddresses> | undefined;
   wake(queue: MailQueue): void;
+  /** In a partition that an order waited for: it is done to an entry that is meant. */
+  obeyOrder(queue: MailQueue, row: number): Ordered;
 }
+
+/** NOT: no order means it. DONE: it waits here no more. LATER: it may not leave, and its queue is woken. */
+export const Ordered = { NOT: 0, DONE: 1, LATER: 2 } as const;
+export type Ordered = (typeof Ordered)[keyof typeof Ordered];
 
 const UNKNOWN_VERSION =
   'a message is held: another release wrote its envelope; upgrade this gateway or export it';
@@ -55,6 +63,11 @@ export class HandingOut {
     for (;;) {
       const next = queue.nextReady(clock.nowMs());
       if (next === 0 || !this.#ports.bodies.isHere(queue, next)) return undefined;
+      if (queue.partition.isUnderOrder) {
+        const ordered = this.#ports.obeyOrder(queue, next);
+        if (ordered === Ordered.DONE) continue;
+        if (ordered === Ordered.LATER) return undefined;
+      }
       if (!room.admits(queue, entries.room(next))) return undefined;
       const row = queue.takeReady(clock.nowMs());
       const envelope = settlement.envelopeOf(row);
@@ -72,7 +85,9 @@ export class HandingOut {
       queue.inFlightCount -= 1;
       queue.heldCount += 1;
       entries.table.transition(row, EntryState.HELD);
-      log.error('held', UNKNOWN_VERSION, { queue: queue.name, queue_id: entries.table.messageId(row) });
+      log.error('held', UNKNOWN_VERSION, {
+        queue: queue.name, queue_id: formatMessageId(entries.table.messageId(row)),
+      });
     }
   }
 

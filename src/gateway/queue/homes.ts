@@ -13,31 +13,49 @@ import type { Partition } from '../mirror/partition.js';
 const MOVE_FACTOR = 2;
 const MOVE_LEAD = 1;
 
-/** Load of each partition, in their order; about 2 on average. */
-function loads(partitions: readonly Partition[]): number[] {
+/** What a queue and a byte weigh among the partitions that are compared. */
+interface Weights {
+  readonly perQueue: number;
+  readonly perByte: number;
+}
+
+function weightsOf(partitions: readonly Partition[]): Weights {
   let queues = 0;
   let bytes = 0;
   for (const partition of partitions) {
     queues += partition.queues.size;
     bytes += partition.recentBytes;
   }
-  const perQueue = queues === 0 ? 0 : partitions.length / queues;
-  const perByte = bytes === 0 ? 0 : partitions.length / bytes;
-  return partitions.map((partition) => partition.queues.size * perQueue + partition.recentBytes * perByte);
+  return {
+    perQueue: queues === 0 ? 0 : partitions.length / queues,
+    perByte: bytes === 0 ? 0 : partitions.length / bytes,
+  };
+}
+
+/** About 2 on average. */
+function loadOf(partition: Partition, { perQueue, perByte }: Weights): number {
+  return partition.queues.size * perQueue + partition.recentBytes * perByte;
 }
 
 /** The partition with the least load; the first of equals. */
 export function quietest(partitions: readonly Partition[]): Partition | undefined {
-  const all = loads(partitions);
-  let least = 0;
-  for (let i = 1; i < all.length; i++) if ((all[i] ?? 0) < (all[least] ?? 0)) least = i;
-  return partitions[least];
+  const weights = weightsOf(partitions);
+  let found: Partition | undefined;
+  let least = Infinity;
+  for (const partition of partitions) {
+    const load = loadOf(partition, weights);
+    if (load >= least) continue;
+    found = partition;
+    least = load;
+  }
+  return found;
 }
 
 /** Whether a queue that is empty should leave its home, which is one of these. */
 export function shouldMove(home: Partition, partitions: readonly Partition[]): boolean {
-  const all = loads(partitions);
-  const own = all[partitions.indexOf(home)] ?? 0;
-  const least = Math.min(...all);
+  const weights = weightsOf(partitions);
+  const own = loadOf(home, weights);
+  let least = own;
+  for (const partition of partitions) least = Math.min(least, loadOf(partition, weights));
   return own > least * MOVE_FACTOR && own > least + MOVE_LEAD;
 }

@@ -16,6 +16,9 @@
  *
  * Whatever happens to other entries leaves the queue held: each call names the row it speaks of.
  *
+ * An entry of a strict queue that an operator ends in part before its turn keeps its place in the ready list
+ * while that is reported (REPORTING): what stands behind it waits there.
+ *
  * Owns: list links, counts, the head of a strict queue. Not here: numbers and mirrors
  * (mirror/partition.ts), contents (content-store.ts), what results mean (settlement.ts).
  */
@@ -57,6 +60,10 @@ export class MailQueue implements DeliveryQueue {
   isWoken = false;
   /** Younger than what may still come back of its name: nothing is handed out before (queue-registry.ts). */
   isBehind = false;
+  /** An attempt from it keeps its partition from going to another process: nothing more is started. */
+  isHeldBack = false;
+  /** An operator wants nothing started from it (orders/queue-rules.ts). */
+  isSuspended = false;
   /** Since when it has been empty; Infinity while it is not, or nobody has looked. */
   emptySinceMs = Infinity;
   /** When its home was looked at last (queue-registry.ts). */
@@ -231,8 +238,21 @@ export class MailQueue implements DeliveryQueue {
 
   /** The next entry that may be tried; 0 when there is none. */
   nextReady(nowMs: number): number {
-    if (this.isBehind || this.partition.isLeaving || this.#headUntilMs > nowMs) return 0;
-    return this.route.ordering === 'strict' && this.inFlightCount > 0 ? 0 : this.#ready.head;
+    if (this.isSuspended || this.isBehind || this.isHeldBack || this.partition.isLeaving) return 0;
+    if (this.#headUntilMs > nowMs) return 0;
+    const { head } = this.#ready;
+    if (this.route.ordering !== 'strict' || head === 0) return head;
+    return this.inFlightCount > 0 || this.#table.state(head) !== EntryState.READY ? 0 : head;
+  }
+
+  /** It stands in a ready list: READY, or REPORTING where it keeps its place. */
+  hasPlace(row: number): boolean {
+    return row === this.#ready.head || row === this.#late.head || this.#table.readyPrevious.get(row) !== 0;
+  }
+
+  /** Of what is due, whether it may be tried now or not; 0 when there is none. */
+  get firstReady(): number {
+    return this.#ready.head;
   }
 
   /** The one that is ready behind it; 0 at the end. */
@@ -252,7 +272,7 @@ export class MailQueue implements DeliveryQueue {
     return row;
   }
 
-  /** Takes a READY entry out of whichever ready list it is in, before its turn. */
+  /** Takes an entry that has a place out of whichever ready list it is in, before its turn. */
   removeReady(row: number): void {
     if (this.#isReturned(row)) this.#returnedCount -= 1;
     this.#unlinkReady(row);

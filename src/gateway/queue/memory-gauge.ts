@@ -2,8 +2,9 @@
  * The memory of a gateway against its limit (G7): three marks, docs/GUARANTEES.md "Memory".
  *
  *   0 ──────────── accept ───────── reserve ──── limit
- *     new mail        │ recovery, refill │ only what ends mail: reports to the half, deliveries in flight to
- *                     │                    three quarters (delivery-room.ts), the rest one delivery at a time
+ *     new mail        │ recovery, refill │ only what ends mail: reports to the half, deliveries in flight
+ *                     │                  │ and expiry to three quarters (delivery-room.ts), one expiry at a
+ *                     │                    time of a partition to seven eighths, the rest one delivery
  *                     └─ half: places of entries that are taken over, however full memory is
  *
  * Buffers lie outside V8's heap limit, so they are counted here: records and bookkeeping of entries, bytes
@@ -27,9 +28,11 @@ const ENTRIES_SHARE = 0.75;
 const REST_SHARE = 0.6;
 /** Of what lies between the upper marks, for places of entries; the rest for bodies that deliveries need. */
 const PLACES_SHARE = 0.5;
-/** Of what lies above the last mark: for reports, and for these and what becomes of deliveries in flight. */
+/** Of what lies above the last mark: for reports; for these, deliveries in flight and expiry. */
 const REPORTS_SHARE = 0.5;
 const DELIVERIES_SHARE = 0.75;
+/** And for one expiry of each partition whose copies have all there is. */
+const EXPIRY_ALONE_SHARE = 0.875;
 /** Of messages that are being received: what they leave is not gone at once. One of the largest size fits. */
 const IN_TRANSIT_SHARE = 0.25;
 
@@ -42,13 +45,18 @@ export class MemoryGauge {
   /** Not used yet: what deliveries in flight may come to. */
   promisedBytes = 0;
   readonly #held: () => number;
+  readonly #asked: () => number;
 
-  /** `held` sums what the parts hold now; it must be O(1). */
-  constructor(options: MemoryOptions, held: () => number) {
+  /**
+   * `held` sums what the parts hold now, `asked` what was asked for of the stores and comes however full
+   * memory is by then; both must be O(1).
+   */
+  constructor(options: MemoryOptions, held: () => number, asked: () => number = () => 0) {
     this.limitBytes = options.limitBytes;
     this.acceptBytes = Math.floor(options.limitBytes * options.acceptShare);
     this.reserveBytes = Math.floor(options.limitBytes * options.reserveShare);
     this.#held = held;
+    this.#asked = asked;
   }
 
   get usedBytes(): number {
@@ -78,6 +86,11 @@ export class MemoryGauge {
   /** Whether what becomes of one more delivery fits. */
   admitsDelivery(bytes: number): boolean {
     return this.#usedAtMost + bytes <= this.#lastBytes(DELIVERIES_SHARE);
+  }
+
+  /** Whether the end of one entry fits, of a partition of which nothing else is on its way. */
+  admitsExpiryAlone(bytes: number): boolean {
+    return this.#usedAtMost + bytes <= this.#lastBytes(EXPIRY_ALONE_SHARE);
   }
 
   /** Whether memory has room for words that nothing depends on. */
@@ -127,7 +140,7 @@ export class MemoryGauge {
   }
 
   get #usedAtMost(): number {
-    return this.usedBytes + this.promisedBytes;
+    return this.usedBytes + this.promisedBytes + this.#asked();
   }
 
   #lastBytes(share: number): number {

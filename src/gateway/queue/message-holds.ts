@@ -1,11 +1,12 @@
 /**
- * Messages that an operator holds, releases or deletes; and those that are held because two processes ended
+ * Messages that an operator holds, releases or ends; and those that are held because two processes ended
  * while they worked on them. What else is held (no route, a damaged content, an unknown envelope) is only
  * named here.
  *
  *   READY, DEFERRED ─ hold, in its note at the mirrors ─► HELD
  *   HELD ─ release, at the mirrors too ─► READY, or its report goes on
  *   READY, DEFERRED, HELD ─ delete ─► gone, logged and counted; nobody is told (G2)
+ *                           ─ bounce, expire ─► failed, and reported where the RFCs let us
  *   recovery ─ its note names an operator, or two tries; or two crash notes name it ─► HELD alone; other mail
  *                                                                                      goes on
  *
@@ -13,10 +14,9 @@
  *
  * A poison message does not expire while it is held: its report is what would end the process. Pure.
  */
+import type { Order } from '../../admin-api/orders.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { CrashNotes } from '../local/crash-notes.js';
-import type { Change } from '../mirror/kept-waits.js';
-import { KeptWaits } from '../mirror/kept-waits.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { Entries } from './entries.js';
 import { EntryState } from './entry-table.js';
@@ -25,40 +25,32 @@ import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { OWED_FAILURE, TO_TRY, TRIES_MAX } from './note.js';
-import type { QueueRegistry } from './queue-registry.js';
-import type { Settlement } from './settlement.js';
+import type { OperatorEnd, Settlement } from './settlement.js';
 
 /** Crashes of this machine with a message in hand after which it is held. */
 const CRASHES_TO_HOLD = 2;
 const LEAVING = 'its queue goes to another gateway';
+const ENDED_WORDS = {
+  delete: 'recipients of a message are deleted by an operator',
+  bounce: 'a message is returned to its sender by an operator',
+  expire: 'a message expires by the word of an operator',
+} as const;
+const HELD_IN_PART = 'it is held, and not all of its recipients are meant: release it first';
+const POISON = 'its report may end this process as it ended others: export it, then delete it';
+const UNREADABLE = 'this release can not read its envelope: export it, or delete it by --id';
 const UNREAD = 'its envelope is still at the stores, and is fetched now: ask again in a moment';
 
-export interface HoldRequest {
+/** A released entry, and the change of its partition that says so. */
+interface Release {
+  readonly queue: MailQueue;
   readonly messageId: number;
-  /** For the log and for who lists the queue. */
-  readonly reason: string;
-  readonly who: string;
+  readonly number: number;
 }
-
-/** What came of it in one queue that has the message. */
-export interface HoldOutcome {
-  readonly queue: string;
-  readonly queueClass: string;
-  readonly done: boolean;
-  /** Why not; '' when done. */
-  readonly why: string;
-  /** The mirrors have it: a crash of the gateway does not undo it. */
-  readonly kept: boolean;
-}
-
-/** Told once: when the mirrors have what was done, or at a bound. Empty: no queue has the message. */
-export type HoldsDone = (outcomes: readonly HoldOutcome[]) => void;
 
 export interface MessageHoldsPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly entries: Entries;
-  readonly registry: QueueRegistry;
   readonly settlement: Settlement;
   readonly crashes: CrashNotes;
   readonly counters: { poisonMessages: number };
@@ -68,59 +60,98 @@ export interface MessageHoldsPorts {
   noteOwing(queue: MailQueue, row: number): void;
 }
 
-interface Found {
-  readonly queue: MailQueue;
-  readonly row: number;
-}
-
 export class MessageHolds {
   readonly #ports: MessageHoldsPorts;
-  readonly #keptWaits: KeptWaits;
-  /** Rows that go on as soon as the mirrors know of it: the process that works on them may die of it. */
-  readonly #releasing = new Set<number>();
+  /**
+   * By row: what goes on as soon as the mirrors know of it, however long that takes. It may end the process,
+   * and would be held by nobody's word again.
+   */
+  readonly #releasing = new Map<number, Release>();
 
   constructor(ports: MessageHoldsPorts) {
     this.#ports = ports;
-    this.#keptWaits = new KeptWaits(ports.clock);
+  }
+
+  /** Why not; '' when it is held now. */
+  holdEntry(queue: MailQueue, row: number, order: Order): string {
+    const why = this.#whyNotHeld(queue, row);
+    const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
+    if (why === '' && !isHeld) this.#holdBack(queue, row, order);
+    return why;
+  }
+
+  /** Why not; '' when it goes on as soon as the mirrors know. */
+  releaseEntry(queue: MailQueue, row: number, order: Order): string {
+    const why = this.#whyNotReleased(queue, row);
+    if (why === '') this.#letGo(queue, row, order);
+    return why;
+  }
+
+  /** Why not; '' when it is gone, for all its recipients. */
+  deleteEntry(queue: MailQueue, row: number, order: Order): string {
+    const why = this.whyNotEnded(queue, row);
+    if (why === '') this.#doAwayWith(queue, row, order);
+    return why;
+  }
+
+  /** It goes on as soon as the mirrors know. */
+  isReleasing(row: number): boolean {
+    return this.#releasing.has(row);
+  }
+
+  /** Why an operator can't end it now; '' when one can. */
+  whyNotEnded(queue: MailQueue, row: number): string {
+    return queue.partition.isLeaving ? LEAVING : this.#whyNotNow(row) || this.#whyNotRead(queue, row);
   }
 
   /**
-   * An operator wants the message held, wherever it waits here. One that an operator holds already stays as
-   * it is, and counts as done: who was told that the mirrors had not acknowledged it asks again.
+   * An operator ends it for these recipients; the others are tried on. Why not; '' when that is decided: a
+   * report may still be made.
    */
-  hold(request: HoldRequest, answer: HoldsDone): void {
-    this.#each(request.messageId, answer, ({ queue, row }) => {
-      const why = this.#whyNotHeld(queue, row);
-      const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
-      if (why === '' && !isHeld) this.#holdBack(queue, row, request);
-      return why;
+  endEntry(
+    queue: MailQueue, row: number, meant: readonly number[], verb: OperatorEnd, order: Order,
+  ): string {
+    const { settlement, crashes, entries: { table }, log } = this.#ports;
+    const note = this.#noteOf(row);
+    const open = note.states.filter((state) => state === TO_TRY || state === OWED_FAILURE).length;
+    const isHeld = table.state(row) === EntryState.HELD;
+    if (meant.length < open && isHeld) return HELD_IN_PART;
+    if (verb === 'delete' && meant.length === open) return this.deleteEntry(queue, row, order);
+    const envelope = settlement.envelopeOf(row);
+    if (envelope === undefined) return UNREADABLE;
+    if (isHeld && this.#triesOf(queue, row, note) > 0) return POISON;
+    const why = this.whyNotEnded(queue, row);
+    if (why !== '') return why;
+    const messageId = table.messageId(row);
+    crashes.forget(queue.ownerId, messageId);
+    this.#releasing.delete(row);
+    const { reason, who } = order;
+    log.warn('held', ENDED_WORDS[verb], {
+      queue: queue.name, queue_id: formatMessageId(messageId), recipients: meant.length, reason, who,
     });
-  }
-
-  /** An operator lets the message go on. */
-  release(request: HoldRequest, answer: HoldsDone): void {
-    this.#each(request.messageId, answer, ({ queue, row }) => {
-      const why = this.#whyNotReleased(queue, row);
-      if (why === '') this.#letGo(queue, row, request);
-      return why;
-    });
-  }
-
-  /** An operator does away with the message, wherever it waits here. Its sender is not told. */
-  delete(request: HoldRequest, answer: HoldsDone): void {
-    this.#each(request.messageId, answer, ({ queue, row }) => {
-      const isLeaving = queue.partition.isLeaving;
-      const why = isLeaving ? LEAVING : this.#whyNotNow(row) || this.#whyNotRead(queue, row);
-      if (why === '') this.#doAwayWith(queue, row, request);
-      return why;
-    });
+    if (verb === 'delete') {
+      settlement.deletePart(queue, row, envelope, meant, `${who}: ${reason}`);
+      return '';
+    }
+    settlement.failFor(queue, row, envelope, meant, verb);
+    return '';
   }
 
   /**
    * Called a few times in a tenth of a second, last: answers leave before what may end the process begins.
    */
   tick(): void {
-    this.#keptWaits.tick();
+    for (const [row, { queue, messageId, number }] of this.#releasing) {
+      const { table } = this.#ports.entries;
+      const isHeldHere = table.index.find(messageId, queue.handle) === row
+        && table.state(row) === EntryState.HELD;
+      const isKept = queue.partition.ackedNumber >= number;
+      // Memory may have been short, and it went back to the stores.
+      if (isHeldHere && (!isKept || this.#whyNotRead(queue, row) !== '')) continue;
+      this.#releasing.delete(row);
+      // Its body may have come meanwhile, and shown that it is damaged.
+      if (isHeldHere && !this.#ports.entries.isDamaged(row)) this.#goOn(queue, row);
+    }
   }
 
   /**
@@ -140,6 +171,7 @@ export class MessageHolds {
   holdsReport(queue: MailQueue, row: number, note: Note): boolean {
     const tries = this.#triesOf(queue, row, note);
     if (tries === 0) return false;
+    this.#ports.settlement.withdrawFromWaiting(queue, row);
     this.#enter(queue, row);
     // Held alone: a strict queue goes on without it.
     if (queue.unblock(row)) this.#ports.wake(queue);
@@ -179,30 +211,6 @@ export class MessageHolds {
     return 'an operator; who and why is only in the log of the gateway that was asked';
   }
 
-  /** Does it in each queue that has the message; what `act` returns is why it did not. */
-  #each(messageId: number, answer: HoldsDone, act: (found: Found) => string): void {
-    const outcomes: Omit<HoldOutcome, 'kept'>[] = [];
-    const changes: Change[] = [];
-    for (const found of this.#find(messageId)) {
-      const { queue } = found;
-      const why = act(found);
-      const { name, route, partition } = queue;
-      outcomes.push({ queue: name, queueClass: route.queueClass, done: why === '', why });
-      if (why === '') changes.push({ partition, number: partition.lastNumber });
-    }
-    this.#keptWaits.wait(changes, (kept) => {
-      answer(outcomes.map((outcome) => ({ ...outcome, kept: outcome.done && kept })));
-    });
-  }
-
-  /** Every entry of the message that is served here. */
-  *#find(messageId: number): Generator<Found> {
-    for (const queue of this.#ports.registry.queues()) {
-      const row = this.#ports.entries.table.index.find(messageId, queue.handle);
-      if (row !== 0) yield { queue, row };
-    }
-  }
-
   #whyNotNow(row: number): string {
     const { clock, entries: { table }, settlement } = this.#ports;
     const state = table.state(row);
@@ -239,19 +247,20 @@ export class MessageHolds {
     return UNREAD;
   }
 
-  #holdBack(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
-    const { clock, settlement, log } = this.#ports;
+  #holdBack(queue: MailQueue, row: number, { reason, who }: Order): void {
+    const { clock, settlement, log, entries: { table } } = this.#ports;
     const sinceWallMs = Math.floor(clock.wallMs());
     settlement.annotate(queue, row, { ...this.#noteOf(row), heldSinceWallMs: sinceWallMs });
     settlement.tell(queue, row, { ...settlement.textsOf(row), hold: { sinceWallMs, who, reason } });
     settlement.withdrawFromWaiting(queue, row);
     this.#enter(queue, row);
-    const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
+    const fields = { queue: queue.name, queue_id: formatMessageId(table.messageId(row)), reason, who };
     log.warn('held', 'a message is held by an operator', fields);
   }
 
-  #doAwayWith(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
-    const { settlement, crashes, events, log } = this.#ports;
+  #doAwayWith(queue: MailQueue, row: number, { reason, who }: Order): void {
+    const { settlement, crashes, events, log, entries: { table } } = this.#ports;
+    const messageId = table.messageId(row);
     crashes.forget(queue.ownerId, messageId);
     this.#releasing.delete(row);
     const envelope = settlement.envelopeOf(row);
@@ -268,8 +277,9 @@ export class MessageHolds {
     log.warn('held', 'a message is deleted by an operator', fields);
   }
 
-  #letGo(queue: MailQueue, row: number, { messageId, reason, who }: HoldRequest): void {
-    const { settlement, crashes, log } = this.#ports;
+  #letGo(queue: MailQueue, row: number, { reason, who }: Order): void {
+    const { settlement, crashes, log, entries: { table } } = this.#ports;
+    const messageId = table.messageId(row);
     const note = this.#noteOf(row);
     // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
     const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
@@ -278,33 +288,7 @@ export class MessageHolds {
     crashes.forget(queue.ownerId, messageId);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message that was held goes on: an operator has released it', fields);
-    this.#releasing.add(row);
-    this.#goOnWhenKept({ queue, row }, messageId, number);
-  }
-
-  /**
-   * However long the mirrors take: what goes on may end the process, and would be held by nobody's word
-   * again.
-   */
-  #goOnWhenKept({ queue, row }: Found, messageId: number, number: number): void {
-    this.#keptWaits.wait([{ partition: queue.partition, number }], (kept) => {
-      const { table } = this.#ports.entries;
-      const isHere = table.index.find(messageId, queue.handle) === row;
-      const isGone = !isHere || table.state(row) !== EntryState.HELD;
-      if (!isGone && !kept) {
-        this.#goOnWhenKept({ queue, row }, messageId, number);
-        return;
-      }
-      this.#releasing.delete(row);
-      // Memory was short, and it went back to the stores.
-      if (!isGone && this.#whyNotRead(queue, row) !== '') {
-        this.#releasing.add(row);
-        this.#goOnWhenKept({ queue, row }, messageId, number);
-        return;
-      }
-      // Its body may have come meanwhile, and shown that it is damaged.
-      if (!isGone && !this.#ports.entries.isDamaged(row)) this.#goOn(queue, row);
-    });
+    this.#releasing.set(row, { queue, messageId, number });
   }
 
   /** Not held any more. */

@@ -16,10 +16,12 @@ export function nextHopKey(hop: NextHop): string {
   return `${isByMx === true ? 'mx' : protocol} ${host} ${String(port)}${termsKey(hop)}`;
 }
 
-/** All but where it leads first. One begun unjudged serves no `verify`, one of a user no other. */
-export function termsKey({ tls, auth, others = [], tlsNeed }: NextHop): string {
+/** All but where it leads first. One begun unjudged serves no `verify`, one of a user no other, nor one
+ * from another address. */
+export function termsKey({ tls, auth, others = [], tlsNeed, sources }: NextHop): string {
   const more = others.map(({ host, port, preference }) => [' or', host, port, preference].join(' '));
-  return tlsKey(tls) + authKey(auth) + more.join('') + (tlsNeed === undefined ? '' : ` ${tlsNeed}`);
+  const from = sources === undefined ? '' : ` from ${sources.join()}`;
+  return tlsKey(tls) + authKey(auth) + from + more.join('') + (tlsNeed === undefined ? '' : ` ${tlsNeed}`);
 }
 
 function tlsKey(tls: NextHopTls | undefined): string {

@@ -43,6 +43,10 @@ export const ENDED = 2; // failed or expired; reported, or no report is due
 export const OWED_FAILURE = 3; // failed; the report is owed
 export const OWED_SUCCESS = 4; // delivered; a success report (RFC 3461 NOTIFY=SUCCESS) is owed
 
+/** By these numbers, as operators read them. */
+export const RECIPIENT_STATE_NAMES =
+  ['waiting', 'delivered', 'ended', 'failed, report owed', 'delivered, report owed'] as const;
+
 /** Of one who has failed and is not to be reported, or was: the alias for it was expanded all the same. */
 export function failedState({ reversePath, recipients }: Envelope, index: number): number {
   const bits = recipients[index]?.notify ?? 0;

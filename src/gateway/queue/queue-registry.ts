@@ -23,7 +23,8 @@ import type { Expected } from '../ownership/expected.js';
 import type { EntryTable } from './entry-table.js';
 import { quietest, shouldMove } from './homes.js';
 import { MailQueue } from './mail-queue.js';
-import type { AdmissionVerdict, Route } from './types.js';
+import type { Place } from './queue-walk.js';
+import type { PlaceRefusal, Route } from './types.js';
 
 export interface RegistryOptions {
   readonly queuesMax: number;
@@ -36,6 +37,12 @@ export interface RegistryPorts {
   nowMs(): number;
   /** Whether a partition of ours is still to come. */
   expected(): Expected;
+  /** Partitions of ours are with other processes, which hand them back. */
+  isAwaitedBack(): boolean;
+  /** An operator wants nothing started from queues of this name. */
+  isSuspended(route: Route): boolean;
+  /** An order of an operator waits for the mail of this partition. */
+  isUnderOrder(partition: string): boolean;
   wake(queue: MailQueue): void;
 }
 
@@ -78,6 +85,14 @@ export class QueueRegistry {
     for (const queue of this.#byHandle) if (queue !== undefined) yield queue;
   }
 
+  /** Every entry of the message that is served here. */
+  *placesOf(messageId: number): Generator<Place, void, undefined> {
+    for (const queue of this.queues()) {
+      const row = this.#ports.table.index.find(messageId, queue.handle);
+      if (row !== 0) yield { queue, row };
+    }
+  }
+
   get queueCount(): number {
     return this.#byHandle.length - this.#freeHandles.length - (this.#byHandle.length > 0 ? 1 : 0);
   }
@@ -95,37 +110,42 @@ export class QueueRegistry {
     return this.#ownCount >= this.#options.queuesMax;
   }
 
-  /**
-   * Whether a queue of the route could be made for new mail. What can't commit is told before any limit: it
-   * closes the port.
-   */
-  founding(route: Route): AdmissionVerdict {
-    if (!this.canTake()) return 'no-store';
-    if (this.#usable(route).length === 0) return 'short';
-    if (route.ordering === 'strict' && !this.#knowsAll()) return 'recovering';
-    return this.isFull ? 'queues' : '';
-  }
-
   /** Some partition of ours takes new mail now. */
   canTake(): boolean {
     return this.partitions.some((one) => one.isOwn && this.#mayTake(one));
   }
 
   /**
-   * Where new mail of the route goes: its queue, made now if need be; undefined when no more queues can be
-   * had, or no partition takes mail.
+   * Where new mail of a route may go: its queue, a partition that is to have one, or why it may go nowhere.
+   * Makes nothing. What can't commit is told before any limit: it closes the port.
    */
-  findOrCreate(route: Route): MailQueue | undefined {
+  placeFor(route: Route): MailQueue | Partition | PlaceRefusal {
     const known = this.find(route);
+    const isStrict = route.ordering === 'strict';
     if (known !== undefined) {
-      if (this.#mayTake(known.partition)) return known.length === 0 ? this.#emptyOne(known) : known;
-      if (known.length > 0 && route.ordering === 'strict') return undefined;
+      if (this.#mayTake(known.partition)) {
+        // What came back elsewhere would be older than new mail of an empty queue.
+        const mayBeYounger = known.length === 0 && isStrict && !known.partition.isRecovering;
+        return mayBeYounger && !this.#knowsAll() ? 'recovering' : known;
+      }
+      if (known.length > 0 && isStrict) return 'short';
     }
-    if (known === undefined && this.isFull) return undefined;
-    if (route.ordering === 'strict' && !this.#knowsAll()) return undefined;
     const home = this.#chooseHome(route);
-    if (home === undefined) return undefined;
-    const queue = this.queueIn(home, route, true);
+    if (home === undefined) {
+      if (this.canTake()) return 'short';
+      return this.#ports.isAwaitedBack() ? 'rescued' : 'no-store';
+    }
+    if (isStrict && !this.#knowsAll()) return 'recovering';
+    return known === undefined && this.isFull ? 'queues' : home;
+  }
+
+  /** The queue that new mail of the route goes to, made now if need be; undefined when it may go nowhere. */
+  findOrCreate(route: Route): MailQueue | undefined {
+    const place = this.placeFor(route);
+    if (typeof place === 'string') return undefined;
+    if (place instanceof MailQueue) return place.length === 0 ? this.#emptyOne(place) : place;
+    const known = this.find(route);
+    const queue = this.queueIn(place, route, true);
     if (known !== undefined) this.#leave(known, queue);
     else if (!this.#knowsAll()) this.#putBehind(queue);
     return queue;
@@ -141,6 +161,7 @@ export class QueueRegistry {
     if (known !== undefined) return known;
     const handle = this.#freeHandles.pop() ?? Math.max(1, this.#byHandle.length);
     const queue = new MailQueue({ handle, route, routed }, partition, this.#ports.table);
+    queue.isSuspended = this.#ports.isSuspended(route);
     this.#byHandle[handle] = queue;
     partition.queues.set(label, queue);
     if (!partition.isOwn) return queue;
@@ -169,6 +190,7 @@ export class QueueRegistry {
   /** A partition that is taken or founded; the caller says where it stands. */
   adopt(options: PartitionOptions, holder: PartitionHolder): Partition {
     const partition = this.#ports.mirrors.create(options, holder, this.#ports.table.partitionColumns);
+    partition.isUnderOrder = this.#ports.isUnderOrder(partition.name);
     this.partitions.push(partition);
     return partition;
   }
@@ -233,11 +255,9 @@ export class QueueRegistry {
   }
 
   /** Mail of an empty queue may still come back in another partition: new mail is older than none of that. */
-  #emptyOne(queue: MailQueue): MailQueue | undefined {
+  #emptyOne(queue: MailQueue): MailQueue {
     if (this.#knowsAll()) return this.#atBetterHome(queue);
-    if (queue.partition.isRecovering) return queue;
-    if (queue.route.ordering === 'strict') return undefined;
-    this.#putBehind(queue);
+    if (!queue.partition.isRecovering) this.#putBehind(queue);
     return queue;
   }
 

@@ -4,8 +4,9 @@
  * as some route takes mail and not more than half of them can't commit; status and metrics name every route
  * refused.
  *
- *   short, no-store, recovering     can't commit: a route that counts against the port
- *   memory, share, queue-full, …    a limit, which answers 452 for itself: named, and closes no port
+ *   short, no-store, recovering, rescued   can't commit: a route that counts against the port
+ *   operator                               an operator's rule, and
+ *   memory, share, queue-full, …           a limit, which answers 452 for itself: named, and closes no port
  *
  * Not asked: queues of others that it delivers, for no new mail goes there; this follows from asking routes,
  * not queues. A gateway without routes is ready while stores are there.
@@ -35,7 +36,7 @@ const LOOK_MS = 1000;
 /** Asked with every message: routes are looked at only when something has changed. */
 export class Readiness {
   readonly #ports: ReadinessPorts;
-  readonly #routes: ReadonlySet<Route>;
+  #routes: ReadonlySet<Route>;
   readonly #refused = new Map<Route, RefusedRoute>();
   #stuck = 0;
   #version = -1;
@@ -45,6 +46,14 @@ export class Readiness {
   constructor(ports: ReadinessPorts) {
     this.#ports = ports;
     this.#routes = new Set(ports.routes);
+  }
+
+  /** Others than before; those that stay have their refusals still. */
+  renew(routes: readonly Route[]): void {
+    this.#routes = new Set(routes);
+    for (const route of this.#refused.keys()) if (!this.#routes.has(route)) this.#refused.delete(route);
+    this.#stuck = this.refused.filter(({ reason }) => isStuck(reason)).length;
+    this.lookAgain();
   }
 
   get routeCount(): number {
@@ -98,5 +107,6 @@ export class Readiness {
 
 /** Of the verdicts those that say that nothing can be committed. */
 export function isStuck(admission: AdmissionVerdict): boolean {
-  return admission === 'short' || admission === 'no-store' || admission === 'recovering';
+  return admission === 'short' || admission === 'no-store' || admission === 'recovering'
+    || admission === 'rescued';
 }

@@ -7,6 +7,7 @@
  * is owed is made when every entry is here.
  */
 import { joinCrc } from '../../base/crc-join.js';
+import { formatMessageId } from '../../base/text-id.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { Partition } from '../mirror/partition.js';
 import type { Clock, Crc32, EventLog, Packer } from '../../platform/ports.js';
@@ -391,7 +392,9 @@ export class RecoveredQueues {
     queue.heldCount += 1;
     // Nothing that damaged bytes say is believed.
     table.expirySeconds.set(row, NEVER_SECONDS);
-    log.error('recovery', BODY_DAMAGED, { queue: queue.name, queue_id: table.messageId(row) });
+    log.error('recovery', BODY_DAMAGED, {
+      queue: queue.name, queue_id: formatMessageId(table.messageId(row)),
+    });
     // Deliveries waited for it; those behind it go on.
     this.#ports.wake(queue);
   }
@@ -621,7 +624,9 @@ export class RecoveredQueues {
       entries.table.transition(row, EntryState.HELD);
       queue.heldCount += 1;
       if (!sound) {
-        log.error('recovery', CHECKSUM_WRONG, { queue: queue.name, queue_id: entries.table.messageId(row) });
+        log.error('recovery', CHECKSUM_WRONG, {
+          queue: queue.name, queue_id: formatMessageId(entries.table.messageId(row)),
+        });
       }
       return;
     }
@@ -671,10 +676,12 @@ export class RecoveredQueues {
     const { entries, settlement } = this.#ports;
     entries.table.attempts.set(row, Math.min(255, note.attempts));
     if (note.owedChange !== 0) {
+      const isStrict = queue.route.ordering === 'strict' && note.states.includes(TO_TRY);
+      // Ended in part before its turn: it keeps its place (mail-queue.ts).
+      if (isStrict && note.dueWallMs === 0) queue.makeReady(row, true);
+      else if (isStrict && !queue.isBlocked) queue.blockBy(row, Infinity);
       entries.table.transition(row, EntryState.REPORTING);
       this.noteOwing(queue, row);
-      const isHead = queue.route.ordering === 'strict' && note.states.includes(TO_TRY) && !queue.isBlocked;
-      if (isHead) queue.blockBy(row, Infinity);
       return true;
     }
     if (note.states.includes(TO_TRY)) return false;

@@ -3,6 +3,7 @@
  * recipient by recipient (outbound/cut-delivery.ts), the message rests when the attempt would go on
  * (settlement.ts): who asks again then finds it. Lost with the process, as the refusal itself. Pure.
  */
+
 /** Who was refused asks again by then. */
 const KNOWN_MS = 120_000;
 const KNOWN_MAX = 1000;

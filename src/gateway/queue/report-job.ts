@@ -10,7 +10,12 @@
  *             a mirror takes as a whole or not at all
  *   SIGNING   composed, of a sender with a key (gateway/dkim)        signed, or given up: MAKING again,
  *                                                                    which stores it
- *   OVER      the report is due as soon as its change is committed
+ *   OVER      the report is due as soon as its change is committed; or there is nothing to report any more
+ *
+ *   DECIDED ─ committed ─► MAKING ─ stored ─► OVER
+ *   DECIDED ─ a process before may have ended with it ─► MARKING ─ committed ─► MAKING
+ *   MAKING ─ to be signed ─► SIGNING ─ signed, given up, or there is a place ─► MAKING
+ *   any ─ its message has ended or leaves with its partition ─► OVER
  *
  * After a restart a source that owes a report has none yet: it is made anew. A few are made in a turn,
  * however many are owed: others wait for theirs.
@@ -25,6 +30,7 @@
  * A delay (delay-reports.ts) goes through the same steps: nothing is owed, and its message goes on meanwhile;
  * only who tries is marked. One that can not be told then is over, and the sweep begins it again.
  */
+import { invariant } from '../../base/invariant.js';
 import { OnceInAWhile } from '../../base/once-in-a-while.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { Partition } from '../mirror/partition.js';
@@ -44,7 +50,15 @@ import { NO_MEMORY, NOT_READY } from './types.js';
 
 /** Step of a report. */
 const ReportStep = { DECIDED: 0, MARKING: 1, MAKING: 2, SIGNING: 3, OVER: 4 } as const;
-export type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
+type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
+
+const NEXT: Readonly<Record<ReportStep, readonly ReportStep[]>> = {
+  [ReportStep.DECIDED]: [ReportStep.MARKING, ReportStep.MAKING, ReportStep.OVER],
+  [ReportStep.MARKING]: [ReportStep.MAKING, ReportStep.OVER],
+  [ReportStep.MAKING]: [ReportStep.SIGNING, ReportStep.OVER],
+  [ReportStep.SIGNING]: [ReportStep.MAKING, ReportStep.OVER],
+  [ReportStep.OVER]: [],
+};
 
 export interface ReportPorts {
   readonly clock: Clock;
@@ -83,7 +97,6 @@ class ReportJob implements CommitWaiter {
   readonly messageId: number;
   /** Else an outcome. */
   readonly isDelay: boolean;
-  step: ReportStep = ReportStep.DECIDED;
   /** The count of tries that was sent to the mirrors, by this job; 0 before. */
   tries = 0;
   /** There was no memory for it: it is made as short as it may be. */
@@ -93,6 +106,7 @@ class ReportJob implements CommitWaiter {
   /** Signed, or as it will leave. */
   draft: ReportDraft | undefined;
   readonly #reports: Reports;
+  #step: ReportStep = ReportStep.DECIDED;
 
   constructor(queue: MailQueue, row: number, messageId: number, isDelay: boolean, reports: Reports) {
     this.queue = queue;
@@ -102,8 +116,18 @@ class ReportJob implements CommitWaiter {
     this.#reports = reports;
   }
 
+  get step(): ReportStep {
+    return this.#step;
+  }
+
   onCommitted(): void {
     this.#reports.decided(this);
+  }
+
+  transition(to: ReportStep): void {
+    const from = this.#step;
+    invariant(NEXT[from].includes(to), `a report does not go from step ${String(from)} to ${String(to)}`);
+    this.#step = to;
   }
 }
 
@@ -158,12 +182,12 @@ export class Reports {
   /** The mirrors know that the report is owed, and which try this is. */
   decided(job: ReportJob): void {
     if (job.step === ReportStep.DECIDED) {
-      job.step = ReportStep.MAKING;
+      job.transition(ReportStep.MAKING);
       this.#due.push(job);
       this.#ports.requestEndOfTurn();
     } else if (job.step === ReportStep.MARKING) {
       // Alone, and at once: should it end the process, no other is to blame.
-      job.step = ReportStep.MAKING;
+      job.transition(ReportStep.MAKING);
       if (!this.#make(job)) this.#putOff([job]);
       if (this.#marked === job) this.#marked = undefined;
       this.#markNext();
@@ -214,13 +238,13 @@ export class Reports {
   }
 
   #awaitTurn(job: ReportJob): void {
-    job.step = ReportStep.MARKING;
+    job.transition(ReportStep.MARKING);
     this.#unmarked.add(job);
     this.#markNext();
   }
 
   #over(job: ReportJob): void {
-    job.step = ReportStep.OVER;
+    job.transition(ReportStep.OVER);
     job.draft = undefined;
     this.#jobs.delete(job);
     if (this.#signing.delete(job)) this.#signNext();
@@ -311,13 +335,13 @@ export class Reports {
     job.draft = undefined;
     if (signed !== undefined && (job.isDelay || isAbout(signed, recipients))) return signed;
     if (this.#signing.size >= SIGNING_MAX) {
-      job.step = ReportStep.SIGNING;
+      job.transition(ReportStep.SIGNING);
       this.#unsigned.push(job);
       return undefined;
     }
     const draft = compose();
     if (draft === undefined) return undefined;
-    job.step = ReportStep.SIGNING;
+    job.transition(ReportStep.SIGNING);
     this.#signing.add(job);
     // It may be done with the draft before sign() returns.
     const call: { isOver: boolean; isDone: boolean } = { isOver: false, isDone: false };
@@ -328,7 +352,7 @@ export class Reports {
     call.isOver = true;
     if (isAsked && !call.isDone) return undefined;
     this.#signing.delete(job);
-    job.step = ReportStep.MAKING;
+    job.transition(ReportStep.MAKING);
     return draft;
   }
 
@@ -348,7 +372,7 @@ export class Reports {
   }
 
   #makeAgain(job: ReportJob): void {
-    job.step = ReportStep.MAKING;
+    job.transition(ReportStep.MAKING);
     this.#due.push(job);
     this.#ports.requestEndOfTurn();
   }

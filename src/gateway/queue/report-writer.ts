@@ -14,7 +14,7 @@ import type { Note } from './note.js';
 import { HEADER_BYTES_MAX, RET_FULL_BYTES_MAX } from './report-bounds.js';
 import type { Settlement } from './settlement.js';
 import type {
-  Envelope, FindReportWay, NextHop, NO_MEMORY, NOT_READY, ReportWay, Router,
+  Envelope, FindReportWay, NextHop, NO_MEMORY, NOT_READY, Outage, ReportWay, Router,
 } from './types.js';
 import { ENVELOPE_REQUIRETLS, RET_HEADERS } from './types.js';
 
@@ -77,6 +77,8 @@ export interface ReportWriterPorts {
   readonly events: MailEvents;
   /** Undefined: reports leave unsigned. */
   readonly signer: ReportSigner | undefined;
+  /** Why mail of the queue does not leave. */
+  outageOf(queue: MailQueue): Outage | undefined;
   nextMessageId(): number;
   /** The bytes of a DSN (gateway/bounce). */
   compose(input: ReportInput, ownerId: string): { readonly content: Uint8Array; readonly flags: number };
@@ -120,9 +122,9 @@ export class ReportWriter {
   ): typeof NO_MEMORY | typeof NOT_READY | undefined {
     const { acceptance, events } = this.#ports;
     const { queue, envelope } = subject;
+    const why = this.#said(subject).texts.get(subject.recipients[0] ?? 0) ?? '';
     // A report of mail that must have TLS must have it, too (RFC 8689 5).
     const isRequired = requiresTls(envelope);
-    const why = this.#ports.settlement.textsOf(subject.row).replies.get(subject.recipients[0] ?? 0) ?? '';
     const outcome = queue.partition.together(() => {
       const stored = acceptance.storeReport({
         messageId: reportId, route: isRequired ? this.#ports.withTls(route, 'required') : route,
@@ -137,19 +139,35 @@ export class ReportWriter {
   }
 
   #compose(
-    { kind, queue, row, envelope, note, recipients, isShort }: ReportSubject, reportId: number,
+    subject: ReportSubject, reportId: number,
   ): { readonly content: Uint8Array; readonly flags: number } {
-    const { entries, settlement } = this.#ports;
+    const { kind, queue, row, envelope, recipients, isShort } = subject;
+    const { entries } = this.#ports;
     const bodyBytes = entries.table.bodyBytes.get(row);
     // One octet more than comes back whole: so that it shows that it does not.
     const bytesMax = kind === 'failure' ? RET_FULL_BYTES_MAX + 1 : HEADER_BYTES_MAX;
     const content = new Uint8Array(Math.min(bodyBytes, bytesMax));
     entries.copyBody(row, content, 0, content.length);
     const about = isShort || requiresTls(envelope) ? { ...envelope, ret: RET_HEADERS } : envelope;
-    const texts = settlement.textsOf(row).replies;
+    const { note, texts } = this.#said(subject);
     const { nextHop } = queue.route;
     const input = { kind, envelope: about, note, texts, recipients, nextHop, reportId, content };
     return this.#ports.compose(input, queue.ownerId);
+  }
+
+  /** What was said of its recipients; of those who are delayed and were never tried, of the next hop. */
+  #said({ kind, queue, row, note, recipients }: ReportSubject): Pick<ReportInput, 'note' | 'texts'> {
+    const texts = this.#ports.settlement.textsOf(row).replies;
+    const why = kind === 'delay' ? this.#ports.outageOf(queue)?.why : undefined;
+    if (why === undefined) return { note, texts };
+    const known = new Set(note.results.map(({ recipient }) => recipient));
+    const untried = recipients.filter((recipient) => !known.has(recipient));
+    const { code, enhanced, text } = why;
+    const results = untried.map((recipient) => ({ recipient, code, enhanced }));
+    return {
+      note: { ...note, results: [...note.results, ...results] },
+      texts: new Map([...texts, ...untried.map((recipient) => [recipient, text] as const)]),
+    };
   }
 }
 

@@ -13,6 +13,10 @@
  * A Route is one queue's; it is made when it is asked for first and compared by identity. Domains are chosen
  * by whoever sends, so a bounded number of Routes is kept: one that was let go is made anew, and meets its
  * queue by its label.
+ *
+ * With other routes (renew) a Route of a name that stays says what they say, whoever holds it: so mail that
+ * waits goes the new way. One of a name that is gone stays as it is, for mail that was being taken then; if
+ * the name comes back, it says what that says.
  */
 import { invariant } from '../../base/invariant.js';
 import { labelOf } from './label.js';
@@ -62,6 +66,18 @@ export interface VerpOptions {
   readonly returned: 'forward' | 'discard';
 }
 
+export interface RenewableRouter extends Router {
+  /**
+   * Why these routes can't be put in force, '' when they can. `isIncomplete`: of mail that waits not all is
+   * known. What is to stay of a route that is there is said in config/changes.ts.
+   */
+  whyNot(routes: readonly RouteOptions[], isIncomplete: boolean): string;
+  /** What the configuration calls it; '' of one that was not found here. */
+  nameOf(route: Route): string;
+  /** Other routes from now on, for which there is no such reason. */
+  renew(routes: readonly RouteOptions[]): void;
+}
+
 /** Between the name of a route and the domain of one of its queues, or the number of a lane. */
 const DOMAIN_MARK = '/';
 const LANE_MARK = '#';
@@ -70,13 +86,16 @@ const NEED_MARKS: Readonly<Record<TlsNeed, string>> = { required: '!tls', option
 const LOOPBACK = /^(127\.[0-9.]+|::1|localhost)$/;
 /** Routes of single queues that are kept of each route: of the queues that a gateway may have, and some. */
 const KEPT_MAX = 100_000;
+/** Names that are gone, kept while the process runs: some hundred bytes each. */
+const GONE_MAX = 4096;
 
 /** What the null reverse-path is called in patterns. */
 const NULL_PATH = '<>';
 
 interface Known {
-  readonly options: RouteOptions;
-  readonly conditions: Conditions | undefined;
+  /** Of the name, now or when it went. Its Routes ask here. */
+  options: RouteOptions;
+  conditions: Conditions | undefined;
   /** By name of the queue and class. */
   readonly routes: Map<string, Route>;
   /** With one queue: asked with every recipient. */
@@ -100,18 +119,52 @@ class Conditions {
   }
 }
 
-class RoutingTable implements Router {
+class RoutingTable implements RenewableRouter {
   /** Those with conditions first, in the order of the configuration. */
-  readonly #byDomain = new Map<string, Known[]>();
-  readonly #byName = new Map<string, Known>();
+  #byDomain = new Map<string, Known[]>();
+  #byName = new Map<string, Known>();
+  /** Names that were in force and are not now: a transaction or a queue may have Routes of theirs. */
+  readonly #gone = new Map<string, Known>();
+  /** Also of those that are not kept, or whose name is gone. */
+  readonly #madeBy = new WeakMap<Route, Known>();
 
   constructor(routes: readonly RouteOptions[]) {
+    this.renew(routes);
+  }
+
+  whyNot(routes: readonly RouteOptions[], isIncomplete: boolean): string {
+    const names = new Set(routes.map(({ name }) => name));
+    const leaving = [...this.#byName.keys()].filter((name) => !names.has(name));
+    const [first] = leaving;
+    if (first !== undefined && isIncomplete) {
+      return `route ${first} is gone from this file, and queues that are still coming back from the stores `
+        + 'may have mail for it: ask again when all are here (twinpost status)';
+    }
+    const back = routes.filter(({ name }) => this.#gone.has(name));
+    const other = back.find((options) => !hasSameQueues(options, this.#gone.get(options.name)?.options));
+    if (other !== undefined) {
+      return `route ${other.name} was in force since the start, with another order, queues, lanes or verp, `
+        + 'or not as now by mx or by hosts: that needs a restart, or another name';
+    }
+    if (this.#gone.size - back.length + leaving.length <= GONE_MAX) return '';
+    return `more than ${String(GONE_MAX)} names of routes are gone since the start: that needs a restart`;
+  }
+
+  renew(routes: readonly RouteOptions[]): void {
+    for (const [name, known] of this.#byName) this.#gone.set(name, known);
+    this.#byName = new Map();
+    this.#byDomain = new Map();
     for (const options of routes) {
-      const conditions = options.when && new Conditions(options.when);
-      const known: Known = { options, conditions, routes: new Map(), single: new Map() };
+      const known = this.#gone.get(options.name)
+        ?? { options, conditions: undefined, routes: new Map(), single: new Map() };
+      this.#gone.delete(options.name);
+      known.options = options;
+      known.conditions = options.when && new Conditions(options.when);
       this.#byName.set(options.name, known);
       for (const domain of options.domains) this.#add(domain, known);
     }
+    // Whoever has one of them keeps it; others of the same label meet its queue.
+    for (const { routes: kept } of this.#gone.values()) kept.clear();
   }
 
   #add(domain: string, known: Known): void {
@@ -130,12 +183,16 @@ class RoutingTable implements Router {
       dot = domain.indexOf('.', dot + 1);
     }
     found ??= this.#at('*', address, origin);
-    return found && laneOf(found, domain, queueClass);
+    return found && this.#laneOf(found, domain, queueClass);
+  }
+
+  nameOf(route: Route): string {
+    return this.#madeBy.get(route)?.options.name ?? '';
   }
 
   routeNamed(name: string, domain: string, queueClass: QueueClass): Route | undefined {
     const known = this.#byName.get(name);
-    return known && laneOf(known, domain, queueClass);
+    return known && this.#laneOf(known, domain, queueClass);
   }
 
   #at(domain: string, address: string, origin: MailOrigin): Known | undefined {
@@ -148,16 +205,16 @@ class RoutingTable implements Router {
   /** By the name of the route in it: its lanes or domains of now are of no account for mail that is there. */
   routeOfQueue(queueName: string, queueClass: QueueClass): Route | undefined {
     const whole = this.#byName.get(queueName);
-    if (whole !== undefined) return single(whole, queueClass);
+    if (whole !== undefined) return this.#single(whole, queueClass);
     const known = this.#knownOf(plainName(queueName));
-    return known === undefined ? undefined : make(known, queueName, queueClass);
+    return known === undefined ? undefined : this.#make(known, queueName, queueClass);
   }
 
-  withTls({ queueName, queueClass }: Route, need: TlsNeed): Route {
-    const plain = plainName(queueName);
-    const known = this.#knownOf(plain);
+  withTls(route: Route, need: TlsNeed): Route {
+    const { queueName, queueClass } = route;
+    const known = this.#madeBy.get(route);
     invariant(known !== undefined, 'a route that was found here is one of the table');
-    return make(known, plain + NEED_MARKS[need], queueClass);
+    return this.#make(known, plainName(queueName) + NEED_MARKS[need], queueClass);
   }
 
   #knownOf(plain: string): Known | undefined {
@@ -167,46 +224,88 @@ class RoutingTable implements Router {
   }
 
   mailRoutes(): readonly Route[] {
-    return [...this.#byName.values()].map((known) => single(known, 'mail'));
+    return [...this.#byName.values()].map((known) => this.#single(known, 'mail'));
+  }
+
+  #laneOf(known: Known, domain: string, queueClass: QueueClass): Route {
+    const { name, perDomain = false, lanes = 1 } = known.options;
+    if (!perDomain && lanes === 1) return this.#single(known, queueClass);
+    if (perDomain) return this.#make(known, `${name}${DOMAIN_MARK}${domain}`, queueClass);
+    return this.#make(known, `${name}${LANE_MARK}${String((hashOf(domain) % lanes) + 1)}`, queueClass);
+  }
+
+  #single(known: Known, queueClass: QueueClass): Route {
+    const found = known.single.get(queueClass);
+    if (found !== undefined) return found;
+    const made = this.#routeOf(known, known.options.name, queueClass);
+    known.single.set(queueClass, made);
+    return made;
+  }
+
+  #make(known: Known, queueName: string, queueClass: QueueClass): Route {
+    const key = `${queueClass}/${queueName}`;
+    const found = known.routes.get(key);
+    if (found !== undefined) return found;
+    const made = this.#routeOf(known, queueName, queueClass);
+    if (known.routes.size >= KEPT_MAX) known.routes.clear();
+    known.routes.set(key, made);
+    return made;
+  }
+
+  #routeOf(known: Known, queueName: string, queueClass: QueueClass): Route {
+    const route = new KnownRoute(known, queueName, queueClass);
+    this.#madeBy.set(route, known);
+    return route;
   }
 }
 
-function laneOf(known: Known, domain: string, queueClass: QueueClass): Route {
-  const { name, perDomain = false, lanes = 1 } = known.options;
-  if (!perDomain && lanes === 1) return single(known, queueClass);
-  if (perDomain) return make(known, `${name}${DOMAIN_MARK}${domain}`, queueClass);
-  return make(known, `${name}${LANE_MARK}${String((hashOf(domain) % lanes) + 1)}`, queueClass);
+/** Says what the options of its name say, from the moment that they are other ones. */
+class KnownRoute implements Route {
+  readonly queueName: string;
+  readonly queueClass: QueueClass;
+  readonly label: string;
+  readonly ordering: Ordering;
+  readonly verp?: string;
+  readonly #known: Known;
+  /** What the next hop was made of. */
+  #options: RouteOptions;
+  #nextHop: NextHop;
+
+  constructor(known: Known, queueName: string, queueClass: QueueClass) {
+    const { options } = known;
+    this.queueName = queueName;
+    this.queueClass = queueClass;
+    this.label = labelOf({ queueClass, name: queueName });
+    this.ordering = options.ordering;
+    if (options.verp !== undefined) this.verp = options.name;
+    this.#known = known;
+    this.#options = options;
+    this.#nextHop = nextHopOf(options, queueName);
+  }
+
+  get nextHop(): NextHop {
+    const { options } = this.#known;
+    if (options !== this.#options) {
+      this.#options = options;
+      this.#nextHop = nextHopOf(options, this.queueName);
+    }
+    return this.#nextHop;
+  }
+
+  get concurrency(): number {
+    return this.ordering === 'strict' ? 1 : this.#known.options.concurrency;
+  }
+
+  get lengthMax(): number {
+    return this.#known.options.lengthMax;
+  }
 }
 
-function single(known: Known, queueClass: QueueClass): Route {
-  const found = known.single.get(queueClass);
-  if (found !== undefined) return found;
-  const made = routeOf(known.options, known.options.name, queueClass);
-  known.single.set(queueClass, made);
-  return made;
-}
-
-function make(known: Known, queueName: string, queueClass: QueueClass): Route {
-  const key = `${queueClass}/${queueName}`;
-  const found = known.routes.get(key);
-  if (found !== undefined) return found;
-  const made = routeOf(known.options, queueName, queueClass);
-  if (known.routes.size >= KEPT_MAX) known.routes.clear();
-  known.routes.set(key, made);
-  return made;
-}
-
-function routeOf(options: RouteOptions, queueName: string, queueClass: QueueClass): Route {
-  return Object.freeze({
-    queueName,
-    queueClass,
-    label: labelOf({ queueClass, name: queueName }),
-    nextHop: nextHopOf(options, queueName),
-    ordering: options.ordering,
-    concurrency: options.ordering === 'strict' ? 1 : options.concurrency,
-    lengthMax: options.lengthMax,
-    ...(options.verp === undefined ? {} : { verp: options.name }),
-  });
+/** Mail that was put into a queue of the one is where the other looks for it, and as it takes it. */
+function hasSameQueues(one: RouteOptions, other: RouteOptions | undefined): boolean {
+  return one.ordering === other?.ordering && (one.verp === undefined) === (other.verp === undefined)
+    && (one.perDomain ?? false) === (other.perDomain ?? false) && (one.lanes ?? 1) === (other.lanes ?? 1)
+    && (one.nextHop.isByMx ?? false) === (other.nextHop.isByMx ?? false);
 }
 
 /** By MX, that of the queue's own domain; of a queue that is not one domain's, none. */
@@ -245,6 +344,6 @@ function hashOf(text: string): number {
  * A router over the configured routes. The configuration has no two with one name, nor with one domain and
  * no conditions.
  */
-export function createRouter(routes: readonly RouteOptions[]): Router {
+export function createRouter(routes: readonly RouteOptions[]): RenewableRouter {
   return new RoutingTable(routes);
 }

@@ -23,11 +23,13 @@ import type { MailQueue } from './mail-queue.js';
 import type { MailEvents } from './mail-events.js';
 import type { LastResult, Note } from './note.js';
 import {
-  DONE, decodeNote, encodeNote, failedState, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY,
+  DONE, ENDED, decodeNote, encodeNote, failedState, freshNote, noteRoom, OWED_FAILURE, OWED_SUCCESS, TO_TRY,
 } from './note.js';
 import type { EntryTexts } from './entry-texts.js';
 import { NO_TEXTS, encodeEntryTexts, decodeEntryTexts } from './entry-texts.js';
-import type { Delivery, DeliveryResult, Envelope, Recipient, RecipientResult } from './types.js';
+import type {
+  Delivery, DeliveryResult, Envelope, Outage, Recipient, RecipientResult,
+} from './types.js';
 import {
   ALIAS_EXPANDED, DEFERRED, DELIVERED, FAILED, NOTIFY_BITS, NOTIFY_FAILURE, NOTIFY_NEVER,
   NOTIFY_SUCCESS,
@@ -50,6 +52,8 @@ export interface SettlementPorts {
   retryDelayMs(attempts: number): number;
   /** Queue has ready entries again, now or when its back-off is over. */
   wake(queue: MailQueue): void;
+  /** Why mail of the queue does not leave. */
+  outageOf(queue: MailQueue): Outage | undefined;
   /** The report is made, and the entry waits again. */
   onReported(queue: MailQueue, row: number): void;
   /** A report is owed for this entry; its annotation is change `number`. */
@@ -57,6 +61,14 @@ export interface SettlementPorts {
   /** The same, where a process before may have ended with work on it. */
   reportAgain(queue: MailQueue, row: number): void;
 }
+
+/** What an operator ends, for senders (RFC 3463 3.8: refused by policy, here by a person's decision). */
+const RETURNED: RecipientResult = {
+  status: FAILED, code: 0, enhanced: '5.7.1', text: 'returned by the operator of this mail system',
+};
+
+/** How an operator ends a message. */
+export type OperatorEnd = 'delete' | 'bounce' | 'expire';
 
 /** RFC 3463 4.4.7: delivery time expired. */
 const EXPIRED: RecipientResult = {
@@ -137,6 +149,79 @@ export class Settlement {
     this.#conclude(queue, row, envelope, this.noteOf(row, envelope.recipients.length), this.#repliesOf(row));
   }
 
+  /**
+   * An operator deletes these recipients of an entry that rests, and nobody is told: for the others it waits
+   * where it waited. `words` are for the log: who, and why.
+   */
+  deletePart(
+    queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[], words: string,
+  ): void {
+    const note = this.noteOf(row, envelope.recipients.length);
+    const states = note.states.slice();
+    const replies = this.#repliesOf(row);
+    for (const index of meant) {
+      states[index] = ENDED;
+      replies.delete(index);
+      this.#ports.events.ended(queue, envelope, index, 'deleted by an operator', words);
+    }
+    const results = note.results.filter(({ recipient }) => !meant.includes(recipient));
+    this.annotate(queue, row, { ...note, states, results });
+    this.#tellReplies(queue, row, replies);
+  }
+
+  /**
+   * An operator returns or expires these recipients of an entry that rests: the sender is told, where the
+   * RFCs let us. Others of its recipients go on as before: in a strict queue it keeps its place for them, at
+   * its head or behind it.
+   */
+  failFor(
+    queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[],
+    verb: Exclude<OperatorEnd, 'delete'>,
+  ): void {
+    const isHead = queue.isBlockedBy(row);
+    const before = this.noteOf(row, envelope.recipients.length);
+    const replies = this.#repliesOf(row);
+    const isWaiting = this.#ports.entries.table.state(row) === EntryState.READY;
+    const keepsPlace = isWaiting && queue.route.ordering === 'strict' && !isHead;
+    if (!keepsPlace) this.withdrawFromWaiting(queue, row);
+    if (verb === 'expire') {
+      const note = this.#expired(queue, row, envelope, before, replies, meant);
+      this.#conclude(queue, row, envelope, note, replies, false, isHead);
+      return;
+    }
+    const states = before.states.slice();
+    const results = new Map(before.results.map((result) => [result.recipient, result]));
+    const bodyBytes = this.#ports.entries.table.bodyBytes.get(row);
+    for (const index of meant) {
+      const { code, enhanced, text } = RETURNED;
+      this.#ports.events.outcome(
+        'bounced', queue, envelope, index, RETURNED, bodyBytes, '', before.attempts, 0, 0,
+        envelope.reversePath, '', undefined, '',
+      );
+      replies.set(index, text);
+      this.#fail(queue, envelope, { recipient: index, code, enhanced }, text, states, results);
+    }
+    const note = { ...before, states, results: [...results.values()] };
+    this.#conclude(queue, row, envelope, note, replies, false, isHead);
+  }
+
+  /** It is tried so much later at the latest. False: it waits for no time of its own, or is due before. */
+  hasten(queue: MailQueue, row: number, delayMs: number): boolean {
+    const { dueTimes, clock, frame, entries: { table } } = this.#ports;
+    if (table.state(row) === EntryState.DEFERRED) {
+      const { dueWallMs } = this.noteOf(row, this.envelopeOf(row)?.recipients.length ?? 1);
+      if (dueWallMs - frame.wallMs() <= delayMs) return false;
+      dueTimes.cancel(row);
+      dueTimes.schedule(row, delayMs);
+      return true;
+    }
+    const isLater = queue.blockedUntilMs - clock.nowMs() > delayMs && queue.blockedUntilMs !== Infinity;
+    if (!queue.isBlockedBy(row) || !isLater) return false;
+    queue.blockBy(row, clock.nowMs() + delayMs);
+    dueTimes.wakeAt(queue, queue.blockedUntilMs);
+    return true;
+  }
+
   /** Whether its time is up. */
   isOver(row: number): boolean {
     return this.#ports.entries.table.expirySeconds.get(row) * 1000 <= this.#ports.frame.wallMs();
@@ -186,7 +271,10 @@ export class Settlement {
       return;
     }
     this.annotate(queue, row, note);
-    this.#deferUntil(queue, row, note.dueWallMs, queue.isBlockedBy(row));
+    if (queue.hasPlace(row)) {
+      this.#ports.entries.table.transition(row, EntryState.READY);
+      this.#ports.wake(queue);
+    } else this.#deferUntil(queue, row, note.dueWallMs, queue.isBlockedBy(row));
     this.#ports.onReported(queue, row);
   }
 
@@ -251,14 +339,20 @@ export class Settlement {
     if (reason !== '') this.#ports.events.ended(queue, envelope, index, reason, text);
   }
 
-  /** Mirrors the outcome and does what follows. The entry is in no list: in flight, taken out, reported. */
+  /**
+   * Mirrors the outcome and does what follows. The entry is in no list: in flight, taken out, reported; or
+   * keeps its place in a strict queue, while others of its recipients are to be tried.
+   * `isHead`: of a strict queue it is the one that holds it while others of its recipients are to be tried.
+   */
   #conclude(
     queue: MailQueue, row: number, envelope: Envelope, outcome: Note, replies: Map<number, string>,
-    goesOn = false,
+    goesOn = false, isHead = true,
   ): void {
     const note = this.isOver(row) ? this.#expired(queue, row, envelope, outcome, replies) : outcome;
     const owes = note.states.includes(OWED_FAILURE) || note.states.includes(OWED_SUCCESS);
     const tries = note.states.includes(TO_TRY);
+    const isInPlace = queue.hasPlace(row);
+    if (isInPlace && !tries) this.withdrawFromWaiting(queue, row);
     if (!owes && !tries) {
       this.end(queue, row);
       return;
@@ -266,8 +360,9 @@ export class Settlement {
     if (!owes) {
       this.annotate(queue, row, note);
       this.#tellReplies(queue, row, replies);
+      const dueWallMs = Math.min(note.dueWallMs, this.#expiryMs(row));
       if (goesOn) queue.makeReadyFirst(row);
-      else this.#deferUntil(queue, row, Math.min(note.dueWallMs, this.#expiryMs(row)), true);
+      else if (!isInPlace) this.#deferUntil(queue, row, dueWallMs, isHead);
       return;
     }
     // Composing the report is work that may end the process. This one is the first that tries, unless the
@@ -280,7 +375,7 @@ export class Settlement {
     if (table.state(row) !== EntryState.REPORTING) table.transition(row, EntryState.REPORTING);
     // The head of a strict queue holds it while others of it are still to be tried; afterReport() goes on.
     if (queue.route.ordering === 'strict') {
-      if (tries) queue.blockBy(row, Infinity);
+      if (tries && isHead) queue.blockBy(row, Infinity);
       else if (queue.unblock(row)) this.#ports.wake(queue);
     }
     if (isFirst) this.#ports.report(queue, row, number);
@@ -296,26 +391,31 @@ export class Settlement {
     this.tell(queue, row, { ...this.textsOf(row), replies });
   }
 
-  /** The time of the entry is up: whoever is still to be tried has failed. */
+  /** The time of the entry is up: whoever is still to be tried has failed, or of those who are `meant`. */
   #expired(
     queue: MailQueue, row: number, envelope: Envelope, note: Note, replies: Map<number, string>,
+    meant?: readonly number[],
   ): Note {
     const { entries, events } = this.#ports;
     const bodyBytes = entries.table.bodyBytes.get(row);
     const states = note.states.slice();
     const results = new Map(note.results.map((result) => [result.recipient, result]));
+    // Whoever was never tried has waited for the next hop.
+    const isHeld = entries.table.state(row) === EntryState.HELD;
+    const outage = isHeld ? undefined : this.#ports.outageOf(queue)?.why;
     for (let index = 0; index < states.length; index++) {
-      if (states[index] !== TO_TRY) continue;
+      if (states[index] !== TO_TRY || meant?.includes(index) === false) continue;
       const last = results.get(index);
-      const said = last === undefined ? '' : (replies.get(index) ?? codesOf(last));
+      const said = last === undefined ? outage?.text ?? '' : (replies.get(index) ?? codesOf(last));
       const { reversePath } = envelope;
       const { attempts } = note;
       events.outcome(
         'expired', queue, envelope, index, EXPIRED, bodyBytes, '', attempts, 0, 0, reversePath, said,
-        undefined,
+        undefined, '',
       );
-      if (last === undefined) replies.set(index, EXPIRED.text);
-      const failed = last ?? { recipient: index, code: 0, enhanced: EXPIRED.enhanced };
+      const { code, enhanced, text } = outage ?? EXPIRED;
+      if (last === undefined) replies.set(index, text);
+      const failed = last ?? { recipient: index, code, enhanced };
       this.#fail(queue, envelope, failed, replies.get(index) ?? '', states, results);
     }
     return { ...note, states, results: [...results.values()] };
@@ -346,10 +446,13 @@ export class Settlement {
     queue.makeReadyFirst(row);
     const [said] = result.results;
     queue.lastError = said?.text ?? 'not reached';
-    this.#ports.events.unreachable(queue, said?.enhanced ?? '', queue.lastError);
+    this.#ports.events.unreachable(queue, said?.enhanced ?? '', queue.lastError, result.source ?? '');
   }
 
-  /** Takes a resting entry (READY, DEFERRED, HELD) out of what it waits in; the caller sets its state. */
+  /**
+   * Takes a resting entry (READY, DEFERRED, HELD), or one that keeps its place while it is reported, out of
+   * what it waits in; the caller sets its state.
+   */
   withdrawFromWaiting(queue: MailQueue, row: number): void {
     const state = this.#ports.entries.table.state(row);
     if (state === EntryState.READY) {
@@ -358,6 +461,9 @@ export class Settlement {
       // Deliveries may have waited for the body of this one.
       const isAwaited = this.#ports.entries.isAbsent(row);
       if (queue.unblock(row) || isAwaited) this.#ports.wake(queue);
+    } else if (state === EntryState.REPORTING && queue.hasPlace(row)) {
+      queue.removeReady(row);
+      this.#ports.wake(queue);
     } else if (state === EntryState.DEFERRED) {
       queue.deferredCount -= 1;
       this.#ports.dueTimes.cancel(row);
@@ -373,12 +479,12 @@ export class Settlement {
     const { envelope, contentBytes, pending } = delivery;
     const index = pending[position] ?? 0;
     const own = result.own?.[position];
-    const { relay, setupMs, transmitMs, tls } = own ?? result;
+    const { relay, setupMs, transmitMs, tls, source = '' } = own ?? result;
     const { reversePath } = own ?? delivery;
     const event = said.status === DELIVERED ? 'delivered' : said.status === DEFERRED ? 'deferred' : 'bounced';
     this.#ports.events.outcome(
       event, queue, envelope, index, said, contentBytes, relay, attempts, setupMs, transmitMs, reversePath,
-      '', tls,
+      '', tls, source,
     );
   }
 }

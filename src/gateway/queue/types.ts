@@ -47,6 +47,8 @@ export interface NextHop {
   readonly isByMx?: boolean;
   /** Hosts that take its mail as well; `host` has preference 0, those by MX have that of their record. */
   readonly others?: readonly OtherHost[];
+  /** Of our addresses those that its mail leaves from; undefined: any. */
+  readonly sources?: readonly string[] | undefined;
   /** Undefined: in clear, whatever is offered. */
   readonly tls?: NextHopTls | undefined;
   /** Undefined: nobody. Never by MX: a password goes to hosts that the operator has named. */
@@ -61,7 +63,10 @@ export type QueueClass = (typeof QUEUE_CLASSES)[number];
 /** G3: strict keeps one message in flight; fifo starts them in order with `concurrency` in flight. */
 export type Ordering = 'fifo' | 'strict';
 
-/** What the routing table says of a domain and a class, without DNS. Frozen; compared by identity. */
+/**
+ * What the routing table says of a domain and a class, without DNS. Compared by identity; where it leads, and
+ * its limits, change when the configuration is read anew (router.ts).
+ */
 export interface Route {
   /** Name of the queue: what it is called in status, logs and metrics. */
   readonly queueName: string;
@@ -213,11 +218,15 @@ export interface Submission {
  *   recovering   the queue is still to come back from the stores
  *   short        none of the partitions where it may stand can commit
  *   no-store     no partition takes mail
+ *   rescued      none does, for another gateway holds them, and hands them back
+ *   operator     an operator wants no mail for it now (orders/queue-rules.ts)
  *   memory, share, queue-full, queues         limits (G7)
  */
 export type AdmissionVerdict =
-  '' | 'draining' | 'not-ready' | 'recovering' | 'short' | 'no-store'
-  | 'memory' | 'share' | 'queue-full' | 'queues';
+  '' | 'draining' | 'not-ready' | PlaceRefusal | 'operator' | 'memory' | 'share' | 'queue-full';
+
+/** Why no queue has new mail of a route, nor can be made for it (queue-registry.ts). */
+export type PlaceRefusal = 'recovering' | 'short' | 'no-store' | 'rescued' | 'queues';
 
 /** What inbound may ask of the gateway (gateway/core.ts). */
 export interface Reception {
@@ -267,13 +276,16 @@ export interface DeliveryResult {
   readonly goesOn?: boolean;
   /** What the connection had of TLS; undefined: it was in clear, or none came about. */
   readonly tls?: SecuredFacts | undefined;
+  /** Which of our addresses it came from, where the configuration names some; '' or undefined: not said. */
+  readonly source?: string | undefined;
   /** Where each recipient had a transaction of its own; else what is above is true of all. */
   readonly own?: readonly (OwnAttempt | undefined)[];
 }
 
 /** The transaction of one recipient alone. */
 export interface OwnAttempt
-  extends Pick<DeliveryResult, 'relay' | 'setupMs' | 'transmitMs' | 'tls'>, Pick<Delivery, 'reversePath'> {}
+  extends Pick<DeliveryResult, 'relay' | 'source' | 'setupMs' | 'transmitMs' | 'tls'>,
+    Pick<Delivery, 'reversePath'> {}
 
 /** A queue as outbound sees it. */
 export interface DeliveryQueue {
@@ -307,7 +319,18 @@ export interface DeliverySource {
   settle(delivery: Delivery, result: DeliveryResult): void;
 }
 
+/** Why nothing goes to a next hop: what went wrong there last. */
+export interface Outage {
+  /** "host:port", or the domain to which there is no way. */
+  readonly relay: string;
+  readonly why: RecipientResult;
+}
+
 /** Told when a queue has work; outbound implements it. Called at most once a turn and queue. */
 export interface DeliverySink {
   onReady(queue: DeliveryQueue): void;
+  /** An operator wants the next hop of the queue tried now, whatever is known of it. */
+  hasten(queue: DeliveryQueue): void;
+  /** While none of the hosts that mail of the queue may go to answers, or none is known. */
+  outageOf(queue: DeliveryQueue): Outage | undefined;
 }

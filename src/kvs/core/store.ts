@@ -24,7 +24,7 @@ import type { List } from '../../protocol/messages/list.js';
 import type { Listed } from '../../protocol/messages/listed.js';
 import { LISTED_MAX } from '../../protocol/messages/listed.js';
 import type { Tell } from '../../protocol/messages/tell.js';
-import { isMemberOf, isSameTerm, ownerOf } from '../../protocol/partition-record.js';
+import { isMemberOf, ownerOf } from '../../protocol/partition-record.js';
 import {
   DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE, REFUSAL_FENCED,
   REFUSAL_INVALID, REFUSAL_LIMIT, REFUSAL_UNKNOWN,
@@ -253,16 +253,15 @@ export class Store {
   }
 
   /**
-   * False: a newer record is known, or another one of this epoch that counts on the copy here, which the
-   * register has lost. A copy that was given up stays, to be adopted.
+   * False: a newer record is known, or one that counts on the copy here and that the teller does not know of:
+   * the register has lost it. A copy that was given up stays, to be adopted.
    */
   tell({ partition, record, isOut }: Tell): boolean {
     const fence = this.partitions.fenceOf(partition);
     const isGivenUp = isMemberOf(record.gaveUp, this.storeId, this.bootId);
-    const { told } = fence;
-    const isOther = told?.epoch === record.epoch && !isSameTerm(told.term, record.term);
-    if (isOther && isMemberOf(told.members, this.storeId, this.bootId)) return false;
-    if (fence.isNeverSettled(record)) {
+    const isUnsettled = fence.isNeverSettled(record);
+    if ((isOut || isUnsettled) && fence.isUnknownTo(record, this.storeId, this.bootId)) return false;
+    if (isUnsettled) {
       fence.dropTerm(record);
       if (!isGivenUp) this.#drop(partition);
     }

@@ -15,6 +15,7 @@ import type {
 import { adminApp, listenAs, refuse } from '../../platform/node/admin-server.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
 import { reachableAddress } from '../../platform/node/own-host.js';
+import type { EventLog } from '../../platform/ports.js';
 import { digestText } from '../../protocol/digest.js';
 import { ownerOf } from '../../protocol/partition-record.js';
 import type { MirroredPartition } from '../core/mirrored-partition.js';
@@ -32,7 +33,7 @@ export interface AdminHttpOptions extends AdminOptions {
 }
 
 export async function startAdminHttp(
-  options: AdminHttpOptions, running: RunningStore,
+  options: AdminHttpOptions, running: RunningStore, log: EventLog,
 ): Promise<RunningAdmin> {
   const app = adminApp(options);
   const registry = storeMetrics(running);
@@ -53,7 +54,7 @@ export async function startAdminHttp(
     }
     return partitionPage(running, Number(request.query.cursor ?? 0) || 0, limit);
   });
-  addExport(app, running);
+  addExport(app, running, log);
   app.get('/api/v1/group', () => group(options, running));
   return listenAs(app, options);
 }

@@ -6,7 +6,8 @@
  *   start   none ──────────────────────────► a new boot, empty
  *           FILE ─ sound and whole ────────► FILE.used, folder fsynced, before the first connection is
  *                                            taken: it speaks for one successor, the same boot
- *           FILE ─ anything wrong ─────────► the store does not start and says what to do; the file stays
+ *           FILE ─ anything wrong, a copy, used before (spill-origin.ts)
+ *                                  ────────► the store does not start and says what to do; the file stays
  *
  * Anything else than going on with a file that is there would lose mail in silence: its copies may be the
  * last. FILE.used of the time before is replaced. Both are written and read in pieces of about a megabyte.
@@ -26,6 +27,7 @@ import { RECORD_HEADER_BYTES, isRecordSound, readRecordHeader } from '../../prot
 import { RULE_NO_MEMORY, SpillLoader } from '../core/spill/loader.js';
 import { SpillWriter } from '../core/spill/writer.js';
 import type { Store } from '../core/store.js';
+import { bornNsOf, markUnused, markUsed, requireOwnFile, spillFileAt } from './spill-origin.js';
 import { StoreStartError } from './store-start-error.js';
 
 /** Reading and writing that take longer say how far they are. */
@@ -56,7 +58,7 @@ export async function writeSpillFile(file: string, store: Store, ports: SpillFil
   const handle = await open(temporary, 'w', 0o600);
   let bytes = 0;
   try {
-    for (const chunks of writer.records(ports.clock.wallMs())) {
+    for (const chunks of writer.records(ports.clock.wallMs(), await bornNsOf(handle))) {
       bytes += await writeAll(handle, chunks);
       progress.at(bytes, writer.entries);
     }
@@ -134,8 +136,16 @@ async function readAll(
 }
 
 /** The store never took a connection: the file still speaks for it. */
-export function unuseSpillFile(file: string): void {
-  renameSync(`${file}.used`, file);
+export function unuseSpillFile({ from, used }: LoadedSpill): void {
+  markUnused(used);
+  renameSync(used, from);
+}
+
+/** A store made of a file, with where that was and is now. */
+export interface LoadedSpill {
+  readonly store: Store;
+  readonly from: string;
+  readonly used: string;
 }
 
 /**
@@ -143,9 +153,13 @@ export function unuseSpillFile(file: string): void {
  * for a file that can't be used.
  */
 export async function loadSpillFile(
-  file: string, storeId: string, newStore: (head: SpillHead) => Store, ports: SpillFilePorts,
-): Promise<Store | undefined> {
+  name: string, storeId: string, newStore: (head: SpillHead) => Store, ports: SpillFilePorts,
+): Promise<LoadedSpill | undefined> {
   const { log } = ports;
+  const found = spillFileAt(name, storeId);
+  if (found === undefined) return undefined;
+  const { file, isOrdered } = found;
+  const used = `${name}.used`;
   const startMs = ports.clock.nowMs();
   const progress = new Progress('spill file being read', ports);
   const loader = new SpillLoader({ storeId }, { packer: ports.packer, newStore });
@@ -158,18 +172,19 @@ export async function loadSpillFile(
   } catch (error) {
     const { code } = error as NodeJS.ErrnoException;
     if (code === undefined) throw error;
-    if (code === 'ENOENT') return undefined;
     throw new StoreStartError(
       `store ${storeId}: what it held when it stopped is in ${file}, which can't be read (${code}): let this `
         + `user read it, or move it away to start without that mail`
     );
   }
-  const store = loader.loaded;
-  if (rule !== '' || store === undefined) {
+  const { loaded: store, head } = loader;
+  if (rule !== '' || store === undefined || head === undefined) {
     throw unusable(file, storeId, rule === '' ? 'file cut short' : rule);
   }
+  if (!isOrdered) await requireOwnFile(file, head, store);
   try {
-    renameSync(file, `${file}.used`);
+    renameSync(file, used);
+    markUsed(used);
     await syncFolder(path.dirname(file));
   } catch (error) {
     throw new StoreStartError(
@@ -182,7 +197,7 @@ export async function loadSpillFile(
       ports.clock.nowMs() - startMs
     ),
   });
-  return store;
+  return { store, from: file, used };
 }
 
 function unusable(file: string, storeId: string, rule: string): StoreStartError {

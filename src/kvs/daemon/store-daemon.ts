@@ -39,6 +39,8 @@ import { reachableAddress } from '../../platform/node/own-host.js';
 import { StorePresence } from './store-presence.js';
 import type { NamedGateway } from './store-presence.js';
 import { loadSpillFile, spillFileName, unuseSpillFile, writeSpillFile } from './spill-file.js';
+import type { LoadedSpill } from './spill-file.js';
+import { requireOwnFolder } from './spill-origin.js';
 import { takeStateLock } from './state-lock.js';
 
 /** How often silence, grants and gaps in segments are looked at. */
@@ -85,6 +87,8 @@ export interface StoreDaemonOptions extends Partial<Pick<StoreKeys, SaidInFile>>
    * state-lock.ts has the usual one.
    */
   readonly lockWaitMs?: number;
+  /** Started by `twinpost up`: all its stores share one folder. */
+  readonly oneHost?: boolean;
   readonly version?: string;
 }
 
@@ -124,14 +128,15 @@ export async function startStore(
   const lock = await takeStateLock(
     { storeId, file, ...(options.lockWaitMs === undefined ? {} : { waitMs: options.lockWaitMs }) }, ports.log,
   );
-  let loaded: Store | undefined;
+  let loaded: LoadedSpill | undefined;
   try {
+    if (options.oneHost !== true) requireOwnFolder(file, storeId);
     loaded = await loadSpillFile(file, storeId, (head) => newStore(options, ports, head), ports);
     return await listening(
-      new StoreDaemon(options, ports, loaded ?? newStore(options, ports, undefined), { file, lock })
+      new StoreDaemon(options, ports, loaded?.store ?? newStore(options, ports, undefined), { file, lock })
     );
   } catch (error) {
-    if (loaded !== undefined) unuseSpillFile(file);
+    if (loaded !== undefined) unuseSpillFile(loaded);
     lock.release();
     throw error;
   }
@@ -227,6 +232,7 @@ class StoreDaemon implements RunningStore {
           insecure: this.#options.insecure === true, gateways: () => this.#gateways(),
         },
         this,
+        this.#ports.log,
       );
     } catch (error) {
       await this.#close();

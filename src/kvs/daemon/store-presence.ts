@@ -44,8 +44,10 @@ export interface NamedGateway {
   readonly admin: string | undefined;
 }
 
+type Kept = Pick<OpenedRegister, 'register' | 'close'>;
+
 export class StorePresence implements InRegister {
-  readonly #opened: OpenedRegister;
+  readonly #opened: Kept;
   readonly #ports: StorePresencePorts;
   readonly #key: PresenceKey;
   readonly #ownKey: string;
@@ -55,7 +57,7 @@ export class StorePresence implements InRegister {
   #told: StoreRecord | undefined;
   #writtenMs = -Infinity;
 
-  constructor(storeId: string, opened: OpenedRegister, ports: StorePresencePorts) {
+  constructor(storeId: string, opened: Kept, ports: StorePresencePorts) {
     this.#opened = opened;
     this.#ports = ports;
     this.#ownKey = storeKey(storeId);
@@ -143,8 +145,9 @@ function writerOf(value: string, own: StoreRecord, hasStood: boolean): Writer {
   if (found instanceof BrokenRule) {
     return { where: 'an unknown host (its record can not be read)', isLater: false };
   }
-  if (found.bootId === own.bootId) return 'we';
   const isHere = found.host === own.host && found.addresses.join() === own.addresses.join();
+  // At other addresses the same boot is no other word of ours: two processes run on copies of one spill file.
+  if (isHere && found.bootId === own.bootId) return 'we';
   // Once ours has stood, whoever writes there came later: two that overwrite each other would never end.
   if (isHere && !hasStood) return 'nobody';
   return { where: `host ${found.host} at ${found.addresses.join(' and ')}`, isLater: false };

@@ -72,6 +72,14 @@ export function refuse(reply: FastifyReply, code: number, error: string): Fastif
   return reply.code(code).send(answer);
 }
 
+/** Who asks, as the log has it: where from, and whether with a token (judged where one is needed). */
+export function readerOf(
+  request: FastifyRequest,
+): { readonly client: string; readonly client_port: number; readonly token: boolean } {
+  const { remoteAddress: client = '', remotePort: port = 0 } = request.socket;
+  return { client, client_port: port, token: request.headers.authorization !== undefined };
+}
+
 type Hook = (request: FastifyRequest, reply: FastifyReply, next: () => void) => void;
 
 /** By the route that was found, however the client spelled its address. */

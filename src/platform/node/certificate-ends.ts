@@ -36,19 +36,17 @@ export function endingText(pem: string, nowMs: number): string {
   return `the certificate expires in ${String(days)} days, ${expires}: renew it`;
 }
 
-/** For the life of the process. Unix time in milliseconds, by use. */
-export function watchCertificates(
-  smtp: TlsSection, links: TlsSection, log: EventLog,
-): ReadonlyMap<string, number> {
+/** For the life of the process. */
+export function watchCertificates(smtp: TlsSection, links: TlsSection, log: EventLog): CertificateEnds {
   const certificates = new CertificateEnds(certificateFiles(smtp, links), log);
   const look = (): void => { certificates.look(Date.now()); };
   look();
   setInterval(look, HOUR_MS).unref();
-  return certificates.ends;
+  return certificates;
 }
 
 export class CertificateEnds {
-  readonly #files: readonly CertificateFile[];
+  #files: readonly CertificateFile[];
   readonly #log: EventLog;
   readonly #ends = new Map<string, number>();
   readonly #tellAgainMs = new Map<string, number>();
@@ -61,6 +59,14 @@ export class CertificateEnds {
   /** Unix time in milliseconds, by use. */
   get ends(): ReadonlyMap<string, number> {
     return this.#ends;
+  }
+
+  /** Others than before, from now on. */
+  lookAt(files: readonly CertificateFile[], nowMs: number): void {
+    this.#files = files;
+    this.#tellAgainMs.clear();
+    for (const use of this.#ends.keys()) if (!files.some((each) => each.use === use)) this.#ends.delete(use);
+    this.look(nowMs);
   }
 
   look(nowMs: number): void {

@@ -8,11 +8,14 @@
  * or of those that Node knows, and bear the name of the terms; else it is looked at for the log only. TLSA
  * records that can be used judge it instead, after the handshake and before onOpen. No session is kept or
  * resumed: connections are kept instead, and Node takes a session that was begun unjudged for a judged one.
- * A file of CAs is read anew when it changes.
+ * A file of CAs is read anew when it changes; a bad one never replaces a good one. Nobody shows a second
+ * chain later (renegotiation).
  *
  * What is not here: what TLSA records mean (dane.ts), certificates of clients (tls-transport.ts), the life of
  * a connection (transport.ts), and who must have TLS (gateway/outbound, load).
  */
+import { constants } from 'node:crypto';
+import { lookup } from 'node:dns';
 import net from 'node:net';
 import tls from 'node:tls';
 import type { SecureContext, TLSSocket } from 'node:tls';
@@ -21,9 +24,10 @@ import type {
   Connection, ConnectionHandlers, DaneTerms, MailTransport, TlsTerms,
 } from '../transport.js';
 import { readPem } from './certificates.js';
-import { stampOf } from './changing-files.js';
+import { FollowedFile } from './changing-files.js';
 import { chainOf, usableRecords, whyNotByDane } from './dane.js';
 import { checkDnsName } from './dns-name.js';
+import type { HandshakeTurns } from './handshake-turns.js';
 import { clientConnection, failed } from './tls-transport.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
@@ -33,30 +37,38 @@ import { NodeConnection, NodeTransport } from './transport.js';
  */
 const VERIFIED_LEVEL = '@SECLEVEL=2';
 const UNJUDGED_LEVEL = '@SECLEVEL=1';
-/** Among the contexts. */
-const DANE = 'DANE';
+const EVERY_CONTEXT = { minVersion: 'TLSv1.2', secureOptions: constants.SSL_OP_NO_RENEGOTIATION } as const;
 
-interface KnownContext {
-  readonly context: SecureContext;
-  /** Of the file of CAs. */
-  readonly stamp: string;
+export interface ClientTransportOptions {
+  /** Replies are short, and there may be ten thousand connections. */
+  readonly readBufferBytes: number;
+  /** Who share them; undefined: whom it connects to is trusted with the time of this process. */
+  readonly turns?: HandshakeTurns;
+  /** A file of CAs has changed; `why` it can't be used, or ''; `isStale`: one or another can't. */
+  readonly onCaFile?: (file: string, why: string, isStale: boolean) => void;
 }
 
 export class ClientTransport implements MailTransport {
   readonly #clear: NodeTransport;
-  readonly #readBufferBytes: number;
+  readonly #options: ClientTransportOptions;
+  #dane: SecureContext | undefined;
   /** By what they hold; as many as the configuration has different terms. */
-  readonly #contexts = new Map<string, KnownContext>();
+  readonly #contexts = new Map<string, FollowedFile<SecureContext>>();
   readonly #untrusted = new WeakSet<Connection>();
 
-  /** Replies are short, and there may be ten thousand connections. */
-  constructor(options: { readonly readBufferBytes: number }) {
-    this.#readBufferBytes = options.readBufferBytes;
+  constructor(options: ClientTransportOptions) {
+    this.#options = options;
     this.#clear = new NodeTransport(options);
   }
 
-  connect(host: string, port: number, handlers: ConnectionHandlers): Connection {
-    return this.#clear.connect(host, port, handlers);
+  connect(host: string, port: number, handlers: ConnectionHandlers, from?: string): Connection {
+    return this.#clear.connect(host, port, handlers, from);
+  }
+
+  addresses(host: string, done: (found: readonly string[], why: string) => void): void {
+    lookup(host, { all: true }, (error, found) => {
+      done(error === null ? found.map(({ address }) => address) : [], error?.code ?? 'it has none');
+    });
   }
 
   secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection {
@@ -79,10 +91,11 @@ export class ClientTransport implements MailTransport {
         ? checkDnsName(serverName, certificate) : tls.checkServerIdentity(serverName, certificate)),
     });
     const by = dane !== undefined ? 'dane' : terms.isBySts === true ? 'sts' : undefined;
-    const connection = clientConnection(socket, clear.remote, this.#readBufferBytes, handlers, {
+    const connection = clientConnection(socket, clear.remote, this.#options.readBufferBytes, handlers, {
       by, ...(dane === undefined ? {} : { judge: () => whyNotShown(socket, dane) }),
     });
     connection.tellWhenEmpty();
+    this.#options.turns?.add(socket);
     socket.once('error', () => {
       // Null, undefined or a code, whatever the type says.
       const why = socket.authorizationError as unknown;
@@ -98,28 +111,27 @@ export class ClientTransport implements MailTransport {
 
   /** Without any CA: TLSA records alone say who is trusted. */
   get #daneContext(): SecureContext {
-    const known = this.#contexts.get(DANE);
-    if (known !== undefined) return known.context;
     const ciphers = ciphersAt(VERIFIED_LEVEL);
-    const context = tls.createSecureContext({ minVersion: 'TLSv1.2', ciphers, ca: [] });
-    this.#contexts.set(DANE, { context, stamp: '' });
-    return context;
+    return this.#dane ??= tls.createSecureContext({ ...EVERY_CONTEXT, ciphers, ca: [] });
   }
 
-  /** Throws an Error that names the file. */
+  /** Throws an Error that names the file, where that has never been good. */
   #contextOf({ mustVerify, caFile }: TlsTerms): SecureContext {
     const level = mustVerify ? VERIFIED_LEVEL : UNJUDGED_LEVEL;
     const key = `${level} ${caFile ?? ''}`;
-    const stamp = stampOf(caFile);
-    const known = this.#contexts.get(key);
-    if (known?.stamp === stamp) return known.context;
-    const context = tls.createSecureContext({
-      minVersion: 'TLSv1.2',
-      ciphers: ciphersAt(level),
-      ...(caFile === undefined ? {} : { ca: readPem('ca', caFile) }),
-    });
-    this.#contexts.set(key, { context, stamp });
-    return context;
+    let known = this.#contexts.get(key);
+    if (known === undefined) {
+      known = new FollowedFile([caFile], () => tls.createSecureContext({
+        ...EVERY_CONTEXT,
+        ciphers: ciphersAt(level),
+        ...(caFile === undefined ? {} : { ca: readPem('ca', caFile) }),
+      }));
+      this.#contexts.set(key, known);
+    } else if (caFile !== undefined && known.look()) {
+      const isStale = [...this.#contexts.values()].some(({ why }) => why !== '');
+      this.#options.onCaFile?.(caFile, known.why, isStale);
+    }
+    return known.current;
   }
 }
 

@@ -16,7 +16,8 @@
  * | 1        | its public key (SPKI) | | 1, 2     | SHA-256, SHA-512            |
  * | others   | unusable              | | others   | unusable                    |
  *
- * A record whose association can't be what its numbers say is unusable as well. Of records that differ in
+ * A record whose association can't be what its numbers say is unusable as well, and so is a trust anchor
+ * whose key takes long. Of records that differ in
  * their digest only the stronger ones count (RFC 7671 9).
  *
  * DEVIATION (RFC 5280 6.1): path lengths, name constraints and policies are not looked at. Who issues below a
@@ -30,6 +31,7 @@ import type { KeyObject } from 'node:crypto';
 import type { DetailedPeerCertificate } from 'node:tls';
 import type { TlsaData } from '../resolver.js';
 import type { DaneTerms } from '../transport.js';
+import { isBounded } from './bounded-key.js';
 
 const DANE_TA = 2;
 const DANE_EE = 3;
@@ -40,8 +42,9 @@ const SHA_256 = 1;
 const SHA_512 = 2;
 
 const CHAIN_MAX = 9;
-/** Each may cost a signature for each certificate of the chain. */
 const RECORDS_MAX = 32;
+/** Each costs a signature for each certificate of the chain. */
+const ANCHORS_MAX = 4;
 const SEQUENCE = 0x30;
 const VERSION = 0xa0;
 /** Fields of a TBSCertificate in front of its key: serial number, signature, issuer, validity, subject. */
@@ -49,7 +52,9 @@ const BEFORE_KEY = 5;
 
 /** Those by which a certificate can be judged. */
 export function usableRecords(records: readonly TlsaData[]): readonly TlsaData[] {
-  const usable = records.filter(isUsable).slice(0, RECORDS_MAX);
+  let anchors = 0;
+  const isWithin = (record: TlsaData): boolean => !isWholeAnchor(record) || ++anchors <= ANCHORS_MAX;
+  const usable = records.filter(isUsable).filter(isWithin).slice(0, RECORDS_MAX);
   return usable.filter(({ usage, selector, matching }) => matching !== SHA_256 || !usable.some((other) =>
     other.usage === usage && other.selector === selector && other.matching === SHA_512));
 }
@@ -111,16 +116,23 @@ function whyNotPath(path: readonly X509Certificate[], names: readonly string[], 
 
 /** The record holds whole what has signed the certificate, which need not have come along (RFC 7671 5.2). */
 function isAbove(
-  { selector, matching, association }: TlsaData, below: X509Certificate, nowMs: number,
+  record: TlsaData, below: X509Certificate, nowMs: number,
 ): boolean {
-  if (matching !== WHOLE) return false;
+  const { selector, association } = record;
+  if (!isWholeAnchor(record)) return false;
   if (selector === PUBLIC_KEY) return below.verify(keyOf(association));
   const anchor = new X509Certificate(association);
   return hasSigned(anchor, below) && isInTime(anchor, nowMs);
 }
 
 function hasSigned(issuer: X509Certificate, below: X509Certificate): boolean {
-  return issuer.ca && below.checkIssued(issuer) && below.verify(issuer.publicKey);
+  if (!issuer.ca || !below.checkIssued(issuer)) return false;
+  const { publicKey } = issuer;
+  return isBounded(publicKey) && below.verify(publicKey);
+}
+
+function isWholeAnchor({ usage, matching }: TlsaData): boolean {
+  return usage === DANE_TA && matching === WHOLE;
 }
 
 function isInTime({ validFrom, validTo }: X509Certificate, nowMs: number): boolean {
@@ -142,12 +154,17 @@ function isUsable({ usage, selector, matching, association }: TlsaData): boolean
   if (matching === SHA_512) return association.length === 64;
   if (matching !== WHOLE) return false;
   try {
-    if (selector === PUBLIC_KEY) keyOf(association);
-    else return Buffer.compare(new X509Certificate(association).raw, association) === 0;
-    return true;
+    if (selector === PUBLIC_KEY) return isOfUse(usage, keyOf(association));
+    const { raw, publicKey } = new X509Certificate(association);
+    return Buffer.compare(raw, association) === 0 && isOfUse(usage, publicKey);
   } catch {
     return false;
   }
+}
+
+/** An end server's is only compared. */
+function isOfUse(usage: number, key: KeyObject): boolean {
+  return usage === DANE_EE || isBounded(key);
 }
 
 function keyOf(spki: Uint8Array): KeyObject {

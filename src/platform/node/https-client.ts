@@ -9,17 +9,22 @@
  * A certificate that is not taken ends it: another address of the same name would show the same one. Each
  * question has a connection of its own, which ends with it.
  */
+import { constants } from 'node:crypto';
 import https from 'node:https';
+import type { TLSSocket } from 'node:tls';
 import type { ClientRequest, IncomingMessage } from 'node:http';
 import { errorText } from '../../base/error-text.js';
 import type { Https, HttpsAnswer, HttpsQuestion } from '../https.js';
 import { checkDnsName } from './dns-name.js';
+import type { HandshakeTurns } from './handshake-turns.js';
 
 export interface HttpsClientOptions {
   /** 443, but in tests. */
   readonly port: number;
   /** PEM of who is trusted; undefined: whom the platform trusts. */
   readonly ca?: string | undefined;
+  /** With others who meet strangers; undefined: nobody else is there. */
+  readonly turns?: HandshakeTurns;
 }
 
 const HTTPS_PORT = 443;
@@ -35,8 +40,8 @@ export class HttpsClient implements Https {
   readonly #options: HttpsClientOptions;
   readonly #underWay = new Set<HttpsExchange>();
 
-  constructor(options: HttpsClientOptions = { port: HTTPS_PORT }) {
-    this.#options = options;
+  constructor(options: Partial<HttpsClientOptions> = {}) {
+    this.#options = { port: HTTPS_PORT, ...options };
   }
 
   ask(question: HttpsQuestion, done: (answer: HttpsAnswer) => void): void {
@@ -90,10 +95,11 @@ class HttpsExchange {
     const address = this.#addresses.shift();
     if (address === undefined) return this.#fail(why);
     const { host, path, body } = this.#question;
-    const { port, ca } = this.#options;
+    const { port, ca, turns } = this.#options;
     const request = https.request({
       host: address, port, path, servername: host, agent: false, method: body === undefined ? 'GET' : 'POST',
       maxHeaderSize: HEADER_BYTES_MAX, minVersion: 'TLSv1.2', ...(ca === undefined ? {} : { ca }),
+      secureOptions: constants.SSL_OP_NO_RENEGOTIATION,
       checkServerIdentity: (_name, certificate) => checkDnsName(host, certificate),
       headers: {
         'host': host, 'user-agent': 'twinpost', 'accept-encoding': 'identity',
@@ -103,6 +109,9 @@ class HttpsExchange {
     this.#request = request;
     const isLast = this.#addresses.length === 0;
     if (!isLast) request.setTimeout(TRY_MS, () => { request.destroy(new Error('silent')); });
+    request.once('socket', (socket) => {
+      socket.once('connect', () => { turns?.add(socket as TLSSocket); });
+    });
     request.once('response', (response) => { this.#read(response); });
     request.on('error', (error: NodeJS.ErrnoException) => {
       if (this.#isOver || request !== this.#request) return;

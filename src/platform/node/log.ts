@@ -37,6 +37,11 @@ export class NodeLog implements EventLog {
     );
   }
 
+  /** From now on. */
+  set level(level: LogLevel) {
+    this.#logger.level = level;
+  }
+
   debug(event: string, text: string, fields?: LogFields): void {
     if (this.#logger.isLevelEnabled('debug')) {
       this.#logger.debug(harmlessFields(event, fields), harmless(text));

@@ -3,6 +3,7 @@
  * token is loopback only, but a web page in an operator's browser can point a name of its own at 127.0.0.1
  * (DNS rebinding) and read what answers there; its requests still carry that name.
  */
+import ipaddr from 'ipaddr.js';
 import { addressText } from '../../base/address-text.js';
 
 const OWN_NAMES = /^(localhost|127(\.\d{1,3}){3}|\[::1\])(:\d+)?$/i;
@@ -12,7 +13,8 @@ export function namesThisMachine(hostHeader: string | undefined): boolean {
 }
 
 export function isLoopback(host: string): boolean {
-  return host === 'localhost' || host === '::1' || /^127(\.\d{1,3}){3}$/.test(host);
+  if (host === 'localhost') return true;
+  return ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback';
 }
 
 /** It listens on all addresses: which of them others may use, nobody can tell. */

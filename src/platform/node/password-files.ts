@@ -5,7 +5,7 @@
  */
 import { errorText } from '../../base/error-text.js';
 import type { EventLog, PasswordFound, Passwords } from '../ports.js';
-import { stampOf } from './changing-files.js';
+import { FollowedFile } from './changing-files.js';
 import { readSecretFile } from './secret-file.js';
 
 /** With a user of the configuration it makes a line that each server takes (RFC 4954 4: 12,288 octets). */
@@ -29,55 +29,36 @@ export interface PasswordFilesPorts {
   onRead(isStale: boolean): void;
 }
 
-interface KnownPassword {
-  stamp: string;
-  found: PasswordFound;
-  isStale: boolean;
-}
-
 export class PasswordFiles implements Passwords {
   readonly #ports: PasswordFilesPorts;
   /** By file; as many as routes name. */
-  readonly #known = new Map<string, KnownPassword>();
+  readonly #known = new Map<string, FollowedFile<PasswordFound>>();
 
   constructor(ports: PasswordFilesPorts) {
     this.#ports = ports;
   }
 
   read(file: string): PasswordFound {
-    const stamp = stampOf(file);
     const known = this.#known.get(file);
-    if (known === undefined) {
-      const found = foundIn(file);
-      this.#known.set(file, { stamp, found, isStale: false });
-      return found;
+    if (known !== undefined) {
+      if (known.look()) this.#tell(file, known.why);
+      return known.current;
     }
     // What was never good is looked at each time: a change of its mode changes no stamp.
-    if (known.stamp === stamp && known.found.isFound) return known.found;
-    known.stamp = stamp;
-    this.#renew(file, known);
-    return known.found;
-  }
-
-  #renew(file: string, known: KnownPassword): void {
-    const { log, onRead } = this.#ports;
-    const found = foundIn(file);
-    known.isStale = !found.isFound && known.found.isFound;
-    if (known.isStale) {
-      const why = found.isFound ? '' : found.why;
-      log.error('auth', 'a new password for next hops can\'t be used, the old one stays', { file, why });
-    } else {
-      known.found = found;
-      if (found.isFound) log.info('auth', 'a password for next hops was read anew', { file });
+    try {
+      const followed = new FollowedFile<PasswordFound>([file], () => (
+        { isFound: true, password: readPassword(file) }));
+      this.#known.set(file, followed);
+      return followed.current;
+    } catch (error) {
+      return { isFound: false, why: errorText(error) };
     }
-    onRead([...this.#known.values()].some(({ isStale }) => isStale));
   }
-}
 
-function foundIn(file: string): PasswordFound {
-  try {
-    return { isFound: true, password: readPassword(file) };
-  } catch (error) {
-    return { isFound: false, why: errorText(error) };
+  #tell(file: string, why: string): void {
+    const { log, onRead } = this.#ports;
+    if (why === '') log.info('auth', 'a password for next hops was read anew', { file });
+    else log.error('auth', 'a new password for next hops can\'t be used, the old one stays', { file, why });
+    onRead([...this.#known.values()].some((each) => each.why !== ''));
   }
 }

@@ -23,6 +23,7 @@ import { tlsReason } from './transport.js';
 const READ_BUFFER_BYTES = 64 * 1024;
 /** A connection that was ended gets this long to take the rest and to close its side. */
 const END_GRACE_MS = 5_000;
+const BY_PEER = 'closed by the peer';
 /** IPv4 addresses as a socket of both families shows them. */
 const MAPPED_PREFIX = '::ffff:';
 
@@ -40,7 +41,7 @@ type Accept = (connection: ServerConnection) => ServerHandlers | undefined;
 export class StreamServer {
   readonly #server: net.Server;
   readonly #backlog: number;
-  readonly #tls: ServerTls | undefined;
+  #tls: ServerTls | undefined;
   readonly #accept: Accept;
   readonly #buffer = Buffer.allocUnsafeSlow(READ_BUFFER_BYTES);
   /** Accepted since the last turn. */
@@ -59,6 +60,12 @@ export class StreamServer {
 
   get isListening(): boolean {
     return this.#server.listening;
+  }
+
+  /** For connections from now on; the port stays open. */
+  renew({ connectionsMax, tls }: Pick<StreamServerOptions, 'connectionsMax' | 'tls'>): void {
+    this.#server.maxConnections = connectionsMax;
+    this.#tls = tls;
   }
 
   /** The port bound, also when 0 was asked for. Rejects when the address can't be bound. */
@@ -153,7 +160,7 @@ class NodeServerConnection implements ServerConnection {
     this.#clear.once('close', () => {
       clearTimeout(this.#grace);
       this.#isDeaf = true;
-      handlers.onClose(this.#reason === '' ? 'closed by the peer' : this.#reason);
+      handlers.onClose(this.#reason === '' ? BY_PEER : this.#reason);
     });
   }
 
@@ -200,12 +207,14 @@ class NodeServerConnection implements ServerConnection {
     if (clear.readableEnded || this.#tls === undefined) return this.destroy();
     // A copy: the read buffer is used again.
     if (ahead.length > 0) clear.unshift(Buffer.from(ahead));
-    this.#tls.begin(clear, (socket) => { this.#onSecure(socket); });
+    this.#tls.begin(clear, (socket) => { this.#onSecure(socket); }, (error) => {
+      this.#because(tlsReason(error));
+    });
   }
 
   end(): void {
     if (this.#isDeaf || this.#clear.destroyed) return;
-    this.#because('ended here');
+    this.#because(this.#socket.readableEnded ? BY_PEER : 'ended here');
     this.#isDeaf = true;
     this.#socket.end();
     // A paused socket would never see the FIN of the peer.
@@ -221,7 +230,7 @@ class NodeServerConnection implements ServerConnection {
   }
 
   destroy(): void {
-    this.#because('ended here');
+    this.#because(this.#socket.readableEnded ? BY_PEER : 'ended here');
     this.#isDeaf = true;
     this.#tls?.giveUp(this.#clear);
     this.#socket.destroy();

@@ -6,18 +6,19 @@
  *   replaces a good one. Both are told once. Open connections keep what they began with.
  *
  * With a CA for clients a certificate is asked for, not demanded: whoever shows one of that CA is known by
- * its names. No session is resumed then, for a resumed one shows no certificate.
+ * its names. No session is resumed then, for a resumed one shows no certificate; and as anybody may show a
+ * chain that takes long to verify, handshakes take turns.
  */
 import { constants } from 'node:crypto';
 import type net from 'node:net';
 import tls from 'node:tls';
-import type { SecureContextOptions, TLSSocket } from 'node:tls';
-import { errorText } from '../../base/error-text.js';
+import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import type { TlsFacts } from '../transport.js';
 import type { HandshakeResult } from '../transport.js';
 import { certificateFacts, readPem, tlsErrorText } from './certificates.js';
 import type { CertificateFacts } from './certificates.js';
-import { stampOf } from './changing-files.js';
+import { FollowedFile } from './changing-files.js';
+import { HandshakeTurns } from './handshake-turns.js';
 import { certificateNames } from './tls-transport.js';
 
 /** PEM files. */
@@ -34,8 +35,15 @@ export interface ServerTlsFiles {
  */
 const SECURITY_LEVEL = '@SECLEVEL=2';
 const LOOK_MS = 1000;
+/** Of a certificate by nobody who is known. */
+const NAME_CHARACTERS_MAX = 255;
 
 type ServerTlsMaterial = Omit<SecureContextOptions, 'cert'> & { readonly cert: string };
+
+interface ServerTlsInForce {
+  readonly material: ServerTlsMaterial;
+  readonly facts: CertificateFacts;
+}
 
 /** Throws an Error that names the file. */
 export function readServerTls(files: ServerTlsFiles): ServerTlsMaterial {
@@ -56,7 +64,8 @@ export function readServerTls(files: ServerTlsFiles): ServerTlsMaterial {
 }
 
 function ofClients(caFile: string): Pick<SecureContextOptions, 'ca' | 'secureOptions'> {
-  return { ca: readPem('ca', caFile), secureOptions: constants.SSL_OP_NO_TICKET };
+  const secureOptions = constants.SSL_OP_NO_TICKET | constants.SSL_OP_NO_RENEGOTIATION;
+  return { ca: readPem('ca', caFile), secureOptions };
 }
 
 export interface ServerTlsEvents {
@@ -70,29 +79,36 @@ export interface ServerTlsEvents {
 
 /** A handshake under way. */
 interface Handshake {
+  readonly clear: net.Socket;
   readonly onSecure: (socket: TLSSocket) => void;
+  readonly onFailed: (error: NodeJS.ErrnoException) => void;
   /** Why it fails, as far as that is known. */
   result: HandshakeResult;
 }
 
 export class ServerTls {
-  readonly #files: ServerTlsFiles;
   readonly #events: ServerTlsEvents;
   readonly #server: tls.Server;
   /** By addresses and ports of both ends. */
   readonly #handshakes = new Map<string, Handshake>();
+  /** Where clients show certificates. */
+  readonly #turns: HandshakeTurns | undefined;
   readonly #timer: NodeJS.Timeout;
-  #stamp: string;
+  readonly #followed: FollowedFile<ServerTlsInForce>;
   #ticketKeys: Buffer | undefined;
 
   /** Throws when the files can't be used. */
   constructor(files: ServerTlsFiles, events: ServerTlsEvents) {
-    this.#files = files;
     this.#events = events;
-    this.#stamp = this.#stampNow();
-    const asksForCertificate = files.clientCaFile !== undefined;
+    const { certFile, keyFile, clientCaFile } = files;
+    this.#followed = new FollowedFile([certFile, keyFile, clientCaFile], () => {
+      const material = readServerTls(files);
+      return { material, facts: certificateFacts(material.cert) };
+    });
+    const asksForCertificate = clientCaFile !== undefined;
+    this.#turns = asksForCertificate ? new HandshakeTurns() : undefined;
     this.#server = tls.createServer({
-      ...readServerTls(files), requestCert: asksForCertificate, rejectUnauthorized: false,
+      ...this.#followed.current.material, requestCert: asksForCertificate, rejectUnauthorized: false,
     });
     this.#server.on('secureConnection', (socket) => {
       const key = keyOf(socket);
@@ -102,14 +118,17 @@ export class ServerTls {
         socket.destroy();
         return;
       }
+      this.#turns?.end(handshake.clear);
       events.onHandshake('ok');
       handshake.onSecure(socket);
     });
     this.#server.on('tlsClientError', (error: NodeJS.ErrnoException, socket) => {
-      this.#because(socket, handshakeResult(error.code ?? ''));
+      const result = handshakeResult(error.code ?? '');
+      if (result !== 'closed') this.#handshakes.get(keyOf(socket))?.onFailed(error);
+      this.#because(socket, result);
       socket.destroy();
     });
-    this.#timer = setInterval(() => { this.#renew(); }, LOOK_MS).unref();
+    this.#timer = setInterval(() => { this.look(); }, LOOK_MS).unref();
   }
 
   /** Sessions begun elsewhere with the same keys are resumed here (RFC 5077, RFC 8446 2.2); 48 bytes. */
@@ -118,17 +137,22 @@ export class ServerTls {
     this.#server.setTicketKeys(keys);
   }
 
-  /** The next bytes of `clear` are TLS. When the handshake fails, `clear` is closed. */
-  begin(clear: net.Socket, onSecure: (socket: TLSSocket) => void): void {
+  /**
+   * The next bytes of `clear` are TLS. When the handshake fails, `clear` is closed; `onFailed`: first, why,
+   * unless the peer has just gone.
+   */
+  begin(clear: net.Socket, onSecure: Handshake['onSecure'], onFailed: Handshake['onFailed']): void {
     const key = keyOf(clear);
-    const handshake: Handshake = { onSecure, result: 'closed' };
+    const handshake: Handshake = { clear, onSecure, onFailed, result: 'closed' };
     this.#handshakes.set(key, handshake);
     clear.once('close', () => {
+      this.#turns?.end(clear);
       if (this.#handshakes.get(key) !== handshake) return;
       this.#handshakes.delete(key);
       this.#events.onHandshake(handshake.result);
     });
     this.#server.emit('connection', clear);
+    this.#turns?.begin(clear);
   }
 
   /** We end it. Of a handshake that is through nothing is said. */
@@ -147,23 +171,17 @@ export class ServerTls {
     if (handshake?.result === 'closed') handshake.result = result;
   }
 
-  #stampNow(): string {
-    const { certFile, keyFile, clientCaFile } = this.#files;
-    return stampOf(certFile, keyFile, clientCaFile);
-  }
-
-  #renew(): void {
-    const stamp = this.#stampNow();
-    if (stamp === this.#stamp) return;
-    this.#stamp = stamp;
-    try {
-      const material = readServerTls(this.#files);
-      this.#server.setSecureContext(material);
-      if (this.#ticketKeys !== undefined) this.#server.setTicketKeys(this.#ticketKeys);
-      this.#events.onRenewed(certificateFacts(material.cert));
-    } catch (error) {
-      this.#events.onProblem(errorText(error));
+  /** Whether the files have changed; by itself once a second. */
+  look(): void {
+    if (!this.#followed.look()) return;
+    const { current: { material, facts }, why } = this.#followed;
+    if (why !== '') {
+      this.#events.onProblem(why);
+      return;
     }
+    this.#server.setSecureContext(material);
+    if (this.#ticketKeys !== undefined) this.#server.setTicketKeys(this.#ticketKeys);
+    this.#events.onRenewed(facts);
   }
 }
 
@@ -182,11 +200,15 @@ function handshakeResult(code: string): HandshakeResult {
 
 /** Of a handshake that is through. */
 export function factsOf(socket: TLSSocket): TlsFacts {
-  return {
-    version: socket.getProtocol() ?? '',
-    cipher: socket.getCipher().name,
-    peerNames: socket.authorized ? certificateNames(socket.getPeerCertificate()) : [],
-  };
+  const facts = { version: socket.getProtocol() ?? '', cipher: socket.getCipher().name };
+  if (socket.authorized) return { ...facts, peerNames: certificateNames(socket.getPeerCertificate()) };
+  // Null where none was asked for, whatever the type says.
+  const why: unknown = socket.authorizationError;
+  const shown: Partial<PeerCertificate> = why === null ? {} : socket.getPeerCertificate();
+  if (shown.raw === undefined) return { ...facts, peerNames: [] };
+  const [name = '(without a name)'] = certificateNames(shown);
+  const unverified = { name: name.slice(0, NAME_CHARACTERS_MAX), why: String(why) };
+  return { ...facts, peerNames: [], unverified };
 }
 
 /** All four: a peer may have one port of its own for connections to several of our addresses. */

@@ -13,13 +13,14 @@
  *
  * What is not here: the life of a connection (transport.ts).
  */
+import { X509Certificate } from 'node:crypto';
 import net from 'node:net';
 import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import { errorText } from '../../base/error-text.js';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
 import { readPem, tlsErrorText } from './certificates.js';
-import { stampOf } from './changing-files.js';
+import { FollowedFile } from './changing-files.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
 import {
   BUFFERED_BYTES_MAX, END_GRACE_MS, NodeConnection, READ_BUFFER_BYTES, tlsReason,
@@ -84,7 +85,9 @@ export class TlsTransport implements Transport {
       port,
       checkServerIdentity: (_host: string, certificate: PeerCertificate) => this.#check(certificate),
     };
-    return clientConnection(tls.connect(options), remote, this.#readBufferBytes, handlers);
+    const connection = clientConnection(tls.connect(options), remote, this.#readBufferBytes, handlers);
+    connection.showsCertificate = true;
+    return connection;
   }
 
   #check(certificate: PeerCertificate): Error | undefined {
@@ -133,30 +136,27 @@ export function clientConnection(
 }
 
 export class TlsListener implements Listener {
-  readonly #files: TlsFiles;
+  readonly #followed: FollowedFile<SecureContextOptions>;
   readonly #onProblem: (text: string, remote: string) => void;
   readonly #told = new Map<string, string>();
   /** One a path; a renewal is for all. */
   readonly #servers = new Set<tls.Server>();
-  #material: SecureContextOptions;
-  #stamp: string;
 
   /**
    * Throws when the files can't be used. `onProblem` hears why a peer was not let in, once per address and
    * cause.
    */
   constructor(files: TlsFiles, onProblem: (text: string, remote: string) => void) {
-    this.#files = files;
     this.#onProblem = onProblem;
-    this.#stamp = stampOf(files.caFile, files.certFile, files.keyFile);
-    this.#material = readTlsFiles(files);
+    const { caFile, certFile, keyFile } = files;
+    this.#followed = new FollowedFile([caFile, certFile, keyFile], () => readTlsFiles(files));
   }
 
   listen(
     host: string, port: number, accept: (connection: Connection) => ConnectionHandlers,
   ): Promise<Listening> {
     const server = tls.createServer({
-      ...this.#material, requestCert: true, rejectUnauthorized: true, handshakeTimeout: HANDSHAKE_MS,
+      ...this.#followed.current, requestCert: true, rejectUnauthorized: true, handshakeTimeout: HANDSHAKE_MS,
       noDelay: true,
     });
     server.maxConnections = CONNECTIONS_MAX;
@@ -195,20 +195,16 @@ export class TlsListener implements Listener {
       socket, `${remoteOf(socket)}:${socket.remotePort ?? 0}`, BUFFERED_BYTES_MAX, END_GRACE_MS,
     );
     connection.peerNames = certificateNames(socket.getPeerCertificate());
+    connection.showsCertificate = true;
     connection.attach(accept(connection));
     setImmediate(() => { connection.opened(); });
   }
 
   #renew(): void {
-    const stamp = stampOf(this.#files.caFile, this.#files.certFile, this.#files.keyFile);
-    if (stamp === this.#stamp) return;
-    this.#stamp = stamp;
-    try {
-      this.#material = readTlsFiles(this.#files);
-      for (const server of this.#servers) server.setSecureContext(this.#material);
-    } catch (error) {
-      this.#tell(`the new files can't be used, the old certificate stays: ${errorText(error)}`, 'here');
-    }
+    if (!this.#followed.look()) return;
+    const { current: material, why } = this.#followed;
+    if (why !== '') this.#tell(`the new files can't be used, the old certificate stays: ${why}`, 'here');
+    else for (const server of this.#servers) server.setSecureContext(material);
   }
 
   #tell(text: string, remote: string): void {
@@ -220,14 +216,19 @@ export class TlsListener implements Listener {
 }
 
 /** DNS names and common name. Names that Node had to quote are none that an id could equal. */
-export function certificateNames(certificate: PeerCertificate): readonly string[] {
-  // Empty when the peer has shown none, whatever the type says.
-  const { subject, subjectaltname } = certificate as Partial<PeerCertificate>;
+export function certificateNames(certificate: Partial<PeerCertificate>): readonly string[] {
+  // Empty when the peer has shown none.
+  const { subject, subjectaltname } = certificate;
   const entries = (subjectaltname ?? '').split(', ').filter((entry) => entry.startsWith('DNS:'));
   const names = entries.map((entry) => entry.slice('DNS:'.length));
   const common: unknown = subject?.CN;
   if (typeof common === 'string' && !names.includes(common)) names.push(common);
   return names;
+}
+
+/** The same, of a certificate in PEM. */
+export function namesInPem(pem: string): readonly string[] {
+  return certificateNames(new X509Certificate(pem).toLegacyObject());
 }
 
 function codeOf(error: unknown): string {

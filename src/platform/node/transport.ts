@@ -20,6 +20,7 @@ import { TLSSocket } from 'node:tls';
 import type {
   Connection, ConnectionHandlers, Listener, Listening, SecuredFacts, Transport,
 } from '../transport.js';
+import { sourceReason } from '../transport.js';
 import { summedBuffer } from './checksum.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
 
@@ -66,7 +67,8 @@ export class NodeTransport implements Transport, Listener {
     this.#readBufferBytes = options.readBufferBytes ?? READ_BUFFER_BYTES;
   }
 
-  connect(host: string, port: number, handlers: ConnectionHandlers): Connection {
+  /** `from`: the address of this machine that it leaves from. */
+  connect(host: string, port: number, handlers: ConnectionHandlers, from?: string): Connection {
     // One buffer for the life of the connection: otherwise Node allocates 64 KiB for each read, which the
     // collector then has to follow. (Node has this for outgoing connections only.)
     const onread = {
@@ -76,7 +78,9 @@ export class NodeTransport implements Transport, Listener {
         return !connection.rests(bytes === buffer.length);
       },
     };
-    const socket = net.connect({ host, port, noDelay: true, onread });
+    const socket = net.connect({
+      host, port, noDelay: true, onread, ...(from === undefined ? {} : { localAddress: from }),
+    });
     const connection =
       new NodeConnection(socket, `${host}:${port}`, this.#bufferedBytesMax, this.#endGraceMs);
     connection.attach(handlers);
@@ -127,6 +131,8 @@ export class NodeConnection implements Connection {
   /** Why the connection ends, as soon as that is known: the first reason is the true one. */
   #reason = '';
   #opened = false;
+  /** We show a certificate that the peer may not take. */
+  showsCertificate = false;
   /** Something was read: the peer has taken us. */
   #heard = false;
   /** end() or destroy() was called: the owner hears nothing more but onClose. */
@@ -156,7 +162,7 @@ export class NodeConnection implements Connection {
     socket.on('drain', () => { if (!this.#deaf) handlers.onDrain(); });
     socket.on('end', () => { this.#onPeerEnded(); });
     socket.on('error', (error: NodeJS.ErrnoException) => {
-      this.#because(this.#socket instanceof TLSSocket ? tlsReason(error) : (error.code ?? error.message));
+      this.#because(this.#socket instanceof TLSSocket ? tlsReason(error) : reasonOf(error));
     });
     socket.once('close', () => {
       clearTimeout(this.#grace);
@@ -256,7 +262,7 @@ export class NodeConnection implements Connection {
   /** The peer sends no more. Nobody here talks to a half-closed peer: the rest is sent, then it is over. */
   #onPeerEnded(): void {
     // With TLS 1.3 a certificate that is not taken shows only now, and Node's listener does not say so.
-    const isUntold = this.#socket instanceof TLSSocket && !this.#heard;
+    const isUntold = this.showsCertificate && !this.#heard;
     this.#because(isUntold
       ? 'closed by the peer at once: if it does not take the certificate of this process, its log says why'
       : 'closed by the peer');
@@ -272,6 +278,11 @@ export class NodeConnection implements Connection {
   #because(reason: string): void {
     if (this.#reason === '') this.#reason = reason;
   }
+}
+
+function reasonOf({ code, syscall, message }: NodeJS.ErrnoException): string {
+  if (code === undefined) return message;
+  return syscall === 'bind' ? sourceReason(code) : code;
 }
 
 /** Of a text that a stranger's certificate may be part of. */

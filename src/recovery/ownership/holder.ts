@@ -52,16 +52,21 @@
 import { invariant } from '../../base/invariant.js';
 import { GAVE_UP_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
 import type {
-  GivenUpCopy, HolderId, PartitionRecord, RecordedMember, Term,
+  GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
 import {
-  NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isSameHolder, isSameSet, isSameTerm, nobody,
+  NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isOfLine, isSameHolder, isSameSet, isSameTerm,
+  lineAfter, nobody,
 } from '../../protocol/partition-record.js';
+import {
+  DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
+} from '../../protocol/reasons.js';
 import type { PartitionMember } from './member.js';
 import { MEMBER_STATE_NAMES, MemberState } from './member.js';
 import { PartitionSet } from './partition-set.js';
-import type { AskAnswer, FencedAnswer, HolderOptions, HolderPorts, Refusal, Stamped } from './ports.js';
-import { RefusalReason } from './ports.js';
+import type {
+  AskAnswer, DeclinedAnswer, FencedAnswer, HolderOptions, HolderPorts, MemberPorts, Stamped,
+} from './ports.js';
 import { Question, RegisterTalk } from './register-talk.js';
 import type { WaitingValue } from './waiting.js';
 import { Waiting } from './waiting.js';
@@ -108,6 +113,7 @@ interface FoundBase {
   readonly gaveUp: readonly GivenUpCopy[];
   /** Copies that there may still be. */
   readonly left: readonly RecordedMember[];
+  readonly line: readonly PastTerm[];
   readonly unlessSessionOf: HolderId | undefined;
 }
 
@@ -127,6 +133,8 @@ interface Claim {
 interface Answer extends AskAnswer {
   readonly bootId: string;
   readonly atMs: number;
+  /** Its holder's lease there has run out, or was not renewed since the answer before. */
+  readonly isRunningOut: boolean;
 }
 
 interface Fenced {
@@ -136,9 +144,14 @@ interface Fenced {
 }
 
 const NO_MEMBERS: readonly RecordedMember[] = [];
+/** The end of a lease is asked for anew no more often, should the store's clock run slower. */
+const END_AGAIN_MS = 50;
+/** Two answers tell of the end of the same lease when they differ by less: a lease is renewed by more. */
+const SAME_LEASE_MS = 100;
 /** So long a member is waited for that could be read, too. */
 const OTHERS_WAIT_MS = 100;
 const NO_GIVEN: readonly GivenUpCopy[] = [];
+const NO_LINE: readonly PastTerm[] = [];
 
 export class PartitionHolder {
   readonly #options: HolderOptions;
@@ -150,6 +163,8 @@ export class PartitionHolder {
   #stamped: Stamped | undefined;
   /** The newest record that we read, made or were told of (15). */
   #newest: PartitionRecord | undefined;
+  /** Such a record that was undone, when the register has gone on since and no copy of it is left. */
+  #overtaken: PartitionRecord | undefined;
   /** Above every epoch met. */
   #highestEpoch = 0;
   #mustRead = true;
@@ -193,9 +208,7 @@ export class PartitionHolder {
   readonly #adopting = new Set<string>();
   /** Copies that were given up and may leave the record: adopted, or gone. */
   #adopted: RecordedMember[] = [];
-  /** This process began the partition, empty. */
-  #hasBegun = false;
-  /** Copies of a record that was lost by then, with stores' keys: taken in like those given up. */
+  /** Copies of records that the register had lost when ours was made: taken in like those given up. */
   #forgotten: GivenUpCopy[] = [];
 
   constructor(options: HolderOptions, ports: HolderPorts) {
@@ -222,6 +235,16 @@ export class PartitionHolder {
     return (this.#record ?? this.#newest)?.members ?? NO_MEMBERS;
   }
 
+  /** Of those members, copies that may still be: without those whose store is up in another boot. */
+  get copies(): readonly RecordedMember[] {
+    return this.members.filter((member) => !this.#isGone(member));
+  }
+
+  /** Who may have it in memory, if nobody else has. */
+  get lastHolder(): HolderId {
+    return (this.#record ?? this.#newest)?.holder ?? nobody(this.#options.partition);
+  }
+
   get term(): Term {
     return this.#record?.term ?? NO_TERM;
   }
@@ -232,15 +255,15 @@ export class PartitionHolder {
     return record !== undefined && isEnded(record) && this.#handing === undefined ? record : undefined;
   }
 
-  /** The outcome of a change is not known. */
-  get isUnknown(): boolean {
-    return this.#isUnknown;
-  }
-
   /** New mail may be taken, to be committed. */
   get mayAccept(): boolean {
     if (this.#state !== HolderState.READING && this.#state !== HolderState.HOLDER) return false;
     return this.#set !== undefined && this.#set.isHistoryKnown && this.#set.mayCommit;
+  }
+
+  /** What operators decided is known, as of after it was taken: before that nothing is started (17). */
+  get hasRules(): boolean {
+    return this.#hasRules;
   }
 
   /** RIGHT BEFORE EACH FINAL DOT. */
@@ -265,7 +288,9 @@ export class PartitionHolder {
     if (this.#isReadingInVain(nowMs)) return Waiting.COPIES_AWAY;
     if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
     if (this.#mustAskAll() && !this.#hasAskedAll()) return Waiting.STORES;
-    if (!isLate || this.#stamped?.hasSession !== false || this.#someMemberAnswered()) return Waiting.NOTHING;
+    if (this.#stamped?.hasSession !== false) return Waiting.NOTHING;
+    if (this.#someMemberAnswered()) return this.#isLeaseRunningOut() ? Waiting.LEASE : Waiting.NOTHING;
+    if (!isLate) return Waiting.NOTHING;
     // Another store may know of a newer record: before it has answered, no person is asked.
     return this.#haveReachableAnswered() ? Waiting.COPIES_AWAY : Waiting.NOTHING;
   }
@@ -336,6 +361,8 @@ export class PartitionHolder {
   // ── stores say ──────────────────────────────────────────────────────────────────────────────────
 
   onLinkUp(storeId: string, bootId: string, nowMs: number): void {
+    // It answers this before it says where it stands.
+    if (this.#set !== undefined) this.#ports.stores.ask(storeId, this.#options.self);
     this.#set?.onLinkUp(storeId, bootId, nowMs);
     this.#fenced = this.#fenced.filter((each) => each.member.storeId !== storeId
       || each.member.bootId === bootId);
@@ -358,7 +385,10 @@ export class PartitionHolder {
   onAsked(storeId: string, bootId: string, answer: AskAnswer, nowMs: number): void {
     this.#noteTold(answer.told);
     this.#noteForgotten(answer.told);
-    this.#answers.set(storeId, { ...answer, bootId, atMs: nowMs });
+    const before = this.#answers.get(storeId);
+    const isRunningOut = answer.leaseLeftMs === 0 || (before?.bootId === bootId
+      && nowMs + answer.leaseLeftMs - before.atMs - before.leaseLeftMs < SAME_LEASE_MS);
+    this.#answers.set(storeId, { ...answer, bootId, atMs: nowMs, isRunningOut });
     if (this.#state === HolderState.ASKING) this.#consider(nowMs);
   }
 
@@ -385,37 +415,37 @@ export class PartitionHolder {
     if (!isMemberOf(this.#founded, storeId, bootId)) this.#founded.push({ storeId, bootId });
   }
 
-  /** A store refused a request of ours, or told that this partition was fenced there. */
-  onRefused(storeId: string, bootId: string, refusal: Refusal, nowMs: number): void {
-    this.#noteTold(refusal.told);
-    this.#noteEpoch(refusal.term.number);
+  /** A store declined a request of ours, or told that this partition was fenced there. */
+  onDeclined(storeId: string, bootId: string, answer: DeclinedAnswer, nowMs: number): void {
+    this.#noteTold(answer.told);
+    this.#noteEpoch(answer.term.number);
     if (this.#state === HolderState.FOUNDING) {
-      if (isSameTerm(refusal.asked, this.#foundTerm) && refusal.reason !== RefusalReason.NO_COPY) {
+      if (isSameTerm(answer.asked, this.#foundTerm) && !lacksCopy(answer.reason)) {
         this.#beginFounding(nowMs);
       }
       return;
     }
-    if (this.#record === undefined || !isSameTerm(refusal.asked, this.#record.term)) return;
-    this.#noteForgotten(refusal.told);
+    if (this.#record === undefined || !isSameTerm(answer.asked, this.#record.term)) return;
+    this.#noteForgotten(answer.told);
     const row = this.#set?.rowOf(storeId, bootId);
     const counts = row === undefined ? isMemberOf(this.#record.members, storeId, bootId) : row.isPossible;
     // Who takes over changes the record first. A founder fences first: it may do so
     // where we are about to join.
-    if (refusal.reason === RefusalReason.LOWER && counts && (row === undefined || row.isRecorded)
-      && refusal.term.number > this.#record.term.number) {
-      this.#lose(nowMs, `fenced at ${storeId} by term ${String(refusal.term.number)}`);
+    if (answer.reason === DECLINED_LOWER && counts && (row === undefined || row.isRecorded)
+      && answer.term.number > this.#record.term.number) {
+      this.#lose(nowMs, `fenced at ${storeId} by term ${String(answer.term.number)}`);
       return;
     }
-    if (row !== undefined) this.#set?.onUnfit(row, refusedBy(refusal), nowMs);
+    if (row !== undefined) this.#set?.onUnfit(row, refusedBy(answer), nowMs);
     if (counts) this.#mustRead = true;
-    if (row === undefined && counts && refusal.reason === RefusalReason.OTHER_NONCE) {
+    if (row === undefined && counts && answer.reason === DECLINED_OTHER_NONCE) {
       this.#lose(nowMs, `${storeId} knows another term of this number: the register was rolled back`);
       return;
     }
-    if (refusal.reason !== RefusalReason.STALE) return;
+    if (answer.reason !== DECLINED_STALE) return;
     // Who took over by a register that was rolled back has read a copy that had left.
     const isOutdated = row === undefined
-      || (row.isRecorded && (refusal.told?.epoch ?? 0) > this.#record.epoch);
+      || (row.isRecorded && (answer.told?.epoch ?? 0) > this.#record.epoch);
     if (isOutdated) this.#lose(nowMs, `${storeId} knows a newer record than the register`);
   }
 
@@ -498,7 +528,12 @@ export class PartitionHolder {
 
   /** What was given up may still come back (16). */
   get mayEnd(): boolean {
-    return this.#state === HolderState.HOLDER && this.#record?.gaveUp.length === 0;
+    return this.#state === HolderState.HOLDER && this.givenUp.length === 0;
+  }
+
+  /** Copies of what it holds that were given up and have not come back. */
+  get givenUp(): readonly GivenUpCopy[] {
+    return this.#state === HolderState.HOLDER ? this.#record?.gaveUp ?? NO_GIVEN : NO_GIVEN;
   }
 
   /** It is needed no more, and empty: nobody is to hold it. */
@@ -528,10 +563,11 @@ export class PartitionHolder {
     const record = this.#record ?? this.#newest;
     if (!isWaiting || record === undefined || this.#stamped === undefined) return false;
     if (this.#state === HolderState.ASKING && !this.#haveReachableAnswered()) return false;
-    const given = record.members.filter((member) => storeIds.includes(member.storeId))
+    const { copies } = this;
+    const given = copies.filter((member) => storeIds.includes(member.storeId))
       .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }));
-    const members = record.members.filter((member) => !storeIds.includes(member.storeId));
-    if (given.length === 0 && record.members.length > 0) return false;
+    const members = copies.filter((member) => !storeIds.includes(member.storeId));
+    if (given.length === 0 && copies.length > 0) return false;
     if (given.some((each) => this.#isUp(each))) return false;
     // With the last member goes what it alone had: a copy that left has the rest.
     const spared = members.length > 0 ? NO_GIVEN : this.#set?.spared ?? NO_GIVEN;
@@ -543,8 +579,9 @@ export class PartitionHolder {
     if (this.#set !== undefined) this.#forget();
     if (rest.length > 0) this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
     else {
-      const unlessSessionOf = record.members.length === 0 ? record.holder : undefined;
-      this.#found({ isLoss: true, gaveUp, left: record.left, unlessSessionOf }, nowMs);
+      const unlessSessionOf = copies.length === 0 ? record.holder : undefined;
+      const { left } = record;
+      this.#found({ isLoss: true, gaveUp, left, line: lineAfter(record), unlessSessionOf }, nowMs);
     }
     return true;
   }
@@ -597,7 +634,20 @@ export class PartitionHolder {
   #believed(): PartitionRecord | undefined {
     const read = this.#stamped?.record;
     const newest = this.#newest;
-    return newest !== undefined && (read === undefined || isNewer(newest, read)) ? newest : read;
+    if (newest === undefined || (read !== undefined && !isNewer(newest, read))) return read;
+    return read !== undefined && newest === this.#overtaken && !isOfLine(newest, read) ? read : newest;
+  }
+
+  /**
+   * The register was put back, and has gone on by another line. Of what was undone there is no copy, as every
+   * store has said by now, and who held it has had time to write it again: the mail of the record that is in
+   * the register does not wait for it any longer (15).
+   */
+  #isOvertaken(nowMs: number): boolean {
+    const believed = this.#believed();
+    const read = this.#stamped?.record;
+    return believed !== undefined && read !== undefined && believed !== read && !isOfLine(believed, read)
+      && nowMs - this.#enteredMs >= this.#options.awayAfterMs && !this.#someMemberAnswered();
   }
 
   /**
@@ -609,8 +659,32 @@ export class PartitionHolder {
       || this.#believed() !== this.#stamped.record);
   }
 
+  /** The register tells of the session of the holder that it names: of another one that says nothing. */
+  #hasSession(): boolean {
+    const believed = this.#believed();
+    const read = this.#stamped?.record;
+    return this.#stamped?.hasSession === true && believed !== undefined && read !== undefined
+      && isSameHolder(believed.holder, read.holder);
+  }
+
   #someMemberAnswered(): boolean {
     return (this.#believed()?.members ?? NO_MEMBERS).some((member) => this.#answerOf(member) !== undefined);
+  }
+
+  /**
+   * A lease that a member told of is over by now. Rescuers hear of it at one time, whenever each asked: their
+   * turns are shorter than the time between two questions.
+   */
+  #isLeaseOver(nowMs: number): boolean {
+    for (const { leaseLeftMs, atMs } of this.#answers.values()) {
+      if (leaseLeftMs > 0 && nowMs >= atMs + leaseLeftMs) return true;
+    }
+    return false;
+  }
+
+  /** Whose session is only missing, and who lives, renews it. */
+  #isLeaseRunningOut(): boolean {
+    return (this.#believed()?.members ?? NO_MEMBERS).some((member) => this.#answerOf(member)?.isRunningOut);
   }
 
   #answerOf(member: RecordedMember): Answer | undefined {
@@ -620,7 +694,9 @@ export class PartitionHolder {
 
   #ask(nowMs: number): void {
     const record = this.#believed();
-    if (nowMs - this.#askedMs < this.#options.retryMs || this.#mustRead) return;
+    const askedMs = nowMs - this.#askedMs;
+    const isDue = askedMs >= this.#options.retryMs || (askedMs >= END_AGAIN_MS && this.#isLeaseOver(nowMs));
+    if (!isDue || this.#mustRead) return;
     this.#askedMs = nowMs;
     const about = record?.holder ?? this.#options.self;
     // Where no member answers, another store may know of a newer record: the register
@@ -636,12 +712,21 @@ export class PartitionHolder {
 
   #consider(nowMs: number): void {
     if (this.#mustRead || this.#stamped === undefined) return;
-    const record = this.#believed();
     if (this.#mustAskAll() && !this.#hasAskedAll()) return;
+    if (this.#isOvertaken(nowMs)) {
+      this.#trace(`epoch ${String(this.#newest?.epoch)} was undone, and no copy of it is left`);
+      this.#overtaken = this.#newest;
+      // These told of the leases of another holder.
+      this.#answers.clear();
+      this.#askedMs = -Infinity;
+      return;
+    }
+    const record = this.#believed();
     if (record === undefined || isEnded(record)) {
       // What has ended names every copy that there may be: one that was not told is away.
       const left = record?.members ?? NO_MEMBERS;
-      const base = { isLoss: false, gaveUp: [], left, unlessSessionOf: undefined };
+      const line = record === undefined ? NO_LINE : lineAfter(record);
+      const base = { isLoss: false, gaveUp: [], left, line, unlessSessionOf: undefined };
       if (this.#ports.mayBegin()) this.#found(base, nowMs);
       else this.#rest(nowMs);
       return;
@@ -690,7 +775,8 @@ export class PartitionHolder {
     this.#isLossAtStake = true;
     if (this.#hasAskedAll()) {
       const { gaveUp, left } = record;
-      this.#found({ isLoss: true, gaveUp, left, unlessSessionOf: undefined }, nowMs);
+      const line = lineAfter(record);
+      this.#found({ isLoss: true, gaveUp, left, line, unlessSessionOf: undefined }, nowMs);
     }
   }
 
@@ -709,7 +795,7 @@ export class PartitionHolder {
     if (!isOut) {
       this.#leaseOutSinceMs = Infinity;
       const isHeld = record.members.some((member) => (this.#answerOf(member)?.leaseLeftMs ?? 0) > 0);
-      if ((isHeld || record.members.length === 0) && this.#stamped?.hasSession === true) this.#rest(nowMs);
+      if ((isHeld || record.members.length === 0) && this.#hasSession()) this.#rest(nowMs);
       return;
     }
     if (this.#leaseOutSinceMs === Infinity) this.#leaseOutSinceMs = nowMs;
@@ -722,10 +808,13 @@ export class PartitionHolder {
   }
 
   #areAllGone(members: readonly RecordedMember[]): boolean {
-    return members.every(({ storeId, bootId }) => {
-      const boot = this.#ports.stores.bootOf(storeId);
-      return boot !== '' && boot !== bootId;
-    });
+    return members.every((member) => this.#isGone(member));
+  }
+
+  /** Its store is up, in another boot. */
+  #isGone({ storeId, bootId }: RecordedMember): boolean {
+    const boot = this.#ports.stores.bootOf(storeId);
+    return boot !== '' && boot !== bootId;
   }
 
   #rest(nowMs: number): void {
@@ -751,7 +840,7 @@ export class PartitionHolder {
   #takeOver(record: PartitionRecord, nowMs: number, why: string): void {
     const epoch = this.#nextEpoch();
     const claimed = { ...record, epoch, term: { number: epoch, nonce: this.#ports.nonce() },
-      holder: this.#options.self };
+      holder: this.#options.self, line: lineAfter(record) };
     const claim = { record: claimed, isFounding: false, isLoss: false, mustWaitOut: false };
     this.#claimFor({ ...claim, unlessSessionOf: undefined }, nowMs, why);
   }
@@ -862,12 +951,13 @@ export class PartitionHolder {
   }
 
   #makeSet(record: PartitionRecord, nowMs: number): PartitionSet {
-    this.#set = new PartitionSet(this.#options, this.#ports.members, record, nowMs, (row, before, after) => {
+    this.#set = new PartitionSet(this.#options, this.#memberPorts(), record, nowMs, (row, before, after) => {
       this.#trace(
         `member ${row.storeId}/${row.bootId} ${MEMBER_STATE_NAMES[before]} -> ${MEMBER_STATE_NAMES[after]}`,
       );
     });
     this.#fenced = [];
+    for (const { told } of this.#answers.values()) this.#noteForgotten(told);
     return this.#set;
   }
 
@@ -909,6 +999,7 @@ export class PartitionHolder {
         epoch: this.#foundTerm.number, term: this.#foundTerm, holder: this.#options.self,
           members: this.#founded, gaveUp: base.gaveUp,
           left: base.left.filter((each) => !isMemberOf(this.#founded, each.storeId, each.bootId)),
+          line: base.line,
       };
       const mustWaitOut = base.isLoss && this.#provenDead === undefined;
       const { isLoss, unlessSessionOf } = base;
@@ -919,6 +1010,11 @@ export class PartitionHolder {
     this.#foundAskedMs = nowMs;
     // A copy that was given up is not founded over. Its store in another boot has none.
     const taken = base.gaveUp.filter((each) => this.#isUp(each)).map(({ storeId }) => storeId);
+    // Nor is one that nobody knew of when the record was made which this one follows (15).
+    const founded = { term: this.#foundTerm, line: base.line };
+    for (const [storeId, { told }] of this.#answers) {
+      if (told !== undefined && !isEnded(told) && !isOfLine(founded, told)) taken.push(storeId);
+    }
     for (let i = 0; i < replicas; i++) {
       const choice = this.#ports.members.chooseStore(taken, '');
       if (choice === undefined) return;
@@ -947,7 +1043,6 @@ export class PartitionHolder {
     const set = this.#makeSet(record, nowMs);
     set.allHaveTerm(nowMs);
     for (const row of set.rows) if (!this.#isUp(row)) set.onLinkDown(row.storeId, nowMs);
-    this.#hasBegun = true;
     this.#enter(HolderState.HOLDER, nowMs, 'founded');
     this.onHistoryRead(nowMs);
   }
@@ -960,6 +1055,7 @@ export class PartitionHolder {
     // A member that acknowledges nothing would hold it up, and it has to be here to go on reading.
     if (this.#state === HolderState.HANDING_BACK && set.isPartial && !set.isInStep) this.keep(nowMs);
     if (this.#state === HolderState.READING && !this.#hasSource(set, nowMs)) return;
+    this.#askUnheard(nowMs);
     set.tick(nowMs);
     const isQuiet = this.#state === HolderState.HANDING_BACK && this.#isQuiet && !this.#isUnknown;
     if (isQuiet && this.#areAllHeard(set)) this.#release(set, nowMs);
@@ -1051,7 +1147,7 @@ export class PartitionHolder {
     const copies = owner.incarnation === 0
       ? { members: [...record.members, ...left].slice(0, MEMBERS_MAX), left: NO_MEMBERS }
       : { members: record.members, left };
-    const handing = { ...record, epoch, term, holder: owner, ...copies };
+    const handing = { ...record, epoch, term, holder: owner, line: lineAfter(record), ...copies };
     this.#forget();
     this.#handing = handing;
     this.#talk.hurry();
@@ -1074,22 +1170,65 @@ export class PartitionHolder {
   }
 
   /**
-   * A store has been told a record that was not known when the partition was begun: nobody asked that store,
-   * for its key was gone, too. A missing key is no verdict (15): what its copies have is taken in.
+   * A store has been told a record that does not lie in the line of ours: the register was put back, or lost,
+   * and that store was silent when ours was made. What its copies have is taken in, like that of copies that
+   * were given up, before anything is filled there (15).
    */
   #noteForgotten(told: PartitionRecord | undefined): void {
     const own = this.#record;
-    if (!this.#hasBegun || own === undefined || told === undefined || isEnded(told)) return;
-    if (told.epoch <= (this.#foundFor?.epoch ?? 0) || isSameTerm(told.term, own.term)) return;
+    if (own === undefined || told === undefined || isEnded(told) || isOfLine(own, told)) return;
     for (const { storeId, bootId } of told.members) {
-      const known = [...own.members, ...own.gaveUp, ...this.#forgotten];
-      if (!isMemberOf(known, storeId, bootId)) this.#forgotten.push({ storeId, bootId, epoch: told.epoch });
+      if (isMemberOf(own.gaveUp, storeId, bootId) || isMemberOf(this.#forgotten, storeId, bootId)) continue;
+      this.#forgotten.push({ storeId, bootId, epoch: told.epoch });
+      this.#trace(`${storeId}/${bootId} may have mail of epoch ${String(told.epoch)}, which was undone`);
     }
   }
 
-  /** As many as a record has room for. */
-  #takenIn(own: PartitionRecord): readonly GivenUpCopy[] {
-    return this.#forgotten.slice(0, Math.max(0, GAVE_UP_MAX - own.gaveUp.length));
+  /**
+   * As many as a record has room for. A member is compared with us first: in step, it has nothing that we
+   * have not, nor have those that counted with it.
+   */
+  #takenIn(
+    set: PartitionSet, own: PartitionRecord, members: readonly RecordedMember[],
+  ): readonly GivenUpCopy[] {
+    if (this.#forgotten.length === 0) return NO_GIVEN;
+    const rowOf = ({ storeId, bootId }: GivenUpCopy): PartitionMember | undefined =>
+      set.rowOf(storeId, bootId);
+    const level = this.#forgotten.filter((copy) => rowOf(copy)?.isRecorded === true && rowOf(copy)?.isInStep);
+    this.#forgotten = this.#forgotten.filter(({ epoch }) => !level.some((copy) => copy.epoch === epoch));
+    const awaited = this.#forgotten.filter((copy) => rowOf(copy)?.isPossible === true
+      && rowOf(copy)?.state !== MemberState.NG);
+    return this.#forgotten
+      .filter(({ storeId, bootId, epoch }) => !isMemberOf(members, storeId, bootId)
+        && !awaited.some((copy) => copy.epoch === epoch))
+      .slice(0, Math.max(0, GAVE_UP_MAX - own.gaveUp.length));
+  }
+
+  /** What nobody has said what it was told, and what is to be taken in, is not emptied. */
+  #memberPorts(): MemberPorts {
+    const { members, stores } = this.#ports;
+    return {
+      ...members,
+      chooseStore: (taken, only) => members.chooseStore([
+        ...taken, ...stores.all().filter((storeId) => this.#isUnheard(storeId)),
+        ...this.#forgotten.filter((copy) => this.#isUp(copy)).map(({ storeId }) => storeId),
+      ], only),
+    };
+  }
+
+  #isUnheard(storeId: string): boolean {
+    return this.#answers.get(storeId)?.bootId !== this.#ports.stores.bootOf(storeId);
+  }
+
+  /** Stores that were not asked yet, or not in this boot: one may know what the register has lost (15). */
+  #askUnheard(nowMs: number): void {
+    if (nowMs - this.#askedMs < this.#options.retryMs) return;
+    this.#askedMs = nowMs;
+    const { stores } = this.#ports;
+    for (const storeId of stores.all()) {
+      if (stores.bootOf(storeId) === '' || !this.#isUnheard(storeId)) continue;
+      stores.ask(storeId, this.#options.self);
+    }
   }
 
   #noteOut({ storeId, bootId }: RecordedMember): void {
@@ -1116,7 +1255,6 @@ export class PartitionHolder {
     this.#fenced = [];
     this.#adopting.clear();
     this.#adopted = [];
-    this.#hasBegun = false;
     this.#forgotten = [];
     this.#waitUntilMs = -Infinity;
   }
@@ -1223,6 +1361,7 @@ export class PartitionHolder {
     }
     if (this.#rolledBackTo === undefined) {
       this.#trace('the register was rolled back');
+      // What stores were told by now is asked again.
       this.#answers.clear();
       this.#askedMs = -Infinity;
     }
@@ -1236,13 +1375,6 @@ export class PartitionHolder {
   #mayRewrite(set: PartitionSet, nowMs: number): boolean {
     if (set.hasAllLeases(nowMs) && !set.isEmptyPossible) return true;
     const own = this.#record;
-    const stores = this.#ports.stores.all();
-    if (nowMs - this.#askedMs >= this.#options.retryMs) {
-      this.#askedMs = nowMs;
-      for (const storeId of stores) {
-        if (this.#ports.stores.bootOf(storeId) !== '') this.#ports.stores.ask(storeId, this.#options.self);
-      }
-    }
     if (own === undefined || !this.#hasAskedAll()) return false;
     const newest = this.#newest;
     if (newest === undefined || newest.epoch <= own.epoch || isSameTerm(newest.term, own.term)) return true;
@@ -1275,7 +1407,7 @@ export class PartitionHolder {
     }
     const target = set.target(nowMs);
     const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow
-      || set.isLeftOver || this.#takenIn(own).length > 0;
+      || set.isLeftOver || this.#takenIn(set, own, target).length > 0;
     if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
       this.#changeMembers(set, own, stamped, target, nowMs);
     } else if (!set.records.isSettled) {
@@ -1288,7 +1420,7 @@ export class PartitionHolder {
   #changeMembers(set: PartitionSet, own: PartitionRecord, base: Stamped, members: readonly RecordedMember[],
     nowMs: number): void {
     const open = own.gaveUp.filter((each) => !isMemberOf(this.#adopted, each.storeId, each.bootId));
-    const gaveUp = [...open, ...this.#takenIn(own)];
+    const gaveUp = [...open, ...this.#takenIn(set, own, members)];
     const left = set.strays(members, this.#adopted)
       .filter(({ storeId, bootId }) => !isMemberOf(gaveUp, storeId, bootId));
     const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp, left };
@@ -1373,9 +1505,14 @@ function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   return !isSameTerm(told.term, read.term) || (!isEnded(read) && !isSameSet(told.members, read.members));
 }
 
+/** It has no copy, or can't take one. */
+function lacksCopy(reason: number): boolean {
+  return reason === DECLINED_NO_COPY || reason === DECLINED_FULL;
+}
+
 /** Only a record younger than this can show the store that what it refused by never came to be. */
-function refusedBy({ reason, term, told }: Refusal): number {
-  return reason === RefusalReason.NO_COPY ? 0 : Math.max(term.number, told?.epoch ?? 0);
+function refusedBy({ reason, term, told }: DeclinedAnswer): number {
+  return lacksCopy(reason) ? 0 : Math.max(term.number, told?.epoch ?? 0);
 }
 
 /**

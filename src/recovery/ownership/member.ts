@@ -81,10 +81,6 @@ export class PartitionMember implements RecordedMember {
   isWholeOther = false;
   /** A fill has begun there and has not ended: there is no copy. */
   isEmptied = false;
-  /** To be replaced: its store is drained, or the set is moved. */
-  isUnwanted = false;
-  /** Its store has said that it stops. */
-  isStopping = false;
   /** Where a tail ends, at the moment it was begun. */
   tailEnd = 0;
   /** Since when it is not in step. */
@@ -100,6 +96,8 @@ export class PartitionMember implements RecordedMember {
   refusedBy = 0;
   readonly #trace: MemberTrace;
   #state: MemberStateValue = MemberState.NG;
+  #isUnwanted = false;
+  #isStopping = false;
 
   constructor(storeId: string, bootId: string, lease: LeaseView, nowMs: number, trace: MemberTrace) {
     this.storeId = storeId;
@@ -114,11 +112,21 @@ export class PartitionMember implements RecordedMember {
     return this.#state;
   }
 
+  /** To be replaced: its store is drained, or the set is moved. */
+  get isUnwanted(): boolean {
+    return this.#isUnwanted;
+  }
+
+  /** Its store has said that it stops. */
+  get isStopping(): boolean {
+    return this.#isStopping;
+  }
+
   get isInStep(): boolean {
     return this.#state === MemberState.IN_STEP;
   }
 
-  /** Live changes are sent to it. */
+  /** It has what counts, gets what it lacks, or is to be filled. */
   get isFed(): boolean {
     return this.#state >= MemberState.TAIL;
   }
@@ -147,6 +155,18 @@ export class PartitionMember implements RecordedMember {
   /** True while a lease in this boot runs and a later taker would wait for it. */
   isLeased(nowMs: number): boolean {
     return this.isFenced && this.lease.bootId === this.bootId && nowMs < this.lease.endsMs;
+  }
+
+  /** The set's to say (PartitionSet.relocate()). */
+  relocate(isStopping: boolean): void {
+    this.#isUnwanted = true;
+    this.#isStopping = isStopping;
+  }
+
+  /** The set's to say (PartitionSet.stay()). */
+  stay(): void {
+    this.#isUnwanted = false;
+    this.#isStopping = false;
   }
 
   enter(to: MemberStateValue, nowMs: number): void {

@@ -7,7 +7,8 @@
  *                    none while the boot of one of them is known to be over
  *   right (6, 7)     a lease at every member of every possible record, where our term has been processed;
  *                    where the empty one is possible also a session that has been tied to this record
- *   join (4)         filled as no member; wanted in the record when it has all that counts as committed
+ *   join (4)         filled as no member; wanted in the record when it has all that counts as committed, and
+ *                    our lease runs there
  *   leave (5)        counts until the change without it is known to have been made
  *   last member (8)  leaves only when its store has been seen in a new boot; silent, it is replaced in one
  *                    change
@@ -169,9 +170,9 @@ export class PartitionSet {
   onAligned(row: PartitionMember, at: CopyPosition, nowMs: number): void {
     row.isFenced = true;
     if (row.state !== MemberState.ALIGNING) return;
+    this.#lookBack(row, at.number);
     const lastNumber = this.#ports.lastNumber();
-    const isOurs = !row.isDiverged && this.#ports.isInHistory(at);
-    if (isOurs && (at.number === lastNumber || this.#ports.hasTailFrom(at.number))) {
+    if (!row.isDiverged && this.#ports.isInHistory(at)) {
       this.#creditAligned(row, at.number);
       if (at.number === lastNumber) row.enter(MemberState.IN_STEP, nowMs);
       else this.#startTail(row, at.number, lastNumber, nowMs);
@@ -180,7 +181,17 @@ export class PartitionSet {
     row.isDiverged = true;
     row.isWholeOther = at.number >= 0;
     row.enter(MemberState.NG, nowMs);
-    if (!row.isPossible && !this.#isLastResort(row)) this.#startFill(row, nowMs);
+    if (!row.isPossible && !this.#isSpared(row)) this.#startFill(row, nowMs);
+  }
+
+  /**
+   * A store goes on in the same boot from a file; whoever puts an older one in its place takes away what it
+   * had acknowledged. Until it has that again it is not counted as having it.
+   */
+  #lookBack(row: PartitionMember, number: number): void {
+    if (number < 0 || number >= row.acked) return;
+    this.#ports.onWentBack(row, row.acked - number);
+    row.acked = number;
   }
 
   onLinkUp(storeId: string, bootId: string, nowMs: number): void {
@@ -284,6 +295,11 @@ export class PartitionSet {
     return isSourceAway && row.isWholeOther && !row.isPossible && !row.isGone;
   }
 
+  /** It is not emptied: what it has may be had nowhere else, or is to be taken in first (16). */
+  #isSpared(row: PartitionMember): boolean {
+    return this.#isLastResort(row) || isMemberOf(this.records.known.gaveUp, row.storeId, row.bootId);
+  }
+
   switchSource(row: PartitionMember): void {
     invariant(row.isRecorded && row.isInStep, 'reading goes on only from a member that is in step');
     this.#source = row;
@@ -328,7 +344,7 @@ export class PartitionSet {
       this.#leftStore = row.storeId;
       // Who was weak may come back for a tail, until another has taken its place. Who was moved is done.
       if ((row.isInStep && row.isUnwanted && !row.isStopping) || row.isGone) this.#forget(row);
-      if (!row.isStopping) row.isUnwanted = false;
+      if (!row.isStopping) row.stay();
     }
     this.#sweep();
     this.tellAll();
@@ -345,7 +361,7 @@ export class PartitionSet {
     const stay = this.#rows.filter((row) => row.isRecorded && row.isInStep
       && (!row.isUnwanted || row === this.#source));
     for (const row of this.#rows) {
-      if (stay.length < this.#options.replicas && !row.isRecorded && this.mayJoin(row)) stay.push(row);
+      if (stay.length < this.#options.replicas && !row.isRecorded && this.mayJoin(row, nowMs)) stay.push(row);
     }
     for (const row of this.#rows) {
       // Who is to be moved leaves in the change that brings its successor; if there is none, when enough
@@ -364,9 +380,10 @@ export class PartitionSet {
 
   /**
    * Filled, and it has everything that counts as committed: every change, if there is no other member (4).
+   * Our lease runs there: without one, a founder may empty the copy before the record names it (7).
    */
-  mayJoin(row: PartitionMember): boolean {
-    if (!row.isInStep || row.isGone || row.isUnwanted) return false;
+  mayJoin(row: PartitionMember, nowMs: number): boolean {
+    if (!row.isInStep || row.isGone || row.isUnwanted || !row.isLeased(nowMs)) return false;
     if (this.#counted.length === 0) return row.acked === this.#ports.lastNumber();
     return row.acked >= this.#ackedByAll;
   }
@@ -377,10 +394,13 @@ export class PartitionSet {
    */
   relocate(storeId: string, isStopping = false): void {
     for (const row of this.#rows) {
-      if (row.storeId !== storeId || !row.isRecorded) continue;
-      row.isUnwanted = true;
-      row.isStopping = isStopping;
+      if (row.storeId === storeId && row.isRecorded) row.relocate(isStopping);
     }
+  }
+
+  /** Its store is wanted again: the copy stays. */
+  stay(storeId: string): void {
+    for (const row of this.#rows) if (row.storeId === storeId) row.stay();
   }
 
   tick(nowMs: number): void {
@@ -389,10 +409,7 @@ export class PartitionSet {
     for (const row of this.#rows) {
       // Out of every possible record at last: it may be emptied and filled.
       if (row.state !== MemberState.NG || row.isPossible || row.isGone || row.refusedBy > 0
-        || this.#isLastResort(row)
-        || !this.#isHistoryKnown || !this.#ports.isUp(row.storeId, row.bootId)
-        // What it had before is taken in first (16).
-        || isMemberOf(this.records.known.gaveUp, row.storeId, row.bootId)
+        || this.#isSpared(row) || !this.#isHistoryKnown || !this.#ports.isUp(row.storeId, row.bootId)
         || (row.isEmptied && nowMs - row.sinceMs < FILL_AGAIN_MS)) {
         continue;
       }
@@ -555,7 +572,7 @@ export class PartitionSet {
     row.acked = 0;
     row.isEmptied = true;
     row.isWholeOther = false;
-    row.isUnwanted = false;
+    row.stay();
     row.enter(MemberState.FILLING, nowMs);
     this.#ports.startFill(row);
   }

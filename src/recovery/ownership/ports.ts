@@ -9,8 +9,8 @@
  *   register.tieSession                 onSessionTied | onRecord | onNoAnswer
  *   register.readRules                  onRules | onNoAnswer
  *   stores.ask                          onAsked
- *   stores.fence (members.align)        onFenced | onRefused
- *   stores.found                        onFounded | onRefused
+ *   stores.fence (members.align)        onFenced | onDeclined
+ *   stores.found                        onFounded | onDeclined
  *   members.startFill                   set.onTermTaken, set.onFilled; set.onAcked of live changes
  *   members.startTail                   set.onAcked
  *   members.tell                        set.onTold
@@ -97,10 +97,11 @@ export interface HolderOptions extends SetOptions {
 export interface MemberPorts {
   /** The number of the last change made. */
   lastNumber(): number;
-  /** Does the position lie in our history: same number, same digest? */
+  /**
+   * Does the position lie in our history: same number, same digest, and is every change after it still in the
+   * ring, ours or of the member that was read?
+   */
   isInHistory(at: CopyPosition): boolean;
-  /** Does the ring, ours or of the member that was read, reach back to the change after this one? */
-  hasTailFrom(number: number): boolean;
   lease(storeId: string): LeaseView;
   isUp(storeId: string, bootId: string): boolean;
   /** A reachable store that is none of these; with `only` this one or none. */
@@ -112,6 +113,8 @@ export interface MemberPorts {
   tell(member: RecordedMember, record: PartitionRecord, isOut: boolean): void;
   /** committedNumber or ackedByAllNumber went on. */
   onCommitted(): void;
+  /** In the same boot it stands so many changes before what it had acknowledged. */
+  onWentBack(member: RecordedMember, changes: number): void;
 }
 
 export interface RegisterPort {
@@ -199,19 +202,9 @@ export interface FencedAnswer {
   readonly olderLeaseMs: number;
 }
 
-export const RefusalReason = {
-  /** A higher term is known there. */
-  LOWER: 1,
-  /** The same number with another nonce. */
-  OTHER_NONCE: 2,
-  /** A record was told there that is newer than our term. */
-  STALE: 3,
-  /** It has no copy, or can't take one. */
-  NO_COPY: 4,
-} as const;
-
-export interface Refusal {
-  readonly reason: (typeof RefusalReason)[keyof typeof RefusalReason];
+export interface DeclinedAnswer {
+  /** One of protocol/reasons.ts. */
+  readonly reason: number;
   /** What we asked under. */
   readonly asked: Term;
   /** What is known there. */

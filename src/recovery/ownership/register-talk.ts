@@ -2,8 +2,8 @@
  * One question to the register at a time, each with a ticket. An answer that is overtaken says what was true
  * once: a record older than the one we know is a rollback only if it was asked for after that one was known.
  *
- *   QUIET ── ask / ticket ──► ASKED ── its answer ──► QUIET
- *     ▲                         │ no answer in time: the outcome is unknown
+ *   NONE ── ask / ticket ──► READ, CHANGE, TIE, RULES ── its answer, or that none will come ──► NONE
+ *     ▲                         │ no answer in time / pause: the outcome is unknown
  *     └─────────────────────────┘ (a later answer under the old ticket is news, and nothing more)
  */
 

@@ -2,15 +2,15 @@
  * What a partition waits for, for status, log and metrics. One of these states asks for a person; its text
  * and its one order stand here and nowhere else.
  */
-import type { RecordedMember } from '../../protocol/partition-record.js';
+import type { HolderId, RecordedMember } from '../../protocol/partition-record.js';
 
 export const Waiting = {
   NOTHING: 0,
   /** A change of the record, or a look at it, gets no answer. */
   REGISTER: 1,
-  /** Another process may still deliver by a lease. */
+  /** Another process, which is to be taken over from, may still deliver by a lease. */
   LEASE: 2,
-  /** Every copy that counts is on machines that do not answer. */
+  /** Every copy that counts is on machines that do not answer, or there is none but in a silent process. */
   COPIES_AWAY: 3,
   /** The register is older than what stores were told: their answers are waited for. */
   STORES: 4,
@@ -22,19 +22,28 @@ export const WAITING_NAMES = ['nothing', 'register', 'lease', 'copies away', 'st
 
 /**
  * The one text that asks for a person. It ends with the order, to which status adds the gateway to be asked.
+ * `copies`: those that may still be. None: every store that had one answers, without it.
  */
-export function copiesAwayText(members: readonly RecordedMember[]): string {
-  const stores = storesOf(members);
+export function copiesAwayText(
+  copies: readonly RecordedMember[], { gatewayId, incarnation }: HolderId,
+): string {
+  const stores = storesOf(copies);
   if (stores.length === 0) {
-    return 'no store has a copy that counts, and the process that held it in memory does not answer. It goes '
-      + 'on by itself when that process is back. If it never will be, give its memory up: '
-      + `${RESCUE_ORDER} --give-up-memory `
-      + '--reason TEXT';
+    return `no store has a copy any more; ${gatewayId} (incarnation ${String(incarnation)}) may still have `
+      + 'it in memory, and does not answer. If that process lives, let it reach the register and the stores: '
+      + `it goes on by itself. If it is dead, start ${gatewayId} on its machine: it begins it empty. Or give `
+      + `its memory up: ${RESCUE_ORDER} --give-up-memory --reason TEXT`;
   }
   return `every copy that counts is on machines that do not answer (${stores.join(', ')}). `
     + 'It goes on by itself when '
     + 'one of them is back with what it had. If none ever will be, give these copies up: '
     + `${RESCUE_ORDER} ${stores.map((store) => `--give-up ${store}`).join(' ')} --reason TEXT`;
+}
+
+/** By the holder's name, not only its partition's: neighbours hold what they rescue. */
+export function leaseText({ gatewayId }: HolderId): string {
+  return `${gatewayId} held it last, and may still deliver from it by a lease, for some seconds: then it is `
+    + 'taken over';
 }
 
 /** Each once, by name: what waits for the same stores is told together, in one order. */

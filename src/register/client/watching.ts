@@ -1,19 +1,29 @@
 /**
  * One watch of a client: what was told of each key, so that after any gap exactly the difference is told.
  *
- *   ASKING ── all entries at one revision / onSnapshot ──► FOLLOWING ── changes / onChange, onDeleted
- *      ▲                                                      │
- *      └──── line down, or watch broken (compacted, cancelled) / onAway, once ◄┘
+ *   WAITING ── line up, and it is time / range ──► ASKING ── all entries at one revision / onSnapshot ──►
+ *      ▲                                              │       FOLLOWING ── changes / onChange, onDeleted
+ *      │                                              ▼           ▼
+ *      └── line down, or watch broken (compacted, cancelled) / onAway, once
+ *   any but CLOSED ── close() ──► CLOSED
  *
  * After a gap it always reads anew and compares: so it does not matter whether the changes were compacted, or
  * an older state of the register came back with lower revisions.
  */
+import { invariant } from '../../base/invariant.js';
 import { ENTRIES_MAX } from '../limits.js';
 import type { Change, Line, RangeAnswer } from '../line.js';
 import type { WatchListener } from '../port.js';
 
 const WatchState = { waiting: 0, asking: 1, following: 2, closed: 3 } as const;
 type WatchState = (typeof WatchState)[keyof typeof WatchState];
+
+const NEXT: Readonly<Record<WatchState, readonly WatchState[]>> = {
+  [WatchState.waiting]: [WatchState.asking, WatchState.closed],
+  [WatchState.asking]: [WatchState.following, WatchState.waiting, WatchState.closed],
+  [WatchState.following]: [WatchState.waiting, WatchState.closed],
+  [WatchState.closed]: [],
+};
 
 /** A read or watch that failed while the line is up is tried again after so long. */
 const AGAIN_MS = 500;
@@ -46,7 +56,7 @@ export class Watching {
   /** Asks when it is time to. `heard` is told of every answer. */
   ask(line: Line, nowMs: number, heard: () => void): void {
     if (this.#state !== WatchState.waiting || nowMs < this.#againMs) return;
-    this.#state = WatchState.asking;
+    this.#transition(WatchState.asking);
     this.#sentMs = nowMs;
     this.#attempt += 1;
     const attempt = this.#attempt;
@@ -60,7 +70,7 @@ export class Watching {
   /** The line is down, or the watch broke: what was told may be old. */
   lose(why: string, againMs = 0): void {
     if (this.#state === WatchState.closed) return;
-    this.#state = WatchState.waiting;
+    if (this.#state !== WatchState.waiting) this.#transition(WatchState.waiting);
     this.#againMs = againMs;
     this.#attempt += 1;
     this.#following?.close();
@@ -71,7 +81,7 @@ export class Watching {
   }
 
   close(): void {
-    this.#state = WatchState.closed;
+    if (this.#state !== WatchState.closed) this.#transition(WatchState.closed);
     this.#attempt += 1;
     this.#following?.close();
     this.#following = undefined;
@@ -87,7 +97,7 @@ export class Watching {
       );
       return;
     }
-    this.#state = WatchState.following;
+    this.#transition(WatchState.following);
     const attempt = this.#attempt;
     this.#following = line.watch(this.prefixes, answer.revision, {
       onChanges: (changes) => {
@@ -118,5 +128,11 @@ export class Watching {
     this.#known.set(change.key, change.revision);
     if (this.#known.size > ENTRIES_MAX) this.lose(`more than ${String(ENTRIES_MAX)} keys`);
     else this.#listener.onChange(change.entry);
+  }
+
+  #transition(to: WatchState): void {
+    const from = this.#state;
+    invariant(NEXT[from].includes(to), `a watch does not go from ${String(from)} to ${String(to)}`);
+    this.#state = to;
   }
 }

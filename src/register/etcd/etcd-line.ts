@@ -58,7 +58,7 @@ export class EtcdLine implements Line {
   constructor(options: EtcdLineOptions, log: EventLog) {
     this.#options = options;
     this.#log = log;
-    this.#messages = new EtcdMessages(`/twinpost/${encodeURIComponent(options.cluster)}/`);
+    this.#messages = new EtcdMessages(options.cluster);
   }
 
   open(handlers: LineHandlers): void {

@@ -22,9 +22,9 @@ const PAGE_ENTRIES = 1_000;
 export class EtcdMessages {
   readonly #prefix: string;
 
-  /** `prefix` ends with a slash. */
-  constructor(prefix: string) {
-    this.#prefix = prefix;
+  /** `cluster`: several groups may share an etcd. */
+  constructor(cluster: string) {
+    this.#prefix = `/twinpost/${encodeURIComponent(cluster)}/`;
   }
 
   transaction(writes: readonly LineWrite[]): Sent<'TxnRequest'> {

@@ -5,6 +5,9 @@
 import { readFileSync } from 'node:fs';
 import type { Crc32, EventLog } from '../../platform/ports.js';
 import { DEFAULT_CLIENT_OPTIONS } from '../client/register-client.js';
+import type { EtcdLineOptions } from '../etcd/etcd-line.js';
+import { askMembers } from '../etcd/etcd-members.js';
+import type { RegisterMember } from '../etcd/etcd-members.js';
 import { connectEtcdRegister } from '../etcd/etcd-register.js';
 import { FileRegister, connectFileRegister } from '../file/file-register.js';
 import type { Register } from '../port.js';
@@ -48,6 +51,8 @@ export interface OpenRegisterPorts {
 
 export interface OpenedRegister {
   readonly register: Register;
+  /** Asks each that keeps it; nobody where that is a file. */
+  members(): Promise<readonly RegisterMember[]>;
   close(): Promise<void>;
 }
 
@@ -61,15 +66,23 @@ export async function openRegister(
     const register = file.client();
     return {
       register,
+      members: nobody,
       close: async () => {
         register.close();
         await file.close();
       },
     };
   }
-  const register = choice.kind === 'etcd' ? openEtcd(choice, log) : connectFileRegister(choice.stateDir, log);
+  if (choice.kind === 'socket') return ofOthers(connectFileRegister(choice.stateDir, log), nobody);
+  const line = lineOptions(choice);
+  const client = { ...DEFAULT_CLIENT_OPTIONS, operationsMax: choice.operationsMax };
+  return ofOthers(connectEtcdRegister(line, log, client), () => askMembers(line));
+}
+
+function ofOthers(register: Register, members: OpenedRegister['members']): OpenedRegister {
   return {
     register,
+    members,
     close: () => {
       register.close();
       return Promise.resolve();
@@ -77,14 +90,14 @@ export async function openRegister(
   };
 }
 
-function openEtcd(choice: EtcdRegisterChoice, log: EventLog): Register {
-  const { endpoints, cluster, user, password, caFile, certFile, keyFile, operationsMax } = choice;
+function nobody(): Promise<readonly RegisterMember[]> {
+  return Promise.resolve([]);
+}
+
+function lineOptions(choice: EtcdRegisterChoice): EtcdLineOptions {
+  const { endpoints, cluster, user, password, caFile, certFile, keyFile } = choice;
   const tls = { ca: read('ca', caFile), cert: read('cert', certFile), key: read('key', keyFile) };
-  return connectEtcdRegister(
-    { endpoints, cluster, tls, login: user === '' ? undefined : { user, password } },
-    log,
-    { ...DEFAULT_CLIENT_OPTIONS, operationsMax },
-  );
+  return { endpoints, cluster, tls, login: user === '' ? undefined : { user, password } };
 }
 
 function read(key: string, file: string | undefined): Buffer | undefined {

@@ -42,6 +42,8 @@ export class Custody {
   /** Answered 250, no dot yet, by partition. */
   readonly #due = new Map<string, Set<Letter>>();
   readonly #truth = new Map<string, PartitionRecord>();
+  /** Of all records that ever stood, by partition: also of those whose copies were lost. */
+  readonly #newestEpochs = new Map<string, number>();
   /** Which process was told to give a memory up. */
   readonly #orders = new Set<string>();
   #order = 0;
@@ -59,7 +61,12 @@ export class Custody {
     return this.#truth.get(partition);
   }
 
+  newestEpoch(partition: string): number {
+    return this.#newestEpochs.get(partition) ?? 0;
+  }
+
   onRecord(partition: string, record: PartitionRecord): void {
+    this.#newestEpochs.set(partition, Math.max(record.epoch, this.newestEpoch(partition)));
     const known = this.#truth.get(partition);
     if (known !== undefined && record.members.length === 0
       && record.epoch > known.epoch) this.#checkLastMember(partition, known);

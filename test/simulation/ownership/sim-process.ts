@@ -10,7 +10,7 @@ import { LinkLease } from '../../../src/recovery/ownership/link-lease.js';
 import type { PartitionMember } from '../../../src/recovery/ownership/member.js';
 import { MemberState } from '../../../src/recovery/ownership/member.js';
 import { HolderState, PartitionHolder } from '../../../src/recovery/ownership/holder.js';
-import type { CopyPosition, HolderPorts, Refusal,
+import type { CopyPosition, HolderPorts, DeclinedAnswer,
   StoreChoice } from '../../../src/recovery/ownership/ports.js';
 import { SESSION_LENGTH_MS } from './sim-register.js';
 import type { Change, SimStore, Snapshot } from './sim-store.js';
@@ -321,7 +321,7 @@ export class Part {
       else if (outcome === 'gap') reply(() =>
         { if (this.holder.set?.rows.includes(row) === true) this.holder.set.onGap(row,
         this.process.now()); });
-      else reply(() => { this.holder.onRefused(row.storeId, row.bootId, outcome, this.process.now()); });
+      else reply(() => { this.holder.onDeclined(row.storeId, row.bootId, outcome, this.process.now()); });
     });
   }
 
@@ -443,9 +443,9 @@ export class Part {
 
   #storePort(): HolderPorts['stores'] {
     const { process, partition } = this;
-    const tell = (storeId: string, bootId: string, outcome: Refusal | { term: Term } | undefined,
+    const tell = (storeId: string, bootId: string, outcome: DeclinedAnswer | { term: Term } | undefined,
       otherwise: () => void): void => {
-      if (outcome !== undefined && 'reason' in outcome) this.holder.onRefused(storeId, bootId, outcome,
+      if (outcome !== undefined && 'reason' in outcome) this.holder.onDeclined(storeId, bootId, outcome,
         process.now());
       else otherwise();
     };
@@ -491,7 +491,7 @@ export class Part {
       const outcome = link.store.fence(this.partition, term, process.self, provenDead);
       process.world.touch();
       reply(() => {
-        if ('reason' in outcome) this.holder.onRefused(member.storeId, member.bootId, outcome, process.now());
+        if ('reason' in outcome) this.holder.onDeclined(member.storeId, member.bootId, outcome, process.now());
         else this.holder.onFenced(member.storeId, member.bootId, outcome, process.now());
       });
     });
@@ -502,7 +502,6 @@ export class Part {
     return {
       lastNumber: () => this.lastNumber,
       isInHistory: (at) => this.#isInHistory(at),
-      hasTailFrom: (number) => (this.#ring[0]?.number ?? this.lastNumber + 1) <= number + 1,
       lease: (storeId) => process.links.get(storeId)?.lease ?? new LinkLease(DRIFT),
       isUp: (storeId, bootId) => this.#linkOf({ storeId, bootId }) !== undefined,
       chooseStore: (taken, only) => this.#chooseStore(taken, only),
@@ -518,6 +517,8 @@ export class Part {
       },
       tell: (member, record, isOut) => { this.#tell(member, record, isOut); },
       onCommitted: () => { this.#onCommitted(); },
+      // Nobody puts an older file in place of a store's here: what is acknowledged is there.
+      onWentBack: ({ storeId }) => { throw new Error(`${storeId} lacks what it has acknowledged`); },
     };
   }
 
@@ -558,7 +559,7 @@ export class Part {
       reply(() => {
         if (this.holder.set !== set || !set.rows.includes(row)) return;
         if (refusal === undefined) set.onTermTaken(row);
-        else this.holder.onRefused(row.storeId, row.bootId, refusal, this.process.now());
+        else this.holder.onDeclined(row.storeId, row.bootId, refusal, this.process.now());
       });
     });
     const finish = (): void => {
@@ -593,7 +594,7 @@ export class Part {
       reply(() => {
         if (this.holder.set !== set || set === undefined || !set.rows.includes(row)) return;
         if (refusal === undefined) set.onFilled(row, snapshot.at.number, this.process.now());
-        else this.holder.onRefused(row.storeId, row.bootId, refusal, this.process.now());
+        else this.holder.onDeclined(row.storeId, row.bootId, refusal, this.process.now());
       });
     });
   }

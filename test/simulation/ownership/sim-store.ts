@@ -10,9 +10,9 @@ import type { CarriedFence } from '../../../src/kvs/core/ownership/partition-fen
 import type { FenceNotice, HeartbeatAnswer } from '../../../src/kvs/core/ownership/process-leases.js';
 import { ProcessLeases } from '../../../src/kvs/core/ownership/process-leases.js';
 import type { AskAnswer, CopyPosition, FencedAnswer,
-  Refusal } from '../../../src/recovery/ownership/ports.js';
+  DeclinedAnswer } from '../../../src/recovery/ownership/ports.js';
 import { PropertyBroken } from './property-broken.js';
-import { RefusalReason } from '../../../src/recovery/ownership/ports.js';
+import { DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE } from '../../../src/protocol/reasons.js';
 
 /** A change of a partition. */
 export interface Change {
@@ -55,8 +55,8 @@ interface StoreFile {
   readonly counts: readonly (readonly [string, number, readonly FenceNotice[]])[];
 }
 
-const VERDICT_REASON = [RefusalReason.LOWER, RefusalReason.LOWER, RefusalReason.OTHER_NONCE,
-  RefusalReason.STALE] as const;
+const VERDICT_REASON = [DECLINED_LOWER, DECLINED_LOWER, DECLINED_OTHER_NONCE,
+  DECLINED_STALE] as const;
 
 export class SimStore {
   readonly storeId: string;
@@ -148,10 +148,10 @@ export class SimStore {
   }
 
   fence(partition: string, term: Term, holder: HolderId,
-    provenDead: HolderId | undefined): FencedAnswer | Refusal {
+    provenDead: HolderId | undefined): FencedAnswer | DeclinedAnswer {
     const copy = this.copies.get(partition);
     const fence = this.#fence(partition);
-    if (copy === undefined) return { reason: RefusalReason.NO_COPY, asked: term, term: fence.term,
+    if (copy === undefined) return { reason: DECLINED_NO_COPY, asked: term, term: fence.term,
       told: fence.told };
     const verdict = fence.raise(term, holder, this.#clock());
     if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
@@ -160,10 +160,10 @@ export class SimStore {
   }
 
   /** A new, empty copy. Undefined: done. */
-  found(partition: string, term: Term, holder: HolderId): Refusal | undefined {
+  found(partition: string, term: Term, holder: HolderId): DeclinedAnswer | undefined {
     const fence = this.#fence(partition);
     if (this.copies.get(partition)?.isComplete === true && !fence.mayFound(holder, this.#clock())) {
-      return { reason: RefusalReason.NO_COPY, asked: term, term: fence.term, told: fence.told };
+      return { reason: DECLINED_NO_COPY, asked: term, term: fence.term, told: fence.told };
     }
     const refusal = this.fillBegin(partition, term, holder);
     const copy = this.copies.get(partition);
@@ -171,7 +171,7 @@ export class SimStore {
     return refusal;
   }
 
-  fillBegin(partition: string, term: Term, holder: HolderId): Refusal | undefined {
+  fillBegin(partition: string, term: Term, holder: HolderId): DeclinedAnswer | undefined {
     const fence = this.#fence(partition);
     const verdict = fence.raise(term, holder, this.#clock());
     if (verdict !== FenceVerdict.ACCEPTED) return this.#refusal(fence, term, verdict);
@@ -180,7 +180,7 @@ export class SimStore {
     return undefined;
   }
 
-  fillEnd(partition: string, term: Term, snapshot: Snapshot): Refusal | undefined {
+  fillEnd(partition: string, term: Term, snapshot: Snapshot): DeclinedAnswer | undefined {
     const fence = this.#fence(partition);
     if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
     this.#take(partition, term);
@@ -194,7 +194,7 @@ export class SimStore {
   }
 
   /** The number to acknowledge, 'gap' when it does not fit, or a refusal. */
-  change(partition: string, change: Change, term: Term): number | 'gap' | Refusal {
+  change(partition: string, change: Change, term: Term): number | 'gap' | DeclinedAnswer {
     const fence = this.#fence(partition);
     if (!fence.admits(term)) return this.#refusal(fence, term, fence.judge(term));
     this.#take(partition, term);
@@ -237,6 +237,8 @@ export class SimStore {
   tell(partition: string, record: PartitionRecord, isOut: boolean, bootId: string): boolean {
     if (bootId !== this.bootId) return true;
     const fence = this.#fence(partition);
+    const isUnsettled = fence.isNeverSettled(record);
+    if ((isOut || isUnsettled) && fence.isUnknownTo(record, this.storeId, this.bootId)) return false;
     if (!fence.tell(record)) return false;
     if (fence.isNeverSettled(record)) {
       fence.dropTerm(record);
@@ -269,8 +271,8 @@ export class SimStore {
     return fence;
   }
 
-  #refusal(fence: PartitionFence, asked: Term, verdict: number): Refusal {
-    return { reason: VERDICT_REASON[verdict] ?? RefusalReason.LOWER, asked, term: fence.term,
+  #refusal(fence: PartitionFence, asked: Term, verdict: number): DeclinedAnswer {
+    return { reason: VERDICT_REASON[verdict] ?? DECLINED_LOWER, asked, term: fence.term,
       told: fence.told };
   }
 }

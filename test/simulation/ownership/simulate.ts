@@ -306,11 +306,12 @@ class Run {
 
   #restore(isEmpty: boolean): boolean {
     const world = this.#world;
-    // A record that nobody was told of yet can't be known again: rule 15 promises nothing for it.
+    // A record that nobody was told of yet can't be known again, and whoever reads a copy that was not told of
+    // it may find silent all that were: rule 15 promises nothing for that. Of a record all copies of which were
+    // lost nobody can tell, either.
     const isTold = world.partitions.every(({ partition }) => {
-      const truth = world.custody.truth(partition);
-      const holding = world.stores.filter((store) => store.holds(partition));
-      return truth === undefined || holding.every((store) => store.toldEpoch(partition) >= truth.epoch);
+      const newest = world.custody.newestEpoch(partition);
+      return world.stores.every((store) => !store.holds(partition) || store.toldEpoch(partition) >= newest);
     });
     // Nor closes any rule this hole: a deposed holder that does not know it, and the record by which it held.
     const isBlind = world.partitions.some(({ partition }) => world.partsOf(partition).some((part) =>
@@ -454,7 +455,8 @@ class Run {
     for (const store of stores) this.#freezeStoreFor(store, 16_000);
     world.events.after(10_000, () => {
       const now = world.custody.truth(partition);
-      if (now === undefined || !world.isAwaitingPerson(partition)
+      // By a register that was put back, while all who know better are silent, other copies would be given up.
+      if (now === undefined || world.register.record(partition) !== now || !world.isAwaitingPerson(partition)
         || stores.some((store) => !store.isFrozen)) return;
       const part = world.partsOf(partition).find((each) => !each.process.isFrozen
         && each.holder.giveUp(stores.map(({ storeId }) => storeId), each.process.now()));

@@ -1,20 +1,23 @@
 /**
  * Zones that are really signed (ldns), asked through a resolver that really validates (unbound): which hosts
- * by MX get mail, and that Postfix's posttls-finger judges each of them as we do.
+ * by MX get mail, that Postfix's posttls-finger judges each of them as we do, and that `explain` says so
+ * before.
  */
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { X509Certificate, createHash } from 'node:crypto';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { performance } from 'node:perf_hooks';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { OUTBOUND_DEFAULTS } from '../../default-options.js';
 import { TlsHop, makeCertificates } from '../../process/tls-hop.js';
 import type { CertificateFiles } from '../../process/tls-hop.js';
+import { contextFor } from '../../unit/cli/played-context.js';
 import { MemoryQueue, MemorySource, dispatcherFor } from '../../unit/gateway/outbound/memory-source.js';
+import { runCli } from '../../../src/cli/main.js';
 import { DnsClient } from '../../../src/platform/node/dns/dns-client.js';
 import { mustRun, runProgram } from '../support.js';
 
@@ -32,6 +35,8 @@ interface Case {
   readonly isForged?: boolean;
   readonly ours: RegExp;
   readonly postfix: RegExp;
+  /** The line of `explain`. */
+  readonly told: RegExp;
 }
 
 function digestOf({ certFile }: { readonly certFile: string }, selector: 'certificate' | 'key'): string {
@@ -117,17 +122,17 @@ test('hosts of a signed zone get mail as its TLSA records say, and Postfix says 
   const wrong = `3 1 1 ${digestOf({ certFile: certificates.caFile }, 'key')}`;
   const anchor = `2 0 1 ${digestOf({ certFile: certificates.caFile }, 'certificate')}`;
   const signed: readonly Case[] = [
-    { label: 'right', tlsa: right, ours: /^2\.0\.0 dane /, postfix: /Verified TLS connection established/ },
-    { label: 'wrong', tlsa: wrong, ours: /^4\.7\.5 clear .*not the one that its TLSA records speak of/, postfix: /num=65:no matching DANE TLSA records/ },
-    { label: 'forged', tlsa: right, isForged: true, ours: /^4\.7\.5 clear .*a name of a signed zone: .*SERVFAIL/, postfix: /TLSA lookup error for mx\.forged/ },
-    { label: 'none', tlsa: undefined, ours: /^2\.0\.0 no /, postfix: UNJUDGED },
-    { label: 'ta', tlsa: anchor, ours: /^2\.0\.0 dane /, postfix: /Verified TLS connection established/ },
-    { label: 'domain', tlsa: anchor, ours: /^2\.0\.0 dane /, postfix: /Verified TLS connection established/ },
-    { label: 'name', tlsa: anchor, ours: /^4\.7\.5 clear .*is not for mx\.name/, postfix: /num=62:hostname mismatch/ },
-    { label: 'own', tlsa: `2 0 1 ${digestOf(leaf, 'certificate')}`, ours: /^4\.7\.5 clear /, postfix: /num=65:no matching DANE TLSA records/ },
-    { label: 'unusable', tlsa: right.replace('3 1 1', '1 1 1'), ours: /^2\.0\.0 no /, postfix: /unsupported TLSA certificate usage: 1 1 1 / },
+    { label: 'right', tlsa: right, ours: /^2\.0\.0 dane /, postfix: /Verified TLS connection established/, told: /^mx\.right\S+ {2}TLS as its TLSA records say: 3 1 1 [0-9a-f]{16}…$/ },
+    { label: 'wrong', tlsa: wrong, ours: /^4\.7\.5 clear .*not the one that its TLSA records speak of/, postfix: /num=65:no matching DANE TLSA records/, told: /^mx\.wrong\S+ {2}TLS as its TLSA records say: 3 1 1 / },
+    { label: 'forged', tlsa: right, isForged: true, ours: /^4\.7\.5 clear .*a name of a signed zone: .*SERVFAIL/, postfix: /TLSA lookup error for mx\.forged/, told: /^mx\.forged\S+ {2}not connected to: no answer on TLSA of \S+, a name of a signed zone: .*SERVFAIL$/ },
+    { label: 'none', tlsa: undefined, ours: /^2\.0\.0 no /, postfix: UNJUDGED, told: /^mx\.none\S+ {2}no TLSA records$/ },
+    { label: 'ta', tlsa: anchor, ours: /^2\.0\.0 dane /, postfix: /Verified TLS connection established/, told: /\S {2}TLS as its TLSA records say: 2 0 1 / },
+    { label: 'domain', tlsa: anchor, ours: /^2\.0\.0 dane /, postfix: /Verified TLS connection established/, told: /\S {2}TLS as its TLSA records say: 2 0 1 / },
+    { label: 'name', tlsa: anchor, ours: /^4\.7\.5 clear .*is not for mx\.name/, postfix: /num=62:hostname mismatch/, told: /\S {2}TLS as its TLSA records say: 2 0 1 / },
+    { label: 'own', tlsa: `2 0 1 ${digestOf(leaf, 'certificate')}`, ours: /^4\.7\.5 clear /, postfix: /num=65:no matching DANE TLSA records/, told: /\S {2}TLS as its TLSA records say: 2 0 1 / },
+    { label: 'unusable', tlsa: right.replace('3 1 1', '1 1 1'), ours: /^2\.0\.0 no /, postfix: /unsupported TLSA certificate usage: 1 1 1 /, told: /^mx\.unusable\S+ {2}TLS, but none of its TLSA records can be used: 1 1 1 / },
   ];
-  const unsigned: readonly Case[] = [{ label: 'wrong', tlsa: wrong, ours: /^2\.0\.0 no /, postfix: UNJUDGED }];
+  const unsigned: readonly Case[] = [{ label: 'wrong', tlsa: wrong, ours: /^2\.0\.0 no /, postfix: UNJUDGED, told: /^none asked for: no believed resolver says that the MX records are signed$/ }];
   const resolvConf = await startResolver(t, port, signed, unsigned);
 
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
@@ -139,8 +144,19 @@ test('hosts of a signed zone get mail as its TLSA records say, and Postfix says 
     await dispatcher.stop(100);
     resolver.close();
   });
+  const configFile = join(mkdtempSync(join(tmpdir(), 'twinpost-dane-')), 'gateway.yaml');
+  t.after(() => { rmSync(dirname(configFile), { recursive: true }); });
+  writeFileSync(configFile, JSON.stringify({
+    gateway: {
+      id: 'gw-1', host: 'box-1', secret: 'sixteen-characters-and-more', hostname: 'gw.test', state_dir: dirname(configFile),
+      dns: { resolvers: [`${RESOLVER}:53`] }, delivery: { mx: { allow_private_addresses: true, mta_sts: false } },
+      routes: [{ domain: '*', via: `mx:${port}` }],
+      smtp: { listen: ['127.0.0.1:2525'] },
+      stores: ['s1', 's2'].map((id, at) => ({ id, host: `box-${at + 2}`, paths: [{ name: 'A', address: `127.0.0.1:${7401 + at}` }] })),
+    },
+  }));
   const all = [...signed.map((one) => ({ ...one, zone: ZONE })), ...unsigned.map((one) => ({ ...one, zone: 'unsigned.example' }))];
-  for (const [at, { label, zone, ours, postfix }] of all.entries()) {
+  for (const [at, { label, zone, ours, postfix, told }] of all.entries()) {
     const host = `${label}.${zone}`;
     const tls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile: undefined } } as const;
     const queue = new MemoryQueue({ queueName: host, nextHop: { protocol: 'smtp', host, port, isByMx: true, tls } });
@@ -154,6 +170,11 @@ test('hosts of a signed zone get mail as its TLSA records say, and Postfix says 
     const finger = `mount --bind '${resolvConf}' /etc/resolv.conf && exec posttls-finger -c -l dane -o inet_protocols=ipv4 -o smtp_tls_dane_insecure_mx_policy=may '${host}:${port}'`;
     const { output } = await runProgram('unshare', ['--mount', 'sh', '-c', finger]);
     assert.match(output, postfix, `${host}: ${output}`);
+    const printed: string[] = [];
+    const code = await runCli(['explain', `x@${host}`, '--config', configFile], contextFor(printed));
+    const dane = printed.filter((line) => line.startsWith('dane')).map((line) => line.replace(/^dane +/, ''));
+    assert.match(dane.join('\n'), told, `${host}: ${printed.join('\n')}`);
+    assert.equal(code, label === 'forged' ? 3 : 0, printed.join('\n'));
   }
   assert.ok(hop.taken.every(({ isSecure }) => isSecure));
 });

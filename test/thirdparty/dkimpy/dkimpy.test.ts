@@ -21,7 +21,7 @@ import { judged } from '../../unit/gateway/inbound/hooks/judged.js';
 import { NameServer } from '../../unit/platform/node/dns/name-server.js';
 import { freePorts } from '../../process/free-ports.js';
 import { SmtpTalk } from '../../process/smtp-talk.js';
-import { scriptOf } from '../../unit/gateway/inbound/authentication/zone.js';
+import { scriptOf } from '../../unit/gateway/inbound/sender-checks/zone.js';
 import { mustRun, readMaildir, sendRaw, withMailbox } from '../support.js';
 import { oddMail } from './odd-mail.js';
 

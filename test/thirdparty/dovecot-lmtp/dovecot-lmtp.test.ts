@@ -1,16 +1,15 @@
 /** Dovecot behind: Twinpost delivers by LMTP (RFC 2033) into real mailboxes. */
 import assert from 'node:assert/strict';
-import { spawn, spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { spawnSync } from 'node:child_process';
+import { existsSync, mkdirSync, readdirSync, readFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { emptyMarks, readMarks } from '../../../src/load/marks.js';
 import { runSend } from '../../../src/load/run.js';
-import { findProgram } from '../../outside-sets.js';
 import { pause, startCluster } from '../../process/cluster.js';
 import { freePorts } from '../../process/free-ports.js';
+import { startDovecot } from '../dovecot.js';
 import { answers } from '../support.js';
 
 const COUNT = 100;
@@ -18,9 +17,6 @@ const BOUND_MS = 30_000;
 
 function configuration(folder: string, port: number): string {
   return `protocols = lmtp
-base_dir = ${folder}/run
-log_path = ${folder}/log
-ssl = no
 mail_location = maildir:${folder}/mail/%n
 # Line ends are kept as they came.
 mail_save_crlf = yes
@@ -44,7 +40,7 @@ service lmtp {
 `;
 }
 
-interface Dovecot {
+interface Mailboxes {
   readonly port: number;
   /** Files of the mailbox of `user`. */
   mailbox(user: string): string[];
@@ -52,37 +48,22 @@ interface Dovecot {
   stop(): Promise<void>;
 }
 
-async function startDovecot(): Promise<Dovecot> {
-  const folder = mkdtempSync(join(tmpdir(), 'twinpost-dovecot-'));
-  chmodSync(folder, 0o755);
-  mkdirSync(join(folder, 'mail'));
-  spawnSync('chown', ['mail:mail', join(folder, 'mail')]);
+async function startMailboxes(): Promise<Mailboxes> {
   const [port = 0] = await freePorts(1);
-  const file = join(folder, 'dovecot.conf');
-  writeFileSync(file, configuration(folder, port));
-  const child = spawn(findProgram('dovecot') ?? 'dovecot', ['-F', '-c', file], { stdio: 'ignore' });
-  const gone = new Promise<void>((resolve) => child.once('exit', () => resolve()));
-  process.once('exit', () => void child.kill('SIGTERM'));
-  const log = (): string => (existsSync(join(folder, 'log')) ? readFileSync(join(folder, 'log'), 'latin1') : 'no log');
-  const until = performance.now() + BOUND_MS;
-  while (!(await answers(port))) {
-    if (child.exitCode !== null || performance.now() > until) throw new Error(`Dovecot did not start\n${log()}`);
-    await pause(50);
-  }
+  const dovecot = await startDovecot((folder) => {
+    mkdirSync(join(folder, 'mail'));
+    spawnSync('chown', ['mail:mail', join(folder, 'mail')]);
+    return configuration(folder, port);
+  }, () => answers(port));
   const mailbox = (user: string): string[] => {
-    const inbox = join(folder, 'mail', user, 'new');
+    const inbox = join(dovecot.folder, 'mail', user, 'new');
     return existsSync(inbox) ? readdirSync(inbox).map((name) => join(inbox, name)) : [];
   };
-  const stop = async (): Promise<void> => {
-    child.kill('SIGTERM');
-    await gone;
-    rmSync(folder, { recursive: true, force: true });
-  };
-  return { port, mailbox, log, stop };
+  return { port, mailbox, log: dovecot.log, stop: dovecot.stop };
 }
 
 test('everything that Twinpost delivers to Dovecot by LMTP stands in the mailbox once, unaltered', async () => {
-  const dovecot = await startDovecot();
+  const dovecot = await startMailboxes();
   try {
     const cluster = await startCluster({ routes: [{ domain: 'boxes.example', via: `lmtp://127.0.0.1:${dovecot.port}`, concurrency: 4 }] });
     try {

@@ -70,7 +70,7 @@ class Sink implements RegisterSink {
 }
 
 function record(holder: PartitionRecord['holder'], epoch: number): PartitionRecord {
-  return { epoch, term: { number: epoch, nonce: 5 }, holder, members: [], gaveUp: [], left: [] };
+  return { epoch, term: { number: epoch, nonce: 5 }, holder, members: [], gaveUp: [], left: [], line: [] };
 }
 
 async function ask(parts: readonly { readonly port: RegisterPort; readonly sink: Sink }[], call: (port: RegisterPort, sink: Sink) => void): Promise<readonly string[]> {

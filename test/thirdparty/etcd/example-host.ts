@@ -3,19 +3,21 @@
  * example's own command line, store and gateway by its files. Addresses, ports and the next hop are replaced,
  * nothing else. It dies whole, as a machine does.
  */
-import { spawn, type ChildProcess } from 'node:child_process';
+import { execFileSync, spawn, type ChildProcess } from 'node:child_process';
 import { once } from 'node:events';
 import { closeSync, mkdirSync, openSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import type { StatusAnswer, TablePageAnswer } from '../../../src/admin-api/gateway-answers.js';
 import type { TableRowAnswer } from '../../../src/admin-api/gateway-answers.js';
-import { Daemon } from '../../process/cluster.js';
+import { Daemon, until } from '../../process/cluster.js';
 
 const EXAMPLE = join(process.cwd(), 'configs', 'three-hosts');
 export const ENTRY = join(process.cwd(), 'dist', 'src', 'bin', 'twinpost.js');
 /** Of the group, in the example's files. */
-const EXAMPLE_TOKEN = 'change-this-token';
+export const EXAMPLE_TOKEN = 'change-this-token';
+/** Of each of its gateways: the default. */
+export const EXAMPLE_PARTITIONS = 16;
 /** Ports that the example names; each stands for the same one on all hosts. */
 export const EXAMPLE_PORTS = [2525, 7401, 7411, 8025, 9401, 2379, 2380] as const;
 
@@ -28,6 +30,32 @@ export interface Group {
   /** By the port in the example. */
   readonly ports: ReadonlyMap<number, number>;
   readonly sinkPort: number;
+  /** Laid over that of its one route. */
+  readonly order?: 'strict';
+}
+
+/** The certificates by the command of the example's README, and one secret. */
+export function makeGroup(folder: string, ports: ReadonlyMap<number, number>, sinkPort: number): Group {
+  const [tls, secret] = [join(folder, 'tls'), join(folder, 'mail.secret')];
+  // etcd compares the address that a member calls from, too: on loopback that is always the first one.
+  const etcdName = (n: number): string => `etcd-${String(n)}=${addressOf(n)},${addressOf(1)}`;
+  const names = [1, 2, 3].flatMap((n) => [`gw-${String(n)}`, `store-${String(n)}`, etcdName(n)]);
+  execFileSync(join(process.cwd(), 'configs', 'tls', 'make-test-ca.sh'), [tls, ...names], { stdio: 'pipe' });
+  writeFileSync(secret, 'one secret for all links of this group, of this test alone\n');
+  return { folder, tls, secret, ports, sinkPort };
+}
+
+/** Every gateway holds its own partitions, each with two copies in step. */
+export function areWhole(hosts: readonly ExampleHost[], boundMs: number): Promise<void> {
+  return until('each gateway holds its own partitions, with two copies', async () => {
+    for (const host of hosts) {
+      const rows = await host.table();
+      const own = rows.filter(({ owner }) => owner === `gw-${String(host.number)}`);
+      if (own.length !== 2 * EXAMPLE_PARTITIONS || own.length !== rows.length) return false;
+      if (rows.some(({ sync }) => sync !== 'SYNC')) return false;
+    }
+    return true;
+  }, boundMs);
 }
 
 export function addressOf(number: number): string {
@@ -75,11 +103,21 @@ export class ExampleHost {
 
   /** The signals leave in one turn. Resolves when all three are gone. */
   async die(): Promise<void> {
-    const etcd = this.#etcd;
-    const isRunning = etcd !== undefined && etcd.exitCode === null && etcd.signalCode === null;
-    const gone = isRunning ? once(etcd, 'exit') : undefined;
+    const gone = this.#etcdGone('SIGKILL');
     this.killNow();
     await Promise.all([this.gateway.kill(), this.store.kill(), gone]);
+  }
+
+  /** As a shutdown does: SIGTERM to all at once. Exit codes of gateway and store. */
+  async shutDown(): Promise<readonly number[]> {
+    const gone = this.#etcdGone('SIGTERM');
+    const codes = await Promise.all([this.gateway.stop(), this.store.stop()]);
+    await gone;
+    return codes;
+  }
+
+  async killEtcd(): Promise<void> {
+    await this.#etcdGone('SIGKILL');
   }
 
   killNow(): void {
@@ -100,6 +138,14 @@ export class ExampleHost {
     return ((await this.#ask('table')) as TablePageAnswer).rows;
   }
 
+  async #etcdGone(signal: NodeJS.Signals): Promise<void> {
+    const etcd = this.#etcd;
+    if (etcd === undefined || etcd.exitCode !== null || etcd.signalCode !== null) return;
+    const gone = once(etcd, 'exit');
+    etcd.kill(signal);
+    await gone;
+  }
+
   async #ask(what: string): Promise<unknown> {
     const admin = `http://${addressOf(this.number)}:${String(this.portOf(8025))}`;
     return (await fetch(`${admin}/api/v1/${what}`, { headers: { authorization: `Bearer ${EXAMPLE_TOKEN}` } })).json();
@@ -116,6 +162,7 @@ export class ExampleHost {
       .replace('smarthost.example.org:25', `127.0.0.1:${String(this.#group.sinkPort)}`)
       // Its admin HTTP is on loopback: here each host has another address of that.
       .replaceAll(/10\.[012]\.0\.(?=[123])/g, '127.0.0.');
+    if (this.#group.order !== undefined) text = text.replace("{domain: '*',", `{domain: '*', order: ${this.#group.order},`);
     for (const [known, port] of this.#group.ports) {
       text = text.replaceAll(`:${String(known)}`, `:${String(port)}`);
     }

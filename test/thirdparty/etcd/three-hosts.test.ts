@@ -5,8 +5,6 @@
  * back, and all is whole again before the next one dies.
  */
 import assert from 'node:assert/strict';
-import { execFileSync } from 'node:child_process';
-import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
@@ -18,12 +16,13 @@ import { freePorts } from '../../process/free-ports.js';
 import { readArrivals } from '../../process/witnesses.js';
 import { makeFolder, removeFolder } from '../../unit/register/real-world.js';
 import { mustRun } from '../support.js';
-import { ENTRY, EXAMPLE_PORTS, ExampleHost, addressOf, type Group } from './example-host.js';
+import {
+  ENTRY, EXAMPLE_PARTITIONS, EXAMPLE_PORTS, ExampleHost, addressOf, areWhole, makeGroup, type Group,
+} from './example-host.js';
 
 /** Of the example: the defaults. */
 const LEASE_MS = 10_000;
 const CONCURRENCY = 20;
-const PARTITIONS = 16;
 const DELIVERED_MS = LEASE_MS + 15_000;
 const WHOLE_MS = 60_000;
 /** Messages a second at each gateway. */
@@ -64,17 +63,6 @@ async function startSink(port: number, adminPort: number, arrivalLog: string): P
   return daemon;
 }
 
-/** The certificates by the command of the example's README, and one secret. */
-function makeGroup(ports: ReadonlyMap<number, number>, sinkPort: number): Group {
-  const [tls, secret] = [join(folder, 'tls'), join(folder, 'mail.secret')];
-  // etcd compares the address that a member calls from, too: on loopback that is always the first one.
-  const etcdName = (n: number): string => `etcd-${String(n)}=${addressOf(n)},${addressOf(1)}`;
-  const names = [1, 2, 3].flatMap((n) => [`gw-${String(n)}`, `store-${String(n)}`, etcdName(n)]);
-  execFileSync(join(process.cwd(), 'configs', 'tls', 'make-test-ca.sh'), [tls, ...names], { stdio: 'pipe' });
-  writeFileSync(secret, 'one secret for all links of this group, of this test alone\n');
-  return { folder, tls, secret, ports, sinkPort };
-}
-
 /** Which host has etcd's leader. */
 async function leader(group: Group): Promise<ExampleHost> {
   const port = String(group.ports.get(2379));
@@ -93,19 +81,6 @@ async function leader(group: Group): Promise<ExampleHost> {
   return hosts.find((host) => at(host) === led?.Endpoint) ?? assert.fail(output);
 }
 
-/** Every gateway holds its own partitions, each with two copies in step. */
-function areWhole(): Promise<void> {
-  return until('each gateway holds its own partitions, with two copies', async () => {
-    for (const host of hosts) {
-      const rows = await host.table();
-      const own = rows.filter(({ owner }) => owner === `gw-${String(host.number)}`);
-      if (own.length !== 2 * PARTITIONS || own.length !== rows.length) return false;
-      if (rows.some(({ sync }) => sync !== 'SYNC')) return false;
-    }
-    return true;
-  }, WHOLE_MS);
-}
-
 /**
  * Resolves when the two others hold everything, have delivered what waited, and have what they rescued twice:
  * on the store of the rescuer's own host, too.
@@ -119,7 +94,7 @@ function areRescued(dead: ExampleHost, living: readonly ExampleHost[]): Promise<
     const isBehind = answers.some((each) => each.partitions_recovering > 0 || each.queued_messages > RATE);
     const rows = (await Promise.all(living.map((host) => host.table()))).flat();
     const rescued = rows.filter(({ owner, sync }) => owner === deadId && sync === 'SYNC');
-    return held === hosts.length * PARTITIONS && rescued.length === 2 * PARTITIONS && !isBehind;
+    return held === hosts.length * EXAMPLE_PARTITIONS && rescued.length === 2 * EXAMPLE_PARTITIONS && !isBehind;
   }, DELIVERED_MS, living[0]?.gateway);
 }
 
@@ -147,7 +122,7 @@ function judge(log: string, arrivals: ReturnType<typeof readArrivals>, killsUs: 
 const BOUND = { timeout: 240_000 };
 test('each of three hosts dies whole, under load: its mail is delivered by the others', BOUND, async (t) => {
   const [sinkPort = 0, sinkAdmin = 0, ...own] = await freePorts(2 + EXAMPLE_PORTS.length);
-  const group = makeGroup(new Map(EXAMPLE_PORTS.map((known, i) => [known, own[i] ?? 0])), sinkPort);
+  const group = makeGroup(folder, new Map(EXAMPLE_PORTS.map((known, i) => [known, own[i] ?? 0])), sinkPort);
   const arrivalLog = join(folder, 'arrivals.log');
   const nextHop = await startSink(sinkPort, sinkAdmin, arrivalLog);
   sink = nextHop;
@@ -157,7 +132,7 @@ test('each of three hosts dies whole, under load: its mail is delivered by the o
   }
   for (const host of hosts) host.start();
   for (const host of hosts) await host.ready();
-  await areWhole();
+  await areWhole(hosts, WHOLE_MS);
   const logs = hosts.map(({ number }) => join(folder, `send-${String(number)}.log`));
   const sending = hosts.map((host, i) => runSend({
     host: addressOf(host.number), port: host.portOf(2525), count: 100_000, rate: RATE, connections: 10,
@@ -179,7 +154,7 @@ test('each of three hosts dies whole, under load: its mail is delivered by the o
     const rescued = since(startMs);
     victim.start();
     await victim.ready();
-    await areWhole();
+    await areWhole(hosts, WHOLE_MS);
     const name = `${victim.name}${victim === led ? ' with etcd\'s leader' : ''}`;
     const times = `delivered after ${rescued}, whole after ${since(startMs)}`;
     t.diagnostic(`${name}: ${String(waiting)} messages waited; ${times}`);

@@ -1,39 +1,33 @@
-/** Exim behind, as a smarthost: it takes mail within STARTTLS from a user with a password, by PLAIN and by LOGIN. */
-import assert from 'node:assert/strict';
-import { readFileSync, rmSync, writeFileSync, mkdtempSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+/** Exim behind, as a smarthost: it takes mail by TLS from a user with a password, by PLAIN and by LOGIN, and hands it on. */
+import { existsSync, readFileSync } from 'node:fs';
 import { test } from 'node:test';
 
-import { runSend } from '../../../src/load/run.js';
-import { selfSigned } from '../../dialog/self-signed.js';
-import { HOST, startCluster, until } from '../../process/cluster.js';
 import { freePorts } from '../../process/free-ports.js';
+import { takesAllOfItsUser, type Behind, type BehindOptions } from '../behind-story.js';
 import { startUnpacked } from '../unpacked.js';
-import type { Unpacked } from '../unpacked.js';
 
 const EXIM_USER = 'Debian-exim';
-const USER = 'gw@relay.test';
-const PASSWORD = 'correct-horse';
-const BOUND_MS = 30_000;
 
-const AUTHENTICATORS: Readonly<Record<string, string>> = {
-  PLAIN: `  server_prompts = :
-  server_condition = \${if and{{eq{$auth2}{${USER}}}{eq{$auth3}{${PASSWORD}}}}}
-  server_set_id = $auth2`,
-  LOGIN: `  server_prompts = Username:: : Password::
-  server_condition = \${if and{{eq{$auth1}{${USER}}}{eq{$auth2}{${PASSWORD}}}}}
-  server_set_id = $auth1`,
-};
+type Mechanism = 'PLAIN' | 'LOGIN';
 
-function configuration(port: number, mechanism: string): string {
+function authenticator(mechanism: Mechanism, { user, password }: BehindOptions): string {
+  // Of PLAIN, the first word is whom to act as.
+  const [prompts, name, secret] = mechanism === 'PLAIN' ? [':', '$auth2', '$auth3'] : ['Username:: : Password::', '$auth1', '$auth2'];
+  return `  public_name = ${mechanism}
+  server_prompts = ${prompts}
+  server_condition = \${if and{{eq{${name}}{${user}}}{eq{${secret}}{${password}}}}}
+  server_set_id = ${name}`;
+}
+
+function configuration(port: number, mechanism: Mechanism, isTlsFirst: boolean, options: BehindOptions): string {
   return `primary_hostname = exim.example
 local_interfaces = 127.0.0.1
 daemon_smtp_ports = ${String(port)}
-acl_smtp_rcpt = users
+${isTlsFirst ? `tls_on_connect_ports = ${String(port)}\n` : ''}acl_smtp_rcpt = users
 tls_advertise_hosts = *
 tls_certificate = /etc/exim4/cert
 tls_privatekey = /etc/exim4/key
+smtp_accept_queue_per_connection = 0
 host_lookup =
 rfc1413_query_timeout = 0s
 keep_environment =
@@ -43,53 +37,48 @@ users:
   accept authenticated = *
   deny message = who are you?
 begin routers
-taken:
-  driver = redirect
-  data = :blackhole:
+onward:
+  driver = manualroute
+  transport = onward
+  route_list = * 127.0.0.1
+  self = send
+begin transports
+onward:
+  driver = smtp
+  port = ${String(options.nextHopPort)}
+  hosts_try_chunking =
+begin retry
+* * F,1h,1s
 begin authenticators
 only:
   driver = plaintext
-  public_name = ${mechanism}
   server_advertise_condition = \${if def:tls_in_cipher}
-${AUTHENTICATORS[mechanism] ?? ''}
+${authenticator(mechanism, options)}
 `;
 }
 
-async function startSmarthost(port: number, mechanism: string, files: { readonly certFile: string; readonly keyFile: string }): Promise<Unpacked> {
-  return startUnpacked({
-    package: 'exim4-daemon-light', command: ['/usr/sbin/exim4', '-bdf', '-q1s'], port, users: [EXIM_USER], caFile: files.certFile,
+async function startSmarthost(mechanism: Mechanism, isTlsFirst: boolean, options: BehindOptions): Promise<Behind> {
+  const [port = 0] = await freePorts(1);
+  const { certFile, keyFile } = options.certificate;
+  const exim = await startUnpacked({
+    package: 'exim4-daemon-light', command: ['/usr/sbin/exim4', '-bdf', '-q1s'], port, users: [EXIM_USER], caFile: options.caFile,
     files: {
-      'etc/exim4/exim4.conf': configuration(port, mechanism), 'etc/exim4/cert': readFileSync(files.certFile, 'utf8'), 'etc/exim4/key': readFileSync(files.keyFile, 'utf8'),
+      'etc/exim4/exim4.conf': configuration(port, mechanism, isTlsFirst, options), 'etc/exim4/cert': readFileSync(certFile, 'utf8'), 'etc/exim4/key': readFileSync(keyFile, 'utf8'),
     },
     folders: { 'etc/exim4': '', 'run/exim4': EXIM_USER, 'var/spool/exim4': EXIM_USER, 'var/log/exim4': EXIM_USER },
   });
+  const log = (): string => {
+    const file = exim.at('var/log/exim4/mainlog');
+    return (existsSync(file) ? readFileSync(file, 'latin1') : '') + exim.said();
+  };
+  return { port, log, stop: exim.stop };
 }
 
-for (const mechanism of Object.keys(AUTHENTICATORS)) {
-  test(`Exim takes mail by ${mechanism} from a user within STARTTLS, and none with a wrong password`, { timeout: 120_000 }, async () => {
-    const tls = selfSigned();
-    assert.ok(tls !== undefined);
-    const folder = mkdtempSync(join(tmpdir(), 'twinpost-exim-'));
-    const passwordFile = join(folder, 'password');
-    writeFileSync(passwordFile, 'wrong', { mode: 0o600 });
-    const [port = 0] = await freePorts(1);
-    const exim = await startSmarthost(port, mechanism, tls);
-    const via = { via: `smtp://${HOST}:${String(port)}`, tls: 'verify', ca_file: tls.certFile, auth: { user: USER, password_file: passwordFile } };
-    const cluster = await startCluster({ sink: false, routes: [{ domain: '*', ...via }], gateway: { delivery: { retry: { first: '500ms', max: '1s' } } } });
-    try {
-      const sent = await runSend({ host: HOST, port: cluster.smtpPort, connections: 2, domains: ['a.example'], count: 20 });
-      assert.equal(sent.accepted, 20);
-      await until('it says why', () => /"event":"suspended",[^\n]*"dsn":"4\.7\.8","why":"[^"]* refused our user and password: 535"/.test(cluster.gateway.log()), BOUND_MS, cluster.gateway);
-      writeFileSync(passwordFile, PASSWORD);
-      await cluster.drained();
-      const log = readFileSync(exim.at('var/log/exim4/mainlog'), 'latin1');
-      const arrivals = log.split('\n').filter((line) => line.includes(' <= '));
-      assert.equal(arrivals.length, 20, log);
-      for (const line of arrivals) assert.match(line, new RegExp(` P=esmtpsa .*X=TLS1\\.3:\\S+ .*A=only:${USER.replace('.', '\\.')} `));
-    } finally {
-      await cluster.stop();
-      await exim.stop();
-      rmSync(folder, { recursive: true });
-    }
-  });
+for (const [mechanism, isTlsFirst] of [['PLAIN', false], ['LOGIN', true]] as const) {
+  const way = isTlsFirst ? 'with TLS first' : 'within STARTTLS';
+  test(`Exim takes mail by ${mechanism} from a user ${way}, and none with a wrong password`, { timeout: 120_000 }, () =>
+    takesAllOfItsUser({
+      start: (options) => startSmarthost(mechanism, isTlsFirst, options), isTlsFirst,
+      taken: (user) => new RegExp(` <= .* P=esmtpsa .*X=TLS1\\.3:\\S+ .*A=only:${user.replace('.', '\\.')} `),
+    }));
 }

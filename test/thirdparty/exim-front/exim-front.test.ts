@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
-import { bouncesOneOfThree, defersWhileFull, failsTooLarge, refusesTheCertificate, relaysAll, withFront } from '../front-story.js';
+import { bouncesOneOfThree, defersWhileFull, failsTooLarge, keepsWithoutPassword, refusesTheCertificate, relaysAll, withFront } from '../front-story.js';
 import { startExim } from './exim.js';
 
 const bound = { timeout: 180_000 };
@@ -28,3 +28,14 @@ test('Exim keeps what the gateway refuses for now, and delivers it', bound, () =
 
 test('Exim gives nothing to a gateway whose certificate it can not check', bound, () =>
   withFront({ start: startExim, isTrusted: false }, (story) => refusesTheCertificate(story, /TLS session: \(certificate verification failed\)/)));
+
+for (const tls of ['starttls', 'implicit'] as const) {
+  test(`everything that Exim submits as a user arrives once and unaltered, by TLS: ${tls}`, bound, () =>
+    withFront({ start: startExim, submits: tls }, async (story) => {
+      await relaysAll(story);
+      for (const line of story.front.log().split('\n').filter((each) => each.includes('T=gateway'))) assert.match(line, / CV=yes .* A=plain /);
+    }));
+}
+
+test('Exim keeps what it may not submit for its wrong password', bound, () =>
+  withFront({ start: startExim, submits: 'starttls', password: 'guessed' }, (story) => keepsWithoutPassword(story, /535 5\.7\.8/)));

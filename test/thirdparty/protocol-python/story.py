@@ -65,7 +65,7 @@ told['body'] = refused(one.number + 1, *change(STORE, 9999, b'head', b'nowhere',
 told['unknown'] = first.do(CHANGES, [99, 1, 0, 0, row], sent)
 
 # The record is told and kept; who asks hears it, and how long the lease runs.
-record = lambda epoch, term, holder, members: [epoch, term, ['gateway-1', holder], members, [], []]
+record = lambda epoch, term, holder, members: [epoch, term, ['gateway-1', holder], members, [], [], []]
 in_a = [['store-a', boot_a]]
 told['told'] = [first.ask(TELL, ['gateway-1/1', record(epoch, [1, 11], 1000, in_a), False])[0] for epoch in (2, 1)]
 
@@ -123,7 +123,7 @@ told['displaced'] = [beat[3:], young.ask(HEARTBEAT, [79, 0, 0])[0][3:], young.as
 told['released'] = [neighbour.do(RELEASE, [one.handle]), neighbour.ask(ASK, ['gateway-1/1', 'gateway-2', 7])[0][2]]
 
 # Out of the record: the copy goes, its handle names nothing, and the record stays.
-out = ['gateway-1/2', [4, [3, 31], ['gateway-1', 2000], [['store-c', 'ff' * 16]], [], []], True]
+out = ['gateway-1/2', [4, [3, 31], ['gateway-1', 2000], [['store-c', 'ff' * 16]], [], [], []], True]
 told['dropped'] = [young.ask(TELL, out)[0], young.do(CHANGES, [two.handle, 2, 0, 0, change(DELETE, 1, count=1)[0]]),
                    young.ask(ASK, ['gateway-1/2', 'gateway-1', 2000])[0][1], young.ask(ASK, ['gateway-1/2', 'gateway-1', 2000])[0][3] == out[1]]
 

@@ -7,6 +7,7 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import type { Answer } from 'dns-packet';
+import { pointerName } from '../../../src/base/reversed-address.js';
 import { runCli } from '../../../src/cli/main.js';
 import { publicRecord } from '../../../src/gateway/dkim/node/public-record.js';
 import { NameServer } from '../platform/node/dns/name-server.js';
@@ -23,24 +24,28 @@ const GOOD: Zone = {
   [`TXT ${KEY}`]: [publicRecord(publicKey)], 'TXT ours.example': ['something else', 'v=spf1 a:gw.test -all'], 'TXT _dmarc.ours.example': ['v=DMARC1; p=reject'],
 };
 
-async function check(t: TestContext, zone: Zone): Promise<readonly [number, ...string[]]> {
+interface More { readonly routes?: readonly object[]; readonly smtp?: object; readonly tls_reports?: object }
+
+async function check(t: TestContext, zone: Zone, sources: readonly { readonly address: string; readonly name: string }[] = [], more: More = {}): Promise<readonly [number, ...string[]]> {
   const names = await NameServer.start(t, (question) => {
     const [type = '', name = ''] = question.split(' ');
     const data = zone[question];
     if (data === 'fails') return { rcode: 2 };
-    return data === undefined ? { rcode: 3 } : { answers: data.map((one) => ({ type, name, ttl: 1, data: type === 'TXT' ? one.match(/.{1,255}/g) : one }) as Answer) };
+    return data === undefined ? { rcode: 3 } : { answers: data.map((one) => ({ type, name, ttl: 1, data: type === 'TXT' ? one.match(/.{1,255}/g) : type === 'MX' ? { preference: 10, exchange: one } : one }) as Answer) };
   });
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-dns-check-'));
   t.after(() => { rmSync(folder, { recursive: true }); });
+  writeFileSync(join(folder, 'a.secret'), 'sixteen-characters-and-more', { mode: 0o600 });
   writeFileSync(join(folder, 'key.pem'), privateKey.export({ type: 'pkcs8', format: 'pem' }), { mode: 0o600 });
   const file = join(folder, 'gateway.yaml');
   writeFileSync(file, JSON.stringify({
     gateway: {
-      id: 'gw-1', host: 'box-1', secret: 'sixteen-characters-and-more', state_dir: folder, hostname: 'gw.test',
+      id: 'gw-1', host: 'box-1', secret: 'sixteen-characters-and-more', state_dir: folder, hostname: 'gw.test', sources,
       dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
       dkim: [{ domain: 'ours.example', selector: 's1', key_file: 'key.pem' }],
       routes: [{ domain: '*', via: 'mx' }],
       stores: ['s1', 's2'].map((id, at) => ({ id, host: `box-${String(at + 2)}`, paths: [{ name: 'A', address: `127.0.0.1:${String(7401 + at)}` }] })),
+      ...more,
     },
   }));
   const printed: string[] = [];
@@ -49,6 +54,22 @@ async function check(t: TestContext, zone: Zone): Promise<readonly [number, ...s
 }
 
 describe('config check --dns', () => {
+  test('asks blocklists whether they live', async (t) => {
+    const [two, one] = ['A 2.0.0.127.', 'A 1.0.0.127.'];
+    const [code, ...said] = await check(t, {
+      ...GOOD, [`${two}good.example`]: ['127.0.0.2'], [`${two}all.example`]: ['127.0.0.2'], [`${one}all.example`]: ['127.0.0.2'],
+      [`${two}shut.example`]: ['127.255.255.254'], [`${two}mute.example`]: 'fails',
+    }, [], { smtp: { listen: [{ address: '127.0.0.1:2525', dnsbl: ['good.example', 'all.example', 'none.example', 'shut.example', 'mute.example'] }] } });
+    assert.equal(code, 1);
+    assert.deepEqual(said.filter((line) => line.includes('blocklist')).map((line) => line.replace(/^! /, '')).slice(0, 4), [
+      '# dns: the blocklist good.example lives (RFC 5782 5)',
+      'twinpost: dns: the blocklist all.example lists everybody: 127.0.0.1, too (RFC 5782 5)',
+      'twinpost: dns: the blocklist none.example lists nobody: not even 127.0.0.2 (RFC 5782 5)',
+      'twinpost: dns: the blocklist shut.example will not tell: it answered 127.255.255.254',
+    ]);
+    assert.match(said.at(-1) ?? '', /^! twinpost: dns: no answer of the blocklist mute\.example: /);
+  });
+
   test('says what is as it should be', async (t) => {
     assert.deepEqual(await check(t, GOOD), [
       0,
@@ -58,7 +79,7 @@ describe('config check --dns', () => {
   });
 
   for (const [what, code, changed, line] of [
-    ['no address', 1, { 'A gw.test': undefined }, '! twinpost: dns: gw.test (hostname, said in EHLO) has no address'],
+    ['no address', 1, { 'A gw.test': undefined }, '! twinpost: dns: gw.test (said in EHLO) has no address'],
     ['a PTR that leads elsewhere', 1, { 'PTR 7.2.0.192.in-addr.arpa': ['other.test'] }, '! twinpost: dns: 192.0.2.7 does not lead back to gw.test: its PTR record says other.test'],
     ['no PTR', 1, { 'PTR 7.2.0.192.in-addr.arpa': undefined }, '! twinpost: dns: 192.0.2.7 does not lead back to gw.test: its PTR record says nothing'],
     ['no SPF of its own name', 0, { 'TXT gw.test': undefined }, '! twinpost: dns: advice: gw.test has no SPF record'],
@@ -75,4 +96,66 @@ describe('config check --dns', () => {
       assert.ok(lines.includes(line), lines.join('\n'));
     });
   }
+
+  const sources = [{ address: '127.0.0.2', name: 'two.test' }, { address: '::1', name: 'six.test' }];
+  const OF_SOURCES: Zone = {
+    ...GOOD, 'PTR 2.0.0.127.in-addr.arpa': ['two.test'], 'A two.test': ['127.0.0.2'], 'TXT two.test': ['v=spf1 a -all'],
+    [`PTR ${pointerName('::1')}`]: ['six.test'], 'AAAA six.test': ['::1'], 'TXT six.test': ['v=spf1 a -all'],
+    'TXT ours.example': ['something else', 'v=spf1 a:two.test include:six.test -all'],
+  };
+
+  test('looks at each source instead of the host name', async (t) => {
+    const [code, ...lines] = await check(t, OF_SOURCES, sources);
+    assert.equal(code, 0);
+    assert.deepEqual(lines.slice(0, 4), [
+      '# dns: 127.0.0.2 and two.test lead to each other (PTR, EHLO)', '# dns: ::1 and six.test lead to each other (PTR, EHLO)',
+      '# dns: two.test has one SPF record', '# dns: six.test has one SPF record',
+    ]);
+    assert.ok(lines.includes('# dns: mail of ours.example by 127.0.0.2: SPF says pass'), lines.join('\n'));
+    assert.ok(lines.includes('# dns: mail of ours.example by ::1: SPF says pass'), lines.join('\n'));
+    assert.ok(!lines.some((line) => line.includes('gw.test')));
+  });
+
+  for (const [what, code, changed, line] of [
+    ['leads elsewhere', 1, { 'PTR 2.0.0.127.in-addr.arpa': ['other.test'] }, '! twinpost: dns: source 127.0.0.2 (two.test in EHLO): its PTR record says other.test, and not two.test'],
+    ['has a name with another address', 1, { 'AAAA six.test': ['::2'] }, '! twinpost: dns: source ::1 (six.test in EHLO): AAAA of six.test says ::2'],
+    ['may not send for a domain that signs', 1, { 'TXT ours.example': ['v=spf1 a:two.test -all'] }, '! twinpost: dns: mail of ours.example by ::1: SPF says fail'],
+    ['is not answered for', 3, { 'A two.test': 'fails' }, '! twinpost: dns: source 127.0.0.2 (two.test in EHLO): no answer on A of two.test: 127.0.0.1: SERVFAIL'],
+  ] as const) {
+    test(`says of a source that it ${what}`, async (t) => {
+      const [seen, ...lines] = await check(t, { ...OF_SOURCES, ...changed }, sources);
+      assert.equal(seen, code);
+      assert.ok(lines.includes(line), lines.join('\n'));
+    });
+  }
+
+  const RETURNING: More = {
+    routes: [{ domain: '*', via: 'mx', verp: { domain: 'bounces.ours.example', secret_file: 'a.secret' } }],
+    smtp: { listen: ['127.0.0.1:2525'], srs: { domain: 'srs.ours.example', secret_file: 'a.secret' }, feedback: { address: 'fbl@FBL.ours.example' } },
+    tls_reports: { organization: 'Ours', contact: 'postmaster@tls.ours.example' },
+  };
+  const OF_RETURNS: Zone = {
+    ...OF_SOURCES, 'TXT bounces.ours.example': ['v=spf1 a:two.test include:six.test -all'], 'MX bounces.ours.example': ['other.test', 'GW.test'],
+    'TXT srs.ours.example': ['v=spf1 a:two.test -all'], 'MX srs.ours.example': ['mx.elsewhere.example'],
+  };
+
+  test('looks at the domains that SPF judges by, that reports come back to, and that they are signed for', async (t) => {
+    const [code, ...lines] = await check(t, OF_RETURNS, sources, RETURNING);
+    assert.equal(code, 1);
+    const without = await check(t, OF_RETURNS, sources);
+    assert.deepEqual(lines.filter((line) => !without.includes(line)), [
+      '# dns: bounces.ours.example has one SPF record', '# dns: mail of bounces.ours.example by 127.0.0.2: SPF says pass', '# dns: mail of bounces.ours.example by ::1: SPF says pass',
+      '# dns: srs.ours.example has one SPF record', '# dns: mail of srs.ours.example by 127.0.0.2: SPF says pass', '! twinpost: dns: mail of srs.ours.example by ::1: SPF says fail',
+      '# dns: MX of bounces.ours.example leads to gw.test',
+      '! twinpost: dns: advice: MX of srs.ours.example leads to mx.elsewhere.example, and not to gw.test: reports to it come back only if that leads to a gateway of this group',
+      '! twinpost: dns: fbl.ours.example has no MX record: reports to it do not come back; publish "MX 10 gw.test."',
+      '! twinpost: dns: advice: reports on TLS are from tls.ours.example (tls_reports.contact), and dkim has no key for it: many take none that are not signed',
+    ]);
+  });
+
+  test('is not asked where a source is no address of this machine: the file is refused, with its line', async (t) => {
+    const [code, line] = await check(t, OF_SOURCES, [...sources, { address: '192.0.2.77', name: 'gone.test' }]);
+    assert.equal(code, 1);
+    assert.match(line ?? '', /gateway\.yaml:1: gateway\.sources\[2\]\.address: expected an address of this machine, found '192\.0\.2\.77', which no interface has$/);
+  });
 });

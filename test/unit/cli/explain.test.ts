@@ -6,8 +6,12 @@ import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import type { Answer } from 'dns-packet';
+import { pointerName } from '../../../src/base/reversed-address.js';
 import { buildTable } from '../../../src/cli/table/build.js';
 import { runCli } from '../../../src/cli/main.js';
+import { formatMessageId } from '../../../src/base/text-id.js';
+import { returnAddressesOf, rewritingOf } from '../../../src/gateway/own-addresses.js';
+import type { RouteOptions } from '../../../src/gateway/queue/router.js';
 import { HttpsClient } from '../../../src/platform/node/https-client.js';
 import { makeCertificates } from '../../process/tls-hop.js';
 import { PolicyServer, policyText } from '../gateway/outbound/sts/policy-server.js';
@@ -27,12 +31,30 @@ const ZONE: Readonly<Record<string, readonly Answer[]>> = {
   'A b.other.example': [{ type: 'A', name: 'b.other.example', data: '127.0.0.1' }],
   'A mta-sts.sts.example': [{ type: 'A', name: 'mta-sts.sts.example', data: '127.0.0.1' }],
   'TXT _mta-sts.sts.example': [{ type: 'TXT', name: '_mta-sts.sts.example', data: 'v=STSv1; id=1' }],
+  'MX dual.example': [{ type: 'MX', name: 'dual.example', data: { preference: 1, exchange: 'mx.dual.example' } }],
+  'A mx.dual.example': [{ type: 'A', name: 'mx.dual.example', data: '127.0.0.1' }],
+  'AAAA mx.dual.example': [{ type: 'AAAA', name: 'mx.dual.example', data: '::1' }],
+  'PTR 2.0.0.127.in-addr.arpa': [{ type: 'PTR', name: '2.0.0.127.in-addr.arpa', data: 'two.test' }],
+  'A two.test': [{ type: 'A', name: 'two.test', data: '127.0.0.2' }],
+  [`PTR ${pointerName('::1')}`]: [{ type: 'PTR', name: pointerName('::1'), data: 'six.test' }],
+  'AAAA six.test': [{ type: 'AAAA', name: 'six.test', data: '::1' }],
+  'AAAA six.there.example': [{ type: 'AAAA', name: 'six.there.example', data: '2001:db8::1' }],
+  'MX hosted.there.example': [{ type: 'MX', name: 'hosted.there.example', data: { preference: 1, exchange: 'six.there.example' } }],
   'A c.inside.example': [{ type: 'A', name: 'c.inside.example', data: '127.0.0.1' }],
 };
 
 /** `https`: hosts on loopback count then. */
-async function explain(t: TestContext, to: string | { readonly recipient: string; readonly https: HttpsClient }, ...more: readonly string[]): Promise<{ readonly code: number; readonly out: readonly string[]; readonly errors: readonly string[] }> {
-  const [args, https] = typeof to === 'string' ? [[to, ...more], undefined] : [[to.recipient, ...more], to.https];
+/** Of this machine, and of its loopback; the DNS confirms the first two. */
+const SOURCES = [{ address: '127.0.0.2', name: 'two.test' }, { address: '::1', name: 'six.test' }, { address: '127.0.0.3', name: 'three.test' }];
+
+const SECRET = 'one line, and sixteen characters';
+const CLOCK = { nowMs: () => 0, wallMs: () => Date.now() - 3 * 86_400_000 };
+
+interface Explained { readonly recipient: string; readonly https?: HttpsClient; readonly sources?: typeof SOURCES; readonly route?: readonly string[]; readonly feedback?: object }
+
+async function explain(t: TestContext, to: string | Explained, ...more: readonly string[]): Promise<{ readonly code: number; readonly out: readonly string[]; readonly errors: readonly string[] }> {
+  const { recipient, https, sources = [], route, feedback }: Explained = typeof to === 'string' ? { recipient: to } : to;
+  const args = [recipient, ...more];
   const names = await NameServer.start(t, (question) => {
     const answers = ZONE[question];
     if (answers !== undefined) return { answers };
@@ -41,18 +63,21 @@ async function explain(t: TestContext, to: string | { readonly recipient: string
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-explain-'));
   t.after(() => { rmSync(folder, { recursive: true }); });
   writeFileSync(join(folder, 'recipients'), 'anna@ours.example route=box\nlist@ours.example to=anna@ours.example,x@there.example\n');
+  writeFileSync(join(folder, 'own.secret'), `${SECRET}\n`, { mode: 0o600 });
   buildTable(join(folder, 'recipients'), join(folder, 'recipients.table'), () => undefined);
   const file = join(folder, 'gateway.yaml');
   writeFileSync(file, JSON.stringify({
     gateway: {
       id: 'gw-1', host: 'box-1', secret: 'sixteen-characters-and-more', state_dir: folder, hostname: 'gw.test',
+      sources,
       dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
-      delivery: { mx: { allow_private_addresses: https !== undefined } },
-      smtp: { listen: ['127.0.0.1:2525', '127.0.0.1:2587'], relay_domains: ['ours.example'], recipients: 'recipients.table' },
+      delivery: { mx: { allow_private_addresses: https !== undefined || sources.length > 0 } },
+      smtp: { listen: ['127.0.0.1:2525', '127.0.0.1:2587'], relay_domains: ['ours.example'], recipients: 'recipients.table', ...(feedback === undefined ? {} : { feedback, postmaster: 'ann@there.example', srs: { domain: 'fwd.example', secret_file: 'own.secret' } }) },
       routes: [
         { name: 'box', via: 'lmtp://127.0.0.1:24', tls: 'none' },
         { domain: 'ours.example', via: ['smtps://one.ours.example', 'smtps://two.ours.example'] },
-        { domain: '*', via: 'mx' },
+        { domain: '*', via: 'mx', ...(route === undefined ? {} : { sources: route }) },
+        ...(feedback === undefined ? [] : [{ name: 'news', via: 'mx', verp: { domain: 'bounces.example', secret_file: 'own.secret', returned: 'forward' } }]),
         { domain: '*', name: 'bulk', when: { senders: ['*@news.example'], listeners: ['*:2587'] }, via: 'smtp://127.0.0.1:2527' },
       ],
       stores: ['s1', 's2'].map((id, at) => ({ id, host: `box-${String(at + 2)}`, paths: [{ name: 'A', address: `127.0.0.1:${String(7401 + at)}` }] })),
@@ -70,9 +95,9 @@ describe('explain', () => {
     assert.deepEqual([code, ...out], [
       0,
       'to        x@there.example', 'queue     default/there.example', 'next hop  mx://there.example:25',
-      'host      10 a.there.example:25  8.8.8.8; 10.0.0.1 is a private address, which is not connected to',
+      'host      10 a.there.example:25  8.8.8.8; 10.0.0.1 is a private address, which is not connected to (delivery.mx.allow_private_addresses)',
       'host      20 b.there.example:25  it has no address',
-      'tls       may', 'retries   after 5min to 1h, for 5d',
+      'tls       may', 'dane      none asked for: no believed resolver says that the MX records are signed', 'retries   after 5min to 1h, for 5d',
     ]);
   });
 
@@ -97,6 +122,8 @@ describe('explain', () => {
     ['x@null.example', 1, 'NO WAY    5.1.10 the domain null.example takes no mail (null MX)'],
     ['x@nowhere.example', 1, 'NO WAY    5.1.2 the domain nowhere.example does not exist'],
     ['x@late.example', 3, 'NO WAY    4.4.3 no answer on MX of late.example: 127.0.0.1: SERVFAIL'],
+    ['x@six.there.example', 1, 'NO WAY    4.4.1 six.there.example has IPv6 addresses only, and no source of IPv6 is configured'],
+    ['x@hosted.there.example', 1, 'host      1 six.there.example:25  it has IPv6 addresses only, and no source of IPv6 is configured'],
     ['x@inside.example', 1, 'NO WAY    4.4.1 no host has an address that is connected to'],
   ] as const) {
     test(`says why there is no way to ${recipient}`, async (t) => {
@@ -105,6 +132,31 @@ describe('explain', () => {
       assert.ok(told.out.includes(line), told.out.join('\n'));
     });
   }
+
+  test('says what an address of the gateway\'s own is, and goes on with whom it stands for', async (t) => {
+    const lines = async (recipient: string, feedback: object, ...args: readonly string[]): Promise<readonly string[]> => {
+      const { code, out, errors } = await explain(t, { recipient, feedback }, ...args);
+      return [String(code), ...out.filter((line) => /^(to|is|queue|next)/.test(line)), ...errors];
+    };
+    const feedback = { address: 'fbl@ours.example', forward_to: 'anna@ours.example' };
+    const box = ['queue     box', 'next hop  lmtp://127.0.0.1:24'];
+    const there = ['queue     default/there.example', 'next hop  mx://there.example:25'];
+    const verp = returnAddressesOf([{ name: 'news', verp: { domain: 'bounces.example', prefix: 'b', secrets: [SECRET], validMs: 86_400_000 * 10, returned: 'forward' } } as unknown as RouteOptions], CLOCK).get('news');
+    const made = verp?.written(12345, 'x@there.example', 'anna@ours.example') ?? '';
+    const id = formatMessageId(12345);
+    assert.deepEqual(await lines(made, feedback), ['0', `to        ${made}`, `is        a return address of route news (verp), made for message ${id} 3 days ago: mail goes on to anna@ours.example`, ...box]);
+    const forged = made.replace('+', '+x');
+    assert.deepEqual(await lines(forged, feedback), ['1', `! twinpost: mail to ${forged} would be refused: 550 5.1.1 This address was not made here`]);
+    const srs = rewritingOf({ srs: { domain: 'fwd.example', secrets: [SECRET] } }, CLOCK)?.rewritten('y@there.example') ?? '';
+    assert.deepEqual(await lines(srs, feedback), ['0', `to        ${srs}`, 'is        a reverse-path that was rewritten here (smtp.srs): mail goes on to y@there.example', ...there]);
+    const read = 'is        an address that every mail server has: smtp.postmaster names its reader: mail goes on to ann@there.example';
+    for (const role of ['abuse@ours.example', 'postmaster@bounces.example', 'postmaster']) assert.deepEqual(await lines(role, feedback), ['0', `to        ${role}`, read, ...there]);
+    const loop = 'is        the address of feedback loops (smtp.feedback)';
+    assert.deepEqual(await lines('FBL@ours.example', feedback), ['0', 'to        FBL@ours.example', `${loop}: mail goes on to anna@ours.example`, ...box]);
+    assert.deepEqual(await lines('fbl@ours.example', { address: 'fbl@ours.example' }), ['0', 'to        fbl@ours.example', `${loop}, and mail ends here`]);
+    const { out } = await explain(t, { recipient: 'fbl@ours.example', feedback: { address: 'fbl@ours.example' } }, '--json');
+    assert.deepEqual(out.map((line) => JSON.parse(line) as unknown), [{ recipient: 'fbl@ours.example', is: 'the address of feedback loops (smtp.feedback)', stands_for: '' }]);
+  });
 
   const certificates = makeCertificates();
   for (const [what, text, code, lines] of [
@@ -125,6 +177,27 @@ describe('explain', () => {
       assert.equal(hosts.at(-1), `host      1 b.other.example:25  127.0.0.1${what === 'is none' ? '' : '; not named by the policy of the domain'}`);
     });
   }
+
+  test('says from which source mail would leave, what it says in EHLO, and whether the DNS confirms it', async (t) => {
+    const both = await explain(t, { recipient: 'x@dual.example', sources: SOURCES, route: ['two.test', '::1'] });
+    assert.equal(both.code, 0);
+    assert.deepEqual(both.out.filter((line) => /^(host|source)/.test(line)), [
+      'host      1 mx.dual.example:25  ::1 127.0.0.1', 'source    127.0.0.2  two.test in EHLO, confirmed by the DNS',
+      'source    ::1  six.test in EHLO, confirmed by the DNS',
+    ]);
+    const one = await explain(t, { recipient: 'x@dual.example', sources: SOURCES, route: ['127.0.0.3'] });
+    assert.deepEqual(one.out.filter((line) => /^(host|source)/.test(line)), [
+      'host      1 mx.dual.example:25  127.0.0.1; ::1: no IPv6 source is confirmed for it',
+      'source    127.0.0.3  three.test in EHLO, not confirmed: its PTR record says nothing, and not three.test',
+    ]);
+    const unconfirmed = await explain(t, { recipient: 'x@dual.example', sources: [{ address: '::1', name: 'other.test' }] });
+    assert.deepEqual(unconfirmed.out.filter((line) => /^(host|source)/.test(line)), [
+      'host      1 mx.dual.example:25  127.0.0.1; ::1: no IPv6 source is confirmed for it',
+      'source    ::1  other.test in EHLO, not confirmed: its PTR record says six.test, and not other.test',
+    ]);
+    const named = await explain(t, { recipient: 'anna@ours.example', sources: SOURCES.slice(0, 2) });
+    assert.deepEqual(named.out.filter((line) => line.startsWith('source')), ['source    127.0.0.2  two.test in EHLO, confirmed by the DNS']);
+  });
 
   test('says what reception would answer to who is not there, and what is no address', async (t) => {
     const unknown = await explain(t, 'nobody@ours.example');

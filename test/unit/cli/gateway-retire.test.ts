@@ -11,20 +11,32 @@ const LIVING = ['gw-1', 'gw-2', 'gw-3'];
 function answer(id: string, more: Partial<RetireAnswer> = {}): Answered<RetireAnswer> {
   const client = new AdminClient('http://127.0.0.1:1', undefined);
   return {
-    id, client, answer: { told_by: id, gateway: 'gw-1', retired: true, partitions: 0, messages: 0, living: LIVING, ...more },
+    id, client, answer: { told_by: id, gateway: 'gw-1', retired: true, partitions: 0, messages: 0, kept: 0, kept_for: [], living: LIVING, ...more },
   };
 }
 
 describe('the retirement of a gateway', () => {
   test('is done when all who live know of it and nothing is left of it', () => {
     const progress = progressOf(LIVING.map((id) => answer(id)), false);
-    assert.deepEqual([progress, codeOf(progress, false)], [{ partitions: 0, messages: 0, unaware: [] }, 0]);
+    assert.deepEqual([progress, codeOf(progress, false)], [{ partitions: 0, kept: 0, keptFor: [], messages: 0, unaware: [] }, 0]);
   });
 
   test('is not done while one that answers still sees partitions, whoever has their mail', () => {
     const answers = [answer('gw-1', { partitions: 2, messages: 3 }), answer('gw-2', { partitions: 4, messages: 5 }), answer('gw-3')];
     const progress = progressOf(answers, false);
-    assert.deepEqual([progress, codeOf(progress, false)], [{ partitions: 4, messages: 8, unaware: [] }, 1]);
+    assert.deepEqual([progress, codeOf(progress, false)], [{ partitions: 4, kept: 0, keptFor: [], messages: 8, unaware: [] }, 1]);
+  });
+
+  test('is done, and says so, when only empty partitions are left for copies that were given up', () => {
+    const answers = [answer('gw-1', { partitions: 3 }), answer('gw-2', { partitions: 3, kept: 2, kept_for: ['s2', 's1'] })];
+    const open = progressOf([...answers, answer('gw-3', { partitions: 3, messages: 7 })], false);
+    assert.equal(codeOf(open, false), 1, 'the third one has mail');
+    assert.match(retireLines('gw-1', open, false).join(), /^gw-1 is retired, and 1 of its partitions are left, with 7 messages /);
+    const done = progressOf([...answers, answer('gw-3', { partitions: 3, kept: 1, kept_for: ['s1'] })], false);
+    assert.equal(codeOf(done, false), 0);
+    assert.deepEqual(retireLines('gw-1', done, false), [
+      'gw-1 is retired, and no mail of it is left; it does not start any more. For copies that were given up at s1, s2, 3 empty partitions stay in the register: should such a copy come back, its mail is delivered; nobody waits for it',
+    ]);
   });
 
   test('names who lives and does not know of it, or did not answer: exit code 3', () => {

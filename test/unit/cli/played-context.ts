@@ -8,7 +8,7 @@ const NO_HTTPS: Https = { ask: () => { assert.fail('no server is asked'); } };
 /** Nobody is there to be asked unless there is an `answer`. */
 export function contextFor(printed: string[], environment: Readonly<Record<string, string>> = {}, answer?: string, https: Https = NO_HTTPS): CliContext {
   const terminal: Terminal = {
-    print: (line) => { printed.push(line); }, write: (text) => { printed.push(text); }, error: (line) => { printed.push(`! ${line}`); }, isTty: false, errorIsTty: false, columns: 100, rows: 50,
+    print: (line) => { printed.push(line); }, write: (what) => { printed.push(typeof what === 'string' ? what : Buffer.from(what).toString('latin1')); }, drained: () => Promise.resolve(), error: (line) => { printed.push(`! ${line}`); }, isTty: false, isScreen: false, errorIsTty: false, columns: 100, rows: 50,
     canAsk: answer !== undefined,
     ask: (question) => {
       printed.push(`? ${question}`);

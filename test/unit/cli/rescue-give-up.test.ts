@@ -62,7 +62,7 @@ beforeEach(() => {
 
 /** As status prints it. */
 function printed(stores: readonly string[]): readonly string[] {
-  const why = copiesAwayText(stores.map((storeId) => ({ storeId, bootId: '1' })));
+  const why = copiesAwayText(stores.map((storeId) => ({ storeId, bootId: '1' })), { gatewayId: 'gw-2', incarnation: 7 });
   return [...why.slice(why.indexOf('twinpost rescue')).split(' ').slice(1), '--from', ADDRESS];
 }
 

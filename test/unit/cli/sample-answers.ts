@@ -5,15 +5,17 @@ import { PROTOCOL_VERSION } from '../../../src/protocol/versions.js';
 export const STATUS: StatusAnswer = {
   gateway: 'gw-1', host: 'box-1', version: '0.2.0', incarnation: 7, pid: 42, uptime_seconds: 7200,
   ready: true, not_ready_reason: '', routes: 1, routes_refused: [],
+  replicas: 2, min_replicas: 1, lease_ms: 10_000, rescues: [],
   degraded: false, degraded_since: null, degraded_cause: '', insecure: false,
   received: 0, delivered: 0, deferred: 0, bounced: 0, expired: 0, rejected: 0,
-  queues: 0, partitions: 0, partitions_recovering: 0, partitions_without_memory: 0, partitions_copies_missing: 0, partitions_waiting: 0,
-  waiting_for: { register: 0, lease: 0, stores: 0, copies_away: 0 }, waiting: [], register_away: '', partitions_rescued: 0,
+  queues: 0, partitions: 0, partitions_recovering: 0, partitions_without_memory: 0, partitions_copies_missing: 0, partitions_uncopied: 0, partitions_on_own_host: 0, lost: [], awaited_back: { partitions: 0, holders: [], seconds: 0 }, partitions_waiting: 0,
+  waiting_for: { register: 0, lease: 0, stores: 0, copies_away: 0 }, waiting: [], register_away: '', register_heard: 0, last_held: [], partitions_rescued: 0,
   orphan_partitions: 0, orphans: [], ends_untold: [],
   takeovers: 0, handed_back: 0, taken_away: 0, losses: 0, adopted: 0, adopted_twice: 0, tails: 0, tail_bytes: 0, refills: 0, refill_bytes: 0,
-  queued_messages: 0, queued_bytes: 0,
+  queued_messages: 0, queued_bytes: 0, held_messages: 0,
   memory_used_bytes: 0, memory_limit_bytes: 2 ** 30, connections_in: 0, connections_out: 0, dots_in_flight: 0,
   stores: [], stores_unreached: [],
+  hurting: { counts: { deferred: 0, growing: 0, slow: 0 }, queues: [] }, busiest: { seconds: 60, messages: 0, clients: [], senders: [], users: [] },
 };
 
 export const STORE: StoreAnswer = {

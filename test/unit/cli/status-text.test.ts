@@ -18,13 +18,15 @@ const ROW: TableRowAnswer = {
 const LEASE: WaitingPartitionAnswer = { partition: 'gw-2/5', owner: 'gw-2', waits_for: 'lease', copies: [], why: 'its lease runs', since: NOW - 5 };
 const AWAY: WaitingPartitionAnswer = {
   partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['NodeD', 'NodeE'], since: NOW - 30,
-  why: copiesAwayText([{ storeId: 'NodeD', bootId: '1' }, { storeId: 'NodeE', bootId: '1' }]),
+  why: copiesAwayText([{ storeId: 'NodeD', bootId: '1' }, { storeId: 'NodeE', bootId: '1' }], { gatewayId: 'gw-2', incarnation: 7 }),
 };
 const STATUS: StatusAnswer = {
   ...sample.STATUS, routes: 40, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: NOW - 30 }], degraded: true, degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
-  reception: { tls_handshakes: 1200, tls_failed: 4, auth: 0, auth_failed: 0, lookups: 30, lookups_failed: 0, stale_files: ['certificate', 'users'] }, outages: { next_hops: [{ relay: 'mx.example:25', since: NOW - 40, waiting: 1579, why: 'ECONNREFUSED' }], next_hops_down: 3, mx: [{ relay: 'mx.stranger.example:25 and 2 more', since: NOW - 400, waiting: 4, why: 'ETIMEDOUT' }], mx_down: 12, hooks: [{ hook: 'rspamd', since: NOW - 9, why: 'no answer' }] }, received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, partitions: 16, partitions_waiting: 23,
+  reception: { tls_handshakes: 1200, tls_failed: 4, auth: 0, auth_failed: 0, lookups: 30, lookups_failed: 0, blocklists_failing: ['zen.example'], stale_files: ['certificate', 'users'], certificates: [{ use: 'smtp', ends: NOW + 86_400 * 3 }, { use: 'links', ends: NOW + 86_400 * 300 }] }, outages: { next_hops: [{ relay: 'mx.example:25', since: NOW - 40, waiting: 1579, why: 'ECONNREFUSED' }], next_hops_down: 3, next_hops_denied: 0, mx: [{ relay: 'mx.stranger.example:25 and 2 more', since: NOW - 400, waiting: 4, why: 'ETIMEDOUT' }], mx_down: 12, mx_waiting: 0, hooks: [{ hook: 'rspamd', since: NOW - 9, why: 'no answer' }] }, sources: [{ address: '192.0.2.10', name: 'mail.example', why: '' }, { address: '2001:db8::10', name: 'mail.example', why: 'its PTR record says nothing' }], rules: [{ id: 'gw-1-7-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'their server is down', since: NOW - 600, until: NOW + 3600, queues: 3, messages: 1200 }, { id: 'gw-1-7-2', verb: 'refuse', queue: '*', who: 'bob', reason: 'moves \u001b[2J', since: NOW - 60, until: null, queues: 1, messages: 1 }], orders_left: 2, received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, partitions: 16, partitions_waiting: 23,
   waiting_for: { register: 0, lease: 1, stores: 0, copies_away: 22 }, waiting: [LEASE, AWAY, { ...AWAY, partition: 'gw-1/4', since: NOW - 20 }],
   register_away: 'etcd-1: connection refused', losses: 1, adopted: 40, adopted_twice: 3,
+  hurting: { counts: { deferred: 4, growing: 1, slow: 0 }, queues: [{ queue_name: 'late.example', queue_class: 'mail', partition: 'gw-1/1', problem: 'deferred', since: NOW - 70, messages: 900, deferred: 700, bytes: 2 ** 27, last_error: '451 4.7.1 later' }, { queue_name: 'big.example', queue_class: 'mail', partition: 'gw-1/2', problem: 'growing', since: NOW - 5, messages: 800, deferred: 0, bytes: 10, last_error: '' }] },
+  busiest: { seconds: 75, messages: 13_000, clients: [{ name: '192.0.2.7', messages: 11_000 }, { name: '192.0.2.8', messages: 1_300 }, { name: '192.0.2.9', messages: 9 }], senders: [{ name: '', messages: 6_000 }], users: [] },
   stores_unreached: [{ store: 'NodeF', host: 'box-6', why: 'no path to it stands', since: NOW - 12 }],
   partitions_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20,
   stores: [
@@ -71,9 +73,34 @@ assert.ok(first !== undefined);
 const withStore = (more: Partial<typeof first>): StatusAnswer => ({ ...STATUS, stores: [{ ...first, ...more }, ...rest] });
 const shown = (status: StatusAnswer): string => statusLines({ gateways: [{ status, rows: [], address: 'http://box-1:8025' }], stores: [], missing: [], all: true }, NOW_MS, false).join('\n');
 
+test('the configuration in force is named, why another one was refused, and which gateways have other routes', () => {
+  const configuration = { hash: '0123456789ab', routes_hash: 'ba9876543210', since: NOW - 60, read: NOW - 5, refused: '', refused_at: null };
+  const text = shown({ ...STATUS, configuration });
+  assert.match(text, /^ {2}config {6}0123456789ab, routes ba9876543210, since 2027-01-15T07:59:00Z$/m);
+  assert.doesNotMatch(text, /RELOAD|DIFFER/);
+  assert.match(shown({ ...STATUS, configuration: { ...configuration, refused: 'f.yaml:3: bad', refused_at: NOW - 5 } }), /^ {2}RELOAD {6}refused 5s ago: f\.yaml:3: bad; the one before is in force, /m);
+  const picture = (gateway: string, routes_hash: string) => ({ status: { ...STATUS, gateway, configuration: { ...configuration, routes_hash } }, rows: [], address: '' });
+  const all = statusLines({ gateways: [picture('gw-1', 'aaaa'), picture('gw-2', 'bbbb'), picture('gw-3', 'aaaa')], stores: [], missing: [], all: true }, NOW_MS, false);
+  assert.ok(all.some((line) => line.startsWith('ROUTES DIFFER: aaaa: gw-1, gw-3; bbbb: gw-2; ')), all.join('\n'));
+});
+
+test('while the register is away, what it told last of other gateways is shown, and since when that is', () => {
+  const last_held = [
+    { gateway: 'gw-2', lived: true, partitions: 16, names: ['gw-2/0', 'gw-2/1'] }, { gateway: 'gw-3', lived: false, partitions: 1, names: ['gw-3/0'] },
+  ];
+  const text = shown({ ...STATUS, register_heard: NOW - 180, last_held });
+  assert.match(text, /^ +as the register told 3min ago, gw-2 held 16 partitions: gw-2\/0, gw-2\/1 and 14 more$/m);
+  assert.match(text, /^ +as the register told 3min ago, gw-3 held 1 partition, and had no session any more: gw-3\/0$/m);
+});
+
 test('a store that speaks an older version of the protocol is shown with it', () => {
   assert.match(shown(withStore({ protocol: 1 })), /^NodeB +box-2 +up, protocol 1 +A RUN/m);
   assert.doesNotMatch(shown(STATUS), /protocol/);
+});
+
+test('a source from which no mail leaves stands with the reason', () => {
+  assert.match(shown(STATUS), /^ {2}SOURCE {6}2001:db8::10 \(mail\.example in EHLO\): no mail by MX leaves from it: its PTR record says nothing$/m);
+  assert.doesNotMatch(shown(STATUS), /192\.0\.2\.10/);
 });
 
 test('lines that do not fit are counted in the last that does', () => {
@@ -151,7 +178,7 @@ describe('a partition that is not served', () => {
     assert.match(lines[1] ?? '', /^gw-1\/3: COPIES AWAY for 30s; every copy .* \(NodeD, NodeE\)\. .* give these copies up:$/);
     assert.deepEqual([lines[2], lines[3]], [ORDER, 'gw-2/5: lease for 5s; its lease runs']);
     assert.match(linesOf([AWAY], 0, 'https://box-2:8025')[2] ?? '', / --from https:\/\/box-2:8025$/, 'without it, http is meant');
-    const memory = linesOf([{ ...AWAY, copies: [], why: copiesAwayText([]) }]);
+    const memory = linesOf([{ ...AWAY, copies: [], why: copiesAwayText([], { gatewayId: 'gw-2', incarnation: 7 }) }]);
     assert.equal(memory[2], 'twinpost rescue --give-up-memory --reason TEXT --from box-1:8025');
   });
 
@@ -200,18 +227,30 @@ describe('comparing a mirror with its gateway', () => {
   });
 });
 
-const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
+const GOLDEN = `ERROR gw-1: 22 partitions can not be served: all copies that count are away (and 22 more, below)
+
+gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   mail        READY
   mirrors     DEGRADED since 2027-01-15T07:58:30Z (1min30s): NodeC: ECONNRESET
   received    20,000   delivered 19,000   deferred 3   bounced 2   expired 1   rejected 0
   queued      41 messages, 4KiB in 40 queues of 16 partitions; memory 1MiB of 1GiB
   reception   TLS 1,200, 4 failed   look-ups 30
+  BLOCKLIST   no answer of use, clients are taken as if they were not on it: zen.example; the log says why
   STALE       what is on disk can't be used, and what was read before stays: certificate, users; the log says why
+  busiest     client 192.0.2.7 85%, 192.0.2.8 10%   sender <> 46%   of 13,000 messages accepted in 1min15s
+  CERTIFICATE for smtp ends 2027-01-18T08:00:00Z: renew it
   NEXT HOP    mx.example:25 can't be reached for 40s, 1,579 to deliver: ECONNREFUSED
                 and 2 more next hops
   MX          mx.stranger.example:25 and 2 more can't be reached for 6min40s, 4 to deliver: ETIMEDOUT
-                and 11 more by MX
+                and 11 more by MX: twinpost queue summary says what waits, and why
   HOOK        rspamd fails for 9s: no answer
+  DEFERRED    queue late.example: its next hop puts mail off, 700 of 900 messages deferred; last: 451 4.7.1 later; for 1min10s, 13% of the memory
+  GROWING     queue big.example grows, 800 messages; for 5s
+                and 3 more queues
+  SOURCE      2001:db8::10 (mail.example in EHLO): no mail by MX leaves from it: its PTR record says nothing
+  SUSPENDED   out since 2027-01-15T07:50:00Z (10min), until 2027-01-15T09:00:00Z by ann: their server is down; 1,200 messages wait
+  REFUSING    * since 2027-01-15T07:59:00Z (1min) by bob: moves \\u001b[2J; new mail gets 452
+  LEFT        2 orders wait in the register for mail of gateways that did not answer: twinpost queue orders
   register    AWAY: etcd-1: connection refused; mail of partitions held here is taken and delivered as long as all of its copies answer; until the register is back nobody takes a partition over, no copy is left out or added, and what starts waits for it
   REFUSED     new mail of 1 of 40 routes: strict.example (recovering for 30s)
   rescued     3 partitions of other gateways delivered here
@@ -220,7 +259,7 @@ const GOLDEN = `gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
                   twinpost rescue --give-up NodeD --give-up NodeE --reason TEXT --from box-1:8025
                 gw-2/5: lease for 5s; its lease runs
                 and 20 more
-  LOST        1 partition began empty, because every copy was lost or given up: the log says which, and when
+  LOST        1 partition began empty, because every copy was lost or given up
   came back   40 messages of copies that had been given up; 3 of them may be delivered twice
   INSECURE    store links outside loopback run without TLS (insecure: true)
   UNREACHED   NodeF on box-6: named by the register, not reached since 2027-01-15T07:59:48Z (12s): no path to it stands
@@ -240,3 +279,17 @@ NodeB  box-2  box-2:9401  0.2.0    ready  1d          80   12,345  2MiB of 1GiB 
 
 PARTIAL: gw-2: no answer from 127.0.0.1:8026: connection refused
 PARTIAL: gw-3: not asked: nobody that answers knows its admin address`;
+
+test('partitions that a rescuer still holds, and copies on the machine of their gateway, stand with what comes of it', () => {
+  const text = shown({ ...STATUS, partitions_recovering: 16, awaited_back: { partitions: 15, holders: ['gw-2', 'gw-3'], seconds: 7 }, partitions_on_own_host: 1 });
+  assert.match(text, /^ {2}queued .*, 1 partition still coming back from the stores; /m);
+  assert.match(text, /^ {2}rescued {5}15 partitions held by gw-2, gw-3, handed back in 7 s$/m);
+  assert.match(text, /^ {2}OWN HOST {4}1 partition has a copy at a store on the host of this gateway, lost with it: /m);
+});
+
+test('partitions that began empty stand with their names, when it was, and by whose order', () => {
+  const lost = Array.from({ length: 10 }, (_, i) => ({ partition: `gw-3/${String(i)}`, at: NOW - 7200, who: 'ann', reason: 'fire \u001b[2J' }));
+  const text = shown({ ...STATUS, losses: 11, lost: [...lost, { partition: 'gw-1/9', at: NOW - 30, who: '', reason: '' }] });
+  assert.match(text, new RegExp(`^  LOST        11 partitions began empty, because every copy was lost or given up\n {16}${lost.slice(0, 8).map(({ partition }) => partition).join(', ')} and 2 more: `
+    + '2027-01-15T06:00:00Z, 2h ago, by order of ann: fire \\\\u001b\\[2J\n {16}gw-1/9: 2027-01-15T07:59:30Z, 30s ago, nobody ordered it: ', 'm'));
+});

@@ -1,5 +1,6 @@
 /** A file is either a frozen configuration or one line for each thing that is wrong with it. */
 import assert from 'node:assert/strict';
+import { spawnSync } from 'node:child_process';
 import { mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
@@ -54,6 +55,48 @@ function gatewayOf(text: string) {
   return result.config.gateway;
 }
 
+test('resolvers that are believed about DNSSEC stand beside none that is not', () => {
+  const withResolvers = (dns: string): string => GOOD.replace('  routes:', `  dns: ${dns}\n  routes:`);
+  assert.deepEqual(errorsOf(withResolvers(`{resolvers: [127.0.0.1, '[2001:db8::53]:5353']}`)), [
+    `f.yaml:6: gateway.dns.resolvers[1]: expected all of them on this machine, or none, or trust_ad: true, found '[2001:db8::53]:5353' `
+      + `beside '127.0.0.1:53', which alone is believed about DNSSEC: where that has no answer, mail would go by an unsigned one`,
+  ]);
+  assert.equal(errorsOf(withResolvers(`{resolvers: [192.0.2.53, '0:0:0:0:0:0:0:1']}`)).length, 1);
+  for (const good of [`['::1', 127.0.0.53]`, '[192.0.2.53, 192.0.2.54]', `['::1', 192.0.2.53], trust_ad: true`]) {
+    assert.deepEqual(errorsOf(withResolvers(`{resolvers: ${good}}`)), [], good);
+  }
+});
+
+describe('sources', () => {
+  const withSources = (sources: string, route = ''): string =>
+    GOOD.replace('via: smtp://127.0.0.1:26', `via: mx${route}`).replace('  routes:', `  hostname: GW.example\n  sources: ${sources}\n  routes:`);
+
+  test('have the host name for one, and routes those that they name, each by address or name', () => {
+    const file = withSources("[{address: 192.0.2.10}, {address: '2001:0DB8::0:10', name: Mail.Example}, {address: 192.0.2.11, name: mail.example}]", ', sources: [mail.example]');
+    const { sources, routes: [route] } = gatewayOf(file);
+    assert.deepEqual(sources, [{ address: '192.0.2.10', name: 'gw.example' }, { address: '2001:db8::10', name: 'mail.example' }, { address: '192.0.2.11', name: 'mail.example' }]);
+    assert.deepEqual(route?.nextHop.sources, ['2001:db8::10', '192.0.2.11']);
+    assert.deepEqual(gatewayOf(withSources('[{address: 192.0.2.10}]', ', sources: [192.0.2.10]')).routes[0]?.nextHop.sources, ['192.0.2.10']);
+    assert.deepEqual([gatewayOf(GOOD).sources, gatewayOf(GOOD).routes[0]?.nextHop.sources], [[], undefined]);
+  });
+
+  for (const [what, sources, route, error] of [
+    ['a name for an address', '[{address: mail.example}]', '', /^f\.yaml:7: gateway\.sources\[0\]\.address: expected an IP address of this machine such as .*, found "mail\.example"$/],
+    ['an address that is many', '[{address: 0.0.0.0}]', '', /sources\[0\]\.address: expected an IP address/],
+    ['one of a link', "[{address: 'fe80::1%eth0'}]", '', /sources\[0\]\.address: expected an IP address/],
+    ['IPv4 in IPv6', "[{address: '::ffff:192.0.2.1'}]", '', /sources\[0\]\.address: expected an IP address/],
+    ['an address as a name', "[{address: 192.0.2.10, name: 'mail example'}]", '', /sources\[0\]\.name: expected a domain/],
+    ['one twice, however it is written', "[{address: '2001:db8::1'}, {address: '2001:DB8:0::1'}]", '', /sources\[1\]\.address: expected each address of sources once, found '2001:db8::1' again$/],
+    ['one of a route that is none', '[{address: 192.0.2.10}]', ', sources: [192.0.2.11]', /^f\.yaml:9: gateway\.routes\[0\]\.sources\[0\]: expected an address or a name of gateway\.sources, found '192\.0\.2\.11'$/],
+  ] as const) {
+    test(`refuses ${what}`, () => {
+      const errors = errorsOf(withSources(sources, route));
+      assert.equal(errors.length, 1, errors.join('\n'));
+      assert.match(errors[0] ?? '', error);
+    });
+  }
+});
+
 describe('a configuration file', () => {
   test('takes secrets for rewritten senders one a line', () => {
     const { srs } = gatewayOf(`${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${TWO_LINES_FILE}}\n`).smtp;
@@ -105,6 +148,22 @@ describe('a configuration file', () => {
   test('may have a strict route, which keeps one message in flight', () => {
     const gateway = gatewayOf(GOOD.replace("via: smtp://127.0.0.1:26", "via: 'lmtp://[::1]:24', order: strict, name: box"));
     assert.deepEqual(gateway.routes[0], { domains: ['*'], name: 'box', perDomain: false, lanes: 1, nextHop: { protocol: 'lmtp', host: '::1', port: 24, tls: { level: 'may', isFirst: false, terms: { serverName: '::1', mustVerify: false, caFile: undefined } } }, ordering: 'strict', concurrency: 1, lengthMax: 1_000_000 });
+  });
+
+  test('may have a postmaster wherever a route, or a table of recipients, leads', () => {
+    const withPostmaster = (domains: string, more = ", listen: ['0.0.0.0:25']") =>
+      gatewayOf(`${GOOD.replace("domain: '*'", `domains: [${domains}]`)}  reports: discard\n  smtp: {postmaster: Ops@a.b.example${more}}\n`).smtp.postmaster;
+    for (const domains of ['a.b.example', '"*.b.example"', '"*.example"', '"*"']) assert.equal(withPostmaster(domains), 'Ops@a.b.example');
+    assert.equal(withPostmaster('else.example', ", listen: ['0.0.0.0:25'], recipients: table"), 'Ops@a.b.example');
+    // A relay of this machine alone.
+    assert.equal(withPostmaster('else.example', ''), 'Ops@a.b.example');
+  });
+
+  test('may believe every balancer and proxy at a listener that only this machine reaches', () => {
+    for (const key of ['proxy', 'xclient']) {
+      const { listen } = gatewayOf(`${GOOD}  smtp: {postmaster: a@b.example, listen: [{address: '127.0.0.1:25', ${key}: [0.0.0.0/0]}]}\n`).smtp;
+      assert.deepEqual([...listen[0]?.proxyNetworks ?? [], ...listen[0]?.xclientNetworks ?? []], ['0.0.0.0/0']);
+    }
   });
 
   test('may have several routes for a domain, all but one with conditions', () => {
@@ -235,6 +294,17 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['a word for reports that is none', GOOD, GOOD.replace('  routes:\n', '  reports: drop\n  routes:\n'), /^f\.yaml:6: gateway\.reports: expected discard, refuse, or a mapping such as \{without_route: discard, delay_after: 4h\}, found "drop"$/],
     ['a word for reports without a route that is none', GOOD, GOOD.replace('  routes:\n', '  reports: {without_route: drop}\n  routes:\n'), /^f\.yaml:6: gateway\.reports\.without_route: expected one of refuse, discard, found "drop"$/],
     ['a listener for others without a postmaster', GOOD, `${GOOD}  smtp:\n    listen: [192.0.2.1:25]\n`, /^f\.yaml:17: gateway\.smtp: expected 'postmaster: ADDRESS' for a listener beyond loopback/],
+    ['a balancer\'s listener without a postmaster', GOOD, `${GOOD}  smtp:\n    listen: [{address: '127.0.0.1:25', proxy: [10.0.0.0/24]}]\n`, /^f\.yaml:17: gateway\.smtp: expected 'postmaster: ADDRESS' for a listener .*behind a balancer \(proxy\)/],
+    ['a postmaster to whom no route leads', GOOD, `${GOOD.replace("domain: '*'", 'domains: [a.example, "*.b.example"]')}  reports: discard\n  smtp: {postmaster: ops@b.example, listen: ['0.0.0.0:25']}\n`, /^f\.yaml:18: gateway\.smtp\.postmaster: expected an address whose domain has a route, found 'ops@b\.example', to which none of gateway\.routes leads/],
+    ['relay networks of half the internet', GOOD, `${GOOD}  smtp: {postmaster: a@b.example, listen: ['0.0.0.0:25'], relay_networks: [10.0.0.0/8, 128.0.0.0/1]}\n`, /^f\.yaml:17: gateway\.smtp\.relay_networks\[1\]: expected networks of your own \(\/8 or longer, IPv6 \/16\), found '128\.0\.0\.0\/1', .* who may send anywhere: that is an open relay$/],
+    ['relay networks of everybody by IPv6', GOOD, `${GOOD}  smtp: {postmaster: a@b.example, listen: ['[::]:25'], relay_networks: [fd00::/8, 'fe80::/10', '2000::/3']}\n`, /^f\.yaml:17: gateway\.smtp\.relay_networks\[2\]: .* found '2000::\/3'/],
+    ['relay networks of everybody behind a balancer', GOOD, `${GOOD}  smtp: {postmaster: a@b.example, listen: [{address: '127.0.0.1:25', proxy: [127.0.0.1]}], relay_networks: [0.0.0.0/0]}\n`, /^f\.yaml:17: gateway\.smtp\.relay_networks\[0\]: .* open relay$/],
+    ['relay networks of everybody behind a proxy', GOOD, `${GOOD}  smtp: {listen: [{address: '127.0.0.1:25', xclient: [127.0.0.1]}], relay_networks: ['::/0']}\n`, /^f\.yaml:17: gateway\.smtp\.relay_networks\[0\]: .* open relay$/],
+    ['balancers anywhere', GOOD, `${GOOD}  smtp: {postmaster: a@b.example, listen: [{address: '0.0.0.0:25', proxy: [10.0.0.1, 0.0.0.0/0]}]}\n`, /^f\.yaml:17: gateway\.smtp\.listen\[0\]\.proxy\[1\]: expected networks of your own .* may say to be anybody \(PROXY\): that is an open relay$/],
+    ['proxies anywhere', GOOD, `${GOOD}  smtp: {postmaster: a@b.example, listen: [{address: '0.0.0.0:25', xclient: [64.0.0.0/2], xclient_login: true}]}\n`, /^f\.yaml:17: gateway\.smtp\.listen\[0\]\.xclient\[0\]: .* may say to be anybody \(XCLIENT\): that is an open relay$/],
+    ['logins of nobody', GOOD, `${GOOD}  smtp: {listen: [{address: '127.0.0.1:2525', xclient_login: true}]}\n`, /^f\.yaml:17: gateway\.smtp\.listen\[0\]\.xclient_login: expected 'xclient: \[NETWORK, …\]' beside it, which says whose logins are believed, found none$/],
+    ['submission without TLS, though there is a certificate', GOOD, `${GOOD}  smtp:\n    users: users\n    tls: {cert: c.pem, key: k.pem}\n    listen: [{address: '127.0.0.1:2525', role: submission, tls: off}]\n`, /^f\.yaml:20: gateway\.smtp\.listen\[0\]\.tls: expected starttls or implicit for submission: .*, found off$/],
+    ['an address for a host name', GOOD, `${GOOD}  hostname: 192.0.2.1\n`, /^f\.yaml:17: gateway\.hostname: expected the name of this host, found its address '192\.0\.2\.1', which others refuse in EHLO$/],
     ['users asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://10.0.0.5/check'}\n`, /^f\.yaml:18: gateway\.smtp\.users\.http: expected an address such as https:.*, or http:\/\/ on loopback, found "http:\/\/10\.0\.0\.5\/check"$/],
     ['logins of a proxy with users who are asked about', GOOD, `${GOOD}  smtp:\n    users: {http: 'https://u.example/check'}\n    listen: [{address: '127.0.0.1:2525', xclient: [127.0.0.0/8], xclient_login: true}]\n`, /^f\.yaml:19: gateway\.smtp\.listen\[0\]\.xclient_login: expected a file of users with it/],
     ['senders checked where users submit', GOOD, `${GOOD}  smtp:\n    users: users\n    tls: {cert: c.pem, key: k.pem}\n    listen: [{address: '127.0.0.1:2525', role: submission, authentication_results: true}]\n`, /^f\.yaml:20: gateway\.smtp\.listen\[0\]\.authentication_results: expected it on relay listeners only/],
@@ -282,6 +352,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     const WORD = 'pw-4711';
     const cases: readonly (readonly [value: string, told: RegExp])[] = [
       [`  smtp:\n    users: {http: 'https://user:${WORD}@a.example/x'}\n`, /users\.http: .*, found "https:\/\/\(hidden\)@a\.example\/x"$/],
+      [`  smtp:\n    users: {http: 'http://a.example/x?key=${WORD}'}\n`, /users\.http: .*, found "http:\/\/a\.example\/x\?\(hidden\)"$/],
       [`  smtp:\n    recipients: {http: 'https://:${WORD}@a.example/x'}\n`, /recipients\.http: .*, found "https:\/\/\(hidden\)@/],
       [`  smtp:\n    hooks: [{rspamd: 'http://:${WORD}@127.0.0.1:1'}]\n`, /rspamd: .*, found "http:\/\/\(hidden\)@127/],
       [`register: {etcd: ['https://root:${WORD}/@b@10.1.0.5:2379'], cluster: c}\n`, /register\.etcd\[0\]: .*, found "https:\/\/\(hidden\)@10/],
@@ -293,6 +364,20 @@ describe('what is wrong is one line with file, line, path, expectation and findi
       assert.match(error, told);
       assert.ok(!`${error}${others.join('')}`.includes(WORD), error);
     }
+  });
+
+  test('of a file with a tab only the first place is told', () => {
+    const errors = errorsOf(`${GOOD}\tsmtp:\n\t\tlisten: []\n\tadmin: {}\n`);
+    assert.equal(errors.length, 1);
+    assert.match(errors[0] ?? '', /^f\.yaml:1\d: file: expected YAML, found: /);
+  });
+
+  test('what stands behind "?" of an address that is asked is used, and not shown', () => {
+    const result = parseConfig(`${GOOD}  smtp: {users: {http: 'https://u.example/x?key=pw-4711'}}\n`, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    assert.ok(result.ok);
+    assert.equal(result.config.gateway?.smtp.usersByHttp?.url, 'https://u.example/x?key=pw-4711');
+    const shown = effectiveYaml(result.value, result.config, 2 ** 30);
+    assert.ok(shown.includes('https://u.example/x?(hidden)') && !shown.includes('4711'));
   });
 
   test('all of it at once, in the order of the file', () => {
@@ -307,6 +392,10 @@ describe('what is wrong is one line with file, line, path, expectation and findi
   test('a file that is no mapping, is empty, is not there', () => {
     assert.match(errorsOf('- 1\n')[0] ?? '', /^f\.yaml:1: file: expected a mapping .*, found a list of 1$/);
     assert.match(errorsOf('')[0] ?? '', /^f\.yaml:1: file: expected a mapping .*, found an empty value$/);
+    const pipe = path.join(path.dirname(SHORT_FILE), 'pipe');
+    spawnSync('mkfifo', [pipe]);
+    const piped = loadConfigFile(pipe, { role: 'check' });
+    assert.deepEqual(piped, { ok: false, errors: [`${pipe}:1: file: expected a file that can be read, found a pipe or a device`] }, 'and waits for nobody');
     const missing = loadConfigFile('/nowhere/f.yaml', { role: 'check' });
     assert.deepEqual(missing, { ok: false, errors: ['/nowhere/f.yaml:1: file: expected a file that can be read, found ENOENT'] });
   });
@@ -494,8 +583,10 @@ describe('the file of `up`', () => {
     assert.ok(example.ok && embedded.ok);
     assert.deepEqual(example.value, embedded.value);
     // The comments of one of them move its lines.
-    const [{ places: _places, ...one }, { places: _others, ...other }] = [example.config.gateway ?? { places: {} }, embedded.config.gateway ?? { places: {} }];
-    assert.deepEqual({ ...example.config, gateway: one }, { ...embedded.config, gateway: other });
+    const [one, other] = [example, embedded].map(({ config: { gateway, stores, ...rest } }) => ({
+      ...rest, gateway: { ...gateway, places: {} }, stores: stores.map((store) => ({ ...store, places: {} })),
+    }));
+    assert.deepEqual(one, other);
   });
 });
 
@@ -505,7 +596,7 @@ const THREE_HOSTS = ['host-1', 'host-2', 'host-3'].flatMap((host) => {
 
 describe('the examples', () => {
   /** Files, and how many roles each has. */
-  for (const [name, roles] of [['gateway.yaml', 1], ['store.yaml', 1], ...THREE_HOSTS] as const) {
+  for (const [name, roles] of [['gateway.yaml', 1], ['store.yaml', 1], ['outbound/gateway.yaml', 1], ...THREE_HOSTS] as const) {
     test(`${name} has a folder for what outlives each process`, () => {
       const file = parse(readFileSync(`configs/${name}`, 'utf8')) as Readonly<Record<string, { readonly state_dir?: string }>>;
       const sections = ['gateway', 'store'].flatMap((role) => file[role] ?? []);
@@ -550,13 +641,22 @@ test('every key of a role stands in its example, in a comment where it need not 
   assert.deepEqual(missing, []);
 });
 
+test('a group names each gateway once', () => {
+  const example = readFileSync('configs/three-hosts/host-1/gateway.yaml', 'utf8').replace('secret_file: mail.secret', `secret: ${SECRET}`);
+  assert.deepEqual(errorsOf(example, 'gateway'), []);
+  assert.match(errorsOf(example.replace('[gw-1, gw-2, gw-3]', '[gw-1, gw-2, gw-2]'), 'gateway').join(), /gateway\.group\[2\]: expected each id once, found 'gw-2' again$/);
+});
+
 test('a gateway may know the store of its own host, if enough others are there for its copies', () => {
   const example = readFileSync('configs/three-hosts/host-1/gateway.yaml', 'utf8');
-  const text = example.replace('secret_file: mail.secret', `secret: ${SECRET}`);
+  const stores = [1, 2, 3].map((n) => `    - {id: store-${String(n)}, host: host-${String(n)}, paths: [{name: A, address: '10.1.0.${String(n)}:7401'}]}\n`);
+  const textOf = (...known: readonly string[]): string =>
+    example.replace('secret_file: mail.secret', `secret: ${SECRET}`).replace('  admin: {listen', `  stores:\n${known.join('')}  admin: {listen`);
+  const text = textOf(...stores);
   const result = parseConfig(text, 'gateway.yaml', { role: 'gateway' });
   assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
   assert.deepEqual(result.config.gateway?.stores.map(({ host }) => host), ['host-1', 'host-2', 'host-3']);
-  const [error = ''] = errorsOf(text.replace(/ +- id: store-3\n(?: {6}.*\n)+/, ''), 'gateway');
+  const [error = ''] = errorsOf(textOf(...stores.slice(0, 2)), 'gateway');
   assert.match(error, /expected a host other than the gateway's own, found 'host-1'/);
 });
 
@@ -578,6 +678,15 @@ describe('the effective configuration', () => {
     const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(again.ok, again.ok ? '' : again.errors.join('\n'));
     assert.deepEqual(again.config.gateway?.delivery, result.config.gateway?.delivery);
+  });
+
+  test('shows that each domain has a queue where the DNS says the way, and is a file again', () => {
+    const result = parseConfig(GOOD.replace('via: smtp://127.0.0.1:26', 'via: mx'), 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
+    const text = effectiveYaml(result.value, result.config, 2 ** 30);
+    assert.match(text, /via: mx\n[^]*queues: domain\n/);
+    assert.ok(!text.includes('lanes:'), text);
+    assert.deepEqual(gatewayOf(text.replace('secret: (hidden)', `secret: ${SECRET}`)).routes, result.config.gateway?.routes);
   });
 
   test('shows whom to ask about recipients as a file says it, and is read as that', () => {

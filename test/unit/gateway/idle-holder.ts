@@ -14,8 +14,8 @@ export function idleHolder(partition = 'gw-1/1'): PartitionHolder {
       register: { read: nothing, change: nothing, tieSession: nothing, readRules: nothing },
       stores: { all: () => [], areAllKnown: () => true, bootOf: () => '', ask: nothing, fence: nothing, found: nothing, release: nothing },
       members: {
-        lastNumber: () => 0, isInHistory: (_at: CopyPosition) => true, hasTailFrom: () => true, lease: () => ({ bootId: '', endsMs: -Infinity }),
-        isUp: () => false, chooseStore: () => undefined, align: nothing, startTail: nothing, startFill: nothing, tell: nothing, onCommitted: nothing,
+        lastNumber: () => 0, isInHistory: (_at: CopyPosition) => true, lease: () => ({ bootId: '', endsMs: -Infinity }),
+        isUp: () => false, chooseStore: () => undefined, align: nothing, startTail: nothing, startFill: nothing, tell: nothing, onCommitted: nothing, onWentBack: nothing,
       },
       memory: { read: nothing, readOn: nothing, begin: nothing, forget: nothing, stop: nothing, resume: nothing, adopt: nothing },
       mayBegin: () => true, isProvenDead: () => false,

@@ -5,7 +5,7 @@ import { outagesOf } from '../../../src/gateway/outages.js';
 import type { NextHopState } from '../../../src/gateway/outbound/connection-pool.js';
 
 function hop(relay: string, waiting: number, downSinceWallMs: number | undefined = 5999): NextHopState {
-  return { relay, waiting, downSinceWallMs, connections: 0, idle: 0, failures: 1, retryInMs: 5, lastError: `${relay} refuses`, isByMx: false };
+  return { relay, waiting, downSinceWallMs, connections: 0, idle: 0, failures: 1, retryInMs: 5, lastError: `${relay} refuses`, connecting: undefined, isDenied: false, isByMx: false };
 }
 
 test('names the five next hops for which most waits, the longer down one first, and counts the others', () => {
@@ -15,7 +15,9 @@ test('names the five next hops for which most waits, the longer down one first, 
   assert.deepEqual(nextHops.map(({ relay }) => relay), ['f', 'c', 'b', 'd', 'g']);
   assert.deepEqual(nextHops[0], { relay: 'f', since: 5, waiting: 9, why: 'f refuses' });
   assert.deepEqual([count, hooks.length], [7, 1]);
-  assert.deepEqual(outagesOf([up], []), { next_hops: [], next_hops_down: 0, mx: [], mx_down: 0, hooks: [] });
-  const { next_hops_down: own, mx, mx_down: strange } = outagesOf([hop('a', 1), { ...hop('stranger', 3), isByMx: true }], []);
-  assert.deepEqual([own, mx.map(({ relay }) => relay), strange], [1, ['stranger'], 1]);
+  assert.deepEqual(outagesOf([up], []), { next_hops: [], next_hops_down: 0, next_hops_denied: 0, mx: [], mx_down: 0, mx_waiting: 0, hooks: [] });
+  const strangers = Array.from({ length: 9 }, (_, i) => ({ ...hop(`stranger${String(i)}`, 3), isByMx: true }));
+  const { next_hops_down: own, mx, mx_down: strange, mx_waiting: waiting } = outagesOf([hop('a', 1), ...strangers], []);
+  assert.deepEqual([own, mx.length, strange, waiting], [1, 5, 9, 27]);
+  assert.equal(outagesOf([{ ...hop('a', 1), isDenied: true }, hop('b', 1), { ...up, isDenied: true }], []).next_hops_denied, 1);
 });

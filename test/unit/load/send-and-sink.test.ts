@@ -10,8 +10,10 @@ import { runSend } from '../../../src/load/run.js';
 import { readSendLog } from '../../../src/load/send-log.js';
 import type { SinkOptions } from '../../../src/sink/options.js';
 import { startSink } from '../../../src/sink/sink.js';
+import { selfSigned } from '../../dialog/self-signed.js';
 
 const HOST = '127.0.0.1';
+const files = selfSigned();
 const DOMAINS = ['a.example', 'b.example', 'c.example'];
 
 function inFolder(body: (folder: string) => Promise<void>): Promise<void> {
@@ -51,6 +53,19 @@ describe('send and sink', () => {
     assert.ok(sink.counts.connections >= 5);
     assert.equal((await sink.report()).lost.count, 0);
     await sink.close();
+  });
+
+  test('deliver every message over STARTTLS to a sink that has a certificate', { skip: files === undefined ? 'openssl is missing' : false }, async () => {
+    assert.ok(files !== undefined);
+    const sink = await startSink(sinkOptions({ tls: files }));
+    const sent = await runSend({
+      host: HOST, port: sink.port, count: 200, connections: 4, domains: DOMAINS, tls: 'starttls', caFile: files.certFile,
+    });
+    assert.equal(sent.accepted, 200);
+    assert.deepEqual([sink.counts.messages, sink.counts.connections], [200, 4]);
+    assert.equal((await sink.report()).ok, true);
+    await sink.close();
+    while (sink.counts.connectionsOpen > 0) await new Promise(setImmediate);
   });
 
   test('send again what was deferred or cut, and the sink explains the copies', () =>

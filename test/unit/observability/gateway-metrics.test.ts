@@ -14,9 +14,9 @@ function source(queues: readonly QueueAnswer[]): GaugeSource {
   };
   const unreached = { store: 'store-x', host: 'box-9', why: 'no answer', since: 0 };
   const status: StatusAnswer = {
-    ...STATUS, ready: true, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: 0 }],
-    outages: { next_hops: [], next_hops_down: 27, mx: [], mx_down: 28, hooks: [{ hook: 'rspamd', since: 0, why: 'no answer' }] },
-    register_away: 'no answer', stores_unreached: [unreached, { ...unreached, store: 'store-y' }], partitions: 20, partitions_copies_missing: 2,
+    ...STATUS, hurting: { counts: { deferred: 4, growing: 0, slow: 0 }, queues: [] }, busiest: { seconds: 60, messages: 8, clients: [{ name: '192.0.2.7', messages: 2 }], senders: [], users: [] }, ready: true, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: 0 }],
+    outages: { next_hops: [], next_hops_down: 27, next_hops_denied: 29, mx: [], mx_down: 28, mx_waiting: 0, hooks: [{ hook: 'rspamd', since: 0, why: 'no answer' }] },
+    register_away: 'no answer', dns_away: 'no answer', stores_unreached: [unreached, { ...unreached, store: 'store-y' }], partitions: 20, partitions_copies_missing: 2, partitions_on_own_host: 3,
     waiting_for: { register: 21, lease: 22, stores: 0, copies_away: 4 }, losses: 23, adopted: 25, adopted_twice: 26,
     partitions_recovering: 5, partitions_without_memory: 25, partitions_rescued: 6, orphan_partitions: 24, takeovers: 12, handed_back: 13, taken_away: 18,
     tails: 14, tail_bytes: 15, refills: 16, refill_bytes: 17,
@@ -56,14 +56,16 @@ describe('the metrics of a gateway', () => {
     metrics.received += 2;
     metrics.rejected('relay');
     metrics.rejected('relay');
+    metrics.dns.asked('127.0.0.1:53', 'silent');
     const text = await exported.registry.metrics();
     assert.match(text, /^twinpost_received_total 7$/m);
     assert.match(text, /^twinpost_partitions_copies_missing 2$/m);
+    assert.match(text, /^twinpost_partitions_on_own_host 3$/m);
     assert.match(text, /^twinpost_log_lines_dropped_total 4$/m);
     assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
     assert.match(text, /^twinpost_mirror_partitions\{store="store-a",state="resync"\} 1$/m);
     for (const line of [
-      'twinpost_next_hops_down 27', 'twinpost_mx_down 28', 'twinpost_hook_failing{hook="rspamd"} 1', 'twinpost_register_up 0', 'twinpost_stores_unreached 2', 'twinpost_partitions 20', 'twinpost_partitions_waiting{for="register"} 21', 'twinpost_partitions_waiting{for="lease"} 22',
+      'twinpost_queues_hurting{problem="deferred"} 4', 'twinpost_queues_hurting{problem="growing"} 0', 'twinpost_busiest_share{party="client"} 0.25', 'twinpost_busiest_share{party="user"} 0', 'twinpost_next_hops_down 27', 'twinpost_next_hops_denied 29', 'twinpost_mx_down 28', 'twinpost_hook_failing{hook="rspamd"} 1', 'twinpost_register_up 0', 'twinpost_dns_up 0', 'twinpost_dns_questions_total{resolver="127.0.0.1:53",result="silent"} 1', 'twinpost_dns_questions_total{resolver="127.0.0.1:53",result="answer"} 0', 'twinpost_stores_unreached 2', 'twinpost_partitions 20', 'twinpost_partitions_waiting{for="register"} 21', 'twinpost_partitions_waiting{for="lease"} 22',
       'twinpost_partitions_waiting{for="stores"} 0', 'twinpost_partitions_waiting{for="copies_away"} 4', 'twinpost_losses_total 23', 'twinpost_adopted_total 25', 'twinpost_adopted_twice_total 26', 'twinpost_partitions_recovering 5', 'twinpost_partitions_rescued 6', 'twinpost_orphan_partitions 24', 'twinpost_takeovers_total 12', 'twinpost_handed_back_total 13', 'twinpost_taken_away_total 18', 'twinpost_tails_total 14', 'twinpost_tail_bytes_total 15', 'twinpost_refills_total 16', 'twinpost_refill_bytes_total 17', 'twinpost_failovers_total{store="store-a"} 2', 'twinpost_store_drained{store="store-a"} 1', 'twinpost_lease_left_seconds{store="store-a"} 9.5',
       'twinpost_resync_messages_left{store="store-a"} 11', 'twinpost_resync_bytes_left{store="store-a"} 1100', 'twinpost_state_messages{state="deferred"} 8', 'twinpost_state_bytes{state="deferred"} 80',
       'twinpost_state_oldest_age_seconds{state="deferred"} 320',
@@ -110,14 +112,15 @@ describe('the metrics of a gateway', () => {
     reception.userLookups.ended(false, 5000);
     reception.recipientLookups.asked = 1;
     reception.followed('users', false);
+    reception.blocklists.answered('zen.example', 'listed');
     reception.followed('certificate', true);
     const lines = (await scrape(metrics, [])).split('\n');
     for (const line of [
       'tls_handshakes_total{result="ok"} 2', 'tls_handshakes_total{result="certificate"} 1', 'auth_total{mechanism="PLAIN",result="ok"} 1', 'auth_total{mechanism="PLAIN",result="failed"} 1',
       'user_lookups_total{what="asked"} 3', 'user_lookups_total{what="answered"} 1', 'user_lookups_total{what="failed"} 1', 'user_lookup_seconds_count 2', 'user_lookup_seconds_bucket{le="0.025"} 1',
-      'recipient_lookups_total{what="asked"} 1', 'recipient_lookup_seconds_count 0', 'stale_files{file="users"} 0', 'stale_files{file="certificate"} 1',
+      'recipient_lookups_total{what="asked"} 1', 'blocklist_answers_total{list="zen.example",answer="listed"} 1', 'recipient_lookup_seconds_count 0', 'stale_files{file="users"} 0', 'stale_files{file="certificate"} 1',
     ]) assert.ok(lines.includes(`twinpost_${line}`), line);
-    assert.deepEqual(reception.answer(), { tls_handshakes: 3, tls_failed: 1, auth: 2, auth_failed: 1, lookups: 4, lookups_failed: 1, stale_files: ['certificate'] });
+    assert.deepEqual(reception.answer(), { tls_handshakes: 3, tls_failed: 1, auth: 2, auth_failed: 1, lookups: 4, lookups_failed: 1, blocklists_failing: [], stale_files: ['certificate'], certificates: [] });
   });
 
   test('keep the number of reasons bounded', () => {

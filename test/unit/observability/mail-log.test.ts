@@ -11,10 +11,10 @@ import { LogDestination } from '../../../src/platform/node/log-destination.js';
 const RECEIVED: ReceivedFields = {
   queueId: '00000000AB1', queue: 'example.net', messageId: '', from: 'a@example.com', to: 'b@example.net',
   listener: '127.0.0.1:2525', client: '127.0.0.1', clientPort: 40001,
-  helo: 'client.example', size: 1024, nrcpt: 2, tls: '', user: '', authentication: '', mirrors: 2, epoch: 3, delayMs: 1234,
+  helo: 'client.example', size: 1024, nrcpt: 2, tls: '', user: '', certificate: '', proxy: '', authentication: '', mirrors: 2, epoch: 3, delayMs: 1234,
 };
 const DELIVERED: RecipientFields = {
-  queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, tls: undefined, relay: 'mx[127.0.0.1]:25', attempt: 1, origTo: '', mailFrom: '', last: '',
+  queueId: '00000000AB1', queue: 'example.net', from: 'a@example.com', to: 'b@example.net', size: 1024, tls: undefined, source: '', relay: 'mx[127.0.0.1]:25', attempt: 1, origTo: '', mailFrom: '', last: '',
   dsn: '2.0.0', reply: '250 OK', delayMs: 5000, beforeQueueMs: 1000, setupMs: 500, transmitMs: 1500,
 };
 
@@ -52,6 +52,14 @@ describe('a line of the mail log', () => {
     });
   });
 
+  test('says of one that waits for a next hop where that is, and nothing of a connection', () => {
+    const { log, lines } = newLog();
+    log.deferred({ ...DELIVERED, relay: 'mx.example.net:25', attempt: 0, dsn: '4.4.1', reply: 'refused' });
+    log.flush();
+    const [{ relay, attempt, dsn, reply, status, tls, source } = {}] = lines.rows;
+    assert.deepEqual([relay, attempt, dsn, reply, status, tls, source], ['mx.example.net:25', 0, '4.4.1', 'refused', 'deferred', undefined, undefined]);
+  });
+
   test('says by what TLS and by which user it came, where there is one', () => {
     const { log, lines } = newLog();
     log.received({ ...RECEIVED, tls: 'TLSv1.3', user: 'al"ice\r\n@example.com' });
@@ -63,12 +71,26 @@ describe('a line of the mail log', () => {
 
   test('says of a refusal whom it met, as far as that is known', () => {
     const { log, lines } = newLog();
-    const refused = { reason: 'auth-failed', listener: '[::1]:25', client: '127.0.0.1', clientPort: 0, helo: 'a', from: '', to: '', reply: '535 5.7.8 no' };
+    const refused = { reason: 'auth-failed', listener: '[::1]:25', client: '127.0.0.1', clientPort: 0, helo: 'a', from: '', to: '', reply: '535 5.7.8 no', state: '', octets: 0, certificate: '', proxy: '' };
     log.rejected({ ...refused, user: 'al\nice', queueId: '00000000AB1', limit: 'client.errors', hook: 'rspamd', why: 'no PROXY header' });
     log.rejected({ ...refused, user: '', queueId: '', limit: '', hook: '', why: '' });
     log.flush();
     assert.deepEqual(lines.rows.map((row) => [row['listener'], 'client_port' in row]), [['[::1]:25', false], ['[::1]:25', false]], 'a port that is not known is left out');
     assert.deepEqual(lines.rows.map((row) => [row['user'], row['queue_id'], row['limit'], row['hook'], row['why']]), [['al\nice', '00000000AB1', 'client.errors', 'rspamd', 'no PROXY header'], [undefined, undefined, undefined, undefined, undefined]]);
+  });
+
+  test('says of a client that has gone how far it came, which certificate it has shown, and of a balancer that it is one', () => {
+    const { log, lines } = newLog();
+    const refused = { reason: 'lost', listener: '[::1]:25', client: '127.0.0.1', clientPort: 0, helo: 'a', from: '', to: '', reply: '', user: '', queueId: '', limit: '', hook: '', why: '' };
+    log.rejected({ ...refused, state: 'CONTENT', octets: 0, certificate: 'mta.example', proxy: 'local' });
+    log.rejected({ ...refused, state: '', octets: 0, certificate: '', proxy: '' });
+    log.received({ ...RECEIVED, certificate: 'mta.example', proxy: 'unknown' });
+    log.received(RECEIVED);
+    log.flush();
+    assert.deepEqual(lines.rows.map((row) => [row['state'], row['bytes'], row['certificate'], row['proxy']]), [
+      ['CONTENT', 0, 'mta.example', 'local'], [undefined, undefined, undefined, undefined],
+      [undefined, undefined, 'mta.example', 'unknown'], [undefined, undefined, undefined, undefined],
+    ]);
   });
 
   test('says what became of a recipient, with the four delays', () => {
@@ -95,6 +117,14 @@ describe('a line of the mail log', () => {
     ]);
   });
 
+  test('says which source it came from, where one was chosen and a connection came about', () => {
+    const { log, lines } = newLog();
+    log.delivered({ ...DELIVERED, source: '192.0.2.10' });
+    log.delivered(DELIVERED);
+    log.flush();
+    assert.deepEqual(lines.rows.map((row) => row['source']), ['192.0.2.10', undefined]);
+  });
+
   test('says to whom it was sent first, in whose name it leaves, and what was said before it expired, where there is such', () => {
     const { log, lines } = newLog();
     log.delivered({ ...DELIVERED, origTo: 'info@example.com', mailFrom: 'SRS0=x@fwd.example' });
@@ -108,7 +138,7 @@ describe('a line of the mail log', () => {
     let hostile = '';
     for (let code = 0; code < 0x300; code++) hostile += String.fromCharCode(code);
     for (const part of ['"},{"event":"delivered', hostile.slice(0, 400), hostile.slice(400), '\ud800', '\u202egnp.exe', '\r\nQUIT', '\u001b[2J']) {
-      log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', reason: 'syntax', listener: part, client: part, clientPort: 1, helo: part, from: part, to: part, reply: part });
+      log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', state: '', octets: 0, certificate: part, proxy: '', reason: 'syntax', listener: part, client: part, clientPort: 1, helo: part, from: part, to: part, reply: part });
     }
     log.flush();
     const text = lines.texts.join('');
@@ -170,7 +200,7 @@ describe('lines are handed over', () => {
     const log = new MailLog({ gateway: 'gw-1', enabled: false }, lines);
     log.received(RECEIVED);
     log.delivered(DELIVERED);
-    log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', reason: 'relay', listener: '', client: '', clientPort: 0, helo: '', from: '', to: '', reply: '' });
+    log.rejected({ user: '', queueId: '', limit: '', hook: '', why: '', state: '', octets: 0, certificate: '', proxy: '', reason: 'relay', listener: '', client: '', clientPort: 0, helo: '', from: '', to: '', reply: '' });
     log.flush();
     assert.equal(lines.texts.length, 0);
   });

@@ -9,8 +9,7 @@ import { FETCH_POSITIONS_MAX, packPositions } from '../../../src/protocol/messag
 import { SECTIONS_MAX } from '../../../src/protocol/messages/changes.js';
 import { encodeClose } from '../../../src/protocol/messages/close.js';
 import { NOTICES_MAX } from '../../../src/protocol/messages/beat.js';
-import { GAVE_UP_MAX } from '../../../src/protocol/fields.js';
-import { MEMBERS_MAX } from '../../../src/protocol/fields.js';
+import { GAVE_UP_MAX, LINE_MAX, MEMBERS_MAX } from '../../../src/protocol/fields.js';
 import { SAMPLES, changeRows, sampleOf, type Sample } from './samples.js';
 
 const packer = new MessagePacker();
@@ -108,8 +107,8 @@ describe('limits of messages', () => {
 
   test('a record has each member once, up to a bound, and no term above its epoch', () => {
     const tell = sampleOf('tell');
-    const told = (epoch: number, members: readonly unknown[], gaveUp: readonly unknown[] = [], left: readonly unknown[] = []): string =>
-      ruleOf(tell, ['gw-1/3', [epoch, [3, 1], ['gw-1', 1], members, gaveUp, left], false]);
+    const told = (epoch: number, members: readonly unknown[], gaveUp: readonly unknown[] = [], left: readonly unknown[] = [], line: readonly unknown[] = []): string =>
+      ruleOf(tell, ['gw-1/3', [epoch, [3, 1], ['gw-1', 1], members, gaveUp, left, line], false]);
     const many = (count: number): unknown[] => Array.from({ length: count }, (_, i) => [`store-${i}`, 'b']);
     const given = (count: number): unknown[] => Array.from({ length: count }, (_, i) => [`store-${i}`, 'b', 2]);
     assert.equal(told(3, [], many(1)), 'record', 'a copy that was given up says when it counted last');
@@ -125,6 +124,10 @@ describe('limits of messages', () => {
     assert.equal(told(3, [], given(GAVE_UP_MAX + 1)), 'record');
     assert.equal(told(3, [], [], many(MEMBERS_MAX)), '');
     assert.equal(told(3, [], [], many(MEMBERS_MAX + 1)), 'record');
+    const past = (count: number): unknown[] => Array.from({ length: count }, () => [1, 1, 2]);
+    assert.equal(told(3, [], [], [], past(LINE_MAX)), '');
+    assert.equal(told(3, [], [], [], past(LINE_MAX + 1)), 'record');
+    assert.equal(told(3, [], [], [], [[1, 1]]), 'record');
   });
 
   test('HELLO: a range of versions that is empty, a flag that nobody knows', () => {

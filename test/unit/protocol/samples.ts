@@ -8,6 +8,7 @@ import type { Packer } from '../../../src/platform/ports.js';
 import { crc32 } from '../../../src/platform/node/checksum.js';
 import { CHANGE_ROW_BYTES, viewOf, writeChangeRow } from '../../../src/protocol/change-rows.js';
 import { ENTRY_ROW_BYTES, writeEntryRow } from '../../../src/protocol/entry-rows.js';
+import { LINE_MAX } from '../../../src/protocol/fields.js';
 import * as types from '../../../src/protocol/message-types.js';
 import * as ack from '../../../src/protocol/messages/ack.js';
 import * as ask from '../../../src/protocol/messages/ask.js';
@@ -126,7 +127,8 @@ const members = (most: number): fc.Arbitrary<PartitionRecord['members']> => fc.u
 );
 const given: fc.Arbitrary<PartitionRecord['gaveUp']> = fc.tuple(members(4), whole)
   .map(([copies, epoch]) => copies.map((copy) => ({ ...copy, epoch })));
-const record: fc.Arbitrary<PartitionRecord> = fc.record({ epoch: whole, term, holder, members: members(4), gaveUp: given, left: members(4) })
+const line: fc.Arbitrary<PartitionRecord['line']> = fc.array(fc.record({ term, epoch: whole }), { maxLength: LINE_MAX });
+const record: fc.Arbitrary<PartitionRecord> = fc.record({ epoch: whole, term, holder, members: members(4), gaveUp: given, left: members(4), line })
   .map((one) => ({ ...one, term: { ...one.term, number: Math.min(one.term.number, one.epoch) } }));
 const toldRecord = fc.option(record, { nil: undefined });
 const bytes = (length: number): fc.Arbitrary<Uint8Array> => fc.uint8Array({ minLength: length, maxLength: length });
@@ -260,9 +262,9 @@ const BOOT_B = '77'.repeat(16);
 const RECORD: PartitionRecord = {
   epoch: 9, term: TERM, holder: { gatewayId: 'gw-2', incarnation: 12 },
   members: [{ storeId: 'store-a', bootId: BOOT_A }, { storeId: 'store-b', bootId: BOOT_B }],
-  gaveUp: [{ storeId: 'store-c', bootId: BOOT_B, epoch: 6 }], left: [{ storeId: 'store-d', bootId: BOOT_A }],
+  gaveUp: [{ storeId: 'store-c', bootId: BOOT_B, epoch: 6 }], left: [{ storeId: 'store-d', bootId: BOOT_A }], line: [{ term: { number: 4, nonce: 3 }, epoch: 6 }],
 };
-const RECORD_TEXT = 'epoch 9, term 7 nonce 4294967299, holder gw-2 12, members store-a store-b, gaveUp store-c of epoch 6, left store-d';
+const RECORD_TEXT = 'epoch 9, term 7 nonce 4294967299, holder gw-2 12, members store-a store-b, gaveUp store-c of epoch 6, left store-d, line term 4 nonce 3 up to epoch 6';
 
 const OWNERSHIP: Sample[] = [
   sample<fence.Fence>({

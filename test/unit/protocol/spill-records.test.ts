@@ -11,8 +11,8 @@ import * as spill from '../../../src/protocol/spill-records.js';
 const packer = new MessagePacker();
 const TERM = { number: 7, nonce: 4_294_967_299 };
 const HOLDER = { gatewayId: 'gw-2', incarnation: 12 };
-const TOLD = { epoch: 9, term: TERM, holder: HOLDER, members: [{ storeId: 'store-a', bootId: 'b' }], gaveUp: [{ storeId: 'store-b', bootId: 'c', epoch: 8 }], left: [{ storeId: 'store-c', bootId: 'd' }] };
-const HEAD: spill.SpillHead = { storeId: 'store-a', wallMs: 1_750_000_000_000, bootId: '0123456789abcdef'.repeat(2), longestLeaseMs: 10_000 };
+const TOLD = { epoch: 9, term: TERM, holder: HOLDER, members: [{ storeId: 'store-a', bootId: 'b' }], gaveUp: [{ storeId: 'store-b', bootId: 'c', epoch: 8 }], left: [{ storeId: 'store-c', bootId: 'd' }], line: [] };
+const HEAD: spill.SpillHead = { storeId: 'store-a', wallMs: 1_750_000_000_000, bootId: '0123456789abcdef'.repeat(2), longestLeaseMs: 10_000, bornNs: '1795701634528924446' };
 
 interface Case {
   readonly name: string;

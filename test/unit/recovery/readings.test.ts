@@ -4,10 +4,16 @@ import { describe, test } from 'node:test';
 import type { Block } from '../../../src/protocol/messages/block.js';
 import { positionAt, positionCount } from '../../../src/protocol/messages/fetch.js';
 import type { Pull } from '../../../src/protocol/messages/pull.js';
+import type { RecordedMember } from '../../../src/protocol/partition-record.js';
 import { Readings } from '../../../src/recovery/readings.js';
 
 const HANDLE = 7;
 const NO_BYTES = new Uint8Array(0);
+const FIRST_BOOT = 'b1';
+
+function copyAt(storeId: string, bootId = FIRST_BOOT): RecordedMember {
+  return { storeId, bootId };
+}
 
 class Bench {
   readonly fetched: { readonly storeId: string; readonly ask: number; readonly positions: readonly number[] }[] = [];
@@ -16,12 +22,14 @@ class Bench {
   rest: number[] = [];
   absent = 0;
   mayBringBodies = true;
-  readonly asked: (Pull & { readonly storeId: string })[] = [];
+  readonly asked: (Pull & RecordedMember)[] = [];
   readonly told: string[] = [];
   readonly readings: Readings;
   mayPull: (pulling: number, inHandBytes: number) => boolean = () => true;
   room = { entriesMax: 1000, bytesMax: 1024 };
   isUp = true;
+  /** In which all stores are. */
+  bootId = FIRST_BOOT;
   isSound = true;
   other = '';
   mayHaveOther = false;
@@ -30,14 +38,14 @@ class Bench {
     const line = (_event: string, text: string): void => { this.told.push(text); };
     this.readings = new Readings({ blockEntries: 1000, blockBytes: 1024 }, {
       log: { debug: () => {}, info: line, warn: line, error: line },
-      pull: (storeId, pull) => {
-        if (this.isUp) this.asked.push({ ...pull, storeId });
-        return this.isUp;
+      pull: (source, pull) => {
+        if (this.#isThere(source)) this.asked.push({ ...pull, ...source });
+        return this.#isThere(source);
       },
-      fetch: (storeId, { ask, positions }) => {
+      fetch: (source, { ask, positions }) => {
         const list = Array.from({ length: positionCount(positions) }, (_, i) => positionAt(positions, i));
-        if (this.isUp) this.fetched.push({ storeId, ask, positions: list });
-        return this.isUp;
+        if (this.#isThere(source)) this.fetched.push({ storeId: source.storeId, ask, positions: list });
+        return this.#isThere(source);
       },
       mayBringBodies: () => this.mayBringBodies,
       nextBodies: (_handle, _limits, withRest) => [...this.wanted.splice(0), ...(withRest ? this.rest.splice(0) : [])],
@@ -54,15 +62,19 @@ class Bench {
         this.told.push(isLastSource ? 'block, of the last copy' : 'block');
         return this.isSound;
       },
-      otherSource: (_handle, damaged) => (damaged.has(this.other) ? '' : this.other),
+      otherSource: (_handle, damaged) => (this.other === '' || damaged.has(this.other) ? undefined : copyAt(this.other)),
       mayHaveOther: () => this.mayHaveOther,
-      onSwitched: (_handle, storeId) => { this.told.push(`the source is ${storeId}`); },
+      onSwitched: (_handle, { storeId }) => { this.told.push(`the source is ${storeId}`); },
       onWhole: (handle) => { this.told.push(`${String(handle)} is whole`); },
     });
   }
 
+  #isThere({ bootId }: RecordedMember): boolean {
+    return this.isUp && bootId === this.bootId;
+  }
+
   begin(handle = HANDLE, untilPosition = 900, bytes = 1000): void {
-    this.readings.begin(handle, `gw-1/${String(handle)}`, true, 'store-a', untilPosition, bytes);
+    this.readings.begin(handle, `gw-1/${String(handle)}`, true, copyAt('store-a'), untilPosition, bytes);
   }
 
   /** The answer to what was asked last. */
@@ -77,7 +89,7 @@ class Bench {
     this.readings.onFetched(storeId, { handle: HANDLE, ask, untilPosition, rows: NO_BYTES }, NO_BYTES);
   }
 
-  get last(): Pull & { readonly storeId: string } {
+  get last(): Pull & RecordedMember {
     return this.asked.at(-1) ?? assert.fail('something was asked');
   }
 }
@@ -187,13 +199,26 @@ describe('a partition that comes in', () => {
     bench.readings.start();
     assert.equal(bench.asked.length, 2);
     bench.isUp = true;
-    bench.readings.switchTo(HANDLE, 'store-b');
+    bench.readings.switchTo(HANDLE, copyAt('store-b'));
     assert.deepEqual([bench.last.storeId, bench.last.afterPosition], ['store-b', 40]);
     const before = bench.told.length;
     bench.answer(80, false, 'store-a');
     assert.equal(bench.told.length, before);
     bench.answer(900, true, 'store-b');
     assert.equal(bench.told.at(-1), '7 is whole');
+  });
+
+  test('asks a later boot of its source only when that is named as the copy to be read on', () => {
+    const bench = new Bench();
+    bench.begin();
+    bench.answer(40);
+    bench.readings.onConnectionLost('store-a');
+    bench.bootId = 'b2';
+    bench.readings.start();
+    assert.equal(bench.asked.length, 2);
+    bench.readings.switchTo(HANDLE, copyAt('store-a', 'b2'));
+    assert.deepEqual([bench.last.storeId, bench.last.bootId, bench.last.afterPosition], ['store-a', 'b2', 40]);
+    assert.equal(bench.told.at(-1), 'a partition is read on from another copy');
   });
 
   test('that is forgotten takes no block any more', () => {

@@ -9,9 +9,12 @@ import { BrokenRule } from '../../../src/base/json-shape.js';
 import {
   gatewayKey,
   incarnationKey,
+  leftOrderIdOf,
   parseKey,
   partitionKey,
   partitionsOf,
+  queueRuleIdOf,
+  queueRuleKey,
   storeKey,
 } from '../../../src/register/keys.js';
 import { keyRule } from '../../../src/register/limits.js';
@@ -21,6 +24,8 @@ import {
   decodeOrdinal,
   decodePartition,
   decodeGivenUp,
+  decodeLeftOrder,
+  decodeQueueRule,
   decodeRetired,
   decodeStore,
   encodeGateway,
@@ -28,6 +33,8 @@ import {
   encodeOrdinal,
   encodePartition,
   encodeGivenUp,
+  encodeLeftOrder,
+  encodeQueueRule,
   encodeRetired,
   encodeStore,
 } from '../../../src/register/records.js';
@@ -53,6 +60,7 @@ const partition = fc.record({
   members,
   gaveUp: members.chain((copies) => count.map((epoch) => copies.map((copy) => ({ ...copy, epoch })))),
   left: members,
+  line: fc.array(fc.record({ term: fc.record({ number: count, nonce: fc.nat({ max: Number.MAX_SAFE_INTEGER }) }), epoch: count }), { maxLength: 8 }),
 }).map(({ number, nonce, more, ...others }) => ({ epoch: number + more, term: { number, nonce }, ...others }));
 const gateway = fc.record({
   incarnation: count,
@@ -78,6 +86,25 @@ const givenUp = fc.record({
   copies: fc.array(fc.record({ partition: fc.constantFrom('gw-1/0', 'gw-1-2/4095'), epoch: count, nonce: fc.nat() }), { maxLength: 8 }),
 });
 
+const queueRule = fc.record({
+  verb: fc.constantFrom('suspend', 'refuse'),
+  queue: fc.stringMatching(/^[ -~]{1,60}$/),
+  untilWallMs: fc.nat(),
+  who: fc.string(),
+  reason: fc.string(),
+  wallMs: fc.nat(),
+});
+
+const leftOrder = fc.record({
+  verb: fc.constantFrom('hold', 'release', 'delete', 'bounce', 'expire'),
+  selector: fc.constantFrom({ everything: true }, { client: '192.0.2.0/24', reply: '4.7' }, { domain: '*.example', older_than_seconds: 5 }),
+  who: fc.string(),
+  reason: fc.string(),
+  wallMs: fc.nat(),
+  untilWallMs: fc.integer({ min: 1, max: 8.64e15 }),
+  partitions: fc.array(fc.constantFrom('gw-1/0', 'gw-1-2/4095'), { maxLength: 8 }),
+});
+
 const CODECS: readonly (readonly [
   what: string,
   values: fc.Arbitrary<object>,
@@ -90,6 +117,8 @@ const CODECS: readonly (readonly [
   ['ordinal', fc.record({ next: ordinal }), encodeOrdinal, decodeOrdinal],
   ['store', store, encodeStore, decodeStore],
   ['given-up', givenUp, encodeGivenUp, decodeGivenUp],
+  ['order that is left', leftOrder, encodeLeftOrder, decodeLeftOrder],
+  ['rule of queues', queueRule, encodeQueueRule, decodeQueueRule],
   ['retired', fc.record({ who: fc.string(), reason: fc.string(), wallMs: fc.nat() }), encodeRetired, decodeRetired],
 ];
 
@@ -147,7 +176,7 @@ test("a partition's record keeps its own rules", () => {
     term: { number: 5, nonce: 9 },
     holder: { gatewayId: 'gw-1', incarnation: 1 },
     members: [{ storeId: 's', bootId: 'b'.repeat(32) }],
-    gaveUp: [], left: [],
+    gaveUp: [], left: [], line: [],
   };
   const rule = (changes: object): string => {
     const decoded = decodePartition(JSON.stringify({ version: 1, ...sound, ...changes }));
@@ -165,9 +194,41 @@ test("a partition's record keeps its own rules", () => {
   assert.equal(rule({ gaveUp: [given, given] }), 'gaveUp: one stands twice');
   assert.equal(rule({ holder: nobody, gaveUp: [given] }), 'copies that nobody gave up');
   assert.equal(rule({ left: [...sound.members, ...sound.members] }), 'left: one stands twice');
+  assert.match(rule({ line: [{ epoch: 3 }] }), /^line\[0\]\.term: /);
   assert.match(rule({ gaveUp: sound.members }), /^gaveUp\[0\]\.epoch: /);
   assert.equal(rule({ members: [{ storeId: 's', bootId: '' }] }), 'members[0].bootId: no name');
   assert.throws(() => encodePartition({ ...sound, term: { number: 8, nonce: 9 } }), InvariantError);
+});
+
+test('a rule of queues has a verb that is known, a pattern in printable ASCII, and texts that end', () => {
+  const sound = { version: 1, verb: 'suspend', queue: 'a*', untilWallMs: 0, who: 'ann', reason: 'x', wallMs: 1 };
+  const isRule = (changes: object): boolean => !(decodeQueueRule(JSON.stringify({ ...sound, ...changes })) instanceof BrokenRule);
+  assert.ok(isRule({}));
+  for (const changes of [
+    { verb: 'hold' }, { queue: '' }, { queue: 'a\u001b[2J' }, { queue: 'x'.repeat(301) }, { untilWallMs: -1 }, { untilWallMs: 0.5 },
+    { untilWallMs: 8.64e15 + 1 }, { wallMs: 8.64e15 + 1 },
+    { reason: 'x'.repeat(501) }, { who: 'x'.repeat(501) },
+  ]) assert.equal(isRule(changes), false, JSON.stringify(changes).slice(0, 60));
+  for (const key of ['rules/queues/', 'rules/queues/a/b', 'rules/queues/-', 'rules/retired/gw-1']) assert.equal(queueRuleIdOf(key), undefined, key);
+});
+
+test('a time that is no date is none of ours', () => {
+  const retired = (wallMs: number): unknown => decodeRetired(JSON.stringify({ version: 1, who: 'ann', reason: 'x', wallMs }));
+  assert.deepEqual(retired(8.64e15), { who: 'ann', reason: 'x', wallMs: 8.64e15 });
+  assert.ok(retired(9e15) instanceof BrokenRule);
+});
+
+test('an order that is left means what its selector says, or nothing at all', () => {
+  const sound = { version: 1, verb: 'delete', selector: { client: '192.0.2.7' }, who: 'ann', reason: 'x', wallMs: 1, untilWallMs: 2, partitions: ['gw-1/0'] };
+  const isOrder = (changes: object): boolean => !(decodeLeftOrder(JSON.stringify({ ...sound, ...changes })) instanceof BrokenRule);
+  assert.ok(isOrder({}));
+  for (const changes of [
+    { verb: 'flush' }, { selector: {} }, { selector: { client: '300.1.2.3' } }, { selector: { client: '192.0.2.7', unknown: 1 } },
+    { selector: { everything: true, domain: 'x' } }, { selector: { ids: ['?'] } }, { partitions: ['gw-1'] }, { untilWallMs: 0 },
+    { untilWallMs: 8.64e15 + 1 }, { wallMs: 8.64e15 + 1 },
+    { partitions: Array.from({ length: 1025 }, () => 'gw-1/0') }, { reason: 'x'.repeat(501) },
+  ]) assert.equal(isOrder(changes), false, JSON.stringify(changes).slice(0, 60));
+  for (const key of ['rules/orders/', 'rules/orders/a/b', 'rules/queues/gw-1-1-1']) assert.equal(leftOrderIdOf(key), undefined, key);
 });
 
 test('keys are made and parsed the same, and nothing else is one of ours', () => {
@@ -181,7 +242,9 @@ test('keys are made and parsed the same, and nothing else is one of ours', () =>
     assert.deepEqual(parseKey(gatewayKey(id)), { kind: 'gateway', id });
     assert.deepEqual(parseKey(incarnationKey(id)), { kind: 'incarnation', id });
     assert.deepEqual(parseKey(storeKey(id)), { kind: 'store', id });
-    for (const key of [partitionKey(id, number), gatewayKey(id), incarnationKey(id), storeKey(id)]) {
+    const rule = `${id}-16777215-${String(number)}`;
+    assert.equal(queueRuleIdOf(queueRuleKey(rule)), rule);
+    for (const key of [queueRuleKey(rule), partitionKey(id, number), gatewayKey(id), incarnationKey(id), storeKey(id)]) {
       assert.equal(keyRule(key), '');
     }
   }));

@@ -2,7 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
-import { CUT_OFF, Dialog, END, GO_ON, WAIT, type DialogHost } from '../../../src/sink/dialog.js';
+import { CUT_OFF, Dialog, END, GO_ON, SECURE, WAIT, type DialogHost } from '../../../src/sink/dialog.js';
 import { CUT, DEFERRED, TAKEN, type ArrivalKind } from '../../../src/sink/verify.js';
 
 interface Kept {
@@ -14,6 +14,7 @@ interface Kept {
 class Host implements DialogHost {
   lmtp = false;
   late = false;
+  hasTls = false;
   messageBytesMax = 1000;
   readonly kept: Kept[] = [];
   /** "number envid from to" of transactions that ended without a message, and numbers of the others. */
@@ -142,6 +143,21 @@ describe('dialog', () => {
     dialog.replies = '';
     assert.equal(dialog.finish(), END);
     assert.deepEqual(dialog.replies.split('\r\n').map((line) => line.slice(0, 3)), ['250', '250', '221', '']);
+  });
+
+  test('offers STARTTLS with a certificate and in clear alone, and reads nothing in clear behind it', () => {
+    const host = new Host();
+    assert.equal(talk(host, 'EHLO me\r\nSTARTTLS\r\n').codes, '220 250 500');
+    host.hasTls = true;
+    const { codes, next, dialog } = talk(host, 'EHLO me\r\nSTARTTLS\r\nNOOP\r\n');
+    assert.match(dialog.replies, /^250-STARTTLS\r$/m);
+    assert.equal(codes, '220 250 220');
+    assert.equal(next, SECURE);
+    const secured = new Dialog(host, true);
+    assert.equal(secured.replies, '');
+    secured.push(Buffer.from('EHLO me\r\nSTARTTLS\r\n'));
+    assert.doesNotMatch(secured.replies, /250.STARTTLS/);
+    assert.match(secured.replies, /^500 /m);
   });
 
   test('ends a session whose command line never ends', () => {

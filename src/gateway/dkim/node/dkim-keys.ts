@@ -9,9 +9,8 @@
  */
 import { createPrivateKey } from 'node:crypto';
 import type { KeyObject } from 'node:crypto';
-import { errorText } from '../../../base/error-text.js';
 import { tlsErrorText } from '../../../platform/node/certificates.js';
-import { stampOf } from '../../../platform/node/changing-files.js';
+import { FollowedFile } from '../../../platform/node/changing-files.js';
 import { readSecretFile } from '../../../platform/node/secret-file.js';
 import type { EventLog } from '../../../platform/ports.js';
 import type { DkimAlgorithm } from '../signature-field.js';
@@ -83,14 +82,14 @@ export class DkimKeys {
   readonly #ports: DkimKeysPorts;
   /** Ed25519 in front of RSA. */
   readonly #byDomain = new Map<string, DkimKey[]>();
-  readonly #followed: FollowedKey[];
+  readonly #followed: readonly FollowedFile<DkimKey>[];
   readonly #timer: NodeJS.Timeout;
   #next = 0;
 
   /** Throws as readDkimKey(). */
   constructor(options: readonly DkimKeyOptions[], ports: DkimKeysPorts) {
     this.#ports = ports;
-    this.#followed = options.map((each) => new FollowedKey(each));
+    this.#followed = options.map(followedKey);
     for (const { current } of this.#followed) this.#put(current);
     ports.onRead(false);
     this.#timer = setInterval(() => { this.#look(); }, LOOK_MS).unref();
@@ -116,48 +115,29 @@ export class DkimKeys {
     let hasChanged = false;
     for (let left = Math.min(LOOKED_AT_ONCE, this.#followed.length); left > 0; left--) {
       const followed = this.#followed[this.#next++ % this.#followed.length];
-      const change = followed?.look();
-      if (followed === undefined || change === undefined) continue;
+      if (followed?.look() !== true) continue;
       hasChanged = true;
-      const { domain, selector } = followed.current;
-      if (change === '') {
+      const { current: { domain, selector }, why } = followed;
+      if (why === '') {
         this.#put(followed.current);
         log.info('dkim', 'a key for signatures was read anew', { domain, selector });
       } else {
         log.error('dkim', 'a new key for signatures can\'t be used, the old one stays', {
-          domain, selector, why: change,
+          domain, selector, why,
         });
       }
     }
-    if (hasChanged) onRead(this.#followed.some(({ isStale }) => isStale));
+    if (hasChanged) onRead(this.#followed.some(({ why }) => why !== ''));
   }
 }
 
-/** The key of one file, as it is in force. */
-class FollowedKey {
-  current: DkimKey;
-  isStale = false;
-  #stamp: string;
-
-  constructor(options: DkimKeyOptions) {
-    this.#stamp = stampOf(options.keyFile);
-    this.current = readDkimKey(options);
-  }
-
-  /** Undefined: nothing has changed. '': another key is in force; else why not. */
-  look(): string | undefined {
-    const stamp = stampOf(this.current.keyFile);
-    if (stamp === this.#stamp) return undefined;
-    this.#stamp = stamp;
-    this.isStale = true;
-    try {
-      const read = readDkimKey(this.current);
-      if (read.algorithm !== this.current.algorithm) return 'it is of the other kind; that needs a restart';
-      this.current = read;
-    } catch (error) {
-      return errorText(error);
-    }
-    this.isStale = false;
-    return '';
-  }
+/** Throws as readDkimKey(). */
+function followedKey(options: DkimKeyOptions): FollowedFile<DkimKey> {
+  let algorithm: DkimAlgorithm | undefined;
+  return new FollowedFile([options.keyFile], () => {
+    const read = readDkimKey(options);
+    algorithm ??= read.algorithm;
+    if (read.algorithm !== algorithm) throw new Error('it is of the other kind; that needs a restart');
+    return read;
+  });
 }

@@ -4,7 +4,7 @@
  */
 import type { Clock, Secrets } from '../../../platform/ports.js';
 import { PasswordChecks } from './password-checks.js';
-import type { Verdict } from './password-checks.js';
+import type { GiveUp, Verdict } from './password-checks.js';
 import { LoginExchange, PlainExchange, ScramExchange } from './sasl.js';
 import type { Exchange } from './sasl.js';
 import type { Account, Directory } from './directory.js';
@@ -42,12 +42,17 @@ export class Authenticator {
     return new ScramExchange(scramUsers, this.#secrets, this.#fakeKey);
   }
 
+  /** Who is not found may be a user still. */
+  get mayForget(): boolean {
+    return this.#directory.mayForget;
+  }
+
   find(name: string): Account | undefined {
     return this.#directory.find(name);
   }
 
-  check(name: string, password: string, clientKey: string, done: (verdict: Verdict) => void): void {
-    this.#checks.check(name, password, clientKey, done);
+  check(name: string, password: string, clientKey: string, done: (verdict: Verdict) => void): GiveUp {
+    return this.#checks.check(name, password, clientKey, done);
   }
 }
 

@@ -6,14 +6,20 @@
  *   else ─▶ line ─▶ one of checksAtOnce checks ─▶ yes, remembered / no
  *
  * Clients that were right in the last day stand in front, those that were wrong lately behind all others, and
- * one place is never theirs: fifty who guess do not delay one who knows. What was good is remembered under a
- * keyed hash, never as it is; users who are read anew forget it.
+ * one place is never theirs: fifty who guess do not delay one who knows. Each of the three lines is bounded:
+ * who would have to go to the last one while it is full hears "later" too. Who has gone leaves its line. What
+ * was good is remembered under a keyed hash, never as it is; a user who is read anew is forgotten.
  */
+import { Newest } from '../../../base/newest.js';
 import { latin1Bytes, latin1Text } from '../../../base/utf8.js';
 import type { Clock, Secrets } from '../../../platform/ports.js';
+import { ACCOUNT_CHARACTERS_MAX, charactersOf } from './directory.js';
 import type { Account, Directory } from './directory.js';
 
 export type Verdict = 'yes' | 'no' | 'later';
+
+/** The client has gone. True: its check had not begun and never will; else its verdict comes, or has come. */
+export type GiveUp = () => boolean;
 
 export interface PasswordChecksPorts {
   readonly directory: Directory;
@@ -41,12 +47,14 @@ interface Check {
 export class PasswordChecks {
   readonly #ports: PasswordChecksPorts;
   readonly #cacheKey: Uint8Array;
-  /** By keyed hash of name and password: whose it is, and until when. Oldest first. */
-  readonly #good = new Map<string, { readonly account: Account; readonly untilMs: number }>();
-  /** By client: until when it stands behind the others. Oldest first. */
-  readonly #wrong = new Map<string, number>();
-  /** By client: until when it stands in front of the others. Oldest first. */
-  readonly #right = new Map<string, number>();
+  /** By keyed hash of name and password: whose it is, and until when. */
+  readonly #good = new Newest<{ readonly account: Account; readonly untilMs: number }>(
+    CACHE_MAX, ACCOUNT_CHARACTERS_MAX,
+  );
+  /** By client: until when it stands behind the others. */
+  readonly #wrong = new Newest<number>(WRONG_MAX);
+  /** By client: until when it stands in front of the others. */
+  readonly #right = new Newest<number>(RIGHT_MAX);
   readonly #lineOfRight: Check[] = [];
   readonly #line: Check[] = [];
   readonly #lineOfWrong: Check[] = [];
@@ -58,15 +66,33 @@ export class PasswordChecks {
   }
 
   /** `done` may be called before this returns. */
-  check(name: string, password: string, clientKey: string, done: (verdict: Verdict) => void): void {
+  check(name: string, password: string, clientKey: string, done: (verdict: Verdict) => void): GiveUp {
     const nowMs = this.#ports.clock.nowMs();
+    const check = { name, password, clientKey, done };
     const known = this.#good.get(this.#keyOf(name, password));
     const isKnown = known !== undefined && known.untilMs > nowMs;
-    if (isKnown && this.#ports.directory.isStill(known.account)) return done('yes');
-    const line = this.#lineOf(clientKey, nowMs);
-    if (line.length >= LINE_MAX) return done('later');
-    line.push({ name, password, clientKey, done });
-    this.#begin();
+    if (isKnown && this.#ports.directory.isStill(known.account)) done('yes');
+    else if (this.#join(this.#lineOf(clientKey, nowMs), check)) this.#begin();
+    return () => this.#leave(check);
+  }
+
+  /** False: the line is full, and it is told so. */
+  #join(line: Check[], check: Check): boolean {
+    const hasRoom = line.length < LINE_MAX;
+    if (hasRoom) line.push(check);
+    else check.done('later');
+    return hasRoom;
+  }
+
+  /** True: it stood in a line. */
+  #leave(check: Check): boolean {
+    for (const line of [this.#lineOfRight, this.#line, this.#lineOfWrong]) {
+      const at = line.indexOf(check);
+      if (at < 0) continue;
+      line.splice(at, 1);
+      return true;
+    }
+    return false;
   }
 
   /** Who was both lately shares an address with somebody. */
@@ -84,7 +110,7 @@ export class PasswordChecks {
     for (let check = this.#line.shift(); check !== undefined; check = this.#line.shift()) {
       // Wrong meanwhile: the guesses that one client has in line cost one hash before it stands behind.
       if (this.#lineOf(check.clientKey, nowMs) !== this.#lineOfWrong) return check;
-      this.#lineOfWrong.push(check);
+      this.#join(this.#lineOfWrong, check);
     }
     return mayBeWrong ? this.#lineOfWrong.shift() : undefined;
   }
@@ -115,11 +141,11 @@ export class PasswordChecks {
     const nowMs = clock.nowMs();
     const untilMs = nowMs + CACHE_MS;
     if (account === undefined) {
-      remember(this.#wrong, clientKey, untilMs, WRONG_MAX);
+      this.#wrong.set(clientKey, untilMs);
       return 'no';
     }
-    remember(this.#right, clientKey, nowMs + RIGHT_MS, RIGHT_MAX);
-    remember(this.#good, this.#keyOf(name, password), { account, untilMs }, CACHE_MAX);
+    this.#right.set(clientKey, nowMs + RIGHT_MS);
+    this.#good.set(this.#keyOf(name, password), { account, untilMs }, charactersOf(account));
     return 'yes';
   }
 
@@ -128,17 +154,6 @@ export class PasswordChecks {
     const keyOfName = secrets.hmacSha256(this.#cacheKey, wide(name));
     const hash = secrets.hmacSha256(keyOfName, wide(password));
     return latin1Text(hash, 0, hash.length);
-  }
-}
-
-/** As the newest; the oldest goes when there are too many. */
-function remember<V>(map: Map<string, V>, key: string, value: V, most: number): void {
-  map.delete(key);
-  map.set(key, value);
-  if (map.size <= most) return;
-  for (const oldest of map.keys()) {
-    map.delete(oldest);
-    return;
   }
 }
 

@@ -2,24 +2,30 @@
  * SASL exchanges as their server: PLAIN (RFC 4616), LOGIN (draft-murchison-sasl-login) and SCRAM-SHA-256 (RFC
  * 5802, RFC 7677). Each is asked with the client's responses, one after the other, and says what comes next:
  *
- *   challenge   the client answers it          password   to be checked (password-checks.ts) proven
- *   SCRAM: the user has shown to know the password           refused   what the client said is wrong
+ *   challenge   the client answers it
+ *   password    to be checked (password-checks.ts)
+ *   proven      SCRAM: the user has shown to know the password
+ *   refused     name or password is wrong
+ *   foreign     the user wants to act as another
+ *   malformed   what the client said is no answer to what it was asked
  *
+ * An empty password is wrong whoever knows the users: a directory may take it for a bind by nobody, which is
+ * never refused (RFC 4513 5.1.2), and RFC 4616 has none.
  * An unknown name gets a salt of its own in SCRAM, the same each time, and what most users have for the rest,
- * so that names can't be told from it.
- * Pure.
+ * so that names can't be told from it. Pure.
  */
 import { base64Bytes, base64Text } from '../../../base/base64.js';
 import { invariant } from '../../../base/invariant.js';
 import { latin1Bytes, utf8Bytes, utf8Text } from '../../../base/utf8.js';
 import type { Secrets } from '../../../platform/ports.js';
+import { normalized, prepared } from './saslprep.js';
 import type { ScramVerifier, Users } from './users.js';
 
 export type Step =
   | { readonly kind: 'challenge'; readonly text: string }
   | { readonly kind: 'password'; readonly user: string; readonly password: string }
   | { readonly kind: 'proven'; readonly user: string }
-  | { readonly kind: 'refused'; readonly user: string }
+  | { readonly kind: 'refused' | 'foreign'; readonly user: string }
   | { readonly kind: 'malformed' };
 
 export interface Exchange {
@@ -40,9 +46,10 @@ export class PlainExchange implements Exchange {
     const text = utf8Text(response, 0, response.length);
     const [authorization, user, password, ...more] = text?.split('\0') ?? [];
     if (user === undefined || password === undefined || more.length > 0 || user === '') return MALFORMED;
+    const name = prepared(user);
     // To act as another is not offered.
-    if (authorization !== '' && authorization !== user) return { kind: 'refused', user };
-    return { kind: 'password', user: prepared(user), password: prepared(password) };
+    if (authorization !== '' && authorization !== user) return { kind: 'foreign', user: name };
+    return passwordStep(name, password);
   }
 }
 
@@ -53,16 +60,21 @@ export class LoginExchange implements Exchange {
 
   next(response: Uint8Array | undefined): Step {
     const text = response === undefined ? undefined : utf8Text(response, 0, response.length);
-    if (response === undefined || (text === '' && !this.#isAsked)) {
+    if (response === undefined || (text === '' && !this.#isAsked && this.#user === undefined)) {
       this.#isAsked = true;
       return { kind: 'challenge', text: 'Username:' };
     }
     if (text === undefined || text.includes('\0')) return MALFORMED;
-    if (this.#user !== undefined) return { kind: 'password', user: this.#user, password: prepared(text) };
+    if (this.#user !== undefined) return passwordStep(this.#user, text);
     if (text === '') return MALFORMED;
     this.#user = prepared(text);
     return { kind: 'challenge', text: 'Password:' };
   }
+}
+
+function passwordStep(user: string, password: string): Step {
+  if (user === '' || prepared(password) === '') return { kind: 'refused', user };
+  return { kind: 'password', user, password: normalized(password) };
 }
 
 /** The messages are those of RFC 5802 3: client-first, server-first, client-final, server-final. */
@@ -102,7 +114,9 @@ export class ScramExchange implements Exchange {
     const user = unescaped(name);
     if (match === null || user === undefined) return MALFORMED;
     this.#user = prepared(user);
-    if (authorization !== undefined && unescaped(authorization) !== user) return this.#refused();
+    if (authorization !== undefined && unescaped(authorization) !== user) {
+      return { kind: 'foreign', user: this.#user };
+    }
     this.#header = header;
     this.#clientFirst = bare;
     const found = this.#users.find(this.#user)?.verifier;
@@ -141,11 +155,6 @@ export class ScramExchange implements Exchange {
     const { kind, iterations } = usual;
     return { kind, iterations, salt, storedKey: unknowable, serverKey: unknowable };
   }
-}
-
-/** SASLprep's normalization (RFC 4013 2.2), for names and passwords alike. */
-export function prepared(text: string): string {
-  return text.normalize('NFKC');
 }
 
 /** "=2C" and "=3D" of a saslname (RFC 5802 5.1); undefined when another "=" is in it. */

@@ -7,10 +7,14 @@
  *   address    what the user may send from: an address, "@example.com" for its whole domain, "*" for any;
  *              without any: NAME itself
  *
- * Salts and keys are base64. `twinpost user` makes such lines. Pure: who reads the file is users-file.ts.
+ * Salts and keys are base64. `twinpost user` makes such lines. A file may have 100,000 of them, and is read
+ * in steps. Pure: who reads the file is users-file.ts.
  */
 import type { Account } from './directory.js';
 import { base64Bytes } from '../../../base/base64.js';
+import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
+import { prepared } from './saslprep.js';
+import { copyOfText } from '../../../base/text-copy.js';
 
 export interface ScryptVerifier {
   readonly kind: 'scrypt';
@@ -38,6 +42,10 @@ export interface User {
 
 const NAME_CHARACTERS_MAX = 255;
 const KEY_BYTES = 32;
+/** Some 1 KB each; more of them are asked for by HTTP (users-by-http.ts). */
+const USERS_MAX = 100_000;
+/** Some 1 ms. */
+const LINES_A_STEP = 250;
 /** scrypt with N = 2^17 and r = 8 takes 128 MiB. */
 const LOG_COST = [10, 17] as const;
 const BLOCK_SIZE = [1, 16] as const;
@@ -47,16 +55,36 @@ const ITERATIONS = [4096, 1_000_000] as const;
 const SALT_BYTES = [8, 64] as const;
 
 export class Users {
-  readonly #byName: ReadonlyMap<string, User>;
-  /** Users without a verifier for SCRAM: it is offered only while there are none. */
-  readonly withoutScram: number;
-  /** With what most users have in common: an unknown name looks and costs like theirs. */
-  readonly usual: ScryptVerifier | ScramVerifier | undefined;
+  readonly #byName = new Map<string, User>();
+  /** Verifiers by what they cost. */
+  readonly #ofKind = new Map<string, number>();
+  #mostOfKind = 0;
+  #withoutScram = 0;
+  #usual: ScryptVerifier | ScramVerifier | undefined;
 
-  constructor(users: readonly User[]) {
-    this.#byName = new Map(users.map((user) => [user.name, user]));
-    this.withoutScram = users.filter(({ verifier }) => verifier.kind !== 'scram').length;
-    this.usual = usualOf(users.map(({ verifier }) => verifier));
+  /** While they are read. False: there is one of the name. */
+  add(user: User): boolean {
+    const { name, verifier } = user;
+    if (this.#byName.has(name)) return false;
+    this.#byName.set(name, user);
+    if (verifier.kind !== 'scram') this.#withoutScram++;
+    const kind = kindOf(verifier);
+    const ofKind = (this.#ofKind.get(kind) ?? 0) + 1;
+    this.#ofKind.set(kind, ofKind);
+    if (ofKind <= this.#mostOfKind) return true;
+    this.#mostOfKind = ofKind;
+    this.#usual = verifier;
+    return true;
+  }
+
+  /** Users without a verifier for SCRAM: it is offered only while there are none. */
+  get withoutScram(): number {
+    return this.#withoutScram;
+  }
+
+  /** With what most users have in common: an unknown name looks and costs like theirs. */
+  get usual(): ScryptVerifier | ScramVerifier | undefined {
+    return this.#usual;
   }
 
   get count(): number {
@@ -80,40 +108,66 @@ export class Users {
   }
 }
 
-function usualOf(
-  verifiers: readonly (ScryptVerifier | ScramVerifier)[],
-): ScryptVerifier | ScramVerifier | undefined {
-  const counts = new Map<string, number>();
-  let usual: ScryptVerifier | ScramVerifier | undefined;
-  let most = 0;
-  for (const verifier of verifiers) {
-    const cost = verifier.kind === 'scram' ? [verifier.iterations]
-      : [verifier.logCost, verifier.blockSize, verifier.parallelization];
-    const key = `${verifier.kind} ${cost.join()} ${String(verifier.salt.length)}`;
-    const count = (counts.get(key) ?? 0) + 1;
-    counts.set(key, count);
-    if (count <= most) continue;
-    most = count;
-    usual = verifier;
-  }
-  return usual;
+function kindOf(verifier: ScryptVerifier | ScramVerifier): string {
+  const { kind, salt } = verifier;
+  const cost = kind === 'scram' ? String(verifier.iterations)
+    : `${verifier.logCost},${verifier.blockSize},${verifier.parallelization}`;
+  return `${kind} ${cost} ${salt.length}`;
 }
 
 /** Throws an Error that names the line. */
 export function parseUsers(text: string): Users {
-  const users: User[] = [];
-  const names = new Set<string>();
-  for (const [index, line] of text.split(/\r?\n/).entries()) {
-    if (line.trim() === '' || line.startsWith('#')) continue;
-    const user = parseUser(line);
-    if (typeof user === 'string') throw new Error(`line ${index + 1}: ${user}`);
-    if (names.has(user.name)) throw new Error(`line ${index + 1}: '${user.name}' is there twice`);
-    names.add(user.name);
-    users.push(user);
+  const steps = usersIn(text);
+  for (;;) {
+    const step = steps.next();
+    if (step.done === true) return step.value;
+  }
+}
+
+/**
+ * Between two steps others may have their turn. Who is in the file as he was `before` is the same object:
+ * what is known of him still holds (verifiers.ts). Throws an Error that names the line.
+ */
+export function* usersIn(text: string, before?: Users): Generator<undefined, Users> {
+  const users = new Users();
+  let number = 0;
+  // Behind a byte order mark, as editors of Windows write it.
+  for (let at = text.startsWith('\ufeff') ? 1 : 0; at < text.length;) {
+    const end = text.indexOf('\n', at);
+    const next = end < 0 ? text.length : end + 1;
+    addLine(users, text.slice(at, end < 0 ? next : end).replace(/\r$/, ''), ++number, before);
+    at = next;
+    if (number % LINES_A_STEP === 0) yield undefined;
   }
   // A copy that is not whole yet, more often than a service without users.
-  if (users.length === 0) throw new Error('it has no users');
-  return new Users(users);
+  if (users.count === 0) throw new Error('it has no users');
+  return users;
+}
+
+function addLine(users: Users, line: string, number: number, before: Users | undefined): void {
+  if (line.trim() === '' || line.startsWith('#')) return;
+  const user = parseUser(line);
+  if (typeof user === 'string') throw new Error(`line ${number}: ${user}`);
+  const known = before?.find(user.name);
+  const isKnown = known !== undefined && isSame(known, user);
+  if (!users.add(isKnown ? known : user)) throw new Error(`line ${number}: '${user.name}' is there twice`);
+  if (users.count > USERS_MAX) {
+    throw new Error(`it has more than ${USERS_MAX} users: let a directory be asked by HTTP instead`);
+  }
+}
+
+function isSame(one: User, other: User): boolean {
+  return one.addresses.join() === other.addresses.join() && kindOf(one.verifier) === kindOf(other.verifier)
+    && keysOf(one.verifier).every((key, at) => isEqual(key, keysOf(other.verifier)[at]));
+}
+
+function keysOf(verifier: ScryptVerifier | ScramVerifier): readonly Uint8Array[] {
+  return verifier.kind === 'scram' ? [verifier.salt, verifier.storedKey, verifier.serverKey]
+    : [verifier.salt, verifier.hash];
+}
+
+function isEqual(one: Uint8Array, other: Uint8Array | undefined): boolean {
+  return one.length === other?.length && one.every((byte, at) => byte === other[at]);
 }
 
 function parseUser(line: string): User | string {
@@ -129,7 +183,9 @@ function parseUser(line: string): User | string {
     .filter((address) => address !== '');
   const addresses = addressesText === undefined ? [name.toLowerCase()] : listed;
   const odd = addresses.find((address) => address !== '*' && !address.includes('@'));
-  if (odd === undefined) return { name: name.normalize('NFKC'), verifier, addresses };
+  if (odd === undefined) {
+    return { name: copyOfText(prepared(name)), verifier, addresses: addresses.map(copyOfText) };
+  }
   return addressesText === undefined
     ? `expected addresses that '${name}' may send from, as its name is none: NAME:VERIFIER:ADDRESS`
     : `expected an address, @DOMAIN or *, found '${odd}'`;
@@ -166,7 +222,7 @@ function within(value: number, [least, most]: readonly [number, number]): boolea
 /** Whether the user may send from this reverse-path; '' (a report of the user's own program) always. */
 export function maySendFrom(user: Account, reversePath: string): boolean {
   if (reversePath === '') return true;
-  const address = reversePath.toLowerCase();
+  const address = withoutNeedlessQuotes(reversePath).toLowerCase();
   const domain = address.slice(address.lastIndexOf('@'));
   return user.addresses.some((each) => each === '*' || each === address || each === domain);
 }

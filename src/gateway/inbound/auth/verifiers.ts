@@ -3,6 +3,7 @@
  * hash costs time of a thread on purpose, some 0.1 s; an unknown name costs what most others do.
  */
 import type { Secrets } from '../../../platform/ports.js';
+import { prepared } from './saslprep.js';
 import type { Account, Directory } from './directory.js';
 import type { ScramVerifier, ScryptVerifier, User, Users } from './users.js';
 
@@ -18,6 +19,7 @@ type KnownUsers = Pick<Users, 'find' | 'haveScram' | 'usual'>;
 
 export class Verifiers implements Directory {
   readonly checksAtOnce = 2;
+  readonly mayForget = false;
   /** Those in force; may be exchanged at any time. */
   users: KnownUsers;
   readonly #ports: VerifierPorts;
@@ -35,12 +37,12 @@ export class Verifiers implements Directory {
     const user = this.users.find(name);
     const verifier = user?.verifier ?? this.users.usual;
     if (verifier === undefined) return undefined;
-    const key = await this.#ports.deriveKey(password, verifier);
+    const key = await this.#ports.deriveKey(prepared(password), verifier);
     const wanted = verifier.kind === 'scrypt' ? verifier.hash : verifier.storedKey;
     return this.#ports.secrets.equal(key, wanted) ? user : undefined;
   }
 
-  /** By identity: a file that was read anew has other users. */
+  /** By identity: who was changed in a file that was read anew is another object, who was not is the same. */
   isStill(account: Account): boolean {
     return this.users.find(account.name) === account;
   }

@@ -50,6 +50,12 @@ export function authVerdict(dialog: InboundDialog, desk: Desk, user: string, ver
   return ended(dialog, desk, replies.AUTHENTICATED, 'ok');
 }
 
+/** The client has gone before the check of its password began: what that would have said nobody knows. */
+export function authAbandoned(dialog: InboundDialog, desk: Desk, user: string): Effect {
+  const why = 'the client has gone before its password was checked';
+  return ended(dialog, desk, { ...replies.AUTH_CANCELLED, user, why }, 'cancelled');
+}
+
 function respond(dialog: InboundDialog, desk: Desk, exchange: Exchange, text: string): Effect {
   const response = base64Bytes(text);
   if (response === undefined) return ended(dialog, desk, replies.AUTH_MALFORMED, 'cancelled');
@@ -70,6 +76,9 @@ function stepped(
       return authVerdict(dialog, desk, step.user, 'yes');
     case 'refused':
       return failed(dialog, desk, step.user);
+    case 'foreign':
+      // No password was tried.
+      return ended(dialog, desk, { ...replies.AUTH_FOREIGN, user: step.user }, 'cancelled');
     case 'malformed':
       return ended(dialog, desk, replies.AUTH_MALFORMED, 'cancelled');
   }

@@ -29,7 +29,7 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const path = parsePath(text, at, ports.toAscii);
   if (typeof path === 'string') return replies.badSender(path);
   if (path.address !== '' && path.domain === '') return replies.badSender('domain is missing');
-  if (dialog.user !== '' && !maySend(dialog.user, path.address, desk)) return replies.NOT_YOUR_ADDRESS;
+  if (dialog.user !== '' && !maySend(dialog.user, path.address, desk)) return notSent(dialog.user, desk);
   const takesRequireTls = options.offersRequireTls && dialog.tlsVersion !== '';
   const parameters = new MailParameters(options.isSubmission, takesRequireTls);
   const refusal = parameters.parse(text, path.end);
@@ -66,6 +66,11 @@ export function maySend(name: string, reversePath: string, desk: Desk): boolean 
   if (authenticator === undefined) return true;
   const user = authenticator.find(name);
   return user !== undefined && maySendFrom(user, reversePath);
+}
+
+function notSent(name: string, { ports: { authenticator } }: Desk): Refusal {
+  const isForgotten = authenticator?.mayForget === true && authenticator.find(name) === undefined;
+  return isForgotten ? replies.USER_FORGOTTEN : replies.NOT_YOUR_ADDRESS;
 }
 
 /** Index of the path behind "MAIL FROM:"; spaces before it are tolerated as everyone does. */

@@ -11,6 +11,7 @@ import {
   ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
+import type { InboundPorts, ReturnedPorts } from '../options.js';
 import type { CameBack } from '../../returned/came-back.js';
 import type { Path } from '../policy/address.js';
 import type { Desk } from '../session/desk.js';
@@ -54,7 +55,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     if (hidesRoute(wanted.address)) return replies.ROUTED_LOCAL_PART;
     if (relaysForAnybody(came, wanted, transaction, desk)) return replies.RETURN_NO_REPORT;
     if (dialog.blockedBy === undefined) return replies.BLOCKLIST_SILENT;
-    if (dialog.blockedBy !== '') return replies.onBlocklist(dialog.blockedBy);
+    if (dialog.blockedBy !== '') return replies.onBlocklist(dialog.remoteAddress, dialog.blockedBy);
   }
   if (ports.rates?.mayDo('recipients', dialog, transaction.reversePath, desk.nowMs) === false) {
     return replies.TOO_MANY_IN_A_MINUTE;
@@ -81,7 +82,7 @@ function byRoute(
   if (full !== undefined) return full;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
   const isChanged = address !== path.address;
-  const orcpt = isChanged ? originalOf(path.address, parameters.orcpt) : parameters.orcpt;
+  const orcpt = isChanged ? originalOf(path.address, parameters.orcpt, desk) : parameters.orcpt;
   const notify = isChanged ? parameters.notify | ALIAS_CHANGED : parameters.notify;
   transaction.named(path.address);
   transaction.addRecipient(route, { address, notify, orcpt });
@@ -106,8 +107,16 @@ interface MeantRecipient {
   readonly came: CameBack | undefined;
 }
 
+/** Of a desk and a transaction what counts here. */
+interface MeansOf {
+  readonly ports: Pick<InboundPorts, 'rewriting' | 'toAscii'> & {
+    readonly returned?: Pick<ReturnedPorts, 'paths'> | undefined;
+  };
+}
+type MeantBy = Pick<MailTransaction, 'reversePath' | 'mayTakeMoreBack'>;
+
 /** Addresses of our own making stand for others, whom they were made for. */
-function whoIsMeant(path: Path, transaction: MailTransaction, desk: Desk): MeantRecipient | Refusal {
+export function whoIsMeant(path: Path, transaction: MeantBy, desk: MeansOf): MeantRecipient | Refusal {
   const { rewriting, returned, toAscii } = desk.ports;
   const came = returned?.paths.find(path);
   if (came === 'forged') return replies.RETURN_FORGED;
@@ -134,7 +143,7 @@ function relaysForAnybody(
 
 /** A reverse-path that was rewritten here leads reports to its sender, whoever brings them. */
 function senderBehind(
-  written: Path, { reversePath }: MailTransaction, { ports: { rewriting, toAscii } }: Desk,
+  written: Path, { reversePath }: MeantBy, { ports: { rewriting, toAscii } }: MeansOf,
 ): Path | Refusal | undefined {
   let path = written;
   // It may have gone through here before: each time is undone.
@@ -192,7 +201,7 @@ function byTable(
   const isRewritten = mayRewrite(transaction.reversePath, desk);
   destinations.forEach(({ route, address, hasLeft }, index) => {
     const isChanged = address !== path.address;
-    const original = isChanged ? originalOf(path.address, orcpt) : orcpt;
+    const original = isChanged ? originalOf(path.address, orcpt, desk) : orcpt;
     const asked = destinations.length === 1 ? notify : notifyOfMember(notify, index === 0);
     const leaves = hasLeft && isRewritten ? ALIAS_LEAVES : 0;
     const bits = asked | leaves | (isChanged ? ALIAS_CHANGED : 0);
@@ -226,8 +235,10 @@ function mayRewrite(reversePath: string, { policy, ports: { rewriting, toAscii }
 }
 
 /** Reports name the address that the sender wrote to, not what an alias made of it (RFC 3461 5.2.7.3). */
-function originalOf(address: string, orcpt: string): string {
-  if (orcpt !== '' || !address.includes('@')) return orcpt;
+function originalOf(written: string, orcpt: string, { options: { hostName } }: Desk): string {
+  if (orcpt !== '') return orcpt;
+  // <postmaster> is ours.
+  const address = written.includes('@') ? written : `${written}@${hostName}`;
   const original = isAscii(address) ? `rfc822;${xtext(address)}` : `utf-8;${utf8AddressText(address)}`;
   return original.length <= ORCPT_CHARACTERS_MAX ? original : '';
 }
@@ -264,6 +275,8 @@ function admissionRefusal(desk: Desk, route: Route): Refusal | undefined {
   switch (admission) {
     case '':
       return undefined;
+    case 'operator':
+      return replies.NOT_TAKEN_NOW;
     case 'queue-full':
       return replies.QUEUE_FULL;
     case 'share':
@@ -280,6 +293,8 @@ function admissionRefusal(desk: Desk, route: Route): Refusal | undefined {
       return replies.SHORT;
     case 'no-store':
       return replies.NO_STORE;
+    case 'rescued':
+      return replies.RESCUED;
     case 'draining':
       return replies.SHUTTING_DOWN;
   }

@@ -28,12 +28,12 @@ export function xclient(dialog: InboundDialog, desk: Desk, text: string): Effect
   const attributes = attributesOf(text);
   if (attributes === undefined) return replies.XCLIENT_SYNTAX;
   const login = attributes.get('LOGIN');
-  if (login !== undefined && !desk.options.xclientLogin) return replies.XCLIENT_DENIED;
+  if (login !== undefined && !desk.options.xclientLogin) return replies.LOGIN_DENIED;
   const said = attributes.get('ADDR');
   const address = said === undefined ? dialog.remoteAddress : addressOf(said);
-  if (address === undefined) return replies.XCLIENT_SYNTAX;
+  if (address === undefined) return replies.badXclient('ADDR');
   const port = portOf(attributes.get('PORT'));
-  if (port === undefined) return replies.XCLIENT_SYNTAX;
+  if (port === undefined) return replies.badXclient('PORT');
   const refusal = dialog.becomeClient(UNAVAILABLE.includes(address) ? '' : address, port);
   if (refusal !== undefined) return refusal;
   dialog.user = login === undefined || UNAVAILABLE.includes(login) ? '' : login;

@@ -83,6 +83,11 @@ export class ContentBuffer {
     return this.#reserve(bytes);
   }
 
+  /** The first octet of what is kept; undefined: nothing is. */
+  get firstOctet(): number | undefined {
+    return this.chunks[1]?.[0];
+  }
+
   /** What has come, while it is kept; the trace header's place in front is empty. */
   pieces(): readonly Uint8Array[] {
     this.#closePiece();

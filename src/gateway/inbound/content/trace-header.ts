@@ -62,6 +62,11 @@ export function traceStart(helo: string, clientAddress: string, hostName: string
   return latin1Bytes(`Received: from ${helo} (${literal})\r\n\tby ${hostName} with `);
 }
 
+/** Of a message that has none. */
+export function madeMessageId(id: string, hostName: string): string {
+  return '<' + id + '@' + hostName + '>';
+}
+
 /**
  * Writes the field into memory that the next one uses again: who takes the message copies it before that
  * (Submission.chunks). One for all sessions.
@@ -78,7 +83,9 @@ export class TraceWriter {
    */
   addMissing(fields: number, id: string, hostName: string, date: string): Uint8Array {
     if ((fields & FIELD_DATE) === 0) this.#put('Date: ' + date + '\r\n');
-    if ((fields & FIELD_MESSAGE_ID) === 0) this.#put('Message-ID: <' + id + '@' + hostName + '>\r\n');
+    if ((fields & FIELD_MESSAGE_ID) === 0) {
+      this.#put('Message-ID: ' + madeMessageId(id, hostName) + '\r\n');
+    }
     return this.#written();
   }
 

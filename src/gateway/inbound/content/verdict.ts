@@ -14,6 +14,8 @@ import type { InboundOptions } from '../options.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
 
+const SPACE = 0x20;
+const TAB = 0x09;
 /** Received fields of our own name. */
 const OWN_HOPS_MAX = 3;
 
@@ -24,10 +26,16 @@ export function contentRefusal(
   if ((scan.faults & FAULT_NUL) !== 0) return replies.NUL_BYTE;
   if ((scan.faults & FAULT_BARE_CR) !== 0) return replies.BARE_CR;
   if (scan.faults !== 0) return replies.BARE_LF;
+  if (continues(content.firstOctet)) return replies.LEADING_BLANK;
   if (content.fate === LOST_TOO_BIG) return replies.TOO_BIG;
   if (scan.receivedLines > hopsMax) return replies.TOO_MANY_HOPS;
   if (content.fate === LOST_NO_MEMORY) return replies.NO_MEMORY_NOW;
   return isWhole && hasCircled(scan, content, hostName) ? replies.LOOP : undefined;
+}
+
+/** What stands in front is ours, and a line that begins so would be the rest of it (RFC 5322 2.2.3). */
+function continues(octet: number | undefined): boolean {
+  return octet === SPACE || octet === TAB;
 }
 
 /** It has been here before, more often than a filter or a forwarding sends it back. */

@@ -1,6 +1,7 @@
 /**
- * How many connections each client has open. An IPv6 client owns a whole /64 and could use a fresh address
- * for each connection, so addresses of one /64 count together (RFC 7934 section 6 is why hosts have so many).
+ * How many connections each client has open at a listener. An IPv6 client owns a whole /64 and could use a
+ * fresh address for each connection, so addresses of one /64 count together (RFC 7934 section 6 is why hosts
+ * have so many).
  *
  * Held across the workers of a gateway: once a second each tells the others what it has open. So a limit may
  * be passed by what the other workers let in within that second. What a worker told last counts until it
@@ -70,4 +71,11 @@ export function clientKey(address: string): string {
   const zeros = gap < 0 ? 0 : Math.max(0, 8 - head.length - tailGroups);
   const groups = [...head, ...new Array<string>(zeros).fill('0'), ...tail];
   return groups.slice(0, 4).map((group) => Number.parseInt(group, 16).toString(16)).join(':') + '::/64';
+}
+
+/** /24 of IPv4, /48 of IPv6. */
+export function networkKey(address: string): string {
+  const key = clientKey(address);
+  if (!key.includes(':')) return `${key.slice(0, key.lastIndexOf('.'))}.0/24`;
+  return `${key.split(':').slice(0, 3).join(':')}::/48`;
 }

@@ -9,6 +9,7 @@
  *
  * Owns the clients known, at most KNOWN_MAX, and the line of those who wait.
  */
+import { Newest } from '../../../base/newest.js';
 
 const KNOWN_MS = 3_600_000;
 const KNOWN_MAX = 10_000;
@@ -29,8 +30,8 @@ interface Waiting {
 export class Greeting {
   readonly #delayMs: number;
   readonly #nowMs: () => number;
-  /** Key of the client (client-counts.ts) → when it had waited, oldest first. */
-  readonly #known = new Map<string, number>();
+  /** Key of the client (client-counts.ts) → when it had waited. */
+  readonly #known = new Newest<number>(KNOWN_MAX);
   /** In the order in which they are due: the delay is one for all. */
   readonly #line: Waiting[] = [];
 
@@ -51,7 +52,7 @@ export class Greeting {
       if (dueMs > nowMs) break;
       due++;
       if (!connection.isGreetable) continue;
-      this.#waited(clientKey);
+      this.#known.set(clientKey, this.#nowMs());
       connection.greet();
     }
     if (due > 0) this.#line.splice(0, due);
@@ -65,15 +66,5 @@ export class Greeting {
   #isKnown(clientKey: string): boolean {
     const sinceMs = this.#known.get(clientKey);
     return sinceMs !== undefined && this.#nowMs() - sinceMs < KNOWN_MS;
-  }
-
-  #waited(clientKey: string): void {
-    this.#known.delete(clientKey);
-    this.#known.set(clientKey, this.#nowMs());
-    if (this.#known.size <= KNOWN_MAX) return;
-    for (const oldest of this.#known.keys()) {
-      this.#known.delete(oldest);
-      return;
-    }
   }
 }

@@ -6,9 +6,11 @@
  *  connections   ×         ×                           421 before the greeting
  *  messages      ×         ×       ×       ×           450 to MAIL
  *  recipients    ×         ×       ×       ×           450 to RCPT
- *  data          ×         ×       ×       ×           450 to MAIL, until the minute has passed
+ *  data          ×         ×       ×       ×           450 to MAIL and to what has ended, until the minute
+ *                                                      has passed
  *  errors        ×         ×                           421: the session ends, and new ones begin with 421
  *
+ * A message counts when it ends, and not against itself: data goes beyond its limit by one message at most.
  * A sender is counted for users, who send from addresses of their own only, and apart from that for each
  * network that claims to send for it.
  *
@@ -16,7 +18,7 @@
  * may be passed by what the other workers let in within that second. Pure.
  */
 import type { NetworkList } from '../policy/network-list.js';
-import { clientKey } from './client-counts.js';
+import { clientKey, networkKey } from './client-counts.js';
 import { SlidingCounts } from './sliding-counts.js';
 import type { Counted } from './sliding-counts.js';
 
@@ -134,11 +136,4 @@ function keyOf(party: Party, { remoteAddress, user }: Doer, sender: string): str
   // Anybody may claim to be anybody: that must not use up what the sender himself may do, or another network.
   const own = sender.toLowerCase();
   return own === '' || user !== '' ? own : `${own} ${networkKey(remoteAddress)}`;
-}
-
-/** /24 of IPv4, /48 of IPv6. */
-function networkKey(address: string): string {
-  const key = clientKey(address);
-  if (!key.includes(':')) return `${key.slice(0, key.lastIndexOf('.'))}.0/24`;
-  return `${key.split(':').slice(0, 3).join(':')}::/48`;
 }

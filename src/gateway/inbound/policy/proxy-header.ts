@@ -41,17 +41,26 @@ export interface ProxyHeader {
   readonly address: string;
   /** Of the client; 0 when it names nobody. */
   readonly port: number;
+  /** It names nobody, and what it says instead; else ''. */
+  readonly own: '' | 'local' | 'unknown';
 }
 
-/** undefined: more must come. A text: the rule that is broken. */
+/** Of what is no header, for the log. */
+const QUOTED_OCTETS_MAX = 32;
+
+/** undefined: more must come. A text: the rule that is broken, and by what. */
 export function readProxyHeader(bytes: Uint8Array): ProxyHeader | string | undefined {
   if (startsLike(bytes, LINE_START)) return bytes.length < LINE_START.length ? undefined : readLine(bytes);
-  if (!startsLike(bytes, SIGNATURE)) return 'no PROXY header';
+  if (!startsLike(bytes, SIGNATURE)) {
+    return `no PROXY header: it begins with ${quoted(bytes, QUOTED_OCTETS_MAX)}`;
+  }
   if (bytes.length < FIXED_OCTETS) return undefined;
   const [command = 0, family = 0] = [bytes[12], bytes[13]];
   const octets = FIXED_OCTETS + twoOctets(bytes, 14);
-  if ((command & 0xf0) !== VERSION_2) return 'version of the PROXY header';
-  if (octets > PROXY_OCTETS_MAX) return `PROXY header longer than ${PROXY_OCTETS_MAX} octets`;
+  if ((command & 0xf0) !== VERSION_2) return `PROXY header of version ${command >> 4}: expected 2`;
+  if (octets > PROXY_OCTETS_MAX) {
+    return `PROXY header of ${octets} octets: expected at most ${PROXY_OCTETS_MAX}`;
+  }
   return bytes.length < octets ? undefined : readBinary(bytes.subarray(0, octets), command & 0x0f, family);
 }
 
@@ -64,16 +73,21 @@ function startsLike(bytes: Uint8Array, pattern: Uint8Array): boolean {
 
 function readLine(bytes: Uint8Array): ProxyHeader | string | undefined {
   const end = bytes.subarray(0, LINE_OCTETS_MAX).indexOf(LF);
-  if (end < 0) return bytes.length < LINE_OCTETS_MAX ? undefined : 'line of the PROXY header';
-  if (bytes[end - 1] !== CR) return 'line of the PROXY header';
+  if (end < 0 && bytes.length < LINE_OCTETS_MAX) return undefined;
+  const lineOctets = end < 0 ? LINE_OCTETS_MAX : end - 1;
+  const bad = (rule: string): string => `PROXY header ${quoted(bytes, lineOctets)}: ${rule}`;
+  if (end < 0) return bad(`expected CR LF within ${LINE_OCTETS_MAX} octets`);
+  if (bytes[end - 1] !== CR) return bad('expected CR before LF');
   const words = latin1Text(bytes, LINE_START.length, end - 1).split(' ');
   const octets = end + 1;
   const [family, source = '', destination = '', sourcePort = '', destinationPort = '', ...more] = words;
-  if (family === 'UNKNOWN') return { octets, address: '', port: 0 };
-  if (more.length > 0 || !isPort(sourcePort) || !isPort(destinationPort)) return 'line of the PROXY header';
-  const isAddress = family === 'TCP4' ? isIPv4 : family === 'TCP6' ? isIPv6 : isNothing;
-  if (!isAddress(source) || !isAddress(destination)) return 'addresses of the PROXY header';
-  return { octets, address: normal(source), port: Number(sourcePort) };
+  if (family === 'UNKNOWN') return { octets, address: '', port: 0, own: 'unknown' };
+  if (family !== 'TCP4' && family !== 'TCP6') return bad('expected TCP4, TCP6 or UNKNOWN');
+  const isAddress = family === 'TCP4' ? isIPv4 : isIPv6;
+  if (!isAddress(source) || !isAddress(destination)) return bad(`expected two addresses of ${family}`);
+  if (!isPort(sourcePort) || !isPort(destinationPort)) return bad('expected two ports up to 65535');
+  if (more.length > 0) return bad('expected nothing behind the ports');
+  return { octets, address: normal(source), port: Number(sourcePort), own: '' };
 }
 
 function readBinary(header: Uint8Array, command: number, family: number): ProxyHeader | string {
@@ -81,16 +95,22 @@ function readBinary(header: Uint8Array, command: number, family: number): ProxyH
   const isIpv6 = family === TCP6;
   const hasAddresses = family === TCP4 || isIpv6;
   const addressOctets = !hasAddresses ? 0 : isIpv6 ? ADDRESSES_OCTETS_TCP6 : ADDRESSES_OCTETS_TCP4;
-  if (octets < FIXED_OCTETS + addressOctets) return 'length of the PROXY header';
+  if (octets < FIXED_OCTETS + addressOctets) {
+    return `PROXY header of ${octets} octets: expected ${FIXED_OCTETS + addressOctets} with its addresses`;
+  }
   // Of other families the length of the addresses is not known here, and with it where the fields begin.
   const fieldsAt = FIXED_OCTETS + addressOctets;
-  if (hasAddresses && !areFieldsSound(header, fieldsAt)) return 'fields of the PROXY header';
-  if (command === COMMAND_LOCAL) return { octets, address: '', port: 0 };
-  if (command !== COMMAND_PROXY) return 'command of the PROXY header';
-  if (!hasAddresses) return { octets, address: '', port: 0 };
+  if (hasAddresses && !areFieldsSound(header, fieldsAt)) {
+    return 'PROXY header with fields (TLV) that run over its end, or a wrong checksum (CRC-32C)';
+  }
+  if (command === COMMAND_LOCAL) return { octets, address: '', port: 0, own: 'local' };
+  if (command !== COMMAND_PROXY) {
+    return `PROXY header with command ${command}: expected LOCAL (0) or PROXY (1)`;
+  }
+  if (!hasAddresses) return { octets, address: '', port: 0, own: 'unknown' };
   const source = header.subarray(FIXED_OCTETS, FIXED_OCTETS + (isIpv6 ? 16 : 4));
   const port = twoOctets(header, fieldsAt - 4);
-  return { octets, address: normal(ipaddr.fromByteArray([...source]).toString()), port };
+  return { octets, address: normal(ipaddr.fromByteArray([...source]).toString()), port, own: '' };
 }
 
 function areFieldsSound(header: Uint8Array, from: number): boolean {
@@ -139,8 +159,9 @@ function isIPv6(text: string): boolean {
   return !text.includes('%') && ipaddr.IPv6.isValid(text);
 }
 
-function isNothing(): boolean {
-  return false;
+function quoted(bytes: Uint8Array, octetsMax: number): string {
+  const text = latin1Text(bytes, 0, Math.min(bytes.length, octetsMax));
+  return `'${text.replace(/[^ -~]/g, '?')}'`;
 }
 
 /** IPv4 in its IPv6 form is IPv4. */

@@ -4,6 +4,7 @@
  * domain that we relay for (RFC 5321 4.5.1), and
  * abuse at the same (RFC 2142 4). An operator says who reads them; else they go where their domain leads.
  */
+import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
 import type { InboundOptions } from '../options.js';
 import type { Path } from './address.js';
 import type { RelayPolicy } from './relay-policy.js';
@@ -40,7 +41,8 @@ export class RoleAddresses {
   }
 
   /** Where such an address goes; undefined for any other. */
-  destinationOf({ address, domain }: Path): Destination | undefined {
+  destinationOf({ address: written, domain }: Path): Destination | undefined {
+    const address = withoutNeedlessQuotes(written);
     // Nearly no recipient begins so.
     const first = address.charCodeAt(0) | LOWER_CASE;
     if (first !== LETTER_P && first !== LETTER_A) return undefined;

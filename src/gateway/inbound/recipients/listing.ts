@@ -8,6 +8,7 @@
  *   info@example.com    to=anna@example.com,x@d.example   an alias: goes to these
  *   @example.org        …                                 every other address of the domain; as above
  */
+import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
 
 /** `route` '' and no `to`: where the domain leads. */
 export interface Listing {
@@ -32,11 +33,12 @@ export interface RecipientTable {
 export const ALIAS_TARGETS_MAX = 1000;
 
 /**
- * How an address stands in a table: lower case, for mailboxes that differ in case only do not exist, and the
- * domain as routes know it. `domain` is lower-case A-labels.
+ * How an address stands in a table: lower case, for mailboxes that differ in case only do not exist, without
+ * quotes that it does not need, and the domain as routes know it. `domain` is lower-case A-labels.
  */
 export function tableKey(address: string, domain: string): string {
-  return `${address.slice(0, address.lastIndexOf('@')).toLowerCase()}@${domain}`;
+  const plain = withoutNeedlessQuotes(address);
+  return `${plain.slice(0, plain.lastIndexOf('@')).toLowerCase()}@${domain}`;
 }
 
 /** The key of the line that stands for all other addresses of a domain. */

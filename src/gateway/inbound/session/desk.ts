@@ -1,6 +1,6 @@
 /**
- * What all sessions of a listener share: options, ports, relay policy, time, counts, and the way to the mail
- * log and the metrics. One object, so that a session carries one reference.
+ * What all sessions of a listener share that go by one configuration: options, ports, relay policy, time,
+ * counts, and the way to the mail log and the metrics. One object, so that a session carries one reference.
  *
  *   tick ─▶ greetings that are due ─▶ the intake's look ─▶ once in deadlineTickMs: every session's deadlines
  *
@@ -13,7 +13,7 @@ import { COMMITTED } from '../../queue/types.js';
 import { HelloReplies } from '../commands/hello.js';
 import { ByteViews } from '../content/byte-views.js';
 import { TraceDate, TraceWriter } from '../content/trace-header.js';
-import { ClientCounts, clientKey } from '../limits/client-counts.js';
+import { ClientCounts } from '../limits/client-counts.js';
 import { Greeting } from '../limits/greeting.js';
 import { Intake } from '../limits/intake.js';
 import type { Doer } from '../limits/rate-limits.js';
@@ -24,8 +24,8 @@ import { RelayPolicy } from '../policy/relay-policy.js';
 import { RoleAddresses } from '../policy/role-addresses.js';
 import type { InboundDialog } from './dialog.js';
 import {
-  AUTH_FAILED_OFTEN, MAIL_FIRST, NO_RECIPIENTS, TOO_MANY_CONNECTIONS, TOO_MANY_CONNECTS,
-  TOO_MANY_ERRORS, TOO_MANY_FROM_CLIENT,
+  AUTH_FAILED_OFTEN, MAIL_FIRST, NO_RECIPIENTS, NOT_ACCEPTING, RELAY_DENIED, TOO_MANY_CONNECTIONS,
+  TOO_MANY_CONNECTS, TOO_MANY_ERRORS, TOO_MANY_FROM_CLIENT,
 } from './replies.js';
 import type { Refusal } from './replies.js';
 import type { MailTransaction } from './transaction.js';
@@ -37,6 +37,12 @@ export interface LiveSession {
   destroy(): void;
   tick(nowMs: number): void;
   takeTurn(): void;
+}
+
+/** What the sessions of a listener count together, whichever of its configurations they go by. */
+export interface Crowd {
+  connections: number;
+  readonly clients: ClientCounts;
 }
 
 /** Some 5 ms. */
@@ -61,12 +67,14 @@ export class Desk {
   /** Monotonic time of the last tick. */
   nowMs: number;
   isClosing = false;
+  /** The configuration that it is of may still be refused: nobody is served by it. */
+  isHeld = false;
   /** "address:port" that clients are listened to on: its name in the log. */
   listener: string;
   /** Told when the last session has gone. */
   onEmpty: (() => void) | undefined;
 
-  readonly clients = new ClientCounts();
+  readonly #crowd: Crowd;
   readonly #damper: RejectionDamper;
   #lookedMs: number;
   #yielding: LiveSession[] = [];
@@ -84,9 +92,13 @@ export class Desk {
     if (this.#yielding.length > 0) this.ports.nextTurn(this.#takeTurns);
   };
 
-  constructor(options: InboundOptions, ports: InboundPorts) {
+  constructor(
+    options: InboundOptions, ports: InboundPorts,
+    crowd: Crowd = { connections: 0, clients: new ClientCounts() },
+  ) {
     this.options = options;
     this.ports = ports;
+    this.#crowd = crowd;
     const { relayNetworks: networks, relayDomains: domains } = options;
     this.listener = addressText(options.host, options.port);
     this.policy = new RelayPolicy({ networks, domains }, ports.toAscii);
@@ -97,7 +109,7 @@ export class Desk {
     this.hello = new HelloReplies(options);
     this.intake = new Intake(options.messagesInHandMax, () => { ports.metrics.connectionWaits(); });
     this.#damper = new RejectionDamper((client, refusals) => {
-      ports.log.warn('rejections', 'refusals of a client without a line each: it had too many in a minute', {
+      ports.log.warn('rejections', 'refusals without a line each: there were too many in a minute', {
         client: client === '' ? 'several' : client, refusals,
       });
     });
@@ -141,13 +153,15 @@ export class Desk {
   connectionOpened(session: LiveSession): Refusal | undefined {
     if (this.live.size === 0) this.nowMs = this.ports.clock.nowMs();
     this.live.add(session);
+    this.#crowd.connections += 1;
     this.ports.metrics.connectionOpened();
-    return this.live.size > this.options.connectionsMax ? TOO_MANY_CONNECTIONS : undefined;
+    if (this.isHeld) return NOT_ACCEPTING;
+    return this.#crowd.connections > this.options.connectionsMax ? TOO_MANY_CONNECTIONS : undefined;
   }
 
   /** It is known whose connection it is; counted until connectionClosed(). */
   clientKnown(key: string, doer: Doer): Refusal | undefined {
-    const ofClient = this.clients.open(key, this.ports.clock.nowMs());
+    const ofClient = this.#crowd.clients.open(key, this.ports.clock.nowMs());
     if (ofClient > this.options.connectionsPerClientMax) return TOO_MANY_FROM_CLIENT;
     const { rates } = this.ports;
     if (rates === undefined) return undefined;
@@ -165,14 +179,15 @@ export class Desk {
 
   /** The session is another client's now; `key`: '' when its proxy does not know whose. */
   clientChanged(before: string, key: string, doer: Doer): Refusal | undefined {
-    if (before !== '') this.clients.close(before);
+    if (before !== '') this.#crowd.clients.close(before);
     return key === '' ? undefined : this.clientKnown(key, doer);
   }
 
   /** `key`: '' when it was never known whose it was. */
   connectionClosed(session: LiveSession, key: string): void {
     this.live.delete(session);
-    if (key !== '') this.clients.close(key);
+    this.#crowd.connections -= 1;
+    if (key !== '') this.#crowd.clients.close(key);
     this.ports.metrics.connectionClosed();
     if (this.live.size === 0) this.onEmpty?.();
   }
@@ -194,7 +209,7 @@ export class Desk {
   #received(message: MailTransaction): void {
     const { clock, mailLog, metrics } = this.ports;
     mailLog.received(message, this.listener);
-    metrics.received(message.contentBytes, message.recipientCount, clock.nowMs() - message.receivedMs);
+    metrics.received(message, clock.nowMs() - message.receivedMs);
   }
 
   /** `said`: the command, of which an address is logged, and nothing else: AUTH has passwords in it. */
@@ -204,7 +219,7 @@ export class Desk {
   ): void {
     const { reason, reply } = refusal;
     this.ports.metrics.rejected(stage, reason);
-    if (!this.#damper.onRefusal(clientKey(dialog.remoteAddress), this.nowMs)) return;
+    if (!this.#damper.onRefusal(dialog.remoteAddress, this.nowMs)) return;
     this.ports.mailLog.rejected({
       stage, reason, reply, listener: this.listener,
       client: dialog.remoteAddress, clientPort: dialog.remotePort, helo: dialog.helo,
@@ -213,7 +228,10 @@ export class Desk {
       to: stage === 'rcpt' ? pathIn(said) : (message?.namedRecipient ?? ''),
       messageId: message?.messageId ?? 0,
       limit: reason.startsWith('rate-') ? (this.ports.rates?.reached ?? '') : '',
-      hook: refusal.hook ?? '', why: refusal.why ?? '',
+      hook: refusal.hook ?? '',
+      why: refusal.why ?? (reason === RELAY_DENIED.reason ? dialog.certificateWhy : ''),
+      state: refusal.state ?? '', octets: refusal.octets ?? 0,
+      certificate: dialog.certificate, proxy: dialog.proxy,
     });
   }
 }

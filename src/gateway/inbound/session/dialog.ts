@@ -4,6 +4,7 @@
  */
 import type { CameBack } from '../../returned/came-back.js';
 import type { Exchange } from '../auth/sasl.js';
+import type { Blocked } from '../options.js';
 import type { RecipientParameters } from '../commands/parameters.js';
 import type { Path } from '../policy/address.js';
 import type { Destination } from '../policy/role-addresses.js';
@@ -46,9 +47,15 @@ export interface InboundDialog extends OutcomeSink {
   /** The client may send anywhere (policy/relay-policy.ts). */
   readonly isTrusted: boolean;
   /** DNS blocklist that the client is on; '' none, undefined: not known yet. */
-  readonly blockedBy: string | undefined;
+  readonly blockedBy: Blocked | '' | undefined;
+  /** "local", "unknown": it is the balancer's own connection, as its PROXY header says; else ''. */
+  readonly proxy: string;
   /** "TLSv1.3"; '' in clear. */
   readonly tlsVersion: string;
+  /** A name of the certificate that the client has shown, the one that lets it relay if any; '' none. */
+  readonly certificate: string;
+  /** Why that lets it relay nothing; '' when it does, or there is none. */
+  readonly certificateWhy: string;
   /** Who has authenticated; '' nobody. */
   user: string;
   /** An AUTH that is under way. */

@@ -7,6 +7,7 @@
  * connection, as RFC 5321 4.2.2 defines it. Greeting, EHLO and HELO are in commands/hello.ts: RFC 2034
  * section 3 wants them without an enhanced code.
  */
+import type { Blocked } from '../options.js';
 
 /** What the session does after the reply. */
 export const Then = {
@@ -46,6 +47,9 @@ export interface Effect {
   readonly why?: string;
   /** Likewise: who was to be authenticated. */
   readonly user?: string;
+  /** Likewise, of a client that has gone: in which state, and how much of a content had come. */
+  readonly state?: string;
+  readonly octets?: number;
 }
 
 export type Refusal = Effect;
@@ -130,8 +134,9 @@ export const GREETED_ANEW = answer('', Then.GREET);
 export const BLOCKLIST_SILENT =
   refusal('blocklist-later', '450 4.7.1 It is not known yet whether you are on a blocklist; try again later');
 
-export function onBlocklist(list: string): Refusal {
-  return refusal('blocklist', `554 5.7.1 Your address is on the blocklist ${list}`);
+export function onBlocklist(address: string, { list, code }: Blocked): Refusal {
+  const why = `${list} answered ${code}`;
+  return { ...refusal('blocklist', `554 5.7.1 Your address ${address} is on the blocklist ${list}`), why };
 }
 
 export const LOOKED_UP = answer('', Then.LOOK_UP);
@@ -180,16 +185,28 @@ export const AUTH_CANCELLED = refusal('auth-cancelled', '501 5.7.0 Authenticatio
 export const MECHANISM_UNKNOWN = refusal('mechanism', '504 5.5.4 Mechanism not offered');
 export const AUTH_FAILED = refusal('auth-failed', '535 5.7.8 Name or password is wrong');
 export const AUTH_FAILED_OFTEN = refusal('auth-failed', '421 4.7.0 Too many wrong names or passwords');
+/** RFC 4616 2: an authorization identity that is not the user's own. */
+export const AUTH_FOREIGN =
+  refusal('auth-foreign', '535 5.7.8 To act as another is not offered: say no authorization identity');
 export const AUTH_LATER =
   refusal('auth-later', '454 4.7.0 Passwords can not be checked now; try again later');
+/** Somebody of a directory of many (users-by-http.ts). */
+export const USER_FORGOTTEN =
+  refusal('auth-later', '451 4.7.0 Your addresses are not known any more; connect and authenticate anew');
 export const NOT_YOUR_ADDRESS = refusal('sender-denied', '550 5.7.1 This sender address is not yours');
 
 export function challenge(text: string): Effect {
   return answer('334 ' + text, Then.RESPONSE);
 }
 
-export const XCLIENT_DENIED = refusal('xclient', '550 5.7.0 You may not say so');
-export const XCLIENT_SYNTAX = refusal('syntax', '501 5.5.4 Syntax: XCLIENT attribute=value');
+export const XCLIENT_DENIED = refusal('xclient', '550 5.7.0 XCLIENT is not taken from your address');
+export const LOGIN_DENIED = refusal('xclient', '550 5.7.0 LOGIN of XCLIENT is not taken here');
+export const XCLIENT_SYNTAX =
+  refusal('syntax', '501 5.5.4 Syntax: XCLIENT attribute=value, each once and of those that EHLO offers');
+
+export function badXclient(attribute: 'ADDR' | 'PORT'): Refusal {
+  return refusal('syntax', `501 5.5.4 Bad value of ${attribute} in XCLIENT`);
+}
 
 // Parameters (RFC 5321 4.1.1.11: 555 for what is not recognized, 501 for a bad value)
 export const PARAMETER_UNKNOWN = refusal('parameter', '555 5.5.4 Parameter not recognized');
@@ -226,6 +243,8 @@ export function badProxyHeader(why: string): Refusal {
 
 export const TALKED_TOO_SOON = refusal('early-talker', '421 4.7.0 You talk before the greeting');
 export const HTTP_REQUEST = refusal('http', '421 4.7.0 This is no web server');
+/** Behind a refusal after which nothing can be understood any more. */
+export const CLOSED_HERE = '421 4.5.0 Closing the connection';
 export const IDLE = refusal('timeout', '421 4.4.2 Idle too long');
 export const CONTENT_TOO_LATE = refusal('timeout', '421 4.4.2 Message took too long');
 export const CONTENT_TOO_SLOW = refusal('slow', '421 4.4.2 Message came too slowly');
@@ -236,12 +255,17 @@ export const NOT_ACCEPTING = refusal('not-ready', '421 4.3.2 Not accepting mail 
 export const BARE_CR = refusal('bare-cr', '550 5.6.0 Message has a CR without LF (RFC 5321 2.3.8)');
 export const BARE_LF = refusal('bare-lf', '550 5.6.0 Message has a LF without CR (RFC 5321 2.3.8)');
 export const NUL_BYTE = refusal('nul', '550 5.6.0 Message has a NUL character');
+export const LEADING_BLANK =
+  refusal('leading-blank', '550 5.6.0 Message begins with a blank, as no header field does (RFC 5322 2.2)');
 export const LOOP = refusal('loop', '554 5.4.6 It has been here before: this is a mail loop');
 export const TOO_MANY_HOPS = refusal('hops', '554 5.4.6 Too many hops; this looks like a mail loop');
 
 // What the gateway behind says (Reception, SubmissionOutcome)
 export const QUEUE_FULL =
   refusal('queue-full', '452 4.2.2 The queue of this destination is full; try again later');
+/** A rule of an operator: RFC 3463 3.4 has X.3.2 for what is shut on purpose, here for one destination. */
+export const NOT_TAKEN_NOW =
+  refusal('operator', '452 4.3.2 Mail for this destination is not taken at this time; try again later');
 export const SHARE_USED =
   refusal('share', '452 4.2.2 This destination has used its share of memory; try again later');
 export const NO_MEMORY_NOW = refusal('memory', '452 4.3.1 Out of memory; try again later');
@@ -255,6 +279,8 @@ export const SHORT =
   refusal('short', '451 4.3.0 The queue of this destination has too few mirrors in sync; try again later');
 export const NO_STORE =
   refusal('no-store', '451 4.3.0 Too few stores can be reached for this destination; try again later');
+export const RESCUED =
+  refusal('rescued', '451 4.3.0 The queues come back from another gateway in a moment; try again later');
 export const NOT_KEPT =
   refusal('withdrawn', '451 4.3.0 Message could not be mirrored and was withdrawn; try again later');
 
@@ -265,7 +291,7 @@ export const HOOK_FAILED =
 export const HOOK_BUSY =
   refusal('hook-busy', '451 4.7.1 Too many messages wait to be checked; try again later');
 
-// Fields that say to be ours (authentication/own-results.ts)
+// Fields that say to be ours (sender-checks/own-results.ts)
 export const HEADER_TOO_LONG = refusal('header-too-long', '550 5.6.0 The header of the message is too long');
 
 // Signatures (gateway/dkim)
@@ -286,6 +312,20 @@ export function deferredByHook(text: string): Refusal {
 function harmless(text: string, otherwise: string): string {
   const line = text.slice(0, HOOK_TEXT_CHARACTERS_MAX).replace(/\s+/g, ' ').replace(/[^ -~]/g, '?').trim();
   return line === '' ? otherwise : line;
+}
+
+/** The connection ended within TLS's handshake. */
+const TLS_FAILED = refusal('tls', '');
+
+export function tlsFailed(why: string): Refusal {
+  return { ...TLS_FAILED, why };
+}
+
+/** The connection ended within a mail transaction: nobody has the message but its client. */
+const CLIENT_LOST = refusal('lost', '');
+
+export function clientLost(state: string, octets: number, why: string): Refusal {
+  return { ...CLIENT_LOST, state, octets, why };
 }
 
 /** NO_REPLY: the connection is closed without a word; for metrics and the mail log. */

@@ -19,16 +19,20 @@ import { latin1Bytes } from '../../../base/utf8.js';
 import type { ServerConnection, ServerHandlers, TlsFacts } from '../../../platform/transport.js';
 import { COMMITTED, NO_REPLY } from '../../queue/types.js';
 import type { SubmissionOutcome } from '../../queue/types.js';
+import type { GiveUp, Verdict } from '../auth/password-checks.js';
 import type { Exchange } from '../auth/sasl.js';
-import { renameOwnResults } from '../authentication/own-results.js';
-import { resultWords, resultsField } from '../authentication/results-field.js';
-import { RESPONSE_OCTETS_MAX, authResponse, authVerdict, responseText } from '../commands/auth.js';
+import { renameOwnResults } from '../sender-checks/own-results.js';
+import { resultWords, resultsField } from '../sender-checks/results-field.js';
+import {
+  RESPONSE_OCTETS_MAX, authAbandoned, authResponse, authVerdict, responseText,
+} from '../commands/auth.js';
 import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
 import { commandText } from '../commands/command-line.js';
 import { maySend } from '../commands/mail.js';
 import { admissionOfAll, lookedUp, mayRelay } from '../commands/recipient.js';
 import { commandOf } from '../commands/verbs.js';
-import { ContentScan } from '../content/content-scan.js';
+import { ContentScan, FIELD_MESSAGE_ID } from '../content/content-scan.js';
+import { madeMessageId } from '../content/trace-header.js';
 import { contentRefusal, lateContent, outcomeRefusal } from '../content/verdict.js';
 import { clientKey } from '../limits/client-counts.js';
 import type { Greeted } from '../limits/greeting.js';
@@ -66,14 +70,17 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   remotePort: number;
   peerAddress: string;
   isTrusted = false;
+  proxy = '';
   tlsVersion = '';
+  certificate = '';
+  certificateWhy = '';
   helo = '';
   isExtended = false;
   traceStart: Uint8Array = NOTHING;
   transaction: MailTransaction | undefined;
   chunk: Chunk | undefined;
   lookup: WantedRecipient | undefined;
-  blockedBy: string | undefined = '';
+  blockedBy: InboundDialog['blockedBy'] = '';
   user = '';
   exchange: Exchange | undefined;
   password: InboundDialog['password'];
@@ -94,6 +101,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #isGreetingOwed = false;
   /** XCLIENT has named the client. */
   #isProxied = false;
+  /** TLS has begun, and does not stand yet. */
+  #isHandshaking = false;
+  /** Why that ended, where the connection does not know it. */
+  #handshakeWhy = '';
   /** The beginning of a PROXY header. */
   #proxyBytes: Uint8Array = NOTHING;
   /** Bytes are being worked on: what is settled meanwhile goes on by itself. */
@@ -121,6 +132,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #uncountedOctets = 0;
   /** Of the chunk, those that are still to come. */
   #chunkLeft = 0;
+  /** A password is checked: what its client's end does to that. It holds the password, and goes with it. */
+  #giveUpCheck: GiveUp | undefined;
+  /** Whose it is said to be. */
+  #checkedUser = '';
   /** What hooks are asked about, or is signed; its memory is theirs until they answer. */
   #held: HeldMessage | undefined;
 
@@ -163,7 +178,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   onData(bytes: Uint8Array): void {
     if (this.#state === State.PROXY) return this.#onProxyBytes(bytes);
     // TLS comes first: the client begins it.
-    if (this.#state === State.SECURING) return this.#connection.secure(bytes);
+    if (this.#state === State.SECURING) return this.#beginTls(bytes);
     if (this.#state === State.GREETING && !this.#isProxied) this.#onEarlyTalk();
     if (isIn(ENDING, this.#state)) return;
     if (!this.#waiting.isEmpty || this.#waiting.isOverfull || !this.#mayWork) {
@@ -183,16 +198,18 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   onEnd(): void {
     this.#isInputOver = true;
+    // Nothing that it could do behind an AUTH is to come.
+    const isInVain = this.#waiting.isEmpty && this.#hasGivenUpCheck();
+    if (isInVain) this.#perform(authAbandoned(this, this.#desk, this.#checkedUser), 'auth', '');
     if (!this.#isWorking) this.#goOn();
   }
 
   onSecure(facts: TlsFacts): void {
     if (this.#state !== State.SECURING) return;
+    this.#isHandshaking = false;
     this.tlsVersion = facts.version;
-    const { relayCertificates } = this.#desk.options;
     // A proxy's certificate says nothing of the client that it has named.
-    const isRelay = facts.peerNames.some((name) => relayCertificates.includes(name));
-    if (isRelay && !this.#isProxied) this.isTrusted = true;
+    if (!this.#isProxied) this.#onCertificate(facts);
     this.#waitingSinceMs = this.#desk.nowMs;
     if (!this.#desk.options.isTlsFirst) return this.#transition(State.COMMAND);
     this.#transition(State.GREETING);
@@ -200,13 +217,29 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.greet();
   }
 
+  #onCertificate({ peerNames, unverified }: TlsFacts): void {
+    const { relayCertificates } = this.#desk.options;
+    const relay = peerNames.find((name) => relayCertificates.includes(name));
+    if (relay !== undefined) this.isTrusted = true;
+    this.certificate = relay ?? peerNames[0] ?? unverified?.name ?? '';
+    if (relay !== undefined || this.certificate === '') return;
+    this.certificateWhy = unverified === undefined ? 'its certificate is not in relay_certificates'
+      : `its certificate does not count: ${unverified.why}`;
+  }
+
   onClose(reason: string): void {
     const { log } = this.#desk.ports;
     log.debug('smtp', 'an SMTP connection has ended', { client: this.remoteAddress, why: reason });
+    if (!this.#isHandshaking) this.#tellLost(reason);
+    else if (!this.#desk.isClosing) {
+      const failed = replies.tlsFailed(this.#handshakeWhy === '' ? reason : this.#handshakeWhy);
+      this.#desk.rejected('connect', failed, this, '');
+    }
     // A message that was submitted is the gateway's: what its client was never told is not undone (RFC 5321
     // 4.2.5).
     if (this.#held !== undefined) this.#held.isAbandoned = true;
     else if (this.#state !== State.ANSWERING) this.endTransaction();
+    if (this.#hasGivenUpCheck()) this.#countUnheard(authAbandoned(this, this.#desk, this.#checkedUser));
     this.#transition(State.CLOSED);
     this.#waiting.clear();
     this.#lines.reset();
@@ -236,7 +269,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     } else if (this.#state === State.LOOKING_UP) {
       if (sinceMs > LOOK_UP_MS) this.#giveUpLookUp();
     } else if (this.#state === State.SECURING) {
-      if (sinceMs > options.handshakeMs) this.destroy();
+      if (sinceMs <= options.handshakeMs) return;
+      this.#handshakeWhy = 'it took too long';
+      this.destroy();
     } else if (this.#state === State.PROXY && sinceMs > options.proxyMs) {
       const hasBegun = this.#proxyBytes.length > 0;
       const why = hasBegun ? 'the PROXY header never ended' : 'no PROXY header came in time';
@@ -270,8 +305,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     }
     this.#proxyBytes = NOTHING;
     if (typeof header === 'string') return this.#refuseConnection(replies.badProxyHeader(header));
-    const isNamed = header.address !== '';
-    if (isNamed) this.remotePort = header.port;
+    const isNamed = header.own === '';
+    this.proxy = header.own;
+    this.remotePort = header.port;
     this.#onClientKnown(isNamed ? header.address : this.remoteAddress, isNamed, all.subarray(header.octets));
   }
 
@@ -305,9 +341,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (options.blocklists.length === 0 || this.isTrusted || ports.blocklists === undefined) return;
     this.blockedBy = undefined;
     const address = this.remoteAddress;
-    ports.blocklists.look(address, options.blocklists, (list) => {
+    ports.blocklists.look(address, options.blocklists, (blocked) => {
       if (this.remoteAddress !== address) return;
-      this.blockedBy = list;
+      this.blockedBy = blocked;
       if (!this.#isGreetingOwed) return;
       this.greet();
       this.#goOn();
@@ -320,6 +356,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.helo = '';
     this.isExtended = false;
     this.user = '';
+    this.certificate = '';
+    this.certificateWhy = '';
     this.isTrusted = address !== '' && desk.policy.isTrusted(address);
     this.remoteAddress = address === '' ? this.peerAddress : address;
     this.remotePort = port;
@@ -381,7 +419,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#owed = Then.STAY;
     if (owed === Then.SECURE) this.#secure();
     else if (owed !== Then.STAY) this.#close(owed === Then.FAREWELL);
-    else if (this.#isInputOver && this.#waiting.isEmpty && this.#mayWork) this.#leave(Then.FAREWELL);
+    else if (this.#isInputOver && this.#waiting.isEmpty && this.#mayWork) this.#leaveAsClientDid();
   }
 
   /** Works on what waits, as far as it may. */
@@ -394,7 +432,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       if (this.#waiting.isOverfull) this.#perform(replies.NO_MEMORY_TO_WAIT, 'command', '');
       else this.#resume();
     }
-    if (this.#isInputOver && isIn(BEFORE_COMMANDS, this.#state)) this.#leave(Then.FAREWELL);
+    if (this.#isInputOver && isIn(BEFORE_COMMANDS, this.#state)) this.#leaveAsClientDid();
     else this.#afterWork();
   }
 
@@ -454,6 +492,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (effect.isProgress || (isOfList && effect.then === Then.STAY)) this.#idleCommands--;
     if (effect.reason !== '') this.#desk.rejected(stage, effect, this, text);
     if (effect.reply !== '') this.#replies.line(effect.reply);
+    // We close by 421 only (RFC 5321 3.8).
+    const isAbrupt = effect.then === Then.LEAVE && effect.reply !== '' && !effect.reply.startsWith('421');
+    if (isAbrupt) this.#replies.line(replies.CLOSED_HERE);
     const isRefused = effect.reason !== '' && effect.then === Then.STAY;
     const isOneTooMany = effect.reason !== '' && stage !== 'connect' && this.#desk.isOneTooMany(effect, this);
     if (isRefused && isOneTooMany) {
@@ -509,14 +550,37 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const { authenticator } = this.#desk.ports;
     invariant(password !== undefined && authenticator !== undefined, 'an AUTH has come to a password');
     this.password = undefined;
+    this.#checkedUser = password.user;
+    this.#giveUpCheck = undefined;
     this.#transition(State.CHECKING);
-    authenticator.check(password.user, password.password, this.#clientKey, (verdict) => {
-      if (this.#state !== State.CHECKING) return;
+    const giveUp = authenticator.check(password.user, password.password, this.#clientKey, (verdict) => {
+      this.#giveUpCheck = undefined;
+      if (this.#state !== State.CHECKING) return this.#onUnheard(password.user, verdict);
       this.#waitingSinceMs = this.#desk.nowMs;
       this.#perform(authVerdict(this, this.#desk, password.user, verdict), 'auth', '');
       if (this.#desk.isClosing) this.shutDown();
       this.#goOn();
     });
+    // A verdict at once may have led to the next check.
+    if (this.#state === State.CHECKING) this.#giveUpCheck ??= giveUp;
+  }
+
+  /** False: none is waited for, or it has begun. */
+  #hasGivenUpCheck(): boolean {
+    const giveUp = this.#giveUpCheck;
+    this.#giveUpCheck = undefined;
+    return this.#state === State.CHECKING && giveUp?.() === true;
+  }
+
+  /** The client has gone. */
+  #onUnheard(user: string, verdict: Verdict): void {
+    if (verdict !== 'yes') this.#countUnheard(authVerdict(this, this.#desk, user, verdict));
+  }
+
+  /** What a client that has gone would have been told: a guess counts all the same. */
+  #countUnheard(effect: Effect): void {
+    this.#desk.rejected('auth', effect, this, '');
+    this.#desk.isOneTooMany(effect, this);
   }
 
   #lookUp(): void {
@@ -589,8 +653,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.chunk = undefined;
     const isWhole = chunk?.isLast === true && chunk.refusal === undefined;
     if (isWhole && !this.#scan.endCounted()) transaction?.content.endLine();
-    this.#countData();
     const refusal = chunk?.refusal ?? this.#refusalOfContent(transaction, isWhole);
+    // As DATA: a message that has not ended does not stand in its own way.
+    if (isWhole || refusal !== undefined) this.#countData();
     if (refusal !== undefined) {
       this.#transition(State.COMMAND);
       this.#perform(refusal, 'data', '');
@@ -608,6 +673,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (transaction === undefined) return undefined;
     const refusal = contentRefusal(this.#scan, transaction.content, isWhole, this.#desk.options);
     if (refusal !== undefined || !isWhole) return refusal;
+    const { rates } = this.#desk.ports;
+    // Other connections may have brought all that may come in this minute.
+    const isTooMuch = rates?.hasDoneAll('data', this, transaction.reversePath, this.#desk.nowMs) === true;
+    if (isTooMuch) return replies.TOO_MUCH_DATA;
     const isTlsUnasked = transaction.leaveTlsUnasked(this.#scan, this.#desk.ports.router);
     return isTlsUnasked ? admissionOfAll(transaction, this.#desk) : undefined;
   }
@@ -640,8 +709,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   }
 
   #onContentEnd(transaction: MailTransaction): void {
-    this.#countData();
     const refusal = this.#refusalOfContent(transaction, true);
+    this.#countData();
     if (refusal === undefined) this.#submit(transaction);
     else this.#refuseMessage(refusal);
   }
@@ -652,7 +721,11 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const only = transaction.namedCount === 1 ? transaction.namedRecipient : '';
     const [idText, now] = [formatMessageId(id), date.now()];
     let header = trace.field(this.traceStart, transaction.protocol, idText, only, now);
-    if (options.isSubmission) header = trace.addMissing(this.#scan.fields, idText, options.hostName, now);
+    if (options.isSubmission) {
+      header = trace.addMissing(this.#scan.fields, idText, options.hostName, now);
+      const isMade = (this.#scan.fields & FIELD_MESSAGE_ID) === 0;
+      if (isMade) transaction.messageIdField = madeMessageId(idText, options.hostName);
+    }
     transaction.receivedMs = ports.clock.nowMs();
     if (this.#isHeldWhole) this.#judge(new HeldMessage(transaction, id, header, this));
     else this.#handOver(transaction, id, header);
@@ -794,6 +867,22 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   // ---- the end
 
+  #leaveAsClientDid(): void {
+    this.#tellLost('closed by the peer');
+    this.#leave(Then.FAREWELL);
+  }
+
+  /** A message that is in the gateway's hands is not lost, and who is closed here has not gone. */
+  #tellLost(why: string): void {
+    const { transaction } = this;
+    const state = this.#state;
+    if (transaction === undefined || transaction.namedCount === 0 || state === State.ANSWERING) return;
+    if (this.#desk.isClosing) return;
+    const octets = state === State.JUDGING || this.#isInContent ? this.#contentOctets : 0;
+    const lost = replies.clientLost(STATE_NAME[state] ?? '', octets, why);
+    this.#desk.rejected('data', lost, this, '');
+  }
+
   #leave(how: typeof Then.FAREWELL | typeof Then.LEAVE): void {
     this.endTransaction();
     this.#transition(State.CLOSING);
@@ -820,7 +909,12 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#lines.reset();
     this.#resume();
     this.#waitingSinceMs = this.#desk.nowMs;
-    this.#connection.secure(NOTHING);
+    this.#beginTls(NOTHING);
+  }
+
+  #beginTls(ahead: Uint8Array): void {
+    this.#isHandshaking = true;
+    this.#connection.secure(ahead);
   }
 
   #transition(to: State): void {

@@ -82,6 +82,10 @@ export class MailTransaction implements Submission {
   readonly tls: string;
   /** Who has authenticated; '' nobody. */
   readonly user: string;
+  /** By which name of its certificate the client may relay; '' by none. */
+  readonly certificate: string;
+  /** As in InboundDialog. */
+  readonly proxy: string;
   /** For the mail log, when it wants one. */
   messageIdField = '';
   /** What was found out about its sender: "spf=pass dkim=none dmarc=pass"; '' nobody has looked. */
@@ -112,6 +116,8 @@ export class MailTransaction implements Submission {
     this.helo = dialog.helo;
     this.tls = dialog.tlsVersion;
     this.user = dialog.user;
+    this.certificate = dialog.certificateWhy === '' ? dialog.certificate : '';
+    this.proxy = dialog.proxy;
     this.content = content;
     this.#reception = reception;
     this.#sink = dialog;

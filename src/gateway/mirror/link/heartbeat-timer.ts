@@ -22,7 +22,7 @@
  * long its answer to a heartbeat waits behind them. The caller's ticker lets one full poll pass between two
  * ticks (platform/node/clock.ts), which is what the second look relies on.
  *
- * What is not here: leases (lease.ts). Those end on time, late loop or not.
+ * What is not here: leases (recovery/ownership/link-lease.ts). Those end on time, late loop or not.
  */
 
 export interface HeartbeatOptions {

@@ -137,6 +137,8 @@ export const Trouble = {
   REQUIRETLS_ABSENT: 16,
   /** Likewise, and the peer has no TLS. */
   TLS_NEEDED: 17,
+  /** The address that the mail is to leave from is not to be had. */
+  NO_SOURCE: 18,
 } as const;
 export type Trouble = (typeof Trouble)[keyof typeof Trouble];
 
@@ -160,11 +162,17 @@ const TROUBLES: readonly (readonly [RecipientStatus, string])[] = [
   [DEFERRED, '4.3.5'], // system incorrectly configured: ours
   [FAILED, '5.7.30'], // REQUIRETLS support required
   [FAILED, '5.7.10'], // encryption needed
+  [DEFERRED, '4.3.5'], // system incorrectly configured: ours
 ];
 
 /** No TLS came up where it must; by its code, for a peer may say the same of other things. */
 export function isTlsTrouble({ code, enhanced }: RecipientResult): boolean {
   return code === 0 && (enhanced === '4.7.4' || enhanced === '4.7.5');
+}
+
+/** A server does not take our user and password; by its code, as above. */
+export function isPasswordRefused({ code, enhanced }: RecipientResult): boolean {
+  return code === 0 && enhanced === '4.7.8';
 }
 
 /** What a trouble means; `text` says what happened, with whom. */

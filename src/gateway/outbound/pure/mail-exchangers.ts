@@ -9,6 +9,8 @@
  * | one without a name                    | none, failed 5.1.10: it takes no mail (RFC 7505 3)              |
  * | only what can't be a host             | none, deferred 4.4.4: that is mended there                      |
  * | no MX record, but an address          | the domain itself (5.1)                                         |
+ * | the same, of IPv6 alone, and we have  | none, deferred 4.4.1: that is ours                              |
+ * | no source of that                     |                                                                 |
  * | no MX record, no address; no such name| none, failed 5.1.2                                              |
  * | no answer                             | none, deferred 4.4.3                                            |
  *
@@ -74,11 +76,10 @@ export function wayByMx(
  * `isAuthentic`: that it has no MX record is.
  */
 export function wayByAddress(
-  domain: string, answers: readonly DnsAnswer<'A' | 'AAAA'>[], isOwnName: (name: string) => boolean,
-  isAuthentic: boolean,
+  domain: string, answers: readonly DnsAnswer<'A' | 'AAAA'>[], isOwn: boolean, isAuthentic: boolean,
 ): MailWay {
   if (answers.some(({ kind }) => kind === 'found')) {
-    return isOwnName(domain) ? no(FAILED, '5.4.6', `mail for ${domain} loops back to us`)
+    return isOwn ? no(FAILED, '5.4.6', `mail for ${domain} loops back to us`)
       : { hosts: [{ name: domain, preference: 0 }], isAuthentic };
   }
   for (const answer of answers) {
@@ -87,6 +88,17 @@ export function wayByAddress(
     }
   }
   return no(FAILED, '5.1.2', `the domain ${domain} has no mail host`);
+}
+
+/** What keeps a host from being connected to that has addresses of IPv6 alone, where we leave by IPv4. */
+export const IPV6_ONLY = 'has IPv6 addresses only, and no source of IPv6 is configured';
+
+/** Of an address that is none of the Internet (public-address.ts), with the key that lets it be. */
+export const NOT_CONNECTED = 'which is not connected to (delivery.mx.allow_private_addresses)';
+
+/** Of a domain without MX records: it takes mail, and we can't come there. */
+export function wayOfIpv6Only(domain: string): MailWay {
+  return no(DEFERRED, '4.4.1', `${domain} ${IPV6_ONLY}`);
 }
 
 /** What a queue has that was made when its route led to one host: of its mail no single domain is known. */

@@ -9,9 +9,15 @@ import ipaddr from 'ipaddr.js';
 /** What kind of address it is that is no host's of the Internet; '' if it may be one. IPv4 in IPv6 counts. */
 export function whyNotPublic(address: string): string {
   if (!ipaddr.isValid(address)) return 'no address';
-  const range = ipaddr.process(address).range();
-  return range === 'unicast' ? '' : RANGES[range] ?? range;
+  const parsed = ipaddr.process(address);
+  const range = parsed.range();
+  if (range !== 'unicast') return RANGES[range] ?? range;
+  const isElsewhere = parsed instanceof ipaddr.IPv6 && !parsed.match(GLOBAL);
+  return isElsewhere ? 'an IPv6 address outside 2000::/3' : '';
 }
+
+/** Of IPv6 hosts of the Internet have these alone; the rest is not given out, or stands for IPv4. */
+const GLOBAL = ipaddr.IPv6.parseCIDR('2000::/3');
 
 /** In words, by ipaddr.js' names of the special-purpose registries (RFC 6890 and those after it). */
 const RANGES: Readonly<Record<string, string>> = {

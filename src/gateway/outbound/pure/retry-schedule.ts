@@ -1,8 +1,9 @@
 /**
- * When a deferred recipient is tried again, and until when: delays that grow, by default from 5 min to 1 h,
- * with jitter, a life of 5 d, for bounces 1 d (RFC 5321 4.5.4.1 asks for at least 4 to 5 d and retries 30 min
- * apart or more; the first two are sooner on purpose, as greylisting and restarts pass quickly). Pure: the
- * caller brings time and randomness.
+ * How long after a failed attempt a deferred recipient is tried again: delays that grow, by default from 5
+ * minutes to an hour, with jitter (RFC 5321 4.5.4.1 asks for 30 minutes or more; the first two are sooner on
+ * purpose, as greylisting and restarts pass quickly). Pure: the caller brings randomness.
+ *
+ * Not here: that no attempt is put off beyond the end of the message's life (queue/settlement.ts).
  */
 import { invariant } from '../../../base/invariant.js';
 import type { Random } from '../../../platform/ports.js';
@@ -14,9 +15,6 @@ export interface RetryScheduleOptions {
   readonly delaysMs: readonly number[];
   /** Fraction by which a delay may be longer or shorter, 0 to below 1: else deferred mail comes in waves. */
   readonly jitter: number;
-  readonly lifetimeMs: number;
-  /** For mail with the null reverse-path: nobody waits for it. */
-  readonly bounceLifetimeMs: number;
 }
 
 export const RETRY_JITTER = 0.2;
@@ -45,19 +43,5 @@ export class RetrySchedule {
   /** The most that delayMs() says. */
   get longestMs(): number {
     return Math.ceil(Math.max(...this.#options.delaysMs) * (1 + this.#options.jitter));
-  }
-
-  /**
-   * When to try again after `attempts` attempts, the last at nowMs. Never past `expiryMs`: the last attempt
-   * is made right before the end rather than left out.
-   */
-  nextDueMs(attempts: number, nowMs: number, expiryMs: number): number {
-    const due = nowMs + this.delayMs(attempts);
-    return due >= expiryMs && nowMs < expiryMs - MINUTE_MS ? expiryMs - MINUTE_MS : due;
-  }
-
-  /** End of life of a message that arrived at arrivalMs. */
-  expiryMs(arrivalMs: number, reversePath: string): number {
-    return arrivalMs + (reversePath === '' ? this.#options.bounceLifetimeMs : this.#options.lifetimeMs);
   }
 }

@@ -143,11 +143,9 @@ export class SmtpSession implements ConnectionHandlers {
     if (this.#state !== State.CLOSED) this.#fail(Trouble.ABANDONED, `${reason} while ${this.#doing()}`);
   }
 
-  /** Its connection must not be made, for nobody knows what TLS it has to have. */
-  forbid(why: string): void {
-    if (this.#state !== State.CLOSED) {
-      this.#fail(Trouble.TLS_FAILED, `no connection to ${this.#options.relay}: ${why}`);
-    }
+  /** Its connection must not be made, or can't: its TLS is not known, or it has no address to come from. */
+  forbid(trouble: Trouble, why: string): void {
+    if (this.#state !== State.CLOSED) this.#fail(trouble, `no connection to ${this.#options.relay}: ${why}`);
   }
 
   /**

@@ -17,6 +17,7 @@
  * A policy (RFC 8461 3.2): "key: value" on lines that end with LF or CRLF. Of a key that stands twice the
  * first counts, but for mx; keys that are not known are passed over. Pure.
  */
+import { copyOfText } from '../../../base/text-copy.js';
 import type { DnsAnswer } from '../../../platform/resolver.js';
 import { DEFERRED, FAILED } from '../../queue/types.js';
 import type { NextHopTls } from '../../queue/types.js';
@@ -36,6 +37,9 @@ export const POLICY_BYTES_MAX = 64 * 1024;
 /** RFC 8461 3.2: a year. */
 const MAX_AGE_S_MAX = 31_557_600;
 const NAME_CHARACTERS_MAX = 253;
+/** RFC 8461 has no bound; who takes mail for millions names fewer than twenty. */
+const NAMES_MAX = 100;
+const NAMES_CHARACTERS_MAX = 4096;
 
 const RECORD = /^v=STSv1[ \t]*;/;
 const ID = /^[A-Za-z0-9]{1,32}$/;
@@ -59,7 +63,7 @@ export function stsId(answer: DnsAnswer<'TXT'>): string | undefined {
     const at = field.indexOf('=');
     if (at < 0 || field.slice(0, at).trim() !== 'id') continue;
     const id = field.slice(at + 1).trim();
-    return ID.test(id) ? id : '';
+    return ID.test(id) ? copyOfText(id) : '';
   }
   return '';
 }
@@ -84,9 +88,18 @@ export function readPolicy(text: string): StsPolicy | { readonly wrong: string }
   if (mode !== 'enforce' && mode !== 'testing' && mode !== 'none') return { wrong: 'it has no mode' };
   const maxAge = said.get('max_age') ?? '';
   if (!MAX_AGE.test(maxAge)) return { wrong: 'it has no max_age' };
+  const maxAgeS = Math.min(Number(maxAge), MAX_AGE_S_MAX);
+  // Whatever hosts it names, they mean nothing.
+  if (mode === 'none') return { mode, mx: [], maxAgeS };
+  if (mx.length === 0) return { wrong: 'it names no mx' };
+  const isTooMuch = mx.length > NAMES_MAX || charactersOf(mx) > NAMES_CHARACTERS_MAX;
+  if (isTooMuch) return { wrong: 'it names too many mx' };
   if (!mx.every(isPattern)) return { wrong: 'an mx of it is no name of a host' };
-  if (mx.length === 0 && mode !== 'none') return { wrong: 'it names no mx' };
-  return { mode, mx, maxAgeS: Math.min(Number(maxAge), MAX_AGE_S_MAX) };
+  return { mode, mx: mx.map(copyOfText), maxAgeS };
+}
+
+export function charactersOf(mx: readonly string[]): number {
+  return mx.reduce((sum, pattern) => sum + pattern.length, 0);
 }
 
 /** RFC 8461 4.1. `host` is lower case. */

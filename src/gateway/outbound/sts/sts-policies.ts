@@ -14,15 +14,18 @@
  * A policy is kept until max_age is over, whatever the DNS says since (RFC 8461 5.1): who can take the
  * record away, or the server, can't end it. Mode none ends it (8.3).
  *
- * Bounded: AT_ONCE_MAX fetches at once, others in a line, each for the wait of a fetch; POLICIES_MAX
- * kept, of PATTERN_CHARACTERS_MAX in all; the one longest not renewed leaves first.
+ * Bounded: AT_ONCE_MAX fetches at once, others in a line, each for the wait of a fetch; POLICIES_MAX kept,
+ * past which the one longest not fetched leaves; PATTERN_CHARACTERS_MAX in all, past which the one with the
+ * longest list does.
  */
 import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { Https, HttpsAnswer } from '../../../platform/https.js';
 import type { Resolver } from '../../../platform/resolver.js';
 import type { MxLookup } from '../mx-lookup.js';
 import { whyNotPublic } from '../pure/public-address.js';
-import { POLICY_BYTES_MAX, readPolicy, stsHost, stsId, stsRecordName } from '../pure/sts-policy.js';
+import {
+  POLICY_BYTES_MAX, charactersOf, readPolicy, stsHost, stsId, stsRecordName,
+} from '../pure/sts-policy.js';
 import type { StsPolicy } from '../pure/sts-policy.js';
 import { PolicyJournal } from './policy-journal.js';
 import type { FetchedPolicy } from './policy-journal.js';
@@ -65,6 +68,8 @@ const AT_ONCE_MAX = 50;
 const IN_LINE_MAX = 10_000;
 const POLICIES_MAX = 100_000;
 const PATTERN_CHARACTERS_MAX = 64 * 1024 * 1024;
+/** So many stay once they are too many. */
+const PATTERN_CHARACTERS_ROOM = (PATTERN_CHARACTERS_MAX * 15) / 16;
 const FAILED_MAX = 100_000;
 /** Of what a stranger's server calls its answer, in the log. */
 const TYPE_CHARACTERS_MAX = 100;
@@ -72,6 +77,8 @@ const TYPE_CHARACTERS_MAX = 100;
 const SWEPT_AT_ONCE = 500;
 
 interface Kept extends FetchedPolicy {
+  /** Of its names. */
+  readonly characters: number;
   usedWallMs: number;
   renewFromWallMs: number;
 }
@@ -92,6 +99,7 @@ export class StsPolicies implements PolicySource {
   readonly #fetching = new Map<string, Fetching>();
   readonly #line: Fetching[] = [];
   #underWay = 0;
+  #isStarting = false;
   /** Domains whose policy could not be had, until when they are left alone; the first noted first. */
   readonly #leftUntilMs = new Map<string, number>();
   #sweep: Iterator<Kept> | undefined;
@@ -194,10 +202,16 @@ export class StsPolicies implements PolicySource {
     this.#fetchNext();
   }
 
+  /**
+   * What it starts may end at once, and who is told may ask for more: both come here again, and the loop that
+   * runs goes on. One inside the other would be as deep as the line is long.
+   */
   #fetchNext(): void {
+    if (this.#isStarting) return;
+    this.#isStarting = true;
     while (this.#underWay < AT_ONCE_MAX) {
       const next = this.#line.shift();
-      if (next === undefined) return;
+      if (next === undefined) break;
       if (this.#ports.clock.nowMs() - next.sinceMs > FETCH_MS) {
         this.#tell(next);
         continue;
@@ -205,6 +219,7 @@ export class StsPolicies implements PolicySource {
       this.#underWay++;
       this.#connect(next);
     }
+    this.#isStarting = false;
   }
 
   #connect(fetching: Fetching): void {
@@ -241,8 +256,8 @@ export class StsPolicies implements PolicySource {
     const usedWallMs = this.#kept.get(domain)?.usedWallMs ?? clock.wallMs();
     this.#forget(domain);
     const fetched = { domain, id, policy, fetchedWallMs: clock.wallMs() };
+    this.#journal?.put(fetched, this.#kept.size + 1);
     this.#keep(fetched, usedWallMs);
-    this.#journal?.put(fetched, this.#kept.size);
     this.#leftUntilMs.delete(domain);
     log.debug('mta-sts', 'a policy was fetched', { domain, id, mode: policy.mode, max_age: policy.maxAgeS });
     this.#ended(fetching, 'fetched');
@@ -281,10 +296,23 @@ export class StsPolicies implements PolicySource {
   #keep(fetched: FetchedPolicy, usedWallMs = fetched.fetchedWallMs): void {
     const fetchedWallMs = Math.min(fetched.fetchedWallMs, this.#ports.clock.wallMs());
     const renewFromWallMs = fetchedWallMs + Math.min(RENEW_MS_MAX, lifeMs(fetched) / 2);
-    this.#kept.set(fetched.domain, { ...fetched, fetchedWallMs, usedWallMs, renewFromWallMs });
-    this.#patternCharacters += charactersOf(fetched);
-    while (this.#kept.size > POLICIES_MAX || this.#patternCharacters > PATTERN_CHARACTERS_MAX) {
-      this.#drop(firstOf(this.#kept.keys()));
+    const characters = charactersOf(fetched.policy.mx);
+    this.#kept.set(fetched.domain, { ...fetched, characters, fetchedWallMs, usedWallMs, renewFromWallMs });
+    this.#patternCharacters += characters;
+    while (this.#patternCharacters > PATTERN_CHARACTERS_MAX) this.#dropLongest();
+    while (this.#kept.size > POLICIES_MAX) this.#drop(firstOf(this.#kept.keys()));
+  }
+
+  /**
+   * Who fills the memory with names pushes out his own policies, not those of others. A part of them at once:
+   * it is a walk over all.
+   */
+  #dropLongest(): void {
+    let most = 0;
+    for (const { characters } of this.#kept.values()) if (characters > most) most = characters;
+    for (const [domain, { characters }] of this.#kept) {
+      if (this.#patternCharacters <= PATTERN_CHARACTERS_ROOM) return;
+      if (2 * characters >= most) this.#drop(domain);
     }
   }
 
@@ -297,7 +325,7 @@ export class StsPolicies implements PolicySource {
     const kept = this.#kept.get(domain);
     if (kept === undefined) return;
     this.#kept.delete(domain);
-    this.#patternCharacters -= charactersOf(kept);
+    this.#patternCharacters -= kept.characters;
   }
 }
 
@@ -307,10 +335,6 @@ function lifeMs({ policy: { maxAgeS } }: FetchedPolicy): number {
 
 function isOver(fetched: FetchedPolicy, nowMs: number): boolean {
   return nowMs >= fetched.fetchedWallMs + lifeMs(fetched);
-}
-
-function charactersOf({ policy: { mx } }: FetchedPolicy): number {
-  return mx.reduce((sum, pattern) => sum + pattern.length, 0);
 }
 
 function firstOf(keys: Iterator<string, unknown>): string {

@@ -5,7 +5,8 @@
  *   counted (tls-tally.ts) ─ the day is over ─► due ─ _smtp._tls.DOMAIN asked ─ no record ─► forgotten
  *                                                ▲         │ mailto: ─► composed, signed, submitted
  *                                                │         │ https:  ─► posted, once
- *                                                └─────────┴ no room for mail: again after AGAIN_MS, so often
+ *                                                └─────────┴ no answer, or no room for mail: again after
+ *                                                            AGAIN_MS, so often
  *
  * One domain a tick, so that ten thousand take an hour. Each gateway, and each of several workers, reports on
  * what it did itself. Owns what is due; it is gone when the process ends.
@@ -70,9 +71,6 @@ export class TlsReporter {
     this.#day = Math.floor(ports.clock.wallMs() / DAY_MS);
   }
 
-  /** Of domains whose day is over. */
-  get dueCount(): number { return this.#due.length; }
-
   tick(nowMs: number): void {
     if (nowMs - this.#tickedMs < TICK_MS) return;
     this.#tickedMs = nowMs;
@@ -97,7 +95,8 @@ export class TlsReporter {
   #begin(due: Due): void {
     if (due.uri !== '') return this.#send(due);
     this.#ports.resolver.ask(tlsReportName(due.day.domain), 'TXT', (answer) => {
-      for (const uri of reportUris(answer)) this.#send({ ...due, uri });
+      if (answer.kind === 'failed') return this.#again(due, `nobody knows whom to tell: ${answer.why}`);
+      for (const uri of reportUris(answer)) this.#send({ ...due, uri, tries: 0 });
     });
   }
 
@@ -128,18 +127,18 @@ export class TlsReporter {
         client: '', helo: '',
         settle: (outcome) => {
           if (outcome === COMMITTED) this.#ports.onSent('mail');
-          else this.#again(due);
+          else this.#again(due, 'it could not be stored');
         },
       });
     };
     if (signer?.signReport(content, submit) !== true) submit(undefined);
   }
 
-  #again(due: Due): void {
+  #again(due: Due, why: string): void {
     due.tries++;
     due.notBeforeMs = this.#ports.clock.nowMs() + AGAIN_MS;
     if (due.tries < TRIES_MAX) this.#due.push(due);
-    else this.#failed(due.day.domain, 'it could not be stored');
+    else this.#failed(due.day.domain, why);
   }
 
   #post(day: ReportedDay, uri: string): void {

@@ -18,7 +18,9 @@
  * Not here: entries and numbers of the copy (mirrored-partition.ts), leases by process (process-leases.ts).
  */
 import type { HolderId, PartitionRecord, Term } from '../../../protocol/partition-record.js';
-import { NO_TERM, holderKey, isSameHolder, isSameTerm } from '../../../protocol/partition-record.js';
+import {
+  NO_TERM, holderKey, isEnded, isMemberOf, isOfLine, isSameHolder, isSameTerm,
+} from '../../../protocol/partition-record.js';
 import type { ProcessLeases } from './process-leases.js';
 
 export const FenceVerdict = { ACCEPTED: 0, LOWER: 1, OTHER_NONCE: 2, STALE: 3 } as const;
@@ -142,6 +144,17 @@ export class PartitionFence {
     if (this.#told !== undefined && record.epoch < this.#told.epoch) return false;
     this.#told = record;
     return true;
+  }
+
+  /**
+   * The copy here counts by what was told, and who tells this record does not know of that: the register was
+   * put back in between. It is not out by the record; its mail is taken in, like that of one that was given
+   * up (15).
+   */
+  isUnknownTo(record: PartitionRecord, storeId: string, bootId: string): boolean {
+    const told = this.#told;
+    if (told === undefined || isEnded(told) || isMemberOf(record.gaveUp, storeId, bootId)) return false;
+    return isMemberOf(told.members, storeId, bootId) && !isOfLine(record, told);
   }
 
   /** The term here never came to be: the record is as young as it, and of another. */

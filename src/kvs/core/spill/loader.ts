@@ -11,7 +11,7 @@
  * hear of its fences, and the copies with number, digest, last term and entries as they were. Leases are not
  * in it: of any that were granted in this boot the end is unknown.
  */
-
+import { invariant } from '../../../base/invariant.js';
 import type { Packer } from '../../../platform/ports.js';
 import { ENTRY_ROW_BYTES } from '../../../protocol/entry-rows.js';
 import { InvalidMessage } from '../../../protocol/invalid.js';
@@ -34,6 +34,13 @@ const LoadState = {
 type LoadState = (typeof LoadState)[keyof typeof LoadState];
 const { AT_HEAD, AT_PARTS, IN_COPY, DONE } = LoadState;
 
+const NEXT: Readonly<Record<LoadState, readonly LoadState[]>> = {
+  [AT_HEAD]: [AT_PARTS],
+  [AT_PARTS]: [IN_COPY, DONE],
+  [IN_COPY]: [IN_COPY, DONE],
+  [DONE]: [],
+};
+
 export interface SpillLoaderOptions {
   readonly storeId: string;
 }
@@ -48,6 +55,7 @@ export class SpillLoader {
   readonly #storeId: string;
   readonly #ports: SpillLoaderPorts;
   #state: LoadState = AT_HEAD;
+  #head: SpillHead | undefined;
   #store: Store | undefined;
   #copy: MirroredPartition | undefined;
   #count = 0;
@@ -62,6 +70,11 @@ export class SpillLoader {
     this.#ports = ports;
   }
 
+  /** Undefined until the first record was taken. */
+  get head(): SpillHead | undefined {
+    return this.#head;
+  }
+
   /** Undefined until the last record was taken. */
   get loaded(): Store | undefined {
     return this.#state === DONE ? this.#store : undefined;
@@ -70,7 +83,7 @@ export class SpillLoader {
   take(type: number, control: Uint8Array, payload: Uint8Array): string {
     if (type !== SPILL_ENTRIES && payload.length > 0) return 'bytes where none belong';
     const store = this.#store;
-    if (store === undefined) return type === SPILL_HEAD ? this.#head(control) : 'no head';
+    if (store === undefined) return type === SPILL_HEAD ? this.#begin(control) : 'no head';
     if (this.#state === DONE) return 'records behind the end';
     if (type === SPILL_ENTRIES && this.#state === IN_COPY) return this.#entries(store, control, payload);
     if (this.#state === AT_PARTS) {
@@ -84,12 +97,13 @@ export class SpillLoader {
     return type === SPILL_COPY ? this.#beginCopy(store, control) : this.#end(store, control);
   }
 
-  #head(control: Uint8Array): string {
+  #begin(control: Uint8Array): string {
     const head = decodeHead(this.#ports.packer, control);
     if (head instanceof InvalidMessage) return `head: ${head.rule}`;
     if (head.storeId !== this.#storeId) return `it is of store '${head.storeId}'`;
+    this.#head = head;
     this.#store = this.#ports.newStore(head);
-    this.#state = AT_PARTS;
+    this.#transition(AT_PARTS);
     return '';
   }
 
@@ -127,7 +141,7 @@ export class SpillLoader {
     copy.lastTerm = read.lastTerm;
     this.#copy = copy;
     this.#count = read.count;
-    this.#state = IN_COPY;
+    this.#transition(IN_COPY);
     return '';
   }
 
@@ -162,8 +176,13 @@ export class SpillLoader {
     store.leases.carryOn(
       [...this.#processes].map(([process, { fenceCount, fences }]) => [process, fenceCount, fences] as const)
     );
-    this.#state = DONE;
+    this.#transition(DONE);
     return '';
+  }
+
+  #transition(to: LoadState): void {
+    invariant(NEXT[this.#state].includes(to), 'records of a spill file are taken in their order');
+    this.#state = to;
   }
 }
 

@@ -51,11 +51,12 @@ export class SpillWriter {
     return store.partitions.fenceCount > 0;
   }
 
-  /** The chunks of each record. They are used again for the next one. */
-  * records(wallMs: number): Generator<readonly Uint8Array[]> {
+  /** The chunks of each record. They are used again for the next one. `bornNs`: of the file they go to. */
+  * records(wallMs: number, bornNs: string): Generator<readonly Uint8Array[]> {
     const { packer } = this.#ports;
     const { storeId, bootId, leases, partitions } = this.#store;
-    const head = { storeId, wallMs: Math.floor(wallMs), bootId, longestLeaseMs: Math.ceil(leases.longestMs) };
+    const longestLeaseMs = Math.ceil(leases.longestMs);
+    const head = { storeId, wallMs: Math.floor(wallMs), bootId, longestLeaseMs, bornNs };
     yield this.#record(SPILL_HEAD, encodeHead(packer, head));
     for (const account of this.#store.accounts()) {
       if (account.incarnation > 0) yield this.#record(SPILL_ACCOUNT, encodeAccount(packer, account));

@@ -10,13 +10,16 @@
  *    ▼
  *   the next resolver, each twice at most ─ none left ─► failed, kept for FAILED_MS
  *
+ * Where one is believed about DNSSEC, others are not asked: what one that is not believed answers in its
+ * place would count as not signed, and for a name of a signed zone no answer is better (RFC 7672 2.1).
+ *
  * Here are questions under way; sockets are in dns-exchange.ts, bytes in dns-message.ts.
  */
 import { randomInt } from 'node:crypto';
 import { getServers } from 'node:dns';
-import ipaddr from 'ipaddr.js';
 import type { Clock } from '../../ports.js';
 import type { DnsAnswer, DnsType, Resolver } from '../../resolver.js';
+import { isLoopback } from '../own-host.js';
 import { DnsCache } from './dns-cache.js';
 import { DnsExchange } from './dns-exchange.js';
 import type { DnsServer, DnsVerdict } from './dns-exchange.js';
@@ -27,6 +30,11 @@ export interface DnsOptions {
   readonly resolvers: readonly { readonly host: string; readonly port: number }[];
   /** What they say of DNSSEC is believed although they are not on this machine. */
   readonly trustsAd: boolean;
+}
+
+/** Who wants to know what comes of each question to a resolver. */
+export interface DnsWatch {
+  asked(resolver: DnsServer, verdict: DnsVerdict): void;
 }
 
 const DNS_PORT = 53;
@@ -58,19 +66,26 @@ interface Asked {
 }
 
 export class DnsClient implements Resolver {
+  watch: DnsWatch | undefined;
   readonly #servers: readonly DnsServer[];
+  /** Hosts that are not asked, as others are believed: of the system, for a file that mixes is refused. */
+  readonly leftOut: readonly string[];
   readonly #clock: Clock;
   readonly #atOnceMax: number;
   readonly #cache = new DnsCache();
   readonly #asked = new Map<string, Asked>();
   readonly #line: Asked[] = [];
   #underWay = 0;
+  #isStarting = false;
   /** The resolver that answered last is asked first. */
   #best = 0;
 
   constructor({ resolvers, trustsAd }: DnsOptions, clock: Clock, atOnceMax = AT_ONCE_MAX) {
     const servers = resolvers.length > 0 ? resolvers : getServers().map(serverOf);
-    this.#servers = servers.map((each) => ({ ...each, isTrusted: trustsAd || isLoopback(each.host) }));
+    const all = servers.map((each) => ({ ...each, isTrusted: isBelieved(each.host, trustsAd) }));
+    const believed = all.filter(({ isTrusted }) => isTrusted);
+    this.#servers = believed.length > 0 ? believed : all;
+    this.leftOut = all.filter((each) => !this.#servers.includes(each)).map(({ host }) => host);
     this.#clock = clock;
     this.#atOnceMax = atOnceMax;
   }
@@ -110,10 +125,16 @@ export class DnsClient implements Resolver {
     this.#startNext();
   }
 
+  /**
+   * Who is told may ask for more, and comes here again: the loop that runs goes on. One inside the other
+   * would be as deep as the line is long.
+   */
   #startNext(): void {
+    if (this.#isStarting) return;
+    this.#isStarting = true;
     while (this.#underWay < this.#atOnceMax) {
       const next = this.#line.shift();
-      if (next === undefined) return;
+      if (next === undefined) break;
       if (this.#clock.nowMs() > next.untilMs) {
         this.#tell(next, TOO_MANY);
         continue;
@@ -122,6 +143,7 @@ export class DnsClient implements Resolver {
       next.first = this.#best;
       this.#try(next);
     }
+    this.#isStarting = false;
   }
 
   #try(asked: Asked): void {
@@ -140,6 +162,7 @@ export class DnsClient implements Resolver {
   }
 
   #onVerdict(asked: Asked, at: number, server: DnsServer, verdict: DnsVerdict): void {
+    this.watch?.asked(server, verdict);
     if (verdict.kind === 'refused') {
       asked.why = `${server.host}: ${verdict.why}`;
       return this.#try(asked);
@@ -167,6 +190,7 @@ function serverOf(text: string): { host: string; port: number } {
   return { host: host ?? text, port: port === undefined ? DNS_PORT : Number(port) };
 }
 
-function isLoopback(host: string): boolean {
-  return ipaddr.isValid(host) && ipaddr.process(host).range() === 'loopback';
+/** Whether what it says of DNSSEC counts: on the way to another machine anyone can set that flag. */
+export function isBelieved(host: string, trustsAd: boolean): boolean {
+  return trustsAd || isLoopback(host);
 }

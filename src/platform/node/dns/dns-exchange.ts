@@ -23,7 +23,12 @@ export interface DnsServer {
 }
 
 /** How it ended: an answer, or why there is none. */
-export type DnsVerdict = Extract<DnsReading, { readonly kind: 'answer' | 'refused' }>;
+export type DnsVerdict = Extract<DnsReading, { readonly kind: 'answer' }> | {
+  readonly kind: 'refused';
+  readonly why: string;
+  /** Nothing came from there. */
+  readonly isSilent?: true;
+};
 
 /** Answers to other questions that are passed over: what comes then is somebody's guessing. */
 const FOREIGN_MAX = 16;
@@ -45,7 +50,7 @@ export class DnsExchange {
     this.#server = server;
     this.#question = question;
     this.#done = done;
-    this.#timer = setTimeout(() => { this.#end({ kind: 'refused', why: 'no answer in time' }); }, withinMs);
+    this.#timer = setTimeout(() => { this.#fail('no answer in time'); }, withinMs);
     this.#askByUdp();
   }
 
@@ -65,7 +70,7 @@ export class DnsExchange {
   }
 
   #fail(error: unknown): void {
-    this.#end({ kind: 'refused', why: errorText(error) });
+    this.#end({ kind: 'refused', why: errorText(error), isSilent: true });
   }
 
   #askByUdp(): void {
@@ -95,14 +100,14 @@ export class DnsExchange {
     const socket = connect(port, host);
     this.#tcp = socket;
     socket.on('error', (error) => { this.#fail(error); });
-    socket.on('close', () => { this.#end({ kind: 'refused', why: 'the connection was closed' }); });
+    socket.on('close', () => { this.#fail('the connection was closed'); });
     socket.on('connect', () => { socket.write(withLength(question)); });
     let read = Buffer.alloc(0);
     socket.on('data', (bytes) => {
       read = Buffer.concat([read, bytes]);
       if (read.length < 2) return;
       const length = read.readUInt16BE(0);
-      if (length > ANSWER_BYTES_MAX) this.#fail(`an answer of ${String(length)} bytes`);
+      if (length > ANSWER_BYTES_MAX) this.#refuse(`an answer of ${String(length)} bytes`);
       else if (read.length >= 2 + length) this.#onTcpAnswer(read.subarray(2, 2 + length));
     });
   }
@@ -110,7 +115,12 @@ export class DnsExchange {
   #onTcpAnswer(bytes: Uint8Array): void {
     const reading = readAnswer(bytes, this.#question, this.#server.isTrusted);
     const isVerdict = reading.kind === 'answer' || reading.kind === 'refused';
-    this.#end(isVerdict ? reading : { kind: 'refused', why: `a ${reading.kind} answer by TCP` });
+    if (isVerdict) this.#end(reading);
+    else this.#refuse(`a ${reading.kind} answer by TCP`);
+  }
+
+  #refuse(why: string): void {
+    this.#end({ kind: 'refused', why });
   }
 }
 

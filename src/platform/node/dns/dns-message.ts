@@ -4,7 +4,8 @@
  * An answer counts only if it is one to this very question: same id, one question, same name, type and class.
  * An attacker who does not see the question has to guess the id and the port; the name's letters are compared
  * without case. What does not decode, or is longer than ANSWER_BYTES_MAX, is no answer: the time that the
- * decoder needs grows with the square of the length.
+ * decoder needs grows with the square of the length. Nor is one that counts more records than its bytes can
+ * hold: the decoder makes room for as many as the header says, and may read the same bytes for each.
  */
 import packet from 'dns-packet';
 import type { DecodedPacket, StringAnswer, TlsaData as TlsaInPacket } from 'dns-packet';
@@ -16,6 +17,9 @@ export const ANSWER_BYTES_MAX = 16 * 1024;
 /** What we take by UDP: no datagram of this size is cut up on its way (DNS flag day 2020). */
 const UDP_BYTES_MAX = 1232;
 const HEADER_BYTES = 12;
+/** RFC 1035 4.1.2 and 4.1.3, with the root as the name. */
+const QUESTION_BYTES_MIN = 5;
+const RECORD_BYTES_MIN = 11;
 const ALIASES_MAX = 8;
 const TTL_SECONDS_MAX = 86_400;
 /** RFC 2308 5 lets it be one to three hours. */
@@ -61,14 +65,20 @@ export function questionBytes({ id, name, type }: DnsQuestion): Uint8Array {
 
 /** `isTrusted`: what this resolver says of DNSSEC is believed. */
 export function readAnswer(bytes: Uint8Array, question: DnsQuestion, isTrusted: boolean): DnsReading {
+  const [high = 0, low = 0] = bytes;
+  if (bytes.length < HEADER_BYTES || (high << 8 | low) !== question.id) return { kind: 'foreign' };
   if (bytes.length > ANSWER_BYTES_MAX) {
     return { kind: 'refused', why: `an answer of ${String(bytes.length)} bytes` };
   }
-  const [high = 0, low = 0] = bytes;
-  if (bytes.length < HEADER_BYTES || (high << 8 | low) !== question.id) return { kind: 'foreign' };
+  const buffer = Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength);
+  const [questions, records] = countsOf(buffer);
+  if (questions * QUESTION_BYTES_MIN + records * RECORD_BYTES_MIN > buffer.length - HEADER_BYTES) {
+    const why = `a malformed answer: ${String(records)} records in ${String(buffer.length)} bytes`;
+    return { kind: 'refused', why };
+  }
   let decoded: DecodedPacket;
   try {
-    decoded = packet.decode(Buffer.from(bytes.buffer, bytes.byteOffset, bytes.byteLength));
+    decoded = packet.decode(buffer);
   } catch (error) {
     return { kind: 'refused', why: `a malformed answer: ${errorText(error)}` };
   }
@@ -77,6 +87,12 @@ export function readAnswer(bytes: Uint8Array, question: DnsQuestion, isTrusted: 
   const { rcode } = decoded as { readonly rcode?: string };
   if (rcode !== 'NOERROR' && rcode !== 'NXDOMAIN') return { kind: 'refused', why: rcode ?? 'no code' };
   return meaningOf(decoded, question, rcode === 'NXDOMAIN', isTrusted && decoded.flag_ad);
+}
+
+/** What the header says: questions; answers, authorities and additional records. */
+function countsOf(message: Buffer): readonly [number, number] {
+  const records = message.readUInt16BE(6) + message.readUInt16BE(8) + message.readUInt16BE(10);
+  return [message.readUInt16BE(4), records];
 }
 
 function isAnswerTo(decoded: DecodedPacket, { name, type }: DnsQuestion): boolean {

@@ -14,12 +14,17 @@ const ENDED = [{ stores: ['store-old'], partition: 'gw-9/0' }, { stores: ['store
 class PlayedRescue implements RescueControl {
   readonly orders: (readonly string[])[] = [];
   readonly ends: unknown[] = [];
+  readonly given: unknown[] = [];
   trouble = '';
 
   giveUp(storeIds: readonly string[]): readonly string[] {
     this.orders.push(storeIds);
     if (storeIds.length === 0) return ['gw-1/6'];
     return storeIds.includes('store-b') && storeIds.includes('store-gone') ? ['gw-1/3', 'gw-2/0'] : [];
+  }
+
+  noteGivenUp(partitions: readonly string[], by: object): void {
+    this.given.push([partitions, by]);
   }
 
   waiting(): readonly WaitingCopies[] {
@@ -80,6 +85,7 @@ describe('giving copies up', () => {
     const { control, log, post } = played();
     assert.deepEqual(await post({ give_up: ['store-b', 'store-gone', 'store-b'], ...WHO }), [200, { partitions: ['gw-1/3', 'gw-2/0'], ended: [] }]);
     assert.deepEqual(control.orders, [['store-b', 'store-gone']]);
+    assert.deepEqual(control.given, [[['gw-1/3', 'gw-2/0'], WHO]], 'status tells it with what was lost');
     assert.deepEqual(log.lines, [{
       level: 'warn', event: 'takeover', text: 'an operator gives up copies that do not come back',
       fields: { stores: ['store-b', 'store-gone'], partitions: ['gw-1/3', 'gw-2/0'], ...WHO },

@@ -27,7 +27,7 @@ function played(isAlone = false): Played {
   log.lines.length = 0;
   const app = fastify({ logger: false });
   const clock = { nowMs: () => 0, wallMs: () => 1000 };
-  addRetire(app, new Retirements({ isAlone }, { clock, log, register: own.bridge, partitions: () => [] }));
+  addRetire(app, new Retirements({ isAlone }, { clock, log, register: own.bridge, partitions: () => [], keptFor: () => ({ count: 1, stores: ['store-a'] }) }));
   return {
     log,
     ask: async (method, id, payload) => {
@@ -49,7 +49,7 @@ describe('retiring a gateway', () => {
     const living = ['gw-1', 'gw-2', 'gw-3-1', 'gw-3-2'];
     assert.equal((await ask('POST', 'gw-2', WHO))[0], 200);
     const [, { living: told, ...state }] = await ask('GET', 'gw-2');
-    assert.deepEqual(state, { told_by: 'gw-1', gateway: 'gw-2', retired: true, partitions: 0, messages: 0 });
+    assert.deepEqual(state, { told_by: 'gw-1', gateway: 'gw-2', retired: true, partitions: 0, messages: 0, kept: 1, kept_for: ['store-a'] });
     assert.deepEqual([...(told as string[])].sort(), living);
     assert.equal((await ask('POST', 'gw-2', { undo: true, ...WHO }))[0], 200);
     assert.equal((await ask('GET', 'gw-2'))[1]['retired'], false);

@@ -8,6 +8,7 @@ import type { RunningAdmin } from '../../../../src/platform/node/admin-server.js
 import { KeptLog } from './kept-log.js';
 import type { MessageAnswer, StatusAnswer } from '../../../../src/admin-api/gateway-answers.js';
 import type { Page } from '../../../../src/admin-api/pages.js';
+import { formatMessageId } from '../../../../src/base/text-id.js';
 import type { GatewayView } from '../../../../src/gateway/admin/view.js';
 import { MESSAGE, QUEUE, STATUS, STORE } from '../../cli/sample-answers.js';
 
@@ -37,6 +38,7 @@ function view(status: StatusAnswer = { ...STATUS, stores: [STORE] }): GatewayVie
     group: () => [{ id: 'gw-1', kind: 'gateway', admin: '127.0.0.1:8025', away: false, self: true }, { id: 'store-a', kind: 'store', admin: null, away: true, self: false }],
     messages: (queue, queueClass, cursor, limit) =>
       (queue !== 'a b/c' || queueClass !== 'mail' ? undefined : pageOf(message, 250, cursor, limit)),
+    message: (messageId) => ({ queue_id: formatMessageId(messageId), entries: [], incomplete: true }),
   };
 }
 
@@ -60,7 +62,7 @@ describe('the admin HTTP of a gateway', () => {
       assert.equal((await fetch(`${url}/healthz`)).status, 200);
       assert.equal((await fetch(`${url}/metrics`)).status, 200);
       assert.equal((await fetch(`${url}/readyz`)).status, 200);
-      for (const path of ['status', 'mirrors', 'table', 'queues', 'group', 'queues/x/messages']) {
+      for (const path of ['status', 'mirrors', 'table', 'queues', 'group', 'register', 'queues/x/messages']) {
         assert.equal((await get(`${url}/api/v1/${path}`)).code, 401);
         assert.equal((await get(`${url}/api/v1/${path}`, { authorization: 'Bearer secret-tokem' })).code, 401);
       }
@@ -124,6 +126,13 @@ describe('the admin HTTP of a gateway', () => {
         assert.deepEqual(rows[0], message(seen.length - rows.length));
       }
       assert.deepEqual(seen, Array.from({ length: 250 }, (_, i) => `ID${String(i)}`));
+    });
+  });
+
+  test('shows a message by its id, in small letters too, and refuses what is none', async () => {
+    await withAdmin({}, async (url) => {
+      assert.deepEqual((await get(`${url}/api/v1/messages/0123456789a`)).json, { queue_id: '0123456789A', entries: [], incomplete: true });
+      assert.deepEqual(await get(`${url}/api/v1/messages/..%2fx`), { code: 400, json: { error: "'../x' is no queue id" } });
     });
   });
 

@@ -5,8 +5,14 @@
 import assert from 'node:assert/strict';
 import { createHash, createHmac, pbkdf2Sync } from 'node:crypto';
 import { before, describe, test } from 'node:test';
-import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
+import { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
+import type { Directory } from '../../../../src/gateway/inbound/auth/directory.js';
+import type { Verdict } from '../../../../src/gateway/inbound/auth/password-checks.js';
+import { PlainExchange } from '../../../../src/gateway/inbound/auth/sasl.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
+import type { MailTransaction } from '../../../../src/gateway/inbound/session/transaction.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
 import { NO_METRICS, openSession, testDesk } from '../../../inbound/desk.js';
@@ -173,6 +179,10 @@ describe('AUTH', () => {
       const prefix = content.slice(0, content.length - `${header}\r\nDate: not in the header\r\nMessage-ID: neither\r\n`.length);
       const lines = prefix.split('\r\n').filter((line) => /^(Date|Message-ID):/.test(line));
       assert.deepEqual(lines.map((line, index) => line.startsWith(added[index] ?? '-')), added.map(() => true), prefix);
+      const made = /^Message-ID: (<.*>)\r$/m.exec(prefix)?.[1];
+      const theirs = /^message-id: ?(.*)\r$/im.exec(`${header}\r\n`)?.[1] ?? '';
+      const submission = kit.reception.kept[0]?.submission as MailTransaction | undefined;
+      assert.equal(submission?.messageIdField, made ?? theirs, 'as the log has it');
       assert.ok(content.startsWith('Received: ') && content.endsWith(`${header}\r\nDate: not in the header\r\nMessage-ID: neither\r\n`));
     }
   });
@@ -277,7 +287,7 @@ describe('AUTH', () => {
       [new Kit(people), ['EHLO a', `${right} x`], 'syntax', ''],
       [new Kit(people), ['EHLO a', right.replace('PLAIN', 'CRAM-MD5')], 'mechanism', ''],
       [new Kit(people), ['EHLO a', `${right}!`], 'syntax', ''],
-      [new Kit(people), ['EHLO a', asRoot], 'auth-failed', 'alice@example.org'],
+      [new Kit(people), ['EHLO a', asRoot], 'auth-foreign', 'alice@example.org'],
       [new Kit(people), ['EHLO a', right.replace('PLAIN', 'SCRAM-SHA-256')], 'syntax', ''],
       [new Kit(people), ['EHLO a', right.slice(0, -4) + base64('no')], 'auth-failed', 'alice@example.org'],
     ];
@@ -299,6 +309,83 @@ describe('AUTH', () => {
     assert.equal(await kit.say(wrong), '421 4.7.0 Too many wrong names or passwords');
     assert.deepEqual(kit.connection.calls.at(-1), 'end');
     assert.deepEqual(kit.rejections, ['auth auth-failed', 'auth auth-failed', 'auth auth-failed']);
+  });
+
+  test('an empty password is wrong, and nobody is asked about it', async () => {
+    const asked: string[] = [];
+    const directory: Directory = {
+      checksAtOnce: 1, scramUsers: undefined, mayForget: false, isStill: () => true, find: () => undefined,
+      check: (name, password) => {
+        asked.push(`${name} '${password}'`);
+        return Promise.resolve({ name, addresses: [name] });
+      },
+    };
+    const takesAll = new Authenticator(directory, new Uint8Array(32), { secrets: new SystemSecrets(), clock: { nowMs: () => 0, wallMs: () => 0 } });
+    // Of the second and third SASLprep leaves nothing.
+    for (const empty of ['', '\u00ad', '\u200b\ufeff']) {
+      const kit = new Kit(takesAll);
+      await kit.say('EHLO a');
+      assert.match(await kit.say(`AUTH PLAIN ${base64(`\0alice@example.org\0${empty}`)}`), /^535 5\.7\.8 /);
+      assert.match(await kit.say(`AUTH LOGIN ${base64('alice@example.org')}`), /^334 /);
+      assert.match(await kit.say(empty === '' ? '' : base64(empty)), /^535 5\.7\.8 /);
+      assert.deepEqual(kit.auths, ['PLAIN failed', 'LOGIN failed']);
+      assert.match(await kit.say('MAIL FROM:<alice@example.org>'), /^530 /);
+    }
+    assert.deepEqual(asked, []);
+    const kit = new Kit(takesAll);
+    await kit.say('EHLO a');
+    assert.match(await kit.say(`AUTH PLAIN ${base64('\0alice@example.org\0\u2168 pass\u00adword')}`), /^235 /);
+    assert.deepEqual(asked, ['alice@example.org \'IX pass\u00adword\'']);
+  });
+
+  test('a password of a file is the same with and without what nobody sees', async () => {
+    for (const line of [await scryptLine('bob@example.org', 'I❤mail'), await scramLine('bob@example.org', 'I❤mail')]) {
+      for (const password of ['I❤mail', 'I❤\ufe0fmail', 'I❤\u00ad\ufe0f\u200dmail']) {
+        const kit = new Kit(authenticatorOf([line]));
+        await kit.say('EHLO a');
+        assert.match(await kit.say(`AUTH PLAIN ${base64(`\0bob@example.org\0${password}`)}`), /^235 /);
+      }
+    }
+  });
+
+  test('a session holds no password any more when its check, or the session, is over', async () => {
+    setFlagsFromString('--expose-gc');
+    const gc = runInNewContext('gc') as () => void;
+    const held: WeakRef<() => boolean>[] = [];
+    const dones: ((verdict: Verdict) => void)[] = [];
+    let isAtOnce = false;
+    const checks = {
+      mechanisms: ['PLAIN'], exchange: () => new PlainExchange(),
+      check: (_name: string, _password: string, _client: string, done: (verdict: Verdict) => void) => {
+        const giveUp = (): boolean => held.length < 0;
+        held.push(new WeakRef(giveUp));
+        if (isAtOnce) done('no');
+        else dones.push(done);
+        return giveUp;
+      },
+    };
+    const sessions = Array.from({ length: 3 }, () => new Kit(checks as unknown as Authenticator));
+    for (const kit of sessions) {
+      await kit.say('EHLO a');
+      isAtOnce = kit === sessions[2];
+      kit.send(`AUTH PLAIN ${base64('\0bob@example.org\0builder')}`);
+    }
+    dones[0]?.('no');
+    sessions[1]?.session.onClose('reset');
+    // A WeakRef holds its object until the turn that made or read it is over.
+    await new Promise((resolve) => { setImmediate(resolve); });
+    gc();
+    assert.deepEqual(held.map((giveUp) => giveUp.deref() !== undefined), [false, false, false]);
+    assert.equal(sessions.length, 3);
+  });
+
+  test('to act as another is refused, and no guess at a password', async () => {
+    const kit = new Kit(people);
+    await kit.say('EHLO a');
+    const asRoot = `AUTH PLAIN ${base64('root\0alice@example.org\0secret')}`;
+    for (let i = 0; i < 5; i++) assert.match(await kit.say(asRoot), /^535 5\.7\.8 To act as another/);
+    assert.deepEqual(kit.auths, Array(5).fill('PLAIN cancelled'));
+    assert.match(await kit.say(`AUTH PLAIN ${base64('alice@example.org\0alice@example.org\0secret')}`), /^235 /);
   });
 
   test('can be cancelled, and what is no response is refused', async () => {
@@ -323,7 +410,8 @@ describe('AUTH', () => {
     await kit.say('AUTH PLAIN');
     assert.match(await kit.say('A'.repeat(12_288)), /^501 5\.5\.2 /);
     await kit.say('AUTH PLAIN');
-    assert.match(await kit.say('A'.repeat(12_289)), /^500 5\.5\.2 Command line too long/);
+    assert.match(await kit.say('A'.repeat(12_289)), /^421 4\.5\.0 /);
+    assert.match(kit.connection.text, /^500 5\.5\.2 Command line too long\r\n421 /);
   });
 
   test('what is sent ahead of the verdict waits for it; a client that goes meanwhile is forgotten', async () => {

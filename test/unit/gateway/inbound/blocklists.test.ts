@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 
 import { Blocklists } from '../../../../src/gateway/inbound/blocklists.js';
 import type { ListenerOptions } from '../../../../src/gateway/inbound/listener.js';
+import { BlocklistMeter } from '../../../../src/observability/reception-metrics.js';
 import { DnsClient } from '../../../../src/platform/node/dns/dns-client.js';
 import { Client, startHarness } from '../../../dialog/harness.js';
 import { NameServer } from '../../platform/node/dns/name-server.js';
@@ -12,6 +13,7 @@ const LISTS = ['one.example', 'two.example'];
 
 interface Field {
   readonly blocklists: Blocklists;
+  readonly meter: BlocklistMeter;
   /** Names asked for. */
   readonly asked: () => readonly string[];
   readonly told: string[];
@@ -34,11 +36,14 @@ async function field(t: { after(run: () => void): void }, said: Readonly<Record<
   const clock = { nowMs: () => now.now, wallMs: () => 0 };
   const resolver = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, clock);
   t.after(() => { resolver.close(); });
-  const blocklists = new Blocklists({ resolver, clock, log: { debug: note, info: note, warn: note, error: note } });
-  return { blocklists, asked: () => server.asked.map((question) => question.slice('A '.length)), told, clock: now };
+  const meter = new BlocklistMeter();
+  const blocklists = new Blocklists({ resolver, clock, meter, log: { debug: note, info: note, warn: note, error: note } });
+  return { blocklists, meter, asked: () => server.asked.map((question) => question.slice('A '.length)), told, clock: now };
 }
 
-const look = (blocklists: Blocklists, address: string): Promise<string> => new Promise((resolve) => { blocklists.look(address, LISTS, resolve); });
+const look = (blocklists: Blocklists, address: string): Promise<string> => new Promise((resolve) => {
+  blocklists.look(address, LISTS, (blocked) => { resolve(blocked === '' ? '' : blocked.list); });
+});
 
 describe('a client is looked for', () => {
   test('by its octets in reverse, as long as the lists say, in all of them', async (t) => {
@@ -71,9 +76,36 @@ describe('a client is looked for', () => {
     assert.deepEqual(told, ['one.example it answered 127.255.255.254']);
     assert.equal(await look(blocklists, '192.0.2.8'), '');
     assert.equal(told.length, 1);
-    clock.now += 60_001;
+    // Another list has a minute of its own.
     assert.equal(await look(blocklists, '192.0.2.9'), '');
     assert.deepEqual(told.slice(1), ['two.example 127.0.0.1: no answer in time']);
+    clock.now += 60_001;
+    assert.equal(await look(blocklists, '192.0.2.7'), '');
+    assert.equal(told.length, 3);
+  });
+
+  test('and what lists say is counted; one that says nothing three times is failing', async (t) => {
+    const said: Record<string, string | undefined> = { '1.2.0.192.one.example': '127.0.0.4', '1.2.0.192.two.example': '127.255.255.254' };
+    for (let i = 2; i < 5; i++) said[`${String(i)}.2.0.192.two.example`] = '127.255.255.254';
+    const { blocklists, meter } = await field(t, said);
+    const failing: string[][] = [];
+    for (let i = 1; i < 6; i++) {
+      await look(blocklists, `192.0.2.${String(i)}`);
+      failing.push(meter.failing);
+    }
+    assert.deepEqual(failing, [[], [], ['two.example'], ['two.example'], []]);
+    assert.deepEqual([...meter.answers].map(([list, answers]) => [list, Object.fromEntries(answers)]).sort(), [
+      ['one.example', { listed: 1, clear: 4 }], ['two.example', { refused: 4, clear: 1 }],
+    ]);
+  });
+
+  test('unless too many are being asked about: that is counted and told', async (t) => {
+    const { blocklists, meter, told } = await field(t, {});
+    const answers = Array.from({ length: 2001 }, () => look(blocklists, '192.0.2.7'));
+    assert.equal(await answers.at(-1), '');
+    assert.equal(meter.answers.get('one.example')?.get('unasked'), 1);
+    assert.deepEqual(told, LISTS.map((list) => `${list} more than 2000 clients are being asked about`));
+    await Promise.all(answers);
   });
 
   test('with others who wait for the same answer', async (t) => {
@@ -93,13 +125,14 @@ describe('who is on a list', () => {
 
   test('reaches the postmaster of a relay domain, and nobody else', async (t) => {
     const { blocklists } = await field(t, { '1.0.0.127.one.example': '127.0.0.2' });
-    const { inbound, rejections } = await startHarness(OPTIONS, { blocklists });
+    const { inbound, rejections, refused } = await startHarness(OPTIONS, { blocklists });
     const client = new Client(inbound.port);
     assert.match(await client.reply(), /^220 /);
     await client.command('EHLO x');
     assert.match(await client.command('MAIL FROM:<a@example.org>'), /^250 /);
     assert.match(await client.command('RCPT TO:<b@elsewhere.example>'), /^550 5\.7\.1 /);
-    assert.equal(await client.command('RCPT TO:<b@relayed.example>'), '554 5.7.1 Your address is on the blocklist one.example');
+    assert.equal(await client.command('RCPT TO:<b@relayed.example>'), '554 5.7.1 Your address 127.0.0.1 is on the blocklist one.example');
+    assert.equal(refused.at(-1)?.why, 'one.example answered 127.0.0.2');
     assert.match(await client.command('RCPT TO:<postmaster@relayed.example>'), /^250 /);
     assert.equal(rejections.at(-1), 'rcpt blocklist');
     client.destroy();

@@ -58,7 +58,10 @@ export const UNCLEAR: readonly (readonly [string, Answer])[] = [
   ['no answer in time', () => undefined],
   ['an answer that never ends', (_request, _body, response) => { response.writeHead(200).write('{'); }],
   ['a connection that breaks', (request) => { request.socket.destroy(); }],
+  ['an empty answer', (_request, _body, response) => { response.writeHead(200).end(); }],
+  ['an answer of blanks', (_request, _body, response) => { response.writeHead(200).end(' \r\n'); }],
   ['no JSON', (_request, _body, response) => { response.writeHead(200).end('yes'); }],
+  ['a key that nobody knows', (_request, _body, response) => { response.writeHead(200).end('{"ok": false}'); }],
   ['no mapping', (_request, _body, response) => { response.writeHead(200).end('[]'); }],
   ['an answer that is too long', (_request, _body, response) => { response.writeHead(200).end(`{"addresses": ["${'x'.repeat(100_000)}"]}`); }],
 ];

@@ -44,9 +44,13 @@ const SOUND: readonly (readonly [Buffer, string])[] = [
 describe('a PROXY header', () => {
   test('names the client, or nobody', () => {
     for (const [header, address] of SOUND) {
-      assert.deepEqual(readProxyHeader(header), { octets: header.length, address, port: address === '' ? 0 : 4660 });
+      const read = readProxyHeader(header);
+      assert.ok(typeof read === 'object');
+      const { own, ...named } = read;
+      assert.deepEqual(named, { octets: header.length, address, port: address === '' ? 0 : 4660 });
+      assert.equal(own, address !== '' ? '' : header[12] === 0x20 ? 'local' : 'unknown');
       const withMore = Buffer.concat([header, Buffer.from('EHLO x\r\n')]);
-      assert.deepEqual(readProxyHeader(withMore), { octets: header.length, address, port: address === '' ? 0 : 4660 });
+      assert.deepEqual(readProxyHeader(withMore), read);
     }
   });
 
@@ -75,13 +79,28 @@ describe('a PROXY header', () => {
     ];
     for (const header of binaries) assert.equal(typeof readProxyHeader(header), 'string', header.toString('hex'));
     const long = binary(0x21, 0x11, [...TCP4, ...new Array<number>(PROXY_OCTETS_MAX).fill(0)]);
-    assert.match(String(readProxyHeader(long.subarray(0, 16))), /longer than 4096/);
+    assert.match(String(readProxyHeader(long.subarray(0, 16))), /expected at most 4096/);
+  });
+
+  test('that is none is told with what it says and the rule that it breaks', () => {
+    const told: readonly (readonly [Uint8Array, string])[] = [
+      [line('EHLO client.example'), "no PROXY header: it begins with 'EHLO client.example??'"],
+      [line('PROXY TCP4 192.0.2.7 10.0.0.1 65536 25'), "PROXY header 'PROXY TCP4 192.0.2.7 10.0.0.1 65536 25': expected two ports up to 65535"],
+      [line('PROXY UDP4 \x00 10.0.0.1 1 1'), "PROXY header 'PROXY UDP4 ? 10.0.0.1 1 1': expected TCP4, TCP6 or UNKNOWN"],
+      [line('PROXY TCP4 ::1 ::1 1 1'), "PROXY header 'PROXY TCP4 ::1 ::1 1 1': expected two addresses of TCP4"],
+      [line('PROXY TCP4 192.0.2.7 10.0.0.1 1 1 x'), "PROXY header 'PROXY TCP4 192.0.2.7 10.0.0.1 1 1 x': expected nothing behind the ports"],
+      [Buffer.from('PROXY UNKNOWN\n'), "PROXY header 'PROXY UNKNOW': expected CR before LF"],
+      [binary(0x11, 0x11, TCP4), 'PROXY header of version 1: expected 2'],
+      [binary(0x22, 0x11, TCP4), 'PROXY header with command 2: expected LOCAL (0) or PROXY (1)'],
+      [binary(0x21, 0x21, TCP4), 'PROXY header of 28 octets: expected 52 with its addresses'],
+    ];
+    for (const [header, why] of told) assert.equal(readProxyHeader(header), why);
   });
 
   test('with a checksum must have the right one', () => {
     const header = binary(0x21, 0x11, [...TCP4, 0x03, 0, 4, 0, 0, 0, 0]);
     header.writeUInt32BE(crc32c(header), header.length - 4);
-    assert.deepEqual(readProxyHeader(header), { octets: header.length, address: '192.0.2.7', port: 4660 });
+    assert.deepEqual(readProxyHeader(header), { octets: header.length, address: '192.0.2.7', port: 4660, own: '' });
     header[17] = 1;
     assert.equal(typeof readProxyHeader(header), 'string');
   });

@@ -1,20 +1,14 @@
 /** What a party may do in a minute: never more in any minute, shared by workers, and bounded whoever comes. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 
 import { Prng } from '../../../../src/base/prng.js';
-import { DEEDS, PARTIES, RateLimits } from '../../../../src/gateway/inbound/limits/rate-limits.js';
-import type { Deed, Party, RateOptions } from '../../../../src/gateway/inbound/limits/rate-limits.js';
 import { SlidingCounts } from '../../../../src/gateway/inbound/limits/sliding-counts.js';
-import { NetworkList } from '../../../../src/gateway/inbound/policy/network-list.js';
+import { limits } from '../../../inbound/rates.js';
 
 const MINUTE_MS = 60_000;
-
-function limits(...given: readonly (readonly [Party, Deed, number])[]): RateLimits {
-  const of = (party: Party, deed: Deed): number => given.find(([one, two]) => one === party && two === deed)?.[2] ?? 0;
-  const options = Object.fromEntries(PARTIES.map((party) => [party, Object.fromEntries(DEEDS.map((deed) => [deed, of(party, deed)]))])) as RateOptions;
-  return new RateLimits(options, new NetworkList(['203.0.113.0/24'], 'exempt'));
-}
 
 const from = (remoteAddress: string, user = ''): { readonly remoteAddress: string; readonly user: string } => ({ remoteAddress, user });
 
@@ -72,7 +66,7 @@ describe('a limit', () => {
 
   test('is none for who is exempt, and what is refused does not count', () => {
     const rates = limits(['client', 'recipients', 1]);
-    for (let i = 0; i < 5; i++) assert.ok(rates.mayDo('recipients', from('203.0.113.9'), '', 0));
+    for (let i = 0; i < 5; i++) assert.ok(rates.mayDo('recipients', from('233.252.0.9'), '', 0));
     assert.ok(rates.mayDo('recipients', from('192.0.2.1'), '', 0));
     for (let i = 0; i < 100; i++) assert.equal(rates.mayDo('recipients', from('192.0.2.1'), '', i * 500), false);
     assert.ok(rates.mayDo('recipients', from('192.0.2.1'), '', MINUTE_MS + 6000));
@@ -96,9 +90,48 @@ describe('counts', () => {
   test('of idle keys are forgotten, and never more than so many are kept', () => {
     const counts = new SlidingCounts();
     for (let i = 0; i < 150_000; i++) counts.add(`k${String(i)}`, 1, 0);
-    assert.equal(counts.size, 50_000);
+    assert.equal(counts.size, 20_000);
     assert.equal(counts.of('k149999', 0), 1);
     counts.tick(2 * MINUTE_MS);
+    assert.equal(counts.size, 0);
+  });
+
+  test('agree with those of a plain list, through rows that are given up and used again', () => {
+    const counts = new SlidingCounts();
+    const random = new Prng(11);
+    const did: { readonly key: string; readonly amount: number; readonly slot: number }[] = [];
+    for (let nowMs = 0; nowMs < 1000 * MINUTE_MS; nowMs += random.below(random.below(4) === 0 ? 90_000 : 500)) {
+      const key = `k${String(random.below(20))}`;
+      const slot = Math.floor(nowMs / 6000);
+      if (random.below(3) > 0) {
+        const amount = 1 + random.below(1_000_000);
+        counts.add(key, amount, nowMs);
+        did.push({ key, amount, slot });
+      }
+      if (random.below(50) === 0) counts.tick(nowMs);
+      const wanted = did.filter((each) => each.key === key && each.slot > slot - 11).reduce((sum, { amount }) => sum + amount, 0);
+      assert.equal(counts.of(key, nowMs), wanted, `${key} at ${String(nowMs)}`);
+    }
+    assert.ok(did.length > 1000);
+  });
+
+  test('of a full table take no more than they say: 5 MiB, and nothing of keys that are gone', () => {
+    setFlagsFromString('--expose-gc');
+    const gc = runInNewContext('gc') as () => void;
+    const used = (): number => {
+      gc();
+      const { heapUsed, arrayBuffers } = process.memoryUsage();
+      return heapUsed + arrayBuffers;
+    };
+    const before = used();
+    const counts = new SlidingCounts();
+    // A worker that has no others tells nobody what it counts.
+    for (let minute = 0; minute < 10; minute++) {
+      for (let i = 0; i < 30_000; i++) counts.add(`2001:db8:${minute.toString(16)}:${i.toString(16)}::/64`, 1, minute * 2 * MINUTE_MS);
+      counts.tick((minute + 1) * 2 * MINUTE_MS - 1);
+    }
+    const taken = (used() - before) / 2 ** 20;
+    assert.ok(taken < 5, `${taken.toFixed(1)} MiB`);
     assert.equal(counts.size, 0);
   });
 

@@ -20,7 +20,7 @@ interface World {
 function withRecipients(story: (world: World) => Promise<void>, timeoutMs = 30_000): Promise<void> {
   const kit = new HttpKit((_request, body, response) => {
     const { address } = JSON.parse(body) as { readonly address: string };
-    const said: Record<string, string> = { 'anna@x.example': '', 'bob@x.example': '{"route": "box-17"}', 'team@x.example': '{"to": ["anna@x.example", "c@d.example"]}' };
+    const said: Record<string, string> = { 'anna@x.example': '{}', 'bob@x.example': '{"route": "box-17"}', 'team@x.example': '{"to": ["anna@x.example", "c@d.example"]}' };
     response.writeHead(said[address] === undefined ? 404 : 200).end(said[address]);
   });
   return kit.run(async () => {
@@ -91,7 +91,7 @@ describe('recipients by HTTP', () => {
     const probe = async (): Promise<void> => { await (await fetch(kit.url, { method: 'POST', body: 'probe' })).text(); };
     kit.answer = (_request, body, response) => {
       if (isProbe(body)) return response.end();
-      open.push(() => { response.writeHead(200).end(); });
+      open.push(() => { response.writeHead(200).end('{}'); });
       most = Math.max(most, open.length);
       if (kit.asked < 64) return undefined;
       if (kit.asked > 64) return open.pop()?.();
@@ -105,7 +105,7 @@ describe('recipients by HTTP', () => {
   test('what waits for longer than an answer may take is not asked any more', () => withRecipients(async ({ ask, kit }) => {
     const open: (() => void)[] = [];
     kit.answer = (_request, _body, response) => {
-      open.push(() => { response.writeHead(200).end(); });
+      open.push(() => { response.writeHead(200).end('{}'); });
       if (open.length < 64) return;
       kit.nowMs = 10_001;
       for (const answer of open.splice(0)) answer();
@@ -147,7 +147,7 @@ describe('recipients by HTTP', () => {
     kit.answer = (request, body, response) => {
       assert.deepEqual([request.method, request.headers.authorization, request.headers['content-type']], ['POST', 'Bearer letmein', 'application/json']);
       assert.deepEqual(JSON.parse(body), { address: '"a\u0000b"@x.example' });
-      response.writeHead(200).end();
+      response.writeHead(200).end('{}');
     };
     assert.deepEqual(await ask('"a\u0000b"@x.example'), [HERE]);
   }));
@@ -166,7 +166,7 @@ describe('recipients by HTTP', () => {
       assert.equal(table.find('anna@x.example'), NOT_ASKED);
       assert.deepEqual(await ask('anna@x.example'), ['nobody can tell']);
       assert.equal(kit.told.length, 1);
-      kit.answer = (_request, _body, response) => { response.writeHead(200).end(); };
+      kit.answer = (_request, _body, response) => { response.writeHead(200).end('{}'); };
       kit.nowMs = 2000;
       assert.deepEqual(await ask('anna@x.example', 'bob@x.example'), [HERE, HERE]);
       assert.equal(kit.told.at(-1), 'recipients are looked up by HTTP again');

@@ -81,7 +81,8 @@ function bodyOf(content: Buffer | undefined): string {
 describe('a PROXY header that is refused', () => {
   test('is told with the rule that it breaks', () => {
     for (const [bytes, why] of [
-      ['EHLO a\r\n', 'no PROXY header'], ['PROXY TCP4 nowhere 1.2.3.4 1 2\r\n', 'addresses of the PROXY header'], ['PRO', 'the PROXY header never ended'],
+      ['EHLO a\r\n', "no PROXY header: it begins with 'EHLO a??'"],
+      ['PROXY TCP4 nowhere 1.2.3.4 1 2\r\n', "PROXY header 'PROXY TCP4 nowhere 1.2.3.4 1 2': expected two addresses of TCP4"], ['PRO', 'the PROXY header never ended'],
       ['', 'no PROXY header came in time'],
     ] as const) {
       const kit = new Kit({ proxyNetworks: ['0.0.0.0/0', '::/0'] });
@@ -89,6 +90,90 @@ describe('a PROXY header that is refused', () => {
       if (kit.rejections.length === 0) kit.session.tick(1_000_000);
       assert.deepEqual([kit.rejections, kit.refused.map((each) => each.why)], [['connect proxy-header'], [why]], bytes);
     }
+  });
+});
+
+test('postmaster without a domain, and one in quotes, go to who reads it, who is told whom it was for', () => {
+  const kit = new Kit({ greetingDelayMs: 0, postmaster: 'ops@example.net', hostName: 'mx.test' });
+  kit.sends('EHLO a\r\nMAIL FROM:<>\r\nRCPT TO:<Postmaster>\r\nRCPT TO:<"postmaster"@mx.test>\r\nDATA\r\nx\r\n.\r\n');
+  const recipients = kit.reception.kept[0]?.submission.groups.flatMap((group) => group.recipients) ?? [];
+  assert.deepEqual(recipients.map(({ address, orcpt }) => [address, orcpt]), [
+    ['ops@example.net', 'rfc822;Postmaster@mx.test'], ['ops@example.net', 'rfc822;"postmaster"@mx.test'],
+  ]);
+});
+
+describe('a balancer\'s own connection', () => {
+  test('is told as such, and its port is not the client\'s', () => {
+    for (const [bytes, proxy] of [['PROXY UNKNOWN\r\n', 'unknown'], ['\r\n\r\n\0\r\nQUIT\n\x20\0\0\0', 'local'], ['PROXY TCP4 192.0.2.7 1.2.3.4 9 2\r\n', '']] as const) {
+      const kit = new Kit({ proxyNetworks: ['127.0.0.0/8'], greetingDelayMs: 0 });
+      kit.sends(bytes);
+      kit.sends('EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<c@d.example>\r\n');
+      const [refused] = kit.refused;
+      assert.deepEqual([refused?.proxy, refused?.clientPort], [proxy, proxy === '' ? 9 : 0]);
+    }
+  });
+});
+
+describe('a client that goes', () => {
+  /** Its connection tells nothing by itself: the test says when and why it is closed. */
+  const silentKit = (): Kit => {
+    const kit = new Kit({ greetingDelayMs: 0 });
+    kit.connection.isOver = true;
+    return kit;
+  };
+  const gone = (kit: Kit): (readonly unknown[])[] => kit.refused.map(({ reason, state, octets, from, to, why, reply }) => [reason, state, octets, from, to, why, reply]);
+
+  test('in the middle of a content is in the log, with how much of it came', () => {
+    for (const [say, state, octets] of [
+      ['DATA\r\nSubject: x\r\n\r\nhalf', 'CONTENT', 18], ['BDAT 100\r\nhalf', 'CHUNK', 4], ['BDAT 4\r\nhalf', 'COMMAND', 4], ['', 'COMMAND', 0],
+    ] as const) {
+      const ended = silentKit();
+      ended.sends('EHLO a\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\n');
+      ended.sends(say);
+      ended.session.onEnd();
+      ended.session.onClose('closed by the peer');
+      assert.deepEqual(gone(ended), [['lost', state, octets, 'a@example.org', 'b@example.net', 'closed by the peer', '']], say);
+      assert.deepEqual(ended.rejections, ['data lost']);
+      const reset = silentKit();
+      reset.sends('EHLO a\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@example.net>\r\n');
+      reset.sends(say);
+      reset.session.onClose('ECONNRESET');
+      assert.deepEqual(gone(reset), [['lost', state, octets, 'a@example.org', 'b@example.net', 'ECONNRESET', '']], say);
+    }
+  });
+
+  test('outside of a mail transaction, or when the message is in our hands, is not', () => {
+    for (const say of ['', 'EHLO a\r\n', `EHLO a\r\n${ENVELOPE}x\r\n.\r\n`, 'EHLO a\r\nMAIL FROM:<a@example.org>\r\nRSET\r\n', 'EHLO a\r\nMAIL FROM:<a@example.org>\r\nQUIT\r\n', 'EHLO a\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<b@noroute.example>\r\n']) {
+      for (const hasEnded of [true, false]) {
+        const kit = silentKit();
+        if (say !== '') kit.sends(say);
+        if (hasEnded) kit.session.onEnd();
+        kit.session.onClose('ECONNRESET');
+        assert.deepEqual(gone(kit).filter(([reason]) => reason === 'lost'), [], say);
+      }
+    }
+  });
+
+  test('while the gateway stops is not told, nor is its handshake', () => {
+    for (const say of [`EHLO a\r\n${ENVELOPE}half`, 'STARTTLS\r\n']) {
+      for (const isClosing of [true, false]) {
+        const kit = silentKit();
+        kit.sends(say);
+        kit.desk.isClosing = isClosing;
+        kit.session.onClose('closed here');
+        assert.equal(kit.rejections.length, isClosing ? 0 : 1, say);
+      }
+    }
+  });
+
+  test('again and again has a line each time up to 200 in a minute, then a count of the rest', () => {
+    const kit = new Kit({ greetingDelayMs: 0 });
+    for (let i = 0; i < 300; i++) {
+      const session = openSession(kit.desk, new MemoryConnection());
+      session.onData(Buffer.from(`EHLO a\r\n${ENVELOPE}half`));
+      session.onClose('ECONNRESET');
+    }
+    assert.equal(kit.refused.length, 200);
   });
 });
 
@@ -331,7 +416,7 @@ describe('the end', () => {
     const kit = new Kit();
     assert.equal(kit.sends('x'.repeat(2048)), '');
     assert.equal(kit.sends('x'), '');
-    assert.equal(kit.sends('x'), '500');
+    assert.equal(kit.sends('x'), '500 421');
     assert.deepEqual(kit.connection.calls, ['end']);
     assert.equal(kit.sends('NOOP\r\n'), '');
   });

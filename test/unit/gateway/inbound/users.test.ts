@@ -1,10 +1,10 @@
 /** The file of users: what a line may be, and what is said of one that is none. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { maySendFrom, parseUsers } from '../../../../src/gateway/inbound/auth/users.js';
+import { maySendFrom, parseUsers, usersIn } from '../../../../src/gateway/inbound/auth/users.js';
 import { followUsers } from '../../../../src/gateway/inbound/users-file.js';
 import { scramLine, scryptLine } from '../../../dialog/people.js';
 import { NO_LOG, quiet } from '../../../inbound/desk.js';
@@ -14,10 +14,12 @@ describe('the file of users', () => {
     const users = parseUsers(['# people', '', await scramLine('alice@example.org', 'x'), await scryptLine('app', 'y', 'App@Example.org, @example.net')].join('\r\n'));
     assert.equal(users.count, 2);
     assert.equal(users.haveScram, false);
+    assert.ok(parseUsers(`\ufeff${await scramLine('alice@example.org', 'x')}`).find('alice@example.org') !== undefined, 'behind a byte order mark');
     const [alice, app] = [users.find('alice@example.org'), users.find('app')];
     assert.ok(alice !== undefined && app !== undefined);
     const mine = (user: typeof alice, list: readonly string[]): boolean[] => list.map((address) => maySendFrom(user, address));
     assert.deepEqual(mine(alice, ['alice@example.org', 'ALICE@example.org', 'bob@example.org', '']), [true, true, false, true]);
+    assert.deepEqual(mine(alice, ['"alice"@example.org', '"al\\ice"@example.org', '"alice "@example.org']), [true, true, false]);
     assert.deepEqual(mine(app, ['app@example.org', 'any@example.net', 'any@sub.example.net', '"x@example.net"@evil.test']), [true, true, false, false]);
     assert.equal(parseUsers(await scramLine('a@b.example', 'x')).haveScram, true);
     assert.equal(maySendFrom(parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice, 'x@anywhere.example'), true);
@@ -33,6 +35,50 @@ describe('the file of users', () => {
     const log = { ...NO_LOG, warn: (_event: string, text: string, fields: Readonly<Record<string, unknown>> = {}): void => { said.push(`${text}: ${String(fields['why'])}`); } };
     followUsers(file, new Uint8Array(16), { clock: { nowMs: () => 0, wallMs: () => 0 }, log, onRead: quiet }).close();
     assert.deepEqual(said, ['SCRAM-SHA-256 is not offered: 1 of 2 users have no verifier for SCRAM-SHA-256, so nobody is offered it: twinpost user NAME --scram makes one']);
+  });
+
+  test('that is replaced while it is read for the first time is read again', async (t) => {
+    const file = path.join(mkdtempSync(path.join(os.tmpdir(), 'twinpost-users-')), 'users');
+    t.after(() => { rmSync(path.dirname(file), { recursive: true }); });
+    writeFileSync(file, await scryptLine('gone@b.example', 'x'));
+    const next = await scryptLine('new@b.example', 'x');
+    let reads = 0;
+    const users = followUsers(file, new Uint8Array(16), {
+      clock: { nowMs: () => 0, wallMs: () => 0 }, log: NO_LOG,
+      // What was read is in force, and its file another one already.
+      onRead: () => {
+        if (reads++ > 0) return;
+        writeFileSync(`${file}.new`, next);
+        renameSync(`${file}.new`, file);
+      },
+    });
+    t.after(() => { users.close(); });
+    assert.ok(users.authenticator.find('gone@b.example') !== undefined);
+    while (reads < 2) await new Promise(setImmediate);
+    assert.deepEqual([users.authenticator.find('gone@b.example'), users.authenticator.find('new@b.example')?.name], [undefined, 'new@b.example']);
+  });
+
+  test('that is read anew keeps who has not changed, and holds nothing of the file before', async () => {
+    const [a, b, c, d] = [await scramLine('a@b.example', 'x'), await scryptLine('b@b.example', 'x'), await scramLine('c@b.example', 'x'), await scramLine('d@b.example', 'x')];
+    const before = parseUsers([a, b, c, d].join('\n'));
+    const steps = usersIn([`${d}:d@b.example,e@b.example`, 'new@b.example' + c.slice(c.indexOf(':')), b, '# gone: c', a.replace('4096', '8192')].join('\r\n'), before);
+    const step = steps.next();
+    assert.ok(step.done === true);
+    const now = step.value;
+    const same = ['a', 'b', 'c', 'd'].map((name) => now.find(`${name}@b.example`) === before.find(`${name}@b.example`));
+    assert.deepEqual([same, now.count], [[false, true, false, false], 4]);
+    const again = usersIn([a, b, c, d].join('\n'), before).next();
+    assert.ok(again.done === true);
+    for (const name of ['a', 'b', 'c', 'd']) assert.equal(again.value.find(`${name}@b.example`), before.find(`${name}@b.example`));
+  });
+
+  test('is read in steps, and has a bound', () => {
+    const key = Buffer.alloc(32, 7).toString('base64');
+    const lines = Array.from({ length: 100_000 }, (_none, i) => `u${String(i)}@x.example:{SCRAM-SHA-256}4096,${key},${key},${key}`);
+    let steps = 0;
+    for (const _step of usersIn(lines.join('\n'))) steps++;
+    assert.equal(steps, 400);
+    assert.throws(() => parseUsers([...lines, `one${lines[0] ?? ''}`].join('\n')), /^Error: it has more than 100000 users: let a directory be asked by HTTP/);
   });
 
   test('without users is none', () => {

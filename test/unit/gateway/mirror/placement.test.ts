@@ -36,6 +36,8 @@ class Places {
   readonly stores: readonly PlacedStore[];
   private readonly mirrors: Mirrors;
   private handles = 0;
+  /** What the register told of the hosts of gateways. */
+  readonly gateways = new Map([['self', 'gateway']]);
 
   /** By store: "host" or "host*weight". */
   constructor(places: Readonly<Record<string, string>>, options: { readonly oneHost?: boolean } = {}) {
@@ -45,7 +47,7 @@ class Places {
     });
     this.mirrors = new Mirrors(
       { replicas: 2, minReplicas: 1, retryMs: 500, refillFrameBytes: 4096, frameTargetBytes: 65_536, ringBytes: 1_000_000, replaceAfterMs: 60_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: options.oneHost === true ? undefined : 'gateway', places: new Map(entries) } },
-      { packer, log: quiet, nowMs: () => 0, ringRoomBytes: () => Infinity, requestFlush: () => {}, refillEntries: () => assert.fail('nothing is filled') },
+      { packer, log: quiet, nowMs: () => 0, ringRoomBytes: () => Infinity, requestFlush: () => {}, hostOfGateway: (id) => this.gateways.get(id), refillEntries: () => assert.fail('nothing is filled') },
     );
     this.stores = entries.map(([id]) => new PlacedStore(id));
     for (const store of this.stores) this.mirrors.addStore(store);
@@ -67,9 +69,9 @@ class Places {
   }
 
   /** For a new queue, or beside those that stay; `leaving` are mirrors as well. */
-  choose(count: number, staying: readonly string[] = [], leaving: readonly string[] = []): string[] {
+  choose(count: number, staying: readonly string[] = [], leaving: readonly string[] = [], owner = 'self'): string[] {
     const kept = staying.map((id) => this.store(id));
-    return this.placement.choose(count, [...kept, ...leaving.map((id) => this.store(id))], kept).map(({ storeId }) => storeId);
+    return this.placement.choose(count, [...kept, ...leaving.map((id) => this.store(id))], kept, owner).map(({ storeId }) => storeId);
   }
 }
 
@@ -85,6 +87,17 @@ describe('placement', () => {
     assert.deepEqual(places.choose(1, ['a']), ['c']);
     assert.deepEqual(places.choose(1, ['c'], ['a']), ['b']);
     assert.deepEqual(places.choose(1, ['a', 'c']), [], 'nothing is left');
+  });
+
+  test('for a gateway that is rescued takes the host of that one last: it will have the partition back', () => {
+    const places = new Places({ a: 'one', b: 'two', c: 'gateway', d: 'three' });
+    places.gateways.set('other', 'one');
+    places.use('b', 'd');
+    assert.deepEqual(places.choose(2, [], [], 'other'), ['b', 'd'], 'although the one there has fewest');
+    assert.deepEqual(places.choose(3, [], [], 'other'), ['b', 'd', 'a'], 'better than none');
+    places.store('b').isUp = false;
+    assert.deepEqual(places.choose(2, [], [], 'other'), ['d', 'a']);
+    assert.deepEqual(places.choose(2, [], [], 'unheard'), ['a', 'd'], 'nobody knows where it will be');
   });
 
   test('labels of hosts are of no account where all share one on purpose', () => {
@@ -132,16 +145,13 @@ describe('placement', () => {
     assert.deepEqual(places.choose(3), ['c', 'b', 'a']);
     places.store('c').credit = 240;
     assert.deepEqual(places.choose(3), ['b', 'a', 'c'], 'whatever its weight');
-    for (const store of places.stores) store.credit = -1;
-    assert.deepEqual(places.placement.choose(3, [], [], true).map(({ storeId }) => storeId), ['c', 'a', 'b'], 'of full ones the fewest mirrors');
   });
 
-  test('takes no store without room, but for a queue of reports, which ends mail', () => {
+  test('takes no store without room', () => {
     const places = new Places({ a: 'one', b: 'two', c: 'three' });
     places.store('a').credit = 0;
     assert.deepEqual(places.choose(2), ['b', 'c']);
     for (const store of places.stores) store.credit = 0;
     assert.deepEqual(places.choose(2), []);
-    assert.deepEqual(places.placement.choose(2, [], [], true).map(({ storeId }) => storeId), ['a', 'b']);
   });
 });

@@ -3,96 +3,17 @@ import assert from 'node:assert/strict';
 import { performance } from 'node:perf_hooks';
 import { describe, test } from 'node:test';
 import { setTimeout as delay } from 'node:timers/promises';
-import type { TestContext } from 'node:test';
 import type { Answer } from 'dns-packet';
-import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
 import type { NextHop } from '../../../../src/gateway/queue/types.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
-import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import { DEFAULT_TIMEOUTS, State } from '../../../../src/gateway/outbound/pure/session-states.js';
-import { DnsClient } from '../../../../src/platform/node/dns/dns-client.js';
-import { NameServer } from '../../platform/node/dns/name-server.js';
+import { until } from '../../register/real-world.js';
+import { SILENCE, TTL_S, a, mx, ofSource, stage } from './mx-stage.js';
 import type { Scripted } from '../../platform/node/dns/name-server.js';
-import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
-import { ScriptedServer } from './scripted-server.js';
+import type { Stage } from './mx-stage.js';
 
 const certificates = makeCertificates();
 const needsTls = { skip: certificates === undefined ? 'openssl is missing' : false };
-
-/** One TTL of everything here: some tests look again. */
-const TTL_S = 1;
-
-function mx(...hosts: readonly (readonly [number, string])[]): Scripted {
-  return { answers: hosts.map(([preference, exchange]): Answer => ({ type: 'MX', name: 'x', ttl: TTL_S, data: { preference, exchange } })) };
-}
-
-function a(...addresses: readonly string[]): Scripted {
-  return { answers: addresses.map((data): Answer => ({ type: 'A', name: 'x', ttl: TTL_S, data })) };
-}
-
-/** Records bear the name that was asked for. */
-function named(said: Scripted, question: string): Scripted {
-  const name = question.slice(question.indexOf(' ') + 1);
-  return { ...said, answers: (said.answers ?? []).map((answer) => ({ ...answer, name }) as Answer) };
-}
-
-interface Stage {
-  readonly zone: Map<string, Scripted>;
-  readonly source: MemorySource;
-  readonly dispatcher: Dispatcher;
-  readonly names: NameServer;
-  /** Servers by address, on one port. */
-  readonly hosts: ReadonlyMap<string, ScriptedServer>;
-  readonly port: number;
-  send(domain: string, entry: number, more?: Partial<NextHop>): MemoryQueue;
-  ended(count: number): Promise<readonly (readonly [number, string, string, string])[]>;
-}
-
-interface StageOptions {
-  readonly allowsPrivate?: boolean;
-  readonly connectionsMax?: number;
-  readonly usesIpv6?: boolean;
-}
-
-async function stage(t: TestContext, addresses: readonly string[], options: StageOptions = {}, more: Partial<DispatcherOptions> = {}): Promise<Stage> {
-  const zone = new Map<string, Scripted>();
-  const names = await NameServer.start(t, (question) => {
-    const said = zone.get(question);
-    if (said !== undefined) return named(said, question);
-    const isKnown = [...zone.keys()].some((key) => key.endsWith(question.slice(question.indexOf(' '))));
-    return { rcode: isKnown ? 0 : 3 };
-  });
-  const hosts = new Map<string, ScriptedServer>();
-  let port = 0;
-  for (const address of addresses) {
-    const server = new ScriptedServer();
-    port = await server.listen(address, port);
-    hosts.set(address, server);
-    t.after(() => { server.close(); });
-  }
-  const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
-  const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
-  const source = new MemorySource();
-  const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, ...options };
-  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits, ...more }, () => true, resolver, Math.random);
-  t.after(async () => {
-    await dispatcher.stop(100);
-    resolver.close();
-  });
-  return {
-    zone, source, dispatcher, names, hosts, port,
-    send: (domain, entry, more = {}) => {
-      const queue = new MemoryQueue({ queueName: `out/${domain}`, nextHop: { protocol: 'smtp', host: domain, port, isByMx: true, ...more } });
-      source.put(queue, entry, 'content\r\n');
-      dispatcher.onReady(queue);
-      return queue;
-    },
-    ended: async (count) => {
-      await source.untilEnded(count);
-      return source.ended.map(({ entry, result: { results, relay } }) => [entry, results[0]?.enhanced ?? '', results[0]?.text ?? '', relay] as const);
-    },
-  };
-}
 
 function accepted(stage: Stage): Record<string, number> {
   return Object.fromEntries([...stage.hosts].map(([address, { accepted: all }]) => [address, all.length]));
@@ -141,6 +62,39 @@ describe('mail by MX', () => {
     assert.equal((await it.ended(7)).at(-1)?.[1], '5.3.2');
   });
 
+  test('that waits while no host of its domain answers is told of the one that is tried next, with what it said last', async (t) => {
+    const it = await stage(t, ['127.0.0.1'], {}, { backoffFirstMs: 60_000, backoffMaxMs: 60_000 });
+    it.zone.set('MX away.example', mx([10, 'a.away.example'])).set('A a.away.example', a('127.0.0.1'));
+    const host = it.hosts.get('127.0.0.1');
+    assert.ok(host !== undefined);
+    host.answer = (verb) => (verb === 'GREETING' ? '554 5.7.1 go away' : undefined);
+    const queue = it.send('away.example', 1);
+    await it.ended(1);
+    it.source.put(queue, 2, 'x\r\n');
+    const { relay, why } = it.dispatcher.outageOf(queue) ?? {};
+    assert.deepEqual([relay, why?.code, why?.enhanced, why?.text], [`a.away.example:${it.port}`, 554, '4.7.1', '554 5.7.1 go away']);
+    host.answer = () => undefined;
+    it.dispatcher.hasten(queue);
+    assert.equal((await it.ended(2))[1]?.[1], '2.0.0');
+    assert.equal(it.dispatcher.outageOf(queue), undefined);
+  });
+
+  test('that waits for a host without a greeting says so, and before that for the DNS', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    const host = it.hosts.get('127.0.0.1');
+    assert.ok(host !== undefined);
+    host.answer = () => '';
+    it.zone.set('MX mute.example', SILENCE);
+    const queue = it.send('mute.example', 1);
+    const { relay, doing } = it.dispatcher.nextHopOf(queue)?.connecting ?? {};
+    assert.deepEqual([relay, doing], ['mute.example', 'asking the DNS for the way']);
+    it.zone.set('MX mute.example', mx([10, 'a.mute.example'])).set('A a.mute.example', a('127.0.0.1'));
+    await until(() => it.dispatcher.nextHopOf(queue)?.connecting?.doing === 'waiting for the greeting', 'connected');
+    const connecting = it.dispatcher.nextHopOf(queue)?.connecting;
+    assert.ok(connecting !== undefined && connecting.forMs >= 0 && connecting.forMs < 20_000);
+    assert.equal(connecting.relay, `a.mute.example[127.0.0.1]:${it.port}`);
+  });
+
   test('does not wait for a preferred host that was away and says nothing now', async (t) => {
     const timeouts = DEFAULT_TIMEOUTS.map((ms, state) => (state === State.GREETING ? 1000 : ms));
     const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { timeouts, idleMs: 100, backoffFirstMs: 10 });
@@ -163,11 +117,31 @@ describe('mail by MX', () => {
   });
 
   test('goes by IPv4 when a host has more IPv6 addresses than are tried, and none answers', async (t) => {
-    const it = await stage(t, ['127.0.0.1'], { usesIpv6: true });
+    const sources = [{ address: '2001:db8::25', name: 'six.test' }, { address: '127.0.0.1', name: 'gw.test' }];
+    const it = await stage(t, ['127.0.0.1'], { usesIpv6: true, known: ofSource('2001:db8::25', 'six.test') }, { sources });
+    await until(() => it.log.some((line) => line.includes('confirms')), 'the source confirmed');
     it.zone.set('MX six.example', mx([10, 'a.six.example'])).set('A a.six.example', a('127.0.0.1'));
     it.zone.set('AAAA a.six.example', { answers: [1, 2, 3, 4, 5, 6].map((last): Answer => ({ type: 'AAAA', name: 'x', ttl: TTL_S, data: `2001:db8::${last}` })) });
     it.send('six.example', 1);
     assert.equal((await it.ended(1))[0]?.[3], `a.six.example[127.0.0.1]:${it.port}`);
+  });
+
+  test('of a domain with IPv6 alone waits, and says why, where no source of IPv6 is', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    const six: Scripted = { answers: [{ type: 'AAAA', name: 'x', ttl: TTL_S, data: '2001:db8::1' }] };
+    it.zone.set('AAAA six.example', six);
+    it.zone.set('MX hosted.example', mx([10, 'mx.hosted.example'])).set('AAAA mx.hosted.example', six);
+    it.zone.set('AAAA dark.example', { rcode: 2 });
+    it.zone.set('MX empty.example', { answers: [] });
+    it.zone.set('MX both.example', mx([10, 'mx.both.example'])).set('A mx.both.example', a('127.0.0.1'));
+    ['six.example', 'hosted.example', 'dark.example', 'empty.example', 'both.example'].forEach((domain, at) => it.send(domain, at));
+    const said = new Map((await it.ended(5)).map(([entry, code, text]) => [entry, `${code} ${text}`]));
+    assert.equal(said.get(0), '4.4.1 six.example has IPv6 addresses only, and no source of IPv6 is configured');
+    assert.match(said.get(1) ?? '', /^4.4.1 .*the host has IPv6 addresses only, and no source of IPv6 is configured/);
+    assert.match(said.get(2) ?? '', /^4.4.3 no answer on the addresses of dark.example: .*SERVFAIL/);
+    assert.equal(said.get(3), '5.1.2 the domain empty.example has no mail host');
+    assert.match(said.get(4) ?? '', /^2/);
+    assert.ok(!it.names.asked.includes('AAAA mx.both.example'), 'who has IPv4 is not asked for more');
   });
 
   test('has no more connections to all hosts together than may be open', async (t) => {
@@ -203,6 +177,28 @@ describe('mail by MX', () => {
     const beganMs = performance.now();
     await it.ended(79);
     assert.ok(late > 0 && performance.now() - beganMs < 4_500, `${performance.now() - beganMs} ms`);
+  });
+
+  test('is counted for TLS reports by each domain, also when its first mail goes behind a dot of another', async (t) => {
+    const counted: string[] = [];
+    const it = await stage(t, ['127.0.0.1'], { connectionsMax: 1 }, {}, {
+      onSession: (domain) => { counted.push(domain); }, onFailedSession: () => assert.fail('no session fails'),
+    });
+    for (const domain of ['one.example', 'two.example']) it.zone.set(`MX ${domain}`, mx([10, 'a.shared.example']));
+    it.zone.set('A a.shared.example', a('127.0.0.1'));
+    const tls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile: undefined } } as const;
+    const queue = it.send('one.example', 1, { tls });
+    await it.ended(1);
+    const server = it.hosts.get('127.0.0.1');
+    assert.ok(server !== undefined);
+    for (const socket of server.sockets) socket.pause();
+    it.source.put(queue, 2, 'x\r\n');
+    it.dispatcher.onReady(queue);
+    it.send('two.example', 3, { tls });
+    await until(() => it.dispatcher.nextHops().some(({ waiting }) => waiting === 1), 'mail of the second domain that waits');
+    for (const socket of server.sockets) socket.resume();
+    await it.ended(3);
+    assert.deepEqual([server.connections, server.behindDots, counted], [1, 1, ['one.example', 'two.example']]);
   });
 
   test('of a host with several addresses goes to one that takes the connection', async (t) => {
@@ -256,7 +252,8 @@ describe('mail by MX', () => {
       const it = await stage(t, []);
       if (records !== undefined) it.zone.set(`MX ${domain}`, records);
       it.send(domain, 1);
-      assert.deepEqual((await it.ended(1))[0], [1, code, text, domain]);
+      // Nobody was connected to: a bounce names no relay.
+      assert.deepEqual((await it.ended(1))[0], [1, code, text, code.startsWith('5') ? '' : domain]);
     });
   }
 
@@ -298,9 +295,12 @@ describe('mail by MX', () => {
     assert.equal(code, '4.4.3');
     assert.match(text ?? '', /^no answer on MX of late\.example: /);
     assert.deepEqual(it.dispatcher.nextHops().map(({ relay, waiting }) => [relay, waiting]), [['late.example', 19]]);
+    const outage = it.dispatcher.outageOf(queue);
+    assert.deepEqual([outage?.relay, outage?.why.enhanced, outage?.why.text], ['late.example', '4.4.3', text]);
     it.zone.set('MX late.example', mx([10, 'a.late.example'])).set('A a.late.example', a('127.0.0.1'));
     const last = (await it.ended(20)).slice(10).map(([, each]) => each);
     assert.deepEqual(last, last.map(() => '2.0.0'), 'one was given back for each time that the DNS was asked');
+    assert.equal(it.dispatcher.outageOf(queue), undefined);
     assert.deepEqual(it.dispatcher.nextHops().map(({ lastError }) => lastError), ['']);
   });
 
@@ -329,7 +329,7 @@ describe('mail by MX', () => {
     it.send('[IPv6:64:ff9b::7f00:1]', 3);
     for (const [, code, text] of await it.ended(3)) {
       assert.equal(code, '4.4.1');
-      assert.match(text, /which is not connected to/);
+      assert.match(text, /which is not connected to \(delivery\.mx\.allow_private_addresses\)/);
     }
     assert.equal(it.hosts.get('127.0.0.1')?.connections, 0);
   });

@@ -152,7 +152,7 @@ describe('a host with TLSA records', () => {
         assert.equal(code, '4.7.5');
         assert.match(text, /^no TLS with mx\.dane\.example\[127\.0\.0\.1\]:\d+: its certificate is not the one that its TLSA records speak of$/);
       }
-      assert.deepEqual([on.hop.taken, on.source.tlsFallbacks, on.hop.heard.filter((line) => line === 'MAIL' || line.startsWith('*'))], [[], 0, []]);
+      assert.deepEqual([on.hop.taken, on.source.tlsFallbacks, on.source.daneFailures, on.hop.heard.filter((line) => line === 'MAIL' || line.startsWith('*'))], [[], 0, 3, []]);
       assert.equal(on.log.filter((line) => line.startsWith('tls ')).length, 1, on.log.join('\n'));
     });
   }

@@ -4,12 +4,14 @@ import { chmodSync, mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
+import { setTimeout as delay } from 'node:timers/promises';
 
 import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
 import type { NextHop } from '../../../../src/gateway/queue/types.js';
 import type { EventLog, LogFields } from '../../../../src/platform/ports.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
 import type { TlsHopOptions } from '../../../process/tls-hop.js';
+import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
 import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
 
 const good = makeCertificates()?.issue('hop.test');
@@ -116,6 +118,28 @@ describe('AUTH to a next hop', () => {
       for (const secret of [PASSWORD, BASE64, Buffer.from(PASSWORD).toString('base64')]) assert.ok(!all.includes(secret), all);
       assert.deepEqual(on.hop.taken, []);
     }
+  });
+
+  test('that is refused is not tried again soon, as a host that is away is, but at once with another password or by order', needsTls, async () => {
+    const on = await new World({ auth: { user: USER, password: 'another' } }, { backoffFirstMs: 10, backoffMaxMs: 10 }).start();
+    const queue = on.queue();
+    await on.deliver(queue, 1);
+    on.source.put(queue, 2, 'Subject: x\r\n\r\nhello\r\n');
+    on.dispatcher.onReady(queue);
+    const [state] = on.dispatcher.nextHops();
+    assert.ok(state?.isDenied === true && state.retryInMs > 0.7 * OUTBOUND_DEFAULTS.deniedFirstMs, JSON.stringify(state));
+    await delay(600);
+    assert.equal(on.hop.connections, 1);
+    on.dispatcher.hasten(queue);
+    await on.source.untilEnded(2);
+    const [again] = on.dispatcher.nextHops();
+    assert.ok(again !== undefined && again.retryInMs > 1.4 * OUTBOUND_DEFAULTS.deniedFirstMs, 'it waits longer each time');
+    writeFileSync(on.file, 'another');
+    on.source.put(queue, 3, 'Subject: x\r\n\r\nhello\r\n');
+    on.dispatcher.onReady(queue);
+    await on.source.untilEnded(3);
+    assert.deepEqual(on.ends().map((end) => end.slice(0, 7)), ['2 4.7.8', '2 4.7.8', '1 2.0.0']);
+    assert.deepEqual([on.hop.connections, on.dispatcher.nextHops().map(({ isDenied, failures }) => [isDenied, failures])], [3, [[false, 0]]]);
   });
 
   test('that is asked of the first of several hosts leaves the others alone, until it fails', needsTls, async () => {

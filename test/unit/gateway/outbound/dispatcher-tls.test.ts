@@ -1,7 +1,9 @@
 /** Deliveries in TLS on real sockets: falling back, what is shared and what is not, large contents, versions. */
 import assert from 'node:assert/strict';
 import { readFileSync, writeFileSync } from 'node:fs';
+import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
+import { createServer } from 'node:tls';
 
 import { DEFAULT_TIMEOUTS, State } from '../../../../src/gateway/outbound/pure/session-states.js';
 import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
@@ -79,6 +81,19 @@ describe('TLS with a next hop', () => {
     assert.equal(on.source.ended[1]?.result.results[0]?.enhanced, '4.7.5');
   });
 
+  test('that ends the connection behind the handshake: nothing is said of a certificate of ours, for none was shown', needsTls, async () => {
+    assert.ok(good !== undefined);
+    const server = createServer({ cert: readFileSync(good.certFile), key: readFileSync(good.keyFile) }, (socket) => { socket.end(); });
+    await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+    ends.push(() => { server.close(); });
+    const on = await world({ isTlsFirst: true });
+    const { port } = server.address() as AddressInfo;
+    await deliver(on, on.queue('encrypt', { port }), 1);
+    const text = on.source.ended[0]?.result.results[0]?.text ?? '';
+    assert.match(text, /closed by the peer/);
+    assert.doesNotMatch(text, /certificate/);
+  });
+
   test('serves each level by connections of its own: one that was begun unjudged never one that must be', needsTls, async () => {
     const on = await world({});
     const levels = ['none', 'may', 'encrypt', 'verify'] as const;
@@ -150,7 +165,7 @@ describe('TLS with a next hop', () => {
     assert.deepEqual(first.hop.heard.slice(0, 2), ['|', '*EHLO']);
   });
 
-  test('judges by a file of CAs as it is now, and says which one can not be read', needsTls, async () => {
+  test('judges by a file of CAs as it is now, and says which one has never been good', needsTls, async () => {
     assert.ok(certificates !== undefined);
     const on = await world({}, { messagesPerConnectionMax: 1 });
     const caFile = `${certificates.caFile}.copy`;
@@ -161,11 +176,12 @@ describe('TLS with a next hop', () => {
     await deliver(on, verified, 1);
     writeFileSync(caFile, readFileSync(certificates.selfSigned('other.test').certFile));
     await deliver(on, verified, 1);
-    writeFileSync(caFile, 'nothing');
-    await deliver(on, new MemoryQueue({ nextHop: { ...queue.route.nextHop, tls: { ...tls, terms: { ...tls.terms, serverName: 'hop.test.' } } } }), 1);
+    const bad = `${caFile}.bad`;
+    writeFileSync(bad, 'nothing');
+    await deliver(on, new MemoryQueue({ nextHop: { ...queue.route.nextHop, tls: { ...tls, terms: { ...tls.terms, caFile: bad } } } }), 1);
     const said = on.source.ended.map(({ result: { results: [result] } }) => `${result?.enhanced ?? ''} ${result?.text ?? ''}`);
     assert.equal(said[0], '2.0.0 250 2.0.0 taken');
     assert.match(said[1] ?? '', /^4\.7\.5 no TLS with 127\.0\.0\.1\[127\.0\.0\.1\]:\d+: unable to (verify the first|get local issuer) certificate /);
-    assert.match(said[2] ?? '', new RegExp(`^4\\.7\\.5 no TLS with .*: '${caFile}' is no certificate in PEM: `));
+    assert.match(said[2] ?? '', new RegExp(`^4\\.7\\.5 no TLS with .*: '${bad}' is no certificate in PEM: `));
   });
 });

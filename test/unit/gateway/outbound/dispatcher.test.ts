@@ -6,6 +6,8 @@ import { SMTPServer } from 'smtp-server';
 import { DEFERRED, DELIVERED, FAILED } from '../../../../src/gateway/queue/types.js';
 import type { Delivery, NextHop, Ordering } from '../../../../src/gateway/queue/types.js';
 import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outbound/dispatcher.js';
+import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
+import { until } from '../../register/real-world.js';
 import { MemoryQueue, MemorySource, dispatcherFor as makeDispatcher } from './memory-source.js';
 import { ScriptedServer } from './scripted-server.js';
 
@@ -82,6 +84,64 @@ test('a next hop that is odd once after all is believed no more, whatever others
   assert.ok(behindThen >= 50 && server.behindDots <= behindThen + 20, `${behindThen}, then ${server.behindDots}`);
   await dispatcher.stop(1000);
   server.close();
+});
+
+test('what would be tried once more is given back when its queue goes another way, and goes that way', async () => {
+  const { server, source, queue, fill } = await world();
+  const dispatcher = dispatcherFor(source);
+  fill(1);
+  dispatcher.onReady(queue);
+  await source.untilEnded(1);
+  // The kept connection is cut, and no other one comes to its greeting: the second waits to be repeated.
+  server.answer = (verb, connection) => (verb === 'GREETING' ? '' : connection === 1 && verb === 'MAIL' ? 'cut' : undefined);
+  source.put(queue, 2, text(2));
+  dispatcher.onReady(queue);
+  await until(() => server.connections === 2, 'a second connection');
+  assert.equal(source.ended.length, 1);
+  const other = await world();
+  queue.route = { ...queue.route, nextHop: other.queue.route.nextHop };
+  dispatcher.onReady(queue);
+  const [, ended] = source.ended;
+  assert.deepEqual([ended?.entry, ended?.result.notAttempted, ended?.result.results[0]?.status], [2, true, DEFERRED]);
+  assert.deepEqual(dispatcher.nextHops().map(({ waiting }) => waiting), [0, 0]);
+  source.put(queue, 3, text(3));
+  dispatcher.onReady(queue);
+  await source.untilEnded(3);
+  assert.deepEqual(other.server.accepted.map(({ content }) => entryOf(content)), [3]);
+});
+
+test('what a kept connection does not take any more goes no old way again, once its queue goes another', async () => {
+  const { server, source, queue, fill } = await world();
+  const dispatcher = dispatcherFor(source);
+  fill(1);
+  dispatcher.onReady(queue);
+  await source.untilEnded(1);
+  server.answer = (_verb, connection) => (connection === 1 ? '' : undefined);
+  source.put(queue, 2, text(2));
+  dispatcher.onReady(queue);
+  await until(() => server.verbs.filter((verb) => verb === 'MAIL').length === 2, 'MAIL on the kept connection');
+  const other = await world();
+  queue.route = { ...queue.route, nextHop: other.queue.route.nextHop };
+  dispatcher.onReady(queue);
+  server.sockets[0]?.destroy();
+  await source.untilEnded(2);
+  assert.deepEqual([source.ended[1]?.entry, source.ended[1]?.result.notAttempted, server.connections], [2, true, 1]);
+});
+
+test('begins nothing more the old way once routes are other ones, though a connection is kept there', async () => {
+  const { server, source, queue, fill } = await world();
+  const dispatcher = dispatcherFor(source);
+  fill(1);
+  dispatcher.onReady(queue);
+  await source.untilEnded(1);
+  const other = await world();
+  queue.route = { ...queue.route, nextHop: other.queue.route.nextHop };
+  dispatcher.renew({ ...OUTBOUND_DEFAULTS, heloName: 'renewed.test' });
+  // Nobody says that it is ready: a tick of the connections finds it.
+  source.put(queue, 2, text(2));
+  await source.untilEnded(2);
+  assert.deepEqual(other.server.accepted.map(({ content }) => entryOf(content)), [2]);
+  assert.deepEqual(server.accepted.map(({ content }) => entryOf(content)), [1]);
 });
 
 /** Next hops that offer PIPELINING and do not bear an envelope behind a dot: what each does to the first one. */

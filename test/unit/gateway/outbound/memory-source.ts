@@ -15,10 +15,10 @@ import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../..
 import { envelopeTo } from './pure/session-world.js';
 
 export class MemoryQueue implements DeliveryQueue {
-  readonly route: Route;
+  route: Route;
   readonly waiting: number[] = [];
   constructor(route: Partial<Route> & Pick<Route, 'nextHop'>) {
-    this.route = { queueName: 'q', queueClass: 'mail', label: 'mail/q', ordering: 'fifo', concurrency: 20, lengthMax: 1e6, ...route };
+    this.route = { queueName: 'q', queueClass: 'mail', label: 'mail/q', ordering: 'fifo', concurrency: 20, lengthMax: 1e6, ...route, nextHop: route.nextHop };
   }
   get readyCount(): number { return this.waiting.length; }
 }
@@ -31,6 +31,7 @@ export class MemorySource implements DeliverySource {
   readonly taken: number[] = [];
   readonly ended: Ended[] = [];
   tlsFallbacks = 0;
+  daneFailures = 0;
   inFlight = 0;
   inFlightMost = 0;
   #waiters: { count: number; resolve: () => void }[] = [];
@@ -97,6 +98,7 @@ export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOpti
       log,
       mayDot,
       onTlsFallback: () => { source.tlsFallbacks++; },
+      onDaneFailed: () => { source.daneFailures++; },
     },
   );
   dispatcher.start();

@@ -7,6 +7,7 @@ import { Lane } from '../../../../src/gateway/outbound/lane.js';
 import { MxDestination } from '../../../../src/gateway/outbound/mx-destination.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
 import { SiteHost } from '../../../../src/gateway/outbound/site-hosts.js';
+import { Sources } from '../../../../src/gateway/outbound/sources.js';
 import { HostMemory } from '../../../../src/gateway/outbound/host-memory.js';
 import type { DnsAnswer, DnsType, Resolver } from '../../../../src/platform/resolver.js';
 import { WriteBuffer } from '../../../../src/smtp/write-buffer.js';
@@ -35,15 +36,15 @@ class Stage {
     };
     const lookup = new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 20 }, resolver);
     const session = { buffer: new WriteBuffer({ largeBytesMax: 1 }), copyContent: () => undefined, mayDot: () => true, secure: () => assert.fail('nothing is secured'), password: () => assert.fail('nobody is asked for') };
-    const transport = { connect: () => assert.fail('nothing is connected'), secure: () => assert.fail('nothing is secured') };
-    const ports = { transport, lookup, policies: undefined, tlsWatch: undefined, connections: { open: 0, max: 1, wantedMs: -Infinity }, clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), onTlsFallback: () => undefined };
+    const transport = { connect: () => assert.fail('nothing is connected'), addresses: () => assert.fail('nothing is resolved'), secure: () => assert.fail('nothing is secured') };
+    const ports = { transport, lookup, sources: new Sources([], { resolver, log: SILENT }), policies: undefined, tlsWatch: undefined, connections: { open: 0, max: 1, wantedMs: -Infinity }, clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), onTlsFallback: () => undefined, onDaneFailed: () => undefined };
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
-    this.destination = new MxDestination(hop, lane, { backoffFirstMs: 1000, backoffMaxMs: 60_000 }, {
+    this.destination = new MxDestination(hop, lane, { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000 }, {
       lookup, policies: undefined, clock, random: () => 0.5, log: SILENT,
       poolOf: ({ hosts }) => {
         const key = hosts.map(({ name }) => name).join();
         this.pools.push(key);
-        const site = { key, protocol: 'smtp', hosts: hosts.map(({ name }) => new SiteHost(name, 25, 0, true)), tls: undefined, auth: undefined, dane: undefined, isBySts: false, connectionsMax: 0 } as const;
+        const site = { key, protocol: 'smtp', hosts: hosts.map(({ name }) => new SiteHost(name, 25, 0, true)), tls: undefined, auth: undefined, dane: undefined, sources: undefined, isBySts: false, connectionsMax: 0 } as const;
         return new ConnectionPool(site, OUTBOUND_DEFAULTS, ports, 0);
       },
     }, 0);

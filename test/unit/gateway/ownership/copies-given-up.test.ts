@@ -14,7 +14,7 @@ import type { QueueRegistry } from '../../../../src/gateway/queue/queue-registry
 import type { RecoveredQueues } from '../../../../src/gateway/queue/recovered-queues.js';
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import type { HolderId, PartitionRecord, RecordedMember } from '../../../../src/protocol/partition-record.js';
-import type { EndedCopy } from '../../../../src/register/records.js';
+import type { EndedCopy, LeftOrder, QueueRule } from '../../../../src/register/records.js';
 import { copiesAwayText } from '../../../../src/recovery/ownership/waiting.js';
 import { KeptLog } from '../admin/kept-log.js';
 
@@ -34,6 +34,7 @@ interface Kept {
 class PlayedRegister implements OwnershipRegister {
   readonly self = SELF;
   readonly away = '';
+  readonly heardMs = 0;
   readonly #kept: readonly Kept[];
   #answers: (() => void)[] = [];
 
@@ -44,7 +45,7 @@ class PlayedRegister implements OwnershipRegister {
   portOf(partition: string, sink: RegisterSink): ReturnType<OwnershipRegister['portOf']> {
     const { holder, members, hasSession = false } = this.#kept[Number(partition.split('/')[1])] ?? assert.fail(partition);
     const record: PartitionRecord = {
-      epoch: 5, term: { number: 4, nonce: 9 }, holder, members: members.filter((one) => one !== undefined), gaveUp: [], left: [],
+      epoch: 5, term: { number: 4, nonce: 9 }, holder, members: members.filter((one) => one !== undefined), gaveUp: [], left: [], line: [],
     };
     return {
       read: (ticket) => { this.#answers.push(() => { sink.onRecord(ticket, { revision: '1', record, hasSession }); }); },
@@ -52,6 +53,10 @@ class PlayedRegister implements OwnershipRegister {
       tieSession: () => undefined,
       readRules: () => undefined,
     };
+  }
+
+  heldByOthers(): [] {
+    return [];
   }
 
   answer(): void {
@@ -103,6 +108,26 @@ class PlayedRegister implements OwnershipRegister {
     return new Set();
   }
 
+  queueRules(): ReadonlyMap<string, QueueRule> {
+    return new Map();
+  }
+
+  setQueueRule(): void {
+    // No queue is concerned here.
+  }
+
+  leftOrders(): ReadonlyMap<string, LeftOrder> {
+    return new Map();
+  }
+
+  changeLeftOrder(): void {
+    // None is left here.
+  }
+
+  hostOf(): undefined {
+    return undefined;
+  }
+
   living(): ReadonlyMap<string, LivingGateway> {
     return new Map();
   }
@@ -133,7 +158,7 @@ function played(kept: readonly Kept[]): Played {
     adopted: {} as unknown as AdoptedMail,
     registry: {} as unknown as QueueRegistry, memory: {} as unknown as MemoryGauge, absent: {} as unknown as AbsentBodies,
     counters: { recoveredMessages: 0, epochs: 0 }, random: () => 0.5, areStoresKnown: () => true,
-    forget: () => undefined, wake: () => undefined,
+    forget: () => undefined, obeyRules: () => undefined, isPassedOver: () => false, wake: () => undefined,
   });
   const pass = (ms: number): void => {
     for (const untilMs = nowMs + ms; nowMs < untilMs; nowMs += 100) {
@@ -180,7 +205,7 @@ describe('copies that are given up', () => {
     const { log, pass } = played([AWAY, SERVED]);
     pass(LONG_MS);
     assert.deepEqual(log.lines.filter(({ level }) => level === 'error').map(({ text, fields }) => [text, fields]), [
-      ['a partition waits for a person', { partition: 'gw-1/0', why: copiesAwayText([A, B].filter((one) => one !== undefined)) }],
+      ['a partition waits for a person', { partition: 'gw-1/0', why: copiesAwayText([A, B].filter((one) => one !== undefined), BEFORE) }],
     ]);
   });
 });

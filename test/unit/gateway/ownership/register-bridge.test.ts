@@ -118,7 +118,7 @@ class TestWorld {
 
 function record(gatewayId: string, incarnation: number, epoch = 1): PartitionRecord {
   const members = [{ storeId: 'store-a', bootId: 'b1' }];
-  return { epoch, term: { number: epoch, nonce: 9 }, holder: { gatewayId, incarnation }, members, gaveUp: [], left: [] };
+  return { epoch, term: { number: epoch, nonce: 9 }, holder: { gatewayId, incarnation }, members, gaveUp: [], left: [], line: [] };
 }
 
 describe('a record', () => {
@@ -172,6 +172,26 @@ describe('a record', () => {
     assert.deepEqual(gateway.process.bridge.partition(PARTITION)?.stores, []);
   });
 
+  for (const how of ['its own change', 'reading']) test(`is news when it is put back to what the watch told last, and the process knew a later one by ${how}`, () => {
+    const world = new TestWorld();
+    const gateway = world.gateway();
+    const { port, sink } = gateway.port();
+    world.run(1_000);
+    assert.equal(world.ask(sink, () => { port.change(1, '0', record('gw-1', 1, 5)); }), 'applied 1');
+    world.run(1_000);
+    const backup = world.register.snapshot().copy();
+    gateway.process.deafen('partitions/');
+    const changer = how === 'reading' ? world.gateway({ gatewayId: 'gw-2' }).port() : { port, sink };
+    assert.equal(world.ask(changer.sink, () => { changer.port.change(2, sink.revision, record('gw-1', 1, 6)); }), 'applied 2');
+    if (how === 'reading') assert.equal(world.ask(sink, () => { port.read(3); }), 'record 3');
+    world.run(1_000);
+    gateway.process.deafen('nothing/');
+    const { newsCount } = sink;
+    world.register.restore(backup);
+    world.run(5_000);
+    assert.ok(sink.newsCount > newsCount, 'it is told');
+  });
+
   test('of another value is neither changed nor tied to, though it has the revision that was read', () => {
     const world = new TestWorld();
     const gateway = world.gateway();
@@ -208,7 +228,7 @@ describe('a record', () => {
     add('store-a', 8);
     assert.deepEqual(answers, ['', '', '']);
     world.ask(sink, () => { port.read(1); });
-    const ended = { epoch: 12, term: { number: 12, nonce: 13 }, holder: { gatewayId: 'gw-1', incarnation: 0 }, members: [], gaveUp: [], left: [] };
+    const ended = { epoch: 12, term: { number: 12, nonce: 13 }, holder: { gatewayId: 'gw-1', incarnation: 0 }, members: [], gaveUp: [], left: [], line: [{ term: { number: 12, nonce: 13 }, epoch: 12 }] };
     assert.deepEqual(sink.stamped as unknown, { revision: '0', record: ended, hasSession: false, isDoubted: false });
     assert.deepEqual([...bridge.givenUp()].map(([storeId, copies]) => [storeId, copies.map(({ epoch }) => epoch)]), [['store-a', [9]], ['store-b', [12]]]);
     // It may be begun anew.
@@ -496,6 +516,28 @@ describe('news', () => {
     assert.equal(quiet.sink.newsCount, 0);
   });
 
+  for (const how of ['refusing', 'silent'] as const) {
+    test(`of what others held, and when that was told, stay while the register is away (${how})`, () => {
+      const world = new TestWorld();
+      const [own, other] = [world.gateway(), world.gateway({ gatewayId: 'gw-2' })];
+      const theirs = other.port('gw-2/3');
+      world.ask(theirs.sink, () => { theirs.port.change(1, '0', record('gw-2', 1)); });
+      world.until(() => own.bridge.heldByOthers().length > 0, 'it is told');
+      const held = (isLiving: boolean): unknown => [{ holder: 'gw-2', isLiving, partitions: ['gw-2/3'] }];
+      assert.deepEqual(own.bridge.heldByOthers(), held(true));
+      assert.deepEqual(other.bridge.heldByOthers(), [], 'one own is none of others');
+      other.process.kill();
+      world.until(() => !own.bridge.living().has('gw-2'), 'the end of its session');
+      world.register.goAway(how);
+      world.until(() => own.bridge.away !== '', 'it is away');
+      const { heardMs } = own.bridge;
+      world.run(30_000);
+      assert.deepEqual([own.bridge.heldByOthers(), own.bridge.heardMs], [held(false), heardMs]);
+      world.register.comeBack();
+      world.until(() => own.bridge.heardMs > heardMs, 'it is back');
+    });
+  }
+
   test('of what changed while the process was cut off come when it is back; nobody is dead meanwhile', () => {
     const world = new TestWorld();
     const [own, other] = [world.gateway(), world.gateway({ gatewayId: 'gw-2' })];
@@ -565,6 +607,92 @@ test('a rule that was made and deleted while the watch told nothing is forgotten
   world.run(1000);
   own.process.mend();
   world.until(() => own.bridge.retired().size === 0, 'the rule is forgotten');
+});
+
+test('a rule that was read stays, though the watch begins with an older state; and is forgotten when it is deleted', () => {
+  const world = new TestWorld();
+  const { host } = world.register.register;
+  const range = host.range.bind(host);
+  const late: (() => void)[] = [];
+  // A watch begins with all that stands below its prefixes.
+  host.range = (ranges, done) => {
+    if (ranges.length < 3) range(ranges, done);
+    else range(ranges, (...answer) => { late.push(() => { done(...answer); }); });
+  };
+  const own = world.gateway();
+  host.range = range;
+  const other = world.gateway({ gatewayId: 'gw-2' });
+  const rule = { verb: 'suspend', queue: 'out', untilWallMs: 0, who: 'ann', reason: 'down', wallMs: 5 } as const;
+  const answers: string[] = [];
+  other.bridge.setQueueRule('gw-2-1-1', rule, (why) => { answers.push(why); });
+  world.until(() => answers.length === 1, 'it is written');
+  const { port, sink } = own.port();
+  world.ask(sink, () => { port.readRules(1, '0'); });
+  assert.deepEqual([...own.bridge.queueRules()], [['gw-2-1-1', rule]]);
+  assert.ok(late.length > 0, 'the watch has not begun');
+  for (const tell of late) {
+    tell();
+    assert.equal(own.bridge.queueRules().size, 1);
+  }
+  for (let i = 0; i < 1000; i++) {
+    world.scheduler.step();
+    assert.equal(own.bridge.queueRules().size, 1, 'it is obeyed all the time');
+  }
+  other.bridge.setQueueRule('gw-2-1-1', undefined, (why) => { answers.push(why); });
+  world.until(() => own.bridge.queueRules().size === 0 && answers.length === 2, 'it is cancelled');
+  assert.deepEqual(answers, ['', '']);
+});
+
+test('rules over queues are told as the same map until one changes; one that can not be read is passed over and said once', () => {
+  const world = new TestWorld();
+  const { bridge, process } = world.gateway();
+  const rule = { verb: 'refuse', queue: 'a*', untilWallMs: 9, who: 'ann', reason: 'full', wallMs: 5 } as const;
+  process.client.write([{ key: 'rules/queues/odd', ifRevision: 0, value: '{"version":1,"verb":"explode"}' }], () => {});
+  bridge.setQueueRule('gw-1-1-1', rule, () => undefined);
+  world.run(200);
+  const told = bridge.queueRules();
+  assert.deepEqual([...told], [['gw-1-1-1', rule]]);
+  const { port, sink } = world.gateway({ gatewayId: 'gw-2' }).port();
+  world.ask(sink, () => { port.change(1, '0', record('gw-2', 1)); });
+  world.run(200);
+  assert.equal(bridge.queueRules(), told, 'news of a partition are none of rules');
+  assert.equal(world.log.lines.filter(({ fields }) => fields['key'] === 'rules/queues/odd').length, 1);
+  process.client.write([{ key: 'rules/queues/gw-1-1-2', ifRevision: 0, value: JSON.stringify({ version: 1, ...rule }) }], () => {});
+  world.run(200);
+  assert.deepEqual([...bridge.queueRules().keys()], ['gw-1-1-1', 'gw-1-1-2']);
+  world.register.goAway('refusing');
+  world.run(10_000);
+  const answers: string[] = [];
+  bridge.setQueueRule('gw-1-1-1', undefined, (why) => { answers.push(why); });
+  world.until(() => answers.length === 1, 'an answer');
+  assert.match(answers[0] ?? '', /the register does not answer/);
+  assert.equal(bridge.queueRules().size, 2, 'what stood last is obeyed');
+});
+
+test('an order that is left is changed by what stands there at that moment, and told as rules are', () => {
+  const world = new TestWorld();
+  const [own, other] = [world.gateway(), world.gateway({ gatewayId: 'gw-2' })];
+  const order = {
+    verb: 'delete', selector: { client: '192.0.2.7' }, who: 'ann', reason: 'flood', wallMs: 5, untilWallMs: 9, partitions: ['gw-3/0', 'gw-3/1', 'gw-3/2'],
+  } as const;
+  const answers: string[] = [];
+  const done = (why: string): void => { answers.push(why); };
+  own.bridge.changeLeftOrder('gw-1-1-1', () => order, done);
+  world.until(() => other.bridge.leftOrders().size === 1, 'it is told');
+  assert.deepEqual([...other.bridge.leftOrders()], [['gw-1-1-1', order]]);
+  assert.equal(other.bridge.queueRules().size, 0);
+  // Both are done with another part at the same time.
+  for (const [{ bridge }, name] of [[own, 'gw-3/0'], [other, 'gw-3/2']] as const) {
+    bridge.changeLeftOrder('gw-1-1-1', (known) => known && { ...known, partitions: known.partitions.filter((one) => one !== name) }, done);
+  }
+  world.until(() => answers.length === 3, 'answers');
+  world.run(100);
+  assert.deepEqual(own.bridge.leftOrders().get('gw-1-1-1')?.partitions, ['gw-3/1']);
+  other.bridge.changeLeftOrder('gw-1-1-1', () => undefined, done);
+  world.until(() => own.bridge.leftOrders().size === 0, 'it is gone');
+  other.bridge.changeLeftOrder('gw-1-1-1', (known) => known, done);
+  world.until(() => answers.length === 5, 'nothing is changed');
+  assert.deepEqual(answers, ['', '', '', '', '']);
 });
 
 test('every question is answered once, and truly, whatever is lost, late, away or restored', () => {

@@ -17,9 +17,9 @@ function queueOf(partition: { ackedNumber: number; lastNumber: number }): MailQu
   return { partition } as unknown as MailQueue;
 }
 
-function world(): { gauge: MemoryGauge; room: DeliveryRoom; held: { bytes: number }; woken: MailQueue[] } {
-  const held = { bytes: 0 };
-  const gauge = new MemoryGauge({ limitBytes: LIMIT_BYTES, acceptShare: 0.8, reserveShare: 0.96 }, () => held.bytes);
+function world(): { gauge: MemoryGauge; room: DeliveryRoom; held: { bytes: number; askedBytes: number }; woken: MailQueue[] } {
+  const held = { bytes: 0, askedBytes: 0 };
+  const gauge = new MemoryGauge({ limitBytes: LIMIT_BYTES, acceptShare: 0.8, reserveShare: 0.96 }, () => held.bytes, () => held.askedBytes);
   const woken: MailQueue[] = [];
   return { gauge, held, woken, room: new DeliveryRoom({ memory: gauge, wake: (queue) => { woken.push(queue); } }) };
 }
@@ -41,6 +41,19 @@ describe('room for deliveries', () => {
     for (; taken > 0; taken--) room.settled(1000);
     assert.equal(gauge.promisedBytes, 0);
     assert.deepEqual([gauge.admitsEnding(20_000), gauge.admitsEnding(20_001)], [true, false]);
+  });
+
+  test('leaves alone what was asked for of the stores: it comes however full memory is by then', () => {
+    const { gauge, held, room } = world();
+    const queue = queueOf({ ackedNumber: 0, lastNumber: 1 });
+    held.bytes = RESERVE_BYTES;
+    held.askedBytes = 29_000;
+    assert.equal(room.admits(queue, noteRoom(1)), true);
+    assert.equal(gauge.admitsEnding(1), false);
+    held.askedBytes = 30_000;
+    assert.equal(room.admits(queue, noteRoom(1)), false);
+    assert.equal(room.admitsExpiry(queue.partition, noteRoom(1)), false);
+    assert.equal(gauge.usedBytes, RESERVE_BYTES);
   });
 
   test('wakes who waits when there is room again, and forgets what went with its partition', () => {

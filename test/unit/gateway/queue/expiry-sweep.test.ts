@@ -15,6 +15,9 @@ class Bench {
   readonly table = new EntryTable(1);
   readonly expired: number[] = [];
   readonly delayed: number[] = [];
+  readonly waiting: number[] = [];
+  /** Whether the next hop of all of them is. */
+  isDown = true;
   /** What becomes of a delay that is to be told. */
   isTold = true;
   readonly told: unknown[] = [];
@@ -28,6 +31,11 @@ class Bench {
     onExpired: (row) => {
       this.expired.push(row);
       this.onExpired(row);
+    },
+    onWaiting: (row) => {
+      this.waiting.push(row);
+      if (this.isDown) this.table.waitTold.set(row, 1);
+      return this.isDown ? 1 : 0;
     },
     onDelayed: (row) => {
       this.delayed.push(row);
@@ -69,6 +77,24 @@ describe('the sweep', () => {
     bench.isTold = true;
     assert.deepEqual(bench.tick().tick().delayed, [row, row, row]);
     assert.deepEqual(bench.expired, []);
+  });
+
+  test('meets what waits untried for its next hop, and once that is told not again; so many in a tick', () => {
+    const bench = new Bench();
+    bench.isDown = false;
+    const row = bench.add(1_000_000);
+    const tried = bench.add(1_000_000);
+    bench.table.attempts.set(tried, 1);
+    const flying = bench.add(1_000_000);
+    bench.table.transition(flying, EntryState.IN_FLIGHT);
+    assert.deepEqual(bench.tick(29_000).waiting, [], 'a restart of the next hop is not told');
+    assert.deepEqual(bench.tick(1_000).waiting, [row]);
+    bench.isDown = true;
+    assert.deepEqual(bench.tick().tick().waiting, [row, row]);
+    for (let i = 0; i < 500; i++) bench.add(1_000_000);
+    bench.waiting.length = 0;
+    const counts = [30_000, 100, 100, 100].map((ms) => bench.tick(ms).waiting.length);
+    assert.deepEqual(counts, [200, 400, 500, 500]);
   });
 
   test('tells no delay of what is in flight, or over', () => {

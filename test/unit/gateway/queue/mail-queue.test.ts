@@ -207,6 +207,29 @@ describe('mail queue', () => {
     assert.equal(queue.takeReady(100), head);
   });
 
+  test('a strict queue waits at an entry that keeps its place while it is reported, and hands out what stands before it', () => {
+    const { queue, table } = queueOf('strict');
+    const [first, second, third] = [1, 2, 3].map((position) => {
+      const row = table.take(position, 1);
+      table.position.set(row, position);
+      queue.append(row, 1);
+      queue.makeReady(row, false);
+      return row;
+    }) as [number, number, number];
+    table.transition(second, S.REPORTING);
+    assert.deepEqual([first, second, third].map((row) => queue.hasPlace(row)), [true, true, true]);
+    assert.equal(queue.takeReady(0), first);
+    queue.inFlightCount -= 1;
+    assert.equal(queue.hasPlace(first), false);
+    assert.equal(queue.takeReady(0), 0);
+    table.transition(second, S.READY);
+    assert.equal(queue.takeReady(0), second);
+    queue.inFlightCount -= 1;
+    table.transition(third, S.REPORTING);
+    queue.removeReady(third);
+    assert.deepEqual([queue.hasPlace(third), queue.readyCount, queue.nextReady(0)], [false, 0, 0]);
+  });
+
   test('live entries out of order are our bug', () => {
     const { queue, table } = queueOf();
     for (const position of [5, 4]) {

@@ -128,4 +128,15 @@ describe('readiness', () => {
     kit.version += 1;
     assert.equal(kit.isReady, false);
   });
+
+  test('forgets what was refused of routes that are gone, and keeps it of those that stay', () => {
+    const kit = new Kit(3);
+    kit.tell(0, 'short');
+    kit.tell(1, 'no-store');
+    assert.deepEqual([kit.isReady, kit.readiness.stuckCount], [false, 2]);
+    kit.readiness.renew(kit.routes.slice(1));
+    assert.deepEqual([kit.isReady, kit.readiness.stuckCount, kit.readiness.routeCount, kit.refused], [true, 1, 2, ['q1 no-store 1000']]);
+    kit.readiness.renew([]);
+    assert.deepEqual([kit.isReady, kit.refused], [true, []]);
+  });
 });

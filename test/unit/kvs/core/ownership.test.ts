@@ -243,8 +243,34 @@ describe('TELL', () => {
     assert.equal(join(store, 'g1/1', term, { id: 'g2' }), copy);
     assert.equal(store.checkReader(attached(copy, term)), 0);
     assert.deepEqual(pullAll(store, copy).map(({ body }) => body), ['stranded']);
-    store.tell({ partition: 'g1/1', record: { ...record, epoch: 5, gaveUp: [], left: [] }, isOut: true });
+    store.tell({ partition: 'g1/1', record: { ...record, epoch: 5, gaveUp: [], left: [], line: [] }, isOut: true });
     assert.equal(store.partitions.count, 0, 'adopted');
+  });
+
+  test('of a record that knows nothing of what was told here keeps the copy, until it names it as given up', () => {
+    const store = newStore();
+    const copy = found(store);
+    const holder = { gatewayId: 'g1', incarnation: 1 };
+    store.tell({ partition: 'g1/1', record: recordOf(3, { holder, members: [HERE] }), isOut: false });
+    const term = termOf(4);
+    const record = recordOf(5, { term, members: [OTHER], line: [{ term: ORIGIN, epoch: 2 }] });
+    assert.equal(store.tell({ partition: 'g1/1', record, isOut: true }), false);
+    assert.equal(store.partitions.find('g1/1'), copy);
+    const gaveUp = [{ ...HERE, epoch: 3 }];
+    assert.equal(store.tell({ partition: 'g1/1', record: { ...record, epoch: 6, gaveUp }, isOut: false }), true);
+    assert.equal(store.partitions.find('g1/1'), copy);
+    assert.equal(store.tell({ partition: 'g1/1', record: { ...record, epoch: 7 }, isOut: true }), true);
+    assert.equal(store.partitions.count, 0, 'adopted');
+  });
+
+  test('of a record that came after what was told here drops the copy', () => {
+    const store = newStore();
+    found(store);
+    const holder = { gatewayId: 'g1', incarnation: 1 };
+    store.tell({ partition: 'g1/1', record: recordOf(3, { holder, members: [HERE] }), isOut: false });
+    const record = recordOf(5, { term: termOf(4), members: [OTHER], line: [{ term: ORIGIN, epoch: 3 }] });
+    assert.equal(store.tell({ partition: 'g1/1', record, isOut: true }), true);
+    assert.equal(store.partitions.count, 0);
   });
 
   test('that the copy of another boot was given up keeps none of this one', () => {

@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict';
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { cpSync, existsSync, mkdirSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join as joined } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import fc from 'fast-check';
 import type { MirroredPartition } from '../../../../src/kvs/core/mirrored-partition.js';
+import { SpillWriter } from '../../../../src/kvs/core/spill/writer.js';
 import type { Store } from '../../../../src/kvs/core/store.js';
 import type { StoreDaemonOptions } from '../../../../src/kvs/daemon/store-daemon.js';
 import { loadSpillFile, spillFileName, writeSpillFile } from '../../../../src/kvs/daemon/spill-file.js';
@@ -46,7 +47,7 @@ function bench(t: TestContext): Bench {
   return {
     file, folder,
     write: (store) => writeSpillFile(file, store, ports),
-    load: (options = {}) => loadSpillFile(file, 'store-a', (head) => newStore(options, head), ports),
+    load: async (options = {}) => (await loadSpillFile(file, 'store-a', (head) => newStore(options, head), ports))?.store,
   };
 }
 
@@ -230,6 +231,51 @@ describe('a spill file', () => {
     await assert.rejects(from.load(), /can't be read \(EISDIR\): let this user read it/);
   });
 
+  const older = (from: Bench, why: string): RegExp =>
+    new RegExp(`^store store-a: ${from.file} of [-\\d]+T\\S+Z is not read: ${why}, so that it may lack mail that `
+      + 'came later\\. It has 2 messages in 1 partitions: g1/1\\. .*: rename it to store-store-a\\.spill\\.moved$');
+  const SEEN_BEFORE = 'a process of this store has gone on from it before';
+  const COPIED = 'it is a copy, or was put back from a backup';
+
+  test('that was copied, or put back from a backup, is not read, and stays as it is', async (t) => {
+    const from = bench(t);
+    await from.write(smallStore().store);
+    const backup = `${from.file}.backup`;
+    cpSync(from.file, backup, { preserveTimestamps: true });
+    await loaded(from);
+    cpSync(backup, from.file, { preserveTimestamps: true });
+    const bytes = readFileSync(from.file);
+    await assert.rejects(from.load(), ({ name, message }: Error) => name === 'StoreStartError' && older(from, COPIED).test(message));
+    assert.deepEqual(readFileSync(from.file), bytes);
+  });
+
+  test('that was used is not read again under its first name', async (t) => {
+    const from = bench(t);
+    await from.write(smallStore().store);
+    await loaded(from);
+    renameSync(`${from.file}.used`, from.file);
+    await assert.rejects(from.load(), ({ message }: Error) => older(from, SEEN_BEFORE).test(message));
+  });
+
+  test('is read all the same when a person has renamed it, once, unless there is another', async (t) => {
+    const from = bench(t);
+    await from.write(smallStore().store);
+    const moved = `${from.file}.moved`;
+    cpSync(from.file, moved);
+    await assert.rejects(from.load(), /are both there, and only one can be what it held .*: move the other one away$/);
+    rmSync(from.file);
+    assert.equal((await loaded(from)).entries.count, 2);
+    assert.deepEqual(readdirSync(from.folder), ['store-store-a.spill.used']);
+    assert.equal(await from.load(), undefined);
+  });
+
+  test('is read where the file system does not tell when files are made', async (t) => {
+    const from = bench(t);
+    const records = new SpillWriter({ crc32, packer }, smallStore().store).records(0, '');
+    for (const chunks of records) writeFileSync(from.file, Buffer.concat(chunks), { flag: 'a' });
+    assert.equal((await loaded(from)).entries.count, 2);
+  });
+
   test('is not written when nothing is known, and leaves no other file behind', async (t) => {
     const from = bench(t);
     assert.equal(await from.write(newStore()), false);
@@ -294,6 +340,24 @@ describe('a store with a folder for its file', () => {
     await assert.rejects(testStore({ stateDir, spill: true, paths: [{ ...port, host: '192.0.2.1' }] }));
     assert.ok(existsSync(spillFileName(stateDir, 'store-a')));
     const after = await testStore({ stateDir, spill: true, lockWaitMs: 0 });
+    assert.deepEqual(after.bootId, before.bootId);
+    await after.stop();
+  });
+
+  test('that is the folder of another store is refused, with nothing read; that others share is not', async (t) => {
+    const stateDir = folderOf(t);
+    const before = await testStore({ stateDir, spill: true });
+    const gateway = await TestGateway.join(before);
+    await gateway.acknowledged(gateway.found(1, 1));
+    await before.stop();
+    const files = readdirSync(stateDir);
+    const other = { storeId: 'store-b', stateDir, spill: true };
+    await assert.rejects(testStore(other), ({ name, message }: Error) => name === 'StoreStartError' && message === `store store-b: its state_dir ${stateDir} has what store store-a held when it stopped (store-store-a.spill), and nothing of store store-b; nothing was read. If this is to be store store-a: give it that id. Else name another state_dir, and leave this one to store store-a`);
+    assert.deepEqual(readdirSync(stateDir), files);
+    await (await testStore({ ...other, oneHost: true })).stop();
+    writeFileSync(joined(stateDir, 'store-store-b.spill.used'), '');
+    await (await testStore(other)).stop();
+    const after = await testStore({ stateDir, spill: true });
     assert.deepEqual(after.bootId, before.bootId);
     await after.stop();
   });

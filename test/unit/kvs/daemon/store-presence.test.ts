@@ -89,6 +89,16 @@ test('a start that finds another living process is refused, and names where that
   assert.match(present.refused[0] ?? '', /^a process of store store-a runs on host box-9 at 10\.1\.0\.2:7401: stop /);
 });
 
+test('the very boot at other addresses is another process: both run on copies of one spill file', async () => {
+  const world = new SimulatedWorld();
+  const there = encodeStore({ ...RECORD, addresses: ['10.1.0.9:7401'] });
+  await new Hand(world).put(KEY, there);
+  const present = new Present(world);
+  await world.until(() => present.refused.length > 0, 'it is refused');
+  assert.match(present.refused[0] ?? '', /^a process of store store-a runs on host box-2 at 10\.1\.0\.9:7401: stop /);
+  assert.equal((await present.hand.get(KEY))?.value, there);
+});
+
 test('who was at our own addresses is dead: a start does not wait for its session', async () => {
   const world = new SimulatedWorld();
   await new Hand(world).put(KEY, BEFORE);

@@ -24,7 +24,7 @@ class TlsKit {
   readonly #server = net.createServer((socket) => {
     this.accepted.push(socket);
     socket.on('error', () => undefined);
-    this.tls.begin(socket, () => undefined);
+    this.tls.begin(socket, () => undefined, () => undefined);
   });
 
   constructor(of = files) {

@@ -16,7 +16,7 @@ export function members(...names: string[]): RecordedMember[] {
 }
 
 export function recordOf(epoch: number, holder: HolderId, ...stores: string[]): PartitionRecord {
-  return { epoch, term: { number: epoch, nonce: epoch }, holder, members: members(...stores), gaveUp: [], left: [] };
+  return { epoch, term: { number: epoch, nonce: epoch }, holder, members: members(...stores), gaveUp: [], left: [], line: [] };
 }
 
 /** When leases end, for tests in which they do not. */
@@ -33,9 +33,11 @@ export class Stage {
   areStoresKnown = true;
   readonly up = new Map([['a', 'b1'], ['b', 'b1'], ['c', 'b1']]);
   readonly reads: number[] = [];
+  rulesAsked = 0;
   readonly changes: Sent[] = [];
   readonly founds: { readonly storeId: string; readonly term: Term }[] = [];
   readonly fills: string[] = [];
+  readonly adopts: string[] = [];
   readonly fences: string[] = [];
   readonly told: string[] = [];
   readonly readFrom: string[] = [];
@@ -126,7 +128,7 @@ export class Stage {
         read: (ticket) => { this.reads.push(ticket); },
         change: (ticket, _expected, record) => { this.changes.push({ ticket, record }); },
         tieSession: () => { /* Not met here. */ },
-        readRules: (ticket) => { queueMicrotask(() => { this.holder.onRules(ticket, this.nowMs); }); },
+        readRules: (ticket) => { this.rulesAsked += 1; queueMicrotask(() => { this.holder.onRules(ticket, this.nowMs); }); },
       },
       stores: {
         all: () => [...this.up.keys()],
@@ -140,7 +142,6 @@ export class Stage {
       members: {
         lastNumber: () => AT.number,
         isInHistory: (at) => at.digestA === AT.digestA,
-        hasTailFrom: () => true,
         lease: (storeId) => {
           const lease = this.#leases.get(storeId) ?? { bootId: 'b1', endsMs: LEASED_MS };
           this.#leases.set(storeId, lease);
@@ -157,6 +158,7 @@ export class Stage {
         startFill: ({ storeId }) => { this.fills.push(storeId); },
         tell: ({ storeId }, { epoch }) => { this.told.push(`${storeId} ${String(epoch)}`); },
         onCommitted: () => { /* Not looked at. */ },
+        onWentBack: () => { /* Not met here. */ },
       },
       memory: {
         read: ({ storeId }) => { this.readFrom.push(storeId); },
@@ -165,7 +167,7 @@ export class Stage {
         forget: () => { /* Likewise. */ },
         stop: () => { /* Not met here. */ },
         resume: () => { /* Likewise. */ },
-        adopt: () => { /* Likewise. */ },
+        adopt: ({ storeId }) => { this.adopts.push(storeId); },
       },
       mayBegin: () => true,
       isProvenDead: (holder) => holder.gatewayId === 'g1' && holder.incarnation < SELF.incarnation,

@@ -10,7 +10,7 @@ import type { PartitionRecord } from '../../../../src/protocol/partition-record.
 import {
   HOLDER_STATE_NAMES, HolderState, isValidHolderTransition,
 } from '../../../../src/recovery/ownership/holder.js';
-import { RefusalReason } from '../../../../src/recovery/ownership/ports.js';
+import { DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE } from '../../../../src/protocol/reasons.js';
 import { AT, OLDER, OTHER, SELF, Stage, foundingAfterGiveUp, recordOf } from './holder-stage.js';
 
 const SOURCE = new URL('../../../../../src/recovery/ownership/holder.ts', import.meta.url);
@@ -177,9 +177,9 @@ function answered(stage: Stage, revision: string, record: PartitionRecord | unde
   if (ticket !== undefined) stage.holder.onRecord(ticket, { revision, record, hasSession }, stage.nowMs);
 }
 
-function refused(stage: Stage, reason: (typeof RefusalReason)[keyof typeof RefusalReason]): void {
+function refused(stage: Stage, reason: number): void {
   const term = { number: 60, nonce: 2 };
-  stage.holder.onRefused('a', 'b1', { reason, asked: recordNow(stage).term, term, told: undefined }, stage.nowMs);
+  stage.holder.onDeclined('a', 'b1', { reason, asked: recordNow(stage).term, term, told: undefined }, stage.nowMs);
 }
 
 /** What was sent last as a change of the record was made. */
@@ -220,10 +220,10 @@ const EVENTS: Readonly<Record<string, Event>> = {
   'fenced, leases out': (stage) => { fenced(stage, 0); },
   'fenced, leases run': (stage) => { fenced(stage, 1000); },
   'founded': founded,
-  'refused: lower': (stage) => { refused(stage, RefusalReason.LOWER); },
-  'refused: other nonce': (stage) => { refused(stage, RefusalReason.OTHER_NONCE); },
-  'refused: stale': (stage) => { refused(stage, RefusalReason.STALE); },
-  'refused: no copy': (stage) => { refused(stage, RefusalReason.NO_COPY); },
+  'refused: lower': (stage) => { refused(stage, DECLINED_LOWER); },
+  'refused: other nonce': (stage) => { refused(stage, DECLINED_OTHER_NONCE); },
+  'refused: stale': (stage) => { refused(stage, DECLINED_STALE); },
+  'refused: no copy': (stage) => { refused(stage, DECLINED_NO_COPY); },
   'fence notice': (stage) => { stage.holder.onFenceNotice('a', 'b1', { number: 80, nonce: 1 }, stage.nowMs); },
   'history read': (stage) => { stage.holder.onHistoryRead(stage.nowMs); },
   'all read': (stage) => { stage.holder.onReadComplete(stage.nowMs); },

@@ -4,11 +4,12 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { HolderId, PartitionRecord, PastTerm } from '../../../../src/protocol/partition-record.js';
 import { HolderState } from '../../../../src/recovery/ownership/holder.js';
 import { MemberState } from '../../../../src/recovery/ownership/member.js';
-import { RefusalReason } from '../../../../src/recovery/ownership/ports.js';
+import { DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_STALE } from '../../../../src/protocol/reasons.js';
 import { Waiting } from '../../../../src/recovery/ownership/waiting.js';
-import { AT, OLDER, OTHER, Stage, foundingAfterGiveUp, members, recordOf } from './holder-stage.js';
+import { AT, OLDER, OTHER, SELF, Stage, foundingAfterGiveUp, members, recordOf } from './holder-stage.js';
 
 describe('founding', () => {
   test('ends when the register shows a newer record than the one it is founded for', () => {
@@ -28,7 +29,7 @@ describe('founding', () => {
     stage.tick();
     const term = stage.founds.at(-1)?.term;
     assert.ok(term !== undefined);
-    stage.holder.onRefused('c', 'b1', { reason: RefusalReason.STALE, asked: term, term: { number: 5, nonce: 5 },
+    stage.holder.onDeclined('c', 'b1', { reason: DECLINED_STALE, asked: term, term: { number: 5, nonce: 5 },
       told: recordOf(9, OTHER, 'c') }, stage.nowMs);
     stage.tick();
     assert.equal(stage.state, HolderState.ASKING);
@@ -89,7 +90,7 @@ describe('founding', () => {
     assert.ok(term !== undefined);
     stage.holder.onFounded('c', 'b1', term);
     for (let i = 0; i < 12; i++) {
-      stage.holder.onRefused('d', 'b1', { reason: RefusalReason.NO_COPY, asked: term, term,
+      stage.holder.onDeclined('d', 'b1', { reason: DECLINED_NO_COPY, asked: term, term,
         told: undefined }, stage.nowMs);
       stage.tick();
     }
@@ -112,7 +113,7 @@ describe('a store that refuses to be filled by a term that is in no record', () 
     const { term } = stage.holder;
     const changes = stage.changes.length;
     for (let i = 0; i < 5; i++) {
-      stage.holder.onRefused('c', 'b1', { reason: RefusalReason.LOWER, asked: term,
+      stage.holder.onDeclined('c', 'b1', { reason: DECLINED_LOWER, asked: term,
         term: { number: 40, nonce: 4 }, told: undefined }, stage.nowMs);
       stage.tick();
     }
@@ -140,7 +141,107 @@ test('asks for a person when all copies of a record that the register lost are g
   for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, false);
   assert.equal(stage.state, HolderState.ASKING, 'the holder may live, with all of it in memory');
   assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
-  assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
+  assert.deepEqual([stage.holder.copies, stage.holder.lastHolder], [[], OTHER], 'no store is waited for');
+  assert.equal(stage.holder.giveUp([], stage.nowMs), true);
+});
+
+describe('a record that was undone by a register that has gone on since, when all its copies are gone', () => {
+  const THIRD: HolderId = { gatewayId: 'g3', incarnation: 1 };
+  const FIRST: PastTerm = { term: { number: 1, nonce: 1 }, epoch: 3 };
+  /** In the register now, with copies at c and d. */
+  const goneOn = (holder: HolderId): PartitionRecord =>
+    ({ ...recordOf(5, holder, 'c', 'd'), term: { number: 5, nonce: 1 }, line: [{ ...FIRST, epoch: 2 }] });
+
+  /** What was undone is remembered from a reading before. */
+  const remembering = (stores = ['a', 'b']): Stage => {
+    const stage = new Stage();
+    stage.up.set('d', 'b1');
+    stage.answerRead('r5', { ...recordOf(7, OTHER, ...stores), line: [FIRST] });
+    stage.up.set('a', 'b2').set('b', 'b2');
+    return stage;
+  };
+  const isOvertaken = ({ traced }: Stage): boolean => traced.some((event) => event.includes('no copy of it is left'));
+  const look = (stage: Stage, record: PartitionRecord, hasSession = false): void => {
+    stage.holder.onNews(stage.nowMs);
+    const ticket = stage.reads.at(-1);
+    assert.ok(ticket !== undefined);
+    stage.holder.onRecord(ticket, { revision: 'r9', record, hasSession }, stage.nowMs);
+    for (const storeId of ['a', 'b']) stage.asked(storeId, stage.up.get(storeId) === 'b1', 900);
+    // They are asked about the holder of what was undone, and then about this one, which lives.
+    for (const storeId of ['c', 'd']) stage.asked(storeId, true, isOvertaken(stage) ? 900 : 0, record);
+    stage.tick(4);
+  };
+  const lookUntilOvertaken = (stage: Stage, record: PartitionRecord): void => {
+    look(stage, record);
+    assert.equal(isOvertaken(stage), false, 'who held it may be about to write it again');
+    for (let i = 0; i < 10 && !isOvertaken(stage); i++) look(stage, record);
+    assert.ok(isOvertaken(stage));
+  };
+
+  test('keeps nobody from what the register says: who is named by it takes it', () => {
+    const stage = remembering();
+    lookUntilOvertaken(stage, goneOn(SELF));
+    look(stage, goneOn(SELF));
+    assert.equal(stage.state, HolderState.FENCING);
+    assert.deepEqual([stage.holder.term.nonce, stage.fences.slice(0, 2)], [1, ['c', 'd']]);
+  });
+
+  test('likewise when its holder had it in memory alone: that it is up itself says nothing of that one', () => {
+    const stage = remembering([]);
+    for (let i = 0; i < 10 && stage.state === HolderState.ASKING; i++) look(stage, goneOn(SELF), true);
+    assert.deepEqual([stage.state, isOvertaken(stage)], [HolderState.FENCING, true]);
+  });
+
+  test('nor is the holder that lives disturbed', () => {
+    const stage = remembering();
+    lookUntilOvertaken(stage, goneOn(THIRD));
+    stage.tick(4);
+    look(stage, goneOn(THIRD));
+    assert.deepEqual(stage.changes, [], 'its lease runs');
+    look(stage, goneOn(THIRD), true);
+    assert.equal(stage.state, HolderState.IDLE, 'there is nothing to take');
+  });
+
+  test('is believed over an older record of its own line, also afterwards', () => {
+    const older = { ...recordOf(FIRST.epoch, SELF, 'c', 'd'), term: FIRST.term };
+    const stage = remembering();
+    for (let i = 0; i < 10; i++) look(stage, older);
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+    look(stage, goneOn(THIRD));
+    assert.ok(isOvertaken(stage));
+    for (let i = 0; i < 10; i++) look(stage, older);
+    assert.deepEqual([stage.state, stage.fences], [HolderState.ASKING, []]);
+  });
+
+  test('is believed as long as a store has not said what it knows', () => {
+    const stage = remembering();
+    stage.up.set('e', '');
+    for (let i = 0; i < 10; i++) look(stage, goneOn(SELF));
+    assert.deepEqual([stage.state, isOvertaken(stage)], [HolderState.ASKING, false]);
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.STORES);
+  });
+
+  test('is believed as long as a copy of it answers', () => {
+    const stage = remembering();
+    stage.up.set('a', 'b1');
+    for (let i = 0; i < 10; i++) look(stage, goneOn(SELF));
+    assert.deepEqual([stage.state, isOvertaken(stage)], [HolderState.ASKING, false]);
+  });
+});
+
+test('waits for the lease of a holder whose session is gone, unless that holder goes on renewing it', () => {
+  const stage = new Stage();
+  stage.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+  const waits = (leaseLeftMs: number): number => {
+    stage.tick(2);
+    stage.asked('a', true, leaseLeftMs);
+    return stage.holder.waitsFor(stage.nowMs);
+  };
+  assert.equal(waits(1900), Waiting.NOTHING, 'it may be renewed');
+  assert.equal(waits(1700), Waiting.LEASE);
+  assert.equal(waits(1900), Waiting.NOTHING, 'it is: the holder lives');
+  assert.deepEqual([waits(1700), waits(1500), waits(0)], [Waiting.LEASE, Waiting.LEASE, Waiting.LEASE]);
+  assert.equal(stage.state, HolderState.ASKING, 'not before every store has been heard');
 });
 
 test('asks for a person only when every store that can be reached has said what it was told', () => {
@@ -158,6 +259,83 @@ test('asks for a person only when every store that can be reached has said what 
   assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), false);
 });
 
+test('takes nothing before every store that can be reached has said what it was told', () => {
+  const stage = new Stage();
+  stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));
+  for (const storeId of ['a', 'b']) stage.asked(storeId, true);
+  stage.tick(10);
+  assert.equal(stage.state, HolderState.ASKING);
+  stage.asked('c', true, 0, recordOf(2, OLDER, 'b', 'c'));
+  stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));
+  for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, true);
+  stage.tick();
+  assert.deepEqual(stage.changes.at(-1)?.record.members, members('b', 'c'));
+});
+
+test('a process that takes a partition again reads operators’ orders again before it delivers', async () => {
+  const stage = new Stage();
+  stage.takeFrom('a');
+  await Promise.resolve();
+  assert.equal(stage.holder.mayDeliver(stage.nowMs), true);
+  stage.holder.onNews(stage.nowMs);
+  stage.answerRead('r3', recordOf(9, OTHER, 'a'));
+  for (let i = 0; i < 60 && stage.state !== HolderState.CLAIMING; i++) {
+    stage.answerRead('r3', recordOf(9, OTHER, 'a'));
+    for (const storeId of stage.up.keys()) stage.asked(storeId, storeId === 'a');
+    stage.tick();
+  }
+  const asked = stage.rulesAsked;
+  const record = stage.apply('r4');
+  stage.holder.onFenced('a', 'b1', { term: record.term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+  assert.equal(stage.state, HolderState.READING);
+  assert.equal(stage.holder.mayDeliver(stage.nowMs), false);
+  stage.tick();
+  await Promise.resolve();
+  assert.notEqual(stage.rulesAsked, asked);
+  assert.equal(stage.holder.mayDeliver(stage.nowMs), true);
+});
+
+test('a record of our epoch and another term is none of ours: the register was put back, and nobody stops', async () => {
+  const stage = new Stage();
+  stage.hold();
+  await Promise.resolve();
+  const { record } = stage.holder;
+  assert.ok(record !== undefined);
+  stage.holder.onNews(stage.nowMs);
+  stage.answerRead('r9', { ...record, term: { ...record.term, nonce: 1 }, holder: OTHER });
+  assert.equal(stage.state, HolderState.HOLDER);
+  assert.ok(stage.traced.some((event) => event.includes('rolled back')));
+});
+
+test('that a holder has no session says nothing while the register may be an older one', () => {
+  const stage = new Stage();
+  const record = recordOf(3, OTHER, 'a', 'b');
+  const look = (): void => {
+    stage.answerRead('r1', record);
+    stage.holder.onRecord(-1, { revision: 'r1', record, hasSession: false, isDoubted: true }, stage.nowMs);
+    for (const storeId of stage.up.keys()) stage.asked(storeId, storeId !== 'c');
+  };
+  look();
+  stage.tick(10);
+  assert.equal(stage.state, HolderState.ASKING);
+  for (let i = 0; i < 40 && stage.changes.length === 0; i++) look();
+  assert.equal(stage.changes.length, 1, 'after replace_after it is taken all the same');
+});
+
+test('a change that is known to be made says nothing when a newer record is known by then', async () => {
+  const stage = new Stage();
+  stage.hold();
+  await Promise.resolve();
+  stage.up.delete('b');
+  stage.holder.onLinkDown('b', stage.nowMs);
+  stage.tick(5);
+  const epoch = stage.holder.record?.epoch;
+  stage.asked('c', false, 0, recordOf(40, OTHER, 'c'));
+  stage.apply('r2');
+  assert.equal(stage.holder.record?.epoch, epoch);
+  assert.equal(stage.holder.set?.records.isSettled, false);
+});
+
 test('a change that is known by an answer to something else is not unknown later', () => {
   const stage = new Stage();
   stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));
@@ -168,7 +346,62 @@ test('a change that is known by an answer to something else is not unknown later
   stage.holder.onRecord(sent.ticket - 1, { revision: 'r2', record: sent.record, hasSession: true }, stage.nowMs);
   assert.equal(stage.state, HolderState.FENCING);
   stage.tick(8);
-  assert.equal(stage.holder.isUnknown, false, 'no revision will move any more that could settle it');
+  assert.ok(!stage.traced.includes('outcome unknown'), 'no revision will move any more that could settle it');
+});
+
+describe('a store that was told what the register had lost when ours was made', () => {
+  /** Made by another process after the one that was taken over, and forgotten since. */
+  const forgotten = recordOf(2, OTHER, 'c', 'd');
+
+  /** c was silent, and is back. */
+  async function taken(...stores: string[]): Promise<Stage> {
+    const stage = new Stage();
+    stage.up.delete('b');
+    if (!stores.includes('c')) stage.up.delete('c');
+    stage.takeFrom(...stores);
+    stage.holder.onHistoryRead(stage.nowMs);
+    stage.holder.onReadComplete(stage.nowMs);
+    await Promise.resolve();
+    stage.up.set('c', 'b1');
+    stage.holder.onLinkDown('c', stage.nowMs);
+    stage.holder.onLinkUp('c', 'b1', stage.nowMs);
+    return stage;
+  }
+
+  test('is not filled before it has said what it was told, and not before its mail is taken in', async () => {
+    const stage = await taken('a');
+    const record = stage.holder.record;
+    stage.tick(60);
+    assert.deepEqual(stage.fills, []);
+    stage.asked('c', true, 0, forgotten);
+    stage.answerRead('r2', record);
+    stage.tick();
+    const given = ['c', 'd'].map((storeId) => ({ storeId, bootId: 'b1', epoch: 2 }));
+    assert.deepEqual(stage.changes.at(-1)?.record.gaveUp, given);
+    assert.deepEqual(stage.apply('r3').members, members('a'));
+    stage.tick();
+    assert.deepEqual(stage.adopts, ['c']);
+    stage.tick(60);
+    assert.deepEqual(stage.fills, []);
+  });
+
+  test('and that is in step all the same has nothing to be taken in', async () => {
+    const stage = await taken('a', 'c');
+    const record = stage.holder.record;
+    stage.asked('c', true, 0, forgotten);
+    stage.holder.onFenced('c', 'b1', { term: stage.holder.term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+    stage.answerRead('r2', record);
+    stage.tick(5);
+    assert.ok(stage.changes.every((change) => change.record.gaveUp.length === 0));
+  });
+
+  test('is filled when the record told led to ours', async () => {
+    const stage = await taken('a');
+    stage.asked('c', true, 0, recordOf(1, OLDER, 'c', 'd'));
+    stage.tick(60);
+    assert.deepEqual(stage.fills, ['c']);
+    assert.ok(stage.changes.every((change) => change.record.gaveUp.length === 0));
+  });
 });
 
 describe('a holder that is fenced', () => {
@@ -200,7 +433,7 @@ describe('a holder that is fenced', () => {
       const stage = await joining();
       const { term } = stage.holder;
       if (isNotice) stage.holder.onFenceNotice('c', 'b1', byTerm, stage.nowMs);
-      else stage.holder.onRefused('c', 'b1', { reason: RefusalReason.LOWER, asked: term, term: byTerm,
+      else stage.holder.onDeclined('c', 'b1', { reason: DECLINED_LOWER, asked: term, term: byTerm,
         told: undefined }, stage.nowMs);
       assert.equal(stage.state, HolderState.HOLDER);
       assert.equal(stage.holder.mayDeliver(stage.nowMs), false);

@@ -5,7 +5,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { PartitionRecord } from '../../../../src/protocol/partition-record.js';
-import { PartitionMember, MEMBER_STATE_NAMES,
+import { PartitionMember, MEMBER_STATE_NAMES, MemberState,
   isValidMemberTransition } from '../../../../src/recovery/ownership/member.js';
 import { PartitionSet } from '../../../../src/recovery/ownership/partition-set.js';
 import type { MemberPorts, SetOptions, StoreChoice } from '../../../../src/recovery/ownership/ports.js';
@@ -17,7 +17,7 @@ const TERM = { number: 3, nonce: 7 };
 function record(epoch: number, ...stores: string[]): PartitionRecord {
   return {
     epoch, term: TERM, holder: { gatewayId: 'g1', incarnation: 1 },
-    members: stores.map((storeId) => ({ storeId, bootId: 'b1' })), gaveUp: [], left: [],
+    members: stores.map((storeId) => ({ storeId, bootId: 'b1' })), gaveUp: [], left: [], line: [],
   };
 }
 
@@ -27,11 +27,12 @@ class Stage implements MemberPorts {
   readonly leases = new Map<string, { bootId: string; endsMs: number }>();
   readonly told: string[] = [];
   readonly filled: string[] = [];
+  readonly wentBack: string[] = [];
   readonly set: PartitionSet;
   choice: StoreChoice | undefined;
 
   constructor(options: Partial<SetOptions>, known: PartitionRecord | string, ...stores: string[]) {
-    for (const storeId of ['a', 'b', 'c']) this.leases.set(storeId, { bootId: 'b1', endsMs: 10_000 });
+    for (const storeId of ['a', 'b', 'c']) this.leases.set(storeId, { bootId: 'b1', endsMs: 100_000 });
     const before = typeof known === 'string' ? record(3, known, ...stores) : known;
     this.set = new PartitionSet({ ...OPTIONS, ...options }, this, before, 0, () => undefined);
     this.set.historyKnown();
@@ -64,7 +65,6 @@ class Stage implements MemberPorts {
 
   lastNumber(): number { return this.last; }
   isInHistory(): boolean { return true; }
-  hasTailFrom(): boolean { return true; }
   lease(storeId: string): { bootId: string; endsMs: number } { return this.leases.get(storeId) ?? { bootId: '', endsMs: -Infinity }; }
   isUp(storeId: string): boolean { return this.up.has(storeId); }
   chooseStore(): StoreChoice | undefined { return this.choice; }
@@ -74,6 +74,7 @@ class Stage implements MemberPorts {
   tell({ storeId }: { storeId: string }, { epoch }: PartitionRecord,
     isOut: boolean): void { this.told.push(`${storeId} ${String(epoch)}${isOut ? ' out' : ''}`); }
   onCommitted(): void { /* Read by the tests. */ }
+  onWentBack({ storeId }: { storeId: string }, changes: number): void { this.wentBack.push(`${storeId} ${String(changes)}`); }
 }
 
 describe('set of a partition', () => {
@@ -126,8 +127,8 @@ describe('set of a partition', () => {
 
   test('the right needs a running lease at every possible member, in its recorded boot', () => {
     const stage = new Stage({}, 'a', 'b');
-    assert.equal(stage.set.mayDeliver(9999, -Infinity), true);
-    assert.equal(stage.set.mayDeliver(10_000, Infinity), false);
+    assert.equal(stage.set.mayDeliver(99_999, -Infinity), true);
+    assert.equal(stage.set.mayDeliver(100_000, Infinity), false);
     stage.row('b').isFenced = false;
     assert.equal(stage.set.mayDeliver(0, Infinity), false, 'a taker would not wait for a lease it is not told of');
     stage.leases.set('b', { bootId: 'b2', endsMs: 20_000 });
@@ -184,6 +185,28 @@ describe('set of a partition', () => {
     assert.equal(stage.set.committedNumber, 2);
   });
 
+  test('a store that comes back in its boot with less than it acknowledged is not counted as having it', () => {
+    const stage = new Stage({}, 'a', 'b');
+    for (const storeId of ['a', 'b']) stage.ack(storeId, 9);
+    const back = (number: number): void => {
+      stage.set.onLinkDown('b', 0);
+      stage.set.onLinkUp('b', 'b1', 0);
+      stage.set.onAligned(stage.row('b'), { number, term: TERM, digestA: 1, digestB: 2 }, 0);
+    };
+    back(9);
+    assert.deepEqual([stage.wentBack, stage.row('b').state], [[], MemberState.IN_STEP]);
+    back(4);
+    assert.deepEqual([stage.wentBack, stage.row('b').acked, stage.row('b').state], [['b 5'], 4, MemberState.TAIL]);
+    assert.deepEqual([stage.set.committedNumber, stage.set.ackedByAllNumber], [9, 9], 'what was said stays said');
+    stage.ack('a', 10);
+    stage.ack('b', 8);
+    assert.deepEqual([stage.set.committedNumber, stage.row('b').state], [9, MemberState.TAIL]);
+    stage.ack('b', 9);
+    assert.equal(stage.row('b').state, MemberState.IN_STEP, 'all that it lacked is there again');
+    stage.ack('b', 10);
+    assert.equal(stage.set.committedNumber, 10);
+  });
+
   test('a store is moved in one change, and counts until that is known', () => {
     const stage = new Stage({}, 'a', 'b');
     stage.ack('a', 2);
@@ -191,6 +214,10 @@ describe('set of a partition', () => {
     stage.set.relocate('b');
     assert.equal(stage.target(0), 'ab', 'nobody has come in its place');
     stage.fill('c');
+    assert.equal(stage.target(0), 'ac');
+    stage.set.stay('b');
+    assert.equal(stage.target(0), 'ab', 'its store is wanted again');
+    stage.set.relocate('b');
     assert.equal(stage.target(0), 'ac');
     stage.set.sent(record(4, 'a', 'c'));
     stage.ack('a', 3);
@@ -231,7 +258,7 @@ describe('set of a partition', () => {
     assert.deepEqual(left(false).told.sort(), ['a 4', 'b 4 out']);
     const stage = left(true);
     assert.deepEqual(stage.told.sort(), ['a 4', 'b 4']);
-    stage.row('b').isUnwanted = false;
+    stage.set.stay('b');
     assert.equal(stage.target(60_000), 'ab');
   });
 
@@ -239,11 +266,21 @@ describe('set of a partition', () => {
     const stage = new Stage({}, 'a');
     stage.ack('a', 4);
     stage.fill('b');
-    assert.equal(stage.set.mayJoin(stage.row('b')), true);
+    assert.equal(stage.set.mayJoin(stage.row('b'), 0), true);
     stage.ack('a', 7);
-    assert.equal(stage.set.mayJoin(stage.row('b')), false);
+    assert.equal(stage.set.mayJoin(stage.row('b'), 0), false);
     stage.ack('b', 7);
-    assert.equal(stage.set.mayJoin(stage.row('b')), true);
+    assert.equal(stage.set.mayJoin(stage.row('b'), 0), true);
+  });
+
+  test('who is filled joins only where our lease runs, or a founder may empty it before the record names it', () => {
+    const stage = new Stage({}, record(3));
+    stage.leases.set('b', { bootId: '', endsMs: -Infinity });
+    stage.fill('b');
+    assert.equal(stage.target(0), '', 'it has answered no heartbeat yet');
+    Object.assign(stage.row('b').lease, { bootId: 'b1', endsMs: 2_000 });
+    assert.equal(stage.target(1_999), 'b');
+    assert.equal(stage.target(2_000), '');
   });
 
   test('a copy that is found to have mail, and is taken in for that, is not emptied before', () => {

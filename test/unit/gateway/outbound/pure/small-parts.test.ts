@@ -4,7 +4,22 @@ import { Stage, Trouble, classifyReply, classifyTrouble } from '../../../../../s
 import { TEXT_CHARACTERS_MAX } from '../../../../../src/smtp/reply-reader.js';
 import { RETRY_DEFAULTS } from '../../../../default-options.js';
 import { RetrySchedule } from '../../../../../src/gateway/outbound/pure/retry-schedule.js';
+import { whyNotPublic } from '../../../../../src/gateway/outbound/pure/public-address.js';
+import { ownNames } from '../../../../../src/gateway/outbound/pure/source-choice.js';
 import { DEFERRED, DELIVERED, FAILED } from '../../../../../src/gateway/queue/types.js';
+
+test('an address that no host of the Internet has is none to connect to, however it is written', () => {
+  for (const address of ['192.0.3.1', '2a00:1450::1', '2606:4700::1']) assert.equal(whyNotPublic(address), '', address);
+  for (const address of [
+    '127.0.0.1', '10.0.0.1', '::1', '::', '::7f00:1', '::127.0.0.1', '::a00:1', '::ffff:10.0.0.1', '64:ff9b::7f00:1', '64:ff9b:1::a00:1', '2002:7f00:1::',
+    '2001::1', 'fe80::1', 'fc00::1', 'fec0::1', '100::1', '400::1', '4000::1', '5f00::1', 'e000::1', '2001:db8::1', 'ff02::1', 'x',
+  ]) assert.notEqual(whyNotPublic(address), '', address);
+});
+
+test('a host goes by its own name and by those of its sources', () => {
+  const sources = [{ address: '192.0.2.1', name: 'Mail1.example' }, { address: '192.0.2.2', name: 'gw.example' }];
+  assert.deepEqual(ownNames('GW.example', sources), ['gw.example', 'mail1.example']);
+});
 
 describe('classify', () => {
   const rows: [Stage, string, number, string][] = [
@@ -67,15 +82,5 @@ describe('retry schedule', () => {
     const latest = new RetrySchedule(RETRY_DEFAULTS, { random: () => 0.999999 });
     assert.equal(latest.delayMs(1), 360_000);
     assert.ok(latest.longestMs - latest.delayMs(1000) >= 0 && latest.longestMs - latest.delayMs(1000) < 10);
-  });
-  test('makes a last attempt right before the end, once', () => {
-    const schedule = new RetrySchedule(RETRY_DEFAULTS, { random: () => 0.5 });
-    assert.equal(schedule.nextDueMs(9, 1_000_000, 2_000_000), 1_940_000);
-    assert.ok(schedule.nextDueMs(10, 1_940_000, 2_000_000) > 2_000_000);
-  });
-  test('bounces live a day, other mail five', () => {
-    const schedule = new RetrySchedule(RETRY_DEFAULTS, { random: () => 0.5 });
-    assert.equal(schedule.expiryMs(0, ''), 86_400_000);
-    assert.equal(schedule.expiryMs(0, 'a@b'), 5 * 86_400_000);
   });
 });

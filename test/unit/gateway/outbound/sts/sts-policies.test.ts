@@ -10,6 +10,7 @@ import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { StsFetchResult } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
+import type { DnsAnswer, Resolver } from '../../../../../src/platform/resolver.js';
 import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
 import { makeCertificates } from '../../../../process/tls-hop.js';
 import { NameServer } from '../../../platform/node/dns/name-server.js';
@@ -59,19 +60,25 @@ async function world(t: TestContext, allowsPrivate = true): Promise<World> {
   const clock = { nowMs: () => performance.now() + on.aheadMs, wallMs: () => Date.now() + on.aheadMs };
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const https = new HttpsClient({ port, ca: readFileSync(certificates.caFile, 'latin1') });
-  t.after(() => {
+  const started: StsPolicies[] = [];
+  t.after(async () => {
     https.close();
     resolver.close();
     server.close();
+    await Promise.all(started.map((each) => each.flushed()));
     rmSync(folder, { recursive: true, force: true });
   });
   const on: World = {
     zone, server, results: [], log: [], folder, aheadMs: 0,
-    start: () => new StsPolicies(folder, {
-      clock, resolver, https, log: toldTo(on.log),
-      lookup: new MxLookup({ ownNames: [], allowsPrivate, usesIpv6: false, usesMtaSts: true, connectionsMax: 1 }, resolver),
-      onFetched: (_domain, result) => { on.results.push(result); },
-    }),
+    start: () => {
+      const policies = new StsPolicies(folder, {
+        clock, resolver, https, log: toldTo(on.log),
+        lookup: new MxLookup({ ownNames: [], allowsPrivate, usesIpv6: false, usesMtaSts: true, connectionsMax: 1 }, resolver),
+        onFetched: (_domain, result) => { on.results.push(result); },
+      });
+      started.push(policies);
+      return policies;
+    },
   };
   return on;
 }
@@ -193,6 +200,54 @@ describe('the policy of a domain', () => {
     assert.deepEqual([await modeOf(policies), await modeOf(policies, '[192.0.2.1]')], ['unknown', 'nothing']);
     assert.deepEqual([on.results, on.server.asked], [['unreachable'], []]);
   });
+});
+
+describe('ten thousand domains in line', () => {
+  test('whose policies can not be had, as is known at once, need no stack', async () => {
+    const MANY = 9_900;
+    const hanging: (() => void)[] = [];
+    const resolver: Resolver = {
+      ask(name, type, done) {
+        const answer = type === 'TXT' ? { kind: 'found', records: ['v=STSv1; id=1;'], isAuthentic: false } as const
+          : { kind: 'found', records: [name.includes('slow') ? '93.184.216.34' : '10.0.0.1'], isAuthentic: false } as const;
+        done(answer as unknown as DnsAnswer<typeof type>);
+      },
+    };
+    const policies = new StsPolicies(undefined, {
+      clock: { nowMs: () => 0, wallMs: () => 0 }, log: toldTo([]), resolver, onFetched: () => undefined,
+      lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: true, usesMtaSts: true, connectionsMax: 1 }, resolver),
+      https: { ask(_question, done) { hanging.push(() => { done({ kind: 'failed', why: '', isUntrusted: false }); }); } },
+    });
+    for (let i = 0; i < 50; i++) policies.ask(`slow${String(i)}.example`, () => undefined);
+    const told = Promise.all(Array.from({ length: MANY }, (_, i) => modeOf(policies, `d${String(i)}.example`)));
+    assert.equal(hanging.length, 50);
+    hanging[0]?.();
+    assert.deepEqual([...new Set(await told)], ['unknown']);
+  });
+});
+
+test('whoever fills the memory with names pushes out no policy of others', async () => {
+  const resolver: Resolver = {
+    ask(_name, type, done) {
+      const records = [type === 'TXT' ? 'v=STSv1; id=1;' : '93.184.216.34'];
+      done({ kind: 'found', records, isAuthentic: false } as unknown as DnsAnswer<typeof type>);
+    },
+  };
+  const longest = Array.from({ length: 16 }, (_, i) => `${String(i).padStart(3, '0')}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}`);
+  const policies = new StsPolicies(undefined, {
+    clock: { nowMs: () => 0, wallMs: () => 0 }, log: toldTo([]), resolver, onFetched: () => undefined,
+    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1 }, resolver),
+    https: {
+      ask({ host }, done) {
+        const text = policyText('enforce', host.startsWith('mta-sts.d') ? longest : ['mx.sts.example']);
+        done({ kind: 'answer', status: 200, type: 'text/plain', text });
+      },
+    },
+  });
+  assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+  for (let i = 0; i < 17_500; i++) policies.ask(`d${String(i)}.example`, () => undefined);
+  assert.ok(policies.count < 17_200, `${String(policies.count)} are kept`);
+  assert.equal(policies.known(DOMAIN)?.mode, 'enforce');
 });
 
 describe('the file of policies', () => {

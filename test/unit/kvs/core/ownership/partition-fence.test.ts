@@ -10,7 +10,7 @@ const NEW = { gatewayId: 'g2', incarnation: 4 };
 const LEASE_MS = 10_000;
 
 function record(epoch: number, number: number): PartitionRecord {
-  return { epoch, term: { number, nonce: number }, holder: OLD, members: [{ storeId: 's1', bootId: 'b1' }], gaveUp: [], left: [] };
+  return { epoch, term: { number, nonce: number }, holder: OLD, members: [{ storeId: 's1', bootId: 'b1' }], gaveUp: [], left: [], line: [] };
 }
 
 function held(): { leases: ProcessLeases; fence: PartitionFence } {

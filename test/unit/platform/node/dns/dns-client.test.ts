@@ -118,6 +118,25 @@ describe('what is asked', () => {
     assert.equal(late.length, 300 - 128);
     assert.equal(new Set(server.asked).size, 128);
   });
+
+  test('in a line of ten thousand that fails, by somebody who asks again each time, needs no stack', async (t) => {
+    const server = await NameServer.start(t, () => ({ rcode: 3 }));
+    const clock = { now: 0 };
+    const client = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, { nowMs: () => clock.now, wallMs: () => 0 }, 1);
+    t.after(() => { client.close(); });
+    const first = new Promise((resolve) => { client.ask('first.example', 'A', resolve); });
+    let told = 0;
+    for (let i = 0; i < 10_000; i++) {
+      const name = `h${String(i)}.example`;
+      client.ask(name, 'AAAA', () => {
+        told++;
+        client.ask(name, 'A', () => undefined);
+      });
+    }
+    clock.now = 10_001;
+    await first;
+    assert.equal(told, 10_000);
+  });
 });
 
 test('what nobody wants any more leaves the line without being asked', async (t) => {
@@ -189,6 +208,7 @@ describe('nobody else answers', () => {
     answerBytes({ ...question, questions }, { answers: forged });
   const FORGERIES: Readonly<Record<string, (question: packet.DecodedPacket) => Uint8Array>> = {
     'another id': (question) => answerBytes({ ...question, id: ((question.id ?? 0) + 1) % 0x10000 }, { answers: forged }),
+    'another id, and too long': (question) => answerBytes({ ...question, id: ((question.id ?? 0) + 1) % 0x10000 }, { answers: Array.from({ length: 1000 }, () => forged).flat() }),
     'another name': (question) => withQuestion(question, [{ type: 'A', name: 'y.example' }]),
     'another type': (question) => withQuestion(question, [{ type: 'AAAA', name: 'x.example' }]),
     'another class': (question) => withQuestion(question, [{ type: 'A', name: 'x.example', class: 'CH' }]),
@@ -262,6 +282,22 @@ test('a resolver that is dead is passed over, and the one that answers is asked 
   assert.deepEqual([refusing.asked.length, alive.asked.length], [1, 2]);
 });
 
+test('where one on this machine is believed, no other answers in its place', async (t) => {
+  const validating = await NameServer.start(t, (question) => (question === 'TLSA _25._tcp.mx.example' ? { rcode: 2 } : undefined));
+  // Here, under an address that says nothing of that.
+  const elsewhere = await NameServer.start(t, () => ({}));
+  const resolvers = [{ host: '0.0.0.0', port: elsewhere.resolver.port }, validating.resolver];
+  const client = new DnsClient({ resolvers, trustsAd: false }, { nowMs: () => 0, wallMs: () => 0 });
+  t.after(() => { client.close(); });
+  const ask = (name: string) => new Promise<DnsAnswer<'TLSA'>>((resolve) => { client.ask(name, 'TLSA', resolve); });
+  assert.equal(failure(await ask('_25._tcp.mx.example')), '127.0.0.1: SERVFAIL');
+  assert.equal(failure(await ask('_25._tcp.silent.example')), '127.0.0.1: no answer in time');
+  assert.deepEqual([elsewhere.asked, client.leftOut], [[], ['0.0.0.0']]);
+  const all = new DnsClient({ resolvers, trustsAd: true }, { nowMs: () => 0, wallMs: () => 0 });
+  const none = new DnsClient({ resolvers: [{ host: '192.0.2.53', port: 53 }], trustsAd: false }, { nowMs: () => 0, wallMs: () => 0 });
+  assert.deepEqual([all.leftOut, none.leftOut], [[], []]);
+});
+
 describe('what an answer says of DNSSEC', () => {
   const script: Script = (question) => ({
     flags: packet.AUTHENTIC_DATA, ...(question === 'A gone.example' ? { rcode: 3 } : { answers: [a('x.example', '192.0.2.1')] }),
@@ -290,4 +326,17 @@ test('what is malformed is a failure, never an exception', async (t) => {
     clock.now += 10_000;
     assert.equal((await ask('x.example', 'A')).kind, 'failed', `${String(at)} bytes`);
   }
+});
+
+test('more records than the bytes can hold are not read', async (t) => {
+  const { ask } = await field(t, () => ({
+    bytes: ({ id }) => {
+      const bytes = Buffer.from(packet.encode({
+        id: id ?? 0, type: 'response', questions: [{ type: 'A', name: 'x.example' }], answers: [a('x.example', '192.0.2.1')],
+      }));
+      bytes.writeUInt16BE(43_904, 8);
+      return [bytes];
+    },
+  }));
+  assert.match(failure(await ask('x.example', 'A')), /a malformed answer: 43905 records in 52 bytes/);
 });

@@ -1,0 +1,190 @@
+/**
+ * Orders over all the messages that a selector names: what cli posts, gateway/orders does, and what it tells
+ * of it. An order passes once over what is there when it is given.
+ *
+ *   POST /api/v1/orders              QueueOrder: begins to look; QueueOrderAnswer
+ *   GET  /api/v1/orders              those of the last minutes, and those that are left: QueueOrdersAnswer
+ *   GET  /api/v1/orders/ID           how far it is
+ *   POST /api/v1/orders/ID/go        GoOrder: what was found is dealt with
+ *   POST /api/v1/orders/ID/cancel    Order: nothing more is done
+ *   POST /api/v1/orders/ID/leave     LeaveOrder: left in the register for the mail that nobody had who was
+ *                                    asked; LeftOrderAnswer
+ *   POST /api/v1/orders/ID/withdraw  Order: deleted there; LeftOrderIdAnswer
+ *
+ * 503 when the register does not answer.
+ */
+import ipaddr from 'ipaddr.js';
+import { z } from 'zod';
+import { BrokenRule, readShape } from '../base/json-shape.js';
+import { parseMessageId } from '../base/text-id.js';
+import type { Order } from './orders.js';
+import { list, name, text } from './pages.js';
+
+/**
+ * What an order does with a message; the last three end it, or those of its recipients who are meant. All but
+ * a flush may be left in the register: that is over when the mail comes.
+ */
+export const LEFT_VERBS = ['hold', 'release', 'delete', 'bounce', 'expire'] as const;
+export type LeftVerb = (typeof LEFT_VERBS)[number];
+export const ORDER_VERBS = ['flush', ...LEFT_VERBS] as const;
+export type OrderVerb = (typeof ORDER_VERBS)[number];
+
+export function isEnding(verb: OrderVerb): boolean {
+  return verb === 'delete' || verb === 'bounce' || verb === 'expire';
+}
+
+/** Longest text of a selector: an address has 256 octets for each half. */
+const PATTERN_CHARACTERS_MAX = 520;
+const pattern = z.string().min(1).max(PATTERN_CHARACTERS_MAX);
+const SHOWN_CHARACTERS_MAX = 60;
+/** Queue ids in one selector. */
+const SELECTED_IDS_MAX = 1000;
+/** "421", "4.7.1", or the beginning of a status: "4", "4.7". */
+const REPLY = /^(?:[245]\d\d|[245](?:\.\d{1,3}){0,2})$/;
+
+/**
+ * Which messages: all that is said must hold. "*" in a pattern stands for any run of characters. `domain`,
+ * `recipient` and `reply` choose among the recipients who are still waited for.
+ */
+export const selector = z.strictObject({
+  ids: z.array(name).min(1).max(SELECTED_IDS_MAX).readonly().exactOptional(),
+  domain: pattern.exactOptional(),
+  recipient: pattern.exactOptional(),
+  reply: z.string().regex(REPLY).exactOptional(),
+  /** '' or "<>": the null reverse-path. */
+  sender: z.string().max(PATTERN_CHARACTERS_MAX).exactOptional(),
+  /** An address, or a network with its length. */
+  client: pattern.exactOptional(),
+  /** Name of a queue: of the route, or for routes by MX the domain. */
+  queue: pattern.exactOptional(),
+  queue_class: pattern.exactOptional(),
+  older_than_seconds: z.int().min(0).exactOptional(),
+  newer_than_seconds: z.int().min(0).exactOptional(),
+  larger_than_bytes: z.int().min(0).exactOptional(),
+  /** Every message: said alone. */
+  everything: z.literal(true).exactOptional(),
+});
+export type Selector = Readonly<z.output<typeof selector>>;
+
+/** What is wrong with a selector; '' when nothing is. */
+export function whyNoSelector(given: Selector): string {
+  const read = readShape(selector, given);
+  if (read instanceof BrokenRule) return read.rule;
+  const { ids, client, everything } = read;
+  const keys = Object.keys(read).length;
+  if (keys === 0) return 'say which messages';
+  if (everything === true && keys > 1) return 'everything is said alone';
+  const odd = ids?.find((id) => parseMessageId(id) === undefined);
+  if (odd !== undefined) return `'${odd.slice(0, SHOWN_CHARACTERS_MAX)}' is no queue id`;
+  if (client === undefined || isNetwork(client)) return '';
+  return `'${client.slice(0, SHOWN_CHARACTERS_MAX)}' is no address or network, as 192.0.2.1 or 192.0.2.0/24`;
+}
+
+/** All of an address, with its length or without: ipaddr takes 10/8 for 0.0.0.10/8. */
+function isNetwork(text: string): boolean {
+  const [address = '', length, ...more] = text.split('/');
+  const isAddress = ipaddr.IPv4.isValidFourPartDecimal(address) || ipaddr.IPv6.isValid(address);
+  return isAddress && more.length === 0 && (length === undefined || ipaddr.isValidCIDR(text));
+}
+
+/** What is posted; reason and who are judged as those of every order (gateway/admin/orders.ts). */
+export const queueOrder = z.object({
+  verb: z.enum(ORDER_VERBS),
+  selector,
+  /** Only looked for: nothing is kept back, and nothing can be done. */
+  dry_run: z.boolean().exactOptional(),
+});
+export interface QueueOrder extends Order, Readonly<z.output<typeof queueOrder>> {}
+
+/** So long it is waited, while it can be cancelled, before anything ends. */
+export const GRACE_SECONDS_MAX = 3600;
+
+export const goOrder = z.object({ grace_seconds: z.int().min(0).max(GRACE_SECONDS_MAX) });
+export type GoOrder = Readonly<z.output<typeof goOrder>>;
+
+/** Partitions that gateways name as passed over: of 500 gateways; more do not fit into what is posted. */
+const PASSED_MAX = 8_192;
+
+/** What all who were asked pass over whole. The order is left for all other partitions. */
+export const leaveOrder = z.object({ passed: z.array(name).max(PASSED_MAX).readonly() });
+export type LeaveOrder = Readonly<z.output<typeof leaveOrder>>;
+
+/** States of an order: gateway/orders/order-pass.ts. */
+const ORDER_PHASES = ['looking', 'found', 'grace', 'acting', 'done', 'cancelled'] as const;
+export type OrderPhase = (typeof ORDER_PHASES)[number];
+
+/** A message as it was met. */
+const metMessage = z.object({
+  queue_id: name,
+  queue_name: name,
+  queue_class: name,
+  sender: name,
+  recipients: z.int(),
+  /** Why it was not done; '' when it was, or is still to be. */
+  why: text,
+});
+export type MetMessage = Readonly<z.output<typeof metMessage>>;
+
+export const queueOrderAnswer = z.object({
+  order: name,
+  gateway: name,
+  verb: z.enum(ORDER_VERBS),
+  phase: z.enum(ORDER_PHASES),
+  dry_run: z.boolean(),
+  reason: text,
+  who: text,
+  given: z.int(),
+  /** How much of what is there was looked at. */
+  looked_share: z.number().min(0).max(1),
+  matched: z.int(),
+  /** Of those, recipients who are meant. */
+  matched_recipients: z.int(),
+  matched_bytes: z.int(),
+  /** Messages it was done to. */
+  done: z.int(),
+  /** Of an order that is done: were delivered, or ended, before it came to them. */
+  gone_before: z.int(),
+  /** Are being delivered, stored or reported: it is done when that has ended, if they are still there. */
+  waiting: z.int(),
+  /** Could not be done: `refused` says of the first ones why. */
+  not_done: z.int(),
+  /** Of those: their partition went to another gateway first, and is none of `partitions`. */
+  moved: z.int(),
+  /** Their envelopes are at the stores alone, or can't be read: matched is "at least". */
+  unread: z.int(),
+  /** Partitions were not all here while it looked: the same. */
+  incomplete: z.boolean(),
+  grace_left_seconds: z.int(),
+  /** Partitions of which it passes over all that is there. */
+  partitions: list(name),
+  /** The copies have all of it: a crash of the gateway undoes nothing. */
+  kept: z.boolean(),
+  /** The first ones that are meant; and of those that could not be done. */
+  met: list(metMessage),
+  refused: list(metMessage),
+});
+export type QueueOrderAnswer = Readonly<z.output<typeof queueOrderAnswer>>;
+
+/** An order that is left in the register, as the gateway that answers sees it. */
+export const leftOrderAnswer = z.object({
+  order: name,
+  verb: z.enum(LEFT_VERBS),
+  selector,
+  reason: text,
+  who: text,
+  given: z.int(),
+  /** From then on nobody obeys it. */
+  until: z.int(),
+  /** Still to be passed over; and other gateways that hold some of them, or did last. */
+  partitions: list(name),
+  holders: list(name),
+  /** Messages that the gateway that answers did it to. */
+  done: z.int(),
+});
+export type LeftOrderAnswer = Readonly<z.output<typeof leftOrderAnswer>>;
+
+export const leftOrderIdAnswer = z.object({ order: name });
+export type LeftOrderIdAnswer = Readonly<z.output<typeof leftOrderIdAnswer>>;
+
+export const queueOrdersAnswer = z.object({ orders: list(queueOrderAnswer), left: list(leftOrderAnswer) });
+export type QueueOrdersAnswer = Readonly<z.output<typeof queueOrdersAnswer>>;

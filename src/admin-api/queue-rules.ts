@@ -1,0 +1,58 @@
+/**
+ * Standing rules over queues: what cli posts, gateway/orders obeys, and what it tells of them. A rule stands
+ * in the register until it is cancelled, or its time is over, and every gateway obeys it.
+ *
+ *   GET  /api/v1/rules               QueueRulesAnswer: those that the gateway that answers obeys
+ *   POST /api/v1/rules               NewQueueRule: written into the register; RuleIdAnswer
+ *   POST /api/v1/rules/ID/cancel     Order: deleted there; RuleIdAnswer
+ *
+ * 503 when the register does not answer.
+ */
+import { z } from 'zod';
+import type { Order } from './orders.js';
+import { list, name, text } from './pages.js';
+
+/** suspend: nothing is started from the queue; refuse: no new mail is taken for it. */
+export const RULE_VERBS = ['suspend', 'refuse'] as const;
+export type RuleVerb = (typeof RULE_VERBS)[number];
+
+/** Ten years: what is longer stands until it is cancelled. */
+export const RULE_SECONDS_MAX = 10 * 365 * 86_400;
+/** A name of 255 characters with a class behind it. */
+const PATTERN = /^[\x20-\x7e]{1,300}$/;
+
+/** What is posted; reason and who are judged as those of every order (gateway/admin/orders.ts). */
+export const newQueueRule = z.object({
+  verb: z.enum(RULE_VERBS),
+  /** Name of queues, "*" for any run of characters; of class mail, or with "/CLASS" behind it of that. */
+  queue: z.string().regex(PATTERN),
+  duration_seconds: z.int().min(1).max(RULE_SECONDS_MAX).exactOptional(),
+});
+export interface NewQueueRule extends Order, Readonly<z.output<typeof newQueueRule>> {}
+
+export const queueRuleAnswer = z.object({
+  id: name,
+  verb: z.enum(RULE_VERBS),
+  queue: name,
+  who: text,
+  reason: text,
+  since: z.int(),
+  /** Null: until it is cancelled. */
+  until: z.int().nullable(),
+  /** Those that it names now, at the gateway that answers, and the messages in them. */
+  queues: z.int(),
+  messages: z.int(),
+});
+export type QueueRuleAnswer = Readonly<z.output<typeof queueRuleAnswer>>;
+
+export const queueRulesAnswer = z.object({
+  /** The gateway that answers. */
+  told_by: name,
+  /** Gateways with a session: who has to obey. */
+  living: list(name),
+  rules: list(queueRuleAnswer),
+});
+export type QueueRulesAnswer = Readonly<z.output<typeof queueRulesAnswer>>;
+
+export const ruleIdAnswer = z.object({ rule: name });
+export type RuleIdAnswer = Readonly<z.output<typeof ruleIdAnswer>>;

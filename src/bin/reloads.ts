@@ -1,0 +1,161 @@
+/**
+ * A gateway reads its configuration again (docs/RELOAD.md): by SIGHUP, by `config reload`, by the admin HTTP.
+ *
+ *   asked ─► read and checked whole ─► compared ─► made ready ─► in force, all of it in one step
+ *                   └ wrong              └ a key       └ can't be had: a port, a file, a route with mail
+ *                                          that needs
+ *                                          a restart ─► refused: nothing has changed; logged, shown by status
+ *
+ * One after another; who asks while one waits for its turn gets its answer. Not here: what follows the new
+ * configuration (gateway/gateway-daemon.ts), and how workers do it together (worker-reloads.ts).
+ */
+import type { Order } from '../admin-api/orders.js';
+import { errorText } from '../base/error-text.js';
+import type { FileReadAgain, GatewayFile } from '../cli/context.js';
+import { changesBetween, configurationHash } from '../config/changes.js';
+import type { KeysInFile } from '../config/changes.js';
+import type { Path } from '../config/keys/key.js';
+import { pathText } from '../config/problems.js';
+import type { ReloadComparison, ReloadOutcome } from '../gateway/gateway-options.js';
+import type { Renewal } from '../gateway/inbound/listener.js';
+import { NotFollowed } from '../gateway/not-followed.js';
+import type { EventLog } from '../platform/ports.js';
+
+const IN_FORCE = 'the configuration was read again and is in force';
+const REFUSED = 'the configuration was read again and is refused: the one before stays in force';
+
+/** Who is to go by another configuration. */
+export interface ReloadTarget {
+  /** Rejects when it can't; nothing has changed until use(). */
+  prepare(file: GatewayFile): Promise<Renewal>;
+  /** For status. */
+  refused(why: string): void;
+}
+
+interface ReloadsPorts {
+  readonly log: EventLog;
+  readonly target: ReloadTarget;
+  /** What was ready could not be put in force: an error of our own, after which nothing is sure. */
+  onBroken(error: unknown): void;
+}
+
+/** Ready to be put in force. */
+export interface ReadyReload extends Renewal {
+  readonly changed: readonly string[];
+  readonly hash: string;
+}
+
+export class Reloads {
+  readonly #ports: ReloadsPorts;
+  readonly #again: () => FileReadAgain;
+  /** Of what is in force. */
+  #keys: KeysInFile;
+  #running: Promise<unknown> = Promise.resolve();
+  /** Has not begun: it serves all who ask until it does. */
+  #waiting: Promise<ReloadOutcome> | undefined;
+
+  constructor({ again, keys }: GatewayFile, ports: ReloadsPorts) {
+    this.#again = again;
+    this.#keys = keys;
+    this.#ports = ports;
+  }
+
+  /** Of what is in force. */
+  get hash(): string {
+    return configurationHash(this.#keys);
+  }
+
+  reload(order: Order): Promise<ReloadOutcome> {
+    this.#waiting ??= this.#running.then(() => {
+      this.#waiting = undefined;
+      const running = this.#reload(order);
+      this.#running = running;
+      return running;
+    });
+    return this.#waiting;
+  }
+
+  /** Or why not, beginning with FILE:LINE where it is about one. */
+  async prepare(): Promise<ReadyReload | string> {
+    try {
+      const read = this.#read();
+      if (read.why !== '') return read.why;
+      const { file, changed } = read;
+      const renewal = await placed(file, this.#ports.target.prepare(file));
+      return this.#ready(file, changed, renewal);
+    } catch (error) {
+      return firstOf(errorText(error));
+    }
+  }
+
+  /** What prepare() would find, without a port that is opened for it; `count`: of messages that follow. */
+  async compare(count: (file: GatewayFile) => Promise<number>): Promise<ReloadComparison> {
+    let changed: readonly string[] = [];
+    try {
+      const read = this.#read();
+      changed = read.changed;
+      if (read.why !== '') return { why: read.why, changed, following: 0 };
+      return { why: '', changed, following: await placed(read.file, count(read.file)) };
+    } catch (error) {
+      return { why: firstOf(errorText(error)), changed, following: 0 };
+    }
+  }
+
+  /** Throws when the file is bad; `why`: a key of it needs a restart. */
+  #read(): { readonly file: FileReadAgain; readonly changed: readonly string[]; readonly why: string } {
+    const file = this.#again();
+    const { changed, needRestart } = changesBetween(this.#keys, file.keys);
+    return { file, changed, why: needRestart.length === 0 ? '' : restartText(file, needRestart) };
+  }
+
+  #ready({ keys }: GatewayFile, changed: readonly string[], { use, drop }: Renewal): ReadyReload {
+    return {
+      changed, drop, hash: configurationHash(keys),
+      use: () => {
+        try {
+          use();
+        } catch (error) {
+          this.#ports.onBroken(error);
+        }
+        this.#keys = keys;
+      },
+    };
+  }
+
+  async #reload({ reason, who }: Order): Promise<ReloadOutcome> {
+    const { log, target } = this.#ports;
+    const ready = await this.prepare();
+    if (typeof ready === 'string') {
+      log.error('reload', REFUSED, { why: ready, reason, who });
+      target.refused(ready);
+      return { why: ready, changed: [] };
+    }
+    const { changed, hash } = ready;
+    ready.use();
+    log.info('reload', IN_FORCE, { configuration: hash, changed: [...changed], reason, who });
+    return { why: '', changed };
+  }
+}
+
+/** What is about a key names its place. */
+async function placed<T>({ place }: FileReadAgain, made: Promise<T>): Promise<T> {
+  try {
+    return await made;
+  } catch (error) {
+    if (!(error instanceof NotFollowed)) throw error;
+    throw new Error(`${place(error.key)}: ${pathText(error.key)}: ${error.message}`);
+  }
+}
+
+/** Of a file with many mistakes. */
+function firstOf(text: string): string {
+  const [first = '', ...more] = text.split('\n');
+  return more.length === 0 ? first : `${first} (and ${String(more.length)} more: twinpost config check FILE)`;
+}
+
+function restartText({ place }: FileReadAgain, paths: readonly Path[]): string {
+  const [first = []] = paths;
+  const names = [...new Set(paths.map(pathText))];
+  return `${place(first)}: ${names.join(', ')}: expected what the running gateway began with, found a `
+    + 'change: that needs a restart';
+}

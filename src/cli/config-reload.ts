@@ -1,0 +1,88 @@
+/**
+ * `twinpost config reload`: every gateway of the group reads its own file again (docs/RELOAD.md). `config
+ * diff`: what that would do.
+ *
+ *   all go by what they have read, or would ─► 0
+ *   one refuses ─► 1: it goes on as before, and says why
+ *   one is not heard of ─► 3
+ */
+import type { Argv } from 'yargs';
+import type { ConfigDiffAnswer, ReloadAnswer } from '../admin-api/orders.js';
+import type { CliContext, Terminal } from './context.js';
+import { longExample } from './examples.js';
+import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
+import type { Group } from './group.js';
+import { orderOf } from './operator.js';
+import { textOr } from './options.js';
+import { counted, printable } from './tables.js';
+
+/** Modules of hooks are loaded, addresses tried. */
+const TIMEOUT_MS = 60_000;
+const KEYS_SHOWN_MAX = 10;
+const EXIT_CODES = 'exit code: 0 all follow, 1 one refuses, 2 wrong usage, 3 one does not answer';
+
+export function configReloadCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'reload',
+    'have every gateway read its file again; a bad file changes nothing',
+    (args) =>
+      longExample(withGroupOptions(args, EXIT_CODES)
+        .option('reason', textOr('reload', 'why, for the log'))
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: each gateway' }),
+        '$0 config reload --reason "new smarthost"', 'as SIGHUP does to one gateway'),
+    async (args) => {
+      const { terminal } = context;
+      const order = orderOf('config reload', args.reason);
+      const isJson = args.json === true;
+      const group = await findGroup(args, context, TIMEOUT_MS);
+      const answers = await group.ask('gateway', (client) => client.reload(order));
+      for (const { answer } of answers) terminal.print(isJson ? JSON.stringify(answer) : lineOf(answer));
+      done(codeOf(group, answers.length, isJson, terminal));
+    },
+  );
+}
+
+export function configDiffCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'diff',
+    'what a reload would do now: keys, and queued messages that go another way',
+    (args) =>
+      withGroupOptions(args, EXIT_CODES)
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: each gateway' })
+        .example('$0 config diff', 'look before config reload'),
+    async (args) => {
+      const { terminal } = context;
+      const isJson = args.json === true;
+      const group = await findGroup(args, context, TIMEOUT_MS);
+      const answers = await group.ask('gateway', (client) => client.configDiff());
+      for (const { answer } of answers) terminal.print(isJson ? JSON.stringify(answer) : diffLine(answer));
+      const code = codeOf(group, answers.length, isJson, terminal);
+      done(code === 0 && answers.some(({ answer }) => answer.refused !== '') ? 1 : code);
+    },
+  );
+}
+
+function codeOf(group: Group, answered: number, isJson: boolean, terminal: Terminal): number {
+  const missing = group.missing('gateway');
+  const refused = missing.filter(({ how }) => how === 'refused').length;
+  const code = reportMissing(missing, answered + refused, isJson, terminal);
+  if (missing.some(({ how }) => how !== 'refused')) return NOT_ALL_KNOW;
+  return missing.length > 0 ? 1 : code;
+}
+
+function diffLine({ gateway, changed, following, refused }: ConfigDiffAnswer): string {
+  if (refused !== '') return printable(`${gateway}: would be refused: ${refused}`);
+  if (changed.length === 0) return printable(`${gateway}: nothing has changed`);
+  const mail = `${counted(following, 'queued message')} ${following === 1 ? 'goes' : 'go'} another way`;
+  return printable(`${gateway}: ${keysText(changed)}; ${mail}`);
+}
+
+function keysText(changed: readonly string[]): string {
+  const more = changed.length - KEYS_SHOWN_MAX;
+  return changed.slice(0, KEYS_SHOWN_MAX).join(', ') + (more > 0 ? ` and ${String(more)} more` : '');
+}
+
+function lineOf({ gateway, hash, changed }: ReloadAnswer): string {
+  const what = changed.length === 0 ? 'nothing has changed' : `in force: ${keysText(changed)}`;
+  return printable(`${gateway}: configuration ${hash}, ${what}`);
+}

@@ -1,0 +1,374 @@
+/**
+ * An order for all the messages of the group that a selector means, given to every gateway and followed to
+ * its end (gateway/orders at each).
+ *
+ *   every gateway looks ─► the sum is told ─ --dry-run ─────────────────────────► 0, or 1: none is meant
+ *                                          ├ none; or more than --expect allows ─► nothing is done, 1
+ *                                          ├ somebody did not answer, or could not look at all of its mail,
+ *                                          │ and it would end mail, without --partial ─► nothing is done, 3
+ *                                          └ else: --grace passes (Ctrl-C: nothing is done) ─► done:
+ *                                             0; 1: not to all of it; 3: somebody has not heard of it, and
+ *                                             it is left in the register for the mail of whoever that is
+ *
+ * Nothing is kept back meanwhile: what leaves first is told as gone before. A gateway that hears nothing of
+ * us any more cancels it after two minutes.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Order } from '../admin-api/orders.js';
+import { isEnding } from '../admin-api/queue-orders.js';
+import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../admin-api/queue-orders.js';
+import { formatBytes, formatCount } from '../base/units.js';
+import type { CliContext } from './context.js';
+import { NoAnswer } from './admin-client.js';
+import type { AdminClient } from './admin-client.js';
+import type { Answered, Group } from './group.js';
+import { NOT_ALL_KNOW, missingText } from './group.js';
+import { counted, printable, timeText } from './tables.js';
+
+const POLL_MS = 200;
+const NOT_ALL_SEEN =
+  'not all mail could be looked at; --partial ends what was found, and the rest when it is met';
+/** An order that ends more is told twice: by what it means, and by its number. */
+export const EXPECT_FROM = 10_000;
+const EXPECT_SLACK = 1.1;
+/** So many recipients are thought over. */
+export const GRACE_FROM = 1_000;
+export const GRACE_MS = 60_000;
+const NOT_KEPT =
+  'its copies at the stores have not acknowledged that yet: a crash of the gateway may undo it';
+const SHOWN_MAX = 10;
+/** What is over by then needs no progress. */
+const QUICK_MS = 2_000;
+/** A gateway that does not answer is asked again for so long. */
+const SILENT_MS = 5_000;
+const IS_OVER = 409;
+const NOT_THERE = 404;
+
+export interface OrderRunOptions {
+  readonly expect: number | undefined;
+  /** Undefined: as many recipients as there are say. */
+  readonly graceMs: number | undefined;
+  readonly isPartialWanted: boolean;
+  readonly json: boolean;
+  /** What has been done to messages, in a word. */
+  readonly past: string;
+}
+
+interface Sum {
+  readonly matched: number;
+  readonly recipients: number;
+  readonly bytes: number;
+  readonly done: number;
+  readonly gone: number;
+  readonly waiting: number;
+  readonly notDone: number;
+  readonly moved: number;
+  readonly unread: number;
+  readonly isIncomplete: boolean;
+  /** Copies have all that was done. */
+  readonly isKept: boolean;
+}
+
+type Answers = readonly Answered<QueueOrderAnswer>[];
+
+export class OrderRun {
+  readonly #order: QueueOrder;
+  readonly #options: OrderRunOptions;
+  readonly #group: Group;
+  readonly #context: CliContext;
+  /** The order's number at each gateway. */
+  readonly #ids = new Map<string, string>();
+  /** Of those, who did not answer last time, and how. */
+  readonly #silent = new Map<string, 'silent' | 'refused'>();
+  /** Left in the register, by id: of each gateway that left it. And because of whom, or why not. */
+  readonly #left = new Map<string, LeftOrderAnswer>();
+  #leftFor = '';
+  #whyNotLeft = '';
+  #said = '';
+  readonly #begunMs = performance.now();
+
+  constructor(order: QueueOrder, options: OrderRunOptions, group: Group, context: CliContext) {
+    this.#order = order;
+    this.#options = options;
+    this.#group = group;
+    this.#context = context;
+  }
+
+  /** The exit code. */
+  async run(): Promise<number> {
+    // From here on Ctrl-C takes it back.
+    void this.#context.untilStopped();
+    const begun = await this.#group.ask('gateway', (client) => client.beginOrder(this.#order));
+    for (const { id, answer } of begun) this.#ids.set(id, answer.order);
+    if (begun.length === 0) return this.#finish([], 1);
+    const found = await this.#poll(begun, ({ phase }) => phase !== 'looking');
+    if (this.#context.stopSignal.aborted) return this.#finish(found, 1);
+    const sum = sumOf(found);
+    this.#tellFound(sum, found);
+    if (this.#order.dry_run === true) {
+      await this.#cancel('it was a dry run');
+      return this.#finish(found, sum.matched === 0 ? 1 : 0);
+    }
+    const refusal = this.#whyNot(sum);
+    if (refusal !== undefined) {
+      await this.#cancel(refusal.why);
+      this.#context.terminal.error(`twinpost: nothing was done: ${refusal.why}`);
+      return this.#finish(found, refusal.code);
+    }
+    const graceMs = this.#graceMs(sum);
+    const going = await this.#ask((client, id) =>
+      client.goOrder(id, { grace_seconds: Math.ceil(graceMs / 1000) }),
+    );
+    const acting = await this.#poll(going, ({ phase }) => phase !== 'grace');
+    await this.#leave(acting);
+    const ended = await this.#poll(acting, ({ phase }) => phase === 'done' || phase === 'cancelled');
+    // Somebody may have fallen silent meanwhile.
+    await this.#leave(ended);
+    return this.#outcome(ended);
+  }
+
+  /** What nobody has passed over who is still there is met by the register. A flush is over before. */
+  async #leave(answers: Answers): Promise<void> {
+    const silent = [...this.#group.missing('gateway').map(({ id }) => id), ...this.#silent.keys()];
+    const there = answers.filter(({ id, answer: { phase } }) =>
+      !this.#silent.has(id) && (phase === 'acting' || phase === 'done'));
+    const passed = there.flatMap(({ answer }) => answer.partitions).sort();
+    // A partition may have gone to another gateway meanwhile.
+    const leftFor = [...silent, '', ...passed].join(' ');
+    const isKnown = (this.#left.size > 0 || this.#whyNotLeft !== '') && leftFor === this.#leftFor;
+    const isBegun = there.length > 0 && !answers.some(({ answer: { phase } }) => phase === 'grace');
+    const isStopped = this.#context.stopSignal.aborted || !isBegun;
+    if (this.#order.verb === 'flush' || isStopped || isKnown || !this.#isPartial(sumOf(answers))) return;
+    this.#leftFor = leftFor;
+    const idAt = ({ id }: { readonly id: string }): string => this.#ids.get(id) ?? '';
+    // Whoever left it before leaves the same anew.
+    const first = there.filter((one) => this.#left.has(idAt(one)));
+    for (const one of new Set([...first, ...there])) {
+      try {
+        const left = await one.client.leaveOrder(idAt(one), { passed });
+        this.#left.set(left.order, left);
+        this.#whyNotLeft = '';
+        return;
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error;
+        this.#whyNotLeft = error.why;
+      }
+    }
+  }
+
+  /** Why the order is not carried out; undefined when it is. */
+  #whyNot(sum: Sum): { readonly why: string; readonly code: number } | undefined {
+    const { verb } = this.#order;
+    const { expect, isPartialWanted } = this.#options;
+    const isPartial = this.#isPartial(sum);
+    // All that is meant may be where nobody could look.
+    const mayMeanMore = isPartial && verb !== 'flush' && (isPartialWanted || !isEnding(verb));
+    if (sum.matched === 0 && !mayMeanMore) return { why: 'no message is meant', code: 1 };
+    if (!isEnding(verb)) return undefined;
+    if (!isPartialWanted && isPartial) {
+      return { why: NOT_ALL_SEEN, code: NOT_ALL_KNOW };
+    }
+    if (expect === undefined && sum.matched > EXPECT_FROM) {
+      return {
+        why: `more than ${formatCount(EXPECT_FROM)} are meant: say --expect ${String(sum.matched)} if that `
+          + 'is right',
+        code: 1,
+      };
+    }
+    if (expect !== undefined && sum.matched > expect * EXPECT_SLACK) {
+      return {
+        why: `${formatCount(sum.matched)} are meant, and ${formatCount(expect)} were expected`,
+        code: 1,
+      };
+    }
+    return undefined;
+  }
+
+  /** Somebody did not answer, or could not look at all of its mail. */
+  #isPartial({ unread, isIncomplete }: Sum): boolean {
+    return this.#group.missing('gateway').length > 0 || this.#silent.size > 0 || unread > 0 || isIncomplete;
+  }
+
+  #graceMs({ recipients }: Sum): number {
+    if (!isEnding(this.#order.verb)) return 0;
+    return this.#options.graceMs ?? (recipients > GRACE_FROM ? GRACE_MS : 0);
+  }
+
+  /**
+   * Their answers, when each `isThere`; one that is silent is waited for, but not for long. Taken back
+   * meanwhile: what they say to that.
+   */
+  async #poll(first: Answers, isThere: (answer: QueueOrderAnswer) => boolean): Promise<Answers> {
+    let answers = first;
+    let sinceMs = performance.now();
+    for (;;) {
+      if (this.#context.stopSignal.aborted) return this.#cancel('the operator took it back');
+      if (this.#silent.size === 0) sinceMs = performance.now();
+      const isPatient = performance.now() - sinceMs < SILENT_MS;
+      if (answers.every(({ answer }) => isThere(answer)) && (this.#silent.size === 0 || !isPatient)) {
+        return answers;
+      }
+      this.#tellProgress(answers);
+      await sleep(POLL_MS, undefined, { signal: this.#context.stopSignal }).catch(() => undefined);
+      answers = await this.#ask((client, id) => client.queueOrder(id));
+      // What went away meanwhile is left at once: nobody passes over it.
+      if (this.#silent.size === 0 && sumOf(answers).moved > 0) await this.#leave(answers);
+    }
+  }
+
+  /** All that were given the order, those too that did not answer last time. */
+  async #ask(ask: (client: AdminClient, id: string) => Promise<QueueOrderAnswer>): Promise<Answers> {
+    const known = this.#group.without(({ kind, id }) => kind === 'gateway' && !this.#ids.has(id));
+    const idOf = new Map(this.#group.members.map(({ id, client }) => [client, this.#ids.get(id) ?? '']));
+    const answers = await known.ask('gateway', (client) => ask(client, idOf.get(client) ?? ''));
+    for (const { id } of answers) this.#silent.delete(id);
+    for (const { id, how } of known.missing('gateway')) {
+      this.#silent.set(id, how === 'refused' ? 'refused' : 'silent');
+    }
+    return answers;
+  }
+
+  /** One that is over already says how it ended. */
+  async #cancel(reason: string): Promise<Answers> {
+    const order: Order = { who: this.#order.who, reason };
+    for (const id of [...this.#left.keys()]) await this.#withdraw(id, order);
+    return this.#ask(async (client, id) => {
+      try {
+        return await client.cancelOrder(id, order);
+      } catch (error) {
+        if (!(error instanceof NoAnswer) || error.code !== IS_OVER) throw error;
+        return client.queueOrder(id);
+      }
+    });
+  }
+
+  /** By any gateway that answers. By none: what is told at the end says that it is still there. */
+  async #withdraw(id: string, order: Order): Promise<void> {
+    for (const { kind, client } of this.#group.members) {
+      if (kind !== 'gateway' || !this.#left.has(id)) continue;
+      try {
+        await client.withdrawOrder(id, order);
+        this.#left.delete(id);
+      } catch (error) {
+        if (!(error instanceof NoAnswer)) throw error;
+        // Done with.
+        if (error.code === NOT_THERE) this.#left.delete(id);
+      }
+    }
+  }
+
+  #tellFound(sum: Sum, answers: Answers): void {
+    const { json } = this.#options;
+    if (json) return;
+    const { terminal } = this.#context;
+    const least = this.#isPartial(sum) ? 'at least ' : '';
+    terminal.print(
+      `${least}${counted(sum.matched, 'message')}, ${counted(sum.recipients, 'recipient')}, `
+        + formatBytes(sum.bytes),
+    );
+    const met = answers.flatMap(({ id, answer }) => answer.met.map((one) => ({ gateway: id, ...one })));
+    for (const { queue_id: id, queue_name: queue, sender, gateway } of met.slice(0, SHOWN_MAX)) {
+      terminal.print(printable(`  ${id} in ${queue} of ${gateway}, from ${sender === '' ? '<>' : sender}`));
+    }
+    if (sum.matched > SHOWN_MAX) terminal.print(`  … and ${formatCount(sum.matched - SHOWN_MAX)} more`);
+  }
+
+  #tellProgress(answers: Answers): void {
+    if (this.#options.json) return;
+    const sum = sumOf(answers);
+    const looking = answers.filter(({ answer }) => answer.phase === 'looking');
+    const graceSeconds = Math.max(...answers.map(({ answer }) => answer.grace_left_seconds));
+    let line = `${formatCount(sum.done)} of ${formatCount(sum.matched)} ${this.#options.past}`;
+    if (looking.length > 0) {
+      const share = Math.min(...looking.map(({ answer }) => answer.looked_share));
+      line = `${String(Math.floor(share * 100))}% looked at, ${formatCount(sum.matched)} found`;
+    } else if (graceSeconds > 0)
+      line = `in ${String(Math.ceil(graceSeconds / 10) * 10)} s; Ctrl-C takes it back`;
+    else if (sum.waiting > 0) line += `; ${formatCount(sum.waiting)} are being delivered at this moment`;
+    else if (!sum.isKept) line += `; ${NOT_KEPT}`;
+    const isQuick = graceSeconds === 0 && performance.now() - this.#begunMs < QUICK_MS;
+    if (isQuick || line === this.#said) return;
+    this.#said = line;
+    this.#context.terminal.print(line);
+  }
+
+  #outcome(answers: Answers): number {
+    const sum = sumOf(answers);
+    const isCancelled = answers.some(({ answer }) => answer.phase === 'cancelled');
+    const { terminal } = this.#context;
+    if (!this.#options.json) {
+      const gone = sum.gone === 0 ? '' : `, ${formatCount(sum.gone)} were delivered or ended before`;
+      const moved = sum.moved === 0
+        ? '' : `, ${formatCount(sum.moved)} went to another gateway with their partitions first`;
+      terminal.print(
+        `${formatCount(sum.done)} of ${formatCount(sum.matched)} ${this.#options.past}${gone}${moved}`,
+      );
+      for (const { answer } of answers) {
+        for (const { queue_id: id, queue_name: queue, why } of answer.refused) {
+          if (why !== '') terminal.print(printable(`  ${id} in ${queue}: not done: ${why}`));
+        }
+      }
+      if (isCancelled) terminal.print('taken back: the others go on as before');
+      if (!sum.isKept) terminal.print(NOT_KEPT);
+    }
+    return this.#finish(answers, sum.notDone > 0 || isCancelled || answers.length === 0 ? 1 : 0);
+  }
+
+  #finish(answers: Answers, code: number): number {
+    const { terminal } = this.#context;
+    const { json } = this.#options;
+    if (json) for (const { answer } of answers) terminal.print(JSON.stringify(answer));
+    const missing = this.#group.missing('gateway');
+    for (const one of missing) {
+      if (json)
+        terminal.print(JSON.stringify({ partial: true, member: one.id, kind: one.kind, error: one.why }));
+      else terminal.print(`PARTIAL: ${missingText(one)}`);
+    }
+    for (const [id, how] of this.#silent) {
+      const error = how === 'refused' ? 'it refused to answer' : 'it fell silent';
+      if (json) terminal.print(JSON.stringify({ partial: true, member: id, kind: 'gateway', error }));
+      else terminal.print(printable(`PARTIAL: ${id}: ${error}: what it did is in its log`));
+    }
+    this.#tellLeft();
+    return this.#isPartial(sumOf(answers)) ? NOT_ALL_KNOW : code;
+  }
+
+  #tellLeft(): void {
+    const { terminal } = this.#context;
+    const { json } = this.#options;
+    for (const left of this.#left.values()) {
+      terminal.print(json ? JSON.stringify({ partial: true, left }) : printable(leftText(left)));
+    }
+    if (this.#whyNotLeft === '') return;
+    if (json) terminal.print(JSON.stringify({ partial: true, left: null, error: this.#whyNotLeft }));
+    else {
+      terminal.print(printable(`NOT LEFT in the register: ${this.#whyNotLeft}; their mail goes on as if `
+        + 'nothing had been ordered'));
+    }
+  }
+}
+
+function leftText({ order, partitions, holders, until }: LeftOrderAnswer): string {
+  if (partitions.length === 0) return 'nothing is left to be done: all mail is at gateways that have heard';
+  const whose = holders.length === 0 ? '' : ` for ${holders.join(', ')}`;
+  const what = `mail of ${counted(partitions.length, 'partition')}`;
+  return `left in the register as ${order}${whose}: ${what} is dealt with when it is taken over, or they are `
+    + `back, until ${timeText(until)}`;
+}
+
+function sumOf(answers: Answers): Sum {
+  const of = (value: (answer: QueueOrderAnswer) => number): number =>
+    answers.reduce((sum, { answer }) => sum + value(answer), 0);
+  return {
+    matched: of(({ matched }) => matched),
+    recipients: of((one) => one.matched_recipients),
+    bytes: of((one) => one.matched_bytes),
+    done: of((one) => one.done),
+    gone: of((one) => one.gone_before),
+    waiting: of(({ waiting }) => waiting),
+    notDone: of((one) => one.not_done),
+    moved: of(({ moved }) => moved),
+    unread: of(({ unread }) => unread), isIncomplete: answers.some(({ answer }) => answer.incomplete),
+    isKept: answers.every(({ answer }) => answer.kept),
+  };
+}

@@ -1,0 +1,60 @@
+/**
+ * For `twinpost explain`: what an address is that the gateway takes itself, by the very rules of reception,
+ * and whom it stands for. postmaster and abuse, reverse-paths that were made here (`smtp.srs`, `verp`), and
+ * the address of feedback loops.
+ */
+import { counted } from './tables.js';
+import { CliError } from './context.js';
+import type { GatewayConfig } from '../config/types.js';
+import { formatMessageId } from '../base/text-id.js';
+import { whoIsMeant } from '../gateway/inbound/commands/recipient.js';
+import type { Path } from '../gateway/inbound/policy/address.js';
+import type { RelayPolicy } from '../gateway/inbound/policy/relay-policy.js';
+import { RoleAddresses } from '../gateway/inbound/policy/role-addresses.js';
+import type { Destination } from '../gateway/inbound/policy/role-addresses.js';
+import { returnAddressesOf, rewritingOf } from '../gateway/own-addresses.js';
+import type { CameBack } from '../gateway/returned/came-back.js';
+import { ReturnPaths } from '../gateway/returned/return-paths.js';
+import { SystemClock } from '../platform/node/clock.js';
+import { toAscii } from '../platform/node/idna.js';
+
+export interface MeantAddress {
+  /** '' of an address that is nothing of the gateway's. */
+  readonly is: string;
+  /** Where its mail goes on to; undefined: it ends here. */
+  readonly to: Destination | undefined;
+  /** A table of recipients need not know it. */
+  readonly isRole: boolean;
+}
+
+/** Throws what reception would answer. */
+export function meantBy(
+  path: Path, reversePath: string, policy: RelayPolicy, { hostName, routes, smtp }: GatewayConfig,
+): MeantAddress {
+  const clock = new SystemClock();
+  const rewriting = rewritingOf(smtp, clock);
+  const paths = new ReturnPaths(returnAddressesOf(routes, clock).values(), smtp.feedback);
+  const ports = { toAscii, rewriting, returned: { paths } };
+  const meant = whoIsMeant(path, { reversePath, mayTakeMoreBack: true }, { ports });
+  if ('reply' in meant) {
+    throw new CliError(`mail to ${path.address} would be refused: ${meant.reply.trim()}`);
+  }
+  const { wanted, came } = meant;
+  const made = wanted === path && came === undefined ? '' : madeText(came);
+  if (came?.to === '') return { is: made, to: undefined, isRole: false };
+  const ownDomains = rewriting === undefined ? paths.domains : [rewriting.domain, ...paths.domains];
+  const role = new RoleAddresses({ hostName, postmaster: smtp.postmaster }, policy, ownDomains)
+    .destinationOf(wanted);
+  if (role === undefined) return { is: made, to: wanted, isRole: false };
+  const reader = `smtp.postmaster names ${smtp.postmaster === '' ? 'no' : 'its'} reader`;
+  const words = made === '' ? '' : `${made}, for `;
+  return { is: `${words}an address that every mail server has: ${reader}`, to: role, isRole: true };
+}
+
+function madeText(came: CameBack | undefined): string {
+  if (came === undefined) return 'a reverse-path that was rewritten here (smtp.srs)';
+  if (came.kind === 'feedback') return 'the address of feedback loops (smtp.feedback)';
+  const { route, token: { messageId, ageDays } } = came;
+  return `a return address of route ${route} (verp), made for message ${formatMessageId(messageId)} `
+    + `${counted(ageDays, 'day')} ago`;
+}

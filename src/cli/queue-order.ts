@@ -1,0 +1,119 @@
+/**
+ * `twinpost queue flush | hold | release | delete | bounce | expire`: which messages are meant, and how.
+ * What becomes of them: order-run.ts.
+ */
+import type { Argv } from 'yargs';
+import { GRACE_SECONDS_MAX } from '../admin-api/queue-orders.js';
+import type { OrderVerb, QueueOrder } from '../admin-api/queue-orders.js';
+import { formatCount } from '../base/units.js';
+import type { CliContext } from './context.js';
+import { UsageError } from './context.js';
+import { longExample } from './examples.js';
+import { findGroup, withGroupOptions } from './group.js';
+import { countArgument, durationArgument } from './numbers.js';
+import { orderOf } from './operator.js';
+import { REASON, number, text } from './options.js';
+import { EXPECT_FROM, GRACE_FROM, GRACE_MS, OrderRun } from './order-run.js';
+import { SELECTORS, selectorOf } from './selectors.js';
+
+interface VerbText {
+  readonly describe: string;
+  readonly past: string;
+  readonly example: string;
+  readonly for: string;
+}
+
+const VERBS: Readonly<Record<OrderVerb, VerbText>> = {
+  flush: {
+    describe: 'try messages now that wait for their next attempt, and next hops that were down',
+    past: 'are tried',
+    example: '--domain example.com --reason "their server is mended"',
+    for: 'a thousand a second',
+  },
+  hold: {
+    describe: 'keep messages back until they are released',
+    past: 'held',
+    example: '--client 192.0.2.7 --reason "a flood?"',
+    for: 'until twinpost queue release',
+  },
+  release: {
+    describe: 'let messages go on that are held',
+    past: 'released',
+    example: '--client 192.0.2.7 --reason "no flood"',
+    for: 'behind what is due',
+  },
+  delete: {
+    describe: 'do away with messages; their senders are not told',
+    past: 'deleted',
+    example: '--client 192.0.2.7 --dry-run --reason flood',
+    for: 'how many that would be',
+  },
+  bounce: {
+    describe: 'return messages to their senders',
+    past: 'returned',
+    example: '--domain gone.example --reason "domain is gone"',
+    for: 'senders get a report',
+  },
+  expire: {
+    describe: 'end messages as if their time were up',
+    past: 'expired',
+    example: '--older-than 2d --queue slow.example --reason "too late"',
+    for: 'senders get a report',
+  },
+};
+
+const OPTIONS = {
+  ...SELECTORS,
+  reason: REASON,
+  'dry-run': { type: 'boolean', describe: 'say how many are meant, and do nothing' },
+  expect: number(`how many you expect; needed to end more than ${formatCount(EXPECT_FROM)}`),
+  grace: text('so long it can be taken back by Ctrl-C; by default '
+    + `${String(GRACE_MS / 1000)}s to end mail of more than ${formatCount(GRACE_FROM)} recipients`),
+  now: { type: 'boolean', describe: 'without --grace' },
+  partial: { type: 'boolean', describe: 'end mail although a gateway does not answer' },
+  json: { type: 'boolean', describe: 'one JSON object a line: each gateway' },
+} as const;
+
+const EXIT_CODES = 'exit code: 0 done, 1 none is meant or not all could be done, 2 wrong usage, 3 somebody '
+  + 'has not heard of it';
+
+export function orderVerb(
+  cli: Argv, context: CliContext, done: (code: number) => void, verb: OrderVerb,
+): Argv {
+  const { describe, example, for: what } = VERBS[verb];
+  return cli.command(
+    verb,
+    describe,
+    (args) => longExample(
+      withGroupOptions(args, EXIT_CODES).options(OPTIONS), `$0 queue ${verb} ${example}`, what,
+    ),
+    async (args) => {
+      const json = args.json === true;
+      const isDry = args['dry-run'] === true;
+      const who = orderOf(`queue ${verb}`, args.reason);
+      const selector = selectorOf(`queue ${verb}`, args);
+      if (selector === undefined) {
+        throw new UsageError(
+          `queue ${verb}: say which messages: --id, --domain, --client …, or --everything`,
+        );
+      }
+      const order: QueueOrder = { verb, selector, ...who, ...(isDry ? { dry_run: true } : {}) };
+      const expect = args.expect === undefined
+        ? undefined : countArgument('expect', args.expect, 0, Number.MAX_SAFE_INTEGER);
+      const options = {
+        expect, graceMs: graceOf(args.grace, args.now), isPartialWanted: args.partial === true, json,
+        past: VERBS[verb].past,
+      };
+      done(await new OrderRun(order, options, await findGroup(args, context), context).run());
+    },
+  );
+}
+
+function graceOf(grace: string | undefined, now: boolean | undefined): number | undefined {
+  if (now === true && grace !== undefined) throw new UsageError('--now and --grace do not go together');
+  if (now === true) return 0;
+  if (grace === undefined) return undefined;
+  const ms = durationArgument('grace', grace);
+  if (ms > GRACE_SECONDS_MAX * 1000) throw new UsageError('--grace is an hour at most');
+  return ms;
+}

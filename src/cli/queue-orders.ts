@@ -1,0 +1,89 @@
+/** `twinpost queue orders`: orders for many messages, at all gateways; --cancel takes one back. */
+import type { Argv } from 'yargs';
+import type { LeftOrderAnswer, QueueOrderAnswer } from '../admin-api/queue-orders.js';
+import { formatCount } from '../base/units.js';
+import { NoAnswer } from './admin-client.js';
+import type { CliContext } from './context.js';
+import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
+import { orderOf } from './operator.js';
+import { text, textOr } from './options.js';
+import { printable, listTimeText } from './tables.js';
+
+export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'orders',
+    'orders under way, and those of the last minutes',
+    (args) =>
+      withGroupOptions(args)
+        .option('cancel', text('an order to take back: what it has not ended goes on'))
+        .option('reason', textOr('cancelled', 'with --cancel: why, for the log'))
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: an order at a gateway' })
+        .example('$0 queue orders', 'what is under way'),
+    async (args) => {
+      const { terminal } = context;
+      const json = args.json === true;
+      const group = await findGroup(args, context);
+      const { cancel } = args;
+      let cancelled = 0;
+      if (cancel !== undefined) {
+        const order = orderOf('queue orders', args.reason);
+        for (const member of group.members.filter(({ kind }) => kind === 'gateway')) {
+          const { client } = member;
+          // It may be under way here, and left in the register.
+          for (const take of [client.cancelOrder, client.withdrawOrder]) {
+            try {
+              await take.call(client, cancel, order);
+              cancelled += 1;
+            } catch (error) {
+              // The others do not know it: an order's number is of one gateway.
+              if (!(error instanceof NoAnswer)) throw error;
+              if (error.code !== 404 && error.code !== 409) group.lose(member, error);
+            }
+          }
+        }
+        const whose = group.missing('gateway').length === 0 ? '' : ' at those who answered';
+        if (cancelled === 0) terminal.error(`twinpost: no order ${printable(cancel)} is known${whose}`);
+      }
+      const answers = await group.ask('gateway', (client) => client.queueOrders());
+      for (const { id, answer } of answers) {
+        for (const order of answer.orders)
+          terminal.print(json ? JSON.stringify(order) : printable(lineOf(id, order)));
+      }
+      const left = leftOf(answers.map(({ answer }) => answer.left));
+      for (const one of left) terminal.print(json ? JSON.stringify(one) : printable(leftLine(one)));
+      const isNone = left.length === 0 && answers.every(({ answer: { orders } }) => orders.length === 0);
+      if (!json && isNone) terminal.print('no orders');
+      const code = reportMissing(group.missing('gateway'), answers.length, json, terminal);
+      if (cancel === undefined) return done(code);
+      // Somebody who did not hear of it may go on with it.
+      if (group.missing('gateway').length > 0) return done(NOT_ALL_KNOW);
+      done(code === 0 && cancelled === 0 ? 1 : code);
+    },
+  );
+}
+
+function lineOf(
+  gateway: string,
+  { order, verb, phase, dry_run: isDry, matched, done, who, reason, given }: QueueOrderAnswer,
+): string {
+  const how = isDry ? ' (dry run)' : '';
+  const what = `${verb}${how}: ${phase}, ${formatCount(done)} of ${formatCount(matched)}`;
+  return `${order} at ${gateway}, ${listTimeText(given)}  ${what}  ${who}: ${reason}`;
+}
+
+/** Each once, with what all gateways did. A holder that answers is one that it does not wait for. */
+function leftOf(told: readonly (readonly LeftOrderAnswer[])[]): readonly LeftOrderAnswer[] {
+  const left = new Map<string, LeftOrderAnswer>();
+  for (const one of told.flat()) {
+    const known = left.get(one.order);
+    const holders = one.holders.filter((id) => known?.holders.includes(id) !== false);
+    left.set(one.order, { ...one, holders, done: one.done + (known?.done ?? 0) });
+  }
+  return [...left.values()];
+}
+
+function leftLine({ order, verb, partitions, holders, done, who, reason, given }: LeftOrderAnswer): string {
+  const whom = holders.length === 0 ? `${String(partitions.length)} partitions` : holders.join(', ');
+  const what = `${verb}: waiting for ${whom}, ${formatCount(done)} done`;
+  return `${order} in the register, ${listTimeText(given)}  ${what}  ${who}: ${reason}`;
+}

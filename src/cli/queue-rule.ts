@@ -1,0 +1,149 @@
+/**
+ * `twinpost queue suspend | resume | refuse | allow QUEUE`: standing rules over queues, which every gateway
+ * obeys until they are taken back (gateway/orders/queue-rules.ts). How they get there is rule-run.ts.
+ */
+import type { Argv } from 'yargs';
+import { RULE_SECONDS_MAX } from '../admin-api/queue-rules.js';
+import type { RuleVerb } from '../admin-api/queue-rules.js';
+import type { CliContext } from './context.js';
+import { UsageError } from './context.js';
+import { longExample } from './examples.js';
+import { NOT_ALL_KNOW, findGroup, withGroupOptions } from './group.js';
+import { durationArgument } from './numbers.js';
+import { orderOf } from './operator.js';
+import { REASON, text } from './options.js';
+import { cancelRules, giveRule, rulesOf } from './rule-run.js';
+import type { RuleOutcome } from './rule-run.js';
+import { counted, printable } from './tables.js';
+
+interface RuleText {
+  readonly verb: RuleVerb;
+  readonly describe: string;
+  readonly example: string;
+  readonly for: string;
+}
+
+const GIVE: Readonly<Record<'suspend' | 'refuse', RuleText>> = {
+  suspend: {
+    verb: 'suspend',
+    describe: 'start no deliveries from queues until they are resumed; new mail is taken',
+    example: "example.com --duration 2h --reason 'their server is down'",
+    for: 'their mail waits',
+  },
+  refuse: {
+    verb: 'refuse',
+    describe: 'take no new mail for queues until it is allowed: 452 at RCPT',
+    example: "example.com --reason 'their mailboxes move'",
+    for: 'clients keep the mail',
+  },
+};
+
+const TAKE_BACK: Readonly<Record<'resume' | 'allow', RuleText>> = {
+  resume: {
+    verb: 'suspend',
+    describe: 'end the suspensions of exactly this name or pattern',
+    example: "example.com --reason 'it is back'",
+    for: 'in order, where they stopped',
+  },
+  allow: {
+    verb: 'refuse',
+    describe: 'take mail again: ends the refusals of exactly this name or pattern',
+    example: "example.com --reason moved",
+    for: 'at the next RCPT',
+  },
+};
+
+const QUEUE = {
+  type: 'string', demandOption: true,
+  describe: "name of a queue, as queue summary shows it; '*' stands for anything; NAME/CLASS: not of mail",
+} as const;
+
+const EXIT_CODES =
+  'exit code: 0 every living gateway obeys, 3 not every one yet, 2 wrong usage, 1 anything else';
+const PATTERN = /^[\x20-\x7e]{1,300}$/;
+
+export function giveRuleVerb(
+  cli: Argv, context: CliContext, done: (code: number) => void, word: keyof typeof GIVE,
+): Argv {
+  const { verb, describe, example, for: what } = GIVE[word];
+  return cli.command(
+    `${word} <name>`,
+    describe,
+    (args) => longExample(
+      withGroupOptions(args, EXIT_CODES).positional('name', QUEUE).option('reason', REASON)
+        .option('duration', text('it ends by itself after so long, as 2h')),
+      `$0 queue ${word} ${example}`, what,
+    ),
+    async (args) => {
+      const order = orderOf(`queue ${word}`, args.reason);
+      const queue = patternOf(word, args.name);
+      const seconds = secondsOf(args.duration);
+      const end = seconds === undefined ? {} : { duration_seconds: seconds };
+      const given = { verb, queue, ...order, ...end };
+      const outcome = await giveRule(await findGroup(args, context), given);
+      const of = outcome.rules.filter((rule) => rule.verb === verb && rule.queue === queue).at(-1);
+      const now = of === undefined
+        ? '' : `: ${counted(of.queues, 'queue')} with ${counted(of.messages, 'message')} now; rule ${of.id}`;
+      const state = verb === 'suspend' ? 'is suspended' : 'takes no new mail';
+      context.terminal.print(printable(`${queue} ${state}${now}`));
+      done(told(outcome, context));
+    },
+  );
+}
+
+export function takeBackVerb(
+  cli: Argv, context: CliContext, done: (code: number) => void, word: keyof typeof TAKE_BACK,
+): Argv {
+  const { verb, describe, example, for: what } = TAKE_BACK[word];
+  return cli.command(
+    `${word} <name>`,
+    describe,
+    (args) => longExample(
+      withGroupOptions(args, EXIT_CODES).positional('name', QUEUE).option('reason', REASON),
+      `$0 queue ${word} ${example}`, what,
+    ),
+    async (args) => {
+      const order = orderOf(`queue ${word}`, args.reason);
+      const queue = patternOf(word, args.name);
+      const group = await findGroup(args, context);
+      const standing = (await rulesOf(group)).filter((rule) => rule.verb === verb);
+      const meant = standing.filter((rule) => rule.queue.toLowerCase() === queue.toLowerCase());
+      if (meant.length === 0) {
+        const others = standing.map((rule) => rule.queue).join(', ');
+        const but = others === '' ? '' : `; there is one of ${others}`;
+        context.terminal.error(printable(`twinpost: no rule to ${verb} '${queue}' stands${but}`));
+        return done(1);
+      }
+      const outcome = await cancelRules(group, meant.map(({ id }) => id), order);
+      context.terminal.print(printable(`${queue} ${verb === 'suspend' ? 'goes on' : 'takes mail again'}`));
+      // Another pattern may name it too.
+      const more = outcome.rules.filter((rule) => rule.verb === verb).map((rule) => rule.queue);
+      if (more.length > 0) context.terminal.print(printable(`rules that still ${verb}: ${more.join(', ')}`));
+      done(told(outcome, context));
+    },
+  );
+}
+
+/** The exit code. */
+export function told({ unaware }: RuleOutcome, { terminal }: CliContext): number {
+  if (unaware.length === 0) return 0;
+  terminal.print(printable(`NOT OBEYED YET by ${unaware.join(', ')}, which ${unaware.length === 1
+    ? 'lives' : 'live'}: see that they reach the register, and that this command reaches them`));
+  return NOT_ALL_KNOW;
+}
+
+function patternOf(word: string, name: string): string {
+  const queue = name.trim();
+  if (!PATTERN.test(queue)) throw new UsageError(`queue ${word}: the name of a queue is printable ASCII`);
+  return queue;
+}
+
+function secondsOf(duration: string | undefined): number | undefined {
+  if (duration === undefined) return undefined;
+  const seconds = Math.ceil(durationArgument('duration', duration) / 1000);
+  if (seconds < 1 || seconds > RULE_SECONDS_MAX) {
+    throw new UsageError('--duration is from a second to ten years; without it the rule stands until you end '
+      + 'it');
+  }
+  return seconds;
+}

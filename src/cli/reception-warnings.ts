@@ -1,0 +1,55 @@
+/**
+ * What `config check` warns of at the side of reception: it would start by this configuration, but not take
+ * mail as its operator means. Files can be read, as was found before (reception-files.ts).
+ */
+import { X509Certificate } from 'node:crypto';
+import { isReached, hasRoute } from '../config/strangers.js';
+import type { GatewayConfig } from '../config/types.js';
+import { TableFile } from '../gateway/inbound/recipients-file.js';
+import { readPem } from '../platform/node/certificates.js';
+import { quotedNames } from './reception-files.js';
+
+/** A line each. */
+export function receptionWarnings(gateway: GatewayConfig): readonly string[] {
+  const { places } = gateway;
+  return [
+    ['gateway.smtp.relay_domains', unroutedDomains(gateway)] as const, ...nameWarnings(gateway),
+  ].flatMap(([key, text]) => (text === '' ? [] : [`${places[key] ?? '?'}: ${key}: warning: ${text}`]));
+}
+
+function unroutedDomains({ routes, smtp }: GatewayConfig): string {
+  if (mayRouteByTable(smtp)) return '';
+  const routed = new Set(routes.flatMap(({ domains }) => domains));
+  const unrouted = smtp.relayDomains.filter((domain) => !hasRoute(routed, domain));
+  if (unrouted.length === 0) return '';
+  return `gateway.routes has no route for ${quotedNames(unrouted)}: mail to them is refused with 550, though `
+    + 'their domain is relayed for';
+}
+
+/** Of what others answer by HTTP nothing is known here. */
+function mayRouteByTable({ recipientsFile, recipientsByHttp }: GatewayConfig['smtp']): boolean {
+  if (recipientsFile === undefined) return recipientsByHttp !== undefined;
+  const table = new TableFile(recipientsFile);
+  table.close();
+  return table.head.routes.length > 0;
+}
+
+/** Of a gateway that strangers talk to: what they think of its name. */
+function nameWarnings({ hostName, smtp: { listen, tls } }: GatewayConfig): (readonly [string, string])[] {
+  const isMet = listen.some(({ host, proxyNetworks }) =>
+    isReached({ host, isBehindProxy: proxyNetworks.length > 0 }));
+  if (!isMet) return [];
+  const single = hostName.includes('.') ? '' : `'${hostName}' has one label, which many servers refuse in `
+    + 'EHLO (RFC 5321 2.3.5): say the whole name of this host';
+  const certificate = certificateWarning(hostName, tls?.certFile);
+  return [['gateway.hostname', single], ['gateway.smtp.tls.cert', certificate]];
+}
+
+function certificateWarning(hostName: string, file: string | undefined): string {
+  if (file === undefined) return '';
+  const certificate = new X509Certificate(readPem('cert', file));
+  if (certificate.checkHost(hostName) !== undefined) return '';
+  const names = certificate.subjectAltName ?? certificate.subject.replaceAll('\n', ', ');
+  return `'${file}' is not for '${hostName}' (hostname): clients that know this gateway by that name, and `
+    + `look, refuse it; it is for ${names}`;
+}

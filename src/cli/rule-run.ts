@@ -1,0 +1,114 @@
+/**
+ * How a standing rule is given or cancelled for a group: one gateway that answers writes it into the
+ * register, and every gateway is asked until it obeys.
+ *
+ *   written ─► every living gateway that answers obeys              ─► 0
+ *           └─ or not within BOUND_MS; or one that lives is silent  ─► 3, named: it obeys when it hears of it
+ *
+ * One without a session does not count: it reads the rules before it starts anything.
+ */
+import { setTimeout as sleep } from 'node:timers/promises';
+import type { Order } from '../admin-api/orders.js';
+import type { NewQueueRule, QueueRuleAnswer, QueueRulesAnswer } from '../admin-api/queue-rules.js';
+import type { AdminClient } from './admin-client.js';
+import { NoAnswer } from './admin-client.js';
+import { CliError } from './context.js';
+import type { Answered, Group } from './group.js';
+import { missingText } from './group.js';
+
+const POLL_MS = 100;
+const BOUND_MS = 10_000;
+/** What another gateway may be able to do: this one was not reached, or does not reach the register. */
+const ASK_ANOTHER: ReadonlySet<number> = new Set([0, 503]);
+
+export interface RuleOutcome {
+  /** As those who answer have it. */
+  readonly rules: readonly GroupRule[];
+  /** Gateways that live and do not obey, as far as can be told. */
+  readonly unaware: readonly string[];
+}
+
+/** A rule as a group has it. */
+export interface GroupRule extends QueueRuleAnswer {
+  /** Who obeys. */
+  readonly gateways: readonly string[];
+}
+
+export async function giveRule(group: Group, rule: NewQueueRule): Promise<RuleOutcome> {
+  const { rule: id } = await byOne(group, (client) => client.addRule(rule));
+  return follow(group, (rules) => rules.some((one) => one.id === id));
+}
+
+export async function cancelRules(
+  group: Group, ids: readonly string[], order: Order,
+): Promise<RuleOutcome> {
+  for (const id of ids) {
+    try {
+      await byOne(group, (client) => client.cancelRule(id, order));
+    } catch (error) {
+      // Somebody else was faster, or its time was over.
+      if (!(error instanceof NoAnswer) || error.code !== 404 || ids.length === 1) throw error;
+    }
+  }
+  return follow(group, (rules) => !rules.some(({ id }) => ids.includes(id)));
+}
+
+/** What those who answer obey, each rule once, in the order in which they were given. */
+export async function rulesOf(group: Group): Promise<readonly GroupRule[]> {
+  return merged(await answersOf(group));
+}
+
+async function byOne<T>(group: Group, ask: (client: AdminClient) => Promise<T>): Promise<T> {
+  let first: NoAnswer | undefined;
+  for (const { kind, client } of group.members) {
+    if (kind !== 'gateway') continue;
+    try {
+      return await ask(client);
+    } catch (error) {
+      if (!(error instanceof NoAnswer) || !ASK_ANOTHER.has(error.code)) throw error;
+      first ??= error;
+    }
+  }
+  if (first !== undefined) throw first;
+  const [missing] = group.missing('gateway');
+  throw new CliError(missing === undefined
+    ? 'there is no gateway in this group: nothing was done' : `nothing was done: ${missingText(missing)}`);
+}
+
+async function follow(
+  group: Group, isObeyed: (rules: readonly QueueRuleAnswer[]) => boolean,
+): Promise<RuleOutcome> {
+  const endMs = performance.now() + BOUND_MS;
+  for (;;) {
+    const answers = await answersOf(group);
+    const late = answers.filter(({ answer }) => !isObeyed(answer.rules));
+    if (late.length === 0 || performance.now() >= endMs) {
+      const aware = new Set(answers.filter((one) => !late.includes(one)).map(({ answer }) => answer.told_by));
+      const living = new Set(answers.flatMap(({ answer }) => [answer.told_by, ...answer.living]));
+      return { rules: merged(answers), unaware: [...living].filter((id) => !aware.has(id)).sort() };
+    }
+    await sleep(POLL_MS);
+  }
+}
+
+async function answersOf(group: Group): Promise<readonly Answered<QueueRulesAnswer>[]> {
+  const answers = await group.ask('gateway', (client) => client.rules());
+  if (answers.length > 0) return answers;
+  const [missing] = group.missing('gateway');
+  throw new CliError(missing === undefined
+    ? 'there is no gateway in this group' : `no gateway answers: ${missingText(missing)}`);
+}
+
+function merged(answers: readonly Answered<QueueRulesAnswer>[]): readonly GroupRule[] {
+  const byId = new Map<string, GroupRule>();
+  for (const { answer: { told_by: gateway, rules } } of answers) {
+    for (const rule of rules) {
+      const known = byId.get(rule.id);
+      byId.set(rule.id, {
+        ...rule, queues: rule.queues + (known?.queues ?? 0), messages: rule.messages + (known?.messages ?? 0),
+        gateways: [...(known?.gateways ?? []), gateway],
+      });
+    }
+  }
+  return [...byId.values()].sort((a, b) => a.since - b.since);
+}

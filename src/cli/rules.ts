@@ -1,0 +1,70 @@
+/** `twinpost rules list | cancel`: the standing rules of operators over queues, as all gateways obey them. */
+import type { Argv } from 'yargs';
+import { formatCount } from '../base/units.js';
+import type { CliContext } from './context.js';
+import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { orderOf } from './operator.js';
+import { REASON } from './options.js';
+import { told } from './queue-rule.js';
+import type { GroupRule } from './rule-run.js';
+import { cancelRules, rulesOf } from './rule-run.js';
+import { printable, tableText, timeText } from './tables.js';
+
+export function rulesCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command('rules', 'standing rules over queues: list, cancel', (rules) => {
+    listCommand(rules, context, done);
+    cancelCommand(rules, context, done);
+    return rules.demandCommand(1, 'rules what? twinpost rules --help lists the verbs');
+  });
+}
+
+function listCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'list',
+    'what is suspended or refused, since when, by whom and why',
+    (args) =>
+      withGroupOptions(args)
+        .option('json', { type: 'boolean', describe: 'one JSON object a line: a rule' })
+        .example('$0 rules list', 'what stands'),
+    async (args) => {
+      const { terminal } = context;
+      const json = args.json === true;
+      const group = await findGroup(args, context);
+      const rules = await rulesOf(group);
+      if (json) for (const rule of rules) terminal.print(JSON.stringify(rule));
+      else terminal.print(rules.length === 0 ? 'no rules' : listText(rules));
+      done(reportMissing(group.missing('gateway'), 1, json, terminal));
+    },
+  );
+}
+
+function cancelCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
+  return cli.command(
+    'cancel <id>',
+    'end a rule, by its id',
+    (args) =>
+      withGroupOptions(args)
+        .positional('id', { type: 'string', demandOption: true, describe: 'as rules list shows it' })
+        .option('reason', REASON)
+        .example('$0 rules cancel gw-1-12-1 --reason mended', 'its queues go on'),
+    async (args) => {
+      const order = orderOf('rules cancel', args.reason);
+      const outcome = await cancelRules(await findGroup(args, context), [args.id], order);
+      context.terminal.print(printable(`${args.id} is cancelled`));
+      done(told(outcome, context));
+    },
+  );
+}
+
+function listText(rules: readonly GroupRule[]): string {
+  const rows = rules.map((rule) => [
+    printable(rule.id), rule.verb, printable(rule.queue), timeText(rule.since),
+    rule.until === null ? 'cancelled' : timeText(rule.until), formatCount(rule.queues),
+    formatCount(rule.messages), printable(rule.gateways.join(', ')), printable(`${rule.who}: ${rule.reason}`),
+  ]);
+  return tableText([
+    { title: 'Rule' }, { title: 'Verb' }, { title: 'Queue' }, { title: 'Since' }, { title: 'Until' },
+    { title: 'Queues', right: true }, { title: 'Messages', right: true }, { title: 'Obeyed by' },
+    { title: 'Who and why' },
+  ], rows);
+}

@@ -1,0 +1,269 @@
+/**
+ * The first line of `twinpost status`: the worst of all that is wrong in the group, so that whoever looks
+ * knows at once where to look. Errors come before warnings; of one level the order is RANKS, whoever has it.
+ * Pure.
+ */
+import type { HurtingQueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
+import { formatBytes, formatCount } from '../base/units.js';
+import type { Missing } from './group.js';
+import { missingText } from './group.js';
+import type { Picture } from './status-text.js';
+import { counted, paint, printable } from './tables.js';
+
+/** `error`: mail is lost, refused or stands still. `warning`: it may come to that, or is to be known. */
+export type Level = 'error' | 'warning' | 'ok';
+
+export interface Worst {
+  readonly level: Level;
+  /** '' where it is of no single gateway. */
+  readonly gateway: string;
+  readonly text: string;
+  /** So many other things are wrong. */
+  readonly others: number;
+}
+
+/** The worst first. */
+const RANKS = [
+  'copies', 'reception', 'absent', 'partitions', 'routes', 'dns', 'next hops', 'files', 'losses', 'mirrors',
+  'register', 'memory', 'stores', 'queues', 'orders', 'certificates', 'others',
+] as const;
+type Rank = (typeof RANKS)[number];
+
+interface Finding {
+  readonly level: 'error' | 'warning';
+  readonly rank: Rank;
+  readonly gateway: string;
+  readonly text: string;
+  /** For so many things. */
+  readonly count: number;
+}
+
+/** New mail is refused at 90% (memory.accept_share): there should be time to act. */
+const MEMORY_SHARE = 0.8;
+const DAY_SECONDS = 86_400;
+/** As the log warns (platform/node/certificate-ends.ts). */
+const CERTIFICATE_DAYS = 14;
+/** Of one destination: fewer that wait for it are the daily life of whoever sends to strangers. */
+const WORTH_MESSAGES = 20;
+/** Of all of them together: a thousand domains with few each are no daily life. */
+const WORTH_MESSAGES_IN_ALL = 200;
+const TEXT_CHARACTERS_MAX = 300;
+const LOSS_NEWS_SECONDS = 3_600;
+
+export function worstOf(picture: Picture, nowMs: number): Worst {
+  const all = [
+    ...picture.gateways.flatMap(({ status }) => findingsOf(status, nowMs)),
+    ...picture.missing.map(missingFinding),
+    ...picture.stores.filter(({ status }) => !status.ready).map(({ status }) =>
+      warning('stores', '', `store ${status.store_id} is not ready`)),
+  ];
+  if (routesOf(picture).size > 1) all.push(warning('others', '', 'gateways have different routes'));
+  if (picture.gateways.length === 0) all.push(error('reception', '', 'no gateway answers'));
+  const [worst] = all.sort((one, other) => weightOf(one) - weightOf(other));
+  if (worst === undefined) return { level: 'ok', gateway: '', text: 'nothing is wrong', others: 0 };
+  const { level, gateway, text } = worst;
+  return { level, gateway, text, others: all.reduce((sum, { count }) => sum + count, 0) - 1 };
+}
+
+export function worstLine({ level, gateway, text, others }: Worst, isTty: boolean): string {
+  if (level === 'ok') return paint('ALL WELL', 'green', isTty);
+  const word = level === 'error' ? paint('ERROR', 'red', isTty) : paint('WARNING', 'yellow', isTty);
+  const where = gateway === '' ? '' : ` ${gateway}`;
+  const more = others === 0 ? '' : ` (and ${formatCount(others)} more, below)`;
+  const cut = text.length > TEXT_CHARACTERS_MAX ? `${text.slice(0, TEXT_CHARACTERS_MAX)}…` : text;
+  return `${word}${printable(where)}: ${printable(cut)}${more}`;
+}
+
+/** Gateways by the hash of their routes. */
+export function routesOf({ gateways }: Picture): ReadonlyMap<string, readonly string[]> {
+  const byRoutes = new Map<string, string[]>();
+  for (const { status: { gateway, configuration } } of gateways) {
+    if (configuration === undefined) continue;
+    const same = byRoutes.get(configuration.routes_hash) ?? [];
+    byRoutes.set(configuration.routes_hash, [...same, gateway]);
+  }
+  return byRoutes;
+}
+
+function weightOf({ level, rank }: Finding): number {
+  return (level === 'error' ? 0 : RANKS.length) + RANKS.indexOf(rank);
+}
+
+/** A gateway whose address nobody knows may be well. */
+function missingFinding(one: Missing): Finding {
+  const text = `PARTIAL: ${missingText(one)}`;
+  const isAway = one.kind === 'gateway' && one.how === 'silent';
+  return isAway ? error('absent', '', text) : warning('absent', '', text);
+}
+
+function findingsOf(status: StatusAnswer, nowMs: number): Finding[] {
+  return [
+    ...copyFindings(status, nowMs), ...refusalFindings(status), ...destinationFindings(status),
+    ...queueFindings(status), ...lesserFindings(status, nowMs),
+  ];
+}
+
+/** What mail may be lost by, or stands still. */
+function copyFindings(status: StatusAnswer, nowMs: number): Finding[] {
+  const { gateway, losses, waiting_for: waiting, partitions_waiting: all, degraded } = status;
+  const found: Finding[] = [];
+  if (waiting.copies_away > 0) {
+    const text = 'can not be served: all copies that count are away';
+    found.push(error('copies', gateway, `${counted(waiting.copies_away, 'partition')} ${text}`));
+  }
+  if (all > waiting.copies_away) {
+    const waits = status.waiting.find(({ waits_for: what }) => what !== 'copies away')?.waits_for ?? '';
+    const what = waits === '' ? '' : `, one for: ${waits}`;
+    const count = counted(all - waiting.copies_away, 'partition');
+    found.push(error('partitions', gateway, `${count} not served yet${what}`));
+  }
+  if (losses > 0) found.push(lossFinding(status, nowMs));
+  if (degraded) {
+    const text = `mail is on fewer machines than configured: ${status.degraded_cause}`;
+    found.push(warning('mirrors', gateway, text));
+  }
+  for (const { store, why } of status.stores_unreached) {
+    found.push(warning('stores', gateway, `store ${store} is not reached: ${why}`));
+  }
+  for (const { stores, partitions } of status.ends_untold) {
+    const text = `of ${counted(partitions, 'partition')} that ended ${stores.join(', ')} must still be told`;
+    found.push(warning('others', gateway, text));
+  }
+  return found;
+}
+
+/** Nothing can be done about it: who has looked within the hour is told of other things first. */
+function lossFinding({ gateway, losses, lost }: StatusAnswer, nowMs: number): Finding {
+  const text = `${counted(losses, 'partition')} began empty since the start: every copy was lost or given up`;
+  const last = lost.at(-1)?.at;
+  const isOld = last !== undefined && nowMs / 1000 - last >= LOSS_NEWS_SECONDS;
+  return isOld ? warning('others', gateway, text) : error('losses', gateway, text);
+}
+
+/** What makes it refuse mail, or soon will. */
+function refusalFindings(status: StatusAnswer): Finding[] {
+  const { gateway, memory_used_bytes: used, memory_limit_bytes: limit } = status;
+  const found: Finding[] = [];
+  if (!status.ready) found.push(error('reception', gateway, `takes no mail: ${status.not_ready_reason}`));
+  for (const { route, reason } of status.routes_refused) {
+    found.push(error('routes', gateway, `new mail of route ${route} is refused: ${reason}`));
+  }
+  if (status.register_away !== '') {
+    found.push(warning('register', gateway, `the register is away: ${status.register_away}`));
+  }
+  if (used >= MEMORY_SHARE * limit) {
+    const percent = String(Math.floor(100 * used / limit));
+    const text = `memory is ${percent}% full: ${formatBytes(used)} of ${formatBytes(limit)}`;
+    found.push(warning('memory', gateway, text));
+  }
+  const { refused = '' } = status.configuration ?? {};
+  if (refused !== '') {
+    found.push(error('files', gateway, `the file of its configuration is refused: ${refused}`));
+  }
+  for (const list of status.reception?.blocklists_failing ?? []) {
+    found.push(warning('files', gateway, `the DNS blocklist ${list} gives no answer of use`));
+  }
+  for (const file of status.reception?.stale_files ?? []) {
+    found.push(error('files', gateway, `the ${file} on disk can't be used; what was read before stays`));
+  }
+  for (const { hook, why } of status.outages?.hooks ?? []) {
+    found.push(error('files', gateway, `hook ${hook} fails: ${why}`));
+  }
+  return found;
+}
+
+/** Where mail goes, and does not arrive. */
+function destinationFindings(
+  { gateway, outages, sources = [], dns_away: dns = '' }: StatusAnswer,
+): Finding[] {
+  const found = dns === '' ? [] : [error('dns', gateway, `no resolver of DNS answers: ${dns}`)];
+  const { next_hops: hops = [], next_hops_down: hopsDown = 0, mx = [] } = outages ?? {};
+  const { mx_down: mxDown = 0, mx_waiting: mxWaiting = 0 } = outages ?? {};
+  for (const { relay, waiting, why } of hops) {
+    const waits = `${counted(waiting, 'message')} ${waiting === 1 ? 'waits' : 'wait'}`;
+    const level = waiting > 0 ? error : warning;
+    found.push(level('next hops', gateway, `next hop ${relay} can't be reached, ${waits}: ${why}`));
+  }
+  if (hopsDown > hops.length) {
+    // For the others no more waits than for the last of these.
+    const level = hops.at(-1)?.waiting === 0 ? warning : error;
+    found.push(level('next hops', gateway, 'next hops can\'t be reached', hopsDown - hops.length));
+  }
+  const worthIt = mx.filter((one) => one.waiting >= WORTH_MESSAGES);
+  for (const { relay, waiting, why } of worthIt) {
+    const text = `${relay} can't be reached, ${formatCount(waiting)} to deliver: ${why}`;
+    found.push(warning('queues', gateway, text));
+  }
+  if (worthIt.length === 0 && mxWaiting >= WORTH_MESSAGES_IN_ALL) {
+    const text = `${counted(mxDown, 'destination')} by MX can't be reached, `
+      + `${formatCount(mxWaiting)} to deliver`;
+    found.push(warning('queues', gateway, text));
+  }
+  for (const { address, why } of sources.filter((one) => one.why !== '')) {
+    found.push(warning('others', gateway, `no mail leaves from ${address}: ${why}`));
+  }
+  return found;
+}
+
+/** What waits, and for what. */
+function queueFindings(status: StatusAnswer): Finding[] {
+  const { gateway, hurting, rules = [], held_messages: held, orders_left: left = 0 } = status;
+  const found = hurting.queues.filter(({ messages }) => messages >= WORTH_MESSAGES)
+    .map((one) => warning('queues', gateway, hurtingText(one)));
+  if (held > 0) {
+    const text = `${counted(held, 'message')} held: twinpost queue summary says in which queues`;
+    found.push(warning('orders', gateway, text));
+  }
+  for (const { verb, queue, messages } of rules) {
+    if (verb !== 'suspend' || messages === 0) continue;
+    const text = `queue ${queue} is suspended by an operator, ${counted(messages, 'message')} in it`;
+    found.push(warning('orders', gateway, text));
+  }
+  if (left > 0) {
+    const text = `${counted(left, 'order')} in the register for mail that is not here: twinpost queue orders`;
+    found.push(warning('orders', gateway, text));
+  }
+  return found;
+}
+
+function lesserFindings(status: StatusAnswer, nowMs: number): Finding[] {
+  const { gateway, reception, orphan_partitions: orphans, partitions_without_memory: short } = status;
+  const ending = (reception?.certificates ?? []).filter(({ ends }) => isEnding(ends, nowMs));
+  const found = ending.map(({ use, ends }) => {
+    const days = Math.max(0, Math.floor((ends - nowMs / 1000) / DAY_SECONDS));
+    return warning('certificates', gateway, `the certificate for ${use} ends in ${counted(days, 'day')}`);
+  });
+  if (short > 0) found.push(warning('memory', gateway, `no memory to read ${counted(short, 'partition')}`));
+  if (orphans > 0) {
+    found.push(warning('others', gateway, `${counted(orphans, 'partition')} of a gateway that is gone`));
+  }
+  if (status.insecure) found.push(warning('others', gateway, 'store links outside loopback run without TLS'));
+  return found;
+}
+
+/** Unix seconds: of a certificate that is to be renewed soon. */
+export function isEnding(ends: number, nowMs: number): boolean {
+  return ends - nowMs / 1000 < CERTIFICATE_DAYS * DAY_SECONDS;
+}
+
+/** Of a queue whose mail does not get on. */
+export function hurtingText(
+  { queue_name: queue, problem, messages, deferred, last_error: last }: HurtingQueueAnswer,
+): string {
+  const said = last === '' ? '' : `; last: ${last}`;
+  switch (problem) {
+    case 'deferred':
+      return `queue ${queue}: its next hop puts mail off, ${formatCount(deferred)} of `
+        + `${counted(messages, 'message')} deferred${said}`;
+    case 'growing': return `queue ${queue} grows, ${counted(messages, 'message')}${said}`;
+    case 'slow': return `queue ${queue} is slow, ${counted(messages, 'message')} in it${said}`;
+  }
+}
+
+function error(rank: Rank, gateway: string, text: string, count = 1): Finding {
+  return { level: 'error', rank, gateway, text, count };
+}
+
+function warning(rank: Rank, gateway: string, text: string, count = 1): Finding {
+  return { level: 'warning', rank, gateway, text, count };
+}

@@ -1,0 +1,137 @@
+/**
+ * What two readings of one file differ in, for a gateway that runs by the first and is to go on by the second
+ * (docs/RELOAD.md): which keys, and which of them a running process can't follow. And the short names of a
+ * configuration and of its routes, by which people and gateways tell whether they run the same.
+ */
+import { createHash } from 'node:crypto';
+import { routeName } from './checks.js';
+import { shown } from './keys/key.js';
+import type { Path } from './keys/key.js';
+import { fileSchema } from './keys/schema.js';
+import type { FileValue, GatewayValue } from './keys/schema.js';
+import { pathText } from './problems.js';
+
+/** One reading of a file. */
+export interface KeysInFile {
+  readonly value: FileValue;
+  /** What stands in the files whose content counts, by key: "gateway.smtp.srs.secret_file". */
+  readonly contents: ReadonlyMap<string, string>;
+}
+
+interface Changes {
+  /** Keys that differ, in the words of the file: "gateway.smtp.relay_networks". */
+  readonly changed: readonly string[];
+  /** Of those, the ones that only a restart brings. */
+  readonly needRestart: readonly Path[];
+}
+
+/** Keys that a running gateway follows, with all that is below them. */
+const FOLLOWED: readonly string[] = [
+  ...[
+    'listen', 'relay_networks', 'relay_certificates', 'relay_domains', 'users', 'recipients', 'authserv_id',
+    'postmaster', 'hooks', 'message_size_limit', 'recipient_limit', 'connections', 'connections_per_client',
+    'limits', 'min_data_rate', 'hop_limit', 'command_timeout', 'data_timeout', 'tls',
+  ].map((key) => `gateway.smtp.${key}`),
+  ...[
+    'retry', 'lifetime', 'bounce_lifetime', 'concurrency', 'connections', 'messages_per_connection',
+    'connection_lifetime', 'connection_idle', 'stop_timeout', 'timeouts',
+  ].map((key) => `gateway.delivery.${key}`),
+  'gateway.routes',
+  'gateway.log.level', 'gateway.log.mail',
+];
+
+/** Of a route that stays: what mail in its queues was put there by. */
+const ROUTE_KEYS_KEPT = ['order', 'queues', 'lanes', 'verp'] as const;
+
+type Route = GatewayValue['routes'][number];
+
+/** Of what a gateway goes by. */
+export function changesBetween(before: KeysInFile, after: KeysInFile): Changes {
+  const paths = differing(sectionsOf(before.value), sectionsOf(after.value), []);
+  const routes = routeChanges(before, after);
+  const contents = contentChanges(before, after);
+  const needRestart = [
+    ...paths.filter((path) => !isFollowed(pathText(path))), ...routes,
+    ...contents.filter((path) => !isFollowed(path)).map((path) => path.split('.')),
+  ];
+  return { changed: [...new Set([...paths.map(pathText), ...contents])], needRestart };
+}
+
+/** Twelve digits; nothing of a secret goes into it. */
+export function configurationHash({ value }: KeysInFile): string {
+  return hashOf(shown(fileSchema, sectionsOf(value)));
+}
+
+/** Of the routes alone: gateways of a group have those in common. */
+export function routesHash({ value }: KeysInFile): string {
+  const { gateway } = shown(fileSchema, sectionsOf(value)) as { readonly gateway?: GatewayValue };
+  return hashOf([gateway?.routes, gateway?.delivery.order, gateway?.delivery.concurrency]);
+}
+
+/** The stores of the file are a gateway's where it names none of its own. */
+function sectionsOf({ register, gateway, stores }: FileValue): Partial<FileValue> {
+  return { register, gateway, ...(gateway?.stores === undefined ? { stores } : {}) };
+}
+
+function isFollowed(path: string): boolean {
+  return FOLLOWED.some((key) => path === key || path.startsWith(`${key}.`) || path.startsWith(`${key}[`));
+}
+
+/** A list is one key: what moved in it differs everywhere behind. */
+function differing(before: unknown, after: unknown, path: Path): Path[] {
+  if (!isMapping(before) || !isMapping(after)) {
+    return JSON.stringify(before) === JSON.stringify(after) ? [] : [path];
+  }
+  const keys = new Set([...Object.keys(before), ...Object.keys(after)]);
+  return [...keys].flatMap((key) => differing(before[key], after[key], [...path, key]));
+}
+
+function isMapping(value: unknown): value is Readonly<Record<string, unknown>> {
+  return typeof value === 'object' && value !== null && !Array.isArray(value);
+}
+
+function routeChanges(before: KeysInFile, after: KeysInFile): Path[] {
+  const known = new Map(routesOf(before).map((route, i) => [routeName(route), { route, i }]));
+  return routesOf(after).flatMap((route, i) => {
+    const found = known.get(routeName(route));
+    const at = (key: string): Path => ['gateway', 'routes', i, key];
+    // Its addresses are made at the start.
+    if (found === undefined) return route.verp === undefined ? [] : [at('verp')];
+    const kept: Path[] = ROUTE_KEYS_KEPT
+      .filter((key) => differing(found.route[key], route[key], []).length > 0).map(at);
+    const isSecretSame =
+      verpSecret(before, found.i) === verpSecret(after, i) || kept.some((path) => path.at(-1) === 'verp');
+    return [
+      ...kept,
+      ...(isByMx(found.route) === isByMx(route) ? [] : [at('via')]),
+      ...(isSecretSame ? [] : [at('verp')]),
+    ];
+  });
+}
+
+function routesOf({ value }: KeysInFile): readonly Route[] {
+  return value.gateway?.routes ?? [];
+}
+
+function isByMx({ via }: Route): boolean {
+  return via[0]?.isByMx === true;
+}
+
+function verpSecret({ contents }: KeysInFile, route: number): string | undefined {
+  return contents.get(pathText(['gateway', 'routes', route, 'verp', 'secret_file']));
+}
+
+/** Files that are named as before and hold something else. */
+function contentChanges({ contents: before }: KeysInFile, { contents: after }: KeysInFile): string[] {
+  return [...after]
+    .filter(([key, text]) => isOfGateway(key) && before.has(key) && before.get(key) !== text)
+    .map(([key]) => key);
+}
+
+function isOfGateway(key: string): boolean {
+  return key.startsWith('gateway.') || key.startsWith('register.');
+}
+
+function hashOf(value: unknown): string {
+  return createHash('sha256').update(JSON.stringify(value)).digest('hex').slice(0, 12);
+}

@@ -1,0 +1,141 @@
+/**
+ * One entry as operators see it: as a row of a list, and alone with all that is known of it: where it lies,
+ * what became of each recipient, and why it is still here (waiting-reason.ts). Reads what is there now.
+ */
+import type { MessageAnswer } from '../../admin-api/gateway-answers.js';
+import type { ShownEntry, ShownMessageAnswer } from '../../admin-api/look.js';
+import { formatMessageId } from '../../base/text-id.js';
+import { seconds } from '../admin/view.js';
+import { EntryState } from '../queue/entry-table.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+import { nextHopUrl } from '../queue/next-hop.js';
+import type { LastResult, Note } from '../queue/note.js';
+import { RECIPIENT_STATE_NAMES, TO_TRY } from '../queue/note.js';
+import type { Envelope } from '../queue/types.js';
+import type { ReasonPorts } from './waiting-reason.js';
+import { whyItIsHere } from './waiting-reason.js';
+
+const MESSAGE_STATES: Readonly<Record<number, MessageAnswer['state']>> = {
+  [EntryState.STORING]: 'incoming',
+  [EntryState.READY]: 'queued',
+  [EntryState.IN_FLIGHT]: 'active',
+  [EntryState.DEFERRED]: 'deferred',
+  [EntryState.REPORTING]: 'ending',
+  [EntryState.HELD]: 'held',
+};
+
+export class MessageView {
+  readonly #ports: ReasonPorts;
+
+  constructor(ports: ReasonPorts) {
+    this.#ports = ports;
+  }
+
+  /** In a list; of the recipients those who are still to be tried. */
+  row(queue: MailQueue, row: number): MessageAnswer {
+    const { core } = this.#ports;
+    const { envelope, note } = this.#read(queue, row);
+    const isHeld = core.entries.table.state(row) === EntryState.HELD;
+    // Whoever was not tried waits for the next hop.
+    const outage = isHeld ? '' : core.outageOf(queue)?.why.text ?? '';
+    const recipients = this.#recipients(row, envelope, note, (state, address, reply) => {
+      const why = reply === '' ? outage : reply;
+      return state === TO_TRY ? { address, ...(why === '' ? {} : { delay_reason: why }) } : undefined;
+    });
+    return { ...this.#common(queue, row, envelope, note), recipients };
+  }
+
+  shown(messageId: number): ShownMessageAnswer {
+    const { core } = this.#ports;
+    const entries = Array.from(core.registry.placesOf(messageId), ({ queue, row }) =>
+      this.#entry(queue, row));
+    return { queue_id: formatMessageId(messageId), entries, incomplete: core.isIncomplete };
+  }
+
+  #entry(queue: MailQueue, row: number): ShownEntry {
+    const { entries: { table } } = this.#ports.core;
+    const { envelope, note } = this.#read(queue, row);
+    const common = this.#common(queue, row, envelope, note);
+    const toTry = toTryName(table.state(row));
+    const recipients = this.#recipients(row, envelope, note, (state, address, reply) => ({
+      address,
+      state: state === TO_TRY ? toTry : RECIPIENT_STATE_NAMES[state] ?? 'ended',
+      ...(reply === '' ? {} : { last_reply: reply }),
+    }));
+    const { partition, route } = queue;
+    const position = table.position.get(row);
+    return {
+      ...common, recipients,
+      partition: partition.name,
+      epoch: partition.epoch,
+      next_hop: nextHopUrl(route.nextHop),
+      order: route.ordering,
+      client: envelope?.client ?? '',
+      helo: envelope?.helo ?? '',
+      why: whyItIsHere(queue, row, this.#ports),
+      copies: partition.rows.map((copy) =>
+        ({ store: copy.storeId, sync: copy.shown, has: !copy.isEmptied && copy.acked >= position })),
+    };
+  }
+
+  #read(queue: MailQueue, row: number): { readonly envelope: Envelope | undefined; readonly note: Note } {
+    const { core } = this.#ports;
+    const envelope = core.envelopeOf(row);
+    // Where only its place is here, who looks again sees all of it.
+    if (core.entries.isAllAbsent(row)) core.entries.absent.wantLater(queue.partition, row);
+    return { envelope, note: core.noteOf(row, envelope?.recipients.length ?? 0) };
+  }
+
+  /** What `made` answers for each, with what was said of it last. */
+  #recipients<T>(
+    row: number, envelope: Envelope | undefined, note: Note,
+    made: (state: number, address: string, reply: string) => T | undefined,
+  ): T[] {
+    const texts = this.#ports.core.textsOf(row);
+    const results = new Map(note.results.map((result) => [result.recipient, result]));
+    const recipients: T[] = [];
+    envelope?.recipients.forEach(({ address }, index) => {
+      const reply = texts.get(index) ?? codesOf(results.get(index));
+      const one = made(note.states[index] ?? TO_TRY, address, reply);
+      if (one !== undefined) recipients.push(one);
+    });
+    return recipients;
+  }
+
+  #common(
+    queue: MailQueue, row: number, envelope: Envelope | undefined, note: Note,
+  ): Omit<MessageAnswer, 'recipients'> {
+    const { core } = this.#ports;
+    const { table } = core.entries;
+    const heldReason = core.holds.reasonOf(queue, row);
+    const aheadMs = core.frame.aheadMs();
+    const state = table.state(row);
+    // The head of a strict queue waits for its time in its place.
+    const isTimed = state === EntryState.DEFERRED || (state === EntryState.READY && queue.isBlockedBy(row));
+    return {
+      queue_name: queue.name,
+      queue_class: queue.route.queueClass,
+      owner: queue.ownerId,
+      queue_id: formatMessageId(table.messageId(row)),
+      arrival_time: envelope === undefined ? table.arrivalSeconds.get(row) : seconds(envelope.arrivalWallMs),
+      message_size: table.bodyBytes.get(row),
+      sender: envelope?.reversePath ?? '',
+      state: MESSAGE_STATES[state] ?? 'held',
+      ...(heldReason === '' ? {} : { held_reason: heldReason }),
+      attempts: table.attempts.get(row),
+      next_attempt_time: isTimed && note.dueWallMs > 0 ? seconds(note.dueWallMs + aheadMs) : null,
+      expiry_time: envelope === undefined ? 0 : seconds(table.expirySeconds.get(row) * 1000 + aheadMs),
+    };
+  }
+}
+
+function toTryName(state: number): 'waiting' | 'in delivery' | 'held' {
+  if (state === EntryState.HELD) return 'held';
+  return state === EntryState.IN_FLIGHT ? 'in delivery' : 'waiting';
+}
+
+/** What is left of a reply whose text is not known any more. */
+function codesOf(last: LastResult | undefined): string {
+  if (last === undefined) return '';
+  return [last.code === 0 ? '' : String(last.code), last.enhanced].filter((part) => part !== '').join(' ');
+}

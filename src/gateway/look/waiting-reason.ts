@@ -1,0 +1,77 @@
+/**
+ * Why a message is still here, in one line: the one thing that keeps it, as operators would ask for it.
+ *
+ *   incoming, held, ending   its state says it
+ *   deferred                 its next attempt, or a suspension
+ *   active                   it is being delivered; or nobody answers there
+ *   queued                   the first of: suspended, behind older mail, behind the head of a strict queue,
+ *                            next hop down, no lease, content at the stores, concurrency, a partition that
+ *                            comes back, a next hop that does not say a word
+ */
+import { formatCount, formatDuration } from '../../base/units.js';
+import type { Clock } from '../../platform/ports.js';
+import type { GatewayCore } from '../core.js';
+import type { ConnectingState, NextHopState } from '../outbound/connection-pool.js';
+import { EntryState } from '../queue/entry-table.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+
+export interface ReasonPorts {
+  readonly clock: Clock;
+  readonly core: GatewayCore;
+  /** What is known of where mail of the queue goes; left out where nothing is delivered. */
+  nextHopOf?(queue: MailQueue): NextHopState | undefined;
+}
+
+export function whyItIsHere(queue: MailQueue, row: number, ports: ReasonPorts): string {
+  const { core } = ports;
+  switch (core.entries.table.state(row)) {
+    case EntryState.STORING: return 'not all copies that count have it yet';
+    case EntryState.HELD: return `it is held: ${core.holds.reasonOf(queue, row)}`;
+    case EntryState.REPORTING: return 'the report about it is being made';
+    case EntryState.IN_FLIGHT: return outageText(queue, ports) || 'it is being delivered';
+    case EntryState.DEFERRED: return suspensionText(queue, ports) || 'it waits for its next attempt';
+    default: return whyNotStarted(queue, row, ports);
+  }
+}
+
+function whyNotStarted(queue: MailQueue, row: number, ports: ReasonPorts): string {
+  const { core, clock } = ports;
+  const { partition, route: { ordering, concurrency }, inFlightCount } = queue;
+  const suspension = suspensionText(queue, ports);
+  if (suspension !== '') return suspension;
+  if (queue.isBehind) return 'older mail of its queue, in another partition, goes first';
+  if (partition.isLeaving || queue.isHeldBack) return 'its partition goes to another gateway';
+  if (queue.isBlockedBy(row)) return 'it holds its strict queue, and waits for its next attempt';
+  if (queue.isBlocked) return 'the first message of its strict queue is tried again before it';
+  const outage = outageText(queue, ports);
+  if (outage !== '') return outage;
+  if (!partition.mayDeliver(clock.nowMs())) return 'this gateway has no lease at every copy that counts';
+  if (core.entries.isAbsent(row)) return 'its content is still at the stores, and comes when memory allows';
+  if (ordering === 'strict' && inFlightCount > 0) return 'the message before it is being delivered';
+  if (inFlightCount >= concurrency) {
+    return `its queue has ${formatCount(inFlightCount)} in delivery, as many as its route lets`;
+  }
+  if (partition.isRecovering) return 'its partition still comes back: what was there before goes first';
+  const connecting = ports.nextHopOf?.(queue)?.connecting;
+  if (connecting !== undefined) return connectingText(connecting);
+  return `its turn comes: ${formatCount(queue.readyCount)} ready in its queue`;
+}
+
+function suspensionText(queue: MailQueue, { core }: ReasonPorts): string {
+  const rule = queue.isSuspended ? core.rules.suspending(queue.route) : undefined;
+  return rule === undefined ? '' : `its queue is suspended by ${rule.who}: ${rule.reason}`;
+}
+
+function outageText(queue: MailQueue, { clock, nextHopOf }: ReasonPorts): string {
+  const hop = nextHopOf?.(queue);
+  if (hop?.downSinceWallMs === undefined) return '';
+  const downMs = Math.max(0, clock.wallMs() - hop.downSinceWallMs);
+  const again = hop.connecting === undefined
+    ? `is tried again in ${formatDuration(Math.max(0, hop.retryInMs))}` : 'is tried at this moment';
+  return `the next hop ${hop.relay} is down for ${formatDuration(downMs)}, and ${again}: ${hop.lastError}`;
+}
+
+function connectingText({ relay, forMs, doing }: ConnectingState): string {
+  const since = `connecting to ${relay} for ${formatDuration(forMs)}`;
+  return doing === '' ? since : `${since}, ${doing}`;
+}

@@ -1,0 +1,174 @@
+/**
+ * Orders over mail of partitions that nobody had who was asked: of gateways that did not answer, or were
+ * taking their mail back. They stand in the register (rules/orders/ID), and whoever gets such a partition
+ * obeys them, until it has passed over all of it (left-pass.ts) and takes its name out; the last one deletes
+ * the key. Nothing of them is kept with a message.
+ *
+ *   register told, time is over ─► look() ─► a flag in each partition that is concerned
+ *   a partition is taken ────────► look(), when its holder has read the rules; nothing of it begins before
+ *   an entry would be handed out, or expire, where the flag is ─► meet(): done to it at once, or later
+ *
+ * They are obeyed in the order in which they were given: a walk comes to a partition when those before it are
+ * through there.
+ *
+ * Not here: who leaves and withdraws them (left-desk.ts). Pure.
+ */
+import type { LeftOrderAnswer } from '../../admin-api/queue-orders.js';
+import type { LeftOrder } from '../../register/records.js';
+import type { Partition } from '../mirror/partition.js';
+import type { OwnershipRegister } from '../ownership/ownership-register.js';
+import { Ordered } from '../queue/handing-out.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+import { LeftPass } from './left-pass.js';
+import type { LeftPassPorts } from './left-pass.js';
+import { Came } from './order-act.js';
+import { isOver, nextEnd, standing } from './standing.js';
+
+export interface LeftOrdersPorts extends LeftPassPorts {
+  readonly register: OwnershipRegister;
+  wake(queue: MailQueue): void;
+}
+
+/** Orders that may stand; what stands beyond them was written by somebody else, and is not obeyed. */
+export const LEFT_ORDERS_MAX = 64;
+/** Met where they are handed out, in one tick: a call may find a long run of them. */
+const MET_PER_TICK = 200;
+/** Between writes of one order that something is done, or over. */
+const WRITE_MS = 1_000;
+
+export class LeftOrders {
+  readonly #ports: LeftOrdersPorts;
+  /** In force, in the order in which they were given. */
+  #passes: ReadonlyMap<string, LeftPass> = new Map();
+  #told: ReadonlyMap<string, LeftOrder> = new Map();
+  #nextEndWallMs = Infinity;
+  /** When each order was last written of. */
+  readonly #writtenMs = new Map<string, number>();
+  /** Queues whose next entry is meant and was not dealt with. */
+  readonly #waiting = new Set<MailQueue>();
+  #met = 0;
+
+  constructor(ports: LeftOrdersPorts) {
+    this.#ports = ports;
+  }
+
+  get count(): number {
+    this.look();
+    return this.#passes.size;
+  }
+
+  /** Called a few times a second, and before anything is asked. */
+  look(): void {
+    const { register, clock, log } = this.#ports;
+    const told = register.leftOrders();
+    const nowWallMs = clock.wallMs();
+    if (told === this.#told && nowWallMs < this.#nextEndWallMs) return;
+    this.#told = told;
+    const inForce = standing(told, nowWallMs, LEFT_ORDERS_MAX);
+    this.#nextEndWallMs = nextEnd(inForce.values());
+    for (const id of this.#writtenMs.keys()) if (!told.has(id)) this.#writtenMs.delete(id);
+    if (inForce.size === 0 && this.#passes.size === 0) return;
+    for (const id of this.#passes.keys()) {
+      if (inForce.has(id)) continue;
+      const why = told.has(id) ? 'its time is over' : 'it is done with, or withdrawn';
+      log.info('order', `an order waits in the register for no mail any more: ${why}`, { order: id });
+    }
+    this.#passes = new Map([...inForce].map(([id, order]) => [id, this.#passOf(id, order)]));
+    this.#mark();
+  }
+
+  /** Of a partition that is taken now. */
+  isUnder(partition: string): boolean {
+    this.look();
+    return [...this.#passes.values()].some(({ order }) => order.partitions.includes(partition));
+  }
+
+  /** An entry that rests in a partition with the flag would be handed out, or fail, its time being up. */
+  meet(queue: MailQueue, row: number): Ordered {
+    if (this.#met >= MET_PER_TICK) return this.#later(queue);
+    const nowMs = this.#ports.clock.nowMs();
+    for (const pass of this.#passes.values()) {
+      if (!pass.concerns(queue.partition)) continue;
+      const came = pass.meet(queue, row, nowMs);
+      if (came === Came.NOT_MEANT) continue;
+      if (came !== Came.DONE) return this.#later(queue);
+      this.#met += 1;
+      return Ordered.DONE;
+    }
+    return Ordered.NOT;
+  }
+
+  /** Called a few times in a tenth of a second. */
+  tick(nowMs: number): void {
+    this.#met = 0;
+    for (const queue of this.#waiting) this.#ports.wake(queue);
+    this.#waiting.clear();
+    const sinceMs = this.#ports.clock.nowMs();
+    let isDone = false;
+    const before: LeftPass[] = [];
+    for (const pass of this.#passes.values()) {
+      // In the order in which they were given: what one holds another may release.
+      const isTurn = (partition: Partition): boolean => !before.some((one) => one.concerns(partition));
+      isDone = pass.tick(nowMs, sinceMs, isTurn) || isDone;
+      before.push(pass);
+      this.#tellKept(pass, nowMs);
+    }
+    if (isDone) this.#mark();
+    for (const [id, order] of this.#told) {
+      // Deleted by whoever comes to it first.
+      if (isOver(order, this.#ports.clock.wallMs())) this.#write(id, nowMs, () => undefined);
+    }
+  }
+
+  answers(): readonly LeftOrderAnswer[] {
+    this.look();
+    return [...this.#passes.values()].map(({ id, order, done }) => this.answerOf(id, order, done));
+  }
+
+  answerOf(id: string, order: LeftOrder, done: number): LeftOrderAnswer {
+    const { verb, selector, reason, who, wallMs, untilWallMs, partitions } = order;
+    const names = new Set(partitions);
+    const holders = this.#ports.register.heldByOthers()
+      .filter((one) => one.partitions.some((name) => names.has(name))).map(({ holder }) => holder);
+    return {
+      order: id, verb, selector, reason, who, given: Math.floor(wallMs / 1000),
+      until: Math.floor(untilWallMs / 1000), partitions, holders, done,
+    };
+  }
+
+  #passOf(id: string, order: LeftOrder): LeftPass {
+    const pass = this.#passes.get(id);
+    if (pass === undefined) return new LeftPass(id, order, this.#ports);
+    pass.update(order);
+    return pass;
+  }
+
+  #mark(): void {
+    const passes = [...this.#passes.values()];
+    for (const partition of this.#ports.registry.partitions) {
+      partition.isUnderOrder = passes.some((pass) => pass.concerns(partition));
+    }
+  }
+
+  #later(queue: MailQueue): Ordered {
+    this.#waiting.add(queue);
+    return Ordered.LATER;
+  }
+
+  /** Their names go out of the register: whoever gets them next has no more to do. */
+  #tellKept(pass: LeftPass, nowMs: number): void {
+    const kept = pass.kept();
+    if (kept.length === 0) return;
+    this.#write(pass.id, nowMs, (known) => {
+      const partitions = (known?.partitions ?? []).filter((name) => !kept.includes(name));
+      return known === undefined || partitions.length === 0 ? undefined : { ...known, partitions };
+    });
+  }
+
+  /** What comes of it is told by the watch; until then it is tried again. */
+  #write(id: string, nowMs: number, change: (known: LeftOrder | undefined) => LeftOrder | undefined): void {
+    if (nowMs - (this.#writtenMs.get(id) ?? -Infinity) < WRITE_MS) return;
+    this.#writtenMs.set(id, nowMs);
+    this.#ports.register.changeLeftOrder(id, change, () => undefined);
+  }
+}

@@ -1,0 +1,184 @@
+/**
+ * One order that waited in the register for its mail (left-orders.ts), at a gateway to which some of that has
+ * come: a walk through each partition that the order names, when all of its entries are here, and again until
+ * nothing that is meant is in hand. What would be delivered, or expire, before the walk has come to it is met
+ * there. What arrived after the order was given is not meant, and each message is judged once, in the order
+ * of its queue: so the walk comes on, too, where memory is too short to have all envelopes here.
+ *
+ *   a partition   comes, entry by entry ─► all are here ─► walked ─► none in hand ─► at the copies ─► done
+ *                 met where it is handed out, or expires ────────────┘
+ *
+ * Pure.
+ */
+import type { Clock, EventLog } from '../../platform/ports.js';
+import type { LeftOrder } from '../../register/records.js';
+import type { Partition } from '../mirror/partition.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+import type { QueueRegistry } from '../queue/queue-registry.js';
+import { Came, OrderAct } from './order-act.js';
+import type { OrderActPorts } from './order-act.js';
+import { NOT_NOW, QueueCursor } from './queue-cursor.js';
+
+export interface LeftPassPorts extends OrderActPorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  readonly registry: QueueRegistry;
+}
+
+/** Between walks for what was in hand: first, and longest. Envelopes that came are kept for longer. */
+const AGAIN_FIRST_MS = 250;
+const AGAIN_MAX_MS = 4_000;
+
+export class LeftPass {
+  readonly id: string;
+  /** Messages that it was done to here. */
+  done = 0;
+  #order: LeftOrder;
+  #names: ReadonlySet<string>;
+  readonly #ports: LeftPassPorts;
+  readonly #act: OrderAct;
+  readonly #givenSeconds: number;
+  /** Walked, with nothing in hand, and the number of the last change then. */
+  readonly #through = new Map<Partition, number>();
+  /** Of the walk under way: where it goes, and where something that is meant is in hand. */
+  #cursor: QueueCursor | undefined;
+  #walked: ReadonlySet<Partition> = new Set();
+  readonly #waiting = new Set<Partition>();
+  #queue: MailQueue | undefined;
+  /** All before in this queue is judged; in this walk some was that was not before. */
+  #isUnbroken = true;
+  #cameOn = false;
+  #notDone = 0;
+  /** Of each queue, up to which position all is judged. */
+  readonly #judged = new WeakMap<MailQueue, number>();
+  /** Recipients of the message that was looked at last: the work that it was. */
+  #looked = 0;
+  #nextWalkMs = -Infinity;
+  #againMs = AGAIN_FIRST_MS;
+
+  constructor(id: string, order: LeftOrder, ports: LeftPassPorts) {
+    this.id = id;
+    this.#order = order;
+    this.#names = new Set(order.partitions);
+    this.#ports = ports;
+    this.#givenSeconds = Math.floor(order.wallMs / 1000);
+    this.#act = new OrderAct(order, ports, () => undefined);
+  }
+
+  get order(): LeftOrder {
+    return this.#order;
+  }
+
+  /** The register tells it anew: other partitions may be named. */
+  update(order: LeftOrder): void {
+    const before = this.#names;
+    this.#order = order;
+    this.#names = new Set(order.partitions);
+    for (const partition of this.#through.keys()) {
+      if (!before.has(partition.name)) this.#through.delete(partition);
+    }
+  }
+
+  /** Something in it may be meant that it was not done to. */
+  concerns(partition: Partition): boolean {
+    return this.#names.has(partition.name) && !this.#through.has(partition);
+  }
+
+  /** Names of partitions that are done with, which the register still names: the copies have all of it. */
+  kept(): readonly string[] {
+    const names: string[] = [];
+    for (const [partition, number] of this.#through) {
+      if (!this.#isHere(partition)) this.#through.delete(partition);
+      else if (partition.ackedNumber >= number && this.#names.has(partition.name)) names.push(partition.name);
+    }
+    return names;
+  }
+
+  /** Does to an entry what it means for it, if it does. */
+  meet(queue: MailQueue, row: number, nowMs: number): Came {
+    const { entries: { table }, settlement } = this.#ports;
+    const { selection } = this.#act;
+    this.#looked = 0;
+    if (table.arrivalSeconds.get(row) > this.#givenSeconds) return Came.NOT_MEANT;
+    if (table.position.get(row) <= (this.#judged.get(queue) ?? 0)) return Came.NOT_MEANT;
+    if (!selection.concernsQueue(queue) || !selection.concernsRow(table, row, this.#givenSeconds)) {
+      return Came.NOT_MEANT;
+    }
+    const envelope = this.#act.envelopeOf(queue, row);
+    if (envelope === undefined) return this.#ports.entries.isAllAbsent(row) ? Came.IN_HAND : Came.NOT_MEANT;
+    this.#looked = envelope.recipients.length;
+    const note = settlement.noteOf(row, this.#looked);
+    const meant = this.#act.meantOf(row, envelope, note);
+    if (meant.length === 0 || this.#act.isDoneBefore(row, note)) return Came.NOT_MEANT;
+    const came = this.#act.doTo(queue, row, envelope, meant, this.#order.verb, nowMs);
+    if (came === Came.DONE) this.done += 1;
+    return came;
+  }
+
+  /**
+   * Called a few times in a tenth of a second; `sinceMs`: when the walks of this tick began. It goes where it
+   * is its turn. True: of a partition all is done.
+   */
+  tick(nowMs: number, sinceMs: number, isTurn: (partition: Partition) => boolean): boolean {
+    const { clock, registry, entries: { table } } = this.#ports;
+    if (this.#cursor === undefined) {
+      if (!this.#begins(nowMs, isTurn)) return false;
+      this.#cursor = new QueueCursor(registry, table, ({ partition }) => this.#walked.has(partition));
+    }
+    const isWhole = this.#cursor.walk(clock, (queue, row) => this.#visit(queue, row, nowMs), sinceMs);
+    if (!isWhole) return false;
+    this.#cursor = undefined;
+    this.#againMs = this.#cameOn ? AGAIN_FIRST_MS : Math.min(AGAIN_MAX_MS, 2 * this.#againMs);
+    this.#nextWalkMs = nowMs + this.#againMs;
+    return this.#noteThrough();
+  }
+
+  #visit(queue: MailQueue, row: number, nowMs: number): number {
+    // It may be gone then.
+    const position = this.#ports.entries.table.position.get(row);
+    if (queue !== this.#queue) {
+      this.#queue = queue;
+      this.#isUnbroken = true;
+    }
+    const came = this.meet(queue, row, nowMs);
+    if (came === Came.LATER) return NOT_NOW;
+    if (came === Came.IN_HAND || (came === Came.NOT_DONE && queue.partition.isLeaving)) {
+      this.#waiting.add(queue.partition);
+      this.#isUnbroken = false;
+    } else if (this.#isUnbroken && this.#looked > 0) {
+      this.#judged.set(queue, position);
+      this.#cameOn = true;
+      if (came === Came.NOT_DONE) this.#notDone += 1;
+    }
+    return this.#looked;
+  }
+
+  /** There is something to walk through, and it is the time for it. */
+  #begins(nowMs: number, isTurn: (partition: Partition) => boolean): boolean {
+    const walked = this.#ports.registry.partitions
+      .filter((one) => this.concerns(one) && !one.isRecovering && isTurn(one));
+    if (walked.length === 0) return false;
+    const isNew = walked.some((one) => !this.#walked.has(one));
+    if (!isNew && nowMs < this.#nextWalkMs) return false;
+    this.#walked = new Set(walked);
+    this.#waiting.clear();
+    this.#queue = undefined;
+    this.#cameOn = false;
+    return true;
+  }
+
+  #noteThrough(): boolean {
+    const through = [...this.#walked].filter((one) => this.#isHere(one) && !this.#waiting.has(one));
+    if (through.length === 0) return false;
+    for (const partition of through) this.#through.set(partition, partition.lastNumber);
+    this.#ports.log.warn('order', 'an order that waited in the register for mail is done with it', {
+      order: this.id, verb: this.#order.verb, partitions: through.map(({ name }) => name), done: this.done,
+      not_done: this.#notDone,
+    });
+    return true;
+  }
+
+  #isHere(partition: Partition): boolean {
+    return this.#ports.registry.partitions.includes(partition);
+  }
+}

@@ -1,0 +1,124 @@
+/**
+ * What an operator's order does to one message: which of its recipients it means at this moment, and holds,
+ * releases or ends it for them (queue/message-holds.ts), if it rests and there is room for the change. The
+ * same for an order that passes over what is here (order-pass.ts) and for one that waited in the register for
+ * its mail (left-orders.ts). Pure.
+ */
+import type { LeftVerb, OrderVerb, QueueOrder } from '../../admin-api/queue-orders.js';
+import type { DeliveryRoom } from '../queue/delivery-room.js';
+import type { Entries } from '../queue/entries.js';
+import { EntryState } from '../queue/entry-table.js';
+import { isResting } from '../queue/interruptions.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+import type { MessageHolds } from '../queue/message-holds.js';
+import type { Note } from '../queue/note.js';
+import { TO_TRY } from '../queue/note.js';
+import type { Settlement } from '../queue/settlement.js';
+import type { Envelope } from '../queue/types.js';
+import type { ReportPace } from './report-pace.js';
+import { Selection } from './selection.js';
+
+export interface OrderActPorts {
+  readonly entries: Entries;
+  readonly settlement: Settlement;
+  readonly holds: MessageHolds;
+  readonly room: DeliveryRoom;
+  readonly reports: ReportPace;
+}
+
+/** What became of a message. NOT_MEANT: or it was done to it already. LATER: others are no use now, too. */
+export const Came = { DONE: 0, IN_HAND: 1, NOT_DONE: 2, NOT_MEANT: 3, LATER: 4 } as const;
+export type Came = (typeof Came)[keyof typeof Came];
+
+/** Why not. */
+type OnRefused = (queue: MailQueue, envelope: Envelope, meant: readonly number[], why: string) => void;
+
+export class OrderAct {
+  readonly selection: Selection;
+  readonly #verb: OrderVerb;
+  readonly #order: Pick<QueueOrder, 'reason' | 'who'>;
+  readonly #ports: OrderActPorts;
+  readonly #onRefused: OnRefused;
+
+  constructor(
+    { verb, selector, reason, who }: Omit<QueueOrder, 'dry_run'>, ports: OrderActPorts, onRefused: OnRefused,
+  ) {
+    this.selection = new Selection(selector);
+    this.#verb = verb;
+    this.#order = { reason, who };
+    this.#ports = ports;
+    this.#onRefused = onRefused;
+  }
+
+  /**
+   * Undefined: it is still at the stores, and asked for; or this release can't read it. Of one that is meant
+   * by its id alone that is no matter: it can be deleted.
+   */
+  envelopeOf(queue: MailQueue, row: number): Envelope | undefined {
+    const { entries, settlement } = this.#ports;
+    if (!entries.isAllAbsent(row)) {
+      const envelope = settlement.envelopeOf(row);
+      if (envelope !== undefined || !this.selection.isByIdAlone) return envelope;
+      return unreadEnvelope(queue, entries.table.messageId(row));
+    }
+    entries.absent.wantLater(queue.partition, row);
+    return undefined;
+  }
+
+  /** Indexes of recipients who are meant; none: the message is not. */
+  meantOf(row: number, envelope: Envelope, note: Note): readonly number[] {
+    const verb = this.#verb;
+    const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
+    if ((verb === 'release' && !isHeld) || (verb === 'flush' && isHeld)) return [];
+    const meant = this.selection.recipientsOf(envelope, note);
+    // Of whom a report is owed already can't fail again.
+    if (verb !== 'bounce' && verb !== 'expire') return meant;
+    return meant.filter((index) => note.states[index] === TO_TRY);
+  }
+
+  /** What ends a message shows by itself. */
+  isDoneBefore(row: number, note: Note): boolean {
+    if (this.#verb === 'release') return this.#ports.holds.isReleasing(row);
+    return this.#verb === 'hold' && note.heldSinceWallMs !== 0;
+  }
+
+  doTo(
+    queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[], verb: LeftVerb,
+    nowMs: number,
+  ): Came {
+    const { entries, settlement, room, reports } = this.#ports;
+    if (!isResting(entries.table.state(row))) {
+      // One that is delivered part by part rests for whoever was refused (refused-orders.ts).
+      settlement.refused.note(envelope.messageId, nowMs);
+      return Came.IN_HAND;
+    }
+    const isReported = verb === 'bounce' || verb === 'expire';
+    if (isReported && entries.isAbsent(row)) {
+      entries.absent.wantLater(queue.partition, row);
+      return Came.IN_HAND;
+    }
+    if (!room.admitsExpiry(queue.partition, entries.room(row))) return Came.IN_HAND;
+    if (isReported && !reports.take(nowMs)) return Came.LATER;
+    const why = this.#do(queue, row, meant, verb);
+    if (why === '') return Came.DONE;
+    this.#onRefused(queue, envelope, meant, why);
+    return Came.NOT_DONE;
+  }
+
+  #do(queue: MailQueue, row: number, meant: readonly number[], verb: LeftVerb): string {
+    const { holds } = this.#ports;
+    if (verb === 'hold') return holds.holdEntry(queue, row, this.#order);
+    if (verb === 'release') return holds.releaseEntry(queue, row, this.#order);
+    return holds.endEntry(queue, row, meant, verb, this.#order);
+  }
+}
+
+/** Stands for all who wait for a message that can't be read. */
+const NOBODY = { address: '', notify: 0, orcpt: '' };
+
+function unreadEnvelope({ name, route: { queueClass } }: MailQueue, messageId: number): Envelope {
+  return {
+    messageId, queueClass, queueName: name, reversePath: '', recipients: [NOBODY], flags: 0, ret: 0,
+    envid: '', arrivalWallMs: 0, expiryWallMs: 0, client: '', helo: '',
+  };
+}

@@ -1,0 +1,373 @@
+/**
+ * One order of an operator over many messages, as it passes over what is there: a walk through all queues
+ * that counts, and, when the operator has seen the count, walks that act, until nothing that is meant is left
+ * in hand (being delivered, stored or reported). What comes later is not meant: of each partition an entry
+ * counts up to the number that it had when the order was given; and never are more messages changed than
+ * were counted. Nothing is kept of what was found, however much it is.
+ *
+ *   looking ─ all seen ─► found ─ go ─► grace ─ time is over ─► acting ─ none in hand, copies have it ─► done
+ *      │                    │             │                       │
+ *      └────── cancel ──────┴─────────────┴───────────────────────┴─► cancelled: what was done stays done
+ *
+ * A partition that is to be handed to another gateway stays until the order is through with it (KEEPS_MS).
+ * Looking, found and in its grace it is cancelled too when nobody asks for it any more (UNASKED_MS): whoever
+ * gave it is gone. Pure.
+ */
+import type {
+  MetMessage, OrderPhase, QueueOrder, QueueOrderAnswer,
+} from '../../admin-api/queue-orders.js';
+import { invariant } from '../../base/invariant.js';
+import { formatMessageId } from '../../base/text-id.js';
+import type { Clock, EventLog } from '../../platform/ports.js';
+import type { Partition } from '../mirror/partition.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+import type { Note } from '../queue/note.js';
+import type { QueueRegistry } from '../queue/queue-registry.js';
+import type { Envelope } from '../queue/types.js';
+import type { WallFrame } from '../queue/wall-frame.js';
+import { Came, OrderAct } from './order-act.js';
+import type { OrderActPorts } from './order-act.js';
+import type { OrderToLeave } from './left-desk.js';
+import { NOT_NOW, QueueCursor } from './queue-cursor.js';
+
+export interface OrderPassPorts extends OrderActPorts {
+  readonly gatewayId: string;
+  readonly clock: Clock;
+  /** Of arrival and due times. */
+  readonly frame: WallFrame;
+  readonly log: EventLog;
+  readonly registry: QueueRegistry;
+  /** Partitions that are here in part, or still to come: what they have is not all known. */
+  isIncomplete(): boolean;
+  /** What keeps the next hop of a queue from being tried now is forgotten. */
+  hasten(queue: MailQueue): void;
+}
+
+/** Between walks for what was in hand: first and longest. Envelopes that came are kept for longer. */
+const AGAIN_FIRST_MS = 250;
+const AGAIN_MAX_MS = 4_000;
+/** So long after the last change it waits for envelopes that went back to the stores since the count. */
+const UNREAD_MS = 60_000;
+/** Flushed messages are tried so many a second: no storm. */
+const FLUSHED_PER_SECOND = 1_000;
+const UNASKED_MS = 120_000;
+/** A partition does not go to another gateway meanwhile; but for so long at most after the last change. */
+const KEEPS_MS = 600_000;
+/** Examples that are told, of what is meant and of what could not be done. */
+const MET_MAX = 100;
+
+const NEXT: Readonly<Record<OrderPhase, readonly OrderPhase[]>> = {
+  looking: ['found', 'cancelled'],
+  found: ['grace', 'cancelled'],
+  grace: ['acting', 'cancelled'],
+  acting: ['done', 'cancelled'],
+  done: [],
+  cancelled: [],
+};
+
+type Visit = (queue: MailQueue, row: number, envelope: Envelope, note: Note) => Came;
+
+export class OrderPass {
+  readonly id: string;
+  readonly order: QueueOrder;
+  phase: OrderPhase = 'looking';
+  /** When it ended; Infinity before. */
+  endedMs = Infinity;
+  readonly #ports: OrderPassPorts;
+  readonly #act: OrderAct;
+  readonly #givenWallMs: number;
+  readonly #givenSeconds: number;
+  /** Of each partition the last number that is meant. */
+  readonly #untilNumber = new Map<Partition, number>();
+  /** Of which it may not have seen all. */
+  readonly #inPart = new Set<Partition>();
+  /** Of those, which went away, or began to, before it was done with them. */
+  readonly #moved = new Set<Partition>();
+  /** Of each partition the messages that were counted and not dealt with. */
+  readonly #open = new Map<Partition, number>();
+  readonly #counts = { matched: 0, recipients: 0, bytes: 0, done: 0, unread: 0 };
+  /** Of the walk under way, and of the last one that is through. */
+  #waiting = 0;
+  #notDone = 0;
+  #lastWaiting = 0;
+  #lastNotDone = 0;
+  #cursor: QueueCursor | undefined;
+  #nextWalkMs = 0;
+  #againMs = AGAIN_FIRST_MS;
+  /** Walks that acted and are through. */
+  #walks = 0;
+  readonly #flushed = new Set<MailQueue>();
+  /** Changes that copies have to acknowledge. */
+  readonly #changed = new Map<Partition, number>();
+  readonly #met: MetMessage[] = [];
+  readonly #refused: MetMessage[] = [];
+  #hastened = 0;
+  #graceUntilMs = Infinity;
+  #askedMs: number;
+  #nowMs: number;
+  #wasIncomplete = false;
+  /** When it went, or something was done to a message last. */
+  #progressMs = -Infinity;
+  /** When it was done. */
+  #passed: readonly string[] | undefined;
+
+  constructor(id: string, order: QueueOrder, ports: OrderPassPorts) {
+    this.id = id;
+    this.order = order;
+    this.#ports = ports;
+    this.#act = new OrderAct(order, ports, (queue, envelope, meant, why) => {
+      this.#noteRefused(metOf(queue, envelope, meant.length, why));
+    });
+    this.#givenWallMs = ports.clock.wallMs();
+    this.#givenSeconds = Math.floor(ports.frame.wallMs() / 1000);
+    this.#nowMs = ports.clock.nowMs();
+    this.#askedMs = this.#nowMs;
+    for (const partition of ports.registry.partitions) {
+      this.#untilNumber.set(partition, partition.lastNumber);
+      if (partition.isRecovering) this.#inPart.add(partition);
+    }
+    const { verb, reason, who, selector, dry_run: isDry = false } = order;
+    ports.log.warn('order', 'an operator orders something for many messages', {
+      order: id, verb, selector: JSON.stringify(selector), dry_run: isDry, reason, who,
+    });
+  }
+
+  get isOver(): boolean {
+    return this.phase === 'done' || this.phase === 'cancelled';
+  }
+
+  /** What was found is dealt with, after so long. False: it is not the time for that. */
+  go(graceMs: number): boolean {
+    if (this.phase !== 'found' || this.order.dry_run === true) return false;
+    this.#progressMs = this.#ports.clock.nowMs();
+    this.#graceUntilMs = this.#progressMs + graceMs;
+    this.#transition('grace');
+    return true;
+  }
+
+  /** What of it concerns mail that comes later; undefined while nothing is to be done, or by a flush. */
+  get toLeave(): OrderToLeave | undefined {
+    const { verb, selector, who, reason } = this.order;
+    if (verb === 'flush' || (this.phase !== 'acting' && this.phase !== 'done')) return undefined;
+    return { verb, selector, who, reason, wallMs: Math.floor(this.#givenWallMs) };
+  }
+
+  /** It is to pass over this partition, which stays here until then. */
+  keeps(partition: Partition): boolean {
+    const isUnderWay = this.phase === 'grace' || this.phase === 'acting';
+    if (!isUnderWay || !this.#untilNumber.has(partition) || this.#moved.has(partition)) return false;
+    return this.#ports.clock.nowMs() - this.#progressMs < KEEPS_MS;
+  }
+
+  /** False: it is over. */
+  cancel(): boolean {
+    if (this.isOver) return false;
+    this.#end('cancelled');
+    return true;
+  }
+
+  /** Called a few times in a tenth of a second. */
+  tick(nowMs: number): void {
+    this.#nowMs = nowMs;
+    this.#noteMoved();
+    if (this.phase !== 'acting' && nowMs - this.#askedMs >= UNASKED_MS) return this.#end('cancelled');
+    if (this.phase === 'looking') this.#look();
+    if (this.phase === 'grace' && nowMs >= this.#graceUntilMs) this.#transition('acting');
+    if (this.phase === 'acting') this.#actUntilDone();
+  }
+
+  /** `isAsked`: by whoever gave it, who is still there. */
+  answer(isAsked: boolean): QueueOrderAnswer {
+    const nowMs = this.#ports.clock.nowMs();
+    if (isAsked) this.#askedMs = nowMs;
+    const { matched, recipients, bytes, done, unread } = this.#counts;
+    const { verb, reason, who, dry_run: isDry = false } = this.order;
+    const moved = this.#movedCount();
+    const isWalking = !this.isOver && this.#cursor !== undefined;
+    const waiting = isWalking ? Math.max(this.#waiting, this.#lastWaiting) : this.#lastWaiting;
+    const notDone = moved + (isWalking ? Math.max(this.#notDone, this.#lastNotDone) : this.#lastNotDone);
+    const isThrough = this.phase === 'done';
+    const left = this.phase === 'grace' ? Math.ceil((this.#graceUntilMs - nowMs) / 1000) : 0;
+    return {
+      order: this.id, gateway: this.#ports.gatewayId, verb, phase: this.phase, dry_run: isDry, reason, who,
+      given: Math.floor(this.#givenWallMs / 1000),
+      looked_share: this.phase === 'looking' ? Math.min(this.#cursor?.share ?? 0, 0.999) : 1,
+      matched, matched_recipients: recipients, matched_bytes: bytes, done,
+      gone_before: isThrough ? Math.max(0, matched - done - notDone) : 0,
+      waiting, not_done: notDone, moved, unread, incomplete: this.#wasIncomplete,
+      grace_left_seconds: Math.max(0, left), partitions: this.#passed ?? this.#passedOver(),
+      kept: this.#isKept(), met: this.#met, refused: this.#refused,
+    };
+  }
+
+  /** Names of partitions of which it means all that is there. */
+  #passedOver(): readonly string[] {
+    const { partitions } = this.#ports.registry;
+    return partitions
+      .filter((one) => this.#untilNumber.has(one) && !this.#inPart.has(one) && !one.isLeaving)
+      .map(({ name }) => name);
+  }
+
+  /** What goes to another gateway is not passed over by anybody: it is to be left in the register. */
+  #noteMoved(): void {
+    for (const partition of this.#untilNumber.keys()) {
+      if (this.#moved.has(partition) || (!partition.isLeaving && !partition.isForgotten)) continue;
+      this.#moved.add(partition);
+      this.#inPart.add(partition);
+      this.#wasIncomplete = true;
+    }
+  }
+
+  /** What was counted and went away: nobody here knows what became of it. */
+  #movedCount(): number {
+    let count = 0;
+    for (const partition of this.#moved) count += this.#open.get(partition) ?? 0;
+    return count;
+  }
+
+  #look(): void {
+    if (this.#ports.isIncomplete()) this.#wasIncomplete = true;
+    const isThrough = this.#walk((queue, row, envelope, note) => this.#count(queue, row, envelope, note));
+    if (isThrough) this.#transition('found');
+  }
+
+  #actUntilDone(): void {
+    const isDone = this.#walks > 0 && this.#lastWaiting === 0;
+    if (!isDone && (this.#cursor !== undefined || this.#nowMs >= this.#nextWalkMs)) this.#actOn();
+    if (this.#walks > 0 && this.#lastWaiting === 0 && this.#isKept()) this.#end('done');
+  }
+
+  #actOn(): void {
+    if (!this.#walk((queue, row, envelope, note) => this.#dealWith(queue, row, envelope, note))) return;
+    this.#walks += 1;
+    this.#lastWaiting = this.#waiting;
+    this.#lastNotDone = this.#notDone;
+    this.#waiting = 0;
+    this.#notDone = 0;
+    this.#nextWalkMs = this.#nowMs + this.#againMs;
+    this.#againMs = Math.min(AGAIN_MAX_MS, 2 * this.#againMs);
+    for (const queue of this.#flushed) this.#ports.hasten(queue);
+    this.#flushed.clear();
+  }
+
+  /** One part of a walk: true when it is through. */
+  #walk(visit: Visit): boolean {
+    const { entries: { table }, registry, clock } = this.#ports;
+    this.#cursor ??= new QueueCursor(registry, table, (queue) => this.#act.selection.concernsQueue(queue));
+    const isThrough = this.#cursor.walk(clock, (queue, row) => this.#visit(queue, row, visit));
+    if (isThrough) this.#cursor = undefined;
+    return isThrough;
+  }
+
+  /** The work that it was beside the entry itself: each recipient. Or NOT_NOW. */
+  #visit(queue: MailQueue, row: number, visit: Visit): number {
+    const { entries: { table }, settlement } = this.#ports;
+    const { partition } = queue;
+    if (table.position.get(row) > (this.#untilNumber.get(partition) ?? 0) || this.#moved.has(partition)) {
+      return 0;
+    }
+    if (!this.#act.selection.concernsRow(table, row, this.#givenSeconds)) return 0;
+    const envelope = this.#act.envelopeOf(queue, row);
+    if (envelope === undefined) {
+      this.#noteUnread(partition, row);
+      return 0;
+    }
+    const { length } = envelope.recipients;
+    return visit(queue, row, envelope, settlement.noteOf(row, length)) === Came.LATER ? NOT_NOW : length;
+  }
+
+  /** One that was counted may have gone back to the stores: it is asked for, and met by a later walk. */
+  #noteUnread(partition: Partition, row: number): void {
+    const mayBeCounted = this.phase === 'acting' && (this.#open.get(partition) ?? 0) > 0;
+    const isAwaited = this.#nowMs - this.#progressMs < UNREAD_MS && this.#ports.entries.isAllAbsent(row);
+    if (mayBeCounted && isAwaited) {
+      this.#waiting += 1;
+      return;
+    }
+    this.#inPart.add(partition);
+    if (this.phase === 'looking') this.#counts.unread += 1;
+    else this.#wasIncomplete = true;
+  }
+
+  #count(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {
+    const meant = this.#act.meantOf(row, envelope, note).length;
+    if (meant === 0) return Came.NOT_MEANT;
+    this.#counts.matched += 1;
+    this.#open.set(queue.partition, (this.#open.get(queue.partition) ?? 0) + 1);
+    this.#counts.recipients += meant;
+    this.#counts.bytes += this.#ports.entries.table.bodyBytes.get(row);
+    if (this.#met.length < MET_MAX) this.#met.push(metOf(queue, envelope, meant, ''));
+    return Came.NOT_MEANT;
+  }
+
+  #dealWith(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {
+    const { matched, done } = this.#counts;
+    const meant = this.#act.meantOf(row, envelope, note);
+    // Never more than the operator saw.
+    if (meant.length === 0 || done + this.#notDone >= matched) return Came.NOT_MEANT;
+    const came = this.#tryOn(queue, row, envelope, meant, note);
+    if (came === Came.DONE) {
+      this.#counts.done += 1;
+      this.#progressMs = this.#nowMs;
+      this.#open.set(queue.partition, Math.max(0, (this.#open.get(queue.partition) ?? 0) - 1));
+    } else if (came === Came.IN_HAND) this.#waiting += 1;
+    else if (came === Came.NOT_DONE) this.#notDone += 1;
+    return came;
+  }
+
+  #tryOn(queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[], note: Note): Came {
+    const { verb } = this.order;
+    if (verb === 'flush') return this.#flush(queue, row);
+    if (this.#walks > 0 && this.#act.isDoneBefore(row, note)) return Came.NOT_MEANT;
+    const came = this.#act.doTo(queue, row, envelope, meant, verb, this.#nowMs);
+    if (came === Came.DONE) this.#changed.set(queue.partition, queue.partition.lastNumber);
+    return came;
+  }
+
+  /** One that is in hand is being tried. */
+  #flush(queue: MailQueue, row: number): Came {
+    const delayMs = Math.floor((this.#hastened * 1000) / FLUSHED_PER_SECOND);
+    if (this.#ports.settlement.hasten(queue, row, delayMs)) this.#hastened += 1;
+    this.#flushed.add(queue);
+    return Came.DONE;
+  }
+
+  #noteRefused(met: MetMessage): void {
+    const { queue_id: id, queue_name: name } = met;
+    const isKnown = this.#refused.some((one) => one.queue_id === id && one.queue_name === name);
+    if (!isKnown && this.#refused.length < MET_MAX) this.#refused.push(met);
+  }
+
+  #isKept(): boolean {
+    for (const [partition, number] of this.#changed) {
+      // Whoever has a partition that left us has all that we changed.
+      if (partition.ackedNumber < number && this.#ports.registry.partitions.includes(partition)) return false;
+    }
+    return true;
+  }
+
+  #end(phase: 'done' | 'cancelled'): void {
+    this.#cursor = undefined;
+    this.#passed = this.#passedOver();
+    this.endedMs = this.#ports.clock.nowMs();
+    this.#transition(phase);
+    const { matched, done, unread } = this.#counts;
+    const text = phase === 'done' ? 'an order is done' : 'an order is cancelled';
+    this.#ports.log.warn('order', text, {
+      order: this.id, verb: this.order.verb, matched, done, unread,
+      not_done: this.#lastNotDone + this.#movedCount(),
+    });
+  }
+
+  #transition(to: OrderPhase): void {
+    invariant(NEXT[this.phase].includes(to), `an order goes from ${this.phase} to ${to}`);
+    this.phase = to;
+  }
+}
+
+function metOf(queue: MailQueue, envelope: Envelope, recipients: number, why: string): MetMessage {
+  return {
+    queue_id: formatMessageId(envelope.messageId), queue_name: queue.name,
+    queue_class: queue.route.queueClass, sender: envelope.reversePath, recipients, why,
+  };
+}

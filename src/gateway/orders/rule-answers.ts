@@ -1,0 +1,15 @@
+/** The rules in force as the admin HTTP and the status show them. Pure. */
+import type { QueueRuleAnswer } from '../../admin-api/queue-rules.js';
+import type { QueueRules, RuleInForce } from './queue-rules.js';
+
+export function ruleAnswers(rules: QueueRules): readonly QueueRuleAnswer[] {
+  return rules.all().map(answerOf);
+}
+
+function answerOf({ id, rule, queues, messages }: RuleInForce): QueueRuleAnswer {
+  const { verb, queue, who, reason, wallMs, untilWallMs } = rule;
+  return {
+    id, verb, queue, who, reason, since: Math.floor(wallMs / 1000),
+    until: untilWallMs === 0 ? null : Math.floor(untilWallMs / 1000), queues, messages,
+  };
+}

@@ -1,0 +1,102 @@
+/**
+ * Where operators give and cancel the standing rules of queues: each becomes a key of the register, written
+ * by the gateway that was asked. All gateways learn of it by their watches and obey it (queue-rules.ts); who
+ * does is told here, by each of itself. Pure.
+ */
+import type { Order } from '../../admin-api/orders.js';
+import type { NewQueueRule, QueueRulesAnswer } from '../../admin-api/queue-rules.js';
+import type { Clock, EventLog } from '../../platform/ports.js';
+import type { QueueRule } from '../../register/records.js';
+import { isRuleId } from '../../register/keys.js';
+import type { OwnershipRegister } from '../ownership/ownership-register.js';
+import type { QueueRules } from './queue-rules.js';
+import { QUEUE_RULES_MAX } from './queue-rules.js';
+import { ruleAnswers } from './rule-answers.js';
+import { isOver } from './standing.js';
+
+export interface RuleDeskPorts {
+  readonly clock: Clock;
+  readonly log: EventLog;
+  readonly register: OwnershipRegister;
+  readonly rules: QueueRules;
+}
+
+/** What came of it: with a text it was not done, and `code` says of what kind that is, as HTTP has them. */
+export interface RuleOutcome {
+  readonly id: string;
+  readonly code: 200 | 404 | 409 | 503;
+  readonly why: string;
+}
+
+/** Over for so long, by any gateway's clock: the next order takes it out of the register. */
+const OVER_KEPT_MS = 60_000;
+
+export class RuleDesk {
+  readonly #ports: RuleDeskPorts;
+  /** Given by this process. */
+  #given = 0;
+
+  constructor(ports: RuleDeskPorts) {
+    this.#ports = ports;
+  }
+
+  answer(): QueueRulesAnswer {
+    const { register, rules } = this.#ports;
+    return {
+      told_by: register.self.gatewayId,
+      living: [...register.living().keys()],
+      rules: ruleAnswers(rules),
+    };
+  }
+
+  add({ verb, queue, duration_seconds: seconds, reason, who }: NewQueueRule): Promise<RuleOutcome> {
+    const { register, clock, log } = this.#ports;
+    this.#given += 1;
+    const { gatewayId, incarnation } = register.self;
+    const id = `${gatewayId}-${String(incarnation)}-${String(this.#given)}`;
+    if (register.away !== '') return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+    this.#removeOver();
+    const nowWallMs = clock.wallMs();
+    const standing = [...register.queueRules().values()].filter((rule) => !isOver(rule, nowWallMs)).length;
+    if (standing >= QUEUE_RULES_MAX) {
+      const why = `${String(QUEUE_RULES_MAX)} rules stand already: cancel one of them; nothing was done`;
+      return Promise.resolve({ id, code: 409, why });
+    }
+    const untilWallMs = seconds === undefined ? 0 : nowWallMs + seconds * 1000;
+    const rule: QueueRule = { verb, queue, untilWallMs, who, reason, wallMs: nowWallMs };
+    log.warn('rule', 'an operator gives a standing rule', { rule: id, verb, queue, reason, who });
+    return this.#write(id, rule);
+  }
+
+  cancel(id: string, { reason, who }: Order): Promise<RuleOutcome> {
+    const { register, log } = this.#ports;
+    if (register.away !== '') return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+    if (!isRuleId(id) || !register.queueRules().has(id)) {
+      return Promise.resolve({ id, code: 404, why: 'no rule of this id stands; nothing was done' });
+    }
+    log.warn('rule', 'an operator cancels a standing rule', { rule: id, reason, who });
+    return this.#write(id, undefined);
+  }
+
+  #write(id: string, rule: QueueRule | undefined): Promise<RuleOutcome> {
+    return new Promise((resolve) => {
+      this.#ports.register.setQueueRule(id, rule, (why) => {
+        if (why === '') resolve({ id, code: 200, why });
+        else resolve({ id, code: 503, why: `${why}; it may be done or not: twinpost rules list shows` });
+      });
+    });
+  }
+
+  #removeOver(): void {
+    const { register, clock } = this.#ports;
+    const sinceWallMs = clock.wallMs() - OVER_KEPT_MS;
+    for (const [id, rule] of register.queueRules()) {
+      // Who is not heard now is asked by the next order.
+      if (isOver(rule, sinceWallMs)) register.setQueueRule(id, undefined, () => undefined);
+    }
+  }
+}
+
+export function awayText(away: string): string {
+  return `the register, which is to keep it, does not answer: ${away}; nothing was done`;
+}

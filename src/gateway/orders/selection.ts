@@ -1,0 +1,112 @@
+/**
+ * Which messages an operator's selector means (admin-api/queue-orders.ts): a queue is judged once, an entry
+ * by its columns, and only what is left by its envelope and note. Of a message the recipients who are meant
+ * are those whom nothing is decided about yet. Pure.
+ */
+import ipaddr from 'ipaddr.js';
+import type { Selector } from '../../admin-api/queue-orders.js';
+import { Wildcards } from '../../base/wildcards.js';
+import { parseMessageId } from '../../base/text-id.js';
+import type { EntryTable } from '../queue/entry-table.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+import type { LastResult, Note } from '../queue/note.js';
+import { OWED_FAILURE, TO_TRY } from '../queue/note.js';
+import type { Envelope } from '../queue/types.js';
+
+const NOTHING_SAID: ReadonlyMap<number, LastResult> = new Map();
+
+type Network = readonly [address: ipaddr.IPv4 | ipaddr.IPv6, bits: number];
+
+export class Selection {
+  readonly #ids: ReadonlySet<number> | undefined;
+  readonly #queue: Wildcards | undefined;
+  readonly #queueClass: string | undefined;
+  readonly #domain: Wildcards | undefined;
+  readonly #recipient: Wildcards | undefined;
+  readonly #sender: Wildcards | undefined;
+  readonly #client: Network | undefined;
+  readonly #reply: string | undefined;
+  readonly #olderThanSeconds: number;
+  readonly #newerThanSeconds: number;
+  readonly #largerThanBytes: number;
+
+  /** `given` is sound (whyNoSelector). */
+  constructor(given: Selector) {
+    const { ids, queue, queue_class, domain, recipient, sender, client, reply } = given;
+    this.#ids = ids === undefined ? undefined : new Set(ids.map((id) => parseMessageId(id) ?? NaN));
+    this.#queue = wildcards(queue);
+    this.#queueClass = queue_class;
+    this.#domain = wildcards(domain);
+    this.#recipient = wildcards(recipient);
+    this.#sender = sender === undefined ? undefined : new Wildcards([sender === '<>' ? '' : sender]);
+    this.#client = client === undefined ? undefined : networkOf(client);
+    this.#reply = reply;
+    this.#olderThanSeconds = given.older_than_seconds ?? 0;
+    this.#newerThanSeconds = given.newer_than_seconds ?? Infinity;
+    this.#largerThanBytes = given.larger_than_bytes ?? -1;
+  }
+
+  /** Ids are named, and nothing that only an envelope or a note tells. */
+  get isByIdAlone(): boolean {
+    const ofEnvelope = [this.#domain, this.#recipient, this.#sender, this.#client, this.#reply];
+    return this.#ids !== undefined && ofEnvelope.every((each) => each === undefined);
+  }
+
+  concernsQueue({ name, route: { queueClass } }: MailQueue): boolean {
+    if (this.#queueClass !== undefined && queueClass !== this.#queueClass) return false;
+    return this.#queue === undefined || this.#queue.matches(name);
+  }
+
+  /** Judged by what is known of an entry without its envelope. */
+  concernsRow(table: EntryTable, row: number, nowSeconds: number): boolean {
+    if (this.#ids !== undefined && !this.#ids.has(table.messageId(row))) return false;
+    if (table.bodyBytes.get(row) <= this.#largerThanBytes) return false;
+    const ageSeconds = nowSeconds - table.arrivalSeconds.get(row);
+    // Where no age is said, a clock that was set back hides nothing.
+    if (this.#olderThanSeconds > 0 && ageSeconds < this.#olderThanSeconds) return false;
+    return ageSeconds < this.#newerThanSeconds;
+  }
+
+  /** Indexes of the recipients who are meant; none: the message is not. */
+  recipientsOf(envelope: Envelope, note: Note): readonly number[] {
+    if (this.#sender !== undefined && !this.#sender.matches(envelope.reversePath)) return [];
+    if (this.#client !== undefined && !isWithin(envelope.client, this.#client)) return [];
+    const said = this.#reply === undefined
+      ? NOTHING_SAID : new Map(note.results.map((last) => [last.recipient, last]));
+    const meant: number[] = [];
+    envelope.recipients.forEach(({ address }, index) => {
+      const state = note.states[index] ?? TO_TRY;
+      if (state !== TO_TRY && state !== OWED_FAILURE) return;
+      if (this.#recipient !== undefined && !this.#recipient.matches(address)) return;
+      const domain = address.slice(address.lastIndexOf('@') + 1);
+      if (this.#domain !== undefined && !this.#domain.matches(domain)) return;
+      if (this.#reply !== undefined && !hasSaid(said.get(index), this.#reply)) return;
+      meant.push(index);
+    });
+    return meant;
+  }
+}
+
+function wildcards(pattern: string | undefined): Wildcards | undefined {
+  return pattern === undefined ? undefined : new Wildcards([pattern]);
+}
+
+/** A reply code, or a status and those below it. */
+function hasSaid(last: LastResult | undefined, reply: string): boolean {
+  if (last === undefined) return false;
+  if (reply.length === 3 && !reply.includes('.')) return String(last.code) === reply;
+  return last.enhanced === reply || last.enhanced.startsWith(`${reply}.`);
+}
+
+function networkOf(text: string): Network | undefined {
+  if (ipaddr.isValidCIDR(text)) return ipaddr.parseCIDR(text);
+  if (!ipaddr.isValid(text)) return undefined;
+  const address = ipaddr.process(text);
+  return [address, address.kind() === 'ipv4' ? 32 : 128];
+}
+
+function isWithin(client: string, network: Network): boolean {
+  if (!ipaddr.isValid(client)) return false;
+  const address = ipaddr.process(client);
+  return address.kind() === network[0].kind() && address.match([network[0], network[1]] as never);
+}

@@ -1,0 +1,343 @@
+/**
+ * Nights of an operator, at two gateways and three stores: each ends as its row of the runbook says, and its words and
+ * commands are those of docs/RUNBOOK.md (story.ts). Mail is a tenth to a five-hundredth of what the bench has.
+ */
+import assert from 'node:assert/strict';
+import { once } from 'node:events';
+import { connect } from 'node:net';
+import { after, before, describe, test } from 'node:test';
+import { SMTPServer } from 'smtp-server';
+import { runSend } from '../../src/load/run.js';
+import { startSink } from '../../src/sink/sink.js';
+import { HOST, startCluster, until, type Cluster } from '../process/cluster.js';
+import { freePorts } from '../process/free-ports.js';
+import { SmtpTalk } from '../process/smtp-talk.js';
+import { TlsHop, makeCertificates } from '../process/tls-hop.js';
+import { NameServer } from '../unit/platform/node/dns/name-server.js';
+import type { Scripted } from '../unit/platform/node/dns/name-server.js';
+import { Story } from './story.js';
+
+const FLOODER = '127.0.0.2';
+const POISON = 'poison';
+
+/** Takes mail of the strict queue in its order, and puts off what has POISON in it. */
+class PickyHop {
+  readonly arrived: string[] = [];
+  readonly #server = new SMTPServer({
+    authOptional: true, disabledCommands: ['AUTH', 'STARTTLS'], logger: false,
+    onData: (stream, _session, done) => {
+      let text = '';
+      stream.on('data', (bytes: Buffer) => { text += bytes.toString('latin1'); });
+      stream.once('end', () => {
+        if (text.includes(POISON)) return done(Object.assign(new Error('4.3.0 our scanner died'), { responseCode: 451 }));
+        this.arrived.push(/^Subject: (.*)\r$/m.exec(text)?.[1] ?? '');
+        done();
+      });
+    },
+  });
+
+  async start(port: number): Promise<void> {
+    this.#server.listen(port, HOST);
+    await once(this.#server.server, 'listening');
+  }
+
+  close(): Promise<void> {
+    return new Promise((resolve) => { this.#server.close(resolve); });
+  }
+}
+
+describe('an operator', { timeout: 420_000 }, () => {
+  let cluster: Cluster;
+  let delivered = 0;
+  const hop = new PickyHop();
+  const abroad = new PickyHop();
+  const certificates = makeCertificates();
+  let bank: TlsHop;
+  let bankPort = 0;
+  let resolver: NameServer;
+  let isResolverDead = true;
+
+  before(async () => {
+    const [port = 0, abroadPort = 0] = await freePorts(2);
+    await hop.start(port);
+    await abroad.start(abroadPort);
+    assert.ok(certificates !== undefined, 'openssl is there');
+    bank = new TlsHop({ certificate: certificates.issue('old.bank.example') });
+    bankPort = await bank.listen();
+    const zone: Readonly<Record<string, Scripted>> = {
+      'MX abroad.example': { answers: [{ type: 'MX', name: 'abroad.example', ttl: 60, data: { preference: 10, exchange: 'mx.abroad.example' } }] },
+      'A mx.abroad.example': { answers: [{ type: 'A', name: 'mx.abroad.example', ttl: 60, data: HOST }] },
+    };
+    resolver = await NameServer.start({ after: () => undefined }, (question) =>
+      (isResolverDead ? { rcode: 2 } : zone[question] ?? { rcode: 3 }));
+    cluster = await startCluster({
+      gateways: 2, group: true, stores: 3, domains: ['shop.example', 'news.example'],
+      routes: [
+        { domain: 'strict.example', name: 'strict', order: 'strict', via: `smtp://${HOST}:${String(port)}` },
+        { domain: 'abroad.example', name: 'abroad', via: `mx:${String(abroadPort)}` },
+        { domain: 'bank.example', name: 'bank', via: `smtp://${HOST}:${String(bankPort)}`, tls: 'verify', ca_file: certificates.caFile, server_name: 'mx.bank.example' },
+      ],
+      gateway: {
+        delivery: { retry: { first: '1h', max: '1h' }, mx: { allow_private_addresses: true, mta_sts: false } },
+        dns: { resolvers: [`${HOST}:${String(resolver.port)}`] },
+      },
+    });
+  });
+  after(async () => {
+    await hop.close();
+    await abroad.close();
+    bank.close();
+    resolver.close();
+    await cluster.stop();
+  });
+
+  const queued = async (): Promise<number> => {
+    const all = await Promise.all(cluster.gateways.map(async (each) => (await each.status()).queued_messages));
+    return all.reduce((sum, one) => sum + one, 0);
+  };
+  const send = async (count: number, domain: string): Promise<void> => {
+    for (const { smtpPort } of cluster.gateways) await runSend({ host: HOST, port: smtpPort, count: count / 2, connections: 5, domains: [domain] });
+  };
+  /** All that was sent and not ended is at the sink. */
+  const allDelivered = async (count: number): Promise<void> => {
+    delivered += count;
+    await cluster.sinkHas(delivered, 30_000);
+    await until('nothing waits', async () => (await queued()) === 0);
+    assert.equal((await cluster.sinkCounts()).messages, delivered);
+  };
+  const sinkBack = async (): Promise<void> => {
+    delivered = 0;
+    cluster.sink.start();
+    await cluster.sink.ready();
+  };
+
+  test('whose next hop refuses connections sees it, and lets mail flow when it is mended', async (t) => {
+    const story = new Story('next-hop-down', cluster);
+    await cluster.sink.kill();
+    await send(1000, 'shop.example');
+    const beganMs = performance.now();
+    await until('the status names it', async () => (await cluster.status()).outages?.next_hops.length === 1, 10_000);
+    t.diagnostic(`named after ${(performance.now() - beganMs).toFixed(0)} ms`);
+    story.tell('Mail for a customer does not arrive, somebody says. The first line of `status` names what is worst:');
+    const seen = await story.type(['status'], (line) => /^ERROR|NEXT HOP/.test(line));
+    assert.match(seen.out, /^ERROR gateway-\d: next hop \S+ can't be reached, 500 messages wait: .*ECONNREFUSED/);
+    story.tell('Their server is started again. Mail would go by itself, at the next probe of the next hop, a minute later at most. Now, without a storm:');
+    await sinkBack();
+    const flushed = await story.type(['queue', 'flush', '--domain', 'shop.example', '--reason', 'their server is back'], (line) => !line.startsWith('  0'));
+    // A probe may have been quicker.
+    assert.ok(flushed.code === 0 || flushed.error.includes('no message is meant'), flushed.error);
+    await allDelivered(1000);
+    story.end();
+  });
+
+  test('whose next hop put mail off sees why, and has it tried again', async () => {
+    const story = new Story('next-hop-defers', cluster);
+    await cluster.sink.kill();
+    const deferring = await startSink({ host: HOST, port: cluster.sinkPort, deferRate: 1 });
+    await send(200, 'shop.example');
+    await until('all is deferred', async () => (await Promise.all(cluster.gateways.map((each) => each.status()))).every(({ hurting }) => hurting.queues[0]?.deferred === 100), 20_000);
+    story.tell('The next hop answers, and puts everything off:');
+    const seen = await story.type(['status'], (line) => /^WARNING|DEFERRED/.test(line));
+    assert.match(seen.out, /^WARNING gateway-\d: queue shop\.example: its next hop puts mail off, 100 of 100 messages deferred; last: 451 /);
+    await deferring.close();
+    await sinkBack();
+    story.tell('It is mended. What waits for its next attempt, an hour away, is tried now:');
+    const flushed = await story.type(['queue', 'flush', '--reply', '451', '--reason', 'they have mended it'], (line) => !line.startsWith('  0'));
+    assert.match(flushed.out, /200 of 200 are tried/);
+    await allDelivered(200);
+    story.end();
+  });
+
+  test('whom one client floods does away with its mail, and with no other', async () => {
+    const story = new Story('flood', cluster);
+    await cluster.sink.kill();
+    await send(200, 'news.example');
+    for (const { smtpPort } of cluster.gateways) await flood(smtpPort, 550);
+    await until('all waits', async () => (await queued()) === 1300);
+    story.tell('Queues grow. Who sends all that?');
+    const seen = await story.type(['status'], (line) => line.includes('busiest'));
+    assert.match(seen.out, /busiest {5}client .*127\.0\.0\.2 \d\d%/);
+    story.tell('One client, which is not to send so much. How much of it is there, at all gateways?');
+    const dry = await story.type(['queue', 'delete', '--client', FLOODER, '--dry-run', '--reason', 'a flood'], (line) => !/^ {2}\w{9}[A-Z4-9]/.test(line));
+    assert.match(dry.out, /^1,100 messages, 1,100 recipients/m);
+    story.tell('That is what was expected, so away with it. Senders are not told; the mail log has each recipient.');
+    const gone = await story.type(['queue', 'delete', '--client', FLOODER, '--expect', '1100', '--now', '--reason', 'a flood'], isNoMessage);
+    assert.deepEqual([gone.code, /1,100 of 1,100 deleted/.test(gone.out)], [0, true], gone.out + gone.error);
+    await sinkBack();
+    await story.type(['queue', 'flush', '--everything', '--reason', 'the next hop is back'], () => false);
+    await allDelivered(200);
+    story.end();
+  });
+
+  test('who orders the wrong thing takes it back in the grace', async () => {
+    const story = new Story('taken-back', cluster);
+    await cluster.sink.kill();
+    await send(1200, 'shop.example');
+    await until('all waits', async () => (await queued()) === 1200);
+    story.tell('Returned by mistake: `--domain` was meant to be another one. What ends mail of more than 1,000 recipients waits for a minute first. Ctrl-C takes it back:');
+    const inGrace = until('its grace runs', async () => (await Promise.all(cluster.gateways.map(phaseOf))).every((phase) => phase === 'grace'));
+    const taken = await story.type(['queue', 'bounce', '--domain', 'shop.example', '--reason', 'the domain is gone'], isNoMessage, inGrace);
+    assert.equal(taken.code, 1);
+    assert.match(taken.out, /taken back/);
+    story.tell('Nothing was returned:');
+    const orders = await story.type(['queue', 'orders'], (line) => line.includes('bounce'));
+    assert.match(orders.out, /bounce: cancelled, 0 of 600/);
+    await sinkBack();
+    await story.type(['queue', 'flush', '--everything', '--reason', 'the next hop is back'], () => false);
+    await allDelivered(1200);
+    assert.ok((await Promise.all(cluster.gateways.map((each) => each.status()))).every(({ bounced }) => bounced === 0));
+    story.end();
+  });
+
+  test('whose order reaches the mail of a gateway that is dead', async () => {
+    const story = new Story('dead-gateway', cluster);
+    const [first, second] = cluster.gateways;
+    assert.ok(first !== undefined && second !== undefined);
+    await cluster.sink.kill();
+    await send(100, 'news.example');
+    for (const { smtpPort } of cluster.gateways) await flood(smtpPort, 40);
+    await until('all waits', async () => (await queued()) === 180);
+    await second.gateway.kill();
+    story.tell('A client floods again, and one of the two gateways is dead. Nothing is ended while not all mail could be looked at:');
+    const refused = await story.type(['queue', 'delete', '--client', FLOODER, '--now', '--reason', 'a flood'], isNoMessage);
+    assert.equal(refused.code, 3);
+    assert.match(refused.error, /nothing was done/);
+    story.tell('What is there is ended with `--partial`, and the order waits in the register for the rest:');
+    const gone = await story.type(['queue', 'delete', '--client', FLOODER, '--now', '--partial', '--reason', 'a flood'], isNoMessage);
+    assert.equal(gone.code, 3);
+    assert.match(gone.out, /left in the register as \S+ for gateway-2/);
+    await sinkBack();
+    await story.type(['queue', 'flush', '--everything', '--reason', 'the next hop is back'], () => false);
+    delivered += 100;
+    await cluster.sinkHas(delivered, 40_000);
+    await until('it is taken over, and the order done', async () => (await first.status()).partitions_rescued > 0 && (await first.status()).queued_messages === 0, 40_000);
+    assert.equal((await cluster.sinkCounts()).messages, 100, 'nothing of the flood');
+    story.tell('Whoever took its mail over has done it, before anything left.');
+    second.gateway.start();
+    await second.gateway.ready();
+    story.end();
+  });
+
+  test('whose resolver is dead learns that it is, and not somebody\'s domain', async () => {
+    const story = new Story('no-resolver', cluster);
+    story.call(`${HOST}:${String(resolver.port)}`, '127.0.0.1:53');
+    await submit(cluster.smtpPort, 'abroad.example', ['a0', 'a1', 'a2']);
+    await until('the status says so', async () => (await cluster.status()).dns_away !== '', 40_000);
+    story.tell('Mail by MX stands, to whatever domain. The first line of `status` says why:');
+    const seen = await story.type(['status'], (line) => /^ERROR|^ {2}DNS/.test(line));
+    assert.match(seen.out, /^ERROR gateway-1: no resolver of DNS answers: \S+: SERVFAIL/);
+    assert.match(seen.out, /^ {2}DNS {9}no resolver answers: \S+: SERVFAIL$/m);
+    story.tell('Its own log says the rest. It is started again, and within ten seconds the gateway has seen that. Mail goes by itself, each domain at its next try, a minute later at most:');
+    isResolverDead = false;
+    await until('all has left', () => abroad.arrived.length === 3, 70_000);
+    assert.deepEqual(abroad.arrived, ['a0', 'a1', 'a2']);
+    await until('nothing waits', async () => (await queued()) === 0);
+    const after = await story.type(['status'], (line) => /^(ALL WELL|ERROR|WARNING)/.test(line));
+    assert.doesNotMatch(after.out, /resolver/);
+    story.end();
+  });
+
+  test('whose next hop shows the wrong certificate sees whose it is, and sends nothing there', async () => {
+    const story = new Story('certificate', cluster);
+    for (const relay of [`${HOST}[${HOST}]`, HOST]) story.call(`${relay}:${String(bankPort)}`, 'mx.bank.example:25');
+    await submit(cluster.smtpPort, 'bank.example', ['b0', 'b1']);
+    await until('the status names it', async () => (await cluster.status()).outages?.next_hops.some(({ why }) => why.includes('TLS')) === true, 20_000);
+    story.tell('Mail to the bank waits. Its route says `tls: verify`:');
+    const seen = await story.type(['status'], (line) => /^ERROR|NEXT HOP/.test(line));
+    assert.match(seen.out, /^ERROR gateway-1: next hop \S+ can't be reached, 2 messages wait: no TLS with .*old\.bank\.example/);
+    story.tell('It shows the certificate of another name. Nothing goes there, and nothing is refused: somebody may be between. Ask the bank, by telephone. They have put in the old one by mistake, and mend it:');
+    assert.ok(certificates !== undefined);
+    bank.options = { certificate: certificates.issue('mx.bank.example') };
+    const flushed = await story.type(['queue', 'flush', '--domain', 'bank.example', '--reason', 'they have mended their certificate'], () => false);
+    assert.ok(flushed.code === 0 || flushed.error.includes('no message is meant'), flushed.error);
+    await until('all has left', () => bank.taken.length === 2, 30_000);
+    assert.ok(bank.taken.every(({ isSecure }) => isSecure));
+    await until('nothing waits', async () => (await queued()) === 0);
+    story.end();
+  });
+
+  test('holds the head that stops a strict queue, and it stays held, whoever dies', async () => {
+    const story = new Story('poisoned-head', cluster);
+    const [first, second] = cluster.gateways;
+    assert.ok(first !== undefined && second !== undefined);
+    await submit(first.smtpPort, 'strict.example', ['s0 poison', ...Array.from({ length: 9 }, (_none, index) => `s${String(index + 1)}`)]);
+    await until('its head is put off', async () => (await cluster.status()).hurting.queues.some(({ queue_name: name }) => name === 'strict'), 20_000);
+    story.tell('A queue with `order: strict` stands: its next hop can not take the first message.');
+    const { rows: [head] } = await messagesAt(first.adminPort);
+    const id = head?.queue_id ?? '';
+    story.call(id, '00000G001ST');
+    await story.type(['queue', 'list', 'strict', '--limit', '1']);
+    story.tell('Its head is held; the others go on, in order.');
+    const held = await story.type(['queue', 'hold', '--id', id, '--reason', 'their scanner dies of it']);
+    assert.equal(held.code, 0, held.error);
+    await until('the others flow', () => hop.arrived.length === 9);
+    assert.deepEqual(hop.arrived, Array.from({ length: 9 }, (_none, index) => `s${String(index + 1)}`));
+    await until('they are gone', async () => (await heldAt(first.adminPort)).length === 1);
+    await until('the copies know it', async () => (await first.table()).every(({ lag_messages: lag }) => lag === 0));
+    await first.gateway.kill();
+    await until('it is taken over', async () => (await second.status()).partitions_rescued > 0 && (await second.status()).partitions_recovering === 0, 40_000);
+    const there = await heldAt(second.adminPort);
+    assert.deepEqual(there, ['held'], 'held by the one that took over');
+    first.gateway.start();
+    await first.gateway.ready();
+    await until('it is back where it belongs', async () => (await heldAt(first.adminPort)).length === 1, 40_000);
+    assert.deepEqual(await heldAt(first.adminPort), ['held']);
+    story.tell('It stays held through crashes and takeovers. Its sender is to know:');
+    const returned = await story.type(['queue', 'bounce', '--id', id, '--reason', 'the receiver can not take it'], isNoMessage);
+    assert.equal(returned.code, 0, returned.error);
+    await until('it is gone', async () => (await heldAt(first.adminPort)).length === 0);
+    assert.equal(hop.arrived.length, 9);
+    story.end();
+  });
+});
+
+/** Lines of examples begin with an id. */
+function isNoMessage(line: string): boolean {
+  return !line.startsWith('  ');
+}
+
+async function phaseOf({ adminPort }: { readonly adminPort: number }): Promise<string> {
+  const { orders } = await (await fetch(`http://${HOST}:${String(adminPort)}/api/v1/orders`)).json() as { readonly orders: readonly { readonly verb: string; readonly phase: string }[] };
+  return orders.find(({ verb }) => verb === 'bounce')?.phase ?? '';
+}
+
+interface MessageSeen {
+  readonly queue_id: string;
+  readonly state: string;
+}
+
+/** What is in the strict queue. */
+async function messagesAt(adminPort: number): Promise<{ readonly rows: readonly MessageSeen[] }> {
+  const answer = await fetch(`http://${HOST}:${String(adminPort)}/api/v1/queues/strict/messages`);
+  return answer.ok ? await answer.json() as { readonly rows: readonly MessageSeen[] } : { rows: [] };
+}
+
+/** Its states. */
+async function heldAt(adminPort: number): Promise<readonly string[]> {
+  return (await messagesAt(adminPort)).rows.map(({ state }) => state);
+}
+
+/** Messages of one connection from FLOODER. */
+async function flood(port: number, count: number): Promise<void> {
+  const socket = connect({ host: HOST, port, localAddress: FLOODER });
+  await once(socket, 'connect');
+  const talk = await SmtpTalk.over(socket);
+  for (let sent = 0; sent < count; sent++) {
+    await talk.say('MAIL FROM:<flood@client.example>');
+    await talk.say('RCPT TO:<user@shop.example>');
+    await talk.say('DATA');
+    assert.match(await talk.say('Subject: flood\r\n\r\nx\r\n.'), /^250/);
+  }
+  await talk.say('QUIT');
+}
+
+async function submit(port: number, domain: string, subjects: readonly string[]): Promise<void> {
+  const talk = await SmtpTalk.start(port);
+  for (const subject of subjects) {
+    await talk.say('MAIL FROM:<a@client.example>');
+    await talk.say(`RCPT TO:<user@${domain}>`);
+    await talk.say('DATA');
+    assert.match(await talk.say(`Subject: ${subject}\r\n\r\nx\r\n.`), /^250/);
+  }
+  await talk.say('QUIT');
+}

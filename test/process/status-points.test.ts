@@ -1,0 +1,29 @@
+/**
+ * `twinpost status` points at what hurts: the next hop that puts mail off, then the one that is down, and the client that
+ * sends most; the same in metrics.
+ */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { runSend } from '../../src/load/run.js';
+import { HOST, startCluster, until } from './cluster.js';
+import { twinpost } from './twinpost.js';
+
+test('what hurts is named first, by the status and by metrics', { timeout: 120_000 }, async (t) => {
+  const cluster = await startCluster({ sinkArguments: ['--defer-rate', '1'] });
+  t.after(() => cluster.stop());
+  const status = async (...args: readonly string[]): Promise<string> => (await twinpost(['status', ...args, '--from', `${HOST}:${String(cluster.adminPort)}`])).out;
+  const metrics = async (): Promise<string> => (await fetch(`http://${HOST}:${String(cluster.adminPort)}/metrics`)).text();
+  assert.match(await status(), /^ALL WELL\n/);
+  await runSend({ host: HOST, port: cluster.smtpPort, count: 150, connections: 5 });
+  await until('the queue is named', async () => /^WARNING gateway-1: queue \S+: its next hop puts mail off, \d+ of 150 messages deferred; last: 451 /.test(await status()));
+  const text = await status();
+  assert.match(text, /\n {2}DEFERRED {4}queue \S+: its next hop puts mail off, .*; for \d+m?s\n/);
+  assert.match(text, /\n {2}busiest {5}client 127\.0\.0\.1 100% .* of 150 messages accepted in /);
+  const [worst] = (await status('--json')).split('\n').map((line) => JSON.parse(line || '{}') as Record<string, unknown>);
+  assert.deepEqual([worst?.['kind'], worst?.['level'], worst?.['gateway']], ['worst', 'warning', 'gateway-1']);
+  assert.match(await metrics(), /\ntwinpost_queues_hurting\{problem="deferred"\} 1\n/);
+  assert.match(await metrics(), /\ntwinpost_busiest_share\{party="client"\} 1\n/);
+  await cluster.sink.kill();
+  await runSend({ host: HOST, port: cluster.smtpPort, count: 5, connections: 1 });
+  await until('the next hop is', async () => /^ERROR gateway-1: next hop 127\.0\.0\.1\S* can't be reached, \d+ messages wait: .*ECONNREFUSED/.test(await status()));
+});

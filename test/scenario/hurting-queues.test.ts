@@ -1,0 +1,77 @@
+/** Which queues the status names because their mail does not get on, since when, and which it does not. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { HurtingAnswer } from '../../src/admin-api/gateway-answers.js';
+import { HurtingQueues } from '../../src/gateway/queue/hurting-queues.js';
+import { World } from './world.js';
+
+interface Field {
+  readonly world: World;
+  /** Queues whose next hop is down. */
+  readonly down: Set<string>;
+  /** Looks each second for so long. */
+  watch(seconds: number): HurtingAnswer;
+  named(seconds: number): readonly (readonly [string, string])[];
+}
+
+function field(): Field {
+  const world = World.started({ queues: [{ name: 'fifo' }, { name: 'strict', ordering: 'strict' }] });
+  const { core } = world.gateway;
+  assert.ok(core !== undefined);
+  const down = new Set<string>();
+  const hurting = new HurtingQueues({
+    table: core.entries.table, byHandle: () => core.registry.byHandle, isDown: ({ name }) => down.has(name),
+    nowSeconds: () => Math.floor(core.frame.wallMs() / 1000),
+  });
+  const watch = (seconds: number): HurtingAnswer => {
+    for (let second = 0; second < seconds; second++) {
+      world.run(1000);
+      hurting.watch(world.scheduler.nowMs);
+    }
+    return hurting.answer();
+  };
+  return { world, down, watch, named: (seconds) => watch(seconds).queues.map((one) => [one.queue_name, one.problem]) };
+}
+
+describe('a queue that hurts', () => {
+  test('is one whose next hop puts mail off; of a strict one the head alone', () => {
+    const { world, watch, named } = field();
+    world.hops.script = () => 'defer';
+    world.submitMany(20, ['fifo']);
+    world.submitMany(9, ['strict']);
+    assert.deepEqual(named(6), [['fifo', 'deferred'], ['strict', 'deferred']], 'the longer one first');
+    const [first] = watch(0).queues;
+    const since = first?.since ?? 0;
+    assert.deepEqual([first?.messages, first?.deferred, first?.last_error], [20, 20, 'not now']);
+    assert.ok((first?.bytes ?? 0) > 0);
+    const later = watch(60);
+    assert.deepEqual(later.counts, { deferred: 2, growing: 0, slow: 0 });
+    assert.equal(later.queues[0]?.since, since, 'since it began');
+    world.hops.script = () => 'accept';
+    for (let look = 0; look < 100 && watch(5).queues.length > 0; look++);
+    assert.deepEqual(watch(5).queues, [], 'nothing when all is delivered');
+  });
+
+  test('is one that has waited for a minute, though its next hop is there', () => {
+    const { world, down, named, watch } = field();
+    world.hops.script = () => 'hang';
+    world.submitMany(20, ['fifo']);
+    assert.deepEqual(named(55), []);
+    assert.deepEqual(named(15), [['fifo', 'slow']]);
+    down.add('fifo');
+    assert.deepEqual(named(5), [], 'whose next hop is down is named by that');
+    down.clear();
+    for (const queue of world.gateway.core?.registry.queues() ?? []) queue.isSuspended = true;
+    assert.deepEqual(watch(5), { counts: { deferred: 0, growing: 0, slow: 0 }, queues: [] }, 'an operator has stopped it');
+  });
+
+  test('is one that grows by many while what could start waits', () => {
+    const { world, named } = field();
+    world.hops.script = () => 'hang';
+    world.submitMany(600, ['fifo']);
+    assert.deepEqual(named(12), []);
+    world.submitMany(600, ['fifo']);
+    assert.deepEqual(named(5), [['fifo', 'growing']]);
+    assert.deepEqual(named(115), [['fifo', 'slow']], 'it grows no more');
+  });
+});

@@ -1,0 +1,29 @@
+/** SIGHUP while a daemon starts: it ends nothing, and is not forgotten. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { HangUps } from '../../../src/bin/signals.js';
+
+test('a hang-up that comes before anybody follows counts then, and each one after it', () => {
+  const before = process.listeners('SIGHUP');
+  const hangUps = new HangUps();
+  const asked: string[] = [];
+  process.emit('SIGHUP');
+  process.emit('SIGHUP');
+  hangUps.reload({ reload: ({ who }) => Promise.resolve(asked.push(who)) });
+  assert.deepEqual(asked, ['SIGHUP'], 'once for what came');
+  process.emit('SIGHUP');
+  assert.equal(asked.length, 2);
+  for (const listener of process.listeners('SIGHUP')) if (!before.includes(listener)) process.off('SIGHUP', listener);
+});
+
+test('nothing is asked for where none has come', () => {
+  const before = process.listeners('SIGHUP');
+  const told: string[] = [];
+  const log = { debug: () => undefined, info: () => undefined, warn: (event: string) => { told.push(event); }, error: () => undefined };
+  const hangUps = new HangUps();
+  hangUps.ignore(log);
+  assert.deepEqual(told, []);
+  process.emit('SIGHUP');
+  assert.deepEqual(told, ['signal']);
+  for (const listener of process.listeners('SIGHUP')) if (!before.includes(listener)) process.off('SIGHUP', listener);
+});

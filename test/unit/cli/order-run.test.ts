@@ -1,0 +1,130 @@
+/** An order for the mail of a group as the command line follows it, src/cli/order-run.ts: what is left in the register, by whom. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import type { LeaveOrder, LeftOrderAnswer, OrderPhase, QueueOrderAnswer } from '../../../src/admin-api/queue-orders.js';
+import { NoAnswer } from '../../../src/cli/admin-client.js';
+import type { AdminClient } from '../../../src/cli/admin-client.js';
+import { Group } from '../../../src/cli/group.js';
+import { NOT_ALL_KNOW } from '../../../src/cli/group.js';
+import { OrderRun } from '../../../src/cli/order-run.js';
+import { contextFor } from './played-context.js';
+
+const WHO = { reason: 'a flood', who: 'ann' };
+
+/** A gateway that has been given an order. */
+class PlayedGateway {
+  readonly id: string;
+  isSilent = false;
+  phase: OrderPhase = 'looking';
+  partitions: readonly string[];
+  moved = 0;
+  asked = 0;
+  readonly left: LeaveOrder[] = [];
+  readonly withdrawn: string[] = [];
+  onAsked: () => void = () => undefined;
+
+  constructor(id: string) {
+    this.id = id;
+    this.partitions = [`${id}/0`, `${id}/1`];
+  }
+
+  get client(): AdminClient {
+    const client: Partial<AdminClient> = {
+      url: 'http://127.0.0.1:1',
+      beginOrder: () => this.#answer('found'),
+      goOrder: () => this.#answer('acting'),
+      queueOrder: () => {
+        this.asked += 1;
+        this.onAsked();
+        return this.#answer(this.phase);
+      },
+      cancelOrder: () => this.#answer('cancelled'),
+      leaveOrder: (order, { passed }) => {
+        if (this.isSilent) return this.#silent();
+        this.left.push({ passed });
+        const left: LeftOrderAnswer = { order, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: ['gw-9/0'], holders: [], done: 0 };
+        return Promise.resolve(left);
+      },
+      withdrawOrder: (order) => {
+        if (this.isSilent) return this.#silent();
+        this.withdrawn.push(order);
+        return Promise.resolve({ order });
+      },
+    };
+    return client as AdminClient;
+  }
+
+  #answer(phase: OrderPhase): Promise<QueueOrderAnswer> {
+    if (this.isSilent) return this.#silent();
+    this.phase = phase;
+    return Promise.resolve({
+      order: `${this.id}-1-1`, gateway: this.id, verb: 'hold', phase, dry_run: false, ...WHO, given: 1, looked_share: 1, matched: 10, matched_recipients: 10,
+      matched_bytes: 10, done: 0, gone_before: 0, waiting: 0, not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
+      grace_left_seconds: 0, partitions: this.partitions, kept: true, met: [], refused: [],
+    });
+  }
+
+  #silent(): Promise<never> {
+    return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'timeout'));
+  }
+}
+
+interface Played {
+  readonly gateways: readonly [PlayedGateway, PlayedGateway];
+  readonly printed: string[];
+  run(): Promise<number>;
+  stop(): void;
+}
+
+function played(missing: boolean): Played {
+  const gateways = [new PlayedGateway('gw-1'), new PlayedGateway('gw-2')] as const;
+  const printed: string[] = [];
+  const stopping = new AbortController();
+  const members = gateways.map(({ id, client }) => ({ id, kind: 'gateway', client }) as const);
+  const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: 'silent' } as const;
+  const run = new OrderRun(
+    { verb: 'hold', selector: { everything: true }, ...WHO },
+    { expect: undefined, graceMs: undefined, isPartialWanted: false, json: false, past: 'held' },
+    new Group(members, missing ? [away] : []), { ...contextFor(printed), stopSignal: stopping.signal },
+  );
+  return { gateways, printed, run: () => run.run(), stop: () => { stopping.abort(); } };
+}
+
+test('each key that a command leaves is told, and withdrawn by whoever answers, though the one that left it fell silent', async () => {
+  const { gateways: [first, second], printed, run, stop } = played(true);
+  first.onAsked = () => {
+    // It has left the order by then.
+    if (first.left.length > 0) first.isSilent = true;
+  };
+  second.onAsked = () => {
+    if (second.asked > 2 && second.phase === 'acting') second.phase = 'done';
+  };
+  assert.equal(await run(), NOT_ALL_KNOW);
+  assert.deepEqual([first.left.length, second.left.length], [1, 1]);
+  const told = printed.filter((line) => line.startsWith('left in the register as'));
+  assert.deepEqual(told.map((line) => line.split(' ')[5]), ['gw-1-1-1:', 'gw-2-1-1:']);
+
+  const stopped = played(true);
+  stopped.gateways[0].onAsked = () => {
+    if (stopped.gateways[0].left.length === 0) return;
+    stopped.gateways[0].isSilent = true;
+    stopped.stop();
+  };
+  await stopped.run();
+  assert.deepEqual(stopped.gateways[1].withdrawn, ['gw-1-1-1']);
+  assert.ok(!stopped.printed.some((line) => line.startsWith('left in the register')));
+  stop();
+});
+
+test('what goes to another gateway while an order acts is left at once', async () => {
+  const { gateways: [first, second], printed, run } = played(false);
+  first.onAsked = () => {
+    if (first.asked === 2) [first.partitions, first.moved] = [['gw-1/0'], 3];
+    if (first.asked === 4) assert.deepEqual(first.left, [{ passed: ['gw-1/0', 'gw-2/0', 'gw-2/1'] }]);
+    if (first.asked > 4) first.phase = 'done';
+  };
+  second.onAsked = () => { second.phase = 'done'; };
+  assert.equal(await run(), NOT_ALL_KNOW);
+  assert.equal(first.left.length, 1);
+  assert.ok(printed.some((line) => line.includes('3 went to another gateway with their partitions first')));
+});

@@ -1,0 +1,44 @@
+/** `twinpost queue orders --cancel`, src/cli/queue-orders.ts: its exit code says who has heard of it. */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import yargs from 'yargs';
+import { NOT_ALL_KNOW } from '../../../src/cli/group.js';
+import { queueOrdersCommand } from '../../../src/cli/queue-orders.js';
+import { contextFor } from './played-context.js';
+
+/** One gateway that knows the order or not, beside one that is down or none. */
+async function cancelled(isKnown: boolean, isAlone: boolean): Promise<{ code: number; printed: string[] }> {
+  const server = createServer((request, response) => {
+    const { url = '' } = request;
+    const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
+    const other = { ...own, id: 'gw-2', admin: null, self: false, away: true };
+    const answers: Record<string, object> = {
+      '/api/v1/group': { members: isAlone ? [own] : [own, other] },
+      '/api/v1/orders': { orders: [], left: [] },
+      ...(isKnown ? { '/api/v1/orders/gw-1-1-1/withdraw': { order: 'gw-1-1-1' } } : {}),
+    };
+    const answer = answers[url];
+    response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(answer ?? { error: 'no such order' }));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const from = `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  const printed: string[] = [];
+  let code = -1;
+  await queueOrdersCommand(yargs(), contextFor(printed), (given) => { code = given; })
+    .parseAsync(['orders', '--cancel', 'gw-1-1-1', '--from', from]);
+  server.closeAllConnections();
+  server.close();
+  return { code, printed };
+}
+
+test('a cancel exits with 3 while somebody has not heard of it, with 1 where nobody knows the order', async () => {
+  assert.equal((await cancelled(true, true)).code, 0);
+  assert.equal((await cancelled(true, false)).code, NOT_ALL_KNOW);
+  const unknown = await cancelled(false, true);
+  assert.deepEqual([unknown.code, unknown.printed[0]], [1, '! twinpost: no order gw-1-1-1 is known']);
+  const perhaps = await cancelled(false, false);
+  assert.deepEqual([perhaps.code, perhaps.printed[0]], [NOT_ALL_KNOW, '! twinpost: no order gw-1-1-1 is known at those who answered']);
+});

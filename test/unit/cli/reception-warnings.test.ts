@@ -1,0 +1,69 @@
+/** What `config check` warns of: relayed domains that no route takes, and names that others do not take. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { listenerLines } from '../../../src/cli/listener-lines.js';
+import { receptionWarnings } from '../../../src/cli/reception-warnings.js';
+import { parseConfig } from '../../../src/config/load.js';
+import type { GatewayConfig } from '../../../src/config/types.js';
+import { selfSigned } from '../../dialog/self-signed.js';
+
+const tls = selfSigned();
+
+function gatewayOf(smtp: string, routes = "[{domain: '*', via: 'smtp://127.0.0.1:1'}]", more = ''): GatewayConfig {
+  const text = `gateway:
+  id: gw-1
+  host: box-1
+  secret: sixteen-characters-and-more
+  ${more}
+  smtp: ${smtp}
+  routes: ${routes}
+  reports: discard
+  mirror: {replicas: 1}
+  stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:1'}]}]
+`;
+  const result = parseConfig(text, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+  assert.ok(result.ok && result.config.gateway !== undefined, result.ok ? '' : result.errors.join('\n'));
+  return result.config.gateway;
+}
+
+describe('config check warns', () => {
+  test('of relayed domains to which no route leads, unless a table may say one', () => {
+    const domains = 'relay_domains: [a.example, .b.example, c.example, x.c.example]';
+    const routes = "[{domains: [a.example, '*.c.example'], via: 'smtp://127.0.0.1:1'}]";
+    assert.deepEqual(receptionWarnings(gatewayOf(`{${domains}}`, routes)), [
+      "f.yaml:6: gateway.smtp.relay_domains: warning: gateway.routes has no route for '.b.example', 'c.example': mail to them is "
+      + 'refused with 550, though their domain is relayed for',
+    ]);
+    assert.deepEqual(receptionWarnings(gatewayOf(`{${domains}}`)), []);
+    assert.deepEqual(receptionWarnings(gatewayOf(`{${domains}, recipients: {http: 'https://u.example/'}}`, routes)), []);
+    const many = Array.from({ length: 25 }, (_none, i) => `d${String(i)}.example`);
+    assert.match(receptionWarnings(gatewayOf(`{relay_domains: [${many.join(', ')}]}`, routes))[0] ?? '', /'d19\.example' and 5 more: mail/);
+  });
+
+  test('of a name with one label, of a gateway that strangers talk to', () => {
+    const public_ = "{postmaster: a@b.example, listen: ['0.0.0.0:25']}";
+    assert.deepEqual(receptionWarnings(gatewayOf(public_, undefined, 'hostname: mx1')), [
+      "f.yaml:5: gateway.hostname: warning: 'mx1' has one label, which many servers refuse in EHLO (RFC 5321 2.3.5): say the whole name of this host",
+    ]);
+    assert.deepEqual(receptionWarnings(gatewayOf(public_, undefined, 'hostname: mx1.example.com')), []);
+    assert.deepEqual(receptionWarnings(gatewayOf('{}', undefined, 'hostname: mx1')), []);
+  });
+
+  test('of a certificate that is not for the host name', { skip: tls === undefined && 'openssl is not here' }, () => {
+    const smtp = `{postmaster: a@b.example, listen: ['0.0.0.0:25'], tls: {cert: '${tls?.certFile ?? ''}', key: '${tls?.keyFile ?? ''}'}}`;
+    const [warning = '', ...more] = receptionWarnings(gatewayOf(smtp, undefined, 'hostname: mx1.example.com'));
+    assert.match(warning, /^f\.yaml:6: gateway\.smtp\.tls\.cert: warning: '.*' is not for 'mx1\.example\.com' \(hostname\): .* refuse it; it is for /);
+    assert.deepEqual(more, []);
+  });
+});
+
+test('config check says of each listener who may say there who a client is, and which lists are asked', () => {
+  const gateway = gatewayOf(`{postmaster: a@b.example, listen: [
+    {address: '0.0.0.0:25', proxy: [10.0.0.1, 10.0.1.0/24], dnsbl: [zen.example.org]},
+    {address: '0.0.0.0:26', xclient: [10.0.0.1, 10.0.0.2, 10.0.0.3, 10.0.0.4, 10.0.0.5, 10.0.0.6], xclient_login: true}, '0.0.0.0:27']}`);
+  assert.deepEqual(listenerLines(gateway), [
+    '0.0.0.0:25: relay, no TLS, no AUTH, a PROXY header of 10.0.0.1 10.0.1.0/24, dnsbl zen.example.org',
+    '0.0.0.0:26: relay, no TLS, no AUTH, XCLIENT, with logins, of 10.0.0.1 10.0.0.2 10.0.0.3 10.0.0.4 10.0.0.5 and 1 more',
+    '0.0.0.0:27: relay, no TLS, no AUTH',
+  ]);
+});

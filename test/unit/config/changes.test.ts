@@ -1,0 +1,100 @@
+/** What two readings of a file differ in: which keys, which of them need a restart, and the short names. */
+import assert from 'node:assert/strict';
+import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { describe, test } from 'node:test';
+import { changesBetween, configurationHash, routesHash } from '../../../src/config/changes.js';
+import type { KeysInFile } from '../../../src/config/changes.js';
+import { parseConfig } from '../../../src/config/load.js';
+import { pathText } from '../../../src/config/problems.js';
+
+const ROUTES = `
+    - {domain: a.example, via: 'smtp://127.0.0.1:26'}
+    - {domain: '*', via: 'smtp://127.0.0.1:27'}
+`;
+
+function keysOf(more: string, routes = ROUTES, secret = 'a secret of 16 or more characters'): KeysInFile {
+  const text = `
+gateway:
+  id: gw-1
+  host: box-1
+  secret: ${secret}
+  stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:7401'}]}, {id: s2, host: box-3, paths: [{name: A, address: '127.0.0.1:7402'}]}]
+  routes:${routes}${more}`;
+  const result = parseConfig(text, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+  if (!result.ok) throw new Error(result.errors.join('\n'));
+  return result;
+}
+
+function changes(before: KeysInFile, after: KeysInFile): { readonly changed: readonly string[]; readonly restart: readonly string[] } {
+  const { changed, needRestart } = changesBetween(before, after);
+  return { changed, restart: needRestart.map(pathText) };
+}
+
+describe('changes between two readings of a file', () => {
+  test('are none between a file and itself, nor with a default that is written out', () => {
+    assert.deepEqual(changes(keysOf(''), keysOf('  smtp: {recipient_limit: 1000}\n')), { changed: [], restart: [] });
+  });
+
+  test('of what a running gateway follows need no restart', () => {
+    const after = keysOf(`  smtp: {relay_networks: [10.0.0.0/8], limits: {client: {messages: 5}}, listen: ['127.0.0.1:2600']}
+  delivery: {retry: {first: 1s}, timeouts: {connect: 3s}}
+  log: {level: debug, mail: false}
+`);
+    assert.deepEqual(changes(keysOf(''), after), {
+      changed: [
+        'gateway.smtp.listen', 'gateway.smtp.relay_networks', 'gateway.smtp.limits.client.messages', 'gateway.delivery.retry.first',
+        'gateway.delivery.timeouts.connect', 'gateway.log.level', 'gateway.log.mail',
+      ],
+      restart: [],
+    });
+  });
+
+  test('of anything else need one, each by its name', () => {
+    const after = keysOf('  memory: {limit: 1GiB}\n  workers: 2\n  smtp: {feedback: {address: fbl@a.example}}\n  delivery: {order: strict}\n  mirror: {partitions: 8}\n', ROUTES, 'another secret of 16 characters');
+    assert.deepEqual(changes(keysOf(''), after).restart.toSorted(), [
+      'gateway.delivery.order', 'gateway.memory.limit', 'gateway.mirror.partitions', 'gateway.secret', 'gateway.smtp.feedback', 'gateway.workers',
+    ]);
+  });
+
+  test('of routes are followed, but for what mail in their queues was put there by', () => {
+    const other = `
+    - {domain: b.example, via: 'smtp://127.0.0.1:30', order: strict}
+    - {domain: a.example, via: 'smtp://127.0.0.1:28', concurrency: 3}
+    - {domain: '*', via: 'smtp://127.0.0.1:29', tls: encrypt}
+`;
+    assert.deepEqual(changes(keysOf(''), keysOf('', other)), { changed: ['gateway.routes'], restart: [] });
+    const kept = `
+    - {domain: a.example, via: 'smtp://127.0.0.1:26', order: strict, lanes: 4}
+    - {domain: '*', via: mx}
+`;
+    assert.deepEqual(changes(keysOf(''), keysOf('', kept)).restart, ['gateway.routes[0].order', 'gateway.routes[0].lanes', 'gateway.routes[1].via']);
+  });
+
+  test('of secrets in files count by what the files hold', () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'twinpost-changes-'));
+    try {
+      const write = (text: string): void => { writeFileSync(path.join(folder, 'secret'), text); };
+      const srs = `  smtp: {srs: {domain: srs.example, secret_file: ${path.join(folder, 'secret')}}}\n`;
+      const http = `  smtp: {users: {http: 'http://127.0.0.1:9', token_file: ${path.join(folder, 'secret')}}}\n`;
+      write('a secret of sixteen characters');
+      const [srsBefore, httpBefore] = [keysOf(srs), keysOf(http)];
+      write('another one of sixteen characters');
+      assert.deepEqual(changes(srsBefore, keysOf(srs)), { changed: ['gateway.smtp.srs.secret_file'], restart: ['gateway.smtp.srs.secret_file'] });
+      assert.deepEqual(changes(httpBefore, keysOf(http)), { changed: ['gateway.smtp.users.token_file'], restart: [] });
+      assert.equal(configurationHash(srsBefore), configurationHash(keysOf(srs)), 'no secret is in the name');
+    } finally {
+      rmSync(folder, { recursive: true, force: true });
+    }
+  });
+});
+
+test('gateways whose routes are the same have one name for them, whatever else differs', () => {
+  const [one, two] = [keysOf(''), keysOf('  smtp: {recipient_limit: 500}\n')];
+  assert.match(configurationHash(one), /^[0-9a-f]{12}$/);
+  assert.notEqual(configurationHash(one), configurationHash(two));
+  assert.equal(routesHash(one), routesHash(two));
+  assert.notEqual(routesHash(one), routesHash(keysOf('', "\n    - {domain: '*', via: 'smtp://127.0.0.1:99'}\n")));
+  assert.equal(configurationHash(one), configurationHash(keysOf('', ROUTES, 'a wholly different secret')));
+});

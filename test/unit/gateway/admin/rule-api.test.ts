@@ -1,0 +1,97 @@
+/** Standing rules over the admin HTTP: what is refused before anything is written, and what the register is given. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { fastify } from 'fastify';
+import { Prng } from '../../../../src/base/prng.js';
+import { addQueueRules } from '../../../../src/gateway/admin/rule-api.js';
+import { QueueRules } from '../../../../src/gateway/orders/queue-rules.js';
+import { RuleDesk } from '../../../../src/gateway/orders/rule-desk.js';
+import { Scheduler } from '../../../scenario/scheduler.js';
+import { WorldRegister } from '../../../scenario/world-register.js';
+import { KeptLog } from './kept-log.js';
+
+const WHO = { reason: 'their server is down', who: 'ann@box' };
+
+interface Played {
+  readonly log: KeptLog;
+  readonly register: WorldRegister;
+  run(ms: number): void;
+  ask(method: 'GET' | 'POST', path: string, payload?: object): Promise<readonly [code: number, json: Record<string, unknown>]>;
+}
+
+/** gw-1 answers, gw-2 lives. */
+function played(): Played {
+  const [scheduler, log] = [new Scheduler(), new KeptLog()];
+  const register = new WorldRegister(scheduler, new Prng(7), log);
+  const run = (ms: number): void => { scheduler.runUntil(scheduler.nowMs + ms); };
+  const { bridge } = register.start({ gatewayId: 'gw-1', incarnation: 3 });
+  register.start({ gatewayId: 'gw-2', incarnation: 1 });
+  run(1000);
+  log.lines.length = 0;
+  const clock = { nowMs: () => scheduler.nowMs, wallMs: () => 1_000_000 };
+  const rules = new QueueRules({ clock, log, register: bridge, queues: () => [], wake: () => undefined });
+  const app = fastify({ logger: false });
+  addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules }));
+  return {
+    log, register, run,
+    ask: async (method, path, payload) => {
+      let answer: readonly [number, Record<string, unknown>] | undefined;
+      const asked = app.inject({ method, url: path, ...(payload === undefined ? {} : { payload }) });
+      void asked.then((told) => { answer = [told.statusCode, told.json()]; });
+      while (answer === undefined) {
+        await new Promise((resolve) => { setImmediate(resolve); });
+        run(10);
+      }
+      return answer;
+    },
+  };
+}
+
+describe('standing rules', () => {
+  test('are in the register when they are answered, with who and why, shown with who has to obey, and gone when they are cancelled', async () => {
+    const { ask, run, register, log } = played();
+    const given = await ask('POST', '/rules', { verb: 'suspend', queue: 'out', duration_seconds: 60, ...WHO });
+    assert.deepEqual(given, [200, { rule: 'gw-1-3-1' }]);
+    assert.deepEqual(JSON.parse(register.snapshot().get('rules/queues/gw-1-3-1')?.value ?? ''), {
+      version: 1, verb: 'suspend', queue: 'out', untilWallMs: 1_060_000, who: WHO.who, reason: WHO.reason, wallMs: 1_000_000,
+    });
+    run(1000);
+    const [, told] = await ask('GET', '/rules');
+    assert.deepEqual(told, {
+      told_by: 'gw-1', living: ['gw-1', 'gw-2'],
+      rules: [{ id: 'gw-1-3-1', verb: 'suspend', queue: 'out', ...WHO, since: 1000, until: 1060, queues: 0, messages: 0 }],
+    });
+    assert.equal((await ask('POST', '/rules/gw-1-3-1/cancel', { reason: 'mended', who: 'bob' }))[0], 200);
+    run(1000);
+    assert.deepEqual((await ask('GET', '/rules'))[1]['rules'], []);
+    assert.equal(register.snapshot().get('rules/queues/gw-1-3-1'), undefined);
+    assert.deepEqual(log.lines.map(({ text, fields }) => [text, fields['who']]), [
+      ['an operator gives a standing rule', 'ann@box'], ["an operator's rule is in force", 'ann@box'],
+      ['an operator cancels a standing rule', 'bob'], ["an operator's rule is over", undefined],
+    ]);
+  });
+
+  test('are refused when they are none, and nothing is written', async () => {
+    const { ask, register } = played();
+    const sound = { verb: 'suspend', queue: 'out', ...WHO };
+    for (const changes of [
+      { verb: 'hold' }, { queue: '' }, { queue: 'a\u001b[2J' }, { queue: 'x'.repeat(301) }, { queue: 7 }, { duration_seconds: 0 }, { duration_seconds: 1e12 },
+      { duration_seconds: 1.5 }, { reason: ' ' }, { who: 'x'.repeat(501) },
+    ]) {
+      const [code] = await ask('POST', '/rules', { ...sound, ...changes });
+      assert.equal(code, 400, JSON.stringify(changes).slice(0, 60));
+    }
+    assert.equal((await ask('POST', '/rules/gw-1-3-9/cancel', WHO))[0], 404);
+    assert.equal((await ask('POST', '/rules/gw-1-3-9/cancel', {}))[0], 400);
+    assert.deepEqual(register.snapshot().list([{ prefix: 'rules/' }]), []);
+  });
+
+  test('are not taken while the register is away: 503, one line, nothing is done', async () => {
+    const { ask, run, register } = played();
+    register.goAway('refusing');
+    run(10_000);
+    const [code, { error }] = await ask('POST', '/rules', { verb: 'refuse', queue: 'out', ...WHO });
+    assert.equal(code, 503);
+    assert.match(String(error), /^the register, which is to keep it, does not answer: [^\n]+; nothing was done$/);
+  });
+});

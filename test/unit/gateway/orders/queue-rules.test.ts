@@ -1,0 +1,129 @@
+/** Which queues a rule names, how long, and what is done when rules change: src/gateway/orders/queue-rules.ts. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { QueueRules } from '../../../../src/gateway/orders/queue-rules.js';
+import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
+import type { QueueClass, Route } from '../../../../src/gateway/queue/types.js';
+import type { QueueRule } from '../../../../src/register/records.js';
+import { KeptLog } from '../admin/kept-log.js';
+
+interface PlayedQueue {
+  readonly route: Route;
+  readonly length: number;
+  isSuspended: boolean;
+}
+
+function queue(queueName: string, queueClass: QueueClass = 'mail', length = 1): PlayedQueue {
+  return { route: { queueName, queueClass } as unknown as Route, length, isSuspended: false };
+}
+
+function rule(verb: QueueRule['verb'], pattern: string, untilWallMs = 0, wallMs = 1): QueueRule {
+  return { verb, queue: pattern, untilWallMs, who: 'ann', reason: 'a test', wallMs };
+}
+
+class Kit {
+  nowMs = 1000;
+  told: ReadonlyMap<string, QueueRule> = new Map();
+  readonly queues: PlayedQueue[] = [];
+  readonly woken: PlayedQueue[] = [];
+  readonly log = new KeptLog();
+  walks = 0;
+  readonly rules = new QueueRules({
+    clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, log: this.log, register: { queueRules: () => this.told },
+    queues: () => {
+      this.walks += 1;
+      return this.queues as unknown as MailQueue[];
+    },
+    wake: (one) => { this.woken.push(one as unknown as PlayedQueue); },
+  });
+
+  tell(...rules: readonly QueueRule[]): void {
+    this.told = new Map(rules.map((one, i) => [`gw-1-1-${String(i)}`, one]));
+    this.rules.look();
+  }
+}
+
+describe('a rule', () => {
+  test('names queues of class mail by their whole name or by stars, in letters of either case, and those of another class by its name', () => {
+    const kit = new Kit();
+    for (const [pattern, name, queueClass, isNamed] of [
+      ['out', 'out', 'mail', true], ['OUT', 'out', 'mail', true], ['out', 'outer', 'mail', false], ['out', 'out', 'bounce', false],
+      ['out/*', 'out/example.com', 'mail', true], ['out/*', 'out/example.com', 'bounce', false], ['*', 'x', 'mail', true], ['*', 'x', 'billing', false],
+      ['*/bounce', 'x', 'bounce', true], ['out/bounce', 'out', 'bounce', true], ['out/bounce', 'out', 'mail', false],
+      ['out/example.com', 'out/example.com', 'mail', true], ['out/example.com/bounce', 'out/example.com', 'bounce', true], ['*!tls', 'out!tls', 'mail', true],
+    ] as const) {
+      kit.tell(rule('suspend', pattern));
+      assert.equal(kit.rules.suspends({ queueName: name, queueClass }), isNamed, `${pattern} ${name} ${queueClass}`);
+      kit.tell(rule('refuse', pattern));
+      const { route } = queue(name, queueClass);
+      assert.deepEqual([kit.rules.refuses(route), kit.rules.refuses(route)], [isNamed, isNamed]);
+      assert.equal(kit.rules.suspends({ queueName: name, queueClass }), false, 'refused is not suspended');
+    }
+  });
+
+  test('marks the queues that it names, and wakes those that go on; several rules of one queue hold it till the last is gone', () => {
+    const kit = new Kit();
+    const [a, b] = [queue('a'), queue('b')];
+    kit.queues.push(a, b);
+    const [one, two] = [rule('suspend', 'a'), rule('suspend', '*', 0, 2)];
+    kit.tell(one, two);
+    assert.deepEqual([a.isSuspended, b.isSuspended, kit.woken.length], [true, true, 0]);
+    kit.tell(one);
+    assert.deepEqual([a.isSuspended, b.isSuspended], [true, false]);
+    assert.deepEqual(kit.woken, [b]);
+    kit.tell();
+    assert.deepEqual([a.isSuspended, kit.woken], [false, [b, a]]);
+  });
+
+  test('is over when its time is, and stands again when the clock is put back', () => {
+    const kit = new Kit();
+    const a = queue('a');
+    kit.queues.push(a);
+    kit.tell(rule('suspend', 'a', 5000), rule('refuse', 'a', 6000));
+    kit.nowMs = 4999;
+    assert.deepEqual([kit.rules.suspends(a.route), kit.rules.refuses(a.route)], [true, true]);
+    kit.nowMs = 5000;
+    assert.deepEqual([kit.rules.suspends(a.route), kit.rules.refuses(a.route), a.isSuspended], [false, true, false]);
+    kit.nowMs = 6000;
+    assert.equal(kit.rules.refuses(a.route), false);
+    assert.deepEqual(kit.rules.all(), []);
+  });
+
+  test('costs no walk over the queues while nothing has changed, though the register was read again', () => {
+    const kit = new Kit();
+    kit.tell(rule('suspend', 'a', 5000));
+    const { walks } = kit;
+    for (let i = 0; i < 100; i++) kit.rules.suspends({ queueName: 'a', queueClass: 'mail' });
+    kit.tell(rule('suspend', 'a', 5000));
+    assert.equal(kit.walks, walks);
+    kit.tell(rule('suspend', 'a', 7000));
+    assert.equal(kit.walks, walks + 1);
+  });
+
+  test('is told in the log once, with who and why, and its end', () => {
+    const kit = new Kit();
+    kit.tell(rule('suspend', 'a'));
+    kit.tell(rule('suspend', 'a'), rule('refuse', 'b', 9_000));
+    kit.tell();
+    assert.deepEqual(kit.log.lines.map(({ text, fields }) => [text, fields['rule'], fields['until']]), [
+      ["an operator's rule is in force", 'gw-1-1-0', undefined],
+      ["an operator's rule is in force", 'gw-1-1-1', '1970-01-01T00:00:09.000Z'],
+      ["an operator's rule is over", 'gw-1-1-0', undefined],
+      ["an operator's rule is over", 'gw-1-1-1', undefined],
+    ]);
+  });
+
+  test('tells how many queues and messages it concerns', () => {
+    const kit = new Kit();
+    kit.queues.push(queue('a', 'mail', 10), queue('a', 'bounce', 5), queue('ab', 'mail', 3), queue('c', 'mail', 7));
+    kit.tell(rule('suspend', 'a*'), rule('refuse', 'c'), rule('suspend', 'nobody'));
+    assert.deepEqual(kit.rules.all().map(({ queues, messages }) => [queues, messages]), [[2, 13], [1, 7], [0, 0]]);
+  });
+
+  test('beyond 256 is not obeyed, those that were given last first', () => {
+    const kit = new Kit();
+    kit.tell(...Array.from({ length: 300 }, (_, i) => rule('suspend', `q${String(i)}`, 0, 300 - i)));
+    assert.equal(kit.rules.all().length, 256);
+    assert.deepEqual(['q43', 'q44'].map((queueName) => kit.rules.suspends({ queueName, queueClass: 'mail' })), [false, true]);
+  });
+});

@@ -1,0 +1,66 @@
+/** Which recipients of which messages a selector means. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { Selector } from '../../../../src/admin-api/queue-orders.js';
+import { selector, whyNoSelector } from '../../../../src/admin-api/queue-orders.js';
+import { BrokenRule, readShape } from '../../../../src/base/json-shape.js';
+import type { Note } from '../../../../src/gateway/queue/note.js';
+import { DONE, OWED_FAILURE, TO_TRY, freshNote } from '../../../../src/gateway/queue/note.js';
+import type { Envelope } from '../../../../src/gateway/queue/types.js';
+import { Selection } from '../../../../src/gateway/orders/selection.js';
+
+const ENVELOPE: Envelope = {
+  messageId: 7, queueClass: 'mail', queueName: 'out', reversePath: 'Ann@From.example', flags: 0, ret: 0, envid: '', arrivalWallMs: 0,
+  expiryWallMs: 0, client: '192.0.2.7', helo: 'me',
+  recipients: ['bob@a.example', 'eve@b.example', '"x@y"@A.example'].map((address) => ({ address, notify: 0, orcpt: '' })),
+};
+
+function meant(given: Selector, note: Partial<Note> = {}, envelope: Partial<Envelope> = {}): readonly number[] {
+  return new Selection(given).recipientsOf({ ...ENVELOPE, ...envelope }, { ...freshNote(3), ...note });
+}
+
+describe('a selection', () => {
+  test('means recipients by domain and address, in either case', () => {
+    assert.deepEqual(meant({ everything: true }), [0, 1, 2]);
+    assert.deepEqual(meant({ domain: 'A.EXAMPLE' }), [0, 2]);
+    assert.deepEqual(meant({ domain: '*.example' }), [0, 1, 2]);
+    assert.deepEqual(meant({ recipient: 'eve@*' }), [1]);
+    assert.deepEqual(meant({ domain: 'a.example', recipient: 'bob@*' }), [0]);
+  });
+
+  test('means a message by its sender, the null one too, and by its client', () => {
+    assert.deepEqual(meant({ sender: 'ann@from.example' }), [0, 1, 2]);
+    assert.deepEqual(meant({ sender: '<>' }), []);
+    assert.deepEqual(meant({ sender: '<>' }, {}, { reversePath: '' }), [0, 1, 2]);
+    assert.deepEqual(meant({ sender: '' }, {}, { reversePath: '' }), [0, 1, 2]);
+    for (const [client, isMeant] of [['192.0.2.7', true], ['192.0.2.0/24', true], ['192.0.3.0/24', false], ['2001:db8::/32', false]] as const) {
+      assert.equal(meant({ client }).length > 0, isMeant, client);
+    }
+    assert.deepEqual(meant({ client: '2001:db8::/32' }, {}, { client: '2001:db8::1' }), [0, 1, 2]);
+    assert.deepEqual(meant({ client: '192.0.2.7' }, {}, { client: '::ffff:192.0.2.7' }), [0, 1, 2]);
+    assert.deepEqual(meant({ client: '192.0.2.7' }, {}, { client: '' }), [], 'mail of our own has no client');
+  });
+
+  test('means those whom nothing is decided about yet', () => {
+    assert.deepEqual(meant({ everything: true }, { states: Uint8Array.of(DONE, TO_TRY, OWED_FAILURE) }), [1, 2]);
+  });
+
+  test('means by what was said last: a code, a status, and those below it', () => {
+    const results = [{ recipient: 0, code: 421, enhanced: '4.7.1' }, { recipient: 1, code: 451, enhanced: '4.7.10' }];
+    for (const [reply, recipients] of [['421', [0]], ['4.7.1', [0]], ['4.7', [0, 1]], ['4', [0, 1]], ['4.70', []], ['450', []]] as const) {
+      assert.deepEqual(meant({ reply }, { results }), recipients, reply);
+    }
+  });
+
+  test('says what is wrong with a selector', () => {
+    for (const odd of [{ reply: '99' }, { reply: '4.' }, { domain: '' }, { ids: [] }, { older_than_seconds: -1 }, { everything: false }, { sit: 'x' }]) {
+      assert.ok(readShape(selector, odd) instanceof BrokenRule, JSON.stringify(odd));
+    }
+    assert.match(whyNoSelector({}), /say which messages/);
+    assert.notEqual(whyNoSelector({ reply: '99' }), '');
+    assert.match(whyNoSelector({ everything: true, domain: 'x' }), /alone/);
+    assert.match(whyNoSelector({ ids: ['no id!'] }), /is no queue id/);
+    assert.match(whyNoSelector({ client: '192.0.2.0/33' }), /is no address or network/);
+    assert.equal(whyNoSelector({ client: '192.0.2.0/24' }), '');
+  });
+});
