@@ -385,14 +385,32 @@ describe('a store that was told what the register had lost when ours was made', 
     assert.deepEqual(stage.fills, []);
   });
 
-  test('and that is in step all the same has nothing to be taken in', async () => {
+  test('and that is in step all the same has nothing to be taken in: our line says so, once', async () => {
     const stage = await taken('a', 'c');
     const record = stage.holder.record;
     stage.asked('c', true, 0, forgotten);
     stage.holder.onFenced('c', 'b1', { term: stage.holder.term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
     stage.answerRead('r2', record);
     stage.tick(5);
+    assert.deepEqual(stage.apply('r3').line.map(({ epoch }) => epoch), [2, 1]);
+    const changes = stage.changes.length;
+    stage.asked('c', true, 0, forgotten);
+    stage.tick(50);
+    assert.equal(stage.changes.length, changes);
     assert.ok(stage.changes.every((change) => change.record.gaveUp.length === 0));
+  });
+
+  test('has nothing of its own where we have begun anew: what another copy has is taken in', async () => {
+    const stage = new Stage();
+    stage.hold();
+    await Promise.resolve();
+    const record = stage.holder.record;
+    stage.asked('a', true, 0, recordOf(5, OTHER, 'a', 'c'));
+    stage.answerRead('r1', record);
+    stage.tick(5);
+    assert.deepEqual(stage.apply('r2').gaveUp, [{ storeId: 'c', bootId: 'b1', epoch: 5 }]);
+    stage.tick();
+    assert.deepEqual(stage.adopts, ['c']);
   });
 
   test('is filled when the record told led to ours', async () => {
