@@ -168,6 +168,24 @@ describe('a copy that the register had forgotten', () => {
     });
   }
 
+  test('is taken over when it is back, though the partition has ended without it', () => {
+    const pair = forgotten(false);
+    const { group, name, third } = pair;
+    group.hops.script = () => 'accept';
+    group.gateway('gw-2').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
+    group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
+    assert.equal(group.letters.delivered, LETTERS);
+    group.cutOff('gw-2', false, [third]);
+    group.until(() => group.letters.delivered === 2 * LETTERS, 'all deliveries', 300_000);
+    group.until(() => recordOf(pair) === undefined, 'its second end', 60_000);
+    assert.equal(third.store?.partitions.find(name), undefined);
+    group.run(5000);
+    const ends = traced(pair, 'has ended');
+    group.run(70_000);
+    assert.equal(traced(pair, 'has ended'), ends, 'it does not end again');
+    checkNoLoss(group.letters);
+  });
+
   test('is not filled, nor dropped, by who comes after the rescuer', () => {
     const pair = forgotten(false);
     const { group, second, third } = pair;

@@ -6,7 +6,7 @@
  *   FENCING ─ a recorded member has taken the term ─► WAITING_OUT ─ leases of older terms are out at a member
  *          / read the furthest ─► READING ─ everything read ─► HOLDER
  *
- *   ASKING       ─ another's, and well ─► IDLE
+ *   ASKING       ─ another's, and well; or ended, and no store has what its end did not know ─► IDLE
  *   ASKING       ─ the record names us by a new term (13, or a change made late) / fence ─► FENCING
  *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
  *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER
@@ -170,6 +170,8 @@ export class PartitionHolder {
   #newest: PartitionRecord | undefined;
   /** Such a record that was undone, when the register has gone on since and no copy of it is left. */
   #overtaken: PartitionRecord | undefined;
+  /** It has ended; but a copy counts by this one, which was undone before: its mail was never taken in. */
+  #unended: PartitionRecord | undefined;
   /** Above every epoch met. */
   #highestEpoch = 0;
   #mustRead = true;
@@ -639,6 +641,11 @@ export class PartitionHolder {
 
   /** The record that counts: what stores were told is believed over a register that was rolled back. */
   #believed(): PartitionRecord | undefined {
+    const newest = this.#newestBelieved();
+    return newest !== undefined && isEnded(newest) ? this.#unended ?? newest : newest;
+  }
+
+  #newestBelieved(): PartitionRecord | undefined {
     const read = this.#stamped?.record;
     const newest = this.#newest;
     if (newest === undefined || (read !== undefined && !isNewer(newest, read))) return read;
@@ -729,19 +736,45 @@ export class PartitionHolder {
       return;
     }
     const record = this.#believed();
-    if (record === undefined || isEnded(record)) {
-      // What has ended names every copy that there may be: one that was not told is away.
-      const left = record?.members ?? NO_MEMBERS;
-      const line = record === undefined ? NO_LINE : lineAfter(record);
-      const base = { isLoss: false, gaveUp: [], left, line, unlessSessionOf: undefined };
-      if (this.#ports.mayBegin()) this.#found(base, nowMs);
-      else this.#rest(nowMs);
-      return;
-    }
-    if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
+    if (record === undefined || isEnded(record)) this.#considerEnded(record, nowMs);
+    else if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
     else if (this.#options.isOwn && this.#isInRegister(record)
       && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record, nowMs);
     else this.#considerAnother(record, nowMs);
+  }
+
+  /**
+   * Who is to have it begins it anew, and takes in whatever comes up. Others look whether a store has what
+   * the end of it did not know: that is taken over, like what never ended (15).
+   */
+  #considerEnded(ended: PartitionRecord | undefined, nowMs: number): void {
+    if (this.#ports.mayBegin()) {
+      // What has ended names every copy that there may be: one that was not told is away.
+      const left = ended?.members ?? NO_MEMBERS;
+      const line = ended === undefined ? NO_LINE : lineAfter(ended);
+      this.#found({ isLoss: false, gaveUp: [], left, line, unlessSessionOf: undefined }, nowMs);
+      return;
+    }
+    this.#unended = ended === undefined ? undefined : this.#unknownTo(ended);
+    if (this.#unended === undefined) {
+      this.#rest(nowMs);
+      return;
+    }
+    this.#trace(`has ended, but for mail of epoch ${String(this.#unended.epoch)}, which was undone`);
+    // These told of nobody's leases.
+    this.#answers.clear();
+    this.#askedMs = -Infinity;
+  }
+
+  /** The newest record that a copy counts by, and that did not lead to the end. */
+  #unknownTo(ended: PartitionRecord): PartitionRecord | undefined {
+    let newest: PartitionRecord | undefined;
+    for (const [storeId, { bootId, hasCopy, told }] of this.#answers) {
+      if (!hasCopy || told === undefined || isEnded(told) || isOfLine(ended, told)) continue;
+      const counts = isMemberOf(told.members, storeId, bootId);
+      if (counts && told.epoch > (newest?.epoch ?? 0)) newest = told;
+    }
+    return newest;
   }
 
   /**
@@ -1508,6 +1541,7 @@ export class PartitionHolder {
       this.#isLossAtStake = false;
       this.#isTakeAtStake = false;
       this.#provenDead = undefined;
+      this.#unended = undefined;
       this.#mustRead = true;
     }
     this.#enteredMs = nowMs;

@@ -422,6 +422,44 @@ describe('a store that was told what the register had lost when ours was made', 
   });
 });
 
+describe('a partition that has ended', () => {
+  const line = [{ term: { number: 1, nonce: 1 }, epoch: 8 }, { term: { number: 1, nonce: 9 }, epoch: 1 }];
+  const ended: PartitionRecord = { ...recordOf(9, { gatewayId: 'g1', incarnation: 0 }), line };
+  const undone = recordOf(3, OTHER, 'c');
+
+  function asked(leaseLeftMs: number, told: PartitionRecord): Stage {
+    const stage = new Stage();
+    stage.mayBegin = false;
+    stage.tick();
+    for (let i = 0; i < 5 && stage.state === HolderState.ASKING; i++) {
+      stage.answerRead('none', undefined);
+      for (const storeId of ['a', 'b']) stage.asked(storeId, false, 0, ended);
+      stage.asked('c', true, leaseLeftMs, told);
+    }
+    return stage;
+  }
+
+  test('is taken over where a copy counts by a record that its end did not know', () => {
+    const stage = asked(0, undone);
+    assert.equal(stage.state, HolderState.CLAIMING);
+    assert.equal(stage.holder.ended, undefined);
+    stage.tick();
+    const { record } = stage.changes.at(-1) ?? assert.fail('a claim');
+    assert.deepEqual(record.members, members('c'));
+    assert.ok(record.epoch > 9, 'above the end');
+  });
+
+  test('is not while the lease of who holds that copy runs', () => {
+    const stage = asked(100_000, undone);
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
+  test('rests when what a copy counts by led to the end', () => {
+    const stage = asked(0, { ...undone, term: { number: 1, nonce: 1 } });
+    assert.equal(stage.holder.ended?.epoch, 9);
+  });
+});
+
 describe('a holder that is fenced', () => {
   /** b is away; a change that puts c in its place was sent, and no answer came. */
   async function joining(): Promise<Stage> {
