@@ -11,7 +11,8 @@
  *   left      copies that there may be, which count no more and may not know it: whoever holds the partition
  *             next knows of them, and names them at its end
  *   line      the terms that led to this one, newest first, each with its last epoch: what somebody was told
- *             that lies in none of them was made, and forgotten, by a register that was put back since
+ *             that lies in none of them was made, and forgotten, by a register that was put back since. A
+ *             term that was forgotten so stands among them once all mail of it is in a copy that counts
  *
  * A partition that has ended is held by nobody: incarnation 0. Its members are copies that count for nothing
  * and are to be dropped (gateway/ownership/ended-partitions.ts).
@@ -112,12 +113,20 @@ export function lineAfter({ term, epoch, line }: PartitionRecord): readonly Past
 }
 
 /**
+ * With a term that was undone, up to this epoch, nothing of which is missing here: its copies may go. How far
+ * back the line reaches stays as it was: to the beginning, if it is empty.
+ */
+export function lineWith(line: readonly PastTerm[], undone: PastTerm): readonly PastTerm[] {
+  const before = line.length === 0 ? [{ term: NO_TERM, epoch: 0 }] : line;
+  const others = before.filter(({ term }) => !isSameTerm(term, undone.term));
+  return [...others, undone].sort((a, b) => b.epoch - a.epoch).slice(0, LINE_MAX);
+}
+
+/**
  * Was the record that was told made on the way to this one? What is older than the line reaches back is taken
  * for it.
  */
-export function isOfLine(
-  { term, line }: Pick<PartitionRecord, 'term' | 'line'>, told: PartitionRecord,
-): boolean {
+export function isOfLine({ term, line }: Pick<PartitionRecord, 'term' | 'line'>, told: PastTerm): boolean {
   if (isSameTerm(told.term, term) || told.epoch <= (line.at(-1)?.epoch ?? 0)) return true;
   return line.some((past) => isSameTerm(told.term, past.term) && told.epoch <= past.epoch);
 }

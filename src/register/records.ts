@@ -62,7 +62,7 @@ const partitionShape: z.ZodType<PartitionRecord> = ruled(
     members: ruled(listOf(member, MEMBERS_MAX), noneTwice),
     gaveUp: ruled(listOf(member.extend({ epoch: count }), GAVE_UP_MAX), noneTwice),
     left: ruled(listOf(member, MEMBERS_MAX), noneTwice),
-    line: listOf(z.object({ term, epoch: count }), LINE_MAX),
+    line: listOf(z.object({ term: z.object({ number: whole, nonce: whole }), epoch: whole }), LINE_MAX),
   }),
   ({ epoch, term, holder, gaveUp }) => {
     if (term.number > epoch) return 'term above epoch';

@@ -6,7 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
-import { checkAll, checkNoLoss } from './checks.js';
+import { checkAll, checkNoDuplicates, checkNoLoss } from './checks.js';
 import { coreOf } from './inspect.js';
 import { LETTERS, holderOf, judged, loaded, oneDeliversAtMost, partitionAt, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
@@ -168,6 +168,24 @@ describe('a copy that the register had forgotten', () => {
     });
   }
 
+  test('is taken over when it is back, though the partition has ended without it', () => {
+    const pair = forgotten(false);
+    const { group, name, third } = pair;
+    group.hops.script = () => 'accept';
+    group.gateway('gw-2').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
+    group.until(() => recordOf(pair)?.holder.incarnation === 0, 'its end', 120_000);
+    assert.equal(group.letters.delivered, LETTERS);
+    group.cutOff('gw-2', false, [third]);
+    group.until(() => group.letters.delivered === 2 * LETTERS, 'all deliveries', 300_000);
+    group.until(() => recordOf(pair) === undefined, 'its second end', 60_000);
+    assert.equal(third.store?.partitions.find(name), undefined);
+    group.run(5000);
+    const ends = traced(pair, 'has ended');
+    group.run(70_000);
+    assert.equal(traced(pair, 'has ended'), ends, 'it does not end again');
+    checkNoLoss(group.letters);
+  });
+
   test('is not filled, nor dropped, by who comes after the rescuer', () => {
     const pair = forgotten(false);
     const { group, second, third } = pair;
@@ -185,6 +203,64 @@ describe('a copy that the register had forgotten', () => {
     checkNoLoss(group.letters);
   });
 });
+
+/**
+ * A record that the register has forgotten names the first and the third store; the one before it, which is put
+ * back, the first and the second. No mail came in between. A rescuer that hears the second alone takes over, by a
+ * term above the forgotten record; before it reads, the first is there again, and takes part as if nothing had been.
+ */
+function forgottenForNothing(isThirdBack: boolean): Pair & { readonly third: StoreNode } {
+  const pair = loaded({ partitions: 1 }, LETTERS, 'hang');
+  const { group, name, first, second, third } = pair;
+  assert.ok(third !== undefined);
+  const before = group.register.snapshot();
+  group.cutOff('gw-1', true, [second]);
+  group.until(() => recordOf(pair)?.members.some(({ storeId }) => storeId === third.id) === true, 'another set', 120_000);
+  group.until(() => recordOf(pair)?.members.length === 2, 'two copies', 120_000);
+  group.run(3000);
+  const epoch = recordOf(pair)?.epoch ?? 0;
+  group.cutOff('gw-2', true, [first, third]);
+  group.run(3000);
+  group.gateway('gw-1').kill();
+  group.gateway('gw-2').kill();
+  group.hops.script = () => 'defer';
+  group.register.restore(before);
+  group.run(6000);
+  group.register.slow(1500);
+  const claims = (): number => traced(pair, `${name} ASKING -> CLAIMING`);
+  const start = (): void => {
+    const known = claims();
+    group.gateway('gw-2').start();
+    group.until(() => claims() > known, 'a claim', 120_000);
+  };
+  for (start(); (recordOf(pair)?.epoch ?? 0) < epoch; start()) {
+    const known = recordOf(pair)?.epoch ?? 0;
+    group.until(() => (recordOf(pair)?.epoch ?? 0) > known, 'the change', 20_000);
+    group.gateway('gw-2').kill();
+  }
+  group.cutOff('gw-2', false, isThirdBack ? [first, third] : [first]);
+  untilHeldBy(pair, 'gw-2', 2);
+  assert.equal(third.store?.partitions.find(name)?.isComplete, true);
+  group.register.slow(0);
+  group.run(5000);
+  return { ...pair, third };
+}
+
+for (const isThirdBack of [true, false]) {
+  const when = isThirdBack ? 'though it was told to go before that was known' : 'when it is back';
+  test(`a copy that the register had forgotten, with nothing that a member has not, is dropped ${when}`, () => {
+    const pair = forgottenForNothing(isThirdBack);
+    const { group, name, third } = pair;
+    group.cutOff('gw-2', false, [third]);
+    group.until(() => third.store?.partitions.find(name) === undefined, 'the end of the copy', 20_000);
+    assert.equal(traced(pair, 'a copy that was given up is back'), 0);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === LETTERS, 'all deliveries', 120_000);
+    group.run(5000);
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+}
 
 describe('a change that is applied late', () => {
   test('after its sender has died: the next process finds it, or overtakes it, and nothing is lost', () => {

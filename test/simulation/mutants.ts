@@ -177,7 +177,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'orphans: who begins anew forgets whom the end was not told', file: HOLDER,
-    old: 'const left = record?.members ?? NO_MEMBERS;', new: 'const left = NO_MEMBERS;',
+    old: 'const left = ended?.members ?? NO_MEMBERS;', new: 'const left = NO_MEMBERS;',
     heldBy: 'test/scenario/orphans.test.ts',
   },
   {

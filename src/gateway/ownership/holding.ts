@@ -330,7 +330,7 @@ export class Holding implements RegisterSink {
 
   onTold(store: StorePort, { epoch, isKept }: Told): void {
     const cleared = this.#cleared.get(store.storeId);
-    if (cleared?.bootId === store.bootId) cleared.isTold = true;
+    if (cleared?.bootId === store.bootId) cleared.isTold = isKept;
     const { record, set } = this.holder;
     if (isKept) set?.onTold(store.storeId, store.bootId, epoch);
     // It knows of another record: of which?

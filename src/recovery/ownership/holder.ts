@@ -6,7 +6,7 @@
  *   FENCING ─ a recorded member has taken the term ─► WAITING_OUT ─ leases of older terms are out at a member
  *          / read the furthest ─► READING ─ everything read ─► HOLDER
  *
- *   ASKING       ─ another's, and well ─► IDLE
+ *   ASKING       ─ another's, and well; or ended, and no store has what its end did not know ─► IDLE
  *   ASKING       ─ the record names us by a new term (13, or a change made late) / fence ─► FENCING
  *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
  *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER
@@ -56,7 +56,7 @@ import type {
 } from '../../protocol/partition-record.js';
 import {
   NO_TERM, bareMember, holderKey, isEnded, isMemberOf, isOfLine, isSameHolder, isSameSet, isSameTerm,
-  lineAfter, nobody,
+  lineAfter, lineWith, nobody,
 } from '../../protocol/partition-record.js';
 import {
   DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_OTHER_NONCE, DECLINED_STALE,
@@ -137,6 +137,11 @@ interface Answer extends AskAnswer {
   readonly isRunningOut: boolean;
 }
 
+/** A copy of a record that was undone. */
+interface ForgottenCopy extends GivenUpCopy {
+  readonly term: Term;
+}
+
 interface Fenced {
   readonly member: RecordedMember;
   answer: FencedAnswer;
@@ -165,6 +170,8 @@ export class PartitionHolder {
   #newest: PartitionRecord | undefined;
   /** Such a record that was undone, when the register has gone on since and no copy of it is left. */
   #overtaken: PartitionRecord | undefined;
+  /** It has ended; but a copy counts by this one, which was undone before: its mail was never taken in. */
+  #unended: PartitionRecord | undefined;
   /** Above every epoch met. */
   #highestEpoch = 0;
   #mustRead = true;
@@ -209,7 +216,9 @@ export class PartitionHolder {
   /** Copies that were given up and may leave the record: adopted, or gone. */
   #adopted: RecordedMember[] = [];
   /** Copies of records that the register had lost when ours was made: taken in like those given up. */
-  #forgotten: GivenUpCopy[] = [];
+  #forgotten: ForgottenCopy[] = [];
+  /** Such records all mail of which is here: to stand in our line, so that their copies go. */
+  #undone: PastTerm[] = [];
 
   constructor(options: HolderOptions, ports: HolderPorts) {
     this.#options = options;
@@ -632,6 +641,11 @@ export class PartitionHolder {
 
   /** The record that counts: what stores were told is believed over a register that was rolled back. */
   #believed(): PartitionRecord | undefined {
+    const newest = this.#newestBelieved();
+    return newest !== undefined && isEnded(newest) ? this.#unended ?? newest : newest;
+  }
+
+  #newestBelieved(): PartitionRecord | undefined {
     const read = this.#stamped?.record;
     const newest = this.#newest;
     if (newest === undefined || (read !== undefined && !isNewer(newest, read))) return read;
@@ -722,19 +736,45 @@ export class PartitionHolder {
       return;
     }
     const record = this.#believed();
-    if (record === undefined || isEnded(record)) {
-      // What has ended names every copy that there may be: one that was not told is away.
-      const left = record?.members ?? NO_MEMBERS;
-      const line = record === undefined ? NO_LINE : lineAfter(record);
-      const base = { isLoss: false, gaveUp: [], left, line, unlessSessionOf: undefined };
-      if (this.#ports.mayBegin()) this.#found(base, nowMs);
-      else this.#rest(nowMs);
-      return;
-    }
-    if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
+    if (record === undefined || isEnded(record)) this.#considerEnded(record, nowMs);
+    else if (isSameHolder(record.holder, this.#options.self)) this.#considerOwnName(record, nowMs);
     else if (this.#options.isOwn && this.#isInRegister(record)
       && this.#ports.isProvenDead(record.holder)) this.#takeFromDead(record, nowMs);
     else this.#considerAnother(record, nowMs);
+  }
+
+  /**
+   * Who is to have it begins it anew, and takes in whatever comes up. Others look whether a store has what
+   * the end of it did not know: that is taken over, like what never ended (15).
+   */
+  #considerEnded(ended: PartitionRecord | undefined, nowMs: number): void {
+    if (this.#ports.mayBegin()) {
+      // What has ended names every copy that there may be: one that was not told is away.
+      const left = ended?.members ?? NO_MEMBERS;
+      const line = ended === undefined ? NO_LINE : lineAfter(ended);
+      this.#found({ isLoss: false, gaveUp: [], left, line, unlessSessionOf: undefined }, nowMs);
+      return;
+    }
+    this.#unended = ended === undefined ? undefined : this.#unknownTo(ended);
+    if (this.#unended === undefined) {
+      this.#rest(nowMs);
+      return;
+    }
+    this.#trace(`has ended, but for mail of epoch ${String(this.#unended.epoch)}, which was undone`);
+    // These told of nobody's leases.
+    this.#answers.clear();
+    this.#askedMs = -Infinity;
+  }
+
+  /** The newest record that a copy counts by, and that did not lead to the end. */
+  #unknownTo(ended: PartitionRecord): PartitionRecord | undefined {
+    let newest: PartitionRecord | undefined;
+    for (const [storeId, { bootId, hasCopy, told }] of this.#answers) {
+      if (!hasCopy || told === undefined || isEnded(told) || isOfLine(ended, told)) continue;
+      const counts = isMemberOf(told.members, storeId, bootId);
+      if (counts && told.epoch > (newest?.epoch ?? 0)) newest = told;
+    }
+    return newest;
   }
 
   /**
@@ -1176,32 +1216,53 @@ export class PartitionHolder {
    */
   #noteForgotten(told: PartitionRecord | undefined): void {
     const own = this.#record;
-    if (own === undefined || told === undefined || isEnded(told) || isOfLine(own, told)) return;
+    if (own === undefined || told === undefined || isEnded(told) || isOfLine(own, told)
+      || this.#isHere(told)) {
+      return;
+    }
     for (const { storeId, bootId } of told.members) {
       if (isMemberOf(own.gaveUp, storeId, bootId) || isMemberOf(this.#forgotten, storeId, bootId)) continue;
-      this.#forgotten.push({ storeId, bootId, epoch: told.epoch });
+      this.#forgotten.push({ storeId, bootId, epoch: told.epoch, term: told.term });
       this.#trace(`${storeId}/${bootId} may have mail of epoch ${String(told.epoch)}, which was undone`);
     }
   }
 
   /**
-   * As many as a record has room for. A member is compared with us first: in step, it has nothing that we
-   * have not, nor have those that counted with it.
+   * A member is compared with us first: in step with all that was read, it has nothing that we have not, nor
+   * have those that counted with it, or before it in its term. Our line says so, and they are told.
    */
+  #noteUndone(set: PartitionSet): void {
+    if (this.#forgotten.length === 0) return;
+    const isRefilled = ({ storeId, bootId }: ForgottenCopy): boolean =>
+      set.rowOf(storeId, bootId)?.isRefilled === true;
+    this.#forgotten = this.#forgotten.filter((copy) => !isRefilled(copy));
+    if (this.#state !== HolderState.HOLDER) return;
+    for (const copy of this.#forgotten) {
+      const row = set.rowOf(copy.storeId, copy.bootId);
+      if (row?.isRecorded !== true || !row.isInStep || this.#isHere(copy)) continue;
+      this.#undone.push({ term: copy.term, epoch: copy.epoch });
+      this.#trace(`epoch ${String(copy.epoch)}, which was undone, has no mail that is not here`);
+    }
+    this.#forgotten = this.#forgotten.filter((copy) => !this.#isHere(copy));
+  }
+
+  #isHere({ term, epoch }: PastTerm): boolean {
+    return this.#undone.some((each) => isSameTerm(term, each.term) && epoch <= each.epoch);
+  }
+
+  /** As many as a record has room for, of those that no member will tell of. */
   #takenIn(
     set: PartitionSet, own: PartitionRecord, members: readonly RecordedMember[],
   ): readonly GivenUpCopy[] {
-    if (this.#forgotten.length === 0) return NO_GIVEN;
-    const rowOf = ({ storeId, bootId }: GivenUpCopy): PartitionMember | undefined =>
-      set.rowOf(storeId, bootId);
-    const level = this.#forgotten.filter((copy) => rowOf(copy)?.isRecorded === true && rowOf(copy)?.isInStep);
-    this.#forgotten = this.#forgotten.filter(({ epoch }) => !level.some((copy) => copy.epoch === epoch));
-    const awaited = this.#forgotten.filter((copy) => rowOf(copy)?.isPossible === true
-      && rowOf(copy)?.state !== MemberState.NG);
+    const awaited = this.#forgotten.filter(({ storeId, bootId }) => {
+      const row = set.rowOf(storeId, bootId);
+      return row?.isPossible === true && row.state !== MemberState.NG;
+    });
     return this.#forgotten
       .filter(({ storeId, bootId, epoch }) => !isMemberOf(members, storeId, bootId)
         && !awaited.some((copy) => copy.epoch === epoch))
-      .slice(0, Math.max(0, GAVE_UP_MAX - own.gaveUp.length));
+      .slice(0, Math.max(0, GAVE_UP_MAX - own.gaveUp.length))
+      .map(({ storeId, bootId, epoch }) => ({ storeId, bootId, epoch }));
   }
 
   /** What nobody has said what it was told, and what is to be taken in, is not emptied. */
@@ -1256,6 +1317,7 @@ export class PartitionHolder {
     this.#adopting.clear();
     this.#adopted = [];
     this.#forgotten = [];
+    this.#undone = [];
     this.#waitUntilMs = -Infinity;
   }
 
@@ -1335,6 +1397,7 @@ export class PartitionHolder {
     this.#record = record;
     this.#adopted = this.#adopted.filter((each) => isMemberOf(record.gaveUp, each.storeId, each.bootId));
     this.#forgotten = this.#forgotten.filter((each) => !isMemberOf(record.gaveUp, each.storeId, each.bootId));
+    this.#undone = this.#undone.filter((each) => !isOfLine(record, each));
     this.#changing = undefined;
     this.#isUnknown = false;
     if (this.#rolledBackTo !== undefined) this.#trace('the record stands again');
@@ -1406,8 +1469,9 @@ export class PartitionHolder {
       return;
     }
     const target = set.target(nowMs);
+    this.#noteUndone(set);
     const isWanted = !isSameSet(target, own.members) || this.#adopted.length > 0 || set.isEpochTooLow
-      || set.isLeftOver || this.#takenIn(set, own, target).length > 0;
+      || set.isLeftOver || this.#undone.length > 0 || this.#takenIn(set, own, target).length > 0;
     if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
       this.#changeMembers(set, own, stamped, target, nowMs);
     } else if (!set.records.isSettled) {
@@ -1423,7 +1487,8 @@ export class PartitionHolder {
     const gaveUp = [...open, ...this.#takenIn(set, own, members)];
     const left = set.strays(members, this.#adopted)
       .filter(({ storeId, bootId }) => !isMemberOf(gaveUp, storeId, bootId));
-    const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp, left };
+    const line = this.#undone.reduce(lineWith, own.line);
+    const record = { ...own, epoch: this.#nextEpoch(), members, gaveUp, left, line };
     // The session of now stands behind an empty record: it was there before anybody could find one.
     const session = this.#ports.session();
     if (members.length === 0 && set.records.fewestMembers > 0 && nowMs < session.endsMs) {
@@ -1476,6 +1541,7 @@ export class PartitionHolder {
       this.#isLossAtStake = false;
       this.#isTakeAtStake = false;
       this.#provenDead = undefined;
+      this.#unended = undefined;
       this.#mustRead = true;
     }
     this.#enteredMs = nowMs;

@@ -81,6 +81,8 @@ export class PartitionMember implements RecordedMember {
   isWholeOther = false;
   /** A fill has begun there and has not ended: there is no copy. */
   isEmptied = false;
+  /** It was founded here, or a fill has begun there: what it had of its own is gone. */
+  isRefilled = false;
   /** Where a tail ends, at the moment it was begun. */
   tailEnd = 0;
   /** Since when it is not in step. */

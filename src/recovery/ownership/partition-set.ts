@@ -323,6 +323,7 @@ export class PartitionSet {
   allHaveTerm(nowMs: number): void {
     for (const row of this.#rows) {
       row.isFenced = true;
+      row.isRefilled = true;
       row.enter(MemberState.ALIGNING, nowMs);
       row.enter(MemberState.IN_STEP, nowMs);
     }
@@ -571,6 +572,7 @@ export class PartitionSet {
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== row.storeId);
     row.acked = 0;
     row.isEmptied = true;
+    row.isRefilled = true;
     row.isWholeOther = false;
     row.stay();
     row.enter(MemberState.FILLING, nowMs);

@@ -68,13 +68,19 @@ export class Custody {
   onRecord(partition: string, record: PartitionRecord): void {
     this.#newestEpochs.set(partition, Math.max(record.epoch, this.newestEpoch(partition)));
     const known = this.#truth.get(partition);
-    if (known !== undefined && record.members.length === 0
-      && record.epoch > known.epoch) this.#checkLastMember(partition, known);
-    if (known?.members.length === 0 && !isSameTerm(known.term, record.term)
-      && record.epoch > known.epoch) this.#memoryIsGivenUp(partition, known, record);
+    const isNext = known === undefined || isAfter(record, known);
+    if (known !== undefined && isNext && record.members.length === 0) this.#checkLastMember(partition, known);
+    if (known?.members.length === 0 && isNext && !isSameTerm(known.term, record.term)) {
+      this.#memoryIsGivenUp(partition, known, record);
+    }
     if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition, record);
-    if (known === undefined || record.epoch > known.epoch) this.#truth.set(partition, record);
+    if (isNext) this.#truth.set(partition, record);
     this.isTouched = true;
+  }
+
+  /** It was undone, and nobody has a copy of it any more: what the register says next is the truth. */
+  forget(partition: string): void {
+    this.#truth.delete(partition);
   }
 
   /** The last member leaves only when its copy is surely gone (8). */
@@ -283,4 +289,9 @@ export class Custody {
       }
     }
   }
+}
+
+/** Of two in one epoch, the later one was made after a rollback. */
+function isAfter(record: PartitionRecord, known: PartitionRecord): boolean {
+  return record.epoch > known.epoch || (record.epoch === known.epoch && !isSameTerm(record.term, known.term));
 }

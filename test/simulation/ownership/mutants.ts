@@ -154,7 +154,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'if (this.#haveReachableAnswered()) {\n            this.#takeOver', new: 'if (nowMs >= 0) {\n            this.#takeOver' },
   { rule: '15', name: 'a copy of a record that the register lost is out', heldBy: HOLDER_TEST, file: FENCE,
     old: 'return isMemberOf(told.members, storeId, bootId) && !isOfLine(record, told);', new: 'return false;',
-    also: [{ file: HOLDER, old: '|| isEnded(told) || isOfLine(own, told))\n            return;', new: '|| told.epoch > 0)\n            return;' }] },
+    also: [{ file: HOLDER, old: '|| isEnded(told) || isOfLine(own, told)\n            || this.#isHere(told)) {', new: '|| told.epoch > 0) {' }] },
   { rule: '15', name: 'a store is filled before it has said what it was told', heldBy: HOLDER_TEST, file: HOLDER,
     old: '...taken, ...stores.all().filter((storeId) => this.#isUnheard(storeId)),', new: '...taken,' },
   { rule: '15', name: 'records are not told', file: PART,

@@ -15,6 +15,11 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['a register is put back while a copy is left that was not told of the newest record: no rule closes that', 930203],
   ['nor when all copies of the newest record were lost, and an older one is back', 382169],
   ['a person gives up the copies of the newest record, not of one that was put back', 382803],
+  ['a register is not emptied while only a holder out of reach knows of the newest record', 307325],
+  ['nor is it when another process of the same gateway starts beside that holder', 941339],
+  ['who holds what was given up is ended, also when the change that deposes it comes late', 7520],
+  ['a record without a copy, made late by a dead process and undone, is not doubled again', 347342],
+  ['nor is it when nobody began anew before calm', 354799],
 ];
 const MUTANTS_A_RUN = 3;
 /** The first of them: those that take few seeds. */

@@ -143,6 +143,11 @@ export class SimRegister {
     return this.#count;
   }
 
+  /** What a rollback would leave. */
+  recordPutBack(partition: string, isEmpty: boolean): PartitionRecord | undefined {
+    return isEmpty ? undefined : this.#backup.get(partition)?.record;
+  }
+
   backUp(): void {
     this.#backup = new Map(this.#rows);
   }

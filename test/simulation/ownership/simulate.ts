@@ -317,11 +317,29 @@ class Run {
     const isBlind = world.partitions.some(({ partition }) => world.partsOf(partition).some((part) =>
       part.holder.set !== undefined && !isSameTerm(part.holder.term, world.custody.truth(partition)?.term
         ?? part.holder.term)));
-    if (!isTold || isBlind) return false;
+    if (!isTold || isBlind || !world.partitions.every(({ partition }) => this.#isKnownWithout(partition,
+      isEmpty))) return false;
     world.trace('REGISTER restored from a backup');
     world.count('register restored');
     world.register.restore(isEmpty);
+    for (const { partition } of world.partitions) {
+      if (world.copiesOf(partition).length === 0) world.custody.forget(partition);
+    }
     return true;
+  }
+
+  /**
+   * Somebody who is asked knows of the newest record, or the one that is put back names its holder, too. When
+   * only that holder's memory is left, and it can be asked by nobody, others begin beside it by a register that
+   * names nobody, or another: rule 15 promises nothing for that. Of what has no copy nothing need be known.
+   */
+  #isKnownWithout(partition: string, isEmpty: boolean): boolean {
+    const world = this.#world;
+    const truth = world.custody.truth(partition);
+    const putBack = world.register.recordPutBack(partition, isEmpty);
+    if (truth === undefined || world.copiesOf(partition).length === 0) return true;
+    return (putBack !== undefined && isSameTerm(putBack.term, truth.term))
+      || world.stores.some((store) => store.toldEpoch(partition) >= truth.epoch);
   }
 
   #membersOf(partition: string): SimStore[] {
@@ -408,11 +426,7 @@ class Run {
       || members.length >= world.stores.length || !this.#areMembersWhole(partition)) return;
     const given = world.custody.truth(partition);
     // Whoever holds what was given up can't be told by these stores, nor by the register: it is ended, first.
-    this.#healIn(8000, () => {
-      const truth = world.custody.truth(partition);
-      if (holder.isAlive && truth !== undefined && holderKey(truth.holder) !== holder.key
-        && world.mayLose([holder.key])) world.killProcess(holder);
-    });
+    this.#healIn(8000, () => { this.#endOnceDeposed(partition, holder); });
     for (const store of members) this.#freezeStoreFor(store, 9000);
     this.#cutRegister(holder, 9000);
     // As soon as all others find these stores silent.
@@ -422,6 +436,16 @@ class Run {
         && each.holder.giveUp(members.map(({ storeId }) => storeId), each.process.now()));
       if (part !== undefined) world.count('given up at once');
     });
+  }
+
+  /** The change that deposes it may come late. */
+  #endOnceDeposed(partition: string, holder: SimProcess): void {
+    const world = this.#world;
+    const truth = world.custody.truth(partition);
+    if (!holder.isAlive || truth === undefined) return;
+    if (holderKey(truth.holder) === holder.key) {
+      world.events.after(20, () => { this.#endOnceDeposed(partition, holder); });
+    } else if (world.mayLose([holder.key])) world.killProcess(holder);
   }
 
   #relocate(store: SimStore): void {

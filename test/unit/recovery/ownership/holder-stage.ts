@@ -31,6 +31,7 @@ interface Sent {
 export class Stage {
   nowMs = 0;
   areStoresKnown = true;
+  mayBegin = true;
   readonly up = new Map([['a', 'b1'], ['b', 'b1'], ['c', 'b1']]);
   readonly reads: number[] = [];
   rulesAsked = 0;
@@ -169,7 +170,7 @@ export class Stage {
         resume: () => { /* Likewise. */ },
         adopt: ({ storeId }) => { this.adopts.push(storeId); },
       },
-      mayBegin: () => true,
+      mayBegin: () => this.mayBegin,
       isProvenDead: (holder) => holder.gatewayId === 'g1' && holder.incarnation < SELF.incarnation,
       session: () => ({ id: 1, endsMs: Infinity }),
       nonce: () => 77,

@@ -385,14 +385,32 @@ describe('a store that was told what the register had lost when ours was made', 
     assert.deepEqual(stage.fills, []);
   });
 
-  test('and that is in step all the same has nothing to be taken in', async () => {
+  test('and that is in step all the same has nothing to be taken in: our line says so, once', async () => {
     const stage = await taken('a', 'c');
     const record = stage.holder.record;
     stage.asked('c', true, 0, forgotten);
     stage.holder.onFenced('c', 'b1', { term: stage.holder.term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
     stage.answerRead('r2', record);
     stage.tick(5);
+    assert.deepEqual(stage.apply('r3').line.map(({ epoch }) => epoch), [2, 1]);
+    const changes = stage.changes.length;
+    stage.asked('c', true, 0, forgotten);
+    stage.tick(50);
+    assert.equal(stage.changes.length, changes);
     assert.ok(stage.changes.every((change) => change.record.gaveUp.length === 0));
+  });
+
+  test('has nothing of its own where we have begun anew: what another copy has is taken in', async () => {
+    const stage = new Stage();
+    stage.hold();
+    await Promise.resolve();
+    const record = stage.holder.record;
+    stage.asked('a', true, 0, recordOf(5, OTHER, 'a', 'c'));
+    stage.answerRead('r1', record);
+    stage.tick(5);
+    assert.deepEqual(stage.apply('r2').gaveUp, [{ storeId: 'c', bootId: 'b1', epoch: 5 }]);
+    stage.tick();
+    assert.deepEqual(stage.adopts, ['c']);
   });
 
   test('is filled when the record told led to ours', async () => {
@@ -401,6 +419,44 @@ describe('a store that was told what the register had lost when ours was made', 
     stage.tick(60);
     assert.deepEqual(stage.fills, ['c']);
     assert.ok(stage.changes.every((change) => change.record.gaveUp.length === 0));
+  });
+});
+
+describe('a partition that has ended', () => {
+  const line = [{ term: { number: 1, nonce: 1 }, epoch: 8 }, { term: { number: 1, nonce: 9 }, epoch: 1 }];
+  const ended: PartitionRecord = { ...recordOf(9, { gatewayId: 'g1', incarnation: 0 }), line };
+  const undone = recordOf(3, OTHER, 'c');
+
+  function asked(leaseLeftMs: number, told: PartitionRecord): Stage {
+    const stage = new Stage();
+    stage.mayBegin = false;
+    stage.tick();
+    for (let i = 0; i < 5 && stage.state === HolderState.ASKING; i++) {
+      stage.answerRead('none', undefined);
+      for (const storeId of ['a', 'b']) stage.asked(storeId, false, 0, ended);
+      stage.asked('c', true, leaseLeftMs, told);
+    }
+    return stage;
+  }
+
+  test('is taken over where a copy counts by a record that its end did not know', () => {
+    const stage = asked(0, undone);
+    assert.equal(stage.state, HolderState.CLAIMING);
+    assert.equal(stage.holder.ended, undefined);
+    stage.tick();
+    const { record } = stage.changes.at(-1) ?? assert.fail('a claim');
+    assert.deepEqual(record.members, members('c'));
+    assert.ok(record.epoch > 9, 'above the end');
+  });
+
+  test('is not while the lease of who holds that copy runs', () => {
+    const stage = asked(100_000, undone);
+    assert.equal(stage.state, HolderState.ASKING);
+  });
+
+  test('rests when what a copy counts by led to the end', () => {
+    const stage = asked(0, { ...undone, term: { number: 1, nonce: 1 } });
+    assert.equal(stage.holder.ended?.epoch, 9);
   });
 });
 
