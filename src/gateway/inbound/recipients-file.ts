@@ -1,8 +1,8 @@
 /**
  * The file of a table of recipients (recipients/table-layout.ts): verified at the start, and again when it is
  * replaced. One that can't be used never replaces a good one; that is told once. Nor does one without any
- * address, by which everybody would be refused: whoever was to write its text has failed. A look-up reads one or two
- * buckets, which lie in the system's cache, and holds nothing in memory.
+ * address, by which everybody would be refused: whoever was to write its text has failed. A look-up reads one
+ * or two buckets, which lie in the system's cache, and holds nothing in memory.
  */
 import { hash } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
