@@ -14,6 +14,7 @@ export function receptionWarnings(gateway: GatewayConfig): readonly string[] {
   const { places } = gateway;
   return [
     ['gateway.smtp.relay_domains', unroutedDomains(gateway)] as const, ...nameWarnings(gateway),
+    ...guessWarnings(gateway),
   ].flatMap(([key, text]) => (text === '' ? [] : [`${places[key] ?? '?'}: ${key}: warning: ${text}`]));
 }
 
@@ -43,6 +44,17 @@ function nameWarnings({ hostName, smtp: { listen, tls } }: GatewayConfig): (read
     + 'EHLO (RFC 5321 2.3.5): say the whole name of this host';
   const certificate = certificateWarning(hostName, tls?.certFile);
   return [['gateway.hostname', single], ['gateway.smtp.tls.cert', certificate]];
+}
+
+/** Three guesses end a session, and the next one begins: by themselves sessions bound nobody. */
+function guessWarnings({ smtp: { listen, rates } }: GatewayConfig): (readonly [string, string])[] {
+  if (rates.client.errors > 0) return [];
+  return listen.flatMap(({ host, role, proxyNetworks }, i) => {
+    if (role !== 'submission' || !isReached({ host, isBehindProxy: proxyNetworks.length > 0 })) return [];
+    const why = 'strangers may guess passwords here as often as they like: bound it with limits: '
+      + '{client: {errors: 30}} (in any minute; SMTP commands that are refused count too)';
+    return [[`gateway.smtp.listen[${String(i)}].role`, why] as const];
+  });
 }
 
 function certificateWarning(hostName: string, file: string | undefined): string {

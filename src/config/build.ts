@@ -102,6 +102,7 @@ function gatewayPlaces({ smtp, routes, dkim, sources }: GatewayKeys, context: Bu
     ...['cert', 'key', 'ca'].map((key) => at('mirror', 'tls', key)),
     ...['users', 'recipients', 'relay_domains'].map((key) => at('smtp', key)),
     at('hostname'),
+    ...smtp.listen.map((_listener, index) => at('smtp', 'listen', index, 'role')),
     ...smtp.hooks.map((_hook, index) => at('smtp', 'hooks', index, 'module')),
     ...routes.flatMap(({ caFile }, i) => (caFile === undefined ? [] : [at('routes', i, 'ca_file')])),
     ...routes.flatMap(({ auth }, i) =>

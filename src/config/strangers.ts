@@ -47,11 +47,12 @@ export function checkOpenRelay({ listen, relay_networks }: GatewayValue['smtp'],
     judge(relay_networks, ['gateway', 'smtp', 'relay_networks'], 'may send anywhere');
   }
   listen.forEach((listener, i) => {
-    // Nobody but this machine says here who its clients are.
-    if (isLoopback(listener.address.host)) return;
+    const { address: { host }, proxy, xclient = [] } = listener;
     const at: Path = ['gateway', 'smtp', 'listen', i];
-    judge(listener.proxy ?? [], [...at, 'proxy'], 'may say to be anybody (PROXY)');
-    judge(listener.xclient ?? [], [...at, 'xclient'], 'may say to be anybody (XCLIENT)');
+    // On loopback nobody but this machine connects; but whose XCLIENT counts goes by whom a balancer names.
+    if (!isLoopback(host)) judge(proxy ?? [], [...at, 'proxy'], 'may say to be anybody (PROXY)');
+    if (!isReached({ host, isBehindProxy: proxy !== undefined })) return;
+    judge(xclient, [...at, 'xclient'], 'may say to be anybody (XCLIENT)');
   });
 }
 

@@ -6,7 +6,10 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import type { ServerTlsFiles } from '../../src/platform/node/server-tls.js';
 
-const EC = ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'];
+const KEYS = {
+  ec: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
+  rsa: ['-newkey', 'rsa:2048', '-nodes'],
+};
 
 function newFolder(): string {
   const folder = mkdtempSync(join(tmpdir(), 'inbound-tls-'));
@@ -14,14 +17,14 @@ function newFolder(): string {
   return folder;
 }
 
-export function selfSigned(name = 'mx.test', days = 60): ServerTlsFiles | undefined {
+export function selfSigned(name = 'mx.test', days = 60, kind: keyof typeof KEYS = 'ec'): ServerTlsFiles | undefined {
   const folder = newFolder();
   const [keyFile, certFile] = [join(folder, 'key'), join(folder, 'cert')];
   try {
     // It may be verified, too, by who connects to loopback.
     const names = `subjectAltName=DNS:${name},IP:127.0.0.1`;
     const own = ['-days', String(days), '-subj', `/CN=${name}`, '-addext', names, '-keyout', keyFile, '-out', certFile];
-    execFileSync('openssl', ['req', '-x509', ...EC, ...own], { stdio: 'ignore' });
+    execFileSync('openssl', ['req', '-x509', ...KEYS[kind], ...own], { stdio: 'ignore' });
   } catch {
     return undefined;
   }

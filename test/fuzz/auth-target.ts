@@ -206,7 +206,7 @@ class AuthField extends Field {
     const sender = random.pick(ADDRESSES);
     const account = this.#users.find(client.session.user);
     const reply = await this.#say(client, `MAIL FROM:<${sender}>`, random);
-    const isAllowed = account !== undefined && maySendFrom(account, sender);
+    const isAllowed = account !== undefined && maySendFrom(account.addresses, sender);
     assert.equal(reply.slice(0, 3), account === undefined ? '530' : isAllowed ? '250' : '550', `${client.session.user} sends from ${sender}`);
     if (isAllowed) for (const line of ['RCPT TO:<b@example.net>', 'DATA', 'x: y\r\n\r\nz\r\n.']) await this.#say(client, line, random);
   }
@@ -214,7 +214,7 @@ class AuthField extends Field {
   #judgeSenders(client: VirtualClient): void {
     for (const { submission } of this.world.reception.kept) {
       const account = this.#users.find(client.session.user);
-      assert.ok(account !== undefined && maySendFrom(account, submission.reversePath), `${client.session.user} sent from ${submission.reversePath}`);
+      assert.ok(account !== undefined && maySendFrom(account.addresses, submission.reversePath), `${client.session.user} sent from ${submission.reversePath}`);
     }
   }
 }

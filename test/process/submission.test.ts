@@ -169,7 +169,7 @@ test('config check tells what clients meet at each listener, and of routes that 
       '# listens on [::1]:2587: submission, STARTTLS, AUTH SCRAM-SHA-256 PLAIN LOGIN within TLS',
       '# listens on 127.0.0.1:2465: submission, TLS before the greeting, AUTH SCRAM-SHA-256 PLAIN LOGIN within TLS, a PROXY header of 127.0.0.1',
     ]);
-    assert.match(error, /^\/.*gateway\.yaml:12: gateway\.smtp\.recipients: warning: the table names routes that gateway\.routes does not have: 'box-17'; [^\n]*\n$/);
+    assert.match(error, /^\/.*gateway\.yaml:12: gateway\.smtp\.recipients: warning: the table names routes that gateway\.routes does not have: 'box-17'; [^\n]*\n[^\n]*gateway\.yaml:9: gateway\.smtp\.listen\[2\]\.role: warning: strangers may guess passwords here [^\n]*\n$/);
     chmodSync(usersFile, 0o644);
     appendFileSync(usersFile, (await twinpost(['user', 'bob@example.org'], 'secret\n')).out);
     const again = await twinpost(['config', 'check', file]);

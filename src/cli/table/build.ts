@@ -51,6 +51,8 @@ export function buildTable(
 ): TableReport {
   let lines = 0;
   eachLine(input, (text) => { if (isEntry(text)) lines += 1; });
+  // What was to write the text has failed, and everybody would be refused (recipients-file.ts).
+  if (lines === 0) throw new TableTextError('expected addresses, one a line, found none');
   if (lines > ENTRIES_MAX) {
     throw new TableTextError(`expected at most ${String(ENTRIES_MAX)} addresses, found ${String(lines)}`);
   }

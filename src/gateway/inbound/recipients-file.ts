@@ -1,7 +1,8 @@
 /**
  * The file of a table of recipients (recipients/table-layout.ts): verified at the start, and again when it is
- * replaced. One that can't be used never replaces a good one; that is told once. A look-up reads one or two
- * buckets, which lie in the system's cache, and holds nothing in memory.
+ * replaced. One that can't be used never replaces a good one; that is told once. Nor does one without any
+ * address, by which everybody would be refused: whoever was to write its text has failed. A look-up reads one
+ * or two buckets, which lie in the system's cache, and holds nothing in memory.
  */
 import { hash } from 'node:crypto';
 import { closeSync, fstatSync, openSync, readSync } from 'node:fs';
@@ -55,6 +56,7 @@ export class TableFile implements RecipientTable {
       if (crc32(text, 0) !== fixed.readUInt32LE(12)) throw this.#damaged('the checksum of its head is wrong');
       this.head = JSON.parse(text.toString('utf8')) as TableHead;
       this.#bucketsAt = bucketsAt(headBytes);
+      if (this.head.entries === 0) throw this.#damaged('it has no address in it');
       if (fstatSync(this.#fd).size !== this.#endAt) throw this.#damaged('it is cut off');
     } catch (error) {
       closeSync(this.#fd);

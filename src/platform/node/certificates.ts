@@ -2,8 +2,9 @@
  * What files with certificates and keys hold, for those who judge them by themselves (cli/reception-files.ts)
  * and for the log: who a certificate is for and until when.
  */
-import { X509Certificate } from 'node:crypto';
+import { X509Certificate, createPrivateKey } from 'node:crypto';
 import tls from 'node:tls';
+import type { SecureContextOptions } from 'node:tls';
 import { errorText } from '../../base/error-text.js';
 import { readText } from './changing-files.js';
 
@@ -17,9 +18,14 @@ export interface CertificateFacts {
   readonly endsMs: number;
 }
 
+/** What TLS takes for a certificate with its key: texts in PEM. */
+type PairMaterial = SecureContextOptions & { readonly cert: string; readonly key: string };
+
+const OF_ANOTHER = 'the key belongs to another certificate';
+
 /** What OpenSSL says, and what an operator can do about it. */
 const TLS_WORDS: readonly (readonly [pattern: RegExp, words: string])[] = [
-  [/KEY_VALUES_MISMATCH/, 'the key belongs to another certificate'],
+  [/KEY_VALUES_MISMATCH/, OF_ANOTHER],
   [/BAD_DECRYPT|BAD_PASSWORD|MISSING_PASSPHRASE|INTERRUPTED_OR_CANCELLED/,
     'the key is encrypted: store it without its passphrase (openssl pkey -in KEY -out NEW)'],
   [/PEM_NO_START_LINE|OSSL_UNSUPPORTED/, 'there is no -----BEGIN … line of one in it'],
@@ -49,6 +55,22 @@ export function readPem(kind: 'cert' | 'key' | 'ca', file: string): string {
     throw new Error(`'${file}' is no ${what} in PEM: ${tlsErrorText(error)}`);
   }
   return text;
+}
+
+/**
+ * Throws an Error that names both files unless they are of one pair. TLS itself compares keys of one type
+ * alone: it takes an RSA certificate with an EC key, and then no handshake succeeds. Certificates behind the
+ * first one are its chain, and have keys of their own.
+ */
+export function checkPair(material: PairMaterial, certFile: string, keyFile: string): void {
+  const { cert, key } = material;
+  try {
+    tls.createSecureContext(material);
+    if (!new X509Certificate(cert).checkPrivateKey(createPrivateKey(key))) throw new Error(OF_ANOTHER);
+  } catch (error) {
+    const pair = `'${certFile}' and '${keyFile}'`;
+    throw new Error(`${pair} are no certificate with its key in PEM: ${tlsErrorText(error)}`);
+  }
 }
 
 /** Of the first certificate in a text that TLS takes. */

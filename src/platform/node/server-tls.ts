@@ -15,7 +15,7 @@ import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import type { TlsFacts } from '../transport.js';
 import type { HandshakeResult } from '../transport.js';
-import { certificateFacts, readPem, tlsErrorText } from './certificates.js';
+import { certificateFacts, checkPair, readPem } from './certificates.js';
 import type { CertificateFacts } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
 import { HandshakeTurns } from './handshake-turns.js';
@@ -38,7 +38,7 @@ const LOOK_MS = 1000;
 /** Of a certificate by nobody who is known. */
 const NAME_CHARACTERS_MAX = 255;
 
-type ServerTlsMaterial = Omit<SecureContextOptions, 'cert'> & { readonly cert: string };
+type ServerTlsMaterial = SecureContextOptions & { readonly cert: string; readonly key: string };
 
 interface ServerTlsInForce {
   readonly material: ServerTlsMaterial;
@@ -54,12 +54,7 @@ export function readServerTls(files: ServerTlsFiles): ServerTlsMaterial {
     minVersion: 'TLSv1.2',
     ciphers: `${tls.DEFAULT_CIPHERS}:${SECURITY_LEVEL}`,
   };
-  try {
-    tls.createSecureContext(material);
-  } catch (error) {
-    const pair = `'${certFile}' and '${keyFile}'`;
-    throw new Error(`${pair} are no certificate with its key in PEM: ${tlsErrorText(error)}`);
-  }
+  checkPair(material, certFile, keyFile);
   return material;
 }
 

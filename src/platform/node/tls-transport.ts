@@ -19,7 +19,7 @@ import tls from 'node:tls';
 import type { PeerCertificate, SecureContextOptions, TLSSocket } from 'node:tls';
 import { errorText } from '../../base/error-text.js';
 import type { Connection, ConnectionHandlers, Listener, Listening, Transport } from '../transport.js';
-import { readPem, tlsErrorText } from './certificates.js';
+import { checkPair, readPem } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
 import { readIntoOwnBuffer } from './own-buffer.js';
 import {
@@ -44,16 +44,11 @@ export interface TlsFiles {
 
 /** Throws an Error that names the file. */
 export function readTlsFiles({ caFile, certFile, keyFile }: TlsFiles): SecureContextOptions {
-  const material: SecureContextOptions = {
+  const material = {
     ca: readPem('ca', caFile), cert: readPem('cert', certFile), key: readPem('key', keyFile),
     minVersion: 'TLSv1.2',
-  };
-  try {
-    tls.createSecureContext(material);
-  } catch (error) {
-    const pair = `'${certFile}' and '${keyFile}'`;
-    throw new Error(`${pair} are no certificate with its key in PEM: ${tlsErrorText(error)}`);
-  }
+  } as const;
+  checkPair(material, certFile, keyFile);
   return material;
 }
 

@@ -18,6 +18,14 @@ function storesOf(tls: string): NonNullable<Extract<ReturnType<typeof parseConfi
   return parsed.config.stores;
 }
 
+test('a key of another type than its certificate is found, as a start finds it', { skip }, () => {
+  const rsa = selfSigned('s1', 60, 'rsa');
+  assert.ok(first !== undefined && rsa !== undefined);
+  const [line = '', ...more] = unusableLinkFiles(undefined, storesOf(`{ca: ${first.certFile}, cert: ${first.certFile}, key: ${rsa.keyFile}}`));
+  assert.match(line, /^s\.yaml:6: store\.tls\.key: expected the key of the certificate, .*: the key belongs to another certificate$/);
+  assert.deepEqual(more, []);
+});
+
 test('a store whose key belongs to another certificate is named, as one whose certificate ends soon', { skip }, () => {
   assert.ok(first !== undefined && second !== undefined);
   const [ca, cert, key] = [first.certFile, first.certFile, first.keyFile];

@@ -49,6 +49,20 @@ describe('config check warns', () => {
     assert.deepEqual(receptionWarnings(gatewayOf('{}', undefined, 'hostname: mx1')), []);
   });
 
+  test('of a submission listener that strangers reach, where nothing bounds how often they guess', { skip: tls === undefined && 'openssl is not here' }, () => {
+    const smtp = (listen: string, more = ''): string => `{postmaster: a@b.example, users: people, tls: {cert: '${tls?.certFile ?? ''}', key: '${tls?.keyFile ?? ''}'}, listen: [${listen}]${more}}`;
+    const guesses = (text: string): readonly string[] => receptionWarnings(gatewayOf(text)).filter((line) => line.includes('guess'));
+    const submission = "{address: '0.0.0.0:587', role: submission}";
+    assert.deepEqual(guesses(smtp(`'127.0.0.1:25', ${submission}`)), [
+      'f.yaml:6: gateway.smtp.listen[1].role: warning: strangers may guess passwords here as often as they like: bound it with limits: '
+      + '{client: {errors: 30}} (in any minute; SMTP commands that are refused count too)',
+    ]);
+    assert.equal(guesses(smtp("{address: '127.0.0.1:587', role: submission, proxy: [127.0.0.1]}")).length, 1);
+    for (const good of [smtp("{address: '127.0.0.1:587', role: submission}, '0.0.0.0:25'"), smtp(submission, ', limits: {client: {errors: 30}}')]) {
+      assert.deepEqual(guesses(good), []);
+    }
+  });
+
   test('of a certificate that is not for the host name', { skip: tls === undefined && 'openssl is not here' }, () => {
     const smtp = `{postmaster: a@b.example, listen: ['0.0.0.0:25'], tls: {cert: '${tls?.certFile ?? ''}', key: '${tls?.keyFile ?? ''}'}}`;
     const [warning = '', ...more] = receptionWarnings(gatewayOf(smtp, undefined, 'hostname: mx1.example.com'));

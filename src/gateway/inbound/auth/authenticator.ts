@@ -4,7 +4,7 @@
  */
 import type { Clock, Secrets } from '../../../platform/ports.js';
 import { PasswordChecks } from './password-checks.js';
-import type { GiveUp, Verdict } from './password-checks.js';
+import type { GiveUp, OnVerdict } from './password-checks.js';
 import { LoginExchange, PlainExchange, ScramExchange } from './sasl.js';
 import type { Exchange } from './sasl.js';
 import type { Account, Directory } from './directory.js';
@@ -42,17 +42,22 @@ export class Authenticator {
     return new ScramExchange(scramUsers, this.#secrets, this.#fakeKey);
   }
 
-  /** Who is not found may be a user still. */
-  get mayForget(): boolean {
-    return this.#directory.mayForget;
+  /** What he may send from; undefined: he is no user any more by what he has authenticated with. */
+  addressesOf(account: Account): readonly string[] | undefined {
+    return this.#directory.addressesOf(account);
   }
 
   find(name: string): Account | undefined {
     return this.#directory.find(name);
   }
 
-  check(name: string, password: string, clientKey: string, done: (verdict: Verdict) => void): GiveUp {
+  check(name: string, password: string, clientKey: string, done: OnVerdict): GiveUp {
     return this.#checks.check(name, password, clientKey, done);
+  }
+
+  /** A client has guessed by a mechanism that needs no check here. */
+  onWrong(clientKey: string): void {
+    this.#checks.onWrong(clientKey);
   }
 }
 

@@ -4,11 +4,11 @@
  */
 import type { Users } from './users.js';
 
-/** Somebody whose password was right. */
+/** Somebody whose password was right, as his session keeps him: another one stands for another password. */
 export interface Account {
   readonly name: string;
-  /** Lower case (users.ts). */
-  readonly addresses: readonly string[];
+  /** Lower case (users.ts); where it is not kept elsewhere. */
+  readonly addresses?: readonly string[];
 }
 
 /** Of all accounts that are remembered: who is asked by HTTP may name many addresses of each. */
@@ -19,19 +19,25 @@ const ENTRY_CHARACTERS = 50;
 export interface Directory {
   /** So many checks at a time. */
   readonly checksAtOnce: number;
-  /** find() may not know somebody any more who is a user still. */
-  readonly mayForget: boolean;
-  /** `password`: normalized. Undefined: name or password is wrong. Rejects when nobody can tell now. */
-  check(name: string, password: string): Promise<Account | undefined>;
-  /** What was found right is right still. */
-  isStill(account: Account): boolean;
-  /** By the name of somebody who has authenticated. */
+  /** For so long a password that was right is not checked again. */
+  readonly keptMs: number;
+  /**
+   * `password`: normalized. Undefined: name or password is wrong. Rejects when nobody can tell now. `before`:
+   * who it was when this name and this password were right the last time, if that is remembered.
+   */
+  check(name: string, password: string, before: Account | undefined): Promise<Account | undefined>;
+  /**
+   * What he may send from now, in lower case; undefined: what was found right is not any more, or not known
+   * to be. Asked for each message.
+   */
+  addressesOf(account: Account): readonly string[] | undefined;
+  /** By a name for which somebody else vouches. */
   find(name: string): Account | undefined;
   /** The users, where every one of them has what SCRAM needs. */
   readonly scramUsers: Pick<Users, 'find' | 'usual'> | undefined;
 }
 
-export function charactersOf({ name, addresses }: Account): number {
+export function charactersOf({ name, addresses = [] }: Account): number {
   const ofName = name.length + ENTRY_CHARACTERS;
   return addresses.reduce((sum, { length }) => sum + length + ENTRY_CHARACTERS, ofName);
 }

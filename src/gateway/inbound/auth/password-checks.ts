@@ -2,7 +2,7 @@
  * Passwords, checked by who knows the users (directory.ts): that costs a hash of 0.1 s, or a request, so only
  * so many run at once, the others wait in a bounded line, and more than that hear "later" (454).
  *
- *   known good, less than CACHE_MS ago ─▶ yes, at once
+ *   known good, less than keptMs ago ─▶ yes, at once
  *   else ─▶ line ─▶ one of checksAtOnce checks ─▶ yes, remembered / no
  *
  * Clients that were right in the last day stand in front, those that were wrong lately behind all others, and
@@ -18,6 +18,9 @@ import type { Account, Directory } from './directory.js';
 
 export type Verdict = 'yes' | 'no' | 'later';
 
+/** `account`: behind a yes. */
+export type OnVerdict = (verdict: Verdict, account?: Account) => void;
+
 /** The client has gone. True: its check had not begun and never will; else its verdict comes, or has come. */
 export type GiveUp = () => boolean;
 
@@ -29,10 +32,10 @@ export interface PasswordChecksPorts {
 
 /** Of each line. At 20 hashes a second the last of the first waits 5 s. */
 const LINE_MAX = 100;
-const CACHE_MS = 600_000;
 const CACHE_MAX = 100_000;
-/** Clients that were wrong lately. */
+/** Clients that were wrong lately, and for how long that counts. */
 const WRONG_MAX = 10_000;
+const WRONG_MS = 600_000;
 /** Clients that were right, and for how long that counts. */
 const RIGHT_MAX = 100_000;
 const RIGHT_MS = 86_400_000;
@@ -41,7 +44,7 @@ interface Check {
   readonly name: string;
   readonly password: string;
   readonly clientKey: string;
-  readonly done: (verdict: Verdict) => void;
+  readonly done: OnVerdict;
 }
 
 export class PasswordChecks {
@@ -66,14 +69,19 @@ export class PasswordChecks {
   }
 
   /** `done` may be called before this returns. */
-  check(name: string, password: string, clientKey: string, done: (verdict: Verdict) => void): GiveUp {
+  check(name: string, password: string, clientKey: string, done: OnVerdict): GiveUp {
     const nowMs = this.#ports.clock.nowMs();
     const check = { name, password, clientKey, done };
     const known = this.#good.get(this.#keyOf(name, password));
     const isKnown = known !== undefined && known.untilMs > nowMs;
-    if (isKnown && this.#ports.directory.isStill(known.account)) done('yes');
+    if (isKnown && this.#ports.directory.addressesOf(known.account) !== undefined) done('yes', known.account);
     else if (this.#join(this.#lineOf(clientKey, nowMs), check)) this.#begin();
     return () => this.#leave(check);
+  }
+
+  /** From now on it stands behind the others. */
+  onWrong(clientKey: string): void {
+    this.#wrong.set(clientKey, this.#ports.clock.nowMs() + WRONG_MS);
   }
 
   /** False: the line is full, and it is told so. */
@@ -122,31 +130,33 @@ export class PasswordChecks {
       const check = this.#next(isFree);
       if (check === undefined) return;
       this.#running++;
-      void this.#run(check).then((verdict) => {
+      void this.#run(check).then((said) => {
         this.#running--;
-        check.done(verdict);
+        if (typeof said === 'string') check.done(said);
+        else check.done('yes', said);
         this.#begin();
       });
     }
   }
 
-  async #run({ name, password, clientKey }: Check): Promise<Verdict> {
+  async #run({ name, password, clientKey }: Check): Promise<Account | Exclude<Verdict, 'yes'>> {
     const { clock, directory } = this.#ports;
+    const key = this.#keyOf(name, password);
     let account: Account | undefined;
     try {
-      account = await directory.check(name, password);
+      account = await directory.check(name, password, this.#good.get(key)?.account);
     } catch {
       return 'later';
     }
-    const nowMs = clock.nowMs();
-    const untilMs = nowMs + CACHE_MS;
     if (account === undefined) {
-      this.#wrong.set(clientKey, untilMs);
+      this.#good.delete(key);
+      this.onWrong(clientKey);
       return 'no';
     }
+    const nowMs = clock.nowMs();
     this.#right.set(clientKey, nowMs + RIGHT_MS);
-    this.#good.set(this.#keyOf(name, password), { account, untilMs }, charactersOf(account));
-    return 'yes';
+    this.#good.set(key, { account, untilMs: nowMs + directory.keptMs }, charactersOf(account));
+    return account;
   }
 
   #keyOf(name: string, password: string): string {

@@ -19,12 +19,13 @@ import { invariant } from '../../../base/invariant.js';
 import { latin1Bytes, utf8Bytes, utf8Text } from '../../../base/utf8.js';
 import type { Secrets } from '../../../platform/ports.js';
 import { normalized, prepared } from './saslprep.js';
-import type { ScramVerifier, Users } from './users.js';
+import type { Account } from './directory.js';
+import type { ScramVerifier, User, Users } from './users.js';
 
 export type Step =
   | { readonly kind: 'challenge'; readonly text: string }
   | { readonly kind: 'password'; readonly user: string; readonly password: string }
-  | { readonly kind: 'proven'; readonly user: string }
+  | { readonly kind: 'proven'; readonly account: Account }
   | { readonly kind: 'refused' | 'foreign'; readonly user: string }
   | { readonly kind: 'malformed' };
 
@@ -90,7 +91,9 @@ export class ScramExchange implements Exchange {
   #serverFirst = '';
   #nonce = '';
   #verifier: ScramVerifier | undefined;
-  #isProven = false;
+  /** Whose it is; undefined: nobody's. */
+  #found: User | undefined;
+  #proven: Account | undefined;
 
   constructor(users: Pick<Users, 'find' | 'usual'>, secrets: Secrets, fakeKey: Uint8Array) {
     this.#users = users;
@@ -101,7 +104,8 @@ export class ScramExchange implements Exchange {
   next(response: Uint8Array | undefined): Step {
     if (response === undefined) return { kind: 'challenge', text: '' };
     // SMTP has no place for data beside success: the client answers the server's last message with nothing.
-    if (this.#isProven) return response.length === 0 ? { kind: 'proven', user: this.#user } : MALFORMED;
+    const account = this.#proven;
+    if (account !== undefined) return response.length === 0 ? { kind: 'proven', account } : MALFORMED;
     const text = utf8Text(response, 0, response.length);
     if (text === undefined) return MALFORMED;
     return this.#verifier === undefined ? this.#onFirst(text) : this.#onFinal(text, this.#verifier);
@@ -119,8 +123,9 @@ export class ScramExchange implements Exchange {
     }
     this.#header = header;
     this.#clientFirst = bare;
-    const found = this.#users.find(this.#user)?.verifier;
-    this.#verifier = found?.kind === 'scram' ? found : this.#fake(this.#user);
+    this.#found = this.#users.find(this.#user);
+    const verifier = this.#found?.verifier;
+    this.#verifier = verifier?.kind === 'scram' ? verifier : this.#fake(this.#user);
     this.#nonce = clientNonce + base64Text(this.#secrets.randomBytes(NONCE_BYTES));
     const { salt, iterations } = this.#verifier;
     this.#serverFirst = `r=${this.#nonce},s=${base64Text(salt)},i=${iterations}`;
@@ -136,8 +141,9 @@ export class ScramExchange implements Exchange {
     const signed = utf8Bytes(`${this.#clientFirst},${this.#serverFirst},${withoutProof}`);
     const clientSignature = this.#secrets.hmacSha256(storedKey, signed);
     const clientKey = proof.map((byte, index) => byte ^ (clientSignature[index] ?? 0));
-    if (!this.#secrets.equal(this.#secrets.sha256(clientKey), storedKey)) return this.#refused();
-    this.#isProven = true;
+    const isRight = this.#secrets.equal(this.#secrets.sha256(clientKey), storedKey);
+    if (!isRight || this.#found === undefined) return this.#refused();
+    this.#proven = this.#found;
     return { kind: 'challenge', text: `v=${base64Text(this.#secrets.hmacSha256(serverKey, signed))}` };
   }
 

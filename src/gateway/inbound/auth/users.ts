@@ -10,7 +10,6 @@
  * Salts and keys are base64. `twinpost user` makes such lines. A file may have 100,000 of them, and is read
  * in steps. Pure: who reads the file is users-file.ts.
  */
-import type { Account } from './directory.js';
 import { base64Bytes } from '../../../base/base64.js';
 import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
 import { prepared } from './saslprep.js';
@@ -219,10 +218,10 @@ function within(value: number, [least, most]: readonly [number, number]): boolea
   return Number.isInteger(value) && value >= least && value <= most;
 }
 
-/** Whether the user may send from this reverse-path; '' (a report of the user's own program) always. */
-export function maySendFrom(user: Account, reversePath: string): boolean {
+/** Whether a user of these may send from the reverse-path; '' (a report of his own program) always. */
+export function maySendFrom(addresses: readonly string[], reversePath: string): boolean {
   if (reversePath === '') return true;
   const address = withoutNeedlessQuotes(reversePath).toLowerCase();
   const domain = address.slice(address.lastIndexOf('@'));
-  return user.addresses.some((each) => each === '*' || each === address || each === domain);
+  return addresses.some((each) => each === '*' || each === address || each === domain);
 }

@@ -15,11 +15,13 @@ export interface VerifierPorts {
   readonly deriveKey: DeriveKey;
 }
 
+const KEPT_MS = 600_000;
+
 type KnownUsers = Pick<Users, 'find' | 'haveScram' | 'usual'>;
 
 export class Verifiers implements Directory {
   readonly checksAtOnce = 2;
-  readonly mayForget = false;
+  readonly keptMs = KEPT_MS;
   /** Those in force; may be exchanged at any time. */
   users: KnownUsers;
   readonly #ports: VerifierPorts;
@@ -43,8 +45,9 @@ export class Verifiers implements Directory {
   }
 
   /** By identity: who was changed in a file that was read anew is another object, who was not is the same. */
-  isStill(account: Account): boolean {
-    return this.users.find(account.name) === account;
+  addressesOf(account: Account): readonly string[] | undefined {
+    const user = this.users.find(account.name);
+    return user === account ? user.addresses : undefined;
   }
 
   find(name: string): User | undefined {

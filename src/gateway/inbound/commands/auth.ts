@@ -8,6 +8,7 @@
 import { base64Bytes, base64Text } from '../../../base/base64.js';
 import { latin1Bytes, utf8Text } from '../../../base/utf8.js';
 import type { AuthResult } from '../../../observability/reception-metrics.js';
+import type { Account } from '../auth/directory.js';
 import type { Verdict } from '../auth/password-checks.js';
 import type { Exchange } from '../auth/sasl.js';
 import type { Desk } from '../session/desk.js';
@@ -42,11 +43,18 @@ export function authResponse(dialog: InboundDialog, desk: Desk, line: string): E
   return respond(dialog, desk, exchange, line);
 }
 
-/** The check of a password has come to an end. */
-export function authVerdict(dialog: InboundDialog, desk: Desk, user: string, verdict: Verdict): Effect {
+/** The check of a password has come to no good end. */
+export function authVerdict(
+  dialog: InboundDialog, desk: Desk, user: string, verdict: Exclude<Verdict, 'yes'>,
+): Effect {
   if (verdict === 'later') return ended(dialog, desk, { ...replies.AUTH_LATER, user }, 'later');
-  if (verdict === 'no') return failed(dialog, desk, user);
-  dialog.user = user;
+  return failed(dialog, desk, user);
+}
+
+/** It has come to a good one. */
+export function authProven(dialog: InboundDialog, desk: Desk, account: Account): Effect {
+  dialog.user = account.name;
+  dialog.account = account;
   return ended(dialog, desk, replies.AUTHENTICATED, 'ok');
 }
 
@@ -73,8 +81,10 @@ function stepped(
       dialog.password = { user: step.user, password: step.password };
       return replies.PASSWORD_CHECKED;
     case 'proven':
-      return authVerdict(dialog, desk, step.user, 'yes');
+      return authProven(dialog, desk, step.account);
     case 'refused':
+      // As a password that was checked and is wrong: who guesses by SCRAM stands behind the others too.
+      desk.ports.authenticator?.onWrong(dialog.clientKey);
       return failed(dialog, desk, step.user);
     case 'foreign':
       // No password was tried.

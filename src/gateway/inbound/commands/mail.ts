@@ -29,7 +29,8 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const path = parsePath(text, at, ports.toAscii);
   if (typeof path === 'string') return replies.badSender(path);
   if (path.address !== '' && path.domain === '') return replies.badSender('domain is missing');
-  if (dialog.user !== '' && !maySend(dialog.user, path.address, desk)) return notSent(dialog.user, desk);
+  const notSent = whyNotSent(dialog, path.address, desk);
+  if (notSent !== undefined) return notSent;
   const takesRequireTls = options.offersRequireTls && dialog.tlsVersion !== '';
   const parameters = new MailParameters(options.isSubmission, takesRequireTls);
   const refusal = parameters.parse(text, path.end);
@@ -58,19 +59,19 @@ function rateRefusal(dialog: InboundDialog, { ports, nowMs }: Desk, sender: stri
 }
 
 /**
- * A user that has gone since, or has other addresses now, sends nothing more. Without users of our own the
- * proxy that told us the login (XCLIENT) has looked after that.
+ * Why a user may not send from it, judged for each message anew: who was taken out of the file, or has
+ * another password or other addresses now, sends nothing more by what he has said before. He connects anew
+ * then: within a session there is one AUTH only (RFC 4954 4), so 451, and not 530, by which an MTA would give
+ * its mail up. Without users of our own the proxy that told us the login (XCLIENT) has looked after that.
  */
-export function maySend(name: string, reversePath: string, desk: Desk): boolean {
-  const { authenticator } = desk.ports;
-  if (authenticator === undefined) return true;
-  const user = authenticator.find(name);
-  return user !== undefined && maySendFrom(user, reversePath);
-}
-
-function notSent(name: string, { ports: { authenticator } }: Desk): Refusal {
-  const isForgotten = authenticator?.mayForget === true && authenticator.find(name) === undefined;
-  return isForgotten ? replies.USER_FORGOTTEN : replies.NOT_YOUR_ADDRESS;
+export function whyNotSent(
+  { user, account }: InboundDialog, reversePath: string, { ports: { authenticator } }: Desk,
+): Refusal | undefined {
+  if (user === '' || authenticator === undefined) return undefined;
+  if (account === undefined) return replies.NOT_YOUR_ADDRESS;
+  const addresses = authenticator.addressesOf(account);
+  if (addresses === undefined) return replies.AUTHENTICATION_OVER;
+  return maySendFrom(addresses, reversePath) ? undefined : replies.NOT_YOUR_ADDRESS;
 }
 
 /** Index of the path behind "MAIL FROM:"; spaces before it are tolerated as everyone does. */

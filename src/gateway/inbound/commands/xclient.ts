@@ -36,7 +36,9 @@ export function xclient(dialog: InboundDialog, desk: Desk, text: string): Effect
   if (port === undefined) return replies.badXclient('PORT');
   const refusal = dialog.becomeClient(UNAVAILABLE.includes(address) ? '' : address, port);
   if (refusal !== undefined) return refusal;
-  dialog.user = login === undefined || UNAVAILABLE.includes(login) ? '' : login;
+  if (login === undefined || UNAVAILABLE.includes(login)) return replies.GREETED_ANEW;
+  dialog.user = login;
+  dialog.account = desk.ports.authenticator?.find(login);
   return replies.GREETED_ANEW;
 }
 

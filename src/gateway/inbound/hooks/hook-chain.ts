@@ -5,7 +5,7 @@
  *   accept ──▶ its fields join the prefix; the next hook      refuse ──▶ 550      defer ──▶ 451
  *   accept with a mark ──▶ that in any case, and of its fields those that there is room for
  *   failed, or with a field that can't be put in front ──▶ on_failure: 451, or as if it had accepted
- *   busy ──▶ 451
+ *   busy, or more said than is read ──▶ 451
  *
  * Here is also where their answers are counted, and where a hook that fails is told in the log: once in a
  * while, not for each message. Pure.
@@ -107,7 +107,7 @@ class HookLink {
     this.#hook.ask(message, (said) => {
       const answer = checked(said, room);
       metrics.hookAnswered(this.#hook.name, answer.action, clock.nowMs() - sinceMs);
-      if (answer.action === 'failed') this.#onFailed(answer.why);
+      if (answer.action === 'failed') this.#onFailed(answer.why, answer.isTooMuch === true);
       else if (answer.action !== 'busy' && answer.action !== 'abandoned') this.#onAnswer();
       if (answer.action !== 'accept') {
         const refusal = this.#refusalOf(answer);
@@ -134,19 +134,24 @@ class HookLink {
       case 'abandoned':
         return replies.HOOK_BUSY;
       case 'failed':
-        return this.#onFailure === 'accept' ? undefined : replies.HOOK_FAILED;
+        return this.#mayPass(answer.isTooMuch === true) ? undefined : replies.HOOK_FAILED;
     }
   }
 
-  #onFailed(why: string): void {
+  #mayPass(isTooMuch: boolean): boolean {
+    return this.#onFailure === 'accept' && !isTooMuch;
+  }
+
+  #onFailed(why: string, isTooMuch: boolean): void {
     const { clock, log } = this.#ports;
     const since = this.#failing?.since ?? Math.floor(clock.wallMs() / 1000);
     this.#failing = { hook: this.#hook.name, since, why };
     // One that fails now and then is told as seldom.
     if (!this.#telling.isDue(clock.nowMs())) return;
     this.#isToldFailing = true;
-    const what = this.#onFailure === 'accept' ? 'messages are taken unseen' : 'clients are told to try later';
-    log.error('hook', `a hook gives no verdict; ${what} (on_failure)`, { hook: this.#hook.name, why });
+    const what = this.#mayPass(isTooMuch) ? 'messages are taken unseen (on_failure)'
+      : 'clients are told to try later';
+    log.error('hook', `a hook gives no verdict; ${what}`, { hook: this.#hook.name, why });
   }
 
   #onAnswer(): void {
@@ -167,9 +172,12 @@ function checked(answer: HookAnswer, room: FieldRoom): HookAnswer {
   if (mark !== undefined) return { action: 'accept', mark, fields: fieldsThatFit(fields, room) };
   const rule = fields.map(fieldRule).find((each) => each !== '');
   if (rule !== undefined) return { action: 'failed', why: `it adds a field: ${rule}` };
-  if (fields.length > room.count) return { action: 'failed', why: 'it adds too many fields' };
+  if (fields.length > room.count) {
+    return { action: 'failed', why: 'it adds too many fields', isTooMuch: true };
+  }
   const octets = fields.reduce((sum, { name, value }) => sum + name.length + value.length, 0);
-  return octets > room.octets ? { action: 'failed', why: 'its fields are too long' } : answer;
+  return octets <= room.octets ? answer
+    : { action: 'failed', why: 'its fields are too long', isTooMuch: true };
 }
 
 /** A message with fields of the hooks before in front. */

@@ -47,13 +47,23 @@ export type HookVerdict =
   | { readonly action: 'refuse' | 'defer'; readonly text: string };
 
 /**
+ * `isTooMuch`: it said more than is read. What a sender writes may make it do so, so that such a message is
+ * told to try later, too: on_failure: accept would take it unseen.
+ */
+interface Failure {
+  readonly action: 'failed';
+  readonly why: string;
+  readonly isTooMuch?: boolean;
+}
+
+/**
  * Or why it can't be had: it failed, and the operator has said what happens then (on_failure); or there is no
  * place for one more message, which is told to try later in any case: what could be provoked by sending much
  * must not let anything through unseen. Or its client has gone, and nobody wants to know.
  */
 export type HookAnswer =
   | HookVerdict
-  | { readonly action: 'failed'; readonly why: string }
+  | Failure
   | { readonly action: 'busy' | 'abandoned' };
 
 export interface MessageHook {

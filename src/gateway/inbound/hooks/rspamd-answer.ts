@@ -1,8 +1,12 @@
 /**
  * What rspamd's answer to /checkv2 (https://rspamd.com/doc/developers/protocol.html) means for the message:
  *
- *   reject ─▶ refuse     soft reject ─▶ defer     no action, greylist ─▶ accept
- *   add header, rewrite subject ─▶ accept, with X-Spam: Yes, the score, and what milter.add_headers says
+ *   reject, discard ─▶ refuse     soft reject ─▶ defer     no action, greylist ─▶ accept
+ *   add header, rewrite subject, quarantine ─▶ accept, with X-Spam: Yes, the score, and what
+ *                                              milter.add_headers says
+ *
+ * "discard" is what rspamd would take and throw away: here nothing ends without a word to its sender. There
+ * is no quarantine: who reads the message finds the mark.
  *
  * "greylist" is a remark on the score: who is to come back is told by rspamd's greylist module with "soft
  * reject". To defer on the remark alone would defer for ever.
@@ -28,6 +32,7 @@ export function rspamdVerdict(answer: unknown): HookAnswer {
   const text = typeof said === 'string' ? said : '';
   switch (action) {
     case 'reject':
+    case 'discard':
       return { action: 'refuse', text };
     case 'soft reject':
       return { action: 'defer', text };
@@ -36,6 +41,7 @@ export function rspamdVerdict(answer: unknown): HookAnswer {
       return { action: 'accept', mark: [], fields: fieldsOf(answer) };
     case 'add header':
     case 'rewrite subject':
+    case 'quarantine':
       return spam(answer);
     default:
       return { action: 'failed', why: `its answer has an action that is not known: ${shown(action)}` };

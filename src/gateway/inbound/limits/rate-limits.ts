@@ -17,6 +17,7 @@
  * Held across the workers of a gateway: once a second each tells the others what it has counted. So a limit
  * may be passed by what the other workers let in within that second. Pure.
  */
+import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
 import type { NetworkList } from '../policy/network-list.js';
 import { clientKey, networkKey } from './client-counts.js';
 import { SlidingCounts } from './sliding-counts.js';
@@ -34,6 +35,8 @@ export type RateOptions = Readonly<Record<Party, Readonly<Record<Deed, number>>>
 export interface Doer {
   readonly remoteAddress: string;
   readonly user: string;
+  /** Other than '': it is a balancer's own connection, and its address none of a client. */
+  readonly proxy: string;
 }
 
 /** What one worker tells the others: by party and deed, who did how much. */
@@ -128,12 +131,12 @@ export class RateLimits {
   }
 }
 
-/** '': there is nobody of this kind. */
-function keyOf(party: Party, { remoteAddress, user }: Doer, sender: string): string {
-  if (party === 'client') return clientKey(remoteAddress);
-  if (party === 'network') return networkKey(remoteAddress);
-  if (party === 'user') return user;
+/** '': there is nobody of this kind. Who writes a name or an address otherwise is nobody else by it. */
+function keyOf(party: Party, { remoteAddress, user, proxy }: Doer, sender: string): string {
+  if (party === 'client') return proxy === '' ? clientKey(remoteAddress) : '';
+  if (party === 'network') return proxy === '' ? networkKey(remoteAddress) : '';
+  if (party === 'user') return user.toLowerCase();
   // Anybody may claim to be anybody: that must not use up what the sender himself may do, or another network.
-  const own = sender.toLowerCase();
+  const own = withoutNeedlessQuotes(sender).toLowerCase();
   return own === '' || user !== '' ? own : `${own} ${networkKey(remoteAddress)}`;
 }

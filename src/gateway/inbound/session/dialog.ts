@@ -3,6 +3,7 @@
  * belongs to them here and return an Effect (replies.ts); the session (session.ts) does the rest. Types only.
  */
 import type { CameBack } from '../../returned/came-back.js';
+import type { Account } from '../auth/directory.js';
 import type { Exchange } from '../auth/sasl.js';
 import type { Blocked } from '../options.js';
 import type { RecipientParameters } from '../commands/parameters.js';
@@ -56,8 +57,12 @@ export interface InboundDialog extends OutcomeSink {
   readonly certificate: string;
   /** Why that lets it relay nothing; '' when it does, or there is none. */
   readonly certificateWhy: string;
+  /** What counts as one client for limits; '' until it is known, and for a balancer's own connection. */
+  readonly clientKey: string;
   /** Who has authenticated; '' nobody. */
   user: string;
+  /** As whom; undefined for nobody, and for a login of XCLIENT that no user of ours has. */
+  account: Account | undefined;
   /** An AUTH that is under way. */
   exchange: Exchange | undefined;
   /** What an AUTH has come to, to be checked. */

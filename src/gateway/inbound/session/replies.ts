@@ -191,8 +191,8 @@ export const AUTH_FOREIGN =
 export const AUTH_LATER =
   refusal('auth-later', '454 4.7.0 Passwords can not be checked now; try again later');
 /** Somebody of a directory of many (users-by-http.ts). */
-export const USER_FORGOTTEN =
-  refusal('auth-later', '451 4.7.0 Your addresses are not known any more; connect and authenticate anew');
+export const AUTHENTICATION_OVER =
+  refusal('auth-later', '451 4.7.0 Your authentication is not valid any more; connect and authenticate anew');
 export const NOT_YOUR_ADDRESS = refusal('sender-denied', '550 5.7.1 This sender address is not yours');
 
 export function challenge(text: string): Effect {

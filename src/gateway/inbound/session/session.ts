@@ -19,16 +19,17 @@ import { latin1Bytes } from '../../../base/utf8.js';
 import type { ServerConnection, ServerHandlers, TlsFacts } from '../../../platform/transport.js';
 import { COMMITTED, NO_REPLY } from '../../queue/types.js';
 import type { SubmissionOutcome } from '../../queue/types.js';
+import type { Account } from '../auth/directory.js';
 import type { GiveUp, Verdict } from '../auth/password-checks.js';
 import type { Exchange } from '../auth/sasl.js';
 import { renameOwnResults } from '../sender-checks/own-results.js';
 import { resultWords, resultsField } from '../sender-checks/results-field.js';
 import {
-  RESPONSE_OCTETS_MAX, authAbandoned, authResponse, authVerdict, responseText,
+  RESPONSE_OCTETS_MAX, authAbandoned, authProven, authResponse, authVerdict, responseText,
 } from '../commands/auth.js';
 import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
 import { commandText } from '../commands/command-line.js';
-import { maySend } from '../commands/mail.js';
+import { whyNotSent } from '../commands/mail.js';
 import { admissionOfAll, lookedUp, mayRelay } from '../commands/recipient.js';
 import { commandOf } from '../commands/verbs.js';
 import { ContentScan, FIELD_MESSAGE_ID } from '../content/content-scan.js';
@@ -81,15 +82,15 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   chunk: Chunk | undefined;
   lookup: WantedRecipient | undefined;
   blockedBy: InboundDialog['blockedBy'] = '';
+  clientKey = '';
   user = '';
+  account: InboundDialog['account'];
   exchange: Exchange | undefined;
   password: InboundDialog['password'];
   authFailures = 0;
 
   readonly #desk: Desk;
   readonly #connection: ServerConnection;
-  /** '' until it is known whose connection it is, and for a balancer's own. */
-  #clientKey = '';
   readonly #lines = new LineReader();
   readonly #scan: ContentScan;
   readonly #waiting: WaitingInput;
@@ -163,7 +164,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   onOpen(): void {
     this.#isOpen = true;
-    if (this.isGreetable) this.#desk.greeting.prepare(this, this.#clientKey, this.isTrusted);
+    if (this.isGreetable) this.#desk.greeting.prepare(this, this.clientKey, this.isTrusted);
   }
 
   greet(): void {
@@ -243,7 +244,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#transition(State.CLOSED);
     this.#waiting.clear();
     this.#lines.reset();
-    this.#desk.connectionClosed(this, this.#clientKey);
+    this.#desk.connectionClosed(this, this.clientKey);
   }
 
   /** 421 and close, unless a message is on its way: its answer comes first. */
@@ -290,10 +291,12 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   /**
    * Gone as soon as that is out: a wait for the client's end would let one client, with refused connections
-   * alone, keep every other one out.
+   * alone, keep every other one out. Where TLS comes first there are no words before it stands (RFC 8314
+   * 3.3): the client would take them for TLS. The log has the reason.
    */
   #refuseConnection(refusal: Effect): void {
-    this.#perform({ ...refusal, then: Then.FAREWELL }, 'connect', '');
+    const reply = this.#desk.options.isTlsFirst ? '' : refusal.reply;
+    this.#perform({ ...refusal, reply, then: Then.FAREWELL }, 'connect', '');
   }
 
   #onProxyBytes(bytes: Uint8Array): void {
@@ -324,8 +327,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#askBlocklists();
     // A proxy's connections are those of the clients that it will name.
     if (isClient && !desk.xclientPeers.has(address)) {
-      this.#clientKey = clientKey(address);
-      const refusal = desk.clientKnown(this.#clientKey, this);
+      this.clientKey = clientKey(address);
+      const refusal = desk.clientKnown(this.clientKey, this);
       if (refusal !== undefined) return this.#refuseConnection(refusal);
     }
     this.#waitingSinceMs = desk.nowMs;
@@ -356,15 +359,16 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.helo = '';
     this.isExtended = false;
     this.user = '';
+    this.account = undefined;
     this.certificate = '';
     this.certificateWhy = '';
     this.isTrusted = address !== '' && desk.policy.isTrusted(address);
     this.remoteAddress = address === '' ? this.peerAddress : address;
     this.remotePort = port;
     this.#askBlocklists();
-    const before = this.#clientKey;
-    this.#clientKey = address === '' || address === this.peerAddress ? '' : clientKey(address);
-    return desk.clientChanged(before, this.#clientKey, this);
+    const before = this.clientKey;
+    this.clientKey = address === '' || address === this.peerAddress ? '' : clientKey(address);
+    return desk.clientChanged(before, this.clientKey, this);
   }
 
   // ---- input
@@ -375,7 +379,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   #onEarlyTalk(): void {
     if (this.#desk.options.greetingDelayMs === 0) return this.greet();
-    this.#desk.greeting.onEarlyTalk(this.#clientKey);
+    this.#desk.greeting.onEarlyTalk(this.clientKey);
     this.#perform(replies.TALKED_TOO_SOON, 'command', '');
   }
 
@@ -526,6 +530,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
         this.endTransaction();
         this.helo = '';
         this.user = '';
+        this.account = undefined;
         this.#owed = effect.then;
         return this.#transition(State.SECURING);
       case Then.FAREWELL:
@@ -553,16 +558,23 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#checkedUser = password.user;
     this.#giveUpCheck = undefined;
     this.#transition(State.CHECKING);
-    const giveUp = authenticator.check(password.user, password.password, this.#clientKey, (verdict) => {
+    const { user } = password;
+    const giveUp = authenticator.check(user, password.password, this.clientKey, (verdict, account) => {
       this.#giveUpCheck = undefined;
-      if (this.#state !== State.CHECKING) return this.#onUnheard(password.user, verdict);
+      if (this.#state !== State.CHECKING) return this.#onUnheard(user, verdict);
       this.#waitingSinceMs = this.#desk.nowMs;
-      this.#perform(authVerdict(this, this.#desk, password.user, verdict), 'auth', '');
+      this.#perform(this.#verdictOf(user, verdict, account), 'auth', '');
       if (this.#desk.isClosing) this.shutDown();
       this.#goOn();
     });
     // A verdict at once may have led to the next check.
     if (this.#state === State.CHECKING) this.#giveUpCheck ??= giveUp;
+  }
+
+  #verdictOf(user: string, verdict: Verdict, account: Account | undefined): Effect {
+    if (verdict !== 'yes') return authVerdict(this, this.#desk, user, verdict);
+    invariant(account !== undefined, 'a right password is somebody\'s');
+    return authProven(this, this.#desk, account);
   }
 
   /** False: none is waited for, or it has begun. */
@@ -796,7 +808,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (signer === undefined || !mayRelay(this)) return this.#release(held, NOTHING);
     // Also on a trusted network: who has shown to be one user is no other.
     const mayUse = (address: string): boolean =>
-      (this.user === '' ? this.isTrusted : maySend(this.user, address, this.#desk));
+      (this.user === '' ? this.isTrusted : whyNotSent(this, address, this.#desk) === undefined);
     signer.sign(held, mayUse, (refusal, fields) => {
       if (this.#mayGoOn(held, refusal, fields)) this.#release(held, fields);
     });

@@ -155,14 +155,52 @@ describe('AUTH', () => {
     assert.match(await kit.say('MAIL FROM:<>'), /^250 /);
     assert.match(await kit.say('AUTH PLAIN'), /^503 /);
     await kit.say('RSET');
-    // Gone from the file: nothing more is sent in his name.
-    const { users } = verifiers;
-    verifiers.users = verifiersOf([await scramLine('alice@example.org', 'other')]).users;
-    assert.match(await kit.say('MAIL FROM:<alice@example.org>'), /^250 /);
-    await kit.say('RSET');
-    verifiers.users = verifiersOf([await scryptLine('bob@example.org', 'builder')]).users;
-    assert.match(await kit.say('MAIL FROM:<alice@example.org>'), /^550 5\.7\.1 /);
-    verifiers.users = users;
+  });
+
+  test('ends in sessions that stand, by whatever mechanism, when the password is another one or the user has gone', async () => {
+    const own = verifiersOf([await scramLine('alice@example.org', 'secret'), await scramLine('carl@example.org', 'x')]);
+    const ours = authenticatorOf(own);
+    const opened = async (): Promise<readonly Kit[]> => {
+      const [plain, scram] = [new Kit(ours), new Kit(ours)];
+      for (const kit of [plain, scram]) await kit.say('EHLO a');
+      assert.match(await plain.say(`AUTH PLAIN ${base64('\0alice@example.org\0secret')}`), /^235 /);
+      const client = new ScramClient('alice@example.org', 'secret');
+      const first = textOf((await scram.say(`AUTH SCRAM-SHA-256 ${client.first}`)).slice(4));
+      await scram.say(client.final(first));
+      assert.match(await scram.say(''), /^235 /);
+      return [plain, scram];
+    };
+    const { users } = own;
+    for (const lines of [[await scramLine('alice@example.org', 'other')], [await scramLine('carl@example.org', 'x')], [await scramLine('alice@example.org', 'secret', 'else@example.org')]]) {
+      own.users = users;
+      const kits = await opened();
+      for (const kit of kits) {
+        assert.match(await kit.say('MAIL FROM:<alice@example.org>'), /^250 /);
+        await kit.say('RSET');
+      }
+      own.users = verifiersOf(lines).users;
+      for (const kit of kits) {
+        for (const sender of ['alice@example.org', 'else@example.org', '']) {
+          assert.equal(await kit.say(`MAIL FROM:<${sender}>`), '451 4.7.0 Your authentication is not valid any more; connect and authenticate anew');
+        }
+        assert.match(await kit.say('AUTH PLAIN'), /^503 /);
+        assert.deepEqual(kit.rejections.slice(0, 3), Array(3).fill('mail auth-later'));
+      }
+    }
+  });
+
+  test('who guesses by SCRAM stands behind the others as who guesses by PLAIN', async () => {
+    const wrong: string[] = [];
+    const guessed = authenticatorOf([await scramLine('alice@example.org', 'secret')]);
+    guessed.onWrong = (clientKey) => { wrong.push(clientKey); };
+    for (const [user, password] of [['alice@example.org', 'guess'], ['nobody@example.org', 'secret'], ['alice@example.org', 'secret']] as const) {
+      const kit = new Kit(guessed);
+      await kit.say('EHLO a');
+      const client = new ScramClient(user, password);
+      const first = textOf((await kit.say(`AUTH SCRAM-SHA-256 ${client.first}`)).slice(4));
+      assert.equal((await kit.say(client.final(first))).slice(0, 3), password === 'guess' || user.startsWith('nobody') ? '535' : '334');
+    }
+    assert.deepEqual(wrong, ['198.51.100.7', '198.51.100.7']);
   });
 
   test('and what is submitted gets the Date and Message-ID that it lacks, in front', async () => {
@@ -314,7 +352,7 @@ describe('AUTH', () => {
   test('an empty password is wrong, and nobody is asked about it', async () => {
     const asked: string[] = [];
     const directory: Directory = {
-      checksAtOnce: 1, scramUsers: undefined, mayForget: false, isStill: () => true, find: () => undefined,
+      checksAtOnce: 1, keptMs: 1000, scramUsers: undefined, addressesOf: ({ addresses }) => addresses, find: () => undefined,
       check: (name, password) => {
         asked.push(`${name} '${password}'`);
         return Promise.resolve({ name, addresses: [name] });

@@ -160,6 +160,13 @@ describe('checks of passwords', () => {
     assert.equal(kit.said.at(-1), 'right no', 'a user that is gone costs a hash as others do');
   });
 
+  test('a client that was wrong elsewhere stands behind the others too', () => {
+    const kit = new Kit();
+    kit.checks.onWrong('guesser');
+    for (let count = 0; count < 3; count++) kit.ask('x', `guess${String(count)}`, 'guesser');
+    assert.deepEqual(kit.running.map(({ password }) => password), ['guess0'], 'one place is never theirs');
+  });
+
   test('name and password do not run into one another', async () => {
     const kit = new Kit();
     kit.add('ab', 'c');

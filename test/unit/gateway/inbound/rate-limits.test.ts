@@ -5,12 +5,13 @@ import { setFlagsFromString } from 'node:v8';
 import { runInNewContext } from 'node:vm';
 
 import { Prng } from '../../../../src/base/prng.js';
+import type { Doer } from '../../../../src/gateway/inbound/limits/rate-limits.js';
 import { SlidingCounts } from '../../../../src/gateway/inbound/limits/sliding-counts.js';
 import { limits } from '../../../inbound/rates.js';
 
 const MINUTE_MS = 60_000;
 
-const from = (remoteAddress: string, user = ''): { readonly remoteAddress: string; readonly user: string } => ({ remoteAddress, user });
+const from = (remoteAddress: string, user = '', proxy = ''): Doer => ({ remoteAddress, user, proxy });
 
 describe('a limit', () => {
   test('lets in no more in any minute, and no less than nine tenths of it in the long run', () => {
@@ -49,6 +50,26 @@ describe('a limit', () => {
     assert.deepEqual([may('192.0.2.1', ''), may('192.0.2.2', ''), may('192.0.2.3', '')], [true, true, false], 'a stranger and his neighbours');
     assert.deepEqual([may('198.51.100.1', ''), may('198.51.100.1', '')], [true, true], 'whoever else sends for it');
     assert.deepEqual([may('192.0.2.1', 'u'), may('203.0.112.1', 'u'), may('198.51.100.1', 'u')], [true, true, false], 'who has shown to be it');
+  });
+
+  test('is the same for a user and a sender however they are written', () => {
+    const rates = limits(['user', 'messages', 2], ['sender', 'recipients', 2]);
+    assert.deepEqual(['bob@d', 'BOB@d', 'Bob@D'].map((user) => rates.mayDo('messages', from('192.0.2.1', user), '', 0)), [true, true, false]);
+    const senders = ['bob@d.example', '"bob"@d.example', '"b\\ob"@D.example', 'bob@d.example'];
+    assert.deepEqual(senders.map((sender) => rates.mayDo('recipients', from('192.0.2.1'), sender, 0)), [true, true, false, false]);
+    assert.equal(rates.mayDo('recipients', from('192.0.2.1'), '"b ob"@d.example', 0), true, 'who needs his quotes is another');
+  });
+
+  test('of clients and networks does not count a balancer\'s own connections', () => {
+    const rates = limits(['client', 'messages', 1], ['network', 'errors', 1], ['client', 'data', 1]);
+    for (const proxy of ['local', 'unknown']) {
+      for (let i = 0; i < 3; i++) assert.equal(rates.mayDo('messages', from('192.0.2.1', '', proxy), '', 0), true);
+      for (const deed of ['errors', 'data'] as const) {
+        rates.did(deed, 5, from('192.0.2.1', '', proxy), '', 0);
+        assert.equal(rates.hasDoneAll(deed, from('192.0.2.1', '', proxy), '', 0), false);
+        assert.equal(rates.hasDoneAll(deed, from('192.0.2.1'), '', 0), false, 'nor against whoever has the address');
+      }
+    }
   });
 
   test('says which one was met', () => {

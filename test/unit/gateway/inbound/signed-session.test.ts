@@ -187,6 +187,7 @@ test('who has shown to be a user may use keys of his own addresses alone, on a t
   const authenticator = authenticatorOf([await scramLine('anna', 'x', 'a@x.example')]);
   const kit = new SignKit({}, undefined, '127.0.0.1', authenticator);
   kit.session.user = 'anna';
+  kit.session.account = authenticator.find('anna');
   kit.sends(MESSAGE);
   const [{ mayUse } = assert.fail('nothing is signed')] = kit.asked;
   assert.deepEqual(['a@x.example', 'boss@b.example'].map(mayUse), [true, false]);

@@ -3,13 +3,16 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
 import { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
+import type { Account } from '../../../../src/gateway/inbound/auth/directory.js';
 import { PasswordChecks } from '../../../../src/gateway/inbound/auth/password-checks.js';
 import type { Verdict } from '../../../../src/gateway/inbound/auth/password-checks.js';
 import { LoginExchange, PlainExchange } from '../../../../src/gateway/inbound/auth/sasl.js';
 import { maySendFrom } from '../../../../src/gateway/inbound/auth/users.js';
+import type { RateLimits } from '../../../../src/gateway/inbound/limits/rate-limits.js';
 import { UsersByHttp } from '../../../../src/gateway/inbound/users-by-http.js';
 import { SystemSecrets } from '../../../../src/platform/node/secrets.js';
 import { openSession, testDesk } from '../../../inbound/desk.js';
+import { limits } from '../../../inbound/rates.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import { HttpKit, UNCLEAR } from './http-kit.js';
 import type { Answer } from './http-kit.js';
@@ -31,52 +34,112 @@ function withUsers(story: Story, timeoutMs = 500): Promise<void> {
   });
 }
 
-describe('users by HTTP', () => {
-  test('what is known of them is bounded in characters: the longest ago goes', () => withUsers(async (kit, directory, check) => {
-    const addresses = Array.from({ length: 1000 }, (_none, i) => `${'x'.repeat(40)}${String(i)}@d.example`);
-    kit.answer = (_request, _body, response) => { response.writeHead(200).end(JSON.stringify({ addresses })); };
-    // Some 100,000 characters each, of 32 Mi.
-    for (let i = 0; i < 400; i++) assert.equal(await check(`user${String(i)}`, 'secret'), 'yes');
-    assert.equal(directory.find('user0'), undefined);
-    assert.equal(directory.find('user399')?.addresses.length, 1000);
-    assert.equal(directory.find('user200')?.addresses.length, 1000);
-  }, MANY_MS));
+function submitter(authenticator: Authenticator, user: string, rates?: RateLimits): { readonly login: (password?: string) => Promise<string>; readonly mail: (from: string) => string } {
+  const connection = new MemoryConnection();
+  const { desk } = testDesk({ isSubmission: true }, { authenticator, rates });
+  const session = openSession(desk, connection);
+  const said = (text: string): string => {
+    connection.text = '';
+    session.onData(Buffer.from(text));
+    return connection.text;
+  };
+  said('STARTTLS\r\n');
+  connection.secured();
+  said('EHLO a\r\n');
+  return {
+    login: async (password = 'secret') => {
+      said(`AUTH PLAIN ${Buffer.from(`\0${user}\0${password}`).toString('base64')}\r\n`);
+      while (!connection.text.endsWith('\r\n')) await new Promise(setImmediate);
+      return connection.text;
+    },
+    mail: (from) => said(`MAIL FROM:<${from}>\r\nRSET\r\n`).split('\r\n')[0] ?? '',
+  };
+}
 
+function authenticatorBy(directory: UsersByHttp, kit: HttpKit): Authenticator {
+  return new Authenticator(directory, new Uint8Array(32), { secrets: new SystemSecrets(), clock: kit.ports.clock });
+}
+
+describe('users by HTTP', () => {
   test('who sends stays known; one who is forgotten is told to authenticate anew, not that the address is another\'s', () => withUsers(async (kit, directory) => {
     const addresses = Array.from({ length: 1000 }, (_none, i) => `${'x'.repeat(40)}${String(i)}@d.example`);
     kit.answer = (_request, body, response) => { response.writeHead(200).end(body.includes('many') ? JSON.stringify({ addresses }) : '{}'); };
-    const authenticator = new Authenticator(directory, new Uint8Array(32), { secrets: new SystemSecrets(), clock: kit.ports.clock });
-    const opened = ['anna@d.example', 'bob@d.example'].map((user) => {
-      const connection = new MemoryConnection();
-      const { desk } = testDesk({ isSubmission: true }, { authenticator });
-      const session = openSession(desk, connection);
-      session.onData(Buffer.from('EHLO a\r\n'));
-      session.user = user;
-      const mail = (from: string): string => {
-        connection.text = '';
-        session.onData(Buffer.from(`MAIL FROM:<${from}>\r\nRSET\r\n`));
-        return connection.text.split('\r\n')[0] ?? '';
-      };
-      return { user, mail };
-    });
-    const [anna, bob] = opened;
-    assert.ok(anna !== undefined && bob !== undefined);
-    for (const { user } of opened) await directory.check(user, 'secret');
-    const account = await directory.check('carl@d.example', 'secret');
-    assert.ok(account !== undefined);
+    const authenticator = authenticatorBy(directory, kit);
+    const [anna, bob] = [submitter(authenticator, 'anna@d.example'), submitter(authenticator, 'bob@d.example')];
+    for (const client of [anna, bob]) assert.match(await client.login(), /^235 /);
+    const many: Account[] = [];
     // Some 100,000 characters each, of 32 Mi.
     for (let i = 0; i < 400; i++) {
-      await directory.check(`many${String(i)}`, 'secret');
+      many.push(await directory.check(`many${String(i)}`, 'secret', undefined) ?? assert.fail());
       if (i % 100 === 0) assert.match(anna.mail('anna@d.example'), /^250 /);
-      if (i % 100 === 0) assert.equal(directory.isStill(account), true);
     }
-    assert.equal(directory.isStill(account), true);
+    assert.deepEqual(many.filter((account) => directory.addressesOf(account) !== undefined).slice(0, 1).map(({ name }) => many.findIndex((each) => each.name === name) > 0), [true], 'the longest ago has gone');
+    assert.equal(directory.addressesOf(many.at(-1) ?? assert.fail())?.length, 1000);
     assert.match(anna.mail('anna@d.example'), /^250 /);
     assert.match(anna.mail('bob@d.example'), /^550 5\.7\.1 /);
     assert.match(bob.mail('bob@d.example'), /^451 4\.7\.0 .*authenticate anew/);
-    await directory.check('bob@d.example', 'secret');
-    assert.match(bob.mail('bob@d.example'), /^250 /);
+    const again = submitter(authenticator, 'bob@d.example');
+    assert.match(await again.login(), /^235 /);
+    assert.match(again.mail('bob@d.example'), /^250 /);
   }, MANY_MS));
+
+  test('a session sends by its password for ten minutes; then only if that was asked for again, and is right still', () => withUsers(async (kit, directory) => {
+    const authenticator = authenticatorBy(directory, kit);
+    const user = 'alice@example.org';
+    const open = submitter(authenticator, user);
+    assert.match(await open.login(), /^235 /);
+    kit.nowMs = 599_999;
+    assert.match(open.mail(user), /^250 /);
+    kit.nowMs = 600_000;
+    assert.match(open.mail(user), /^451 4\.7\.0 /);
+    const [next, late] = [submitter(authenticator, user), submitter(authenticator, user)];
+    assert.match(await next.login(), /^235 /);
+    assert.match(open.mail(user), /^250 /, 'the same password was asked for again');
+    kit.nowMs += 300_000;
+    assert.match(await late.login(), /^235 /);
+    assert.equal(kit.asked, 2, 'as it is remembered');
+    // The account is deleted.
+    kit.answer = (_request, _body, response) => { response.writeHead(401).end(); };
+    kit.nowMs += 300_000;
+    for (const session of [open, next, late]) assert.match(session.mail(user), /^451 4\.7\.0 /);
+    assert.match(await submitter(authenticator, user).login(), /^535 /);
+  }));
+
+  test('a password that is wrong now ends the sessions that stand by it at once, and those by another go on', () => withUsers(async (kit, directory) => {
+    kit.answer = (_request, body, response) => { response.writeHead(/first|second/.test(body) ? 200 : 401).end('{}'); };
+    const authenticator = authenticatorBy(directory, kit);
+    const user = 'alice@example.org';
+    const [first, second] = [submitter(authenticator, user), submitter(authenticator, user)];
+    assert.match(await first.login('first'), /^235 /);
+    kit.nowMs = 200_000;
+    assert.match(await second.login('second'), /^235 /);
+    kit.answer = (_request, body, response) => { response.writeHead(body.includes('second') ? 200 : 401).end('{}'); };
+    kit.nowMs = 550_000;
+    assert.match(first.mail(user), /^250 /);
+    assert.match(await submitter(authenticator, user).login('first'), /^535 /, 'asked anew a minute before it ends');
+    assert.match(first.mail(user), /^451 4\.7\.0 /);
+    assert.match(second.mail(user), /^250 /);
+  }));
+
+  test('an answer that names the account counts all of its names as one; without it case is none', () => withUsers(async (kit, directory) => {
+    const authenticator = authenticatorBy(directory, kit);
+    const rates = limits(['user', 'messages', 2]);
+    const mails = async (names: readonly string[]): Promise<string> => {
+      const codes: string[] = [];
+      for (const name of names) {
+        const client = submitter(authenticator, name, rates);
+        assert.match(await client.login(), /^235 /);
+        codes.push(client.mail('').slice(0, 3));
+      }
+      return codes.join(' ');
+    };
+    assert.equal(await mails(['carl@example.org', 'Carl@Example.org', 'CARL@example.org']), '250 250 450');
+    kit.answer = (_request, _body, response) => { response.writeHead(200).end('{"user": "bob@example.org"}'); };
+    assert.equal(await mails(['bob@example.org', 'b.builder', 'bob']), '250 250 450');
+    const named = submitter(authenticator, 'b.builder');
+    assert.match(await named.login(), /^235 /);
+    assert.match(named.mail('bob@example.org'), /^250 /, 'by its name, which is an address');
+  }));
 
   test('a password goes there with all of its emoji, by either mechanism', () => withUsers(async (kit, directory) => {
     const passwords: unknown[] = [];
@@ -91,12 +154,12 @@ describe('users by HTTP', () => {
     login.next(Buffer.from('anna@d.example'));
     for (const step of [plain, login.next(Buffer.from(word))]) {
       assert.ok(step.kind === 'password');
-      await directory.check(step.user, step.password);
+      await directory.check(step.user, step.password, undefined);
     }
     assert.deepEqual(passwords, [word, word]);
   }));
 
-  test('a right password is asked for once in ten minutes, a wrong one each time', () => withUsers(async (kit, directory, check) => {
+  test('a right password is asked for once in ten minutes, a wrong one each time', () => withUsers(async (kit, _directory, check) => {
     for (let i = 0; i < 3; i++) assert.equal(await check('alice@example.org', 'secret'), 'yes');
     assert.equal(kit.asked, 1);
     assert.equal(await check('alice@example.org', 'guess'), 'no');
@@ -105,22 +168,21 @@ describe('users by HTTP', () => {
     kit.nowMs += 601_000;
     assert.equal(await check('alice@example.org', 'secret'), 'yes');
     assert.equal(kit.asked, 4);
-    assert.deepEqual(directory.find('alice@example.org')?.addresses, ['alice@example.org']);
-    assert.equal(directory.find('mallory@example.org'), undefined);
-    assert.equal(directory.scramUsers, undefined);
   }));
 
-  test('the answer says what a user may send from', () => withUsers(async (_kit, directory, check) => {
-    assert.equal(await check('app1', 'secret'), 'yes');
-    const account = directory.find('app1');
-    assert.ok(account !== undefined);
-    assert.deepEqual(['a@example.com', 'X@Y.example', 'a@y.example'].map((address) => maySendFrom(account, address)), [true, true, false]);
+  test('the answer says what a user may send from', () => withUsers(async (_kit, directory) => {
+    const account = await directory.check('app1', 'secret', undefined);
+    const addresses = directory.addressesOf(account ?? assert.fail()) ?? [];
+    assert.deepEqual(['a@example.com', 'X@Y.example', 'a@y.example'].map((address) => maySendFrom(addresses, address)), [true, true, false]);
+    const own = await directory.check('alice@example.org', 'secret', undefined);
+    assert.deepEqual(directory.addressesOf(own ?? assert.fail()), ['alice@example.org']);
+    assert.equal(directory.addressesOf({ name: 'alice@example.org' }), undefined, 'of another directory');
   }));
 
-  test('a name that is a domain, or everything, grants nothing by itself', () => withUsers(async (_kit, directory, check) => {
+  test('a name that is a domain, or everything, grants nothing by itself', () => withUsers(async (_kit, directory) => {
     for (const name of ['*', '@example.com', 'app2']) {
-      assert.equal(await check(name, 'secret'), 'yes');
-      assert.deepEqual(directory.find(name)?.addresses, []);
+      const account = await directory.check(name, 'secret', undefined);
+      assert.deepEqual(directory.addressesOf(account ?? assert.fail()), []);
     }
   }));
 
@@ -134,15 +196,15 @@ describe('users by HTTP', () => {
   }));
 
   const unclear: readonly (readonly [string, Answer])[] = [
-    ...UNCLEAR, ['addresses that are none', (_request, _body, response) => { response.writeHead(200).end('{"addresses": [1]}'); }],
+    ...UNCLEAR, ['a name that is none', (_request, _body, response) => { response.writeHead(200).end('{"user": "two words"}'); }],
+    ['addresses that are none', (_request, _body, response) => { response.writeHead(200).end('{"addresses": [1]}'); }],
   ];
   for (const [what, answer] of unclear) {
-    test(`${what} is no verdict, and told once a minute`, () => withUsers(async (kit, directory, check) => {
+    test(`${what} is no verdict, and told once a minute`, () => withUsers(async (kit, _directory, check) => {
       kit.answer = answer;
       assert.equal(await check('alice@example.org', 'secret'), 'later');
       assert.equal(await check('alice@example.org', 'secret'), 'later');
       assert.equal(kit.told.length, 1);
-      assert.equal(directory.find('alice@example.org'), undefined);
     }));
   }
 });

@@ -17,12 +17,12 @@ describe('the file of users', () => {
     assert.ok(parseUsers(`\ufeff${await scramLine('alice@example.org', 'x')}`).find('alice@example.org') !== undefined, 'behind a byte order mark');
     const [alice, app] = [users.find('alice@example.org'), users.find('app')];
     assert.ok(alice !== undefined && app !== undefined);
-    const mine = (user: typeof alice, list: readonly string[]): boolean[] => list.map((address) => maySendFrom(user, address));
+    const mine = (user: typeof alice, list: readonly string[]): boolean[] => list.map((address) => maySendFrom(user.addresses, address));
     assert.deepEqual(mine(alice, ['alice@example.org', 'ALICE@example.org', 'bob@example.org', '']), [true, true, false, true]);
     assert.deepEqual(mine(alice, ['"alice"@example.org', '"al\\ice"@example.org', '"alice "@example.org']), [true, true, false]);
     assert.deepEqual(mine(app, ['app@example.org', 'any@example.net', 'any@sub.example.net', '"x@example.net"@evil.test']), [true, true, false, false]);
     assert.equal(parseUsers(await scramLine('a@b.example', 'x')).haveScram, true);
-    assert.equal(maySendFrom(parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice, 'x@anywhere.example'), true);
+    assert.equal(maySendFrom((parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice).addresses, 'x@anywhere.example'), true);
   });
 
   test('some of whom keep SCRAM from all is told, once it is in force', async (t) => {

@@ -6,6 +6,7 @@ import type { RateOptions } from '../../../../src/gateway/inbound/limits/rate-li
 import { NetworkList } from '../../../../src/gateway/inbound/policy/network-list.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import { authenticatorOf, scramLine } from '../../../dialog/people.js';
+import { limits } from '../../../inbound/rates.js';
 import { openSession, testDesk } from '../../../inbound/desk.js';
 
 const PROXY = '10.0.0.1';
@@ -108,6 +109,25 @@ test('the log names the listener and the client behind the proxy, with its port 
   xclient.destroy();
 });
 
+test('a connection that is refused before TLS that comes first is closed without a word, and the log has why', () => {
+  const rates = limits(['client', 'connections', 1]);
+  for (const [options, ports, came, reason] of [
+    [{ connectionsMax: 0 }, {}, '', 'connections'],
+    [{ proxyNetworks: ['10.0.0.0/8'] }, {}, '', 'proxy-network'],
+    [{ proxyNetworks: ['198.51.100.0/24'] }, {}, 'EHLO x\r\n', 'proxy-header'],
+    [{ connectionsPerClientMax: 0 }, {}, '', 'connections-client'],
+    [{}, { rates }, '', ''], [{}, { rates }, '', 'rate-connections'],
+  ] as const) {
+    const { desk, refused } = testDesk({ ...options, isTlsFirst: true }, ports);
+    const connection = new MemoryConnection('198.51.100.7');
+    const session = openSession(desk, connection);
+    if (came !== '') session.onData(Buffer.from(came));
+    assert.deepEqual([connection.text, refused.map((each) => each.reason).join()], ['', reason]);
+    assert.equal(connection.isOver, reason !== '');
+    if (reason === '') session.destroy();
+  }
+});
+
 test('the wrong password that ends a session is an error as those before it', async () => {
   const options = Object.fromEntries(PARTIES.map((party) =>
     [party, Object.fromEntries(DEEDS.map((deed) => [deed, party === 'client' && deed === 'errors' ? 3 : 0]))])) as RateOptions;
@@ -125,6 +145,6 @@ test('the wrong password that ends a session is an error as those before it', as
     while (!/\d{3} .*\r\n$/.test(connection.text)) await new Promise(setImmediate);
   }
   assert.match(connection.text, /^421 4\.7\.0 /);
-  const doer = { remoteAddress: '198.51.100.7', user: '' };
+  const doer = { remoteAddress: '198.51.100.7', user: '', proxy: '' };
   assert.equal(rates.hasDoneAll('errors', doer, '', desk.nowMs), true);
 });

@@ -6,6 +6,7 @@ import { test } from 'node:test';
 import { CertificateEnds, endingText } from '../../../../src/platform/node/certificate-ends.js';
 import { certificateFacts, readPem } from '../../../../src/platform/node/certificates.js';
 import { readServerTls } from '../../../../src/platform/node/server-tls.js';
+import { readTlsFiles } from '../../../../src/platform/node/tls-transport.js';
 import { selfSigned } from '../../../dialog/self-signed.js';
 import { NO_LOG } from '../../../inbound/desk.js';
 
@@ -31,6 +32,19 @@ test('what can not be used is said in plain words', { skip }, () => {
   const weak = ['req', '-x509', '-newkey', 'rsa:1024', '-nodes', '-subj', '/CN=mx.test', '-keyout', weakKey, '-out', weakCert];
   execFileSync('openssl', weak, { stdio: 'ignore' });
   assert.throws(() => readServerTls({ ...first, keyFile: weakKey, certFile: weakCert }), /: the key is too short: RSA needs 2048 bits/);
+});
+
+test('a certificate and a key of another type are no pair, which TLS does not notice; a chain behind it has keys of its own', { skip }, () => {
+  const rsa = selfSigned('mx.test', 60, 'rsa');
+  assert.ok(first !== undefined && second !== undefined && rsa !== undefined);
+  for (const [one, other] of [[rsa, first], [first, rsa]] as const) {
+    assert.throws(() => readServerTls({ ...one, keyFile: other.keyFile }), /: the key belongs to another certificate$/);
+    assert.throws(() => readTlsFiles({ caFile: one.certFile, certFile: one.certFile, keyFile: other.keyFile }), /: the key belongs to another certificate$/);
+    const chain = `${one.certFile}.chain`;
+    writeFileSync(chain, readFileSync(one.certFile, 'utf8') + readFileSync(other.certFile, 'utf8'));
+    assert.ok(readServerTls({ ...one, certFile: chain }).cert.length > 0);
+    assert.throws(() => readServerTls({ ...other, certFile: chain }), /: the key belongs to another certificate$/);
+  }
 });
 
 test('its end is told of two weeks before, once a day, and known to metrics', { skip }, () => {

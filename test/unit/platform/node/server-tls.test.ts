@@ -106,3 +106,17 @@ test('files are looked at with no client there; that they are in force, or can\'
     assert.equal(kit.told.length, 3);
   });
 });
+
+test('a key of another type than its certificate never replaces a good pair', needsTls, async () => {
+  const [own, rsa] = [selfSigned('one.test'), selfSigned('two.test', 60, 'rsa')];
+  assert.ok(own !== undefined && rsa !== undefined);
+  const kit = new TlsKit(own);
+  await kit.run(async (port) => {
+    copyFileSync(rsa.certFile, own.certFile);
+    while (kit.told.length < 1) await new Promise((resolve) => setTimeout(resolve, 20));
+    assert.match(kit.told[0] ?? '', /the key belongs to another certificate$/);
+    secured(port, { rejectUnauthorized: false });
+    await kit.hears(1);
+    assert.deepEqual(kit.results, ['ok'], 'by the pair that was there before');
+  });
+});

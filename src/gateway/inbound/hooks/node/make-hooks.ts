@@ -18,8 +18,8 @@ export function makeHooks(
   hooks: readonly HookOptions[], hostName: string, ports: HookChainPorts & ModuleHookPorts,
 ): HookChain | undefined {
   if (hooks.length === 0) return undefined;
-  const make = (options: HookOptions): MessageHook =>
-    options.kind === 'rspamd' ? new RspamdHook({ ...options, hostName }) : new ModuleHook(options, ports);
+  const make = (options: HookOptions): MessageHook => (options.kind === 'rspamd'
+    ? new RspamdHook({ ...options, hostName }, ports) : new ModuleHook(options, ports));
   const chained = hooks.map((options) => ({ hook: make(options), onFailure: options.onFailure }));
   return new HookChain(chained, ports);
 }

@@ -14,6 +14,7 @@ import http from 'node:http';
 import https from 'node:https';
 import { HookLine } from './hook-line.js';
 import type { HookAsk } from './hook-line.js';
+import type { Reception } from '../../../queue/types.js';
 import type { HookAnswer, JudgedEnvelope, JudgedMessage, MessageHook } from '../message-hook.js';
 import { rspamdVerdict } from '../rspamd-answer.js';
 
@@ -28,10 +29,19 @@ export interface RspamdHookOptions {
   readonly hostName: string;
 }
 
+export interface RspamdHookPorts {
+  readonly memory: Pick<Reception, 'reserve' | 'release'>;
+}
+
 /** rspamd works on one message a process at a time; some wait for DNS. */
 const IN_FLIGHT_MAX = 32;
 const IDLE_CONNECTIONS_MAX = 8;
-const ANSWER_BYTES_MAX = 1024 * 1024;
+/**
+ * Far above what rspamd says of a message: its symbols and their options, which hold what senders write. An
+ * octet of it costs so many until it is understood: as a piece, in one buffer, and as text and values.
+ */
+const ANSWER_BYTES_MAX = 16 * 1024 * 1024;
+const COST_OF_OCTET = 4;
 /** rspamd takes 80 KiB of header; who has more recipients is judged by the first of them. */
 const RCPT_OCTETS_MAX = 32 * 1024;
 
@@ -41,9 +51,11 @@ export class RspamdHook implements MessageHook {
   readonly #url: URL;
   readonly #agent: http.Agent;
   readonly #line: HookLine;
+  readonly #memory: RspamdHookPorts['memory'];
   #inFlight = 0;
 
-  constructor(options: RspamdHookOptions) {
+  constructor(options: RspamdHookOptions, { memory }: RspamdHookPorts) {
+    this.#memory = memory;
     this.name = options.name;
     this.#options = options;
     this.#url = new URL('/checkv2', options.url);
@@ -83,7 +95,7 @@ export class RspamdHook implements MessageHook {
     let isStale = false;
     request.on('response', (response) => {
       isAnswered = true;
-      readAnswer(response, (answer) => {
+      readAnswer(response, this.#memory, (answer) => {
         // What it has not read of the message may never be read, and would be held as long.
         if (!request.writableFinished || !request.shouldKeepAlive) request.destroy();
         ask.settle(answer);
@@ -150,22 +162,38 @@ function headerText(text: string): string {
   return Buffer.from(text, 'utf8').toString('latin1').replace(/[\0-\x1f\x7f]/g, '?');
 }
 
-function readAnswer(response: http.IncomingMessage, done: (answer: HookAnswer) => void): void {
-  const fail = (why: string): void => {
-    done({ action: 'failed', why });
-    response.destroy();
-  };
-  if (response.statusCode !== 200) return fail(`it answered ${String(response.statusCode)}`);
+/** `done` is called once. What is read of it is counted until then. */
+function readAnswer(
+  response: http.IncomingMessage, memory: RspamdHookPorts['memory'], done: (answer: HookAnswer) => void,
+): void {
   const chunks: Buffer[] = [];
   let bytes = 0;
+  let isDone = false;
+  const end = (answer: HookAnswer): void => {
+    if (isDone) return;
+    isDone = true;
+    memory.release(bytes * COST_OF_OCTET);
+    done(answer);
+  };
+  const stop = (answer: HookAnswer): void => {
+    end(answer);
+    response.destroy();
+  };
+  if (response.statusCode !== 200) {
+    return stop({ action: 'failed', why: `it answered ${String(response.statusCode)}` });
+  }
   response.on('data', (chunk: Buffer) => {
+    if (isDone) return;
+    if (bytes + chunk.length > ANSWER_BYTES_MAX) {
+      return stop({ action: 'failed', why: 'its answer is too long', isTooMuch: true });
+    }
+    if (!memory.reserve(chunk.length * COST_OF_OCTET)) return stop({ action: 'busy' });
     bytes += chunk.length;
-    if (bytes > ANSWER_BYTES_MAX) fail('its answer is too long');
-    else chunks.push(chunk);
+    chunks.push(chunk);
   });
-  response.on('error', (error) => { done({ action: 'failed', why: error.message }); });
-  response.on('end', () => { done(parsed(Buffer.concat(chunks).toString('utf8'))); });
-  response.on('close', () => { done({ action: 'failed', why: 'its answer was cut off' }); });
+  response.on('error', (error) => { end({ action: 'failed', why: error.message }); });
+  response.on('end', () => { end(parsed(Buffer.concat(chunks).toString('utf8'))); });
+  response.on('close', () => { end({ action: 'failed', why: 'its answer was cut off' }); });
 }
 
 function parsed(text: string): HookAnswer {

@@ -7,6 +7,7 @@ import { describe, test } from 'node:test';
 import { HookChain } from '../../../../../src/gateway/inbound/hooks/hook-chain.js';
 import type { ChainedHook } from '../../../../../src/gateway/inbound/hooks/hook-chain.js';
 import type { HookAnswer, JudgedMessage, MessageHook } from '../../../../../src/gateway/inbound/hooks/message-hook.js';
+import { moduleAnswer } from '../../../../../src/gateway/inbound/hooks/module-answer.js';
 import type { HeaderField } from '../../../../../src/gateway/inbound/hooks/prefix-fields.js';
 import type { InboundOptions } from '../../../../../src/gateway/inbound/options.js';
 import type { Desk } from '../../../../../src/gateway/inbound/session/desk.js';
@@ -352,6 +353,24 @@ describe('the chain of hooks', () => {
     kit.sends(MESSAGE);
     first.answer({ action: 'busy' });
     assert.match(kit.heard(), /^451 4\.7\.1 /);
+  });
+
+  test('never takes a message unseen of which a hook says too much: its sender may have made it do so', () => {
+    const { kit, first, second } = two('accept');
+    second.always = ACCEPT;
+    const many = Array.from({ length: 65 }, () => ({ name: 'X-A', value: 'v' }));
+    const long = Array.from({ length: 40 }, () => ({ name: 'X-A', value: 'v'.repeat(900) }));
+    for (const answer of [
+      { action: 'failed', why: 'its answer is too long', isTooMuch: true }, { action: 'accept', fields: many }, { action: 'accept', fields: long },
+      moduleAnswer({ action: 'accept', fields: many }), moduleAnswer({ action: 'accept', fields: long }), moduleAnswer(moduleAnswer({ action: 'accept', fields: long })),
+    ] as const) {
+      kit.sends(MESSAGE);
+      first.answer(answer);
+      assert.equal(kit.heard(), '451 4.7.1 The message can not be checked now; try again later');
+      assert.equal(second.asked.length, 0);
+    }
+    assert.deepEqual(kit.told, ['a hook gives no verdict; clients are told to try later']);
+    assert.equal(kit.reception.reservedBytes, 0);
   });
 
   test('takes a field that is none, or that a message has once, for a failure', () => {

@@ -20,9 +20,22 @@ const CONTENT = [Buffer.from('Received: x\r\n'), Buffer.from('Subject: y\r\n\r\n
 
 class Hook {
   readonly hook: RspamdHook;
+  /** What its answers take, and how much they may. */
+  reservedBytes = 0;
+  reservedMost = 0;
+  bytesMax = Infinity;
+  readonly #memory = {
+    reserve: (bytes: number) => {
+      if (this.reservedBytes + bytes > this.bytesMax) return false;
+      this.reservedBytes += bytes;
+      this.reservedMost = Math.max(this.reservedMost, this.reservedBytes);
+      return true;
+    },
+    release: (bytes: number) => { this.reservedBytes -= bytes; },
+  };
 
   constructor(port: number, timeoutMs = 5000) {
-    this.hook = new RspamdHook({ name: 'rspamd', url: `http://${HOST}:${String(port)}`, timeoutMs, password: 'pass word', hostName: 'mx.test' });
+    this.hook = new RspamdHook({ name: 'rspamd', url: `http://${HOST}:${String(port)}`, timeoutMs, password: 'pass word', hostName: 'mx.test' }, { memory: this.#memory });
   }
 
   ask(envelope: Partial<JudgedEnvelope> = {}, content: readonly Uint8Array[] = CONTENT): Promise<HookAnswer> {
@@ -77,7 +90,6 @@ describe('a message asked about by HTTP', { timeout: 30_000 }, () => {
       [(response) => response.end('<html>'), /^its answer is no JSON$/],
       [(response) => response.end('[]'), /^its answer is no JSON object$/],
       [(response) => response.end('{"action": "dance"}'), /not known: dance$/],
-      [(response) => response.end('x'.repeat(2_000_000)), /^its answer is too long$/],
       [(response) => response.writeHead(200, { 'content-length': 100 }).write('{', () => response.destroy()), /^aborted$/],
       [(response) => response.destroy(), /^ECONNRESET$/],
       [(response) => response.socket?.end('nonsense\r\n\r\n'), /^HPE_/],
@@ -88,12 +100,31 @@ describe('a message asked about by HTTP', { timeout: 30_000 }, () => {
         const kit = new Hook(port, why.source.includes('no answer in') ? 300 : 20_000);
         const said = await kit.ask();
         assert.equal(said.action, 'failed');
+        assert.equal('isTooMuch' in said, false);
         assert.match('why' in said ? said.why : '', why);
         kit.hook.close();
       });
     }
     const kit = new Hook(1);
     assert.deepEqual(await kit.ask(), { action: 'failed', why: 'ECONNREFUSED' });
+  });
+
+  test('is judged by an answer that is long, for senders make it so; one beyond all bounds is known as such, and both are counted', async () => {
+    const long = (octets: number): string => JSON.stringify({ action: 'reject', symbols: { URLS: { options: ['u'.repeat(octets)] } } });
+    await withServer((_request, response, body) => {
+      response.on('error', () => undefined);
+      response.end(long(body.startsWith('more') ? 17_000_000 : 3_000_000));
+    }, async (port) => {
+      const kit = new Hook(port, 20_000);
+      assert.deepEqual(await kit.ask(), { action: 'refuse', text: '' });
+      assert.ok(kit.reservedMost >= 3_000_000, String(kit.reservedMost));
+      assert.equal(kit.reservedBytes, 0);
+      assert.deepEqual(await kit.ask({}, [Buffer.from('more')]), { action: 'failed', why: 'its answer is too long', isTooMuch: true });
+      kit.bytesMax = 2_000_000;
+      assert.deepEqual(await kit.ask(), { action: 'busy' });
+      assert.equal(kit.reservedBytes, 0);
+      kit.hook.close();
+    });
   });
 
   test('goes out again when the kept connection had been closed', async () => {
@@ -148,7 +179,7 @@ describe('a message asked about by HTTP', { timeout: 30_000 }, () => {
 
   test('has failed when what the request would say is no header field', async () => {
     await withServer((_request, response) => { response.end(OK); }, async (port) => {
-      const hook = new RspamdHook({ name: 'rspamd', url: `http://${HOST}:${String(port)}`, timeoutMs: 5000, password: 'two\nlines', hostName: 'mx.test' });
+      const hook = new RspamdHook({ name: 'rspamd', url: `http://${HOST}:${String(port)}`, timeoutMs: 5000, password: 'two\nlines', hostName: 'mx.test' }, { memory: { reserve: () => true, release: () => undefined } });
       for (let i = 0; i < 40; i++) {
         const answer = await new Promise<HookAnswer>((resolve) => { hook.ask(judged({}, CONTENT), resolve); });
         assert.deepEqual(answer, { action: 'failed', why: 'ERR_INVALID_CHAR' });
@@ -189,6 +220,8 @@ describe('the answer of rspamd', () => {
     for (const [answer, verdict] of [
       [{ action: 'reject', messages: { smtp_message: 'Gtube pattern' } }, { action: 'refuse', text: 'Gtube pattern' }],
       [{ action: 'reject', messages: [] }, { action: 'refuse', text: '' }],
+      [{ action: 'discard' }, { action: 'refuse', text: '' }],
+      [{ action: 'quarantine' }, { action: 'accept', mark: [{ name: 'X-Spam', value: 'Yes' }], fields: [] }],
       [{ action: 'soft reject', messages: { smtp_message: 7 } }, { action: 'defer', text: '' }],
       [{ action: 'greylist' }, ACCEPT],
       [{ action: 'add header', score: 7, required_score: 15 }, { action: 'accept', mark: [{ name: 'X-Spam', value: 'Yes' }, { name: 'X-Spam-Score', value: '7.00 / 15.00' }], fields: [] }],
