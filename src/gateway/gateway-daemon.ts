@@ -64,7 +64,6 @@ import { StoreLink } from './mirror/link/store-link.js';
 import type { StoreLinkEvents } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
-import type { DispatcherOptions } from './outbound/dispatcher.js';
 import { MxLookup } from './outbound/mx-lookup.js';
 import { RunningSts } from './outbound/sts/running-sts.js';
 import { TlsReporter } from './outbound/tls-reports/tls-reporter.js';
@@ -96,8 +95,6 @@ const SEGMENT_BYTES = 1024 * 1024;
 const REPLY_BUFFER_BYTES = 8 * 1024;
 /** Blocks of a recovery come through this; two connections a store. */
 const LINK_BUFFER_BYTES = 256 * 1024;
-/** Of the memory limit: large contents on their way out. */
-const LARGE_SHARE = 1 / 8;
 /** A gateway of a group without a key for so long is gone from the configurations, as far as can be told. */
 const ABSENT_MS = 600_000;
 /** Other processes of this machine, started with this one, have their keys by then. */
@@ -413,7 +410,7 @@ class Gateway implements RunningGateway {
       addresses: (host, done) => { transport.addresses(host, done); },
       secure: (clear, terms, handlers) => transport.secure(clear, terms, handlers),
     };
-    return new Dispatcher(this.#dispatcherOptions(), {
+    return new Dispatcher(this.#options.outbound, {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
       policies: this.#sts, tlsWatch: this.#tally,
       passwords: new PasswordFiles({
@@ -422,13 +419,8 @@ class Gateway implements RunningGateway {
       mayDot: (delivery) => !this.#fenced && this.#core.mayDeliver(delivery),
       onTlsFallback: () => { metrics.tlsFallbacks += 1; },
       onDaneFailed: () => { metrics.outbound.daneFailures += 1; },
+      onSlow: () => { metrics.outbound.slowEnds += 1; },
     });
-  }
-
-  #dispatcherOptions(): DispatcherOptions {
-    const { outbound, memory } = this.#options;
-    const largeBytesMax = Math.min(outbound.largeBytesMax, memory.limitBytes * LARGE_SHARE);
-    return { ...outbound, largeBytesMax };
   }
 
   #makeTlsReporter(): TlsReporter | undefined {
@@ -511,7 +503,7 @@ class Gateway implements RunningGateway {
         reportWay: (reversePath) => this.#reportWay(reversePath),
         events: this.#record,
         counters: ports.metrics,
-        heldElsewhereBytes: () => this.#dispatcher.largeBytes,
+        heldElsewhereBytes: () => this.#dispatcher.heldBytes,
         requestEndOfTurn: () => { this.#requestEndOfTurn(); },
         retryDelayMs: (attempts) => this.#retry.delayMs(attempts),
         drawOrdinal: () => this.#identity.ordinals.take(),
@@ -682,7 +674,7 @@ class Gateway implements RunningGateway {
       longestRetryMs: this.#retry.longestMs, acceptance: acceptanceOf(this.#options),
       largestBytes: largestBytesOf(options),
     });
-    this.#dispatcher.renew(this.#dispatcherOptions());
+    this.#dispatcher.renew(this.#options.outbound);
     this.#reportWay = this.#reportWays();
     this.#inForce.renewed(options.configuration);
   }

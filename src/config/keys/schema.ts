@@ -236,6 +236,8 @@ const delivery = section({
     /** Policies of domains on TLS with their hosts (RFC 8461), by routes of every level but none. */
     mta_sts: named('usesMtaSts', v.flag().prefault(true)),
   }),
+  /** Of a large content: a next hop that takes less for three minutes is given up. 0: none is. */
+  min_data_rate: named('contentBytesPerSecondMin', v.byteRate().prefault('500B/s')),
   /** Of deliveries in flight when the gateway stops. */
   stop_timeout: named('stopTimeoutMs', v.duration(0, HOUR_MS).prefault('10s')),
   timeouts: section({

@@ -82,9 +82,12 @@ const DANE_FAILED = 'a host does not do what its TLSA records say, or they can n
 const STS_FAILED = 'a host does not do what the MTA-STS policy of a domain says: '
   + 'no mail of it goes there until that is mended';
 
+const SLOW = 'a next hop takes a content slower than delivery.min_data_rate, and is given up';
+
 export interface PoolOptions extends BackoffOptions {
   readonly heloName: string;
   readonly timeouts: StateTimeouts;
+  readonly contentBytesPerSecondMin: number;
   /** Messages on one connection at most: some servers count against us (Postfix users know 100). */
   readonly messagesPerConnectionMax: number;
   /** A connection older than this is not used again. */
@@ -137,10 +140,14 @@ export interface PoolPorts {
   readonly tlsFailed: HostMemory;
   /** Hosts that do not bear an envelope behind a dot. */
   readonly followersOdd: HostMemory;
+  /** Hosts that took a content too slowly. */
+  readonly slow: HostMemory;
   /** TLS that was only tried did not come up. */
   onTlsFallback(): void;
   /** A host did not do what its TLSA records say, or they could not be had. */
   onDaneFailed(): void;
+  /** A host took a content too slowly. */
+  onSlow(): void;
 }
 
 /** A connection that is being set up. */
@@ -419,6 +426,15 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     lane.settleAll(delivery, peer.relay, classifyTrouble(Trouble.LOST, text), 0);
   }
 
+  /** Each host is told of once an hour. */
+  onPeerSlow({ host, relay }: Peer): void {
+    const { slow, log, onSlow } = this.#ports;
+    onSlow();
+    if (slow.has(host.name, host.port, this.#nowMs)) return;
+    slow.note(host.name, host.port, this.#nowMs);
+    log.warn('nexthop', SLOW, { relay });
+  }
+
   onSourceOpen(source: MailSource): void {
     this.#ports.sources.noteOpen(source);
   }
@@ -586,10 +602,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #connect(host: SiteHost): void {
     const { name, port, isByMx } = host;
     const { protocol, auth, dane } = this.#site;
-    const { heloName, timeouts } = this.#options;
+    const { heloName, timeouts, contentBytesPerSecondMin } = this.#options;
     const { clock, transport, sources } = this.#ports;
     const relay = relayName(name, port);
-    const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host), auth };
+    const tls = this.#tlsOf(host);
+    const options = { protocol, heloName, timeouts, contentBytesPerSecondMin, relay, tls, auth };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     if (auth !== undefined) peer.password = this.#ports.session.password(auth.passwordFile);
     this.#peers.add(peer);

@@ -44,8 +44,6 @@ const TICK_COUNTS_MS_MAX = 2 * TICK_MS;
 const LANE_IDLE_TICKS = 240;
 
 export interface DispatcherOptions extends PoolOptions {
-  /** Large contents in transmission, all together (G7). */
-  readonly largeBytesMax: number;
   /** To all next hops together. */
   readonly connectionsMax: number;
   readonly mx: MxOptions;
@@ -57,7 +55,6 @@ export interface DispatcherOptions extends PoolOptions {
 export const DISPATCHER_LIMITS = {
   backoffFirstMs: 1_000,
   backoffMaxMs: 60_000,
-  largeBytesMax: 128 * 1024 * 1024,
 } as const satisfies Partial<DispatcherOptions>;
 
 export interface DispatcherPorts {
@@ -77,6 +74,8 @@ export interface DispatcherPorts {
   /** TLS with a next hop did not come up, and mail goes there in clear. */
   onTlsFallback(): void;
   onDaneFailed(): void;
+  /** A next hop took a content too slowly, and was given up. */
+  onSlow(): void;
 }
 
 interface LaneSeat {
@@ -96,7 +95,7 @@ export class Dispatcher implements DeliverySink, InFlight {
   readonly #seats = new Map<DeliveryQueue, LaneSeat>();
   /** By relay: thousands of destinations may each have a next hop of their own. */
   readonly #pools = new Map<string, ConnectionPool>();
-  readonly #buffer: WriteBuffer;
+  readonly #buffer = new WriteBuffer();
   readonly #runTick = (): void => { this.#tick(); };
   #timer: NodeJS.Timeout | undefined;
   #lastTickMs: number;
@@ -110,7 +109,6 @@ export class Dispatcher implements DeliverySink, InFlight {
   constructor(options: DispatcherOptions, ports: DispatcherPorts) {
     this.#options = options;
     this.#ports = ports;
-    this.#buffer = new WriteBuffer({ largeBytesMax: options.largeBytesMax });
     const source = ports.source;
     const lookup = new MxLookup(options.mx, ports.resolver);
     const { policies, clock, random, log } = ports;
@@ -130,11 +128,15 @@ export class Dispatcher implements DeliverySink, InFlight {
       log,
       tlsFailed: new HostMemory(),
       followersOdd: new HostMemory(),
+      slow: new HostMemory(),
       onTlsFallback: () => { ports.onTlsFallback(); },
       onDaneFailed: () => { ports.onDaneFailed(); },
+      onSlow: () => { ports.onSlow(); },
       session: {
         buffer: this.#buffer,
-        copyContent: (delivery, target, at) => { source.copyContent(delivery, target, at); },
+        copyContent: (delivery, target, at, from, bytes) => {
+          source.copyContent(delivery, target, at, from, bytes);
+        },
         mayDot: (delivery) => ports.mayDot(delivery),
         secure: (clear, terms, handlers) => ports.transport.secure(clear, terms, handlers),
         password: (file) => ports.passwords.read(file),
@@ -235,9 +237,9 @@ export class Dispatcher implements DeliverySink, InFlight {
     return this.#sources.states();
   }
 
-  /** Bytes of large contents being sent, for the memory account. */
-  get largeBytes(): number {
-    return this.#buffer.largeBytes;
+  /** Bytes of contents that are under way to next hops, for the memory account. */
+  get heldBytes(): number {
+    return this.#buffer.heldBytes;
   }
 
   /** InFlight. */

@@ -45,6 +45,8 @@ export interface PeerEvents {
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void;
   /** An envelope behind a dot was not taken as what it is, or nothing came of it at the first try. */
   onFollowersNotBorne(peer: Peer): void;
+  /** It is given up, as it takes a content too slowly. */
+  onPeerSlow(peer: Peer): void;
   /** A connection from there is open. */
   onSourceOpen(source: MailSource): void;
   /** `why` when it never became ready. */
@@ -226,6 +228,10 @@ export class Peer implements SessionEvents {
     this.#following = undefined;
     const lane = this.#followingLane;
     if (lane !== undefined) this.#events.onPeerStale(this, lane, delivery, false);
+  }
+
+  onSlow(): void {
+    this.#events.onPeerSlow(this);
   }
 
   onNoRight(_session: SessionView, delivery: Delivery, why: RecipientResult): void {
