@@ -168,6 +168,8 @@ class Gateway implements RunningGateway {
   readonly #dkimKeys: DkimKeys | undefined;
   readonly #signer: DkimSigner | undefined;
   readonly #dns: DnsClient;
+  /** Of blocklists, which clients have asked: their questions leave those of deliveries their room. */
+  readonly #listDns: DnsClient;
   readonly #resolvers: ResolverWatch;
   /** Of handshakes with strangers: next hops, and servers of policies and reports. */
   readonly #turns = new HandshakeTurns();
@@ -232,7 +234,9 @@ class Gateway implements RunningGateway {
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
     this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
     this.#dns = new DnsClient(options.dns, clock);
+    this.#listDns = new DnsClient(options.dns, clock);
     this.#resolvers = watchOf(this.#dns, options, clock, ports);
+    this.#listDns.watch = this.#resolvers;
     this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
     const isReporting = options.tlsReports !== undefined;
     this.#tally = isReporting ? new TlsTally((domain) => this.#sts?.known(domain)) : undefined;
@@ -304,6 +308,7 @@ class Gateway implements RunningGateway {
     this.#returned?.reading.close();
     this.#dkimKeys?.close();
     this.#dns.close();
+    this.#listDns.close();
     this.#https.close();
     await this.#sts?.close();
     this.#core.drain();
@@ -445,7 +450,7 @@ class Gateway implements RunningGateway {
         metrics: this.#inboundRecord, rewriting: this.#rewriting, returned: this.#returned,
         signer: this.#signer,
         blocklists: new Blocklists({
-          resolver: this.#dns, clock, log, meter: metrics.reception.blocklists,
+          resolver: this.#listDns, clock, log, meter: metrics.reception.blocklists,
         }),
       },
       notReadyReason: () => this.#view.status().not_ready_reason,

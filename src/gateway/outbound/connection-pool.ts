@@ -448,6 +448,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     else {
       this.#noteConnected(peer);
       const mayBeInClear = peer.session.hasTlsFailed && peer.tls?.level === 'may';
+      if (peer.isRoomless) {
+        this.#hosts.putOff(peer.host, this.#nowMs);
+        return this.pump();
+      }
       this.#noteTls(peer, why);
       this.#watchFailed(peer, why);
       if (why !== undefined && mayBeInClear) this.#onTlsFailed(peer, why);

@@ -9,6 +9,7 @@
  *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said
  *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason)
  *         the policy does not name it
+ *   RESOLVING ─ the DNS had no room to ask ────► CLOSED   onNoRoom()
  *   TRYING ─ no source is an address of this machine, and nothing else went wrong ─► CLOSED
  *                                                    onNoSource(reason)
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
@@ -57,6 +58,8 @@ export interface DialHandlers extends ConnectionHandlers {
   onForbidden(reason: string): void;
   /** Instead of onClose: the fault is ours, and the host was not reached for. */
   onNoSource(reason: string): void;
+  /** Instead of onClose: the host was not reached for, as others have all the room there is. */
+  onNoRoom(): void;
 }
 
 /** Whom it leads to. */
@@ -141,7 +144,8 @@ export class Dial implements Connection {
       if (this.#isLeft) return;
       const found = inTurns(answers.map((answer) =>
         (answer.kind === 'found' ? shuffled(answer.records, random) : [])));
-      if (found.length === 0) this.#close(isIpv6Only ? `the host ${IPV6_ONLY}` : whyNone(answers));
+      if (found.length === 0 && answers.some(isUnasked)) this.#leaveToOthers();
+      else if (found.length === 0) this.#close(isIpv6Only ? `the host ${IPV6_ONLY}` : whyNone(answers));
       else if (this.#terms.asksTlsa) this.#askTlsa(found, answers);
       else this.#start(found);
     });
@@ -151,12 +155,19 @@ export class Dial implements Connection {
     const { name, port, isUnnamed } = this.#to;
     this.#ports.lookup.tlsa(name, port, answers, (verdict) => {
       if (this.#isLeft) return;
-      if (verdict !== undefined && 'failed' in verdict) return this.#forbid(verdict.failed);
+      if (verdict !== undefined && 'failed' in verdict) {
+        return verdict.isUnasked === true ? this.#leaveToOthers() : this.#forbid(verdict.failed);
+      }
       const isBound = verdict !== undefined && usableRecords(verdict.found.records).length > 0;
       if (isUnnamed && !isBound) return this.#forbid(UNNAMED);
       this.#tlsa = verdict?.found;
       this.#start(addresses);
     });
+  }
+
+  #leaveToOthers(): void {
+    this.#isClosed = true;
+    this.#handlers.onNoRoom();
   }
 
   #forbid(why: string): void {
@@ -284,6 +295,10 @@ function inTurns(lists: readonly (readonly string[])[]): string[] {
 function shuffled(records: readonly string[], random: Random): string[] {
   const order = records.map((address) => ({ address, at: random() }));
   return order.sort((one, other) => one.at - other.at).map(({ address }) => address);
+}
+
+function isUnasked(answer: DnsAnswer<'A' | 'AAAA'>): boolean {
+  return answer.kind === 'failed' && answer.isUnasked === true;
 }
 
 function whyNone(answers: readonly DnsAnswer<'A' | 'AAAA'>[]): string {

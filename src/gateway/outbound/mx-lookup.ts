@@ -84,7 +84,10 @@ export class MxLookup {
   ): void {
     if (!isAliasInDoubt(answers)) return this.#tlsaOf(tlsaBases(host, answers), port, done);
     this.#resolver.ask(host, 'CNAME', (alias) => {
-      if (alias.kind === 'failed') return done({ failed: `no answer on CNAME of ${host}: ${alias.why}` });
+      if (alias.kind === 'failed') {
+        const isUnasked = alias.isUnasked === true;
+        return done({ failed: `no answer on CNAME of ${host}: ${alias.why}`, isUnasked });
+      }
       this.#tlsaOf(alias.kind === 'found' && alias.isAuthentic ? [host] : [], port, done);
     });
   }

@@ -73,6 +73,8 @@ export class Peer implements SessionEvents {
   source = '';
   /** Not even connected to: the address that it was to come from is not to be had. */
   isSourceless = false;
+  /** Not even connected to: others have all the room there is, in the DNS or at its address. */
+  isRoomless = false;
   /** Not even connected to: what TLS it must have could not be learned, or none would do. */
   isForbidden = false;
   readonly #clock: Clock;
@@ -141,6 +143,10 @@ export class Peer implements SessionEvents {
       onNoSource: (reason) => {
         this.isSourceless = true;
         session.forbid(Trouble.NO_SOURCE, reason);
+      },
+      onNoRoom: () => {
+        this.isRoomless = true;
+        session.abandon('no room');
       },
       onOpen: () => { session.onOpen(); },
       onData: (bytes) => { session.onData(bytes); },

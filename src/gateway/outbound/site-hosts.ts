@@ -19,6 +19,9 @@ import { FAILED } from '../queue/types.js';
 import type { RecipientResult } from '../queue/types.js';
 import { isPasswordRefused } from './pure/classify.js';
 
+/** So long after there was no room for a connection to a host it is looked for again. */
+const ROOM_MS = 500;
+
 /** One host. */
 export class SiteHost {
   readonly name: string;
@@ -132,6 +135,11 @@ export class SiteHosts {
     // One that takes so many connections and no more is not down.
     if (host.ready === 0) host.downSinceWallMs ??= wallMs;
     return true;
+  }
+
+  /** There is no room for a connection to it now: it has not failed. */
+  putOff(host: SiteHost, nowMs: number): void {
+    host.notBeforeMs = Math.max(host.notBeforeMs, nowMs + ROOM_MS);
   }
 
   /** Those that failed may be tried now, and are still probed by one connection at a time. */

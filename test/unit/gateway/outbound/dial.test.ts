@@ -18,7 +18,7 @@ test('a host that is not needed any more is not connected to, whenever its name 
   const clock = { nowMs: () => 0, wallMs: () => 0 };
   const dial = new Dial({ name: '127.0.0.1', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000 }, { transport, lookup, sources, random: () => 0.5, clock }, {
     onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
-    onForbidden: () => undefined, onNoSource: () => undefined, onClose: (reason) => { closed.push(reason); },
+    onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: (reason) => { closed.push(reason); },
   });
   dial.destroy();
   dial.end();
@@ -44,7 +44,7 @@ test('each of five silent addresses is tried within the time for all of them', {
     transport, lookup: new MxLookup(limits, resolver as Resolver), sources: new Sources([], { resolver: resolver as Resolver, log: silent }), random: () => 0.5, clock,
   }, {
     onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
-    onForbidden: () => undefined, onNoSource: () => undefined, onClose: () => undefined,
+    onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: () => undefined,
   });
   while (tried.length < 5) await new Promise((resolve) => { setTimeout(resolve, 10); });
   dial.destroy();

@@ -84,6 +84,16 @@ describe('the way of a queue by MX', () => {
     assert.deepEqual([stage.asked, stage.source.ended.length, stage.destination.trouble()], [2, 0, undefined]);
   });
 
+  test('that was not asked for as the DNS had no room is asked for a second later, and nobody is told or backs off', () => {
+    const stage = new Stage(20);
+    stage.answer = { kind: 'failed', why: 'too many questions at once', isUnasked: true };
+    for (let second = 0; second <= 5; second++) stage.destination.tick(second * 1000);
+    assert.deepEqual([stage.asked, stage.source.ended.length, stage.destination.isDown, stage.destination.trouble()], [6, 0, false, undefined]);
+    stage.mx('old.example');
+    stage.destination.tick(6000);
+    assert.deepEqual(stage.pools, ['old.example']);
+  });
+
   test('that is not known is asked for after a wait that doubles up to a minute, each time one message is told why', () => {
     const stage = new Stage(20);
     stage.destination.mayStart();
