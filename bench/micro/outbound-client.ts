@@ -78,7 +78,7 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
       {
         ...DISPATCHER_LIMITS, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000, heloName: 'bench', timeouts: DEFAULT_TIMEOUTS, contentBytesPerSecondMin: 500, connectionLifeMs: 300_000, idleMs: 5_000,
         messagesPerConnectionMax: messages, connectionsMax: 5_000,
-        sources: [], mx: { ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 1 },
+        sources: [], mx: { ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 1, connectionsPerAddressMax: 1 },
       },
       {
         source, transport: new ClientTransport({ readBufferBytes: 8 * 1024 }), resolver: new DnsClient({ resolvers: [], trustsAd: false }, clock), clock, random: Math.random, log: SILENT,

@@ -389,6 +389,7 @@ class Gateway implements RunningGateway {
         dotsInFlight: () => dispatcher.count,
         outages: () => outagesOf(dispatcher.nextHops(), this.#listeners.hooks?.failing() ?? []),
         dnsAway: () => this.#resolvers.away,
+        connectionsFull: () => dispatcher.whyFull,
         sources: () => dispatcher.sources(),
         isDown: (queue) => dispatcher.isDown(queue),
         busiest: () => this.#inboundRecord.busy.answer(this.#clock.nowMs()),

@@ -245,6 +245,8 @@ const STATUS_GAUGES: Described<StatusAnswer> = [
     'When a configuration was read last that was taken', (from) => from.configuration?.read ?? 0],
   ['register_up', '1 while the register answers', (from) => Number(from.register_away === '')],
   ['dns_up', '0 while no resolver of DNS answers', (from) => Number((from.dns_away ?? '') === '')],
+  ['connections_out_full', '1 while mail waits as connections to next hops are used up (delivery.connections)',
+    (from) => Number((from.connections_full ?? '') !== '')],
   ['next_hops_down', 'Next hops that can not be reached', (from) => from.outages?.next_hops_down ?? 0],
   ['next_hops_denied', 'Of those, next hops that answer and refuse our user and password (auth)',
     (from) => from.outages?.next_hops_denied ?? 0],

@@ -10,6 +10,7 @@
  *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason)
  *         the policy does not name it
  *   RESOLVING ─ the DNS had no room to ask ────► CLOSED   onNoRoom()
+ *   TRYING ─ no room at its addresses ─────────► CLOSED   onNoRoom(address)
  *   TRYING ─ no source is an address of this machine, and nothing else went wrong ─► CLOSED
  *                                                    onNoSource(reason)
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
@@ -29,6 +30,7 @@ import { codeOfSource } from '../../platform/transport.js';
 import type { Clock, Random } from '../../platform/ports.js';
 import { usableRecords } from '../../platform/node/dane.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
+import type { ConnectionAccount } from './connection-account.js';
 import type { MxLookup } from './mx-lookup.js';
 import { IPV6_ONLY, NOT_CONNECTED } from './pure/mail-exchangers.js';
 import type { HostTlsa } from './pure/host-tlsa.js';
@@ -44,6 +46,7 @@ export interface DialPorts {
   readonly transport: Pick<MailTransport, 'connect' | 'addresses'>;
   readonly lookup: MxLookup;
   readonly sources: Sources;
+  readonly connections: Pick<ConnectionAccount, 'takeAddress' | 'giveAddress'>;
   readonly random: Random;
   readonly clock: Clock;
 }
@@ -59,7 +62,7 @@ export interface DialHandlers extends ConnectionHandlers {
   /** Instead of onClose: the fault is ours, and the host was not reached for. */
   onNoSource(reason: string): void;
   /** Instead of onClose: the host was not reached for, as others have all the room there is. */
-  onNoRoom(): void;
+  onNoRoom(fullAddress: string): void;
 }
 
 /** Whom it leads to. */
@@ -98,6 +101,10 @@ export class Dial implements Connection {
   #tried = 0;
   /** Of those, for want of their source. */
   #sourceless = 0;
+  /** Where no room was left. */
+  #fullAddress = '';
+  /** Counted in the account, until the attempt is over. */
+  #taken = '';
   #attempt: Attempt | undefined;
   #tlsa: HostTlsa | undefined;
   #isLeft = false;
@@ -125,6 +132,7 @@ export class Dial implements Connection {
     if (this.#isLeft) return;
     this.#isLeft = true;
     this.#attempt?.leave();
+    this.#giveBack();
     setImmediate(() => { this.#close('not needed any more'); });
   }
 
@@ -165,9 +173,9 @@ export class Dial implements Connection {
     });
   }
 
-  #leaveToOthers(): void {
+  #leaveToOthers(fullAddress = ''): void {
     this.#isClosed = true;
-    this.#handlers.onNoRoom();
+    this.#handlers.onNoRoom(fullAddress);
   }
 
   #forbid(why: string): void {
@@ -194,8 +202,13 @@ export class Dial implements Connection {
   #tryNext(): void {
     const way = this.#ways.shift();
     if (way === undefined) return this.#giveUp();
-    this.#handlers.onTrying(way);
     const { address, from } = way;
+    if (this.#to.isByMx && !this.#ports.connections.takeAddress(address)) {
+      this.#fullAddress = address;
+      return this.#tryNext();
+    }
+    if (this.#to.isByMx) this.#taken = address;
+    this.#handlers.onTrying(way);
     const partMs = (this.#untilMs - this.#ports.clock.nowMs()) / (this.#ways.length + 1);
     const withinMs = this.#ways.length > 0 ? Math.max(1, Math.min(TRY_MS, partMs)) : 0;
     this.#tried++;
@@ -206,7 +219,13 @@ export class Dial implements Connection {
       this.#ports.transport.connect(address, this.#to.port, this.#attempt, from?.address);
   }
 
+  #giveBack(): void {
+    if (this.#taken !== '') this.#ports.connections.giveAddress(this.#taken);
+    this.#taken = '';
+  }
+
   #onFailed({ address, from }: Way, reason: string): void {
+    this.#giveBack();
     const code = codeOfSource(reason);
     if (from !== undefined && code !== undefined) this.#onSourceless(from, code);
     else this.#whys.push(`${address}: ${reason}`);
@@ -223,6 +242,7 @@ export class Dial implements Connection {
 
   /** No address of the host is left. */
   #giveUp(): void {
+    if (this.#fullAddress !== '') return this.#leaveToOthers(this.#fullAddress);
     const reason = this.#whys.join('; ');
     if (this.#tried === 0 || this.#sourceless < this.#tried) return this.#close(reason);
     this.#isClosed = true;

@@ -18,6 +18,8 @@ import { nextHopKey, termsKey } from '../queue/next-hop.js';
 import type {
   Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop, OtherHost, Outage,
 } from '../queue/types.js';
+import { ConnectionAccount } from './connection-account.js';
+import type { AccountLimits } from './connection-account.js';
 import { ConnectionPool } from './connection-pool.js';
 import type { NextHopState, PoolOptions, PoolPorts, Site } from './connection-pool.js';
 import { MxDestination } from './mx-destination.js';
@@ -121,7 +123,7 @@ export class Dispatcher implements DeliverySink, InFlight {
       sources: this.#sources,
       policies,
       tlsWatch: ports.tlsWatch,
-      connections: { open: 0, max: options.connectionsMax, wantedMs: -Infinity },
+      connections: new ConnectionAccount(limitsOf(options), log),
       transport: ports.transport,
       clock,
       random,
@@ -158,7 +160,7 @@ export class Dispatcher implements DeliverySink, InFlight {
    */
   renew(options: DispatcherOptions): void {
     this.#options = options;
-    this.#poolPorts.connections.max = options.connectionsMax;
+    this.#poolPorts.connections.renew(limitsOf(options));
     for (const pool of this.#pools.values()) pool.renew(options);
     for (const queue of this.#seats.keys()) {
       const { place } = this.#seatOf(queue);
@@ -218,6 +220,11 @@ export class Dispatcher implements DeliverySink, InFlight {
     return states;
   }
 
+  /** Why mail waits for a connection, whoever its next hop; '' while they are to be had. */
+  get whyFull(): string {
+    return this.#poolPorts.connections.whyFull;
+  }
+
   /** No connection comes up to where its mail goes. */
   isDown(queue: DeliveryQueue): boolean {
     return this.#seats.get(queue)?.place.isDown ?? false;
@@ -257,6 +264,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#lastTickMs = nowMs;
     this.#ports.policies?.tick();
     this.#sources.tick(this.#sessionMs);
+    this.#poolPorts.connections.tick(this.#sessionMs);
     for (const pool of this.#pools.values()) pool.tick(this.#sessionMs);
     for (const [queue, seat] of this.#seats) {
       if (seat.place instanceof MxDestination) seat.place.tick(this.#sessionMs);
@@ -334,6 +342,10 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#pools.set(site.key, pool);
     return pool;
   }
+}
+
+function limitsOf({ connectionsMax, mx }: DispatcherOptions): AccountLimits {
+  return { connectionsMax, ofAddressMax: mx.connectionsPerAddressMax };
 }
 
 function siteHostOf({ host, port, preference }: OtherHost): SiteHost {

@@ -22,6 +22,8 @@ export interface MxOptions {
   readonly usesMtaSts: boolean;
   /** Connections to the hosts of one set of MX records, for all domains that have it. */
   readonly connectionsMax: number;
+  /** To one address, whatever hosts and domains lead there. */
+  readonly connectionsPerAddressMax: number;
 }
 
 export class MxLookup {

@@ -67,7 +67,7 @@ export class Peer implements SessionEvents {
   password: PasswordFound | undefined;
   /** Queues whose mail it has taken, where somebody counts that (tls-reports/tls-tally.ts). */
   readonly #served = new Set<Lane>();
-  /** "192.0.2.1"; '' before it is connected to. */
+  /** "192.0.2.1", counted in the account where it is by MX; '' before it is connected to. */
   address = '';
   /** Of ours, that it comes from, or was tried from last; '': as the system chose. */
   source = '';
@@ -75,6 +75,8 @@ export class Peer implements SessionEvents {
   isSourceless = false;
   /** Not even connected to: others have all the room there is, in the DNS or at its address. */
   isRoomless = false;
+  /** There is none left at this address; '' otherwise. */
+  fullAddress = '';
   /** Not even connected to: what TLS it must have could not be learned, or none would do. */
   isForbidden = false;
   readonly #clock: Clock;
@@ -144,8 +146,9 @@ export class Peer implements SessionEvents {
         this.isSourceless = true;
         session.forbid(Trouble.NO_SOURCE, reason);
       },
-      onNoRoom: () => {
+      onNoRoom: (address) => {
         this.isRoomless = true;
+        this.fullAddress = address;
         session.abandon('no room');
       },
       onOpen: () => { session.onOpen(); },
