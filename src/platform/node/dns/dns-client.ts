@@ -108,6 +108,11 @@ export class DnsClient implements Resolver {
     this.#slowMax = Math.max(1, Math.floor(atOnceMax * SLOW_SHARE));
   }
 
+  /** What it is told of DNSSEC counts. */
+  get believesAd(): boolean {
+    return this.#servers.some(({ isTrusted }) => isTrusted);
+  }
+
   ask<T extends DnsType>(
     name: string, type: T, done: (answer: DnsAnswer<T>) => void, withinMs = IN_LINE_MS_MAX,
   ): void {
