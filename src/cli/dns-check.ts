@@ -5,8 +5,8 @@
  *                      address: many refuse others. An SPF record of the name: reports are judged by it
  *                      (RFC 7208 2.4)
  *   its host name      without sources: an address, and a PTR record of each that leads back to the name; SPF
- *   domains that sign  the public key of each of `dkim`, alone, with its kind and hash; one SPF record, one DMARC record (RFC 9989); whether
- *                      their SPF lets each source send
+ *   domains that sign  the public key of each of `dkim`, alone, with its kind and hash; one SPF record, one
+ *                      DMARC record (RFC 9989); whether their SPF lets each source send
  *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
  *                      of its SPF; and MX records that lead here, or no report comes back. Those of
  *                      `smtp.feedback` too

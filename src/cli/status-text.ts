@@ -214,7 +214,8 @@ function outageLines(
     `  ${paint('NEXT HOP', 'red', isTty)}    ${printable(relay)} can't be reached for ${ago(since, nowMs)}, `
       + `${formatCount(waiting)} to deliver: ${printable(why)}`);
   if (full !== '') {
-    lines.unshift(`  ${paint('CONNECTIONS', 'red', isTty)} mail waits for one to a next hop: ${printable(full)}`);
+    const word = paint('CONNECTIONS', 'red', isTty);
+    lines.unshift(`  ${word} mail waits for one to a next hop: ${printable(full)}`);
   }
   if (dns !== '') {
     lines.unshift(`  ${paint('DNS', 'red', isTty)}         no resolver answers: ${printable(dns)}`);

@@ -235,8 +235,7 @@ class Gateway implements RunningGateway {
     this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
     this.#dns = new DnsClient(options.dns, clock);
     this.#listDns = new DnsClient(options.dns, clock);
-    this.#resolvers = watchOf(this.#dns, options, clock, ports);
-    this.#listDns.watch = this.#resolvers;
+    this.#resolvers = watchOf([this.#dns, this.#listDns], options, clock, ports);
     this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
     const isReporting = options.tlsReports !== undefined;
     this.#tally = isReporting ? new TlsTally((domain) => this.#sts?.known(domain)) : undefined;
@@ -743,10 +742,11 @@ function signerOf(
 }
 
 function watchOf(
-  dns: DnsClient, { hostName }: GatewayOptions, clock: SystemClock, { log, random, metrics }: GatewayPorts,
+  [dns, ...others]: readonly [DnsClient, DnsClient], { hostName }: GatewayOptions, clock: SystemClock,
+  { log, random, metrics }: GatewayPorts,
 ): ResolverWatch {
   const watch = new ResolverWatch(hostName, { clock, log, random, metrics: metrics.dns, resolver: dns });
-  dns.watch = watch;
+  for (const one of [dns, ...others]) one.watch = watch;
   return watch;
 }
 

@@ -28,7 +28,7 @@ export const SMALL_CONTENT_BYTES = 16 * 1024;
 /** Larger contents leave in pieces of this size, each when the one before has left the process. */
 export const PIECE_BYTES = 64 * 1024;
 
-/** More of them side by side leave in pieces of SMALL_CONTENT_BYTES: next hops that read slowly are many then. */
+/** More of them side by side leave in pieces of SMALL_CONTENT_BYTES: next hops that read slowly are many. */
 const WHOLE_PIECES_MAX = 256;
 
 /** Pieces that are remembered while connections hold them, and kept for use; the collector has the others. */

@@ -5,9 +5,9 @@
  *   small  source ──copy──► shared piece ──► one write: content CRLF? "." CRLF, next envelope?
  *   large  source ──copy──► shared piece ──► one write of PIECE_BYTES, the next when it has left … "." CRLF
  *
- * A content stays where it is until its delivery is settled: nothing but the piece under way is copied. A next
- * hop that takes less of a large one than it must is too slow: so nobody is kept for hours by bytes that come
- * one by one, each within the timeout of CONTENT (session-states.ts).
+ * A content stays where it is until its delivery is settled: nothing but the piece under way is copied. A
+ * next hop that takes less of a large one than it must is too slow: so nobody is kept for hours by pieces
+ * that leave one by one, each within the timeout of CONTENT (session-states.ts).
  *
  * Content that does not end with CRLF gets one, as SMTP can't carry it otherwise. When the dot may go is
  * decided by smtp-session.ts. Pure.
@@ -28,7 +28,7 @@ const LINE_END_BYTES = 2;
  * The rate is that of so long a while: a piece of PIECE_BYTES that leaves whole is all that is seen, and one
  * and a half of them are 500 B/s.
  */
-export const RATE_WINDOW_MS = 180_000;
+const RATE_WINDOW_MS = 180_000;
 
 export interface ContentPorts {
   readonly buffer: WriteBuffer;
