@@ -116,7 +116,7 @@ async function startSide(gateway: Side['gateway'], folder: string, undo: (() => 
     routes: [{ domain: '*', name: 'out', via: `mx:${sink.port}` }],
     gateway: {
       memory: { limit: '2GiB' }, dns: { resolvers: [`${HOST}:${names.port}`] }, reports: 'discard',
-      delivery: { mx: { allow_private_addresses: true, mta_sts: false }, messages_per_connection: 1_000_000 },
+      delivery: { mx: { allow_private_addresses: true, mta_sts: false, connections_per_address: 5_000 }, messages_per_connection: 1_000_000 },
     },
     store: { memory: { limit: '2GiB' } },
   });

@@ -67,7 +67,7 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
     };
     const source: DeliverySource = {
       take: () => (left-- > 0 ? { entry: left, queue, envelope: ENVELOPE, reversePath: ENVELOPE.reversePath, pending: PENDING, contentBytes: CONTENT.length } : undefined),
-      copyContent: (_delivery: Delivery, target, at) => { target.set(CONTENT, at); },
+      copyContent: (_delivery: Delivery, target, at, from, bytes) => { target.set(CONTENT.subarray(from, from + bytes), at); },
       settle: (_delivery, result) => {
         if (result.results[0]?.status !== 1) throw new Error(result.results[0]?.text);
         if (++ended === messages) void dispatcher.stop(1000).then(resolve);
@@ -76,14 +76,14 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
     const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
     const dispatcher = new Dispatcher(
       {
-        ...DISPATCHER_LIMITS, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000, heloName: 'bench', timeouts: DEFAULT_TIMEOUTS, connectionLifeMs: 300_000, idleMs: 5_000,
+        ...DISPATCHER_LIMITS, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000, heloName: 'bench', timeouts: DEFAULT_TIMEOUTS, contentBytesPerSecondMin: 500, connectionLifeMs: 300_000, idleMs: 5_000,
         messagesPerConnectionMax: messages, connectionsMax: 5_000,
-        sources: [], mx: { ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 1 },
+        sources: [], mx: { ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 1, connectionsPerAddressMax: 1 },
       },
       {
         source, transport: new ClientTransport({ readBufferBytes: 8 * 1024 }), resolver: new DnsClient({ resolvers: [], trustsAd: false }, clock), clock, random: Math.random, log: SILENT,
         passwords: new PasswordFiles({ log: SILENT, onRead: () => undefined }),
-        policies: undefined, tlsWatch: undefined, mayDot: () => true, onTlsFallback: () => undefined, onDaneFailed: () => undefined,
+        policies: undefined, tlsWatch: undefined, mayDot: () => true, onTlsFallback: () => undefined, onDaneFailed: () => undefined, onSlow: () => undefined,
       },
     );
     dispatcher.start();

@@ -303,6 +303,8 @@ export const statusAnswer = z.object({
   outages: outagesAnswer.exactOptional(),
   /** Why no resolver of DNS answers; '' while one does. */
   dns_away: text.exactOptional(),
+  /** Why mail waits for a connection, whoever its next hop; '' while they are to be had. */
+  connections_full: text.exactOptional(),
   sources: list(sourceAnswer).exactOptional(),
   hurting: hurtingAnswer,
   busiest: busiestAnswer,

@@ -73,7 +73,7 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
 /** 1: something is wrong there; 3: the DNS gave no answer. */
 async function checkDns(gateway: GatewayConfig, terminal: Terminal): Promise<number> {
   const dns = new DnsClient(gateway.dns, new SystemClock());
-  const findings = await dnsFindings(gateway, dns);
+  const findings = await dnsFindings(gateway, dns, dns.believesAd);
   dns.close();
   for (const { verdict, text } of findings) {
     if (verdict === 'good') terminal.print(printable(`# dns: ${text}`));

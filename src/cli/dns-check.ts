@@ -5,13 +5,14 @@
  *                      address: many refuse others. An SPF record of the name: reports are judged by it
  *                      (RFC 7208 2.4)
  *   its host name      without sources: an address, and a PTR record of each that leads back to the name; SPF
- *   domains that sign  the public key of each of `dkim`, one SPF record, one DMARC record (RFC 9989); whether
- *                      their SPF lets each source send
+ *   domains that sign  the public key of each of `dkim`, alone, with its kind and hash; one SPF record, one
+ *                      DMARC record (RFC 9989); whether their SPF lets each source send
  *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
  *                      of its SPF; and MX records that lead here, or no report comes back. Those of
  *                      `smtp.feedback` too
  *   tls_reports        whether `dkim` has a key for the domain of `contact`: RFC 8460 3 wants reports signed
  *   blocklists         that each of `dnsbl` lives: 127.0.0.2 is on it, and 127.0.0.1 is not (RFC 5782 5)
+ *   DNSSEC             of routes by MX, and a resolver that is believed: whether it looks at signatures
  *
  * Which addresses mail leaves from is not known here without sources, nor of a private one: behind a
  * translator others see another address. Of its name what the host name is asked for.
@@ -36,8 +37,9 @@ export interface DnsFinding {
   readonly text: string;
 }
 
+/** `believesAd`: what the resolver says of DNSSEC counts. */
 export async function dnsFindings(
-  config: GatewayConfig, resolver: Resolver,
+  config: GatewayConfig, resolver: Resolver, believesAd: boolean,
 ): Promise<readonly DnsFinding[]> {
   const { hostName, sources, dkim } = config;
   const asker = new Asker(resolver);
@@ -60,6 +62,8 @@ export async function dnsFindings(
       + 'take none that are not signed';
     findings.push({ verdict: 'advice', text });
   }
+  const usesDane = config.routes.some(({ nextHop: { isByMx, tls } }) => isByMx === true && tls !== undefined);
+  if (usesDane && believesAd) findings.push(await authenticFinding(asker));
   for (const list of new Set(config.smtp.listen.flatMap(({ blocklists }) => blocklists))) {
     findings.push(await listFinding(list, asker));
   }
@@ -112,6 +116,9 @@ const SPF_VERDICTS: Readonly<Partial<Record<string, DnsFinding['verdict']>>> = {
 /** What every list of IPv4 addresses has, and what none may have (RFC 5782 5). */
 const LISTED = '127.0.0.2';
 const UNLISTED = '127.0.0.1';
+
+/** Signed as long as the root is, and of no company. */
+const SIGNED = 'arpa';
 
 /** Of ipaddr.js. */
 const TRANSLATED: readonly string[] = ['private', 'carrierGradeNat', 'uniqueLocal'];
@@ -236,13 +243,33 @@ async function pointerFinding(host: string, address: string, asker: Asker): Prom
 async function keyFinding(name: string, record: string, asker: Asker): Promise<DnsFinding> {
   const answer = await asker.ask(name, 'TXT');
   if (answer.kind === 'failed') return unknown('TXT', name, answer.why);
-  const wanted = tagOf(record, 'p');
   const found = recordsOf(answer);
-  if (found.some((text) => tagOf(text, 'p') === wanted)) {
-    return { verdict: 'good', text: `${name} has the key that signs (DKIM)` };
-  }
-  const what = found.length === 0 ? 'has no record' : 'has another key';
+  const [only] = found;
+  const what = only === undefined ? 'has no record'
+    : found.length > 1 ? `has ${String(found.length)} records, and which of them counts is not said`
+      : keyTrouble(only, record);
+  if (what === '') return { verdict: 'good', text: `${name} has the key that signs (DKIM)` };
   return { verdict: 'bad', text: `${name} ${what}: publish "${record}"` };
+}
+
+/** As who verifies reads it (RFC 6376 3.6.1): why what is published does not serve; '' if it does. */
+function keyTrouble(found: string, wanted: string): string {
+  if (tagOf(found, 'p') !== tagOf(wanted, 'p')) return 'has another key';
+  const kind = tagOf(found, 'k') || 'rsa';
+  if (kind !== tagOf(wanted, 'k')) return `says that its key is of kind ${kind}`;
+  const hashes = tagOf(found, 'h');
+  return hashes === '' || hashes.split(':').includes('sha256') ? ''
+    : `says that it is for ${hashes}, and we sign by sha256`;
+}
+
+/** Without it no TLSA record ever counts (RFC 7672 2.2), and nobody would notice. */
+async function authenticFinding(asker: Asker): Promise<DnsFinding> {
+  const answer = await asker.ask(SIGNED, 'A');
+  if (answer.kind === 'failed') return unknown('A', SIGNED, answer.why);
+  if (answer.isAuthentic) return { verdict: 'good', text: 'the resolver looks at DNSSEC: DANE is used' };
+  const text = `the resolver does not say of ${SIGNED}, a signed name, that it is (AD): it does not look at `
+    + 'DNSSEC, and DANE is not used; have it validate, or name one that does (dns.resolvers)';
+  return { verdict: 'advice', text };
 }
 
 async function policyFinding(

@@ -206,13 +206,17 @@ function receptionLines({ reception }: StatusAnswer, isTty: boolean): string[] {
 
 /** What mail depends on and does not answer. */
 function outageLines(
-  { outages, dns_away: dns = '' }: StatusAnswer, nowMs: number, isTty: boolean,
+  { outages, dns_away: dns = '', connections_full: full = '' }: StatusAnswer, nowMs: number, isTty: boolean,
 ): string[] {
   if (outages === undefined) return [];
   const { next_hops: shown, next_hops_down: all, mx, mx_down: mxDown, hooks } = outages;
   const lines = shown.map(({ relay, since, waiting, why }) =>
     `  ${paint('NEXT HOP', 'red', isTty)}    ${printable(relay)} can't be reached for ${ago(since, nowMs)}, `
       + `${formatCount(waiting)} to deliver: ${printable(why)}`);
+  if (full !== '') {
+    const word = paint('CONNECTIONS', 'red', isTty);
+    lines.unshift(`  ${word} mail waits for one to a next hop: ${printable(full)}`);
+  }
   if (dns !== '') {
     lines.unshift(`  ${paint('DNS', 'red', isTty)}         no resolver answers: ${printable(dns)}`);
   }

@@ -174,9 +174,13 @@ function refusalFindings(status: StatusAnswer): Finding[] {
 
 /** Where mail goes, and does not arrive. */
 function destinationFindings(
-  { gateway, outages, sources = [], dns_away: dns = '' }: StatusAnswer,
+  { gateway, outages, sources = [], dns_away: dns = '', connections_full: full = '' }: StatusAnswer,
 ): Finding[] {
   const found = dns === '' ? [] : [error('dns', gateway, `no resolver of DNS answers: ${dns}`)];
+  if (full !== '') {
+    const text = `mail waits as connections to next hops are used up: ${full} (delivery.connections)`;
+    found.push(error('next hops', gateway, text));
+  }
   const { next_hops: hops = [], next_hops_down: hopsDown = 0, mx = [] } = outages ?? {};
   const { mx_down: mxDown = 0, mx_waiting: mxWaiting = 0 } = outages ?? {};
   for (const { relay, waiting, why } of hops) {

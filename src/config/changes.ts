@@ -34,7 +34,7 @@ const FOLLOWED: readonly string[] = [
   ].map((key) => `gateway.smtp.${key}`),
   ...[
     'retry', 'lifetime', 'bounce_lifetime', 'concurrency', 'connections', 'messages_per_connection',
-    'connection_lifetime', 'connection_idle', 'stop_timeout', 'timeouts',
+    'connection_lifetime', 'connection_idle', 'min_data_rate', 'stop_timeout', 'timeouts',
   ].map((key) => `gateway.delivery.${key}`),
   'gateway.routes',
   'gateway.log.level', 'gateway.log.mail',

@@ -73,6 +73,7 @@ export interface CoreViewPorts {
   /** Left out where nothing is delivered, as are the next. */
   outages?(): OutagesAnswer;
   dnsAway?(): string;
+  connectionsFull?(): string;
   sources?(): readonly SourceAnswer[];
   isDown?(queue: MailQueue): boolean;
   nextHopOf?(queue: MailQueue): NextHopState | undefined;
@@ -164,6 +165,7 @@ export class CoreView implements GatewayView {
       reception: metrics.reception.answer(),
       outages: this.#ports.outages?.() ?? NO_OUTAGES,
       dns_away: this.#ports.dnsAway?.() ?? '',
+      connections_full: this.#ports.connectionsFull?.() ?? '',
       sources: this.#ports.sources?.() ?? [],
       hurting: this.#hurting.answer(),
       busiest: this.#ports.busiest?.() ?? NOBODY,

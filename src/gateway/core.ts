@@ -255,8 +255,8 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.#handingOut.take(queue);
   }
 
-  copyContent(delivery: Delivery, target: Uint8Array, at: number): void {
-    this.entries.copyBody(delivery.entry, target, at);
+  copyContent(delivery: Delivery, target: Uint8Array, at: number, from: number, bytes: number): void {
+    this.entries.copyBody(delivery.entry, target, at, bytes, from);
   }
 
   settle(delivery: Delivery, result: DeliveryResult): void {

@@ -64,7 +64,6 @@ import { StoreLink } from './mirror/link/store-link.js';
 import type { StoreLinkEvents } from './mirror/link/store-link.js';
 import type { Partition } from './mirror/partition.js';
 import { Dispatcher } from './outbound/dispatcher.js';
-import type { DispatcherOptions } from './outbound/dispatcher.js';
 import { MxLookup } from './outbound/mx-lookup.js';
 import { RunningSts } from './outbound/sts/running-sts.js';
 import { TlsReporter } from './outbound/tls-reports/tls-reporter.js';
@@ -96,8 +95,6 @@ const SEGMENT_BYTES = 1024 * 1024;
 const REPLY_BUFFER_BYTES = 8 * 1024;
 /** Blocks of a recovery come through this; two connections a store. */
 const LINK_BUFFER_BYTES = 256 * 1024;
-/** Of the memory limit: large contents on their way out. */
-const LARGE_SHARE = 1 / 8;
 /** A gateway of a group without a key for so long is gone from the configurations, as far as can be told. */
 const ABSENT_MS = 600_000;
 /** Other processes of this machine, started with this one, have their keys by then. */
@@ -171,6 +168,8 @@ class Gateway implements RunningGateway {
   readonly #dkimKeys: DkimKeys | undefined;
   readonly #signer: DkimSigner | undefined;
   readonly #dns: DnsClient;
+  /** Of blocklists, which clients have asked: their questions leave those of deliveries their room. */
+  readonly #listDns: DnsClient;
   readonly #resolvers: ResolverWatch;
   /** Of handshakes with strangers: next hops, and servers of policies and reports. */
   readonly #turns = new HandshakeTurns();
@@ -235,7 +234,8 @@ class Gateway implements RunningGateway {
     const partitionsOf = (name: string): readonly Partition[] => registry.partitionsOf(name);
     this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
     this.#dns = new DnsClient(options.dns, clock);
-    this.#resolvers = watchOf(this.#dns, options, clock, ports);
+    this.#listDns = new DnsClient(options.dns, clock);
+    this.#resolvers = watchOf([this.#dns, this.#listDns], options, clock, ports);
     this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
     const isReporting = options.tlsReports !== undefined;
     this.#tally = isReporting ? new TlsTally((domain) => this.#sts?.known(domain)) : undefined;
@@ -307,6 +307,7 @@ class Gateway implements RunningGateway {
     this.#returned?.reading.close();
     this.#dkimKeys?.close();
     this.#dns.close();
+    this.#listDns.close();
     this.#https.close();
     await this.#sts?.close();
     this.#core.drain();
@@ -387,6 +388,7 @@ class Gateway implements RunningGateway {
         dotsInFlight: () => dispatcher.count,
         outages: () => outagesOf(dispatcher.nextHops(), this.#listeners.hooks?.failing() ?? []),
         dnsAway: () => this.#resolvers.away,
+        connectionsFull: () => dispatcher.whyFull,
         sources: () => dispatcher.sources(),
         isDown: (queue) => dispatcher.isDown(queue),
         busiest: () => this.#inboundRecord.busy.answer(this.#clock.nowMs()),
@@ -413,7 +415,7 @@ class Gateway implements RunningGateway {
       addresses: (host, done) => { transport.addresses(host, done); },
       secure: (clear, terms, handlers) => transport.secure(clear, terms, handlers),
     };
-    return new Dispatcher(this.#dispatcherOptions(), {
+    return new Dispatcher(this.#options.outbound, {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
       policies: this.#sts, tlsWatch: this.#tally,
       passwords: new PasswordFiles({
@@ -422,13 +424,8 @@ class Gateway implements RunningGateway {
       mayDot: (delivery) => !this.#fenced && this.#core.mayDeliver(delivery),
       onTlsFallback: () => { metrics.tlsFallbacks += 1; },
       onDaneFailed: () => { metrics.outbound.daneFailures += 1; },
+      onSlow: () => { metrics.outbound.slowEnds += 1; },
     });
-  }
-
-  #dispatcherOptions(): DispatcherOptions {
-    const { outbound, memory } = this.#options;
-    const largeBytesMax = Math.min(outbound.largeBytesMax, memory.limitBytes * LARGE_SHARE);
-    return { ...outbound, largeBytesMax };
   }
 
   #makeTlsReporter(): TlsReporter | undefined {
@@ -453,7 +450,7 @@ class Gateway implements RunningGateway {
         metrics: this.#inboundRecord, rewriting: this.#rewriting, returned: this.#returned,
         signer: this.#signer,
         blocklists: new Blocklists({
-          resolver: this.#dns, clock, log, meter: metrics.reception.blocklists,
+          resolver: this.#listDns, clock, log, meter: metrics.reception.blocklists,
         }),
       },
       notReadyReason: () => this.#view.status().not_ready_reason,
@@ -511,7 +508,7 @@ class Gateway implements RunningGateway {
         reportWay: (reversePath) => this.#reportWay(reversePath),
         events: this.#record,
         counters: ports.metrics,
-        heldElsewhereBytes: () => this.#dispatcher.largeBytes,
+        heldElsewhereBytes: () => this.#dispatcher.heldBytes,
         requestEndOfTurn: () => { this.#requestEndOfTurn(); },
         retryDelayMs: (attempts) => this.#retry.delayMs(attempts),
         drawOrdinal: () => this.#identity.ordinals.take(),
@@ -682,7 +679,7 @@ class Gateway implements RunningGateway {
       longestRetryMs: this.#retry.longestMs, acceptance: acceptanceOf(this.#options),
       largestBytes: largestBytesOf(options),
     });
-    this.#dispatcher.renew(this.#dispatcherOptions());
+    this.#dispatcher.renew(this.#options.outbound);
     this.#reportWay = this.#reportWays();
     this.#inForce.renewed(options.configuration);
   }
@@ -745,10 +742,11 @@ function signerOf(
 }
 
 function watchOf(
-  dns: DnsClient, { hostName }: GatewayOptions, clock: SystemClock, { log, random, metrics }: GatewayPorts,
+  [dns, ...others]: readonly [DnsClient, DnsClient], { hostName }: GatewayOptions, clock: SystemClock,
+  { log, random, metrics }: GatewayPorts,
 ): ResolverWatch {
   const watch = new ResolverWatch(hostName, { clock, log, random, metrics: metrics.dns, resolver: dns });
-  dns.watch = watch;
+  for (const one of [dns, ...others]) one.watch = watch;
   return watch;
 }
 

@@ -67,9 +67,10 @@ export class ResolverWatch implements DnsWatch {
     this.#nextCheckMs = nowMs + CHECK_EVERY_MS;
     const { random, resolver } = this.#ports;
     const unasked = Math.floor(random() * 0x1_0000_0000).toString(16);
-    resolver.ask(`dns-check-${unasked}.${this.#hostName}`, 'A', () => {
+    resolver.ask(`dns-check-${unasked}.${this.#hostName}`, 'A', (answer) => {
       // Any answer, to this or to something else, has ended that doubt.
-      if (this.#doubtSinceMs === sinceMs) this.#lost();
+      const wasAsked = answer.kind !== 'failed' || answer.isUnasked !== true;
+      if (wasAsked && this.#doubtSinceMs === sinceMs) this.#lost();
     });
   }
 

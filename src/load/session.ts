@@ -46,7 +46,7 @@ export class Sessions {
   readonly heloName: string;
   /** No reply for so long ends a session that waits for one. */
   readonly silenceMs: number;
-  readonly buffer = new WriteBuffer({ largeBytesMax: 0 });
+  readonly buffer = new WriteBuffer();
   readonly transport = new ClientTransport({ readBufferBytes: READ_BUFFER_BYTES });
   readonly tlsTerms: TlsTerms;
 

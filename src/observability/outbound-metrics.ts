@@ -15,6 +15,8 @@ export class OutboundMetrics {
   readonly delivered = { clear: 0, tls: 0, verified: 0, sts: 0, dane: 0 };
   /** Connections given up since a host did not do what its TLSA records say, or they could not be had. */
   daneFailures = 0;
+  /** Connections given up since a next hop took a content too slowly. */
+  slowEnds = 0;
   readonly #outcomes = new Map<string, OutcomesOfRoute>();
 
   /** To be kept by who counts. */
@@ -50,4 +52,7 @@ export function exportOutbound(series: Series, metrics: OutboundMetrics): void {
   series.counter('dane_failures',
     'Connections to hosts that did not do what their TLSA records say, or whose records could not be had',
     () => metrics.daneFailures);
+  series.counter('next_hops_slow',
+    'Connections given up as the next hop took a content slower than delivery.min_data_rate',
+    () => metrics.slowEnds);
 }

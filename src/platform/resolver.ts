@@ -52,10 +52,14 @@ export type DnsAnswer<T extends DnsType> = {
   readonly kind: 'no-records' | 'no-name';
   /** A resolver that is believed has proved it by DNSSEC (RFC 4035 3.2.3). */
   readonly isAuthentic: boolean;
-} | {
+} | DnsFailure;
+
+export interface DnsFailure {
   readonly kind: 'failed';
   readonly why: string;
-};
+  /** Nobody was asked: others had all the room there is. It says nothing of the name. */
+  readonly isUnasked?: true;
+}
 
 export interface Resolver {
   /** `withinMs`: who asks does not want it any more after that; what is not sent by then is not. */

@@ -1,5 +1,5 @@
 /**
- * The write buffer that all client sessions of a process share, and the account of large contents.
+ * The write buffer that all client sessions of a process share: what is said to next hops goes through it.
  *
  * Commands and small contents are put together in one piece of SCRATCH_BYTES and handed to the connection
  * as one write. When the connection reports nothing buffered after that, the kernel has the bytes and the
@@ -8,9 +8,9 @@
  * from the queue into the piece (contents with dot lines, rare, once more). This leans on one promise of the
  * transport: bufferedBytes is 0 only when no byte that was passed to write() is referred to any more.
  *
- * Contents larger than a piece get a buffer of their own; all of those together stay within largeBytesMax
- * (G7), beyond which a session waits with its 354 in hand. Sessions use the buffer one after the other
- * between start() and flush(), never across events. Pure.
+ * A large content leaves piece by piece, each read from the queue when the one before has left: so a next hop
+ * that reads slowly holds one piece, not its content, and waits for nobody's but its own (G7: heldBytes).
+ * Sessions use the buffer one after the other between start() and flush(), never across events. Pure.
  */
 import { invariant } from '../base/invariant.js';
 import type { Connection } from '../platform/transport.js';
@@ -28,6 +28,9 @@ export const SMALL_CONTENT_BYTES = 16 * 1024;
 /** Larger contents leave in pieces of this size, each when the one before has left the process. */
 export const PIECE_BYTES = 64 * 1024;
 
+/** More of them side by side leave in pieces of SMALL_CONTENT_BYTES: next hops that read slowly are many. */
+const WHOLE_PIECES_MAX = 256;
+
 /** Pieces that are remembered while connections hold them, and kept for use; the collector has the others. */
 const LENT_MAX = 16;
 
@@ -40,19 +43,14 @@ export const TEXT_UTF8 = 1;
 /** Holds a control character or half a surrogate pair: can't stand in a command line. */
 export const TEXT_UNSENDABLE = 2;
 
-export interface WriteBufferOptions {
-  /** Bytes of large contents in memory at most; one content may always be there, however large. */
-  readonly largeBytesMax: number;
-}
-
 interface Loan {
   readonly piece: Uint8Array;
   readonly connection: Connection;
 }
 
 export class WriteBuffer {
-  readonly #largeBytesMax: number;
-  #largeBytes = 0;
+  /** Large contents being sent. */
+  #largeCount = 0;
   #piece: Uint8Array = new Uint8Array(SCRATCH_BYTES);
   #unstuffed = new Uint8Array(0);
   readonly #chunks: Uint8Array[] = [this.#piece];
@@ -62,13 +60,24 @@ export class WriteBuffer {
   readonly #lent: Loan[] = [];
   readonly #free: Uint8Array[] = [];
 
-  constructor(options: WriteBufferOptions) {
-    this.#largeBytesMax = options.largeBytesMax;
+  /** What pieces of large contents hold, at most. */
+  get heldBytes(): number {
+    return this.#largeCount * this.pieceBytes;
   }
 
-  /** Bytes of large contents being sent. */
-  get largeBytes(): number {
-    return this.#largeBytes;
+  /** Of the next piece of a large content. */
+  get pieceBytes(): number {
+    return this.#largeCount > WHOLE_PIECES_MAX ? SMALL_CONTENT_BYTES : PIECE_BYTES;
+  }
+
+  largeBegun(): void {
+    this.#largeCount++;
+  }
+
+  /** Sent, or given up. */
+  largeEnded(): void {
+    this.#largeCount--;
+    invariant(this.#largeCount >= 0, 'a large content ends once');
   }
 
   /** Begins a write to `connection`. */
@@ -105,7 +114,7 @@ export class WriteBuffer {
     return kind;
   }
 
-  /** Where a content of up to `bytes` (small) goes; call took() with its length. Not stuffed. */
+  /** Where up to `bytes` of a content go, from `length` on; call took() with their number. Not stuffed. */
   contentRoom(bytes: number): Uint8Array {
     this.#room(bytes);
     return this.#piece;
@@ -119,9 +128,11 @@ export class WriteBuffer {
     this.#length += bytes;
   }
 
-  /** A side room for a small content that must be stuffed. */
-  unstuffedRoom(): Uint8Array {
-    if (this.#unstuffed.length === 0) this.#unstuffed = new Uint8Array(SMALL_CONTENT_BYTES);
+  /** A side room for what must be stuffed. */
+  unstuffedRoom(bytes: number): Uint8Array {
+    if (this.#unstuffed.length < bytes) {
+      this.#unstuffed = new Uint8Array(Math.max(bytes, SMALL_CONTENT_BYTES));
+    }
     return this.#unstuffed;
   }
 
@@ -148,19 +159,6 @@ export class WriteBuffer {
   discard(): void {
     this.#connection = undefined;
     this.#length = 0;
-  }
-
-  /** A buffer for a large content, or undefined while others fill the account. */
-  takeLarge(bytes: number): Uint8Array | undefined {
-    if (this.#largeBytes > 0 && this.#largeBytes + bytes > this.#largeBytesMax) return undefined;
-    this.#largeBytes += bytes;
-    return new Uint8Array(bytes);
-  }
-
-  /** The content has left, or is given up. */
-  giveLarge(buffer: Uint8Array): void {
-    this.#largeBytes -= buffer.length;
-    invariant(this.#largeBytes >= 0, 'a large content is given back once');
   }
 
   #writeOut(): void {

@@ -173,7 +173,7 @@ export class Carrier implements DeliverySink {
     const arrives = answers.map((answer) => answer === 'accept' || answer === 'unanswered');
     if (arrives.includes(true)) {
       const content = new Uint8Array(delivery.contentBytes);
-      this.source.copyContent(delivery, content, 0);
+      this.source.copyContent(delivery, content, 0, 0, content.length);
       this.hops.receive(delivery, content, delivery.pending.filter((_, i) => arrives[i]).map((index) => this.addressOf(delivery, index)), this.scheduler.nowMs);
     }
     const plain = answers.map((answer) => (answer === 'untried' ? undefined : answer === 'accept' || answer === 'defer' || answer === 'reject' ? RESULTS[answer] : UNANSWERED));

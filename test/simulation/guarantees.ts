@@ -96,7 +96,7 @@ export class Guarantees {
     if (letter.outcome === 0 && letter.gateway === gateway) fail(`G1: message ${String(letter.id)} is tried before its client was answered`);
     // A real attempt sends the first bytes long before its dot.
     const content = new Uint8Array(delivery.contentBytes);
-    core.copyContent(delivery, content, 0);
+    core.copyContent(delivery, content, 0, 0, content.length);
     if (!sameBytes(content, letter.content)) fail(`G2: message ${String(letter.id)} is tried without its body`);
     const copy = letter.copyIn(delivery.queue.route.queueName);
     if (copy !== undefined && copy.firstAttempt === 0 && (core.mayDeliver(delivery) || !this.hasOther(gateway, copy.queueKey))) copy.firstAttempt = this.ports.ledger.moment();

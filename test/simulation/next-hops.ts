@@ -119,7 +119,7 @@ export class SimCarrier implements DeliverySink {
       return;
     }
     const content = new Uint8Array(delivery.contentBytes);
-    core.copyContent(delivery, content, 0);
+    core.copyContent(delivery, content, 0, 0, content.length);
     watch.onDot(options.gateway, core, delivery, content, answers);
     const isCut = answers.includes('cut');
     const results = answers.map((answer) => (!isCut && (answer === 'accept' || answer === 'defer' || answer === 'reject') ? said(RESULTS[answer], options.words) : CUT));

@@ -231,11 +231,15 @@ const delivery = section({
   mx: section({
     /** To the hosts of one set of MX records, for all domains that have it. */
     connections: named('connectionsMax', v.count(1, 1000).prefault(20)),
+    /** To one address, whatever hosts and domains lead there: who owns it may give it any number of names. */
+    connections_per_address: named('connectionsPerAddressMax', v.count(1, 1_000_000).prefault(100)),
     /** Loopback, private and others that no host of the Internet has: an MX record may name any address. */
     allow_private_addresses: named('allowsPrivate', v.flag().prefault(false)),
     /** Policies of domains on TLS with their hosts (RFC 8461), by routes of every level but none. */
     mta_sts: named('usesMtaSts', v.flag().prefault(true)),
   }),
+  /** Of a large content: a next hop that takes less for three minutes is given up. 0: none is. */
+  min_data_rate: named('contentBytesPerSecondMin', v.byteRate().prefault('500B/s')),
   /** Of deliveries in flight when the gateway stops. */
   stop_timeout: named('stopTimeoutMs', v.duration(0, HOUR_MS).prefault('10s')),
   timeouts: section({

@@ -44,6 +44,7 @@ import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
 import type { PeerEvents } from './peer.js';
 import { Dial } from './dial.js';
+import type { ConnectionAccount } from './connection-account.js';
 import type { MxLookup } from './mx-lookup.js';
 import type { Sources } from './sources.js';
 import { SiteHosts } from './site-hosts.js';
@@ -60,8 +61,6 @@ import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 
 /** So many deliveries fail at once where no host can take them. */
 const ENDED_MAX = 100;
-/** So long after one was wanted in vain, idle connections end at once. */
-const WANTED_MS = 1_000;
 /**
  * Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that
  * are ready take more messages.
@@ -82,9 +81,12 @@ const DANE_FAILED = 'a host does not do what its TLSA records say, or they can n
 const STS_FAILED = 'a host does not do what the MTA-STS policy of a domain says: '
   + 'no mail of it goes there until that is mended';
 
+const SLOW = 'a next hop takes a content slower than delivery.min_data_rate, and is given up';
+
 export interface PoolOptions extends BackoffOptions {
   readonly heloName: string;
   readonly timeouts: StateTimeouts;
+  readonly contentBytesPerSecondMin: number;
   /** Messages on one connection at most: some servers count against us (Postfix users know 100). */
   readonly messagesPerConnectionMax: number;
   /** A connection older than this is not used again. */
@@ -113,13 +115,6 @@ export interface Site {
   readonly connectionsMax: number;
 }
 
-export interface AllConnections {
-  open: number;
-  max: number;
-  /** Session time at which somebody could have opened one more: nobody keeps an idle one meanwhile. */
-  wantedMs: number;
-}
-
 export interface PoolPorts {
   readonly transport: MailTransport;
   readonly lookup: MxLookup;
@@ -128,7 +123,7 @@ export interface PoolPorts {
   /** Who counts sessions with hosts by MX; undefined: nobody. */
   readonly tlsWatch: TlsWatch | undefined;
   /** Of all pools. */
-  readonly connections: AllConnections;
+  readonly connections: ConnectionAccount;
   readonly clock: Clock;
   readonly random: Random;
   readonly session: SessionPorts;
@@ -137,10 +132,14 @@ export interface PoolPorts {
   readonly tlsFailed: HostMemory;
   /** Hosts that do not bear an envelope behind a dot. */
   readonly followersOdd: HostMemory;
+  /** Hosts that took a content too slowly. */
+  readonly slow: HostMemory;
   /** TLS that was only tried did not come up. */
   onTlsFallback(): void;
   /** A host did not do what its TLSA records say, or they could not be had. */
   onDaneFailed(): void;
+  /** A host took a content too slowly. */
+  onSlow(): void;
 }
 
 /** A connection that is being set up. */
@@ -256,9 +255,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       lastError: first?.lastWhy?.text ?? '',
       connecting: this.#slowest(),
       isDenied: this.#hosts.isDenied,
-      isByMx: this.#site.hosts[0]?.isByMx === true,
+      isByMx: this.#isByMx,
     };
   }
+
+  get #isByMx(): boolean { return this.#site.hosts[0]?.isByMx === true; }
 
   /** None of its hosts can be reached. */
   get isDown(): boolean {
@@ -363,7 +364,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       this.#ports.log.info('nexthop', 'next hop answers again', fields);
       this.#hosts.noteAnswer(host);
     }
-    if (isFresh) host.isProven = true;
+    if (isFresh) {
+      host.isProven = true;
+      host.metMs = this.#nowMs;
+    }
     peer.idleSinceMs = this.#nowMs;
     // Over a kept one it may come back, which costs it nothing; but there is no room for another.
     const retry = isFresh || this.#isFull ? this.#retries.shift() : undefined;
@@ -419,6 +423,15 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     lane.settleAll(delivery, peer.relay, classifyTrouble(Trouble.LOST, text), 0);
   }
 
+  /** Each host is told of once an hour. */
+  onPeerSlow({ host, relay }: Peer): void {
+    const { slow, log, onSlow } = this.#ports;
+    onSlow();
+    if (slow.has(host.name, host.port, this.#nowMs)) return;
+    slow.note(host.name, host.port, this.#nowMs);
+    log.warn('nexthop', SLOW, { relay });
+  }
+
   onSourceOpen(source: MailSource): void {
     this.#ports.sources.noteOpen(source);
   }
@@ -427,11 +440,16 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#peers.delete(peer);
     const at = this.#idle.indexOf(peer);
     if (at >= 0) this.#idle.splice(at, 1);
-    this.#ports.connections.open--;
+    this.#ports.connections.onClosed();
+    if (peer.host.isByMx && peer.address !== '') this.#ports.connections.giveAddress(peer.address);
     if (peer.isReady) peer.host.ready--;
     else {
       this.#noteConnected(peer);
       const mayBeInClear = peer.session.hasTlsFailed && peer.tls?.level === 'may';
+      if (peer.isRoomless) {
+        this.#hosts.putOff(peer.host, peer.fullAddress, this.#nowMs);
+        return this.pump();
+      }
       this.#noteTls(peer, why);
       this.#watchFailed(peer, why);
       if (why !== undefined && mayBeInClear) this.#onTlsFailed(peer, why);
@@ -528,6 +546,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   /** It takes mail now, or it failed. */
   #noteConnected({ host, isProbe }: Peer): void {
     this.#connecting--;
+    this.#ports.connections.onSetUp();
     if (isProbe) this.#probing--;
     host.connecting--;
   }
@@ -549,32 +568,40 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   get #isFull(): boolean {
     const { connections } = this.#ports;
-    return this.#peers.size >= this.#site.connectionsMax || connections.open >= connections.max;
+    return this.#peers.size >= this.#site.connectionsMax || connections.areAllOpen;
   }
 
   /** For another pool, whose mail waits because all connections that may be open are. */
   #makeRoom(): void {
-    if (this.#idle.length === 0 || this.#nowMs - this.#ports.connections.wantedMs >= WANTED_MS) return;
-    for (const peer of this.#idle.splice(0)) this.#retire(peer);
+    const { connections } = this.#ports;
+    if (this.#idle.length === 0 || !connections.isAnyWanted) return;
+    for (const peer of this.#idle.filter(({ address }) => connections.isWanted(address))) this.#retire(peer);
   }
 
   #connectWanted(): void {
     const { connections } = this.#ports;
     const own = this.#site.connectionsMax - this.#peers.size;
-    if (connections.open >= connections.max && own > 0 && this.#retries.length + this.#startable(1) > 0) {
-      connections.wantedMs = this.#nowMs;
-    }
-    const room = Math.min(own, connections.max - connections.open);
+    const left = connections.room(this.#isByMx);
+    if (left <= 0 && own > 0 && this.#retries.length + this.#startable(1) > 0) connections.noteRefused();
+    const room = Math.min(own, left);
     const most = Math.min(CONNECTING_MAX, room + this.#connecting);
     if (this.#connecting >= most) return;
     let host = this.#hosts.next(this.#nowMs);
-    if (host === undefined) return;
+    if (host === undefined || this.#waitsForAddress(host)) return;
     const wanted = this.#retries.length + this.#startable(most);
     // No mail waits for a host that may still be away, where there is another one.
     while (host !== undefined && this.#connecting < most && this.#connecting - this.#probing < wanted) {
       this.#connect(host);
       host = this.#hosts.next(this.#nowMs);
     }
+  }
+
+  /** Its address has as many connections as may be: it is not even looked up before there is room. */
+  #waitsForAddress(host: SiteHost): boolean {
+    if (host.fullAddress === '') return false;
+    if (this.#ports.connections.waitsForAddress(host.fullAddress)) return true;
+    host.fullAddress = '';
+    return false;
   }
 
   /** Deliveries that could start, less what is left to connections at work; counted up to `most`. */
@@ -586,14 +613,15 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #connect(host: SiteHost): void {
     const { name, port, isByMx } = host;
     const { protocol, auth, dane } = this.#site;
-    const { heloName, timeouts } = this.#options;
+    const { heloName, timeouts, contentBytesPerSecondMin } = this.#options;
     const { clock, transport, sources } = this.#ports;
     const relay = relayName(name, port);
-    const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host), auth };
+    const tls = this.#tlsOf(host);
+    const options = { protocol, heloName, timeouts, contentBytesPerSecondMin, relay, tls, auth };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     if (auth !== undefined) peer.password = this.#ports.session.password(auth.passwordFile);
     this.#peers.add(peer);
-    this.#ports.connections.open++;
+    this.#ports.connections.onAskedFor();
     this.#connecting++;
     if (peer.isProbe) this.#probing++;
     host.connecting++;

@@ -9,6 +9,8 @@
  *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said
  *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason)
  *         the policy does not name it
+ *   RESOLVING ─ the DNS had no room to ask ────► CLOSED   onNoRoom()
+ *   TRYING ─ no room at its addresses ─────────► CLOSED   onNoRoom(address)
  *   TRYING ─ no source is an address of this machine, and nothing else went wrong ─► CLOSED
  *                                                    onNoSource(reason)
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
@@ -28,6 +30,7 @@ import { codeOfSource } from '../../platform/transport.js';
 import type { Clock, Random } from '../../platform/ports.js';
 import { usableRecords } from '../../platform/node/dane.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
+import type { ConnectionAccount } from './connection-account.js';
 import type { MxLookup } from './mx-lookup.js';
 import { IPV6_ONLY, NOT_CONNECTED } from './pure/mail-exchangers.js';
 import type { HostTlsa } from './pure/host-tlsa.js';
@@ -43,6 +46,7 @@ export interface DialPorts {
   readonly transport: Pick<MailTransport, 'connect' | 'addresses'>;
   readonly lookup: MxLookup;
   readonly sources: Sources;
+  readonly connections: Pick<ConnectionAccount, 'takeAddress' | 'giveAddress'>;
   readonly random: Random;
   readonly clock: Clock;
 }
@@ -57,6 +61,8 @@ export interface DialHandlers extends ConnectionHandlers {
   onForbidden(reason: string): void;
   /** Instead of onClose: the fault is ours, and the host was not reached for. */
   onNoSource(reason: string): void;
+  /** Instead of onClose: the host was not reached for, as others have all the room there is. */
+  onNoRoom(fullAddress: string): void;
 }
 
 /** Whom it leads to. */
@@ -95,6 +101,10 @@ export class Dial implements Connection {
   #tried = 0;
   /** Of those, for want of their source. */
   #sourceless = 0;
+  /** Where no room was left. */
+  #fullAddress = '';
+  /** Counted in the account, until the attempt is over. */
+  #taken = '';
   #attempt: Attempt | undefined;
   #tlsa: HostTlsa | undefined;
   #isLeft = false;
@@ -122,6 +132,7 @@ export class Dial implements Connection {
     if (this.#isLeft) return;
     this.#isLeft = true;
     this.#attempt?.leave();
+    this.#giveBack();
     setImmediate(() => { this.#close('not needed any more'); });
   }
 
@@ -141,7 +152,8 @@ export class Dial implements Connection {
       if (this.#isLeft) return;
       const found = inTurns(answers.map((answer) =>
         (answer.kind === 'found' ? shuffled(answer.records, random) : [])));
-      if (found.length === 0) this.#close(isIpv6Only ? `the host ${IPV6_ONLY}` : whyNone(answers));
+      if (found.length === 0 && answers.some(isUnasked)) this.#leaveToOthers();
+      else if (found.length === 0) this.#close(isIpv6Only ? `the host ${IPV6_ONLY}` : whyNone(answers));
       else if (this.#terms.asksTlsa) this.#askTlsa(found, answers);
       else this.#start(found);
     });
@@ -151,12 +163,19 @@ export class Dial implements Connection {
     const { name, port, isUnnamed } = this.#to;
     this.#ports.lookup.tlsa(name, port, answers, (verdict) => {
       if (this.#isLeft) return;
-      if (verdict !== undefined && 'failed' in verdict) return this.#forbid(verdict.failed);
+      if (verdict !== undefined && 'failed' in verdict) {
+        return verdict.isUnasked === true ? this.#leaveToOthers() : this.#forbid(verdict.failed);
+      }
       const isBound = verdict !== undefined && usableRecords(verdict.found.records).length > 0;
       if (isUnnamed && !isBound) return this.#forbid(UNNAMED);
       this.#tlsa = verdict?.found;
       this.#start(addresses);
     });
+  }
+
+  #leaveToOthers(fullAddress = ''): void {
+    this.#isClosed = true;
+    this.#handlers.onNoRoom(fullAddress);
   }
 
   #forbid(why: string): void {
@@ -183,8 +202,13 @@ export class Dial implements Connection {
   #tryNext(): void {
     const way = this.#ways.shift();
     if (way === undefined) return this.#giveUp();
-    this.#handlers.onTrying(way);
     const { address, from } = way;
+    if (this.#to.isByMx && !this.#ports.connections.takeAddress(address)) {
+      this.#fullAddress = address;
+      return this.#tryNext();
+    }
+    if (this.#to.isByMx) this.#taken = address;
+    this.#handlers.onTrying(way);
     const partMs = (this.#untilMs - this.#ports.clock.nowMs()) / (this.#ways.length + 1);
     const withinMs = this.#ways.length > 0 ? Math.max(1, Math.min(TRY_MS, partMs)) : 0;
     this.#tried++;
@@ -195,7 +219,13 @@ export class Dial implements Connection {
       this.#ports.transport.connect(address, this.#to.port, this.#attempt, from?.address);
   }
 
+  #giveBack(): void {
+    if (this.#taken !== '') this.#ports.connections.giveAddress(this.#taken);
+    this.#taken = '';
+  }
+
   #onFailed({ address, from }: Way, reason: string): void {
+    this.#giveBack();
     const code = codeOfSource(reason);
     if (from !== undefined && code !== undefined) this.#onSourceless(from, code);
     else this.#whys.push(`${address}: ${reason}`);
@@ -212,6 +242,7 @@ export class Dial implements Connection {
 
   /** No address of the host is left. */
   #giveUp(): void {
+    if (this.#fullAddress !== '') return this.#leaveToOthers(this.#fullAddress);
     const reason = this.#whys.join('; ');
     if (this.#tried === 0 || this.#sourceless < this.#tried) return this.#close(reason);
     this.#isClosed = true;
@@ -284,6 +315,10 @@ function inTurns(lists: readonly (readonly string[])[]): string[] {
 function shuffled(records: readonly string[], random: Random): string[] {
   const order = records.map((address) => ({ address, at: random() }));
   return order.sort((one, other) => one.at - other.at).map(({ address }) => address);
+}
+
+function isUnasked(answer: DnsAnswer<'A' | 'AAAA'>): boolean {
+  return answer.kind === 'failed' && answer.isUnasked === true;
 }
 
 function whyNone(answers: readonly DnsAnswer<'A' | 'AAAA'>[]): string {

@@ -18,6 +18,8 @@ import { nextHopKey, termsKey } from '../queue/next-hop.js';
 import type {
   Delivery, DeliveryQueue, DeliverySink, DeliverySource, NextHop, OtherHost, Outage,
 } from '../queue/types.js';
+import { ConnectionAccount } from './connection-account.js';
+import type { AccountLimits } from './connection-account.js';
 import { ConnectionPool } from './connection-pool.js';
 import type { NextHopState, PoolOptions, PoolPorts, Site } from './connection-pool.js';
 import { MxDestination } from './mx-destination.js';
@@ -44,8 +46,6 @@ const TICK_COUNTS_MS_MAX = 2 * TICK_MS;
 const LANE_IDLE_TICKS = 240;
 
 export interface DispatcherOptions extends PoolOptions {
-  /** Large contents in transmission, all together (G7). */
-  readonly largeBytesMax: number;
   /** To all next hops together. */
   readonly connectionsMax: number;
   readonly mx: MxOptions;
@@ -57,7 +57,6 @@ export interface DispatcherOptions extends PoolOptions {
 export const DISPATCHER_LIMITS = {
   backoffFirstMs: 1_000,
   backoffMaxMs: 60_000,
-  largeBytesMax: 128 * 1024 * 1024,
 } as const satisfies Partial<DispatcherOptions>;
 
 export interface DispatcherPorts {
@@ -77,6 +76,8 @@ export interface DispatcherPorts {
   /** TLS with a next hop did not come up, and mail goes there in clear. */
   onTlsFallback(): void;
   onDaneFailed(): void;
+  /** A next hop took a content too slowly, and was given up. */
+  onSlow(): void;
 }
 
 interface LaneSeat {
@@ -96,7 +97,7 @@ export class Dispatcher implements DeliverySink, InFlight {
   readonly #seats = new Map<DeliveryQueue, LaneSeat>();
   /** By relay: thousands of destinations may each have a next hop of their own. */
   readonly #pools = new Map<string, ConnectionPool>();
-  readonly #buffer: WriteBuffer;
+  readonly #buffer = new WriteBuffer();
   readonly #runTick = (): void => { this.#tick(); };
   #timer: NodeJS.Timeout | undefined;
   #lastTickMs: number;
@@ -110,7 +111,6 @@ export class Dispatcher implements DeliverySink, InFlight {
   constructor(options: DispatcherOptions, ports: DispatcherPorts) {
     this.#options = options;
     this.#ports = ports;
-    this.#buffer = new WriteBuffer({ largeBytesMax: options.largeBytesMax });
     const source = ports.source;
     const lookup = new MxLookup(options.mx, ports.resolver);
     const { policies, clock, random, log } = ports;
@@ -123,18 +123,22 @@ export class Dispatcher implements DeliverySink, InFlight {
       sources: this.#sources,
       policies,
       tlsWatch: ports.tlsWatch,
-      connections: { open: 0, max: options.connectionsMax, wantedMs: -Infinity },
+      connections: new ConnectionAccount(limitsOf(options), log),
       transport: ports.transport,
       clock,
       random,
       log,
       tlsFailed: new HostMemory(),
       followersOdd: new HostMemory(),
+      slow: new HostMemory(),
       onTlsFallback: () => { ports.onTlsFallback(); },
       onDaneFailed: () => { ports.onDaneFailed(); },
+      onSlow: () => { ports.onSlow(); },
       session: {
         buffer: this.#buffer,
-        copyContent: (delivery, target, at) => { source.copyContent(delivery, target, at); },
+        copyContent: (delivery, target, at, from, bytes) => {
+          source.copyContent(delivery, target, at, from, bytes);
+        },
         mayDot: (delivery) => ports.mayDot(delivery),
         secure: (clear, terms, handlers) => ports.transport.secure(clear, terms, handlers),
         password: (file) => ports.passwords.read(file),
@@ -156,7 +160,7 @@ export class Dispatcher implements DeliverySink, InFlight {
    */
   renew(options: DispatcherOptions): void {
     this.#options = options;
-    this.#poolPorts.connections.max = options.connectionsMax;
+    this.#poolPorts.connections.renew(limitsOf(options));
     for (const pool of this.#pools.values()) pool.renew(options);
     for (const queue of this.#seats.keys()) {
       const { place } = this.#seatOf(queue);
@@ -216,6 +220,11 @@ export class Dispatcher implements DeliverySink, InFlight {
     return states;
   }
 
+  /** Why mail waits for a connection, whoever its next hop; '' while they are to be had. */
+  get whyFull(): string {
+    return this.#poolPorts.connections.whyFull;
+  }
+
   /** No connection comes up to where its mail goes. */
   isDown(queue: DeliveryQueue): boolean {
     return this.#seats.get(queue)?.place.isDown ?? false;
@@ -235,9 +244,9 @@ export class Dispatcher implements DeliverySink, InFlight {
     return this.#sources.states();
   }
 
-  /** Bytes of large contents being sent, for the memory account. */
-  get largeBytes(): number {
-    return this.#buffer.largeBytes;
+  /** Bytes of contents that are under way to next hops, for the memory account. */
+  get heldBytes(): number {
+    return this.#buffer.heldBytes;
   }
 
   /** InFlight. */
@@ -255,6 +264,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#lastTickMs = nowMs;
     this.#ports.policies?.tick();
     this.#sources.tick(this.#sessionMs);
+    this.#poolPorts.connections.tick(this.#sessionMs);
     for (const pool of this.#pools.values()) pool.tick(this.#sessionMs);
     for (const [queue, seat] of this.#seats) {
       if (seat.place instanceof MxDestination) seat.place.tick(this.#sessionMs);
@@ -332,6 +342,10 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#pools.set(site.key, pool);
     return pool;
   }
+}
+
+function limitsOf({ connectionsMax, mx }: DispatcherOptions): AccountLimits {
+  return { connectionsMax, ofAddressMax: mx.connectionsPerAddressMax };
 }
 
 function siteHostOf({ host, port, preference }: OtherHost): SiteHost {

@@ -9,7 +9,8 @@
  *             the DNS is asked every FRESH_MS, from what the resolver keeps     none for good ─► NO_WAY
  *   NO_WAY    failed: its mail ends, so many messages a tick. Deferred: one     after a while ─► ASKING
  *             message is given back with the reason, the rest waits, and the
- *             DNS is asked again after a wait that doubles up to a minute
+ *             DNS is asked again after a wait that doubles up to a minute. Not asked, for
+ *             want of room: the same, a second later, and nobody is told of it
  *
  * A way that is known is kept while the DNS does not answer, but not when the policy of the domain (MTA-STS)
  * leaves no host of it: that is asked for once its hosts are known. Owns no connection.
@@ -31,6 +32,8 @@ import { backoffMs } from './site-hosts.js';
 const FRESH_MS = 30_000;
 /** A domain that takes no mail may do so later. */
 const FAILED_MS = 60_000;
+/** The DNS had no room for its question. */
+const UNASKED_MS = 1_000;
 /** Messages of a domain without a way that end in one go: each may cost a report. */
 const ENDED_MAX = 100;
 
@@ -184,6 +187,7 @@ export class MxDestination implements LaneHome {
     this.#isAnswerAwaited = false;
     if (this.#isLeft) return;
     if ('hosts' in way) this.#onHosts(way);
+    else if (way.isUnasked === true) this.#onUnasked();
     else if (way.why.status !== DEFERRED || way.isVerdict === true || this.#state !== S.ROUTED) {
       this.#onNone(way.why);
     }
@@ -203,6 +207,12 @@ export class MxDestination implements LaneHome {
       pool.add(this.#lane);
     }
     this.#start();
+  }
+
+  #onUnasked(): void {
+    if (this.#state === S.ROUTED) return;
+    this.#transition(S.NO_WAY);
+    this.#againMs = this.#nowMs + UNASKED_MS;
   }
 
   #onNone(why: RecipientResult): void {

@@ -22,6 +22,8 @@ export interface MxOptions {
   readonly usesMtaSts: boolean;
   /** Connections to the hosts of one set of MX records, for all domains that have it. */
   readonly connectionsMax: number;
+  /** To one address, whatever hosts and domains lead there. */
+  readonly connectionsPerAddressMax: number;
 }
 
 export class MxLookup {
@@ -84,7 +86,10 @@ export class MxLookup {
   ): void {
     if (!isAliasInDoubt(answers)) return this.#tlsaOf(tlsaBases(host, answers), port, done);
     this.#resolver.ask(host, 'CNAME', (alias) => {
-      if (alias.kind === 'failed') return done({ failed: `no answer on CNAME of ${host}: ${alias.why}` });
+      if (alias.kind === 'failed') {
+        const isUnasked = alias.isUnasked === true;
+        return done({ failed: `no answer on CNAME of ${host}: ${alias.why}`, isUnasked });
+      }
       this.#tlsaOf(alias.kind === 'found' && alias.isAuthentic ? [host] : [], port, done);
     });
   }

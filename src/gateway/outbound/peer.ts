@@ -45,6 +45,8 @@ export interface PeerEvents {
   onPeerStale(peer: Peer, lane: Lane, delivery: Delivery, isRetry: boolean): void;
   /** An envelope behind a dot was not taken as what it is, or nothing came of it at the first try. */
   onFollowersNotBorne(peer: Peer): void;
+  /** It is given up, as it takes a content too slowly. */
+  onPeerSlow(peer: Peer): void;
   /** A connection from there is open. */
   onSourceOpen(source: MailSource): void;
   /** `why` when it never became ready. */
@@ -65,12 +67,16 @@ export class Peer implements SessionEvents {
   password: PasswordFound | undefined;
   /** Queues whose mail it has taken, where somebody counts that (tls-reports/tls-tally.ts). */
   readonly #served = new Set<Lane>();
-  /** "192.0.2.1"; '' before it is connected to. */
+  /** "192.0.2.1", counted in the account where it is by MX; '' before it is connected to. */
   address = '';
   /** Of ours, that it comes from, or was tried from last; '': as the system chose. */
   source = '';
   /** Not even connected to: the address that it was to come from is not to be had. */
   isSourceless = false;
+  /** Not even connected to: others have all the room there is, in the DNS or at its address. */
+  isRoomless = false;
+  /** There is none left at this address; '' otherwise. */
+  fullAddress = '';
   /** Not even connected to: what TLS it must have could not be learned, or none would do. */
   isForbidden = false;
   readonly #clock: Clock;
@@ -139,6 +145,11 @@ export class Peer implements SessionEvents {
       onNoSource: (reason) => {
         this.isSourceless = true;
         session.forbid(Trouble.NO_SOURCE, reason);
+      },
+      onNoRoom: (address) => {
+        this.isRoomless = true;
+        this.fullAddress = address;
+        session.abandon('no room');
       },
       onOpen: () => { session.onOpen(); },
       onData: (bytes) => { session.onData(bytes); },
@@ -226,6 +237,10 @@ export class Peer implements SessionEvents {
     this.#following = undefined;
     const lane = this.#followingLane;
     if (lane !== undefined) this.#events.onPeerStale(this, lane, delivery, false);
+  }
+
+  onSlow(): void {
+    this.#events.onPeerSlow(this);
   }
 
   onNoRight(_session: SessionView, delivery: Delivery, why: RecipientResult): void {

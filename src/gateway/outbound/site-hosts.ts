@@ -11,6 +11,9 @@
  * connection, for some lock a user out after a few. For the same reason a host that refused it is left alone
  * for as long as a message that was put off, until there is another password.
  *
+ * One by MX that has not been met within the hour is met by so many connections at a time: it may be one that
+ * takes them and never greets.
+ *
  * The most preferred one that may be tried is; of equals any, by chance (RFC 5321 5.1). So a host that stays
  * away costs one connection a minute, and mail goes to the next.
  */
@@ -18,6 +21,13 @@ import type { PasswordFound, Random } from '../../platform/ports.js';
 import { FAILED } from '../queue/types.js';
 import type { RecipientResult } from '../queue/types.js';
 import { isPasswordRefused } from './pure/classify.js';
+
+/** So long after there was no room for a connection to a host it is looked for again. */
+const ROOM_MS = 500;
+
+/** At a time, to one by MX that has not taken mail for MET_MS. */
+const UNMET_MAX = 2;
+const MET_MS = 3_600_000;
 
 /** One host. */
 export class SiteHost {
@@ -38,6 +48,10 @@ export class SiteHost {
   isRefusing = false;
   /** It has taken a connection, or asks for no password. */
   isProven = true;
+  /** Session time at which a connection to it was ready for mail last. */
+  metMs = -Infinity;
+  /** No room for a connection was left at this address of it; '' otherwise. */
+  fullAddress = '';
   /** Since the first of those; undefined while it answers. */
   downSinceWallMs: number | undefined;
   notBeforeMs = 0;
@@ -100,10 +114,11 @@ export class SiteHosts {
   next(nowMs: number): SiteHost | undefined {
     let best: SiteHost | undefined;
     let equals = 0;
-    /** One that may be good is being asked who we are: none behind it is used meanwhile. */
+    /** One that may be good is being asked who we are, or met: none behind it is used meanwhile. */
     let askedPreference = Infinity;
     for (const host of this.#hosts) {
-      const isProbed = host.connecting > 0 && (host.failures > 0 || !host.isProven);
+      const isUnmet = host.isByMx && host.connecting >= UNMET_MAX && nowMs - host.metMs >= MET_MS;
+      const isProbed = isUnmet || (host.connecting > 0 && (host.failures > 0 || !host.isProven));
       if (isProbed && host.failures === 0) askedPreference = Math.min(askedPreference, host.preference);
       const isFree = nowMs >= host.notBeforeMs && !isProbed;
       if (!isFree || (best !== undefined && host.preference > best.preference)) continue;
@@ -132,6 +147,12 @@ export class SiteHosts {
     // One that takes so many connections and no more is not down.
     if (host.ready === 0) host.downSinceWallMs ??= wallMs;
     return true;
+  }
+
+  /** There is no room for a connection to it now: it has not failed. */
+  putOff(host: SiteHost, fullAddress: string, nowMs: number): void {
+    host.fullAddress = fullAddress;
+    host.notBeforeMs = Math.max(host.notBeforeMs, nowMs + ROOM_MS);
   }
 
   /** Those that failed may be tried now, and are still probed by one connection at a time. */

@@ -247,11 +247,13 @@ export class Entries {
     return this.#crc32(this.note(row), 0);
   }
 
-  copyBody(row: number, target: Uint8Array, at: number, bytes = this.table.bodyBytes.get(row)): void {
+  copyBody(
+    row: number, target: Uint8Array, at: number, bytes = this.table.bodyBytes.get(row), from = 0,
+  ): void {
     const shared = this.table.shared.get(row);
     invariant(shared < ALL_ABSENT, 'a body is here before it is read');
     const slot = shared === 0 ? this.table.slot.get(row) : this.contents.sharedSlot(shared);
-    this.contents.segments.copyTo(slot, 0, bytes, target, at);
+    this.contents.segments.copyTo(slot, from, bytes, target, at);
   }
 
   /**

@@ -313,8 +313,8 @@ export interface Delivery {
 export interface DeliverySource {
   /** The next due entry of the queue, now in flight, or undefined. */
   take(queue: DeliveryQueue): Delivery | undefined;
-  /** Copies the content to target at `at`; at least delivery.contentBytes must fit. */
-  copyContent(delivery: Delivery, target: Uint8Array, at: number): void;
+  /** Copies `bytes` of the content, from `from` on, to target at `at`. May be called until settle. */
+  copyContent(delivery: Delivery, target: Uint8Array, at: number, from: number, bytes: number): void;
   /** Ends the attempt: results[i] belongs to delivery.pending[i]. Called exactly once for each take. */
   settle(delivery: Delivery, result: DeliveryResult): void;
 }

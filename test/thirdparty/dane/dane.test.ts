@@ -138,7 +138,7 @@ test('hosts of a signed zone get mail as its TLSA records say, and Postfix says 
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
   const resolver = new DnsClient({ resolvers: [{ host: RESOLVER, port: 53 }], trustsAd: false }, clock);
   const source = new MemorySource();
-  const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20 };
+  const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100 };
   const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, mx }, () => true, resolver, Math.random);
   t.after(async () => {
     await dispatcher.stop(100);

@@ -6,6 +6,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
+import packet from 'dns-packet';
 import type { Answer } from 'dns-packet';
 import { pointerName } from '../../../src/base/reversed-address.js';
 import { runCli } from '../../../src/cli/main.js';
@@ -21,7 +22,7 @@ type Zone = Readonly<Record<string, readonly string[] | 'fails'>>;
 
 const GOOD: Zone = {
   'A gw.test': ['192.0.2.7'], 'PTR 7.2.0.192.in-addr.arpa': ['other.test', 'GW.test'], 'TXT gw.test': ['v=spf1 a -all'],
-  [`TXT ${KEY}`]: [publicRecord(publicKey)], 'TXT ours.example': ['something else', 'v=spf1 a:gw.test -all'], 'TXT _dmarc.ours.example': ['v=DMARC1; p=reject'],
+  'A arpa': [], [`TXT ${KEY}`]: [publicRecord(publicKey)], 'TXT ours.example': ['something else', 'v=spf1 a:gw.test -all'], 'TXT _dmarc.ours.example': ['v=DMARC1; p=reject'],
 };
 
 interface More { readonly routes?: readonly object[]; readonly smtp?: object; readonly tls_reports?: object }
@@ -31,7 +32,8 @@ async function check(t: TestContext, zone: Zone, sources: readonly { readonly ad
     const [type = '', name = ''] = question.split(' ');
     const data = zone[question];
     if (data === 'fails') return { rcode: 2 };
-    return data === undefined ? { rcode: 3 } : { answers: data.map((one) => ({ type, name, ttl: 1, data: type === 'TXT' ? one.match(/.{1,255}/g) : type === 'MX' ? { preference: 10, exchange: one } : one }) as Answer) };
+    if (data === undefined) return { rcode: 3 };
+    return { flags: name === 'arpa' ? packet.AUTHENTIC_DATA : 0, answers: data.map((one) => ({ type, name, ttl: 1, data: type === 'TXT' ? one.match(/.{1,255}/g) : type === 'MX' ? { preference: 10, exchange: one } : one }) as Answer) };
   });
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-dns-check-'));
   t.after(() => { rmSync(folder, { recursive: true }); });
@@ -74,7 +76,7 @@ describe('config check --dns', () => {
     assert.deepEqual(await check(t, GOOD), [
       0,
       '# dns: 192.0.2.7 leads back to gw.test (PTR)', '# dns: gw.test has one SPF record', `# dns: ${KEY} has the key that signs (DKIM)`,
-      '# dns: ours.example has one SPF record', '# dns: _dmarc.ours.example has one DMARC record',
+      '# dns: ours.example has one SPF record', '# dns: _dmarc.ours.example has one DMARC record', '# dns: the resolver looks at DNSSEC: DANE is used',
     ]);
   });
 
@@ -84,6 +86,10 @@ describe('config check --dns', () => {
     ['no PTR', 1, { 'PTR 7.2.0.192.in-addr.arpa': undefined }, '! twinpost: dns: 192.0.2.7 does not lead back to gw.test: its PTR record says nothing'],
     ['no SPF of its own name', 0, { 'TXT gw.test': undefined }, '! twinpost: dns: advice: gw.test has no SPF record'],
     ['another key', 1, { [`TXT ${KEY}`]: [publicRecord(other)] }, `! twinpost: dns: ${KEY} has another key: publish "${publicRecord(publicKey)}"`],
+    ['a key twice', 1, { [`TXT ${KEY}`]: [publicRecord(other), publicRecord(publicKey)] }, `! twinpost: dns: ${KEY} has 2 records, and which of them counts is not said: publish "${publicRecord(publicKey)}"`],
+    ['a key of another kind', 1, { [`TXT ${KEY}`]: [publicRecord(publicKey).replace('k=rsa', 'k=ed25519')] }, `! twinpost: dns: ${KEY} says that its key is of kind ed25519: publish "${publicRecord(publicKey)}"`],
+    ['a key for another hash', 1, { [`TXT ${KEY}`]: [`${publicRecord(publicKey)}; h=sha1`] }, `! twinpost: dns: ${KEY} says that it is for sha1, and we sign by sha256: publish "${publicRecord(publicKey)}"`],
+    ['no look at DNSSEC', 0, { 'A arpa': undefined }, '! twinpost: dns: advice: the resolver does not say of arpa, a signed name, that it is (AD): it does not look at DNSSEC, and DANE is not used; have it validate, or name one that does (dns.resolvers)'],
     ['no key', 1, { [`TXT ${KEY}`]: undefined }, `! twinpost: dns: ${KEY} has no record: publish "${publicRecord(publicKey)}"`],
     ['two SPF records', 1, { 'TXT ours.example': ['v=spf1 a', 'V=SPF1 mx'] }, '! twinpost: dns: ours.example has 2 SPF records: none of them counts'],
     ['no DMARC', 1, { 'TXT _dmarc.ours.example': undefined }, '! twinpost: dns: _dmarc.ours.example has no DMARC record'],

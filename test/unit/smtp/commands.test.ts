@@ -27,7 +27,7 @@ function written(put: (into: WriteBuffer) => void): string {
   const connection = new ScriptedConnection();
   let text = '';
   connection.write = (chunks) => { text += chunks.map((chunk) => Buffer.from(chunk).toString()).join(''); };
-  const buffer = new WriteBuffer({ largeBytesMax: 0 });
+  const buffer = new WriteBuffer();
   buffer.start(connection);
   put(buffer);
   buffer.flush();

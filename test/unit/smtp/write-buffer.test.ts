@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { WriteBuffer } from '../../../src/smtp/write-buffer.js';
+import { PIECE_BYTES, SMALL_CONTENT_BYTES, WriteBuffer } from '../../../src/smtp/write-buffer.js';
 import { ScriptedConnection } from '../gateway/outbound/pure/session-world.js';
 
 describe('write buffer', () => {
   test('never touches bytes that a connection still holds', () => {
-    const buffer = new WriteBuffer({ largeBytesMax: 100 });
+    const buffer = new WriteBuffer();
     const held: Uint8Array[] = [];
     const connection = new ScriptedConnection();
     connection.write = (chunks) => { held.push(...chunks); };
@@ -17,18 +17,18 @@ describe('write buffer', () => {
     }
     assert.deepEqual(held.map((bytes) => Buffer.from(bytes).toString()), ['first', 'second', 'third']);
   });
-  test('large contents wait for room, but one may always be sent', () => {
-    const buffer = new WriteBuffer({ largeBytesMax: 100 });
-    const huge = buffer.takeLarge(500);
-    assert.ok(huge !== undefined);
-    assert.equal(buffer.takeLarge(1), undefined);
-    buffer.giveLarge(huge);
-    assert.ok(buffer.takeLarge(60) !== undefined);
-    assert.equal(buffer.takeLarge(60), undefined);
-    assert.equal(buffer.largeBytes, 60);
+  test('large contents hold a piece each, a smaller one while they are many', () => {
+    const buffer = new WriteBuffer();
+    assert.deepEqual([buffer.heldBytes, buffer.pieceBytes], [0, PIECE_BYTES]);
+    for (let i = 0; i < 256; i++) buffer.largeBegun();
+    assert.deepEqual([buffer.heldBytes, buffer.pieceBytes], [256 * PIECE_BYTES, PIECE_BYTES]);
+    buffer.largeBegun();
+    assert.deepEqual([buffer.heldBytes, buffer.pieceBytes], [257 * SMALL_CONTENT_BYTES, SMALL_CONTENT_BYTES]);
+    for (let i = 0; i < 257; i++) buffer.largeEnded();
+    assert.equal(buffer.heldBytes, 0);
   });
   test('takes a piece again once its connection has let go of it, the oldest first', () => {
-    const buffer = new WriteBuffer({ largeBytesMax: 100 });
+    const buffer = new WriteBuffer();
     const write = (connection: ScriptedConnection, text: string): ArrayBufferLike => {
       let piece: ArrayBufferLike = new ArrayBuffer(0);
       connection.write = ([chunk]) => {

@@ -3,7 +3,11 @@
  * apart (RFC 5321 4.1.1.4, 4.5.2). Dot-stuffing only where the envelope says that a line starts with a dot.
  *
  *   small  source ──copy──► shared piece ──► one write: content CRLF? "." CRLF, next envelope?
- *   large  source ──copy──► own buffer ──► PIECE_BYTES a write, each when the one before has left … "." CRLF
+ *   large  source ──copy──► shared piece ──► one write of PIECE_BYTES, the next when it has left … "." CRLF
+ *
+ * A content stays where it is until its delivery is settled: nothing but the piece under way is copied. A
+ * next hop that takes less of a large one than it must is too slow: so nobody is kept for hours by pieces
+ * that leave one by one, each within the timeout of CONTENT (session-states.ts).
  *
  * Content that does not end with CRLF gets one, as SMTP can't carry it otherwise. When the dot may go is
  * decided by smtp-session.ts. Pure.
@@ -11,35 +15,48 @@
 import type { Connection } from '../../../platform/transport.js';
 import { ENVELOPE_DOT_LINES } from '../../queue/types.js';
 import type { Delivery } from '../../queue/types.js';
-import { PIECE_BYTES, SMALL_CONTENT_BYTES } from '../../../smtp/write-buffer.js';
+import { SMALL_CONTENT_BYTES } from '../../../smtp/write-buffer.js';
 import type { WriteBuffer } from '../../../smtp/write-buffer.js';
 
 /** CRLF, dot, CRLF. */
 const END_BYTES = 5;
 const CR = 13;
 const LF = 10;
+/** A dot starts a line behind these. */
+const LINE_END_BYTES = 2;
+/**
+ * The rate is that of so long a while: a piece of PIECE_BYTES that leaves whole is all that is seen, and one
+ * and a half of them are 500 B/s.
+ */
+const RATE_WINDOW_MS = 180_000;
 
 export interface ContentPorts {
   readonly buffer: WriteBuffer;
-  copyContent(delivery: Delivery, target: Uint8Array, at: number): void;
+  /** As DeliverySource.copyContent. */
+  copyContent(delivery: Delivery, target: Uint8Array, at: number, from: number, bytes: number): void;
 }
 
 export class ContentSender {
   readonly #ports: ContentPorts;
-  readonly #chunks: Uint8Array[] = [];
+  readonly #bytesPerSecondMin: number;
   #delivery: Delivery | undefined;
-  #large: Uint8Array | undefined;
   /** Bytes of the large content written so far. */
   #written = 0;
-  #needsLineEnd = false;
+  /** When the while began that the rate is measured in, and what was written then. */
+  #windowMs = 0;
+  #writtenBefore = 0;
 
-  constructor(ports: ContentPorts) {
+  constructor(bytesPerSecondMin: number, ports: ContentPorts) {
+    this.#bytesPerSecondMin = bytesPerSecondMin;
     this.#ports = ports;
   }
 
-  begin(delivery: Delivery): void {
+  begin(delivery: Delivery, nowMs: number): void {
     this.#delivery = delivery;
     this.#written = 0;
+    this.#windowMs = nowMs;
+    this.#writtenBefore = 0;
+    if (!this.isSmall) this.#ports.buffer.largeBegun();
   }
 
   /** It leaves in one write with its dot. */
@@ -50,7 +67,17 @@ export class ContentSender {
   /** The dot is next: all that comes before it has left the process. */
   isAtDot(connection: Connection): boolean {
     if (connection.bufferedBytes !== 0) return false;
-    return this.isSmall || (this.#large !== undefined && this.#written === this.#large.length);
+    return this.isSmall || this.#written === this.#delivery?.contentBytes;
+  }
+
+  /** Less of it has left than must. */
+  isTooSlow(nowMs: number): boolean {
+    if (this.isSmall || nowMs - this.#windowMs < RATE_WINDOW_MS) return false;
+    const wanted = this.#bytesPerSecondMin * (nowMs - this.#windowMs) / 1000;
+    const isSlow = this.#written - this.#writtenBefore < wanted;
+    this.#windowMs = nowMs;
+    this.#writtenBefore = this.#written;
+    return isSlow;
   }
 
   /** A small content and its dot into a write that the caller ends. */
@@ -62,13 +89,13 @@ export class ContentSender {
     buffer.start(connection);
     let needsLineEnd = false;
     if ((delivery.envelope.flags & ENVELOPE_DOT_LINES) !== 0) {
-      const room = buffer.unstuffedRoom();
-      this.#ports.copyContent(delivery, room, 0);
+      const room = buffer.unstuffedRoom(bytes);
+      this.#ports.copyContent(delivery, room, 0, 0, bytes);
       buffer.stuffed(room, 0, bytes);
       needsLineEnd = lacksLineEnd(room, 0, bytes);
     } else {
       const room = buffer.contentRoom(bytes + END_BYTES);
-      this.#ports.copyContent(delivery, room, buffer.length);
+      this.#ports.copyContent(delivery, room, buffer.length, 0, bytes);
       needsLineEnd = lacksLineEnd(room, buffer.length, bytes);
       buffer.took(bytes);
     }
@@ -78,45 +105,50 @@ export class ContentSender {
   /** Writes pieces of a large content until one stays in the process; true when something was written. */
   writePieces(connection: Connection): boolean {
     const delivery = this.#delivery;
-    if (delivery === undefined || this.isSmall || connection.bufferedBytes > 0) return false;
-    if (this.#large === undefined) {
-      this.#large = this.#ports.buffer.takeLarge(delivery.contentBytes);
-      if (this.#large === undefined) return false;
-      this.#ports.copyContent(delivery, this.#large, 0);
-      this.#needsLineEnd = lacksLineEnd(this.#large, 0, this.#large.length);
-    }
-    const large = this.#large;
+    if (delivery === undefined || this.isSmall) return false;
+    const { buffer } = this.#ports;
     const isStuffed = (delivery.envelope.flags & ENVELOPE_DOT_LINES) !== 0;
-    const from = this.#written;
-    while (this.#written < large.length && connection.bufferedBytes === 0) {
-      const to = Math.min(this.#written + PIECE_BYTES, large.length);
-      if (isStuffed) {
-        this.#ports.buffer.start(connection);
-        this.#ports.buffer.stuffed(large, this.#written, to);
-        this.#ports.buffer.flush();
-      } else {
-        this.#chunks[0] = large.subarray(this.#written, to);
-        connection.write(this.#chunks);
-        this.#chunks.length = 0;
+    const before = this.#written;
+    while (this.#written < delivery.contentBytes && connection.bufferedBytes === 0) {
+      const bytes = Math.min(buffer.pieceBytes, delivery.contentBytes - this.#written);
+      buffer.start(connection);
+      if (isStuffed) this.#putStuffed(delivery, bytes);
+      else {
+        const room = buffer.contentRoom(bytes);
+        this.#ports.copyContent(delivery, room, buffer.length, this.#written, bytes);
+        buffer.took(bytes);
       }
-      this.#written = to;
+      buffer.flush();
+      this.#written += bytes;
     }
-    return this.#written > from;
+    return this.#written > before;
   }
 
   /** The final dot of a large content. */
   writeDot(connection: Connection): void {
+    const delivery = this.#delivery;
+    if (delivery === undefined) return;
+    const end = new Uint8Array(LINE_END_BYTES);
+    this.#ports.copyContent(delivery, end, 0, delivery.contentBytes - end.length, end.length);
     const buffer = this.#ports.buffer;
     buffer.start(connection);
-    buffer.ascii(this.#needsLineEnd ? '\r\n.\r\n' : '.\r\n');
+    buffer.ascii(lacksLineEnd(end, 0, end.length) ? '\r\n.\r\n' : '.\r\n');
     buffer.flush();
   }
 
-  /** Gives the buffer back; also when the content was never begun. */
+  /** Also when it was never begun. */
   end(): void {
-    if (this.#large !== undefined) this.#ports.buffer.giveLarge(this.#large);
-    this.#large = undefined;
+    if (this.#delivery !== undefined && !this.isSmall) this.#ports.buffer.largeEnded();
     this.#delivery = undefined;
+  }
+
+  /** The next `bytes`: whether their first starts a line is told by those before it. */
+  #putStuffed(delivery: Delivery, bytes: number): void {
+    const { buffer } = this.#ports;
+    const before = Math.min(this.#written, LINE_END_BYTES);
+    const room = buffer.unstuffedRoom(before + bytes);
+    this.#ports.copyContent(delivery, room, 0, this.#written - before, before + bytes);
+    buffer.stuffed(room, before, before + bytes);
   }
 }
 

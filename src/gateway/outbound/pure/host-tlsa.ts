@@ -28,7 +28,13 @@ export interface HostTlsa {
 }
 
 /** What one answer says; `next`: nothing under this name. */
-export type TlsaVerdict = { readonly found: HostTlsa } | { readonly failed: string } | 'next';
+export type TlsaVerdict = { readonly found: HostTlsa } | TlsaFailure | 'next';
+
+export interface TlsaFailure {
+  readonly failed: string;
+  /** The DNS was not asked. */
+  readonly isUnasked?: boolean;
+}
 
 type AddressAnswers = readonly DnsAnswer<'A' | 'AAAA'>[];
 
@@ -53,7 +59,8 @@ export function isAliasInDoubt(answers: AddressAnswers): boolean {
 export function tlsaVerdict(base: string, port: number, answer: DnsAnswer<'TLSA'>): TlsaVerdict {
   if (answer.kind === 'failed') {
     const name = tlsaName(base, port);
-    return { failed: `no answer on TLSA of ${name}, a name of a signed zone: ${answer.why}` };
+    const failed = `no answer on TLSA of ${name}, a name of a signed zone: ${answer.why}`;
+    return { failed, isUnasked: answer.isUnasked === true };
   }
   if (answer.kind !== 'found' || !answer.isAuthentic) return 'next';
   return { found: { base, records: answer.records } };

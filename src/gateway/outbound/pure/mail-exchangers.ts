@@ -16,7 +16,7 @@
  *
  * Pure.
  */
-import type { DnsAnswer, MxData } from '../../../platform/resolver.js';
+import type { DnsAnswer, DnsFailure, MxData } from '../../../platform/resolver.js';
 import { DEFERRED, FAILED } from '../../queue/types.js';
 import type { RecipientResult, RecipientStatus } from '../../queue/types.js';
 
@@ -33,6 +33,8 @@ export type MailWay = HostsWay | {
   readonly why: RecipientResult;
   /** Though it is deferred: a way that was known before must not be used. */
   readonly isVerdict?: boolean;
+  /** The DNS was not asked: nothing is known of the domain. */
+  readonly isUnasked?: boolean;
 };
 
 export interface HostsWay {
@@ -53,7 +55,7 @@ const ADDRESS_LIKE = /^[\d.]+$/;
 export function wayByMx(
   domain: string, answer: DnsAnswer<'MX'>, isOwnName: (name: string) => boolean,
 ): MailWay | undefined {
-  if (answer.kind === 'failed') return no(DEFERRED, '4.4.3', `no answer on MX of ${domain}: ${answer.why}`);
+  if (answer.kind === 'failed') return noAnswer(`no answer on MX of ${domain}`, answer);
   if (answer.kind !== 'found') {
     return answer.kind === 'no-records' ? undefined
       : no(FAILED, '5.1.2', `the domain ${domain} does not exist`);
@@ -83,9 +85,7 @@ export function wayByAddress(
       : { hosts: [{ name: domain, preference: 0 }], isAuthentic };
   }
   for (const answer of answers) {
-    if (answer.kind === 'failed') {
-      return no(DEFERRED, '4.4.3', `no answer on the addresses of ${domain}: ${answer.why}`);
-    }
+    if (answer.kind === 'failed') return noAnswer(`no answer on the addresses of ${domain}`, answer);
   }
   return no(FAILED, '5.1.2', `the domain ${domain} has no mail host`);
 }
@@ -128,6 +128,11 @@ function hostOf({ exchange, preference }: MxData): MailHost {
   return { name: exchange, preference };
 }
 
-function no(status: RecipientStatus, enhanced: string, text: string): MailWay {
+function noAnswer(what: string, { why, isUnasked }: DnsFailure): MailWay {
+  const way = no(DEFERRED, '4.4.3', `${what}: ${why}`);
+  return isUnasked === true ? { ...way, isUnasked } : way;
+}
+
+function no(status: RecipientStatus, enhanced: string, text: string): { readonly why: RecipientResult } {
   return { why: { status, code: 0, enhanced, text } };
 }

@@ -16,6 +16,8 @@ export interface SessionOptions {
   /** The next hop as results and logs name it. */
   readonly relay: string;
   readonly timeouts: StateTimeouts;
+  /** A next hop that takes less of a large content is given up; 0: none is. */
+  readonly contentBytesPerSecondMin: number;
   /** Undefined: in clear. */
   readonly tls: NextHopTls | undefined;
   /** Undefined: as nobody. */
@@ -25,7 +27,7 @@ export interface SessionOptions {
 export interface SessionPorts {
   readonly buffer: WriteBuffer;
   /** As DeliverySource.copyContent. */
-  copyContent(delivery: Delivery, target: Uint8Array, at: number): void;
+  copyContent(delivery: Delivery, target: Uint8Array, at: number, from: number, bytes: number): void;
   /** Asked right before the final dot: whether this process still owns the queue (G5). */
   mayDot(delivery: Delivery): boolean;
   /** As MailTransport.secure. */
@@ -57,6 +59,8 @@ export interface SessionEvents {
    * `isOdd`: it answered as one that does not bear an envelope behind a dot.
    */
   onStale(session: SessionView, delivery: Delivery, isOdd: boolean): void;
+  /** It is given up, as the peer takes its content too slowly; onSettled() follows. */
+  onSlow(): void;
   /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
   onNoRight(session: SessionView, delivery: Delivery, why: RecipientResult): void;
   /** Exactly once, last. `why`: what to say to deliveries that waited for a session that was never ready. */

@@ -98,7 +98,7 @@ export class SmtpSession implements ConnectionHandlers {
     this.#ports = ports;
     this.#events = events;
     this.#reader = new ReplyReader(this);
-    this.#content = new ContentSender(ports);
+    this.#content = new ContentSender(options.contentBytesPerSecondMin, ports);
     this.#sinceMs = nowMs;
     this.#nowMs = nowMs;
   }
@@ -155,6 +155,7 @@ export class SmtpSession implements ConnectionHandlers {
   tick(nowMs: number): void {
     this.#nowMs = nowMs;
     if (this.#state === State.CONTENT) this.#sendContent();
+    if (this.#state === State.CONTENT && this.#content.isTooSlow(nowMs)) return this.#failSlow();
     if (this.#following.delivery !== undefined && nowMs - this.#sinceMs >= FOLLOWED_DOT_MS_MAX) {
       // Its commands can't be taken back, so the connection ends with the answer to the dot.
       this.#isLast = true;
@@ -369,7 +370,7 @@ export class SmtpSession implements ConnectionHandlers {
     if (!isGo && code < 400) return this.onBadReply(`reply ${code} to DATA`);
     if (isGo && transaction.acceptedCount > 0) {
       this.#transition(State.CONTENT);
-      this.#content.begin(transaction.current());
+      this.#content.begin(transaction.current(), this.#nowMs);
       this.#sendContent();
       return;
     }
@@ -398,6 +399,12 @@ export class SmtpSession implements ConnectionHandlers {
 
   /** Its envelope was the first behind a dot of this peer. */
   get #isTrial(): boolean { return this.#isFollower && !this.#events.bearsFollowers; }
+
+  #failSlow(): void {
+    const { relay, contentBytesPerSecondMin: least } = this.#options;
+    this.#events.onSlow();
+    this.#fail(Trouble.TIMEOUT, `${relay} takes less than ${least} bytes a second of the content`);
+  }
 
   #failWithoutRight(): void {
     const text = `no right to deliver from this queue any more; nothing was handed to ${this.#options.relay}`;

@@ -4,11 +4,17 @@
  *
  *   ask ─ known ─► done
  *    │ being asked: waits along     │ as many as may be asked at once: waits in line, a bounded one
- *    ▼                              ─ for too long ─► failed
+ *    ▼                              ─ for too long ─► failed, not asked
  *   exchange with the resolver that answered last ─ answer ─► kept by its TTL ─► done
- *    │ refused, silent
- *    ▼
+ *    │ refused                │ silent
+ *    │                        ▼
+ *    │                 waits in the slow line, behind all others
+ *    ▼                        ▼
  *   the next resolver, each twice at most ─ none left ─► failed, kept for FAILED_MS
+ *
+ * A domain whose name servers are silent costs seconds each time, and anybody has as many of those as he
+ * likes: what is asked again after silence, and names of domains that were silent when last asked
+ * (silent-domains.ts), wait behind all others and have a part of the room. So they stop nobody.
  *
  * Where one is believed about DNSSEC, others are not asked: what one that is not believed answers in its
  * place would count as not signed, and for a name of a signed zone no answer is better (RFC 7672 2.1).
@@ -24,6 +30,7 @@ import { DnsCache } from './dns-cache.js';
 import { DnsExchange } from './dns-exchange.js';
 import type { DnsServer, DnsVerdict } from './dns-exchange.js';
 import { isAskable } from './dns-message.js';
+import { SilentDomains } from './silent-domains.js';
 
 export interface DnsOptions {
   /** Resolvers; empty: those of the system. */
@@ -44,10 +51,13 @@ const TRIES_MS = [1000, 2000] as const;
 const FAILED_MS = 5_000;
 /** Unless it is said otherwise. Each has a socket; and a resolver's own socket must hold as many. */
 const AT_ONCE_MAX = 128;
+/** Of those, to domains that are silent. */
+const SLOW_SHARE = 1 / 4;
+/** In each of the two lines. */
 const IN_LINE_MAX = 10_000;
 /** Who has waited in line for longer, behind resolvers that are silent, is not asked for any more. */
 const IN_LINE_MS_MAX = 10_000;
-const TOO_MANY = { kind: 'failed', why: 'too many questions at once' } as const;
+const TOO_MANY = { kind: 'failed', why: 'too many questions at once', isUnasked: true } as const;
 
 type Done = (answer: DnsAnswer<DnsType>) => void;
 
@@ -62,6 +72,8 @@ interface Asked {
   tries: number;
   first: number;
   why: string;
+  /** It goes through the slow line. */
+  isSlow: boolean;
   exchange: DnsExchange | undefined;
 }
 
@@ -75,7 +87,12 @@ export class DnsClient implements Resolver {
   readonly #cache = new DnsCache();
   readonly #asked = new Map<string, Asked>();
   readonly #line: Asked[] = [];
+  readonly #slowLine: Asked[] = [];
+  readonly #silent = new SilentDomains();
+  readonly #slowMax: number;
   #underWay = 0;
+  /** Of those, out of the slow line. */
+  #slowUnderWay = 0;
   #isStarting = false;
   /** The resolver that answered last is asked first. */
   #best = 0;
@@ -88,6 +105,12 @@ export class DnsClient implements Resolver {
     this.leftOut = all.filter((each) => !this.#servers.includes(each)).map(({ host }) => host);
     this.#clock = clock;
     this.#atOnceMax = atOnceMax;
+    this.#slowMax = Math.max(1, Math.floor(atOnceMax * SLOW_SHARE));
+  }
+
+  /** What it is told of DNSSEC counts. */
+  get believesAd(): boolean {
+    return this.#servers.some(({ isTrusted }) => isTrusted);
   }
 
   ask<T extends DnsType>(
@@ -101,6 +124,7 @@ export class DnsClient implements Resolver {
     for (const asked of this.#asked.values()) asked.exchange?.abandon();
     this.#asked.clear();
     this.#line.length = 0;
+    this.#slowLine.length = 0;
   }
 
   #ask(name: string, type: DnsType, done: Done, withinMs: number): void {
@@ -116,12 +140,15 @@ export class DnsClient implements Resolver {
       return void before.waiting.push(done);
     }
     if (this.#servers.length === 0) return done({ kind: 'failed', why: 'the system names no resolver' });
-    if (this.#line.length >= IN_LINE_MAX) return done(TOO_MANY);
+    const isSlow = this.#silent.has(name);
+    const line = isSlow ? this.#slowLine : this.#line;
+    if (line.length >= IN_LINE_MAX) return done(TOO_MANY);
     const asked: Asked = {
-      key, name, type, waiting: [done], untilMs, tries: 0, first: 0, why: '', exchange: undefined,
+      key, name, type, waiting: [done], untilMs, tries: 0, first: 0, why: '', isSlow,
+      exchange: undefined,
     };
     this.#asked.set(key, asked);
-    this.#line.push(asked);
+    line.push(asked);
     this.#startNext();
   }
 
@@ -133,17 +160,38 @@ export class DnsClient implements Resolver {
     if (this.#isStarting) return;
     this.#isStarting = true;
     while (this.#underWay < this.#atOnceMax) {
-      const next = this.#line.shift();
+      const next = this.#line.shift() ?? this.#nextSlow();
       if (next === undefined) break;
       if (this.#clock.nowMs() > next.untilMs) {
-        this.#tell(next, TOO_MANY);
+        if (next.tries === 0) this.#tell(next, TOO_MANY);
+        else this.#fail(next);
+        continue;
+      }
+      if (!next.isSlow && this.#silent.has(next.name)) {
+        this.#waitBehind(next);
         continue;
       }
       this.#underWay++;
-      next.first = this.#best;
+      if (next.isSlow) this.#slowUnderWay++;
+      if (next.tries === 0) next.first = this.#best;
       this.#try(next);
     }
     this.#isStarting = false;
+  }
+
+  #waitBehind(asked: Asked): void {
+    asked.isSlow = true;
+    this.#slowLine.push(asked);
+  }
+
+  #nextSlow(): Asked | undefined {
+    return this.#slowUnderWay < this.#slowMax ? this.#slowLine.shift() : undefined;
+  }
+
+  /** It needs its place no more. */
+  #leave({ isSlow }: Asked): void {
+    this.#underWay--;
+    if (isSlow) this.#slowUnderWay--;
   }
 
   #try(asked: Asked): void {
@@ -152,7 +200,9 @@ export class DnsClient implements Resolver {
     const server = this.#servers[at];
     const withinMs = TRIES_MS[Math.floor(asked.tries / this.#servers.length)];
     if (server === undefined || withinMs === undefined) {
-      return this.#end(asked, { kind: 'failed', why: asked.why }, FAILED_MS);
+      this.#leave(asked);
+      this.#fail(asked);
+      return this.#startNext();
     }
     asked.tries++;
     const question = { id: randomInt(IDS), name, type };
@@ -165,17 +215,29 @@ export class DnsClient implements Resolver {
     this.watch?.asked(server, verdict);
     if (verdict.kind === 'refused') {
       asked.why = `${server.host}: ${verdict.why}`;
-      return this.#try(asked);
+      if (verdict.isSilent !== true) return this.#try(asked);
+      this.#silent.note(asked.name);
+      if (asked.isSlow) return this.#try(asked);
+      this.#leave(asked);
+      this.#waitBehind(asked);
+      return this.#startNext();
     }
     this.#best = at;
-    this.#end(asked, verdict.answer, verdict.ttlSeconds * 1000);
+    this.#silent.noteAnswer(asked.name);
+    this.#leave(asked);
+    this.#keep(asked, verdict.answer, verdict.ttlSeconds * 1000);
+    this.#tell(asked, verdict.answer);
+    this.#startNext();
   }
 
-  #end(asked: Asked, answer: DnsAnswer<DnsType>, keptMs: number): void {
-    this.#underWay--;
-    if (keptMs > 0) this.#cache.put(asked.key, answer, this.#clock.nowMs() + keptMs);
+  #fail(asked: Asked): void {
+    const answer = { kind: 'failed', why: asked.why } as const;
+    this.#keep(asked, answer, FAILED_MS);
     this.#tell(asked, answer);
-    this.#startNext();
+  }
+
+  #keep({ key }: Asked, answer: DnsAnswer<DnsType>, forMs: number): void {
+    if (forMs > 0) this.#cache.put(key, answer, this.#clock.nowMs() + forMs);
   }
 
   #tell(asked: Asked, answer: DnsAnswer<DnsType>): void {

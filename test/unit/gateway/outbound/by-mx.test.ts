@@ -35,6 +35,44 @@ describe('mail by MX', () => {
     assert.deepEqual(accepted(it), { '127.0.0.1': 1, '127.0.0.2': 1 });
   });
 
+  test('is not held up by strangers whose hosts take connections and never greet: two to each, and half of all of them', async (t) => {
+    const it = await stage(t, ['127.0.0.1', '127.0.0.2'], {}, { connectionsMax: 40 });
+    const tarpit = it.hosts.get('127.0.0.2');
+    assert.ok(tarpit !== undefined);
+    tarpit.answer = () => '';
+    const send = (domain: string, address: string, entries: readonly number[]): void => {
+      it.zone.set(`MX ${domain}`, mx([10, `mx.${domain}`])).set(`A mx.${domain}`, a(address));
+      const [first = 0, ...others] = entries;
+      const queue = it.send(domain, first);
+      for (const entry of others) it.source.put(queue, entry, 'x\r\n');
+      it.dispatcher.onReady(queue);
+    };
+    const twenty = (from: number) => Array.from({ length: 20 }, (_, i) => from + i);
+    send('d0.tar.example', '127.0.0.2', twenty(1000));
+    await until(() => tarpit.connections === 2, 'two are met');
+    for (let i = 1; i < 30; i++) send(`d${String(i)}.tar.example`, '127.0.0.2', twenty(1000 + 100 * i));
+    await until(() => it.dispatcher.whyFull !== '' && tarpit.connections === 20, 'no more are had');
+    it.dispatcher.nextHops().forEach(({ connections }) => { assert.ok(connections <= 2); });
+    assert.equal(it.dispatcher.whyFull, '20 of 40 are open, 20 of them being set up');
+    for (const socket of tarpit.sockets.slice(0, 1)) socket.destroy();
+    send('good.example', '127.0.0.1', twenty(1));
+    await it.ended(20);
+    assert.equal(accepted(it)['127.0.0.1'], 20);
+    assert.ok(tarpit.openMost <= 20);
+  });
+
+  test('opens so many connections to one address, whatever names lead there; the others come when it has room', async (t) => {
+    const it = await stage(t, ['127.0.0.1'], { connectionsPerAddressMax: 2 });
+    for (let i = 0; i < 12; i++) {
+      const domain = `d${String(i)}.example`;
+      it.zone.set(`MX ${domain}`, mx([10, `mx.${domain}`])).set(`A mx.${domain}`, a('127.0.0.1'));
+      it.send(domain, i);
+    }
+    for (const [, code] of await it.ended(12)) assert.equal(code, '2.0.0');
+    assert.equal(it.hosts.get('127.0.0.1')?.openMost, 2);
+    assert.deepEqual(it.log, []);
+  });
+
   test('goes to the next host when the first refuses the connection by its greeting', async (t) => {
     const it = await stage(t, ['127.0.0.1', '127.0.0.2']);
     it.zone.set('MX busy.example', mx([10, 'a.busy.example'], [20, 'b.busy.example']));

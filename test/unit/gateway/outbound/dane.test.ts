@@ -76,7 +76,7 @@ async function world(t: TestContext, options: TlsHopOptions, more: Partial<Dispa
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const source = new MemorySource();
-  const mxOptions = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20 };
+  const mxOptions = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100 };
   const log: string[] = [];
   const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx: mxOptions, ...more }, () => true, resolver, Math.random, toldTo(log));
   t.after(async () => {

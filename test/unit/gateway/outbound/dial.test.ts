@@ -8,17 +8,20 @@ import type { Connection } from '../../../../src/platform/transport.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
 import { Sources } from '../../../../src/gateway/outbound/sources.js';
 
+/** Room at every address. */
+const ANY = { takeAddress: () => true, giveAddress: () => undefined };
+
 test('a host that is not needed any more is not connected to, whenever its name is resolved, and is told of once', async () => {
-  const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1 };
+  const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1, connectionsPerAddressMax: 100 };
   const lookup = new MxLookup(limits, { ask: () => assert.fail('an address is no name') });
   const transport = { connect: () => assert.fail('nothing is connected'), addresses: () => assert.fail('nothing is resolved') };
   const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const sources = new Sources([], { resolver: { ask: () => assert.fail('nothing is asked') }, log: silent });
   const closed: string[] = [];
   const clock = { nowMs: () => 0, wallMs: () => 0 };
-  const dial = new Dial({ name: '127.0.0.1', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000 }, { transport, lookup, sources, random: () => 0.5, clock }, {
+  const dial = new Dial({ name: '127.0.0.1', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000 }, { transport, lookup, sources, connections: ANY, random: () => 0.5, clock }, {
     onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
-    onForbidden: () => undefined, onNoSource: () => undefined, onClose: (reason) => { closed.push(reason); },
+    onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: (reason) => { closed.push(reason); },
   });
   dial.destroy();
   dial.end();
@@ -27,7 +30,7 @@ test('a host that is not needed any more is not connected to, whenever its name 
 });
 
 test('each of five silent addresses is tried within the time for all of them', { timeout: 10_000 }, async () => {
-  const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1 };
+  const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1, connectionsPerAddressMax: 100 };
   const resolver = { ask: (_name: string, _type: string, done: (answer: never) => void) => { done({ kind: 'found', records: [1, 2, 3, 4, 5, 6].map((last) => `192.0.2.${String(last)}`), isAuthentic: false } as never); } };
   const tried: string[] = [];
   const connection = { remote: '', bufferedBytes: 0, write: () => undefined, pause: () => undefined, resume: () => undefined, end: () => undefined, destroy: () => undefined };
@@ -41,10 +44,10 @@ test('each of five silent addresses is tried within the time for all of them', {
   const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const clock = { nowMs: () => performance.now(), wallMs: () => 0 };
   const dial = new Dial({ name: 'mx.example', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 500 }, {
-    transport, lookup: new MxLookup(limits, resolver as Resolver), sources: new Sources([], { resolver: resolver as Resolver, log: silent }), random: () => 0.5, clock,
+    transport, lookup: new MxLookup(limits, resolver as Resolver), sources: new Sources([], { resolver: resolver as Resolver, log: silent }), connections: ANY, random: () => 0.5, clock,
   }, {
     onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
-    onForbidden: () => undefined, onNoSource: () => undefined, onClose: () => undefined,
+    onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: () => undefined,
   });
   while (tried.length < 5) await new Promise((resolve) => { setTimeout(resolve, 10); });
   dial.destroy();

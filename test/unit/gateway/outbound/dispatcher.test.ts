@@ -398,6 +398,31 @@ test('stop abandons at its bound: before the dot plainly deferred, after it dotU
   }
 });
 
+test('next hops that take no byte of large contents keep nobody waiting: each holds a piece of its own, and no attempt ends', async () => {
+  const [mute, good] = [new ScriptedServer(), new ScriptedServer()];
+  servers.push(mute, good);
+  mute.answer = (verb, connection) => {
+    if (verb === 'DATA') mute.sockets[connection - 1]?.pause();
+    return undefined;
+  };
+  const ports = await Promise.all([mute.listen(), good.listen()]);
+  const source = new MemorySource();
+  const large = Buffer.from(`Subject: big\r\n\r\n${'all work and no play\r\n'.repeat(400_000)}`);
+  const [slow, other] = ports.map((port) => new MemoryQueue({ nextHop: at(port) })) as [MemoryQueue, MemoryQueue];
+  for (let i = 0; i < 21; i++) {
+    source.put(i < 20 ? slow : other, i, '');
+    source.contents.set(i, large);
+  }
+  const dispatcher = dispatcherFor(source);
+  dispatcher.onReady(slow);
+  await until(() => dispatcher.heldBytes === 20 * 64 * 1024, 'twenty are in their content', 10_000);
+  dispatcher.onReady(other);
+  await source.untilEnded(1);
+  assert.deepEqual(source.ended.map(({ entry, result }) => [entry, result.results[0]?.status]), [[20, DELIVERED]]);
+  assert.equal(dispatcher.heldBytes, 20 * 64 * 1024);
+  await dispatcher.stop(0);
+});
+
 test('large and dot-lined contents reach smtp-server byte for byte; its refusals are told apart', async () => {
   const received = new Map<string, string>();
   const server = new SMTPServer({
@@ -427,7 +452,7 @@ test('large and dot-lined contents reach smtp-server byte for byte; its refusals
   assert.equal(received.get('small@d'), 'Subject: s\r\n\r\nx\r\n');
   const big = source.ended.find((one) => one.entry === 1)?.result.results;
   assert.deepEqual(big?.map((one) => one?.status), [DELIVERED, FAILED]);
-  assert.equal(dispatcher.largeBytes, 0);
+  assert.equal(dispatcher.heldBytes, 0);
   await dispatcher.stop(1000);
   await new Promise<void>((resolve) => { server.close(() => { resolve(); }); });
 });

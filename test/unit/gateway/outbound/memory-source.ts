@@ -32,6 +32,7 @@ export class MemorySource implements DeliverySource {
   readonly ended: Ended[] = [];
   tlsFallbacks = 0;
   daneFailures = 0;
+  slowEnds = 0;
   inFlight = 0;
   inFlightMost = 0;
   #waiters: { count: number; resolve: () => void }[] = [];
@@ -50,8 +51,8 @@ export class MemorySource implements DeliverySource {
     const envelope = envelopeTo(recipients);
     return { entry, queue, envelope, reversePath: envelope.reversePath, pending: recipients.map((_, i) => i), contentBytes: this.contents.get(entry)?.length ?? 0 };
   }
-  copyContent(delivery: Delivery, target: Uint8Array, at: number): void {
-    target.set(this.contents.get(delivery.entry) ?? new Uint8Array(0), at);
+  copyContent(delivery: Delivery, target: Uint8Array, at: number, from: number, bytes: number): void {
+    target.set(this.contents.get(delivery.entry)?.subarray(from, from + bytes) ?? new Uint8Array(0), at);
   }
   settle(delivery: Delivery, result: AttemptResult): void {
     this.inFlight--;
@@ -99,6 +100,7 @@ export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOpti
       mayDot,
       onTlsFallback: () => { source.tlsFallbacks++; },
       onDaneFailed: () => { source.daneFailures++; },
+      onSlow: () => { source.slowEnds++; },
     },
   );
   dispatcher.start();

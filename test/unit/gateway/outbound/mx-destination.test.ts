@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
+import { ConnectionAccount } from '../../../../src/gateway/outbound/connection-account.js';
 import { ConnectionPool } from '../../../../src/gateway/outbound/connection-pool.js';
 import { Lane } from '../../../../src/gateway/outbound/lane.js';
 import { MxDestination } from '../../../../src/gateway/outbound/mx-destination.js';
@@ -34,10 +35,10 @@ class Stage {
         done((type === 'MX' ? this.answer : { kind: 'failed', why: 'not asked' }) as DnsAnswer<T>);
       },
     };
-    const lookup = new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 20 }, resolver);
-    const session = { buffer: new WriteBuffer({ largeBytesMax: 1 }), copyContent: () => undefined, mayDot: () => true, secure: () => assert.fail('nothing is secured'), password: () => assert.fail('nobody is asked for') };
+    const lookup = new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100 }, resolver);
+    const session = { buffer: new WriteBuffer(), copyContent: () => undefined, mayDot: () => true, secure: () => assert.fail('nothing is secured'), password: () => assert.fail('nobody is asked for') };
     const transport = { connect: () => assert.fail('nothing is connected'), addresses: () => assert.fail('nothing is resolved'), secure: () => assert.fail('nothing is secured') };
-    const ports = { transport, lookup, sources: new Sources([], { resolver, log: SILENT }), policies: undefined, tlsWatch: undefined, connections: { open: 0, max: 1, wantedMs: -Infinity }, clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), onTlsFallback: () => undefined, onDaneFailed: () => undefined };
+    const ports = { transport, lookup, sources: new Sources([], { resolver, log: SILENT }), policies: undefined, tlsWatch: undefined, connections: new ConnectionAccount({ connectionsMax: 1, ofAddressMax: 1 }, SILENT), clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), slow: new HostMemory(), onTlsFallback: () => undefined, onDaneFailed: () => undefined, onSlow: () => undefined };
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
     this.destination = new MxDestination(hop, lane, { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000 }, {
       lookup, policies: undefined, clock, random: () => 0.5, log: SILENT,
@@ -82,6 +83,16 @@ describe('the way of a queue by MX', () => {
     stage.answer = { kind: 'failed', why: 'gone' };
     stage.destination.tick(30_000);
     assert.deepEqual([stage.asked, stage.source.ended.length, stage.destination.trouble()], [2, 0, undefined]);
+  });
+
+  test('that was not asked for as the DNS had no room is asked for a second later, and nobody is told or backs off', () => {
+    const stage = new Stage(20);
+    stage.answer = { kind: 'failed', why: 'too many questions at once', isUnasked: true };
+    for (let second = 0; second <= 5; second++) stage.destination.tick(second * 1000);
+    assert.deepEqual([stage.asked, stage.source.ended.length, stage.destination.isDown, stage.destination.trouble()], [6, 0, false, undefined]);
+    stage.mx('old.example');
+    stage.destination.tick(6000);
+    assert.deepEqual(stage.pools, ['old.example']);
   });
 
   test('that is not known is asked for after a wait that doubles up to a minute, each time one message is told why', () => {

@@ -50,6 +50,7 @@ export interface Stage {
 export interface StageOptions {
   readonly allowsPrivate?: boolean;
   readonly connectionsMax?: number;
+  readonly connectionsPerAddressMax?: number;
   readonly usesIpv6?: boolean;
   /** Known before anything is asked. */
   readonly known?: readonly [string, Scripted][];
@@ -76,7 +77,7 @@ export async function stage(t: TestContext, addresses: readonly string[], { know
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const source = new MemorySource();
   const log: string[] = [];
-  const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, ...options };
+  const limits = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100, ...options };
   const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', backoffFirstMs: 300, mx: limits, ...more }, () => true, resolver, Math.random, toldTo(log), undefined, tlsWatch);
   t.after(async () => {
     await dispatcher.stop(100);

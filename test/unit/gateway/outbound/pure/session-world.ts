@@ -78,7 +78,7 @@ export class SessionWorld implements SessionEvents {
   connection = new ScriptedConnection();
   /** What TLS was asked for, each time. */
   readonly secured: TlsTerms[] = [];
-  readonly buffer = new WriteBuffer({ largeBytesMax: 1024 * 1024 });
+  readonly buffer = new WriteBuffer();
   readonly session: SmtpSession;
   readonly log: string[] = [];
   results: readonly RecipientResult[] = [];
@@ -99,10 +99,10 @@ export class SessionWorld implements SessionEvents {
   constructor(options: { split?: boolean; protocol?: 'smtp' | 'lmtp'; tls?: NextHopTls; auth?: NextHopAuth } = {}) {
     this.#split = options.split ?? false;
     this.session = new SmtpSession(
-      { protocol: options.protocol ?? 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS, tls: options.tls, auth: options.auth },
+      { protocol: options.protocol ?? 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS, contentBytesPerSecondMin: 500, tls: options.tls, auth: options.auth },
       {
         buffer: this.buffer,
-        copyContent: (delivery, target, at) => { target.set((delivery as TestMail).content, at); },
+        copyContent: (delivery, target, at, from, bytes) => { target.set((delivery as TestMail).content.subarray(from, from + bytes), at); },
         mayDot: () => {
           this.bufferedAtMayDot.push(this.connection.bufferedBytes);
           this.onMayDot();
@@ -145,6 +145,7 @@ export class SessionWorld implements SessionEvents {
     this.log.push(`settled ${results.map((one) => `${['', 'delivered', 'deferred', 'failed'][one.status] ?? '?'} ${one.code} ${one.enhanced}`).join(', ')}${dotUnanswered ? ' dot-unanswered' : ''}`);
   }
   onStale(_session: SessionView, _delivery: Delivery, isOdd: boolean): void { this.log.push(isOdd ? 'stale, odd' : 'stale'); }
+  onSlow(): void { this.log.push('slow'); }
   onNoRight(_session: SessionView, _delivery: Delivery, why: RecipientResult): void { this.log.push(`no right ${why.enhanced}`); }
   onClosed(_session: SessionView, why: RecipientResult | undefined): void {
     if (why !== undefined) this.whys.push(why.text);

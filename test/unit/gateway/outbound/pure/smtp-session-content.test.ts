@@ -2,6 +2,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, RET_FULL, RET_HEADERS } from '../../../../../src/gateway/queue/types.js';
 import { State } from '../../../../../src/gateway/outbound/pure/session-states.js';
+import { PIECE_BYTES } from '../../../../../src/smtp/write-buffer.js';
 import { SessionWorld, mail } from './session-world.js';
 
 const MAIL_A = 'MAIL FROM:<anna@example.org>\r\n';
@@ -54,8 +55,23 @@ describe('the final dot', () => {
     assert.equal(sent, large);
     assert.deepEqual(world.bufferedAtMayDot, [0]);
     assert.equal(world.taken(), '.\r\n');
-    assert.equal(world.buffer.largeBytes, 0);
+    assert.equal(world.buffer.heldBytes, 0);
     assert.deepEqual(world.say('250 ok').takenLog(), ['settled delivered 250 2.0.0', 'idle']);
+  });
+  test('a next hop that takes less of a large content than it must for three minutes is given up: deferred, and told', () => {
+    const withPiecesEvery = (everyMs: number): string[] => {
+      const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], large.repeat(10)));
+      world.connection.holds = true;
+      world.say('250 ok', '250 ok', '354 go');
+      for (let atMs = 0; atMs < 600_000 && world.session.state !== State.CLOSED; atMs += 1000) {
+        if (atMs % everyMs === 0) world.connection.bufferedBytes = 0;
+        world.session.tick(atMs);
+      }
+      assert.equal(world.buffer.heldBytes, world.session.state === State.CLOSED ? 0 : PIECE_BYTES);
+      return world.takenLog();
+    };
+    assert.deepEqual(withPiecesEvery(150_000), ['slow', 'settled deferred 0 4.4.2', 'closed']);
+    assert.deepEqual(withPiecesEvery(60_000), []);
   });
   test('a tick goes on where no drain event comes', () => {
     const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
@@ -73,7 +89,7 @@ describe('the final dot', () => {
     world.say('250 ok', '250 ok', '354 go', '552 5.3.4 too large');
     assert.deepEqual(world.takenLog(), ['settled failed 552 5.3.4', 'closed']);
     assert.equal(world.bufferedAtMayDot.length, 0);
-    assert.equal(world.buffer.largeBytes, 0);
+    assert.equal(world.buffer.heldBytes, 0);
   });
   test('the right is lost after a large content was sent: no dot, no delivery', () => {
     const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], large));
@@ -81,7 +97,7 @@ describe('the final dot', () => {
     world.say('250 ok', '250 ok', '354 go');
     assert.ok(!world.taken().endsWith('\r\n.\r\n'));
     assert.deepEqual(world.takenLog(), ['no right 4.3.2', 'closed']);
-    assert.equal(world.buffer.largeBytes, 0);
+    assert.equal(world.buffer.heldBytes, 0);
   });
 });
 

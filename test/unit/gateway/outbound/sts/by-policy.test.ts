@@ -64,7 +64,7 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-by-policy-'));
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
-  const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 20 };
+  const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 20, connectionsPerAddressMax: 100 };
   const log: string[] = [];
   const policies = new StsPolicies(folder, { clock, log: toldTo(log), resolver, lookup: new MxLookup(mx, resolver), https, onFetched: () => undefined });
   const tally = new TlsTally((domain) => policies.known(domain));

@@ -73,7 +73,7 @@ async function world(t: TestContext, allowsPrivate = true): Promise<World> {
     start: () => {
       const policies = new StsPolicies(folder, {
         clock, resolver, https, log: toldTo(on.log),
-        lookup: new MxLookup({ ownNames: [], allowsPrivate, usesIpv6: false, usesMtaSts: true, connectionsMax: 1 }, resolver),
+        lookup: new MxLookup({ ownNames: [], allowsPrivate, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
         onFetched: (_domain, result) => { on.results.push(result); },
       });
       started.push(policies);
@@ -215,7 +215,7 @@ describe('ten thousand domains in line', () => {
     };
     const policies = new StsPolicies(undefined, {
       clock: { nowMs: () => 0, wallMs: () => 0 }, log: toldTo([]), resolver, onFetched: () => undefined,
-      lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: true, usesMtaSts: true, connectionsMax: 1 }, resolver),
+      lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: true, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
       https: { ask(_question, done) { hanging.push(() => { done({ kind: 'failed', why: '', isUntrusted: false }); }); } },
     });
     for (let i = 0; i < 50; i++) policies.ask(`slow${String(i)}.example`, () => undefined);
@@ -236,7 +236,7 @@ test('whoever fills the memory with names pushes out no policy of others', async
   const longest = Array.from({ length: 16 }, (_, i) => `${String(i).padStart(3, '0')}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}`);
   const policies = new StsPolicies(undefined, {
     clock: { nowMs: () => 0, wallMs: () => 0 }, log: toldTo([]), resolver, onFetched: () => undefined,
-    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1 }, resolver),
+    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
     https: {
       ask({ host }, done) {
         const text = policyText('enforce', host.startsWith('mta-sts.d') ? longest : ['mx.sts.example']);

@@ -64,7 +64,7 @@ async function world(t: TestContext, zone: Readonly<Record<string, string>>, pol
   const reception = new MemoryReception();
   const sent: string[] = [];
   const router = createRouter([{ domains: ['*'], name: 'out', nextHop: { protocol: 'smtp', host: '', port: 25, isByMx: true }, perDomain: true, ordering: 'fifo', concurrency: 1, lengthMax: 10 }]);
-  const lookup = new MxLookup({ ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 1 }, resolver);
+  const lookup = new MxLookup({ ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver);
   let reporter: TlsReporter | undefined;
   const on: World = {
     tally, reception, server, sent, names, aheadMs: 0,

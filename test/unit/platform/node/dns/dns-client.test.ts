@@ -139,6 +139,30 @@ describe('what is asked', () => {
   });
 });
 
+test('domains whose name servers are silent hold up nobody else, and have a quarter of the room until one of their names is answered', async (t) => {
+  let isSilent = true;
+  const { server, client, clock, ask } = await field(t, (question) => (isSilent && question.endsWith('.silent.example') ? undefined : { answers: [a(question.slice(2), '192.0.2.1', 0)] }));
+  const many = (from: number) => Array.from({ length: 400 }, (_, i) => ask(`h.d${String(from + i)}.silent.example`, 'A'));
+  const asked = (name: string) => server.asked.filter((each) => each.endsWith(name)).length;
+  const silent = many(0);
+  // Nobody knows of them yet: it waits for those that were asked first, once.
+  assert.equal((await ask('good.example.net', 'A')).kind, 'found');
+  assert.ok(asked('.silent.example') <= 128 + 32, String(asked('.silent.example')));
+  const before = asked('.silent.example');
+  silent.push(...many(1000));
+  for (let i = 0; i < 200; i++) assert.equal((await ask(`h${String(i)}.good.example.net`, 'A')).kind, 'found');
+  assert.ok(asked('.silent.example') <= before + 2 * 32, `${String(before)}, then ${String(asked('.silent.example'))}`);
+  clock.now = 10_001;
+  isSilent = false;
+  const answers = await Promise.all(silent);
+  // What was asked has failed of itself, or is answered; the rest was not asked, and says so.
+  const unasked = answers.filter((each) => each.kind === 'failed' && each.isUnasked === true);
+  assert.ok(unasked.length > 400 && unasked.length < 800 - 128, String(unasked.length));
+  assert.equal((await ask('h.x.silent.example', 'A')).kind, 'found');
+  await Promise.all(Array.from({ length: 100 }, (_, i) => ask(`y${String(i)}.silent.example`, 'A')));
+  client.close();
+});
+
 test('what nobody wants any more leaves the line without being asked', async (t) => {
   const { client, server, clock } = await field(t, () => undefined);
   const ask = (name: string, withinMs?: number) => new Promise<DnsAnswer<'A'>>((resolve) => { client.ask(name, 'A', resolve, withinMs); });
