@@ -24,13 +24,35 @@ import { list, name, text } from './pages.js';
  * What an order does with a message; the last three end it, or those of its recipients who are meant. All but
  * a flush may be left in the register: that is over when the mail comes.
  */
-export const LEFT_VERBS = ['hold', 'release', 'delete', 'bounce', 'expire'] as const;
+export const LEFT_VERBS = ['hold', 'delay', 'release', 'delete', 'bounce', 'expire'] as const;
 export type LeftVerb = (typeof LEFT_VERBS)[number];
 export const ORDER_VERBS = ['flush', ...LEFT_VERBS] as const;
 export type OrderVerb = (typeof ORDER_VERBS)[number];
 
 export function isEnding(verb: OrderVerb): boolean {
   return verb === 'delete' || verb === 'bounce' || verb === 'expire';
+}
+
+/** A delay is a year at most. */
+export const DELAY_SECONDS_MAX = 366 * 86_400;
+
+/** What single verbs need besides. */
+export const orderTerms = z.object({
+  /** Of a delay: not attempted before, in milliseconds since 1970. */
+  not_before_ms: z.int().min(1).exactOptional(),
+});
+export type OrderTerms = Readonly<z.output<typeof orderTerms>>;
+
+export function termsOf({ not_before_ms }: OrderTerms): OrderTerms {
+  return { ...(not_before_ms === undefined ? {} : { not_before_ms }) };
+}
+
+/** What is wrong with them, or missing; '' when nothing is. */
+export function whyNoTerms(verb: OrderVerb, { not_before_ms: notBeforeMs }: OrderTerms): string {
+  if ((verb === 'delay') !== (notBeforeMs !== undefined)) {
+    return verb === 'delay' ? 'a delay needs not_before_ms' : `not_before_ms is for a delay, not to ${verb}`;
+  }
+  return '';
 }
 
 /** Longest text of a selector: an address has 256 octets for each half. */
@@ -93,6 +115,7 @@ export const queueOrder = z.object({
   selector,
   /** Only looked for: nothing is kept back, and nothing can be done. */
   dry_run: z.boolean().exactOptional(),
+  ...orderTerms.shape,
 });
 export interface QueueOrder extends Order, Readonly<z.output<typeof queueOrder>> {}
 
@@ -170,6 +193,7 @@ export const leftOrderAnswer = z.object({
   order: name,
   verb: z.enum(LEFT_VERBS),
   selector,
+  ...orderTerms.shape,
   reason: text,
   who: text,
   given: z.int(),

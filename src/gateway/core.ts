@@ -475,9 +475,10 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   #newHolds({ clock, log, counters, events }: CorePorts): MessageHolds {
-    const { entries, crashes } = this;
+    const { frame, entries, crashes } = this;
     return new MessageHolds({
-      clock, log, counters, events, entries, settlement: this.#settlement, crashes,
+      clock, frame, log, counters, events, entries, settlement: this.#settlement, crashes,
+      longestRetryMs: () => this.#followed.longestRetryMs,
       wake: (queue) => { this.wake(queue); },
       noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });

@@ -107,6 +107,11 @@ export class GatewayNode {
     return this.life?.register;
   }
 
+  /** As the wall clock of its machine shows it. */
+  wallMs(): number {
+    return this.ports.wallBaseMs + Math.floor(this.ports.scheduler.nowMs) + this.wallAheadMs;
+  }
+
   link(storeId: string): StoreLink | undefined {
     return this.life?.links.find((link) => link.storeId === storeId);
   }
@@ -131,7 +136,7 @@ export class GatewayNode {
     const { options } = this;
     const { incarnation } = life;
     const jitter = this.prng.fork();
-    const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + Math.floor(scheduler.nowMs) + this.wallAheadMs };
+    const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.wallMs() };
     let turnAsked = false;
     const core: GatewayCore = new GatewayCore(
       { ...options.core, gatewayId: options.id, incarnation },

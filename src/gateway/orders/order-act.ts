@@ -4,7 +4,8 @@
  * same for an order that passes over what is here (order-pass.ts) and for one that waited in the register for
  * its mail (left-orders.ts). Pure.
  */
-import type { LeftVerb, OrderVerb, QueueOrder } from '../../admin-api/queue-orders.js';
+import { termsOf } from '../../admin-api/queue-orders.js';
+import type { LeftVerb, OrderTerms, OrderVerb, QueueOrder } from '../../admin-api/queue-orders.js';
 import type { DeliveryRoom } from '../queue/delivery-room.js';
 import type { Entries } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
@@ -37,15 +38,18 @@ export class OrderAct {
   readonly selection: Selection;
   readonly #verb: OrderVerb;
   readonly #order: Pick<QueueOrder, 'reason' | 'who'>;
+  readonly #terms: OrderTerms;
   readonly #ports: OrderActPorts;
   readonly #onRefused: OnRefused;
 
   constructor(
-    { verb, selector, reason, who }: Omit<QueueOrder, 'dry_run'>, ports: OrderActPorts, onRefused: OnRefused,
+    order: Omit<QueueOrder, 'dry_run'>, ports: OrderActPorts, onRefused: OnRefused,
   ) {
+    const { verb, selector, reason, who } = order;
     this.selection = new Selection(selector);
     this.#verb = verb;
     this.#order = { reason, who };
+    this.#terms = termsOf(order);
     this.#ports = ports;
     this.#onRefused = onRefused;
   }
@@ -68,8 +72,9 @@ export class OrderAct {
   /** Indexes of recipients who are meant; none: the message is not. */
   meantOf(row: number, envelope: Envelope, note: Note): readonly number[] {
     const verb = this.#verb;
-    const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
-    if ((verb === 'release' && !isHeld) || (verb === 'flush' && isHeld)) return [];
+    const { entries: { table }, holds } = this.#ports;
+    const isKeptBack = table.state(row) === EntryState.HELD || holds.isDelayed(row, note);
+    if ((verb === 'release' && !isKeptBack) || (verb === 'flush' && isKeptBack)) return [];
     const meant = this.selection.recipientsOf(envelope, note);
     // Of whom a report is owed already can't fail again.
     if (verb !== 'bounce' && verb !== 'expire') return meant;
@@ -78,7 +83,10 @@ export class OrderAct {
 
   /** What ends a message shows by itself. */
   isDoneBefore(row: number, note: Note): boolean {
-    if (this.#verb === 'release') return this.#ports.holds.isReleasing(row);
+    const { holds } = this.#ports;
+    if (this.#verb === 'release') return holds.isReleasing(row);
+    const { not_before_ms: notBeforeMs } = this.#terms;
+    if (notBeforeMs !== undefined) return holds.isDelayedUntil(row, note, notBeforeMs);
     return this.#verb === 'hold' && note.heldSinceWallMs !== 0;
   }
 
@@ -108,6 +116,7 @@ export class OrderAct {
   #do(queue: MailQueue, row: number, meant: readonly number[], verb: LeftVerb): string {
     const { holds } = this.#ports;
     if (verb === 'hold') return holds.holdEntry(queue, row, this.#order);
+    if (verb === 'delay') return holds.delayEntry(queue, row, this.#terms.not_before_ms ?? 0, this.#order);
     if (verb === 'release') return holds.releaseEntry(queue, row, this.#order);
     return holds.endEntry(queue, row, meant, verb, this.#order);
   }

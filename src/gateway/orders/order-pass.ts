@@ -16,6 +16,7 @@
 import type {
   MetMessage, OrderPhase, QueueOrder, QueueOrderAnswer,
 } from '../../admin-api/queue-orders.js';
+import { termsOf } from '../../admin-api/queue-orders.js';
 import { invariant } from '../../base/invariant.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -128,7 +129,8 @@ export class OrderPass {
     }
     const { verb, reason, who, selector, dry_run: isDry = false } = order;
     ports.log.warn('order', 'an operator orders something for many messages', {
-      order: id, verb, selector: JSON.stringify(selector), dry_run: isDry, reason, who,
+      order: id, verb, selector: JSON.stringify(selector), dry_run: isDry, ...termsOf(order),
+      reason, who,
     });
   }
 
@@ -149,7 +151,7 @@ export class OrderPass {
   get toLeave(): OrderToLeave | undefined {
     const { verb, selector, who, reason } = this.order;
     if (verb === 'flush' || (this.phase !== 'acting' && this.phase !== 'done')) return undefined;
-    return { verb, selector, who, reason, wallMs: Math.floor(this.#givenWallMs) };
+    return { verb, selector, ...termsOf(this.order), who, reason, wallMs: Math.floor(this.#givenWallMs) };
   }
 
   /** It is to pass over this partition, which stays here until then. */
