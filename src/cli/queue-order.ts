@@ -1,9 +1,9 @@
 /**
- * `twinpost queue flush | hold | delay | release | delete | bounce | expire`: which messages are meant, and
- * how.
+ * `twinpost queue flush | hold | delay | release | rebind | delete | bounce | expire`: which messages
+ * are meant, and how.
  * What becomes of them: order-run.ts.
  */
-import type { Argv } from 'yargs';
+import type { Argv, Options } from 'yargs';
 import { DELAY_SECONDS_MAX, GRACE_SECONDS_MAX } from '../admin-api/queue-orders.js';
 import type { OrderTerms, OrderVerb, QueueOrder } from '../admin-api/queue-orders.js';
 import { formatCount } from '../base/units.js';
@@ -49,6 +49,12 @@ const VERBS: Readonly<Record<OrderVerb, VerbText>> = {
     example: '--client 192.0.2.7 --reason "no flood"',
     for: 'behind what is due',
   },
+  rebind: {
+    describe: 'lead messages by another route; they stay in their partition',
+    past: 'rebound',
+    example: '--queue out/example.com --route smarthost --reason "their network is gone"',
+    for: 'behind what waits there',
+  },
   delete: {
     describe: 'do away with messages; their senders are not told',
     past: 'deleted',
@@ -73,11 +79,11 @@ const OPTIONS = {
   ...SELECTORS,
   reason: REASON,
   'dry-run': { type: 'boolean', describe: 'say how many are meant, and do nothing' },
-  expect: number(`how many you expect; needed to end more than ${formatCount(EXPECT_FROM)}`),
+  expect: number(`how many you expect; needed to end, or rebind, more than ${formatCount(EXPECT_FROM)}`),
   grace: text('so long it can be taken back by Ctrl-C; by default '
-    + `${String(GRACE_MS / 1000)}s to end mail of more than ${formatCount(GRACE_FROM)} recipients`),
+    + `${String(GRACE_MS / 1000)}s to end or rebind mail of more than ${formatCount(GRACE_FROM)} recipients`),
   now: { type: 'boolean', describe: 'without --grace' },
-  partial: { type: 'boolean', describe: 'end mail although a gateway does not answer' },
+  partial: { type: 'boolean', describe: 'end or rebind mail although a gateway does not answer' },
   json: { type: 'boolean', describe: 'one JSON object a line: each gateway' },
 } as const;
 
@@ -86,6 +92,13 @@ const OF_DELAY = {
   until: text('not before this time, as 2026-12-24T18:00, of this machine, or with Z or +01:00 behind it'),
   for: text('not before so long from now, as 2h'),
 } as const;
+
+const OF_REBIND = { route: text('name of the route that they go by') } as const;
+
+function optionsOf(verb: OrderVerb): Readonly<Record<string, Options>> {
+  if (verb === 'delay') return OF_DELAY;
+  return verb === 'rebind' ? OF_REBIND : {};
+}
 
 const EXIT_CODES = 'exit code: 0 done, 1 none is meant or not all could be done, 2 wrong usage, 3 somebody '
   + 'has not heard of it';
@@ -98,7 +111,7 @@ export function orderVerb(
     verb,
     describe,
     (args) => longExample(
-      withGroupOptions(args, EXIT_CODES).options({ ...OPTIONS, ...(verb === 'delay' ? OF_DELAY : {}) }),
+      withGroupOptions(args, EXIT_CODES).options(OPTIONS).options(optionsOf(verb)),
       `$0 queue ${verb} ${example}`, what,
     ),
     async (args) => {
@@ -128,9 +141,14 @@ export function orderVerb(
 interface TermArguments {
   readonly until?: unknown;
   readonly for?: unknown;
+  readonly route?: unknown;
 }
 
-function termsIn(verb: OrderVerb, { until, for: howLong }: TermArguments): OrderTerms {
+function termsIn(verb: OrderVerb, { until, for: howLong, route }: TermArguments): OrderTerms {
+  if (verb === 'rebind') {
+    if (typeof route !== 'string') throw new UsageError('queue rebind: say --route NAME');
+    return { route };
+  }
   if (verb !== 'delay') return {};
   const nowMs = Date.now();
   let notBeforeMs: number;

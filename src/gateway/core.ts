@@ -18,6 +18,7 @@ import type { CoreOptions, CorePorts, RenewedOptions } from './core-options.js';
 import { CrashNotes, InHand } from './local/crash-notes.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
 import { Orders } from './orders/orders.js';
+import { Rebinding } from './orders/rebinding.js';
 import { ReportPace } from './orders/report-pace.js';
 import { QueueRules } from './orders/queue-rules.js';
 import { RuleDesk } from './orders/rule-desk.js';
@@ -484,11 +485,15 @@ export class GatewayCore implements Reception, DeliverySource {
     });
   }
 
-  #newOrders({ clock, log, ownership }: CorePorts): Orders {
-    const { frame, entries, registry, holds } = this;
+  #newOrders({ clock, log, ownership, crc32, packer, router, toAscii }: CorePorts): Orders {
+    const { frame, entries, registry, holds, memory, recovered } = this;
+    const settlement = this.#settlement;
+    const rebinding = new Rebinding({
+      crc32, packer, log, toAscii, router, entries, memory, registry, settlement, holds, recovered,
+    });
     return new Orders(this.#options.incarnation, {
       gatewayId: ownership.self.gatewayId, clock, frame, log, entries, registry, holds, room: this.#room,
-      settlement: this.#settlement, reports: new ReportPace(), register: ownership,
+      settlement, rebinding, reports: new ReportPace(), register: ownership,
       wake: (queue) => { this.wake(queue); },
       isIncomplete: () => this.isIncomplete,
       hasten: (queue) => {

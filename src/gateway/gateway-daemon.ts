@@ -503,7 +503,7 @@ class Gateway implements RunningGateway {
       },
       {
         clock: this.#clock,
-        crc32,
+        crc32, toAscii,
         packer: new MessagePacker(),
         touchPages,
         log: ports.log,

@@ -141,7 +141,7 @@ export class GatewayNode {
     const core: GatewayCore = new GatewayCore(
       { ...options.core, gatewayId: options.id, incarnation },
       {
-        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, reportWay: (path) => byDomainOf(path, this.ports.router, toAscii), ownership: life.register.bridge, random: () => jitter.next(), events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
+        clock, crc32, toAscii, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, reportWay: (path) => byDomainOf(path, this.ports.router, toAscii), ownership: life.register.bridge, random: () => jitter.next(), events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
         requestEndOfTurn: () => {
           if (turnAsked) return;
           turnAsked = true;

@@ -292,7 +292,7 @@ export class OrderPass {
   }
 
   #count(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {
-    const meant = this.#act.meantOf(row, envelope, note).length;
+    const meant = this.#act.meantOf(queue, row, envelope, note).length;
     if (meant === 0) return Came.NOT_MEANT;
     this.#counts.matched += 1;
     this.#open.set(queue.partition, (this.#open.get(queue.partition) ?? 0) + 1);
@@ -304,7 +304,7 @@ export class OrderPass {
 
   #dealWith(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {
     const { matched, done } = this.#counts;
-    const meant = this.#act.meantOf(row, envelope, note);
+    const meant = this.#act.meantOf(queue, row, envelope, note);
     // Never more than the operator saw.
     if (meant.length === 0 || done + this.#notDone >= matched) return Came.NOT_MEANT;
     const came = this.#tryOn(queue, row, envelope, meant, note);

@@ -40,7 +40,8 @@ export class Orders {
 
   /** Begins to look; a text says why it can't. */
   begin(order: QueueOrder): QueueOrderAnswer | string {
-    const why = whyNoSelector(order.selector) || whyNoTerms(order.verb, order);
+    const why = whyNoSelector(order.selector) || whyNoTerms(order.verb, order)
+      || (order.route === undefined ? '' : this.#ports.rebinding.whyNoRoute(order.route));
     if (why !== '') return why;
     const busy = [...this.#passes.values()].filter(({ isOver }) => !isOver).length;
     if (busy >= BUSY_MAX) return `${String(BUSY_MAX)} orders are under way: wait for one, or cancel it`;
