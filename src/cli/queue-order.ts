@@ -110,10 +110,11 @@ export function orderVerb(
   return cli.command(
     verb,
     describe,
-    (args) => longExample(
-      withGroupOptions(args, EXIT_CODES).options(OPTIONS).options(optionsOf(verb)),
-      `$0 queue ${verb} ${example}`, what,
-    ),
+    (args) => {
+      const built = withGroupOptions(args, EXIT_CODES).options(OPTIONS);
+      built.options(optionsOf(verb));
+      return longExample(built, `$0 queue ${verb} ${example}`, what);
+    },
     async (args) => {
       const json = args.json === true;
       const isDry = args['dry-run'] === true;
@@ -137,14 +138,9 @@ export function orderVerb(
   );
 }
 
-/** Texts, or undefined, as yargs has read them. */
-interface TermArguments {
-  readonly until?: unknown;
-  readonly for?: unknown;
-  readonly route?: unknown;
-}
-
-function termsIn(verb: OrderVerb, { until, for: howLong, route }: TermArguments): OrderTerms {
+/** Of what single verbs have: texts, or undefined. */
+function termsIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>): OrderTerms {
+  const { until, for: howLong, route } = args;
   if (verb === 'rebind') {
     if (typeof route !== 'string') throw new UsageError('queue rebind: say --route NAME');
     return { route };

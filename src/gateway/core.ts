@@ -20,6 +20,7 @@ import { DeliveryRight } from './mirror/delivery-right.js';
 import { Orders } from './orders/orders.js';
 import { Rebinding } from './orders/rebinding.js';
 import { ReportPace } from './orders/report-pace.js';
+import { LocalRules } from './orders/local-rules.js';
 import { QueueRules } from './orders/queue-rules.js';
 import { RuleDesk } from './orders/rule-desk.js';
 import { IDS_PER_ORDINAL, MessageIds } from './message-ids.js';
@@ -95,6 +96,7 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly holds: MessageHolds;
   readonly orders: Orders;
   readonly rules: QueueRules;
+  readonly #localRules: LocalRules;
   readonly ruleDesk: RuleDesk;
   /**
    * What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts).
@@ -146,8 +148,10 @@ export class GatewayCore implements Reception, DeliverySource {
     const memory = new MemoryGauge(options.memory, () => this.#usedBytes(), () => this.#askedBytes());
     this.memory = memory;
     this.bodies = new DueBodies({ entries, memory });
+    const { ownership: register } = ports;
+    this.#localRules = new LocalRules({ clock, log, register, file: ports.localRules });
     this.rules = this.#newRules(ports);
-    this.ruleDesk = new RuleDesk({ clock, log, register: ports.ownership, rules: this.rules });
+    this.ruleDesk = new RuleDesk({ clock, log, register, rules: this.rules, local: this.#localRules });
     const registry = this.#newRegistry(table, ports);
     this.registry = registry;
     this.readiness = this.#readinessOf(ports);
@@ -371,6 +375,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.bodies.tick(nowMs);
     this.#segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs >= this.#slowTickMs) this.#slowTick(nowMs);
+    this.#localRules.tick(nowMs);
     this.orders.tick(nowMs);
     this.holds.tick();
   }
@@ -421,9 +426,10 @@ export class GatewayCore implements Reception, DeliverySource {
     return new Mirrors({ ...mirrors, ringBytes }, this.#mirrorPorts());
   }
 
-  #newRules({ clock, log, ownership: register }: CorePorts): QueueRules {
+  #newRules({ clock, log }: CorePorts): QueueRules {
     const wake = (queue: MailQueue): void => { this.wake(queue); };
-    return new QueueRules({ clock, log, register, queues: () => this.registry.queues(), wake });
+    const told = this.#localRules;
+    return new QueueRules({ clock, log, told, queues: () => this.registry.queues(), wake });
   }
 
   #newRegistry(table: EntryTable, { clock, log }: CorePorts): QueueRegistry {

@@ -28,7 +28,7 @@ import type { MailQueue } from '../queue/mail-queue.js';
 import type { MemoryGauge } from '../queue/memory-gauge.js';
 import type { MessageHolds } from '../queue/message-holds.js';
 import type { Note } from '../queue/note.js';
-import { OWED_FAILURE, OWED_SUCCESS, TO_TRY, encodeNote, noteRoom } from '../queue/note.js';
+import { OWED_FAILURE, OWED_SUCCESS, TO_TRY, noteRoom } from '../queue/note.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import type { RecoveredQueues } from '../queue/recovered-queues.js';
 import type { Settlement } from '../queue/settlement.js';
