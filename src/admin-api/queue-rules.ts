@@ -6,7 +6,8 @@
  *   POST /api/v1/rules               NewQueueRule: written into the register; RuleIdAnswer
  *   POST /api/v1/rules/ID/cancel     Order, CancelRule: deleted there; RuleIdAnswer
  *
- * 503 when the register does not answer; with `local` it is in force at the gateway that is asked all the same.
+ * 503 when the register does not answer; with `local` it is in force at the gateway that is asked all the
+ * same.
  */
 import { z } from 'zod';
 import type { Order } from './orders.js';

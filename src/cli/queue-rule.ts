@@ -134,8 +134,8 @@ export function takeBackVerb(
 /** The exit code. */
 export function told({ unaware, local }: RuleOutcome, { terminal }: CliContext): number {
   if (local !== '') {
-    terminal.print(printable(`LOCAL: in force at the gateways that answer, and not in the register yet: ${local}; `
-      + 'each writes it there when it can'));
+    const text = 'in force at the gateways that answer; each writes it into the register when it can';
+    terminal.print(printable(`LOCAL: ${text}: ${local}`));
     if (unaware.length > 0) terminal.print(printable(`NOT HEARD by ${unaware.join(', ')}`));
     return NOT_ALL_KNOW;
   }

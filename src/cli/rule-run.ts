@@ -5,13 +5,15 @@
  *   written ─► every living gateway that answers obeys              ─► 0
  *           └─ or not within BOUND_MS; or one that lives is silent  ─► 3, named: it obeys when it hears of it
  *
- * With --local every gateway that answers obeys at once, though the register is away, and writes it there when
- * that is back: 3.
+ * With --local every gateway that answers obeys at once, though the register is away, and writes it there
+ * when that is back: 3.
  *
  * One without a session does not count: it reads the rules before it starts anything.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { CancelRule, NewQueueRule, QueueRuleAnswer, QueueRulesAnswer } from '../admin-api/queue-rules.js';
+import type {
+  CancelRule, NewQueueRule, QueueRuleAnswer, QueueRulesAnswer,
+} from '../admin-api/queue-rules.js';
 import type { AdminClient } from './admin-client.js';
 import { NoAnswer } from './admin-client.js';
 import { CliError } from './context.js';
@@ -109,7 +111,8 @@ async function follow(
     if (late.length === 0 || performance.now() >= endMs) {
       const aware = new Set(answers.filter((one) => !late.includes(one)).map(({ answer }) => answer.told_by));
       const living = new Set(answers.flatMap(({ answer }) => [answer.told_by, ...answer.living]));
-      return { rules: merged(answers), unaware: [...living].filter((id) => !aware.has(id)).sort(), local: '' };
+      const unaware = [...living].filter((id) => !aware.has(id)).sort();
+      return { rules: merged(answers), unaware, local: '' };
     }
     await sleep(POLL_MS);
   }
@@ -129,7 +132,8 @@ function merged(answers: readonly Answered<QueueRulesAnswer>[]): readonly GroupR
     for (const rule of rules) {
       const known = byId.get(rule.id);
       byId.set(rule.id, {
-        ...rule, local: rule.local || known?.local === true, queues: rule.queues + (known?.queues ?? 0), messages: rule.messages + (known?.messages ?? 0),
+        ...rule, local: rule.local || known?.local === true,
+        queues: rule.queues + (known?.queues ?? 0), messages: rule.messages + (known?.messages ?? 0),
         gateways: [...(known?.gateways ?? []), gateway],
       });
     }

@@ -50,7 +50,8 @@ function cancelCommand(cli: Argv, context: CliContext, done: (code: number) => v
         .example('$0 rules cancel gw-1-12-1 --reason mended', 'its queues go on'),
     async (args) => {
       const order = orderOf('rules cancel', args.reason);
-      const outcome = await cancelRules(await findGroup(args, context), [args.id], { ...order, ...localOf(args.local) });
+      const given = { ...order, ...localOf(args.local) };
+      const outcome = await cancelRules(await findGroup(args, context), [args.id], given);
       context.terminal.print(printable(`${args.id} is cancelled`));
       done(told(outcome, context));
     },
@@ -59,7 +60,8 @@ function cancelCommand(cli: Argv, context: CliContext, done: (code: number) => v
 
 function listText(rules: readonly GroupRule[]): string {
   const rows = rules.map((rule) => [
-    printable(rule.id), rule.local ? `${rule.verb} (local)` : rule.verb, printable(rule.queue), timeText(rule.since),
+    printable(rule.id), rule.local ? `${rule.verb} (local)` : rule.verb, printable(rule.queue),
+    timeText(rule.since),
     rule.until === null ? 'cancelled' : timeText(rule.until), formatCount(rule.queues),
     formatCount(rule.messages), printable(rule.gateways.join(', ')), printable(`${rule.who}: ${rule.reason}`),
   ]);

@@ -5,7 +5,9 @@
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Order } from '../../admin-api/orders.js';
 import { cancelRule, newQueueRule } from '../../admin-api/queue-rules.js';
-import type { CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../../admin-api/queue-rules.js';
+import type {
+  CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer,
+} from '../../admin-api/queue-rules.js';
 import { BrokenRule, readShape } from '../../base/json-shape.js';
 import { refuse } from '../../platform/node/admin-server.js';
 import type { RuleOutcome } from '../orders/rule-desk.js';

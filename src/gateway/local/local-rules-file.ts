@@ -2,7 +2,7 @@
  * Rules of this gateway that the register does not have yet (orders/local-rules.ts), as a file of state_dir
  * (state-file.ts): a restart obeys them.
  *
- *   local-rules.json   {given: {ID: rule, as the register would have it}, cancelled: {ID: when, milliseconds}}
+ *   local-rules.json   {given: {ID: rule, as the register would have it}, cancelled: {ID: milliseconds}}
  */
 import { z } from 'zod';
 import { BrokenRule, readJson } from '../../base/json-shape.js';
@@ -29,7 +29,7 @@ function readLocalRules(stateDir: string): KeptRules {
   if (read instanceof BrokenRule) throw new Error(`${FILE} does not say which rules stand: ${read.rule}`);
   const given = Object.entries(read.given).map(([id, rule]) => {
     const decoded = decodeQueueRule(rule);
-    if (decoded instanceof BrokenRule || !isRuleId(id)) throw new Error(`${FILE} has a rule that is none: ${id}`);
+    if (decoded instanceof BrokenRule || !isRuleId(id)) throw new Error(`${FILE}: no rule: ${id}`);
     return [id, decoded] as const;
   });
   return { given: new Map(given), cancelled: new Map(Object.entries(read.cancelled)) };

@@ -2,9 +2,9 @@
  * Standing rules that an operator has given, or taken back, with `--local`: in force at this gateway at once,
  * whether the register answers or not, kept in state_dir, and written into the register when it answers.
  *
- *   give ─► in force, on the disk ─ the register is there ─► written under its id ─ told by it ─► forgotten here
+ *   give ─► in force, on the disk ─ the register is there ─► written under its id ─ told ─► forgotten here
  *   cancel ─► not obeyed, on the disk ─ the register is there ─► deleted there
- *                                        └─ kept for a day: another gateway that was not asked may write it yet
+ *                                        └─ kept for a day: who was not asked may write it yet
  *
  * What the register tells and what is here are one map for who obeys (queue-rules.ts). Pure: the file is
  * local/local-rules-file.ts.
@@ -57,7 +57,7 @@ const WRITE_EVERY_MS = 1_000;
 const CANCELLED_KEPT_MS = 24 * 3_600_000;
 const NOT_WRITTEN = 'rules that the register does not have yet can not be written to state_dir: a restart '
   + 'forgets them';
-const NOT_READ = 'rules that the register did not have yet can not be read from state_dir: they are not obeyed';
+const NOT_READ = 'rules that the register did not have can not be read from state_dir, and are not obeyed';
 
 export class LocalRules {
   readonly #ports: LocalRulesPorts;
@@ -128,7 +128,9 @@ export class LocalRules {
     this.#save();
     this.#writtenMs.delete(id);
     const answerMs = register.away === '' ? ANSWER_MS : 0;
-    return new Promise((then) => { this.#waits = [...this.#waits, { id, untilMs: nowMs + answerMs, then }]; });
+    return new Promise((then) => {
+      this.#waits = [...this.#waits, { id, untilMs: nowMs + answerMs, then }];
+    });
   }
 
   /** What the register has by now, what is over, and what was taken back long ago. */

@@ -1,8 +1,8 @@
 /**
  * What an operator's order does to one message: which of its recipients it means at this moment, and holds,
- * releases or ends it for them (queue/message-holds.ts), or leads it by another route (rebinding.ts), if it rests and there is room for the change. The
- * same for an order that passes over what is here (order-pass.ts) and for one that waited in the register for
- * its mail (left-orders.ts). Pure.
+ * delays, releases or ends it for them (queue/message-holds.ts), or leads it by another route (rebinding.ts),
+ * if it rests and there is room for the change. The same for an order that passes over what is here
+ * (order-pass.ts) and for one that waited in the register for its mail (left-orders.ts). Pure.
  */
 import { termsOf } from '../../admin-api/queue-orders.js';
 import type { LeftVerb, OrderTerms, OrderVerb, QueueOrder } from '../../admin-api/queue-orders.js';

@@ -4,7 +4,8 @@
  * register (rules/queues/ID) until they are cancelled or their time is over; nothing of them is kept with a
  * message.
  *
- *   register told, or an operator here (local-rules.ts), time is over ─► look() ─► a flag in each queue; a queue that goes on is woken
+ *   register told, or an operator here
+ *   (local-rules.ts), time is over ─► look() ─► a flag in each queue; a queue that goes on is woken
  *   a partition is taken over ───► look(), when its holder has read the rules and before anything of it is
  *                                  started, however late the register's watch is (DESIGN, Ownership rule 17)
  *   a queue is made ─────────────► suspends()

@@ -9,8 +9,8 @@
  *                       ─ STORE for each queue, ANNOTATE, DELETE ─► STORING ─ at all copies ─► placed by its
  *                                                                   note: due now, held or delayed as before
  *
- * It stands behind the mail that the queue has in this partition; what was rebound together keeps its order. A
- * strict queue has all of its mail in one partition: none is led into it. What a reload does when a route
+ * It stands behind the mail that the queue has in this partition; what was rebound together keeps its order.
+ * A strict queue has all of its mail in one partition: none is led into it. What a reload does when a route
  * leads elsewhere is queue/successors.ts. Pure.
  */
 import type { Order } from '../../admin-api/orders.js';
@@ -134,7 +134,7 @@ export class Rebinding {
     const isTaken = targets.some((target) =>
       target !== undefined && entries.table.index.find(envelope.messageId, target.handle) !== 0);
     if (isTaken) return 'it waits in a queue of that route, too, for others of its recipients';
-    if (targets.includes(undefined)) return 'no queue of that route can be made here: there are as many as may be';
+    if (targets.includes(undefined)) return 'no more queues can be made here, for there are too many';
     const { reason, who } = order;
     const names = groups.map(({ route }) => route.queueName).join(', ');
     log.warn('rebound', 'a message goes by another route, by the word of an operator', {

@@ -1,7 +1,7 @@
 /**
  * Where operators give and cancel the standing rules of queues: each becomes a key of the register, written
- * by the gateway that was asked; or, with `local`, a rule of each gateway that is asked (local-rules.ts), until
- * the register answers. All gateways learn of it by their watches and obey it (queue-rules.ts); who
+ * by the gateway that was asked; or, with `local`, a rule of each gateway that is asked (local-rules.ts),
+ * until the register answers. All gateways learn of it by their watches and obey it (queue-rules.ts); who
  * does is told here, by each of itself. Pure.
  */
 import type { CancelRule, NewQueueRule, QueueRulesAnswer } from '../../admin-api/queue-rules.js';
@@ -61,7 +61,9 @@ export class RuleDesk {
     const ownId = `${gatewayId}-${String(incarnation)}-${String(this.#given)}`;
     const id = (isLocal ? given.id : undefined) ?? ownId;
     if (!isRuleId(id)) return Promise.resolve({ id, code: 400, why: 'that is no id of a rule' });
-    if (!isLocal && register.away !== '') return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+    if (!isLocal && register.away !== '') {
+      return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+    }
     this.#removeOver();
     const nowWallMs = clock.wallMs();
     const standing = [...local.queueRules().values()].filter((rule) => !isOver(rule, nowWallMs)).length;
@@ -76,9 +78,12 @@ export class RuleDesk {
     return isLocal ? here(id, local.give(id, rule)) : this.#write(id, rule);
   }
 
-  cancel(id: string, { reason, who, local: isLocal = false }: CancelRule): Promise<RuleOutcome> {
+  cancel(id: string, { reason, who, ...how }: CancelRule): Promise<RuleOutcome> {
     const { register, log, local } = this.#ports;
-    if (!isLocal && register.away !== '') return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+    const isLocal = how.local === true;
+    if (!isLocal && register.away !== '') {
+      return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+    }
     // One that was not asked then may write it yet.
     if (!isRuleId(id) || (!isLocal && !local.queueRules().has(id))) {
       return Promise.resolve({ id, code: 404, why: 'no rule of this id stands; nothing was done' });
