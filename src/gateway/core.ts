@@ -81,6 +81,12 @@ interface Followed {
   largestBytes: number;
 }
 
+interface StandingRules {
+  readonly local: LocalRules;
+  readonly rules: QueueRules;
+  readonly desk: RuleDesk;
+}
+
 export class GatewayCore implements Reception, DeliverySource {
   readonly bodies: DueBodies;
   readonly entries: Entries;
@@ -148,10 +154,7 @@ export class GatewayCore implements Reception, DeliverySource {
     const memory = new MemoryGauge(options.memory, () => this.#usedBytes(), () => this.#askedBytes());
     this.memory = memory;
     this.bodies = new DueBodies({ entries, memory });
-    const { ownership: register } = ports;
-    this.#localRules = new LocalRules({ clock, log, register, file: ports.localRules });
-    this.rules = this.#newRules(ports);
-    this.ruleDesk = new RuleDesk({ clock, log, register, rules: this.rules, local: this.#localRules });
+    ({ local: this.#localRules, rules: this.rules, desk: this.ruleDesk } = this.#newRules(ports));
     const registry = this.#newRegistry(table, ports);
     this.registry = registry;
     this.readiness = this.#readinessOf(ports);
@@ -426,10 +429,11 @@ export class GatewayCore implements Reception, DeliverySource {
     return new Mirrors({ ...mirrors, ringBytes }, this.#mirrorPorts());
   }
 
-  #newRules({ clock, log }: CorePorts): QueueRules {
+  #newRules({ clock, log, ownership: register, localRules: file }: CorePorts): StandingRules {
     const wake = (queue: MailQueue): void => { this.wake(queue); };
-    const told = this.#localRules;
-    return new QueueRules({ clock, log, told, queues: () => this.registry.queues(), wake });
+    const local = new LocalRules({ clock, log, register, file });
+    const rules = new QueueRules({ clock, log, told: local, queues: () => this.registry.queues(), wake });
+    return { local, rules, desk: new RuleDesk({ clock, log, register, rules, local }) };
   }
 
   #newRegistry(table: EntryTable, { clock, log }: CorePorts): QueueRegistry {

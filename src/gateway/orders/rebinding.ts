@@ -49,7 +49,7 @@ export interface RebindingPorts {
 }
 
 /** Recipients of one message for whom the route has the same queue. */
-interface Group {
+interface LedRecipients {
   readonly route: Route;
   /** Indexes in the envelope before. */
   readonly indexes: number[];
@@ -144,9 +144,9 @@ export class Rebinding {
     return '';
   }
 
-  #groupsOf(queue: MailQueue, { recipients }: Envelope, note: Note, name: string): readonly Group[] {
+  #groupsOf(queue: MailQueue, { recipients }: Envelope, note: Note, name: string): readonly LedRecipients[] {
     const { queueClass, nextHop: { tlsNeed } } = queue.route;
-    const groups = new Map<string, Group>();
+    const groups = new Map<string, LedRecipients>();
     recipients.forEach(({ address }, index) => {
       if (note.states[index] !== TO_TRY) return;
       const found = this.#routeOf(address, queueClass, name);
@@ -166,7 +166,7 @@ export class Rebinding {
   }
 
   #move(
-    queue: MailQueue, row: number, envelope: Envelope, note: Note, groups: readonly Group[],
+    queue: MailQueue, row: number, envelope: Envelope, note: Note, groups: readonly LedRecipients[],
     targets: readonly MailQueue[],
   ): void {
     const { entries, settlement } = this.#ports;
@@ -188,7 +188,7 @@ export class Rebinding {
   /** As the row before says it, but for whom it waits and where. */
   #store(
     target: MailQueue, row: number, body: Uint8Array, envelope: Envelope, note: Note,
-    { route: { queueClass, queueName }, indexes }: Group, { stored }: Rebound,
+    { route: { queueClass, queueName }, indexes }: LedRecipients, { stored }: Rebound,
   ): void {
     const { entries, entries: { table }, crc32, packer, settlement } = this.#ports;
     const { partition } = target;
