@@ -403,6 +403,9 @@ export const messageAnswer = z.object({
   next_attempt_time: z.int().nullable(),
   expiry_time: z.int(),
   held_reason: text.exactOptional(),
+  /** An operator delays it. */
+  delayed_until: z.int().exactOptional(),
+  delayed_reason: text.exactOptional(),
 });
 export type MessageAnswer = z.output<typeof messageAnswer>;
 

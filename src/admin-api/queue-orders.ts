@@ -21,16 +21,47 @@ import type { Order } from './orders.js';
 import { list, name, text } from './pages.js';
 
 /**
- * What an order does with a message; the last three end it, or those of its recipients who are meant. All but
+ * What an order does with a message; the last three end it, or those of its recipients who are meant; rebind
+ * leads it by another route. All but
  * a flush may be left in the register: that is over when the mail comes.
  */
-export const LEFT_VERBS = ['hold', 'release', 'delete', 'bounce', 'expire'] as const;
+export const LEFT_VERBS = ['hold', 'delay', 'release', 'rebind', 'delete', 'bounce', 'expire'] as const;
 export type LeftVerb = (typeof LEFT_VERBS)[number];
 export const ORDER_VERBS = ['flush', ...LEFT_VERBS] as const;
 export type OrderVerb = (typeof ORDER_VERBS)[number];
 
-export function isEnding(verb: OrderVerb): boolean {
-  return verb === 'delete' || verb === 'bounce' || verb === 'expire';
+/** What can not be taken back by another order: it is counted and thought over first. */
+export function isFinal(verb: OrderVerb): boolean {
+  return verb === 'rebind' || verb === 'delete' || verb === 'bounce' || verb === 'expire';
+}
+
+/** A delay is a year at most. */
+export const DELAY_SECONDS_MAX = 366 * 86_400;
+
+const ROUTE_CHARACTERS_MAX = 255;
+
+/** What single verbs need besides. */
+export const orderTerms = z.object({
+  /** Of a delay: not attempted before, in milliseconds since 1970. */
+  not_before_ms: z.int().min(1).exactOptional(),
+  /** To rebind: name of the route that mail goes by. */
+  route: z.string().min(1).max(ROUTE_CHARACTERS_MAX).exactOptional(),
+});
+export type OrderTerms = Readonly<z.output<typeof orderTerms>>;
+
+export function termsOf({ not_before_ms, route }: OrderTerms): OrderTerms {
+  return {
+    ...(not_before_ms === undefined ? {} : { not_before_ms }), ...(route === undefined ? {} : { route }),
+  };
+}
+
+/** What is wrong with them, or missing; '' when nothing is. */
+export function whyNoTerms(verb: OrderVerb, { not_before_ms: notBeforeMs, route }: OrderTerms): string {
+  if ((verb === 'delay') !== (notBeforeMs !== undefined)) {
+    return verb === 'delay' ? 'a delay needs not_before_ms' : `not_before_ms is for a delay, not to ${verb}`;
+  }
+  if ((verb === 'rebind') === (route !== undefined)) return '';
+  return verb === 'rebind' ? 'say by which route' : `a route is to rebind, not to ${verb}`;
 }
 
 /** Longest text of a selector: an address has 256 octets for each half. */
@@ -93,6 +124,7 @@ export const queueOrder = z.object({
   selector,
   /** Only looked for: nothing is kept back, and nothing can be done. */
   dry_run: z.boolean().exactOptional(),
+  ...orderTerms.shape,
 });
 export interface QueueOrder extends Order, Readonly<z.output<typeof queueOrder>> {}
 
@@ -170,6 +202,7 @@ export const leftOrderAnswer = z.object({
   order: name,
   verb: z.enum(LEFT_VERBS),
   selector,
+  ...orderTerms.shape,
   reason: text,
   who: text,
   given: z.int(),

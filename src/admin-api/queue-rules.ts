@@ -4,9 +4,10 @@
  *
  *   GET  /api/v1/rules               QueueRulesAnswer: those that the gateway that answers obeys
  *   POST /api/v1/rules               NewQueueRule: written into the register; RuleIdAnswer
- *   POST /api/v1/rules/ID/cancel     Order: deleted there; RuleIdAnswer
+ *   POST /api/v1/rules/ID/cancel     Order, CancelRule: deleted there; RuleIdAnswer
  *
- * 503 when the register does not answer.
+ * 503 when the register does not answer; with `local` it is in force at the gateway that is asked all the
+ * same.
  */
 import { z } from 'zod';
 import type { Order } from './orders.js';
@@ -27,8 +28,16 @@ export const newQueueRule = z.object({
   /** Name of queues, "*" for any run of characters; of class mail, or with "/CLASS" behind it of that. */
   queue: z.string().regex(PATTERN),
   duration_seconds: z.int().min(1).max(RULE_SECONDS_MAX).exactOptional(),
+  /** In force here at once, and written into the register when it answers. */
+  local: z.literal(true).exactOptional(),
+  /** With `local`: as another gateway has named it. */
+  id: name.exactOptional(),
 });
 export interface NewQueueRule extends Order, Readonly<z.output<typeof newQueueRule>> {}
+
+/** What is posted besides to take a rule back. */
+export const cancelRule = z.object({ local: z.literal(true).exactOptional() });
+export interface CancelRule extends Order, Readonly<z.output<typeof cancelRule>> {}
 
 export const queueRuleAnswer = z.object({
   id: name,
@@ -39,6 +48,8 @@ export const queueRuleAnswer = z.object({
   since: z.int(),
   /** Null: until it is cancelled. */
   until: z.int().nullable(),
+  /** The gateway that answers has it from an operator, and does not know the register to have it. */
+  local: z.boolean(),
   /** Those that it names now, at the gateway that answers, and the messages in them. */
   queues: z.int(),
   messages: z.int(),
@@ -54,5 +65,6 @@ export const queueRulesAnswer = z.object({
 });
 export type QueueRulesAnswer = Readonly<z.output<typeof queueRulesAnswer>>;
 
-export const ruleIdAnswer = z.object({ rule: name });
+/** `local`: why it is in force at the gateway alone that was asked; '' when the register has it. */
+export const ruleIdAnswer = z.object({ rule: name, local: text });
 export type RuleIdAnswer = Readonly<z.output<typeof ruleIdAnswer>>;

@@ -26,7 +26,7 @@ import type {
   GoOrder, LeaveOrder, LeftOrderAnswer, LeftOrderIdAnswer, QueueOrder, QueueOrderAnswer, QueueOrdersAnswer,
 } from '../admin-api/queue-orders.js';
 import { queueRulesAnswer, ruleIdAnswer } from '../admin-api/queue-rules.js';
-import type { NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../admin-api/queue-rules.js';
+import type { CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../admin-api/queue-rules.js';
 import { agesAnswer, findAnswer, shownMessageAnswer } from '../admin-api/look.js';
 import type {
   AgesAnswer, AgesQuestion, FindAnswer, FindQuestion, ShownMessageAnswer,
@@ -202,7 +202,7 @@ export class AdminClient {
     return this.#json('/api/v1/rules', ruleIdAnswer, rule);
   }
 
-  cancelRule(id: string, order: Order): Promise<RuleIdAnswer> {
+  cancelRule(id: string, order: CancelRule): Promise<RuleIdAnswer> {
     return this.#json(`/api/v1/rules/${encodeURIComponent(id)}/cancel`, ruleIdAnswer, order);
   }
 

@@ -10,6 +10,17 @@ export function durationArgument(option: string, value: string): number {
   return parsed.value;
 }
 
+const TIME = /^\d{4}-\d\d-\d\d[T ]\d\d:\d\d(:\d\d)?(Z|[+-]\d\d:\d\d)?$/;
+
+/** In milliseconds since 1970; of this machine's zone where none is said. */
+export function timeArgument(option: string, value: string): number {
+  const ms = TIME.test(value) ? Date.parse(value.replace(' ', 'T')) : NaN;
+  if (Number.isNaN(ms)) {
+    throw new UsageError(`--${option}: '${value}' is no time; an example: 2026-12-24T18:00`);
+  }
+  return ms;
+}
+
 export function addressArgument(option: string, value: string): Address {
   const address = parseAddress(value);
   if (address === undefined) {

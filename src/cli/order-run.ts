@@ -15,7 +15,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Order } from '../admin-api/orders.js';
-import { isEnding } from '../admin-api/queue-orders.js';
+import { isFinal } from '../admin-api/queue-orders.js';
 import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../admin-api/queue-orders.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
@@ -162,9 +162,9 @@ export class OrderRun {
     const { expect, isPartialWanted } = this.#options;
     const isPartial = this.#isPartial(sum);
     // All that is meant may be where nobody could look.
-    const mayMeanMore = isPartial && verb !== 'flush' && (isPartialWanted || !isEnding(verb));
+    const mayMeanMore = isPartial && verb !== 'flush' && (isPartialWanted || !isFinal(verb));
     if (sum.matched === 0 && !mayMeanMore) return { why: 'no message is meant', code: 1 };
-    if (!isEnding(verb)) return undefined;
+    if (!isFinal(verb)) return undefined;
     if (!isPartialWanted && isPartial) {
       return { why: NOT_ALL_SEEN, code: NOT_ALL_KNOW };
     }
@@ -190,7 +190,7 @@ export class OrderRun {
   }
 
   #graceMs({ recipients }: Sum): number {
-    if (!isEnding(this.#order.verb)) return 0;
+    if (!isFinal(this.#order.verb)) return 0;
     return this.#options.graceMs ?? (recipients > GRACE_FROM ? GRACE_MS : 0);
   }
 

@@ -112,6 +112,10 @@ export function messageText(message: MessageAnswer, gateway: string): string {
   if (message.held_reason !== undefined) {
     lines.push(`${' '.repeat(13)} (held: ${printable(message.held_reason)})`);
   }
+  if (message.delayed_until !== undefined) {
+    const why = printable(message.delayed_reason ?? '');
+    lines.push(`${' '.repeat(13)} (delayed until ${listTimeText(message.delayed_until)}: ${why})`);
+  }
   for (const recipient of message.recipients) {
     if (recipient.delay_reason !== undefined) {
       lines.push(`${' '.repeat(13)} (${printable(recipient.delay_reason)})`);

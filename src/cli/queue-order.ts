@@ -1,16 +1,17 @@
 /**
- * `twinpost queue flush | hold | release | delete | bounce | expire`: which messages are meant, and how.
+ * `twinpost queue flush | hold | delay | release | rebind | delete | bounce | expire`: which messages
+ * are meant, and how.
  * What becomes of them: order-run.ts.
  */
-import type { Argv } from 'yargs';
-import { GRACE_SECONDS_MAX } from '../admin-api/queue-orders.js';
-import type { OrderVerb, QueueOrder } from '../admin-api/queue-orders.js';
+import type { Argv, Options } from 'yargs';
+import { DELAY_SECONDS_MAX, GRACE_SECONDS_MAX } from '../admin-api/queue-orders.js';
+import type { OrderTerms, OrderVerb, QueueOrder } from '../admin-api/queue-orders.js';
 import { formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './context.js';
 import { longExample } from './examples.js';
 import { findGroup, withGroupOptions } from './group.js';
-import { countArgument, durationArgument } from './numbers.js';
+import { countArgument, durationArgument, timeArgument } from './numbers.js';
 import { orderOf } from './operator.js';
 import { REASON, number, text } from './options.js';
 import { EXPECT_FROM, GRACE_FROM, GRACE_MS, OrderRun } from './order-run.js';
@@ -36,11 +37,23 @@ const VERBS: Readonly<Record<OrderVerb, VerbText>> = {
     example: '--client 192.0.2.7 --reason "a flood?"',
     for: 'until twinpost queue release',
   },
+  delay: {
+    describe: 'attempt messages not before a time; their lifetime begins then',
+    past: 'delayed',
+    example: '--domain example.com --for 2h --reason "their backup runs"',
+    for: 'twinpost queue release ends it',
+  },
   release: {
-    describe: 'let messages go on that are held',
+    describe: 'let messages go on that are held or delayed',
     past: 'released',
     example: '--client 192.0.2.7 --reason "no flood"',
     for: 'behind what is due',
+  },
+  rebind: {
+    describe: 'lead messages by another route; they stay in their partition',
+    past: 'rebound',
+    example: '--queue out/example.com --route smarthost --reason "their network is gone"',
+    for: 'behind what waits there',
   },
   delete: {
     describe: 'do away with messages; their senders are not told',
@@ -66,13 +79,26 @@ const OPTIONS = {
   ...SELECTORS,
   reason: REASON,
   'dry-run': { type: 'boolean', describe: 'say how many are meant, and do nothing' },
-  expect: number(`how many you expect; needed to end more than ${formatCount(EXPECT_FROM)}`),
+  expect: number(`how many you expect; needed to end, or rebind, more than ${formatCount(EXPECT_FROM)}`),
   grace: text('so long it can be taken back by Ctrl-C; by default '
-    + `${String(GRACE_MS / 1000)}s to end mail of more than ${formatCount(GRACE_FROM)} recipients`),
+    + `${String(GRACE_MS / 1000)}s to end or rebind mail of more than ${formatCount(GRACE_FROM)} recipients`),
   now: { type: 'boolean', describe: 'without --grace' },
-  partial: { type: 'boolean', describe: 'end mail although a gateway does not answer' },
+  partial: { type: 'boolean', describe: 'end or rebind mail although a gateway does not answer' },
   json: { type: 'boolean', describe: 'one JSON object a line: each gateway' },
 } as const;
+
+/** Of single verbs. */
+const OF_DELAY = {
+  until: text('not before this time, as 2026-12-24T18:00, of this machine, or with Z or +01:00 behind it'),
+  for: text('not before so long from now, as 2h'),
+} as const;
+
+const OF_REBIND = { route: text('name of the route that they go by') } as const;
+
+function optionsOf(verb: OrderVerb): Readonly<Record<string, Options>> {
+  if (verb === 'delay') return OF_DELAY;
+  return verb === 'rebind' ? OF_REBIND : {};
+}
 
 const EXIT_CODES = 'exit code: 0 done, 1 none is meant or not all could be done, 2 wrong usage, 3 somebody '
   + 'has not heard of it';
@@ -84,9 +110,11 @@ export function orderVerb(
   return cli.command(
     verb,
     describe,
-    (args) => longExample(
-      withGroupOptions(args, EXIT_CODES).options(OPTIONS), `$0 queue ${verb} ${example}`, what,
-    ),
+    (args) => {
+      const built = withGroupOptions(args, EXIT_CODES).options(OPTIONS);
+      built.options(optionsOf(verb));
+      return longExample(built, `$0 queue ${verb} ${example}`, what);
+    },
     async (args) => {
       const json = args.json === true;
       const isDry = args['dry-run'] === true;
@@ -97,7 +125,8 @@ export function orderVerb(
           `queue ${verb}: say which messages: --id, --domain, --client …, or --everything`,
         );
       }
-      const order: QueueOrder = { verb, selector, ...who, ...(isDry ? { dry_run: true } : {}) };
+      const terms = termsIn(verb, args);
+      const order: QueueOrder = { verb, selector, ...terms, ...who, ...(isDry ? { dry_run: true } : {}) };
       const expect = args.expect === undefined
         ? undefined : countArgument('expect', args.expect, 0, Number.MAX_SAFE_INTEGER);
       const options = {
@@ -107,6 +136,26 @@ export function orderVerb(
       done(await new OrderRun(order, options, await findGroup(args, context), context).run());
     },
   );
+}
+
+/** Of what single verbs have: texts, or undefined. */
+function termsIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>): OrderTerms {
+  const { until, for: howLong, route } = args;
+  if (verb === 'rebind') {
+    if (typeof route !== 'string') throw new UsageError('queue rebind: say --route NAME');
+    return { route };
+  }
+  if (verb !== 'delay') return {};
+  const nowMs = Date.now();
+  let notBeforeMs: number;
+  if (typeof until === 'string' && howLong === undefined) notBeforeMs = timeArgument('until', until);
+  else if (typeof howLong === 'string' && until === undefined) {
+    notBeforeMs = nowMs + durationArgument('for', howLong);
+  } else throw new UsageError('queue delay: say --until TIME or --for DURATION');
+  if (notBeforeMs <= nowMs || notBeforeMs > nowMs + DELAY_SECONDS_MAX * 1000) {
+    throw new UsageError('queue delay: the time is to come, and within a year');
+  }
+  return { not_before_ms: Math.ceil(notBeforeMs) };
 }
 
 function graceOf(grace: string | undefined, now: boolean | undefined): number | undefined {

@@ -58,6 +58,11 @@ const QUEUE = {
   describe: "name of a queue, as queue summary shows it; '*' stands for anything; NAME/CLASS: not of mail",
 } as const;
 
+export const LOCAL = {
+  type: 'boolean',
+  describe: 'at once at each gateway that answers, though the register is away; registered when it is back',
+} as const;
+
 const EXIT_CODES =
   'exit code: 0 every living gateway obeys, 3 not every one yet, 2 wrong usage, 1 anything else';
 const PATTERN = /^[\x20-\x7e]{1,300}$/;
@@ -71,7 +76,7 @@ export function giveRuleVerb(
     describe,
     (args) => longExample(
       withGroupOptions(args, EXIT_CODES).positional('name', QUEUE).option('reason', REASON)
-        .option('duration', text('it ends by itself after so long, as 2h')),
+        .option('duration', text('it ends by itself after so long, as 2h')).option('local', LOCAL),
       `$0 queue ${word} ${example}`, what,
     ),
     async (args) => {
@@ -79,7 +84,7 @@ export function giveRuleVerb(
       const queue = patternOf(word, args.name);
       const seconds = secondsOf(args.duration);
       const end = seconds === undefined ? {} : { duration_seconds: seconds };
-      const given = { verb, queue, ...order, ...end };
+      const given = { verb, queue, ...order, ...end, ...localOf(args.local) };
       const outcome = await giveRule(await findGroup(args, context), given);
       const of = outcome.rules.filter((rule) => rule.verb === verb && rule.queue === queue).at(-1);
       const now = of === undefined
@@ -99,7 +104,8 @@ export function takeBackVerb(
     `${word} <name>`,
     describe,
     (args) => longExample(
-      withGroupOptions(args, EXIT_CODES).positional('name', QUEUE).option('reason', REASON),
+      withGroupOptions(args, EXIT_CODES).positional('name', QUEUE).option('reason', REASON)
+        .option('local', LOCAL),
       `$0 queue ${word} ${example}`, what,
     ),
     async (args) => {
@@ -114,7 +120,8 @@ export function takeBackVerb(
         context.terminal.error(printable(`twinpost: no rule to ${verb} '${queue}' stands${but}`));
         return done(1);
       }
-      const outcome = await cancelRules(group, meant.map(({ id }) => id), order);
+      const given = { ...order, ...localOf(args.local) };
+      const outcome = await cancelRules(group, meant.map(({ id }) => id), given);
       context.terminal.print(printable(`${queue} ${verb === 'suspend' ? 'goes on' : 'takes mail again'}`));
       // Another pattern may name it too.
       const more = outcome.rules.filter((rule) => rule.verb === verb).map((rule) => rule.queue);
@@ -125,11 +132,21 @@ export function takeBackVerb(
 }
 
 /** The exit code. */
-export function told({ unaware }: RuleOutcome, { terminal }: CliContext): number {
+export function told({ unaware, local }: RuleOutcome, { terminal }: CliContext): number {
+  if (local !== '') {
+    const text = 'in force at the gateways that answer; each writes it into the register when it can';
+    terminal.print(printable(`LOCAL: ${text}: ${local}`));
+    if (unaware.length > 0) terminal.print(printable(`NOT HEARD by ${unaware.join(', ')}`));
+    return NOT_ALL_KNOW;
+  }
   if (unaware.length === 0) return 0;
   terminal.print(printable(`NOT OBEYED YET by ${unaware.join(', ')}, which ${unaware.length === 1
     ? 'lives' : 'live'}: see that they reach the register, and that this command reaches them`));
   return NOT_ALL_KNOW;
+}
+
+export function localOf(local: boolean | undefined): { readonly local?: true } {
+  return local === true ? { local } : {};
 }
 
 function patternOf(word: string, name: string): string {

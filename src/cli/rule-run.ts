@@ -5,11 +5,15 @@
  *   written ─► every living gateway that answers obeys              ─► 0
  *           └─ or not within BOUND_MS; or one that lives is silent  ─► 3, named: it obeys when it hears of it
  *
+ * With --local every gateway that answers obeys at once, though the register is away, and writes it there
+ * when that is back: 3.
+ *
  * One without a session does not count: it reads the rules before it starts anything.
  */
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Order } from '../admin-api/orders.js';
-import type { NewQueueRule, QueueRuleAnswer, QueueRulesAnswer } from '../admin-api/queue-rules.js';
+import type {
+  CancelRule, NewQueueRule, QueueRuleAnswer, QueueRulesAnswer,
+} from '../admin-api/queue-rules.js';
 import type { AdminClient } from './admin-client.js';
 import { NoAnswer } from './admin-client.js';
 import { CliError } from './context.js';
@@ -26,6 +30,8 @@ export interface RuleOutcome {
   readonly rules: readonly GroupRule[];
   /** Gateways that live and do not obey, as far as can be told. */
   readonly unaware: readonly string[];
+  /** With --local: why the register does not have it; '' when it does. */
+  readonly local: string;
 }
 
 /** A rule as a group has it. */
@@ -35,16 +41,19 @@ export interface GroupRule extends QueueRuleAnswer {
 }
 
 export async function giveRule(group: Group, rule: NewQueueRule): Promise<RuleOutcome> {
-  const { rule: id } = await byOne(group, (client) => client.addRule(rule));
+  const { rule: id, local } = await byOne(group, (client) => client.addRule(rule));
+  // Each has it from the operator, under one name.
+  if (local !== '') return byEach(group, local, (client) => client.addRule({ ...rule, id }));
   return follow(group, (rules) => rules.some((one) => one.id === id));
 }
 
 export async function cancelRules(
-  group: Group, ids: readonly string[], order: Order,
+  group: Group, ids: readonly string[], order: CancelRule,
 ): Promise<RuleOutcome> {
   for (const id of ids) {
     try {
-      await byOne(group, (client) => client.cancelRule(id, order));
+      const { local } = await byOne(group, (client) => client.cancelRule(id, order));
+      if (local !== '') return await cancelByEach(group, ids, order, local);
     } catch (error) {
       // Somebody else was faster, or its time was over.
       if (!(error instanceof NoAnswer) || error.code !== 404 || ids.length === 1) throw error;
@@ -56,6 +65,23 @@ export async function cancelRules(
 /** What those who answer obey, each rule once, in the order in which they were given. */
 export async function rulesOf(group: Group): Promise<readonly GroupRule[]> {
   return merged(await answersOf(group));
+}
+
+async function cancelByEach(
+  group: Group, ids: readonly string[], order: CancelRule, why: string,
+): Promise<RuleOutcome> {
+  return byEach(group, why, async (client) => {
+    for (const id of ids) await client.cancelRule(id, order);
+  });
+}
+
+/** The register is away: whoever answers does it, and writes it there later. */
+async function byEach(
+  group: Group, local: string, ask: (client: AdminClient) => Promise<unknown>,
+): Promise<RuleOutcome> {
+  await group.ask('gateway', ask);
+  const answers = await answersOf(group);
+  return { rules: merged(answers), unaware: group.missing('gateway').map(({ id }) => id), local };
 }
 
 async function byOne<T>(group: Group, ask: (client: AdminClient) => Promise<T>): Promise<T> {
@@ -85,7 +111,8 @@ async function follow(
     if (late.length === 0 || performance.now() >= endMs) {
       const aware = new Set(answers.filter((one) => !late.includes(one)).map(({ answer }) => answer.told_by));
       const living = new Set(answers.flatMap(({ answer }) => [answer.told_by, ...answer.living]));
-      return { rules: merged(answers), unaware: [...living].filter((id) => !aware.has(id)).sort() };
+      const unaware = [...living].filter((id) => !aware.has(id)).sort();
+      return { rules: merged(answers), unaware, local: '' };
     }
     await sleep(POLL_MS);
   }
@@ -105,7 +132,8 @@ function merged(answers: readonly Answered<QueueRulesAnswer>[]): readonly GroupR
     for (const rule of rules) {
       const known = byId.get(rule.id);
       byId.set(rule.id, {
-        ...rule, queues: rule.queues + (known?.queues ?? 0), messages: rule.messages + (known?.messages ?? 0),
+        ...rule, local: rule.local || known?.local === true,
+        queues: rule.queues + (known?.queues ?? 0), messages: rule.messages + (known?.messages ?? 0),
         gateways: [...(known?.gateways ?? []), gateway],
       });
     }

@@ -281,7 +281,7 @@ function certificateLines({ reception }: StatusAnswer, nowMs: number, isTty: boo
 function ruleLines(
   { rules, orders_left: left = 0 }: StatusAnswer, nowMs: number, isTty: boolean,
 ): string[] {
-  const lines = (rules ?? []).map(({ verb, queue, since, until, who, reason, messages }) => {
+  const lines = (rules ?? []).map(({ verb, queue, since, until, local, who, reason, messages }) => {
     const title = verb === 'suspend' ? 'SUSPENDED' : 'REFUSING';
     const end = until === null ? '' : `, until ${timeText(until)}`;
     const waiting = verb === 'suspend'
@@ -289,7 +289,7 @@ function ruleLines(
     const time = `since ${timeText(since)} (${ago(since, nowMs)})${end}`;
     const pad = ' '.repeat(12 - title.length);
     return `  ${paint(title, 'yellow', isTty)}${pad}${printable(queue)} ${time} by ${printable(who)}: `
-      + `${printable(reason)}; ${waiting}`;
+      + `${printable(reason)}; ${waiting}${local ? '; not in the register yet' : ''}`;
   });
   if (left === 0) return lines;
   const wait = left === 1 ? 'order waits' : 'orders wait';

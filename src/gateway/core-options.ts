@@ -2,7 +2,8 @@
 import type { ReturnAddresses } from '../base/return-addresses.js';
 import type { SenderRewriting } from '../base/sender-rewriting.js';
 import type { TouchPages } from '../base/segment-runs.js';
-import type { Clock, Crc32, EventLog, Packer } from '../platform/ports.js';
+import type { LocalRulesFile } from './orders/local-rules.js';
+import type { Clock, Crc32, EventLog, Packer, ToAscii } from '../platform/ports.js';
 import type { ReadingOptions } from '../recovery/readings.js';
 import type { MirrorsOptions } from './mirror/mirrors-options.js';
 import type { AcceptanceOptions } from './queue/acceptance.js';
@@ -60,6 +61,7 @@ export interface CorePorts {
   readonly clock: Clock;
   readonly crc32: Crc32;
   readonly packer: Packer;
+  readonly toAscii: ToAscii;
   /** Undefined: no other thread can do it. */
   readonly touchPages?: TouchPages;
   readonly log: EventLog;
@@ -69,6 +71,8 @@ export interface CorePorts {
   readonly returnAddresses?: ReadonlyMap<string, ReturnAddresses> | undefined;
   /** Undefined: reports leave unsigned. */
   readonly reportSigner?: ReportSigner | undefined;
+  /** Undefined: rules of this gateway alone are forgotten by a restart. */
+  readonly localRules?: LocalRulesFile | undefined;
   /** Who holds a partition. */
   readonly ownership: OwnershipRegister;
   /** The register's list of stores was read, if they are learned of there (ownership/known-stores.ts) */

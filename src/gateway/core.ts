@@ -18,7 +18,9 @@ import type { CoreOptions, CorePorts, RenewedOptions } from './core-options.js';
 import { CrashNotes, InHand } from './local/crash-notes.js';
 import { DeliveryRight } from './mirror/delivery-right.js';
 import { Orders } from './orders/orders.js';
+import { Rebinding } from './orders/rebinding.js';
 import { ReportPace } from './orders/report-pace.js';
+import { LocalRules } from './orders/local-rules.js';
 import { QueueRules } from './orders/queue-rules.js';
 import { RuleDesk } from './orders/rule-desk.js';
 import { IDS_PER_ORDINAL, MessageIds } from './message-ids.js';
@@ -79,6 +81,12 @@ interface Followed {
   largestBytes: number;
 }
 
+interface StandingRules {
+  readonly local: LocalRules;
+  readonly rules: QueueRules;
+  readonly desk: RuleDesk;
+}
+
 export class GatewayCore implements Reception, DeliverySource {
   readonly bodies: DueBodies;
   readonly entries: Entries;
@@ -94,6 +102,7 @@ export class GatewayCore implements Reception, DeliverySource {
   readonly holds: MessageHolds;
   readonly orders: Orders;
   readonly rules: QueueRules;
+  readonly #localRules: LocalRules;
   readonly ruleDesk: RuleDesk;
   /**
    * What the machine knows of crashes, and what a crash now is to be blamed on (local/crash-note-file.ts).
@@ -145,8 +154,7 @@ export class GatewayCore implements Reception, DeliverySource {
     const memory = new MemoryGauge(options.memory, () => this.#usedBytes(), () => this.#askedBytes());
     this.memory = memory;
     this.bodies = new DueBodies({ entries, memory });
-    this.rules = this.#newRules(ports);
-    this.ruleDesk = new RuleDesk({ clock, log, register: ports.ownership, rules: this.rules });
+    ({ local: this.#localRules, rules: this.rules, desk: this.ruleDesk } = this.#newRules(ports));
     const registry = this.#newRegistry(table, ports);
     this.registry = registry;
     this.readiness = this.#readinessOf(ports);
@@ -370,6 +378,7 @@ export class GatewayCore implements Reception, DeliverySource {
     this.bodies.tick(nowMs);
     this.#segments.compact(COMPACT_BYTES_PER_TICK);
     if (nowMs >= this.#slowTickMs) this.#slowTick(nowMs);
+    this.#localRules.tick(nowMs);
     this.orders.tick(nowMs);
     this.holds.tick();
   }
@@ -420,9 +429,11 @@ export class GatewayCore implements Reception, DeliverySource {
     return new Mirrors({ ...mirrors, ringBytes }, this.#mirrorPorts());
   }
 
-  #newRules({ clock, log, ownership: register }: CorePorts): QueueRules {
+  #newRules({ clock, log, ownership: register, localRules: file }: CorePorts): StandingRules {
     const wake = (queue: MailQueue): void => { this.wake(queue); };
-    return new QueueRules({ clock, log, register, queues: () => this.registry.queues(), wake });
+    const local = new LocalRules({ clock, log, register, file });
+    const rules = new QueueRules({ clock, log, told: local, queues: () => this.registry.queues(), wake });
+    return { local, rules, desk: new RuleDesk({ clock, log, register, rules, local }) };
   }
 
   #newRegistry(table: EntryTable, { clock, log }: CorePorts): QueueRegistry {
@@ -475,19 +486,24 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   #newHolds({ clock, log, counters, events }: CorePorts): MessageHolds {
-    const { entries, crashes } = this;
+    const { frame, entries, crashes } = this;
     return new MessageHolds({
-      clock, log, counters, events, entries, settlement: this.#settlement, crashes,
+      clock, frame, log, counters, events, entries, settlement: this.#settlement, crashes,
+      longestRetryMs: () => this.#followed.longestRetryMs,
       wake: (queue) => { this.wake(queue); },
       noteOwing: (queue, row) => { this.recovered.noteOwing(queue, row); },
     });
   }
 
-  #newOrders({ clock, log, ownership }: CorePorts): Orders {
-    const { frame, entries, registry, holds } = this;
+  #newOrders({ clock, log, ownership, crc32, packer, router, toAscii }: CorePorts): Orders {
+    const { frame, entries, registry, holds, memory, recovered } = this;
+    const settlement = this.#settlement;
+    const rebinding = new Rebinding({
+      crc32, packer, log, toAscii, router, entries, memory, registry, settlement, holds, recovered,
+    });
     return new Orders(this.#options.incarnation, {
       gatewayId: ownership.self.gatewayId, clock, frame, log, entries, registry, holds, room: this.#room,
-      settlement: this.#settlement, reports: new ReportPace(), register: ownership,
+      settlement, rebinding, reports: new ReportPace(), register: ownership,
       wake: (queue) => { this.wake(queue); },
       isIncomplete: () => this.isIncomplete,
       hasten: (queue) => {

@@ -39,6 +39,7 @@ import { composeReport } from './bounce/report-composer.js';
 import { GatewayCore } from './core.js';
 import { DrainedStores } from './drained-stores.js';
 import type { DrainedSince } from './local/drained-file.js';
+import { localRulesFile } from './local/local-rules-file.js';
 import { readDrained, writeDrained } from './local/drained-file.js';
 import { ConfigurationInForce } from './configuration-in-force.js';
 import { CountedHandlers } from './counted-handlers.js';
@@ -500,10 +501,11 @@ class Gateway implements RunningGateway {
       },
       {
         clock: this.#clock,
-        crc32,
+        crc32, toAscii,
         packer: new MessagePacker(),
         touchPages,
         log: ports.log,
+        localRules: localRulesFile(options.stateDir),
         router: this.#router,
         reportWay: (reversePath) => this.#reportWay(reversePath),
         events: this.#record,

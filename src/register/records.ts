@@ -11,7 +11,7 @@
  * What a partition's record means is protocol/partition-record.ts.
  */
 import { z } from 'zod';
-import { LEFT_VERBS, selector, whyNoSelector } from '../admin-api/queue-orders.js';
+import { LEFT_VERBS, orderTerms, selector, whyNoSelector, whyNoTerms } from '../admin-api/queue-orders.js';
 import { invariant } from '../base/invariant.js';
 import { BrokenRule, listOf, readJson, readShape, ruled } from '../base/json-shape.js';
 import { GAVE_UP_MAX, LINE_MAX, MEMBERS_MAX } from '../protocol/fields.js';
@@ -132,10 +132,11 @@ export type QueueRule = Readonly<z.output<typeof queueRuleShape>>;
 const partitionText = ruled(z.string(), (text) => (isPartition(text) ? '' : 'no partition'));
 
 /** An order over mail of partitions that nobody had who was asked (gateway/orders/left-orders.ts). */
-const leftOrderShape = z.object({
+const leftOrderShape = ruled(z.object({
   verb: z.enum(LEFT_VERBS),
   // Who writes an odd one must not have more mail ended than is meant.
   selector: ruled(selector, whyNoSelector),
+  ...orderTerms.shape,
   who: z.string().max(RULE_TEXT_CHARACTERS_MAX),
   reason: z.string().max(RULE_TEXT_CHARACTERS_MAX),
   /** When it was given: what arrived later is not meant. */
@@ -143,7 +144,7 @@ const leftOrderShape = z.object({
   untilWallMs: wallTime.min(1),
   /** Those that are still to be passed over. */
   partitions: listOf(partitionText, LEFT_PARTITIONS_MAX),
-});
+}), (order) => whyNoTerms(order.verb, order));
 export type LeftOrder = Readonly<z.output<typeof leftOrderShape>>;
 
 /** A partition that has ended, at a store that may have a copy of it: by the term that ended it. */

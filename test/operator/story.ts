@@ -5,7 +5,7 @@
  *
  *     TWINPOST_WRITE_RUNBOOK=1 node dist/test/run.js operator
  *
- * and that of a reboot likewise by test/thirdparty/etcd/host-drain.test.ts.
+ * and those with etcd likewise by test/thirdparty/etcd/host-drain.test.ts and local-rules.test.ts beside it.
  *
  * Output of commands stands there as it came, with ports and times of this run made plain; it is not compared.
  */

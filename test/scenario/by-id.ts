@@ -1,8 +1,8 @@
 /** What an operator does to one message of a gateway at once, as an order over many does to each (src/gateway/orders/order-act.ts). */
 import type { GatewayCore } from '../../src/gateway/core.js';
-import type { MessageHolds } from '../../src/gateway/queue/message-holds.js';
+import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 
-export type MessageVerb = 'hold' | 'release' | 'delete';
+export type MessageVerb = 'hold' | 'delay' | 'release' | 'delete';
 
 export interface DoneById {
   /** Of each queue that has the message: why it was not done there; '' when it was. */
@@ -11,11 +11,17 @@ export interface DoneById {
   readonly isKept: boolean;
 }
 
-const DO: Readonly<Record<MessageVerb, keyof Pick<MessageHolds, 'holdEntry' | 'releaseEntry' | 'deleteEntry'>>> = { hold: 'holdEntry', release: 'releaseEntry', delete: 'deleteEntry' };
-
-export function doById({ registry, holds }: GatewayCore, verb: MessageVerb, id: number, order = { reason: 'a look first', who: 'ann' }): DoneById {
+export function doById({ registry, holds }: GatewayCore, verb: MessageVerb, id: number, order = { reason: 'a look first', who: 'ann' }, untilWallMs = 0): DoneById {
+  const did = (queue: MailQueue, row: number): string => {
+    switch (verb) {
+      case 'hold': return holds.holdEntry(queue, row, order);
+      case 'delay': return holds.delayEntry(queue, row, untilWallMs, order);
+      case 'release': return holds.releaseEntry(queue, row, order);
+      case 'delete': return holds.deleteEntry(queue, row, order);
+    }
+  };
   const done = [...registry.placesOf(id)].map(({ queue, row }) => {
-    const why = holds[DO[verb]](queue, row, order);
+    const why = did(queue, row);
     return { why, partition: queue.partition, number: queue.partition.lastNumber };
   });
   return {

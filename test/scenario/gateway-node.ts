@@ -8,6 +8,7 @@ import { toAscii } from '../../src/platform/node/idna.js';
 import type { Prng } from '../../src/base/prng.js';
 import { GatewayCore } from '../../src/gateway/core.js';
 import type { CoreOptions } from '../../src/gateway/core-options.js';
+import type { KeptRules, LocalRulesFile } from '../../src/gateway/orders/local-rules.js';
 import { LINK_MARGINS } from '../../src/gateway/mirror/link/link-options.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
@@ -65,10 +66,25 @@ interface Life {
   learn: (storeId: string) => void;
 }
 
+class KeptRulesFile implements LocalRulesFile {
+  kept: KeptRules = { given: new Map(), cancelled: new Map() };
+
+  read(): KeptRules {
+    return this.kept;
+  }
+
+  write(kept: KeptRules): Promise<void> {
+    this.kept = kept;
+    return Promise.resolve();
+  }
+}
+
 export class GatewayNode {
   fencedCount = 0;
   /** The crash notes of its machine. */
   crashNotes: readonly CrashNote[] = [];
+  /** The file of its machine for rules that the register does not have. */
+  readonly localRules = new KeptRulesFile();
   /** Stores that its next process does not know until learn(). */
   readonly unknown = new Set<string>();
   /** The register has told it which stores there are. */
@@ -107,6 +123,11 @@ export class GatewayNode {
     return this.life?.register;
   }
 
+  /** As the wall clock of its machine shows it. */
+  wallMs(): number {
+    return this.ports.wallBaseMs + Math.floor(this.ports.scheduler.nowMs) + this.wallAheadMs;
+  }
+
   link(storeId: string): StoreLink | undefined {
     return this.life?.links.find((link) => link.storeId === storeId);
   }
@@ -131,12 +152,12 @@ export class GatewayNode {
     const { options } = this;
     const { incarnation } = life;
     const jitter = this.prng.fork();
-    const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.ports.wallBaseMs + Math.floor(scheduler.nowMs) + this.wallAheadMs };
+    const clock = { nowMs: () => scheduler.nowMs, wallMs: () => this.wallMs() };
     let turnAsked = false;
     const core: GatewayCore = new GatewayCore(
       { ...options.core, gatewayId: options.id, incarnation },
       {
-        clock, crc32, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, reportWay: (path) => byDomainOf(path, this.ports.router, toAscii), ownership: life.register.bridge, random: () => jitter.next(), events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
+        clock, crc32, toAscii, localRules: this.localRules, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, reportWay: (path) => byDomainOf(path, this.ports.router, toAscii), ownership: life.register.bridge, random: () => jitter.next(), events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
         requestEndOfTurn: () => {
           if (turnAsked) return;
           turnAsked = true;

@@ -50,17 +50,26 @@ describe('messages that an operator holds', () => {
     world.assertSameContent();
   });
 
-  test('expire all the same, with a report', () => {
+  test('do not expire, over a restart either: the lifetime goes on when they are released, and survives that, too', () => {
     const world = World.started({ lifetimeMs: 10_000 });
     world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
     const letter = world.submit(['q1']);
     world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.DEFERRED);
-    doById(coreOf(world), 'hold', letter.id);
-    world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 15_000, 'its report');
+    const held = doById(coreOf(world), 'hold', letter.id);
+    world.until(() => held.isKept);
+    world.run(15_000);
+    restart(world);
+    world.run(15_000);
+    assert.equal(stateOf(coreOf(world), 'q1', letter), EntryState.HELD);
+    const released = doById(coreOf(world), 'release', letter.id);
+    world.until(() => released.isKept);
+    world.run(1000);
     world.gateway.kill(true);
     world.startGateway();
+    world.run(5000);
+    assert.equal(letter.reports.size, 0, 'thirty seconds of it were held');
+    world.until(() => letter.reports.size === 1, 15_000, 'its report');
     world.untilQuiet();
-    assert.equal(letter.reports.size, 1);
   });
 
   test('a strict queue goes on without its deferred head', () => {

@@ -129,7 +129,20 @@ describe('an attempt that goes on', () => {
 });
 
 describe('the time of an entry is up while it is', () => {
-  for (const name of ['READY', 'DEFERRED', 'HELD'] as const) {
+  test('HELD by an operator: its lifetime stands still, and goes on when it is released', () => {
+    const { world: made, letter } = PLACE.HELD();
+    made.run(3 * LIFE_MS);
+    assert.deepEqual([stateOf(coreOf(made), 'q1', letter), letter.reports.size], [S.HELD, 0]);
+    assert.deepEqual(doById(coreOf(made), 'release', letter.id).whys, ['']);
+    made.run(LIFE_MS - 700);
+    assert.equal(letter.reports.size, 0, 'the time that it was held does not count');
+    made.run(2000);
+    assert.equal(letter.reports.get('failure 0@q1.example')?.size, 1);
+    made.untilQuiet();
+    checkAll(made.letters, made.queueNames);
+  });
+
+  for (const name of ['READY', 'DEFERRED'] as const) {
     test(`${name}: it fails, and is reported`, () => {
       const { world: made, letter } = PLACE[name]();
       assert.equal(stateOf(coreOf(made), 'q1', letter), S[name]);

@@ -4,8 +4,10 @@
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Order } from '../../admin-api/orders.js';
-import { newQueueRule } from '../../admin-api/queue-rules.js';
-import type { NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../../admin-api/queue-rules.js';
+import { cancelRule, newQueueRule } from '../../admin-api/queue-rules.js';
+import type {
+  CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer,
+} from '../../admin-api/queue-rules.js';
 import { BrokenRule, readShape } from '../../base/json-shape.js';
 import { refuse } from '../../platform/node/admin-server.js';
 import type { RuleOutcome } from '../orders/rule-desk.js';
@@ -14,7 +16,7 @@ import { orderOf, postedBy, refuseUnsaid } from './orders.js';
 export interface QueueRuleControl {
   answer(): QueueRulesAnswer;
   add(rule: NewQueueRule): Promise<RuleOutcome>;
-  cancel(id: string, order: Order): Promise<RuleOutcome>;
+  cancel(id: string, order: CancelRule): Promise<RuleOutcome>;
 }
 
 export function addQueueRules(api: FastifyInstance, control: QueueRuleControl): void {
@@ -30,10 +32,14 @@ export function addQueueRules(api: FastifyInstance, control: QueueRuleControl): 
     const who = orderOf(postedBy<Order>(request));
     if (who === undefined) return refuseUnsaid(reply);
     const { id } = request.params as { readonly id: string };
-    return answered(reply, await control.cancel(id, who));
+    const posted = readShape(cancelRule, request.body);
+    if (posted instanceof BrokenRule) return refuse(reply, 400, posted.rule);
+    return answered(reply, await control.cancel(id, { ...who, ...posted }));
   });
 }
 
-function answered(reply: FastifyReply, { id, code, why }: RuleOutcome): RuleIdAnswer | FastifyReply {
-  return code === 200 ? { rule: id } : refuse(reply, code, why);
+function answered(
+  reply: FastifyReply, { id, code, why, local = '' }: RuleOutcome,
+): RuleIdAnswer | FastifyReply {
+  return code === 200 ? { rule: id, local } : refuse(reply, code, why);
 }

@@ -108,6 +108,7 @@ export class MessageView {
     const { core } = this.#ports;
     const { table } = core.entries;
     const heldReason = core.holds.reasonOf(queue, row);
+    const delay = core.holds.delayOf(row);
     const aheadMs = core.frame.aheadMs();
     const state = table.state(row);
     // The head of a strict queue waits for its time in its place.
@@ -122,9 +123,11 @@ export class MessageView {
       sender: envelope?.reversePath ?? '',
       state: MESSAGE_STATES[state] ?? 'held',
       ...(heldReason === '' ? {} : { held_reason: heldReason }),
+      ...(delay === undefined ? {}
+        : { delayed_until: seconds(delay.untilWallMs), delayed_reason: delay.why }),
       attempts: table.attempts.get(row),
       next_attempt_time: isTimed && note.dueWallMs > 0 ? seconds(note.dueWallMs + aheadMs) : null,
-      expiry_time: envelope === undefined ? 0 : seconds(table.expirySeconds.get(row) * 1000 + aheadMs),
+      expiry_time: envelope === undefined ? 0 : seconds(core.holds.expiryWallMs(row, note) + aheadMs),
     };
   }
 }

@@ -2,7 +2,7 @@
  * Why a message is still here, in one line: the one thing that keeps it, as operators would ask for it.
  *
  *   incoming, held, ending   its state says it
- *   deferred                 its next attempt, or a suspension
+ *   deferred                 an operator's delay, a suspension, or its next attempt
  *   active                   it is being delivered; or nobody answers there
  *   queued                   the first of: suspended, behind older mail, behind the head of a strict queue,
  *                            next hop down, no lease, content at the stores, concurrency, a partition that
@@ -29,7 +29,8 @@ export function whyItIsHere(queue: MailQueue, row: number, ports: ReasonPorts): 
     case EntryState.HELD: return `it is held: ${core.holds.reasonOf(queue, row)}`;
     case EntryState.REPORTING: return 'the report about it is being made';
     case EntryState.IN_FLIGHT: return outageText(queue, ports) || 'it is being delivered';
-    case EntryState.DEFERRED: return suspensionText(queue, ports) || 'it waits for its next attempt';
+    case EntryState.DEFERRED: return delayText(row, ports) || suspensionText(queue, ports)
+      || 'it waits for its next attempt';
     default: return whyNotStarted(queue, row, ports);
   }
 }
@@ -55,6 +56,16 @@ function whyNotStarted(queue: MailQueue, row: number, ports: ReasonPorts): strin
   const connecting = ports.nextHopOf?.(queue)?.connecting;
   if (connecting !== undefined) return connectingText(connecting);
   return `its turn comes: ${formatCount(queue.readyCount)} ready in its queue`;
+}
+
+function delayText(row: number, { core }: ReasonPorts): string {
+  const delay = core.holds.delayOf(row);
+  return delay === undefined ? '' : `it is delayed until ${timeOf(delay.untilWallMs)}: ${delay.why}`;
+}
+
+/** To the second, in UTC. */
+function timeOf(wallMs: number): string {
+  return `${new Date(wallMs).toISOString().slice(0, 19)}Z`;
 }
 
 function suspensionText(queue: MailQueue, { core }: ReasonPorts): string {

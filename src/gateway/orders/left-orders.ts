@@ -13,6 +13,7 @@
  *
  * Not here: who leaves and withdraws them (left-desk.ts). Pure.
  */
+import { termsOf } from '../../admin-api/queue-orders.js';
 import type { LeftOrderAnswer } from '../../admin-api/queue-orders.js';
 import type { LeftOrder } from '../../register/records.js';
 import type { Partition } from '../mirror/partition.js';
@@ -131,7 +132,7 @@ export class LeftOrders {
     const holders = this.#ports.register.heldByOthers()
       .filter((one) => one.partitions.some((name) => names.has(name))).map(({ holder }) => holder);
     return {
-      order: id, verb, selector, reason, who, given: Math.floor(wallMs / 1000),
+      order: id, verb, selector, ...termsOf(order), reason, who, given: Math.floor(wallMs / 1000),
       until: Math.floor(untilWallMs / 1000), partitions, holders, done,
     };
   }

@@ -108,7 +108,7 @@ export class LeftPass {
     if (envelope === undefined) return this.#ports.entries.isAllAbsent(row) ? Came.IN_HAND : Came.NOT_MEANT;
     this.#looked = envelope.recipients.length;
     const note = settlement.noteOf(row, this.#looked);
-    const meant = this.#act.meantOf(row, envelope, note);
+    const meant = this.#act.meantOf(queue, row, envelope, note);
     if (meant.length === 0 || this.#act.isDoneBefore(row, note)) return Came.NOT_MEANT;
     const came = this.#act.doTo(queue, row, envelope, meant, this.#order.verb, nowMs);
     if (came === Came.DONE) this.done += 1;

@@ -1,10 +1,11 @@
 /**
  * What an operator's order does to one message: which of its recipients it means at this moment, and holds,
- * releases or ends it for them (queue/message-holds.ts), if it rests and there is room for the change. The
- * same for an order that passes over what is here (order-pass.ts) and for one that waited in the register for
- * its mail (left-orders.ts). Pure.
+ * delays, releases or ends it for them (queue/message-holds.ts), or leads it by another route (rebinding.ts),
+ * if it rests and there is room for the change. The same for an order that passes over what is here
+ * (order-pass.ts) and for one that waited in the register for its mail (left-orders.ts). Pure.
  */
-import type { LeftVerb, OrderVerb, QueueOrder } from '../../admin-api/queue-orders.js';
+import { termsOf } from '../../admin-api/queue-orders.js';
+import type { LeftVerb, OrderTerms, OrderVerb, QueueOrder } from '../../admin-api/queue-orders.js';
 import type { DeliveryRoom } from '../queue/delivery-room.js';
 import type { Entries } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
@@ -15,6 +16,7 @@ import type { Note } from '../queue/note.js';
 import { TO_TRY } from '../queue/note.js';
 import type { Settlement } from '../queue/settlement.js';
 import type { Envelope } from '../queue/types.js';
+import type { Rebinding } from './rebinding.js';
 import type { ReportPace } from './report-pace.js';
 import { Selection } from './selection.js';
 
@@ -24,6 +26,7 @@ export interface OrderActPorts {
   readonly holds: MessageHolds;
   readonly room: DeliveryRoom;
   readonly reports: ReportPace;
+  readonly rebinding: Rebinding;
 }
 
 /** What became of a message. NOT_MEANT: or it was done to it already. LATER: others are no use now, too. */
@@ -37,15 +40,18 @@ export class OrderAct {
   readonly selection: Selection;
   readonly #verb: OrderVerb;
   readonly #order: Pick<QueueOrder, 'reason' | 'who'>;
+  readonly #terms: OrderTerms;
   readonly #ports: OrderActPorts;
   readonly #onRefused: OnRefused;
 
   constructor(
-    { verb, selector, reason, who }: Omit<QueueOrder, 'dry_run'>, ports: OrderActPorts, onRefused: OnRefused,
+    order: Omit<QueueOrder, 'dry_run'>, ports: OrderActPorts, onRefused: OnRefused,
   ) {
+    const { verb, selector, reason, who } = order;
     this.selection = new Selection(selector);
     this.#verb = verb;
     this.#order = { reason, who };
+    this.#terms = termsOf(order);
     this.#ports = ports;
     this.#onRefused = onRefused;
   }
@@ -66,19 +72,25 @@ export class OrderAct {
   }
 
   /** Indexes of recipients who are meant; none: the message is not. */
-  meantOf(row: number, envelope: Envelope, note: Note): readonly number[] {
+  meantOf(queue: MailQueue, row: number, envelope: Envelope, note: Note): readonly number[] {
     const verb = this.#verb;
-    const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
-    if ((verb === 'release' && !isHeld) || (verb === 'flush' && isHeld)) return [];
+    const { entries: { table }, holds, rebinding } = this.#ports;
+    const isKeptBack = table.state(row) === EntryState.HELD || holds.isDelayed(row, note);
+    if ((verb === 'release' && !isKeptBack) || (verb === 'flush' && isKeptBack)) return [];
     const meant = this.selection.recipientsOf(envelope, note);
-    // Of whom a report is owed already can't fail again.
-    if (verb !== 'bounce' && verb !== 'expire') return meant;
+    const { route } = this.#terms;
+    if (route !== undefined && rebinding.isThere(queue, envelope, note, route)) return [];
+    // Of whom a report is owed already can't fail again, nor go elsewhere.
+    if (verb !== 'bounce' && verb !== 'expire' && verb !== 'rebind') return meant;
     return meant.filter((index) => note.states[index] === TO_TRY);
   }
 
   /** What ends a message shows by itself. */
   isDoneBefore(row: number, note: Note): boolean {
-    if (this.#verb === 'release') return this.#ports.holds.isReleasing(row);
+    const { holds } = this.#ports;
+    if (this.#verb === 'release') return holds.isReleasing(row);
+    const { not_before_ms: notBeforeMs } = this.#terms;
+    if (notBeforeMs !== undefined) return holds.isDelayedUntil(row, note, notBeforeMs);
     return this.#verb === 'hold' && note.heldSinceWallMs !== 0;
   }
 
@@ -93,11 +105,12 @@ export class OrderAct {
       return Came.IN_HAND;
     }
     const isReported = verb === 'bounce' || verb === 'expire';
-    if (isReported && entries.isAbsent(row)) {
+    if ((isReported || verb === 'rebind') && entries.isAbsent(row)) {
       entries.absent.wantLater(queue.partition, row);
       return Came.IN_HAND;
     }
     if (!room.admitsExpiry(queue.partition, entries.room(row))) return Came.IN_HAND;
+    if (verb === 'rebind' && !this.#ports.rebinding.hasRoom(queue, row)) return Came.LATER;
     if (isReported && !reports.take(nowMs)) return Came.LATER;
     const why = this.#do(queue, row, meant, verb);
     if (why === '') return Came.DONE;
@@ -106,8 +119,10 @@ export class OrderAct {
   }
 
   #do(queue: MailQueue, row: number, meant: readonly number[], verb: LeftVerb): string {
-    const { holds } = this.#ports;
+    const { holds, rebinding } = this.#ports;
+    if (verb === 'rebind') return rebinding.rebindEntry(queue, row, this.#terms.route ?? '', this.#order);
     if (verb === 'hold') return holds.holdEntry(queue, row, this.#order);
+    if (verb === 'delay') return holds.delayEntry(queue, row, this.#terms.not_before_ms ?? 0, this.#order);
     if (verb === 'release') return holds.releaseEntry(queue, row, this.#order);
     return holds.endEntry(queue, row, meant, verb, this.#order);
   }

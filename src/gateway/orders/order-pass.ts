@@ -16,6 +16,7 @@
 import type {
   MetMessage, OrderPhase, QueueOrder, QueueOrderAnswer,
 } from '../../admin-api/queue-orders.js';
+import { termsOf } from '../../admin-api/queue-orders.js';
 import { invariant } from '../../base/invariant.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -128,7 +129,8 @@ export class OrderPass {
     }
     const { verb, reason, who, selector, dry_run: isDry = false } = order;
     ports.log.warn('order', 'an operator orders something for many messages', {
-      order: id, verb, selector: JSON.stringify(selector), dry_run: isDry, reason, who,
+      order: id, verb, selector: JSON.stringify(selector), dry_run: isDry, ...termsOf(order),
+      reason, who,
     });
   }
 
@@ -149,7 +151,7 @@ export class OrderPass {
   get toLeave(): OrderToLeave | undefined {
     const { verb, selector, who, reason } = this.order;
     if (verb === 'flush' || (this.phase !== 'acting' && this.phase !== 'done')) return undefined;
-    return { verb, selector, who, reason, wallMs: Math.floor(this.#givenWallMs) };
+    return { verb, selector, ...termsOf(this.order), who, reason, wallMs: Math.floor(this.#givenWallMs) };
   }
 
   /** It is to pass over this partition, which stays here until then. */
@@ -290,7 +292,7 @@ export class OrderPass {
   }
 
   #count(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {
-    const meant = this.#act.meantOf(row, envelope, note).length;
+    const meant = this.#act.meantOf(queue, row, envelope, note).length;
     if (meant === 0) return Came.NOT_MEANT;
     this.#counts.matched += 1;
     this.#open.set(queue.partition, (this.#open.get(queue.partition) ?? 0) + 1);
@@ -302,7 +304,7 @@ export class OrderPass {
 
   #dealWith(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {
     const { matched, done } = this.#counts;
-    const meant = this.#act.meantOf(row, envelope, note);
+    const meant = this.#act.meantOf(queue, row, envelope, note);
     // Never more than the operator saw.
     if (meant.length === 0 || done + this.#notDone >= matched) return Came.NOT_MEANT;
     const came = this.#tryOn(queue, row, envelope, meant, note);

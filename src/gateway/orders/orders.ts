@@ -5,7 +5,7 @@
  */
 import type { Order } from '../../admin-api/orders.js';
 import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../../admin-api/queue-orders.js';
-import { whyNoSelector } from '../../admin-api/queue-orders.js';
+import { whyNoSelector, whyNoTerms } from '../../admin-api/queue-orders.js';
 import type { Partition } from '../mirror/partition.js';
 import type { LeaveOutcome } from './left-desk.js';
 import { LeftDesk } from './left-desk.js';
@@ -40,7 +40,8 @@ export class Orders {
 
   /** Begins to look; a text says why it can't. */
   begin(order: QueueOrder): QueueOrderAnswer | string {
-    const why = whyNoSelector(order.selector);
+    const why = whyNoSelector(order.selector) || whyNoTerms(order.verb, order)
+      || (order.route === undefined ? '' : this.#ports.rebinding.whyNoRoute(order.route));
     if (why !== '') return why;
     const busy = [...this.#passes.values()].filter(({ isOver }) => !isOver).length;
     if (busy >= BUSY_MAX) return `${String(BUSY_MAX)} orders are under way: wait for one, or cancel it`;

@@ -4,7 +4,8 @@
  * register (rules/queues/ID) until they are cancelled or their time is over; nothing of them is kept with a
  * message.
  *
- *   register told, time is over ─► look() ─► a flag in each queue; a queue that goes on is woken
+ *   register told, or an operator here
+ *   (local-rules.ts), time is over ─► look() ─► a flag in each queue; a queue that goes on is woken
  *   a partition is taken over ───► look(), when its holder has read the rules and before anything of it is
  *                                  started, however late the register's watch is (DESIGN, Ownership rule 17)
  *   a queue is made ─────────────► suspends()
@@ -15,10 +16,10 @@
 import { Wildcards } from '../../base/wildcards.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
-import type { OwnershipRegister } from '../ownership/ownership-register.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueClass, Route } from '../queue/types.js';
 import { QUEUE_CLASSES } from '../queue/types.js';
+import type { LocalRules } from './local-rules.js';
 import { nextEnd, standing } from './standing.js';
 
 /** Rules that may stand; what stands beyond them was written by somebody else, and is not obeyed. */
@@ -54,6 +55,8 @@ class NamedQueues {
 export interface RuleInForce {
   readonly id: string;
   readonly rule: QueueRule;
+  /** The register does not have it yet. */
+  readonly isLocal: boolean;
   readonly queues: number;
   readonly messages: number;
 }
@@ -61,7 +64,8 @@ export interface RuleInForce {
 export interface QueueRulesPorts {
   readonly clock: Clock;
   readonly log: EventLog;
-  readonly register: Pick<OwnershipRegister, 'queueRules'>;
+  /** What the register tells, and what is given here. */
+  readonly told: Pick<LocalRules, 'queueRules' | 'isLocal'>;
   queues(): Iterable<MailQueue>;
   wake(queue: MailQueue): void;
 }
@@ -108,8 +112,8 @@ export class QueueRules {
 
   /** Called a few times a second, and before anything is asked. */
   look(): void {
-    const { register, clock } = this.#ports;
-    const told = register.queueRules();
+    const { clock } = this.#ports;
+    const told = this.#ports.told.queueRules();
     const nowWallMs = clock.wallMs();
     if (told === this.#told && nowWallMs < this.#nextEndWallMs) return;
     this.#told = told;
@@ -139,7 +143,9 @@ export class QueueRules {
         sum.messages += queue.length;
       }
     }
-    return sums.map(({ id, rule, queues, messages }) => ({ id, rule, queues, messages }));
+    const { told } = this.#ports;
+    return sums.map(({ id, rule, queues, messages }) =>
+      ({ id, rule, isLocal: told.isLocal(id), queues, messages }));
   }
 
   #mark(queue: MailQueue): void {

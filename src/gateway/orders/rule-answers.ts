@@ -6,10 +6,11 @@ export function ruleAnswers(rules: QueueRules): readonly QueueRuleAnswer[] {
   return rules.all().map(answerOf);
 }
 
-function answerOf({ id, rule, queues, messages }: RuleInForce): QueueRuleAnswer {
+function answerOf({ id, rule, isLocal, queues, messages }: RuleInForce): QueueRuleAnswer {
   const { verb, queue, who, reason, wallMs, untilWallMs } = rule;
   return {
     id, verb, queue, who, reason, since: Math.floor(wallMs / 1000),
-    until: untilWallMs === 0 ? null : Math.floor(untilWallMs / 1000), queues, messages,
+    until: untilWallMs === 0 ? null : Math.floor(untilWallMs / 1000), local: isLocal, queues,
+    messages,
   };
 }

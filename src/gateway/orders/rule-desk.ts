@@ -1,14 +1,15 @@
 /**
  * Where operators give and cancel the standing rules of queues: each becomes a key of the register, written
- * by the gateway that was asked. All gateways learn of it by their watches and obey it (queue-rules.ts); who
+ * by the gateway that was asked; or, with `local`, a rule of each gateway that is asked (local-rules.ts),
+ * until the register answers. All gateways learn of it by their watches and obey it (queue-rules.ts); who
  * does is told here, by each of itself. Pure.
  */
-import type { Order } from '../../admin-api/orders.js';
-import type { NewQueueRule, QueueRulesAnswer } from '../../admin-api/queue-rules.js';
+import type { CancelRule, NewQueueRule, QueueRulesAnswer } from '../../admin-api/queue-rules.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
 import { isRuleId } from '../../register/keys.js';
 import type { OwnershipRegister } from '../ownership/ownership-register.js';
+import type { LocalOutcome, LocalRules } from './local-rules.js';
 import type { QueueRules } from './queue-rules.js';
 import { QUEUE_RULES_MAX } from './queue-rules.js';
 import { ruleAnswers } from './rule-answers.js';
@@ -19,13 +20,16 @@ export interface RuleDeskPorts {
   readonly log: EventLog;
   readonly register: OwnershipRegister;
   readonly rules: QueueRules;
+  readonly local: LocalRules;
 }
 
 /** What came of it: with a text it was not done, and `code` says of what kind that is, as HTTP has them. */
 export interface RuleOutcome {
   readonly id: string;
-  readonly code: 200 | 404 | 409 | 503;
+  readonly code: 200 | 400 | 404 | 409 | 503;
   readonly why: string;
+  /** Done here alone, and why the register does not have it; '' or undefined: it does. */
+  readonly local?: string;
 }
 
 /** Over for so long, by any gateway's clock: the next order takes it out of the register. */
@@ -49,33 +53,44 @@ export class RuleDesk {
     };
   }
 
-  add({ verb, queue, duration_seconds: seconds, reason, who }: NewQueueRule): Promise<RuleOutcome> {
-    const { register, clock, log } = this.#ports;
+  add(given: NewQueueRule): Promise<RuleOutcome> {
+    const { verb, queue, duration_seconds: seconds, reason, who, local: isLocal = false } = given;
+    const { register, clock, log, local } = this.#ports;
     this.#given += 1;
     const { gatewayId, incarnation } = register.self;
-    const id = `${gatewayId}-${String(incarnation)}-${String(this.#given)}`;
-    if (register.away !== '') return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+    const ownId = `${gatewayId}-${String(incarnation)}-${String(this.#given)}`;
+    const id = (isLocal ? given.id : undefined) ?? ownId;
+    if (!isRuleId(id)) return Promise.resolve({ id, code: 400, why: 'that is no id of a rule' });
+    if (!isLocal && register.away !== '') {
+      return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+    }
     this.#removeOver();
     const nowWallMs = clock.wallMs();
-    const standing = [...register.queueRules().values()].filter((rule) => !isOver(rule, nowWallMs)).length;
+    const standing = [...local.queueRules().values()].filter((rule) => !isOver(rule, nowWallMs)).length;
     if (standing >= QUEUE_RULES_MAX) {
       const why = `${String(QUEUE_RULES_MAX)} rules stand already: cancel one of them; nothing was done`;
       return Promise.resolve({ id, code: 409, why });
     }
     const untilWallMs = seconds === undefined ? 0 : nowWallMs + seconds * 1000;
     const rule: QueueRule = { verb, queue, untilWallMs, who, reason, wallMs: nowWallMs };
-    log.warn('rule', 'an operator gives a standing rule', { rule: id, verb, queue, reason, who });
-    return this.#write(id, rule);
+    const fields = { rule: id, verb, queue, reason, who, ...(isLocal ? { local: true } : {}) };
+    log.warn('rule', 'an operator gives a standing rule', fields);
+    return isLocal ? here(id, local.give(id, rule)) : this.#write(id, rule);
   }
 
-  cancel(id: string, { reason, who }: Order): Promise<RuleOutcome> {
-    const { register, log } = this.#ports;
-    if (register.away !== '') return Promise.resolve({ id, code: 503, why: awayText(register.away) });
-    if (!isRuleId(id) || !register.queueRules().has(id)) {
+  cancel(id: string, { reason, who, ...how }: CancelRule): Promise<RuleOutcome> {
+    const { register, log, local } = this.#ports;
+    const isLocal = how.local === true;
+    if (!isLocal && register.away !== '') {
+      return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+    }
+    // One that was not asked then may write it yet.
+    if (!isRuleId(id) || (!isLocal && !local.queueRules().has(id))) {
       return Promise.resolve({ id, code: 404, why: 'no rule of this id stands; nothing was done' });
     }
-    log.warn('rule', 'an operator cancels a standing rule', { rule: id, reason, who });
-    return this.#write(id, undefined);
+    const fields = { rule: id, reason, who, ...(isLocal ? { local: true } : {}) };
+    log.warn('rule', 'an operator cancels a standing rule', fields);
+    return isLocal ? here(id, local.cancel(id)) : this.#write(id, undefined);
   }
 
   #write(id: string, rule: QueueRule | undefined): Promise<RuleOutcome> {
@@ -95,6 +110,10 @@ export class RuleDesk {
       if (isOver(rule, sinceWallMs)) register.setQueueRule(id, undefined, () => undefined);
     }
   }
+}
+
+async function here(id: string, outcome: Promise<LocalOutcome>): Promise<RuleOutcome> {
+  return { id, code: 200, why: '', local: (await outcome).why };
 }
 
 export function awayText(away: string): string {

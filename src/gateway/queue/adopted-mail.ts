@@ -26,6 +26,8 @@ import type { MailQueue } from './mail-queue.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { RecoveredQueues } from './recovered-queues.js';
 
+const NO_BYTES = new Uint8Array(0);
+
 export interface AdoptedMailPorts {
   readonly crc32: Crc32;
   readonly log: EventLog;
@@ -141,7 +143,9 @@ export class AdoptedMail {
       });
       return false;
     }
-    const found = recovered.adoptedInto(partition, head);
+    const noteCrc = entryNoteCrc(view, offset);
+    const hasNote = note.length > 0 && crc32(note, 0) === noteCrc;
+    const found = recovered.adoptedInto(partition, head, hasNote ? note : NO_BYTES);
     const { queue, arrivalSeconds, expirySeconds } = found;
     if (entries.table.index.find(messageId, queue.handle) !== 0) return true;
     const room = entryRoom(view, offset);
@@ -150,8 +154,6 @@ export class AdoptedMail {
       queue, messageId, slot, 0, bodyBytes, checksum, arrivalSeconds, expirySeconds, room,
     );
     entries.table.transition(row, EntryState.STORING);
-    const noteCrc = entryNoteCrc(view, offset);
-    const hasNote = note.length > 0 && crc32(note, 0) === noteCrc;
     const position = partition.together(() => {
       const number = partition.store(messageId, 0, [body], bodyBytes, head, checksum, room);
       if (hasNote) partition.annotate(number, note, noteCrc);

@@ -8,12 +8,13 @@
  *              ─ timeout / WITHDRAW ─► FREE
  *   READY      ─ taken ─► IN_FLIGHT
  *              ─ expired or failed by an operator / ANNOTATE ─► REPORTING    ─ held ─► HELD
+ *              ─ delayed by an operator / ANNOTATE ─► DEFERRED
  *   IN_FLIGHT  ─ deferred / ANNOTATE ─► DEFERRED                             ─ unknown version ─► HELD
  *              ─ failed or expired / ANNOTATE ─► REPORTING                   ─ not to be sent yet ─► READY
  *   DEFERRED   ─ due ─► READY                                                ─ held ─► HELD
  *              ─ expired or failed by an operator / ANNOTATE ─► REPORTING
  *   REPORTING  ─ reported, some still to try ─► DEFERRED, READY              ─ found damaged ─► HELD
- *   HELD       ─ released ─► READY, DEFERRED, or REPORTING where a report is owed
+ *   HELD       ─ released ─► READY, or REPORTING where a report is owed         ─ delayed ─► DEFERRED
  *              ─ expired or failed by an operator / ANNOTATE ─► REPORTING
  *   any but STORING ─ delivered, reported, deleted: its end / DELETE ─► FREE
  *
@@ -50,6 +51,8 @@ export type EntryState = (typeof EntryState)[keyof typeof EntryState];
 
 /** Expiry of an entry whose own can't be read: it is HELD. */
 export const NEVER_SECONDS = 0xffffffff;
+/** Of one that an operator holds: its lifetime goes on when it is released. */
+export const STOPPED_SECONDS = 0xfffffffe;
 
 const S = EntryState;
 const NEXT_STATES: readonly (readonly number[])[] = [
@@ -57,7 +60,7 @@ const NEXT_STATES: readonly (readonly number[])[] = [
   [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.HELD],
   // STORING: submitted to READY, adopted to any resting state
   [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
-  [S.IN_FLIGHT, S.REPORTING, S.HELD, S.FREE],
+  [S.IN_FLIGHT, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
   [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
   [S.READY, S.REPORTING, S.HELD, S.FREE],
   [S.DEFERRED, S.READY, S.HELD, S.FREE],

@@ -1,6 +1,6 @@
 /**
- * What becomes of an entry that is not left to its course: its time is up, an operator holds it, or an
- * operator deletes it. It depends on the state (entry-table.ts) that the entry is in at that moment.
+ * What becomes of an entry that is not left to its course: its time is up, or an operator holds, delays or
+ * deletes it. It depends on the state (entry-table.ts) that the entry is in at that moment.
  *
  *   state      its time is up                           hold                      delete
  *   STORING    waits: nobody was told that it is here   refused: being stored     refused: being stored
@@ -10,8 +10,11 @@
  *   DEFERRED   fails, reported                          HELD                      ends
  *   REPORTING  when the report is made, what is still   refused: being reported   refused: being reported
  *              to be tried fails, reported in its turn
- *   HELD       fails, reported; not when it was met in  refused: held already     ends
- *              crashes, or can not be read
+ *   HELD       waits while an operator holds it, or it  refused: held already     ends
+ *              was met in crashes, or can not be read;
+ *              else fails, reported
+ *
+ * To delay is refused as to hold is; what an operator holds may be delayed, what else is held not.
  *
  * "Fails" means the recipients that are still to be tried; each is reported, or ended where no report is
  * allowed (settlement.ts). The head of a strict queue frees it by its own end, hold or delete, never by that

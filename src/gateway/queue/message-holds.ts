@@ -1,10 +1,11 @@
 /**
- * Messages that an operator holds, releases or ends; and those that are held because two processes ended
- * while they worked on them. What else is held (no route, a damaged content, an unknown envelope) is only
- * named here.
+ * Messages that an operator holds, delays, releases or ends; and those that are held because two processes
+ * ended while they worked on them. What else is held (no route, a damaged content, an unknown envelope) is
+ * only named here.
  *
  *   READY, DEFERRED ─ hold, in its note at the mirrors ─► HELD
  *   HELD ─ release, at the mirrors too ─► READY, or its report goes on
+ *   READY, DEFERRED, HELD by an operator ─ delay, in its note ─► DEFERRED until then ─ due, release ─► READY
  *   READY, DEFERRED, HELD ─ delete ─► gone, logged and counted; nobody is told (G2)
  *                           ─ bounce, expire ─► failed, and reported where the RFCs let us
  *   recovery ─ its note names an operator, or two tries; or two crash notes name it ─► HELD alone; other mail
@@ -12,23 +13,29 @@
  *
  * One of which only its place is here (absent-bodies.ts) is fetched first, and the order asked for again.
  *
- * A poison message does not expire while it is held: its report is what would end the process. Pure.
+ * While an operator holds a message, its lifetime stands still; that of a delayed one begins when it is due.
+ * What was said last counts: who delays what is held lets it go then. A poison message does not expire while
+ * it is held: its report is what would end the process. Pure.
  */
 import type { Order } from '../../admin-api/orders.js';
+import { DELAY_SECONDS_MAX } from '../../admin-api/queue-orders.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { CrashNotes } from '../local/crash-notes.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { Entries } from './entries.js';
-import { EntryState } from './entry-table.js';
+import { EntryState, STOPPED_SECONDS } from './entry-table.js';
 import { whyNotNow } from './interruptions.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { OWED_FAILURE, TO_TRY, TRIES_MAX } from './note.js';
 import type { OperatorEnd, Settlement } from './settlement.js';
+import type { WallFrame } from './wall-frame.js';
 
 /** Crashes of this machine with a message in hand after which it is held. */
 const CRASHES_TO_HOLD = 2;
+/** Held for years, and then delayed for the longest time. */
+const ADDED_SECONDS_MAX = 10 * DELAY_SECONDS_MAX;
 const LEAVING = 'its queue goes to another gateway';
 const ENDED_WORDS = {
   delete: 'recipients of a message are deleted by an operator',
@@ -49,6 +56,9 @@ interface Release {
 
 export interface MessageHoldsPorts {
   readonly clock: Clock;
+  /** Of due times and expiry. */
+  readonly frame: WallFrame;
+  readonly longestRetryMs: () => number;
   readonly log: EventLog;
   readonly entries: Entries;
   readonly settlement: Settlement;
@@ -80,10 +90,30 @@ export class MessageHolds {
     return why;
   }
 
+  /** Why not; '' when it waits until then, by the wall clock. */
+  delayEntry(queue: MailQueue, row: number, untilWallMs: number, order: Order): string {
+    const why = this.#whyNotDelayed(queue, row);
+    if (why === '') this.#delay(queue, row, untilWallMs, order);
+    return why;
+  }
+
+  /** An operator delays it, and its time has not come. */
+  isDelayed(row: number, note: Note): boolean {
+    return note.isDelayed && this.#ports.entries.table.state(row) === EntryState.DEFERRED;
+  }
+
+  /** It waits for exactly this time. */
+  isDelayedUntil(row: number, note: Note, untilWallMs: number): boolean {
+    return this.isDelayed(row, note) && note.dueWallMs === this.#inFrame(untilWallMs);
+  }
+
   /** Why not; '' when it goes on as soon as the mirrors know. */
   releaseEntry(queue: MailQueue, row: number, order: Order): string {
-    const why = this.#whyNotReleased(queue, row);
-    if (why === '') this.#letGo(queue, row, order);
+    const { entries } = this.#ports;
+    const isDelayed = !entries.isAllAbsent(row) && this.isDelayed(row, this.#noteOf(row));
+    const why = isDelayed ? this.#whyLeaving(queue) : this.#whyNotReleased(queue, row);
+    if (why === '' && isDelayed) this.#endDelay(queue, row, order);
+    else if (why === '') this.#letGo(queue, row, order);
     return why;
   }
 
@@ -101,7 +131,7 @@ export class MessageHolds {
 
   /** Why an operator can't end it now; '' when one can. */
   whyNotEnded(queue: MailQueue, row: number): string {
-    return queue.partition.isLeaving ? LEAVING : this.#whyNotNow(row) || this.#whyNotRead(queue, row);
+    return this.#whyLeaving(queue) || this.#whyNotNow(row) || this.#whyNotRead(queue, row);
   }
 
   /**
@@ -161,6 +191,7 @@ export class MessageHolds {
     const tries = this.#triesOf(queue, row, note);
     if ((note?.heldSinceWallMs ?? 0) === 0 && tries === 0) return false;
     this.#enter(queue, row);
+    if ((note?.heldSinceWallMs ?? 0) !== 0) this.#stopLifetime(row);
     this.#alarm(queue, row, tries);
     return true;
   }
@@ -197,16 +228,34 @@ export class MessageHolds {
     const note = this.#noteOf(row);
     const tries = this.#triesOf(queue, row, note);
     if (tries > 0) return `it was in hand when ${String(tries)} processes of a gateway ended`;
-    if (note.heldSinceWallMs !== 0) return this.#wordsOf(row, note);
+    if (note.heldSinceWallMs !== 0) return this.#wordsOf(row, note.heldSinceWallMs);
     if (!queue.routed) return 'no route leads out of its queue';
     if (settlement.envelopeOf(row) === undefined) return 'this release can not read its envelope';
     return 'its checksum is wrong';
   }
 
-  /** What the operator said. Words may get lost (entry-texts.ts); that it is held does not. */
-  #wordsOf(row: number, { heldSinceWallMs }: Note): string {
+  /** Who delays it and why, and until when; undefined when nobody does. */
+  delayOf(row: number): { readonly untilWallMs: number; readonly why: string } | undefined {
+    if (this.#ports.entries.isAllAbsent(row)) return undefined;
+    const note = this.#noteOf(row);
+    if (!this.isDelayed(row, note)) return undefined;
+    const untilWallMs = note.dueWallMs + this.#ports.frame.aheadMs();
+    return { untilWallMs, why: this.#wordsOf(row, note.dueWallMs) };
+  }
+
+  /** When it would fail. Held by an operator: if it were released now. */
+  expiryWallMs(row: number, { heldSinceWallMs, addedSeconds }: Note): number {
+    const { clock, settlement, entries: { table } } = this.#ports;
+    const seconds = table.expirySeconds.get(row);
+    const envelope = settlement.envelopeOf(row);
+    if (seconds !== STOPPED_SECONDS || envelope === undefined) return seconds * 1000;
+    return envelope.expiryWallMs + addedSeconds * 1000 + clock.wallMs() - heldSinceWallMs;
+  }
+
+  /** What the operator said. Words may get lost (entry-texts.ts); that it is held, or delayed, does not. */
+  #wordsOf(row: number, wallMs: number): string {
     const { hold } = this.#ports.settlement.textsOf(row);
-    const isKnown = hold?.sinceWallMs === heldSinceWallMs;
+    const isKnown = hold?.sinceWallMs === wallMs;
     if (isKnown) return `${hold.who}: ${hold.reason}`;
     return 'an operator; who and why is only in the log of the gateway that was asked';
   }
@@ -226,6 +275,23 @@ export class MessageHolds {
     const unread = this.#whyNotRead(queue, row);
     if (unread !== '') return unread;
     return this.#noteOf(row).heldSinceWallMs === 0 ? 'it is held already' : '';
+  }
+
+  #whyLeaving({ partition }: MailQueue): string {
+    return partition.isLeaving ? LEAVING : '';
+  }
+
+  #whyNotDelayed(queue: MailQueue, row: number): string {
+    const { entries, settlement } = this.#ports;
+    const why = this.#whyLeaving(queue) || this.#whyNotNow(row) || this.#whyNotRead(queue, row);
+    if (why !== '') return why;
+    if (this.#releasing.has(row)) return 'it is being released at this moment';
+    if (settlement.envelopeOf(row) === undefined) return UNREADABLE;
+    if (entries.table.state(row) !== EntryState.HELD) return '';
+    const note = this.#noteOf(row);
+    if (this.#triesOf(queue, row, note) > 0 || entries.isDamaged(row)) return 'it is held: look at it first';
+    if (note.owedChange !== 0) return 'a report is owed of it: release it';
+    return note.heldSinceWallMs === 0 ? 'no operator holds it: queue show says why it waits' : '';
   }
 
   #whyNotReleased(queue: MailQueue, row: number): string {
@@ -250,12 +316,68 @@ export class MessageHolds {
   #holdBack(queue: MailQueue, row: number, { reason, who }: Order): void {
     const { clock, settlement, log, entries: { table } } = this.#ports;
     const sinceWallMs = Math.floor(clock.wallMs());
-    settlement.annotate(queue, row, { ...this.#noteOf(row), heldSinceWallMs: sinceWallMs });
+    const note = this.#noteOf(row);
+    const dueWallMs = note.isDelayed ? 0 : note.dueWallMs;
+    settlement.annotate(queue, row, { ...note, dueWallMs, isDelayed: false, heldSinceWallMs: sinceWallMs });
     settlement.tell(queue, row, { ...settlement.textsOf(row), hold: { sinceWallMs, who, reason } });
     settlement.withdrawFromWaiting(queue, row);
     this.#enter(queue, row);
+    this.#stopLifetime(row);
     const fields = { queue: queue.name, queue_id: formatMessageId(table.messageId(row)), reason, who };
     log.warn('held', 'a message is held by an operator', fields);
+  }
+
+  #stopLifetime(row: number): void {
+    const { expirySeconds } = this.#ports.entries.table;
+    // What can not be read never ends by itself.
+    if (expirySeconds.get(row) < STOPPED_SECONDS) expirySeconds.set(row, STOPPED_SECONDS);
+  }
+
+  #delay(queue: MailQueue, row: number, untilWallMs: number, { reason, who }: Order): void {
+    const { settlement, frame, log, entries: { table } } = this.#ports;
+    const dueWallMs = this.#inFrame(untilWallMs);
+    const arrivalWallMs = settlement.envelopeOf(row)?.arrivalWallMs ?? frame.wallMs();
+    const note = {
+      ...this.#noteOf(row), dueWallMs, isDelayed: true, heldSinceWallMs: 0,
+      addedSeconds: secondsOf(dueWallMs - arrivalWallMs),
+    };
+    const words = { sinceWallMs: dueWallMs, who, reason };
+    settlement.tell(queue, row, { ...settlement.textsOf(row), hold: words });
+    settlement.putOff(queue, row, note);
+    this.#setExpiry(row, note.addedSeconds);
+    log.warn('held', 'a message is delayed by an operator', {
+      queue: queue.name, queue_id: formatMessageId(table.messageId(row)),
+      until_ms: untilWallMs, reason, who,
+    });
+  }
+
+  /** It is due now; its lifetime has begun. */
+  #endDelay(queue: MailQueue, row: number, { reason, who }: Order): void {
+    const { settlement, frame, log, entries: { table } } = this.#ports;
+    const arrivalWallMs = settlement.envelopeOf(row)?.arrivalWallMs ?? frame.wallMs();
+    const addedSeconds = secondsOf(frame.wallMs() - arrivalWallMs);
+    settlement.annotate(queue, row, { ...this.#noteOf(row), dueWallMs: 0, isDelayed: false, addedSeconds });
+    this.#setExpiry(row, addedSeconds);
+    settlement.withdrawFromWaiting(queue, row);
+    queue.makeReady(row, false);
+    this.#ports.wake(queue);
+    const fields = { queue: queue.name, queue_id: formatMessageId(table.messageId(row)), reason, who };
+    log.warn('held', 'a message that was delayed goes on: an operator has released it', fields);
+  }
+
+  /** By so much its lifetime is longer than its head says; a retry of it is always possible. */
+  #setExpiry(row: number, addedSeconds: number): void {
+    const { settlement, frame, longestRetryMs, entries: { table } } = this.#ports;
+    const envelope = settlement.envelopeOf(row);
+    if (envelope === undefined) return;
+    const endSeconds = Math.ceil(envelope.expiryWallMs / 1000) + addedSeconds;
+    const leastSeconds = Math.ceil((frame.wallMs() + longestRetryMs()) / 1000);
+    table.expirySeconds.set(row, Math.min(STOPPED_SECONDS, Math.max(leastSeconds, endSeconds)));
+  }
+
+  /** A time of the wall clock as entries have it. */
+  #inFrame(wallMs: number): number {
+    return Math.floor(wallMs - this.#ports.frame.aheadMs());
   }
 
   #doAwayWith(queue: MailQueue, row: number, { reason, who }: Order): void {
@@ -278,13 +400,18 @@ export class MessageHolds {
   }
 
   #letGo(queue: MailQueue, row: number, { reason, who }: Order): void {
-    const { settlement, crashes, log, entries: { table } } = this.#ports;
+    const { clock, settlement, crashes, log, entries: { table } } = this.#ports;
     const messageId = table.messageId(row);
     const note = this.#noteOf(row);
+    const heldMs = note.heldSinceWallMs === 0 ? 0 : clock.wallMs() - note.heldSinceWallMs;
+    const addedSeconds = Math.min(ADDED_SECONDS_MAX, note.addedSeconds + secondsOf(heldMs));
     // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
     const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
     const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
-    const number = settlement.annotate(queue, row, { ...note, dueWallMs, heldSinceWallMs: 0, tries: 0 });
+    const number = settlement.annotate(queue, row, {
+      ...note, dueWallMs, heldSinceWallMs: 0, tries: 0, addedSeconds,
+    });
+    if (note.heldSinceWallMs !== 0) this.#setExpiry(row, addedSeconds);
     crashes.forget(queue.ownerId, messageId);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message that was held goes on: an operator has released it', fields);
@@ -337,4 +464,9 @@ export class MessageHolds {
     const { settlement } = this.#ports;
     return settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 1);
   }
+}
+
+/** Of a clock that was set meanwhile not too much, nor less than nothing. */
+function secondsOf(ms: number): number {
+  return Math.min(ADDED_SECONDS_MAX, Math.max(0, Math.ceil(ms / 1000)));
 }

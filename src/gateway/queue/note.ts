@@ -6,7 +6,7 @@
  * (noteRoom): whatever happens later takes no memory, at the stores or here. Little-endian:
  *
  *   offset size field
- *   0      1    version      2
+ *   0      1    version      3
  *   1      1    attempts     255 stands for more
  *   2      6    dueWallMs    u48
  *   8      6    owedChange   u48, number of the change that decided an outcome which still has to be reported
@@ -14,8 +14,10 @@
  *   14     1    tries        processes that began work on the message which may end them (report-job.ts);
  *                            0 when none does
  *   15     6    heldSince    u48, milliseconds since 1970, by an operator; 0 when not held
- *   21     1    1 when the sender was told of the delay (delay-reports.ts)
- *   22     6    for each recipient: state u8, reply code u16, enhanced status code u24 (class, 10 bits
+ *   21     1    1: the sender was told of the delay (delay-reports.ts); 2: dueWallMs is of an operator, who
+ *               delays it (message-holds.ts)
+ *   22     4    addedSeconds u32, by which it lives longer than its head says: held, or delayed
+ *   26     6    for each recipient: state u8, reply code u16, enhanced status code u24 (class, 10 bits
  *               subject, 10 bits detail); codes of 0 when there was no result
  *
  * What a next hop said besides, and who holds the entry and why, are words: not here but in entry-texts.ts,
@@ -26,9 +28,13 @@ import { NOTE_CRC_BYTES, ROOM_BYTES_MAX } from '../../protocol/change-rows.js';
 import type { Envelope } from './types.js';
 import { ALIAS_EXPANDED } from './types.js';
 
-const NOTE_VERSION = 2;
-const FIXED_BYTES = 22;
-const DELAY_TOLD_AT = 21;
+const NOTE_VERSION = 3;
+const FIXED_BYTES = 26;
+const DUE_AT = 2;
+const FLAGS_AT = 21;
+const FLAG_DELAY_TOLD = 1;
+const FLAG_DELAYED = 2;
+const ADDED_AT = 22;
 const RECIPIENT_BYTES = 6;
 const BYTE_MAX = 0xff;
 const HIGH_WORD = 2 ** 32;
@@ -70,6 +76,10 @@ export interface Note {
   /** Since when an operator keeps the entry back; 0 when none does. */
   readonly heldSinceWallMs: number;
   readonly isDelayTold: boolean;
+  /** An operator wants it tried not before dueWallMs. What is over by then is said by no change. */
+  readonly isDelayed: boolean;
+  /** By which it lives longer than its head says. */
+  readonly addedSeconds: number;
   readonly results: readonly LastResult[];
 }
 
@@ -89,8 +99,22 @@ export function freshNote(recipientCount: number): Note {
   const states = new Uint8Array(recipientCount);
   return {
     attempts: 0, dueWallMs: 0, states,
-    owedChange: 0, tries: 0, heldSinceWallMs: 0, isDelayTold: false, results: [],
+    owedChange: 0, tries: 0, heldSinceWallMs: 0, isDelayTold: false, isDelayed: false,
+    addedSeconds: 0, results: [],
   };
+}
+
+/** By which an entry with this note lives longer than its head says. */
+export function addedSecondsIn(note: Uint8Array): number {
+  if (note[0] !== NOTE_VERSION || note.length < FIXED_BYTES) return 0;
+  return new DataView(note.buffer, note.byteOffset, note.length).getUint32(ADDED_AT, true);
+}
+
+/** Until when an operator delays it, by the clock of who wrote it; 0 when none does. */
+export function delayedUntilIn(note: Uint8Array): number {
+  if (note[0] !== NOTE_VERSION || note.length < FIXED_BYTES) return 0;
+  const view = new DataView(note.buffer, note.byteOffset, note.length);
+  return (view.getUint8(FLAGS_AT) & FLAG_DELAYED) === 0 ? 0 : readUint48(view, DUE_AT);
 }
 
 /** The bytes of a note. */
@@ -99,11 +123,12 @@ export function encodeNote(note: Note): Uint8Array {
   const view = new DataView(bytes.buffer);
   bytes[0] = NOTE_VERSION;
   bytes[1] = Math.min(note.attempts, BYTE_MAX);
-  writeUint48(view, 2, Math.max(0, Math.floor(note.dueWallMs)));
+  writeUint48(view, DUE_AT, Math.max(0, Math.floor(note.dueWallMs)));
   writeUint48(view, 8, note.owedChange);
   bytes[14] = Math.min(note.tries, BYTE_MAX);
   writeUint48(view, 15, note.heldSinceWallMs);
-  bytes[DELAY_TOLD_AT] = note.isDelayTold ? 1 : 0;
+  bytes[FLAGS_AT] = (note.isDelayTold ? FLAG_DELAY_TOLD : 0) | (note.isDelayed ? FLAG_DELAYED : 0);
+  view.setUint32(ADDED_AT, note.addedSeconds, true);
   const { states } = note;
   for (let i = 0; i < states.length; i++) bytes[FIXED_BYTES + i * RECIPIENT_BYTES] = states[i] ?? TO_TRY;
   for (const { recipient, code, enhanced } of note.results) {
@@ -131,9 +156,11 @@ export function decodeNote(bytes: Uint8Array): Note | undefined {
     if (code !== 0 || packed !== 0) results.push({ recipient, code, enhanced: enhancedOf(packed) });
   }
   return {
-    attempts: view.getUint8(1), dueWallMs: readUint48(view, 2), states,
+    attempts: view.getUint8(1), dueWallMs: readUint48(view, DUE_AT), states,
     owedChange: readUint48(view, 8), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15),
-    isDelayTold: bytes[DELAY_TOLD_AT] === 1, results,
+    isDelayTold: (view.getUint8(FLAGS_AT) & FLAG_DELAY_TOLD) !== 0,
+    isDelayed: (view.getUint8(FLAGS_AT) & FLAG_DELAYED) !== 0,
+    addedSeconds: view.getUint32(ADDED_AT, true), results,
   };
 }
 

@@ -159,13 +159,8 @@ export class QueueRegistry {
     const { label } = route;
     const known = partition.queues.get(label);
     if (known !== undefined) return known;
-    const handle = this.#freeHandles.pop() ?? Math.max(1, this.#byHandle.length);
-    const queue = new MailQueue({ handle, route, routed }, partition, this.#ports.table);
-    queue.isSuspended = this.#ports.isSuspended(route);
-    this.#byHandle[handle] = queue;
-    partition.queues.set(label, queue);
+    const queue = this.#make(partition, route, routed);
     if (!partition.isOwn) return queue;
-    this.#ownCount += 1;
     const parts = this.#byLabel.get(label);
     if (parts === undefined) this.#byLabel.set(label, [queue]);
     // What comes back is older than what was accepted meanwhile.
@@ -174,6 +169,33 @@ export class QueueRegistry {
       parts.unshift(queue);
     }
     else parts.push(queue);
+    return queue;
+  }
+
+  /**
+   * The queue of this route in this partition for mail that an operator leads into it; new mail goes where it
+   * went. Undefined: there are too many.
+   */
+  ledInto(partition: Partition, route: Route): MailQueue | undefined {
+    const { label } = route;
+    const known = partition.queues.get(label);
+    if (known?.routed === true) return known;
+    if (known !== undefined || (partition.isOwn && this.isFull)) return undefined;
+    const queue = this.#make(partition, route, true);
+    if (!partition.isOwn) return queue;
+    const parts = this.#byLabel.get(label);
+    if (parts === undefined) this.#byLabel.set(label, [queue]);
+    else parts.unshift(queue);
+    return queue;
+  }
+
+  #make(partition: Partition, route: Route, routed: boolean): MailQueue {
+    const handle = this.#freeHandles.pop() ?? Math.max(1, this.#byHandle.length);
+    const queue = new MailQueue({ handle, route, routed }, partition, this.#ports.table);
+    queue.isSuspended = this.#ports.isSuspended(route);
+    this.#byHandle[handle] = queue;
+    partition.queues.set(route.label, queue);
+    if (partition.isOwn) this.#ownCount += 1;
     return queue;
   }
 

@@ -6,6 +6,7 @@
  * short for all envelopes, of an entry only its place in its queue is kept (absent-bodies.ts). A report that
  * is owed is made when every entry is here.
  */
+import { DELAY_SECONDS_MAX } from '../../admin-api/queue-orders.js';
 import { joinCrc } from '../../base/crc-join.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { Mirrors } from '../mirror/mirrors.js';
@@ -28,7 +29,7 @@ import { labelOf, readLabel } from './label.js';
 import type { QueueName } from './label.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { decodeNote, noteRoom, TO_TRY } from './note.js';
+import { addedSecondsIn, decodeNote, delayedUntilIn, noteRoom, TO_TRY } from './note.js';
 import type { MemoryGauge } from './memory-gauge.js';
 import type { MessageHolds } from './message-holds.js';
 import type { QueueRegistry } from './queue-registry.js';
@@ -425,7 +426,7 @@ export class RecoveredQueues {
   }
 
   /** Where an adopted entry goes, by its head, and its times. */
-  adoptedInto(partition: Partition, head: Uint8Array): AdoptedPlace {
+  adoptedInto(partition: Partition, head: Uint8Array, note: Uint8Array): AdoptedPlace {
     const view = new DataView(head.buffer, head.byteOffset, head.byteLength);
     if (!isKnownHead(view, 0, head.length)) {
       return { queue: this.#queueOf(partition, undefined), arrivalSeconds: 0, expirySeconds: NEVER_SECONDS };
@@ -433,7 +434,7 @@ export class RecoveredQueues {
     return {
       queue: this.#queueOf(partition, readLabel(view, headLabelAt(0), head.length)),
       arrivalSeconds: Math.floor(headArrivalWallMs(view, 0) / 1000),
-      expirySeconds: this.#expirySeconds(partition, headExpirySeconds(view, 0)),
+      expirySeconds: this.#expirySeconds(partition, headExpirySeconds(view, 0), note),
     };
   }
 
@@ -526,7 +527,7 @@ export class RecoveredQueues {
     const shared = isShared ? this.#sharedBody(partition.ownerId, id, own.subarray(0, bodyBytes)) : 0;
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
     const expirySeconds = known
-      ? this.#expirySeconds(partition, headExpirySeconds(payload, headAt))
+      ? this.#expirySeconds(partition, headExpirySeconds(payload, headAt), sound ? note : NO_BYTES)
       : NEVER_SECONDS;
     const times = { arrivalSeconds, expirySeconds };
     const row = isAbsent && known && !this.#hasRoomForHeads && isMovable(note)
@@ -633,12 +634,14 @@ export class RecoveredQueues {
     if (note !== undefined && this.#placeEnding(queue, row, note)) return;
     if (this.#ports.holds.holdsBack(queue, row, note)) return;
     this.#ports.wake(queue);
-    const delayMs = note === undefined ? 0 : this.#delayMs(queue.partition, note.dueWallMs);
-    if (queue.route.ordering === 'strict' && note !== undefined && note.dueWallMs !== 0 && !queue.isBlocked) {
+    const isDelayed = note?.isDelayed === true;
+    const delayMs = note === undefined ? 0 : this.#delayMs(queue.partition, note);
+    const isStrict = queue.route.ordering === 'strict' && !(isDelayed && delayMs > 0);
+    if (isStrict && note !== undefined && note.dueWallMs !== 0 && !isDelayed && !queue.isBlocked) {
       queue.makeReadyFirst(row);
       queue.blockBy(row, clock.nowMs() + delayMs);
       dueTimes.wakeAt(queue, queue.blockedUntilMs);
-    } else if (delayMs === 0 || queue.route.ordering === 'strict') queue.makeReady(row, true);
+    } else if (delayMs === 0 || isStrict) queue.makeReady(row, true);
     else {
       entries.table.transition(row, EntryState.DEFERRED);
       queue.deferredCount += 1;
@@ -646,24 +649,28 @@ export class RecoveredQueues {
     }
   }
 
-  /** From now until a due time that its holder wrote: at most what a retry may take, whatever clocks show. */
-  #delayMs(partition: Partition, dueWallMs: number): number {
+  /** From now until a due time that its holder wrote: at most what it may be, whatever clocks show. */
+  #delayMs(partition: Partition, { dueWallMs, isDelayed }: Note): number {
     if (dueWallMs === 0) return 0;
     const { frame } = this.#ports;
     const leftMs = dueWallMs + this.#aheadOf(partition) - frame.wallMs();
-    return Math.min(this.#options.longestRetryMs, Math.max(0, leftMs));
+    const mostMs = isDelayed ? DELAY_SECONDS_MAX * 1000 : this.#options.longestRetryMs;
+    return Math.min(mostMs, Math.max(0, leftMs));
   }
 
   /**
    * When an entry ends that its holder wrote this expiry into. Whatever the clocks of both showed: not before
    * a retry could have been made, so that nothing is bounced untried because of a clock, and not later than a
-   * lifetime from now.
+   * lifetime from now, or from when it is due that an operator delays.
    */
-  #expirySeconds(partition: Partition, writtenSeconds: number): number {
+  #expirySeconds(partition: Partition, writtenSeconds: number, note: Uint8Array): number {
     const { longestRetryMs, lifetimeMs } = this.#options;
     const nowMs = this.#ports.frame.wallMs();
-    const endMs = writtenSeconds * 1000 + this.#aheadOf(partition);
-    return Math.ceil(Math.min(nowMs + lifetimeMs, Math.max(nowMs + longestRetryMs, endMs)) / 1000);
+    const aheadMs = this.#aheadOf(partition);
+    const endMs = (writtenSeconds + addedSecondsIn(note)) * 1000 + aheadMs;
+    const delayMs = Math.max(0, delayedUntilIn(note) + aheadMs - nowMs);
+    const beginsMs = nowMs + Math.min(DELAY_SECONDS_MAX * 1000, delayMs);
+    return Math.ceil(Math.min(beginsMs + lifetimeMs, Math.max(beginsMs + longestRetryMs, endMs)) / 1000);
   }
 
   /** By how much our frame is ahead of the holder's that wrote the entries; 0 when no store knows. */

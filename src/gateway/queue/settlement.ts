@@ -12,6 +12,7 @@
  *   the attempt goes on with others   ─► ANNOTATE (states): no attempt is counted, it is among the next;
  *                                         rests first where an operator waits for it (refused-orders.ts)
  */
+import { DELAY_SECONDS_MAX } from '../../admin-api/queue-orders.js';
 import type { Clock, Crc32, Packer } from '../../platform/ports.js';
 import type { Mirrors } from '../mirror/mirrors.js';
 import type { DueTimes } from './due-times.js';
@@ -205,6 +206,16 @@ export class Settlement {
     this.#conclude(queue, row, envelope, note, replies, false, isHead);
   }
 
+  /** An operator delays an entry that rests, as this note says: it comes back behind what is due. */
+  putOff(queue: MailQueue, row: number, note: Note): void {
+    const { dueTimes, entries: { table } } = this.#ports;
+    this.annotate(queue, row, note);
+    this.withdrawFromWaiting(queue, row);
+    if (table.state(row) !== EntryState.DEFERRED) table.transition(row, EntryState.DEFERRED);
+    queue.deferredCount += 1;
+    dueTimes.schedule(row, this.#leftMs(note));
+  }
+
   /** It is tried so much later at the latest. False: it waits for no time of its own, or is due before. */
   hasten(queue: MailQueue, row: number, delayMs: number): boolean {
     const { dueTimes, clock, frame, entries: { table } } = this.#ports;
@@ -274,7 +285,7 @@ export class Settlement {
     if (queue.hasPlace(row)) {
       this.#ports.entries.table.transition(row, EntryState.READY);
       this.#ports.wake(queue);
-    } else this.#deferUntil(queue, row, note.dueWallMs, queue.isBlockedBy(row));
+    } else this.#deferUntil(queue, row, note, queue.isBlockedBy(row));
     this.#ports.onReported(queue, row);
   }
 
@@ -315,7 +326,7 @@ export class Settlement {
         queue.lastError = said.text;
       }
     }
-    const outcome = { ...before, states, results: [...results.values()] };
+    const outcome = { ...before, states, results: [...results.values()], isDelayed: false };
     const nowMs = this.#ports.frame.wallMs();
     if (result.goesOn === true) {
       const rests = this.refused.isAwaited(envelope.messageId, this.#ports.clock.nowMs());
@@ -362,7 +373,7 @@ export class Settlement {
       this.#tellReplies(queue, row, replies);
       const dueWallMs = Math.min(note.dueWallMs, this.#expiryMs(row));
       if (goesOn) queue.makeReadyFirst(row);
-      else if (!isInPlace) this.#deferUntil(queue, row, dueWallMs, isHead);
+      else if (!isInPlace) this.#deferUntil(queue, row, { ...note, dueWallMs }, isHead);
       return;
     }
     // Composing the report is work that may end the process. This one is the first that tries, unless the
@@ -426,10 +437,8 @@ export class Settlement {
   }
 
   /** `isHead`: it holds its queue, if that is strict, until then. Any other comes back behind what is due. */
-  #deferUntil(queue: MailQueue, row: number, dueWallMs: number, isHead: boolean): void {
-    // A due time that another process wrote is of its clock: bounded, whatever that showed.
-    const leftMs = dueWallMs - this.#ports.frame.wallMs();
-    const delayMs = Math.min(this.#options.longestRetryMs, Math.max(0, leftMs));
+  #deferUntil(queue: MailQueue, row: number, note: Note, isHead: boolean): void {
+    const delayMs = this.#leftMs(note);
     if (isHead && queue.route.ordering === 'strict') {
       queue.makeReadyFirst(row);
       queue.blockBy(row, this.#ports.clock.nowMs() + delayMs);
@@ -439,6 +448,12 @@ export class Settlement {
     this.#ports.entries.table.transition(row, EntryState.DEFERRED);
     queue.deferredCount += 1;
     this.#ports.dueTimes.schedule(row, delayMs);
+  }
+
+  /** A due time that another process wrote is of its clock: bounded, whatever that showed. */
+  #leftMs({ dueWallMs, isDelayed }: Note): number {
+    const mostMs = isDelayed ? DELAY_SECONDS_MAX * 1000 : this.#options.longestRetryMs;
+    return Math.min(mostMs, Math.max(0, dueWallMs - this.#ports.frame.wallMs()));
   }
 
   /** The next hop was not reached: the entry keeps its place; outbound tries the next hop again by itself. */

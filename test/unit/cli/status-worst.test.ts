@@ -12,7 +12,7 @@ const OUTAGES = { next_hops: [], next_hops_down: 0, next_hops_denied: 0, mx: [],
 const HOP = { relay: 'mx.example:25', since: NOW - 40, waiting: 1, why: 'ECONNREFUSED' };
 const HURT = { queue_name: 'q', queue_class: 'mail', partition: 'gw-1/1', problem: 'deferred', since: NOW, messages: 900, deferred: 700, bytes: 1, last_error: '451 4.7.1 later' } as const;
 const COUNTS = { deferred: 1, growing: 0, slow: 0 };
-const RULE = { id: 'gw-1-7-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'r', since: NOW, until: null, queues: 1, messages: 12 } as const;
+const RULE = { id: 'gw-1-7-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'r', since: NOW, until: null, local: false, queues: 1, messages: 12 } as const;
 const CONFIGURATION = { hash: 'a', routes_hash: 'b', since: NOW, read: NOW, refused: '', refused_at: null };
 const RECEPTION = { tls_handshakes: 0, tls_failed: 0, auth: 0, auth_failed: 0, lookups: 0, lookups_failed: 0, blocklists_failing: [], stale_files: [], certificates: [] };
 

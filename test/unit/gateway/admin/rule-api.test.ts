@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import { fastify } from 'fastify';
 import { Prng } from '../../../../src/base/prng.js';
 import { addQueueRules } from '../../../../src/gateway/admin/rule-api.js';
+import { LocalRules } from '../../../../src/gateway/orders/local-rules.js';
 import { QueueRules } from '../../../../src/gateway/orders/queue-rules.js';
 import { RuleDesk } from '../../../../src/gateway/orders/rule-desk.js';
 import { Scheduler } from '../../../scenario/scheduler.js';
@@ -29,9 +30,10 @@ function played(): Played {
   run(1000);
   log.lines.length = 0;
   const clock = { nowMs: () => scheduler.nowMs, wallMs: () => 1_000_000 };
-  const rules = new QueueRules({ clock, log, register: bridge, queues: () => [], wake: () => undefined });
+  const local = new LocalRules({ clock, log, register: bridge, file: undefined });
+  const rules = new QueueRules({ clock, log, told: local, queues: () => [], wake: () => undefined });
   const app = fastify({ logger: false });
-  addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules }));
+  addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local }));
   return {
     log, register, run,
     ask: async (method, path, payload) => {
@@ -51,7 +53,7 @@ describe('standing rules', () => {
   test('are in the register when they are answered, with who and why, shown with who has to obey, and gone when they are cancelled', async () => {
     const { ask, run, register, log } = played();
     const given = await ask('POST', '/rules', { verb: 'suspend', queue: 'out', duration_seconds: 60, ...WHO });
-    assert.deepEqual(given, [200, { rule: 'gw-1-3-1' }]);
+    assert.deepEqual(given, [200, { rule: 'gw-1-3-1', local: '' }]);
     assert.deepEqual(JSON.parse(register.snapshot().get('rules/queues/gw-1-3-1')?.value ?? ''), {
       version: 1, verb: 'suspend', queue: 'out', untilWallMs: 1_060_000, who: WHO.who, reason: WHO.reason, wallMs: 1_000_000,
     });
@@ -59,7 +61,7 @@ describe('standing rules', () => {
     const [, told] = await ask('GET', '/rules');
     assert.deepEqual(told, {
       told_by: 'gw-1', living: ['gw-1', 'gw-2'],
-      rules: [{ id: 'gw-1-3-1', verb: 'suspend', queue: 'out', ...WHO, since: 1000, until: 1060, queues: 0, messages: 0 }],
+      rules: [{ id: 'gw-1-3-1', verb: 'suspend', queue: 'out', ...WHO, since: 1000, until: 1060, local: false, queues: 0, messages: 0 }],
     });
     assert.equal((await ask('POST', '/rules/gw-1-3-1/cancel', { reason: 'mended', who: 'bob' }))[0], 200);
     run(1000);

@@ -29,7 +29,7 @@ class Kit {
   readonly log = new KeptLog();
   walks = 0;
   readonly rules = new QueueRules({
-    clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, log: this.log, register: { queueRules: () => this.told },
+    clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, log: this.log, told: { queueRules: () => this.told, isLocal: () => false },
     queues: () => {
       this.walks += 1;
       return this.queues as unknown as MailQueue[];

@@ -4,7 +4,7 @@ import fc from 'fast-check';
 import { decodeEnvelope, encodeEnvelope, HEAD_VERSION, readHeadPrefix } from '../../../../src/gateway/queue/envelope.js';
 import { HeadWriter } from '../../../../src/gateway/queue/head-writer.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
-import { decodeNote, encodeNote, freshNote, noteRoom } from '../../../../src/gateway/queue/note.js';
+import { addedSecondsIn, delayedUntilIn, decodeNote, encodeNote, freshNote, noteRoom } from '../../../../src/gateway/queue/note.js';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
 import { OWN_ORIGIN } from '../../../../src/gateway/queue/types.js';
 import type { Envelope } from '../../../../src/gateway/queue/types.js';
@@ -83,12 +83,14 @@ describe('note', () => {
     const notes: fc.Arbitrary<Note> = fc.record({
       attempts: fc.nat(255), dueWallMs: fc.nat(2 ** 41), states: fc.uint8Array({ minLength: 20, maxLength: 30 }).map((bytes) => Uint8Array.from(bytes)),
       owedChange: fc.integer({ min: 0, max: 2 ** 48 - 1 }), tries: fc.nat(3), heldSinceWallMs: fc.nat(2 ** 41), isDelayTold: fc.boolean(),
+      isDelayed: fc.boolean(), addedSeconds: fc.nat(2 ** 31),
       results: fc.uniqueArray(fc.record({ recipient: fc.nat(19), code: fc.integer({ min: 200, max: 599 }), enhanced }, PLAIN), { maxLength: 5, selector: (result) => result.recipient })
         .map((results) => results.sort((a, b) => a.recipient - b.recipient)),
     }, PLAIN);
     fc.assert(fc.property(notes, (note) => {
       const bytes = encodeNote(note);
       assert.deepEqual(decodeNote(bytes), note);
+      assert.deepEqual([addedSecondsIn(bytes), delayedUntilIn(bytes)], [note.addedSeconds, note.isDelayed ? note.dueWallMs : 0]);
       assert.equal(bytes.length + NOTE_CRC_BYTES, noteRoom(note.states.length), 'as long as the room that the number of recipients asks for');
     }));
   });

@@ -1,0 +1,236 @@
+/** Messages that an operator delays (src/gateway/queue/message-holds.ts): until when, in whose hands, for how long after. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import type { QueueOrderAnswer } from '../../src/admin-api/queue-orders.js';
+import { EntryState } from '../../src/gateway/queue/entry-table.js';
+import { whyItIsHere } from '../../src/gateway/look/waiting-reason.js';
+import { doById } from './by-id.js';
+import type { MessageVerb } from './by-id.js';
+import { checkAll, checkNoDuplicates, checkNoLoss } from './checks.js';
+import { Group } from './group.js';
+import { coreOf, onlyQueue, stateOf } from './inspect.js';
+import type { Letter } from './letters.js';
+import { World } from './world.js';
+
+const S = EntryState;
+
+function restart(world: World): void {
+  world.gateway.kill();
+  world.startGateway();
+}
+
+function untilState(world: World, letter: Letter, state: EntryState, queue = 'q1'): void {
+  world.until(() => stateOf(coreOf(world), queue, letter) === state, 10_000, `state ${String(state)}`);
+}
+
+/** From now, by the wall clock of the world; and kept by the copies. */
+function delay(world: World, letter: Letter, forMs: number): void {
+  const done = doById(coreOf(world), 'delay', letter.id, undefined, world.gateway.wallMs() + forMs);
+  assert.deepEqual(done.whys, ['']);
+  world.until(() => done.isKept, 5000, 'it is kept');
+}
+
+function whys(world: World, verb: MessageVerb, letter: Letter): readonly string[] {
+  return doById(coreOf(world), verb, letter.id, undefined, world.gateway.wallMs() + 60_000).whys;
+}
+
+function reasonOf(world: World, letter: Letter): string {
+  const core = coreOf(world);
+  const queue = onlyQueue(world.mirror('q1'));
+  const row = core.entries.table.index.find(letter.id, queue.handle);
+  return whyItIsHere(queue, row, { core, clock: { nowMs: () => world.scheduler.nowMs, wallMs: () => world.gateway.wallMs() } });
+}
+
+describe('messages that an operator delays', () => {
+  test('are not attempted before, longer than any retry is put off, and then at once; who and until when is told', () => {
+    const world = World.started();
+    world.hops.script = () => 'defer';
+    const [delayed] = world.submitMany(3, ['q1']);
+    assert.ok(delayed !== undefined);
+    untilState(world, delayed, S.DEFERRED);
+    delay(world, delayed, 60_000);
+    assert.match(reasonOf(world, delayed), /^it is delayed until 2026-01-01T00:01:\d\dZ: ann: a look first$/);
+    const before = delayed.attempts.get('q1');
+    world.hops.script = () => 'accept';
+    world.until(() => world.letters.delivered === 2, 5000, 'the others');
+    world.run(50_000);
+    assert.equal(delayed.attempts.get('q1'), before);
+    world.until(() => delayed.arrivals.size === 1, 12_000, 'its time has come');
+    world.untilQuiet();
+    checkAll(world.letters, world.queueNames);
+  });
+
+  test('stay so over a restart, with who and why', () => {
+    const world = World.started();
+    world.hops.script = () => 'defer';
+    const letter = world.submit(['q1']);
+    untilState(world, letter, S.DEFERRED);
+    delay(world, letter, 60_000);
+    world.hops.script = () => 'accept';
+    restart(world);
+    untilState(world, letter, S.DEFERRED);
+    world.run(20_000);
+    restart(world);
+    world.run(30_000);
+    assert.equal(letter.arrivals.size, 0);
+    assert.match(reasonOf(world, letter), /^it is delayed until .*Z: ann: a look first$/);
+    world.until(() => letter.arrivals.size === 1, 15_000, 'its time has come');
+    world.untilQuiet();
+    checkNoLoss(world.letters);
+  });
+
+  test('live from then on as long as mail does, whatever was before, and after a restart too', () => {
+    const world = World.started({ lifetimeMs: 10_000 });
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
+    const letter = world.submit(['q1']);
+    world.run(5000);
+    delay(world, letter, 30_000);
+    world.run(25_000);
+    restart(world);
+    world.run(12_000);
+    assert.equal(letter.reports.size, 0, 'it has lived for seven seconds');
+    restart(world);
+    world.run(1000);
+    assert.equal(letter.reports.size, 0);
+    world.until(() => letter.reports.size === 1, 6000, 'its time is up');
+    world.untilQuiet();
+    checkAll(world.letters, world.queueNames);
+  });
+
+  test('are released before their time, and stay so over a restart; a flush does not mean them', () => {
+    const world = World.started();
+    world.hops.script = () => 'defer';
+    const letter = world.submit(['q1']);
+    untilState(world, letter, S.DEFERRED);
+    delay(world, letter, 3_600_000);
+    const { orders } = coreOf(world);
+    const flush = orders.begin({ verb: 'flush', selector: { everything: true }, reason: 'now', who: 'ann' });
+    assert.ok(typeof flush !== 'string');
+    const told = (): QueueOrderAnswer | undefined => orders.answerOf(flush.order);
+    world.until(() => told()?.phase === 'found', 5000, 'all is looked at');
+    assert.equal(told()?.matched, 0);
+    world.run(3000);
+    const tried = letter.attempts.get('q1');
+    const released = doById(coreOf(world), 'release', letter.id);
+    assert.deepEqual(released.whys, ['']);
+    world.until(() => released.isKept && letter.attempts.get('q1') === (tried ?? 0) + 1, 5000, 'it is tried at once');
+    world.hops.script = () => 'accept';
+    restart(world);
+    world.until(() => letter.arrivals.size === 1, 5000, 'the delivery');
+    world.untilQuiet();
+    checkNoLoss(world.letters);
+  });
+
+  test('and what is said last counts: held it waits for a release, delayed again it does not', () => {
+    const world = World.started();
+    world.hops.script = () => 'defer';
+    const letter = world.submit(['q1']);
+    untilState(world, letter, S.DEFERRED);
+    delay(world, letter, 10_000);
+    assert.deepEqual(whys(world, 'hold', letter), ['']);
+    world.run(20_000);
+    assert.equal(stateOf(coreOf(world), 'q1', letter), S.HELD);
+    delay(world, letter, 10_000);
+    const queue = onlyQueue(world.mirror('q1'));
+    assert.deepEqual([queue.heldCount, queue.deferredCount], [0, 1]);
+    world.hops.script = () => 'accept';
+    world.run(9000);
+    assert.equal(letter.arrivals.size, 0);
+    world.until(() => letter.arrivals.size === 1, 2000, 'the delivery');
+    world.untilQuiet();
+    checkNoLoss(world.letters);
+  });
+
+  test('of a strict queue free it, and come back behind what is due; after a restart too', () => {
+    const world = World.started({ queues: [{ name: 's', ordering: 'strict' }] });
+    world.hops.script = () => 'defer';
+    const [head, second, third] = world.submitMany(3, ['s']);
+    assert.ok(head !== undefined && second !== undefined && third !== undefined);
+    world.until(() => head.attempts.get('s') === 1, 5000);
+    world.run(10);
+    delay(world, head, 20_000);
+    world.hops.script = ({ messageId }) => (messageId === second.id ? 'accept' : 'defer');
+    world.until(() => second.arrivals.size === 1, 5000, 'the second goes on');
+    restart(world);
+    world.until(() => (third.attempts.get('s') ?? 0) > 0, 5000, 'the third heads the queue');
+    world.run(25_000);
+    const at = world.hops.arrivals.length;
+    world.hops.script = () => 'accept';
+    world.untilQuiet();
+    assert.deepEqual(world.hops.arrivals.slice(at).map(({ messageId }) => messageId), [third.id, head.id]);
+  });
+
+  test('and that became due in a strict queue while their process was away head it no more', () => {
+    const world = World.started({ queues: [{ name: 's', ordering: 'strict' }], retryDelayMs: 5000 });
+    world.hops.script = () => 'defer';
+    const [head, second, third] = world.submitMany(3, ['s']);
+    assert.ok(head !== undefined && second !== undefined && third !== undefined);
+    world.until(() => head.attempts.get('s') === 1, 5000);
+    world.run(10);
+    const done = doById(coreOf(world), 'delay', third.id, undefined, world.gateway.wallMs() + 1000);
+    assert.deepEqual(done.whys, ['']);
+    world.until(() => done.isKept, 5000, 'it is kept');
+    world.hops.script = () => 'unreachable';
+    assert.deepEqual(whys(world, 'hold', head), ['']);
+    world.run(2000);
+    restart(world);
+    world.hops.script = () => 'accept';
+    world.until(() => third.arrivals.size === 1, 10_000, 'the third');
+    assert.deepEqual(world.hops.arrivals.map(({ messageId }) => messageId), [second.id, third.id]);
+  });
+
+  test('and ended in part wait for the rest of their recipients until their time, longer than any retry', () => {
+    const world = World.started();
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
+    const letter = world.submit(['q1'], { recipients: 2 });
+    untilState(world, letter, S.DEFERRED);
+    delay(world, letter, 30_000);
+    const { holds, entries } = coreOf(world);
+    const queue = onlyQueue(world.mirror('q1'));
+    const row = entries.table.index.find(letter.id, queue.handle);
+    assert.equal(holds.endEntry(queue, row, [0], 'bounce', { reason: 'no', who: 'ann' }), '');
+    world.until(() => letter.reports.size === 1, 5000, 'the report');
+    world.hops.script = () => 'accept';
+    world.run(20_000);
+    assert.equal(letter.arrivals.size, 0);
+    world.until(() => letter.arrivals.size === 1, 12_000, 'its time has come');
+    world.untilQuiet();
+    checkAll(world.letters, world.queueNames);
+  });
+
+  test('can not be what is held for another reason', () => {
+    const world = World.started();
+    world.hops.script = () => 'defer';
+    const letter = world.submit(['q1']);
+    untilState(world, letter, S.DEFERRED);
+    world.unrouted.add('q1');
+    restart(world);
+    untilState(world, letter, S.HELD);
+    assert.deepEqual(whys(world, 'delay', letter), ['no operator holds it: queue show says why it waits']);
+  });
+
+  test('are delayed by who takes their queue over, and by their owner when it is back', () => {
+    const group = Group.started();
+    group.hops.script = () => 'defer';
+    const letters = [1, 2, 3].map(() => group.submit('gw-1', ['q1']));
+    const [delayed] = letters;
+    assert.ok(delayed !== undefined);
+    const stateIn = (id: string): number | undefined => stateOf(coreOf({ gateway: group.gateway(id) }), 'q1', delayed);
+    group.until(() => stateIn('gw-1') === S.DEFERRED, 'the deferral');
+    const told = doById(coreOf({ gateway: group.gateway('gw-1') }), 'delay', delayed.id, undefined, group.gateway('gw-1').wallMs() + 300_000);
+    group.until(() => told.isKept, 'it is kept');
+    group.gateway('gw-1').kill();
+    group.hops.script = () => 'accept';
+    group.until(() => letters.filter((letter) => letter.arrivals.size === 1).length === 2, 'the rescued deliveries');
+    group.run(2000);
+    assert.equal(stateIn('gw-2'), S.DEFERRED);
+    group.gateway('gw-1').start();
+    group.until(() => group.served('gw-2', 'gw-1').length === 0, 'the hand-back');
+    group.until(() => stateIn('gw-1') === S.DEFERRED, 'the delay at the owner');
+    group.run(10_000);
+    assert.equal(delayed.arrivals.size, 0);
+    group.until(() => delayed.arrivals.size === 1, 'its time has come', 300_000);
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+});
