@@ -58,7 +58,7 @@ import { raisedBySts } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 
-/** So many deliveries fail at once where no host can take them. */
+/** So many deliveries fail in one turn where no host can take them, or the peer lacks what they need. */
 const ENDED_MAX = 100;
 /** So long after one was wanted in vain, idle connections end at once. */
 const WANTED_MS = 1_000;
@@ -195,6 +195,12 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #expecting = 0;
   /** Off now and then: a connection that does not come to its dot keeps nothing waiting for long. */
   #isHoldingBack = true;
+  /** Deliveries that ended in this turn without a transaction: each may cost a report. */
+  #endedInTurn = 0;
+  readonly #runNextTurn = (): void => {
+    this.#endedInTurn = 0;
+    this.pump();
+  };
   #connecting = 0;
   /** Of those, to hosts that failed last. */
   #probing = 0;
@@ -542,9 +548,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       invariant(peer !== undefined, 'a connection is idle');
       this.#begin(peer, { lane, delivery }, false);
       this.mayStart(lane);
-      // Settled without a transaction (too large for the peer): it is still free.
-      if (peer.session.state === State.IDLE) this.#idle.push(peer);
+      if (peer.session.state === State.IDLE) this.#onEndedUnsent(peer);
     }
+  }
+
+  /** Settled without a transaction (too large for the peer, say): the connection is still free. */
+  #onEndedUnsent(peer: Peer): void {
+    this.#idle.push(peer);
+    if (this.#endedInTurn++ === 0) setImmediate(this.#runNextTurn);
   }
 
   get #isFull(): boolean {
@@ -577,8 +588,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     }
   }
 
-  /** Deliveries that could start, less what is left to connections at work; counted up to `most`. */
+  /**
+   * Deliveries that could start in this turn, less what is left to connections at work; counted up to `most`.
+   */
   #startable(most: number): number {
+    if (this.#endedInTurn >= ENDED_MAX) return 0;
     const left = this.#isHoldingBack ? this.#expecting : 0;
     return Math.max(0, this.#turns.startable(most + left) - left);
   }

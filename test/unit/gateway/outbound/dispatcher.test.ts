@@ -175,6 +175,29 @@ for (const { what, odd, twice } of ODD_HOPS) {
   });
 }
 
+test('a backlog of which the next hop takes nothing, for each message is too large, ends a part in each turn', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 1 });
+  server.offers = ['PIPELINING', 'SIZE 10'];
+  const dispatcher = dispatcherFor(source);
+  const endedBy: number[] = [0];
+  const look = (): void => {
+    endedBy.push(source.ended.length);
+    if (source.ended.length < 5000) setImmediate(look);
+  };
+  setImmediate(look);
+  fill(5000);
+  dispatcher.onReady(queue);
+  await source.untilEnded(5000);
+  await until(() => endedBy.at(-1) === 5000, 'the last look');
+  const most = Math.max(...endedBy.map((count, i) => count - (endedBy[i - 1] ?? 0)));
+  // The first turn may bring the connection and the first hundred behind it.
+  assert.ok(most <= 200, `${most} in one turn`);
+  assert.ok(source.ended.every((one) => one.result.results[0]?.enhanced === '5.3.4'));
+  assert.deepEqual([server.connections, server.verbs.includes('MAIL')], [1, false]);
+  await dispatcher.stop(1000);
+  server.close();
+});
+
 test('a message is not kept waiting by a connection that does not come to its dot', async () => {
   const { server, source, queue, fill } = await world({ concurrency: 10 });
   const dispatcher = dispatcherFor(source);
