@@ -50,6 +50,8 @@ const FOLLOWED_DOT_MS_MAX = 1_000;
 const FOLLOWER_MAIL_MS_MAX = 5_000;
 /** 500 to 503 say that a command was not understood, or came where it may not (RFC 5321 4.2.2). */
 const [NOT_UNDERSTOOD, OUT_OF_SEQUENCE] = [500, 503];
+/** Said to EHLO: it is not known, or not so (RFC 5321 4.2.4, 4.3.2). Other refusals are not about EHLO. */
+const EHLO_UNKNOWN = new Set([500, 501, 502, 504]);
 /** What is said of recipients (RFC 5321 4.3.2), wherever their RCPT stands. */
 const OF_RECIPIENTS = new Set([450, 451, 452, 550, 551, 552, 553]);
 const NO_LINES: readonly string[] = [];
@@ -66,6 +68,8 @@ export class SmtpSession implements ConnectionHandlers {
   #connection: Connection | undefined;
   #state: State = State.CONNECTING;
   #peer: Capabilities = NO_CAPABILITIES;
+  /** The reply to EHLO that HELO was said for. */
+  #ehloReply = '';
   /** Session time of the last progress, and of the last tick. */
   #sinceMs: number;
   #nowMs: number;
@@ -237,7 +241,10 @@ export class SmtpSession implements ConnectionHandlers {
 
   #onHelloReplies(code: number): void {
     // LMTP has no HELO (RFC 2033 4.1).
-    if (code >= 500 && this.#options.protocol === 'smtp') return this.#hello(State.HELO_ONLY);
+    if (EHLO_UNKNOWN.has(code) && this.#options.protocol === 'smtp') {
+      this.#ehloReply = this.#reader.text();
+      return this.#hello(State.HELO_ONLY);
+    }
     if (!isPositive(code)) return this.#refuse(Stage.HELLO, code);
     this.#peer = parseCapabilities(this.#reader.lines());
     this.#onHello();
@@ -511,7 +518,8 @@ export class SmtpSession implements ConnectionHandlers {
     if (isInTrial || (isUnanswered && isGone)) return this.#giveBack(undefined, this.#isTrial);
     const isOfTls = this.#isOfTls(trouble);
     if (isOfTls) this.#hasTlsFailed = true;
-    const result = classifyTrouble(isOfTls ? Trouble.TLS_FAILED : trouble, text);
+    const more = this.#state === State.HELO_ONLY ? `, behind this one to EHLO: ${this.#ehloReply}` : '';
+    const result = classifyTrouble(isOfTls ? Trouble.TLS_FAILED : trouble, `${text}${more}`);
     if (trouble === Trouble.NO_RIGHT && this.#transaction.isWhole) return this.#giveBack(result);
     if (!this.#wasReady) this.#whyClosed = result;
     if (this.#transaction.delivery === undefined) return this.#close();

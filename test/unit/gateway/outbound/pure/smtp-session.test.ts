@@ -130,14 +130,40 @@ for (const split of [false, true]) {
       assert.deepEqual(world.takenLog(), ['settled delivered 250 2.1.5, deferred 0 4.4.2 dot-unanswered', 'closed']);
     });
 
-    test('falls back to HELO when EHLO is refused, and then offers nothing', () => {
-      const world = new SessionWorld({ split });
-      world.session.onOpen();
-      assert.equal(world.say('220-hi', '220 there').taken(), 'EHLO gw.test\r\n');
-      assert.equal(world.say('502 what').taken(), 'HELO gw.test\r\n');
-      world.say('250 hi');
-      assert.deepEqual(world.takenLog(), ['idle']);
-      assert.equal(world.begin(mail(['b@d'])).taken(), MAIL_A);
+    test('falls back to HELO when EHLO is not known, and then offers nothing', () => {
+      for (const code of [500, 501, 502, 504]) {
+        const world = new SessionWorld({ split });
+        world.session.onOpen();
+        assert.equal(world.say('220-hi', '220 there').taken(), 'EHLO gw.test\r\n');
+        assert.equal(world.say(`${code} what`).taken(), 'HELO gw.test\r\n');
+        world.say('250 hi');
+        assert.deepEqual(world.takenLog(), ['idle']);
+        assert.equal(world.begin(mail(['b@d'])).taken(), MAIL_A);
+      }
+    });
+
+    test('another refusal of EHLO is one of the host, in its own words, and HELO is not tried', () => {
+      for (const [said, log] of [['550 5.7.1 you are on a list', 'closed 2 550 4.7.1'], ['554 no', 'closed 2 554 4.0.0'], ['530 5.7.0 TLS first', 'closed 2 530 4.7.0']] as const) {
+        const world = new SessionWorld({ split });
+        world.session.onOpen();
+        assert.equal(world.say('220 hi', said).taken(), 'EHLO gw.test\r\n');
+        assert.deepEqual([world.takenLog(), world.whys], [[log], [said]]);
+      }
+    });
+
+    test('a HELO that has no answer is told with what was said to EHLO', () => {
+      const ends: readonly ((world: SessionWorld) => void)[] = [
+        (world) => { world.session.onClose('closed by the peer'); },
+        (world) => { world.session.tick(300_000); },
+        (world) => { world.say('what'); },
+      ];
+      for (const end of ends) {
+        const world = new SessionWorld({ split });
+        world.session.onOpen();
+        world.say('220 hi', '501 5.7.1 no name of yours');
+        end(world);
+        assert.match(world.whys.join(), /while waiting for the reply to HELO.*, behind this one to EHLO: 501 5\.7\.1 no name of yours$/);
+      }
     });
   });
 }
