@@ -16,6 +16,9 @@
  *   it is tried by one connection at a time (no storm at a host that comes back). When no other host may be
  *   tried, one delivery is given back untried, so that the reason is seen. What waits stays in its queue, in
  *   order, and its attempts are not spent.
+ * - A host that greets and then turns the first mail of a connection away (421, or it closes) has failed like
+ *   one that does not greet, and stays so until a connection has brought it mail. Later on a connection, that
+ *   only ends it: some servers take so many messages on one.
  * - While the peer is fast, a message that is ready waits for the next dot of a busy connection rather than
  *   for a connection of its own: its envelope goes along in the same write, and comes back with its dot's
  *   answer in the same read (RFC 2920 3.1). A tick starts what a connection has kept waiting. Each host is
@@ -357,19 +360,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   onPeerIdle(peer: Peer): void {
-    const { host, relay } = peer;
+    const { host } = peer;
     const isFresh = peer.session.transactions === 0;
-    if (isFresh) {
-      this.#noteConnected(peer);
-      host.ready++;
-    }
-    // Not when a kept connection goes on: the host may take no more of them.
-    if (isFresh && host.failures > 0) {
-      const fields = { relay, ...sourceField(peer), failures: host.failures };
-      this.#ports.log.info('nexthop', 'next hop answers again', fields);
-      this.#hosts.noteAnswer(host);
-    }
-    if (isFresh) host.isProven = true;
+    if (isFresh) host.ready++;
+    if (peer.isBeingSetUp && !(isFresh && host.isTurningAway)) this.#onAnswered(peer);
     peer.idleSinceMs = this.#nowMs;
     // Over a kept one it may come back, which costs it nothing; but there is no room for another.
     const retry = isFresh || this.#isFull ? this.#retries.shift() : undefined;
@@ -381,8 +375,19 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.pump();
   }
 
+  /** Not when a kept connection goes on: the host may take no more of them. */
+  #onAnswered(peer: Peer): void {
+    const { host, relay } = peer;
+    this.#noteConnected(peer);
+    host.isProven = true;
+    if (host.failures === 0) return;
+    const fields = { relay, ...sourceField(peer), failures: host.failures };
+    this.#ports.log.info('nexthop', 'next hop answers again', fields);
+    this.#hosts.noteAnswer(host);
+  }
+
   expectsMore(peer: Peer): boolean {
-    if (this.#isStopping || this.#retries.length > 0 || this.#isWornOut(peer, 2)) return false;
+    if (peer.isBeingSetUp || this.#isStopping || this.#retries.length > 0 || this.#isWornOut(peer, 2)) return false;
     if (this.#site.protocol === 'lmtp' || !this.#mayBearFollowers(peer.host)) return false;
     this.#expecting++;
     return true;
@@ -434,9 +439,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const at = this.#idle.indexOf(peer);
     if (at >= 0) this.#idle.splice(at, 1);
     this.#ports.connections.open--;
-    if (peer.isReady) peer.host.ready--;
-    else {
-      this.#noteConnected(peer);
+    if (peer.isBeingSetUp) this.#noteConnected(peer);
+    if (peer.isReady) {
+      peer.host.ready--;
+      if (why !== undefined) this.#onTurnedAway(peer, why);
+    } else {
       const mayBeInClear = peer.session.hasTlsFailed && peer.tls?.level === 'may';
       this.#noteTls(peer, why);
       this.#watchFailed(peer, why);
@@ -444,6 +451,16 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       else if (why !== undefined && !this.#isStopping) this.#onConnectFailed(peer, why);
     }
     this.pump();
+  }
+
+  /** The first mail of the connection: no storm of them there, and what waits keeps its attempts. */
+  #onTurnedAway(peer: Peer, why: RecipientResult): void {
+    const { host, relay } = peer;
+    if (!this.#hosts.noteTurnedAway(host, why, this.#nowMs, this.#ports.clock.wallMs())) return;
+    const level = host.isByMx && host.failures > 1 ? 'debug' : 'warn';
+    this.#ports.log[level]('nexthop', 'next hop takes no mail for now', {
+      relay, ...sourceField(peer), failures: host.failures, reply: why.text,
+    });
   }
 
   /** It is tried again in clear, as one that was never tried. */
@@ -532,7 +549,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   /** It takes mail now, or it failed. */
-  #noteConnected({ host, isProbe }: Peer): void {
+  #noteConnected(peer: Peer): void {
+    const { host, isProbe } = peer;
+    peer.isBeingSetUp = false;
     this.#connecting--;
     if (isProbe) this.#probing--;
     host.connecting--;

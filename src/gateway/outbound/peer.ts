@@ -47,7 +47,7 @@ export interface PeerEvents {
   onFollowersNotBorne(peer: Peer): void;
   /** A connection from there is open. */
   onSourceOpen(source: MailSource): void;
-  /** `why` when it never became ready. */
+  /** `why` when it never became ready, or was turned away with its first mail. */
   onPeerClosed(peer: Peer, why: RecipientResult | undefined): void;
 }
 
@@ -59,6 +59,8 @@ export class Peer implements SessionEvents {
   readonly openedMs: number;
   idleSinceMs: number;
   isReady = false;
+  /** It counts as one that is being set up; ready it may be (connection-pool.ts). */
+  isBeingSetUp = true;
   /** Its host has failed before: is it back? */
   readonly isProbe: boolean;
   /** As it was when the connection was asked for; undefined: it asks for none. */

@@ -59,6 +59,6 @@ export interface SessionEvents {
   onStale(session: SessionView, delivery: Delivery, isOdd: boolean): void;
   /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
   onNoRight(session: SessionView, delivery: Delivery, why: RecipientResult): void;
-  /** Exactly once, last. `why`: what to say to deliveries that waited for a session that was never ready. */
+  /** Exactly once, last. `why`: the session was never ready, or the peer took nothing of its first mail. */
   onClosed(session: SessionView, why: RecipientResult | undefined): void;
 }

@@ -13,6 +13,8 @@
  * - On a kept connection that ends (lost, or 421) before the first reply of a transaction, the peer has seen
  *   nothing of it: onStale() gives the delivery back to be tried elsewhere at once. One without the right to
  *   its dot is no attempt either, unless the peer refused a recipient: onNoRight().
+ * - A fresh connection that ends so within its first envelope says that the peer takes no mail for now: its
+ *   end tells why, as that of one that never got ready.
  *
  * - TLS (RFC 3207, 8314) is over before any mail: what was said in clear is forgotten then, and EHLO said
  *   again. More than the reply to STARTTLS in clear ends the session: it would be taken for said in TLS.
@@ -333,8 +335,9 @@ export class SmtpSession implements ConnectionHandlers {
     this.#isAnswered = true;
     if (code === 421) {
       if (this.#isTrial || (isFirst && this.#wasKept)) return this.#giveBack(undefined, this.#isTrial);
-      const { mailRefusal } = this.#transaction;
-      this.#transaction.resolveOpen(mailRefusal ?? classifyReply(this.#stage(), code, this.#reader.text()));
+      const said = classifyReply(this.#stage(), code, this.#reader.text());
+      this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? said);
+      if (this.#transactions === 1) this.#whyClosed = said;
       return this.#close();
     }
     if (code >= 300 && code < 400 && this.#state !== State.DATA) return this.onBadReply(`reply ${code}`);
@@ -521,7 +524,8 @@ export class SmtpSession implements ConnectionHandlers {
     const more = this.#state === State.HELO_ONLY ? `, behind this one to EHLO: ${this.#ehloReply}` : '';
     const result = classifyTrouble(isOfTls ? Trouble.TLS_FAILED : trouble, `${text}${more}`);
     if (trouble === Trouble.NO_RIGHT && this.#transaction.isWhole) return this.#giveBack(result);
-    if (!this.#wasReady) this.#whyClosed = result;
+    const isTurnedAway = trouble === Trouble.LOST && this.#transactions === 1 && this.#isInEnvelope;
+    if (!this.#wasReady || isTurnedAway) this.#whyClosed = result;
     if (this.#transaction.delivery === undefined) return this.#close();
     this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? result);
     this.#close(isAfterDot);
