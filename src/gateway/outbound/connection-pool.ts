@@ -24,7 +24,8 @@
  *   answer in the same read (RFC 2920 3.1). A tick starts what a connection has kept waiting. Each host is
  *   tried with one envelope so; after the first odd answer none goes behind a dot there for an hour.
  * - Where TLS is only tried (`tls: may`) and does not come up, the next connection is in clear, at once, and
- *   so are all for an hour (host-memory.ts). Where it must be had, that is a failed attempt like any other.
+ *   so are all for an hour (host-memory.ts), unless the host then refuses mail as one that insists on TLS:
+ *   that is tried next, after a back-off. Where TLS must be had, that is a failed attempt like any other.
  * - What the DNS says of a host's TLS (pure/host-tlsa.ts) is asked for each connection, which goes by it for
  *   its life: records that change meanwhile count 300 s later at most.
  * - Where the domains enforce a policy (MTA-STS), TLS must be had with hosts of the DNS, and be right by it;
@@ -40,7 +41,6 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { MailTransport } from '../../platform/transport.js';
-import { DEFERRED, FAILED } from '../queue/types.js';
 import type { Delivery, NextHopAuth, NextHopTls, Outage, RecipientResult } from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
@@ -51,10 +51,10 @@ import type { MxLookup } from './mx-lookup.js';
 import type { Sources } from './sources.js';
 import { SiteHosts } from './site-hosts.js';
 import type { BackoffOptions, SiteHost } from './site-hosts.js';
-import { Trouble, classifyTrouble, isTlsTrouble } from './pure/classify.js';
+import { Trouble, classifyTrouble, deferred, isTlsTrouble } from './pure/classify.js';
 import { STATE_DOING, State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
-import type { SessionPorts } from './pure/session-ports.js';
+import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
 import type { HostMemory } from './host-memory.js';
 import type { MailSource } from './pure/source-choice.js';
 import { raisedBySts } from './pure/sts-policy.js';
@@ -399,7 +399,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   onFollowersNotBorne({ host }: Peer): void {
     host.bearsFollowers = false;
-    this.#ports.followersOdd.note(host.name, host.port, this.#nowMs);
+    this.#ports.followersOdd.note(host.name, host.port, this.#nowMs, '');
   }
 
   takeBehind(peer: Peer): void {
@@ -428,6 +428,13 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     }
     const text = `${peer.relay} closes connections before the first reply`;
     lane.settleAll(delivery, peer.relay, classifyTrouble(Trouble.LOST, text), 0);
+  }
+
+  onTlsWanted({ host }: Peer): void {
+    this.#ports.tlsFailed.forget(host.name, host.port);
+    for (const idle of this.#idle.filter((one) => one.host === host && one.lostTls !== undefined)) {
+      this.#retire(idle);
+    }
   }
 
   onSourceOpen(source: MailSource): void {
@@ -469,7 +476,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { tlsFailed, log, onTlsFallback } = this.#ports;
     onTlsFallback();
     const isKnown = tlsFailed.has(name, port, this.#nowMs);
-    tlsFailed.note(name, port, this.#nowMs);
+    tlsFailed.note(name, port, this.#nowMs, why);
     if (!isKnown) log.warn('tls', TLS_FAILED, { relay, why });
   }
 
@@ -622,7 +629,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { heloName, timeouts } = this.#options;
     const { clock, transport, sources } = this.#ports;
     const relay = relayName(name, port);
-    const options = { protocol, heloName, timeouts, relay, tls: this.#tlsOf(host), auth };
+    const options = { protocol, heloName, timeouts, relay, ...this.#tlsOf(host), auth };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     if (auth !== undefined) peer.password = this.#ports.session.password(auth.passwordFile);
     this.#peers.add(peer);
@@ -639,12 +646,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     session.attach(new Dial(host, terms, this.#ports, handlers));
   }
 
-  /** Undefined: in clear. */
-  #tlsOf(host: SiteHost): NextHopTls | undefined {
+  #tlsOf(host: SiteHost): Pick<SessionOptions, 'tls' | 'lostTls'> {
     const tls = this.#routeTls(host);
-    const hasFailed = tls?.level === 'may'
-      && this.#ports.tlsFailed.has(host.name, host.port, this.#nowMs);
-    return hasFailed ? undefined : tls;
+    const lostTls = tls?.level === 'may' ? this.#lostTlsOf(host) : undefined;
+    return { tls: lostTls === undefined ? tls : undefined, lostTls };
+  }
+
+  #lostTlsOf({ name, port }: SiteHost): string | undefined {
+    return this.#ports.tlsFailed.whyOf(name, port, this.#nowMs);
   }
 
   /** Of several hosts each shows a certificate of its own. */
@@ -665,7 +674,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #isWornOut(peer: Peer, more = 1): boolean {
     const { messagesPerConnectionMax, connectionLifeMs } = this.#options;
     const isUsedUp = peer.session.transactions + more > messagesPerConnectionMax;
-    return isUsedUp || this.#nowMs - peer.openedMs >= connectionLifeMs;
+    if (isUsedUp || this.#nowMs - peer.openedMs >= connectionLifeMs) return true;
+    return peer.lostTls !== undefined && this.#lostTlsOf(peer.host) === undefined;
   }
 
   /** Ends an idle connection. */
@@ -691,11 +701,6 @@ function domainOf({ queue }: Lane): string {
 
 function watched({ host, address, tls, isForbidden }: Peer): WatchedSession {
   return { mxHost: host.name, address, isByDane: isForbidden || tls?.terms.dane !== undefined };
-}
-
-/** Another host may take it. */
-function deferred(why: RecipientResult): RecipientResult {
-  return why.status === FAILED ? { ...why, status: DEFERRED, enhanced: `4${why.enhanced.slice(1)}` } : why;
 }
 
 /** "host[address]:port"; the address where the route names one. */

@@ -47,7 +47,9 @@ export interface PeerEvents {
   onFollowersNotBorne(peer: Peer): void;
   /** A connection from there is open. */
   onSourceOpen(source: MailSource): void;
-  /** `why` when it never became ready, or was turned away with its first mail. */
+  /** It is in clear because TLS did not come up, and the host may insist on that. */
+  onTlsWanted(peer: Peer): void;
+  /** `why` when it never became ready, was turned away with its first mail, or the host wants TLS. */
   onPeerClosed(peer: Peer, why: RecipientResult | undefined): void;
 }
 
@@ -114,6 +116,11 @@ export class Peer implements SessionEvents {
   /** What it has asked of TLS; undefined: nothing. */
   get tls(): NextHopTls | undefined {
     return this.#options.tls;
+  }
+
+  /** Why TLS did not come up there before, where it is in clear for that. */
+  get lostTls(): string | undefined {
+    return this.session.tls === undefined ? this.#options.lostTls : undefined;
   }
 
   /**
@@ -228,6 +235,10 @@ export class Peer implements SessionEvents {
     this.#following = undefined;
     const lane = this.#followingLane;
     if (lane !== undefined) this.#events.onPeerStale(this, lane, delivery, false);
+  }
+
+  onTlsWanted(): void {
+    this.#events.onTlsWanted(this);
   }
 
   onNoRight(_session: SessionView, delivery: Delivery, why: RecipientResult): void {

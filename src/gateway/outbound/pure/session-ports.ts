@@ -18,6 +18,8 @@ export interface SessionOptions {
   readonly timeouts: StateTimeouts;
   /** Undefined: in clear. */
   readonly tls: NextHopTls | undefined;
+  /** Why TLS did not come up there lately, where the session is in clear for that alone. */
+  readonly lostTls: string | undefined;
   /** Undefined: as nobody. */
   readonly auth: NextHopAuth | undefined;
 }
@@ -57,8 +59,10 @@ export interface SessionEvents {
    * `isOdd`: it answered as one that does not bear an envelope behind a dot.
    */
   onStale(session: SessionView, delivery: Delivery, isOdd: boolean): void;
+  /** In clear because TLS did not come up, it is refused as by somebody who insists on TLS. */
+  onTlsWanted(session: SessionView): void;
   /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
   onNoRight(session: SessionView, delivery: Delivery, why: RecipientResult): void;
-  /** Exactly once, last. `why`: the session was never ready, or the peer took nothing of its first mail. */
+  /** Exactly once, last. `why`: the session was never ready, the peer took nothing of its first mail, or wants TLS. */
   onClosed(session: SessionView, why: RecipientResult | undefined): void;
 }

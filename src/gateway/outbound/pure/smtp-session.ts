@@ -18,7 +18,8 @@
  *
  * - TLS (RFC 3207, 8314) is over before any mail: what was said in clear is forgotten then, and EHLO said
  *   again. More than the reply to STARTTLS in clear ends the session: it would be taken for said in TLS.
- *   Whether it may go on in clear is for who asked: a session that lost TLS says so (hasTlsFailed).
+ *   Whether it may go on in clear is for who asked: a session that lost TLS says so (hasTlsFailed). One that
+ *   is in clear for that (lostTls) takes no refusal for final that a peer gives who insists on TLS.
  * - AUTH (RFC 4954), where there is a user, comes behind the last EHLO. What the peer says from then on until
  *   it is ready may repeat the password: of those replies nothing but codes is told.
  *
@@ -34,7 +35,7 @@ import {
 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import { DATA, LONE_DOT, QUIT, RSET, STARTTLS, authLines, hello } from '../../../smtp/commands.js';
-import { Stage, Trouble, classifyReply, classifyTrouble } from './classify.js';
+import { Stage, Trouble, classifyReply, classifyTrouble, deferred, mayWantTls } from './classify.js';
 import { ContentSender } from './content-sender.js';
 import { putRcptOf } from './envelope-commands.js';
 import { prepare, putEnvelope } from './envelope-writing.js';
@@ -97,6 +98,8 @@ export class SmtpSession implements ConnectionHandlers {
   /** onIdle() was told once. A session that ends before failed to connect: else nobody would back off. */
   #wasReady = false;
   #transactions = 0;
+  /** The peer may insist on TLS, as it said last. */
+  #tlsWanted: RecipientResult | undefined;
   #whyClosed: RecipientResult | undefined;
 
   constructor(options: SessionOptions, ports: SessionPorts, events: SessionEvents, nowMs: number) {
@@ -349,7 +352,7 @@ export class SmtpSession implements ConnectionHandlers {
   #onMailReply(code: number): void {
     if (!isPositive(code)) {
       if (this.#isForWhereItStood(code)) return this.#giveBack(undefined, true);
-      this.#transaction.mailRefusal = classifyReply(Stage.MAIL, code, this.#reader.text());
+      this.#transaction.mailRefusal = this.#refusalOf(Stage.MAIL, code);
       // What was pipelined behind MAIL is still answered, reply by reply.
       if (!this.#isPipelined) return this.#endRefused();
     }
@@ -362,7 +365,7 @@ export class SmtpSession implements ConnectionHandlers {
     if (isPositive(code)) transaction.accept();
     else if (!OF_RECIPIENTS.has(code) && this.#isForWhereItStood(code)) {
       return this.#giveBack(undefined, true);
-    } else transaction.refuse(classifyReply(Stage.RCPT, code, this.#reader.text()));
+    } else transaction.refuse(this.#refusalOf(Stage.RCPT, code));
     if (transaction.awaited >= 0) {
       this.#transition(State.RCPT);
       if (!this.#isPipelined) this.#sendRcpt();
@@ -385,11 +388,21 @@ export class SmtpSession implements ConnectionHandlers {
     }
     if (!isGo && transaction.acceptedCount > 0) {
       if (this.#isForWhereItStood(code)) return this.#giveBack(undefined, true);
-      transaction.resolveOpen(classifyReply(Stage.DATA, code, this.#reader.text()));
+      transaction.resolveOpen(this.#refusalOf(Stage.DATA, code));
     }
-    if (!isGo) return this.#endRefused();
+    if (!isGo || this.#tlsWanted !== undefined) return this.#endRefused();
     this.#send(State.LONE_DOT, LONE_DOT);
     this.#settle(false);
+  }
+
+  /** Of the envelope. */
+  #refusalOf(stage: Stage, code: number): RecipientResult {
+    const result = classifyReply(stage, code, this.#reader.text());
+    const isFinal = this.#options.lostTls === undefined || this.#tls !== undefined || !mayWantTls(result);
+    if (isFinal) return result;
+    this.#tlsWanted = deferred(result);
+    this.#events.onTlsWanted(this);
+    return this.#tlsWanted;
   }
 
   #sendContent(): void {
@@ -480,6 +493,8 @@ export class SmtpSession implements ConnectionHandlers {
   #endRefused(): void {
     const { mailRefusal } = this.#transaction;
     if (mailRefusal !== undefined) this.#transaction.resolveOpen(mailRefusal);
+    this.#whyClosed = this.#tlsWanted;
+    if (this.#tlsWanted !== undefined) return this.#close();
     this.#send(State.RESET, RSET);
     this.#settle(false);
   }
