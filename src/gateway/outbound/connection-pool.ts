@@ -499,9 +499,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   /** Mail of the queue goes over the connection. */
   #watch(peer: Peer, lane: Lane): void {
     const { tlsWatch } = this.#ports;
-    if (tlsWatch === undefined || !peer.host.isByMx || peer.tls === undefined) return;
+    const { lostTls } = peer;
+    if (tlsWatch === undefined || !peer.host.isByMx || (peer.tls ?? lostTls) === undefined) return;
     if (!isReported(lane) || !peer.isNewTo(lane)) return;
-    tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
+    if (lostTls === undefined) tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
+    else tlsWatch.onFailedSession(domainOf(lane), watched(peer), lostTls);
   }
 
   #watchFailed(peer: Peer, why: RecipientResult | undefined): void {
