@@ -387,7 +387,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   expectsMore(peer: Peer): boolean {
-    if (peer.isBeingSetUp || this.#isStopping || this.#retries.length > 0 || this.#isWornOut(peer, 2)) return false;
+    if (this.#isStopping || this.#retries.length > 0 || this.#isWornOut(peer, 2)) return false;
+    // Its first mail tells whether the host takes any.
+    if (peer.isBeingSetUp) return false;
     if (this.#site.protocol === 'lmtp' || !this.#mayBearFollowers(peer.host)) return false;
     this.#expecting++;
     return true;

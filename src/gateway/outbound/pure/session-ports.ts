@@ -63,6 +63,9 @@ export interface SessionEvents {
   onTlsWanted(session: SessionView): void;
   /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
   onNoRight(session: SessionView, delivery: Delivery, why: RecipientResult): void;
-  /** Exactly once, last. `why`: the session was never ready, the peer took nothing of its first mail, or wants TLS. */
+  /**
+   * Exactly once, last. `why`: the session was never ready, the peer took nothing of its first mail, or wants
+   * TLS.
+   */
   onClosed(session: SessionView, why: RecipientResult | undefined): void;
 }
