@@ -20,12 +20,12 @@ import type { TableFile } from '../gateway/inbound/recipients-file.js';
 import { byDomain, destinationsOf } from '../gateway/inbound/recipients/destinations.js';
 import type { RoutedRecipient } from '../gateway/inbound/recipients/destinations.js';
 import { MxLookup } from '../gateway/outbound/mx-lookup.js';
-import { IPV6_ONLY, NOT_CONNECTED } from '../gateway/outbound/pure/mail-exchangers.js';
+import { IPV6_ONLY, NOT_CONNECTED, addressOfLiteral } from '../gateway/outbound/pure/mail-exchangers.js';
 import type { HostsWay, MailWay } from '../gateway/outbound/pure/mail-exchangers.js';
 import { whyNotPublic } from '../gateway/outbound/pure/public-address.js';
 import { isIpv6, ownNames, waysTo } from '../gateway/outbound/pure/source-choice.js';
 import type { KnownSource, MailSource } from '../gateway/outbound/pure/source-choice.js';
-import { isNamedBy, underPolicy } from '../gateway/outbound/pure/sts-policy.js';
+import { isNamedBy, stsRecordName, underPolicy } from '../gateway/outbound/pure/sts-policy.js';
 import type { StsPolicy } from '../gateway/outbound/pure/sts-policy.js';
 import { checkSource } from '../gateway/outbound/source-check.js';
 import { StsPolicies } from '../gateway/outbound/sts/sts-policies.js';
@@ -88,9 +88,11 @@ interface ExplainedHost {
   readonly dane?: string;
   /** It has addresses, and is not connected to before the DNS answers about these. */
   readonly dane_failed?: true;
+  /** By MX: none that is connected to, and the DNS did not answer about all. */
+  readonly addresses_failed?: true;
 }
 
-type Judged = Pick<ExplainedHost, 'addresses' | 'why'>;
+type Judged = Pick<ExplainedHost, 'addresses' | 'why' | 'addresses_failed'>;
 
 interface ExplainedTo {
   readonly recipient: string;
@@ -222,7 +224,7 @@ async function explain(
   const way = await new Promise<MailWay>((resolve) => { lookup.ask(nextHop.host, resolve); });
   if ('why' in way) return { ...told, hosts: [], why: way.why.text, status: way.why.enhanced };
   const usesTls = nextHop.tls !== undefined;
-  const asksPolicy = delivery.mx.usesMtaSts && usesTls;
+  const asksPolicy = delivery.mx.usesMtaSts && usesTls && addressOfLiteral(nextHop.host) === undefined;
   const { policy, text } = asksPolicy ? await policyOf(nextHop.host, lookup, dns, https) : NO_POLICY;
   const left = underPolicy(way, policy, nextHop.host);
   const [{ name: site } = { name: '' }] = 'hosts' in left ? left.hosts : way.hosts;
@@ -239,6 +241,8 @@ async function explain(
 function whyNone(hosts: readonly ExplainedHost[]): readonly [string, string] {
   const untold = hosts.find(isUntold);
   if (untold !== undefined) return [`${untold.host} is ${untold.dane ?? ''}`, '4.7.5'];
+  const silent = hosts.find(({ addresses_failed: isFailed }) => isFailed === true);
+  if (silent !== undefined) return [`${silent.host}: ${silent.why}`, NO_ANSWER];
   return ['no host has an address that is connected to', '4.4.1'];
 }
 
@@ -309,7 +313,7 @@ async function hostsOf(
 ): Promise<readonly ExplainedHost[]> {
   const hosts: ExplainedHost[] = [];
   for (const { name, preference } of named) {
-    const { addresses, why } = await new Promise<Judged>((resolve) => {
+    const { why, ...found } = await new Promise<Judged>((resolve) => {
       lookup.addresses(name, (answers, isIpv6Only) => {
         resolve(isIpv6Only ? { addresses: [], why: `it ${IPV6_ONLY}` }
           : judged(answers, lookup.allowsPrivate));
@@ -318,7 +322,7 @@ async function hostsOf(
     const isNamed = policy === undefined || policy.mode === 'none' || isNamedBy(policy, name);
     const all = [why, isNamed ? '' : 'not named by the policy of the domain'];
     const whys = all.filter((text) => text !== '').join('; ');
-    hosts.push({ preference, host: name, port, addresses, why: whys });
+    hosts.push({ preference, host: name, port, ...found, why: whys });
   }
   return hosts;
 }
@@ -327,6 +331,10 @@ async function hostsOf(
 async function policyOf(
   domain: string, lookup: MxLookup, resolver: DnsClient, https: Https,
 ): Promise<ExplainedPolicy> {
+  const record = await new Promise<DnsAnswer<'TXT'>>((resolve) => {
+    resolver.ask(stsRecordName(domain), 'TXT', resolve);
+  });
+  if (record.kind === 'failed') return { policy: undefined, text: `no answer: ${record.why}` };
   let failed = '';
   const policies = new StsPolicies(undefined, {
     clock: new SystemClock(), log: SILENT, resolver, lookup, https,
@@ -352,7 +360,8 @@ function judged(answers: Addresses, allowsPrivate: boolean): Judged {
     }
   }
   if (addresses.length + whys.length === 0) whys.push('it has no address');
-  return { addresses, why: whys.join('; ') };
+  const isFailed = addresses.length === 0 && answers.some(({ kind }) => kind === 'failed');
+  return { addresses, why: whys.join('; '), ...(isFailed ? { addresses_failed: true } : {}) };
 }
 
 function tlsText({ tls }: NextHop): string {

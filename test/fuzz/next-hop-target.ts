@@ -57,9 +57,10 @@ class Play implements SessionEvents {
     const terms = { serverName: 'mx.example.net', mustVerify: false, caFile: undefined };
     const isFirst = level === 'encrypt' && random.below(4) === 0;
     const tls: NextHopTls | undefined = level === 'none' ? undefined : { level, isFirst, terms, isRequired: random.below(4) === 0 };
+    const lostTls = level === 'none' && random.below(2) === 0 ? 'ECONNRESET' : undefined;
     const auth = random.below(4) === 0 ? { user: 'u', passwordFile: 'f' } : undefined;
     this.#session = new SmtpSession(
-      { protocol: random.below(4) === 0 ? 'lmtp' : 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS, contentBytesPerSecondMin: 500, tls, auth },
+      { protocol: random.below(4) === 0 ? 'lmtp' : 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS, contentBytesPerSecondMin: 500, tls, lostTls, auth },
       {
         buffer: BUFFER,
         copyContent: (delivery, target, at, from, bytes) => { target.set((delivery as TestMail).content.subarray(from, from + bytes), at); },
@@ -190,6 +191,7 @@ class Play implements SessionEvents {
     tally('given back');
   }
 
+  onTlsWanted(): void { assert.ok(!this.#isClosed); }
   onNoRight(_session: SessionView, delivery: Delivery): void {
     this.#end(delivery);
     tally('without right');

@@ -75,6 +75,8 @@ export interface TlsHopOptions {
   readonly offersStartTls?: boolean;
   /** The answer to STARTTLS, with what may stand behind it. TLS begins only behind a plain 220. */
   readonly toStartTls?: string;
+  /** Takes mail in TLS alone (RFC 3207 4). */
+  readonly insists?: boolean;
   /** Takes mail from this one alone; `refusal`: the answer to others, by what they said last. AUTH is in `offers`. */
   readonly auth?: { readonly user: string; readonly password: string; readonly refusal?: (response: string) => string };
   /** Resets the connection when the client has begun the handshake; or says nothing to it. */
@@ -210,7 +212,8 @@ export class TlsHop {
             return;
           }
           say(answer);
-        } else if (verb === 'MAIL' && this.options.auth !== undefined && user === '') say('530 5.7.0 who are you?');
+        } else if (verb === 'MAIL' && !isSecure && this.options.insists === true) say('530 5.7.0 Must issue a STARTTLS command first');
+        else if (verb === 'MAIL' && this.options.auth !== undefined && user === '') say('530 5.7.0 who are you?');
         else if (verb === 'RCPT') { to.push(text.slice(9, text.indexOf('>'))); say('250 2.1.5 ok'); }
         else if (verb === 'DATA') { inData = true; say('354 go'); }
         else if (verb === 'QUIT') { say('221 bye'); socket.end(); }

@@ -16,12 +16,16 @@
  *   it is tried by one connection at a time (no storm at a host that comes back). When no other host may be
  *   tried, one delivery is given back untried, so that the reason is seen. What waits stays in its queue, in
  *   order, and its attempts are not spent.
+ * - A host that greets and then turns the first mail of a connection away (421, or it closes) has failed like
+ *   one that does not greet, and stays so until a connection has brought it mail. Later on a connection, that
+ *   only ends it: some servers take so many messages on one.
  * - While the peer is fast, a message that is ready waits for the next dot of a busy connection rather than
  *   for a connection of its own: its envelope goes along in the same write, and comes back with its dot's
  *   answer in the same read (RFC 2920 3.1). A tick starts what a connection has kept waiting. Each host is
  *   tried with one envelope so; after the first odd answer none goes behind a dot there for an hour.
  * - Where TLS is only tried (`tls: may`) and does not come up, the next connection is in clear, at once, and
- *   so are all for an hour (host-memory.ts). Where it must be had, that is a failed attempt like any other.
+ *   so are all for an hour (host-memory.ts), unless the host then refuses mail as one that insists on TLS:
+ *   that is tried next, after a back-off. Where TLS must be had, that is a failed attempt like any other.
  * - What the DNS says of a host's TLS (pure/host-tlsa.ts) is asked for each connection, which goes by it for
  *   its life: records that change meanwhile count 300 s later at most.
  * - Where the domains enforce a policy (MTA-STS), TLS must be had with hosts of the DNS, and be right by it;
@@ -37,7 +41,6 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { MailTransport } from '../../platform/transport.js';
-import { DEFERRED, FAILED } from '../queue/types.js';
 import type { Delivery, NextHopAuth, NextHopTls, Outage, RecipientResult } from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
@@ -49,17 +52,17 @@ import type { MxLookup } from './mx-lookup.js';
 import type { Sources } from './sources.js';
 import { SiteHosts } from './site-hosts.js';
 import type { BackoffOptions, SiteHost } from './site-hosts.js';
-import { Trouble, classifyTrouble, isTlsTrouble } from './pure/classify.js';
+import { Trouble, classifyTrouble, deferred, isTlsTrouble } from './pure/classify.js';
 import { STATE_DOING, State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
-import type { SessionPorts } from './pure/session-ports.js';
+import type { SessionOptions, SessionPorts } from './pure/session-ports.js';
 import type { HostMemory } from './host-memory.js';
 import type { MailSource } from './pure/source-choice.js';
 import { raisedBySts } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 
-/** So many deliveries fail at once where no host can take them. */
+/** So many deliveries fail in one turn where no host can take them, or the peer lacks what they need. */
 const ENDED_MAX = 100;
 /**
  * Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that
@@ -194,6 +197,12 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #expecting = 0;
   /** Off now and then: a connection that does not come to its dot keeps nothing waiting for long. */
   #isHoldingBack = true;
+  /** Deliveries that ended in this turn without a transaction: each may cost a report. */
+  #endedInTurn = 0;
+  readonly #runNextTurn = (): void => {
+    this.#endedInTurn = 0;
+    this.pump();
+  };
   #connecting = 0;
   /** Of those, to hosts that failed last. */
   #probing = 0;
@@ -352,22 +361,10 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   onPeerIdle(peer: Peer): void {
-    const { host, relay } = peer;
+    const { host } = peer;
     const isFresh = peer.session.transactions === 0;
-    if (isFresh) {
-      this.#noteConnected(peer);
-      host.ready++;
-    }
-    // Not when a kept connection goes on: the host may take no more of them.
-    if (isFresh && host.failures > 0) {
-      const fields = { relay, ...sourceField(peer), failures: host.failures };
-      this.#ports.log.info('nexthop', 'next hop answers again', fields);
-      this.#hosts.noteAnswer(host);
-    }
-    if (isFresh) {
-      host.isProven = true;
-      host.metMs = this.#nowMs;
-    }
+    if (isFresh) host.ready++;
+    if (peer.isBeingSetUp && !(isFresh && host.isTurningAway)) this.#onAnswered(peer);
     peer.idleSinceMs = this.#nowMs;
     // Over a kept one it may come back, which costs it nothing; but there is no room for another.
     const retry = isFresh || this.#isFull ? this.#retries.shift() : undefined;
@@ -379,8 +376,22 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.pump();
   }
 
+  /** Not when a kept connection goes on: the host may take no more of them. */
+  #onAnswered(peer: Peer): void {
+    const { host, relay } = peer;
+    this.#noteConnected(peer);
+    host.isProven = true;
+    host.metMs = this.#nowMs;
+    if (host.failures === 0) return;
+    const fields = { relay, ...sourceField(peer), failures: host.failures };
+    this.#ports.log.info('nexthop', 'next hop answers again', fields);
+    this.#hosts.noteAnswer(host);
+  }
+
   expectsMore(peer: Peer): boolean {
     if (this.#isStopping || this.#retries.length > 0 || this.#isWornOut(peer, 2)) return false;
+    // Its first mail tells whether the host takes any.
+    if (peer.isBeingSetUp) return false;
     if (this.#site.protocol === 'lmtp' || !this.#mayBearFollowers(peer.host)) return false;
     this.#expecting++;
     return true;
@@ -392,7 +403,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   onFollowersNotBorne({ host }: Peer): void {
     host.bearsFollowers = false;
-    this.#ports.followersOdd.note(host.name, host.port, this.#nowMs);
+    this.#ports.followersOdd.note(host.name, host.port, this.#nowMs, '');
   }
 
   takeBehind(peer: Peer): void {
@@ -432,6 +443,13 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     log.warn('nexthop', SLOW, { relay });
   }
 
+  onTlsWanted({ host }: Peer): void {
+    this.#ports.tlsFailed.forget(host.name, host.port);
+    for (const idle of this.#idle.filter((one) => one.host === host && one.lostTls !== undefined)) {
+      this.#retire(idle);
+    }
+  }
+
   onSourceOpen(source: MailSource): void {
     this.#ports.sources.noteOpen(source);
   }
@@ -442,9 +460,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (at >= 0) this.#idle.splice(at, 1);
     this.#ports.connections.onClosed();
     if (peer.host.isByMx && peer.address !== '') this.#ports.connections.giveAddress(peer.address);
-    if (peer.isReady) peer.host.ready--;
-    else {
-      this.#noteConnected(peer);
+    if (peer.isBeingSetUp) this.#noteConnected(peer);
+    if (peer.isReady) {
+      peer.host.ready--;
+      if (why !== undefined) this.#onTurnedAway(peer, why);
+    } else {
       const mayBeInClear = peer.session.hasTlsFailed && peer.tls?.level === 'may';
       if (peer.isRoomless) {
         this.#hosts.putOff(peer.host, peer.fullAddress, this.#nowMs);
@@ -458,13 +478,23 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.pump();
   }
 
+  /** The first mail of the connection: no storm of them there, and what waits keeps its attempts. */
+  #onTurnedAway(peer: Peer, why: RecipientResult): void {
+    const { host, relay } = peer;
+    if (!this.#hosts.noteTurnedAway(host, why, this.#nowMs, this.#ports.clock.wallMs())) return;
+    const level = host.isByMx && host.failures > 1 ? 'debug' : 'warn';
+    this.#ports.log[level]('nexthop', 'next hop takes no mail for now', {
+      relay, ...sourceField(peer), failures: host.failures, reply: why.text,
+    });
+  }
+
   /** It is tried again in clear, as one that was never tried. */
   #onTlsFailed({ relay, host }: Peer, { text: why }: RecipientResult): void {
     const { name, port } = host;
     const { tlsFailed, log, onTlsFallback } = this.#ports;
     onTlsFallback();
     const isKnown = tlsFailed.has(name, port, this.#nowMs);
-    tlsFailed.note(name, port, this.#nowMs);
+    tlsFailed.note(name, port, this.#nowMs, why);
     if (!isKnown) log.warn('tls', TLS_FAILED, { relay, why });
   }
 
@@ -487,9 +517,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   /** Mail of the queue goes over the connection. */
   #watch(peer: Peer, lane: Lane): void {
     const { tlsWatch } = this.#ports;
-    if (tlsWatch === undefined || !peer.host.isByMx || peer.tls === undefined) return;
+    const { lostTls } = peer;
+    if (tlsWatch === undefined || !peer.host.isByMx || (peer.tls ?? lostTls) === undefined) return;
     if (!isReported(lane) || !peer.isNewTo(lane)) return;
-    tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
+    if (lostTls === undefined) tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
+    else tlsWatch.onFailedSession(domainOf(lane), watched(peer), lostTls);
   }
 
   #watchFailed(peer: Peer, why: RecipientResult | undefined): void {
@@ -544,7 +576,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   }
 
   /** It takes mail now, or it failed. */
-  #noteConnected({ host, isProbe }: Peer): void {
+  #noteConnected(peer: Peer): void {
+    const { host, isProbe } = peer;
+    peer.isBeingSetUp = false;
     this.#connecting--;
     this.#ports.connections.onSetUp();
     if (isProbe) this.#probing--;
@@ -561,9 +595,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       invariant(peer !== undefined, 'a connection is idle');
       this.#begin(peer, { lane, delivery }, false);
       this.mayStart(lane);
-      // Settled without a transaction (too large for the peer): it is still free.
-      if (peer.session.state === State.IDLE) this.#idle.push(peer);
+      if (peer.session.state === State.IDLE) this.#onEndedUnsent(peer);
     }
+  }
+
+  /** Settled without a transaction (too large for the peer, say): the connection is still free. */
+  #onEndedUnsent(peer: Peer): void {
+    this.#idle.push(peer);
+    if (this.#endedInTurn++ === 0) setImmediate(this.#runNextTurn);
   }
 
   get #isFull(): boolean {
@@ -604,8 +643,11 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     return false;
   }
 
-  /** Deliveries that could start, less what is left to connections at work; counted up to `most`. */
+  /**
+   * Deliveries that could start in this turn, less what is left to connections at work; counted up to `most`.
+   */
   #startable(most: number): number {
+    if (this.#endedInTurn >= ENDED_MAX) return 0;
     const left = this.#isHoldingBack ? this.#expecting : 0;
     return Math.max(0, this.#turns.startable(most + left) - left);
   }
@@ -616,8 +658,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { heloName, timeouts, contentBytesPerSecondMin } = this.#options;
     const { clock, transport, sources } = this.#ports;
     const relay = relayName(name, port);
-    const tls = this.#tlsOf(host);
-    const options = { protocol, heloName, timeouts, contentBytesPerSecondMin, relay, tls, auth };
+    const options = { protocol, heloName, timeouts, contentBytesPerSecondMin, relay, ...this.#tlsOf(host), auth };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     if (auth !== undefined) peer.password = this.#ports.session.password(auth.passwordFile);
     this.#peers.add(peer);
@@ -634,12 +675,14 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     session.attach(new Dial(host, terms, this.#ports, handlers));
   }
 
-  /** Undefined: in clear. */
-  #tlsOf(host: SiteHost): NextHopTls | undefined {
+  #tlsOf(host: SiteHost): Pick<SessionOptions, 'tls' | 'lostTls'> {
     const tls = this.#routeTls(host);
-    const hasFailed = tls?.level === 'may'
-      && this.#ports.tlsFailed.has(host.name, host.port, this.#nowMs);
-    return hasFailed ? undefined : tls;
+    const lostTls = tls?.level === 'may' ? this.#lostTlsOf(host) : undefined;
+    return { tls: lostTls === undefined ? tls : undefined, lostTls };
+  }
+
+  #lostTlsOf({ name, port }: SiteHost): string | undefined {
+    return this.#ports.tlsFailed.whyOf(name, port, this.#nowMs);
   }
 
   /** Of several hosts each shows a certificate of its own. */
@@ -660,7 +703,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #isWornOut(peer: Peer, more = 1): boolean {
     const { messagesPerConnectionMax, connectionLifeMs } = this.#options;
     const isUsedUp = peer.session.transactions + more > messagesPerConnectionMax;
-    return isUsedUp || this.#nowMs - peer.openedMs >= connectionLifeMs;
+    if (isUsedUp || this.#nowMs - peer.openedMs >= connectionLifeMs) return true;
+    return peer.lostTls !== undefined && this.#lostTlsOf(peer.host) === undefined;
   }
 
   /** Ends an idle connection. */
@@ -686,11 +730,6 @@ function domainOf({ queue }: Lane): string {
 
 function watched({ host, address, tls, isForbidden }: Peer): WatchedSession {
   return { mxHost: host.name, address, isByDane: isForbidden || tls?.terms.dane !== undefined };
-}
-
-/** Another host may take it. */
-function deferred(why: RecipientResult): RecipientResult {
-  return why.status === FAILED ? { ...why, status: DEFERRED, enhanced: `4${why.enhanced.slice(1)}` } : why;
 }
 
 /** "host[address]:port"; the address where the route names one. */

@@ -1,8 +1,8 @@
 /**
  * Hosts that did not do what was tried, so that it is not tried at each connection to them: for an hour, then
  * again. One memory of hosts whose TLS did not come up where a route has `tls: may`, and which are spoken to
- * in clear meanwhile; one of hosts that do not bear an envelope behind a dot (RFC 2920 3.1); one of hosts
- * that took a content too slowly, for what is told of them.
+ * in clear meanwhile, with what went wrong; one of hosts that do not bear an envelope behind a dot (RFC 2920
+ * 3.1); one of hosts that took a content too slowly, for what is told of them.
  *
  * Of all pools of a dispatcher, for a pool ends when nobody uses it. Bounded: the oldest is forgotten first,
  * which costs one more try. Times are session time (dispatcher.ts).
@@ -11,30 +11,46 @@
 const REMEMBERED_MS = 3_600_000;
 const HOSTS_MAX = 10_000;
 
+interface Remembered {
+  /** Session time until which it is not tried. */
+  readonly untilMs: number;
+  readonly why: string;
+}
+
 export class HostMemory {
-  /** Session time until which it is not tried; in the order in which they were noted. */
-  readonly #untilMs = new Map<string, number>();
+  /** In the order in which they were noted. */
+  readonly #hosts = new Map<string, Remembered>();
 
   /** It was tried, and failed. */
-  note(host: string, port: number, nowMs: number): void {
+  note(host: string, port: number, nowMs: number, why: string): void {
     const key = keyOf(host, port);
-    this.#untilMs.delete(key);
-    this.#untilMs.set(key, nowMs + REMEMBERED_MS);
-    if (this.#untilMs.size <= HOSTS_MAX) return;
-    for (const oldest of this.#untilMs.keys()) {
-      this.#untilMs.delete(oldest);
+    this.#hosts.delete(key);
+    this.#hosts.set(key, { untilMs: nowMs + REMEMBERED_MS, why });
+    if (this.#hosts.size <= HOSTS_MAX) return;
+    for (const oldest of this.#hosts.keys()) {
+      this.#hosts.delete(oldest);
       return;
     }
   }
 
+  /** It is to be tried again. */
+  forget(host: string, port: number): void {
+    this.#hosts.delete(keyOf(host, port));
+  }
+
   has(host: string, port: number, nowMs: number): boolean {
-    if (this.#untilMs.size === 0) return false;
+    return this.whyOf(host, port, nowMs) !== undefined;
+  }
+
+  /** What went wrong, while it is not tried. */
+  whyOf(host: string, port: number, nowMs: number): string | undefined {
+    if (this.#hosts.size === 0) return undefined;
     const key = keyOf(host, port);
-    const untilMs = this.#untilMs.get(key);
-    if (untilMs === undefined) return false;
-    if (nowMs < untilMs) return true;
-    this.#untilMs.delete(key);
-    return false;
+    const known = this.#hosts.get(key);
+    if (known === undefined) return undefined;
+    if (nowMs < known.untilMs) return known.why;
+    this.#hosts.delete(key);
+    return undefined;
   }
 }
 

@@ -49,7 +49,9 @@ export interface PeerEvents {
   onPeerSlow(peer: Peer): void;
   /** A connection from there is open. */
   onSourceOpen(source: MailSource): void;
-  /** `why` when it never became ready. */
+  /** It is in clear because TLS did not come up, and the host may insist on that. */
+  onTlsWanted(peer: Peer): void;
+  /** `why` when it never became ready, was turned away with its first mail, or the host wants TLS. */
   onPeerClosed(peer: Peer, why: RecipientResult | undefined): void;
 }
 
@@ -61,6 +63,8 @@ export class Peer implements SessionEvents {
   readonly openedMs: number;
   idleSinceMs: number;
   isReady = false;
+  /** It counts as one that is being set up; ready it may be (connection-pool.ts). */
+  isBeingSetUp = true;
   /** Its host has failed before: is it back? */
   readonly isProbe: boolean;
   /** As it was when the connection was asked for; undefined: it asks for none. */
@@ -118,6 +122,11 @@ export class Peer implements SessionEvents {
   /** What it has asked of TLS; undefined: nothing. */
   get tls(): NextHopTls | undefined {
     return this.#options.tls;
+  }
+
+  /** Why TLS did not come up there before, where it is in clear for that. */
+  get lostTls(): string | undefined {
+    return this.session.tls === undefined ? this.#options.lostTls : undefined;
   }
 
   /**
@@ -241,6 +250,10 @@ export class Peer implements SessionEvents {
 
   onSlow(): void {
     this.#events.onPeerSlow(this);
+  }
+
+  onTlsWanted(): void {
+    this.#events.onTlsWanted(this);
   }
 
   onNoRight(_session: SessionView, delivery: Delivery, why: RecipientResult): void {

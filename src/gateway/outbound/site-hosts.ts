@@ -44,6 +44,8 @@ export class SiteHost {
   /** Those that are. */
   ready = 0;
   failures = 0;
+  /** It greets, and then says 421 to mail, or closes: it is back when it has taken some. */
+  isTurningAway = false;
   /** It said last that it takes no mail at all. */
   isRefusing = false;
   /** It has taken a connection, or asks for no password. */
@@ -155,6 +157,12 @@ export class SiteHosts {
     host.notBeforeMs = Math.max(host.notBeforeMs, nowMs + ROOM_MS);
   }
 
+  /** The same, where the host had been ready. */
+  noteTurnedAway(host: SiteHost, why: RecipientResult, nowMs: number, wallMs: number): boolean {
+    host.isTurningAway = true;
+    return this.noteFailure(host, why, nowMs, wallMs, undefined);
+  }
+
   /** Those that failed may be tried now, and are still probed by one connection at a time. */
   hasten(): void {
     for (const host of this.#hosts) host.notBeforeMs = 0;
@@ -184,9 +192,10 @@ export class SiteHosts {
     return backoffMs({ backoffFirstMs: deniedFirstMs, backoffMaxMs: deniedMaxMs }, denials, this.#random);
   }
 
-  /** A new connection is ready. */
+  /** A new connection is ready, and has brought mail where that was turned away. */
   noteAnswer(host: SiteHost): void {
     host.isRefusing = false;
+    host.isTurningAway = false;
     host.failures = 0;
     host.downSinceWallMs = undefined;
     host.lastWhy = undefined;

@@ -40,6 +40,8 @@ const ZONE: Readonly<Record<string, readonly Answer[]>> = {
   'AAAA six.test': [{ type: 'AAAA', name: 'six.test', data: '::1' }],
   'AAAA six.there.example': [{ type: 'AAAA', name: 'six.there.example', data: '2001:db8::1' }],
   'MX hosted.there.example': [{ type: 'MX', name: 'hosted.there.example', data: { preference: 1, exchange: 'six.there.example' } }],
+  'MX silent.example': [{ type: 'MX', name: 'silent.example', data: { preference: 0, exchange: 'mx.late.example' } }],
+  'MX untold.late.example': [{ type: 'MX', name: 'untold.late.example', data: { preference: 0, exchange: 'a.there.example' } }],
   'A c.inside.example': [{ type: 'A', name: 'c.inside.example', data: '127.0.0.1' }],
 };
 
@@ -125,6 +127,7 @@ describe('explain', () => {
     ['x@six.there.example', 1, 'NO WAY    4.4.1 six.there.example has IPv6 addresses only, and no source of IPv6 is configured'],
     ['x@hosted.there.example', 1, 'host      1 six.there.example:25  it has IPv6 addresses only, and no source of IPv6 is configured'],
     ['x@inside.example', 1, 'NO WAY    4.4.1 no host has an address that is connected to'],
+    ['x@silent.example', 3, 'NO WAY    4.4.3 mx.late.example: no answer on its address: 127.0.0.1: SERVFAIL'],
   ] as const) {
     test(`says why there is no way to ${recipient}`, async (t) => {
       const told = await explain(t, recipient);
@@ -132,6 +135,12 @@ describe('explain', () => {
       assert.ok(told.out.includes(line), told.out.join('\n'));
     });
   }
+
+  test('says that nobody could tell whether the domain has a policy', async (t) => {
+    const { code, out } = await explain(t, 'x@untold.late.example');
+    assert.equal(code, 0);
+    assert.ok(out.includes('mta-sts   no answer: 127.0.0.1: SERVFAIL'), out.join('\n'));
+  });
 
   test('says what an address of the gateway\'s own is, and goes on with whom it stands for', async (t) => {
     const lines = async (recipient: string, feedback: object, ...args: readonly string[]): Promise<readonly string[]> => {

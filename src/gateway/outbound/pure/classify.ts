@@ -15,6 +15,9 @@
  * | dot                | 2xx           | delivered | the peer has taken over (RFC 5321 4.2.5) |
  * | elsewhere          | anything else | deferred  | a reply out of place is a trouble (PROTOCOL) |
  *
+ * One more where a session is in clear because TLS did not come up (mayWantTls()): to MAIL, RCPT or DATA 530,
+ * or 5xx with 5.7.x, is deferred. It may be for want of TLS (RFC 3207 4), which is tried again.
+ *
  * Enhanced status codes (RFC 3463) are taken from the text where there is one, offered or not; its class is
  * made to agree with the meaning; where there is none it is made up from the table below. Troubles are what
  * happens without a reply, or before anything was sent. Pure.
@@ -88,6 +91,16 @@ export function classifyReply(stage: Stage, code: number, text: string): Recipie
     return { status: rule.status, code, enhanced: enhancedOf(rule, code, text), text };
   }
   return { status: DEFERRED, code, enhanced: '4.5.0', text };
+}
+
+/** A refusal that somebody gives who insists on TLS, among others. */
+export function mayWantTls({ status, code, enhanced }: RecipientResult): boolean {
+  return status === FAILED && (code === 530 || enhanced.startsWith('5.7.'));
+}
+
+/** The same, for now: later, or by another host, it may be otherwise. */
+export function deferred(why: RecipientResult): RecipientResult {
+  return why.status === FAILED ? { ...why, status: DEFERRED, enhanced: `4${why.enhanced.slice(1)}` } : why;
 }
 
 function enhancedOf(rule: Rule, code: number, text: string): string {

@@ -20,6 +20,8 @@ export interface SessionOptions {
   readonly contentBytesPerSecondMin: number;
   /** Undefined: in clear. */
   readonly tls: NextHopTls | undefined;
+  /** Why TLS did not come up there lately, where the session is in clear for that alone. */
+  readonly lostTls: string | undefined;
   /** Undefined: as nobody. */
   readonly auth: NextHopAuth | undefined;
 }
@@ -61,8 +63,13 @@ export interface SessionEvents {
   onStale(session: SessionView, delivery: Delivery, isOdd: boolean): void;
   /** It is given up, as the peer takes its content too slowly; onSettled() follows. */
   onSlow(): void;
+  /** In clear because TLS did not come up, it is refused as by somebody who insists on TLS. */
+  onTlsWanted(session: SessionView): void;
   /** Our right to the queue was gone before the dot, and nobody was refused: nothing came of it. */
   onNoRight(session: SessionView, delivery: Delivery, why: RecipientResult): void;
-  /** Exactly once, last. `why`: what to say to deliveries that waited for a session that was never ready. */
+  /**
+   * Exactly once, last. `why`: the session was never ready, the peer took nothing of its first mail, or wants
+   * TLS.
+   */
   onClosed(session: SessionView, why: RecipientResult | undefined): void;
 }

@@ -5,7 +5,7 @@
  *      ├─────► SECURING ─open─┐              │ ┌──open, in TLS/EHLO── SECURING ◄─220──────┘
  *      │                      ▼              │ ▼
  *  CONNECTING ─open─► GREETING ─220/EHLO─► HELLO ─2xx──────────► IDLE ◄─────────────────────────────────┐
- *                                            │ 5xx/HELO           │ begin/MAIL (RCPT.. DATA)            │
+ *                                            │ not known/HELO     │ begin/MAIL (RCPT.. DATA)            │
  *                                            │ (smtp only)        │                                     │
  *                                            ▼                    ▼                                     │
  *                                        HELO_ONLY ─2xx─► IDLE   MAIL ─► RCPT ─(each)─► DATA            │
@@ -36,7 +36,7 @@ export const State = {
   GREETING: 1,
   /** EHLO or LHLO sent. */
   HELLO: 2,
-  /** EHLO was refused, HELO sent (RFC 5321 3.2). */
+  /** EHLO is not known there (500, 501, 502, 504), HELO sent (RFC 5321 3.2, 4.1.4). */
   HELO_ONLY: 3,
   /** STARTTLS sent (RFC 3207). */
   STARTTLS: 4,

@@ -13,10 +13,13 @@
  * - On a kept connection that ends (lost, or 421) before the first reply of a transaction, the peer has seen
  *   nothing of it: onStale() gives the delivery back to be tried elsewhere at once. One without the right to
  *   its dot is no attempt either, unless the peer refused a recipient: onNoRight().
+ * - A fresh connection that ends so within its first envelope says that the peer takes no mail for now: its
+ *   end tells why, as that of one that never got ready.
  *
  * - TLS (RFC 3207, 8314) is over before any mail: what was said in clear is forgotten then, and EHLO said
  *   again. More than the reply to STARTTLS in clear ends the session: it would be taken for said in TLS.
- *   Whether it may go on in clear is for who asked: a session that lost TLS says so (hasTlsFailed).
+ *   Whether it may go on in clear is for who asked: a session that lost TLS says so (hasTlsFailed). One that
+ *   is in clear for that (lostTls) takes no refusal for final that a peer gives who insists on TLS.
  * - AUTH (RFC 4954), where there is a user, comes behind the last EHLO. What the peer says from then on until
  *   it is ready may repeat the password: of those replies nothing but codes is told.
  *
@@ -32,7 +35,7 @@ import {
 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import { DATA, LONE_DOT, QUIT, RSET, STARTTLS, authLines, hello } from '../../../smtp/commands.js';
-import { Stage, Trouble, classifyReply, classifyTrouble } from './classify.js';
+import { Stage, Trouble, classifyReply, classifyTrouble, deferred, mayWantTls } from './classify.js';
 import { ContentSender } from './content-sender.js';
 import { putRcptOf } from './envelope-commands.js';
 import { prepare, putEnvelope } from './envelope-writing.js';
@@ -50,6 +53,8 @@ const FOLLOWED_DOT_MS_MAX = 1_000;
 const FOLLOWER_MAIL_MS_MAX = 5_000;
 /** 500 to 503 say that a command was not understood, or came where it may not (RFC 5321 4.2.2). */
 const [NOT_UNDERSTOOD, OUT_OF_SEQUENCE] = [500, 503];
+/** Said to EHLO: it is not known, or not so (RFC 5321 4.2.4, 4.3.2). Other refusals are not about EHLO. */
+const EHLO_UNKNOWN = new Set([500, 501, 502, 504]);
 /** What is said of recipients (RFC 5321 4.3.2), wherever their RCPT stands. */
 const OF_RECIPIENTS = new Set([450, 451, 452, 550, 551, 552, 553]);
 const NO_LINES: readonly string[] = [];
@@ -66,6 +71,8 @@ export class SmtpSession implements ConnectionHandlers {
   #connection: Connection | undefined;
   #state: State = State.CONNECTING;
   #peer: Capabilities = NO_CAPABILITIES;
+  /** The reply to EHLO that HELO was said for. */
+  #ehloReply = '';
   /** Session time of the last progress, and of the last tick. */
   #sinceMs: number;
   #nowMs: number;
@@ -91,6 +98,8 @@ export class SmtpSession implements ConnectionHandlers {
   /** onIdle() was told once. A session that ends before failed to connect: else nobody would back off. */
   #wasReady = false;
   #transactions = 0;
+  /** The peer may insist on TLS, as it said last. */
+  #tlsWanted: RecipientResult | undefined;
   #whyClosed: RecipientResult | undefined;
 
   constructor(options: SessionOptions, ports: SessionPorts, events: SessionEvents, nowMs: number) {
@@ -238,7 +247,10 @@ export class SmtpSession implements ConnectionHandlers {
 
   #onHelloReplies(code: number): void {
     // LMTP has no HELO (RFC 2033 4.1).
-    if (code >= 500 && this.#options.protocol === 'smtp') return this.#hello(State.HELO_ONLY);
+    if (EHLO_UNKNOWN.has(code) && this.#options.protocol === 'smtp') {
+      this.#ehloReply = this.#reader.text();
+      return this.#hello(State.HELO_ONLY);
+    }
     if (!isPositive(code)) return this.#refuse(Stage.HELLO, code);
     this.#peer = parseCapabilities(this.#reader.lines());
     this.#onHello();
@@ -327,8 +339,9 @@ export class SmtpSession implements ConnectionHandlers {
     this.#isAnswered = true;
     if (code === 421) {
       if (this.#isTrial || (isFirst && this.#wasKept)) return this.#giveBack(undefined, this.#isTrial);
-      const { mailRefusal } = this.#transaction;
-      this.#transaction.resolveOpen(mailRefusal ?? classifyReply(this.#stage(), code, this.#reader.text()));
+      const said = classifyReply(this.#stage(), code, this.#reader.text());
+      this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? said);
+      if (this.#transactions === 1) this.#whyClosed = said;
       return this.#close();
     }
     if (code >= 300 && code < 400 && this.#state !== State.DATA) return this.onBadReply(`reply ${code}`);
@@ -340,7 +353,7 @@ export class SmtpSession implements ConnectionHandlers {
   #onMailReply(code: number): void {
     if (!isPositive(code)) {
       if (this.#isForWhereItStood(code)) return this.#giveBack(undefined, true);
-      this.#transaction.mailRefusal = classifyReply(Stage.MAIL, code, this.#reader.text());
+      this.#transaction.mailRefusal = this.#refusalOf(Stage.MAIL, code);
       // What was pipelined behind MAIL is still answered, reply by reply.
       if (!this.#isPipelined) return this.#endRefused();
     }
@@ -353,7 +366,7 @@ export class SmtpSession implements ConnectionHandlers {
     if (isPositive(code)) transaction.accept();
     else if (!OF_RECIPIENTS.has(code) && this.#isForWhereItStood(code)) {
       return this.#giveBack(undefined, true);
-    } else transaction.refuse(classifyReply(Stage.RCPT, code, this.#reader.text()));
+    } else transaction.refuse(this.#refusalOf(Stage.RCPT, code));
     if (transaction.awaited >= 0) {
       this.#transition(State.RCPT);
       if (!this.#isPipelined) this.#sendRcpt();
@@ -376,11 +389,21 @@ export class SmtpSession implements ConnectionHandlers {
     }
     if (!isGo && transaction.acceptedCount > 0) {
       if (this.#isForWhereItStood(code)) return this.#giveBack(undefined, true);
-      transaction.resolveOpen(classifyReply(Stage.DATA, code, this.#reader.text()));
+      transaction.resolveOpen(this.#refusalOf(Stage.DATA, code));
     }
-    if (!isGo) return this.#endRefused();
+    if (!isGo || this.#tlsWanted !== undefined) return this.#endRefused();
     this.#send(State.LONE_DOT, LONE_DOT);
     this.#settle(false);
+  }
+
+  /** Of the envelope. */
+  #refusalOf(stage: Stage, code: number): RecipientResult {
+    const result = classifyReply(stage, code, this.#reader.text());
+    const isFinal = this.#options.lostTls === undefined || this.#tls !== undefined || !mayWantTls(result);
+    if (isFinal) return result;
+    this.#tlsWanted = deferred(result);
+    this.#events.onTlsWanted(this);
+    return this.#tlsWanted;
   }
 
   #sendContent(): void {
@@ -477,6 +500,8 @@ export class SmtpSession implements ConnectionHandlers {
   #endRefused(): void {
     const { mailRefusal } = this.#transaction;
     if (mailRefusal !== undefined) this.#transaction.resolveOpen(mailRefusal);
+    this.#whyClosed = this.#tlsWanted;
+    if (this.#tlsWanted !== undefined) return this.#close();
     this.#send(State.RESET, RSET);
     this.#settle(false);
   }
@@ -518,9 +543,11 @@ export class SmtpSession implements ConnectionHandlers {
     if (isInTrial || (isUnanswered && isGone)) return this.#giveBack(undefined, this.#isTrial);
     const isOfTls = this.#isOfTls(trouble);
     if (isOfTls) this.#hasTlsFailed = true;
-    const result = classifyTrouble(isOfTls ? Trouble.TLS_FAILED : trouble, text);
+    const more = this.#state === State.HELO_ONLY ? `, behind this one to EHLO: ${this.#ehloReply}` : '';
+    const result = classifyTrouble(isOfTls ? Trouble.TLS_FAILED : trouble, `${text}${more}`);
     if (trouble === Trouble.NO_RIGHT && this.#transaction.isWhole) return this.#giveBack(result);
-    if (!this.#wasReady) this.#whyClosed = result;
+    const isTurnedAway = trouble === Trouble.LOST && this.#transactions === 1 && this.#isInEnvelope;
+    if (!this.#wasReady || isTurnedAway) this.#whyClosed = result;
     if (this.#transaction.delivery === undefined) return this.#close();
     this.#transaction.resolveOpen(this.#transaction.mailRefusal ?? result);
     this.#close(isAfterDot);

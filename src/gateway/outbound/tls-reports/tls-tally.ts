@@ -29,6 +29,7 @@ export interface WatchedSession {
 export interface TlsWatch {
   /** The first mail of the domain goes over it; `tls` undefined: in clear, for nothing else was offered. */
   onSession(domain: string, session: WatchedSession, tls: SecuredFacts | undefined): void;
+  /** No TLS came up; or, in clear since then, its first mail goes over it. */
   onFailedSession(domain: string, session: WatchedSession, why: string): void;
 }
 

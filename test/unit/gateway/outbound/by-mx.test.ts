@@ -239,6 +239,29 @@ describe('mail by MX', () => {
     assert.deepEqual([server.connections, server.behindDots, counted], [1, 1, ['one.example', 'two.example']]);
   });
 
+  test('in clear because TLS failed there before is counted for TLS reports as failed, with what went wrong then', async (t) => {
+    const counted: string[] = [];
+    const it = await stage(t, [], {}, {}, {
+      onSession: () => assert.fail('no session is well'), onFailedSession: (domain, { address }, why) => { counted.push(`${domain} ${address} ${why.replace(/:\d+/, '')}`); },
+    });
+    const hop = new TlsHop({ handshake: 'reset' });
+    const port = await hop.listen();
+    t.after(() => { hop.close(); });
+    for (const domain of ['one.example', 'two.example']) it.zone.set(`MX ${domain}`, mx([10, 'a.shared.example']));
+    it.zone.set('A a.shared.example', a('127.0.0.1'));
+    const tls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile: undefined } } as const;
+    const queue = it.send('one.example', 1, { port, tls });
+    await it.ended(1);
+    it.source.put(queue, 2, 'x\r\n');
+    it.dispatcher.onReady(queue);
+    await it.ended(2);
+    it.send('two.example', 3, { port, tls });
+    await it.ended(3);
+    const said = '127.0.0.1 no TLS with a.shared.example[127.0.0.1]: ECONNRESET';
+    // The handshake, then the one connection that all go by.
+    assert.deepEqual([hop.connections, counted], [2, [`one.example ${said}`, `one.example ${said}`, `two.example ${said}`]]);
+  });
+
   test('of a host with several addresses goes to one that takes the connection', async (t) => {
     const it = await stage(t, ['127.0.0.5']);
     it.zone.set('MX many.example', mx([10, 'a.many.example']));

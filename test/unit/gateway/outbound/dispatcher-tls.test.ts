@@ -10,6 +10,7 @@ import type { Dispatcher, DispatcherOptions } from '../../../../src/gateway/outb
 import type { NextHop, TlsLevel } from '../../../../src/gateway/queue/types.js';
 import { TlsHop, makeCertificates } from '../../../process/tls-hop.js';
 import type { TlsHopOptions } from '../../../process/tls-hop.js';
+import { until } from '../../register/real-world.js';
 import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
 
 const certificates = makeCertificates();
@@ -61,6 +62,31 @@ describe('TLS with a next hop', () => {
     // Also from another queue, and another pool, of this next hop.
     await deliver(on, on.queue('may'), 5);
     assert.equal(on.hop.heard.filter((line) => line === 'STARTTLS').length, asked);
+  });
+
+  test('that insists on it, and fails in it: mail is put off and none fails, few connections are made, and TLS is what is tried next', needsTls, async () => {
+    const on = await world({ handshake: 'reset', insists: true }, { backoffFirstMs: 600_000, backoffMaxMs: 600_000 });
+    const queue = on.queue('may');
+    for (let entry = 1; entry <= 50; entry++) on.source.put(queue, entry, 'Subject: x\r\n\r\nhello\r\n');
+    on.dispatcher.onReady(queue);
+    const isLeftAlone = (): boolean => on.dispatcher.nextHops()[0]?.connections === 0;
+    await on.source.untilEnded(1);
+    await until(isLeftAlone, 'a back-off');
+    // Five may begin side by side, in TLS, then in clear. Then one.
+    const [ended, connections] = [on.source.ended.length, on.hop.connections];
+    assert.ok(ended <= 5 && connections <= 10, `no storm: ${connections} connections`);
+    on.dispatcher.hasten(queue);
+    await on.source.untilEnded(ended + 1);
+    await until(isLeftAlone, 'a longer back-off');
+    assert.deepEqual([on.source.ended.length, on.hop.connections, on.dispatcher.nextHops()[0]?.failures], [ended + 1, connections + 2, 2]);
+    const [said] = on.source.ended.at(-1)?.result.results ?? [];
+    assert.deepEqual([said?.status, said?.enhanced, said?.text], [2, '4.7.0', '530 5.7.0 Must issue a STARTTLS command first']);
+    on.hop.options = { certificate: good, insists: true };
+    on.dispatcher.hasten(queue);
+    await on.source.untilEnded(50);
+    const ends = on.source.ended.map(({ result: { results: [result] } }) => result?.status);
+    assert.deepEqual([ends.includes(3), ends.filter((status) => status === 1).length > 40, ends.at(-1)], [false, true, 1]);
+    assert.ok(on.hop.taken.length > 40 && on.hop.taken.every(({ isSecure }) => isSecure));
   });
 
   test('that says nothing to the handshake: it ends at its time, and mail goes in clear', needsTls, async () => {

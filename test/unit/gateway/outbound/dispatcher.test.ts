@@ -175,6 +175,29 @@ for (const { what, odd, twice } of ODD_HOPS) {
   });
 }
 
+test('a backlog of which the next hop takes nothing, for each message is too large, ends a part in each turn', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 1 });
+  server.offers = ['PIPELINING', 'SIZE 10'];
+  const dispatcher = dispatcherFor(source);
+  const endedBy: number[] = [0];
+  const look = (): void => {
+    endedBy.push(source.ended.length);
+    if (source.ended.length < 5000) setImmediate(look);
+  };
+  setImmediate(look);
+  fill(5000);
+  dispatcher.onReady(queue);
+  await source.untilEnded(5000);
+  await until(() => endedBy.at(-1) === 5000, 'the last look');
+  const most = Math.max(...endedBy.map((count, i) => count - (endedBy[i - 1] ?? 0)));
+  // The first turn may bring the connection and the first hundred behind it.
+  assert.ok(most <= 200, `${most} in one turn`);
+  assert.ok(source.ended.every((one) => one.result.results[0]?.enhanced === '5.3.4'));
+  assert.deepEqual([server.connections, server.verbs.includes('MAIL')], [1, false]);
+  await dispatcher.stop(1000);
+  server.close();
+});
+
 test('a message is not kept waiting by a connection that does not come to its dot', async () => {
   const { server, source, queue, fill } = await world({ concurrency: 10 });
   const dispatcher = dispatcherFor(source);
@@ -276,6 +299,52 @@ test('a peer that always closes at MAIL gets one repetition, then the delivery i
   assert.equal(server.connections, 2);
   await dispatcher.stop(1000);
   server.close();
+});
+
+/** What a next hop does with the first mail of each connection. */
+const TURNED_AWAY: readonly (readonly [string, string, string])[] = [
+  ['says 421 to MAIL', 'MAIL', '421 4.7.0 too many messages from you'], ['says 421 to RCPT', 'RCPT', '421 4.7.0 later'], ['closes at MAIL', 'MAIL', 'cut'],
+];
+
+for (const [what, at, answer] of TURNED_AWAY) {
+  test(`a next hop that greets and ${what} is left alone as one that does not greet, and what waits keeps its attempts`, async () => {
+    const { server, source, queue, fill } = await world({ concurrency: 10 });
+    let isBusy = true;
+    server.answer = (verb) => (verb === at && isBusy ? answer : undefined);
+    const dispatcher = dispatcherFor(source, { backoffFirstMs: 300, backoffMaxMs: 60_000 });
+    fill(100);
+    dispatcher.onReady(queue);
+    // The ten that began side by side, then one by one.
+    await source.untilEnded(12);
+    const [hop] = dispatcher.nextHops();
+    assert.ok(hop !== undefined && hop.failures >= 2 && hop.downSinceWallMs !== undefined, JSON.stringify(hop));
+    assert.match(hop.lastError, answer === 'cut' ? /lost while waiting for the reply to MAIL/ : /^421 4\.7\.0 /);
+    assert.ok(server.connections <= 13, `no storm: ${server.connections} connections`);
+    assert.ok(source.ended.every((one) => one.result.results[0]?.status === DEFERRED && one.result.notAttempted !== true));
+    isBusy = false;
+    dispatcher.hasten(queue);
+    await source.untilEnded(100);
+    assert.equal(source.taken.length, 100);
+    assert.ok(server.accepted.length >= 86, `${server.accepted.length} of 100`);
+    assert.deepEqual([dispatcher.nextHops()[0]?.failures, dispatcher.nextHops()[0]?.downSinceWallMs], [0, undefined]);
+    await dispatcher.stop(1000);
+    server.close();
+  });
+}
+
+test('a next hop that takes so many messages on a connection, and says 421 to the next, has not failed', async () => {
+  for (const at of ['MAIL', 'RCPT']) {
+    const { server, source, queue, fill } = await world({ concurrency: 1 });
+    server.answer = (verb, connection) => (verb === at && server.accepted.filter((one) => one.connection === connection).length >= 3 ? '421 4.7.0 enough' : undefined);
+    // Back-off would outlast the test.
+    const dispatcher = dispatcherFor(source, { backoffFirstMs: 600_000, backoffMaxMs: 600_000 });
+    fill(30);
+    dispatcher.onReady(queue);
+    await source.untilEnded(30);
+    assert.equal(dispatcher.nextHops()[0]?.failures, 0);
+    await dispatcher.stop(1000);
+    server.close();
+  }
 });
 
 test('an idle connection is ended politely after its time', async () => {

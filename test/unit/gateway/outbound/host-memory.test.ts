@@ -9,17 +9,19 @@ const HOUR_MS = 3_600_000;
 test('a host whose TLS has failed is known by its port for an hour, then TLS is tried again', () => {
   const memory = new HostMemory();
   assert.equal(memory.has('mx', 25, 0), false);
-  memory.note('mx', 25, 1000);
+  memory.note('mx', 25, 1000, 'ECONNRESET');
   assert.deepEqual([memory.has('mx', 25, 1000), memory.has('mx', 465, 1000), memory.has('my', 25, 1000)], [true, false, false]);
   assert.deepEqual([memory.has('mx', 25, 999 + HOUR_MS), memory.has('mx', 25, 1000 + HOUR_MS)], [true, false]);
-  memory.note('mx', 25, 2 * HOUR_MS);
-  assert.equal(memory.has('mx', 25, 2 * HOUR_MS), true);
+  memory.note('mx', 25, 2 * HOUR_MS, 'ECONNRESET');
+  assert.equal(memory.whyOf('mx', 25, 2 * HOUR_MS), 'ECONNRESET');
+  memory.forget('mx', 25);
+  assert.equal(memory.whyOf('mx', 25, 2 * HOUR_MS), undefined);
 });
 
 test('of more than ten thousand the oldest is forgotten', () => {
   const memory = new HostMemory();
-  for (let i = 0; i < 10_000; i++) memory.note(`mx${i}`, 25, 0);
-  memory.note('mx0', 25, 1);
-  memory.note('one more', 25, 2);
+  for (let i = 0; i < 10_000; i++) memory.note(`mx${i}`, 25, 0, '');
+  memory.note('mx0', 25, 1, '');
+  memory.note('one more', 25, 2, '');
   assert.deepEqual(['mx0', 'mx1', 'mx2', 'one more'].map((host) => memory.has(host, 25, 3)), [true, false, true, true]);
 });

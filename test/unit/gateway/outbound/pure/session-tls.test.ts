@@ -150,6 +150,38 @@ describe('TLS that does not come up', () => {
   });
 });
 
+describe('in clear because TLS did not come up', () => {
+  const [OK, GO] = ['250 ok', '354 go'];
+  const cases: readonly (readonly [string, readonly string[], readonly string[]])[] = [
+    ['530 to MAIL', ['530 5.7.0 STARTTLS first', '503 no', '503 no', '503 no'], ['TLS wanted', 'settled deferred 530 4.7.0, deferred 530 4.7.0', 'closed 2 530 4.7.0']],
+    ['5.7.x to every RCPT', [OK, '550 5.7.1 no', '554 5.7.10 encryption needed', GO], ['TLS wanted', 'TLS wanted', 'settled deferred 550 4.7.1, deferred 554 4.7.10', 'closed 2 554 4.7.10']],
+    ['530 without more to DATA', [OK, OK, OK, '530 no'], ['TLS wanted', 'settled deferred 530 4.7.0, deferred 530 4.7.0', 'closed 2 530 4.7.0']],
+    ['5.7.x to one RCPT', [OK, '550 5.7.1 no', OK, GO, '250 2.0.0 taken'], ['TLS wanted', 'settled deferred 550 4.7.1, delivered 250 2.0.0', 'idle']],
+    ['5.7.x to the dot', [OK, OK, OK, GO, '554 5.7.1 spam'], ['settled failed 554 5.7.1, failed 554 5.7.1', 'idle']],
+    ['any other refusal', ['550 5.1.8 no', '503 no', '503 no', '503 no', '250 reset'], ['settled failed 550 5.1.8, failed 550 5.1.8', 'idle']],
+  ];
+  for (const [what, replies, log] of cases) {
+    test(`${what} ${log[0] === 'TLS wanted' ? 'may be for want of TLS: it is deferred' : 'is final'}`, () => {
+      const world = new SessionWorld({ lostTls: 'ECONNRESET' }).ready('PIPELINING').begin(mail(['b@d', 'c@d']));
+      world.say(...replies);
+      assert.deepEqual(world.takenLog(), log);
+    });
+  }
+
+  test('is no other session: a refusal is one', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
+    world.say('530 5.7.0 STARTTLS first', '503 no', '503 no');
+    assert.deepEqual(world.takenLog(), ['settled failed 530 5.7.0']);
+    // Before its connection was open; then its TLSA records asked for TLS.
+    const raised = new SessionWorld({ tls: tlsOf('encrypt'), lostTls: 'ECONNRESET' });
+    greeted(raised, 'PIPELINING', 'STARTTLS');
+    raised.say('220 go');
+    secured(raised);
+    raised.say(...ehloReply(['PIPELINING'])).begin(mail(['b@d'])).say('550 5.7.1 no', '503 no', '503 no');
+    assert.deepEqual(raised.takenLog(), ['idle', 'settled failed 550 5.7.1']);
+  });
+});
+
 describe('TLS first', () => {
   test('begins as soon as the connection is there; greeting and EHLO come within, STARTTLS is not asked for', () => {
     const world = new SessionWorld({ tls: tlsOf('encrypt', true) });

@@ -96,10 +96,10 @@ export class SessionWorld implements SessionEvents {
   /** Texts that deliveries which wait would be told. */
   readonly whys: string[] = [];
 
-  constructor(options: { split?: boolean; protocol?: 'smtp' | 'lmtp'; tls?: NextHopTls; auth?: NextHopAuth } = {}) {
+  constructor(options: { split?: boolean; protocol?: 'smtp' | 'lmtp'; tls?: NextHopTls; lostTls?: string; auth?: NextHopAuth } = {}) {
     this.#split = options.split ?? false;
     this.session = new SmtpSession(
-      { protocol: options.protocol ?? 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS, contentBytesPerSecondMin: 500, tls: options.tls, auth: options.auth },
+      { protocol: options.protocol ?? 'smtp', heloName: 'gw.test', relay: 'mx.example.net:25', timeouts: DEFAULT_TIMEOUTS, contentBytesPerSecondMin: 500, tls: options.tls, lostTls: options.lostTls, auth: options.auth },
       {
         buffer: this.buffer,
         copyContent: (delivery, target, at, from, bytes) => { target.set((delivery as TestMail).content.subarray(from, from + bytes), at); },
@@ -146,6 +146,7 @@ export class SessionWorld implements SessionEvents {
   }
   onStale(_session: SessionView, _delivery: Delivery, isOdd: boolean): void { this.log.push(isOdd ? 'stale, odd' : 'stale'); }
   onSlow(): void { this.log.push('slow'); }
+  onTlsWanted(): void { this.log.push('TLS wanted'); }
   onNoRight(_session: SessionView, _delivery: Delivery, why: RecipientResult): void { this.log.push(`no right ${why.enhanced}`); }
   onClosed(_session: SessionView, why: RecipientResult | undefined): void {
     if (why !== undefined) this.whys.push(why.text);

@@ -130,14 +130,40 @@ for (const split of [false, true]) {
       assert.deepEqual(world.takenLog(), ['settled delivered 250 2.1.5, deferred 0 4.4.2 dot-unanswered', 'closed']);
     });
 
-    test('falls back to HELO when EHLO is refused, and then offers nothing', () => {
-      const world = new SessionWorld({ split });
-      world.session.onOpen();
-      assert.equal(world.say('220-hi', '220 there').taken(), 'EHLO gw.test\r\n');
-      assert.equal(world.say('502 what').taken(), 'HELO gw.test\r\n');
-      world.say('250 hi');
-      assert.deepEqual(world.takenLog(), ['idle']);
-      assert.equal(world.begin(mail(['b@d'])).taken(), MAIL_A);
+    test('falls back to HELO when EHLO is not known, and then offers nothing', () => {
+      for (const code of [500, 501, 502, 504]) {
+        const world = new SessionWorld({ split });
+        world.session.onOpen();
+        assert.equal(world.say('220-hi', '220 there').taken(), 'EHLO gw.test\r\n');
+        assert.equal(world.say(`${code} what`).taken(), 'HELO gw.test\r\n');
+        world.say('250 hi');
+        assert.deepEqual(world.takenLog(), ['idle']);
+        assert.equal(world.begin(mail(['b@d'])).taken(), MAIL_A);
+      }
+    });
+
+    test('another refusal of EHLO is one of the host, in its own words, and HELO is not tried', () => {
+      for (const [said, log] of [['550 5.7.1 you are on a list', 'closed 2 550 4.7.1'], ['554 no', 'closed 2 554 4.0.0'], ['530 5.7.0 TLS first', 'closed 2 530 4.7.0']] as const) {
+        const world = new SessionWorld({ split });
+        world.session.onOpen();
+        assert.equal(world.say('220 hi', said).taken(), 'EHLO gw.test\r\n');
+        assert.deepEqual([world.takenLog(), world.whys], [[log], [said]]);
+      }
+    });
+
+    test('a HELO that has no answer is told with what was said to EHLO', () => {
+      const ends: readonly ((world: SessionWorld) => void)[] = [
+        (world) => { world.session.onClose('closed by the peer'); },
+        (world) => { world.session.tick(300_000); },
+        (world) => { world.say('what'); },
+      ];
+      for (const end of ends) {
+        const world = new SessionWorld({ split });
+        world.session.onOpen();
+        world.say('220 hi', '501 5.7.1 no name of yours');
+        end(world);
+        assert.match(world.whys.join(), /while waiting for the reply to HELO.*, behind this one to EHLO: 501 5\.7\.1 no name of yours$/);
+      }
     });
   });
 }
@@ -153,14 +179,20 @@ describe('421', () => {
     test(`${where} defers and closes`, () => {
       const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
       world.say(...replies, '421 4.3.2 going down');
-      assert.deepEqual(world.takenLog(), ['settled deferred 421 4.3.2', 'closed']);
+      // Before the dot of the first message the peer is told to take no mail for now.
+      assert.deepEqual(world.takenLog(), ['settled deferred 421 4.3.2', where === 'to the dot' ? 'closed' : 'closed 2 421 4.3.2']);
       assert.ok(world.connection.isDestroyed);
     });
   }
   test('to RCPT keeps the refusals before it', () => {
     const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d', 'c@d', 'e@d']));
     world.say('250 ok', '550 5.1.1 no', '421 bye');
-    assert.deepEqual(world.takenLog(), ['settled failed 550 5.1.1, deferred 421 4.3.2, deferred 421 4.3.2', 'closed']);
+    assert.deepEqual(world.takenLog(), ['settled failed 550 5.1.1, deferred 421 4.3.2, deferred 421 4.3.2', 'closed 2 421 4.3.2']);
+  });
+  test('to a later message says nothing of the peer', () => {
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
+    world.say('250 ok', '250 ok', '354 go', '250 2.0.0 taken').begin(mail(['b@d'])).say('250 ok', '421 enough');
+    assert.deepEqual(world.takenLog(), ['settled delivered 250 2.0.0', 'idle', 'settled deferred 421 4.3.2', 'closed']);
   });
   test('while idle closes without a result', () => {
     const world = new SessionWorld().ready().say('421 idle too long');
@@ -193,7 +225,7 @@ describe('a lost connection', () => {
       const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
       if (said > 0) world.say(...replies.slice(0, said));
       world.session.onClose('ECONNRESET');
-      assert.deepEqual(world.takenLog(), [`settled deferred 0 4.4.2${said === 3 ? ' dot-unanswered' : ''}`, 'closed']);
+      assert.deepEqual(world.takenLog(), [`settled deferred 0 4.4.2${said === 3 ? ' dot-unanswered' : ''}`, said === 3 ? 'closed' : 'closed 2 0 4.4.2']);
       assert.match(world.results[0]?.text ?? '', /lost while .*ECONNRESET/);
     });
   }
@@ -220,11 +252,10 @@ describe('a lost connection', () => {
     assert.deepEqual(world.takenLog(), ['stale', 'closed']);
   });
   test('after the first reply on a kept connection is an ordinary deferral', () => {
-    const world = new SessionWorld().ready('PIPELINING');
-    world.session.tick(4000);
-    world.begin(mail(['b@d'])).say('250 ok');
+    const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
+    world.say('250 ok', '250 ok', '354 go', '250 2.0.0 taken').begin(mail(['b@d'])).say('250 ok');
     world.session.onClose('ECONNRESET');
-    assert.deepEqual(world.takenLog(), ['settled deferred 0 4.4.2', 'closed']);
+    assert.deepEqual(world.takenLog().slice(2), ['settled deferred 0 4.4.2', 'closed']);
   });
   test('while idle or quitting is no trouble', () => {
     const idle = new SessionWorld().ready();
