@@ -439,7 +439,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { slow, log, onSlow } = this.#ports;
     onSlow();
     if (slow.has(host.name, host.port, this.#nowMs)) return;
-    slow.note(host.name, host.port, this.#nowMs);
+    slow.note(host.name, host.port, this.#nowMs, '');
     log.warn('nexthop', SLOW, { relay });
   }
 
