@@ -267,10 +267,7 @@ class Gateway implements RunningGateway {
 
   async start(): Promise<void> {
     await this.#listeners.checkPorts();
-    const source = gaugeSource({
-      view: this.#view, nowMs: () => this.#clock.nowMs(),
-      logLinesDropped: () => this.#ports.logLinesDropped(),
-    });
+    const source = gaugeSource({ view: this.#view, nowMs: () => this.#clock.nowMs() });
     this.#metricsExport = exportGatewayMetrics(this.#ports.metrics, source);
     const { registry } = this.#metricsExport;
     const { admin: { listen, token } } = this.#options;
@@ -382,6 +379,7 @@ class Gateway implements RunningGateway {
         isDraining: () => this.#stopping,
         isListening: () => this.#listeners.areOpen,
         configuration: () => this.#inForce.answer(),
+        logLosses: this.#ports.logLosses,
         connectionsIn: () => this.#inboundRecord.connections,
         connectionsOut: () => dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0),
         dotsInFlight: () => dispatcher.count,
