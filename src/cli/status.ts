@@ -13,7 +13,7 @@ import { allRows } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
-import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { Group, GroupArguments, Missing } from './group.js';
 import { countArgument } from './numbers.js';
 import { numberOr } from './options.js';
@@ -41,12 +41,15 @@ interface StatusArguments extends GroupArguments {
   readonly json: boolean | undefined;
 }
 
+const EXIT_CODES = 'exit code: 0 no error, 1 an error in the first line, 3 somebody did not answer, 2 wrong '
+  + 'usage';
+
 export function statusCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'status',
     'show gateways, stores and the management table',
     (args) =>
-      withGroupOptions(args)
+      withGroupOptions(args, EXIT_CODES)
         .option('watch', { alias: 'w', type: 'boolean', describe: 'again every second, until Ctrl-C' })
         .option('top', numberOr(
           TOP_DEFAULT, 'partitions of each gateway in the table, those that need a look first',
@@ -68,10 +71,12 @@ export function statusCommand(cli: Argv, context: CliContext, done: (code: numbe
       const picture = await look(args, context);
       if (args.json === true) printJson(picture, context);
       else context.terminal.write(`${statusLines(picture, Date.now(), context.terminal.isTty).join('\n')}\n`);
-      done(reportMissing(
-        args.json === true ? picture.missing : [], picture.gateways.length + picture.stores.length,
-        args.json === true, context.terminal,
-      ));
+      const answered = picture.gateways.length + picture.stores.length;
+      // People have read it in the text.
+      const isJson = args.json === true;
+      const code = reportMissing(isJson ? picture.missing : [], answered, isJson, context.terminal);
+      if (code === 0 && picture.missing.length > 0) done(NOT_ALL_KNOW);
+      else done(code === 0 && worstOf(picture, Date.now()).level === 'error' ? 1 : code);
     },
   );
 }
