@@ -33,6 +33,8 @@ import type {
 } from '../admin-api/look.js';
 import { PAGE_ROWS_MAX, groupAnswer, refusalAnswer } from '../admin-api/pages.js';
 import type { MemberAnswer, Page } from '../admin-api/pages.js';
+import { inboxAnswer, tallyAnswer } from '../admin-api/sink-answers.js';
+import type { InboxAnswer, TallyAnswer } from '../admin-api/sink-answers.js';
 import { storePartitionPage, storeStatusAnswer } from '../admin-api/store-answers.js';
 import type { StorePartitionAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { BrokenRule, readJson } from '../base/json-shape.js';
@@ -127,6 +129,22 @@ export class AdminClient {
     return this.#json(
       `/api/v1/queues/${encodeURIComponent(queue)}/messages?${query.toString()}`, messagePage,
     );
+  }
+
+  /** Of a sink: the last messages that it took. */
+  inbox(limit: number): Promise<InboxAnswer> {
+    return this.#json(`/inbox?limit=${String(limit)}`, inboxAnswer);
+  }
+
+  /** Of a sink: the content of one; undefined when it has none such. */
+  async inboxContent(n: number): Promise<Uint8Array | undefined> {
+    const { code, body } = await this.#ask(`/inbox/${String(n)}`, ANSWER_BYTES_MAX, this.#timeoutMs);
+    return code === 200 ? body : undefined;
+  }
+
+  /** Of a sink: what of the marked messages has come. */
+  tally(): Promise<TallyAnswer> {
+    return this.#json('/tally', tallyAnswer);
   }
 
   /** Of a gateway: one message, wherever it is there. */

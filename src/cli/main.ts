@@ -21,6 +21,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['rescue', async () => (await import('./rescue.js')).rescueCommand],
   ['store', async () => (await import('./store.js')).storeCommand],
   ['sink', async () => (await import('./sink.js')).sinkCommand],
+  ['inbox', async () => (await import('./inbox.js')).inboxCommand],
   ['send', async () => (await import('./send.js')).sendCommand],
   ['status', async () => (await import('./status.js')).statusCommand],
   ['host', async () => (await import('./host-drain.js')).hostCommand],
