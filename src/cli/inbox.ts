@@ -42,7 +42,9 @@ export function inboxCommand(cli: Argv, context: CliContext, done: (code: number
       if (message !== undefined) {
         countArgument('message', message, 1, Number.MAX_SAFE_INTEGER);
         const content = await sink.inboxContent(message);
-        if (content === undefined) throw new CliError(`the sink has no message ${String(message)}, or no more`);
+        if (content === undefined) {
+          throw new CliError(`the sink has no message ${String(message)}, or no more`);
+        }
         terminal.write(terminal.isScreen ? escapedContent(content) : content);
         return done(0);
       }

@@ -28,6 +28,7 @@ const VERBS: ReadonlyMap<string, () => Promise<Verb>> = new Map([
   ['rebalance', async () => (await import('./rebalance.js')).rebalanceCommand],
   ['queue', async () => (await import('./queue.js')).queueCommand],
   ['rules', async () => (await import('./rules.js')).rulesCommand],
+  ['trace', async () => (await import('./trace.js')).traceCommand],
   ['explain', async () => (await import('./explain.js')).explainCommand],
   ['logs', async () => (await import('./logs.js')).logsCommand],
   ['config', async () => (await import('./config-check.js')).configCommand],

@@ -1,7 +1,8 @@
 /**
  * `twinpost queue top`: the queues of all gateways that are busiest or hurt most, drawn anew each second. A
  * queue that several gateways have is one row. How fast it grows comes of two looks, so the first one has no
- * rates. What is wrong with a queue: outages (down), an operator (suspended), gateway/queue/hurting-queues.ts.
+ * rates. What is wrong with a queue: outages (down), an operator (suspended), or what
+ * gateway/queue/hurting-queues.ts finds.
  *
  *   ask all ─► rows of each gateway ─► one a queue ─► beside the look before ─► sorted, cut
  */

@@ -30,7 +30,8 @@ export class Inbox {
     // The bytes of a connection are written over by its next message.
     const own = Buffer.from(content.subarray(0, CONTENT_BYTES_MAX));
     const row = {
-      n: this.#arrived, arrival_time: Math.floor(Date.now() / 1000), message_size: content.length, sender: from,
+      n: this.#arrived, arrival_time: Math.floor(Date.now() / 1000), message_size: content.length,
+      sender: from,
       recipients: to.slice(0, RECIPIENTS_MAX).map((address) => ({ address })), subject: subjectOf(own),
     };
     this.#kept.push({ row, content: own });

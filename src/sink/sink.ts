@@ -268,8 +268,8 @@ class Sink implements RunningSink, DialogHost {
   }
 
   /**
-   * GET /counts, /healthz, /tally, /inbox?after=N&limit=M, /report; POST /report with a send log as the body judges by that log.
-   * ?displacement=N is how many messages one may overtake.
+   * GET /counts, /healthz, /tally, /inbox?after=N&limit=M, /report; POST /report with a send log as the body
+   * judges by that log. ?displacement=N is how many messages one may overtake.
    */
   async #answer(request: IncomingMessage): Promise<{ status: number; body: unknown }> {
     const url = new URL(request.url ?? '/', 'http://sink');

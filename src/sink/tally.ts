@@ -11,14 +11,14 @@ import type { Marks } from '../load/marks.js';
 const BYTES_MAX = 64 * 1024 * 1024;
 const FIRST_BYTES = 1024;
 
-interface Run {
+interface TalliedRun {
   bits: Uint8Array;
   highest: number;
   arrived: number;
 }
 
 export class Tally {
-  readonly #runs = new Map<string, Run>();
+  readonly #runs = new Map<string, TalliedRun>();
   #bytes = 0;
   #altered = 0;
   #repeated = 0;
@@ -55,7 +55,7 @@ export class Tally {
   }
 
   /** With room for that number; undefined when there is none left. */
-  #runOf(name: string, id: number): Run | undefined {
+  #runOf(name: string, id: number): TalliedRun | undefined {
     const known = this.#runs.get(name);
     const needed = Math.floor(id / 8) + 1;
     if (known !== undefined && known.bits.length >= needed) return known;

@@ -47,8 +47,8 @@ export function screenText(input: ScreenInput): string {
     '  Mail is in memory on gateway and stores: kill -9 any one of them while mail flows, and nothing',
     '  accepted is lost. Killing all of them at once loses what was queued.',
     ...(config.sink?.admin === undefined ? [] : [
-      '  The line below counts, of what send --resend has sent, what is missing (under way, or lost), altered',
-      '  and repeated: when nothing is queued any more, nothing is missing.',
+      '  The line below counts, of what send --resend has sent, what is missing (under way, or lost),',
+      '  altered and repeated: when nothing is queued any more, nothing is missing.',
     ]),
     ...(config.gateways.length === 1 ? [] : [
       `  kill -9 ${gateway?.id ?? ''}: once its lease is over (10 s) another gateway delivers its mail.`,

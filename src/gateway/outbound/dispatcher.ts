@@ -35,6 +35,8 @@ import type { SourceState } from './sources.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
 import { HostMemory } from './host-memory.js';
+import { NO_TAP } from '../../smtp/session-tap.js';
+import type { SessionTap } from '../../smtp/session-tap.js';
 import { WriteBuffer } from '../../smtp/write-buffer.js';
 
 const TICK_MS = 250;
@@ -77,6 +79,8 @@ export interface DispatcherPorts {
   /** TLS with a next hop did not come up, and mail goes there in clear. */
   onTlsFallback(): void;
   onDaneFailed(): void;
+  /** Told what sessions say while somebody follows them; undefined: nobody may. */
+  readonly tap?: SessionTap;
 }
 
 interface LaneSeat {
@@ -138,6 +142,7 @@ export class Dispatcher implements DeliverySink, InFlight {
         mayDot: (delivery) => ports.mayDot(delivery),
         secure: (clear, terms, handlers) => ports.transport.secure(clear, terms, handlers),
         password: (file) => ports.passwords.read(file),
+        tap: ports.tap ?? NO_TAP,
       },
     };
     this.#lastTickMs = ports.clock.nowMs();
