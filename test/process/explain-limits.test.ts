@@ -16,25 +16,25 @@ test('explain names the limit that binds: back-off, an order, concurrency; and s
     const binding = async (): Promise<readonly string[]> => (await explain()).out.split('\n').filter((line) => line.startsWith('BINDS'));
     const idle = await explain();
     assert.equal(idle.code, 0, idle.error);
-    assert.match(idle.out, /^limit {5} gateway-1 {2}memory: \S+ of \S+ used, new mail is refused above \S+$/m);
+    assert.match(idle.out, /^limit {5}gateway-1 {2}memory: \S+ of \S+ used, new mail is refused above \S+$/m);
     assert.doesNotMatch(idle.out, /BINDS|not told/);
 
     process.kill(cluster.sink.pid, 'SIGSTOP');
     await send(cluster, 30);
     await until('as many as may are in delivery', async () => (await binding()).length > 0);
     const full = await binding();
-    assert.match(full.join('\n'), /^BINDS {5} gateway-1 {2}(concurrency: 2 of 2 in delivery, by \d+ connections, 28 ready|next hop: connecting to .*)$/m);
+    assert.match(full.join('\n'), /^BINDS {5}gateway-1 {2}(concurrency: 2 of 2 in delivery, by \d+ connections, 28 ready|next hop: connecting to .*)$/m);
     process.kill(cluster.sink.pid, 'SIGCONT');
     await cluster.sinkHas(30);
 
     await cluster.sink.kill();
     await send(cluster, 5);
     await until('its next hop is down', async () => (await cluster.status()).outages?.next_hops.length === 1);
-    assert.match((await binding()).join('\n'), /^BINDS {5} gateway-1 {2}next hop: the next hop \S+ is down for \S+, and is tried again in \S+: .*ECONNREFUSED$/);
+    assert.match((await binding()).join('\n'), /^BINDS {5}gateway-1 {2}next hop: the next hop \S+ is down for \S+, and is tried again in \S+: .*ECONNREFUSED$/);
 
     const from = ['--from', `${HOST}:${String(cluster.adminPort)}`];
     assert.equal((await twinpost(['queue', 'suspend', 'x.example', '--reason', 'they move', ...from])).code, 0);
-    assert.match((await binding()).join('\n'), /^BINDS {5} gateway-1 {2}rule: suspend by .*: they move$/m);
+    assert.match((await binding()).join('\n'), /^BINDS {5}gateway-1 {2}rule: suspend by .*: they move$/m);
     const json = JSON.parse((await explain('--json')).out) as { limits: { limit: string; binds: boolean }[]; limits_untold: string[] };
     assert.deepEqual(json.limits.filter(({ binds }) => binds).map(({ limit }) => limit).sort(), ['next hop', 'rule']);
     assert.deepEqual(json.limits_untold, []);
