@@ -54,7 +54,7 @@ async function sendThrough(cluster: Cluster, blow: () => Promise<void>): Promise
   assert.equal(report.copies, COUNT, text);
 }
 
-describe('SIGTERM', { timeout: 120_000 }, () => {
+describe('SIGTERM', { timeout: 180_000 }, () => {
   test('a gateway answers what is in DATA, ends with 0 in time, and its successor delivers the rest, each once', () => withCluster(async (cluster) => {
     const slow = await SmtpTalk.start(cluster.smtpPort);
     await sendThrough(cluster, async () => {
@@ -89,8 +89,8 @@ describe('SIGTERM', { timeout: 120_000 }, () => {
     const pids = [cluster.gateway, ...cluster.stores].map(({ pid }) => pid);
     for (const name of ['SIGUSR2', 'SIGQUIT', 'SIGALRM', 'SIGVTALRM', 'SIGXCPU', 'SIGXFSZ', 'SIGIO', 'SIGPIPE', 'SIGWINCH', 'SIGCONT'] as const) {
       for (const pid of pids) process.kill(pid, name);
-      assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 2 })).accepted, 2, name);
     }
+    assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 10 })).accepted, 10);
     assert.deepEqual([cluster.gateway, ...cluster.stores].map(({ pid, isRunning }) => (isRunning ? pid : 0)), pids);
     for (const daemon of [...cluster.stores, cluster.gateway]) {
       daemon.signal('SIGINT');
