@@ -7,7 +7,7 @@
  * they look.
  */
 import { z } from 'zod';
-import { list, name, page, text } from './pages.js';
+import { list, logAnswer, name, page, text } from './pages.js';
 import { queueRuleAnswer } from './queue-rules.js';
 
 /** A part of a whole. */
@@ -313,6 +313,8 @@ export const statusAnswer = z.object({
   /** Orders that wait in the register for mail. */
   orders_left: z.int().exactOptional(),
   configuration: configurationAnswer.exactOptional(),
+  /** Releases before do not tell it. */
+  log: logAnswer.exactOptional(),
 });
 export type StatusAnswer = z.output<typeof statusAnswer>;
 

@@ -52,6 +52,16 @@ const memberAnswer = z.object({
 });
 export type MemberAnswer = z.output<typeof memberAnswer>;
 
+/** The log of a process. */
+export const logAnswer = z.object({
+  /** Since the start. */
+  lost_lines: z.int(),
+  lost_at: z.int().nullable(),
+  /** Why it can't be written now; '' while it can. */
+  failing: text,
+});
+export type LogAnswer = z.output<typeof logAnswer>;
+
 /** GET /api/v1/group */
 export const groupAnswer = z.object({ members: list(memberAnswer) });
 export type GroupAnswer = z.output<typeof groupAnswer>;

@@ -3,7 +3,7 @@
  * them.
  */
 import { z } from 'zod';
-import { list, name, page, text } from './pages.js';
+import { list, logAnswer, name, page, text } from './pages.js';
 
 /** GET /api/v1/status */
 export const storeStatusAnswer = z.object({
@@ -36,6 +36,8 @@ export const storeStatusAnswer = z.object({
     connections: list(z.object({ path: name, state: z.int() })),
   })),
   changes: z.int(),
+  /** Releases before do not tell it. */
+  log: logAnswer.exactOptional(),
 });
 export type StoreStatusAnswer = z.output<typeof storeStatusAnswer>;
 

@@ -36,7 +36,7 @@ import { isReloadMessage, isReportMessage, isTicketMessage, rotateTickets } from
 import type { ReloadMessage, ReportMessage } from './worker-messages.js';
 import type { HangUps } from './signals.js';
 import { WorkerReloads } from './worker-reloads.js';
-import { nodePorts } from './node-ports.js';
+import { drainLog, nodePorts } from './node-ports.js';
 import type { NodePorts } from './node-ports.js';
 import { packageVersion } from './package-version.js';
 
@@ -48,7 +48,6 @@ const QUEUES_MAX = 65_536;
  * that each block would be read into fresh memory. It is also what one turn takes in.
  */
 const BLOCK_BYTES = 1536 * 1024;
-const LOG_DRAIN_MS = 1_000;
 /** Exit code of a process that met an error of its own: EX_SOFTWARE of sysexits. */
 const CRASH_EXIT_CODE = 70;
 
@@ -176,7 +175,7 @@ class GatewayLife implements ReloadTarget {
 
   async stop(): Promise<void> {
     await this.#gateway?.stop();
-    await this.#ports.destination.drain(LOG_DRAIN_MS);
+    await drainLog(this.#ports);
   }
 
   async #begin(told: number): Promise<RunningGateway> {
@@ -185,7 +184,7 @@ class GatewayLife implements ReloadTarget {
       mailLog: this.#mailLog,
       metrics: newMetrics(this.#certificates.ends),
       random: Math.random,
-      logLinesDropped: () => this.#mailLog.droppedLines,
+      logLosses: this.#ports.destination,
       tellWorkers: cluster.isWorker ? (report) => { tellUpper({ report }); } : undefined,
       reloads: this.#reloads,
       onFenced: (toldNow) => {

@@ -34,7 +34,7 @@ import type { ReloadMessage, TicketMessage } from './worker-messages.js';
 import { AllWorkers } from './worker-reloads.js';
 import type { ReloadedWorker } from './worker-reloads.js';
 import { LineRelay } from './line-relay.js';
-import { nodePorts } from './node-ports.js';
+import { drainLog, nodePorts } from './node-ports.js';
 import type { HangUps } from './signals.js';
 import type { Renewal } from '../gateway/inbound/listener.js';
 import type { NodePorts } from './node-ports.js';
@@ -43,7 +43,6 @@ import type { NodePorts } from './node-ports.js';
 const NUMBER_VARIABLE = 'TWINPOST_WORKER';
 /** On top of delivery.stop_timeout. */
 const STOP_EXTRA_MS = 5_000;
-const LOG_DRAIN_MS = 1_000;
 
 const RUNS_OTHER = 'a worker was started by a file that is not in force: it runs another configuration '
   + 'than its fellows. Put the file right; then end this worker: it starts anew by it';
@@ -85,7 +84,7 @@ export async function startGatewayWorkers(
     summary: `gateway ${config.id}: ${count} workers take mail on ${smtp} once the stores answer`,
     stop: async () => {
       await upper.stop();
-      await ports.destination.drain(LOG_DRAIN_MS);
+      await drainLog(ports);
     },
   };
 }
@@ -173,7 +172,7 @@ class UpperProcess {
       `twinpost: gateway ${this.#id} ends with all its workers: `
       + `another process has the id of its worker ${id}. ${REMEDY}`,
     );
-    const drain = (): Promise<void> => this.#ports.destination.drain(LOG_DRAIN_MS);
+    const drain = (): Promise<void> => drainLog(this.#ports);
     void this.stop().then(drain).then(() => { process.exit(FENCED_EXIT_CODE); });
   }
 }

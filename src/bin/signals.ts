@@ -42,11 +42,17 @@ export class Signals {
 
 const NOTHING_CHANGES =
   'SIGHUP changes nothing in a store: certificates are read again by themselves, all else by a restart';
+/**
+ * They would end a process, and ask for nothing here: SIGUSR2 has a log file opened anew (log-file.ts), and
+ * who writes to no file gets it, too; past a limit for files the write itself fails (SIGXFSZ).
+ */
+const IDLE_SIGNALS = ['SIGUSR2', 'SIGQUIT', 'SIGALRM', 'SIGVTALRM', 'SIGXCPU', 'SIGXFSZ', 'SIGIO'] as const;
 const HANG_UP: Order = { reason: 'SIGHUP', who: 'SIGHUP' };
 
 /**
- * How people ask daemons to read their files again, and what log rotation sends out of habit: it must not end
- * a process that holds mail, nor one that starts. What comes before somebody follows counts then.
+ * How people ask daemons to read their files again, and what log rotation sends out of habit: no signal but
+ * SIGTERM and SIGINT may end a process that holds mail, or one that starts. A SIGHUP that comes before
+ * somebody follows counts then.
  */
 export class HangUps {
   #hasCome = false;
@@ -54,6 +60,7 @@ export class HangUps {
 
   constructor() {
     process.on('SIGHUP', () => { this.#follow(); });
+    for (const signal of IDLE_SIGNALS) process.on(signal, () => undefined);
   }
 
   reload(reloads: { reload(order: Order): Promise<unknown> }): void {

@@ -14,11 +14,10 @@ import { TlsListener } from '../platform/node/tls-transport.js';
 import type { Listener } from '../platform/transport.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import type { NodePorts } from './node-ports.js';
-import { nodePorts } from './node-ports.js';
+import { drainLog, nodePorts } from './node-ports.js';
 import type { HangUps } from './signals.js';
 import { packageVersion } from './package-version.js';
 
-const LOG_DRAIN_MS = 1_000;
 
 function listenerOf({ id, tls }: StoreConfig, ports: NodePorts): Listener {
   if (tls === undefined) return ports.transport;
@@ -33,11 +32,12 @@ function listenerOf({ id, tls }: StoreConfig, ports: NodePorts): Listener {
 
 /** Nothing that it may hold by now is let go of without the gateways having it elsewhere, or a file. */
 function endRefused(
-  id: string, why: string, stop: () => Promise<void>, { log, destination }: NodePorts,
+  id: string, why: string, stop: () => Promise<void>, ports: NodePorts,
 ): void {
-  log.error('fenced', 'another process of this store is in the register; this one stops', { store: id, why });
+  const text = 'another process of this store is in the register; this one stops';
+  ports.log.error('fenced', text, { store: id, why });
   tellTerminal(`twinpost: store ${id} ends: ${why}`);
-  const ended = stop().finally(() => destination.drain(LOG_DRAIN_MS));
+  const ended = stop().finally(() => drainLog(ports));
   void ended.finally(() => { process.exit(FENCED_EXIT_CODE); });
 }
 
@@ -65,6 +65,7 @@ export async function startStoreProcess(
       clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log,
       listener: listenerOf(config, ports),
       certificateEnds: watchCertificates(undefined, config.tls, ports.log).ends,
+      logLosses: ports.destination,
       onRefused: (why) => { endRefused(config.id, why, () => running.stop(), ports); },
     },
   );
@@ -77,7 +78,7 @@ export async function startStoreProcess(
       try {
         await running.stop();
       } finally {
-        await ports.destination.drain(LOG_DRAIN_MS);
+        await drainLog(ports);
       }
     },
   };

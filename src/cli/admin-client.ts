@@ -27,18 +27,24 @@ import type {
 } from '../admin-api/queue-orders.js';
 import { queueRulesAnswer, ruleIdAnswer } from '../admin-api/queue-rules.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../admin-api/queue-rules.js';
+import { limitsAnswer } from '../admin-api/limits.js';
+import type { LimitsAnswer } from '../admin-api/limits.js';
 import { agesAnswer, findAnswer, shownMessageAnswer } from '../admin-api/look.js';
 import type {
   AgesAnswer, AgesQuestion, FindAnswer, FindQuestion, ShownMessageAnswer,
 } from '../admin-api/look.js';
 import { PAGE_ROWS_MAX, groupAnswer, refusalAnswer } from '../admin-api/pages.js';
 import type { MemberAnswer, Page } from '../admin-api/pages.js';
+import { inboxAnswer, tallyAnswer } from '../admin-api/sink-answers.js';
+import type { InboxAnswer, TallyAnswer } from '../admin-api/sink-answers.js';
 import { storePartitionPage, storeStatusAnswer } from '../admin-api/store-answers.js';
 import type { StorePartitionAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
+import { traceAnswer } from '../admin-api/trace.js';
+import type { TraceAnswer } from '../admin-api/trace.js';
 import { BrokenRule, readJson } from '../base/json-shape.js';
 import { PAGE_NEXT, decodeEntryPage } from '../protocol/entry-page.js';
 import type { EntryPage } from '../protocol/entry-page.js';
-import { ask, whyNoAnswer } from './admin-request.js';
+import { ask, followLines, whyNoAnswer } from './admin-request.js';
 import type { AdminResponse } from './admin-request.js';
 import { CliError } from './context.js';
 
@@ -127,6 +133,44 @@ export class AdminClient {
     return this.#json(
       `/api/v1/queues/${encodeURIComponent(queue)}/messages?${query.toString()}`, messagePage,
     );
+  }
+
+  /** Of a sink: the last messages that it took. */
+  inbox(limit: number): Promise<InboxAnswer> {
+    return this.#json(`/inbox?limit=${String(limit)}`, inboxAnswer);
+  }
+
+  /** Of a sink: the content of one; undefined when it has none such. */
+  async inboxContent(n: number): Promise<Uint8Array | undefined> {
+    const { code, body } = await this.#ask(`/inbox/${String(n)}`, ANSWER_BYTES_MAX, this.#timeoutMs);
+    return code === 200 ? body : undefined;
+  }
+
+  /** Of a sink: what of the marked messages has come. */
+  tally(): Promise<TallyAnswer> {
+    return this.#json('/tally', tallyAnswer);
+  }
+
+  /** Of a gateway: what limits mail of a queue now. */
+  limits(queue: string): Promise<LimitsAnswer> {
+    return this.#json(`/api/v1/limits?queue=${encodeURIComponent(queue)}`, limitsAnswer);
+  }
+
+  /** Of a gateway: what it tells line after line, until it ends or `signal` is given. */
+  async follow(path: string, signal: AbortSignal, tell: (line: TraceAnswer) => void): Promise<void> {
+    const heard = (line: string): void => {
+      const answer = readJson(traceAnswer, line);
+      if (answer instanceof BrokenRule) throw new NoAnswer(this.url, STRANGER);
+      tell(answer);
+    };
+    let response: AdminResponse | undefined;
+    try {
+      response = await followLines({ url: this.url + path, token: this.#token, signal }, heard);
+    } catch (error) {
+      if (error instanceof NoAnswer) throw error;
+      throw new NoAnswer(this.url, whyNoAnswer(error, this.#timeoutMs));
+    }
+    if (response !== undefined) throw this.#refusal(response.code, response.body);
   }
 
   /** Of a gateway: one message, wherever it is there. */

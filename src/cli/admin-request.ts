@@ -51,6 +51,56 @@ export function ask({ url, token, timeoutMs, bytesMax, body }: AdminRequest): Pr
   });
 }
 
+export interface LinesRequest {
+  readonly url: string;
+  readonly token: string | undefined;
+  /** Ends it well. */
+  readonly signal: AbortSignal;
+}
+
+/** A line is no longer than this; what is, is no Twinpost. */
+const LINE_CHARACTERS_MAX = 64 * 1024;
+/** Signs of life come every ten seconds. */
+const SILENCE_MS = 30_000;
+
+/** Hears an answer line by line, however long it goes on. Resolves with another answer than 200. */
+export function followLines(
+  { url, token, signal }: LinesRequest, heard: (line: string) => void,
+): Promise<AdminResponse | undefined> {
+  return new Promise((resolve, reject) => {
+    const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    const client = url.startsWith('https:') ? https : http;
+    const failed = (error: unknown): void => {
+      if (signal.aborted) resolve(undefined);
+      else reject(error instanceof Error ? error : new Error(String(error)));
+    };
+    const options = { headers, agent: false, signal, timeout: SILENCE_MS } as const;
+    const request = client.get(url, options, (response) => {
+      const { statusCode: code = 0 } = response;
+      let rest = '';
+      response.setEncoding('utf8');
+      response.on('data', (text: string) => {
+        rest += text;
+        if (rest.length > LINE_CHARACTERS_MAX) response.destroy(new Error('a line is too long'));
+        if (code !== 200) return;
+        const lines = rest.split('\n');
+        rest = lines.pop() ?? '';
+        try {
+          for (const line of lines) heard(line);
+        } catch (error) {
+          response.destroy(error instanceof Error ? error : new Error(String(error)));
+        }
+      });
+      response.once('error', failed);
+      response.once('end', () => {
+        resolve(code === 200 ? undefined : { code, headers: response.headers, body: Buffer.from(rest) });
+      });
+    });
+    request.once('timeout', () => { request.destroy(new Error('nothing is heard any more')); });
+    request.once('error', failed);
+  });
+}
+
 /** Why there was no answer, in a few words. */
 export function whyNoAnswer(error: unknown, timeoutMs: number): string {
   const { code, name, message } = error as NodeJS.ErrnoException;

@@ -41,6 +41,7 @@ import type { DnsAnswer } from '../platform/resolver.js';
 import { loadFor } from './config-file.js';
 import type { CliContext } from './context.js';
 import { UNSIGNED_MX, daneOf } from './explained-dane.js';
+import { limitLines, limitsOf } from './explained-limits.js';
 import { CliError, UsageError } from './context.js';
 import { ownText } from './options.js';
 import { meantBy } from './own-address.js';
@@ -122,18 +123,19 @@ interface Explained extends ExplainedTo {
 export function explainCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'explain <recipient>',
-    'where mail to an address would go: alias, route, queue, hosts, TLS, source',
+    'where mail to an address would go, and what limits it now',
     (args) =>
       args
         .positional('recipient', { type: 'string', demandOption: true, describe: 'an address' })
         .option('config', { type: 'string', describe: 'the gateway\'s YAML file' })
         .option('from', ownText('the reverse-path that it has (default: the null one)'))
         .option('listener', ownText('address:port that it comes in by (default: the first one)'))
+        .option('gateway', ownText('admin address of a gateway that is asked what limits it now'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line, for each address' })
         .example('$0 explain anna@example.com --config gateway.yaml', 'by the table, the routes and the DNS')
         .epilogue('Exit code: 0 there is a way, 1 there is none, 3 the DNS or a directory could not tell, '
           + '2 wrong usage.'),
-    async ({ recipient, config: file, from, listener, json }) => {
+    async ({ recipient, config: file, from, listener, gateway: asked, json }) => {
       const { terminal } = context;
       const { gateway } = loadFor('gateway', file, undefined, context, 'explain');
       if (gateway === undefined) throw new CliError('the file has no gateway');
@@ -145,12 +147,20 @@ export function explainCommand(cli: Argv, context: CliContext, done: (code: numb
         explained.push(await explain(to, routed, gateway, { dns, https: context.https }));
       }
       dns.close();
-      const print = (told: ExplainedTo, lines: readonly string[]): void => {
+      const print = (told: object, lines: readonly string[]): void => {
         if (json === true) terminal.print(JSON.stringify(told));
         else for (const line of lines) terminal.print(printable(line));
       };
       if (found.length === 0) print(to, toLines(to));
-      for (const each of explained) print(each, linesOf(each, gateway));
+      const queues = explained.map(({ queue }) => queue);
+      const { byQueue, untold } = await limitsOf(queues, gateway, asked, context);
+      for (const each of explained) {
+        const limits = byQueue.get(each.queue) ?? [];
+        const lines = untold.map((why) => `limits    not told: ${why}`);
+        print({ ...each, limits, limits_untold: untold }, [
+          ...linesOf(each, gateway), ...limitLines(limits), ...lines,
+        ]);
+      }
       const codes = explained.map(codeOf);
       done(codes.find((code) => code !== 0) ?? 0);
     },

@@ -36,13 +36,15 @@ const GROUP_OPTIONS = {
   token: { type: 'string', requiresArg: true, describe: TOKEN_HELP },
 } as const satisfies Record<string, Options>;
 
-/** Exit code of an order that somebody has not heard, or whose outcome somebody could not tell. */
+/** Exit code when somebody could not be asked, has not heard an order, or could not tell its outcome. */
 export const NOT_ALL_KNOW = 3;
+
+const EXIT_CODES = 'exit code: 0, 3 somebody did not answer, 1 nobody did, 2 wrong usage';
 
 /** What is said below the options of each verb that asks a group. */
 const WHO_IS_NAMED = 'Who does not answer is named at the end (--json: an object with "partial": true)';
 
-export function withGroupOptions(args: Argv, exitCodes = 'the exit code is 0 unless nobody answers') {
+export function withGroupOptions(args: Argv, exitCodes = EXIT_CODES) {
   return args.options(GROUP_OPTIONS).epilogue(`${WHO_IS_NAMED}; ${exitCodes}.`);
 }
 
@@ -188,7 +190,7 @@ export function reportMissing(
       }));
     } else terminal.print(`${paint('PARTIAL', 'yellow', terminal.isTty)}: ${missingText(one)}`);
   }
-  if (answered > 0) return 0;
+  if (answered > 0) return missing.length > 0 ? NOT_ALL_KNOW : 0;
   terminal.error(missing.length === 0
     ? 'twinpost: nobody in this group can answer that' : 'twinpost: nobody answered');
   return 1;

@@ -65,7 +65,7 @@ export function queueAgesCommand(cli: Argv, context: CliContext, done: (code: nu
       }
       const missing = group.missing('gateway');
       const code = reportMissing(missing, answers.length, json, terminal);
-      done(code === 0 && (missing.length > 0 || parts.length > 0) ? NOT_ALL_KNOW : code);
+      done(code === 0 && parts.length > 0 ? NOT_ALL_KNOW : code);
     },
   );
 }

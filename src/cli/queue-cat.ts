@@ -31,7 +31,7 @@ export function queueCatCommand(cli: Argv, context: CliContext, done: (code: num
       for (const { answer } of answers) {
         const content = answer === undefined ? undefined : contentOf(answer.page);
         if (content === undefined) continue;
-        terminal.write(terminal.isScreen ? escaped(content) : content);
+        terminal.write(terminal.isScreen ? escapedContent(content) : content);
         done(0);
         return;
       }
@@ -50,7 +50,7 @@ function contentOf({ rows, payload }: EntryPage): Uint8Array | undefined {
 }
 
 /** Line ends and tabs stay; bytes that are no UTF-8 are shown as such. */
-function escaped(content: Uint8Array): string {
+export function escapedContent(content: Uint8Array): string {
   const lines = new TextDecoder().decode(content).split(/\r?\n/);
   return lines.map((line) => line.split('\t').map(printable).join('\t')).join('\n');
 }

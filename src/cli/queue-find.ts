@@ -56,9 +56,8 @@ export function queueFindCommand(cli: Argv, context: CliContext, done: (code: nu
       if (found === 0 && answers.length > 0 && !json) terminal.print('no messages');
       const missing = group.missing('gateway');
       const code = reportMissing(missing, answers.length, json, terminal);
-      if (code !== 0) done(code);
-      else if (missing.length > 0 || parts.length > 0) done(NOT_ALL_KNOW);
-      else done(found > 0 ? 0 : 1);
+      if (code === 0) done(parts.length > 0 ? NOT_ALL_KNOW : Number(found === 0));
+      else done(code);
     },
   );
 }

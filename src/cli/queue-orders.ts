@@ -4,7 +4,7 @@ import type { LeftOrderAnswer, QueueOrderAnswer } from '../admin-api/queue-order
 import { formatCount } from '../base/units.js';
 import { NoAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
-import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
+import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
 import { text, textOr } from './options.js';
 import { printable, listTimeText } from './tables.js';
@@ -55,8 +55,7 @@ export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: 
       if (!json && isNone) terminal.print('no orders');
       const code = reportMissing(group.missing('gateway'), answers.length, json, terminal);
       if (cancel === undefined) return done(code);
-      // Somebody who did not hear of it may go on with it.
-      if (group.missing('gateway').length > 0) return done(NOT_ALL_KNOW);
+      // Code 3: somebody who did not hear of it may go on with it.
       done(code === 0 && cancelled === 0 ? 1 : code);
     },
   );

@@ -11,12 +11,14 @@ import { queueOrdersCommand } from './queue-orders.js';
 import { giveRuleVerb, takeBackVerb } from './queue-rule.js';
 import { queueShowCommand } from './queue-show.js';
 import { queueSummaryCommand } from './queue-summary.js';
+import { queueTopCommand } from './queue-top.js';
 import { queueExportCommand } from './store-export.js';
 
 export function queueCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('queue', 'look into queues; flush, hold or end messages; suspend or refuse', (queue) => {
     queueListCommand(queue, context, done);
     queueSummaryCommand(queue, context, done);
+    queueTopCommand(queue, context, done);
     queueAgesCommand(queue, context, done);
     queueFindCommand(queue, context, done);
     queueShowCommand(queue, context, done);

@@ -16,7 +16,8 @@ function sinkOptions(args: Argv) {
   return args
     .option('config', { alias: 'c', ...text('configuration file with a section sink') })
     .option('listen', text('address (default 127.0.0.1:2526)'))
-    .option('admin', text('address of GET /report, /counts and /healthz (default none)'))
+    .option('admin', text('address of GET /report, /counts, /inbox, /tally and /healthz (default none)'))
+    .option('inbox', { type: 'boolean', describe: 'keep the last messages, for twinpost inbox' })
     .option('lmtp', { type: 'boolean', describe: 'speak LMTP' })
     .option('verify', {
       type: 'boolean', describe: 'judge what arrived: lost, duplicated, altered, out of order',
@@ -82,6 +83,7 @@ function fromArguments(args: SinkArguments, config: FileKeys['sink']): SinkOptio
     ...(args['send-log'] === undefined ? {} : { sendLog: args['send-log'] }),
     ...(args['arrival-log'] === undefined ? {} : { arrivalLog: args['arrival-log'] }),
     ...(maildir === undefined ? {} : { maildir }),
+    ...(args.inbox === true ? { inbox: true } : {}),
     ...(config?.tls === undefined ? {} : { tls: config.tls }),
     ...(admin === undefined ? {} : { admin }),
   };

@@ -4,6 +4,7 @@ import type {
   LastHeldAnswer, LossAnswer, OrphansAnswer, StatusAnswer, StoreAnswer, TableRowAnswer, UnreachedStoreAnswer,
   UntoldEndsAnswer, WaitingPartitionAnswer,
 } from '../admin-api/gateway-answers.js';
+import type { LogAnswer } from '../admin-api/pages.js';
 import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { PROTOCOL_VERSION } from '../protocol/versions.js';
@@ -122,6 +123,7 @@ function gatewayLines(
   ];
   lines.push(...configurationLines(status, nowMs, isTty));
   lines.push(...receptionLines(status, isTty));
+  lines.push(...logLines(status.log, nowMs, isTty));
   lines.push(...busiestLine(status, isTty), ...certificateLines(status, nowMs, isTty));
   lines.push(...outageLines(status, nowMs, isTty), ...hurtingLines(status, nowMs, isTty));
   lines.push(...sourceLines(status, isTty));
@@ -205,6 +207,14 @@ function receptionLines({ reception }: StatusAnswer, isTty: boolean): string[] {
 }
 
 /** What mail depends on and does not answer. */
+function logLines(log: LogAnswer | undefined, nowMs: number, isTty: boolean): string[] {
+  if (log === undefined || (log.lost_lines === 0 && log.failing === '')) return [];
+  const why = log.failing === '' ? '' : `, it can't be written now: ${printable(log.failing)}`;
+  const last = log.lost_at === null ? '' : `, the last ${ago(log.lost_at, nowMs)} ago`;
+  const lost = `${counted(log.lost_lines, 'line')} lost since the start${last}`;
+  return [`  ${paint('LOG', log.failing === '' ? 'yellow' : 'red', isTty)}         ${lost}${why}`];
+}
+
 function outageLines(
   { outages, dns_away: dns = '', connections_full: full = '' }: StatusAnswer, nowMs: number, isTty: boolean,
 ): string[] {
@@ -513,9 +523,11 @@ function mirrorsText(status: StatusAnswer, nowMs: number, isTty: boolean): strin
     + `${printable(status.degraded_cause)}`;
 }
 
-function storeWarnings({ in_register: isNamed, insecure }: StoreStatusAnswer): string {
+function storeWarnings({ in_register: isNamed, insecure, log }: StoreStatusAnswer): string {
+  const lost = log?.lost_lines ?? 0;
   return [
     ...(isNamed === false ? ['NOT IN THE REGISTER'] : []), ...(insecure ? ['INSECURE'] : []),
+    ...(lost === 0 ? [] : [`${counted(lost, 'line')} of its log lost`]),
   ].join(', ');
 }
 

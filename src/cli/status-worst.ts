@@ -4,6 +4,7 @@
  * Pure.
  */
 import type { HurtingQueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
+import type { LogAnswer } from '../admin-api/pages.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
@@ -56,6 +57,8 @@ export function worstOf(picture: Picture, nowMs: number): Worst {
     ...picture.missing.map(missingFinding),
     ...picture.stores.filter(({ status }) => !status.ready).map(({ status }) =>
       warning('stores', '', `store ${status.store_id} is not ready`)),
+    ...picture.stores.flatMap(({ status }) =>
+      logFindings(`the log of store ${status.store_id}`, '', status.log, nowMs)),
   ];
   if (routesOf(picture).size > 1) all.push(warning('others', '', 'gateways have different routes'));
   if (picture.gateways.length === 0) all.push(error('reception', '', 'no gateway answers'));
@@ -100,6 +103,7 @@ function findingsOf(status: StatusAnswer, nowMs: number): Finding[] {
   return [
     ...copyFindings(status, nowMs), ...refusalFindings(status), ...destinationFindings(status),
     ...queueFindings(status), ...lesserFindings(status, nowMs),
+    ...logFindings('the log', status.gateway, status.log, nowMs),
   ];
 }
 
@@ -170,6 +174,18 @@ function refusalFindings(status: StatusAnswer): Finding[] {
     found.push(error('files', gateway, `hook ${hook} fails: ${why}`));
   }
   return found;
+}
+
+function logFindings(which: string, gateway: string, log: LogAnswer | undefined, nowMs: number): Finding[] {
+  if (log === undefined) return [];
+  const { lost_lines: lost, lost_at: at, failing } = log;
+  if (failing !== '') {
+    const text = `${which} can't be written: ${failing}; ${counted(lost, 'line')} lost`;
+    return [error('files', gateway, text)];
+  }
+  const isOld = at === null || nowMs / 1000 - at >= LOSS_NEWS_SECONDS;
+  const text = `${counted(lost, 'line')} of ${which} lost since the start`;
+  return isOld ? [] : [warning('files', gateway, text)];
 }
 
 /** Where mail goes, and does not arrive. */

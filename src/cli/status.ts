@@ -6,34 +6,26 @@
  *   pipe with --watch  a line a gateway each second
  *   --json             an object a line, told apart by "kind"
  */
-import { setTimeout as sleep } from 'node:timers/promises';
 import type { Argv } from 'yargs';
 import type { TableRowAnswer } from '../admin-api/gateway-answers.js';
 import { allRows } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
-import { CliError } from './context.js';
-import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { Group, GroupArguments, Missing } from './group.js';
+import { showLive } from './live.js';
 import { countArgument } from './numbers.js';
 import { numberOr } from './options.js';
-import { fittingLines, statusLines, watchLine } from './status-text.js';
+import { statusLines, watchLine } from './status-text.js';
 import type { GatewayPicture, Picture, StorePicture } from './status-text.js';
 import { worstOf } from './status-worst.js';
 
 const LAG_HELP = 'Lag counts changes that a mirror has not acknowledged: messages, deletions, notes. While '
   + 'it is filled: messages still to be sent.';
-const WATCH_MS = 1_000;
 /** A process that hangs must not hold up a picture that is drawn each second. */
 const WATCH_TIMEOUT_MS = 2_000;
 const TOP_DEFAULT = 20;
 const TOP_MAX = 1000;
-
-/**
- * Wrapping off, so that a line is a row; home; each line cleared as it is written; the rest below cleared.
- */
-const BEGIN_DRAWING = '\u001b[?7l\u001b[?25l';
-const END_DRAWING = '\u001b[?7h\u001b[?25h';
 
 interface StatusArguments extends GroupArguments {
   readonly all: boolean | undefined;
@@ -41,12 +33,15 @@ interface StatusArguments extends GroupArguments {
   readonly json: boolean | undefined;
 }
 
+const EXIT_CODES = 'exit code: 0 no error, 1 an error in the first line, 3 somebody did not answer, 2 wrong '
+  + 'usage';
+
 export function statusCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'status',
     'show gateways, stores and the management table',
     (args) =>
-      withGroupOptions(args)
+      withGroupOptions(args, EXIT_CODES)
         .option('watch', { alias: 'w', type: 'boolean', describe: 'again every second, until Ctrl-C' })
         .option('top', numberOr(
           TOP_DEFAULT, 'partitions of each gateway in the table, those that need a look first',
@@ -68,42 +63,28 @@ export function statusCommand(cli: Argv, context: CliContext, done: (code: numbe
       const picture = await look(args, context);
       if (args.json === true) printJson(picture, context);
       else context.terminal.write(`${statusLines(picture, Date.now(), context.terminal.isTty).join('\n')}\n`);
-      done(reportMissing(
-        args.json === true ? picture.missing : [], picture.gateways.length + picture.stores.length,
-        args.json === true, context.terminal,
-      ));
+      const answered = picture.gateways.length + picture.stores.length;
+      // People have read it in the text.
+      const isJson = args.json === true;
+      const code = reportMissing(isJson ? picture.missing : [], answered, isJson, context.terminal);
+      if (code === 0 && picture.missing.length > 0) done(NOT_ALL_KNOW);
+      else done(code === 0 && worstOf(picture, Date.now()).level === 'error' ? 1 : code);
     },
   );
 }
 
 async function watch(args: StatusArguments, context: CliContext): Promise<void> {
-  const { terminal, stopSignal } = context;
-  void context.untilStopped();
-  const draws = terminal.isTty && args.json !== true;
-  if (draws) terminal.write(`${BEGIN_DRAWING}\u001b[2J`);
-  while (!stopSignal.aborted) {
-    try {
-      const picture = await look(args, context, WATCH_TIMEOUT_MS);
-      if (draws) draw(statusLines(picture, Date.now(), true), context);
-      else if (args.json === true) {
+  const { terminal } = context;
+  await showLive({
+    look: () => look(args, context, WATCH_TIMEOUT_MS),
+    lines: (picture) => statusLines(picture, Date.now(), true),
+    print: (picture) => {
+      if (args.json === true) {
         printJson(picture, context);
         reportMissing(picture.missing, 1, true, terminal);
       } else for (const gateway of picture.gateways) terminal.print(watchLine(gateway, Date.now()));
-    } catch (error) {
-      // A gateway that restarts is just what one watches for.
-      if (!(error instanceof CliError)) throw error;
-      if (draws) draw([error.message], context);
-      else terminal.error(error.message);
-    }
-    await sleep(WATCH_MS, undefined, { signal: stopSignal }).catch(() => undefined);
-  }
-  if (draws) terminal.write(`${END_DRAWING}\n`);
-}
-
-/** One write, over what stands there: nothing flickers. The cursor stands in the row below. */
-function draw(lines: readonly string[], { terminal }: CliContext): void {
-  const fits = fittingLines(lines, Math.max(1, terminal.rows - 1));
-  terminal.write(`\u001b[H${fits.map((line) => `${line}\u001b[K\n`).join('')}\u001b[J`);
+    },
+  }, { json: args.json === true }, context);
 }
 
 async function look(args: StatusArguments, context: CliContext, timeoutMs?: number): Promise<Picture> {

@@ -54,7 +54,8 @@ export function storeDrainCommand(cli: Argv, context: CliContext, done: (code: n
         for (const line of drainLines(id, args.store, answer)) terminal.print(printable(line));
       }
       const missing = group.missing('gateway');
-      const hasAnswered = reportMissing(missing, answers.length, false, terminal) === 0;
+      reportMissing(missing, answers.length, false, terminal);
+      const hasAnswered = answers.length > 0;
       if (hasAnswered && missing.length > 0) terminal.error(unheardText(args.store, undo, missing));
       const force = args.force === true;
       if (!hasAnswered || answers.some(({ answer }) => hasFailed(answer, force))) done(1);

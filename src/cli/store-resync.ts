@@ -36,7 +36,7 @@ export function storeResyncCommand(cli: Argv, context: CliContext, done: (code: 
         terminal.print(printable(`${id}: ${answer === '' ? done : answer}`));
       }
       const code = reportMissing(group.missing('gateway'), answers.length, false, terminal);
-      if (having.length === 0 && code === 0) {
+      if (having.length === 0 && answers.length > 0) {
         throw new CliError(`no gateway that answers has a copy of '${args.partition}' at '${args.store}'; `
           + `twinpost status --all shows them`);
       }

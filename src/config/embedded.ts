@@ -30,4 +30,5 @@ stores:
     admin: {listen: 127.0.0.1:9402}
 sink:
   listen: 127.0.0.1:2526
+  admin: 127.0.0.1:9400
 `;

@@ -2,8 +2,9 @@
  * The gateway as the admin HTTP shows it: reads the core and the links into the answers of admin-api.
  */
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
+import { logAnswerOf } from '../observability/log-losses.js';
 import type { StateFigures } from '../observability/queue-metrics.js';
-import type { Clock, EventLog } from '../platform/ports.js';
+import type { Clock, EventLog, LogLosses } from '../platform/ports.js';
 import { verifiedText } from '../platform/transport.js';
 import type {
   BusiestAnswer, ConfigurationAnswer, MessageAnswer, MessagePageAnswer, OrphansAnswer, OutagesAnswer,
@@ -81,6 +82,7 @@ export interface CoreViewPorts {
   busiest?(): BusiestAnswer;
   /** Left out where there is no file. */
   configuration?(): ConfigurationAnswer;
+  readonly logLosses?: LogLosses;
 }
 
 const NO_OUTAGES: OutagesAnswer = {
@@ -142,7 +144,8 @@ export class CoreView implements GatewayView {
     } = this.#options;
     const degradedSinceWallMs = this.#degradation.sinceWallMs();
     const stores = this.#stores();
-    const configuration = this.#ports.configuration?.();
+    const { configuration: configured, logLosses } = this.#ports;
+    const configuration = configured?.();
     return {
       gateway: gatewayId, host, version, incarnation, pid: this.#ports.pid,
       uptime_seconds: Math.max(0, Math.round((clock.wallMs() - this.#startedWallMs) / 1000)),
@@ -182,6 +185,7 @@ export class CoreView implements GatewayView {
       rules: ruleAnswers(core.rules),
       orders_left: core.orders.left.count,
       ...(configuration === undefined ? {} : { configuration }),
+      ...(logLosses === undefined ? {} : { log: logAnswerOf(logLosses) }),
     };
   }
 

@@ -44,6 +44,9 @@ import { readDrained, writeDrained } from './local/drained-file.js';
 import { ConfigurationInForce } from './configuration-in-force.js';
 import { CountedHandlers } from './counted-handlers.js';
 import { CoreView } from './core-view.js';
+import { bindingLimits } from './look/binding-limits.js';
+import type { TracePorts } from './admin/trace-api.js';
+import { SessionWatch } from './look/session-watch.js';
 import { walksOf } from './look/walks.js';
 import type {
   GatewayOptions, GatewayPorts, RunningGateway, WorkerReport,
@@ -172,6 +175,8 @@ class Gateway implements RunningGateway {
   /** Of blocklists, which clients have asked: their questions leave those of deliveries their room. */
   readonly #listDns: DnsClient;
   readonly #resolvers: ResolverWatch;
+  /** Who follows sessions. */
+  readonly #traces: TracePorts;
   /** Of handshakes with strangers: next hops, and servers of policies and reports. */
   readonly #turns = new HandshakeTurns();
   readonly #https = new HttpsClient({ turns: this.#turns });
@@ -217,6 +222,7 @@ class Gateway implements RunningGateway {
       link: (store) => { this.#makeLink(store); },
       move: ({ id, pathA, pathB }) => { this.#linkTo(id)?.moveTo(pathA, pathB); },
     });
+    this.#traces = { clients: new SessionWatch(clock), servers: new SessionWatch(clock) };
     this.#rewriting = rewritingOf(options.smtp, clock);
     this.#returnAddresses = returnAddressesOf(options.routes, clock);
     this.#router = createRouter(options.routes);
@@ -268,10 +274,7 @@ class Gateway implements RunningGateway {
 
   async start(): Promise<void> {
     await this.#listeners.checkPorts();
-    const source = gaugeSource({
-      view: this.#view, nowMs: () => this.#clock.nowMs(),
-      logLinesDropped: () => this.#ports.logLinesDropped(),
-    });
+    const source = gaugeSource({ view: this.#view, nowMs: () => this.#clock.nowMs() });
     this.#metricsExport = exportGatewayMetrics(this.#ports.metrics, source);
     const { registry } = this.#metricsExport;
     const { admin: { listen, token } } = this.#options;
@@ -356,12 +359,23 @@ class Gateway implements RunningGateway {
       rescue: core.holdings, orders: core.orders, rules: core.ruleDesk,
       stores: this.#drained, retire: this.#retirements(), reloads: this.#ports.reloads,
       rebalance: { gatewayId: this.#options.id, control: core.mirrors.rebalance },
+      limitsOf: (queue) => bindingLimits(queue, {
+        core, clock: this.#clock, nextHopOf: (one) => this.#dispatcher.nextHopOf(one),
+        connections: () => ({
+          open: this.#connectionsOut(), max: this.#options.outbound.connectionsMax,
+        }),
+      }),
+      traces: this.#traces,
       walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),
       exports: new ExportView({
         crc32, entries: core.entries, bodies: core.bodies, queuesOf: (name) => core.registry.byName(name),
         placesOf: (messageId) => core.registry.placesOf(messageId),
       }),
     };
+  }
+
+  #connectionsOut(): number {
+    return this.#dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0);
   }
 
   #makeView(): CoreView {
@@ -384,8 +398,9 @@ class Gateway implements RunningGateway {
         isDraining: () => this.#stopping,
         isListening: () => this.#listeners.areOpen,
         configuration: () => this.#inForce.answer(),
+        logLosses: this.#ports.logLosses,
         connectionsIn: () => this.#inboundRecord.connections,
-        connectionsOut: () => dispatcher.nextHops().reduce((sum, hop) => sum + hop.connections, 0),
+        connectionsOut: () => this.#connectionsOut(),
         dotsInFlight: () => dispatcher.count,
         outages: () => outagesOf(dispatcher.nextHops(), this.#listeners.hooks?.failing() ?? []),
         dnsAway: () => this.#resolvers.away,
@@ -418,7 +433,7 @@ class Gateway implements RunningGateway {
     };
     return new Dispatcher(this.#options.outbound, {
       source: this.#core, transport: toNextHops, resolver: this.#dns, clock: this.#clock, random, log,
-      policies: this.#sts, tlsWatch: this.#tally,
+      policies: this.#sts, tlsWatch: this.#tally, tap: this.#traces.servers,
       passwords: new PasswordFiles({
         log, onRead: (isStale) => { metrics.reception.followed('passwords', isStale); },
       }),
@@ -449,7 +464,7 @@ class Gateway implements RunningGateway {
       ofSessions: {
         reception: this.#core, router: this.#router, clock, log, mailLog: this.#record,
         metrics: this.#inboundRecord, rewriting: this.#rewriting, returned: this.#returned,
-        signer: this.#signer,
+        signer: this.#signer, tap: this.#traces.clients,
         blocklists: new Blocklists({
           resolver: this.#listDns, clock, log, meter: metrics.reception.blocklists,
         }),

@@ -11,7 +11,7 @@ import type { OpenReport } from './inbound/limits/client-counts.js';
 import type { RateOptions, RateReport } from './inbound/limits/rate-limits.js';
 import type { GatewayMetrics } from '../observability/gateway-metrics.js';
 import type { MailLog } from '../observability/mail-log.js';
-import type { EventLog, Random } from '../platform/ports.js';
+import type { EventLog, LogLosses, Random } from '../platform/ports.js';
 import type { RegisterChoice } from '../register/running/open-register.js';
 import type { ListenerOptions, Renewal } from './inbound/listener.js';
 import type { DispatcherOptions } from './outbound/dispatcher.js';
@@ -102,7 +102,7 @@ export interface GatewayPorts {
   readonly mailLog: MailLog;
   readonly metrics: GatewayMetrics;
   readonly random: Random;
-  logLinesDropped(): number;
+  readonly logLosses: LogLosses;
   /** To the other workers of this gateway; undefined: there are none. */
   readonly tellWorkers: ((report: WorkerReport) => void) | undefined;
   /** Undefined: there is no file to read. */

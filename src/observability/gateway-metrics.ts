@@ -25,6 +25,7 @@ import type { StateFigures } from './queue-metrics.js';
 import { OutboundMetrics, exportOutbound } from './outbound-metrics.js';
 import { ReceptionMetrics, exportReception } from './reception-metrics.js';
 import { ReturnedMetrics, exportReturned } from './returned-metrics.js';
+import { exportLogLosses } from './log-losses.js';
 import { Series } from './series.js';
 
 const REASONS_MAX = 64;
@@ -45,7 +46,6 @@ export interface GaugeSource {
   status(): StatusAnswer;
   queues(): readonly QueueAnswer[];
   states(): readonly StateFigures[];
-  logLinesDropped(): number;
 }
 
 /** Plain counters of the hot path, since the start of the process. */
@@ -303,8 +303,7 @@ function exportStatus(series: Series, source: GaugeSource): void {
     return Object.entries(source.status().waiting_for).map(([cause, count]) => [{ for: cause }, count]);
   });
   series.gauge('resident_bytes', 'Resident memory of the process', () => process.memoryUsage.rss());
-  const droppedHelp = 'Mail log lines lost because their reader was too slow';
-  series.counter('log_lines_dropped', droppedHelp, () => source.logLinesDropped());
+  exportLogLosses(series, () => source.status().log);
   series.counter('cpu_seconds', 'Processor time used', () => {
     const usage = process.cpuUsage();
     return (usage.user + usage.system) / 1e6;

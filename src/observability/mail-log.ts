@@ -1,6 +1,6 @@
 /**
  * The mail log: one JSON line for each thing that happens to a message or a recipient, under the words that
- * operators grep for. It owns the lines of the current turn of the event loop and the count of lines lost.
+ * operators grep for. It owns the lines of the current turn of the event loop.
  *
  *   {"level":"info","time":"…","event":"received","gateway":"gw-1","queue_id":"…","from":…,"to":…,…}
  *   {"level":"info","time":"…","event":"delivered","gateway":"gw-1","queue_id":"…","to":…,"relay":…,
@@ -11,7 +11,8 @@
  *
  * The bound: at most 8 µs of CPU for the received and delivered lines of a message. So lines are written by
  * hand into one buffer (line-writer.ts), which goes once a turn to the destination; that one is asynchronous
- * and bounded, drops rather than block, and is shared with the event log (platform/node/log-destination.ts).
+ * and bounded, loses lines rather than block, and is shared with the event log
+ * (platform/node/log-destination.ts).
  *
  * What is not here: events of links, mirrors, recovery (platform EventLog), counters (gateway-metrics.ts).
  */
@@ -20,10 +21,9 @@ import type { SecuredFacts } from '../platform/transport.js';
 import { LineWriter, fieldName } from './line-writer.js';
 import type { FieldName } from './line-writer.js';
 
-/** Where the lines of a turn go. `dropped` counts write() calls that were not taken. */
+/** Where the lines of a turn go; it counts what it loses. */
 export interface LineDestination {
   write(lines: string): void;
-  readonly dropped: number;
 }
 
 export interface MailLogOptions {
@@ -256,9 +256,7 @@ export class MailLog {
   readonly #time = new Uint8Array(24);
   #timeMs = -1;
   #timeSecond = -1;
-  #lines = 0;
   #scheduled = false;
-  #dropped = 0;
   readonly #flushBound = (): void => {
     this.#scheduled = false;
     this.flush();
@@ -289,11 +287,6 @@ export class MailLog {
 
   set enabled(isEnabled: boolean) {
     this.#enabled = isEnabled;
-  }
-
-  /** Lines lost because the destination was full. */
-  get droppedLines(): number {
-    return this.#dropped;
   }
 
   received(fields: ReceivedFields): void {
@@ -409,11 +402,7 @@ export class MailLog {
   /** Hands over what is there; called once a turn by itself, and before the process ends. */
   flush(): void {
     if (this.#writer.length === 0) return;
-    const lines = this.#lines;
-    this.#lines = 0;
-    const before = this.#destination.dropped;
     this.#destination.write(this.#writer.take());
-    if (this.#destination.dropped !== before) this.#dropped += lines;
   }
 
   #recipient(event: Uint8Array, status: string, fields: RecipientFields): void {
@@ -477,7 +466,6 @@ export class MailLog {
   #end(writer: LineWriter): void {
     writer.byte(CLOSE_BRACE);
     writer.byte(LINE_FEED);
-    this.#lines++;
     if (this.#scheduled) return;
     this.#scheduled = true;
     setImmediate(this.#flushBound);

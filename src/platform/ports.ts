@@ -65,3 +65,13 @@ export interface EventLog {
   warn(event: string, text: string, fields?: LogFields): void;
   error(event: string, text: string, fields?: LogFields): void;
 }
+
+/** What becomes of the lines of the log: status and metrics tell it. */
+export interface LogLosses {
+  /** Lines lost since the start: there was no room for them, or nobody reads. */
+  readonly lost: number;
+  /** When the last one was, Unix time. */
+  readonly lostWallMs: number | undefined;
+  /** Why nothing can be written now; '' while lines are, or none waits. */
+  readonly failing: string;
+}

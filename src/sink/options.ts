@@ -32,7 +32,9 @@ export interface SinkOptions {
   readonly displacementMax?: number;
   /** Writes one line a message to this file (sink/arrivals.ts). Implies `verify`. */
   readonly arrivalLog?: string;
-  /** Address of GET /report, /counts and /healthz; none by default. Port 0 takes any. */
+  /** Keeps the last messages (sink/inbox.ts) and a tally of marked ones (sink/tally.ts). */
+  readonly inbox?: boolean;
+  /** Address of GET /report, /counts, /inbox, /tally and /healthz; none by default. Port 0 takes any. */
   readonly admin?: { readonly host: string; readonly port: number };
   /** Bounds. */
   readonly messageBytesMax?: number;

@@ -14,8 +14,10 @@ import { monotonicMicros, parseSendLog, readSendLog, type SendLogFile } from '..
 import { ArrivalLog, Arrivals } from './arrivals.js';
 import { CUT_OFF, Dialog, END, GO_ON, SECURE, WAIT, type DialogHost, type Next } from './dialog.js';
 import { Faults } from './faults.js';
+import { Inbox } from './inbox.js';
 import { Maildir } from './maildir.js';
 import type { RunningSink, SinkCounts, SinkOptions } from './options.js';
+import { Tally } from './tally.js';
 import {
   CUT, DEFERRED, REJECTED, REPORTED, TAKEN, UNFINISHED, verifyBySerials, verifyRun,
   type ArrivalKind, type VerifyReport,
@@ -55,6 +57,8 @@ class Sink implements RunningSink, DialogHost {
   readonly #maildir: Maildir | undefined;
   readonly #arrivals: Arrivals | undefined;
   readonly #log: ArrivalLog | undefined;
+  readonly #inbox: Inbox | undefined;
+  readonly #tally: Tally | undefined;
   readonly #marks = emptyMarks();
   #begun = 0;
   #http: HttpServer | undefined;
@@ -75,6 +79,8 @@ class Sink implements RunningSink, DialogHost {
     this.#faults = new Faults(rates, new Prng(options.seed ?? 1));
     this.#maildir = options.maildir === undefined ? undefined : new Maildir(options.maildir);
     this.#log = options.arrivalLog === undefined ? undefined : new ArrivalLog(options.arrivalLog);
+    this.#inbox = options.inbox === true ? new Inbox() : undefined;
+    this.#tally = options.inbox === true ? new Tally() : undefined;
     const verify = options.verify === true || options.sendLog !== undefined || this.#log !== undefined;
     this.#arrivals = verify ? new Arrivals(options.recordsMax ?? DEFAULT_RECORDS_MAX) : undefined;
     this.#server = createServer({ noDelay: true }, (socket) => this.#onConnection(socket));
@@ -86,6 +92,11 @@ class Sink implements RunningSink, DialogHost {
     const admin = this.#options.admin;
     if (admin === undefined) return;
     this.#http = createHttpServer((request, response) => {
+      const content = this.#contentAsked(request.url ?? '');
+      if (content !== undefined) {
+        response.writeHead(200, { 'content-type': 'message/rfc822' }).end(content);
+        return;
+      }
       void this.#answer(request).then(({ status, body }) => {
         response.writeHead(status, { 'content-type': 'application/json' }).end(`${JSON.stringify(body)}\n`);
       });
@@ -168,20 +179,25 @@ class Sink implements RunningSink, DialogHost {
     if (kind === DEFERRED) counts.deferred++;
     else if (kind === REJECTED) counts.rejected++;
     else if (kind === CUT) counts.cut++;
-    if (this.#arrivals !== undefined) this.#record(this.#arrivals, content, from, to, kind, begun);
-    if (this.#maildir !== undefined && (kind === TAKEN || kind === CUT)) this.#maildir.keep(content);
+    const isKept = kind === TAKEN || kind === CUT;
+    if (this.#arrivals !== undefined || (this.#tally !== undefined && isKept)) {
+      this.#record(content, from, to, kind, begun);
+    }
+    if (!isKept) return;
+    this.#maildir?.keep(content);
+    this.#inbox?.add(content, from, to);
   }
 
   #record(
-    arrivals: Arrivals, content: Buffer, from: string, to: readonly string[],
-    kind: ArrivalKind, begun: number,
+    content: Buffer, from: string, to: readonly string[], kind: ArrivalKind, begun: number,
   ): void {
     const marked = readMarks(content, this.#marks);
     if (marked) {
-      arrivals.add(this.#marks, kind, begun);
+      this.#arrivals?.add(this.#marks, kind, begun);
+      if (kind === TAKEN || kind === CUT) this.#tally?.add(this.#marks);
     } else if (from === '' && kind === TAKEN && findQuotedMarks(content, this.#marks)) {
       this.counts.reports++;
-      arrivals.add(this.#marks, REPORTED, begun);
+      this.#arrivals?.add(this.#marks, REPORTED, begun);
     } else {
       this.counts.unmarked++;
     }
@@ -245,16 +261,29 @@ class Sink implements RunningSink, DialogHost {
 
   // HTTP.
 
+  /** GET /inbox/N */
+  #contentAsked(url: string): Buffer | undefined {
+    const [, n] = /^\/inbox\/(\d{1,15})$/.exec(url) ?? [];
+    return n === undefined ? undefined : this.#inbox?.content(Number(n));
+  }
+
   /**
-   * GET /counts, /healthz, /report; POST /report with a send log as the body judges by that log.
-   * ?displacement=N is how many messages one may overtake.
+   * GET /counts, /healthz, /tally, /inbox?after=N&limit=M, /report; POST /report with a send log as the body
+   * judges by that log. ?displacement=N is how many messages one may overtake.
    */
   async #answer(request: IncomingMessage): Promise<{ status: number; body: unknown }> {
     const url = new URL(request.url ?? '/', 'http://sink');
     if (url.pathname === '/healthz' || url.pathname === '/readyz') return { status: 200, body: { ok: true } };
     if (url.pathname === '/counts') return { status: 200, body: this.counts };
+    if (url.pathname === '/tally' && this.#tally !== undefined) {
+      return { status: 200, body: this.#tally.answer(this.counts.unmarked) };
+    }
+    if (url.pathname === '/inbox' && this.#inbox !== undefined) {
+      const [after, limit] = ['after', 'limit'].map((name) => Number(url.searchParams.get(name) ?? ''));
+      return { status: 200, body: this.#inbox.list(after ?? 0, limit ?? 0) };
+    }
     if (url.pathname !== '/report') {
-      return { status: 404, body: { error: 'no such page: /report, /counts, /healthz' } };
+      return { status: 404, body: { error: 'no such page: /report, /counts, /inbox, /tally, /healthz' } };
     }
     this.#log?.flush();
     try {

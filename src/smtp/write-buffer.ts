@@ -124,6 +124,11 @@ export class WriteBuffer {
     return this.#length;
   }
 
+  /** What was put into this piece from there on, until the next call. */
+  putSince(length: number): Uint8Array {
+    return this.#piece.subarray(length <= this.#length ? length : 0, this.#length);
+  }
+
   took(bytes: number): void {
     this.#length += bytes;
   }

@@ -38,7 +38,7 @@ const HOSTILE: readonly string[] = [
 class LoggedDesk {
   readonly world: VirtualDesk;
   readonly #texts: string[] = [];
-  readonly #mailLog = new MailLog({ gateway: 'gw-1', enabled: true }, { dropped: 0, write: (text) => { this.#texts.push(text); } });
+  readonly #mailLog = new MailLog({ gateway: 'gw-1', enabled: true }, { write: (text) => { this.#texts.push(text); } });
 
   constructor(options: VirtualOptions = {}) {
     const record = new MailRecord({

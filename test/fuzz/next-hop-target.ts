@@ -8,6 +8,7 @@
  *   who is delivered                  had the whole content sent, by the right to its dot
  *   a session                         is closed once, last, and holds no connection then
  */
+import { NO_TAP } from '../../src/smtp/session-tap.js';
 import assert from 'node:assert/strict';
 import { DEFAULT_TIMEOUTS, State } from '../../src/gateway/outbound/pure/session-states.js';
 import type { SessionEvents, SessionView } from '../../src/gateway/outbound/pure/session-ports.js';
@@ -70,6 +71,7 @@ class Play implements SessionEvents {
           this.#connection = new ScriptedConnection();
           return this.#connection;
         },
+        tap: NO_TAP,
         password: () => (random.below(9) === 0 ? { isFound: false, why: 'none' } : { isFound: true, password: 'secret' }),
       },
       this, 0,

@@ -1,15 +1,21 @@
 /**
  * The log file under rotation while mail goes through: it is renamed again and again, now told by SIGUSR2, now not.
- * Each message has its two lines, whole, in one of the files; and no process ends for a signal that people send.
+ * Each message has its two lines, whole, in one of the files. Where the disk is full, mail goes on, and every line that
+ * is lost is counted, and said.
  */
 import assert from 'node:assert/strict';
-import { mkdtempSync, readFileSync, readdirSync, renameSync, rmSync } from 'node:fs';
+import { execFileSync } from 'node:child_process';
+import { existsSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { test } from 'node:test';
+import { fileURLToPath } from 'node:url';
+import { gunzipSync } from 'node:zlib';
 
 import { runSend } from '../../src/load/run.js';
 import { HOST, startCluster, until } from './cluster.js';
+import { SmallDisk } from './small-disk.js';
+import { twinpost } from './twinpost.js';
 
 const BOUND_MS = 20_000;
 const COUNT = 3_000;
@@ -45,3 +51,77 @@ for (const workers of [1, 2]) {
     }
   });
 }
+
+const SNIPPET = fileURLToPath(new URL('../../../configs/logrotate/twinpost', import.meta.url));
+const hasLogrotate = ['/usr/sbin/logrotate', '/usr/bin/logrotate', '/sbin/logrotate'].find((file) => existsSync(file));
+
+test('logrotate rotates by the snippet of configs, and no line is lost', { skip: hasLogrotate === undefined ? 'no logrotate here' : false, timeout: 120_000 }, async () => {
+  assert.ok(hasLogrotate !== undefined);
+  const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-logrotate-'));
+  const own = mkdtempSync(path.join(os.tmpdir(), 'twinpost-logrotate-own-'));
+  const file = path.join(folder, 'gateway.log');
+  const snippet = path.join(own, 'twinpost.conf');
+  writeFileSync(snippet, readFileSync(SNIPPET, 'utf8').replaceAll('/var/log/twinpost', folder), { mode: 0o644 });
+  const cluster = await startCluster({ gateway: { log: { file } } });
+  try {
+    let sent = 0;
+    for (let round = 1; round <= 3; round++) {
+      await runSend({ host: HOST, port: cluster.smtpPort, domains: ['a.example'], count: 100 });
+      sent += 100;
+      await cluster.sinkHas(sent);
+      await until('the last lines are written', () => readFileSync(file, 'utf8').includes('"event":"delivered"'), BOUND_MS, cluster.gateway);
+      execFileSync(hasLogrotate, ['--force', '--state', path.join(own, 'state'), snippet]);
+      await until('it goes on in a new file', () => existsSync(file) && readFileSync(file, 'utf8').includes('was opened anew'), BOUND_MS, cluster.gateway);
+    }
+    assert.deepEqual(readdirSync(folder).sort(), ['gateway.log', 'gateway.log.1', 'gateway.log.2.gz', 'gateway.log.3.gz']);
+    const texts = readdirSync(folder).map((name) => {
+      const bytes = readFileSync(path.join(folder, name));
+      return (name.endsWith('.gz') ? gunzipSync(bytes) : bytes).toString('utf8');
+    });
+    for (const event of ['received', 'delivered']) assert.equal(texts.join('').split(`"event":"${event}"`).length - 1, sent, event);
+    for (const line of texts.join('').split('\n').slice(0, -1)) JSON.parse(line);
+  } finally {
+    await cluster.stop();
+    rmSync(folder, { recursive: true });
+    rmSync(own, { recursive: true });
+  }
+});
+
+const disk = SmallDisk.mount(256);
+
+test('a log on a full disk: mail goes on, status and metrics say so, each lost line is counted, and told when there is room', { skip: disk === undefined ? 'nobody may mount a disk here' : false, timeout: 180_000 }, async () => {
+  assert.ok(disk !== undefined);
+  const file = path.join(disk.folder, 'gateway.log');
+  const cluster = await startCluster({ gateway: { log: { file } } });
+  const admin = `${HOST}:${String(cluster.adminPort)}`;
+  try {
+    // Two lines each, of more than 300 bytes: more than the disk and 4 MiB.
+    const count = 10_000;
+    assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, connections: 20, domains: ['a.example'], count })).accepted, count);
+    await cluster.sinkHas(count, 60_000);
+    await cluster.drained();
+    const said = await cluster.status();
+    assert.equal(said.log?.failing, 'ENOSPC');
+    const lost = said.log.lost_lines;
+    assert.ok(lost > 1_000, `${String(lost)} lost`);
+    const shown = await twinpost(['status', '--from', admin]);
+    assert.match(shown.out, /^ERROR gateway-1: the log can't be written: ENOSPC; [\d,]+ lines lost/);
+    assert.match(shown.out, /^ {2}LOG {9}[\d,]+ lines lost since the start, the last \S+ ago, it can't be written now: ENOSPC$/m);
+    const scraped = await (await fetch(`http://${admin}/metrics`)).text();
+    assert.match(scraped, new RegExp(`^twinpost_log_lines_lost_total ${String(lost)}$`, 'm'));
+    assert.match(scraped, /^twinpost_log_failing 1$/m);
+    disk.resize(64 * 1024);
+    const lines = (): readonly { event: string; lost?: number; why?: string }[] =>
+      readFileSync(file, 'utf8').split('\n').slice(0, -1).map((line) => JSON.parse(line) as { event: string });
+    const mailLines = (): number => lines().filter(({ event }) => event === 'received' || event === 'delivered').length;
+    await until('what waited is written', () => mailLines() + lost === 2 * count, BOUND_MS, cluster.gateway);
+    const told = lines().filter(({ event }) => event === 'log');
+    assert.equal(told.reduce((sum, one) => sum + (one.lost ?? 0), 0), lost);
+    assert.equal(told.at(-1)?.why, 'ENOSPC');
+    assert.deepEqual([(await cluster.status()).log?.failing, (await cluster.status()).log?.lost_lines], ['', lost]);
+    assert.match((await twinpost(['status', '--from', admin])).out, /^WARNING gateway-1: [\d,]+ lines of the log lost since the start/);
+  } finally {
+    await cluster.stop();
+    disk.unmount();
+  }
+});

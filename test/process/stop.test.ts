@@ -54,7 +54,7 @@ async function sendThrough(cluster: Cluster, blow: () => Promise<void>): Promise
   assert.equal(report.copies, COUNT, text);
 }
 
-describe('SIGTERM', { timeout: 120_000 }, () => {
+describe('SIGTERM', { timeout: 180_000 }, () => {
   test('a gateway answers what is in DATA, ends with 0 in time, and its successor delivers the rest, each once', () => withCluster(async (cluster) => {
     const slow = await SmtpTalk.start(cluster.smtpPort);
     await sendThrough(cluster, async () => {
@@ -83,6 +83,20 @@ describe('SIGTERM', { timeout: 120_000 }, () => {
       assert.ok(daemon.isRunning);
     }
     assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 10 })).accepted, 10);
+  }));
+
+  test('nor does any other signal that people and machines send, but SIGTERM and SIGINT', () => withCluster(async (cluster) => {
+    const pids = [cluster.gateway, ...cluster.stores].map(({ pid }) => pid);
+    for (const name of ['SIGUSR2', 'SIGQUIT', 'SIGALRM', 'SIGVTALRM', 'SIGXCPU', 'SIGXFSZ', 'SIGIO', 'SIGPIPE', 'SIGWINCH', 'SIGCONT'] as const) {
+      for (const pid of pids) process.kill(pid, name);
+    }
+    assert.equal((await runSend({ host: HOST, port: cluster.smtpPort, count: 10 })).accepted, 10);
+    assert.deepEqual([cluster.gateway, ...cluster.stores].map(({ pid, isRunning }) => (isRunning ? pid : 0)), pids);
+    for (const daemon of [...cluster.stores, cluster.gateway]) {
+      daemon.signal('SIGINT');
+      await until(`${daemon.name} ends`, () => !daemon.isRunning, 30_000, daemon);
+      assert.equal(daemon.exitCode, 0, daemon.logTail());
+    }
   }));
 
   test('a client that never finishes its DATA does not hold a gateway up past the bound', () => withCluster(async (cluster) => {

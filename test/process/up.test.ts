@@ -7,6 +7,7 @@ import os from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, test } from 'node:test';
 import { fileURLToPath } from 'node:url';
+import { twinpost } from './twinpost.js';
 import { EMBEDDED_UP_YAML } from '../../src/config/embedded.js';
 import type { StatusAnswer } from '../../src/admin-api/gateway-answers.js';
 import type { SinkCounts } from '../../src/sink/options.js';
@@ -15,11 +16,10 @@ import { freeRow } from './free-ports.js';
 const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 const WAIT_MS = 30_000;
 /** Those of the built-in file, and the sink's admin HTTP. */
-const PORTS = ['2525', '2526', '2624', '8025', '7401', '7402', '7411', '7412', '9401', '9402'];
+const PORTS = ['2525', '2526', '9400', '8025', '7401', '7402', '7411', '7412', '9401', '9402'];
 /** A second gateway takes the next but one for SMTP, the next one for its admin HTTP. */
 const ROW = 3;
 const TWO_MINUTES = { timeout: 120_000 };
-const WITH_SINK_ADMIN = { 'listen: 127.0.0.1:2526\n': 'listen: 127.0.0.1:2526\n  admin: 127.0.0.1:2624\n' };
 
 /** One `up` of this test, on ports that were free a moment ago. */
 class UpRun {
@@ -233,7 +233,7 @@ describe('twinpost up', () => {
   });
 
   test('one of two gateways delivers the mail of the other, which was killed', TWO_MINUTES, async () => {
-    const { run, port } = await startUp(WITH_SINK_ADMIN, ['--gateways', '2']);
+    const { run, port } = await startUp({}, ['--gateways', '2']);
     const [first, second] = [port('2525'), port('2525') + 2];
     const banner = `send mail to +127\\.0\\.0\\.1:${String(first)} +127\\.0\\.0\\.1:${String(second)}`;
     assert.match(run.output, new RegExp(banner));
@@ -244,8 +244,9 @@ describe('twinpost up', () => {
     process.kill(run.pidOf('gateway-1'), 'SIGKILL');
     process.kill(run.pidOf('sink'), 'SIGCONT');
     await run.said(/gateway-1 died \(SIGKILL\); started again in 20000 ms/, from);
-    await sinkHas(port('2624'), 500, WAIT_MS);
+    await sinkHas(port('9400'), 500, WAIT_MS);
     assert.doesNotMatch(run.output, /gateway-1 runs again/, 'the second gateway alone has delivered it');
+    await run.said(/arrived 500 missing 0 altered 0 repeated 0/, from);
     const again = await run.said(/gateway-1 runs again as pid (\d+)/, from);
     pidsSeen.add(Number(again[1]));
     await handedBack(port('8025'));
@@ -255,8 +256,34 @@ describe('twinpost up', () => {
     assert.match(run.output, /stopped\n$/);
   });
 
+  test('keeps what arrived for `inbox`, and `queue top` shows what waits', TWO_MINUTES, async () => {
+    const { run, port } = await startUp();
+    const [sink, gateway] = [`127.0.0.1:${String(port('9400'))}`, `127.0.0.1:${String(port('8025'))}`];
+    assert.match(run.output, new RegExp(`inbox --from ${sink}`));
+    assert.deepEqual([(await twinpost(['inbox', '--from', sink])).code, (await twinpost(['queue', 'top', '--ticks', '1', '--from', gateway])).code], [1, 0]);
+    assert.equal(await send(port('2525'), 30), 30);
+    await run.said(/arrived 30 missing 0 altered 0 repeated 0/);
+    const listed = await twinpost(['inbox', '--from', sink, '--limit', '5']);
+    assert.match(listed.out, /^Message +Arrived +Size +From +To +Subject\n(.*\n){5}-- 5 of 30\n$/);
+    const rows = (await twinpost(['inbox', '--from', sink, '--json'])).out.trimEnd().split('\n').map((line) => JSON.parse(line) as { n: number; recipients: { address: string }[] });
+    assert.deepEqual(rows.map(({ n }) => n), Array.from({ length: 20 }, (_none, i) => 11 + i));
+    assert.match(rows[0]?.recipients[0]?.address ?? '', /@/);
+    const content = await twinpost(['inbox', '30', '--from', sink]);
+    assert.match(content.out, /^Received: .*\r\n[^]*\r\nX-Twinpost-Run: /);
+    const none = await twinpost(['inbox', '31', '--from', sink]);
+    assert.deepEqual([none.code, none.error], [1, 'twinpost: the sink has no message 31, or no more\n']);
+    process.kill(run.pidOf('sink'), 'SIGSTOP');
+    assert.equal(await send(port('2525'), 10), 10);
+    const top = await twinpost(['queue', 'top', '--ticks', '2', '--json', '--from', gateway]);
+    const looks = top.out.trimEnd().split('\n').map((line) => JSON.parse(line) as { queued_messages: number; received_per_second: number | null; queues: { messages: number; growth: number | null }[] });
+    assert.deepEqual(looks.map((one) => [one.queued_messages, one.received_per_second, one.queues.reduce((sum, { messages }) => sum + messages, 0), one.queues[0]?.growth]), [[10, null, 10, null], [10, 0, 10, 0]]);
+    assert.match((await twinpost(['queue', 'top', '--ticks', '1', '--from', gateway])).out, /queued 10 in \d+ queues? .*\n\nQueue +Messages +Growth\/s/);
+    process.kill(run.pidOf('sink'), 'SIGCONT');
+    await run.said(/arrived 40 missing 0 altered 0 repeated 0/);
+  });
+
   test('goes on with what it could not deliver before it stopped', TWO_MINUTES, async () => {
-    const words = { ...WITH_SINK_ADMIN, 'delivery:': 'delivery:\n    stop_timeout: 1s' };
+    const words = { 'delivery:': 'delivery:\n    stop_timeout: 1s' };
     const { run, port, config } = await startUp(words, ['--gateways', '2']);
     process.kill(run.pidOf('sink'), 'SIGSTOP');
     assert.equal(await send(port('2525'), 200), 200);
@@ -267,7 +294,7 @@ describe('twinpost up', () => {
     const left = said.exec(run.output);
     const folder = left?.[1] ?? assert.fail(run.output);
     const next = await begun(config, ['--gateways', '2', '--state-dir', folder]);
-    await sinkHas(port('2624'), 300, WAIT_MS);
+    await sinkHas(port('9400'), 300, WAIT_MS);
     next.child.kill('SIGTERM');
     assert.equal(await next.exited, 0, next.error);
     assert.doesNotMatch(next.output, /could not be delivered/);

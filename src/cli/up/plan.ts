@@ -55,7 +55,7 @@ export function planUp(config: UpConfig, file: string | undefined, stateDir: str
       name: 'sink',
       args: [
         'sink', '--listen', addressText(sink.listen),
-        ...(sink.admin === undefined ? [] : ['--admin', addressText(sink.admin)]),
+        ...(sink.admin === undefined ? [] : ['--admin', addressText(sink.admin), '--inbox']),
         ...(sink.lmtp ? ['--lmtp'] : []),
         ...(sink.verify ? ['--verify'] : []),
         ...(sink.maildir === undefined ? [] : ['--maildir', sink.maildir]),

@@ -21,6 +21,7 @@ import { upConfig } from '../../config/up-gateways.js';
 import type { UpConfig } from '../../config/up-gateways.js';
 import { defaultMemoryBytes } from '../../platform/node/memory.js';
 import type { StatusAnswer } from '../../admin-api/gateway-answers.js';
+import type { TallyAnswer } from '../../admin-api/sink-answers.js';
 import { AdminClient } from '../admin-client.js';
 import { REGISTER_VARIABLE, SECRET_VARIABLE, UP_GATEWAY_VARIABLE, UP_VARIABLE } from '../config-file.js';
 import { loadFor } from '../config-file.js';
@@ -45,6 +46,8 @@ const STORE_STOP_MS = 10_000;
 const SINK_STOP_MS = 5_000;
 /** On top of delivery.stop_timeout. */
 const GATEWAY_STOP_EXTRA_MS = 5_000;
+/** One that stands still must not hold up the line of each second. */
+const SINK_ASK_MS = 500;
 const SECRET_BYTES = 32;
 
 export interface UpOptions {
@@ -127,6 +130,9 @@ class Up {
   readonly #again: string;
   readonly #gateways: readonly { readonly name: string; readonly client: AdminClient }[];
   readonly #stores: readonly AdminClient[];
+  readonly #sink: AdminClient | undefined;
+  /** It does not know what came before. */
+  #sinkCountsAnew = false;
   #lineShown = false;
 
   constructor(plan: UpPlan, config: UpConfig, { stateDir, registerDir, again }: UpRun, context: CliContext) {
@@ -137,6 +143,9 @@ class Up {
     this.#gatewayStopMs = (config.gateway?.delivery.stopTimeoutMs ?? 0) + GATEWAY_STOP_EXTRA_MS;
     this.#gateways = config.gateways.map(({ id, admin }) => ({ name: id, client: clientOf(admin) }));
     this.#stores = config.stores.map(({ admin }) => clientOf(admin));
+    const sinkAdmin = config.sink?.admin;
+    this.#sink = sinkAdmin === undefined
+      ? undefined : new AdminClient(`http://${addressText(sinkAdmin)}`, undefined, SINK_ASK_MS);
     const shared = {
       ...context.environment,
       [UP_VARIABLE]: String(config.gateways.length),
@@ -145,7 +154,9 @@ class Up {
     };
     const events = {
       onStarted: (one: Supervised, again: boolean) => {
-        if (again) this.#say(`${one.name} runs again as pid ${String(one.pid)}`);
+        if (!again) return;
+        this.#say(`${one.name} runs again as pid ${String(one.pid)}`);
+        if (one.name === this.#plan.sink?.name) this.#sinkCountsAnew = true;
       },
       onDied: (one: Supervised, how: string, deaths: number, againInMs: number) => {
         this.#onDied(one, how, deaths, againInMs);
@@ -178,8 +189,8 @@ class Up {
     const { terminal, stopSignal } = this.#context;
     let before: readonly GatewaySample[] = [];
     while (!stopSignal.aborted) {
-      const now = await this.#ask();
-      const line = printable(statusLine(now, before));
+      const [now, tally] = await Promise.all([this.#ask(), this.#askSink()]);
+      const line = printable(statusLine(now, before, tally));
       if (terminal.isTty) {
         terminal.write(`\r${line.slice(0, Math.max(20, terminal.columns - 1))}\u001b[K`);
         this.#lineShown = true;
@@ -223,6 +234,12 @@ class Up {
       const status: StatusAnswer | undefined = await client.status().catch(() => undefined);
       return { name, status, atMs: performance.now() };
     }));
+  }
+
+  /** Undefined: it does not answer, or there is none. */
+  async #askSink(): Promise<TallyAnswer | undefined> {
+    const tally = await this.#sink?.tally().catch(() => undefined);
+    return tally === undefined ? undefined : { ...tally, complete: tally.complete && !this.#sinkCountsAnew };
   }
 
   #onDied(one: Supervised, how: string, deaths: number, againInMs: number): void {

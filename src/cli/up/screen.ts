@@ -2,6 +2,7 @@
 import { formatCount } from '../../base/units.js';
 import type { UpConfig } from '../../config/up-gateways.js';
 import type { StatusAnswer, StoreAnswer } from '../../admin-api/gateway-answers.js';
+import type { TallyAnswer } from '../../admin-api/sink-answers.js';
 import { counted, tableText } from '../tables.js';
 import type { ProcessPlan } from './plan.js';
 import { addressText } from '../../config/keys/values.js';
@@ -31,9 +32,9 @@ export function screenText(input: ScreenInput): string {
     'Twinpost is up. Ctrl-C drains and stops it.',
     '',
     `  send mail to    ${smtp.join('  ')}`,
-    `                  ${command} send --to ${firstSmtp} --count 1000`,
+    `                  ${command} send --to ${firstSmtp} --count 10000 --rate 200 --resend`,
     `                  swaks --server ${firstSmtp} --from me@example.com --to you@example.net`,
-    ...(config.sink === undefined ? [] : [`  it arrives at   ${addressText(config.sink.listen)} (the sink)`]),
+    ...sinkLines(config, command),
     `  metrics         ${metrics.join('  ')}`,
     `  look inside     ${command} status --gateway ${admins[0] ?? ''} --watch`,
     `  state and logs  ${input.stateDir}`,
@@ -45,12 +46,23 @@ export function screenText(input: ScreenInput): string {
     '',
     '  Mail is in memory on gateway and stores: kill -9 any one of them while mail flows, and nothing',
     '  accepted is lost. Killing all of them at once loses what was queued.',
+    ...(config.sink?.admin === undefined ? [] : [
+      '  The line below counts, of what send --resend has sent, what is missing (under way, or lost),',
+      '  altered and repeated: when nothing is queued any more, nothing is missing.',
+    ]),
     ...(config.gateways.length === 1 ? [] : [
       `  kill -9 ${gateway?.id ?? ''}: once its lease is over (10 s) another gateway delivers its mail.`,
       '  It is started again after 20 s, and 10 s later gets back what is left.',
     ]),
     '',
   ].join('\n');
+}
+
+function sinkLines({ sink }: UpConfig, command: string): readonly string[] {
+  if (sink === undefined) return [];
+  const at = `  it arrives at   ${addressText(sink.listen)} (the sink)`;
+  if (sink.admin === undefined) return [at];
+  return [at, `                  ${command} inbox --from ${addressText(sink.admin)}`];
 }
 
 /** What a gateway said, to make rates of its totals with what it said a second before. */
@@ -62,7 +74,9 @@ export interface GatewaySample {
 }
 
 /** Of several gateways the sums, and the words of each that has any. */
-export function statusLine(now: readonly GatewaySample[], before: readonly GatewaySample[]): string {
+export function statusLine(
+  now: readonly GatewaySample[], before: readonly GatewaySample[], tally?: TallyAnswer,
+): string {
   const answers = now.map(({ status }) => status).filter((status) => status !== undefined);
   if (answers.length === 0) return now.length === 1 ? 'gateway does not answer' : 'no gateway answers';
   const rate = (of: (status: StatusAnswer) => number): string => {
@@ -79,7 +93,16 @@ export function statusLine(now: readonly GatewaySample[], before: readonly Gatew
   });
   const [accepted, sent] = [rate(({ received }) => received), rate(({ delivered }) => delivered)];
   const counts = `accepted ${accepted}   delivered ${sent}   queued ${queued.join('  ')}`;
-  return `${counts}   ${mirrorWords(answers)}${words.join('')}`;
+  return `${counts}${tally === undefined ? '' : `   ${tallyText(tally)}`}   `
+    + `${mirrorWords(answers)}${words.join('')}`;
+}
+
+/** Missing is also what is under way, and what `send` was refused and did not send again. */
+function tallyText({ arrived, missing, altered, repeated, complete }: TallyAnswer): string {
+  // A sink that was started again does not know what came before.
+  const away = complete ? `missing ${formatCount(missing)} ` : '';
+  return `arrived ${formatCount(arrived)} ${away}altered ${formatCount(altered)} `
+    + `repeated ${formatCount(repeated)}`;
 }
 
 /** A restarted gateway counts from zero: its first second tells no rate. */

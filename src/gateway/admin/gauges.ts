@@ -9,10 +9,9 @@ const SAME_SCRAPE_MS = 50;
 export interface GaugePorts {
   readonly view: GatewayView & { states(): readonly StateFigures[] };
   nowMs(): number;
-  logLinesDropped(): number;
 }
 
-export function gaugeSource({ view, nowMs, logLinesDropped }: GaugePorts): GaugeSource {
+export function gaugeSource({ view, nowMs }: GaugePorts): GaugeSource {
   let readAtMs = -Infinity;
   const read = () => ({ status: view.status(), queues: view.queues('', Number.MAX_SAFE_INTEGER).rows });
   let last: ReturnType<typeof read> | undefined;
@@ -27,6 +26,5 @@ export function gaugeSource({ view, nowMs, logLinesDropped }: GaugePorts): Gauge
     status: () => latest().status,
     queues: () => latest().queues,
     states: () => view.states(),
-    logLinesDropped,
   };
 }

@@ -17,6 +17,8 @@
  *   GET, POST /api/v1/orders, …/ID, …/ID/go, …/ID/cancel  (order-api.ts)
  *   GET, POST /api/v1/rules, POST …/ID/cancel  (rule-api.ts)
  *   POST /api/v1/ages, /api/v1/find          what is asked of all the mail here (walk-api.ts)
+ *   GET /api/v1/trace/clients, /trace/servers  SMTP sessions live (trace-api.ts)
+ *   GET /api/v1/limits                       what limits mail of a queue now (limits-api.ts)
  *   POST /api/v1/rescue                      partitions go on without lost copies (rescue-api.ts)
  *   GET, POST /api/v1/rebalance              copies are spread evenly over the stores (rebalance-api.ts)
  *   POST /api/v1/config/reload, GET …/diff   the configuration is read again (reload-api.ts)
@@ -37,9 +39,11 @@ import type { ExportSource } from './export-page.js';
 import type {
   MessagePageAnswer, QueuePageAnswer, RegisterAnswer, TablePageAnswer,
 } from '../../admin-api/gateway-answers.js';
+import type { LimitsAnswer } from '../../admin-api/limits.js';
 import type { ShownMessageAnswer } from '../../admin-api/look.js';
 import { CURSOR_CHARACTERS_MAX, PAGE_ROWS_MAX } from '../../admin-api/pages.js';
 import type { GroupAnswer } from '../../admin-api/pages.js';
+import { addLimits } from './limits-api.js';
 import { messageOf } from './orders.js';
 import type { QueueOrderControl } from './order-api.js';
 import { addQueueOrders } from './order-api.js';
@@ -55,6 +59,8 @@ import type { QueueRuleControl } from './rule-api.js';
 import { addQueueRules } from './rule-api.js';
 import type { StoreControl } from './store-api.js';
 import { addStores } from './store-api.js';
+import type { TracePorts } from './trace-api.js';
+import { addTrace } from './trace-api.js';
 import type { GatewayView } from './view.js';
 import type { Walks } from './walk-api.js';
 import { addWalks } from './walk-api.js';
@@ -82,6 +88,10 @@ export interface AdminPorts {
   readonly rebalance?: Omit<RebalancePorts, 'log'>;
   /** For `gateway retire`. */
   readonly retire?: RetireControl;
+  /** For `explain`. */
+  readonly limitsOf?: (queue: string) => LimitsAnswer;
+  /** For `trace`. */
+  readonly traces?: TracePorts;
   /** For `config reload` and `diff`. */
   readonly reloads?: ReloadControl | undefined;
   readonly log: EventLog;
@@ -125,6 +135,8 @@ function addApi(app: FastifyInstance, ports: AdminPorts): void {
     if (ports.retire !== undefined) addRetire(api, ports.retire);
     if (ports.reloads !== undefined) addReload(api, ports.reloads, view);
     if (ports.stores !== undefined) addStores(api, ports.stores);
+    if (ports.limitsOf !== undefined) addLimits(api, ports.limitsOf);
+    if (ports.traces !== undefined) addTrace(api, ports.traces, log);
     if (ports.orders !== undefined) addQueueOrders(api, ports.orders);
     if (ports.rules !== undefined) addQueueRules(api, ports.rules);
     done();

@@ -6,6 +6,7 @@
  * whoever implements them decides what a line or a series costs.
  */
 
+import type { SessionTap } from '../../smtp/session-tap.js';
 import type { SenderRewriting } from '../../base/sender-rewriting.js';
 import type { AuthResult } from '../../observability/reception-metrics.js';
 import type { Clock, EventLog, Latin1Text, ToAscii } from '../../platform/ports.js';
@@ -216,6 +217,8 @@ export interface InboundPorts {
   readonly signer?: MessageSigner | undefined;
   /** Checks where mail of strangers comes from, by options.authservId; undefined: nobody does. */
   readonly senderChecks?: SenderChecks | undefined;
+  /** Told what sessions say while somebody follows them; undefined: nobody may. */
+  readonly tap?: SessionTap | undefined;
   /** Runs it once, when the bytes that wait at all connections have had their turn. */
   nextTurn(run: () => void): void;
   readonly log: EventLog;

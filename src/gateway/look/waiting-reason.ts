@@ -73,7 +73,7 @@ function suspensionText(queue: MailQueue, { core }: ReasonPorts): string {
   return rule === undefined ? '' : `its queue is suspended by ${rule.who}: ${rule.reason}`;
 }
 
-function outageText(queue: MailQueue, { clock, nextHopOf }: ReasonPorts): string {
+export function outageText(queue: MailQueue, { clock, nextHopOf }: ReasonPorts): string {
   const hop = nextHopOf?.(queue);
   if (hop?.downSinceWallMs === undefined) return '';
   const downMs = Math.max(0, clock.wallMs() - hop.downSinceWallMs);
@@ -82,7 +82,7 @@ function outageText(queue: MailQueue, { clock, nextHopOf }: ReasonPorts): string
   return `the next hop ${hop.relay} is down for ${formatDuration(downMs)}, and ${again}: ${hop.lastError}`;
 }
 
-function connectingText({ relay, forMs, doing }: ConnectingState): string {
+export function connectingText({ relay, forMs, doing }: ConnectingState): string {
   const since = `connecting to ${relay} for ${formatDuration(forMs)}`;
   return doing === '' ? since : `${since}, ${doing}`;
 }

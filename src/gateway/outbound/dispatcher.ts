@@ -37,6 +37,8 @@ import type { SourceState } from './sources.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
 import { HostMemory } from './host-memory.js';
+import { NO_TAP } from '../../smtp/session-tap.js';
+import type { SessionTap } from '../../smtp/session-tap.js';
 import { WriteBuffer } from '../../smtp/write-buffer.js';
 
 const TICK_MS = 250;
@@ -78,6 +80,8 @@ export interface DispatcherPorts {
   onDaneFailed(): void;
   /** A next hop took a content too slowly, and was given up. */
   onSlow(): void;
+  /** Told what sessions say while somebody follows them; undefined: nobody may. */
+  readonly tap?: SessionTap;
 }
 
 interface LaneSeat {
@@ -142,6 +146,7 @@ export class Dispatcher implements DeliverySink, InFlight {
         mayDot: (delivery) => ports.mayDot(delivery),
         secure: (clear, terms, handlers) => ports.transport.secure(clear, terms, handlers),
         password: (file) => ports.passwords.read(file),
+        tap: ports.tap ?? NO_TAP,
       },
     };
     this.#lastTickMs = ports.clock.nowMs();

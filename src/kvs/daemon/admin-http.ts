@@ -12,6 +12,7 @@ import type { GroupAnswer, MemberAnswer } from '../../admin-api/pages.js';
 import type {
   StorePartitionAnswer, StorePartitionPageAnswer, StoreStatusAnswer,
 } from '../../admin-api/store-answers.js';
+import { logAnswerOf } from '../../observability/log-losses.js';
 import { adminApp, listenAs, refuse } from '../../platform/node/admin-server.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
 import { reachableAddress } from '../../platform/node/own-host.js';
@@ -97,6 +98,7 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
         .map((connection) => ({ path: connection.path, state: connection.state })),
     })),
     changes: counters.changes,
+    ...(running.logLosses === undefined ? {} : { log: logAnswerOf(running.logLosses) }),
   };
 }
 

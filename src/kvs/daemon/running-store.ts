@@ -2,6 +2,7 @@
  * A store that runs, as admin HTTP, metrics and the composition root see it (store-daemon.ts makes it).
  */
 import type { StoreCounters } from '../core/counters.js';
+import type { LogLosses } from '../../platform/ports.js';
 import type { Store } from '../core/store.js';
 import type { StoreConnection } from '../core/store-connection.js';
 
@@ -23,6 +24,7 @@ export interface RunningStore {
   readonly adminPort: number;
   /** Unix time in milliseconds, by use. */
   readonly certificateEnds: ReadonlyMap<string, number>;
+  readonly logLosses: LogLosses | undefined;
   /** Told to stop: it waits for its gateways to move their partitions away. */
   readonly isStopping: boolean;
   readonly connections: ReadonlySet<StoreConnection>;

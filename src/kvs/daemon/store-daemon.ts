@@ -17,7 +17,7 @@
  */
 
 import type { StoreKeys } from '../../config/keys/schema.js';
-import type { Clock, Crc32, EventLog, Packer, Secrets } from '../../platform/ports.js';
+import type { Clock, Crc32, EventLog, LogLosses, Packer, Secrets } from '../../platform/ports.js';
 import type { Connection, ConnectionHandlers, Listener, Listening } from '../../platform/transport.js';
 import type { Ticker } from '../../platform/node/clock.js';
 import { startTicker } from '../../platform/node/clock.js';
@@ -101,6 +101,7 @@ export interface StoreDaemonPorts {
   readonly listener: Listener;
   /** Unix time in milliseconds, by use; none without TLS. */
   readonly certificateEnds?: ReadonlyMap<string, number>;
+  readonly logLosses?: LogLosses;
   /** Another process of this store is in the register, and was before this one. Once. */
   onRefused?(why: string): void;
 }
@@ -201,6 +202,10 @@ class StoreDaemon implements RunningStore {
 
   get certificateEnds(): ReadonlyMap<string, number> {
     return this.#ports.certificateEnds ?? NO_CERTIFICATES;
+  }
+
+  get logLosses(): LogLosses | undefined {
+    return this.#ports.logLosses;
   }
 
   get ports(): readonly number[] {

@@ -1,5 +1,6 @@
 /** All metrics of a store, read from counters and tables when somebody scrapes. */
 import type { Registry } from 'prom-client';
+import { exportLogLosses, logAnswerOf } from '../../observability/log-losses.js';
 import { exportCertificateEnds } from '../../observability/reception-metrics.js';
 import { Series } from '../../observability/series.js';
 import { closeReasonName, declinedReasonName, refusalReasonName } from '../../protocol/reasons.js';
@@ -47,5 +48,7 @@ export function storeMetrics(running: RunningStore): Registry {
   byReason('declines', 'Terms declined, by reason.', counters.declines, declinedReasonName);
   byReason('closes', 'Connections closed by this store, by reason.', counters.closes, closeReasonName);
   exportCertificateEnds(series, () => running.certificateEnds);
+  const { logLosses } = running;
+  exportLogLosses(series, () => (logLosses === undefined ? undefined : logAnswerOf(logLosses)));
   return series.registry;
 }

@@ -1,15 +1,16 @@
 /**
  * Where log lines go: an asynchronous, bounded way to a file descriptor. A reader of stdout that stops
- * reading must stop neither mail nor let memory grow: lines past the bound are dropped and counted, and the
- * count is written as a line of its own when the reader is back.
+ * reading, or a disk that is full, must stop neither mail nor let memory grow: lines past the bound are lost
+ * and counted, and the count is written as a line of its own when writing works again.
  *
  *   write(line) ──► waiting (≤ bufferedBytesMax) ── once a turn, or GATHER_MS ──► one batch ──► descriptor
  *        │ over the bound                                                  │ written: the next batch
- *        └──► dropped++ , told later by the `dropped` line                 └ failed: counted as dropped
+ *        └──► lost++ , told later by the `lost` line                       └ a file fails: again each
+ *                                                            FAILING_MS, from where it stopped
  *
  * A pipe or socket is written without blocking, through the event loop. A file or terminal goes through the
  * thread pool; a stopped terminal (Ctrl-S) so holds one thread of it, never the loop. A file that has been
- * renamed is opened anew, between two batches: no line is cut, and none is lost.
+ * renamed is opened anew, between two batches, or where one fails: no line is cut, and none is lost.
  *
  * What is not here: what a line says (log.ts).
  */
@@ -17,8 +18,10 @@ import fs from 'node:fs';
 import { stat } from 'node:fs/promises';
 import net from 'node:net';
 import { promisify } from 'node:util';
+import type { LogLosses } from '../ports.js';
 
 const openFile = promisify(fs.open);
+const NOTHING = Buffer.alloc(0);
 
 /** About 20,000 lines: seconds of a busy gateway, and nothing beside its queues. */
 const BUFFERED_BYTES_MAX = 4 * 1024 * 1024;
@@ -34,46 +37,64 @@ const GATHER_BYTES = 64 * 1024;
 const FILE_MODE = 0o640;
 /** Between two looks at a terminal that takes nothing. */
 const RETRY_MS = 50;
+/** Between two tries of a file that can't be written, as on a full disk. */
+const FAILING_MS = 1_000;
+const LINE_END = 0x0a;
+
+/** Why lines are lost that found no room, while nothing fails. */
+const SLOW = 'what takes the lines is too slow';
+const READER_GONE = 'nobody reads them any more';
 
 export interface LogDestinationOptions {
   /** A descriptor, 1 is stdout; or the path of a file. */
   readonly to: number | string;
   readonly bufferedBytesMax?: number;
-  /** Makes the line, with its line end, that tells how many lines were lost. */
-  readonly droppedLine?: (dropped: number) => string;
+  /** Makes the line, with its line end, that tells how many lines were lost, and why. */
+  readonly lostLine?: (lost: number, why: string) => string;
 }
 
 /** Has the one method that pino asks of a stream. */
-export class LogDestination {
+export class LogDestination implements LogLosses {
   #fd: number;
   /** Undefined: nothing that can be opened anew. */
   readonly #file: string | undefined;
   /** Opened, and taken from the next batch on. */
   #nextFd: number | undefined;
   readonly #bufferedBytesMax: number;
-  readonly #droppedLine: (dropped: number) => string;
+  readonly #lostLine: (lost: number, why: string) => string;
   /** Set for pipes and sockets, else the thread pool writes. */
   readonly #socket: net.Socket | undefined;
   readonly #isFile: boolean;
   #waiting: string[] = [];
   #waitingBytes = 0;
-  /** Bytes of the batch that the descriptor has not taken yet; 0 = none in flight. */
-  #inFlightBytes = 0;
-  #inFlightLines = 0;
+  /** On its way to the descriptor; empty when nothing is. */
+  #batch = NOTHING;
+  /** So much of it is in the file. */
+  #batchAt = 0;
+  /** Until a file that failed is tried again, and how long it was then. */
+  #again: NodeJS.Timeout | undefined;
+  #failedSize = 0;
+  #failing = '';
   #scheduled = false;
   #writtenMs = -Infinity;
   /** The reader is gone for good (EPIPE): nothing more is kept for it. */
   #broken = false;
-  #droppedTotal = 0;
-  #droppedUntold = 0;
+  #lost = 0;
+  #lostWallMs: number | undefined;
+  #lostUntold = 0;
+  #lostWhy = '';
   #idle: (() => void)[] = [];
   /** Bound once: called for each batch. */
   readonly #flushBound = (): void => {
     this.#scheduled = false;
     this.#flush();
   };
-  readonly #writtenBound = (error?: Error | null): void => {
-    this.#onWritten(error ?? null);
+  readonly #sentBound = (error?: Error | null): void => {
+    // 'error' of the socket follows, and counts what is lost.
+    if (error === undefined || error === null) this.#onWritten();
+  };
+  readonly #pooledBound = (error: NodeJS.ErrnoException | null, written: number): void => {
+    this.#onPooled(error, written);
   };
 
   constructor(options: LogDestinationOptions) {
@@ -81,7 +102,7 @@ export class LogDestination {
     this.#file = typeof to === 'string' ? to : undefined;
     this.#fd = typeof to === 'string' ? fs.openSync(to, 'a', FILE_MODE) : to;
     this.#bufferedBytesMax = options.bufferedBytesMax ?? BUFFERED_BYTES_MAX;
-    this.#droppedLine = options.droppedLine ?? ((dropped) => `${String(dropped)} log lines were dropped\n`);
+    this.#lostLine = options.lostLine ?? ((lost, why) => `${String(lost)} log lines were lost: ${why}\n`);
     const kind = fs.fstatSync(this.#fd);
     this.#isFile = kind.isFile();
     if (kind.isFIFO() || kind.isSocket()) {
@@ -92,14 +113,21 @@ export class LogDestination {
     }
   }
 
-  /** Lines lost since the start: no room, or the reader is gone. */
-  get dropped(): number {
-    return this.#droppedTotal;
+  get lost(): number {
+    return this.#lost;
   }
 
-  /** Held in memory now; never more than bufferedBytesMax and one dropped line. */
+  get lostWallMs(): number | undefined {
+    return this.#lostWallMs;
+  }
+
+  get failing(): string {
+    return this.#failing;
+  }
+
+  /** Held in memory now; never more than bufferedBytesMax and one line about lost ones. */
   get bufferedBytes(): number {
-    return this.#waitingBytes + this.#inFlightBytes;
+    return this.#waitingBytes + this.#batch.length;
   }
 
   /** Whether the file that is written is still the one of that name; true where there is no file. */
@@ -116,7 +144,8 @@ export class LogDestination {
     const fd = await openFile(this.#file, 'a', FILE_MODE);
     if (this.#nextFd !== undefined) fs.closeSync(this.#nextFd);
     this.#nextFd = fd;
-    if (this.#inFlightBytes === 0) this.#takeNextFile();
+    if (this.#again !== undefined) this.#tryAgain();
+    else if (this.#batch.length === 0) this.#takeNextFile();
   }
 
   #takeNextFile(): void {
@@ -126,43 +155,50 @@ export class LogDestination {
     this.#nextFd = undefined;
   }
 
-  /** Takes one line with its line end. Never blocks, never throws. */
+  /** Takes whole lines, each with its end. Never blocks, never throws. */
   write(line: string): void {
     const bytes = Buffer.byteLength(line);
-    if (this.#broken || this.#waitingBytes + this.#inFlightBytes + bytes > this.#bufferedBytesMax) {
-      this.#countDropped(1);
+    if (this.#broken || this.bufferedBytes + bytes > this.#bufferedBytesMax) {
+      this.#lose(linesIn(line));
       return;
     }
     this.#waiting.push(line);
     this.#waitingBytes += bytes;
-    if (this.#inFlightBytes === 0) {
+    if (this.#batch.length === 0) {
       this.#schedule(this.#waitingBytes >= GATHER_BYTES && this.#waitingBytes - bytes < GATHER_BYTES);
     }
   }
 
-  /** Resolves when all is written, or after `timeoutMs`: for a clean stop. */
-  drain(timeoutMs: number): Promise<void> {
-    if (this.bufferedBytes === 0 || this.#broken) return Promise.resolve();
+  /** Resolves when all is written, or after `timeoutMs`: for a clean stop. With the lines that are left. */
+  drain(timeoutMs: number): Promise<number> {
+    if (this.bufferedBytes === 0 || this.#broken) return Promise.resolve(0);
     return new Promise((resolve) => {
-      const timer = setTimeout(resolve, timeoutMs);
+      const end = (): void => { resolve(this.#linesLeft()); };
+      const timer = setTimeout(end, timeoutMs);
       this.#idle.push(() => {
         clearTimeout(timer);
-        resolve();
+        end();
       });
       this.#flush();
     });
+  }
+
+  #linesLeft(): number {
+    return linesIn(this.#batch.toString('latin1', this.#batchAt)) + linesIn(this.#waiting.join(''));
   }
 
   /** For a process about to die of a bug: writes what waits if the descriptor takes it now, else gives up. */
   flushNow(): void {
     // Behind a batch in flight the bytes would mix, or a stopped terminal would hold us; to a file writes go
     // one by one.
-    if (this.#broken || (this.#inFlightBytes > 0 && !this.#isFile) || this.#waiting.length === 0) return;
-    const text = this.#waiting.join('');
+    const isOnItsWay = this.#batch.length > 0 && this.#again === undefined;
+    if (this.#broken || (isOnItsWay && !this.#isFile)) return;
+    const rest = isOnItsWay ? NOTHING : this.#batch.subarray(this.#batchAt);
+    const bytes = Buffer.concat([rest, Buffer.from(this.#waiting.join(''))]);
     this.#waiting = [];
     this.#waitingBytes = 0;
     try {
-      fs.writeSync(this.#fd, text);
+      for (let at = 0; at < bytes.length;) at += fs.writeSync(this.#fd, bytes, at);
     } catch {
       this.#broken = true;
     }
@@ -176,20 +212,20 @@ export class LogDestination {
   }
 
   #flush(): void {
-    if (this.#inFlightBytes > 0 || this.#broken) return;
-    if (this.#waiting.length === 0 && this.#droppedUntold === 0) {
+    if (this.#batch.length > 0 || this.#broken) return;
+    if (this.#waiting.length === 0 && this.#lostUntold === 0) {
       this.#tellIdle();
       return;
     }
-    const batch = this.#takeBatch();
+    this.#takeBatch();
     if (this.#socket !== undefined) {
-      this.#socket.write(batch, this.#writtenBound);
+      this.#socket.write(this.#batch, this.#sentBound);
     } else {
-      this.#writeByPool(batch, 0);
+      this.#writeByPool();
     }
   }
 
-  #takeBatch(): Buffer {
+  #takeBatch(): void {
     let count = 0;
     let characters = 0;
     while (count < this.#waiting.length && characters < BATCH_CHARACTERS) {
@@ -200,50 +236,81 @@ export class LogDestination {
       count === this.#waiting.length ? this.#waiting.join('') : this.#waiting.slice(0, count).join('');
     this.#waiting = count === this.#waiting.length ? [] : this.#waiting.slice(count);
     this.#waitingBytes -= Buffer.byteLength(text);
-    const told = this.#droppedUntold === 0 ? '' : this.#droppedLine(this.#droppedUntold);
-    this.#droppedUntold = 0;
-    const batch = Buffer.from(text + told);
-    this.#inFlightBytes = batch.length;
-    this.#inFlightLines = count;
-    return batch;
+    const told = this.#lostUntold === 0 ? '' : this.#lostLine(this.#lostUntold, this.#lostWhy);
+    this.#lostUntold = 0;
+    this.#batch = Buffer.from(text + told);
+    this.#batchAt = 0;
   }
 
-  #writeByPool(batch: Buffer, from: number): void {
-    fs.write(this.#fd, batch, from, batch.length - from, null, (error, written) => {
-      if (error?.code === 'EAGAIN') {
-        // Someone made the terminal non-blocking and it is stopped: look again later.
-        setTimeout(() => { this.#writeByPool(batch, from); }, RETRY_MS).unref();
-      } else if (error === null && from + written < batch.length) {
-        this.#writeByPool(batch, from + written);
-      } else {
-        this.#onWritten(error);
-      }
-    });
+  #writeByPool(): void {
+    const { length } = this.#batch;
+    fs.write(this.#fd, this.#batch, this.#batchAt, length - this.#batchAt, null, this.#pooledBound);
   }
 
-  #onWritten(error: Error | null): void {
-    // A full disk loses this batch and may take the next; a pipe without a reader is told by its 'error'.
-    if (error !== null) this.#countDropped(this.#inFlightLines);
-    this.#inFlightBytes = 0;
-    this.#inFlightLines = 0;
+  #onPooled(error: NodeJS.ErrnoException | null, written: number): void {
+    if (error?.code === 'EAGAIN') {
+      // Someone made the terminal non-blocking and it is stopped: look again later.
+      setTimeout(() => { this.#writeByPool(); }, RETRY_MS).unref();
+      return;
+    }
+    if (error !== null) {
+      this.#onFailed(error);
+      return;
+    }
+    this.#batchAt += written;
+    if (this.#batchAt < this.#batch.length) this.#writeByPool();
+    else this.#onWritten();
+  }
+
+  /** Nothing is lost yet: the batch waits, and so do lines behind it as far as there is room. */
+  #onFailed({ code, message }: NodeJS.ErrnoException): void {
+    this.#failing = code ?? message;
+    this.#failedSize = this.#size();
+    this.#again = setTimeout(() => { this.#tryAgain(); }, FAILING_MS).unref();
+  }
+
+  #tryAgain(): void {
+    clearTimeout(this.#again);
+    this.#again = undefined;
+    const isAnother = this.#nextFd !== undefined;
+    this.#takeNextFile();
+    // A line that was cut is written anew where its beginning is not the end of the file.
+    if (isAnother || this.#size() !== this.#failedSize) {
+      this.#batchAt = this.#batchAt === 0 ? 0 : this.#batch.lastIndexOf(LINE_END, this.#batchAt - 1) + 1;
+    }
+    this.#writeByPool();
+  }
+
+  #size(): number {
+    return this.#isFile ? fs.fstatSync(this.#fd).size : 0;
+  }
+
+  #onWritten(): void {
+    this.#batch = NOTHING;
+    this.#failing = '';
     this.#writtenMs = performance.now();
     this.#takeNextFile();
-    const isMore = this.#waiting.length > 0 || this.#droppedUntold > 0;
+    const isMore = this.#waiting.length > 0 || this.#lostUntold > 0;
     if (isMore && this.#idle.length === 0) this.#schedule(this.#waitingBytes >= GATHER_BYTES);
     else this.#flush();
   }
 
+  /** To a pipe that has no reader: what it took has gone with the reader, too. */
   #onBroken(): void {
     this.#broken = true;
-    this.#countDropped(this.#waiting.length);
+    this.#failing = READER_GONE;
+    this.#lose(this.#linesLeft());
+    this.#batch = NOTHING;
     this.#waiting = [];
     this.#waitingBytes = 0;
     this.#tellIdle();
   }
 
-  #countDropped(lines: number): void {
-    this.#droppedTotal += lines;
-    this.#droppedUntold += lines;
+  #lose(lines: number): void {
+    this.#lost += lines;
+    this.#lostUntold += lines;
+    this.#lostWallMs = Date.now();
+    this.#lostWhy = this.#failing === '' ? SLOW : this.#failing;
   }
 
   #tellIdle(): void {
@@ -251,6 +318,12 @@ export class LogDestination {
     this.#idle = [];
     for (const done of idle) done();
   }
+}
+
+function linesIn(text: string): number {
+  let lines = 0;
+  for (let at = text.indexOf('\n'); at >= 0; at = text.indexOf('\n', at + 1)) lines++;
+  return lines;
 }
 
 /**

@@ -63,18 +63,19 @@ export class NodeLog implements EventLog {
 
 /** A destination whose line about lost lines is an event like all others. */
 export function logDestination(to: number | string, name: string, bufferedBytesMax?: number): LogDestination {
-  const droppedLine = (dropped: number): string =>
+  const lostLine = (lost: number, why: string): string =>
     `${JSON.stringify({
       level: 'warn',
       time: new Date().toISOString(),
       name,
       pid: process.pid,
       event: 'log',
-      msg: 'log lines were dropped because their reader was too slow',
-      dropped,
+      msg: 'lines of this log were lost',
+      lost,
+      why,
     })}\n`;
   return new LogDestination(bufferedBytesMax === undefined
-    ? { to, droppedLine } : { to, droppedLine, bufferedBytesMax });
+    ? { to, lostLine } : { to, lostLine, bufferedBytesMax });
 }
 
 function harmlessFields(event: string, fields: LogFields | undefined): Record<string, unknown> {

@@ -99,11 +99,12 @@ describe('a group', () => {
     assert.deepEqual(answers.flat().map((one) => one.id), ['gw-1']);
   });
 
-  test('of which nobody answers is the only one that fails', () => {
+  test('of which somebody does not answer gives 3, of which nobody does 1', () => {
     const missing = [{ id: 'gw-2', kind: 'gateway', address: '127.0.0.1:1', why: 'connection refused', how: 'silent' }] as const;
     const printed: string[] = [];
     const { terminal } = contextFor(printed);
-    assert.equal(reportMissing(missing, 1, false, terminal), 0);
+    assert.equal(reportMissing([], 1, false, terminal), 0);
+    assert.equal(reportMissing(missing, 1, false, terminal), 3);
     assert.equal(missingText({ ...missing[0], why: "it refused: this gateway knows no store 'x'", how: 'refused' }), "gw-2 at 127.0.0.1:1: it refused: this gateway knows no store 'x'");
     assert.equal(reportMissing(missing, 0, true, terminal), 1);
     assert.deepEqual(printed, [

@@ -20,6 +20,7 @@ function source(queues: readonly QueueAnswer[]): GaugeSource {
     waiting_for: { register: 21, lease: 22, stores: 0, copies_away: 4 }, losses: 23, adopted: 25, adopted_twice: 26,
     partitions_recovering: 5, partitions_without_memory: 25, partitions_rescued: 6, orphan_partitions: 24, takeovers: 12, handed_back: 13, taken_away: 18,
     tails: 14, tail_bytes: 15, refills: 16, refill_bytes: 17,
+    log: { lost_lines: 4, lost_at: 5, failing: 'ENOSPC' },
     memory_used_bytes: 10, memory_kept_bytes: 19, memory_limit_bytes: 100,
     connections_in: 2, connections_out: 3, dots_in_flight: 1, stores: [store],
   };
@@ -27,7 +28,6 @@ function source(queues: readonly QueueAnswer[]): GaugeSource {
     status: () => status,
     queues: () => queues,
     states: () => [{ state: 'deferred', messages: 8, bytes: 80, oldestAgeSeconds: 320 }],
-    logLinesDropped: () => 4,
   };
 }
 
@@ -61,7 +61,8 @@ describe('the metrics of a gateway', () => {
     assert.match(text, /^twinpost_received_total 7$/m);
     assert.match(text, /^twinpost_partitions_copies_missing 2$/m);
     assert.match(text, /^twinpost_partitions_on_own_host 3$/m);
-    assert.match(text, /^twinpost_log_lines_dropped_total 4$/m);
+    assert.match(text, /^twinpost_log_lines_lost_total 4$/m);
+    assert.match(text, /^twinpost_log_failing 1$/m);
     assert.match(text, /^twinpost_rejected_total\{reason="relay"\} 2$/m);
     assert.match(text, /^twinpost_mirror_partitions\{store="store-a",state="resync"\} 1$/m);
     for (const line of [

@@ -8,6 +8,8 @@
  * `nowMs`. Owns the sessions, their counts, and the line of those that wait for their next turn. Pure.
  */
 import type { SubmissionOutcome } from '../../queue/types.js';
+import { NO_TAP } from '../../../smtp/session-tap.js';
+import type { SessionTap } from '../../../smtp/session-tap.js';
 import { addressText } from '../../../base/address-text.js';
 import { COMMITTED } from '../../queue/types.js';
 import { HelloReplies } from '../commands/hello.js';
@@ -54,6 +56,7 @@ export class Desk {
   readonly policy: RelayPolicy;
   readonly balancers: NetworkList;
   readonly xclientPeers: NetworkList;
+  readonly tap: SessionTap;
   readonly date: TraceDate;
   readonly trace = new TraceWriter();
   readonly views = new ByteViews();
@@ -104,6 +107,7 @@ export class Desk {
     this.policy = new RelayPolicy({ networks, domains }, ports.toAscii);
     this.balancers = new NetworkList(options.proxyNetworks, 'networks of balancers');
     this.xclientPeers = new NetworkList(options.xclientNetworks, 'networks of XCLIENT');
+    this.tap = ports.tap ?? NO_TAP;
     this.date = new TraceDate(ports.clock);
     this.greeting = new Greeting(options.greetingDelayMs, () => ports.clock.nowMs());
     this.hello = new HelloReplies(options);

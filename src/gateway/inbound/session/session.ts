@@ -19,6 +19,8 @@ import { latin1Bytes } from '../../../base/utf8.js';
 import type { ServerConnection, ServerHandlers, TlsFacts } from '../../../platform/transport.js';
 import { COMMITTED, NO_REPLY } from '../../queue/types.js';
 import type { SubmissionOutcome } from '../../queue/types.js';
+import { shownCommand } from '../../../smtp/session-tap.js';
+import type { Speaker } from '../../../smtp/session-tap.js';
 import type { Account } from '../auth/directory.js';
 import type { GiveUp, Verdict } from '../auth/password-checks.js';
 import type { Exchange } from '../auth/sasl.js';
@@ -173,7 +175,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#isGreetingOwed) return;
     this.#transition(State.COMMAND);
     this.#waitingSinceMs = this.#desk.nowMs;
-    this.#replies.line(this.#desk.hello.greeting);
+    this.#reply(this.#desk.hello.greeting);
   }
 
   onData(bytes: Uint8Array): void {
@@ -209,6 +211,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (this.#state !== State.SECURING) return;
     this.#isHandshaking = false;
     this.tlsVersion = facts.version;
+    if (this.#desk.tap.isOn) this.#tell('note', `TLS stands: ${facts.version}`);
     // A proxy's certificate says nothing of the client that it has named.
     if (!this.#isProxied) this.#onCertificate(facts);
     this.#waitingSinceMs = this.#desk.nowMs;
@@ -231,6 +234,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   onClose(reason: string): void {
     const { log } = this.#desk.ports;
     log.debug('smtp', 'an SMTP connection has ended', { client: this.remoteAddress, why: reason });
+    if (this.#desk.tap.isOn) this.#tell('note', `closed: ${reason}`);
     if (!this.#isHandshaking) this.#tellLost(reason);
     else if (!this.#desk.isClosing) {
       const failed = replies.tlsFailed(this.#handshakeWhy === '' ? reason : this.#handshakeWhy);
@@ -472,6 +476,16 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   // ---- commands
 
+  #reply(text: string): void {
+    if (this.#desk.tap.isOn) this.#tell('server', text);
+    this.#replies.line(text);
+  }
+
+  /** Whoever follows this session. */
+  #tell(who: Speaker, text: string): void {
+    this.#desk.tap.said(this.remoteAddress, this.remotePort, who, text);
+  }
+
   #onCommand(): void {
     this.#waitingSinceMs = this.#desk.nowMs;
     const { bytes, from, to } = this.#lines;
@@ -480,6 +494,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       return;
     }
     const text = commandText(bytes, from, to, this.#desk.ports.latin1Text);
+    if (this.#desk.tap.isOn) {
+      this.#tell('client', text === undefined ? '(control characters)' : shownCommand(text));
+    }
     if (text === undefined) {
       this.#perform(replies.CONTROL_CHARACTER, 'command', '');
       return;
@@ -495,10 +512,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const isOfList = stage === 'rcpt' && this.transaction !== undefined;
     if (effect.isProgress || (isOfList && effect.then === Then.STAY)) this.#idleCommands--;
     if (effect.reason !== '') this.#desk.rejected(stage, effect, this, text);
-    if (effect.reply !== '') this.#replies.line(effect.reply);
+    if (effect.reply !== '') this.#reply(effect.reply);
     // We close by 421 only (RFC 5321 3.8).
     const isAbrupt = effect.then === Then.LEAVE && effect.reply !== '' && !effect.reply.startsWith('421');
-    if (isAbrupt) this.#replies.line(replies.CLOSED_HERE);
+    if (isAbrupt) this.#reply(replies.CLOSED_HERE);
     const isRefused = effect.reason !== '' && effect.then === Then.STAY;
     const isOneTooMany = effect.reason !== '' && stage !== 'connect' && this.#desk.isOneTooMany(effect, this);
     if (isRefused && isOneTooMany) {
@@ -547,6 +564,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #onResponse(): void {
     this.#waitingSinceMs = this.#desk.nowMs;
     const { bytes, from, to } = this.#lines;
+    if (this.#desk.tap.isOn) this.#tell('client', '***');
     this.#perform(authResponse(this, this.#desk, responseText(bytes, from, to)), 'auth', '');
   }
 
@@ -678,7 +696,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     }
     if (isWhole && transaction !== undefined) return this.#submit(transaction);
     this.#transition(State.COMMAND);
-    this.#replies.line(replies.chunkTaken(chunk?.octets ?? 0));
+    this.#reply(replies.chunkTaken(chunk?.octets ?? 0));
   }
 
   #refusalOfContent(transaction: MailTransaction | undefined, isWhole: boolean): Effect | undefined {
@@ -698,6 +716,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const octets = this.#uncountedOctets;
     this.#uncountedOctets = 0;
     if (octets === 0) return;
+    if (this.#desk.tap.isOn) this.#tell('note', `${String(octets)} octets of content`);
     this.#desk.ports.rates?.did('data', octets, this, this.transaction?.reversePath ?? '', this.#desk.nowMs);
   }
 
@@ -859,10 +878,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (!isNested) this.#replies.begin();
     if (outcome === COMMITTED) {
       this.#idleCommands = 0;
-      this.#replies.line(replies.queuedAs(formatMessageId(transaction.messageId)));
+      this.#reply(replies.queuedAs(formatMessageId(transaction.messageId)));
     } else {
       this.#desk.rejected('data', outcomeRefusal(outcome), this, '', transaction);
-      this.#replies.line(outcomeRefusal(outcome).reply);
+      this.#reply(outcomeRefusal(outcome).reply);
     }
     this.#afterMessage();
     if (isNested) return;

@@ -7,6 +7,7 @@ import type { PasswordFound } from '../../../platform/ports.js';
 import type { Delivery, NextHopAuth, NextHopTls, RecipientResult } from '../../queue/types.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
 import type { StateTimeouts } from './session-states.js';
+import type { SessionTap } from '../../../smtp/session-tap.js';
 import type { WriteBuffer } from '../../../smtp/write-buffer.js';
 
 export interface SessionOptions {
@@ -34,6 +35,8 @@ export interface SessionPorts {
   mayDot(delivery: Delivery): boolean;
   /** As MailTransport.secure. */
   secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection;
+  /** Told what sessions say while somebody follows them. */
+  readonly tap: SessionTap;
   /** As Passwords.read. */
   password(file: string): PasswordFound;
 }

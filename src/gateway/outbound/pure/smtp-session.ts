@@ -28,12 +28,14 @@
  * dispatcher.ts), what replies mean (classify.ts). Pure.
  */
 import { invariant } from '../../../base/invariant.js';
+import { utf8Text } from '../../../base/utf8.js';
 import type { Connection, ConnectionHandlers, SecuredFacts } from '../../../platform/transport.js';
 import type { Delivery, RecipientResult } from '../../queue/types.js';
 import {
   CAN_AUTH, CAN_PIPELINE, CAN_REQUIRETLS, CAN_STARTTLS, NO_CAPABILITIES, parseCapabilities,
 } from '../../../smtp/capabilities.js';
 import type { Capabilities } from '../../../smtp/capabilities.js';
+import type { Speaker } from '../../../smtp/session-tap.js';
 import { DATA, LONE_DOT, QUIT, RSET, STARTTLS, authLines, hello } from '../../../smtp/commands.js';
 import { Stage, Trouble, classifyReply, classifyTrouble, deferred, mayWantTls } from './classify.js';
 import { ContentSender } from './content-sender.js';
@@ -136,6 +138,7 @@ export class SmtpSession implements ConnectionHandlers {
     const { buffer } = this.#ports;
     buffer.start(this.#live());
     putEnvelope(buffer, this.#transaction, this.#peer, this.#isPipelined);
+    if (this.#ports.tap.isOn) this.#tellPut(0);
     this.#onBegun();
     buffer.flush();
   }
@@ -206,6 +209,7 @@ export class SmtpSession implements ConnectionHandlers {
 
   onClose(reason: string): void {
     if (this.#state === State.CLOSED) return;
+    if (this.#ports.tap.isOn) this.#tell('note', `closed: ${reason}`);
     const { relay } = this.#options;
     if (this.#state === State.CONNECTING) this.#fail(Trouble.CONNECT, `no connection to ${relay}: ${reason}`);
     else if (this.#state === State.SECURING) {
@@ -220,6 +224,7 @@ export class SmtpSession implements ConnectionHandlers {
 
   /** ReplySink: not for others. */
   onReply(code: number): void {
+    if (this.#ports.tap.isOn) this.#tellReply(code);
     switch (this.#state) {
       case State.GREETING:
         return code === 220 ? this.#hello(State.HELLO) : this.#refuse(Stage.GREETING, code);
@@ -413,6 +418,10 @@ export class SmtpSession implements ConnectionHandlers {
     // What is still buffered goes first; the rest follows on the drain event or on a tick.
     if (!content.isAtDot(connection)) return;
     if (!this.#ports.mayDot(this.#transaction.current())) return this.#failWithoutRight();
+    if (this.#ports.tap.isOn) {
+      const { contentBytes } = this.#transaction.current();
+      this.#tell('note', `content of ${String(contentBytes)} octets, and its dot`);
+    }
     // First the state: once a byte of the dot may be out, a lost connection means dotUnanswered.
     this.#transition(State.FINAL);
     if (content.isSmall) this.#sendWhole(connection);
@@ -448,8 +457,11 @@ export class SmtpSession implements ConnectionHandlers {
     const next = mayFollow ? this.#events.onDot(this) : undefined;
     if (next !== undefined) prepare(this.#following, next, this.#peer, this.#options.relay);
     this.#content.putWhole(connection);
-    if (this.#following.openCount > 0) putEnvelope(this.#ports.buffer, this.#following, this.#peer, true);
-    this.#ports.buffer.flush();
+    const { buffer, tap } = this.#ports;
+    const { length } = buffer;
+    if (this.#following.openCount > 0) putEnvelope(buffer, this.#following, this.#peer, true);
+    if (tap.isOn && buffer.length !== length) this.#tellPut(length);
+    buffer.flush();
     // Nobody of it can be sent to this peer: it gets its results where nothing stands in front of it.
     if (next !== undefined && this.#following.openCount === 0) this.#giveBackFollowing(false);
   }
@@ -607,15 +619,36 @@ export class SmtpSession implements ConnectionHandlers {
     const transaction = this.#transaction;
     buffer.start(this.#live());
     putRcptOf(buffer, transaction.recipient(transaction.awaited), this.#peer, transaction.isUtf8);
+    if (this.#ports.tap.isOn) this.#tellPut(0);
     buffer.flush();
   }
 
   #send(state: State, command: string): void {
     this.#transition(state);
+    if (this.#ports.tap.isOn) this.#tell('client', state === State.AUTH ? 'AUTH ***' : command);
     const buffer = this.#ports.buffer;
     buffer.start(this.#live());
     buffer.ascii(command);
     buffer.flush();
+  }
+
+  /** Whoever follows this session. */
+  #tell(who: Speaker, text: string): void {
+    this.#ports.tap.said(this.#options.relay, 0, who, text);
+  }
+
+  #tellPut(length: number): void {
+    const bytes = this.#ports.buffer.putSince(length);
+    this.#tell('client', utf8Text(bytes, 0, bytes.length) ?? '(no UTF-8)');
+  }
+
+  /** What answers a password may repeat it. */
+  #tellReply(code: number): void {
+    if (this.#state === State.AUTH) return this.#tell('server', `${String(code)} ***`);
+    const lines = this.#reader.lines();
+    const last = lines.length - 1;
+    const whole = lines.map((line, i) => `${String(code)}${i < last ? '-' : ' '}${line}`);
+    this.#tell('server', whole.join('\r\n'));
   }
 
   #live(): Connection {

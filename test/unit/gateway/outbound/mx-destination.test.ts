@@ -1,4 +1,5 @@
 /** The way of a queue by MX as time goes by: a resolver that the test answers for, and pools without connections. */
+import { NO_TAP } from '../../../../src/smtp/session-tap.js';
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { OUTBOUND_DEFAULTS } from '../../../default-options.js';
@@ -36,7 +37,7 @@ class Stage {
       },
     };
     const lookup = new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: false, connectionsMax: 20, connectionsPerAddressMax: 100 }, resolver);
-    const session = { buffer: new WriteBuffer(), copyContent: () => undefined, mayDot: () => true, secure: () => assert.fail('nothing is secured'), password: () => assert.fail('nobody is asked for') };
+    const session = { buffer: new WriteBuffer(), copyContent: () => undefined, mayDot: () => true, tap: NO_TAP, secure: () => assert.fail('nothing is secured'), password: () => assert.fail('nobody is asked for') };
     const transport = { connect: () => assert.fail('nothing is connected'), addresses: () => assert.fail('nothing is resolved'), secure: () => assert.fail('nothing is secured') };
     const ports = { transport, lookup, sources: new Sources([], { resolver, log: SILENT }), policies: undefined, tlsWatch: undefined, connections: new ConnectionAccount({ connectionsMax: 1, ofAddressMax: 1 }, SILENT), clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), slow: new HostMemory(), onTlsFallback: () => undefined, onDaneFailed: () => undefined, onSlow: () => undefined };
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });

@@ -6,6 +6,7 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { LogDestination } from '../../../../src/platform/node/log-destination.js';
+import { SmallDisk } from '../../../process/small-disk.js';
 import { NodeLog, harmless, logDestination } from '../../../../src/platform/node/log.js';
 
 const folder = fs.mkdtempSync(path.join(os.tmpdir(), 'twinpost-log-'));
@@ -31,6 +32,14 @@ function readAll(fd: number, enough: (text: string) => boolean): Promise<string>
       }
     });
   });
+}
+
+async function until(what: string, holds: () => boolean): Promise<void> {
+  const endMs = performance.now() + 10_000;
+  while (!holds()) {
+    if (performance.now() > endMs) throw new Error(`not after 10 s: ${what}`);
+    await new Promise((done) => { setTimeout(done, 5); });
+  }
 }
 
 const LINE = `${'x'.repeat(99)}\n`;
@@ -74,7 +83,7 @@ describe('log destination', () => {
     const destination = new LogDestination({
       to: writer,
       bufferedBytesMax: bound,
-      droppedLine: (dropped) => `dropped ${String(dropped)}\n`,
+      lostLine: (lost, why) => `lost ${String(lost)} ${why}\n`,
     });
     const total = 20_000;
     let most = 0;
@@ -86,13 +95,13 @@ describe('log destination', () => {
       }
     }
     assert.ok(most <= bound, `held ${String(most)}`);
-    const dropped = destination.dropped;
-    assert.ok(dropped > 10_000, 'a pipe takes 64 KiB, the bound the rest');
-    const text = await readAll(reader, (so) => so.includes('dropped ') && so.endsWith('\n') && destination.bufferedBytes === 0);
+    const { lost } = destination;
+    assert.ok(lost > 10_000, 'a pipe takes 64 KiB, the bound the rest');
+    const text = await readAll(reader, (so) => so.includes('lost ') && so.endsWith('\n') && destination.bufferedBytes === 0);
     const lines = text.split('\n');
-    const told = lines.filter((line) => line.startsWith('dropped ')).reduce((sum, line) => sum + Number(line.slice(8)), 0);
-    assert.equal(told, dropped);
-    assert.equal(lines.filter((line) => line === LINE.trimEnd()).length + dropped, total);
+    const told = lines.filter((line) => line.startsWith('lost ')).reduce((sum, line) => sum + Number(line.split(' ')[1]), 0);
+    assert.equal(told, lost);
+    assert.equal(lines.filter((line) => line === LINE.trimEnd()).length + lost, total);
     fs.closeSync(writer);
   });
 
@@ -104,7 +113,8 @@ describe('log destination', () => {
     await destination.drain(5_000);
     destination.write(LINE);
     await destination.drain(5_000);
-    assert.equal(destination.dropped, 2);
+    assert.equal(destination.lost, 2);
+    assert.match(destination.failing, /nobody reads/);
     assert.equal(destination.bufferedBytes, 0);
     assert.ok(fs.fstatSync(writer).isFIFO(), 'the number is not free for the next connection');
     fs.closeSync(writer);
@@ -145,6 +155,69 @@ describe('log destination', () => {
     await destination.drain(10_000);
     assert.equal(fs.readFileSync(path.join(folder, 'gathered'), 'utf8').split('\n').length, 202);
     fs.closeSync(fd);
+  });
+
+  const disks = ['full', 'renamed', 'cut'].map(() => SmallDisk.mount(256));
+  const noDisk = disks.includes(undefined) ? 'nobody may mount a disk here' : false;
+  process.on('exit', () => { for (const disk of disks) disk?.unmount(); });
+  /** What a reader finds: all lines whole. */
+  const numbersOf = (text: string): readonly number[] => text.split('\n').slice(0, -1).filter((line) => !line.startsWith('lost '))
+    .map((line) => { assert.match(line, /^\d+ x{99}$/); return Number.parseInt(line, 10); });
+
+  test('a disk that is full keeps lines waiting as far as there is room; each one that is lost is counted, and told when there is room', { skip: noDisk, timeout: 30_000 }, async () => {
+    const [disk] = disks;
+    assert.ok(disk !== undefined);
+    const file = path.join(disk.folder, 'full');
+    const destination = new LogDestination({ to: file, bufferedBytesMax: 256 * 1024, lostLine: (lost, why) => `lost ${String(lost)} ${why}\n` });
+    const total = 20_000;
+    for (let i = 0; i < total; i++) {
+      // Several lines at once, as the mail log hands them over.
+      destination.write(`${String(i)} ${LINE}${String(++i)} ${LINE}`);
+      if (i % 100 === 99) await new Promise((done) => { setImmediate(done); });
+    }
+    await until('it fails', () => destination.failing === 'ENOSPC');
+    const { lost } = destination;
+    assert.ok(lost > total / 2, `${String(lost)} lost`);
+    assert.ok((destination.lostWallMs ?? 0) > Date.now() - 30_000);
+    disk.resize(4096);
+    await until('all is written', () => destination.bufferedBytes === 0);
+    await until('the loss is told', () => fs.readFileSync(file, 'utf8').includes('\nlost '));
+    const text = fs.readFileSync(file, 'utf8');
+    assert.equal(numbersOf(text).length + lost, total);
+    // The first may be lost before the disk is known to be full.
+    const told = text.split('\n').filter((line) => line.startsWith('lost '));
+    assert.equal(told.reduce((sum, line) => sum + Number(line.split(' ')[1]), 0), lost);
+    assert.match(told.at(-1) ?? '', / ENOSPC$/);
+    assert.deepEqual([destination.failing, destination.lost], ['', lost]);
+  });
+
+  for (const way of ['renamed', 'cut'] as const) test(`a file on a full disk that is ${way} is gone on with at a whole line, and nothing is lost`, { skip: noDisk, timeout: 30_000 }, async () => {
+    const disk = disks[way === 'renamed' ? 1 : 2];
+    assert.ok(disk !== undefined);
+    const file = path.join(disk.folder, way);
+    const destination = new LogDestination({ to: file });
+    const total = 5_000;
+    for (let i = 0; i < total; i++) destination.write(`${String(i)} ${LINE}`);
+    await until('it fails', () => destination.failing === 'ENOSPC');
+    const before = fs.readFileSync(file, 'utf8');
+    assert.doesNotMatch(before, /\n$/, 'a line is cut');
+    disk.resize(4096);
+    if (way === 'renamed') {
+      fs.renameSync(file, `${file}.1`);
+      await destination.reopen();
+    } else fs.truncateSync(file);
+    await until('all is written', () => destination.bufferedBytes === 0);
+    const kept = before.slice(0, before.lastIndexOf('\n') + 1);
+    assert.deepEqual(numbersOf(kept + fs.readFileSync(file, 'utf8')), Array.from({ length: total }, (_none, i) => i));
+    assert.equal(destination.lost, 0);
+  });
+
+  test('what can not be written before the end is told by its count; last words are tried from where it stopped', { skip: !fs.existsSync('/dev/full') }, async () => {
+    const destination = new LogDestination({ to: '/dev/full' });
+    for (let i = 0; i < 7; i++) destination.write(LINE);
+    assert.equal(await destination.drain(200), 7);
+    assert.equal(destination.failing, 'ENOSPC');
+    destination.flushNow();
   });
 
   test('a dying process gets its waiting lines out at once', () => {

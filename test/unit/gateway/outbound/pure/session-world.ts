@@ -2,6 +2,7 @@
  * A session with a scripted peer: `say` brings reply bytes, `sent` shows what went out. With `split` every
  * reply arrives byte by byte, which must change nothing.
  */
+import { NO_TAP, type SessionTap } from '../../../../../src/smtp/session-tap.js';
 import assert from 'node:assert/strict';
 import type { Connection, SecuredFacts, TlsTerms } from '../../../../../src/platform/transport.js';
 import { DEFAULT_TIMEOUTS } from '../../../../../src/gateway/outbound/pure/session-states.js';
@@ -90,6 +91,7 @@ export class SessionWorld implements SessionEvents {
   readonly #next: TestMail[] = [];
 
   /** What each file of passwords holds. */
+  tap: SessionTap = NO_TAP;
   password: PasswordFound = { isFound: true, password: 'secret' };
   /** Which was asked for, each time. */
   readonly passwordFiles: string[] = [];
@@ -114,6 +116,7 @@ export class SessionWorld implements SessionEvents {
           this.connection = new ScriptedConnection();
           return this.connection;
         },
+        tap: this.tap,
         password: (file) => {
           this.passwordFiles.push(file);
           return this.password;

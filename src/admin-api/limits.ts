@@ -1,0 +1,26 @@
+/**
+ * What limits mail of one queue at a gateway now: gateway/look/binding-limits.ts builds it, `explain` reads
+ * it.
+ */
+import { z } from 'zod';
+import { list, name, text } from './pages.js';
+
+const limitAnswer = z.object({
+  /** "memory", "reception", "rule", "next hop", "concurrency", "connections", "lease". */
+  limit: name,
+  /** Mail waits, or is refused, for it now. */
+  binds: z.boolean(),
+  /** How much of it is used, or why it binds. */
+  text,
+});
+export type LimitAnswer = Readonly<z.output<typeof limitAnswer>>;
+
+/** GET /api/v1/limits?queue=NAME */
+export const limitsAnswer = z.object({
+  queue: name,
+  /** Of that queue, here. */
+  messages: z.int(),
+  /** Those that bind first. */
+  limits: list(limitAnswer),
+});
+export type LimitsAnswer = Readonly<z.output<typeof limitsAnswer>>;

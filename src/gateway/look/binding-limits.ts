@@ -1,0 +1,77 @@
+/**
+ * What limits mail of one queue here, for `explain`: memory and readiness at reception; rules of operators;
+ * back-off of the next hop; the concurrency of the route and the connections of all next hops; the lease.
+ * Each says whether it binds: whether mail waits or is refused for it at this moment. Why one message waits
+ * is waiting-reason.ts.
+ */
+import type { LimitAnswer, LimitsAnswer } from '../../admin-api/limits.js';
+import { formatBytes, formatCount } from '../../base/units.js';
+import { Wildcards } from '../../base/wildcards.js';
+import { ruleAnswers } from '../orders/rule-answers.js';
+import type { MailQueue } from '../queue/mail-queue.js';
+import { connectingText, outageText } from './waiting-reason.js';
+import type { ReasonPorts } from './waiting-reason.js';
+
+export interface LimitsPorts extends ReasonPorts {
+  /** To all next hops. */
+  connections(): { readonly open: number; readonly max: number };
+}
+
+export function bindingLimits(name: string, ports: LimitsPorts): LimitsAnswer {
+  const queues = ports.core.registry.byName(name);
+  const limits = [
+    memoryLimit(ports), ...receptionLimits(name, ports), ...ruleLimits(name, ports),
+    ...queues.flatMap((queue) => queueLimits(queue, ports)), connectionLimit(queues, ports),
+  ];
+  const [binding, others] = [limits.filter(({ binds }) => binds), limits.filter(({ binds }) => !binds)];
+  const messages = queues.reduce((sum, { length }) => sum + length, 0);
+  return { queue: name, messages, limits: [...binding, ...others] };
+}
+
+/** Of new mail. */
+function memoryLimit({ core: { memory } }: LimitsPorts): LimitAnswer {
+  const used = `${formatBytes(memory.usedBytes)} of ${formatBytes(memory.limitBytes)} used`;
+  const text = `${used}, new mail is refused above ${formatBytes(memory.acceptBytes)}`;
+  return { limit: 'memory', binds: !memory.admits(0), text };
+}
+
+function receptionLimits(name: string, { core: { readiness } }: LimitsPorts): LimitAnswer[] {
+  return readiness.refused.filter(({ route: { queueName } }) => queueName === name).map(({ reason }) =>
+    ({ limit: 'reception', binds: true, text: `new mail of this route is refused: ${reason}` }));
+}
+
+function ruleLimits(name: string, { core: { rules } }: LimitsPorts): LimitAnswer[] {
+  return ruleAnswers(rules).filter(({ queue }) => new Wildcards([queue]).matches(name))
+    .map(({ id, verb, who, reason }) =>
+      ({ limit: 'rule', binds: true, text: `${verb} by ${who} (${id}): ${reason}` }));
+}
+
+/** Of what waits in it. */
+function queueLimits(queue: MailQueue, ports: LimitsPorts): LimitAnswer[] {
+  const { route: { concurrency, ordering }, inFlightCount: active, readyCount: ready, partition } = queue;
+  const limits: LimitAnswer[] = [];
+  const outage = outageText(queue, ports);
+  if (outage !== '') limits.push({ limit: 'next hop', binds: true, text: outage });
+  const hop = ports.nextHopOf?.(queue);
+  if (hop?.connecting !== undefined && outage === '') {
+    limits.push({ limit: 'next hop', binds: hop.waiting > 0, text: connectingText(hop.connecting) });
+  }
+  const isStrict = ordering === 'strict';
+  const most = isStrict ? 1 : concurrency;
+  const of = `${formatCount(active)} of ${formatCount(most)} in delivery`;
+  const connections = hop === undefined ? '' : `, by ${formatCount(hop.connections)} connections`;
+  const text = `${of}${isStrict ? ' (a strict queue)' : ''}${connections}, ${formatCount(ready)} ready`;
+  limits.push({ limit: 'concurrency', binds: active >= most && ready > 0, text });
+  if (!partition.mayDeliver(ports.clock.nowMs())) {
+    const lease = `no lease at every copy that counts of ${partition.name}`;
+    limits.push({ limit: 'lease', binds: true, text: lease });
+  }
+  return limits;
+}
+
+function connectionLimit(queues: readonly MailQueue[], { connections }: LimitsPorts): LimitAnswer {
+  const { open, max } = connections();
+  const waits = queues.some(({ readyCount }) => readyCount > 0);
+  const text = `${formatCount(open)} of ${formatCount(max)} connections to all next hops`;
+  return { limit: 'connections', binds: waits && open >= max, text };
+}
