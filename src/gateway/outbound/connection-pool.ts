@@ -62,8 +62,12 @@ import { raisedBySts } from './pure/sts-policy.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch, WatchedSession } from './tls-reports/tls-tally.js';
 
-/** So many deliveries fail in one turn where no host can take them, or the peer lacks what they need. */
+/** So many deliveries fail at once where no host can take them. */
 const ENDED_MAX = 100;
+/**
+ * So many end in one turn because the peer lacks what they need: with its report each takes up to a
+ * millisecond of the loop, and there may be as many as a queue holds.
+ */
 /**
  * Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that
  * are ready take more messages.
@@ -495,7 +499,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     onTlsFallback();
     const isKnown = tlsFailed.has(name, port, this.#nowMs);
     tlsFailed.note(name, port, this.#nowMs, why);
-    if (!isKnown) log.warn('tls', TLS_FAILED, { relay, why });
+    // It was refused in clear, and TLS is tried anew each time: that is told once.
+    const level = host.isTurningAway ? 'debug' : 'warn';
+    if (!isKnown) log[level]('tls', TLS_FAILED, { relay, why });
   }
 
   #noteTls({ host, relay, tls, isForbidden }: Peer, why: RecipientResult | undefined): void {
@@ -647,7 +653,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
    * Deliveries that could start in this turn, less what is left to connections at work; counted up to `most`.
    */
   #startable(most: number): number {
-    if (this.#endedInTurn >= ENDED_MAX) return 0;
+    if (this.#endedInTurn >= UNSENT_MAX) return 0;
     const left = this.#isHoldingBack ? this.#expecting : 0;
     return Math.max(0, this.#turns.startable(most + left) - left);
   }
