@@ -197,6 +197,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   readonly #lanes = new Set<Lane>();
   readonly #turns = new LaneRing();
   readonly #retries: Retry[] = [];
+  /** Whose failed TLS was counted for reports: the session in clear that follows is told with it, as one. */
+  readonly #failedTold = new Set<Lane>();
   /** Connections at work that are about to send a dot and will take one message more along. */
   #expecting = 0;
   /** Off now and then: a connection that does not come to its dot keeps nothing waiting for long. */
@@ -244,6 +246,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   /** Its queue goes another way. What was to be tried once more here is given back first, by this home. */
   remove(lane: Lane): void {
     this.#giveBackRetries(lane);
+    this.#failedTold.delete(lane);
     this.#lanes.delete(lane);
     this.#turns.remove(lane);
     lane.home = undefined;
@@ -527,7 +530,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (tlsWatch === undefined || !peer.host.isByMx || (peer.tls ?? lostTls) === undefined) return;
     if (!isReported(lane) || !peer.isNewTo(lane)) return;
     if (lostTls === undefined) tlsWatch.onSession(domainOf(lane), watched(peer), peer.session.tls);
-    else tlsWatch.onFailedSession(domainOf(lane), watched(peer), lostTls);
+    else if (!this.#failedTold.delete(lane)) {
+      tlsWatch.onFailedSession(domainOf(lane), watched(peer), lostTls);
+    }
   }
 
   #watchFailed(peer: Peer, why: RecipientResult | undefined): void {
@@ -537,6 +542,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     for (const lane of this.#lanes) {
       if (lane.queue.readyCount === 0 || !isReported(lane)) continue;
       tlsWatch.onFailedSession(domainOf(lane), watched(peer), why.text);
+      this.#failedTold.add(lane);
       if (++told >= WATCHED_MAX) return;
     }
   }
