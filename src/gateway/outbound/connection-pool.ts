@@ -68,6 +68,7 @@ const ENDED_MAX = 100;
  * So many end in one turn because the peer lacks what they need: with its report each takes up to a
  * millisecond of the loop, and there may be as many as a queue holds.
  */
+const UNSENT_MAX = 25;
 /**
  * Connections being set up at once: a next hop is not met by one for each of thousands of queues. Those that
  * are ready take more messages.
