@@ -49,7 +49,7 @@ describe('the exit code', { timeout: 420_000 }, () => {
       [1, 'queue', 'list', 'no-such-queue'], [1, 'queue', 'find', ...NOBODY], [1, 'queue', 'show', '000000000ZZ'],
       [1, 'queue', 'cat', '000000000ZZ'], [1, 'queue', 'delete', ...NOBODY, ...WHY],
       [1, 'rules', 'cancel', 'gw-9-9-9', ...WHY], [1, 'store', 'status', 'no-such-store'],
-      [1, 'store', 'resync', '--partition', 'no-such/1', '--store', 'store-a', ...WHY],
+      [1, 'store', 'resync', 'store-a', '--partition', 'no-such/1', ...WHY],
       [2, 'stauts'], [2, 'queue', 'lst'], [2, 'queue', 'list', '--limit', '0'], [2, 'status', '--top', 'x'], [2, 'status', '--no-such'],
       [2, 'queue', 'show', 'no id'], [2, 'queue', 'find'], [2, 'queue', 'delete', ...WHY],
       [2, 'queue', 'suspend', ...WHY], [2, 'rules'],
