@@ -527,7 +527,7 @@ export class RecoveredQueues {
     const shared = isShared ? this.#sharedBody(partition.ownerId, id, own.subarray(0, bodyBytes)) : 0;
     const arrivalSeconds = known ? Math.floor(headArrivalWallMs(payload, headAt) / 1000) : 0;
     const expirySeconds = known
-      ? this.#expirySeconds(partition, headExpirySeconds(payload, headAt), sound ? note : NO_BYTES)
+      ? this.#expirySeconds(partition, headExpirySeconds(payload, headAt), note)
       : NEVER_SECONDS;
     const times = { arrivalSeconds, expirySeconds };
     const row = isAbsent && known && !this.#hasRoomForHeads && isMovable(note)
