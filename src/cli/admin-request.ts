@@ -7,13 +7,14 @@ import https from 'node:https';
 import type { IncomingHttpHeaders } from 'node:http';
 
 export interface AdminRequest {
+  readonly method: 'GET' | 'POST';
   readonly url: string;
   readonly token: string | undefined;
   /** Until the whole answer is there. */
   readonly timeoutMs: number;
   /** A longer answer is an error. */
   readonly bytesMax: number;
-  /** JSON; with a body it is a POST. */
+  /** JSON, of a POST. */
   readonly body: string | undefined;
 }
 
@@ -24,14 +25,13 @@ export interface AdminResponse {
 }
 
 /** Not fetch(): that refuses some ports out of a browser's fears, such as 6000. */
-export function ask({ url, token, timeoutMs, bytesMax, body }: AdminRequest): Promise<AdminResponse> {
+export function ask({ method, url, token, timeoutMs, bytesMax, body }: AdminRequest): Promise<AdminResponse> {
   return new Promise((resolve, reject) => {
     const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
     if (body !== undefined) {
       headers['content-type'] = 'application/json';
       headers['content-length'] = String(Buffer.byteLength(body));
     }
-    const method = body === undefined ? 'GET' : 'POST';
     const options = { method, headers, agent: false, signal: AbortSignal.timeout(timeoutMs) } as const;
     const request = (url.startsWith('https:') ? https : http).request(url, options, (response) => {
       const chunks: Buffer[] = [];

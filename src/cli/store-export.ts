@@ -16,6 +16,7 @@ import { CliError, UsageError } from './context.js';
 import { ExportFolder } from './export/folder.js';
 import type { ExportSource } from './export/exported-message.js';
 import { exportPages } from './export/pages.js';
+import type { EntrySource } from './export/pages.js';
 import { checkSpillFile, exportSpill } from './export/spill.js';
 import { text } from './options.js';
 import { counted } from './tables.js';
@@ -116,8 +117,8 @@ class Export {
     for await (const row of allRows(client, (cursor) => client.storePartitions(cursor))) {
       const { partition, owner } = row;
       if (this.#args.queue === undefined && !this.#isWanted('', partition, false)) continue;
-      await this.#pages(client, { name: partition, owner, number: numberOf(partition) }, (next) =>
-        `/api/v1/export?${new URLSearchParams({ partition, after: next === '' ? '0' : next }).toString()}`);
+      await this.#pages({ name: partition, owner, number: numberOf(partition) }, (next) =>
+        client.partitionEntries(partition, next));
     }
     this.#mustHaveFound();
   }
@@ -132,10 +133,8 @@ class Export {
       const key = JSON.stringify([name, queueClass]);
       if (done.has(key) || !this.#isWanted(name, '', false)) continue;
       done.add(key);
-      await this.#pages(client, { name, owner: gateway, number: undefined }, (next) => {
-        const query = new URLSearchParams({ class: queueClass, cursor: next });
-        return `/api/v1/queues/${encodeURIComponent(name)}/export?${query.toString()}`;
-      });
+      await this.#pages({ name, owner: gateway, number: undefined }, (next) =>
+        client.queueEntries(name, queueClass, next));
     }
     this.#mustHaveFound();
   }
@@ -183,10 +182,8 @@ class Export {
     );
   }
 
-  async #pages(client: AdminClient, source: ExportSource, path: (next: string) => string): Promise<void> {
-    await exportPages(this.#packer, (next) => client.entries(path(next)), source, this.#folder, () => {
-      this.#progress();
-    });
+  async #pages(source: ExportSource, ask: EntrySource): Promise<void> {
+    await exportPages(this.#packer, ask, source, this.#folder, () => { this.#progress(); });
   }
 
   /** What can't be read goes along with every queue: nobody can tell whose it is. */

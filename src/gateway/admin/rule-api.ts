@@ -4,12 +4,11 @@
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Order } from '../../admin-api/orders.js';
-import { newQueueRule } from '../../admin-api/queue-rules.js';
 import type { NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../../admin-api/queue-rules.js';
-import { BrokenRule, readShape } from '../../base/json-shape.js';
-import { refuse } from '../../platform/node/admin-server.js';
+import { gatewayRoutes as routes } from '../../admin-api/routes.js';
+import { orderOf, refuse } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
 import type { RuleOutcome } from '../orders/rule-desk.js';
-import { orderOf, postedBy, refuseUnsaid } from './orders.js';
 
 export interface QueueRuleControl {
   answer(): QueueRulesAnswer;
@@ -18,20 +17,11 @@ export interface QueueRuleControl {
 }
 
 export function addQueueRules(api: FastifyInstance, control: QueueRuleControl): void {
-  api.get('/rules', (): QueueRulesAnswer => control.answer());
-  api.post('/rules', async (request, reply): Promise<RuleIdAnswer | FastifyReply> => {
-    const who = orderOf(postedBy<Order>(request));
-    if (who === undefined) return refuseUnsaid(reply);
-    const rule = readShape(newQueueRule, request.body);
-    if (rule instanceof BrokenRule) return refuse(reply, 400, `no rule: ${rule.rule}`);
-    return answered(reply, await control.add({ ...rule, ...who }));
-  });
-  api.post('/rules/:id/cancel', async (request, reply): Promise<RuleIdAnswer | FastifyReply> => {
-    const who = orderOf(postedBy<Order>(request));
-    if (who === undefined) return refuseUnsaid(reply);
-    const { id } = request.params as { readonly id: string };
-    return answered(reply, await control.cancel(id, who));
-  });
+  serve(api, routes.rules, () => control.answer());
+  serve(api, routes.addRule, async (request, reply) =>
+    answered(reply, await control.add({ ...request.body, ...orderOf(request) })));
+  serve(api, routes.cancelRule, async (request, reply) =>
+    answered(reply, await control.cancel(request.params.id, orderOf(request))));
 }
 
 function answered(reply: FastifyReply, { id, code, why }: RuleOutcome): RuleIdAnswer | FastifyReply {
