@@ -27,6 +27,7 @@ import type { StorePartitionAnswer, StoreStatusAnswer } from '../admin-api/store
 import { BrokenRule, readJson } from '../base/json-shape.js';
 import { PAGE_NEXT, decodeEntryPage } from '../protocol/entry-page.js';
 import type { EntryPage } from '../protocol/entry-page.js';
+import type { Access } from './admin-address.js';
 import { ask, whyNoAnswer } from './admin-request.js';
 import type { AdminResponse } from './admin-request.js';
 import { CliError } from './context.js';
@@ -81,12 +82,12 @@ export interface FoundEntries {
 
 export class AdminClient {
   readonly url: string;
-  readonly #token: string | undefined;
+  readonly #access: Access;
   readonly #timeoutMs: number;
 
-  constructor(url: string, token: string | undefined, timeoutMs = TIMEOUT_MS) {
+  constructor(url: string, access: Access, timeoutMs = TIMEOUT_MS) {
     this.url = url.replace(/\/+$/, '');
-    this.#token = token;
+    this.#access = access;
     this.#timeoutMs = timeoutMs;
   }
 
@@ -288,16 +289,15 @@ export class AdminClient {
     let response: AdminResponse;
     try {
       response = await ask({
-        method: route.method, url: this.url + addressOf(route, asked), token: this.#token, timeoutMs, bytesMax,
+        method: route.method, url: this.url + addressOf(route, asked), access: this.#access, timeoutMs, bytesMax,
         body: route.method === 'POST' ? JSON.stringify(asked.body) : undefined,
       });
     } catch (error) {
       throw new NoAnswer(this.url, whyNoAnswer(error, timeoutMs));
     }
     if (response.code === 401) {
-      throw new NoAnswer(
-        this.url, 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)', 401,
-      );
+      const wish = this.#access.token === undefined ? 'it wants a token' : 'it does not know this token';
+      throw new NoAnswer(this.url, `${wish} (--token-file, or TWINPOST_TOKEN_FILE)`, 401);
     }
     return response;
   }

@@ -5,11 +5,12 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Access } from './admin-address.js';
 
 export interface AdminRequest {
   readonly method: 'GET' | 'POST';
   readonly url: string;
-  readonly token: string | undefined;
+  readonly access: Access;
   /** Until the whole answer is there. */
   readonly timeoutMs: number;
   /** A longer answer is an error. */
@@ -25,14 +26,14 @@ export interface AdminResponse {
 }
 
 /** Not fetch(): that refuses some ports out of a browser's fears, such as 6000. */
-export function ask({ method, url, token, timeoutMs, bytesMax, body }: AdminRequest): Promise<AdminResponse> {
+export function ask({ method, url, access: { token, ca }, timeoutMs, bytesMax, body }: AdminRequest): Promise<AdminResponse> {
   return new Promise((resolve, reject) => {
     const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
     if (body !== undefined) {
       headers['content-type'] = 'application/json';
       headers['content-length'] = String(Buffer.byteLength(body));
     }
-    const options = { method, headers, agent: false, signal: AbortSignal.timeout(timeoutMs) } as const;
+    const options = { method, headers, agent: false, ca, signal: AbortSignal.timeout(timeoutMs) } as const;
     const request = (url.startsWith('https:') ? https : http).request(url, options, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;

@@ -9,7 +9,8 @@ import { formatBytes, formatCount } from '../base/units.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { numberOf } from '../protocol/partition-record.js';
-import { GATEWAY_URL, STORE_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
+import { ACCESS_OPTIONS, GATEWAY_URL, STORE_URL, addressHelp, adminAddress } from './admin-address.js';
+import type { Access } from './admin-address.js';
 import { AdminClient, allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError, UsageError } from './context.js';
@@ -35,7 +36,7 @@ function exportOptions(args: Argv, kind: MemberAnswer['kind']) {
     .option('from', {
       type: 'string', requiresArg: true, describe: addressHelp(`the ${kind}`, DEFAULT_URLS[kind]),
     })
-    .option('token', text(TOKEN_HELP))
+    .options(ACCESS_OPTIONS)
     .option('force', { type: 'boolean', default: false, describe: 'into a folder that has files already' })
     .option('json', { type: 'boolean', default: false, describe: 'the counts as one JSON object' });
 }
@@ -88,7 +89,7 @@ class Export {
   readonly #folder: ExportFolder;
   readonly #partitions: readonly string[];
   readonly #url: string;
-  readonly #token: string | undefined;
+  readonly #access: Access;
   #damage = '';
   #damagedFile = '';
   #saidMs = 0;
@@ -105,9 +106,9 @@ class Export {
     this.#partitions = partitions;
     this.#args = args;
     this.#context = context;
-    const { url, token } = adminAddress(args, context, DEFAULT_URLS[kind]);
+    const { url, access } = adminAddress(args, context, DEFAULT_URLS[kind]);
     this.#url = url;
-    this.#token = token;
+    this.#access = access;
     this.#folder = new ExportFolder(args.dir, args.force, (source, { queue_name: name, unreadable }) =>
       this.#isWanted(name, source.name, unreadable !== undefined));
   }
@@ -170,7 +171,7 @@ class Export {
 
   /** TWINPOST_ADMIN names one address, whatever is exported. */
   async #clientOf(kind: MemberAnswer['kind']): Promise<AdminClient> {
-    const client = new AdminClient(this.#url, this.#token);
+    const client = new AdminClient(this.#url, this.#access);
     const members = await client.group();
     const self = members.find((member) => member.self);
     if (self?.kind === kind) return client;

@@ -6,7 +6,7 @@
 import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { refuse } from '../../platform/node/admin-guard.js';
-import { adminApp, listenAs, serve } from '../../platform/node/admin-server.js';
+import { listenAs, serve } from '../../platform/node/admin-server.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
 import type { EventLog } from '../../platform/ports.js';
 import { addExport } from './export-page.js';
@@ -58,13 +58,16 @@ export interface AdminPorts {
   readonly log: EventLog;
 }
 
-/** Rejects when the address can't be bound. */
+/** Rejects when an address can't be bound, or a file can't be used. */
 export async function startAdmin(options: AdminOptions, ports: AdminPorts): Promise<RunningAdmin> {
-  const app = adminApp(options, { ...probeRoutes, ...routes });
-  addProbes(app, ports);
-  addLooks(app, ports);
-  addControls(app, ports);
-  return listenAs(app, options);
+  return listenAs(options, {
+    probes: probeRoutes, api: routes,
+    addProbes: (app) => { addProbes(app, ports); },
+    addApi: (app) => {
+      addLooks(app, ports);
+      addControls(app, ports);
+    },
+  }, ports.log);
 }
 
 function addProbes(app: FastifyInstance, ports: AdminPorts): void {

@@ -3,11 +3,13 @@
  * admin-api/routes.ts; who may ask: platform/node/admin-guard.ts.
  */
 import type { GroupAnswer, MemberAnswer } from '../../admin-api/pages.js';
+import type { FastifyInstance } from 'fastify';
+import type { Registry } from 'prom-client';
 import { probeRoutes, storeRoutes as routes } from '../../admin-api/routes.js';
 import type {
   StorePartitionAnswer, StorePartitionPageAnswer, StoreStatusAnswer,
 } from '../../admin-api/store-answers.js';
-import { adminApp, listenAs, serve } from '../../platform/node/admin-server.js';
+import { listenAs, serve } from '../../platform/node/admin-server.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
 import { reachableAddress } from '../../platform/node/own-host.js';
 import type { EventLog } from '../../platform/ports.js';
@@ -30,8 +32,21 @@ export interface AdminHttpOptions extends AdminOptions {
 export async function startAdminHttp(
   options: AdminHttpOptions, running: RunningStore, log: EventLog,
 ): Promise<RunningAdmin> {
-  const app = adminApp(options, { ...probeRoutes, ...routes });
   const registry = storeMetrics(running);
+  return listenAs(options, {
+    probes: probeRoutes, api: routes,
+    addProbes: (app) => { addProbes(app, running, registry); },
+    addApi: (app) => {
+      serve(app, routes.status, () => status(options, running));
+      serve(app, routes.partitions, ({ query: { cursor, limit } }) =>
+        partitionPage(running, Number(cursor) || 0, limit));
+      addExport(app, running, log);
+      serve(app, routes.group, () => group(options, running));
+    },
+  }, log);
+}
+
+function addProbes(app: FastifyInstance, running: RunningStore, registry: Registry): void {
   serve(app, probeRoutes.healthz, () => ({ ok: true }));
   serve(app, probeRoutes.readyz, async (_request, reply) => {
     const ready = isReady(running);
@@ -39,12 +54,6 @@ export async function startAdminHttp(
   });
   serve(app, probeRoutes.metrics, async (_request, reply) =>
     await reply.type(registry.contentType).send(await registry.metrics()));
-  serve(app, routes.status, () => status(options, running));
-  serve(app, routes.partitions, ({ query: { cursor, limit } }) =>
-    partitionPage(running, Number(cursor) || 0, limit));
-  addExport(app, running, log);
-  serve(app, routes.group, () => group(options, running));
-  return listenAs(app, options);
 }
 
 function isReady(running: RunningStore): boolean {
@@ -91,7 +100,7 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
 function group(options: AdminHttpOptions, running: RunningStore): GroupAnswer {
   const self: MemberAnswer = {
     id: running.store.storeId, kind: 'store',
-    admin: reachableAddress(options.host, running.adminPort) ?? null, away: false, self: true,
+    admin: reachableAddress(options.listen.host, running.adminPort) ?? null, away: false, self: true,
   };
   return {
     members: [

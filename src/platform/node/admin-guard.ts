@@ -3,17 +3,19 @@
  * the table (admin-api/routes.ts) that was found, however the client spelled its address.
  *
  *   every request   without tokens a Host that names another machine is refused (DNS rebinding, own-host.ts);
- *                   with a token /api/ wants "Authorization: Bearer TOKEN"
+ *                   with tokens /api/ wants "Authorization: Bearer TOKEN": 401 without one, 403 when it has not
+ *                   the role of the row
  *   POST            JSON, and no Origin but this port's own: a page in an operator's browser can post text
  *                   without asking first, but no JSON, and not without saying where it comes from
- *   POST, operate   who it is, before it is done
+ *   POST, operate   who it is, before it is done: the token's name, or what the body says where there are none
  */
-import { createHash, timingSafeEqual } from 'node:crypto';
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Order } from '../../admin-api/orders.js';
 import type { RefusalAnswer } from '../../admin-api/pages.js';
 import type { Route } from '../../admin-api/route.js';
 import { invariant } from '../../base/invariant.js';
+import type { AdminFiles } from './admin-files.js';
+import { ownerOf } from './admin-tokens.js';
 import { namesThisMachine } from './own-host.js';
 
 declare module 'fastify' {
@@ -21,14 +23,22 @@ declare module 'fastify' {
     /** Its row; none of an address where there is nothing. */
     readonly route?: Route;
   }
+  interface FastifyRequest {
+    /** The name of its token; '' where none are asked for. */
+    tokenName: string;
+  }
 }
 
 type Hook = (request: FastifyRequest, reply: FastifyReply, next: () => void) => void;
 
 const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
-export function addGuard(app: FastifyInstance, token: string | undefined): void {
-  app.addHook('onRequest', token === undefined || token === '' ? refuseForeignHost : tokenGuard(token));
+const BEARER = /^Bearer +(\S+)$/i;
+
+/** `isForOthers`: nothing but probes is served, to anybody. */
+export function addGuard(app: FastifyInstance, files: AdminFiles, isForOthers: boolean): void {
+  app.decorateRequest('tokenName', '');
+  if (!isForOthers) app.addHook('onRequest', files.tokens === undefined ? refuseForeignHost : tokenGuard(files));
   app.addHook('onRequest', refuseForeignChange);
   app.addHook('preHandler', refuseUnsaid);
 }
@@ -38,12 +48,12 @@ export function refuse(reply: FastifyReply, code: number, error: string): Fastif
   return reply.code(code).send(answer);
 }
 
-/** Who asks, as the log has it: where from, and whether with a token (judged where one is needed). */
+/** Who asks, as the log has it: where from, and by whose token. */
 export function readerOf(
-  request: FastifyRequest,
-): { readonly client: string; readonly client_port: number; readonly token: boolean } {
-  const { remoteAddress: client = '', remotePort: port = 0 } = request.socket;
-  return { client, client_port: port, token: request.headers.authorization !== undefined };
+  { socket, tokenName }: Pick<FastifyRequest, 'socket' | 'tokenName'>,
+): { readonly client: string; readonly client_port: number; readonly who: string } {
+  const { remoteAddress: client = '', remotePort: port = 0 } = socket;
+  return { client, client_port: port, who: tokenName };
 }
 
 /** Who ordered it, and why. */
@@ -52,19 +62,18 @@ export function orderOf({ body: { reason, who } }: { readonly body: Partial<Orde
   return { reason, who };
 }
 
-function tokenGuard(token: string): Hook {
-  const expected = digest(`Bearer ${token}`);
+function tokenGuard(files: AdminFiles): Hook {
   return (request, reply, next) => {
     const role = request.routeOptions.config.route?.role ?? 'probe';
-    const isRight = timingSafeEqual(digest(request.headers.authorization ?? ''), expected);
-    if (role === 'probe' || isRight) next();
-    else void refuse(reply.header('www-authenticate', 'Bearer'), 401, 'a bearer token is needed');
+    const presented = BEARER.exec(request.headers.authorization ?? '')?.[1];
+    const owner = presented === undefined ? undefined : ownerOf(files.tokens ?? [], presented);
+    if (owner !== undefined) request.tokenName = owner.name;
+    if (role === 'probe' || owner?.roles.has(role) === true) next();
+    else if (owner === undefined) {
+      const why = presented === undefined ? 'a bearer token is needed' : 'this token is not known here';
+      void refuse(reply.header('www-authenticate', 'Bearer'), 401, why);
+    } else void refuse(reply, 403, `the token of ${owner.name} has not the role ${role}`);
   };
-}
-
-/** Digests have one length, so the comparison tells nothing of the token's. */
-function digest(text: string): Buffer {
-  return createHash('sha256').update(text).digest();
 }
 
 function refuseForeignHost(request: FastifyRequest, reply: FastifyReply, next: () => void): void {
@@ -89,7 +98,14 @@ function isForeign({ headers: { origin, host = '' } }: FastifyRequest): boolean 
 /** The shapes want a reason; who it is stands beside that. */
 function refuseUnsaid(request: FastifyRequest, reply: FastifyReply, next: () => void): void {
   const { method, role } = request.routeOptions.config.route ?? {};
-  const isOrder = method === 'POST' && role === 'operate';
-  if (!isOrder || (request.body as Partial<Order>).who !== undefined) next();
-  else void refuse(reply, 400, 'say who does this, and for what reason: it is logged');
+  if (method !== 'POST' || role !== 'operate') {
+    next();
+    return;
+  }
+  // Its shape has been read: an object.
+  const body = request.body as { who?: string };
+  if (request.tokenName !== '') body.who = request.tokenName;
+  if (body.who === undefined) {
+    void refuse(reply, 400, 'say who does this, and for what reason: it is logged');
+  } else next();
 }

@@ -5,31 +5,60 @@
  * Nothing is served but rows of the table that it is made with (admin-api/routes.ts): serve() takes the
  * shapes from there and gives its handler what they let through.
  */
+import http from 'node:http';
+import https from 'node:https';
+import type { IncomingMessage, RequestListener } from 'node:http';
 import { fastify } from 'fastify';
 import type {
   FastifyInstance, FastifyReply, FastifyRequest, FastifyTypeProvider, RawServerDefault, RouteHandlerMethod,
 } from 'fastify';
-import type { IncomingMessage } from 'node:http';
 import type { z } from 'zod';
 import type { AnswerOf, ParamsOf, Route } from '../../admin-api/route.js';
 import { BrokenRule, readShape } from '../../base/json-shape.js';
 import { invariant } from '../../base/invariant.js';
+import type { EventLog } from '../ports.js';
+import { AdminFiles } from './admin-files.js';
+import type { AdminFileNames } from './admin-files.js';
 import { addGuard, refuse } from './admin-guard.js';
+import { isLoopback } from './own-host.js';
+import { probeServer } from './probe-server.js';
 
-export interface AdminOptions {
+interface Address {
   readonly host: string;
   /** 0 takes any. */
   readonly port: number;
-  readonly token?: string | undefined;
+}
+
+export interface AdminOptions extends AdminFileNames {
+  readonly listen: Address;
+  /** Of a port for the probes alone. */
+  readonly probes?: Address | undefined;
 }
 
 export interface RunningAdmin {
   readonly port: number;
+  /** 0: there is none. */
+  readonly probesPort: number;
   close(): Promise<void>;
+}
+
+/** What a process serves. */
+export interface AdminTables {
+  readonly probes: Readonly<Record<string, Route>>;
+  /** Beside those. */
+  readonly api: Readonly<Record<string, Route>>;
+  addProbes(app: FastifyInstance): void;
+  addApi(app: FastifyInstance): void;
+  /** Answers at all addresses that no row has. */
+  readonly notFound?: (reply: FastifyReply) => FastifyReply;
 }
 
 /** Scrapers and people; more are refused, so that none can take the descriptors of links and mail. */
 const CONNECTIONS_MAX = 256;
+/** A request that has not come whole by then is given up. */
+const REQUEST_MS = 10_000;
+const IDLE_MS = 30_000;
+const KEEP_ALIVE_MS = 15_000;
 /** A queue is named by a domain, up to 255 characters; fastify's own limit is 100. */
 const NAME_CHARACTERS_MAX = 255;
 const BODY_BYTES_MAX = 64 * 1024;
@@ -57,18 +86,17 @@ function noSchemas(): never {
   throw new Error('shapes of an admin port are read by zod');
 }
 
-/** It serves the rows of `table`. `notFound` answers at all addresses that no route has. */
+/** It serves the rows of `table`, to whom the guard lets in. */
 export function adminApp(
-  { token }: AdminOptions, table: Readonly<Record<string, Route>>,
+  table: Readonly<Record<string, Route>>, files: AdminFiles, kind: ServerKind = ADMIN_KIND,
   notFound = (reply: FastifyReply) => refuse(reply, 404, 'there is nothing at this address'),
 ): FastifyInstance {
   const app = fastify({
-    logger: false, bodyLimit: BODY_BYTES_MAX, requestTimeout: 10_000, connectionTimeout: 30_000,
-    keepAliveTimeout: 15_000, forceCloseConnections: true, return503OnClosing: true,
+    logger: false, bodyLimit: BODY_BYTES_MAX, forceCloseConnections: true, return503OnClosing: true,
     schemaController: { compilersFactory: { buildValidator: noSchemas, buildSerializer: noSchemas } },
     routerOptions: { maxParamLength: NAME_CHARACTERS_MAX },
+    serverFactory: (handler) => kind.make(handler, files),
   });
-  app.server.maxConnections = CONNECTIONS_MAX;
   app.setErrorHandler((error, _request, reply) => {
     const code = (error as { statusCode?: number }).statusCode ?? 500;
     return refuse(reply, code, code < 500 && error instanceof Error ? error.message : 'internal error');
@@ -82,8 +110,36 @@ export function adminApp(
   app.addHook('onRoute', ({ url, config }) => {
     invariant(rows.has(config?.route), `${url} is a row of the table of this server`);
   });
-  addGuard(app, token);
+  addGuard(app, files, kind.isForOthers);
   return app;
+}
+
+/** How connections are taken, and from whom. */
+interface ServerKind {
+  readonly isForOthers: boolean;
+  make(handler: RequestListener, files: AdminFiles): http.Server;
+}
+
+/** On loopback no other name for this machine is heard, as at the admin port. */
+function probesKind(host: string): ServerKind {
+  return { isForOthers: !isLoopback(host), make: probeServer };
+}
+
+const ADMIN_KIND: ServerKind = { isForOthers: false, make: adminServer };
+
+function adminServer(handler: RequestListener, files: AdminFiles): http.Server {
+  const times = { requestTimeout: REQUEST_MS, headersTimeout: REQUEST_MS, keepAliveTimeout: KEEP_ALIVE_MS };
+  const { tls } = files;
+  let server: http.Server;
+  if (tls === undefined) server = http.createServer(times, handler);
+  else {
+    const secured = https.createServer({ ...times, ...tls, handshakeTimeout: REQUEST_MS }, handler);
+    files.keep(secured);
+    server = secured;
+  }
+  server.setTimeout(IDLE_MS);
+  server.maxConnections = CONNECTIONS_MAX;
+  return server;
 }
 
 /** Registers a row. The handler answers what the row says, or refuses. */
@@ -102,11 +158,34 @@ export function serve<R extends Route>(
   });
 }
 
-export async function listenAs(app: FastifyInstance, options: AdminOptions): Promise<RunningAdmin> {
-  await app.listen({ host: options.host, port: options.port, exclusive: true });
-  const address = app.server.address();
-  return {
-    port: address !== null && typeof address === 'object' ? address.port : options.port,
-    close: () => app.close(),
+/** Listens on both ports. Rejects when one can't be had, or a file can't be used. */
+export async function listenAs(
+  options: AdminOptions, { probes, api, addProbes, addApi, notFound }: AdminTables, log: EventLog,
+): Promise<RunningAdmin> {
+  const files = new AdminFiles(options, log);
+  const app = adminApp({ ...probes, ...api }, files, ADMIN_KIND, notFound);
+  addProbes(app);
+  addApi(app);
+  const running = [app];
+  const close = async (): Promise<void> => {
+    files.close();
+    await Promise.all(running.map((one) => one.close()));
   };
+  try {
+    const port = await listen(app, options.listen);
+    if (options.probes === undefined) return { port, probesPort: 0, close };
+    const probesApp = adminApp(probes, files, probesKind(options.probes.host), notFound);
+    addProbes(probesApp);
+    running.push(probesApp);
+    return { port, probesPort: await listen(probesApp, options.probes), close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function listen(app: FastifyInstance, { host, port }: Address): Promise<number> {
+  await app.listen({ host, port, exclusive: true });
+  const address = app.server.address();
+  return address !== null && typeof address === 'object' ? address.port : port;
 }

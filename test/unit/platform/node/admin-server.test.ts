@@ -7,10 +7,12 @@ import type { Route } from '../../../../src/admin-api/route.js';
 import { gatewayRoutes, probeRoutes, storeRoutes } from '../../../../src/admin-api/routes.js';
 import { startAdmin } from '../../../../src/gateway/admin/server.js';
 import type { AdminPorts } from '../../../../src/gateway/admin/server.js';
+import { AdminFiles } from '../../../../src/platform/node/admin-files.js';
 import { adminApp, serve } from '../../../../src/platform/node/admin-server.js';
 import { KeptLog } from '../../gateway/admin/kept-log.js';
 import { playedApi } from '../../gateway/admin/played-api.js';
 import { testStore } from '../../kvs/daemon/test-gateway.js';
+import { tokensFile } from './token-file.js';
 
 const OWN = { host: '127.0.0.1', port: 0 };
 const UNLISTED: Route = { ...gatewayRoutes.cancelRule, path: '/api/v1/backdoor' };
@@ -27,7 +29,7 @@ async function unserved(url: string, table: Readonly<Record<string, Route>>): Pr
 
 async function gatewayWithAll(t: TestContext): Promise<string> {
   const ports = { rescue: {}, stores: {}, orders: {}, rules: {}, rebalance: {}, retire: {}, reloads: {}, walks: {}, exports: {}, view: {} };
-  const admin = await startAdmin({ ...OWN, token: 'letmein' }, { ...ports, registry: new Registry(), log: new KeptLog() } as unknown as AdminPorts);
+  const admin = await startAdmin({ listen: OWN, tokensFile: tokensFile() }, { ...ports, registry: new Registry(), log: new KeptLog() } as unknown as AdminPorts);
   t.after(() => admin.close());
   return `http://127.0.0.1:${String(admin.port)}`;
 }
@@ -37,7 +39,7 @@ describe('an admin port', () => {
     const api = playedApi();
     assert.throws(() => { serve(api, UNLISTED, () => ({ rule: 'x' })); }, /\/api\/v1\/backdoor is a row of the table/);
     assert.throws(() => api.get('/api/v1/loose', () => 'x'), /\/api\/v1\/loose is a row of the table/);
-    assert.throws(() => { serve(adminApp(OWN, storeRoutes), gatewayRoutes.status, () => { throw new Error('not asked'); }); }, /is a row/);
+    assert.throws(() => { serve(adminApp(storeRoutes, new AdminFiles({}, new KeptLog())), gatewayRoutes.status, () => { throw new Error('not asked'); }); }, /is a row/);
   });
 
   test('of a gateway serves all that its table names', async (t) => {
@@ -47,7 +49,7 @@ describe('an admin port', () => {
   });
 
   test('of a store serves all that its table names', async (t) => {
-    const store = await testStore({ admin: { ...OWN, token: 'letmein' } });
+    const store = await testStore({ admin: { listen: OWN, tokensFile: tokensFile() } });
     t.after(() => store.stop());
     assert.deepEqual(await unserved(`http://127.0.0.1:${String(store.adminPort)}`, { ...probeRoutes, ...storeRoutes }), []);
   });
