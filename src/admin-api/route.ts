@@ -11,8 +11,11 @@ import type { z } from 'zod';
  */
 export type Role = 'probe' | 'read' | 'content' | 'operate';
 
-/** An answer that is no JSON: for people and scrapers; or a page of entries (protocol/entry-page.ts). */
-export type PlainAnswer = 'text' | 'entries';
+/**
+ * An answer without a shape: for people and scrapers; a page of entries (protocol/entry-page.ts); the OpenAPI
+ * document (openapi.ts).
+ */
+export type PlainAnswer = 'text' | 'entries' | 'document';
 
 export interface Route {
   readonly method: 'GET' | 'POST';

@@ -47,6 +47,10 @@ const sharedRoutes = {
     method: 'GET', path: '/api/v1/group', role: 'read', answer: groupAnswer,
     summary: 'who belongs together, and where their admin HTTP is',
   },
+  document: {
+    method: 'GET', path: '/api/v1/openapi.json', role: 'read', answer: 'document',
+    summary: 'this table, as OpenAPI has it',
+  },
 } as const satisfies Record<string, Route>;
 
 const lookRoutes = {

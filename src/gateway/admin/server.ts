@@ -7,6 +7,7 @@ import type { FastifyInstance } from 'fastify';
 import type { Registry } from 'prom-client';
 import { refuse } from '../../platform/node/admin-guard.js';
 import { listenAs, serve } from '../../platform/node/admin-server.js';
+import { serveDocument } from '../../platform/node/openapi-files.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
 import type { EventLog } from '../../platform/ports.js';
 import { addExport } from './export-page.js';
@@ -89,6 +90,7 @@ function addLooks(api: FastifyInstance, { view, log, members, exports, walks }: 
       : { rows: view.troubled(troubled), next_cursor: null }));
   serve(api, routes.table, ({ query: { cursor, limit } }) => view.mirrors(cursor, limit));
   serve(api, routes.queues, ({ query: { cursor, limit } }) => view.queues(cursor, limit));
+  serveDocument(api, routes.document, 'gateway');
   serve(api, routes.group, () => ({ members: view.group() }));
   serve(api, routes.register, async () => ({ members: await members?.() ?? [] }));
   serve(api, routes.messages, ({ params: { name }, query: { class: queueClass, cursor, limit } }, reply) =>

@@ -11,6 +11,7 @@ import type {
 } from '../../admin-api/store-answers.js';
 import { listenAs, serve } from '../../platform/node/admin-server.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
+import { serveDocument } from '../../platform/node/openapi-files.js';
 import { reachableAddress } from '../../platform/node/own-host.js';
 import type { EventLog } from '../../platform/ports.js';
 import { digestText } from '../../protocol/digest.js';
@@ -41,6 +42,7 @@ export async function startAdminHttp(
       serve(app, routes.partitions, ({ query: { cursor, limit } }) =>
         partitionPage(running, Number(cursor) || 0, limit));
       addExport(app, running, log);
+      serveDocument(app, routes.document, 'store');
       serve(app, routes.group, () => group(options, running));
     },
   }, log);

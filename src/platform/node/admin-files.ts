@@ -65,7 +65,7 @@ export class AdminFiles {
   }
 
   #tell(event: string, what: string, why: string): void {
-    if (why === '') this.#log.info(event, `${what}: read anew`);
-    else this.#log.error(event, `${what}: what is on disk can't be used, the old stays`, { why });
+    if (why === '') this.#log.info(event, `${what} read anew`);
+    else this.#log.error(event, `${what}: what is on disk can't be used, what was read before stays`, { why });
   }
 }

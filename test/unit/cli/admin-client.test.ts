@@ -57,7 +57,7 @@ describe('an answer', () => {
     answers('{}', 500);
     assert.match(await whyNot(client.status()), /\(expected status 200, found 500\)$/);
     answers('', 401);
-    assert.match(await whyNot(client.status()), /^it wants a bearer token/);
+    assert.match(await whyNot(client.status()), /^it does not know this token/);
     answer = (_request, response) => { response.write('{'); };
     assert.equal(await whyNot(client.status()), 'nothing within 0.5 s');
   });

@@ -654,7 +654,7 @@ test('a gateway may know the store of its own host, if enough others are there f
   const example = readFileSync('configs/three-hosts/host-1/gateway.yaml', 'utf8');
   const stores = [1, 2, 3].map((n) => `    - {id: store-${String(n)}, host: host-${String(n)}, paths: [{name: A, address: '10.1.0.${String(n)}:7401'}]}\n`);
   const textOf = (...known: readonly string[]): string =>
-    example.replace('secret_file: mail.secret', `secret: ${SECRET}`).replace('  admin: {listen', `  stores:\n${known.join('')}  admin: {listen`);
+    example.replace('secret_file: mail.secret', `secret: ${SECRET}`).replace('  admin:\n', `  stores:\n${known.join('')}  admin:\n`);
   const text = textOf(...stores);
   const result = parseConfig(text, 'gateway.yaml', { role: 'gateway' });
   assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));

@@ -1,0 +1,32 @@
+/** The OpenAPI documents that stand beside the program since it was built (bin/write-openapi.ts). */
+import { mkdirSync, readFileSync, writeFileSync } from 'node:fs';
+import type { FastifyInstance } from 'fastify';
+import type { Route } from '../../admin-api/route.js';
+import { refuse } from './admin-guard.js';
+import { serve } from './admin-server.js';
+
+type Documented = 'gateway' | 'store';
+
+const FOLDER = new URL('../../../openapi/', import.meta.url);
+
+export function writeDocument(of: Documented, document: object): void {
+  mkdirSync(FOLDER, { recursive: true });
+  writeFileSync(fileOf(of), `${JSON.stringify(document, undefined, 1)}\n`);
+}
+
+/** Read when it is asked for: few do, and never often. */
+export function serveDocument(app: FastifyInstance, route: Route, of: Documented): void {
+  serve(app, route, (_request, reply) => {
+    let text: string;
+    try {
+      text = readFileSync(fileOf(of), 'utf8');
+    } catch {
+      return refuse(reply, 404, 'this program was built without its OpenAPI documents: npm run build makes them');
+    }
+    return reply.type('application/json').send(text);
+  });
+}
+
+function fileOf(of: Documented): URL {
+  return new URL(`${of}.json`, FOLDER);
+}
