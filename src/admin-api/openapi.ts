@@ -36,12 +36,14 @@ export function openApiDocument(
 
 function operation(operationId: string, { role, summary, path, query, body, answer }: Route): Json {
   const parameters = [...pathParameters(path), ...(query === undefined ? [] : queryParameters(query))];
-  const content = typeof answer === 'string' ? { [PLAIN_TYPES[answer]]: {} } : jsonOf(schemaOf(answer, 'output'));
+  const content =
+    typeof answer === 'string' ? { [PLAIN_TYPES[answer]]: {} } : jsonOf(schemaOf(answer, 'output'));
   return {
     operationId, summary, 'x-twinpost-role': role,
     ...(role === 'probe' ? {} : { security: [{ token: [] }] }),
     ...(parameters.length === 0 ? {} : { parameters }),
-    ...(body === undefined ? {} : { requestBody: { required: true, content: jsonOf(schemaOf(body, 'input')) } }),
+    ...(body === undefined ? {}
+      : { requestBody: { required: true, content: jsonOf(schemaOf(body, 'input')) } }),
     responses: {
       200: { description: 'done', content },
       ...(role === 'probe' ? {} : { default: { $ref: '#/components/responses/refusal' } }),

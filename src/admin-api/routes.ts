@@ -205,7 +205,9 @@ export const storeRoutes = {
   },
   exportPartition: {
     method: 'GET', path: '/api/v1/export', role: 'content', answer: 'entries',
-    query: z.object({ partition: z.string('partition is given once').default(''), after: position.default(0) }),
+    query: z.object({
+      partition: z.string('partition is given once').default(''), after: position.default(0),
+    }),
     summary: 'a page of one partition, with content',
   },
 } as const satisfies Record<string, Route>;

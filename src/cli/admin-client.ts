@@ -289,7 +289,8 @@ export class AdminClient {
     let response: AdminResponse;
     try {
       response = await ask({
-        method: route.method, url: this.url + addressOf(route, asked), access: this.#access, timeoutMs, bytesMax,
+        method: route.method, url: this.url + addressOf(route, asked), access: this.#access, timeoutMs,
+        bytesMax,
         body: route.method === 'POST' ? JSON.stringify(asked.body) : undefined,
       });
     } catch (error) {

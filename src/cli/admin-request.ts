@@ -26,7 +26,9 @@ export interface AdminResponse {
 }
 
 /** Not fetch(): that refuses some ports out of a browser's fears, such as 6000. */
-export function ask({ method, url, access: { token, ca }, timeoutMs, bytesMax, body }: AdminRequest): Promise<AdminResponse> {
+export function ask(
+  { method, url, access: { token, ca }, timeoutMs, bytesMax, body }: AdminRequest,
+): Promise<AdminResponse> {
   return new Promise((resolve, reject) => {
     const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
     if (body !== undefined) {

@@ -54,7 +54,8 @@ export function addExport(api: FastifyInstance, source: ExportSource, log: Event
   serve(api, routes.exportQueue, async (request, reply) => {
     const { params: { name }, query: { class: queueClass, cursor } } = request;
     return await answer(
-      readerOf(request), reply, `queue '${name}' of class '${queueClass}'`, { queue: name, class: queueClass },
+      readerOf(request), reply, `queue '${name}' of class '${queueClass}'`,
+      { queue: name, class: queueClass },
       () => source.exportPage(name, queueClass, cursor),
     );
   });

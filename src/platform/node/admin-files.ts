@@ -1,6 +1,6 @@
 /**
- * The files of an admin port: tokens, and the certificate with its key. They are looked at once a second; what
- * can't be used never replaces what can, and the log says so once.
+ * The files of an admin port: tokens, and the certificate with its key. They are looked at once a second;
+ * what can't be used never replaces what can, and the log says so once.
  */
 import type { Server } from 'node:https';
 import { FollowedFile } from './changing-files.js';
@@ -53,19 +53,23 @@ export class AdminFiles {
 
   /** Whether the files have changed; by itself once a second. */
   look(): void {
-    if (this.#tokens?.look() === true) this.#tell('auth', 'tokens of the admin HTTP', this.#tokens.why);
+    if (this.#tokens?.look() === true) {
+      const { why } = this.#tokens;
+      if (why === '') this.#log.info('auth', 'tokens of the admin HTTP were read anew');
+      else this.#log.error('auth', 'new tokens of the admin HTTP can\'t be used, the old ones stay', { why });
+    }
     if (this.#tls?.look() !== true) return;
     const { current, why } = this.#tls;
-    if (why === '') for (const server of this.#secured) server.setSecureContext(current);
-    this.#tell('tls', 'the certificate of the admin HTTP', why);
+    if (why === '') {
+      for (const server of this.#secured) server.setSecureContext(current);
+      this.#log.info('tls', 'the certificate of the admin HTTP was read anew');
+    } else {
+      const text = 'a new certificate of the admin HTTP can\'t be used, the old one stays';
+      this.#log.error('tls', text, { why });
+    }
   }
 
   close(): void {
     clearInterval(this.#timer);
-  }
-
-  #tell(event: string, what: string, why: string): void {
-    if (why === '') this.#log.info(event, `${what} read anew`);
-    else this.#log.error(event, `${what}: what is on disk can't be used, what was read before stays`, { why });
   }
 }

@@ -3,11 +3,12 @@
  * the table (admin-api/routes.ts) that was found, however the client spelled its address.
  *
  *   every request   without tokens a Host that names another machine is refused (DNS rebinding, own-host.ts);
- *                   with tokens /api/ wants "Authorization: Bearer TOKEN": 401 without one, 403 when it has not
- *                   the role of the row
+ *                   with tokens /api/ wants "Authorization: Bearer TOKEN": 401 without one, 403 when it has
+ *                   not the role of the row
  *   POST            JSON, and no Origin but this port's own: a page in an operator's browser can post text
  *                   without asking first, but no JSON, and not without saying where it comes from
- *   POST, operate   who it is, before it is done: the token's name, or what the body says where there are none
+ *   POST, operate   who it is, before it is done: the token's name, or what the body says where there are
+ *                   none
  */
 import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
 import type { Order } from '../../admin-api/orders.js';
@@ -38,7 +39,8 @@ const BEARER = /^Bearer +(\S+)$/i;
 /** `isForOthers`: nothing but probes is served, to anybody. */
 export function addGuard(app: FastifyInstance, files: AdminFiles, isForOthers: boolean): void {
   app.decorateRequest('tokenName', '');
-  if (!isForOthers) app.addHook('onRequest', files.tokens === undefined ? refuseForeignHost : tokenGuard(files));
+  const guard = files.tokens === undefined ? refuseForeignHost : tokenGuard(files);
+  if (!isForOthers) app.addHook('onRequest', guard);
   app.addHook('onRequest', refuseForeignChange);
   app.addHook('preHandler', refuseUnsaid);
 }

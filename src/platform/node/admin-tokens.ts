@@ -51,7 +51,7 @@ export function readTokens(file: string): Tokens {
   return tokens;
 }
 
-/** For who asks: the token in a file that has one alone, or a line as above. Throws an Error that names it. */
+/** For who asks: the token in a file that has one alone, or a line as above. Throws an Error. */
 export function readOwnToken(file: string): string {
   const [first, ...more] = linesOf(file, 'a token');
   const token = first?.line.split(/\s+/).at(-1) ?? '';
