@@ -5,16 +5,33 @@
 import { z } from 'zod';
 import { list, name, text } from './pages.js';
 
-/** Who wants it, and why. */
+/** More stores than a partition has copies, by far: one order is for a whole place that burnt. */
+const STORES_MAX = 256;
+/** Of what an operator says in an order: who wants it, and why. */
+const ORDER_TEXT_CHARACTERS_MAX = 500;
+const UNSAID = 'say who does this, and for what reason: it is logged';
+const said = z.string(UNSAID).max(ORDER_TEXT_CHARACTERS_MAX).trim().min(1, UNSAID);
+
+const NO_ID = 'expected the id of a store';
+const storeId = z.string(NO_ID).max(ORDER_TEXT_CHARACTERS_MAX).trim().min(1, NO_ID);
+
+/** In the body of whatever changes something. Where tokens are asked for, who it is is the token's name. */
+const orderShape = { reason: said, who: said.exactOptional() };
+
+/** Why, and who wants it. */
 export interface Order {
   readonly reason: string;
   readonly who: string;
 }
 
-/** POST /api/v1/stores/ID/drain: all partitions move away from the store; `undo`: it is used again. */
-export interface DrainOrder extends Order {
-  readonly undo?: boolean;
+/** The body of an order: what it says itself, and by whom and why. */
+export function ordered<Shape extends z.core.$ZodLooseShape>(shape: Shape) {
+  return z.object({ ...shape, ...orderShape });
 }
+
+/** POST /api/v1/stores/ID/drain: all partitions move away from the store; `undo`: it is used again. */
+export const drainOrder = ordered({ undo: z.boolean('expected true or false').exactOptional() });
+export type DrainOrder = Readonly<z.input<typeof drainOrder>>;
 
 /** GET and POST /api/v1/stores/ID/drain: what a gateway has at a store that is to be emptied. */
 export const drainAnswer = z.object({
@@ -32,9 +49,8 @@ export const drainAnswer = z.object({
 export type DrainAnswer = z.output<typeof drainAnswer>;
 
 /** POST /api/v1/partitions/NAME/resync: the copy at this store is emptied and filled again. */
-export interface ResyncOrder extends Order {
-  readonly store: string;
-}
+export const resyncOrder = ordered({ store: z.string('name the store whose mirror is to be filled again') });
+export type ResyncOrder = Readonly<z.input<typeof resyncOrder>>;
 
 export const resyncAnswer = z.object({ partition: name, store: name });
 export type ResyncAnswer = z.output<typeof resyncAnswer>;
@@ -43,12 +59,14 @@ export type ResyncAnswer = z.output<typeof resyncAnswer>;
  * POST /api/v1/rescue, the one order that may lose mail: partitions of which every copy is away go on without
  * these copies. Either stores are named, or the memory of the processes that held what no store has.
  */
-export interface RescueOrder extends Order {
+export const rescueOrder = ordered({
   /** Stores whose copies do not come back. */
-  readonly give_up: readonly string[];
+  give_up: z.array(storeId, 'expected a list of stores')
+    .max(STORES_MAX, `expected ${String(STORES_MAX)} stores at most`).readonly(),
   /** Partitions that only a process had in memory, which does not come back. */
-  readonly memory?: boolean;
-}
+  memory: z.boolean('expected true or false').exactOptional(),
+});
+export type RescueOrder = Readonly<z.input<typeof rescueOrder>>;
 
 export const rescueAnswer = z.object({
   /** Partitions that go on, empty. */
@@ -61,9 +79,8 @@ export type RescueAnswer = z.output<typeof rescueAnswer>;
 /**
  * POST /api/v1/gateways/ID/retire: it takes no new mail any more, others deliver what it has; `undo`: it may.
  */
-export interface RetireOrder extends Order {
-  readonly undo?: boolean;
-}
+export const retireOrder = ordered({ undo: z.boolean('expected true or false').exactOptional() });
+export type RetireOrder = Readonly<z.input<typeof retireOrder>>;
 
 /** GET and POST /api/v1/gateways/ID/retire: how far that is, as the gateway that answers sees it. */
 export const retireAnswer = z.object({

@@ -19,9 +19,15 @@ export function list<T extends z.ZodType>(item: T): z.ZodReadonly<z.ZodArray<T>>
 /** Rows in one answer at most: about 1 MB, and a few milliseconds to build. */
 export const PAGE_ROWS_MAX = 1000;
 /** A cursor is what the page before gave; nobody else knows what it means. */
-export const CURSOR_CHARACTERS_MAX = 200;
-/** Of what an operator says in an order: who wants it, and why. */
-export const ORDER_TEXT_CHARACTERS_MAX = 500;
+const CURSOR_CHARACTERS_MAX = 200;
+const ROW_COUNT = `expected a whole number from 1 to ${String(PAGE_ROWS_MAX)}`;
+
+/** How many rows, of a query. */
+export const rowCount = z.coerce.number<number>(ROW_COUNT).int(ROW_COUNT).min(1, ROW_COUNT)
+  .max(PAGE_ROWS_MAX, ROW_COUNT);
+/** Where a page begins; '' at the first. */
+export const pageCursor = z.string('cursor is given once')
+  .max(CURSOR_CHARACTERS_MAX, 'it is what the page before gave');
 
 /** Where the next page begins; null at the end. */
 const next_cursor = name.nullable();

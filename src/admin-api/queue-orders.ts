@@ -118,7 +118,7 @@ function isNetwork(text: string): boolean {
   return isAddress && more.length === 0 && (length === undefined || ipaddr.isValidCIDR(text));
 }
 
-/** What is posted; reason and who are judged as those of every order (gateway/admin/orders.ts). */
+/** What is posted; reason and who are judged as those of every order (admin-api/orders.ts). */
 export const queueOrder = z.object({
   verb: z.enum(ORDER_VERBS),
   selector,

@@ -22,7 +22,7 @@ export const RULE_SECONDS_MAX = 10 * 365 * 86_400;
 /** A name of 255 characters with a class behind it. */
 const PATTERN = /^[\x20-\x7e]{1,300}$/;
 
-/** What is posted; reason and who are judged as those of every order (gateway/admin/orders.ts). */
+/** What is posted; reason and who are judged as those of every order (admin-api/orders.ts). */
 export const newQueueRule = z.object({
   verb: z.enum(RULE_VERBS),
   /** Name of queues, "*" for any run of characters; of class mail, or with "/CLASS" behind it of that. */

@@ -102,7 +102,7 @@ class GatewayLife implements ReloadTarget {
     this.#options = options;
     this.#ports = ports;
     this.#mailLog = new MailLog({ gateway: config.id, enabled: config.log.mail }, ports.destination);
-    this.#certificates = watchCertificates(config.smtp.tls, config.mirror.tls, ports.log);
+    this.#certificates = watchCertificates(tlsSections(config), ports.log);
   }
 
   readonly onError = (error: unknown): void => {
@@ -150,7 +150,7 @@ class GatewayLife implements ReloadTarget {
         this.#options = options;
         this.#ports.log.level = config.log.level;
         this.#mailLog.enabled = config.log.mail;
-        this.#certificates.lookAt(certificateFiles(config.smtp.tls, config.mirror.tls), Date.now());
+        this.#certificates.lookAt(certificateFiles(tlsSections(config)), Date.now());
       },
     };
   }
@@ -392,4 +392,8 @@ function timeoutsByState({ timeouts }: GatewayConfig['delivery']): readonly numb
   byState[State.FINAL] = timeouts.dataDoneMs;
   byState[State.QUITTING] = timeouts.quitMs;
   return byState;
+}
+
+function tlsSections({ smtp, mirror, admin }: GatewayConfig): Parameters<typeof certificateFiles>[0] {
+  return { smtp: smtp.tls, links: mirror.tls, admin: admin.tls };
 }

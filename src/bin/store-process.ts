@@ -55,7 +55,7 @@ export async function startStoreProcess(
       paths: config.paths.map(({ name, address, advertised }) => ({
         name, ...address, advertised: advertised === undefined ? undefined : addressText(advertised),
       })),
-      admin: { ...config.admin.listen, token: config.admin.token },
+      admin: config.admin,
       gateways: config.gateways.map(({ admin, ...client }) =>
         ({ ...client, admin: admin === undefined ? undefined : addressText(admin) })),
       memoryLimitBytes: config.memory.limitBytes ?? defaultMemoryBytes(config.oneHost),
@@ -64,7 +64,7 @@ export async function startStoreProcess(
     {
       clock: ports.clock, crc32, packer: new MessagePacker(), secrets: ports.secrets, log: ports.log,
       listener: listenerOf(config, ports),
-      certificateEnds: watchCertificates(undefined, config.tls, ports.log).ends,
+      certificateEnds: watchCertificates({ links: config.tls, admin: config.admin.tls }, ports.log).ends,
       logLosses: ports.destination,
       onRefused: (why) => { endRefused(config.id, why, () => running.stop(), ports); },
     },

@@ -5,45 +5,33 @@
  * belong together is group.ts.
  */
 import type { z } from 'zod';
-import {
-  messagePage, queuePage, registerAnswer, statusAnswer, tablePage,
-} from '../admin-api/gateway-answers.js';
 import type {
   MessageAnswer, QueueAnswer, RegisterAnswer, StatusAnswer, TableRowAnswer,
 } from '../admin-api/gateway-answers.js';
-import {
-  configDiffAnswer, drainAnswer, rebalanceAnswer, reloadAnswer, rescueAnswer, resyncAnswer,
-  retireAnswer,
-} from '../admin-api/orders.js';
+import type {
+  AgesAnswer, AgesQuestion, FindAnswer, FindQuestion, ShownMessageAnswer,
+} from '../admin-api/look.js';
 import type {
   ConfigDiffAnswer, DrainAnswer, DrainOrder, Order, RebalanceAnswer, ReloadAnswer,
   RescueAnswer, RescueOrder, ResyncAnswer, ResyncOrder, RetireAnswer, RetireOrder,
 } from '../admin-api/orders.js';
-import {
-  leftOrderAnswer, leftOrderIdAnswer, queueOrderAnswer, queueOrdersAnswer,
-} from '../admin-api/queue-orders.js';
+import { PAGE_ROWS_MAX, refusalAnswer } from '../admin-api/pages.js';
+import type { MemberAnswer, Page } from '../admin-api/pages.js';
 import type {
   GoOrder, LeaveOrder, LeftOrderAnswer, LeftOrderIdAnswer, QueueOrder, QueueOrderAnswer, QueueOrdersAnswer,
 } from '../admin-api/queue-orders.js';
-import { queueRulesAnswer, ruleIdAnswer } from '../admin-api/queue-rules.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../admin-api/queue-rules.js';
-import { limitsAnswer } from '../admin-api/limits.js';
 import type { LimitsAnswer } from '../admin-api/limits.js';
-import { agesAnswer, findAnswer, shownMessageAnswer } from '../admin-api/look.js';
-import type {
-  AgesAnswer, AgesQuestion, FindAnswer, FindQuestion, ShownMessageAnswer,
-} from '../admin-api/look.js';
-import { PAGE_ROWS_MAX, groupAnswer, refusalAnswer } from '../admin-api/pages.js';
-import type { MemberAnswer, Page } from '../admin-api/pages.js';
-import { inboxAnswer, tallyAnswer } from '../admin-api/sink-answers.js';
+import type { BodyOf, ParamsOf, QueryOf, Route } from '../admin-api/route.js';
+import { gatewayRoutes, sinkRoutes, storeRoutes } from '../admin-api/routes.js';
 import type { InboxAnswer, TallyAnswer } from '../admin-api/sink-answers.js';
-import { storePartitionPage, storeStatusAnswer } from '../admin-api/store-answers.js';
 import type { StorePartitionAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { traceAnswer } from '../admin-api/trace.js';
 import type { TraceAnswer } from '../admin-api/trace.js';
 import { BrokenRule, readJson } from '../base/json-shape.js';
 import { PAGE_NEXT, decodeEntryPage } from '../protocol/entry-page.js';
 import type { EntryPage } from '../protocol/entry-page.js';
+import type { Access } from './admin-address.js';
 import { ask, followLines, whyNoAnswer } from './admin-request.js';
 import type { AdminResponse } from './admin-request.js';
 import { CliError } from './context.js';
@@ -75,6 +63,21 @@ export class NoAnswer extends CliError {
   }
 }
 
+type JsonRoute = Route & { readonly answer: z.ZodType };
+
+/** What a row of the table wants of who asks; what it may be asked without may be left out. */
+type Asked<R extends Route> =
+  ([keyof ParamsOf<R>] extends [never] ? object : { readonly params: ParamsOf<R> })
+  & (BodyOf<R> extends undefined ? object : { readonly body: BodyOf<R> })
+  & (QueryOf<R> extends undefined ? object : { readonly query?: QueryOf<R> })
+  & AskedLoosely;
+
+interface AskedLoosely {
+  readonly params?: Readonly<Record<string, string>>;
+  readonly query?: Readonly<Record<string, string | number>>;
+  readonly body?: unknown;
+}
+
 /** A page of entries with content, and where the next begins. */
 export interface FoundEntries {
   readonly page: EntryPage;
@@ -83,81 +86,83 @@ export interface FoundEntries {
 
 export class AdminClient {
   readonly url: string;
-  readonly #token: string | undefined;
+  readonly #access: Access;
   readonly #timeoutMs: number;
 
-  constructor(url: string, token: string | undefined, timeoutMs = TIMEOUT_MS) {
+  constructor(url: string, access: Access, timeoutMs = TIMEOUT_MS) {
     this.url = url.replace(/\/+$/, '');
-    this.#token = token;
+    this.#access = access;
     this.#timeoutMs = timeoutMs;
   }
 
   async group(): Promise<readonly MemberAnswer[]> {
-    return (await this.#json('/api/v1/group', groupAnswer)).members;
+    return (await this.#ask(gatewayRoutes.group, {})).members;
   }
 
   /** Of a gateway. */
   status(): Promise<StatusAnswer> {
-    return this.#json('/api/v1/status', statusAnswer);
+    return this.#ask(gatewayRoutes.status, {});
   }
 
   /** Of a gateway: who of the register answers it now. */
   async register(): Promise<RegisterAnswer['members']> {
-    return (await this.#json('/api/v1/register', registerAnswer)).members;
+    return (await this.#ask(gatewayRoutes.register, {})).members;
   }
 
   /** Of a store. */
   storeStatus(): Promise<StoreStatusAnswer> {
-    return this.#json('/api/v1/status', storeStatusAnswer);
+    return this.#ask(storeRoutes.status, {});
   }
 
   /** The management table, whole partitions. */
   mirrors(cursor: string): Promise<Page<TableRowAnswer>> {
-    return this.#json(`/api/v1/mirrors?${paging(cursor)}`, tablePage);
+    return this.#ask(gatewayRoutes.mirrors, { query: { cursor, limit: PAGE_ROWS_MAX } });
   }
 
   async troubled(most: number): Promise<readonly TableRowAnswer[]> {
-    return (await this.#json(`/api/v1/mirrors?troubled=${String(most)}`, tablePage)).rows;
+    return (await this.#ask(gatewayRoutes.mirrors, { query: { troubled: most } })).rows;
   }
 
   queues(cursor: string): Promise<Page<QueueAnswer>> {
-    return this.#json(`/api/v1/queues?${paging(cursor)}`, queuePage);
+    return this.#ask(gatewayRoutes.queues, { query: { cursor, limit: PAGE_ROWS_MAX } });
   }
 
   storePartitions(cursor: string): Promise<Page<StorePartitionAnswer>> {
-    return this.#json(`/api/v1/partitions?${paging(cursor)}`, storePartitionPage);
+    return this.#ask(storeRoutes.partitions, { query: { cursor, limit: PAGE_ROWS_MAX } });
   }
 
-  messages(queue: string, queueClass: string, cursor: string, limit: number): Promise<Page<MessageAnswer>> {
-    const query = new URLSearchParams({ class: queueClass, cursor, limit: String(limit) });
-    return this.#json(
-      `/api/v1/queues/${encodeURIComponent(queue)}/messages?${query.toString()}`, messagePage,
+  messages(name: string, queueClass: string, cursor: string, limit: number): Promise<Page<MessageAnswer>> {
+    return this.#ask(
+      gatewayRoutes.messages, { params: { name }, query: { class: queueClass, cursor, limit } },
     );
   }
 
   /** Of a sink: the last messages that it took. */
   inbox(limit: number): Promise<InboxAnswer> {
-    return this.#json(`/inbox?limit=${String(limit)}`, inboxAnswer);
+    return this.#ask(sinkRoutes.inbox, { query: { limit } });
   }
 
   /** Of a sink: the content of one; undefined when it has none such. */
   async inboxContent(n: number): Promise<Uint8Array | undefined> {
-    const { code, body } = await this.#ask(`/inbox/${String(n)}`, ANSWER_BYTES_MAX, this.#timeoutMs);
+    const asked = { params: { n: String(n) } };
+    const { code, body } = await this.#send(sinkRoutes.inboxContent, asked, ANSWER_BYTES_MAX, this.#timeoutMs);
     return code === 200 ? body : undefined;
   }
 
   /** Of a sink: what of the marked messages has come. */
   tally(): Promise<TallyAnswer> {
-    return this.#json('/tally', tallyAnswer);
+    return this.#ask(sinkRoutes.tally, {});
   }
 
   /** Of a gateway: what limits mail of a queue now. */
   limits(queue: string): Promise<LimitsAnswer> {
-    return this.#json(`/api/v1/limits?queue=${encodeURIComponent(queue)}`, limitsAnswer);
+    return this.#ask(gatewayRoutes.limits, { query: { queue } });
   }
 
   /** Of a gateway: what it tells line after line, until it ends or `signal` is given. */
-  async follow(path: string, signal: AbortSignal, tell: (line: TraceAnswer) => void): Promise<void> {
+  async follow<R extends Route>(
+    route: R, asked: Asked<R>, signal: AbortSignal, tell: (line: TraceAnswer) => void,
+  ): Promise<void> {
     const heard = (line: string): void => {
       const answer = readJson(traceAnswer, line);
       if (answer instanceof BrokenRule) throw new NoAnswer(this.url, STRANGER);
@@ -165,7 +170,7 @@ export class AdminClient {
     };
     let response: AdminResponse | undefined;
     try {
-      response = await followLines({ url: this.url + path, token: this.#token, signal }, heard);
+      response = await followLines({ url: this.url + addressOf(route, asked), access: this.#access, signal }, heard);
     } catch (error) {
       if (error instanceof NoAnswer) throw error;
       throw new NoAnswer(this.url, whyNoAnswer(error, this.#timeoutMs));
@@ -175,27 +180,41 @@ export class AdminClient {
 
   /** Of a gateway: one message, wherever it is there. */
   message(id: string): Promise<ShownMessageAnswer> {
-    return this.#json(`/api/v1/messages/${encodeURIComponent(id)}`, shownMessageAnswer);
+    return this.#ask(gatewayRoutes.message, { params: { id } });
   }
 
   /** Of a gateway: one entry of a message with content; undefined when it has none. */
   content(id: string): Promise<FoundEntries | undefined> {
-    return this.entries(`/api/v1/messages/${encodeURIComponent(id)}/export`);
+    return this.#entries(gatewayRoutes.exportMessage, { params: { id } });
+  }
+
+  /** Of a gateway: entries of a queue with content, a page; undefined when the queue has gone meanwhile. */
+  queueEntries(name: string, queueClass: string, cursor: string): Promise<FoundEntries | undefined> {
+    return this.#entries(
+      gatewayRoutes.exportQueue, { params: { name }, query: { class: queueClass, cursor } },
+    );
+  }
+
+  /** Of a store: entries of a partition with content, a page; undefined when it holds none of it. */
+  partitionEntries(partition: string, next: string): Promise<FoundEntries | undefined> {
+    return this.#entries(storeRoutes.exportPartition, { query: { partition, after: Number(next) } });
   }
 
   /** Of a gateway: counts over all of its mail. */
   ages(question: AgesQuestion): Promise<AgesAnswer> {
-    return this.#json('/api/v1/ages', agesAnswer, question, Math.max(this.#timeoutMs, WALK_TIMEOUT_MS));
+    return this.#ask(gatewayRoutes.ages, { body: question }, WALK_TIMEOUT_MS);
   }
 
   /** Of a gateway: the first messages that a selector means. */
   find(question: FindQuestion): Promise<FindAnswer> {
-    return this.#json('/api/v1/find', findAnswer, question, Math.max(this.#timeoutMs, WALK_TIMEOUT_MS));
+    return this.#ask(gatewayRoutes.find, { body: question }, WALK_TIMEOUT_MS);
   }
 
   /** Of a gateway: has its partitions moved away from a store, or looks how far that is. */
   drain(store: string, order?: DrainOrder): Promise<DrainAnswer> {
-    return this.#json(`/api/v1/stores/${encodeURIComponent(store)}/drain`, drainAnswer, order);
+    const params = { id: store };
+    if (order === undefined) return this.#ask(gatewayRoutes.drain, { params });
+    return this.#ask(gatewayRoutes.orderDrain, { params, body: order });
   }
 
   /**
@@ -203,101 +222,102 @@ export class AdminClient {
    * 409.
    */
   resync(partition: string, order: ResyncOrder): Promise<ResyncAnswer> {
-    return this.#json(`/api/v1/partitions/${encodeURIComponent(partition)}/resync`, resyncAnswer, order);
+    return this.#ask(gatewayRoutes.resync, { params: { name: partition }, body: order });
   }
 
   /** Of a gateway: it begins to look for what an order means. */
   beginOrder(order: QueueOrder): Promise<QueueOrderAnswer> {
-    return this.#json('/api/v1/orders', queueOrderAnswer, order);
+    return this.#ask(gatewayRoutes.beginOrder, { body: order });
   }
 
   queueOrder(id: string): Promise<QueueOrderAnswer> {
-    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}`, queueOrderAnswer);
+    return this.#ask(gatewayRoutes.order, { params: { id } });
   }
 
   queueOrders(): Promise<QueueOrdersAnswer> {
-    return this.#json('/api/v1/orders', queueOrdersAnswer);
+    return this.#ask(gatewayRoutes.orders, {});
   }
 
-  goOrder(id: string, go: GoOrder): Promise<QueueOrderAnswer> {
-    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}/go`, queueOrderAnswer, go);
+  goOrder(id: string, go: GoOrder & Order): Promise<QueueOrderAnswer> {
+    return this.#ask(gatewayRoutes.goOrder, { params: { id }, body: go });
   }
 
   cancelOrder(id: string, order: Order): Promise<QueueOrderAnswer> {
-    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}/cancel`, queueOrderAnswer, order);
+    return this.#ask(gatewayRoutes.cancelOrder, { params: { id }, body: order });
   }
 
   /** It is left in the register; a refusal is NoAnswer with code 409 or 503. */
-  leaveOrder(id: string, leave: LeaveOrder): Promise<LeftOrderAnswer> {
-    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}/leave`, leftOrderAnswer, leave);
+  leaveOrder(id: string, leave: LeaveOrder & Order): Promise<LeftOrderAnswer> {
+    return this.#ask(gatewayRoutes.leaveOrder, { params: { id }, body: leave });
   }
 
   withdrawOrder(id: string, order: Order): Promise<LeftOrderIdAnswer> {
-    return this.#json(`/api/v1/orders/${encodeURIComponent(id)}/withdraw`, leftOrderIdAnswer, order);
+    return this.#ask(gatewayRoutes.withdrawOrder, { params: { id }, body: order });
   }
 
   /** Of a gateway: the standing rules that it obeys. */
   rules(): Promise<QueueRulesAnswer> {
-    return this.#json('/api/v1/rules', queueRulesAnswer);
+    return this.#ask(gatewayRoutes.rules, {});
   }
 
   /** Written into the register; a refusal is NoAnswer with code 409 or 503. */
   addRule(rule: NewQueueRule): Promise<RuleIdAnswer> {
-    return this.#json('/api/v1/rules', ruleIdAnswer, rule);
+    return this.#ask(gatewayRoutes.addRule, { body: rule });
   }
 
   cancelRule(id: string, order: CancelRule): Promise<RuleIdAnswer> {
-    return this.#json(`/api/v1/rules/${encodeURIComponent(id)}/cancel`, ruleIdAnswer, order);
+    return this.#ask(gatewayRoutes.cancelRule, { params: { id }, body: order });
   }
 
   /** Of a gateway: copies are given up. A refusal is NoAnswer with code 404 or 409. */
   rescue(order: RescueOrder): Promise<RescueAnswer> {
-    return this.#json('/api/v1/rescue', rescueAnswer, order);
+    return this.#ask(gatewayRoutes.rescue, { body: order });
   }
 
   /** Of a gateway: has its copies spread evenly over the stores, or looks what would move. */
   rebalance(order?: Order): Promise<RebalanceAnswer> {
-    return this.#json('/api/v1/rebalance', rebalanceAnswer, order);
+    if (order === undefined) return this.#ask(gatewayRoutes.rebalance, {});
+    return this.#ask(gatewayRoutes.orderRebalance, { body: order });
   }
 
   /** Of a gateway: it reads its file again. A refusal is NoAnswer with code 409. */
   reload(order: Order): Promise<ReloadAnswer> {
-    return this.#json('/api/v1/config/reload', reloadAnswer, order);
+    return this.#ask(gatewayRoutes.reload, { body: order });
   }
 
   /** Of a gateway: what that would do. */
   configDiff(): Promise<ConfigDiffAnswer> {
-    return this.#json('/api/v1/config/diff', configDiffAnswer);
+    return this.#ask(gatewayRoutes.configDiff, {});
   }
 
   /** Of a gateway: has one retired, or looks how far that is. A refusal is NoAnswer with code 404 or 503. */
   retire(gateway: string, order?: RetireOrder): Promise<RetireAnswer> {
-    return this.#json(`/api/v1/gateways/${encodeURIComponent(gateway)}/retire`, retireAnswer, order);
+    const params = { id: gateway };
+    if (order === undefined) return this.#ask(gatewayRoutes.retire, { params });
+    return this.#ask(gatewayRoutes.orderRetire, { params, body: order });
   }
 
-  /** Entries with content, of a gateway or a store; undefined when the queue has gone meanwhile. */
-  async entries(path: string): Promise<FoundEntries | undefined> {
+  /** `timeoutMs`: at least. */
+  async #ask<R extends JsonRoute>(
+    route: R, asked: Asked<R>, timeoutMs = 0,
+  ): Promise<z.output<R['answer']>> {
+    const { code, body } = await this.#send(route, asked, ANSWER_BYTES_MAX, timeoutMs);
+    if (code !== 200) throw this.#refusal(code, body);
+    const shape = route.answer as z.ZodType<z.output<R['answer']>>;
+    const answer = readJson(shape, body.toString('utf8'));
+    if (answer instanceof BrokenRule) throw new NoAnswer(this.url, `${STRANGER} (${answer.rule})`);
+    return answer;
+  }
+
+  async #entries<R extends Route>(route: R, asked: Asked<R>): Promise<FoundEntries | undefined> {
     const { code, headers, body } =
-      await this.#ask(path, ENTRY_PAGE_BYTES_MAX, Math.max(this.#timeoutMs, ENTRY_PAGE_TIMEOUT_MS));
+      await this.#send(route, asked, ENTRY_PAGE_BYTES_MAX, ENTRY_PAGE_TIMEOUT_MS);
     if (code === 404) return undefined;
     if (code !== 200) throw this.#refusal(code, body);
     const page = decodeEntryPage(body);
     if (page === undefined) throw new NoAnswer(this.url, `${STRANGER} (expected messages)`);
     const next = headers[PAGE_NEXT];
     return { page, next: typeof next === 'string' ? next : undefined };
-  }
-
-  /** With an order it is a POST. */
-  async #json<T>(
-    path: string, shape: z.ZodType<T>, order?: object, timeoutMs = this.#timeoutMs,
-  ): Promise<T> {
-    const { code, body } = await this.#ask(
-      path, ANSWER_BYTES_MAX, timeoutMs, order === undefined ? undefined : JSON.stringify(order),
-    );
-    if (code !== 200) throw this.#refusal(code, body);
-    const answer = readJson(shape, body.toString('utf8'));
-    if (answer instanceof BrokenRule) throw new NoAnswer(this.url, `${STRANGER} (${answer.rule})`);
-    return answer;
   }
 
   #refusal(code: number, body: Buffer): NoAnswer {
@@ -307,17 +327,23 @@ export class AdminClient {
       : new NoAnswer(this.url, `it refused: ${refusal.error}`, code);
   }
 
-  async #ask(path: string, bytesMax: number, timeoutMs: number, body?: string): Promise<AdminResponse> {
+  async #send(
+    route: Route, asked: AskedLoosely, bytesMax: number, timeoutLeastMs: number,
+  ): Promise<AdminResponse> {
+    const timeoutMs = Math.max(this.#timeoutMs, timeoutLeastMs);
     let response: AdminResponse;
     try {
-      response = await ask({ url: this.url + path, token: this.#token, timeoutMs, bytesMax, body });
+      response = await ask({
+        method: route.method, url: this.url + addressOf(route, asked), access: this.#access, timeoutMs,
+        bytesMax,
+        body: route.method === 'POST' ? JSON.stringify(asked.body) : undefined,
+      });
     } catch (error) {
       throw new NoAnswer(this.url, whyNoAnswer(error, timeoutMs));
     }
     if (response.code === 401) {
-      throw new NoAnswer(
-        this.url, 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)', 401,
-      );
+      const wish = this.#access.token === undefined ? 'it wants a token' : 'it does not know this token';
+      throw new NoAnswer(this.url, `${wish} (--token-file, or TWINPOST_TOKEN_FILE)`, 401);
     }
     return response;
   }
@@ -338,6 +364,8 @@ export async function* allRows<T>(
   throw new NoAnswer(client.url, `${STRANGER} (its listing has no end)`);
 }
 
-function paging(cursor: string): string {
-  return new URLSearchParams({ cursor, limit: String(PAGE_ROWS_MAX) }).toString();
+function addressOf({ path }: Route, { params = {}, query = {} }: AskedLoosely): string {
+  const named = path.replace(/:(\w+)/g, (_whole, name: string) => encodeURIComponent(params[name] ?? ''));
+  const said = Object.entries(query).map(([key, value]): [string, string] => [key, String(value)]);
+  return said.length === 0 ? named : `${named}?${new URLSearchParams(said).toString()}`;
 }

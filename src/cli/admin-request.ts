@@ -5,15 +5,17 @@
 import http from 'node:http';
 import https from 'node:https';
 import type { IncomingHttpHeaders } from 'node:http';
+import type { Access } from './admin-address.js';
 
 export interface AdminRequest {
+  readonly method: 'GET' | 'POST';
   readonly url: string;
-  readonly token: string | undefined;
+  readonly access: Access;
   /** Until the whole answer is there. */
   readonly timeoutMs: number;
   /** A longer answer is an error. */
   readonly bytesMax: number;
-  /** JSON; with a body it is a POST. */
+  /** JSON, of a POST. */
   readonly body: string | undefined;
 }
 
@@ -24,15 +26,16 @@ export interface AdminResponse {
 }
 
 /** Not fetch(): that refuses some ports out of a browser's fears, such as 6000. */
-export function ask({ url, token, timeoutMs, bytesMax, body }: AdminRequest): Promise<AdminResponse> {
+export function ask(
+  { method, url, access: { token, ca }, timeoutMs, bytesMax, body }: AdminRequest,
+): Promise<AdminResponse> {
   return new Promise((resolve, reject) => {
     const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
     if (body !== undefined) {
       headers['content-type'] = 'application/json';
       headers['content-length'] = String(Buffer.byteLength(body));
     }
-    const method = body === undefined ? 'GET' : 'POST';
-    const options = { method, headers, agent: false, signal: AbortSignal.timeout(timeoutMs) } as const;
+    const options = { method, headers, agent: false, ca, signal: AbortSignal.timeout(timeoutMs) } as const;
     const request = (url.startsWith('https:') ? https : http).request(url, options, (response) => {
       const chunks: Buffer[] = [];
       let bytes = 0;
@@ -53,7 +56,7 @@ export function ask({ url, token, timeoutMs, bytesMax, body }: AdminRequest): Pr
 
 export interface LinesRequest {
   readonly url: string;
-  readonly token: string | undefined;
+  readonly access: Access;
   /** Ends it well. */
   readonly signal: AbortSignal;
 }
@@ -65,7 +68,7 @@ const SILENCE_MS = 30_000;
 
 /** Hears an answer line by line, however long it goes on. Resolves with another answer than 200. */
 export function followLines(
-  { url, token, signal }: LinesRequest, heard: (line: string) => void,
+  { url, access: { token, ca }, signal }: LinesRequest, heard: (line: string) => void,
 ): Promise<AdminResponse | undefined> {
   return new Promise((resolve, reject) => {
     const headers = token === undefined ? {} : { authorization: `Bearer ${token}` };
@@ -74,7 +77,7 @@ export function followLines(
       if (signal.aborted) resolve(undefined);
       else reject(error instanceof Error ? error : new Error(String(error)));
     };
-    const options = { headers, agent: false, signal, timeout: SILENCE_MS } as const;
+    const options = { headers, agent: false, ca, signal, timeout: SILENCE_MS } as const;
     const request = client.get(url, options, (response) => {
       const { statusCode: code = 0 } = response;
       let rest = '';

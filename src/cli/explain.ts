@@ -39,6 +39,7 @@ import type { Https } from '../platform/https.js';
 import type { EventLog } from '../platform/ports.js';
 import type { DnsAnswer } from '../platform/resolver.js';
 import { loadFor } from './config-file.js';
+import { ACCESS_OPTIONS } from './admin-address.js';
 import type { CliContext } from './context.js';
 import { UNSIGNED_MX, daneOf } from './explained-dane.js';
 import { limitLines, limitsOf } from './explained-limits.js';
@@ -131,11 +132,12 @@ export function explainCommand(cli: Argv, context: CliContext, done: (code: numb
         .option('from', ownText('the reverse-path that it has (default: the null one)'))
         .option('listener', ownText('address:port that it comes in by (default: the first one)'))
         .option('gateway', ownText('admin address of a gateway that is asked what limits it now'))
+        .options(ACCESS_OPTIONS)
         .option('json', { type: 'boolean', describe: 'one JSON object a line, for each address' })
         .example('$0 explain anna@example.com --config gateway.yaml', 'by the table, the routes and the DNS')
         .epilogue('Exit code: 0 there is a way, 1 there is none, 3 the DNS or a directory could not tell, '
           + '2 wrong usage.'),
-    async ({ recipient, config: file, from, listener, gateway: asked, json }) => {
+    async ({ recipient, config: file, from, listener, gateway: asked, json, ...access }) => {
       const { terminal } = context;
       const { gateway } = loadFor('gateway', file, undefined, context, 'explain');
       if (gateway === undefined) throw new CliError('the file has no gateway');
@@ -153,7 +155,7 @@ export function explainCommand(cli: Argv, context: CliContext, done: (code: numb
       };
       if (found.length === 0) print(to, toLines(to));
       const queues = explained.map(({ queue }) => queue);
-      const { byQueue, untold } = await limitsOf(queues, gateway, asked, context);
+      const { byQueue, untold } = await limitsOf(queues, gateway, { asked, access }, context);
       for (const each of explained) {
         const limits = byQueue.get(each.queue) ?? [];
         const lines = untold.map((why) => `limits    not told: ${why}`);

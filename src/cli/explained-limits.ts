@@ -7,6 +7,7 @@ import type { LimitAnswer } from '../admin-api/limits.js';
 import { addressText } from '../config/keys/values.js';
 import type { GatewayConfig } from '../config/types.js';
 import { workerIds } from '../config/workers.js';
+import type { AccessArguments } from './admin-address.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { findGroup, missingText } from './group.js';
@@ -21,13 +22,20 @@ export interface ExplainedLimits {
   readonly untold: readonly string[];
 }
 
+export interface AskedGateway {
+  /** Its admin address; undefined: that of the configuration. */
+  readonly asked: string | undefined;
+  readonly access: AccessArguments;
+}
+
 export async function limitsOf(
-  queues: readonly string[], { admin, id, workers }: GatewayConfig, gateway: string | undefined,
-  context: CliContext,
+  queues: readonly string[], { admin, id, workers }: GatewayConfig,
+  { asked: gateway, access }: AskedGateway, context: CliContext,
 ): Promise<ExplainedLimits> {
-  const { listen: { host, port }, token } = admin;
+  const { listen: { host, port }, tls } = admin;
   const own = addressText({ host: EVERYWHERE.test(host) ? '127.0.0.1' : host, port });
-  const args = { from: gateway ?? own, token, only: undefined };
+  const from = gateway ?? (tls === undefined ? own : `https://${own}`);
+  const args = { ...access, from, only: undefined };
   try {
     const group = await findGroup(args, context, TIMEOUT_MS);
     // Another gateway of this machine may be at the address that is meant for this one.

@@ -7,14 +7,16 @@
  *                                       └─ answers by another name ─► missing; whom it names is not asked
  *
  * Whoever does not answer is kept as MISSING and shown with the answers of the others: an answer is marked
- * as partial, never taken for the whole. The token goes to all of them: one token for a group.
+ * as partial, never taken for the whole. The token goes to all of them, and so do http or https: a group has
+ * one file of tokens, and TLS at all of its admin ports or none.
  *
  * An address in a configuration may be another process's, of another group even: all of that group would be
  * taken for ours. So who answers there must be who was expected.
  */
 import type { Argv, Options } from 'yargs';
 import type { MemberAnswer } from '../admin-api/pages.js';
-import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
+import { ACCESS_OPTIONS, GATEWAY_URL, addressHelp, adminAddress } from './admin-address.js';
+import type { AccessArguments } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { paint, printable } from './tables.js';
@@ -33,7 +35,7 @@ const GROUP_OPTIONS = {
     describe: addressHelp('any gateway or store of the group', GATEWAY_URL),
   },
   only: { type: 'boolean', describe: 'ask this address alone, not the whole group' },
-  token: { type: 'string', requiresArg: true, describe: TOKEN_HELP },
+  ...ACCESS_OPTIONS,
 } as const satisfies Record<string, Options>;
 
 /** Exit code when somebody could not be asked, has not heard an order, or could not tell its outcome. */
@@ -48,10 +50,9 @@ export function withGroupOptions(args: Argv, exitCodes = EXIT_CODES) {
   return args.options(GROUP_OPTIONS).epilogue(`${WHO_IS_NAMED}; ${exitCodes}.`);
 }
 
-export interface GroupArguments {
+export interface GroupArguments extends AccessArguments {
   readonly from: string | undefined;
   readonly only: boolean | undefined;
-  readonly token: string | undefined;
 }
 
 export type Kind = MemberAnswer['kind'];
@@ -126,8 +127,8 @@ export class Group {
 export async function findGroup(
   args: GroupArguments, context: CliContext, timeoutMs?: number,
 ): Promise<Group> {
-  const { url, token } = adminAddress(args, context);
-  const first = new AdminClient(url, token, timeoutMs);
+  const { url, access } = adminAddress(args, context);
+  const first = new AdminClient(url, access, timeoutMs);
   const told = await first.group();
   const self = selfOf(first, told);
   const members = new Map<string, Member>([[keyOf(self), { id: self.id, kind: self.kind, client: first }]]);
@@ -169,7 +170,7 @@ export async function findGroup(
         continue;
       }
       const member = {
-        id: one.id, kind: one.kind, client: new AdminClient(`${protocol}//${one.admin}`, token, timeoutMs),
+        id: one.id, kind: one.kind, client: new AdminClient(`${protocol}//${one.admin}`, access, timeoutMs),
       };
       // Another member may know what the first did not.
       missing.delete(key);

@@ -5,7 +5,7 @@
 import type { Argv } from 'yargs';
 import type { InboxMessage } from '../admin-api/sink-answers.js';
 import { formatBytes, formatCount } from '../base/units.js';
-import { addressHelp, adminAddress } from './admin-address.js';
+import { ACCESS_OPTIONS, addressHelp, adminAddress } from './admin-address.js';
 import { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
@@ -27,18 +27,19 @@ export function inboxCommand(cli: Argv, context: CliContext, done: (code: number
     (args) =>
       args
         .positional('message', { type: 'number', describe: 'its number, as the list shows it' })
+        .options(ACCESS_OPTIONS)
         .option('from', text(addressHelp('the sink', SINK_URL).replace(', or TWINPOST_ADMIN', '')))
         .option('limit', numberOr(LIMIT_DEFAULT, 'messages to show at most, the last ones'))
         .option('json', { type: 'boolean', describe: 'one JSON object a line' })
         .example('$0 inbox', 'what arrived last')
         .example('$0 inbox 42 | less', 'header and body')
         .epilogue('Exit code: 0 there are some, 1 there are none, or nobody answers, 2 wrong usage.'),
-    async ({ message, from, limit, json }) => {
+    async ({ message, from, limit, json, ...args }) => {
       countArgument('limit', limit, 1, LIMIT_MAX);
       const { terminal, environment } = context;
       const own = { ...context, environment: { ...environment, TWINPOST_ADMIN: undefined } };
-      const { url } = adminAddress({ from, token: undefined }, own, SINK_URL);
-      const sink = new AdminClient(url, undefined);
+      const { url, access } = adminAddress({ ...args, from }, own, SINK_URL);
+      const sink = new AdminClient(url, access);
       if (message !== undefined) {
         countArgument('message', message, 1, Number.MAX_SAFE_INTEGER);
         const content = await sink.inboxContent(message);

@@ -1,28 +1,50 @@
 /**
  * What `config check` says of certificates beyond reception-files.ts: whether a store can use those of its
- * links, and any role those of the register; whether they are for the ids that show them; and which of all
- * are to be renewed soon. That is no error: mail goes on until then.
+ * links, and any role those of the register and its admin port, and its tokens; whether they are for the ids
+ * that show them; and which of all are to be renewed soon. That is no error: mail goes on until then.
  */
 import type { GatewayConfig, StoreConfig } from '../config/types.js';
 import { workerIds } from '../config/workers.js';
+import type { AdminFileNames } from '../platform/node/admin-files.js';
+import { readTokens } from '../platform/node/admin-tokens.js';
 import { certificateFiles, endingText } from '../platform/node/certificate-ends.js';
 import { readPem } from '../platform/node/certificates.js';
+import { readServerTls } from '../platform/node/server-tls.js';
 import { namesInPem, readTlsFiles } from '../platform/node/tls-transport.js';
 import { FileFindings } from './file-findings.js';
 
-/** A line for each file of the register and of stores that can't be used. */
+/** A line for each file of the register, of admin ports and of stores that can't be used. */
 export function unusableLinkFiles(
   gateway: GatewayConfig | undefined, stores: readonly StoreConfig[],
 ): string[] {
-  const lines = stores.flatMap(({ section, places, id, tls }) => {
-    if (tls === undefined) return [];
+  const lines = stores.flatMap(({ section, places, id, tls, admin }) => {
     const found = new FileFindings(places);
-    const { certFile, keyFile, caFile } = tls;
-    found.judgePair(`${section}.tls`, certFile, keyFile, caFile, 'ca', () => readTlsFiles(tls));
-    if (found.lines.length === 0) judgeNames(`${section}.tls.cert`, certFile, [id], found);
+    if (tls !== undefined) {
+      const { certFile, keyFile, caFile } = tls;
+      found.judgePair(`${section}.tls`, certFile, keyFile, caFile, 'ca', () => readTlsFiles(tls));
+      if (found.lines.length === 0) judgeNames(`${section}.tls.cert`, certFile, [id], found);
+    }
+    judgeAdmin(`${section}.admin`, admin, found);
     return found.lines;
   });
-  return [...registerFiles(gateway ?? stores[0]), ...linksOf(gateway), ...lines];
+  return [...registerFiles(gateway ?? stores[0]), ...linksOf(gateway), ...adminOf(gateway), ...lines];
+}
+
+function adminOf(gateway: GatewayConfig | undefined): readonly string[] {
+  if (gateway === undefined) return [];
+  const found = new FileFindings(gateway.places);
+  judgeAdmin('gateway.admin', gateway.admin, found);
+  return found.lines;
+}
+
+function judgeAdmin(at: string, { tokensFile, tls }: AdminFileNames, found: FileFindings): void {
+  if (tokensFile !== undefined) {
+    const wanted = 'a file of tokens, a line each: NAME ROLE TOKEN';
+    found.judge(`${at}.tokens_file`, wanted, () => readTokens(tokensFile));
+  }
+  if (tls === undefined) return;
+  const files = { ...tls, clientCaFile: undefined };
+  found.judgePair(`${at}.tls`, tls.certFile, tls.keyFile, undefined, 'ca', () => readServerTls(files));
 }
 
 /** etcd's, of a file's one register. */
@@ -68,8 +90,8 @@ export function endingCertificates(
   configFile: string, gateway: GatewayConfig | undefined, stores: readonly StoreConfig[], nowMs: number,
 ): string[] {
   const files = [
-    ...certificateFiles(gateway?.smtp.tls, gateway?.mirror.tls),
-    ...stores.flatMap(({ tls }) => certificateFiles(undefined, tls)),
+    ...certificateFiles({ smtp: gateway?.smtp.tls, links: gateway?.mirror.tls, admin: gateway?.admin.tls }),
+    ...stores.flatMap(({ tls, admin }) => certificateFiles({ links: tls, admin: admin.tls })),
   ];
   return [...new Set(files.map(({ file }) => file))].flatMap((file) => {
     const why = endingText(readPem('cert', file), nowMs);

@@ -117,7 +117,7 @@ export class OrderRun {
     }
     const graceMs = this.#graceMs(sum);
     const going = await this.#ask((client, id) =>
-      client.goOrder(id, { grace_seconds: Math.ceil(graceMs / 1000) }),
+      client.goOrder(id, { grace_seconds: Math.ceil(graceMs / 1000), ...this.#by }),
     );
     const acting = await this.#poll(going, ({ phase }) => phase !== 'grace');
     await this.#leave(acting);
@@ -125,6 +125,10 @@ export class OrderRun {
     // Somebody may have fallen silent meanwhile.
     await this.#leave(ended);
     return this.#outcome(ended);
+  }
+
+  get #by(): Order {
+    return { reason: this.#order.reason, who: this.#order.who };
   }
 
   /** What nobody has passed over who is still there is met by the register. A flush is over before. */
@@ -145,7 +149,7 @@ export class OrderRun {
     const first = there.filter((one) => this.#left.has(idAt(one)));
     for (const one of new Set([...first, ...there])) {
       try {
-        const left = await one.client.leaveOrder(idAt(one), { passed });
+        const left = await one.client.leaveOrder(idAt(one), { passed, ...this.#by });
         this.#left.set(left.order, left);
         this.#whyNotLeft = '';
         return;

@@ -15,7 +15,8 @@ import type { Argv, Options } from 'yargs';
 import type { StatusAnswer, UntoldEndsAnswer, WaitingPartitionAnswer } from '../admin-api/gateway-answers.js';
 import type { RescueAnswer, RescueOrder } from '../admin-api/orders.js';
 import type { GatewayConfig } from '../config/types.js';
-import { GATEWAY_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
+import { ACCESS_OPTIONS, GATEWAY_URL, addressHelp, adminAddress } from './admin-address.js';
+import type { AccessArguments } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
 import { gatewayFile } from './config-file.js';
 import type { CliContext, Terminal } from './context.js';
@@ -55,10 +56,10 @@ const OPTIONS = {
     alias: 'from', type: 'string', requiresArg: true,
     describe: `with --give-up: ${addressHelp('the gateway whose partitions wait', GATEWAY_URL)}`,
   },
-  token: { type: 'string', requiresArg: true, describe: TOKEN_HELP },
+  ...ACCESS_OPTIONS,
 } as const satisfies Record<string, Options>;
 
-interface RescueArguments {
+interface RescueArguments extends AccessArguments {
   readonly config: string | undefined;
   readonly 'state-dir': string | undefined;
   readonly 'give-up': readonly string[] | undefined;
@@ -67,7 +68,6 @@ interface RescueArguments {
   readonly yes: boolean | undefined;
   readonly json: boolean | undefined;
   readonly gateway: string | undefined;
-  readonly token: string | undefined;
 }
 
 export function rescueCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -113,8 +113,8 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
   const { terminal } = context;
   const stores = [...new Set(args['give-up'])];
   const order = orderFor(args, stores, terminal);
-  const { url, token } = adminAddress({ from: args.gateway, token: args.token }, context);
-  const client = new AdminClient(url, token, TIMEOUT_MS);
+  const { url, access } = adminAddress({ ...args, from: args.gateway }, context);
+  const client = new AdminClient(url, access, TIMEOUT_MS);
   const status = await client.status();
   const away = status.waiting.filter((one) => one.waits_for === COPIES_AWAY);
   const meant = away.filter((one) => isMeant(one, stores));

@@ -9,13 +9,15 @@ import { formatBytes, formatCount } from '../base/units.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { numberOf } from '../protocol/partition-record.js';
-import { GATEWAY_URL, STORE_URL, TOKEN_HELP, addressHelp, adminAddress } from './admin-address.js';
+import { ACCESS_OPTIONS, GATEWAY_URL, STORE_URL, addressHelp, adminAddress } from './admin-address.js';
+import type { Access } from './admin-address.js';
 import { AdminClient, allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError, UsageError } from './context.js';
 import { ExportFolder } from './export/folder.js';
 import type { ExportSource } from './export/exported-message.js';
 import { exportPages } from './export/pages.js';
+import type { EntrySource } from './export/pages.js';
 import { checkSpillFile, exportSpill } from './export/spill.js';
 import { text } from './options.js';
 import { counted } from './tables.js';
@@ -34,7 +36,7 @@ function exportOptions(args: Argv, kind: MemberAnswer['kind']) {
     .option('from', {
       type: 'string', requiresArg: true, describe: addressHelp(`the ${kind}`, DEFAULT_URLS[kind]),
     })
-    .option('token', text(TOKEN_HELP))
+    .options(ACCESS_OPTIONS)
     .option('force', { type: 'boolean', default: false, describe: 'into a folder that has files already' })
     .option('json', { type: 'boolean', default: false, describe: 'the counts as one JSON object' });
 }
@@ -87,7 +89,7 @@ class Export {
   readonly #folder: ExportFolder;
   readonly #partitions: readonly string[];
   readonly #url: string;
-  readonly #token: string | undefined;
+  readonly #access: Access;
   #damage = '';
   #damagedFile = '';
   #saidMs = 0;
@@ -104,9 +106,9 @@ class Export {
     this.#partitions = partitions;
     this.#args = args;
     this.#context = context;
-    const { url, token } = adminAddress(args, context, DEFAULT_URLS[kind]);
+    const { url, access } = adminAddress(args, context, DEFAULT_URLS[kind]);
     this.#url = url;
-    this.#token = token;
+    this.#access = access;
     this.#folder = new ExportFolder(args.dir, args.force, (source, { queue_name: name, unreadable }) =>
       this.#isWanted(name, source.name, unreadable !== undefined));
   }
@@ -116,8 +118,8 @@ class Export {
     for await (const row of allRows(client, (cursor) => client.storePartitions(cursor))) {
       const { partition, owner } = row;
       if (this.#args.queue === undefined && !this.#isWanted('', partition, false)) continue;
-      await this.#pages(client, { name: partition, owner, number: numberOf(partition) }, (next) =>
-        `/api/v1/export?${new URLSearchParams({ partition, after: next === '' ? '0' : next }).toString()}`);
+      await this.#pages({ name: partition, owner, number: numberOf(partition) }, (next) =>
+        client.partitionEntries(partition, next));
     }
     this.#mustHaveFound();
   }
@@ -132,10 +134,8 @@ class Export {
       const key = JSON.stringify([name, queueClass]);
       if (done.has(key) || !this.#isWanted(name, '', false)) continue;
       done.add(key);
-      await this.#pages(client, { name, owner: gateway, number: undefined }, (next) => {
-        const query = new URLSearchParams({ class: queueClass, cursor: next });
-        return `/api/v1/queues/${encodeURIComponent(name)}/export?${query.toString()}`;
-      });
+      await this.#pages({ name, owner: gateway, number: undefined }, (next) =>
+        client.queueEntries(name, queueClass, next));
     }
     this.#mustHaveFound();
   }
@@ -171,7 +171,7 @@ class Export {
 
   /** TWINPOST_ADMIN names one address, whatever is exported. */
   async #clientOf(kind: MemberAnswer['kind']): Promise<AdminClient> {
-    const client = new AdminClient(this.#url, this.#token);
+    const client = new AdminClient(this.#url, this.#access);
     const members = await client.group();
     const self = members.find((member) => member.self);
     if (self?.kind === kind) return client;
@@ -183,10 +183,8 @@ class Export {
     );
   }
 
-  async #pages(client: AdminClient, source: ExportSource, path: (next: string) => string): Promise<void> {
-    await exportPages(this.#packer, (next) => client.entries(path(next)), source, this.#folder, () => {
-      this.#progress();
-    });
+  async #pages(source: ExportSource, ask: EntrySource): Promise<void> {
+    await exportPages(this.#packer, ask, source, this.#folder, () => { this.#progress(); });
   }
 
   /** What can't be read goes along with every queue: nobody can tell whose it is. */

@@ -4,8 +4,10 @@
  * shown escaped.
  */
 import type { Argv } from 'yargs';
-import type { TraceLine } from '../admin-api/trace.js';
+import { gatewayRoutes } from '../admin-api/routes.js';
+import type { TraceAnswer, TraceLine } from '../admin-api/trace.js';
 import { TRACE_SECONDS_DEFAULT, TRACE_SECONDS_MAX } from '../admin-api/trace.js';
+import type { AdminClient } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import type { GroupArguments } from './group.js';
@@ -28,7 +30,9 @@ export function traceCommand(cli: Argv, context: CliContext, done: (code: number
         type: 'string', demandOption: true, describe: 'an address, or a network as 192.0.2.0/24',
       })).example('$0 trace client 192.0.2.7', 'until Ctrl-C, or ten minutes are over'),
       async (args) => {
-        done(await follow(`clients?network=${encodeURIComponent(args.network)}`, args, context));
+        const { network, seconds } = args;
+        done(await follow(args, context, (client, signal, tell) =>
+          client.follow(gatewayRoutes.traceClients, { query: { network, seconds } }, signal, tell)));
       },
     );
     trace.command(
@@ -37,7 +41,9 @@ export function traceCommand(cli: Argv, context: CliContext, done: (code: number
         type: 'string', demandOption: true, describe: 'a host name, an address, or *.example.com',
       })).example('$0 trace server mx.example.com', 'what is said to it, and what it answers'),
       async (args) => {
-        done(await follow(`servers?host=${encodeURIComponent(args.host)}`, args, context));
+        const { host, seconds } = args;
+        done(await follow(args, context, (client, signal, tell) =>
+          client.follow(gatewayRoutes.traceServers, { query: { host, seconds } }, signal, tell)));
       },
     );
     return trace.demandCommand(1, 'trace what? twinpost trace --help lists the verbs');
@@ -51,7 +57,11 @@ function withTraceOptions<T>(args: Argv<T>) {
       Argv<T & TraceArguments>;
 }
 
-async function follow(what: string, args: TraceArguments, context: CliContext): Promise<number> {
+type Following = (
+  client: AdminClient, signal: AbortSignal, tell: (line: TraceAnswer) => void,
+) => Promise<void>;
+
+async function follow(args: TraceArguments, context: CliContext, following: Following): Promise<number> {
   const { seconds } = args;
   countArgument('seconds', seconds, 1, TRACE_SECONDS_MAX);
   const { terminal, stopSignal } = context;
@@ -62,7 +72,7 @@ async function follow(what: string, args: TraceArguments, context: CliContext): 
   const answers = await group.ask('gateway', async (client) => {
     const [self] = (await client.group()).filter((member) => member.self);
     const gateway = self?.id ?? '';
-    await client.follow(`/api/v1/trace/${what}&seconds=${String(seconds)}`, stopSignal, (line) => {
+    await following(client, stopSignal, (line) => {
       if ('text' in line) {
         terminal.print(json
           ? printable(JSON.stringify({ gateway, ...line })) : lineText(line, isAlone ? '' : gateway));

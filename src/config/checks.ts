@@ -62,7 +62,7 @@ function checkGateway(
   checkMirror(gateway, problems);
   checkPeers(file, gateway, context, problems);
   checkRoutes(gateway, problems);
-  checkAdmin(gateway.admin, path, problems);
+  checkAdmin(gateway, path, problems);
   checkSecret(gateway, path, context, problems);
   unique(gateway.group.map(({ id }) => id), (i) => [...path, 'group', i], 'id', problems);
   const { delivery, memory, smtp } = gateway;
@@ -281,10 +281,11 @@ function checkWorkers({ admin, id, workers }: GatewayValue, problems: Problems):
     problems.add(['gateway', 'id'], `expected an id that leaves room for a worker's number `
       + `(${String(IDENTIFIER_CHARACTERS_MAX)} characters with it), found ${String(last.length)}`);
   }
-  const { port } = admin.listen;
-  if (port !== 0 && port + workers - 1 > 65_535) {
+  for (const key of ['listen', 'probes'] as const) {
+    const port = admin[key]?.port ?? 0;
+    if (port === 0 || port + workers - 1 <= 65_535) continue;
     problems.add(
-      ['gateway', 'admin', 'listen'],
+      ['gateway', 'admin', key],
       `expected room for ${String(workers)} ports, one a worker, found ${String(port)}`,
     );
   }
@@ -297,18 +298,25 @@ interface Listened {
 }
 
 function listenedOfGateway({ smtp, admin, workers }: GatewayValue): Listened[] {
-  const { host, port } = admin.listen;
   return [
     ...smtp.listen.map(({ address }, i) => ({ at: ['gateway', 'smtp', 'listen', i], address })),
-    ...Array.from({ length: workers }, (_none, worker) =>
-      ({ at: ['gateway', 'admin', 'listen'], address: { host, port: port === 0 ? 0 : port + worker } })),
+    ...Array.from({ length: workers }, (_none, worker) => listenedOfAdmin(admin, ['gateway'], worker)).flat(),
   ];
 }
 
 function listenedOfStore({ paths, admin }: StoreValue, at: Path): Listened[] {
   return [
     ...paths.map(({ address }, i) => ({ at: [...at, 'paths', i, 'address'], address })),
-    { at: [...at, 'admin', 'listen'], address: admin.listen },
+    ...listenedOfAdmin(admin, at, 0),
+  ];
+}
+
+/** Of a worker, from 0. */
+function listenedOfAdmin({ listen, probes }: StoreValue['admin'], at: Path, worker: number): Listened[] {
+  const above = ({ host, port }: Address): Address => ({ host, port: port === 0 ? 0 : port + worker });
+  return [
+    { at: [...at, 'admin', 'listen'], address: above(listen) },
+    ...(probes === undefined ? [] : [{ at: [...at, 'admin', 'probes'], address: above(probes) }]),
   ];
 }
 
@@ -663,7 +671,7 @@ function checkStore(
 ): void {
   checkPaths(store.paths, path, store.insecure || store.tls !== undefined, problems);
   checkOneOf(store.tls !== undefined, store.insecure, [...path, 'tls'], problems);
-  checkAdmin(store.admin, path, problems);
+  checkAdmin(store, path, problems);
   const { register } = file;
   if (register !== 'file' && !context.up) checkReached(store, path, register, problems);
   const isOfGateway = context.up && file.gateway !== undefined;
@@ -711,12 +719,18 @@ interface SecretValue {
 }
 
 function checkAdmin(
-  admin: { listen: Address; token?: string | undefined }, path: Path, problems: Problems,
+  { admin, insecure }: Pick<StoreValue, 'admin' | 'insecure'>, path: Path, problems: Problems,
 ): void {
-  if (isLoopback(admin.listen.host) || admin.token !== undefined) return;
+  const { host } = admin.listen;
+  if (isLoopback(host)) return;
+  const why = `because admin.listen (${host}) is not loopback, found nothing`;
+  if (admin.tokens_file === undefined) {
+    problems.add([...path, 'admin', 'tokens_file'], `expected a file of tokens ${why}`);
+  }
+  if (admin.tls !== undefined || insecure) return;
   problems.add(
-    [...path, 'admin', 'token'],
-    `expected a token because admin.listen (${admin.listen.host}) is not loopback, found nothing`,
+    [...path, 'admin', 'tls'],
+    `expected cert and key ${why}; on a network you trust say insecure: true`,
   );
 }
 

@@ -9,9 +9,8 @@
  * Every second port for SMTP, as the sink of the built-in file listens on the one between. The register is
  * the one that `up` keeps. Pure.
  */
-import type { Address } from './keys/values.js';
 import type { Config, GatewayConfig, StoreClientConfig } from './types.js';
-import { workerIds } from './workers.js';
+import { addressAbove, adminAbove, workerIds } from './workers.js';
 
 const SMTP_STEP = 2;
 
@@ -45,14 +44,9 @@ function nthGateway(
     group: [...new Set([...gateway.group, ...ids])],
     smtp: {
       ...smtp,
-      listen: smtp.listen.map((listener) => ({ ...listener, ...above(listener, SMTP_STEP * index) })),
+      listen: smtp.listen.map((listener) => ({ ...listener, ...addressAbove(listener, SMTP_STEP * index) })),
     },
     memory: { ...memory, limitBytes: memory.limitBytes ?? memoryBytes },
-    admin: { ...admin, listen: above(admin.listen, index) },
+    admin: adminAbove(admin, index),
   };
-}
-
-/** 0 asks for any free port. */
-function above({ host, port }: Address, step: number): Address {
-  return { host, port: port === 0 ? 0 : port + step };
 }

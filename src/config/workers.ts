@@ -7,6 +7,7 @@
  *   id gw-1, workers 1    ─►  gw-1 itself
  */
 import path from 'node:path';
+import type { Address } from './keys/values.js';
 import type { GatewayConfig } from './types.js';
 
 export function workerIds(id: string, workers: number): readonly string[] {
@@ -15,6 +16,20 @@ export function workerIds(id: string, workers: number): readonly string[] {
 
 export function workerId(id: string, number: number): string {
   return `${id}-${String(number)}`;
+}
+
+/** The admin ports of one of several processes of one machine, from 0. */
+export function adminAbove(admin: GatewayConfig['admin'], step: number): GatewayConfig['admin'] {
+  const { listen, probes } = admin;
+  return {
+    ...admin, listen: addressAbove(listen, step),
+    probes: probes === undefined ? undefined : addressAbove(probes, step),
+  };
+}
+
+/** 0 asks for any free port. */
+export function addressAbove({ host, port }: Address, step: number): Address {
+  return { host, port: port === 0 ? 0 : port + step };
 }
 
 /** Worker `number` (from 1) of a gateway with several. `memoryBytes` is the limit of all together. */
@@ -27,10 +42,7 @@ export function workerConfig(config: GatewayConfig, number: number, memoryBytes:
     workers: 1,
     smtp: { ...smtp, connectionsMax: Math.ceil(smtp.connectionsMax / config.workers) },
     memory: { ...memory, limitBytes: Math.floor(memoryBytes / config.workers) },
-    admin: {
-      ...admin,
-      listen: { host: admin.listen.host, port: admin.listen.port === 0 ? 0 : admin.listen.port + number - 1 },
-    },
+    admin: adminAbove(admin, number - 1),
     stateDir: config.stateDir === undefined ? undefined : path.join(config.stateDir, id),
     register: register.kind === 'file' ? { kind: 'socket', stateDir: register.stateDir } : register,
   };

@@ -120,12 +120,11 @@ export async function startGateway(
   options: GatewayOptions, ports: GatewayPorts, told = 0,
 ): Promise<RunningGateway> {
   const started: { gateway?: Gateway; waiting?: Promise<RunningAdmin | undefined> } = {};
-  const { admin: { listen, token } } = options;
-  const identity = await ProcessIdentity.begin({ ...options, admin: listen, told }, {
+  const identity = await ProcessIdentity.begin({ ...options, admin: options.admin.listen, told }, {
     log: ports.log, crc32,
     onTaken: (why) => { started.gateway?.onTaken(why); },
     onWaiting: (why) => {
-      started.waiting = startWaitingAdmin({ ...listen, token }, why).catch((error: unknown) => {
+      started.waiting = startWaitingAdmin(options.admin, why, ports.log).catch((error: unknown) => {
         ports.log.error('start', 'the admin port can not be had', { why: errorText(error) });
         return undefined;
       });
@@ -277,8 +276,7 @@ class Gateway implements RunningGateway {
     const source = gaugeSource({ view: this.#view, nowMs: () => this.#clock.nowMs() });
     this.#metricsExport = exportGatewayMetrics(this.#ports.metrics, source);
     const { registry } = this.#metricsExport;
-    const { admin: { listen, token } } = this.#options;
-    this.#admin = await startAdmin({ ...listen, token }, this.#adminPorts(registry));
+    this.#admin = await startAdmin(this.#options.admin, this.#adminPorts(registry));
     this.#ports.log.info('start', 'the gateway starts', {
       gateway: this.#options.id, incarnation: this.incarnation,
       configuration: this.#options.configuration.hash,

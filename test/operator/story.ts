@@ -30,7 +30,8 @@ export interface Stage extends Pick<Cluster, 'sinkPort'> {
   /** Of the first gateway, which is asked. */
   readonly adminPort: number;
   readonly gateways: readonly Pick<GatewayHandle, 'adminPort'>[];
-  readonly token?: string;
+  /** Where and how it is asked, if not in clear. */
+  readonly asked?: readonly string[];
 }
 
 export class Story {
@@ -62,8 +63,7 @@ export class Story {
    * `interrupted`: Ctrl-C is pressed then.
    */
   async type(args: readonly string[], shown: (line: string) => boolean = () => true, interrupted?: Promise<unknown>): Promise<Said> {
-    const { adminPort, token } = this.#stage;
-    const asked = ['--from', `${HOST}:${String(adminPort)}`, ...(token === undefined ? [] : ['--token', token])];
+    const { adminPort, asked = ['--from', `${HOST}:${String(adminPort)}`] } = this.#stage;
     const said = await twinpost([...args, ...asked], '', interrupted);
     const command = this.#plain(`twinpost ${args.map((word) => (/^[\w./:=@-]+$/.test(word) ? word : `'${word}'`)).join(' ')}`);
     const lines = this.#plain(`${said.out}${said.error}`).split('\n').filter((line) => line !== '' && shown(line));

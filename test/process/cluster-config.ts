@@ -4,6 +4,7 @@
  */
 import './exit-at-once.js';
 import { freePorts, freeRow } from './free-ports.js';
+import { tokensFile } from '../unit/platform/node/token-file.js';
 
 export const LOOPBACK = '127.0.0.1';
 const SECRET = 'a secret that only this test knows, 32 bytes or more';
@@ -111,8 +112,8 @@ export function storeConfig(options: ClusterOptions, ports: Ports, index: number
       { name: 'B', address: `${storeHost(options, index, 'B')}:${b}` },
     ]),
     gateways: gatewayIds(options).map((id, gateway) => ({ id, workers: options.workers ?? 1, secret: SECRET, admin: `${LOOPBACK}:${ports.gateways[gateway]?.admin ?? 0}` })),
-    // Elsewhere than on loopback a token is asked for, though not by the probes.
-    admin: { listen: `${storeHost(options, index, 'A')}:${admin}`, ...(options.storeHost === undefined ? {} : { token: SECRET }) },
+    // Elsewhere than on loopback tokens are asked for, though not by the probes.
+    admin: { listen: `${storeHost(options, index, 'A')}:${admin}`, ...(options.storeHost === undefined ? {} : { tokens_file: tokensFile() }) },
     insecure: options.storeHost !== undefined,
     memory: { limit: '512MiB' },
   };

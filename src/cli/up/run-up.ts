@@ -22,6 +22,8 @@ import type { UpConfig } from '../../config/up-gateways.js';
 import { defaultMemoryBytes } from '../../platform/node/memory.js';
 import type { StatusAnswer } from '../../admin-api/gateway-answers.js';
 import type { TallyAnswer } from '../../admin-api/sink-answers.js';
+import { accessOf } from '../admin-address.js';
+import type { Access } from '../admin-address.js';
 import { AdminClient } from '../admin-client.js';
 import { REGISTER_VARIABLE, SECRET_VARIABLE, UP_GATEWAY_VARIABLE, UP_VARIABLE } from '../config-file.js';
 import { loadFor } from '../config-file.js';
@@ -141,11 +143,12 @@ class Up {
     this.#stateDir = stateDir;
     this.#again = again;
     this.#gatewayStopMs = (config.gateway?.delivery.stopTimeoutMs ?? 0) + GATEWAY_STOP_EXTRA_MS;
-    this.#gateways = config.gateways.map(({ id, admin }) => ({ name: id, client: clientOf(admin) }));
-    this.#stores = config.stores.map(({ admin }) => clientOf(admin));
+    const access = accessOf({ 'token-file': undefined, 'ca-file': undefined }, context);
+    this.#gateways = config.gateways.map(({ id, admin }) => ({ name: id, client: clientOf(admin, access) }));
+    this.#stores = config.stores.map(({ admin }) => clientOf(admin, access));
     const sinkAdmin = config.sink?.admin;
     this.#sink = sinkAdmin === undefined
-      ? undefined : new AdminClient(`http://${addressText(sinkAdmin)}`, undefined, SINK_ASK_MS);
+      ? undefined : new AdminClient(`http://${addressText(sinkAdmin)}`, access, SINK_ASK_MS);
     const shared = {
       ...context.environment,
       [UP_VARIABLE]: String(config.gateways.length),
@@ -262,8 +265,8 @@ class Up {
   }
 }
 
-function clientOf({ listen, token }: StoreKeys['admin']): AdminClient {
-  return new AdminClient(`http://${addressText(listen)}`, token);
+function clientOf({ listen, tls }: StoreKeys['admin'], access: Access): AdminClient {
+  return new AdminClient(`${tls === undefined ? 'http' : 'https'}://${addressText(listen)}`, access);
 }
 
 function makeStateDir(folder: string): void {

@@ -54,8 +54,12 @@ const logKeys = {
 const admin = (port: number) =>
   section({
     listen: v.address().prefault(`127.0.0.1:${String(port)}`),
-    /** Bearer token of /api/v1; without it none is asked (loopback only). */
-    token: v.secret('a token of one line').optional(),
+    /** Who may ask /api/v1, and what; without it anybody on this machine may (loopback only). */
+    tokens_file: named('tokensFile', v.file().optional()),
+    /** https; without it in clear. */
+    tls: z.strictObject({ cert: named('certFile', v.file()), key: named('keyFile', v.file()) }).optional(),
+    /** A port for the probes alone, in clear and for all. */
+    probes: v.address().optional(),
   });
 
 /** "A" and "B": the networks of the management table. */

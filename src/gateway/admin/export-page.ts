@@ -6,17 +6,18 @@
  *
  * Reads only; a page is bounded, `twinpost queue export` asks on. Who reads content is logged.
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { CURSOR_CHARACTERS_MAX } from '../../admin-api/pages.js';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { gatewayRoutes as routes } from '../../admin-api/routes.js';
 import { formatMessageId } from '../../base/text-id.js';
 import { PAGE_NEXT, PAGE_TYPE, encodeEntryPage } from '../../protocol/entry-page.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
 import { setTimeout as pause } from 'node:timers/promises';
 import { AT_STORES } from '../export-view.js';
 import type { ExportPage } from '../export-view.js';
-import { readerOf, refuse } from '../../platform/node/admin-server.js';
+import { readerOf, refuse } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
 import type { EventLog, LogFields } from '../../platform/ports.js';
-import { messageOf } from './orders.js';
+import { messageOf } from './message-id.js';
 
 /** A page; AT_STORES: its first body is not here yet; undefined: there is no such thing. */
 type Found = ExportPage | typeof AT_STORES | undefined;
@@ -34,7 +35,7 @@ const LOOKS_MAX = 60;
 
 export function addExport(api: FastifyInstance, source: ExportSource, log: EventLog): void {
   const answer = async (
-    request: FastifyRequest, reply: FastifyReply, what: string, asked: LogFields, read: () => Found,
+    reader: LogFields, reply: FastifyReply, what: string, asked: LogFields, read: () => Found,
   ): Promise<FastifyReply> => {
     const page = await whenHere(read);
     if (page === undefined) return refuse(reply, 404, `there is no ${what}`);
@@ -46,30 +47,24 @@ export function addExport(api: FastifyInstance, source: ExportSource, log: Event
       );
     }
     const messages = page.rows.length / ENTRY_ROW_BYTES;
-    log.warn('read', 'an operator reads the content of mail', { ...asked, messages, ...readerOf(request) });
+    log.warn('read', 'an operator reads the content of mail', { ...asked, messages, ...reader });
     if (page.nextCursor !== undefined) reply.header(PAGE_NEXT, page.nextCursor);
     return reply.type(PAGE_TYPE).send(Buffer.from(encodeEntryPage(page.rows, page.payload).buffer));
   };
-  api.get('/queues/:name/export', async (request, reply) => {
-    const { name } = request.params as { name: string };
-    const { class: queueClass = 'mail', cursor = '' } = request.query as Readonly<Record<string, unknown>>;
-    const isPlain = typeof queueClass === 'string' && typeof cursor === 'string';
-    if (!isPlain || cursor.length > CURSOR_CHARACTERS_MAX) {
-      return await refuse(
-        reply, 400, 'class and cursor are given once, the cursor as the page before gave it',
-      );
-    }
+  serve(api, routes.exportQueue, async (request, reply) => {
+    const { params: { name }, query: { class: queueClass, cursor } } = request;
     return await answer(
-      request, reply, `queue '${name}' of class '${queueClass}'`, { queue: name, class: queueClass },
+      readerOf(request), reply, `queue '${name}' of class '${queueClass}'`,
+      { queue: name, class: queueClass },
       () => source.exportPage(name, queueClass, cursor),
     );
   });
-  api.get('/messages/:id/export', async (request, reply) => {
-    const messageId = messageOf(request, reply);
+  serve(api, routes.exportMessage, async (request, reply) => {
+    const messageId = messageOf(request.params.id, reply);
     if (typeof messageId !== 'number') return await messageId;
     const id = formatMessageId(messageId);
     return await answer(
-      request, reply, `message ${id}`, { queue_id: id }, () => source.exportMessage(messageId),
+      readerOf(request), reply, `message ${id}`, { queue_id: id }, () => source.exportMessage(messageId),
     );
   });
 }

@@ -4,18 +4,12 @@
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Order } from '../../admin-api/orders.js';
-import { goOrder, leaveOrder, queueOrder } from '../../admin-api/queue-orders.js';
-import type {
-  LeftOrderAnswer, LeftOrderIdAnswer, QueueOrder, QueueOrderAnswer, QueueOrdersAnswer,
-} from '../../admin-api/queue-orders.js';
-import { BrokenRule, readShape } from '../../base/json-shape.js';
-import { refuse } from '../../platform/node/admin-server.js';
+import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../../admin-api/queue-orders.js';
+import { gatewayRoutes as routes } from '../../admin-api/routes.js';
+import { orderOf, refuse } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
 import type { LeaveOutcome } from '../orders/left-desk.js';
 import type { RuleOutcome } from '../orders/rule-desk.js';
-import { orderOf, postedBy, refuseUnsaid } from './orders.js';
-
-/** Names of the partitions of 500 gateways, of some 30 characters each: more than others post. */
-const LEAVE_BYTES_MAX = 256 * 1024;
 
 export interface QueueOrderControl {
   begin(order: QueueOrder): QueueOrderAnswer | string;
@@ -29,23 +23,14 @@ export interface QueueOrderControl {
 }
 
 export function addQueueOrders(api: FastifyInstance, control: QueueOrderControl): void {
-  api.post('/orders', (request, reply): QueueOrderAnswer | FastifyReply => {
-    const who = orderOf(postedBy<Order>(request));
-    if (who === undefined) return refuseUnsaid(reply);
-    const order = readShape(queueOrder, request.body);
-    if (order instanceof BrokenRule) return refuse(reply, 400, `no order: ${order.rule}`);
-    const answer = control.begin({ ...order, ...who });
+  serve(api, routes.beginOrder, (request, reply) => {
+    const answer = control.begin({ ...request.body, ...orderOf(request) });
     return typeof answer === 'string' ? refuse(reply, 400, answer) : answer;
   });
-  api.get('/orders', (): QueueOrdersAnswer => ({ orders: control.all(), left: control.allLeft() }));
-  api.get('/orders/:id', (request, reply): QueueOrderAnswer | FastifyReply =>
-    found(control, idOf(request.params), reply),
-  );
-  api.post('/orders/:id/go', (request, reply): QueueOrderAnswer | FastifyReply => {
-    const posted = readShape(goOrder, request.body);
-    if (posted instanceof BrokenRule) return refuse(reply, 400, `grace_seconds: ${posted.rule}`);
-    const id = idOf(request.params);
-    if (control.answerOf(id) !== undefined && !control.go(id, posted.grace_seconds * 1000)) {
+  serve(api, routes.orders, () => ({ orders: control.all(), left: control.allLeft() }));
+  serve(api, routes.order, ({ params: { id } }, reply) => found(control, id, reply));
+  serve(api, routes.goOrder, ({ params: { id }, body }, reply) => {
+    if (control.answerOf(id) !== undefined && !control.go(id, body.grace_seconds * 1000)) {
       return refuse(
         reply,
         409,
@@ -54,11 +39,9 @@ export function addQueueOrders(api: FastifyInstance, control: QueueOrderControl)
     }
     return found(control, id, reply);
   });
-  api.post('/orders/:id/cancel', (request, reply): QueueOrderAnswer | FastifyReply => {
-    const who = orderOf(postedBy<Order>(request));
-    if (who === undefined) return refuseUnsaid(reply);
-    const id = idOf(request.params);
-    if (control.answerOf(id) !== undefined && !control.cancel(id, who))
+  serve(api, routes.cancelOrder, (request, reply) => {
+    const { id } = request.params;
+    if (control.answerOf(id) !== undefined && !control.cancel(id, orderOf(request)))
       return refuse(reply, 409, 'it is over');
     return found(control, id, reply);
   });
@@ -66,28 +49,18 @@ export function addQueueOrders(api: FastifyInstance, control: QueueOrderControl)
 }
 
 function addLeftOrders(api: FastifyInstance, control: QueueOrderControl): void {
-  const long = { bodyLimit: LEAVE_BYTES_MAX };
-  api.post('/orders/:id/leave', long, async (request, reply): Promise<LeftOrderAnswer | FastifyReply> => {
-    const posted = readShape(leaveOrder, request.body);
-    if (posted instanceof BrokenRule) return refuse(reply, 400, posted.rule);
-    const id = idOf(request.params);
-    const left = control.leave(id, posted.passed);
+  serve(api, routes.leaveOrder, async ({ params: { id }, body: { passed } }, reply) => {
+    const left = control.leave(id, passed);
     if (left === undefined) {
       return refuse(reply, 409, 'there is no such order that does something to mail, or it is a flush');
     }
     const { code, why, left: answer } = await left;
     return code === 200 ? answer : refuse(reply, code, why);
   });
-  api.post('/orders/:id/withdraw', async (request, reply): Promise<LeftOrderIdAnswer | FastifyReply> => {
-    const who = orderOf(postedBy<Order>(request));
-    if (who === undefined) return refuseUnsaid(reply);
-    const { id, code, why } = await control.withdraw(idOf(request.params), who);
+  serve(api, routes.withdrawOrder, async (request, reply) => {
+    const { id, code, why } = await control.withdraw(request.params.id, orderOf(request));
     return code === 200 ? { order: id } : refuse(reply, code, why);
   });
-}
-
-function idOf(params: unknown): string {
-  return (params as { readonly id: string }).id;
 }
 
 function found(control: QueueOrderControl, id: string, reply: FastifyReply): QueueOrderAnswer | FastifyReply {

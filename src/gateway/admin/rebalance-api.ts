@@ -6,11 +6,13 @@
  *
  * Who asked for it, and why, is in the log.
  */
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { Order, RebalanceAnswer } from '../../admin-api/orders.js';
+import type { FastifyInstance } from 'fastify';
+import type { RebalanceAnswer } from '../../admin-api/orders.js';
+import { gatewayRoutes as routes } from '../../admin-api/routes.js';
+import { orderOf } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
 import type { EventLog } from '../../platform/ports.js';
 import type { CopyMove, Rebalance } from '../mirror/rebalance.js';
-import { orderOf, postedBy, refuseUnsaid } from './orders.js';
 
 export interface RebalancePorts {
   readonly gatewayId: string;
@@ -19,12 +21,10 @@ export interface RebalancePorts {
 }
 
 export function addRebalance(api: FastifyInstance, ports: RebalancePorts): void {
-  api.get('/rebalance', (): RebalanceAnswer => answer(ports));
-  api.post('/rebalance', (request, reply): RebalanceAnswer | FastifyReply => {
-    const order = orderOf(postedBy<Order>(request));
-    if (order === undefined) return refuseUnsaid(reply);
+  serve(api, routes.rebalance, () => answer(ports));
+  serve(api, routes.orderRebalance, (request) => {
     const before = answer(ports);
-    const fields = { copies: before.planned.length, ...order };
+    const fields = { copies: before.planned.length, ...orderOf(request) };
     ports.log.warn('rebalance', 'an operator has copies spread evenly over the stores', fields);
     ports.control.order();
     return before;

@@ -5,23 +5,21 @@
  *                                 and why when it is refused, and the old one stays
  *   GET  /api/v1/config/diff      what that would do
  */
-import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { ConfigDiffAnswer, Order, ReloadAnswer } from '../../admin-api/orders.js';
-import { refuse } from '../../platform/node/admin-server.js';
+import type { FastifyInstance } from 'fastify';
+import { gatewayRoutes as routes } from '../../admin-api/routes.js';
+import { orderOf, refuse } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
 import type { ReloadControl } from '../gateway-options.js';
-import { orderOf, postedBy, refuseUnsaid } from './orders.js';
 import type { GatewayView } from './view.js';
 
 export function addReload(api: FastifyInstance, control: ReloadControl, view: GatewayView): void {
-  api.post('/config/reload', async (request, reply): Promise<ReloadAnswer | FastifyReply> => {
-    const order = orderOf(postedBy<Order>(request));
-    if (order === undefined) return refuseUnsaid(reply);
-    const { why, changed } = await control.reload(order);
+  serve(api, routes.reload, async (request, reply) => {
+    const { why, changed } = await control.reload(orderOf(request));
     if (why !== '') return refuse(reply, 409, `${why}; nothing was changed`);
     const { gateway, configuration } = view.status();
     return { gateway, hash: configuration?.hash ?? '', changed: [...changed] };
   });
-  api.get('/config/diff', async (): Promise<ConfigDiffAnswer> => {
+  serve(api, routes.configDiff, async () => {
     const { why: refused, changed, following } = await control.compare();
     return { gateway: view.status().gateway, changed: [...changed], following, refused };
   });

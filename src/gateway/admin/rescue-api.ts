@@ -10,15 +10,15 @@
  * the log. Nothing happens to a partition that has another copy, or waits for something else or for nothing:
  * 409 when that is so of all, 404 when a store is not known here, 503 when the register does not take it.
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { RescueAnswer, RescueOrder } from '../../admin-api/orders.js';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import type { RescueAnswer } from '../../admin-api/orders.js';
+import { gatewayRoutes as routes } from '../../admin-api/routes.js';
 import type { EventLog } from '../../platform/ports.js';
-import { refuse } from '../../platform/node/admin-server.js';
-import { orderOf, postedBy, refuseUnsaid, textOf } from './orders.js';
+import { orderOf, refuse } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
+import type { RequestOf } from '../../platform/node/admin-server.js';
 import type { GatewayView } from './view.js';
 
-/** More stores than a partition has copies, by far: one order is for a whole place that burnt. */
-const STORES_MAX = 256;
 const NONE_ENDED: GivenUpEnded = { ended: [], why: '' };
 
 /** A partition that waits, as gateway/ownership/holdings.ts tells of it. */
@@ -57,24 +57,19 @@ export interface RescuePorts {
 }
 
 export function addRescue(api: FastifyInstance, ports: RescuePorts): void {
-  api.post('/rescue', (request, reply) => rescue(request, reply, ports));
+  serve(api, routes.rescue, (request, reply) => rescue(request, reply, ports));
 }
 
 async function rescue(
-  request: FastifyRequest, reply: FastifyReply, ports: RescuePorts,
+  request: RequestOf<typeof routes.rescue>, reply: FastifyReply, ports: RescuePorts,
 ): Promise<RescueAnswer | FastifyReply> {
-  const posted = postedBy<RescueOrder>(request);
-  const stores = namesOf(posted.give_up);
-  const memory = posted.memory ?? false;
-  const order = orderOf(posted);
-  if (stores === undefined) return refuse(reply, 400, 'give_up is a list of stores');
-  if (typeof memory !== 'boolean') return refuse(reply, 400, 'memory is true or false');
+  const { give_up: given, memory = false } = request.body;
+  const stores = [...new Set(given)];
   // An empty list alone may be a script's mistake: what is lost by it is not to be lost by mistake.
   if ((stores.length > 0) === memory) {
     return refuse(reply, 400, 'name the stores to be given up, or say memory: true, not both');
   }
-  if (order === undefined) return refuseUnsaid(reply);
-  const { reason, who } = order;
+  const { reason, who } = orderOf(request);
   const unknown = unknownOf(stores, ports);
   if (unknown !== '') return refuse(reply, 404, `${unknown}; nothing was done`);
   const partitions = ports.control.giveUp(stores);
@@ -105,13 +100,6 @@ function noteGivenUp(
   const what = memory ? 'what only a process had in memory' : 'copies that do not come back';
   const fields = { ...(memory ? {} : { stores }), partitions, reason, who };
   log.warn('takeover', `an operator gives up ${what}`, fields);
-}
-
-/** Undefined when it is no list of names. */
-function namesOf(posted: unknown): readonly string[] | undefined {
-  if (!Array.isArray(posted) || posted.length > STORES_MAX) return undefined;
-  const names = posted.map(textOf).filter((name) => name !== undefined);
-  return names.length === posted.length ? [...new Set(names)] : undefined;
 }
 
 /** A store that no configuration names any more may still have the copies that count. */

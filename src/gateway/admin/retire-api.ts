@@ -9,10 +9,11 @@
  * gateway. Each gateway of the group learns of it by its own watch, and says so here. Who asked for it, and
  * why, is in the log.
  */
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import type { Order, RetireAnswer, RetireOrder } from '../../admin-api/orders.js';
-import { refuse } from '../../platform/node/admin-server.js';
-import { orderOf, postedBy, refuseUnsaid } from './orders.js';
+import type { FastifyInstance } from 'fastify';
+import type { Order, RetireAnswer } from '../../admin-api/orders.js';
+import { gatewayRoutes as routes } from '../../admin-api/routes.js';
+import { orderOf, refuse } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
 
 export interface RetireControl {
   stateOf(gatewayId: string): RetireAnswer;
@@ -23,21 +24,13 @@ export interface RetireControl {
 }
 
 export function addRetire(api: FastifyInstance, control: RetireControl): void {
-  api.get('/gateways/:id/retire', (request): RetireAnswer => control.stateOf(idOf(request)));
-  api.post('/gateways/:id/retire', async (request, reply): Promise<RetireAnswer | FastifyReply> => {
-    const id = idOf(request);
-    const posted = postedBy<RetireOrder>(request);
-    const order = orderOf(posted);
-    if (order === undefined) return refuseUnsaid(reply);
-    const undo = posted.undo === true;
+  serve(api, routes.retire, ({ params: { id } }) => control.stateOf(id));
+  serve(api, routes.orderRetire, async (request, reply) => {
+    const { params: { id }, body: { undo = false } } = request;
     const refusal = undo ? '' : control.refusalOf(id);
     if (refusal !== '') return refuse(reply, 404, `${refusal}; nothing was done`);
-    const why = await control.retire(id, order, undo);
+    const why = await control.retire(id, orderOf(request), undo);
     if (why === '') return control.stateOf(id);
     return refuse(reply, 503, `${why}; it may be done or not: give the order again`);
   });
-}
-
-function idOf(request: FastifyRequest): string {
-  return (request.params as { id: string }).id;
 }

@@ -4,13 +4,14 @@
  * which are counted; nothing waits for him.
  */
 import { PassThrough } from 'node:stream';
-import type { FastifyInstance, FastifyReply, FastifyRequest } from 'fastify';
-import { TRACE_SECONDS_DEFAULT, TRACE_SECONDS_MAX } from '../../admin-api/trace.js';
+import type { FastifyInstance, FastifyReply } from 'fastify';
+import { gatewayRoutes as routes } from '../../admin-api/routes.js';
 import type { TraceAnswer } from '../../admin-api/trace.js';
 import { errorText } from '../../base/error-text.js';
 import { Wildcards } from '../../base/wildcards.js';
-import { readerOf, refuse } from '../../platform/node/admin-server.js';
-import type { EventLog } from '../../platform/ports.js';
+import { readerOf, refuse } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
+import type { EventLog, LogFields } from '../../platform/ports.js';
 import { NetworkList } from '../inbound/policy/network-list.js';
 import type { SessionWatch, SessionWatcher } from '../look/session-watch.js';
 
@@ -18,7 +19,6 @@ const SECOND_MS = 1_000;
 /** An idle connection is closed after 30 s (platform/node/admin-server.ts). */
 const SIGN_OF_LIFE_SECONDS = 10;
 const BUFFERED_BYTES_MAX = 256 * 1024;
-const PATTERN_CHARACTERS_MAX = 255;
 
 export interface TracePorts {
   readonly clients: SessionWatch;
@@ -26,8 +26,8 @@ export interface TracePorts {
 }
 
 export function addTrace(api: FastifyInstance, { clients, servers }: TracePorts, log: EventLog): void {
-  api.get('/trace/clients', (request, reply) => {
-    const network = textOf(request, 'network');
+  serve(api, routes.traceClients, (request, reply) => {
+    const { network, seconds } = request.query;
     let networks: NetworkList;
     try {
       networks = new NetworkList([network], 'network');
@@ -35,14 +35,13 @@ export function addTrace(api: FastifyInstance, { clients, servers }: TracePorts,
       return refuse(reply, 400, errorText(error));
     }
     const wants = (peer: string): boolean => networks.has(peer);
-    return follow(request, reply, { watch: clients, wants, what: network, log });
+    return follow(reply, { watch: clients, wants, what: network, seconds, reader: readerOf(request), log });
   });
-  api.get('/trace/servers', (request, reply) => {
-    const host = textOf(request, 'host');
-    if (host === '' || host.length > PATTERN_CHARACTERS_MAX) return refuse(reply, 400, 'host is a name or *');
+  serve(api, routes.traceServers, (request, reply) => {
+    const { host, seconds } = request.query;
     const patterns = new Wildcards([host]);
     const wants = (peer: string): boolean => namesOf(peer).some((name) => patterns.matches(name));
-    return follow(request, reply, { watch: servers, wants, what: host, log });
+    return follow(reply, { watch: servers, wants, what: host, seconds, reader: readerOf(request), log });
   });
 }
 
@@ -52,26 +51,16 @@ function namesOf(relay: string): readonly string[] {
   return [host, address, relay];
 }
 
-function textOf(request: FastifyRequest, name: string): string {
-  const value = (request.query as Readonly<Record<string, unknown>>)[name];
-  return typeof value === 'string' ? value : '';
-}
-
 interface Asked {
   readonly watch: SessionWatch;
   readonly wants: (peer: string) => boolean;
   readonly what: string;
+  readonly seconds: number;
+  readonly reader: LogFields;
   readonly log: EventLog;
 }
 
-function follow(
-  request: FastifyRequest, reply: FastifyReply, { watch, wants, what, log }: Asked,
-): FastifyReply {
-  const asked = textOf(request, 'seconds');
-  const seconds = asked === '' ? TRACE_SECONDS_DEFAULT : Number(asked);
-  if (!Number.isInteger(seconds) || seconds < 1 || seconds > TRACE_SECONDS_MAX) {
-    return refuse(reply, 400, `seconds is a whole number from 1 to ${String(TRACE_SECONDS_MAX)}`);
-  }
+function follow(reply: FastifyReply, { watch, wants, what, seconds, reader, log }: Asked): FastifyReply {
   const stream = new PassThrough();
   const write = (line: TraceAnswer): boolean => {
     if (stream.writableLength + stream.readableLength > BUFFERED_BYTES_MAX) return false;
@@ -87,7 +76,7 @@ function follow(
     if (leftOut > 0 || second % SIGN_OF_LIFE_SECONDS === 0) write({ left_out: leftOut });
     if (second >= seconds) stream.end();
   }, SECOND_MS);
-  log.info('trace', 'an operator follows SMTP sessions', { what, seconds, ...readerOf(request) });
+  log.info('trace', 'an operator follows SMTP sessions', { what, seconds, ...reader });
   stream.once('close', () => {
     clearInterval(timer);
     watch.remove(watcher);

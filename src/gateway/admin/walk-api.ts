@@ -5,13 +5,12 @@
  */
 import { setTimeout as pause } from 'node:timers/promises';
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { z } from 'zod';
-import { agesQuestion, findQuestion } from '../../admin-api/look.js';
 import type { AgesAnswer, AgesQuestion, FindAnswer, FindQuestion } from '../../admin-api/look.js';
 import { whyNoSelector } from '../../admin-api/queue-orders.js';
 import type { Selector } from '../../admin-api/queue-orders.js';
-import { BrokenRule, readShape } from '../../base/json-shape.js';
-import { refuse } from '../../platform/node/admin-server.js';
+import { gatewayRoutes as routes } from '../../admin-api/routes.js';
+import { refuse } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
 
 /** One that is under way. */
 interface Walk<T> {
@@ -35,26 +34,23 @@ const WALK_MS_MAX = 20_000;
 
 export function addWalks(api: FastifyInstance, walks: Walks): void {
   let count = 0;
-  const add = <Q extends { readonly selector: Selector }, A>(
-    path: string, shape: z.ZodType<Q>, begin: (question: Q) => Walk<A>,
-  ): void => {
-    api.post(path, async (request, reply): Promise<A | FastifyReply> => {
-      const question = readShape(shape, request.body);
-      const why = question instanceof BrokenRule ? question.rule : whyNoSelector(question.selector);
-      if (question instanceof BrokenRule || why !== '') return refuse(reply, 400, `no question: ${why}`);
-      if (count >= WALKS_MAX) {
-        return refuse(reply, 503, `${String(WALKS_MAX)} walks are under way: ask again in a moment`);
-      }
-      count += 1;
-      try {
-        return await walked(begin(question), () => reply.raw.destroyed);
-      } finally {
-        count -= 1;
-      }
-    });
+  const answer = async <A>(
+    selector: Selector, reply: FastifyReply, begin: () => Walk<A>,
+  ): Promise<A | FastifyReply> => {
+    const why = whyNoSelector(selector);
+    if (why !== '') return refuse(reply, 400, `no question: ${why}`);
+    if (count >= WALKS_MAX) {
+      return refuse(reply, 503, `${String(WALKS_MAX)} walks are under way: ask again in a moment`);
+    }
+    count += 1;
+    try {
+      return await walked(begin(), () => reply.raw.destroyed);
+    } finally {
+      count -= 1;
+    }
   };
-  add('/ages', agesQuestion, (question) => walks.ages(question));
-  add('/find', findQuestion, (question) => walks.find(question));
+  serve(api, routes.ages, ({ body }, reply) => answer(body.selector, reply, () => walks.ages(body)));
+  serve(api, routes.find, ({ body }, reply) => answer(body.selector, reply, () => walks.find(body)));
 }
 
 async function walked<A>(walk: Walk<A>, isLeft: () => boolean): Promise<A> {

@@ -1,20 +1,18 @@
 /**
- * Admin HTTP of a store: /metrics, /healthz, /readyz and the beginning of /api/v1.
- *
- *   GET /healthz         200 while the process answers
- *   GET /readyz          200 while it listens and grants credit, else 503
- *   GET /api/v1/status   what this store is and holds
- *   GET /api/v1/partitions   ?cursor=N&limit=1000, a page of the copies that it holds
- *   GET /api/v1/group    this store and the gateways of its group, with their admin addresses
+ * Admin HTTP of a store: probes, what it is and holds, and its group. Addresses, shapes and roles:
+ * admin-api/routes.ts; who may ask: platform/node/admin-guard.ts.
  */
-import { PAGE_ROWS_MAX } from '../../admin-api/pages.js';
 import type { GroupAnswer, MemberAnswer } from '../../admin-api/pages.js';
+import type { FastifyInstance } from 'fastify';
+import type { Registry } from 'prom-client';
+import { probeRoutes, storeRoutes as routes } from '../../admin-api/routes.js';
 import type {
   StorePartitionAnswer, StorePartitionPageAnswer, StoreStatusAnswer,
 } from '../../admin-api/store-answers.js';
 import { logAnswerOf } from '../../observability/log-losses.js';
-import { adminApp, listenAs, refuse } from '../../platform/node/admin-server.js';
+import { listenAs, serve } from '../../platform/node/admin-server.js';
 import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
+import { serveDocument } from '../../platform/node/openapi-files.js';
 import { reachableAddress } from '../../platform/node/own-host.js';
 import type { EventLog } from '../../platform/ports.js';
 import { digestText } from '../../protocol/digest.js';
@@ -36,28 +34,29 @@ export interface AdminHttpOptions extends AdminOptions {
 export async function startAdminHttp(
   options: AdminHttpOptions, running: RunningStore, log: EventLog,
 ): Promise<RunningAdmin> {
-  const app = adminApp(options);
   const registry = storeMetrics(running);
-  app.get('/healthz', () => ({ ok: true }));
-  app.get('/readyz', async (_request, reply) => {
+  return listenAs(options, {
+    probes: probeRoutes, api: routes,
+    addProbes: (app) => { addProbes(app, running, registry); },
+    addApi: (app) => {
+      serve(app, routes.status, () => status(options, running));
+      serve(app, routes.partitions, ({ query: { cursor, limit } }) =>
+        partitionPage(running, Number(cursor) || 0, limit));
+      addExport(app, running, log);
+      serveDocument(app, routes.document, 'store');
+      serve(app, routes.group, () => group(options, running));
+    },
+  }, log);
+}
+
+function addProbes(app: FastifyInstance, running: RunningStore, registry: Registry): void {
+  serve(app, probeRoutes.healthz, () => ({ ok: true }));
+  serve(app, probeRoutes.readyz, async (_request, reply) => {
     const ready = isReady(running);
     return await reply.code(ready ? 200 : 503).send({ ready });
   });
-  app.get(
-    '/metrics',
-    async (_request, reply) => await reply.type(registry.contentType).send(await registry.metrics()),
-  );
-  app.get('/api/v1/status', () => status(options, running));
-  app.get<{ Querystring: { cursor?: string; limit?: string } }>('/api/v1/partitions', (request, reply) => {
-    const limit = Number(request.query.limit ?? PAGE_ROWS_MAX);
-    if (!Number.isInteger(limit) || limit < 1 || limit > PAGE_ROWS_MAX) {
-      return refuse(reply, 400, `limit is a whole number from 1 to ${String(PAGE_ROWS_MAX)}`);
-    }
-    return partitionPage(running, Number(request.query.cursor ?? 0) || 0, limit);
-  });
-  addExport(app, running, log);
-  app.get('/api/v1/group', () => group(options, running));
-  return listenAs(app, options);
+  serve(app, probeRoutes.metrics, async (_request, reply) =>
+    await reply.type(registry.contentType).send(await registry.metrics()));
 }
 
 function isReady(running: RunningStore): boolean {
@@ -105,7 +104,7 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
 function group(options: AdminHttpOptions, running: RunningStore): GroupAnswer {
   const self: MemberAnswer = {
     id: running.store.storeId, kind: 'store',
-    admin: reachableAddress(options.host, running.adminPort) ?? null, away: false, self: true,
+    admin: reachableAddress(options.listen.host, running.adminPort) ?? null, away: false, self: true,
   };
   return {
     members: [

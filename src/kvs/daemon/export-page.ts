@@ -6,7 +6,9 @@
  */
 
 import type { FastifyInstance } from 'fastify';
-import { readerOf, refuse } from '../../platform/node/admin-server.js';
+import { storeRoutes as routes } from '../../admin-api/routes.js';
+import { readerOf, refuse } from '../../platform/node/admin-guard.js';
+import { serve } from '../../platform/node/admin-server.js';
 import type { EventLog } from '../../platform/ports.js';
 import { PAGE_NEXT, PAGE_TYPE, encodeEntryPage } from '../../protocol/entry-page.js';
 import { ENTRY_ROW_BYTES } from '../../protocol/entry-rows.js';
@@ -17,19 +19,13 @@ const PAGE_ENTRIES = 500;
 const PAGE_BYTES = 2 * 1024 * 1024;
 
 export function addExport(app: FastifyInstance, running: RunningStore, log: EventLog): void {
-  app.get<{
-    Querystring: Readonly<Record<string, string | undefined>>,
-  }>('/api/v1/export', async (request, reply) => {
+  serve(app, routes.exportPartition, async (request, reply) => {
     const { partition, after } = request.query;
-    const position = Number(after ?? 0);
-    if (!Number.isSafeInteger(position) || position < 0) {
-      return await refuse(reply, 400, 'after is the position that the page before gave');
-    }
-    const copy = running.store.partitions.find(partition ?? '');
+    const copy = running.store.partitions.find(partition);
     if (copy === undefined) {
       return await refuse(reply, 404, 'this store holds no such partition');
     }
-    const block = running.store.blocks.peek(copy, position, PAGE_ENTRIES, PAGE_BYTES);
+    const block = running.store.blocks.peek(copy, after, PAGE_ENTRIES, PAGE_BYTES);
     const messages = block.rows.length / ENTRY_ROW_BYTES;
     log.warn('read', 'an operator reads the content of mail', {
       partition: copy.partition, messages, ...readerOf(request),

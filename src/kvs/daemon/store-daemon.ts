@@ -29,7 +29,7 @@ import { StoreCounters } from '../core/counters.js';
 import { STORE_DEFAULTS, Store } from '../core/store.js';
 import { StoreConnection } from '../core/store-connection.js';
 import { Stopping } from '../core/stopping.js';
-import type { RunningAdmin } from '../../platform/node/admin-server.js';
+import type { AdminOptions, RunningAdmin } from '../../platform/node/admin-server.js';
 import type { InRegister, RunningStore } from './running-store.js';
 import { startAdminHttp } from './admin-http.js';
 import type { RegisterChoice } from '../../register/running/open-register.js';
@@ -69,9 +69,7 @@ export interface StoreDaemonOptions extends Partial<Pick<StoreKeys, SaidInFile>>
   /** Machine this store runs on: a gateway does not place a partition on its own host. */
   readonly host: string;
   readonly paths: readonly StoreDaemonPath[];
-  readonly admin: {
-    readonly host: string; readonly port: number; readonly token?: string | undefined;
-  } | undefined;
+  readonly admin: AdminOptions | undefined;
   /** `admin`: host:port of its admin HTTP, for those who look at the whole group. */
   readonly gateways: readonly {
     readonly id: string; readonly secret: Uint8Array; readonly admin?: string | undefined;
@@ -233,7 +231,7 @@ class StoreDaemon implements RunningStore {
       const { admin } = this.#options;
       if (admin !== undefined) this.#admin = await startAdminHttp(
         {
-          ...admin, host: admin.host, label: this.#options.host, version: this.#options.version ?? '',
+          ...admin, label: this.#options.host, version: this.#options.version ?? '',
           insecure: this.#options.insecure === true, gateways: () => this.#gateways(),
         },
         this,
@@ -277,7 +275,7 @@ class StoreDaemon implements RunningStore {
         advertised ?? addressText(at, this.ports[i] ?? port)),
       memoryFreeBytes: Math.max(0, admission.acceptBytes - admission.usedBytes),
       draining: this.isStopping,
-      admin: admin === undefined ? '' : reachableAddress(admin.host, this.adminPort) ?? '',
+      admin: admin === undefined ? '' : reachableAddress(admin.listen.host, this.adminPort) ?? '',
     };
   }
 

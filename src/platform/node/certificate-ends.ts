@@ -12,7 +12,7 @@ const DAY_MS = 24 * HOUR_MS;
 /** Short enough for those that are renewed by themselves every 60 days, some 30 before their end. */
 const SOON_MS = 14 * DAY_MS;
 
-/** For what, "smtp" or "links", and where. */
+/** For what, "smtp", "links" or "admin", and where. */
 export interface CertificateFile {
   readonly use: string;
   readonly file: string;
@@ -20,9 +20,15 @@ export interface CertificateFile {
 
 type TlsSection = { readonly certFile: string } | undefined;
 
-/** Those of a process: of its listeners for mail, and of its links. */
-export function certificateFiles(smtp: TlsSection, links: TlsSection): readonly CertificateFile[] {
-  const uses = [['smtp', smtp], ['links', links]] as const;
+/** Of a process: of its listeners for mail, of its links, and of its admin port. */
+interface TlsSections {
+  readonly smtp?: TlsSection;
+  readonly links?: TlsSection;
+  readonly admin?: TlsSection;
+}
+
+export function certificateFiles({ smtp, links, admin }: TlsSections): readonly CertificateFile[] {
+  const uses = [['smtp', smtp], ['links', links], ['admin', admin]] as const;
   return uses.flatMap(([use, tls]) => (tls === undefined ? [] : [{ use, file: tls.certFile }]));
 }
 
@@ -37,8 +43,8 @@ export function endingText(pem: string, nowMs: number): string {
 }
 
 /** For the life of the process. */
-export function watchCertificates(smtp: TlsSection, links: TlsSection, log: EventLog): CertificateEnds {
-  const certificates = new CertificateEnds(certificateFiles(smtp, links), log);
+export function watchCertificates(sections: TlsSections, log: EventLog): CertificateEnds {
+  const certificates = new CertificateEnds(certificateFiles(sections), log);
   const look = (): void => { certificates.look(Date.now()); };
   look();
   setInterval(look, HOUR_MS).unref();

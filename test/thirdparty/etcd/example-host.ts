@@ -10,16 +10,16 @@ import { join } from 'node:path';
 
 import type { StatusAnswer, TablePageAnswer } from '../../../src/admin-api/gateway-answers.js';
 import type { TableRowAnswer } from '../../../src/admin-api/gateway-answers.js';
+import { ask } from '../../../src/cli/admin-request.js';
 import { Daemon, until } from '../../process/cluster.js';
 
+const EXAMPLE_TOKEN = 'a-token-of-this-example';
 const EXAMPLE = join(process.cwd(), 'configs', 'three-hosts');
 export const ENTRY = join(process.cwd(), 'dist', 'src', 'bin', 'twinpost.js');
-/** Of the group, in the example's files. */
-export const EXAMPLE_TOKEN = 'change-this-token';
 /** Of each of its gateways: the default. */
 export const EXAMPLE_PARTITIONS = 16;
 /** Ports that the example names; each stands for the same one on all hosts. */
-export const EXAMPLE_PORTS = [2525, 7401, 7411, 8025, 9401, 2379, 2380] as const;
+export const EXAMPLE_PORTS = [2525, 7401, 7411, 8025, 8026, 9401, 9402, 2379, 2380] as const;
 
 /** Where the parts that all hosts share stand. */
 export interface Group {
@@ -27,6 +27,8 @@ export interface Group {
   /** What `make-test-ca.sh` made, and the secret of the links. */
   readonly tls: string;
   readonly secret: string;
+  /** Of one who may do all. */
+  readonly tokens: string;
   /** By the port in the example. */
   readonly ports: ReadonlyMap<number, number>;
   readonly sinkPort: number;
@@ -36,13 +38,14 @@ export interface Group {
 
 /** The certificates by the command of the example's README, and one secret. */
 export function makeGroup(folder: string, ports: ReadonlyMap<number, number>, sinkPort: number): Group {
-  const [tls, secret] = [join(folder, 'tls'), join(folder, 'mail.secret')];
+  const [tls, secret, tokens] = [join(folder, 'tls'), join(folder, 'mail.secret'), join(folder, 'admin.tokens')];
   // etcd compares the address that a member calls from, too: on loopback that is always the first one.
   const etcdName = (n: number): string => `etcd-${String(n)}=${addressOf(n)},${addressOf(1)}`;
-  const names = [1, 2, 3].flatMap((n) => [`gw-${String(n)}`, `store-${String(n)}`, etcdName(n)]);
+  const names = [1, 2, 3].flatMap((n) => [...['gw', 'store'].map((role) => `${role}-${String(n)}=${addressOf(n)}`), etcdName(n)]);
   execFileSync(join(process.cwd(), 'configs', 'tls', 'make-test-ca.sh'), [tls, ...names], { stdio: 'pipe' });
   writeFileSync(secret, 'one secret for all links of this group, of this test alone\n');
-  return { folder, tls, secret, ports, sinkPort };
+  writeFileSync(tokens, `ops content,operate ${EXAMPLE_TOKEN}\n`, { mode: 0o600 });
+  return { folder, tls, secret, tokens, ports, sinkPort };
 }
 
 /** Every gateway holds its own partitions, each with two copies in step. */
@@ -78,10 +81,11 @@ export class ExampleHost {
     mkdirSync(this.#folder);
     symlinkSync(group.tls, join(this.#folder, 'tls'));
     symlinkSync(group.secret, join(this.#folder, 'mail.secret'));
+    symlinkSync(group.tokens, join(this.#folder, 'admin.tokens'));
     for (const name of ['gateway.yaml', 'store.yaml', 'etcd.sh']) this.#write(name);
     this.files = ['gateway', 'store'].map((role) => join(this.#folder, `${role}.yaml`));
-    this.gateway = this.#daemon('gateway', 8025);
-    this.store = this.#daemon('store', 9401);
+    this.gateway = this.#daemon('gateway', 8026);
+    this.store = this.#daemon('store', 9402);
   }
 
   get name(): string {
@@ -147,12 +151,14 @@ export class ExampleHost {
   }
 
   async #ask(what: string): Promise<unknown> {
-    const admin = `http://${addressOf(this.number)}:${String(this.portOf(8025))}`;
-    return (await fetch(`${admin}/api/v1/${what}`, { headers: { authorization: `Bearer ${EXAMPLE_TOKEN}` } })).json();
+    const access = { token: EXAMPLE_TOKEN, ca: readFileSync(join(this.#group.tls, 'ca.crt'), 'utf8') };
+    const url = `https://${addressOf(this.number)}:${String(this.portOf(8025))}/api/v1/${what}`;
+    const { body } = await ask({ method: 'GET', url, access, timeoutMs: 5_000, bytesMax: 16 * 1024 * 1024, body: undefined });
+    return JSON.parse(body.toString('utf8'));
   }
 
-  #daemon(role: 'gateway' | 'store', adminPort: 8025 | 9401): Daemon {
-    const admin = `http://${addressOf(this.number)}:${String(this.portOf(adminPort))}/readyz`;
+  #daemon(role: 'gateway' | 'store', probesPort: 8026 | 9402): Daemon {
+    const admin = `http://${addressOf(this.number)}:${String(this.portOf(probesPort))}/readyz`;
     const args = [ENTRY, role, '--config', join(this.#folder, `${role}.yaml`)];
     return new Daemon(`${role} of ${this.name}`, args, join(this.#folder, `${role}.log`), admin);
   }

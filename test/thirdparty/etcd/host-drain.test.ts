@@ -16,7 +16,7 @@ import { freePorts } from '../../process/free-ports.js';
 import { twinpost } from '../../process/twinpost.js';
 import { readArrivals } from '../../process/witnesses.js';
 import { makeFolder, removeFolder } from '../../unit/register/real-world.js';
-import { ENTRY, EXAMPLE_PORTS, EXAMPLE_TOKEN, ExampleHost, addressOf, areWhole, makeGroup } from './example-host.js';
+import { ENTRY, EXAMPLE_PORTS, ExampleHost, addressOf, areWhole, makeGroup } from './example-host.js';
 
 /** Of the story: yes is said within this. */
 const YES_MS = 30_000;
@@ -75,9 +75,10 @@ test('an operator reboots hosts one after the other: each when host drain has sa
   };
 
   const adminPort = first.portOf(8025);
-  const story = new Story('reboot', { sinkPort, adminPort, gateways: [], token: EXAMPLE_TOKEN });
+  const asked = ['--from', `https://127.0.0.1:${String(adminPort)}`, '--token-file', group.tokens, '--ca-file', join(group.tls, 'ca.crt')];
+  const story = new Story('reboot', { sinkPort, adminPort, gateways: [], asked });
   const drain = async (host: string, ...more: readonly string[]): Promise<Said> =>
-    twinpost(['host', 'drain', host, '--reason', 'new kernel', ...more, '--from', `127.0.0.1:${String(adminPort)}`, '--token', EXAMPLE_TOKEN]);
+    twinpost(['host', 'drain', host, '--reason', 'new kernel', ...more, ...asked]);
   const isYes = ({ code, out, error }: Said, host: string, beganMs: number): void => {
     const tookMs = performance.now() - beganMs;
     assert.deepEqual([code, new RegExp(`^yes: ${host} may be rebooted$`, 'm').test(out)], [0, true], out + error);

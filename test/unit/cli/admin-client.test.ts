@@ -11,7 +11,7 @@ let answer: (request: http.IncomingMessage, response: http.ServerResponse) => vo
 const server = http.createServer((request, response) => { answer(request, response); });
 await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
 const URL_OF_IT = `http://127.0.0.1:${String((server.address() as AddressInfo).port)}`;
-const client = new AdminClient(`${URL_OF_IT}/`, 'secret', 500);
+const client = new AdminClient(`${URL_OF_IT}/`, { token: 'secret', ca: undefined }, 500);
 after(() => {
   server.closeAllConnections();
   server.close();
@@ -57,7 +57,7 @@ describe('an answer', () => {
     answers('{}', 500);
     assert.match(await whyNot(client.status()), /\(expected status 200, found 500\)$/);
     answers('', 401);
-    assert.match(await whyNot(client.status()), /^it wants a bearer token/);
+    assert.match(await whyNot(client.status()), /^it does not know this token/);
     answer = (_request, response) => { response.write('{'); };
     assert.equal(await whyNot(client.status()), 'nothing within 0.5 s');
   });
@@ -77,7 +77,7 @@ describe('an answer', () => {
       };
       more();
     };
-    const patient = new AdminClient(URL_OF_IT, undefined, 10_000);
+    const patient = new AdminClient(URL_OF_IT, { token: undefined, ca: undefined }, 10_000);
     assert.equal(await whyNot(patient.status()), 'the answer is too long');
     assert.ok(written < 100, String(written));
   });

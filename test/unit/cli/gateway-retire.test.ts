@@ -9,7 +9,7 @@ import type { Answered } from '../../../src/cli/group.js';
 const LIVING = ['gw-1', 'gw-2', 'gw-3'];
 
 function answer(id: string, more: Partial<RetireAnswer> = {}): Answered<RetireAnswer> {
-  const client = new AdminClient('http://127.0.0.1:1', undefined);
+  const client = new AdminClient('http://127.0.0.1:1', { token: undefined, ca: undefined });
   return {
     id, client, answer: { told_by: id, gateway: 'gw-1', retired: true, partitions: 0, messages: 0, kept: 0, kept_for: [], living: LIVING, ...more },
   };

@@ -4,6 +4,7 @@ import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { findGroup, missingText, reportMissing } from '../../../src/cli/group.js';
+import { TOKEN, tokensFile } from '../platform/node/token-file.js';
 import { contextFor } from './played-context.js';
 
 interface Known {
@@ -35,8 +36,8 @@ async function member(self: Omit<Known, 'admin'> | undefined, knows: Known[], to
   return `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
 }
 
-function from(address: string, more: { readonly only?: boolean; readonly token?: string } = {}) {
-  return { from: address, only: more.only, token: more.token };
+function from(address: string, more: { readonly only?: boolean; readonly tokenFile?: string } = {}) {
+  return { from: address, only: more.only, 'token-file': more.tokenFile, 'ca-file': undefined };
 }
 
 describe('a group', () => {
@@ -57,18 +58,18 @@ describe('a group', () => {
 
   test('names those that do not answer, hang, want a token, or have no address', async () => {
     const hanging = await member(undefined, []);
-    const guarded = await member({ id: 'gw-4', kind: 'gateway' }, [], 'secret');
+    const guarded = await member({ id: 'gw-4', kind: 'gateway' }, [], TOKEN);
     const first = await member({ id: 'gw-1', kind: 'gateway' }, [
       { id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1' }, { id: 'gw-3', kind: 'gateway', admin: hanging }, { id: 'gw-4', kind: 'gateway', admin: guarded }, { id: 'gw-5', kind: 'gateway', admin: null }, { id: 'gw-6', kind: 'gateway', admin: null, away: true }, { id: 'gw-6', kind: 'gateway', admin: null },
     ]);
     const group = await findGroup(from(first), contextFor([]), 300);
     assert.deepEqual(group.missing('gateway').filter(({ how }) => how === 'refused').map(({ id }) => id), ['gw-4'], 'the one that answers, and would not');
     assert.deepEqual(group.missing('gateway').map((one) => [one.id, one.why]), [
-      ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a bearer token (--token, or TWINPOST_TOKEN in the environment)'], ['gw-5', 'nobody that answers knows its admin address'], ['gw-6', 'it does not run: the register knows no process of it'],
+      ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a token (--token-file, or TWINPOST_TOKEN_FILE)'], ['gw-5', 'nobody that answers knows its admin address'], ['gw-6', 'it does not run: the register knows no process of it'],
     ]);
     const answers = await group.ask('gateway', () => Promise.resolve('here'));
     assert.deepEqual(answers.map((one) => one.id), ['gw-1']);
-    const withToken = await findGroup(from(first, { token: 'secret' }), contextFor([]), 300);
+    const withToken = await findGroup(from(first, { tokenFile: tokensFile() }), contextFor([]), 300);
     assert.ok(!withToken.missing('gateway').some((one) => one.id === 'gw-4'));
   });
 

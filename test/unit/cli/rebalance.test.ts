@@ -9,7 +9,7 @@ import { progressLine } from '../../../src/cli/rebalance.js';
 const MOVE = { partition: 'gw-1/0', from: 'store-a', to: 'store-c', messages: 3, bytes: 300 };
 
 function answer(more: Partial<RebalanceAnswer>): Answered<RebalanceAnswer> {
-  const client = new AdminClient('http://127.0.0.1:1', undefined);
+  const client = new AdminClient('http://127.0.0.1:1', { token: undefined, ca: undefined });
   return { id: 'gw-1', client, answer: { gateway: 'gw-1', moving: [], planned: [], why: '', ...more } };
 }
 

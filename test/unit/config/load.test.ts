@@ -118,7 +118,7 @@ describe('a configuration file', () => {
     assert.equal(gateway.mirror.heartbeatMs, 250);
     assert.equal(gateway.mirror.leaseMs, 10_000);
     assert.equal(gateway.mirror.windowBytes, 8 * 1024 * 1024);
-    assert.deepEqual(gateway.admin, { listen: { host: '127.0.0.1', port: 8025 }, token: undefined });
+    assert.deepEqual(gateway.admin, { listen: { host: '127.0.0.1', port: 8025 }, tokensFile: undefined, tls: undefined, probes: undefined });
     assert.equal(gateway.routes[0]?.name, 'default');
     assert.equal(Buffer.from(gateway.secret).toString(), SECRET);
   });
@@ -284,7 +284,10 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['balance of one host', 'via: smtp://127.0.0.1:26', 'via: smtp://127.0.0.1:26, balance: true', /^f\.yaml:7: gateway\.routes\[0\]\.balance: expected several hosts in via beside it, found one$/],
     ['two stores at one address', '127.0.0.1:7402', '127.0.0.1:7401', /^f\.yaml:16: gateway\.stores\[1\]\.paths\[0\]\.address: expected each address of stores once, found '127\.0\.0\.1:7401' again$/],
     ['a store named twice', 'id: s2', 'id: s1', /^f\.yaml:13: gateway\.stores\[1\]\.id: expected each store id once, found 's1' again$/],
-    ['an admin port for all without token', GOOD, `${GOOD}  admin: {listen: 0.0.0.0:8025}\n`, /^f\.yaml:17: gateway\.admin\.token: expected a token because admin\.listen \(0\.0\.0\.0\) is not loopback, found nothing$/],
+    ['an admin port for all without tokens', GOOD, `${GOOD}  admin: {listen: 0.0.0.0:8025, tls: {cert: c, key: k}}\n`, /^f\.yaml:17: gateway\.admin\.tokens_file: expected a file of tokens because admin\.listen \(0\.0\.0\.0\) is not loopback, found nothing$/],
+    ['an admin port for all in clear', GOOD, `${GOOD}  admin: {listen: 0.0.0.0:8025, tokens_file: t}\n`, /^f\.yaml:17: gateway\.admin\.tls: expected cert and key because admin\.listen \(0\.0\.0\.0\) is not loopback, found nothing; on a network you trust say insecure: true$/],
+    ['an admin port for all without tokens, on a network that is trusted', GOOD, `${GOOD}  insecure: true\n  admin: {listen: 0.0.0.0:8025}\n`, /^f\.yaml:18: gateway\.admin\.tokens_file: expected a file of tokens/],
+    ['probes on the port of the admin HTTP', GOOD, `${GOOD}  admin: {listen: '127.0.0.1:8025', probes: '127.0.0.1:8025'}\n`, /gateway\.admin\.probes: expected an address of its own/],
     ['a route of a name alone, without a table that leads there', GOOD, GOOD.replace('  routes:\n', '  reports: discard\n  routes:\n').replace("domain: '*', ", 'name: box, '), /^f\.yaml:8: gateway\.routes\[0\]: expected one of domain and domains, found neither \(a name alone needs smtp\.recipients\)$/],
     ['a listener twice', GOOD, `${GOOD}  smtp: {listen: [127.0.0.1:2525, 127.0.0.1:2525]}\n`, /^f\.yaml:17: gateway\.smtp\.listen\[1\]: expected an address of its own, found 127\.0\.0\.1:2525, which gateway\.smtp\.listen\[0\] has$/],
     ['a listener within all addresses', GOOD, `${GOOD}  smtp: {postmaster: a@b.example, listen: ['[::]:25', 127.0.0.1:25]}\n`, /^f\.yaml:17: gateway\.smtp\.listen\[1\]: expected an address of its own, found 127\.0\.0\.1:25, which gateway\.smtp\.listen\[0\] \(\[::\]:25\) has$/],
@@ -357,11 +360,11 @@ describe('what is wrong is one line with file, line, path, expectation and findi
       [`  smtp:\n    recipients: {http: 'https://:${WORD}@a.example/x'}\n`, /recipients\.http: .*, found "https:\/\/\(hidden\)@/],
       [`  smtp:\n    hooks: [{rspamd: 'http://:${WORD}@127.0.0.1:1'}]\n`, /rspamd: .*, found "http:\/\/\(hidden\)@127/],
       [`register: {etcd: ['https://root:${WORD}/@b@10.1.0.5:2379'], cluster: c}\n`, /register\.etcd\[0\]: .*, found "https:\/\/\(hidden\)@10/],
-      [`  admin: {listen: '127.0.0.1:1', token: "${WORD}\\t"}\n`, /admin\.token: .*, found a string that is not shown$/],
-      [`  admin: {listen: '127.0.0.1:1', token: [${WORD}]}\n`, /admin\.token: .*, found a list of 1$/],
+      [`  secret: "${WORD}\\t"\n`, /gateway\.secret: .*, found a string that is not shown$/],
+      [`  secret: [${WORD}]\n`, /gateway\.secret: .*, found a list of 1$/],
     ];
     for (const [more, told] of cases) {
-      const [error = '', ...others] = errorsOf(`${GOOD}${more}`);
+      const [error = '', ...others] = errorsOf(more.startsWith('  secret:') ? GOOD.replace(/ {2}secret: .*\n/, more) : `${GOOD}${more}`);
       assert.match(error, told);
       assert.ok(!`${error}${others.join('')}`.includes(WORD), error);
     }
@@ -652,7 +655,7 @@ test('a gateway may know the store of its own host, if enough others are there f
   const example = readFileSync('configs/three-hosts/host-1/gateway.yaml', 'utf8');
   const stores = [1, 2, 3].map((n) => `    - {id: store-${String(n)}, host: host-${String(n)}, paths: [{name: A, address: '10.1.0.${String(n)}:7401'}]}\n`);
   const textOf = (...known: readonly string[]): string =>
-    example.replace('secret_file: mail.secret', `secret: ${SECRET}`).replace('  admin: {listen', `  stores:\n${known.join('')}  admin: {listen`);
+    example.replace('secret_file: mail.secret', `secret: ${SECRET}`).replace('  admin:\n', `  stores:\n${known.join('')}  admin:\n`);
   const text = textOf(...stores);
   const result = parseConfig(text, 'gateway.yaml', { role: 'gateway' });
   assert.ok(result.ok, result.ok ? '' : result.errors.join('\n'));
@@ -668,14 +671,14 @@ test('the example of a sink is whole', () => {
 
 describe('the effective configuration', () => {
   test('shows values in force in the words of the file, hides secrets, and is a file again', () => {
-    const result = parseConfig(`${GOOD}  admin: {token: let-me-in-please}\n`, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+    const result = parseConfig(GOOD, 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(result.ok);
     const text = effectiveYaml(result.value, result.config, 3 * 2 ** 30);
     assert.match(text, /message_size_limit: 25MiB/);
     assert.match(text, /first: 5min/);
     assert.match(text, /heartbeat: 250ms/);
     assert.match(text, /via: smtp:\/\/127\.0\.0\.1:26/);
-    assert.ok(!text.includes(SECRET) && !text.includes('let-me-in'));
+    assert.ok(!text.includes(SECRET));
     const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway', stateDir: '/state' });
     assert.ok(again.ok, again.ok ? '' : again.errors.join('\n'));
     assert.deepEqual(again.config.gateway?.delivery, result.config.gateway?.delivery);

@@ -1,9 +1,9 @@
 /** Orders for many messages over HTTP, src/gateway/admin/order-api.ts: what is too long for others fits where partitions are named. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { fastify } from 'fastify';
 import { addQueueOrders } from '../../../../src/gateway/admin/order-api.js';
 import type { QueueOrderControl } from '../../../../src/gateway/admin/order-api.js';
+import { playedApi } from './played-api.js';
 
 test('the partitions of 500 gateways may be named as passed over', async () => {
   const told: number[] = [];
@@ -13,12 +13,11 @@ test('the partitions of 500 gateways may be named as passed over', async () => {
       return undefined;
     },
   };
-  // As the admin server has it.
-  const api = fastify({ bodyLimit: 64 * 1024 });
+  const api = playedApi();
   addQueueOrders(api, control as QueueOrderControl);
   const posted = async (count: number): Promise<number> => {
     const passed = Array.from({ length: count }, (_, i) => `gateway-${String(i >> 4)}.mail.example/${String(i & 15)}`);
-    const { statusCode } = await api.inject({ method: 'POST', url: '/orders/gw-1-1-1/leave', payload: { passed } });
+    const { statusCode } = await api.inject({ method: 'POST', url: '/api/v1/orders/gw-1-1-1/leave', payload: { passed, reason: 'a flood', who: 'ann' } });
     return statusCode;
   };
   assert.deepEqual([await posted(8_000), await posted(8_193)], [409, 400]);

@@ -1,11 +1,11 @@
 /** Giving copies up over the admin HTTP: what is done is said and logged, and so is that nothing was. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { fastify } from 'fastify';
 import { addRescue } from '../../../../src/gateway/admin/rescue-api.js';
 import type { GivenUpEnded, RescueControl, WaitingCopies } from '../../../../src/gateway/admin/rescue-api.js';
 import { STATUS, STORE } from '../../cli/sample-answers.js';
 import { KeptLog } from './kept-log.js';
+import { playedApi } from './played-api.js';
 
 const STATUS_HERE = { ...STATUS, stores: [{ ...STORE, store: 'store-a' }, { ...STORE, store: 'store-b' }] };
 
@@ -53,28 +53,28 @@ interface Posted {
 
 function played(): Posted {
   const [control, log] = [new PlayedRescue(), new KeptLog()];
-  const app = fastify({ logger: false });
+  const app = playedApi();
   addRescue(app, { control, view: { status: () => STATUS_HERE }, log });
   return {
     control, log,
     post: async (payload) => {
-      const answer = await app.inject({ method: 'POST', url: '/rescue', payload });
+      const answer = await app.inject({ method: 'POST', url: '/api/v1/rescue', payload });
       return [answer.statusCode, answer.json()];
     },
   };
 }
 
 const ONE_OF = 'name the stores to be given up, or say memory: true, not both';
-const WHO_AND_WHY = 'say who does this, and for what reason: it is logged';
+const WHO_AND_WHY = 'reason: say who does this, and for what reason: it is logged';
 const REFUSED: readonly (readonly [posted: object, code: number, error: string])[] = [
-  [{ ...WHO }, 400, 'give_up is a list of stores'],
-  [{ give_up: 'store-b', ...WHO }, 400, 'give_up is a list of stores'],
-  [{ give_up: ['store-b', 5], ...WHO }, 400, 'give_up is a list of stores'],
-  [{ give_up: ['store-b', ' '], ...WHO }, 400, 'give_up is a list of stores'],
-  [{ give_up: Array.from({ length: 257 }, (_, i) => `s${String(i)}`), ...WHO }, 400, 'give_up is a list of stores'],
+  [{ ...WHO }, 400, 'give_up: expected a list of stores'],
+  [{ give_up: 'store-b', ...WHO }, 400, 'give_up: expected a list of stores'],
+  [{ give_up: ['store-b', 5], ...WHO }, 400, 'give_up[1]: expected the id of a store'],
+  [{ give_up: ['store-b', ' '], ...WHO }, 400, 'give_up[1]: expected the id of a store'],
+  [{ give_up: Array.from({ length: 257 }, (_, i) => `s${String(i)}`), ...WHO }, 400, 'give_up: expected 256 stores at most'],
   [{ give_up: [], ...WHO }, 400, ONE_OF],
   [{ give_up: ['store-b'], memory: true, ...WHO }, 400, ONE_OF],
-  [{ give_up: [], memory: 'yes', ...WHO }, 400, 'memory is true or false'],
+  [{ give_up: [], memory: 'yes', ...WHO }, 400, 'memory: expected true or false'],
   [{ give_up: ['store-b'], who: 'ann' }, 400, WHO_AND_WHY],
   [{ give_up: ['store-b'], reason: ' ', who: 'ann' }, 400, WHO_AND_WHY],
   [{ give_up: ['store-b', 'store-9'], ...WHO }, 404, "this gateway knows no store 'store-9'; it knows store-a, store-b, store-gone, store-old; nothing was done"],

@@ -1,13 +1,13 @@
 /** Retiring a gateway over the admin HTTP: who may be retired by which name, and what the answer says. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { fastify } from 'fastify';
 import { addRetire } from '../../../../src/gateway/admin/retire-api.js';
 import { Retirements } from '../../../../src/gateway/retirements.js';
 import { Prng } from '../../../../src/base/prng.js';
 import { Scheduler } from '../../../scenario/scheduler.js';
 import { WorldRegister } from '../../../scenario/world-register.js';
 import { KeptLog } from './kept-log.js';
+import { playedApi } from './played-api.js';
 
 const WHO = { reason: 'host given back', who: 'ann@box' };
 
@@ -25,14 +25,14 @@ function played(isAlone = false): Played {
   for (const gatewayId of ['gw-2', 'gw-3-1', 'gw-3-2']) register.start({ gatewayId, incarnation: 1 });
   run(1000);
   log.lines.length = 0;
-  const app = fastify({ logger: false });
+  const app = playedApi();
   const clock = { nowMs: () => 0, wallMs: () => 1000 };
   addRetire(app, new Retirements({ isAlone }, { clock, log, register: own.bridge, partitions: () => [], keptFor: () => ({ count: 1, stores: ['store-a'] }) }));
   return {
     log,
     ask: async (method, id, payload) => {
       let answer: readonly [number, Record<string, unknown>] | undefined;
-      const asked = app.inject({ method, url: `/gateways/${id}/retire`, ...(payload === undefined ? {} : { payload }) });
+      const asked = app.inject({ method, url: `/api/v1/gateways/${id}/retire`, ...(payload === undefined ? {} : { payload }) });
       void asked.then((told) => { answer = [told.statusCode, told.json()]; });
       while (answer === undefined) {
         await new Promise((resolve) => { setImmediate(resolve); });

@@ -1,7 +1,6 @@
 /** Standing rules over the admin HTTP: what is refused before anything is written, and what the register is given. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { fastify } from 'fastify';
 import { Prng } from '../../../../src/base/prng.js';
 import { addQueueRules } from '../../../../src/gateway/admin/rule-api.js';
 import { LocalRules } from '../../../../src/gateway/orders/local-rules.js';
@@ -10,6 +9,7 @@ import { RuleDesk } from '../../../../src/gateway/orders/rule-desk.js';
 import { Scheduler } from '../../../scenario/scheduler.js';
 import { WorldRegister } from '../../../scenario/world-register.js';
 import { KeptLog } from './kept-log.js';
+import { playedApi } from './played-api.js';
 
 const WHO = { reason: 'their server is down', who: 'ann@box' };
 
@@ -32,13 +32,13 @@ function played(): Played {
   const clock = { nowMs: () => scheduler.nowMs, wallMs: () => 1_000_000 };
   const local = new LocalRules({ clock, log, register: bridge, file: undefined });
   const rules = new QueueRules({ clock, log, told: local, queues: () => [], wake: () => undefined });
-  const app = fastify({ logger: false });
+  const app = playedApi();
   addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local }));
   return {
     log, register, run,
     ask: async (method, path, payload) => {
       let answer: readonly [number, Record<string, unknown>] | undefined;
-      const asked = app.inject({ method, url: path, ...(payload === undefined ? {} : { payload }) });
+      const asked = app.inject({ method, url: `/api/v1${path}`, ...(payload === undefined ? {} : { payload }) });
       void asked.then((told) => { answer = [told.statusCode, told.json()]; });
       while (answer === undefined) {
         await new Promise((resolve) => { setImmediate(resolve); });

@@ -5,6 +5,7 @@ import { describe, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { startAdmin } from '../../../../src/gateway/admin/server.js';
 import type { RunningAdmin } from '../../../../src/platform/node/admin-server.js';
+import { TOKEN, tokensFile } from '../../platform/node/token-file.js';
 import { KeptLog } from './kept-log.js';
 import type { MessageAnswer, StatusAnswer } from '../../../../src/admin-api/gateway-answers.js';
 import type { Page } from '../../../../src/admin-api/pages.js';
@@ -42,8 +43,8 @@ function view(status: StatusAnswer = { ...STATUS, stores: [STORE] }): GatewayVie
   };
 }
 
-async function withAdmin(options: { readonly token?: string; readonly view?: GatewayView }, run: (url: string, admin: RunningAdmin) => Promise<void>): Promise<void> {
-  const admin = await startAdmin({ host: '127.0.0.1', port: 0, token: options.token }, { view: options.view ?? view(), registry: new Registry(), log: new KeptLog() });
+async function withAdmin(options: { readonly tokensFile?: string; readonly view?: GatewayView }, run: (url: string, admin: RunningAdmin) => Promise<void>): Promise<void> {
+  const admin = await startAdmin({ listen: { host: '127.0.0.1', port: 0 }, tokensFile: options.tokensFile }, { view: options.view ?? view(), registry: new Registry(), log: new KeptLog() });
   try {
     await run(`http://127.0.0.1:${String(admin.port)}`, admin);
   } finally {
@@ -58,15 +59,15 @@ async function get(url: string, headers: Record<string, string> = {}): Promise<{
 
 describe('the admin HTTP of a gateway', () => {
   test('asks for the bearer token in the API and not in the probes', async () => {
-    await withAdmin({ token: 'secret-token' }, async (url) => {
+    await withAdmin({ tokensFile: tokensFile() }, async (url) => {
       assert.equal((await fetch(`${url}/healthz`)).status, 200);
       assert.equal((await fetch(`${url}/metrics`)).status, 200);
       assert.equal((await fetch(`${url}/readyz`)).status, 200);
       for (const path of ['status', 'mirrors', 'table', 'queues', 'group', 'register', 'queues/x/messages']) {
         assert.equal((await get(`${url}/api/v1/${path}`)).code, 401);
-        assert.equal((await get(`${url}/api/v1/${path}`, { authorization: 'Bearer secret-tokem' })).code, 401);
+        assert.equal((await get(`${url}/api/v1/${path}`, { authorization: `Bearer ${TOKEN.slice(0, -1)}x` })).code, 401);
       }
-      assert.equal((await get(`${url}/api/v1/status`, { authorization: 'Bearer secret-token' })).code, 200);
+      assert.equal((await get(`${url}/api/v1/status`, { authorization: `Bearer ${TOKEN}` })).code, 200);
     });
   });
 

@@ -1,10 +1,10 @@
 /** What an operator does with stores and mirrors, over the admin HTTP: paths, answers, refusals. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { fastify } from 'fastify';
 import { addStores } from '../../../../src/gateway/admin/store-api.js';
 import type { Order } from '../../../../src/admin-api/orders.js';
 import type { DrainState, StoreControl } from '../../../../src/gateway/admin/store-api.js';
+import { playedApi } from './played-api.js';
 
 const ORDER: Order = { reason: 'it differs', who: 'ann' };
 
@@ -52,39 +52,39 @@ interface Asked {
 
 function played(): Asked {
   const stores = new PlayedStores();
-  const app = fastify({ logger: false });
+  const app = playedApi();
   addStores(app, stores);
   return {
     stores,
-    ask: async (method, url, body) => {
-      const answer = await app.inject({ method, url, ...(body === undefined ? {} : { payload: body }) });
+    ask: async (method, path, body) => {
+      const answer = await app.inject({ method, url: `/api/v1${path}`, ...(body === undefined ? {} : { payload: body }) });
       return [answer.statusCode, answer.json()];
     },
   };
 }
 
 describe('the drain of a store', () => {
-  test('is begun by a POST without a body, looked at by a GET, and ended by undo; each tells how far it is', async () => {
+  test('is begun by a POST, looked at by a GET, and ended by undo; each tells how far it is', async () => {
     const { stores, ask } = played();
     assert.deepEqual(await ask('GET', '/stores/store%20a/drain'), [200, { store: 'store a', draining: false, mirrors: 7, stuck: 0, copies_missing: 0, kept: true }]);
     assert.deepEqual(stores.done, [], 'to look changes nothing');
-    assert.deepEqual(await ask('POST', '/stores/store%20a/drain'), [200, { store: 'store a', draining: true, mirrors: 7, stuck: 0, copies_missing: 0, kept: true }]);
+    assert.deepEqual(await ask('POST', '/stores/store%20a/drain', ORDER), [200, { store: 'store a', draining: true, mirrors: 7, stuck: 0, copies_missing: 0, kept: true }]);
     stores.state = { draining: true, mirrors: 2, stuck: 2, copiesMissing: 3, kept: true };
     assert.deepEqual(await ask('GET', '/stores/store%20a/drain'), [200, { store: 'store a', draining: true, mirrors: 2, stuck: 2, copies_missing: 3, kept: true }]);
-    assert.deepEqual(await ask('POST', '/stores/store%20a/drain', { undo: true }), [200, { store: 'store a', draining: false, mirrors: 2, stuck: 2, copies_missing: 3, kept: true }]);
+    assert.deepEqual(await ask('POST', '/stores/store%20a/drain', { undo: true, ...ORDER }), [200, { store: 'store a', draining: false, mirrors: 2, stuck: 2, copies_missing: 3, kept: true }]);
     assert.deepEqual(stores.done, ['drain store a', 'undrain store a']);
   });
 
-  test('hands on who wants it and why, where that is said', async () => {
+  test('hands on who wants it and why, and is refused where that is not said', async () => {
     const { stores, ask } = played();
-    for (const body of [{ reason: ' disk ', who: 'ann' }, { undo: true, reason: 'new disk', who: 'bob' }, {}]) assert.equal((await ask('POST', '/stores/store%20a/drain', body))[0], 200);
-    assert.deepEqual(stores.orders, [{ reason: 'disk', who: 'ann' }, { reason: 'new disk', who: 'bob' }, { reason: '', who: '' }]);
-    for (const body of [{ reason: 5 }, { reason: 'x'.repeat(501) }, { who: ['ann'] }]) assert.equal((await ask('POST', '/stores/store%20a/drain', body))[0], 400);
-    assert.equal(stores.done.length, 3);
+    for (const body of [{ reason: ' disk ', who: 'ann' }, { undo: true, reason: 'new disk', who: 'bob' }]) assert.equal((await ask('POST', '/stores/store%20a/drain', body))[0], 200);
+    assert.deepEqual(stores.orders, [{ reason: 'disk', who: 'ann' }, { reason: 'new disk', who: 'bob' }]);
+    for (const body of [{}, { who: 'ann' }, { reason: 'disk' }, { ...ORDER, reason: 5 }, { ...ORDER, reason: 'x'.repeat(501) }, { ...ORDER, who: ['ann'] }]) assert.equal((await ask('POST', '/stores/store%20a/drain', body))[0], 400);
+    assert.equal(stores.done.length, 2);
   });
 
   test('is answered, begun or undone, when the order is settled, with whether the stores have acknowledged it', async () => {
-    for (const [body, draining] of [[{}, true], [{ undo: true }, false]] as const) {
+    for (const [body, draining] of [[ORDER, true], [{ undo: true, ...ORDER }, false]] as const) {
       const { stores, ask } = played();
       const held = new Promise<() => void>((resolve) => { stores.hold = resolve; });
       stores.state = { ...stores.state, kept: false };
@@ -102,16 +102,16 @@ describe('the drain of a store', () => {
 
   test('only undo: true ends it', async () => {
     const { stores, ask } = played();
-    for (const body of [{ undo: false }, { undo: 'true' }, {}]) assert.equal((await ask('POST', '/stores/store%20a/drain', body))[0], 200);
-    assert.deepEqual(stores.done, ['drain store a', 'drain store a', 'drain store a']);
+    for (const [undo, code] of [[{ undo: false }, 200], [{ undo: 'true' }, 400], [{}, 200]] as const) assert.equal((await ask('POST', '/stores/store%20a/drain', { ...undo, ...ORDER }))[0], code);
+    assert.deepEqual(stores.done, ['drain store a', 'drain store a']);
   });
 
   test('of a store that this gateway does not know is refused, and nothing is done', async () => {
     const { stores, ask } = played();
     const unknown = [404, { error: "this gateway knows no store 'store-z'" }];
     assert.deepEqual(await ask('GET', '/stores/store-z/drain'), unknown);
-    assert.deepEqual(await ask('POST', '/stores/store-z/drain'), unknown);
-    assert.deepEqual(await ask('POST', '/stores/store-z/drain', { undo: true }), unknown);
+    assert.deepEqual(await ask('POST', '/stores/store-z/drain', ORDER), unknown);
+    assert.deepEqual(await ask('POST', '/stores/store-z/drain', { undo: true, ...ORDER }), unknown);
     assert.deepEqual(stores.done, []);
   });
 });
@@ -120,8 +120,8 @@ describe('the resync of a mirror', () => {
   test('names the store, and says that the copy is filled again, or why not', async () => {
     const { stores, ask } = played();
     const path = '/partitions/gw-1%2F3/resync';
-    assert.deepEqual(await ask('POST', path, {}), [400, { error: 'name the store whose mirror is to be filled again' }]);
-    for (const order of [{}, { reason: 'it differs' }, { who: 'ann' }, { reason: ' ', who: 'ann' }]) assert.deepEqual(await ask('POST', path, { store: 'store-a', ...order }), [400, { error: 'say who does this, and for what reason: it is logged' }]);
+    assert.deepEqual(await ask('POST', path, ORDER), [400, { error: 'store: name the store whose mirror is to be filled again' }]);
+    for (const [order, at] of [[{}, 'reason: '], [{ reason: 'it differs' }, ''], [{ who: 'ann' }, 'reason: '], [{ reason: ' ', who: 'ann' }, 'reason: ']] as const) assert.deepEqual(await ask('POST', path, { store: 'store-a', ...order }), [400, { error: `${at}say who does this, and for what reason: it is logged` }]);
     assert.deepEqual(await ask('POST', path, { store: 'store-a', ...ORDER }), [200, { partition: 'gw-1/3', store: 'store-a' }]);
     stores.filled = 0;
     assert.equal((await ask('POST', path, { store: 'store-a', ...ORDER }))[0], 409);

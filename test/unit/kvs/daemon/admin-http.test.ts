@@ -2,10 +2,11 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import { test } from 'node:test';
 import { recordOf, storing } from '../core/section-kit.js';
+import { TOKEN, tokensFile } from '../../platform/node/token-file.js';
 import { TestGateway, testStore } from './test-gateway.js';
 
 test('admin HTTP tells health, metrics, status and partitions, to those with the token', async (t) => {
-  const store = await testStore({ version: '9.8.7', admin: { host: '127.0.0.1', port: 0, token: 'letmein' } });
+  const store = await testStore({ version: '9.8.7', admin: { listen: { host: '127.0.0.1', port: 0 }, tokensFile: tokensFile() } });
   t.after(() => store.stop());
   const gateway = await TestGateway.join(store);
   gateway.found(1, 1);
@@ -13,7 +14,7 @@ test('admin HTTP tells health, metrics, status and partitions, to those with the
   gateway.found(2, 2);
   await gateway.acknowledged(gateway.tell(1, recordOf(3, { members: [{ storeId: 'store-a', bootId: store.store.bootId }] }), false));
   const base = `http://127.0.0.1:${String(store.adminPort)}`;
-  const authorized = { headers: { authorization: 'Bearer letmein' } };
+  const authorized = { headers: { authorization: `Bearer ${TOKEN}` } };
 
   assert.equal((await fetch(`${base}/healthz`)).status, 200);
   assert.equal((await fetch(`${base}/readyz`)).status, 200);
@@ -44,7 +45,7 @@ test('admin HTTP tells health, metrics, status and partitions, to those with the
 });
 
 test('admin HTTP without a token is deaf to other names for this machine', async (t) => {
-  const store = await testStore({ admin: { host: '127.0.0.1', port: 0 } });
+  const store = await testStore({ admin: { listen: { host: '127.0.0.1', port: 0 } } });
   t.after(() => store.stop());
   const codeFor = (host: string, path: string): Promise<number | undefined> => new Promise((resolve, reject) => {
     http.get({ host: '127.0.0.1', port: store.adminPort, path, agent: false, headers: { host } }, (response) => {

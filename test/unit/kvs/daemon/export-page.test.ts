@@ -5,10 +5,13 @@ import { ENTRY_ROW_BYTES, entryPosition } from '../../../../src/protocol/entry-r
 import { FLAG_SHARED } from '../../../../src/protocol/change-rows.js';
 import { change, deleting, fingerprint, found, storing } from '../core/section-kit.js';
 import { testStore } from './test-gateway.js';
+import { TOKEN, tokensFile } from '../../platform/node/token-file.js';
+
+const OWN = { host: '127.0.0.1', port: 0 };
 
 describe('the export of a store', () => {
   test('gives a partition in bounded pages, content included, and changes nothing', async (t) => {
-    const running = await testStore({ admin: { host: '127.0.0.1', port: 0 } });
+    const running = await testStore({ admin: { listen: OWN } });
     t.after(() => running.stop());
     const { store } = running;
     const copy = found(store);
@@ -38,7 +41,7 @@ describe('the export of a store', () => {
   });
 
   test('gives a copy that is in no record, as a gateway left it that was filling it', async (t) => {
-    const running = await testStore({ admin: { host: '127.0.0.1', port: 0 } });
+    const running = await testStore({ admin: { listen: OWN } });
     t.after(() => running.stop());
     const copy = found(running.store);
     change(running.store, copy, storing(1, 'body'), storing(2, 'body'), storing(3, 'body'));
@@ -51,12 +54,12 @@ describe('the export of a store', () => {
   });
 
   test('wants the token, knows no other partitions, and refuses a cursor that is none', async (t) => {
-    const running = await testStore({ admin: { host: '127.0.0.1', port: 0, token: 'secret token' } });
+    const running = await testStore({ admin: { listen: OWN, tokensFile: tokensFile() } });
     t.after(() => running.stop());
     found(running.store);
     const url = `http://127.0.0.1:${String(running.adminPort)}/api/v1/export?partition=g1/`;
     const status = async (more: string, headers: Record<string, string>): Promise<number> => (await fetch(url + more, { headers })).status;
-    const authorization = 'Bearer secret token';
+    const authorization = `Bearer ${TOKEN}`;
     assert.equal(await status('1', {}), 401);
     assert.equal(await status('1', { authorization }), 200);
     assert.equal(await status('2', { authorization }), 404);

@@ -1,0 +1,254 @@
+/**
+ * All addresses of the admin HTTP, each once: method, path, role, shapes. What is not here can't be served
+ * (platform/node/admin-server.ts). Bodies of orders say why, and who (orders.ts).
+ */
+import { z } from 'zod';
+import { messagePage, queuePage, registerAnswer, statusAnswer, tablePage } from './gateway-answers.js';
+import { limitsAnswer } from './limits.js';
+import { agesAnswer, agesQuestion, findAnswer, findQuestion, shownMessageAnswer } from './look.js';
+import {
+  configDiffAnswer, drainAnswer, drainOrder, ordered, rebalanceAnswer, reloadAnswer, rescueAnswer,
+  rescueOrder, resyncAnswer, resyncOrder, retireAnswer, retireOrder,
+} from './orders.js';
+import { PAGE_ROWS_MAX, groupAnswer, pageCursor, rowCount } from './pages.js';
+import {
+  goOrder, leaveOrder, leftOrderAnswer, leftOrderIdAnswer, queueOrder, queueOrderAnswer, queueOrdersAnswer,
+} from './queue-orders.js';
+import { cancelRule, newQueueRule, queueRulesAnswer, ruleIdAnswer } from './queue-rules.js';
+import type { Route } from './route.js';
+import { inboxAnswer, tallyAnswer } from './sink-answers.js';
+import { storePartitionPage, storeStatusAnswer } from './store-answers.js';
+import { TRACE_SECONDS_DEFAULT, TRACE_SECONDS_MAX } from './trace.js';
+
+/** Names of the partitions of 500 gateways, of some 30 characters each: more than others post. */
+const LEAVE_BYTES_MAX = 256 * 1024;
+const TABLE_ROWS = 100;
+
+function pages<Rest extends z.core.$ZodLooseShape>(rowsDefault: number, rest: Rest) {
+  return z.object({ limit: rowCount.default(rowsDefault), cursor: pageCursor.default(''), ...rest });
+}
+
+const queueClass = z.string('class is given once').default('mail');
+const position = z.coerce.number<number>().int().min(0, 'it is the position that the page before gave');
+const justOrder = ordered({});
+const traceSeconds = z.coerce.number<number>('seconds is a whole number').int('seconds is a whole number')
+  .min(1).max(TRACE_SECONDS_MAX).default(TRACE_SECONDS_DEFAULT);
+/** Of a host that is traced, and of a queue. */
+const NAME_CHARACTERS_MAX = 1_024;
+
+/** Of every process; without a token. */
+export const probeRoutes = {
+  healthz: {
+    method: 'GET', path: '/healthz', role: 'probe', answer: 'text', summary: '200 while the process answers',
+  },
+  readyz: {
+    method: 'GET', path: '/readyz', role: 'probe', answer: 'text',
+    summary: '200 when it takes new mail, or a store changes; else 503 and why',
+  },
+  metrics: { method: 'GET', path: '/metrics', role: 'probe', answer: 'text', summary: 'Prometheus text' },
+} as const satisfies Record<string, Route>;
+
+/** Of gateways and stores alike. */
+const sharedRoutes = {
+  group: {
+    method: 'GET', path: '/api/v1/group', role: 'read', answer: groupAnswer,
+    summary: 'who belongs together, and where their admin HTTP is',
+  },
+  document: {
+    method: 'GET', path: '/api/v1/openapi.json', role: 'read', answer: 'document',
+    summary: 'this table, as OpenAPI has it',
+  },
+} as const satisfies Record<string, Route>;
+
+const lookRoutes = {
+  status: {
+    method: 'GET', path: '/api/v1/status', role: 'read', answer: statusAnswer, summary: 'how it is',
+  },
+  mirrors: {
+    method: 'GET', path: '/api/v1/mirrors', role: 'read', answer: tablePage,
+    query: pages(TABLE_ROWS, { troubled: rowCount.exactOptional() }),
+    summary: 'management table, whole partitions; troubled: those that need a look first',
+  },
+  table: {
+    method: 'GET', path: '/api/v1/table', role: 'read', answer: tablePage, query: pages(PAGE_ROWS_MAX, {}),
+    summary: 'management table, in larger pages',
+  },
+  queues: {
+    method: 'GET', path: '/api/v1/queues', role: 'read', answer: queuePage, query: pages(PAGE_ROWS_MAX, {}),
+    summary: 'one row a queue',
+  },
+  messages: {
+    method: 'GET', path: '/api/v1/queues/:name/messages', role: 'read', answer: messagePage,
+    query: pages(TABLE_ROWS, { class: queueClass }), summary: 'messages of a queue, in its order',
+  },
+  message: {
+    method: 'GET', path: '/api/v1/messages/:id', role: 'read', answer: shownMessageAnswer,
+    summary: 'one message, wherever it is here',
+  },
+  register: {
+    method: 'GET', path: '/api/v1/register', role: 'read', answer: registerAnswer,
+    summary: 'endpoints of etcd, each asked now',
+  },
+  ages: {
+    method: 'POST', path: '/api/v1/ages', role: 'read', body: agesQuestion, answer: agesAnswer,
+    summary: 'how old the mail is, by destination',
+  },
+  find: {
+    method: 'POST', path: '/api/v1/find', role: 'read', body: findQuestion, answer: findAnswer,
+    summary: 'the first messages that a selector means',
+  },
+  limits: {
+    method: 'GET', path: '/api/v1/limits', role: 'read', answer: limitsAnswer,
+    query: z.object({ queue: z.string('queue is the name of one queue').min(1).max(NAME_CHARACTERS_MAX) }),
+    summary: 'what limits mail of a queue now, what binds first',
+  },
+  traceClients: {
+    method: 'GET', path: '/api/v1/trace/clients', role: 'read', answer: 'lines',
+    query: z.object({ network: z.string('network is an address or a network'), seconds: traceSeconds }),
+    summary: 'what clients and we say on SMTP, live',
+  },
+  traceServers: {
+    method: 'GET', path: '/api/v1/trace/servers', role: 'read', answer: 'lines',
+    query: z.object({
+      host: z.string('host is a name or *').min(1, 'host is a name or *').max(NAME_CHARACTERS_MAX),
+      seconds: traceSeconds,
+    }),
+    summary: 'what we and next hops say on SMTP, live',
+  },
+  exportQueue: {
+    method: 'GET', path: '/api/v1/queues/:name/export', role: 'content', answer: 'entries',
+    query: z.object({ class: queueClass, cursor: pageCursor.default('') }),
+    summary: 'a page of a queue, with content',
+  },
+  exportMessage: {
+    method: 'GET', path: '/api/v1/messages/:id/export', role: 'content', answer: 'entries',
+    summary: 'one message, with content',
+  },
+} as const satisfies Record<string, Route>;
+
+const queueOrderRoutes = {
+  beginOrder: {
+    method: 'POST', path: '/api/v1/orders', role: 'operate', body: ordered(queueOrder.shape),
+    answer: queueOrderAnswer, summary: 'an order over all the messages of a selector: it begins to look',
+  },
+  orders: {
+    method: 'GET', path: '/api/v1/orders', role: 'read', answer: queueOrdersAnswer,
+    summary: 'orders of the last minutes, and those that are left in the register',
+  },
+  order: {
+    method: 'GET', path: '/api/v1/orders/:id', role: 'read', answer: queueOrderAnswer,
+    summary: 'how far an order is',
+  },
+  goOrder: {
+    method: 'POST', path: '/api/v1/orders/:id/go', role: 'operate', body: ordered(goOrder.shape),
+    answer: queueOrderAnswer, summary: 'what it found is dealt with',
+  },
+  cancelOrder: {
+    method: 'POST', path: '/api/v1/orders/:id/cancel', role: 'operate', body: justOrder,
+    answer: queueOrderAnswer, summary: 'nothing more is done by it',
+  },
+  leaveOrder: {
+    method: 'POST', path: '/api/v1/orders/:id/leave', role: 'operate', body: ordered(leaveOrder.shape),
+    bodyBytesMax: LEAVE_BYTES_MAX, answer: leftOrderAnswer,
+    summary: 'it is left in the register for mail that nobody had who was asked',
+  },
+  withdrawOrder: {
+    method: 'POST', path: '/api/v1/orders/:id/withdraw', role: 'operate', body: justOrder,
+    answer: leftOrderIdAnswer, summary: 'it is deleted there',
+  },
+  rules: {
+    method: 'GET', path: '/api/v1/rules', role: 'read', answer: queueRulesAnswer,
+    summary: 'standing rules that this gateway obeys',
+  },
+  addRule: {
+    method: 'POST', path: '/api/v1/rules', role: 'operate', body: ordered(newQueueRule.shape),
+    answer: ruleIdAnswer, summary: 'a standing rule, written into the register',
+  },
+  cancelRule: {
+    method: 'POST', path: '/api/v1/rules/:id/cancel', role: 'operate', body: ordered(cancelRule.shape),
+    answer: ruleIdAnswer, summary: 'it is deleted there',
+  },
+} as const satisfies Record<string, Route>;
+
+const placeRoutes = {
+  drain: {
+    method: 'GET', path: '/api/v1/stores/:id/drain', role: 'read', answer: drainAnswer,
+    summary: 'what this gateway still has at a store',
+  },
+  orderDrain: {
+    method: 'POST', path: '/api/v1/stores/:id/drain', role: 'operate', body: drainOrder, answer: drainAnswer,
+    summary: 'all its partitions move away from a store, or it is used again',
+  },
+  resync: {
+    method: 'POST', path: '/api/v1/partitions/:name/resync', role: 'operate', body: resyncOrder,
+    answer: resyncAnswer, summary: 'one copy is emptied and filled again',
+  },
+  rescue: {
+    method: 'POST', path: '/api/v1/rescue', role: 'operate', body: rescueOrder, answer: rescueAnswer,
+    summary: 'partitions go on without lost copies: mail may be lost',
+  },
+  rebalance: {
+    method: 'GET', path: '/api/v1/rebalance', role: 'read', answer: rebalanceAnswer,
+    summary: 'copies that move, and would',
+  },
+  orderRebalance: {
+    method: 'POST', path: '/api/v1/rebalance', role: 'operate', body: justOrder, answer: rebalanceAnswer,
+    summary: 'copies are spread evenly over the stores',
+  },
+  retire: {
+    method: 'GET', path: '/api/v1/gateways/:id/retire', role: 'read', answer: retireAnswer,
+    summary: 'how far a gateway is retired',
+  },
+  orderRetire: {
+    method: 'POST', path: '/api/v1/gateways/:id/retire', role: 'operate', body: retireOrder,
+    answer: retireAnswer, summary: 'a gateway is taken out for good, or that is taken back',
+  },
+  reload: {
+    method: 'POST', path: '/api/v1/config/reload', role: 'operate', body: justOrder, answer: reloadAnswer,
+    summary: 'the configuration is read again, and in force when that is answered',
+  },
+  configDiff: {
+    method: 'GET', path: '/api/v1/config/diff', role: 'read', answer: configDiffAnswer,
+    summary: 'what that would do',
+  },
+} as const satisfies Record<string, Route>;
+
+/** Of a gateway, beside the probes. */
+export const gatewayRoutes = {
+  ...sharedRoutes, ...lookRoutes, ...queueOrderRoutes, ...placeRoutes,
+} as const satisfies Record<string, Route>;
+
+/** Of a store, beside the probes. */
+export const storeRoutes = {
+  ...sharedRoutes,
+  status: {
+    method: 'GET', path: '/api/v1/status', role: 'read', answer: storeStatusAnswer, summary: 'how it is',
+  },
+  partitions: {
+    method: 'GET', path: '/api/v1/partitions', role: 'read', answer: storePartitionPage,
+    query: pages(PAGE_ROWS_MAX, {}), summary: 'copies that it holds',
+  },
+  exportPartition: {
+    method: 'GET', path: '/api/v1/export', role: 'content', answer: 'entries',
+    query: z.object({
+      partition: z.string('partition is given once').default(''), after: position.default(0),
+    }),
+    summary: 'a page of one partition, with content',
+  },
+} as const satisfies Record<string, Route>;
+
+/** Of a sink that keeps an inbox. */
+export const sinkRoutes = {
+  inbox: {
+    method: 'GET', path: '/inbox', role: 'probe', answer: inboxAnswer,
+    query: z.object({ limit: rowCount.exactOptional(), after: position.exactOptional() }),
+    summary: 'messages that arrived',
+  },
+  inboxContent: {
+    method: 'GET', path: '/inbox/:n', role: 'probe', answer: 'text', summary: 'the content of one',
+  },
+  tally: {
+    method: 'GET', path: '/tally', role: 'probe', answer: tallyAnswer,
+    summary: 'what of the marked messages has come',
+  },
+} as const satisfies Record<string, Route>;
