@@ -145,7 +145,7 @@ export class AdminClient {
   /** Of a sink: the content of one; undefined when it has none such. */
   async inboxContent(n: number): Promise<Uint8Array | undefined> {
     const asked = { params: { n: String(n) } };
-    const { code, body } = await this.#send(sinkRoutes.inboxContent, asked, ANSWER_BYTES_MAX, this.#timeoutMs);
+    const { code, body } = await this.#send(sinkRoutes.inboxContent, asked, ANSWER_BYTES_MAX, 0);
     return code === 200 ? body : undefined;
   }
 
@@ -168,9 +168,10 @@ export class AdminClient {
       if (answer instanceof BrokenRule) throw new NoAnswer(this.url, STRANGER);
       tell(answer);
     };
+    const url = this.url + addressOf(route, asked);
     let response: AdminResponse | undefined;
     try {
-      response = await followLines({ url: this.url + addressOf(route, asked), access: this.#access, signal }, heard);
+      response = await followLines({ url, access: this.#access, signal }, heard);
     } catch (error) {
       if (error instanceof NoAnswer) throw error;
       throw new NoAnswer(this.url, whyNoAnswer(error, this.#timeoutMs));

@@ -255,9 +255,8 @@ class Gateway implements RunningGateway {
       packer: new MessagePacker(),
       incarnationNonce: new SystemSecrets().randomBytes(8),
     };
-    const { smtp: { feedback } } = options;
     const returnPorts = { memory: this.#core, record: this.#record };
-    this.#returned = returnedMail(this.#returnAddresses, feedback, returnPorts);
+    this.#returned = returnedMail(this.#returnAddresses, options.smtp.feedback, returnPorts);
     this.#listeners = this.#makeListeners();
     this.#reportWay = this.#reportWays();
     this.#view = this.#makeView();

@@ -3,7 +3,9 @@
  * into the register by gateway/orders/rule-desk.ts. Who asked, and why, is in the log and in the rule.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
-import type { CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../../admin-api/queue-rules.js';
+import type {
+  CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer,
+} from '../../admin-api/queue-rules.js';
 import { gatewayRoutes as routes } from '../../admin-api/routes.js';
 import { orderOf, refuse } from '../../platform/node/admin-guard.js';
 import { serve } from '../../platform/node/admin-server.js';

@@ -671,7 +671,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { heloName, timeouts, contentBytesPerSecondMin } = this.#options;
     const { clock, transport, sources } = this.#ports;
     const relay = relayName(name, port);
-    const options = { protocol, heloName, timeouts, contentBytesPerSecondMin, relay, ...this.#tlsOf(host), auth };
+    const tls = this.#tlsOf(host);
+    const options = { protocol, heloName, timeouts, contentBytesPerSecondMin, relay, ...tls, auth };
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     if (auth !== undefined) peer.password = this.#ports.session.password(auth.passwordFile);
     this.#peers.add(peer);
