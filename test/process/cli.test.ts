@@ -104,7 +104,7 @@ describe('twinpost', () => {
   const bad: readonly (readonly [readonly string[], RegExp, number])[] = [
     [[], /^twinpost: which verb\? /, 2],
     [['queue', 'lst', '--json'], /^twinpost: there is no verb 'queue lst'\. Did you mean list\?$/, 2],
-    [['inbox'], /^twinpost: there is no verb 'inbox'; twinpost --help lists them$/, 2],
+    [['telegraph'], /^twinpost: there is no verb 'telegraph'; twinpost --help lists them$/, 2],
     [['sned'], /^twinpost: there is no verb 'sned'\. Did you mean send\?$/, 2],
     [['queue'], /^twinpost: queue what\? /, 2],
     [['host'], /^twinpost: host what\? /, 2],

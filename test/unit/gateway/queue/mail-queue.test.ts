@@ -25,7 +25,7 @@ describe('entry states', () => {
     const arrows: Record<number, readonly number[]> = {
       [S.FREE]: [S.STORING, S.READY, S.DEFERRED, S.REPORTING, S.HELD],
       [S.STORING]: [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
-      [S.READY]: [S.IN_FLIGHT, S.REPORTING, S.HELD, S.FREE],
+      [S.READY]: [S.IN_FLIGHT, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
       [S.IN_FLIGHT]: [S.READY, S.DEFERRED, S.REPORTING, S.HELD, S.FREE],
       [S.DEFERRED]: [S.READY, S.REPORTING, S.HELD, S.FREE],
       [S.REPORTING]: [S.DEFERRED, S.READY, S.HELD, S.FREE],
