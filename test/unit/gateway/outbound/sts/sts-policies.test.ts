@@ -292,7 +292,7 @@ describe('the file of policies', () => {
     assert.equal(on.log.length, 1, on.log.join());
   });
 
-  test('is written anew once most of it no longer counts', needsTls, async (t) => {
+  test('is written anew once most of it no longer counts', { ...needsTls, timeout: 120_000 }, async (t) => {
     const on = await world(t);
     const policies = on.start();
     for (let id = 1; id <= 1100; id++) {
