@@ -178,6 +178,8 @@ export const queueOrderAnswer = z.object({
   gone_before: z.int(),
   /** Are being delivered, stored or reported: it is done when that has ended, if they are still there. */
   waiting: z.int(),
+  /** What some of those wait for else: room, or a partition that is not all here; '' nothing. */
+  waits_for: text,
   /** Could not be done: `refused` says of the first ones why. */
   not_done: z.int(),
   /** Of those: their partition went to another gateway first, and is none of `partitions`. */

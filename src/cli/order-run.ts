@@ -61,6 +61,7 @@ interface Sum {
   readonly done: number;
   readonly gone: number;
   readonly waiting: number;
+  readonly waitsFor: string;
   readonly notDone: number;
   readonly moved: number;
   readonly unread: number;
@@ -288,6 +289,7 @@ export class OrderRun {
       line = `${String(Math.floor(share * 100))}% looked at, ${formatCount(sum.matched)} found`;
     } else if (graceSeconds > 0)
       line = `in ${String(Math.ceil(graceSeconds / 10) * 10)} s; Ctrl-C takes it back`;
+    else if (sum.waitsFor !== '') line += `; ${formatCount(sum.waiting)} wait: ${sum.waitsFor}`;
     else if (sum.waiting > 0) line += `; ${formatCount(sum.waiting)} are being delivered at this moment`;
     else if (!sum.isKept) line += `; ${NOT_KEPT}`;
     const isQuick = graceSeconds === 0 && performance.now() - this.#begunMs < QUICK_MS;
@@ -370,6 +372,7 @@ function sumOf(answers: Answers): Sum {
     done: of((one) => one.done),
     gone: of((one) => one.gone_before),
     waiting: of(({ waiting }) => waiting),
+    waitsFor: answers.find(({ answer }) => answer.waits_for !== '')?.answer.waits_for ?? '',
     notDone: of((one) => one.not_done),
     moved: of(({ moved }) => moved),
     unread: of(({ unread }) => unread), isIncomplete: answers.some(({ answer }) => answer.incomplete),

@@ -496,10 +496,12 @@ export class GatewayCore implements Reception, DeliverySource {
   }
 
   #newOrders({ clock, log, ownership, crc32, packer, router, toAscii }: CorePorts): Orders {
-    const { frame, entries, registry, holds, memory, recovered } = this;
+    const { frame, entries, registry, holds, memory, mirrors, recovered } = this;
+    const { endingReserve } = this.#acceptance;
     const settlement = this.#settlement;
     const rebinding = new Rebinding({
-      crc32, packer, log, toAscii, router, entries, memory, registry, settlement, holds, recovered,
+      crc32, packer, log, toAscii, router, entries, memory, mirrors, endingReserve, registry, settlement, holds,
+      recovered,
     });
     return new Orders(this.#options.incarnation, {
       gatewayId: ownership.self.gatewayId, clock, frame, log, entries, registry, holds, room: this.#room,

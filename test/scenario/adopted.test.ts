@@ -4,6 +4,7 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { QueueOrderAnswer } from '../../src/admin-api/queue-orders.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { loaded, partitionAt, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
@@ -67,6 +68,27 @@ function allDelivered(pair: Pair, letters = LETTERS): void {
 }
 
 describe('a copy that was given up and is back', () => {
+  test('is taken in before an operator leads its mail by another route', () => {
+    const pair = givenUp();
+    const { group, name } = pair;
+    group.hops.script = ({ queueName }) => (queueName === 'q2' ? 'accept' : 'defer');
+    group.cutOff('gw-2', false);
+    const partition = partitionAt(pair, 'gw-2');
+    const { orders } = group.gateway('gw-2').core ?? assert.fail();
+    group.until(() => partition?.isAdopting === true && partition.length > 0, 'a part of it', 60_000);
+    const begun = orders.begin({ verb: 'rebind', selector: { everything: true }, route: 'q2', reason: 'a test', who: 'ann' });
+    assert.ok(typeof begun !== 'string');
+    const answer = (): QueueOrderAnswer => orders.answerOf(begun.order) ?? assert.fail();
+    group.until(() => answer().phase === 'found', 'all is looked at');
+    assert.ok(orders.go(begun.order, 0));
+    group.until(() => answer().waits_for === 'a copy of its partition is being taken in' || partition?.isAdopting === false, 'why it waits');
+    assert.deepEqual([partition?.name, partition?.isAdopting, answer().done], [name, true, 0]);
+    group.until(() => answer().phase === 'done', 'the order is done', 120_000);
+    assert.ok(answer().done > 0);
+    allDelivered(pair);
+    checkNoDuplicates(group.letters);
+  });
+
   test('gives its mail to who holds the partition: each message once, and its store is filled again', () => {
     const pair = givenUp();
     const { group } = pair;

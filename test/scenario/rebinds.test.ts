@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { QueueOrderAnswer, Selector } from '../../src/admin-api/queue-orders.js';
 import { formatMessageId } from '../../src/base/text-id.js';
+import type { Partition } from '../../src/gateway/mirror/partition.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { doById } from './by-id.js';
@@ -13,15 +14,23 @@ import type { Letter } from './letters.js';
 import { World } from './world.js';
 
 const S = EntryState;
+const MEBIBYTE = 1024 * 1024;
+const BYTES = 100_000;
 const WHO = { reason: 'their network is gone', who: 'ann' };
 
-function carriedOut(world: World, selector: Selector, route = 'q2'): QueueOrderAnswer {
+/** The order goes; how far it is. */
+function given(world: World, selector: Selector, route = 'q2'): () => QueueOrderAnswer {
   const { orders } = coreOf(world);
   const begun = orders.begin({ verb: 'rebind', selector, route, ...WHO });
   assert.ok(typeof begun !== 'string', String(begun));
   const answer = (): QueueOrderAnswer => orders.answerOf(begun.order) ?? assert.fail();
   world.until(() => answer().phase === 'found', 5000, 'all is looked at');
   assert.ok(orders.go(begun.order, 0));
+  return answer;
+}
+
+function carriedOut(world: World, selector: Selector, route = 'q2'): QueueOrderAnswer {
+  const answer = given(world, selector, route);
   world.until(() => answer().phase === 'done', 10_000, 'the order is done');
   return answer();
 }
@@ -33,6 +42,25 @@ function stuck(count: number, more: ConstructorParameters<typeof World>[0] = {},
   const letters = world.submitMany(count, ['q1'], { recipients });
   world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === S.DEFERRED), 10_000, 'deferrals');
   return { world, letters };
+}
+
+/** Mail of q1 until its stores have no room for more; the first message is long. */
+function fullStores(): { readonly world: World; readonly long: Letter; readonly others: readonly Letter[] } {
+  const world = World.started({
+    queues: [{ name: 'q1' }, { name: 'q2' }], gatewayMemoryBytes: 512 * MEBIBYTE, storeMemoryBytes: 48 * MEBIBYTE, windowBytes: MEBIBYTE,
+  });
+  world.hops.script = ({ queueName }) => (queueName === 'q1' ? 'unreachable' : 'accept');
+  const [long] = world.submitMany(1, ['q1'], { bytes: 600_000 });
+  assert.ok(long !== undefined);
+  world.run(500);
+  const [queue] = coreOf(world).registry.byName('q1');
+  assert.ok(queue !== undefined);
+  const others: Letter[] = [];
+  for (let shortCount = 0; shortCount < 20; shortCount = queue.partition.credit < BYTES ? shortCount + 1 : 0) {
+    others.push(world.submit(['q1'], { bytes: BYTES }));
+    world.run(50);
+  }
+  return { world, long, others: others.filter(({ outcome }) => outcome === COMMITTED) };
 }
 
 function restart(world: World): void {
@@ -159,6 +187,83 @@ describe('mail that an operator leads by another route', () => {
     world.hops.script = () => 'unreachable';
     assert.equal(carriedOut(world, { everything: true }).done, 2);
     assert.equal(carriedOut(world, { everything: true }).matched, 0);
+  });
+
+  test('is refused where its recipients would go into several queues, and goes on as before', () => {
+    const { world, letters: [near] } = stuck(1, { queues: [{ name: 'q1' }, { name: 'd', perDomain: true }] }, 2);
+    const [far] = world.submitMany(1, ['q1'], { recipients: 3, hasDomains: true });
+    assert.ok(near !== undefined && far !== undefined);
+    world.until(() => stateOf(coreOf(world), 'q1', far) === S.DEFERRED, 5000);
+    const answer = carriedOut(world, { everything: true }, 'd');
+    assert.deepEqual([answer.done, answer.not_done], [1, 1]);
+    assert.match(answer.refused[0]?.why ?? '', /^its recipients would go into 3 queues of that route/);
+    world.until(() => near.arrivals.size === 2, 5000, 'the one of one domain');
+    world.hops.script = () => 'accept';
+    world.untilQuiet();
+    assert.equal(far.arrivals.size, 3);
+  });
+
+  test('goes though memory is full of it', () => {
+    const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }], gatewayMemoryBytes: 32 * MEBIBYTE, retryDelayMs: 3_600_000 });
+    world.hops.script = ({ queueName }) => (queueName === 'q1' ? 'defer' : 'accept');
+    const letters: Letter[] = [];
+    while (coreOf(world).memory.admits(BYTES)) {
+      letters.push(world.submit(['q1'], { bytes: BYTES }));
+      world.run(20);
+    }
+    const answer = given(world, { everything: true });
+    world.until(() => answer().phase === 'done', 60_000, 'the order is done');
+    assert.ok(letters.length > 100 && answer().done === letters.length);
+    world.untilQuiet();
+    assert.equal(world.letters.delivered, letters.length);
+  });
+
+  test('goes though the stores are full of it, one after the other; what is long waits for room, and it is said', () => {
+    const { world, long, others } = fullStores();
+    const answer = given(world, { everything: true });
+    world.until(() => answer().waits_for === 'no room at the stores', 1000, 'why it waits');
+    world.until(() => answer().phase === 'done', 60_000, 'the order is done');
+    assert.ok(others.length > 100 && answer().done === 1 + others.length);
+    world.untilQuiet();
+    assert.deepEqual([...others, long].filter(({ arrivals }) => arrivals.size !== 1), []);
+    checkNoDuplicates(world.letters);
+    world.assertSameContent();
+  });
+
+  test('of an order that is left, and has no room, lets the other mail of its queue pass', () => {
+    const { world, long, others } = fullStores();
+    const { orders } = coreOf(world);
+    const answer = given(world, { larger_than_bytes: 500_000 });
+    world.until(() => answer().waits_for !== '', 1000);
+    void orders.leave(answer().order, []);
+    world.until(() => orders.left.count === 1, 5000, 'it is left');
+    assert.ok(orders.cancel(answer().order, WHO));
+    world.run(2000);
+    world.hops.script = () => 'accept';
+    world.until(() => others.every(({ arrivals }) => arrivals.size === 1), 60_000, 'the others');
+    world.untilQuiet();
+    assert.deepEqual(world.hops.arrivals.filter(({ messageId }) => messageId === long.id).map(({ queueName }) => queueName), ['q2']);
+  });
+
+  test('waits while its partition is being read', () => {
+    const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }], partitions: 1, retryDelayMs: 3000, blockEntries: 7 });
+    world.hops.script = () => 'defer';
+    const letters = Array.from({ length: 30 }, (_, i) => world.submit(i % 2 === 0 ? ['q1', 'q2'] : ['q1'], { bytes: 300 }));
+    world.run(2000);
+    restart(world);
+    const partition = (): Partition | undefined => world.gateway.core?.registry.partitions.find(({ name }) => name === 'gw-1/0');
+    world.until(() => partition()?.isRecovering === true && (partition()?.length ?? 0) >= 7, 20_000, 'a part of it');
+    for (const store of world.stores) world.holdAnswers(store, true);
+    const answer = given(world, { queue: 'q1' });
+    world.until(() => answer().waits_for === 'its partition is still being read', 1000, 'why it waits');
+    assert.deepEqual([answer().done, partition()?.isRecovering], [0, true]);
+    for (const store of world.stores) world.holdAnswers(store, false);
+    world.until(() => answer().phase === 'done', 20_000, 'the order is done');
+    assert.ok(answer().done > 0);
+    world.hops.script = () => 'accept';
+    world.untilQuiet();
+    assert.equal(letters.filter(({ arrivals }, i) => arrivals.size !== (i % 2 === 0 ? 2 : 1)).length, 0);
+    checkNoDuplicates(world.letters);
   });
 
   test('stands behind what its new queue has, and new mail of that goes where it went', () => {

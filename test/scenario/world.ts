@@ -33,6 +33,8 @@ export interface QueueOptions {
   readonly ordering?: Ordering;
   readonly concurrency?: number;
   readonly lengthMax?: number;
+  /** A queue for each domain, of mail that is led there. */
+  readonly perDomain?: boolean;
 }
 
 export interface WorldOptions {
@@ -71,6 +73,8 @@ export interface LetterOptions {
   readonly notify?: number;
   /** Recipients in each queue. */
   readonly recipients?: number;
+  /** Each of them in a domain of its own. */
+  readonly hasDomains?: boolean;
 }
 
 const GATEWAY = 'gw-1';
@@ -113,6 +117,7 @@ export class World {
     const table = createRouter([...this.queueOptions, { name: 'senders' }].map((queue) => ({
       domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 },
       ordering: queue.ordering ?? 'fifo', concurrency: queue.concurrency ?? 4, lengthMax: queue.lengthMax ?? 1_000_000,
+      ...(queue.perDomain === true ? { perDomain: true } : {}),
     })));
     this.router = {
       route: (domain, queueClass, address, origin) => table.route(domain, queueClass, address, origin),
@@ -183,7 +188,7 @@ export class World {
     const groups = new Map<string, Recipient[]>();
     const submitted: RecipientGroup[] = [];
     for (const name of names) {
-      const recipients = Array.from({ length: options.recipients ?? 1 }, (_, i) => ({ address: `${String(i)}@${name}.example`, notify: options.notify ?? 0, orcpt: '' }));
+      const recipients = Array.from({ length: options.recipients ?? 1 }, (_, i) => ({ address: `${String(i)}@${options.hasDomains === true ? `d${String(i)}.` : ''}${name}.example`, notify: options.notify ?? 0, orcpt: '' }));
       groups.set(name, recipients);
       submitted.push({ route: this.route(name), recipients });
     }

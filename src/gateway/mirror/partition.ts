@@ -87,6 +87,8 @@ export class Partition {
   isClosed = false;
   /** An operator's order that waited for it may mean some of its mail (orders/left-orders.ts). */
   isUnderOrder = false;
+  /** A copy of it that was given up is being taken in (ownership/adoptions.ts). */
+  isAdopting = false;
   /** It is held here no more. The same holder may have taken it again since, as another Partition. */
   isForgotten = false;
   /** Bytes stored lately, halved now and then: what homes are chosen by (queue/homes.ts). */

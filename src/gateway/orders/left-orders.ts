@@ -34,6 +34,8 @@ export interface LeftOrdersPorts extends LeftPassPorts {
 export const LEFT_ORDERS_MAX = 64;
 /** Met where they are handed out, in one tick: a call may find a long run of them. */
 const MET_PER_TICK = 200;
+/** So long mail that can not be dealt with yet makes way for other mail; a walk deals with it before. */
+const SET_ASIDE_MS = 30_000;
 /** Between writes of one order that something is done, or over. */
 const WRITE_MS = 1_000;
 
@@ -92,7 +94,8 @@ export class LeftOrders {
       if (!pass.concerns(queue.partition)) continue;
       const came = pass.meet(queue, row, nowMs);
       if (came === Came.NOT_MEANT) continue;
-      if (came !== Came.DONE) return this.#later(queue);
+      if (came === Came.NOT_YET) this.#ports.settlement.setAside(queue, row, SET_ASIDE_MS);
+      else if (came !== Came.DONE) return this.#later(queue);
       this.#met += 1;
       return Ordered.DONE;
     }

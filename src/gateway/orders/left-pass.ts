@@ -141,8 +141,10 @@ export class LeftPass {
       this.#isUnbroken = true;
     }
     const came = this.meet(queue, row, nowMs);
-    if (came === Came.LATER) return NOT_NOW;
-    if (came === Came.IN_HAND || (came === Came.NOT_DONE && queue.partition.isLeaving)) {
+    const isSoon = came === Came.NOT_YET && this.#ports.rebinding.isUnderWay;
+    if (came === Came.LATER || isSoon) return NOT_NOW;
+    const isInHand = came === Came.IN_HAND || came === Came.NOT_YET;
+    if (isInHand || (came === Came.NOT_DONE && queue.partition.isLeaving)) {
       this.#waiting.add(queue.partition);
       this.#isUnbroken = false;
     } else if (this.#isUnbroken && this.#looked > 0) {

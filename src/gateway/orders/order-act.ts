@@ -29,8 +29,11 @@ export interface OrderActPorts {
   readonly rebinding: Rebinding;
 }
 
-/** What became of a message. NOT_MEANT: or it was done to it already. LATER: others are no use now, too. */
-export const Came = { DONE: 0, IN_HAND: 1, NOT_DONE: 2, NOT_MEANT: 3, LATER: 4 } as const;
+/**
+ * What became of a message. NOT_MEANT: or it was done to it already. LATER: others are no use now, too.
+ * NOT_YET: there is no room for it, or its partition is not ready, whoever else may go.
+ */
+export const Came = { DONE: 0, IN_HAND: 1, NOT_DONE: 2, NOT_MEANT: 3, LATER: 4, NOT_YET: 5 } as const;
 export type Came = (typeof Came)[keyof typeof Came];
 
 /** Why not. */
@@ -38,6 +41,8 @@ type OnRefused = (queue: MailQueue, envelope: Envelope, meant: readonly number[]
 
 export class OrderAct {
   readonly selection: Selection;
+  /** Why the last one was NOT_YET. */
+  whyNotYet = '';
   readonly #verb: OrderVerb;
   readonly #order: Pick<QueueOrder, 'reason' | 'who'>;
   readonly #terms: OrderTerms;
@@ -110,17 +115,34 @@ export class OrderAct {
       return Came.IN_HAND;
     }
     if (!room.admitsExpiry(queue.partition, entries.room(row))) return Came.IN_HAND;
-    if (verb === 'rebind' && !this.#ports.rebinding.hasRoom(queue, row)) return Came.LATER;
+    if (verb === 'rebind') return this.#rebind(queue, row, envelope, meant);
     if (isReported && !reports.take(nowMs)) return Came.LATER;
     const why = this.#do(queue, row, meant, verb);
-    if (why === '') return Came.DONE;
+    return why === '' ? Came.DONE : this.#refused(queue, envelope, meant, why);
+  }
+
+  #rebind(queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[]): Came {
+    const { rebinding } = this.#ports;
+    const plan = rebinding.planFor(queue, row, this.#terms.route ?? '');
+    if (typeof plan === 'string') return this.#refused(queue, envelope, meant, plan);
+    const whyNotYet = rebinding.whyNotYet(queue, row);
+    if (whyNotYet !== '') {
+      this.whyNotYet = whyNotYet;
+      return Came.NOT_YET;
+    }
+    const why = rebinding.carryOut(plan, this.#order);
+    return why === '' ? Came.DONE : this.#refused(queue, envelope, meant, why);
+  }
+
+  #refused(queue: MailQueue, envelope: Envelope, meant: readonly number[], why: string): Came {
     this.#onRefused(queue, envelope, meant, why);
     return Came.NOT_DONE;
   }
 
-  #do(queue: MailQueue, row: number, meant: readonly number[], verb: LeftVerb): string {
-    const { holds, rebinding } = this.#ports;
-    if (verb === 'rebind') return rebinding.rebindEntry(queue, row, this.#terms.route ?? '', this.#order);
+  #do(
+    queue: MailQueue, row: number, meant: readonly number[], verb: Exclude<LeftVerb, 'rebind'>,
+  ): string {
+    const { holds } = this.#ports;
     if (verb === 'hold') return holds.holdEntry(queue, row, this.#order);
     if (verb === 'delay') return holds.delayEntry(queue, row, this.#terms.not_before_ms ?? 0, this.#order);
     if (verb === 'release') return holds.releaseEntry(queue, row, this.#order);

@@ -91,6 +91,9 @@ export class OrderPass {
   #waiting = 0;
   #notDone = 0;
   #lastWaiting = 0;
+  /** Why the last of the waiting can not be done yet, if some can't; of the walk under way, and of the last. */
+  #waitsFor = '';
+  #lastWaitsFor = '';
   #lastNotDone = 0;
   #cursor: QueueCursor | undefined;
   #nextWalkMs = 0;
@@ -196,7 +199,7 @@ export class OrderPass {
       looked_share: this.phase === 'looking' ? Math.min(this.#cursor?.share ?? 0, 0.999) : 1,
       matched, matched_recipients: recipients, matched_bytes: bytes, done,
       gone_before: isThrough ? Math.max(0, matched - done - notDone) : 0,
-      waiting, not_done: notDone, moved, unread, incomplete: this.#wasIncomplete,
+      waiting, waits_for: waiting === 0 ? '' : this.#waitsFor || this.#lastWaitsFor, not_done: notDone, moved, unread, incomplete: this.#wasIncomplete,
       grace_left_seconds: Math.max(0, left), partitions: this.#passed ?? this.#passedOver(),
       kept: this.#isKept(), met: this.#met, refused: this.#refused,
     };
@@ -244,7 +247,9 @@ export class OrderPass {
     this.#walks += 1;
     this.#lastWaiting = this.#waiting;
     this.#lastNotDone = this.#notDone;
+    this.#lastWaitsFor = this.#waitsFor;
     this.#waiting = 0;
+    this.#waitsFor = '';
     this.#notDone = 0;
     this.#nextWalkMs = this.#nowMs + this.#againMs;
     this.#againMs = Math.min(AGAIN_MAX_MS, 2 * this.#againMs);
@@ -275,7 +280,10 @@ export class OrderPass {
       return 0;
     }
     const { length } = envelope.recipients;
-    return visit(queue, row, envelope, settlement.noteOf(row, length)) === Came.LATER ? NOT_NOW : length;
+    const came = visit(queue, row, envelope, settlement.noteOf(row, length));
+    const isSoon = came === Came.NOT_YET && this.#ports.rebinding.isUnderWay;
+    if (came === Came.NOT_YET && !isSoon) this.#noteNotYet();
+    return came === Came.LATER || isSoon ? NOT_NOW : length;
   }
 
   /** One that was counted may have gone back to the stores: it is asked for, and met by a later walk. */
@@ -289,6 +297,11 @@ export class OrderPass {
     this.#inPart.add(partition);
     if (this.phase === 'looking') this.#counts.unread += 1;
     else this.#wasIncomplete = true;
+  }
+
+  #noteNotYet(): void {
+    this.#waiting += 1;
+    this.#waitsFor = this.#act.whyNotYet;
   }
 
   #count(queue: MailQueue, row: number, envelope: Envelope, note: Note): Came {

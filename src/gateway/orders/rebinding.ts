@@ -6,8 +6,11 @@
  * and what has become of it so far; whoever gets the partition next finds it there.
  *
  *   an entry that rests ─ no room, its body at the stores ─► asked for again
- *                       ─ STORE for each queue, ANNOTATE, DELETE ─► STORING ─ at all copies ─► placed by its
- *                                                                   note: due now, held or delayed as before
+ *                       ─ STORE, ANNOTATE, DELETE ─► STORING ─ at all copies ─► placed by its note: due now,
+ *                                                    held or delayed as before
+ *
+ * One whose recipients the route would have in several queues is refused: its body would stand in one section
+ * once for each of them.
  *
  * It stands behind the mail that the queue has in this partition; what was rebound together keeps its order.
  * A strict queue has all of its mail in one partition: none is led into it. What a reload does when a route
@@ -17,9 +20,10 @@ import type { Order } from '../../admin-api/orders.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { Crc32, EventLog, Packer, ToAscii } from '../../platform/ports.js';
 import { normalizeDomain } from '../inbound/policy/address.js';
+import type { Mirrors } from '../mirror/mirrors.js';
 import { ENTRY_CREDIT_BYTES } from '../mirror/partition.js';
-import type { Partition } from '../mirror/partition.js';
 import type { CommitWaiter } from '../mirror/wait-list.js';
+import type { EndingReserve } from '../queue/ending-reserve.js';
 import type { Entries } from '../queue/entries.js';
 import { ENTRY_BOOKKEEPING_BYTES } from '../queue/entries.js';
 import { EntryState } from '../queue/entry-table.js';
@@ -42,6 +46,9 @@ export interface RebindingPorts {
   readonly router: Router;
   readonly entries: Entries;
   readonly memory: MemoryGauge;
+  readonly mirrors: Mirrors;
+  /** Of full stores, shared with reports. */
+  readonly endingReserve: EndingReserve;
   readonly registry: QueueRegistry;
   readonly settlement: Settlement;
   readonly holds: MessageHolds;
@@ -55,38 +62,60 @@ interface LedRecipients {
   readonly indexes: number[];
 }
 
-interface Stored {
+/** What can be led, and where. */
+export interface RebindPlan {
   readonly queue: MailQueue;
   readonly row: number;
-  readonly messageId: number;
+  readonly envelope: Envelope;
+  readonly note: Note;
+  readonly led: LedRecipients;
 }
 
 /** One message: placed when every copy has it. */
 class Rebound implements CommitWaiter {
-  readonly stored: Stored[] = [];
-  readonly #partition: Partition;
+  readonly queue: MailQueue;
+  readonly #row: number;
+  readonly #messageId: number;
+  /** By which it is longer at the stores than it was. */
+  readonly #growthBytes: number;
+  readonly #underWay: Set<Rebound>;
   readonly #ports: RebindingPorts;
 
-  constructor(partition: Partition, ports: RebindingPorts) {
-    this.#partition = partition;
+  constructor(
+    queue: MailQueue, row: number, growthBytes: number, underWay: Set<Rebound>, ports: RebindingPorts,
+  ) {
+    this.queue = queue;
+    this.#row = row;
+    this.#messageId = ports.entries.table.messageId(row);
+    this.#growthBytes = growthBytes;
+    this.#underWay = underWay;
     this.#ports = ports;
   }
 
   onCommitted(): void {
-    if (this.#partition.isForgotten) return;
-    const { entries: { table }, recovered } = this.#ports;
-    for (const { queue, row, messageId } of this.stored) {
-      const isThere = table.index.find(messageId, queue.handle) === row;
-      if (isThere && table.state(row) === EntryState.STORING) recovered.placeAdopted(queue, row);
-    }
+    this.#underWay.delete(this);
+    if (this.queue.partition.isForgotten) return;
+    const { entries: { table }, endingReserve, recovered } = this.#ports;
+    const row = this.#row;
+    endingReserve.lessen(this.#messageId, row, this.#growthBytes);
+    const isSame = table.messageId(row) === this.#messageId && table.queueHandle(row) === this.queue.handle;
+    if (isSame && table.state(row) === EntryState.STORING) recovered.placeAdopted(this.queue, row);
   }
 }
 
 export class Rebinding {
   readonly #ports: RebindingPorts;
+  /** Their copies have not all of them yet. */
+  readonly #underWay = new Set<Rebound>();
 
   constructor(ports: RebindingPorts) {
     this.#ports = ports;
+  }
+
+  /** Some is on its way to the copies: it gives room back in a moment. */
+  get isUnderWay(): boolean {
+    for (const one of this.#underWay) if (one.queue.partition.isForgotten) this.#underWay.delete(one);
+    return this.#underWay.size > 0;
   }
 
   /** Why nothing can be led by the route of this name; '' when it can. */
@@ -104,22 +133,32 @@ export class Rebinding {
     return groups.length === 1 && groups[0]?.route.label === queue.label;
   }
 
-  /** Memory and stores have room to have it once more until they know that it is gone from where it was. */
-  hasRoom({ partition }: MailQueue, row: number): boolean {
-    const { entries, memory } = this.#ports;
+  /**
+   * Why it must wait; '' when it need not. While its partition is being read, or another copy of it taken in,
+   * the entry before could come once more. It needs room here and at the stores to be there twice for a
+   * moment: what new mail leaves alone, and of full stores what they keep for the ends of mail, is for it,
+   * too. A body that others share is not gone with it: it goes only where new mail could.
+   */
+  whyNotYet({ partition }: MailQueue, row: number): string {
+    const { entries, memory, mirrors, endingReserve } = this.#ports;
+    if (partition.isRecovering) return 'its partition is still being read';
+    if (partition.isAdopting) return 'a copy of its partition is being taken in';
+    const isShared = entries.table.shared.get(row) !== 0;
     const bytes = entries.bytes(row) + entries.room(row) + HEAD_GROWS_BYTES;
     const creditBytes = bytes + ENTRY_CREDIT_BYTES;
     if (partition.credit < creditBytes) {
       partition.askCredit(creditBytes);
-      return false;
+      if (isShared || !endingReserve.admits(creditBytes)) return 'no room at the stores';
     }
-    const memoryBytes = bytes + ENTRY_BOOKKEEPING_BYTES;
-    return memory.admits(memoryBytes) && memory.admitsPassing(memoryBytes + creditBytes);
+    const coming = entries.grainBytes + mirrors.sender.uncountedBytes;
+    const memoryBytes = bytes + ENTRY_BOOKKEEPING_BYTES + coming;
+    const isRoom = memory.admitsPassing(memoryBytes + creditBytes) && (!isShared || memory.admits(memoryBytes));
+    return isRoom ? '' : 'no room in memory';
   }
 
-  /** An entry that rests, and is all here. Why not; '' when it waits for the copies, and goes on then. */
-  rebindEntry(queue: MailQueue, row: number, name: string, order: Order): string {
-    const { entries, settlement, holds, log } = this.#ports;
+  /** For an entry that rests, and is all here. Or why it can't be led. */
+  planFor(queue: MailQueue, row: number, name: string): RebindPlan | string {
+    const { entries, settlement, holds } = this.#ports;
     const why = this.whyNoRoute(name) || holds.whyNotEnded(queue, row);
     if (why !== '') return why;
     const envelope = settlement.envelopeOf(row);
@@ -129,18 +168,29 @@ export class Rebinding {
     if (note.owedChange !== 0 || owes) return 'a report is owed of it';
     if (holds.isReleasing(row)) return 'it is being released at this moment';
     if (entries.isDamaged(row)) return 'its checksum is wrong: export it';
-    const groups = this.#groupsOf(queue, envelope, note, name);
-    const targets = groups.map(({ route }) => this.#ports.registry.ledInto(queue.partition, route));
-    const isTaken = targets.some((target) =>
-      target !== undefined && entries.table.index.find(envelope.messageId, target.handle) !== 0);
-    if (isTaken) return 'it waits in a queue of that route, too, for others of its recipients';
-    if (targets.includes(undefined)) return 'no more queues can be made here, for there are too many';
-    const { reason, who } = order;
-    const names = groups.map(({ route }) => route.queueName).join(', ');
-    log.warn('rebound', 'a message goes by another route, by the word of an operator', {
-      queue: queue.name, to_queue: names, queue_id: formatMessageId(envelope.messageId), reason, who,
+    const [led, ...others] = this.#groupsOf(queue, envelope, note, name);
+    if (others.length > 0) {
+      return `its recipients would go into ${String(1 + others.length)} queues of that route: `
+        + 'it can be led only by a route with one queue for them';
+    }
+    const count = note.states.reduce((sum, state) => sum + (state === TO_TRY ? 1 : 0), 0);
+    if (led?.indexes.length !== count) return 'that route has no queue for some of its recipients';
+    const known = queue.partition.queues.get(led.route.label);
+    if (known !== undefined && entries.table.index.find(envelope.messageId, known.handle) !== 0) {
+      return 'it waits in a queue of that route, too, for others of its recipients';
+    }
+    return { queue, row, envelope, note, led };
+  }
+
+  /** Why not; '' when it waits for the copies, and goes on then. */
+  carryOut(plan: RebindPlan, { reason, who }: Order): string {
+    const { queue: { name, partition }, envelope: { messageId }, led: { route } } = plan;
+    const target = this.#ports.registry.ledInto(partition, route);
+    if (target === undefined) return 'no more queues can be made here, for there are too many';
+    this.#ports.log.warn('rebound', 'a message goes by another route, by the word of an operator', {
+      queue: name, to_queue: route.queueName, queue_id: formatMessageId(messageId), reason, who,
     });
-    this.#move(queue, row, envelope, note, groups, targets.filter((target) => target !== undefined));
+    this.#move(plan, target);
     return '';
   }
 
@@ -165,33 +215,35 @@ export class Rebinding {
     return router.routeNamed(name, normalizeDomain(domain, toAscii), queueClass);
   }
 
-  #move(
-    queue: MailQueue, row: number, envelope: Envelope, note: Note, groups: readonly LedRecipients[],
-    targets: readonly MailQueue[],
-  ): void {
-    const { entries, settlement } = this.#ports;
+  #move(plan: RebindPlan, target: MailQueue): void {
+    const { entries, settlement, endingReserve } = this.#ports;
+    const { queue, row, envelope: { messageId } } = plan;
     const { partition } = queue;
     const body = new Uint8Array(entries.table.bodyBytes.get(row));
     entries.copyBody(row, body, 0);
-    const rebound = new Rebound(partition, this.#ports);
-    partition.together(() => {
-      groups.forEach((group, i) => {
-        const target = targets[i];
-        if (target !== undefined) this.#store(target, row, body, envelope, note, group, rebound);
-      });
+    const bytesBefore = this.#storedBytes(row);
+    const { credit } = partition;
+    const made = partition.together(() => {
+      const stored = this.#store(plan, target, body);
       settlement.withdrawFromWaiting(queue, row);
       settlement.end(queue, row);
+      return stored;
     });
+    const bytes = this.#storedBytes(made);
+    if (credit < bytes + ENTRY_CREDIT_BYTES) endingReserve.add(messageId, made, bytes + ENTRY_CREDIT_BYTES);
+    const rebound = new Rebound(target, made, bytes - bytesBefore, this.#underWay, this.#ports);
+    this.#underWay.add(rebound);
     partition.awaitEnd(partition.lastNumber, rebound);
   }
 
+  #storedBytes(row: number): number {
+    return this.#ports.entries.bytes(row) + this.#ports.entries.room(row);
+  }
+
   /** As the row before says it, but for whom it waits and where. */
-  #store(
-    target: MailQueue, row: number, body: Uint8Array, envelope: Envelope, note: Note,
-    { route: { queueClass, queueName }, indexes }: LedRecipients, { stored }: Rebound,
-  ): void {
+  #store({ row, envelope, note, led }: RebindPlan, target: MailQueue, body: Uint8Array): number {
     const { entries, entries: { table }, crc32, packer, settlement } = this.#ports;
-    const { partition } = target;
+    const { route: { queueClass, queueName }, indexes } = led;
     const { messageId } = envelope;
     const recipients = indexes.flatMap((index) => envelope.recipients[index] ?? []);
     const head = encodeEnvelope(packer, { ...envelope, queueClass, queueName, recipients });
@@ -205,7 +257,8 @@ export class Rebinding {
     table.transition(made, EntryState.STORING);
     table.delaySettled.set(made, table.delaySettled.get(row));
     table.waitTold.set(made, table.waitTold.get(row));
-    table.position.set(made, partition.store(messageId, 0, [body], body.length, head, checksum, room));
+    const position = target.partition.store(messageId, 0, [body], body.length, head, checksum, room);
+    table.position.set(made, position);
     target.append(made, entries.bytes(made));
     if (entries.hasNote(row)) {
       settlement.annotate(target, made, this.#noteFor(row, note, indexes));
@@ -213,7 +266,7 @@ export class Rebinding {
       const own = new Map(indexes.map((index, at) => [at, replies.get(index) ?? '']));
       settlement.tell(target, made, { hold, replies: own });
     }
-    stored.push({ queue: target, row: made, messageId });
+    return made;
   }
 
   /** What it was deferred for is of the route before: it is due, unless an operator delays it. */

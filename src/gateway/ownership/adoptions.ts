@@ -204,6 +204,7 @@ export class Adoptions {
   tick(nowMs: number): void {
     if (this.#partition === undefined || this.#partition.isLeaving) return;
     if (this.#current === undefined) this.#next();
+    this.#partition.isAdopting = this.#current !== undefined;
     if (this.#current === undefined || this.#state === S.STORING || nowMs < this.#dueMs) return;
     if (this.#state === S.RESTING && !this.#isSwitched) this.#pull();
     else this.#fence();

@@ -81,13 +81,13 @@ class StoredReport implements CommitWaiter {
 export class Acceptance {
   #options: AcceptanceOptions;
   readonly #ports: AcceptancePorts;
-  readonly #endingReserve: EndingReserve;
+  readonly endingReserve: EndingReserve;
   readonly #headWriter: HeadWriter;
 
   constructor(options: AcceptanceOptions, ports: AcceptancePorts) {
     this.#options = options;
     this.#ports = ports;
-    this.#endingReserve = new EndingReserve(ports.entries.table);
+    this.endingReserve = new EndingReserve(ports.entries.table);
     this.#headWriter = new HeadWriter(ports.packer);
   }
 
@@ -158,7 +158,7 @@ export class Acceptance {
     if (isBeyond) home.askCredit(creditBytes);
     const bytes = recordBytes + ENTRY_BOOKKEEPING_BYTES + creditBytes;
     if (!report.isEnding && (isBeyond || !memory.admits(bytes))) return NO_MEMORY;
-    if (isBeyond && !this.#endingReserve.admits(creditBytes)) return NO_MEMORY;
+    if (isBeyond && !this.endingReserve.admits(creditBytes)) return NO_MEMORY;
     // A segment more may be held at any time: for a text, or to close up others. And what ended in this turn
     // has changes that are not counted yet.
     const coming = entries.grainBytes + mirrors.sender.uncountedBytes;
@@ -177,7 +177,7 @@ export class Acceptance {
     entries.table.position.set(row, position);
     queue.append(row, entries.bytes(row));
     home.awaitEnd(position, new StoredReport(queue, row, this.#ports));
-    if (isBeyond) this.#endingReserve.add(messageId, row, creditBytes);
+    if (isBeyond) this.endingReserve.add(messageId, row, creditBytes);
     return undefined;
   }
 

@@ -4,6 +4,9 @@
  * what it granted out of its reserve (docs/PROTOCOL.md "Acknowledgement and credit"); so few reports may use
  * that at a time that the reserve lasts. One that has gone out makes room for the next. A report about very
  * many recipients is longer than that by itself: it goes when it is the only one.
+ *
+ * A message that an operator leads by another route (orders/rebinding.ts) is a moment long at the stores twice,
+ * and then longer by what its new queue's name is: that counts until it is gone.
  */
 import { REPORTS_BEYOND_CREDIT_BYTES_MAX } from '../../protocol/messages/changes.js';
 import type { EntryTable } from './entry-table.js';
@@ -13,10 +16,13 @@ const BEYOND_BYTES_MAX = 32 * 1024;
 /** One alone: shortened, with 1,000 recipients, some 300 KiB. */
 const ALONE_BYTES_MAX = REPORTS_BEYOND_CREDIT_BYTES_MAX;
 
+/** Beside so little a long one is the only one. */
+const LITTLE_BYTES = 8 * 1024;
+
 interface Report {
   readonly messageId: number;
   readonly row: number;
-  readonly bytes: number;
+  bytes: number;
 }
 
 export class EndingReserve {
@@ -29,12 +35,21 @@ export class EndingReserve {
 
   admits(bytes: number): boolean {
     this.#reports = this.#reports.filter(({ messageId, row }) => this.#table.messageId(row) === messageId);
-    let used = bytes;
+    let used = 0;
     for (const report of this.#reports) used += report.bytes;
-    return used <= (this.#reports.length === 0 ? ALONE_BYTES_MAX : BEYOND_BYTES_MAX);
+    return used + bytes <= (used <= LITTLE_BYTES ? ALONE_BYTES_MAX : BEYOND_BYTES_MAX);
   }
 
   add(messageId: number, row: number, bytes: number): void {
     this.#reports.push({ messageId, row, bytes });
+  }
+
+  /** No more than this remains of what was added; nothing at 0 or below. */
+  lessen(messageId: number, row: number, bytes: number): void {
+    const at = this.#reports.findIndex((one) => one.row === row && one.messageId === messageId);
+    const report = this.#reports[at];
+    if (report === undefined) return;
+    report.bytes = bytes;
+    if (bytes <= 0) this.#reports.splice(at, 1);
   }
 }

@@ -216,6 +216,16 @@ export class Settlement {
     dueTimes.schedule(row, this.#leftMs(note));
   }
 
+  /** One that waits for its turn makes way for others so long; nothing of it changes at the stores. */
+  setAside(queue: MailQueue, row: number, delayMs: number): void {
+    const { dueTimes, entries: { table } } = this.#ports;
+    if (table.state(row) !== EntryState.READY) return;
+    this.withdrawFromWaiting(queue, row);
+    table.transition(row, EntryState.DEFERRED);
+    queue.deferredCount += 1;
+    dueTimes.schedule(row, delayMs);
+  }
+
   /** It is tried so much later at the latest. False: it waits for no time of its own, or is due before. */
   hasten(queue: MailQueue, row: number, delayMs: number): boolean {
     const { dueTimes, clock, frame, entries: { table } } = this.#ports;

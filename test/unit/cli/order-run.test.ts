@@ -59,7 +59,7 @@ class PlayedGateway {
     this.phase = phase;
     return Promise.resolve({
       order: `${this.id}-1-1`, gateway: this.id, verb: 'hold', phase, dry_run: false, ...WHO, given: 1, looked_share: 1, matched: 10, matched_recipients: 10,
-      matched_bytes: 10, done: 0, gone_before: 0, waiting: 0, not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
+      matched_bytes: 10, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
       grace_left_seconds: 0, partitions: this.partitions, kept: true, met: [], refused: [],
     });
   }

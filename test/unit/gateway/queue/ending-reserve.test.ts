@@ -20,3 +20,13 @@ test('reports beyond credit share a little; a long one goes alone, and when it h
   reserve.add(8, next, 20 * KIB);
   assert.deepEqual([reserve.admits(12 * KIB), reserve.admits(12 * KIB + 1)], [true, false]);
 });
+
+test('of what was stored for another a little remains, and counts until it is gone', () => {
+  const table = new EntryTable(1);
+  const reserve = new EndingReserve(table);
+  reserve.add(7, table.take(7, 1), 300 * KIB);
+  reserve.lessen(7, 1, 2 * KIB);
+  assert.deepEqual([reserve.admits(510 * KIB), reserve.admits(510 * KIB + 1)], [true, false]);
+  reserve.lessen(7, 1, 0);
+  assert.equal(reserve.admits(512 * KIB), true);
+});
