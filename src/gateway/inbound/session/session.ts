@@ -477,7 +477,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   // ---- commands
 
   #reply(text: string): void {
-    if (this.#desk.tap.isOn) this.#tell('server', text);
+    if (this.#desk.tap.isOn) this.#tell('server', replies.shownReply(text));
     this.#replies.line(text);
   }
 
