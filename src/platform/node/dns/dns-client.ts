@@ -14,7 +14,8 @@
  *
  * A domain whose name servers are silent costs seconds each time, and anybody has as many of those as he
  * likes: what is asked again after silence, and names of domains that were silent when last asked
- * (silent-domains.ts), wait behind all others and have a part of the room. So they stop nobody.
+ * (silent-domains.ts), wait behind all others and have a part of the room. So they stop nobody. A small part
+ * of it is always theirs: some are there by mistake.
  *
  * Where one is believed about DNSSEC, others are not asked: what one that is not believed answers in its
  * place would count as not signed, and for a name of a signed zone no answer is better (RFC 7672 2.1).
@@ -51,8 +52,9 @@ const TRIES_MS = [1000, 2000] as const;
 const FAILED_MS = 5_000;
 /** Unless it is said otherwise. Each has a socket; and a resolver's own socket must hold as many. */
 const AT_ONCE_MAX = 128;
-/** Of those, to domains that are silent. */
+/** Of those, to domains that are silent; and how many they have whatever else waits. */
 const SLOW_SHARE = 1 / 4;
+const SLOW_KEPT_SHARE = 1 / 16;
 /** In each of the two lines. */
 const IN_LINE_MAX = 10_000;
 /** Who has waited in line for longer, behind resolvers that are silent, is not asked for any more. */
@@ -90,6 +92,7 @@ export class DnsClient implements Resolver {
   readonly #slowLine: Asked[] = [];
   readonly #silent = new SilentDomains();
   readonly #slowMax: number;
+  readonly #slowKept: number;
   #underWay = 0;
   /** Of those, out of the slow line. */
   #slowUnderWay = 0;
@@ -106,6 +109,7 @@ export class DnsClient implements Resolver {
     this.#clock = clock;
     this.#atOnceMax = atOnceMax;
     this.#slowMax = Math.max(1, Math.floor(atOnceMax * SLOW_SHARE));
+    this.#slowKept = Math.floor(atOnceMax * SLOW_KEPT_SHARE);
   }
 
   /** What it is told of DNSSEC counts. */
@@ -159,12 +163,12 @@ export class DnsClient implements Resolver {
   #startNext(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;
+    this.#endOverdue(this.#slowLine);
     while (this.#underWay < this.#atOnceMax) {
-      const next = this.#line.shift() ?? this.#nextSlow();
+      const next = this.#next();
       if (next === undefined) break;
       if (this.#clock.nowMs() > next.untilMs) {
-        if (next.tries === 0) this.#tell(next, TOO_MANY);
-        else this.#fail(next);
+        this.#giveUp(next);
         continue;
       }
       if (!next.isSlow && this.#silent.has(next.name)) {
@@ -181,11 +185,28 @@ export class DnsClient implements Resolver {
 
   #waitBehind(asked: Asked): void {
     asked.isSlow = true;
-    this.#slowLine.push(asked);
+    if (this.#slowLine.length >= IN_LINE_MAX) this.#giveUp(asked);
+    else this.#slowLine.push(asked);
   }
 
-  #nextSlow(): Asked | undefined {
-    return this.#slowUnderWay < this.#slowMax ? this.#slowLine.shift() : undefined;
+  #next(): Asked | undefined {
+    if (this.#slowUnderWay >= this.#slowMax) return this.#line.shift();
+    if (this.#slowUnderWay < this.#slowKept) return this.#slowLine.shift() ?? this.#line.shift();
+    return this.#line.shift() ?? this.#slowLine.shift();
+  }
+
+  /** Also while none of them is asked, for there is always something that is. */
+  #endOverdue(line: Asked[]): void {
+    for (let [first] = line; first !== undefined && this.#clock.nowMs() > first.untilMs; [first] = line) {
+      line.shift();
+      this.#giveUp(first);
+    }
+  }
+
+  /** It is not asked any more. */
+  #giveUp(asked: Asked): void {
+    if (asked.tries === 0) this.#tell(asked, TOO_MANY);
+    else this.#fail(asked);
   }
 
   /** It needs its place no more. */

@@ -163,6 +163,54 @@ test('domains whose name servers are silent hold up nobody else, and have a quar
   client.close();
 });
 
+describe('the line of silent domains, while the other one is busy', () => {
+  /** Places for 16. One of x.lost.example was silent when it was asked last, and 200 fresh domains are as silent. */
+  async function busy(t: { after(run: () => void): void }) {
+    let isLost = true;
+    const server = await NameServer.start(t, (question) => (isLost || !question.endsWith('.lost.example') ? undefined : { answers: [a(question.slice(2), '192.0.2.1')] }));
+    const clock = { now: 0 };
+    const client = new DnsClient({ resolvers: [server.resolver], trustsAd: false }, { nowMs: () => clock.now, wallMs: () => 0 }, 16);
+    t.after(() => { client.close(); });
+    const ask = (name: string, withinMs?: number) => new Promise<DnsAnswer<'A'>>((resolve) => { client.ask(name, 'A', resolve, withinMs); });
+    await ask('first.lost.example');
+    isLost = false;
+    for (let i = 0; i < 200; i++) client.ask(`fresh${String(i)}.example`, 'A', () => undefined);
+    const fresh = () => new Set(server.asked.filter((each) => each.includes('fresh'))).size;
+    return { ask, clock, fresh };
+  }
+
+  test('has a place: who answers again is heard', async (t) => {
+    const { ask, fresh } = await busy(t);
+    assert.equal((await ask('second.lost.example')).kind, 'found');
+    assert.ok(fresh() < 100, `${String(fresh())} were before it`);
+  });
+
+  test('ends who has waited for too long', async (t) => {
+    const { ask, clock, fresh } = await busy(t);
+    const late = Promise.all(Array.from({ length: 50 }, (_, i) => ask(`late${String(i)}.lost.example`, 500)));
+    clock.now = 1000;
+    assert.equal(new Set((await late).map(failure)).has('too many questions at once'), true);
+    assert.ok(fresh() < 100, `${String(fresh())} were before it`);
+  });
+
+  test('has a bound for those who come from the other one too', async (t) => {
+    const { client } = await field(t, () => undefined);
+    let tooMany = 0;
+    const flood = (domain: string) => new Promise<void>((resolve) => {
+      for (let i = 0; i < 10_000; i++) {
+        client.ask(`h${String(i)}.${domain}`, 'A', (answer) => {
+          if (failure(answer) === 'too many questions at once') tooMany++;
+          else resolve();
+        });
+      }
+    });
+    await flood('one.example');
+    assert.equal(tooMany, 0);
+    await flood('two.example');
+    assert.ok(tooMany > 9000, String(tooMany));
+  });
+});
+
 test('what nobody wants any more leaves the line without being asked', async (t) => {
   const { client, server, clock } = await field(t, () => undefined);
   const ask = (name: string, withinMs?: number) => new Promise<DnsAnswer<'A'>>((resolve) => { client.ask(name, 'A', resolve, withinMs); });
