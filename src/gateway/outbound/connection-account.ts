@@ -6,7 +6,8 @@
  *
  * - All together: `max`. Where somebody's mail waits for one, no idle one is kept anywhere.
  * - Being set up to hosts by MX: half of that. Strangers' hosts that take connections and never greet hold
- *   each for minutes.
+ *   each for minutes. Hosts that the configuration names are not counted there: one of those that never
+ *   greets stops nobody's mail to others.
  * - To one address, by MX: ofAddressMax, whatever names lead there, for anybody has as many of those as he
  *   likes. Hosts of others that share an address with many (large providers do) wait for their turn there.
  *
@@ -20,7 +21,7 @@ const WANTED_MS = 1_000;
 const OVER_MS = 10_000;
 const SETTING_UP_SHARE = 1 / 2;
 
-const FULL = 'all connections to next hops that may be open are: mail waits for one (delivery.connections)';
+const FULL = 'mail waits for a connection to a next hop: there are as many as may be (delivery.connections)';
 const OVER = 'connections to next hops are to be had again';
 
 interface OfAddress {
@@ -40,6 +41,7 @@ export class ConnectionAccount {
   readonly #log: EventLog;
   #nowMs = 0;
   #open = 0;
+  /** To hosts by MX. */
   #settingUp = 0;
   #wantedMs = -Infinity;
   #refusedMs = -Infinity;
@@ -68,8 +70,13 @@ export class ConnectionAccount {
   /** '' while there are some to be had. */
   get whyFull(): string {
     if (!this.#isFull) return '';
-    return `${String(this.#open)} of ${String(this.#limits.connectionsMax)} are open, `
-      + `${String(this.#settingUp)} of them being set up`;
+    const { connectionsMax } = this.#limits;
+    if (this.areAllOpen) return `${String(this.#open)} of ${String(connectionsMax)} are open`;
+    return `${String(this.#settingUp)} to hosts by MX of ${String(this.#settingUpMax)} are being set up`;
+  }
+
+  get #settingUpMax(): number {
+    return Math.max(1, Math.floor(this.#limits.connectionsMax * SETTING_UP_SHARE));
   }
 
   get areAllOpen(): boolean {
@@ -78,9 +85,8 @@ export class ConnectionAccount {
 
   /** So many more may be asked for. */
   room(isByMx: boolean): number {
-    const { connectionsMax: max } = this.#limits;
-    const left = max - this.#open;
-    return isByMx ? Math.min(left, Math.max(1, Math.floor(max * SETTING_UP_SHARE)) - this.#settingUp) : left;
+    const left = this.#limits.connectionsMax - this.#open;
+    return isByMx ? Math.min(left, this.#settingUpMax - this.#settingUp) : left;
   }
 
   /** Somebody's mail waits, as there is no room. */
@@ -89,14 +95,14 @@ export class ConnectionAccount {
     if (this.areAllOpen) this.#wantedMs = this.#nowMs;
   }
 
-  onAskedFor(): void {
+  onAskedFor(isByMx: boolean): void {
     this.#open++;
-    this.#settingUp++;
+    if (isByMx) this.#settingUp++;
   }
 
   /** It is ready, or is closed before. */
-  onSetUp(): void {
-    this.#settingUp--;
+  onSetUp(isByMx: boolean): void {
+    if (isByMx) this.#settingUp--;
   }
 
   onClosed(): void {

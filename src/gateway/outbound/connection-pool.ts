@@ -593,7 +593,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { host, isProbe } = peer;
     peer.isBeingSetUp = false;
     this.#connecting--;
-    this.#ports.connections.onSetUp();
+    this.#ports.connections.onSetUp(this.#isByMx);
     if (isProbe) this.#probing--;
     host.connecting--;
   }
@@ -623,7 +623,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     return this.#peers.size >= this.#site.connectionsMax || connections.areAllOpen;
   }
 
-  /** For another pool, whose mail waits because all connections that may be open are. */
+  /** For another pool, whose mail waits for one. */
   #makeRoom(): void {
     const { connections } = this.#ports;
     if (this.#idle.length === 0 || !connections.isAnyWanted) return;
@@ -676,7 +676,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const peer = new Peer(options, this.#ports.session, clock, this, host, this.#nowMs);
     if (auth !== undefined) peer.password = this.#ports.session.password(auth.passwordFile);
     this.#peers.add(peer);
-    this.#ports.connections.onAskedFor();
+    this.#ports.connections.onAskedFor(this.#isByMx);
     this.#connecting++;
     if (peer.isProbe) this.#probing++;
     host.connecting++;

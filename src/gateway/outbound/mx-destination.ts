@@ -213,6 +213,8 @@ export class MxDestination implements LaneHome {
     if (this.#state === S.ROUTED) return;
     this.#transition(S.NO_WAY);
     this.#againMs = this.#nowMs + UNASKED_MS;
+    // What the DNS said of it before is out of date: no mail ends by that.
+    if (this.#why?.status !== DEFERRED) this.#why = undefined;
   }
 
   #onNone(why: RecipientResult): void {

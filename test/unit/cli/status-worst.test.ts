@@ -50,7 +50,7 @@ describe('the first line of the status', () => {
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 4 }], mx_down: 1 }, hurting: { counts: COUNTS, queues: [{ ...HURT, messages: 19 }] } }, 'ALL WELL'],
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 19 }], mx_down: 1000, mx_waiting: 19_000 } }, "WARNING gw-1: 1,000 destinations by MX can't be reached, 19,000 to deliver"],
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 19 }], mx_down: 11, mx_waiting: 199 } }, 'ALL WELL'],
-    [{ connections_full: '40 of 40 are open, 12 of them being set up' }, 'ERROR gw-1: mail waits as connections to next hops are used up: 40 of 40 are open, 12 of them being set up (delivery.connections)'],
+    [{ connections_full: '40 of 40 are open' }, 'ERROR gw-1: mail waits as connections to next hops are used up: 40 of 40 are open (delivery.connections)'],
     [{ dns_away: '127.0.0.1:53: SERVFAIL', outages: { ...OUTAGES, next_hops: [HOP], next_hops_down: 1 } }, 'ERROR gw-1: no resolver of DNS answers: 127.0.0.1:53: SERVFAIL (and 1 more, below)'],
     [{ outages: { ...OUTAGES, hooks: [{ hook: 'rspamd', since: NOW, why: 'no answer' }] } }, 'ERROR gw-1: hook rspamd fails: no answer'],
     [{ hurting: { counts: COUNTS, queues: [HURT] } }, 'WARNING gw-1: queue q: its next hop puts mail off, 700 of 900 messages deferred; last: 451 4.7.1 later'],

@@ -195,8 +195,15 @@ export const AUTHENTICATION_OVER =
   refusal('auth-later', '451 4.7.0 Your authentication is not valid any more; connect and authenticate anew');
 export const NOT_YOUR_ADDRESS = refusal('sender-denied', '550 5.7.1 This sender address is not yours');
 
+const CHALLENGE = '334 ';
+
 export function challenge(text: string): Effect {
-  return answer('334 ' + text, Then.RESPONSE);
+  return answer(CHALLENGE + text, Then.RESPONSE);
+}
+
+/** As others may see it: whoever has all that SCRAM says can try passwords on it, as fast as he likes. */
+export function shownReply(text: string): string {
+  return text.startsWith(CHALLENGE) ? `${CHALLENGE}***` : text;
 }
 
 export const XCLIENT_DENIED = refusal('xclient', '550 5.7.0 XCLIENT is not taken from your address');

@@ -414,7 +414,7 @@ export class SmtpSession implements ConnectionHandlers {
   #sendContent(): void {
     const connection = this.#live();
     const content = this.#content;
-    if (content.writePieces(connection)) this.#sinceMs = this.#nowMs;
+    if (content.writePieces(connection, this.#nowMs)) this.#sinceMs = this.#nowMs;
     // What is still buffered goes first; the rest follows on the drain event or on a tick.
     if (!content.isAtDot(connection)) return;
     if (!this.#ports.mayDot(this.#transaction.current())) return this.#failWithoutRight();
@@ -498,6 +498,7 @@ export class SmtpSession implements ConnectionHandlers {
     this.#transactions++;
     this.#hadTrialBehind = false;
     this.#isAnswered = false;
+    this.#tlsWanted = undefined;
     this.#transition(State.MAIL);
   }
 
@@ -541,9 +542,13 @@ export class SmtpSession implements ConnectionHandlers {
   /** The last reply; its codes alone while it may repeat a password. */
   #said(): string {
     const text = this.#reader.text();
-    const mayRepeat = this.#state === State.AUTH || (this.#state === State.IDLE && !this.#wasReady);
-    if (this.#options.auth === undefined || !mayRepeat) return text;
-    return `${text.slice(0, 3)} ${enhancedCode(text)}`.trimEnd();
+    return this.#mayRepeatPassword ? `${text.slice(0, 3)} ${enhancedCode(text)}`.trimEnd() : text;
+  }
+
+  /** Also what comes right behind the reply to AUTH. */
+  get #mayRepeatPassword(): boolean {
+    if (this.#options.auth === undefined) return false;
+    return this.#state === State.AUTH || (this.#state === State.IDLE && !this.#wasReady);
   }
 
   #fail(trouble: Trouble, text: string): void {
@@ -642,9 +647,8 @@ export class SmtpSession implements ConnectionHandlers {
     this.#tell('client', utf8Text(bytes, 0, bytes.length) ?? '(no UTF-8)');
   }
 
-  /** What answers a password may repeat it. */
   #tellReply(code: number): void {
-    if (this.#state === State.AUTH) return this.#tell('server', `${String(code)} ***`);
+    if (this.#mayRepeatPassword) return this.#tell('server', `${String(code)} ***`);
     const lines = this.#reader.lines();
     const last = lines.length - 1;
     const whole = lines.map((line, i) => `${String(code)}${i < last ? '-' : ' '}${line}`);

@@ -8,13 +8,15 @@
  *   exchange with the resolver that answered last ─ answer ─► kept by its TTL ─► done
  *    │ refused                │ silent
  *    │                        ▼
- *    │                 waits in the slow line, behind all others
+ *    │                 waits behind all others, to be asked again
  *    ▼                        ▼
  *   the next resolver, each twice at most ─ none left ─► failed, kept for FAILED_MS
  *
  * A domain whose name servers are silent costs seconds each time, and anybody has as many of those as he
- * likes: what is asked again after silence, and names of domains that were silent when last asked
- * (silent-domains.ts), wait behind all others and have a part of the room. So they stop nobody.
+ * likes: what is asked again after silence, and names of domains that were silent to the end when last asked
+ * (silent-domains.ts), wait behind all others and have a part of the room. So they stop nobody. A small part
+ * of it is always theirs: some are there by mistake. Of those two, each second place is for what is asked
+ * again: a domain that one packet was lost of does not wait behind those that are silent.
  *
  * Where one is believed about DNSSEC, others are not asked: what one that is not believed answers in its
  * place would count as not signed, and for a name of a signed zone no answer is better (RFC 7672 2.1).
@@ -51,9 +53,10 @@ const TRIES_MS = [1000, 2000] as const;
 const FAILED_MS = 5_000;
 /** Unless it is said otherwise. Each has a socket; and a resolver's own socket must hold as many. */
 const AT_ONCE_MAX = 128;
-/** Of those, to domains that are silent. */
+/** Of those, to domains that are silent; and how many they have whatever else waits. */
 const SLOW_SHARE = 1 / 4;
-/** In each of the two lines. */
+const SLOW_KEPT_SHARE = 1 / 16;
+/** In each line. */
 const IN_LINE_MAX = 10_000;
 /** Who has waited in line for longer, behind resolvers that are silent, is not asked for any more. */
 const IN_LINE_MS_MAX = 10_000;
@@ -72,7 +75,7 @@ interface Asked {
   tries: number;
   first: number;
   why: string;
-  /** It goes through the slow line. */
+  /** It has, or waits for, a place of those that are left to silent domains. */
   isSlow: boolean;
   exchange: DnsExchange | undefined;
 }
@@ -88,12 +91,16 @@ export class DnsClient implements Resolver {
   readonly #asked = new Map<string, Asked>();
   readonly #line: Asked[] = [];
   readonly #slowLine: Asked[] = [];
+  /** Of domains that were silent, as far as is known, this time only. */
+  readonly #againLine: Asked[] = [];
   readonly #silent = new SilentDomains();
   readonly #slowMax: number;
+  readonly #slowKept: number;
   #underWay = 0;
   /** Of those, out of the slow line. */
   #slowUnderWay = 0;
   #isStarting = false;
+  #isTurnOfAgain = true;
   /** The resolver that answered last is asked first. */
   #best = 0;
 
@@ -106,6 +113,7 @@ export class DnsClient implements Resolver {
     this.#clock = clock;
     this.#atOnceMax = atOnceMax;
     this.#slowMax = Math.max(1, Math.floor(atOnceMax * SLOW_SHARE));
+    this.#slowKept = Math.floor(atOnceMax * SLOW_KEPT_SHARE);
   }
 
   /** What it is told of DNSSEC counts. */
@@ -125,6 +133,7 @@ export class DnsClient implements Resolver {
     this.#asked.clear();
     this.#line.length = 0;
     this.#slowLine.length = 0;
+    this.#againLine.length = 0;
   }
 
   #ask(name: string, type: DnsType, done: Done, withinMs: number): void {
@@ -159,18 +168,21 @@ export class DnsClient implements Resolver {
   #startNext(): void {
     if (this.#isStarting) return;
     this.#isStarting = true;
+    this.#endOverdue(this.#slowLine);
+    this.#endOverdue(this.#againLine);
     while (this.#underWay < this.#atOnceMax) {
-      const next = this.#line.shift() ?? this.#nextSlow();
+      const next = this.#next();
       if (next === undefined) break;
       if (this.#clock.nowMs() > next.untilMs) {
-        if (next.tries === 0) this.#tell(next, TOO_MANY);
-        else this.#fail(next);
+        this.#giveUp(next);
         continue;
       }
       if (!next.isSlow && this.#silent.has(next.name)) {
-        this.#waitBehind(next);
+        next.isSlow = true;
+        this.#wait(next, this.#slowLine);
         continue;
       }
+      next.isSlow ||= next.tries > 0;
       this.#underWay++;
       if (next.isSlow) this.#slowUnderWay++;
       if (next.tries === 0) next.first = this.#best;
@@ -179,13 +191,36 @@ export class DnsClient implements Resolver {
     this.#isStarting = false;
   }
 
-  #waitBehind(asked: Asked): void {
-    asked.isSlow = true;
-    this.#slowLine.push(asked);
+  #wait(asked: Asked, line: Asked[]): void {
+    if (line.length >= IN_LINE_MAX) this.#giveUp(asked);
+    else line.push(asked);
+  }
+
+  #next(): Asked | undefined {
+    if (this.#slowUnderWay >= this.#slowMax) return this.#line.shift();
+    if (this.#slowUnderWay < this.#slowKept) return this.#nextSlow() ?? this.#line.shift();
+    return this.#line.shift() ?? this.#nextSlow();
   }
 
   #nextSlow(): Asked | undefined {
-    return this.#slowUnderWay < this.#slowMax ? this.#slowLine.shift() : undefined;
+    const isTurn = this.#isTurnOfAgain;
+    this.#isTurnOfAgain = !isTurn;
+    const [first, other] = isTurn ? [this.#againLine, this.#slowLine] : [this.#slowLine, this.#againLine];
+    return first.shift() ?? other.shift();
+  }
+
+  /** Also while none of them is asked, for there is always something that is. */
+  #endOverdue(line: Asked[]): void {
+    for (let [first] = line; first !== undefined && this.#clock.nowMs() > first.untilMs; [first] = line) {
+      line.shift();
+      this.#giveUp(first);
+    }
+  }
+
+  /** It is not asked any more. */
+  #giveUp(asked: Asked): void {
+    if (asked.tries === 0) this.#tell(asked, TOO_MANY);
+    else this.#fail(asked);
   }
 
   /** It needs its place no more. */
@@ -216,10 +251,10 @@ export class DnsClient implements Resolver {
     if (verdict.kind === 'refused') {
       asked.why = `${server.host}: ${verdict.why}`;
       if (verdict.isSilent !== true) return this.#try(asked);
-      this.#silent.note(asked.name);
+      if (asked.tries === TRIES_MS.length * this.#servers.length) this.#silent.note(asked.name);
       if (asked.isSlow) return this.#try(asked);
       this.#leave(asked);
-      this.#waitBehind(asked);
+      this.#wait(asked, this.#againLine);
       return this.#startNext();
     }
     this.#best = at;

@@ -2,14 +2,14 @@
  * Domains whose last question had no answer at all, for the client of DNS (dns-client.ts): what is asked of
  * them waits behind all others. Bounded: the oldest is forgotten first, which costs one more try.
  *
- * A domain is taken for registered by its last two labels, by three where these look like a registry's own
- * ("co.uk"); of reversed addresses by the network. Who shares one by mistake waits as long, until any name in
- * it is answered.
+ * A domain is taken for registered by its last two labels, by three where these are a registry's own in most
+ * countries ("co.uk"): by the length of a label alone, whoever has "abc.de" would have as many fresh domains
+ * as he likes. Of reversed addresses by the network. Who shares one by mistake waits as long, until any name
+ * in it is answered.
  */
 
 const DOMAINS_MAX = 10_000;
-/** Of a registry below a country: "co", "com", "ac". */
-const REGISTRY_CHARACTERS_MAX = 3;
+const REGISTRIES: ReadonlySet<string> = new Set(['co', 'com', 'net', 'org', 'gov', 'edu', 'ac', 'gob', 'or']);
 const COUNTRY_CHARACTERS = 2;
 /** 192.0.0.0/16 in "2.0.192.in-addr.arpa"; a /32 of IPv6. */
 const [LABELS_OF_IPV4, LABELS_OF_IPV6] = [4, 10] as const;
@@ -46,6 +46,6 @@ function domainOf(name: string): string {
 function labelsOf(labels: readonly string[]): number {
   const [top = '', second = ''] = [labels.at(-1), labels.at(-2)];
   if (top === 'arpa') return second === 'ip6' ? LABELS_OF_IPV6 : LABELS_OF_IPV4;
-  const isRegistry = top.length === COUNTRY_CHARACTERS && second.length <= REGISTRY_CHARACTERS_MAX;
+  const isRegistry = top.length === COUNTRY_CHARACTERS && REGISTRIES.has(second);
   return isRegistry ? 3 : 2;
 }

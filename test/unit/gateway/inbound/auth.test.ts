@@ -26,17 +26,25 @@ import { authenticatorOf, scramLine, scryptLine, verifiersOf } from '../../../di
 const base64 = (text: string): string => Buffer.from(text).toString('base64');
 const textOf = (word: string): string => Buffer.from(word, 'base64').toString();
 
+interface Tap {
+  isOn: boolean;
+  said(peer: string, port: number, who: string, text: string): void;
+}
+
 class Kit {
   readonly reception: MemoryReception;
   readonly connection = new MemoryConnection('198.51.100.7');
   readonly rejections: readonly string[];
   readonly refused: readonly RefusalRecord[];
   readonly auths: string[] = [];
+  /** What somebody who follows is told, while it is on. */
+  readonly told: string[] = [];
+  readonly tap: Tap = { isOn: false, said: (_peer, _port, who, text) => { this.told.push(`${who}: ${text}`); } };
   readonly session: ServerSession;
 
   constructor(authenticator: Authenticator, options: Partial<InboundOptions> = {}, isSecure = true) {
     const { desk, reception, rejections, refused } = testDesk({ isSubmission: true, ...options }, {
-      authenticator, metrics: { ...NO_METRICS, authEnded: (mechanism, result) => { this.auths.push(`${mechanism} ${result}`); } },
+      authenticator, tap: this.tap, metrics: { ...NO_METRICS, authEnded: (mechanism, result) => { this.auths.push(`${mechanism} ${result}`); } },
     });
     this.reception = reception;
     this.rejections = rejections;
@@ -262,6 +270,17 @@ describe('AUTH', () => {
       assert.match(await kit.say(''), /^235 /);
     });
   }
+
+  test('who follows a session is told that it is SCRAM, and nothing to try passwords on', async () => {
+    const kit = new Kit(people);
+    kit.tap.isOn = true;
+    await kit.say('EHLO a');
+    const client = new ScramClient('alice@example.org', 'secret');
+    await kit.say(client.final(textOf((await kit.say(`AUTH SCRAM-SHA-256 ${client.first}`)).slice(4))));
+    assert.match(await kit.say(''), /^235 /);
+    assert.deepEqual(kit.told.slice(-6, -1), ['client: AUTH SCRAM-SHA-256 ***', 'server: 334 ***', 'client: ***', 'server: 334 ***', 'client: ***']);
+    assert.match(kit.told.at(-1) ?? '', /^server: 235 2\.7\.0 /);
+  });
 
   test('SCRAM refuses a wrong password, a wrong nonce, channel binding, and another\'s name', async () => {
     for (const spoil of ['password', 'nonce', 'binding'] as const) {

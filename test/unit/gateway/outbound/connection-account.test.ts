@@ -8,9 +8,9 @@ import { toldTo } from './memory-source.js';
 describe('the account of connections', () => {
   test('gives hosts by MX half of itself for those that are being set up, and all to hosts that the configuration names', () => {
     const account = new ConnectionAccount({ connectionsMax: 10, ofAddressMax: 10 }, toldTo([]));
-    for (let i = 0; i < 5; i++) account.onAskedFor();
+    for (let i = 0; i < 5; i++) account.onAskedFor(true);
     assert.deepEqual([account.room(true), account.room(false)], [0, 5]);
-    account.onSetUp();
+    account.onSetUp(true);
     assert.deepEqual([account.room(true), account.room(false)], [1, 5], 'one is ready');
     account.onClosed();
     assert.deepEqual([account.room(true), account.room(false)], [1, 6]);
@@ -20,17 +20,31 @@ describe('the account of connections', () => {
     const told: string[] = [];
     const account = new ConnectionAccount({ connectionsMax: 4, ofAddressMax: 10 }, toldTo(told));
     account.tick(1000);
-    for (let i = 0; i < 2; i++) account.onAskedFor();
+    for (let i = 0; i < 2; i++) account.onAskedFor(true);
     for (let nowMs = 2000; nowMs <= 60_000; nowMs += 250) {
       account.noteRefused();
       account.tick(nowMs);
     }
-    assert.equal(account.whyFull, '2 of 4 are open, 2 of them being set up');
+    assert.equal(account.whyFull, '2 to hosts by MX of 2 are being set up');
     assert.equal(account.isAnyWanted, false, 'no idle one is in the way');
     account.tick(69_700);
     assert.equal(told.length, 1);
     account.tick(70_000);
     assert.deepEqual([told.length, account.whyFull], [2, '']);
+  });
+
+  test('leaves hosts by MX their half although those to a host that the configuration names are never ready', () => {
+    const account = new ConnectionAccount({ connectionsMax: 10, ofAddressMax: 10 }, toldTo([]));
+    for (let i = 0; i < 8; i++) account.onAskedFor(false);
+    assert.equal(account.room(true), 2);
+    for (let i = 0; i < 2; i++) account.onAskedFor(true);
+    account.tick(1000);
+    account.noteRefused();
+    account.tick(2000);
+    assert.equal(account.whyFull, '10 of 10 are open');
+    account.onSetUp(false);
+    account.onClosed();
+    assert.equal(account.room(true), 1);
   });
 
   test('counts those to an address, and says of idle ones there that somebody waits for them', () => {

@@ -96,6 +96,21 @@ describe('the way of a queue by MX', () => {
     assert.deepEqual(stage.pools, ['old.example']);
   });
 
+  test('that was not asked for again ends no mail by what the DNS had said before', () => {
+    const stage = new Stage(1);
+    stage.answer = { kind: 'no-name', isAuthentic: false };
+    stage.destination.mayStart();
+    assert.deepEqual([stage.asked, stage.source.ended.length], [1, 1], 'nobody takes mail for it');
+    stage.answer = { kind: 'failed', why: 'too many questions at once', isUnasked: true };
+    stage.destination.tick(70_000);
+    for (const entry of [2, 3]) stage.source.put(stage.queue, entry, 'x\r\n');
+    for (const nowMs of [70_250, 71_000, 71_250]) stage.destination.tick(nowMs);
+    assert.deepEqual([stage.asked, stage.source.ended.length], [3, 1]);
+    stage.mx('new.example');
+    stage.destination.tick(72_250);
+    assert.deepEqual([stage.pools, stage.source.ended.length], [['new.example'], 1]);
+  });
+
   test('that is not known is asked for after a wait that doubles up to a minute, each time one message is told why', () => {
     const stage = new Stage(20);
     stage.destination.mayStart();

@@ -177,6 +177,20 @@ describe('AUTH', () => {
     }
   });
 
+  test('who follows the session is told no word of what may repeat a password, the reply behind that to AUTH neither', () => {
+    const world = new SessionWorld({ auth: AUTH });
+    world.tap.isOn = true;
+    greet(world, 'AUTH PLAIN');
+    world.say('235 2.7.0 welcome\r\n421 4.3.2 bye, secret');
+    assert.deepEqual(world.told.filter((each) => each.startsWith('server')).slice(-2), ['server: 235 ***', 'server: 421 ***']);
+    assert.ok(!world.told.join('').includes('secret'));
+    const ready = new SessionWorld({ auth: AUTH });
+    greet(ready, 'AUTH PLAIN');
+    ready.say('235 2.7.0 welcome').tap.isOn = true;
+    ready.say('421 4.3.2 bye');
+    assert.equal(ready.told[0], 'server: 421 4.3.2 bye');
+  });
+
   test('that is silent or lost ends with what was waited for', () => {
     const silent = greeted({}, 'AUTH PLAIN');
     const timeoutMs = DEFAULT_TIMEOUTS[State.AUTH] ?? 0;

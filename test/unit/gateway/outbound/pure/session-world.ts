@@ -2,7 +2,6 @@
  * A session with a scripted peer: `say` brings reply bytes, `sent` shows what went out. With `split` every
  * reply arrives byte by byte, which must change nothing.
  */
-import { NO_TAP, type SessionTap } from '../../../../../src/smtp/session-tap.js';
 import assert from 'node:assert/strict';
 import type { Connection, SecuredFacts, TlsTerms } from '../../../../../src/platform/transport.js';
 import { DEFAULT_TIMEOUTS } from '../../../../../src/gateway/outbound/pure/session-states.js';
@@ -90,8 +89,10 @@ export class SessionWorld implements SessionEvents {
   readonly #split: boolean;
   readonly #next: TestMail[] = [];
 
+  /** What somebody who follows is told, while it is on. */
+  readonly told: string[] = [];
+  readonly tap = { isOn: false, said: (_peer: string, _port: number, who: string, text: string): void => { this.told.push(`${who}: ${text}`); } };
   /** What each file of passwords holds. */
-  tap: SessionTap = NO_TAP;
   password: PasswordFound = { isFound: true, password: 'secret' };
   /** Which was asked for, each time. */
   readonly passwordFiles: string[] = [];
