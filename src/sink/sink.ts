@@ -8,6 +8,7 @@ import { createServer, type AddressInfo, type Server, type Socket } from 'node:n
 import { createSecureContext, TLSSocket, type SecureContext } from 'node:tls';
 
 import { Prng } from '../base/prng.js';
+import { isLoopback, namesThisMachine } from '../platform/node/own-host.js';
 import { readServerTls } from '../platform/node/server-tls.js';
 import { emptyMarks, findQuotedMarks, readEnvid, readMarks } from '../load/marks.js';
 import { monotonicMicros, parseSendLog, readSendLog, type SendLogFile } from '../load/send-log.js';
@@ -29,6 +30,8 @@ const DEFAULT_CONNECTIONS_MAX = 10_000;
 const DEFAULT_RECORDS_MAX = 20_000_000;
 /** A client that says nothing for so long is dropped (RFC 5321 4.5.3.2.7: at least 5 minutes). */
 const SILENCE_MS = 300_000;
+/** What a page hears that points a name of its own at this machine (platform/node/own-host.ts). */
+const FOREIGN = JSON.stringify({ error: 'this port is for this machine only' });
 /** Two million lines of a send log. */
 const REPORT_BYTES_MAX = 256 * 1024 * 1024;
 
@@ -91,7 +94,12 @@ class Sink implements RunningSink, DialogHost {
     await listening(this.#server, this.#options.host, this.#options.port);
     const admin = this.#options.admin;
     if (admin === undefined) return;
+    const isForOthers = !isLoopback(admin.host);
     this.#http = createHttpServer((request, response) => {
+      if (!isForOthers && !namesThisMachine(request.headers.host)) {
+        response.writeHead(403, { 'content-type': 'application/json' }).end(`${FOREIGN}\n`);
+        return;
+      }
       const content = this.#contentAsked(request.url ?? '');
       if (content !== undefined) {
         response.writeHead(200, { 'content-type': 'message/rfc822' }).end(content);

@@ -68,12 +68,15 @@ interface Life {
 
 class KeptRulesFile implements LocalRulesFile {
   kept: KeptRules = { given: new Map(), cancelled: new Map() };
+  /** Its disk takes nothing. */
+  isFull = false;
 
   read(): KeptRules {
     return this.kept;
   }
 
   write(kept: KeptRules): Promise<void> {
+    if (this.isFull) return Promise.reject(new Error('ENOSPC'));
     this.kept = kept;
     return Promise.resolve();
   }

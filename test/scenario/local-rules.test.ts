@@ -121,6 +121,48 @@ describe('a rule that is given while the register is away', () => {
     group.until(() => inRegister(group).length === 0, 'it is deleted', 60_000);
   });
 
+  test('is written again each second where the disk did not take it, and so is that it is in the register; the log says so once', async () => {
+    const group = Group.started();
+    const file = group.gateway('gw-1').localRules;
+    const turns = async (): Promise<void> => {
+      for (let second = 0; second < 3; second++) {
+        group.run(1000);
+        await diskTurn();
+      }
+    };
+    away(group);
+    file.isFull = true;
+    give(group, 'gw-1');
+    await turns();
+    assert.equal(file.kept.given.size, 0);
+    file.isFull = false;
+    await turns();
+    assert.deepEqual([...file.kept.given.keys()], [ID]);
+    file.isFull = true;
+    group.register.comeBack();
+    group.until(() => inRegister(group).length === 1, 'it is registered', 60_000);
+    await turns();
+    assert.equal(file.kept.given.size, 1);
+    file.isFull = false;
+    await turns();
+    assert.equal(file.kept.given.size, 0);
+    assert.equal(group.log.lines.filter(({ text }) => text.includes('can not be written to state_dir')).length, 2);
+  });
+
+  test('and is cancelled at the register before that has it is not written there again', () => {
+    const group = Group.started();
+    away(group);
+    give(group, 'gw-1');
+    group.run(500);
+    const core = coreAt(group, 'gw-1');
+    group.register.comeBack();
+    group.until(() => core.registerAway === '', 'it answers', 60_000);
+    void core.ruleDesk.cancel(ID, WHO);
+    group.run(10_000);
+    assert.deepEqual(inRegister(group), []);
+    assert.deepEqual(core.rules.all(), []);
+  });
+
   test('is told as registered where the register answers within a moment', async () => {
     const group = Group.started();
     const given = coreAt(group, 'gw-1').ruleDesk.add({ verb: 'suspend', queue: 'q1', ...WHO, local: true });

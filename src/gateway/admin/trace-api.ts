@@ -70,17 +70,22 @@ function follow(reply: FastifyReply, { watch, wants, what, seconds, reader, log 
   const watcher: SessionWatcher = { wants, write };
   if (!watch.add(watcher)) return refuse(reply, 429, 'too many follow sessions here already');
   let second = 0;
+  const leave = (): void => {
+    clearInterval(timer);
+    watch.remove(watcher);
+  };
   const timer = setInterval(() => {
     second += 1;
     const leftOut = watch.nextSecond(watcher);
     if (leftOut > 0 || second % SIGN_OF_LIFE_SECONDS === 0) write({ left_out: leftOut });
-    if (second >= seconds) stream.end();
+    if (second < seconds) return;
+    leave();
+    stream.end();
   }, SECOND_MS);
   log.info('trace', 'an operator follows SMTP sessions', { what, seconds, ...reader });
-  stream.once('close', () => {
-    clearInterval(timer);
-    watch.remove(watcher);
-  });
+  stream.once('close', leave);
+  // Whatever becomes of the stream, nobody follows without a connection.
+  reply.raw.once('close', leave);
   // So that who asks knows that it has begun.
   write({ left_out: 0 });
   return reply.type('application/x-ndjson').send(stream);

@@ -54,6 +54,8 @@ const ANSWER_MS = 300;
 /** The disk may take longer: what is said then is that it is not kept. */
 const DISK_MS = 2_000;
 const WRITE_EVERY_MS = 1_000;
+/** Between two tries of a write that the disk does not take. */
+const SAVE_EVERY_MS = 1_000;
 const CANCELLED_KEPT_MS = 24 * 3_600_000;
 const NOT_WRITTEN = 'rules that the register does not have yet can not be written to state_dir: a restart '
   + 'forgets them';
@@ -67,6 +69,9 @@ export class LocalRules {
   #version = 0;
   #keptVersion = 0;
   #isWriting = false;
+  #savedMs = -Infinity;
+  /** The disk did not take the last write. */
+  #isFailing = false;
   #told: ReadonlyMap<string, QueueRule> | undefined;
   #rules: ReadonlyMap<string, QueueRule> = new Map();
   #rulesVersion = -1;
@@ -109,8 +114,18 @@ export class LocalRules {
     return this.#changed(id);
   }
 
+  /** The register is told otherwise: it is not written there any more, by this gateway. */
+  forget(id: string): void {
+    if (!this.#given.delete(id)) return;
+    this.#writtenMs.delete(id);
+    this.#version += 1;
+    this.#save();
+  }
+
   /** Called a few times in a tenth of a second. */
   tick(nowMs: number): void {
+    const isKept = this.#keptVersion === this.#version;
+    if (!isKept && nowMs - this.#savedMs >= SAVE_EVERY_MS) this.#save();
     if (this.#given.size === 0 && this.#cancelled.size === 0 && this.#waits.length === 0) return;
     this.#forgetDone();
     if (this.#ports.register.away === '') {
@@ -190,20 +205,23 @@ export class LocalRules {
     }
   }
 
-  /** One write at a time; what was ordered meanwhile is written by the next. */
+  /** One write at a time; what was ordered meanwhile is written by the next, and what failed by tick(). */
   #save(): void {
     const { file, log } = this.#ports;
     if (file === undefined || this.#isWriting) return;
     this.#isWriting = true;
+    this.#savedMs = this.#ports.clock.nowMs();
     const version = this.#version;
     const kept = { given: new Map(this.#given), cancelled: new Map(this.#cancelled) };
     file.write(kept).then(() => {
       this.#isWriting = false;
+      this.#isFailing = false;
       this.#keptVersion = version;
       if (this.#version !== version) this.#save();
     }, (error: unknown) => {
       this.#isWriting = false;
-      log.error('rule', NOT_WRITTEN, { why: errorText(error) });
+      if (!this.#isFailing) log.error('rule', NOT_WRITTEN, { why: errorText(error) });
+      this.#isFailing = true;
     });
   }
 }

@@ -90,7 +90,10 @@ export class RuleDesk {
     }
     const fields = { rule: id, reason, who, ...(isLocal ? { local: true } : {}) };
     log.warn('rule', 'an operator cancels a standing rule', fields);
-    return isLocal ? here(id, local.cancel(id)) : this.#write(id, undefined);
+    if (isLocal) return here(id, local.cancel(id));
+    // Else this gateway would write it again.
+    local.forget(id);
+    return this.#write(id, undefined);
   }
 
   #write(id: string, rule: QueueRule | undefined): Promise<RuleOutcome> {

@@ -150,6 +150,8 @@ export function serve<R extends Route>(
   const { method, path: url, query: querystring, body, bodyBytesMax: bodyLimit = BODY_BYTES_MAX } = route;
   app.route({
     method, url, bodyLimit, config: { route },
+    // For load balancers; elsewhere it would do the work of an answer, or begin to follow, for nobody.
+    exposeHeadRoute: method === 'GET' && route.role === 'probe',
     schema: {
       ...(querystring === undefined ? {} : { querystring }), ...(body === undefined ? {} : { body }),
     },

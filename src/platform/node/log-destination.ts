@@ -73,7 +73,7 @@ export class LogDestination implements LogLosses {
   #batchAt = 0;
   /** Until a file that failed is tried again, and how long it was then. */
   #again: NodeJS.Timeout | undefined;
-  #failedSize = 0;
+  #failedSize: number | undefined = 0;
   #failing = '';
   #scheduled = false;
   #writtenMs = -Infinity;
@@ -134,15 +134,15 @@ export class LogDestination implements LogLosses {
   async isInPlace(): Promise<boolean> {
     if (this.#file === undefined) return true;
     const named = await stat(this.#file).catch(() => undefined);
-    const written = fs.fstatSync(this.#fd);
-    return named !== undefined && named.ino === written.ino && named.dev === written.dev;
+    const written = statOf(this.#fd);
+    return named !== undefined && written !== undefined && named.ino === written.ino && named.dev === written.dev;
   }
 
   /** Goes on in a new file of that name. Rejects if that can't be opened: the old one is written on. */
   async reopen(): Promise<void> {
     if (this.#file === undefined) return;
     const fd = await openFile(this.#file, 'a', FILE_MODE);
-    if (this.#nextFd !== undefined) fs.closeSync(this.#nextFd);
+    if (this.#nextFd !== undefined) close(this.#nextFd);
     this.#nextFd = fd;
     if (this.#again !== undefined) this.#tryAgain();
     else if (this.#batch.length === 0) this.#takeNextFile();
@@ -150,7 +150,7 @@ export class LogDestination implements LogLosses {
 
   #takeNextFile(): void {
     if (this.#nextFd === undefined) return;
-    fs.closeSync(this.#fd);
+    close(this.#fd);
     this.#fd = this.#nextFd;
     this.#nextFd = undefined;
   }
@@ -274,15 +274,17 @@ export class LogDestination implements LogLosses {
     this.#again = undefined;
     const isAnother = this.#nextFd !== undefined;
     this.#takeNextFile();
-    // A line that was cut is written anew where its beginning is not the end of the file.
-    if (isAnother || this.#size() !== this.#failedSize) {
+    const size = this.#size();
+    // A line that was cut is written anew where its beginning is not, or may not be, the end of the file.
+    if (isAnother || size === undefined || size !== this.#failedSize) {
       this.#batchAt = this.#batchAt === 0 ? 0 : this.#batch.lastIndexOf(LINE_END, this.#batchAt - 1) + 1;
     }
     this.#writeByPool();
   }
 
-  #size(): number {
-    return this.#isFile ? fs.fstatSync(this.#fd).size : 0;
+  /** Undefined: nobody knows now. */
+  #size(): number | undefined {
+    return this.#isFile ? statOf(this.#fd)?.size : 0;
   }
 
   #onWritten(): void {
@@ -317,6 +319,24 @@ export class LogDestination implements LogLosses {
     const idle = this.#idle;
     this.#idle = [];
     for (const done of idle) done();
+  }
+}
+
+/** Undefined when that can't be told, as of a file whose server is away, or has lost it (ESTALE). */
+function statOf(fd: number): fs.Stats | undefined {
+  try {
+    return fs.fstatSync(fd);
+  } catch {
+    return undefined;
+  }
+}
+
+/** The descriptor is free whatever it says: an error is of bytes that came before. */
+function close(fd: number): void {
+  try {
+    fs.closeSync(fd);
+  } catch {
+    // Nobody can write them again.
   }
 }
 

@@ -1,6 +1,8 @@
 /** `send` against a real sink on loopback: what one reports is what the other got. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
+import { get, type IncomingMessage } from 'node:http';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test } from 'node:test';
@@ -148,6 +150,24 @@ describe('send and sink', () => {
     const sent = await runSend({ host: HOST, port, count: 5, patienceMs: 200 });
     assert.equal(sent.unfinished, 5);
     assert.ok((sent.connectionErrors['ECONNREFUSED'] ?? 0) > 0);
+  });
+
+  test('the HTTP of a sink on this machine is deaf to other names for it', async () => {
+    const sinks = [];
+    for (const host of [HOST, '0.0.0.0']) sinks.push(await startSink(sinkOptions({ inbox: true, admin: { host, port: 0 } })));
+    await runSend({ host: HOST, port: sinks[0]?.port ?? 0, count: 1 });
+    const codes: unknown[] = [];
+    for (const { adminPort: port } of sinks) {
+      for (const host of ['evil.example', `localhost:${String(port)}`]) {
+        for (const path of ['/inbox?limit=5', '/inbox/1', '/healthz']) {
+          const [response] = (await once(get({ host: HOST, port, path, headers: { host }, agent: false }), 'response')) as [IncomingMessage];
+          response.resume();
+          codes.push(response.statusCode);
+        }
+      }
+    }
+    assert.deepEqual(codes, [403, 403, 403, 200, 200, 200, 200, 404, 200, 200, 404, 200]);
+    for (const sink of sinks) await sink.close();
   });
 
   test('keep .eml content byte for byte in a Maildir, line ends made CRLF', () =>

@@ -1,9 +1,12 @@
 /** The admin HTTP on a real port: probes, token, rows with the fields that scripts for Postfix know. */
 import assert from 'node:assert/strict';
+import { once } from 'node:events';
 import http from 'node:http';
+import { connect } from 'node:net';
 import { describe, test } from 'node:test';
 import { Registry } from 'prom-client';
 import { startAdmin } from '../../../../src/gateway/admin/server.js';
+import { SessionWatch } from '../../../../src/gateway/look/session-watch.js';
 import type { RunningAdmin } from '../../../../src/platform/node/admin-server.js';
 import { TOKEN, tokensFile } from '../../platform/node/token-file.js';
 import { KeptLog } from './kept-log.js';
@@ -151,6 +154,29 @@ describe('the admin HTTP of a gateway', () => {
     await withAdmin({ view: long }, async (url) => {
       assert.equal((await get(`${url}/api/v1/queues/${name}/messages`)).code, 200);
     });
+  });
+
+  test('answers HEAD at its probes alone', async () => {
+    await withAdmin({}, async (url) => {
+      assert.equal((await fetch(`${url}/healthz`, { method: 'HEAD' })).status, 200);
+      assert.equal((await fetch(`${url}/api/v1/status`, { method: 'HEAD' })).status, 404);
+    });
+  });
+
+  test('lets nobody follow sessions but over a connection that is open', { timeout: 20_000 }, async (t) => {
+    const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
+    const traces = { clients: new SessionWatch(clock), servers: new SessionWatch(clock) };
+    const admin = await startAdmin({ listen: { host: '127.0.0.1', port: 0 } }, { view: view(), registry: new Registry(), log: new KeptLog(), traces });
+    t.after(() => admin.close());
+    const path = '/api/v1/trace/clients?network=0.0.0.0/0&seconds=3600';
+    for (let i = 0; i < 9; i++) await fetch(`http://127.0.0.1:${String(admin.port)}${path}`, { method: 'HEAD' });
+    assert.equal(traces.clients.isOn, false);
+    const socket = connect(admin.port, '127.0.0.1');
+    socket.write(`GET ${path} HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n`);
+    await once(socket, 'data');
+    assert.equal(traces.clients.isOn, true);
+    socket.destroy();
+    while (traces.clients.isOn) await new Promise(setImmediate);
   });
 
   test('without a token is deaf to other names for this machine', async () => {

@@ -211,6 +211,27 @@ describe('log destination', () => {
     assert.equal(destination.lost, 0);
   });
 
+  test('a file of which nothing can be told ends no process: it is gone on with when it can be written, or opened anew', { timeout: 30_000 }, async (t) => {
+    const file = path.join(folder, 'stale.log');
+    const destination = new LogDestination({ to: file });
+    const stale = (): NodeJS.ErrnoException => Object.assign(new Error('stale file handle'), { code: 'ESTALE' });
+    const looks = t.mock.method(fs, 'fstatSync', () => { throw stale(); });
+    const writes = t.mock.method(fs, 'write', (...given: unknown[]) => {
+      setImmediate(given.at(-1) as (error: Error, written: number) => void, stale(), 0);
+    });
+    destination.write('one\n');
+    await until('it fails twice', () => writes.mock.callCount() > 1 && destination.failing === 'ESTALE');
+    assert.equal(await destination.isInPlace(), false);
+    const closes = t.mock.method(fs, 'closeSync', () => { throw stale(); });
+    writes.mock.restore();
+    await destination.reopen();
+    closes.mock.restore();
+    destination.write('two\n');
+    assert.equal(await destination.drain(5_000), 0);
+    looks.mock.restore();
+    assert.deepEqual([fs.readFileSync(file, 'utf8'), destination.failing, destination.lost], ['one\ntwo\n', '', 0]);
+  });
+
   test('what can not be written before the end is told by its count; last words are tried from where it stopped', { skip: !fs.existsSync('/dev/full') }, async () => {
     const destination = new LogDestination({ to: '/dev/full' });
     for (let i = 0; i < 7; i++) destination.write(LINE);
