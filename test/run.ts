@@ -55,7 +55,7 @@ const OWN_SETS: readonly TestSet[] = [
   { set: 'unit', path: 'unit', concurrency: 2, minutes: 10 },
   { set: 'dialog', path: 'dialog', concurrency: 2, minutes: 5 },
   { set: 'attacks', path: 'attacks', concurrency: 2, minutes: 5 },
-  { set: 'scenario', path: 'scenario', concurrency: 2, minutes: 10 },
+  { set: 'scenario', path: 'scenario', concurrency: 2, minutes: 15 },
   { set: 'simulation', path: 'simulation', concurrency: 2, minutes: 20 },
   { set: 'fuzz', path: 'fuzz', concurrency: 1, minutes: 12 },
   { set: 'process', path: 'process', concurrency: 1, minutes: 40, light: LIGHT },
