@@ -5,7 +5,7 @@
  * that at a time that the reserve lasts. One that has gone out makes room for the next. A report about very
  * many recipients is longer than that by itself: it goes when it is the only one.
  *
- * A message that an operator leads by another route (orders/rebinding.ts) is at stores twice for a moment, and
+ * A message that an operator leads by another route (orders/rebinding.ts) is at stores twice a moment, and
  * then longer if the name of its new queue is: that counts until it is gone.
  */
 import { REPORTS_BEYOND_CREDIT_BYTES_MAX } from '../../protocol/messages/changes.js';
