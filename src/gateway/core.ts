@@ -500,8 +500,8 @@ export class GatewayCore implements Reception, DeliverySource {
     const { endingReserve } = this.#acceptance;
     const settlement = this.#settlement;
     const rebinding = new Rebinding({
-      crc32, packer, log, toAscii, router, entries, memory, mirrors, endingReserve, registry, settlement, holds,
-      recovered,
+      crc32, packer, log, toAscii, router, entries, memory, mirrors, endingReserve, registry, settlement,
+      holds, recovered,
     });
     return new Orders(this.#options.incarnation, {
       gatewayId: ownership.self.gatewayId, clock, frame, log, entries, registry, holds, room: this.#room,

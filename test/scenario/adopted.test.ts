@@ -76,6 +76,7 @@ describe('a copy that was given up and is back', () => {
     const partition = partitionAt(pair, 'gw-2');
     const { orders } = group.gateway('gw-2').core ?? assert.fail();
     group.until(() => partition?.isAdopting === true && partition.length > 0, 'a part of it', 60_000);
+    group.cutOff('gw-2', true, [pair.first, pair.second]);
     const begun = orders.begin({ verb: 'rebind', selector: { everything: true }, route: 'q2', reason: 'a test', who: 'ann' });
     assert.ok(typeof begun !== 'string');
     const answer = (): QueueOrderAnswer => orders.answerOf(begun.order) ?? assert.fail();
@@ -83,6 +84,7 @@ describe('a copy that was given up and is back', () => {
     assert.ok(orders.go(begun.order, 0));
     group.until(() => answer().waits_for === 'a copy of its partition is being taken in' || partition?.isAdopting === false, 'why it waits');
     assert.deepEqual([partition?.name, partition?.isAdopting, answer().done], [name, true, 0]);
+    group.cutOff('gw-2', false);
     group.until(() => answer().phase === 'done', 'the order is done', 120_000);
     assert.ok(answer().done > 0);
     allDelivered(pair);

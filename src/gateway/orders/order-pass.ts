@@ -91,7 +91,7 @@ export class OrderPass {
   #waiting = 0;
   #notDone = 0;
   #lastWaiting = 0;
-  /** Why the last of the waiting can not be done yet, if some can't; of the walk under way, and of the last. */
+  /** Why the last of those can not be done yet, if some can't. */
   #waitsFor = '';
   #lastWaitsFor = '';
   #lastNotDone = 0;
@@ -199,7 +199,8 @@ export class OrderPass {
       looked_share: this.phase === 'looking' ? Math.min(this.#cursor?.share ?? 0, 0.999) : 1,
       matched, matched_recipients: recipients, matched_bytes: bytes, done,
       gone_before: isThrough ? Math.max(0, matched - done - notDone) : 0,
-      waiting, waits_for: waiting === 0 ? '' : this.#waitsFor || this.#lastWaitsFor, not_done: notDone, moved, unread, incomplete: this.#wasIncomplete,
+      waiting, waits_for: waiting === 0 ? '' : this.#waitsFor || this.#lastWaitsFor,
+      not_done: notDone, moved, unread, incomplete: this.#wasIncomplete,
       grace_left_seconds: Math.max(0, left), partitions: this.#passed ?? this.#passedOver(),
       kept: this.#isKept(), met: this.#met, refused: this.#refused,
     };

@@ -152,8 +152,8 @@ export class Rebinding {
     }
     const coming = entries.grainBytes + mirrors.sender.uncountedBytes;
     const memoryBytes = bytes + ENTRY_BOOKKEEPING_BYTES + coming;
-    const isRoom = memory.admitsPassing(memoryBytes + creditBytes) && (!isShared || memory.admits(memoryBytes));
-    return isRoom ? '' : 'no room in memory';
+    const isRoom = memory.admitsPassing(memoryBytes + creditBytes);
+    return isRoom && (!isShared || memory.admits(memoryBytes)) ? '' : 'no room in memory';
   }
 
   /** For an entry that rests, and is all here. Or why it can't be led. */

@@ -5,8 +5,8 @@
  * that at a time that the reserve lasts. One that has gone out makes room for the next. A report about very
  * many recipients is longer than that by itself: it goes when it is the only one.
  *
- * A message that an operator leads by another route (orders/rebinding.ts) is a moment long at the stores twice,
- * and then longer by what its new queue's name is: that counts until it is gone.
+ * A message that an operator leads by another route (orders/rebinding.ts) is at stores twice a moment, and
+ * then longer if the name of its new queue is: that counts until it is gone.
  */
 import { REPORTS_BEYOND_CREDIT_BYTES_MAX } from '../../protocol/messages/changes.js';
 import type { EntryTable } from './entry-table.js';
