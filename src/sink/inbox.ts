@@ -19,9 +19,8 @@ interface Kept {
 }
 
 export class Inbox {
-  #kept: Kept[] = [];
-  /** Of what is no more in #kept, at its front: cut off now and then. */
-  #gone = 0;
+  /** By number, the oldest first; of what is not in it, nothing is held. */
+  readonly #kept = new Map<number, Kept>();
   #bytes = 0;
   #arrived = 0;
 
@@ -34,25 +33,23 @@ export class Inbox {
       sender: from,
       recipients: to.slice(0, RECIPIENTS_MAX).map((address) => ({ address })), subject: subjectOf(own),
     };
-    this.#kept.push({ row, content: own });
+    this.#kept.set(row.n, { row, content: own });
     this.#bytes += own.length;
-    while (this.#kept.length - this.#gone > MESSAGES_MAX || this.#bytes > BYTES_MAX) {
-      this.#bytes -= this.#kept[this.#gone]?.content.length ?? 0;
-      this.#gone += 1;
+    while (this.#kept.size > MESSAGES_MAX || this.#bytes > BYTES_MAX) {
+      const oldest = this.#arrived - this.#kept.size + 1;
+      this.#bytes -= this.#kept.get(oldest)?.content.length ?? 0;
+      this.#kept.delete(oldest);
     }
-    if (this.#gone < MESSAGES_MAX) return;
-    this.#kept = this.#kept.slice(this.#gone);
-    this.#gone = 0;
   }
 
   /** The last ones behind `after`. */
   list(after: number, limit: number): InboxAnswer {
-    const messages = this.#kept.slice(this.#gone).map(({ row }) => row).filter(({ n }) => n > after);
+    const messages = [...this.#kept.values()].map(({ row }) => row).filter(({ n }) => n > after);
     return { messages: messages.slice(-limit), arrived: this.#arrived };
   }
 
   content(n: number): Buffer | undefined {
-    return this.#kept.slice(this.#gone).find(({ row }) => row.n === n)?.content;
+    return this.#kept.get(n)?.content;
   }
 }
 
@@ -62,5 +59,7 @@ function subjectOf(content: Buffer): string {
   const end = text.indexOf('\r\n\r\n');
   const header = end < 0 ? text : text.slice(0, end);
   const [, subject = ''] = /^Subject:[ \t]*(.*(?:\r\n[ \t].*)*)/mi.exec(header) ?? [];
-  return subject.replace(/\r\n/g, '').slice(0, SUBJECT_CHARACTERS_MAX);
+  const shown = subject.replace(/\r\n/g, '').slice(0, SUBJECT_CHARACTERS_MAX);
+  // A part of a string holds the whole of it.
+  return Buffer.from(shown).toString();
 }

@@ -5,6 +5,8 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
+import { decodeNote, freshNote } from '../../src/gateway/queue/note.js';
+import { doById, type MessageVerb } from './by-id.js';
 import { checkAll } from './checks.js';
 import { Group } from './group.js';
 import { coreOf, stateOf } from './inspect.js';
@@ -118,6 +120,63 @@ describe('a taker whose clock differs', () => {
       assert.equal(group.hops.reports.length, 0);
       assert.ok(letters.every((letter) => letter.reports.size === 0));
       assert.ok(group.log.lines.some(({ event, fields }) => event === 'clock' && Math.abs(Number(fields['ahead_s']) - aheadMs / 1000) <= 2));
+    });
+  }
+});
+
+describe('an operator of a taker whose clock differs', () => {
+  const LIFE_SECONDS = 3600;
+  const HELD_MS = 600_000;
+
+  for (const [name, aheadMs] of [['ahead', MONTH_MS], ['behind', -MONTH_MS]] as const) {
+    test(`${name}: what is held, before or after, and what is delayed lives as long as it would elsewhere`, () => {
+      const group = new Group({ lifetimeMs: LIFE_SECONDS * 1000 });
+      for (const store of group.stores) store.start();
+      group.gateway('gw-2').wallAheadMs = aheadMs;
+      group.gateway('gw-1').start();
+      group.gateway('gw-2').start();
+      group.run(group.leaseMs + 500);
+      group.hops.script = () => 'defer';
+      const letters = [1, 2, 3, 4].map(() => group.submit('gw-1', ['q1']));
+      const [before, after, delayed, ended] = letters;
+      assert.ok(before !== undefined && after !== undefined && delayed !== undefined && ended !== undefined);
+      const order = (id: string, verb: MessageVerb, letter: Letter, untilWallMs = 0): void => {
+        const core = coreOf({ gateway: group.gateway(id) });
+        group.until(() => stateOf(core, 'q1', letter) !== EntryState.IN_FLIGHT, 'it is not in hand');
+        const done = doById(core, verb, letter.id, undefined, untilWallMs);
+        assert.deepEqual(done.whys, ['']);
+        group.until(() => done.isKept, 'it is kept');
+      };
+      /** It ends so many seconds from now. */
+      const leftAt2 = (letter: Letter, seconds: number): void => {
+        const core = coreOf({ gateway: group.gateway('gw-2') });
+        const [place] = [...core.registry.placesOf(letter.id)];
+        assert.ok(place !== undefined);
+        const note = decodeNote(core.entries.note(place.row)) ?? freshNote(1);
+        const left = (core.holds.expiryWallMs(place.row, note) - core.frame.wallMs()) / 1000;
+        assert.ok(Math.abs(left - seconds) < 60, `${String(left)} s, not ${String(seconds)}`);
+      };
+      group.until(() => letters.every((letter) => letter.attempts.get('q1') === 1), 'the first attempts');
+      order('gw-1', 'hold', before);
+      group.gateway('gw-1').kill();
+      group.until(() => group.served('gw-2', 'gw-1').length > 0, 'the takeover');
+      group.until(() => letters.every((letter) => letter === before || (letter.attempts.get('q1') ?? 0) > 1), 'the second attempts', 3000);
+      const nowWallMs = group.gateway('gw-2').wallMs();
+      order('gw-2', 'hold', after);
+      for (const letter of [delayed, ended]) order('gw-2', 'delay', letter, nowWallMs + 2 * HELD_MS);
+      for (let held = 0; held < 2; held++) {
+        for (const letter of [before, after]) leftAt2(letter, LIFE_SECONDS);
+        for (const letter of [delayed, ended]) leftAt2(letter, LIFE_SECONDS + (2 - held) * HELD_MS / 1000);
+        if (held === 0) group.run(HELD_MS);
+      }
+      for (const letter of [before, after, ended]) order('gw-2', 'release', letter);
+      for (const letter of [before, after, ended]) leftAt2(letter, LIFE_SECONDS);
+      group.run(HELD_MS);
+      for (const letter of [before, after, ended]) leftAt2(letter, LIFE_SECONDS - HELD_MS / 1000);
+      order('gw-2', 'hold', ended);
+      group.run(HELD_MS);
+      leftAt2(ended, LIFE_SECONDS - HELD_MS / 1000);
+      assert.ok(letters.every(({ reports }) => reports.size === 0));
     });
   }
 });

@@ -30,10 +30,13 @@ import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
 import { OWED_FAILURE, TO_TRY, TRIES_MAX } from './note.js';
 import type { OperatorEnd, Settlement } from './settlement.js';
+import type { Envelope } from './types.js';
 import type { WallFrame } from './wall-frame.js';
 
 /** Crashes of this machine with a message in hand after which it is held. */
 const CRASHES_TO_HOLD = 2;
+/** Less than this is no difference of clocks: whole seconds, and the way of what they tell. */
+const SAME_CLOCK_MS = 2_000;
 /** Held for years, and then delayed for the longest time. */
 const ADDED_SECONDS_MAX = 10 * DELAY_SECONDS_MAX;
 const LEAVING = 'its queue goes to another gateway';
@@ -46,6 +49,16 @@ const HELD_IN_PART = 'it is held, and not all of its recipients are meant: relea
 const POISON = 'its report may end this process as it ended others: export it, then delete it';
 const UNREADABLE = 'this release can not read its envelope: export it, or delete it by --id';
 const UNREAD = 'its envelope is still at the stores, and is fetched now: ask again in a moment';
+
+/** Of an entry whose lifetime stands still: what is added to its times to have them by our clock. */
+interface Apart {
+  /** To its expiry, as its envelope and its note have it. */
+  readonly endMs: number;
+  /** To since when it is held. */
+  readonly sinceMs: number;
+}
+
+const TOGETHER: Apart = { endMs: 0, sinceMs: 0 };
 
 /** A released entry, and the change of its partition that says so. */
 interface Release {
@@ -77,6 +90,8 @@ export class MessageHolds {
    * and would be held by nobody's word again.
    */
   readonly #releasing = new Map<number, Release>();
+  /** By row, where they are apart: read while the entry is held, and told anew when it is held again. */
+  readonly #apart = new Map<number, Apart>();
 
   constructor(ports: MessageHoldsPorts) {
     this.#ports = ports;
@@ -185,13 +200,14 @@ export class MessageHolds {
   }
 
   /**
-   * A recovered entry is placed: true when it is held now. `note` is undefined for one that was never tried.
+   * A recovered entry is placed: true when it is held now. `note` is undefined for one that was never tried;
+   * `aheadMs`: by how much our frame is ahead of that of who wrote it.
    */
-  holdsBack(queue: MailQueue, row: number, note: Note | undefined): boolean {
+  holdsBack(queue: MailQueue, row: number, note: Note | undefined, aheadMs: number): boolean {
     const tries = this.#triesOf(queue, row, note);
     if ((note?.heldSinceWallMs ?? 0) === 0 && tries === 0) return false;
     this.#enter(queue, row);
-    if ((note?.heldSinceWallMs ?? 0) !== 0) this.#stopLifetime(row);
+    if ((note?.heldSinceWallMs ?? 0) !== 0) this.#stopLifetime(row, { endMs: aheadMs, sinceMs: aheadMs });
     this.#alarm(queue, row, tries);
     return true;
   }
@@ -249,7 +265,9 @@ export class MessageHolds {
     const seconds = table.expirySeconds.get(row);
     const envelope = settlement.envelopeOf(row);
     if (seconds !== STOPPED_SECONDS || envelope === undefined) return seconds * 1000;
-    return envelope.expiryWallMs + addedSeconds * 1000 + clock.wallMs() - heldSinceWallMs;
+    const { endMs, sinceMs } = this.#apart.get(row) ?? TOGETHER;
+    const heldMs = Math.max(0, clock.wallMs() - heldSinceWallMs - sinceMs);
+    return (headEndSeconds(envelope) + addedSeconds) * 1000 + endMs + heldMs;
   }
 
   /** What the operator said. Words may get lost (entry-texts.ts); that it is held, or delayed, does not. */
@@ -318,17 +336,37 @@ export class MessageHolds {
     const sinceWallMs = Math.floor(clock.wallMs());
     const note = this.#noteOf(row);
     const dueWallMs = note.isDelayed ? 0 : note.dueWallMs;
-    settlement.annotate(queue, row, { ...note, dueWallMs, isDelayed: false, heldSinceWallMs: sinceWallMs });
+    const { addedSeconds, apart } = this.#lifetimeOf(row, note);
+    settlement.annotate(queue, row, {
+      ...note, dueWallMs, isDelayed: false, heldSinceWallMs: sinceWallMs, addedSeconds,
+    });
     settlement.tell(queue, row, { ...settlement.textsOf(row), hold: { sinceWallMs, who, reason } });
     settlement.withdrawFromWaiting(queue, row);
     this.#enter(queue, row);
-    this.#stopLifetime(row);
+    this.#stopLifetime(row, apart);
     const fields = { queue: queue.name, queue_id: formatMessageId(table.messageId(row)), reason, who };
     log.warn('held', 'a message is held by an operator', fields);
   }
 
-  #stopLifetime(row: number): void {
+  /**
+   * When it ends by our clock, as whoever serves it next is to read it: who wrote its envelope may have had
+   * another clock. What can't be said in the note, which only adds, is known here alone.
+   */
+  #lifetimeOf(row: number, { addedSeconds }: Note): { readonly addedSeconds: number; readonly apart: Apart } {
+    const { settlement, entries: { table } } = this.#ports;
+    const envelope = settlement.envelopeOf(row);
+    const endSeconds = table.expirySeconds.get(row);
+    if (envelope === undefined || endSeconds >= STOPPED_SECONDS) return { addedSeconds, apart: TOGETHER };
+    const moreSeconds = endSeconds - headEndSeconds(envelope);
+    const toldSeconds = secondsOf(moreSeconds * 1000);
+    return { addedSeconds: toldSeconds, apart: { endMs: (moreSeconds - toldSeconds) * 1000, sinceMs: 0 } };
+  }
+
+  #stopLifetime(row: number, apart: Apart): void {
     const { expirySeconds } = this.#ports.entries.table;
+    const isApart = Math.abs(apart.endMs) >= SAME_CLOCK_MS || Math.abs(apart.sinceMs) >= SAME_CLOCK_MS;
+    if (isApart) this.#apart.set(row, apart);
+    else this.#apart.delete(row);
     // What can not be read never ends by itself.
     if (expirySeconds.get(row) < STOPPED_SECONDS) expirySeconds.set(row, STOPPED_SECONDS);
   }
@@ -344,7 +382,7 @@ export class MessageHolds {
     const words = { sinceWallMs: dueWallMs, who, reason };
     settlement.tell(queue, row, { ...settlement.textsOf(row), hold: words });
     settlement.putOff(queue, row, note);
-    this.#setExpiry(row, note.addedSeconds);
+    this.#liveFrom(row, dueWallMs);
     log.warn('held', 'a message is delayed by an operator', {
       queue: queue.name, queue_id: formatMessageId(table.messageId(row)),
       until_ms: untilWallMs, reason, who,
@@ -357,7 +395,7 @@ export class MessageHolds {
     const arrivalWallMs = settlement.envelopeOf(row)?.arrivalWallMs ?? frame.wallMs();
     const addedSeconds = secondsOf(frame.wallMs() - arrivalWallMs);
     settlement.annotate(queue, row, { ...this.#noteOf(row), dueWallMs: 0, isDelayed: false, addedSeconds });
-    this.#setExpiry(row, addedSeconds);
+    this.#liveFrom(row, frame.wallMs());
     settlement.withdrawFromWaiting(queue, row);
     queue.makeReady(row, false);
     this.#ports.wake(queue);
@@ -365,14 +403,18 @@ export class MessageHolds {
     log.warn('held', 'a message that was delayed goes on: an operator has released it', fields);
   }
 
-  /** By so much its lifetime is longer than its head says; a retry of it is always possible. */
-  #setExpiry(row: number, addedSeconds: number): void {
-    const { settlement, frame, longestRetryMs, entries: { table } } = this.#ports;
-    const envelope = settlement.envelopeOf(row);
-    if (envelope === undefined) return;
-    const endSeconds = Math.ceil(envelope.expiryWallMs / 1000) + addedSeconds;
-    const leastSeconds = Math.ceil((frame.wallMs() + longestRetryMs()) / 1000);
-    table.expirySeconds.set(row, Math.min(STOPPED_SECONDS, Math.max(leastSeconds, endSeconds)));
+  /** It lives as long as its envelope says, from this time of our frame on. */
+  #liveFrom(row: number, beginMs: number): void {
+    const envelope = this.#ports.settlement.envelopeOf(row);
+    if (envelope !== undefined) this.#setExpiry(row, beginMs + envelope.expiryWallMs - envelope.arrivalWallMs);
+  }
+
+  /** A retry of it is always possible. */
+  #setExpiry(row: number, endMs: number): void {
+    const { frame, longestRetryMs, entries: { table } } = this.#ports;
+    const leastMs = frame.wallMs() + longestRetryMs();
+    this.#apart.delete(row);
+    table.expirySeconds.set(row, Math.min(STOPPED_SECONDS, Math.ceil(Math.max(leastMs, endMs) / 1000)));
   }
 
   /** A time of the wall clock as entries have it. */
@@ -400,18 +442,17 @@ export class MessageHolds {
   }
 
   #letGo(queue: MailQueue, row: number, { reason, who }: Order): void {
-    const { clock, settlement, crashes, log, entries: { table } } = this.#ports;
+    const { settlement, crashes, log, entries: { table } } = this.#ports;
     const messageId = table.messageId(row);
     const note = this.#noteOf(row);
-    const heldMs = note.heldSinceWallMs === 0 ? 0 : clock.wallMs() - note.heldSinceWallMs;
-    const addedSeconds = Math.min(ADDED_SECONDS_MAX, note.addedSeconds + secondsOf(heldMs));
+    if (note.heldSinceWallMs !== 0) this.#setExpiry(row, this.expiryWallMs(row, note));
+    const { addedSeconds } = note.heldSinceWallMs === 0 ? note : this.#lifetimeOf(row, note);
     // It comes back behind what is due; the next process is not to take it for the head that it was (G3).
     const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
     const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
     const number = settlement.annotate(queue, row, {
       ...note, dueWallMs, heldSinceWallMs: 0, tries: 0, addedSeconds,
     });
-    if (note.heldSinceWallMs !== 0) this.#setExpiry(row, addedSeconds);
     crashes.forget(queue.ownerId, messageId);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };
     log.warn('held', 'a message that was held goes on: an operator has released it', fields);
@@ -464,6 +505,11 @@ export class MessageHolds {
     const { settlement } = this.#ports;
     return settlement.noteOf(row, settlement.envelopeOf(row)?.recipients.length ?? 1);
   }
+}
+
+/** When it ends by its head (envelope.ts). */
+function headEndSeconds({ expiryWallMs }: Envelope): number {
+  return Math.ceil(expiryWallMs / 1000);
 }
 
 /** Of a clock that was set meanwhile not too much, nor less than nothing. */

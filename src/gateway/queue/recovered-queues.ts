@@ -632,7 +632,7 @@ export class RecoveredQueues {
       return;
     }
     if (note !== undefined && this.#placeEnding(queue, row, note)) return;
-    if (this.#ports.holds.holdsBack(queue, row, note)) return;
+    if (this.#ports.holds.holdsBack(queue, row, note, this.#aheadOf(queue.partition))) return;
     this.#ports.wake(queue);
     const isDelayed = note?.isDelayed === true;
     const delayMs = note === undefined ? 0 : this.#delayMs(queue.partition, note);

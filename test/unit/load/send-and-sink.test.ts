@@ -10,7 +10,7 @@ import { describe, test } from 'node:test';
 import { parseMix, type SendProgress } from '../../../src/load/options.js';
 import { runSend } from '../../../src/load/run.js';
 import { readSendLog } from '../../../src/load/send-log.js';
-import type { SinkOptions } from '../../../src/sink/options.js';
+import type { RunningSink, SinkOptions } from '../../../src/sink/options.js';
 import { startSink } from '../../../src/sink/sink.js';
 import { selfSigned } from '../../dialog/self-signed.js';
 
@@ -152,8 +152,9 @@ describe('send and sink', () => {
     assert.ok((sent.connectionErrors['ECONNREFUSED'] ?? 0) > 0);
   });
 
-  test('the HTTP of a sink on this machine is deaf to other names for it', async () => {
-    const sinks = [];
+  test('the HTTP of a sink on this machine is deaf to other names for it', async (t) => {
+    const sinks: RunningSink[] = [];
+    t.after(() => Promise.all(sinks.map((sink) => sink.close())));
     for (const host of [HOST, '0.0.0.0']) sinks.push(await startSink(sinkOptions({ inbox: true, admin: { host, port: 0 } })));
     await runSend({ host: HOST, port: sinks[0]?.port ?? 0, count: 1 });
     const codes: unknown[] = [];
@@ -167,7 +168,6 @@ describe('send and sink', () => {
       }
     }
     assert.deepEqual(codes, [403, 403, 403, 200, 200, 200, 200, 404, 200, 200, 404, 200]);
-    for (const sink of sinks) await sink.close();
   });
 
   test('keep .eml content byte for byte in a Maildir, line ends made CRLF', () =>

@@ -1,6 +1,8 @@
 /** The last messages that a sink took: listed, read, and no more of them than is kept. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { setFlagsFromString } from 'node:v8';
+import { runInNewContext } from 'node:vm';
 import { Inbox } from '../../../src/sink/inbox.js';
 
 const message = (subject: string, body = 'hello'): Buffer => Buffer.from(`Received: x\r\nSubject: ${subject}\r\n\r\nSubject: no\r\n${body}\r\n`);
@@ -34,5 +36,24 @@ describe('the inbox of a sink', () => {
     const { messages, arrived } = inbox.list(0, 10_000);
     assert.deepEqual([messages.length, arrived, messages[0]?.message_size], [64, 3_600, large.length]);
     assert.equal(inbox.content(3_600)?.length, 1024 * 1024);
+  });
+
+  test('holds nothing of what it does not keep', () => {
+    setFlagsFromString('--expose-gc');
+    const gc = runInNewContext('gc') as () => void;
+    /** What the last calls left on the stack goes with the second. */
+    const collect = (): void => {
+      gc();
+      gc();
+    };
+    const inbox = new Inbox();
+    const mebibyte = Buffer.alloc(1024 * 1024, 'x');
+    collect();
+    const before = process.memoryUsage().arrayBuffers;
+    for (let i = 0; i < 128; i++) inbox.add(mebibyte, '', []);
+    collect();
+    const held = (process.memoryUsage().arrayBuffers - before) / mebibyte.length;
+    assert.ok(held > 60 && held < 70, `${String(held)} MiB`);
+    assert.equal(inbox.list(0, 1_000).messages.length, 64);
   });
 });
