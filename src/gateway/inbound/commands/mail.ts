@@ -29,8 +29,9 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const path = parsePath(text, at, ports.toAscii);
   if (typeof path === 'string') return replies.badSender(path);
   if (path.address !== '' && path.domain === '') return replies.badSender('domain is missing');
-  const notSent = whyNotSent(dialog, path.address, desk);
-  if (notSent !== undefined) return notSent;
+  const addresses = addressesOf(dialog, desk);
+  if (addresses !== undefined && 'reply' in addresses) return addresses;
+  if (addresses !== undefined && !maySendFrom(addresses, path.address)) return replies.NOT_YOUR_ADDRESS;
   const takesRequireTls = options.offersRequireTls && dialog.tlsVersion !== '';
   const parameters = new MailParameters(options.isSubmission, takesRequireTls);
   const refusal = parameters.parse(text, path.end);
@@ -47,6 +48,7 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   );
   const { isExtended, tlsVersion, user } = dialog;
   transaction.protocol = protocolName(isExtended, tlsVersion !== '', user !== '', isUtf8);
+  transaction.addresses = addresses;
   dialog.transaction = transaction;
   return replies.SENDER_OK;
 }
@@ -59,19 +61,18 @@ function rateRefusal(dialog: InboundDialog, { ports, nowMs }: Desk, sender: stri
 }
 
 /**
- * Why a user may not send from it, judged for each message anew: who was taken out of the file, or has
- * another password or other addresses now, sends nothing more by what he has said before. He connects anew
- * then: within a session there is one AUTH only (RFC 4954 4), so 451, and not 530, by which an MTA would give
- * its mail up. Without users of our own the proxy that told us the login (XCLIENT) has looked after that.
+ * What the user may send from, or why nothing, judged for each message anew: who was taken out of the file,
+ * or has another password or other addresses now, sends nothing more by what he has said before. He connects
+ * anew then: within a session there is one AUTH only (RFC 4954 4), so 451, and not 530, by which an MTA would
+ * give its mail up. Undefined without users of our own: the proxy that told us the login (XCLIENT) has looked
+ * after that.
  */
-export function whyNotSent(
-  { user, account }: InboundDialog, reversePath: string, { ports: { authenticator } }: Desk,
-): Refusal | undefined {
+function addressesOf(
+  { user, account }: InboundDialog, { ports: { authenticator } }: Desk,
+): readonly string[] | Refusal | undefined {
   if (user === '' || authenticator === undefined) return undefined;
   if (account === undefined) return replies.NOT_YOUR_ADDRESS;
-  const addresses = authenticator.addressesOf(account);
-  if (addresses === undefined) return replies.AUTHENTICATION_OVER;
-  return maySendFrom(addresses, reversePath) ? undefined : replies.NOT_YOUR_ADDRESS;
+  return authenticator.addressesOf(account) ?? replies.AUTHENTICATION_OVER;
 }
 
 /** Index of the path behind "MAIL FROM:"; spaces before it are tolerated as everyone does. */

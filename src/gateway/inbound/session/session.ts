@@ -24,6 +24,7 @@ import type { Speaker } from '../../../smtp/session-tap.js';
 import type { Account } from '../auth/directory.js';
 import type { GiveUp, Verdict } from '../auth/password-checks.js';
 import type { Exchange } from '../auth/sasl.js';
+import { maySendFrom } from '../auth/users.js';
 import { renameOwnResults } from '../sender-checks/own-results.js';
 import { resultWords, resultsField } from '../sender-checks/results-field.js';
 import {
@@ -31,7 +32,6 @@ import {
 } from '../commands/auth.js';
 import { OVERSIZE_PATIENCE } from '../commands/bdat.js';
 import { commandText } from '../commands/command-line.js';
-import { whyNotSent } from '../commands/mail.js';
 import { admissionOfAll, lookedUp, mayRelay } from '../commands/recipient.js';
 import { commandOf } from '../commands/verbs.js';
 import { ContentScan, FIELD_MESSAGE_ID } from '../content/content-scan.js';
@@ -826,8 +826,9 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const { signer } = this.#desk.ports;
     if (signer === undefined || !mayRelay(this)) return this.#release(held, NOTHING);
     // Also on a trusted network: who has shown to be one user is no other.
+    const { user, addresses } = held.transaction;
     const mayUse = (address: string): boolean =>
-      (this.user === '' ? this.isTrusted : whyNotSent(this, address, this.#desk) === undefined);
+      (user === '' ? this.isTrusted : addresses === undefined || maySendFrom(addresses, address));
     signer.sign(held, mayUse, (refusal, fields) => {
       if (this.#mayGoOn(held, refusal, fields)) this.#release(held, fields);
     });

@@ -82,6 +82,8 @@ export class MailTransaction implements Submission {
   readonly tls: string;
   /** Who has authenticated; '' nobody. */
   readonly user: string;
+  /** What he might send from when MAIL came; undefined: nobody has looked. His account may end meanwhile. */
+  addresses: readonly string[] | undefined;
   /** By which name of its certificate the client may relay; '' by none. */
   readonly certificate: string;
   /** As in InboundDialog. */

@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import type { MessageSigner } from '../../../../src/gateway/dkim/message-signer.js';
 import type { JudgedMessage, MessageHooks } from '../../../../src/gateway/inbound/hooks/message-hook.js';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
-import { authenticatorOf, scramLine } from '../../../dialog/people.js';
+import { authenticatorOf, scramLine, verifiersOf } from '../../../dialog/people.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import * as replies from '../../../../src/gateway/inbound/session/replies.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
@@ -191,4 +191,19 @@ test('who has shown to be a user may use keys of his own addresses alone, on a t
   kit.sends(MESSAGE);
   const [{ mayUse } = assert.fail('nothing is signed')] = kit.asked;
   assert.deepEqual(['a@x.example', 'boss@b.example'].map(mayUse), [true, false]);
+});
+
+test('whose account ends while his message comes is signed for by what he had at MAIL; the next one he does not send', async () => {
+  const people = verifiersOf([await scramLine('anna', 'x', 'a@x.example')]);
+  const authenticator = authenticatorOf(people);
+  const kit = new SignKit({}, undefined, '127.0.0.1', authenticator);
+  kit.session.user = 'anna';
+  kit.session.account = authenticator.find('anna');
+  kit.sends(`${ENVELOPE}DATA\r\nFrom: a@x.example\r\n\r\n`);
+  people.users = verifiersOf([await scramLine('carl', 'x', 'c@x.example')]).users;
+  kit.sends('body\r\n.\r\n');
+  assert.deepEqual(['a@x.example', 'boss@b.example'].map((address) => kit.asked.at(-1)?.mayUse(address)), [true, false]);
+  kit.says(undefined, NOTHING);
+  kit.settles(COMMITTED);
+  assert.match(kit.sends('MAIL FROM:<a@x.example>\r\n'), /^451 4\.7\.0 /);
 });
