@@ -25,8 +25,8 @@ const LF = 10;
 /** A dot starts a line behind these. */
 const LINE_END_BYTES = 2;
 /**
- * The rate is that of so long a while: a piece of PIECE_BYTES that leaves whole is all that is seen, and one
- * and a half of them are 500 B/s.
+ * The rate is that of so long a while at least: a piece of PIECE_BYTES that leaves whole is all that is seen,
+ * and one and a half of them are 500 B/s.
  */
 const RATE_WINDOW_MS = 180_000;
 
@@ -42,9 +42,12 @@ export class ContentSender {
   #delivery: Delivery | undefined;
   /** Bytes of the large content written so far. */
   #written = 0;
-  /** When the while began that the rate is measured in, and what was written then. */
+  /** Of those, what has left the process, and when the last of that did. */
+  #left = 0;
+  #leftMs = 0;
+  /** When the while began that the rate is measured in, and what had left then. */
   #windowMs = 0;
-  #writtenBefore = 0;
+  #leftBefore = 0;
 
   constructor(bytesPerSecondMin: number, ports: ContentPorts) {
     this.#bytesPerSecondMin = bytesPerSecondMin;
@@ -54,8 +57,10 @@ export class ContentSender {
   begin(delivery: Delivery, nowMs: number): void {
     this.#delivery = delivery;
     this.#written = 0;
+    this.#left = 0;
+    this.#leftMs = nowMs;
     this.#windowMs = nowMs;
-    this.#writtenBefore = 0;
+    this.#leftBefore = 0;
     if (!this.isSmall) this.#ports.buffer.largeBegun();
   }
 
@@ -70,14 +75,18 @@ export class ContentSender {
     return this.isSmall || this.#written === this.#delivery?.contentBytes;
   }
 
-  /** Less of it has left than must. */
+  /**
+   * Less of it has left than must, even if the piece under way left now. A while begins and ends with a piece
+   * that leaves: else one more or one less of them in it would be a third of the rate.
+   */
   isTooSlow(nowMs: number): boolean {
-    if (this.isSmall || nowMs - this.#windowMs < RATE_WINDOW_MS) return false;
-    const wanted = this.#bytesPerSecondMin * (nowMs - this.#windowMs) / 1000;
-    const isSlow = this.#written - this.#writtenBefore < wanted;
-    this.#windowMs = nowMs;
-    this.#writtenBefore = this.#written;
-    return isSlow;
+    const forMs = nowMs - this.#windowMs;
+    if (this.isSmall || forMs < RATE_WINDOW_MS) return false;
+    const wanted = this.#bytesPerSecondMin * forMs / 1000;
+    if (this.#left - this.#leftBefore < wanted) return this.#written - this.#leftBefore < wanted;
+    this.#windowMs = this.#leftMs;
+    this.#leftBefore = this.#left;
+    return false;
   }
 
   /** A small content and its dot into a write that the caller ends. */
@@ -103,9 +112,10 @@ export class ContentSender {
   }
 
   /** Writes pieces of a large content until one stays in the process; true when something was written. */
-  writePieces(connection: Connection): boolean {
+  writePieces(connection: Connection, nowMs: number): boolean {
     const delivery = this.#delivery;
     if (delivery === undefined || this.isSmall) return false;
+    this.#noteLeft(connection, nowMs);
     const { buffer } = this.#ports;
     const isStuffed = (delivery.envelope.flags & ENVELOPE_DOT_LINES) !== 0;
     const before = this.#written;
@@ -120,8 +130,15 @@ export class ContentSender {
       }
       buffer.flush();
       this.#written += bytes;
+      this.#noteLeft(connection, nowMs);
     }
     return this.#written > before;
+  }
+
+  #noteLeft({ bufferedBytes }: Connection, nowMs: number): void {
+    if (bufferedBytes !== 0 || this.#left === this.#written) return;
+    this.#left = this.#written;
+    this.#leftMs = nowMs;
   }
 
   /** The final dot of a large content. */

@@ -414,7 +414,7 @@ export class SmtpSession implements ConnectionHandlers {
   #sendContent(): void {
     const connection = this.#live();
     const content = this.#content;
-    if (content.writePieces(connection)) this.#sinceMs = this.#nowMs;
+    if (content.writePieces(connection, this.#nowMs)) this.#sinceMs = this.#nowMs;
     // What is still buffered goes first; the rest follows on the drain event or on a tick.
     if (!content.isAtDot(connection)) return;
     if (!this.#ports.mayDot(this.#transaction.current())) return this.#failWithoutRight();
