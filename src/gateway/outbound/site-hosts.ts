@@ -157,10 +157,11 @@ export class SiteHosts {
     host.notBeforeMs = Math.max(host.notBeforeMs, nowMs + ROOM_MS);
   }
 
-  /** The same, where the host had been ready. */
+  /** The same, where the host had been ready. What was noted already is what it was noted as. */
   noteTurnedAway(host: SiteHost, why: RecipientResult, nowMs: number, wallMs: number): boolean {
-    host.isTurningAway = true;
-    return this.noteFailure(host, why, nowMs, wallMs, undefined);
+    const isNoted = this.noteFailure(host, why, nowMs, wallMs, undefined);
+    if (isNoted) host.isTurningAway = true;
+    return isNoted;
   }
 
   /** Those that failed may be tried now, and are still probed by one connection at a time. */
