@@ -498,6 +498,7 @@ export class SmtpSession implements ConnectionHandlers {
     this.#transactions++;
     this.#hadTrialBehind = false;
     this.#isAnswered = false;
+    this.#tlsWanted = undefined;
     this.#transition(State.MAIL);
   }
 

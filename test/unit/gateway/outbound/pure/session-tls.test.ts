@@ -168,6 +168,14 @@ describe('in clear because TLS did not come up', () => {
     });
   }
 
+  test('what TLS was wanted for ends no later mail: that is refused, and the session goes on', () => {
+    const world = new SessionWorld({ lostTls: 'ECONNRESET' }).ready('PIPELINING').begin(mail(['b@d', 'c@d']));
+    world.say(OK, '550 5.7.1 no', OK, GO, '250 2.0.0 taken').begin(mail(['b@d']));
+    world.takenLog();
+    world.say('550 5.1.8 no', '503 no', '503 no', '250 reset');
+    assert.deepEqual(world.takenLog(), ['settled failed 550 5.1.8', 'idle']);
+  });
+
   test('is no other session: a refusal is one', () => {
     const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
     world.say('530 5.7.0 STARTTLS first', '503 no', '503 no');
