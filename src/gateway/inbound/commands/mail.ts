@@ -61,11 +61,11 @@ function rateRefusal(dialog: InboundDialog, { ports, nowMs }: Desk, sender: stri
 }
 
 /**
- * What the user may send from, or why nothing, judged for each message anew: who was taken out of the file, or has
- * another password or other addresses now, sends nothing more by what he has said before. He connects anew
- * then: within a session there is one AUTH only (RFC 4954 4), so 451, and not 530, by which an MTA would give
- * its mail up. Undefined without users of our own: the proxy that told us the login (XCLIENT) has looked after
- * that.
+ * What the user may send from, or why nothing, judged for each message anew: who was taken out of the file,
+ * or has another password or other addresses now, sends nothing more by what he has said before. He connects
+ * anew then: within a session there is one AUTH only (RFC 4954 4), so 451, and not 530, by which an MTA would
+ * give its mail up. Undefined without users of our own: the proxy that told us the login (XCLIENT) has looked
+ * after that.
  */
 function addressesOf(
   { user, account }: InboundDialog, { ports: { authenticator } }: Desk,

@@ -200,7 +200,7 @@ test('whose account ends while his message comes is signed for by what he had at
   kit.session.user = 'anna';
   kit.session.account = authenticator.find('anna');
   kit.sends(`${ENVELOPE}DATA\r\nFrom: a@x.example\r\n\r\n`);
-  people.users = verifiersOf([await scramLine('carl', 'x')]).users;
+  people.users = verifiersOf([await scramLine('carl', 'x', 'c@x.example')]).users;
   kit.sends('body\r\n.\r\n');
   assert.deepEqual(['a@x.example', 'boss@b.example'].map((address) => kit.asked.at(-1)?.mayUse(address)), [true, false]);
   kit.says(undefined, NOTHING);

@@ -59,12 +59,12 @@ describe('the final dot', () => {
     assert.deepEqual(world.say('250 ok').takenLog(), ['settled delivered 250 2.0.0', 'idle']);
   });
   test('a next hop that takes less of a large content than it must for three minutes is given up: deferred, and told', () => {
-    const withPiecesEvery = (everyMs: number, untilMs = 600_000): string[] => {
+    const withPiecesEvery = (everyMs: number, untilMs = 600_000, burstMs = 0): string[] => {
       const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d'], large.repeat(15)));
       world.connection.holds = true;
       world.say('250 ok', '250 ok', '354 go');
       for (let atMs = 0; atMs < untilMs && world.session.state !== State.CLOSED; atMs += 1000) {
-        if (atMs % everyMs === 0) world.connection.bufferedBytes = 0;
+        if (atMs % everyMs === 0 || atMs < burstMs) world.connection.bufferedBytes = 0;
         world.session.tick(atMs);
       }
       assert.equal(world.buffer.heldBytes, world.session.state === State.CLOSED ? 0 : PIECE_BYTES);
@@ -75,6 +75,8 @@ describe('the final dot', () => {
     // 596 B/s, and 504; then 496, for all of it.
     assert.deepEqual([withPiecesEvery(110_000, 5_000_000), withPiecesEvery(130_000, 5_000_000)], [[], []]);
     assert.deepEqual(withPiecesEvery(132_000, 5_000_000)[0], 'slow');
+    // Much in ten seconds, and nothing for three minutes.
+    assert.deepEqual(withPiecesEvery(1e9, 195_000, 10_000)[0], 'slow');
   });
   test('a tick goes on where no drain event comes', () => {
     const world = new SessionWorld().ready('PIPELINING').begin(mail(['b@d']));
