@@ -19,8 +19,8 @@ export const NO_TAP: SessionTap = { isOn: false, said: () => undefined };
 /** Verbs of RFC 5321 and extensions whose parameters hold no secret. */
 const OPEN = /^(?:EHLO|HELO|LHLO|MAIL|RCPT|DATA|BDAT|RSET|NOOP|QUIT|VRFY|EXPN|HELP|STARTTLS|XCLIENT)(?: |$)/i;
 /** Any other word may be the password of who says it in the wrong place. */
-const AUTH = new RegExp('^AUTH(?: +(PLAIN|LOGIN|EXTERNAL|CRAM-MD5|DIGEST-MD5|SCRAM-SHA-(?:1|256|512)(?:-PLUS)?'
-  + '|XOAUTH2|OAUTHBEARER|GSSAPI|NTLM|ANONYMOUS)(?= |$))?', 'i');
+const AUTH = new RegExp('^AUTH(?: +(PLAIN|LOGIN|EXTERNAL|CRAM-MD5|DIGEST-MD5'
+  + '|SCRAM-SHA-(?:1|256|512)(?:-PLUS)?|XOAUTH2|OAUTHBEARER|GSSAPI|NTLM|ANONYMOUS)(?= |$))?', 'i');
 
 /**
  * A command as others may see it. What is no command may be a password that came where none was asked for.

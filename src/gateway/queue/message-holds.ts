@@ -406,7 +406,8 @@ export class MessageHolds {
   /** It lives as long as its envelope says, from this time of our frame on. */
   #liveFrom(row: number, beginMs: number): void {
     const envelope = this.#ports.settlement.envelopeOf(row);
-    if (envelope !== undefined) this.#setExpiry(row, beginMs + envelope.expiryWallMs - envelope.arrivalWallMs);
+    if (envelope === undefined) return;
+    this.#setExpiry(row, beginMs + envelope.expiryWallMs - envelope.arrivalWallMs);
   }
 
   /** A retry of it is always possible. */

@@ -135,7 +135,8 @@ export class LogDestination implements LogLosses {
     if (this.#file === undefined) return true;
     const named = await stat(this.#file).catch(() => undefined);
     const written = statOf(this.#fd);
-    return named !== undefined && written !== undefined && named.ino === written.ino && named.dev === written.dev;
+    if (named === undefined || written === undefined) return false;
+    return named.ino === written.ino && named.dev === written.dev;
   }
 
   /** Goes on in a new file of that name. Rejects if that can't be opened: the old one is written on. */
