@@ -186,7 +186,8 @@ describe('probes on a port of their own', () => {
       const beganMs = performance.now();
       const [code] = await send(admin.probesPort, 'GET', '/readyz', {});
       const tookMs = performance.now() - beganMs;
-      assert.ok(tookMs < 1_000, `${String(tookMs)} ms`);
+      // Long before those that are slow are given up.
+      assert.ok(tookMs < 5_000, `${String(tookMs)} ms`);
       return code;
     };
     await besiege(admin.port);
