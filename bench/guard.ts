@@ -82,7 +82,6 @@ function buildBefore(project: string, folder: string, against: string): string {
   } else {
     execFileSync('npm', ['ci', '--no-audit', '--no-fund'], { cwd: folder, timeout: STEP_MS, stdio: 'ignore' });
   }
-  const compiler = join(folder, 'node_modules', 'typescript', 'bin', 'tsc');
-  execFileSync(process.execPath, [compiler, '-p', 'tsconfig.json'], { cwd: folder, timeout: STEP_MS, stdio: 'ignore' });
+  execFileSync('npm', ['run', '--silent', 'build'], { cwd: folder, timeout: STEP_MS, stdio: 'ignore' });
   return commit;
 }

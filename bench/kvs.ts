@@ -5,10 +5,10 @@
  */
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 
 import { Daemon, HOST } from '../test/process/cluster.js';
+import { ENTRY } from '../test/process/entry.js';
 import { freePorts } from '../test/process/free-ports.js';
 import type { KvsClientResult } from './kvs-client.js';
 import { median, Meter, rounded } from './machine.js';
@@ -17,7 +17,6 @@ import { PAPER_KVS, PAPER_MEMCACHED } from './paper.js';
 import { runScript } from './processes.js';
 import type { Plot } from './svg-plot.js';
 
-const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', 'src', 'bin', 'twinpost.js');
 const SIZES_KB = ['0.4', '1', '2', '5', '10', '20'];
 const SECRET = 'a secret that only this bench knows, 32 bytes or more';
 /** Bytes of messages in one frame: about what a busy gateway sends in one turn. */

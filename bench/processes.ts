@@ -11,10 +11,10 @@ import { fileURLToPath } from 'node:url';
 import type { SendOptions, SendProgress, SendReport } from '../src/load/options.js';
 import type { SinkCounts } from '../src/sink/options.js';
 import { Daemon, HOST } from '../test/process/cluster.js';
+import { ENTRY } from '../test/process/entry.js';
 import { freePorts } from '../test/process/free-ports.js';
 
 const FOLDER = dirname(fileURLToPath(import.meta.url));
-const ENTRY = join(FOLDER, '..', 'src', 'bin', 'twinpost.js');
 
 export interface ClientResult {
   readonly report: SendReport;

@@ -1,11 +1,7 @@
 /** The version of this package, for whoever shows it: `twinpost version`, status of gateways and stores. */
-import { existsSync, readFileSync } from 'node:fs';
+import { readFileSync } from 'node:fs';
+import { PROJECT_FOLDER } from '../platform/node/project-folder.js';
 
-/** Of the package that this file was built into, wherever the build put it. */
 export function packageVersion(): string {
-  for (const up of ['../../../package.json', '../../package.json']) {
-    const file = new URL(up, import.meta.url);
-    if (existsSync(file)) return (JSON.parse(readFileSync(file, 'utf8')) as { version: string }).version;
-  }
-  return 'unknown';
+  return (JSON.parse(readFileSync(new URL('package.json', PROJECT_FOLDER), 'utf8')) as { version: string }).version;
 }

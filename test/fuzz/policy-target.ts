@@ -2,7 +2,7 @@
  * Policies and records on TLS of domains in somebody else's hands: texts of MTA-STS policies, TXT records of MTA-STS and
  * TLSRPT, changed, cut, doubled. What must hold:
  *
- *   a policy that was not changed   is read as it was written
+ *   a policy that was not changed   is read as it was written, but for hosts of one that asks for nothing
  *   whatever is read                names of hosts alone, in lower case, and a life of a year at most
  *   a host that a policy names      stands there, or is one label more than a wildcard
  *   where reports go                three addresses at most, without a character that could end a line
@@ -26,7 +26,7 @@ export function policyInput(random: Prng): void {
   const written = Buffer.from(lines.join(end));
   const input = changed(written, random);
   const read = readPolicy(Buffer.from(input).toString());
-  if (input === written) assert.deepEqual(read, { mode, mx, maxAgeS });
+  if (input === written) assert.deepEqual(read, { mode, mx: mode === 'none' ? [] : mx, maxAgeS });
   if ('wrong' in read) tally('no policies');
   else {
     tally('policies');

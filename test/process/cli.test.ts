@@ -6,10 +6,9 @@ import net from 'node:net';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { EMBEDDED_UP_YAML } from '../../src/config/embedded.js';
+import { ENTRY } from './entry.js';
 
-const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 
 /** No verb that is refused takes longer, on a busy machine either. */
 const RUN_MS_MAX = 30_000;

@@ -13,8 +13,7 @@
 import { spawn, type ChildProcess } from 'node:child_process';
 import { closeSync, existsSync, mkdirSync, mkdtempSync, openSync, readFileSync, readSync, rmSync, statSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 
 import type { QueuePageAnswer, StatusAnswer, TablePageAnswer, TableRowAnswer } from '../../src/admin-api/gateway-answers.js';
 import type { StorePartitionPageAnswer } from '../../src/admin-api/store-answers.js';
@@ -25,8 +24,8 @@ import { FileRegister } from '../../src/register/file/file-register.js';
 import type { SinkCounts } from '../../src/sink/options.js';
 import type { VerifyReport } from '../../src/sink/verify.js';
 import { choosePorts, gatewayConfig, gatewayId, gatewayName, LOOPBACK, sinkConfig, storeConfig, storeHost, storeId, type ClusterOptions, type Ports, type Section } from './cluster-config.js';
+import { ENTRY } from './entry.js';
 
-export const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 export const HOST = LOOPBACK;
 const READY_MS = 30_000;
 const POLL_MS = 25;

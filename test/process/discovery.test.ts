@@ -4,13 +4,12 @@ import { spawn } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { after, before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
 import { HOST, startCluster, until } from './cluster.js';
 import type { Cluster } from './cluster.js';
+import { ENTRY } from './entry.js';
 import { SmtpTalk } from './smtp-talk.js';
 
-const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 const VERSION = (JSON.parse(readFileSync(new URL('../../../package.json', import.meta.url), 'utf8')) as { version: string }).version;
 
 interface Run {

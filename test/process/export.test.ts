@@ -6,15 +6,14 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
 import { runSend } from '../../src/load/run.js';
 import { HOST, startCluster, until, type Cluster } from './cluster.js';
+import { ENTRY } from './entry.js';
 import { SmtpTalk } from './smtp-talk.js';
 
-const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 const COUNT = 700;
 
 interface Output {

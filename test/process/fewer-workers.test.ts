@@ -8,7 +8,8 @@ import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { runSend } from '../../src/load/run.js';
-import { ENTRY, HOST, startCluster, until } from './cluster.js';
+import { HOST, startCluster, until } from './cluster.js';
+import { ENTRY } from './entry.js';
 
 const COUNT = 1_000;
 const BOUND_MS = 60_000;

@@ -5,15 +5,14 @@
 import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { join } from 'node:path';
-import { fileURLToPath } from 'node:url';
 
 import { runSend } from '../../src/load/run.js';
 import { readSendLog } from '../../src/load/send-log.js';
 import type { ClusterOptions } from './cluster-config.js';
 import { HOST, startCluster, until, type Cluster, type Daemon } from './cluster.js';
+import { ENTRY } from './entry.js';
 import { LinkJudge } from './link-judge.js';
 
-const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 const CONCURRENCY = 20;
 const RATE = 1200;
 

@@ -4,8 +4,7 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
-import { dirname, join } from 'node:path';
-import { fileURLToPath } from 'node:url';
+import { join } from 'node:path';
 import { test } from 'node:test';
 
 import { REGISTER_VARIABLE } from '../../src/cli/config-file.js';
@@ -14,9 +13,9 @@ import type { EventLog } from '../../src/platform/ports.js';
 import { FileRegister } from '../../src/register/file/file-register.js';
 import { runSend } from '../../src/load/run.js';
 import { Daemon, HOST, startCluster, until, type Cluster } from './cluster.js';
+import { ENTRY } from './entry.js';
 import { freePorts } from './free-ports.js';
 
-const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 /** What bin/gateway-process.ts ends with: neither a crash nor a success. */
 const FENCED_EXIT_CODE = 3;
 const NO_LOG: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, error: () => {} };

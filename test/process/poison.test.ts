@@ -7,16 +7,15 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import { existsSync, rmSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 import { SMTPServer } from 'smtp-server';
 
 import { HOST, startCluster, until, type Cluster } from './cluster.js';
+import { ENTRY } from './entry.js';
 import { SmtpTalk } from './smtp-talk.js';
 import { twinpost } from './twinpost.js';
 
-const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 const CHOKES_ON = 'choke on this';
 const CRASH_EXIT_CODE = 70;
 

@@ -13,16 +13,15 @@ import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'nod
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { describe, test, type TestContext } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
 import { runSend } from '../../src/load/run.js';
 import { gatewayConfig, type Section } from './cluster-config.js';
 import type { StatusAnswer } from '../../src/admin-api/gateway-answers.js';
 import { Daemon, HOST, startCluster, until, type Cluster } from './cluster.js';
+import { ENTRY } from './entry.js';
 import { freePorts } from './free-ports.js';
 import { SmtpTalk } from './smtp-talk.js';
 
-const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 const OWNER = 'gateway-1';
 const RESCUE = 'rescue-1';
 const GROUP = [OWNER, RESCUE];

@@ -11,7 +11,8 @@ import type { TestContext } from 'node:test';
 
 import type { StoreStatusAnswer } from '../../src/admin-api/store-answers.js';
 import { runSend } from '../../src/load/run.js';
-import { Daemon, ENTRY, HOST, pause, startCluster, until } from './cluster.js';
+import { Daemon, HOST, pause, startCluster, until } from './cluster.js';
+import { ENTRY } from './entry.js';
 import type { Cluster } from './cluster.js';
 import { freePorts } from './free-ports.js';
 

@@ -6,10 +6,9 @@
 import assert from 'node:assert/strict';
 import { existsSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
 import * as types from '../../src/protocol/message-types.js';
 import { encodePull } from '../../src/protocol/messages/pull.js';
@@ -19,9 +18,9 @@ import { annotating, deleting, packer, recordOf, storing, termOf } from '../unit
 import { TestGateway } from '../unit/kvs/daemon/test-gateway.js';
 import type { GatewayOptions } from '../unit/kvs/daemon/test-gateway.js';
 import { Daemon, HOST, until } from './cluster.js';
+import { ENTRY } from './entry.js';
 import { freePorts } from './free-ports.js';
 
-const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', 'src', 'bin', 'twinpost.js');
 const STOP_TIMEOUT_MS = 8_000;
 const LEASE_MS = 1_000;
 

@@ -1,8 +1,7 @@
 /** The command line as a process of its own, to its end. */
+import { ENTRY } from './entry.js';
 import { spawn } from 'node:child_process';
-import { fileURLToPath } from 'node:url';
 
-const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 
 /** `interrupted`: Ctrl-C is pressed when that resolves. */
 export function twinpost(args: readonly string[], input: string | Uint8Array = '', interrupted?: Promise<unknown>): Promise<{ readonly code: number | null; readonly out: string; readonly error: string }> {

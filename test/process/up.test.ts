@@ -6,14 +6,13 @@ import { existsSync, mkdtempSync, readFileSync, rmSync, statSync, truncateSync, 
 import os from 'node:os';
 import path from 'node:path';
 import { afterEach, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
+import { ENTRY } from './entry.js';
 import { twinpost } from './twinpost.js';
 import { EMBEDDED_UP_YAML } from '../../src/config/embedded.js';
 import type { StatusAnswer } from '../../src/admin-api/gateway-answers.js';
 import type { SinkCounts } from '../../src/sink/options.js';
 import { freeRow } from './free-ports.js';
 
-const ENTRY = fileURLToPath(new URL('../../src/bin/twinpost.js', import.meta.url));
 const WAIT_MS = 30_000;
 /** Those of the built-in file, and the sink's admin HTTP. */
 const PORTS = ['2525', '2526', '9400', '8025', '7401', '7402', '7411', '7412', '9401', '9402'];

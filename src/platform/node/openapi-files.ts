@@ -6,10 +6,11 @@ import type { Route } from '../../admin-api/route.js';
 import { refuse } from './admin-guard.js';
 import { serve } from './admin-server.js';
 import { makeFolder } from './make-folder.js';
+import { PROJECT_FOLDER } from './project-folder.js';
 
 type Documented = 'gateway' | 'store';
 
-const FOLDER = new URL('../../../openapi/', import.meta.url);
+const FOLDER = new URL('dist/openapi/', PROJECT_FOLDER);
 
 export function writeDocument(of: Documented, document: object): void {
   makeFolder(fileURLToPath(FOLDER), 0o755);

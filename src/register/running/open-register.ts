@@ -6,9 +6,7 @@ import { readFileSync } from 'node:fs';
 import type { Crc32, EventLog } from '../../platform/ports.js';
 import { DEFAULT_CLIENT_OPTIONS } from '../client/register-client.js';
 import type { EtcdLineOptions } from '../etcd/etcd-line.js';
-import { askMembers } from '../etcd/etcd-members.js';
 import type { RegisterMember } from '../etcd/etcd-members.js';
-import { connectEtcdRegister } from '../etcd/etcd-register.js';
 import { FileRegister, connectFileRegister } from '../file/file-register.js';
 import type { Register } from '../port.js';
 
@@ -74,6 +72,10 @@ export async function openRegister(
     };
   }
   if (choice.kind === 'socket') return ofOthers(connectFileRegister(choice.stateDir, log), nobody);
+  // Loaded where it is asked for: it brings a third of all code.
+  const [{ askMembers }, { connectEtcdRegister }] = await Promise.all([
+    import('../etcd/etcd-members.js'), import('../etcd/etcd-register.js'),
+  ]);
   const line = lineOptions(choice);
   const client = { ...DEFAULT_CLIENT_OPTIONS, operationsMax: choice.operationsMax };
   return ofOthers(connectEtcdRegister(line, log, client), () => askMembers(line));

@@ -9,7 +9,8 @@ import { join } from 'node:path';
 import { after, before, describe, test } from 'node:test';
 
 import { runSend } from '../../../src/load/run.js';
-import { ENTRY, HOST, startCluster, until, type Cluster } from '../../process/cluster.js';
+import { HOST, startCluster, until, type Cluster } from '../../process/cluster.js';
+import { ENTRY } from '../../process/entry.js';
 import { SmtpTalk } from '../../process/smtp-talk.js';
 import { twinpost } from '../../process/twinpost.js';
 import { EtcdCluster } from './etcd-cluster.js';

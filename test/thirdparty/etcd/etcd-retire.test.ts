@@ -7,7 +7,8 @@ import { join } from 'node:path';
 import { after, before, test } from 'node:test';
 
 import { runSend } from '../../../src/load/run.js';
-import { ENTRY, HOST, startCluster, until } from '../../process/cluster.js';
+import { HOST, startCluster, until } from '../../process/cluster.js';
+import { ENTRY } from '../../process/entry.js';
 import { runProgram } from '../support.js';
 import { EtcdCluster } from './etcd-cluster.js';
 

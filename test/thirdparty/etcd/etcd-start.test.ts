@@ -5,15 +5,14 @@ import { once } from 'node:events';
 import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
+import { ENTRY } from '../../process/entry.js';
 import { makeFolder, removeFolder } from '../../unit/register/real-world.js';
 import { until } from '../../process/cluster.js';
 import { freePorts } from '../../process/free-ports.js';
 import { twinpost } from '../../process/twinpost.js';
 import { EtcdCluster } from './etcd-cluster.js';
 
-const ENTRY = fileURLToPath(new URL('../../../src/bin/twinpost.js', import.meta.url));
 const BOUND_MS = 30_000;
 
 test('a gateway without its register has its admin port, and takes up its work when etcd answers', async () => {

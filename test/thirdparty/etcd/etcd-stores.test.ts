@@ -4,9 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { mkdirSync, writeFileSync } from 'node:fs';
-import { dirname, join } from 'node:path';
+import { join } from 'node:path';
 import { after, before, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
 import type { StatusAnswer, TablePageAnswer } from '../../../src/admin-api/gateway-answers.js';
 import type { GroupAnswer } from '../../../src/admin-api/pages.js';
@@ -17,10 +16,10 @@ import {
   choosePorts, gatewayConfig, sinkConfig, storeConfig, storeId,
 } from '../../process/cluster-config.js';
 import type { Ports, Section } from '../../process/cluster-config.js';
+import { ENTRY } from '../../process/entry.js';
 import { makeFolder, removeFolder } from '../../unit/register/real-world.js';
 import { EtcdCluster } from './etcd-cluster.js';
 
-const ENTRY = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '..', 'src', 'bin', 'twinpost.js');
 /** Of one store id with a session of 5 s: it is waited for twice that. */
 const REFUSED_MS = 60_000;
 /** Machines of tests are busy: what is to come within a second may take long. */

@@ -12,10 +12,10 @@ import type { StatusAnswer, TablePageAnswer } from '../../../src/admin-api/gatew
 import type { TableRowAnswer } from '../../../src/admin-api/gateway-answers.js';
 import { ask } from '../../../src/cli/admin-request.js';
 import { Daemon, until } from '../../process/cluster.js';
+import { ENTRY } from '../../process/entry.js';
 
 const EXAMPLE_TOKEN = 'a-token-of-this-example';
 const EXAMPLE = join(process.cwd(), 'configs', 'three-hosts');
-export const ENTRY = join(process.cwd(), 'dist', 'src', 'bin', 'twinpost.js');
 /** Of each of its gateways: the default. */
 export const EXAMPLE_PARTITIONS = 16;
 /** Ports that the example names; each stands for the same one on all hosts. */

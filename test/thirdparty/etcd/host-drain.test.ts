@@ -16,7 +16,8 @@ import { freePorts } from '../../process/free-ports.js';
 import { twinpost } from '../../process/twinpost.js';
 import { readArrivals } from '../../process/witnesses.js';
 import { makeFolder, removeFolder } from '../../unit/register/real-world.js';
-import { ENTRY, EXAMPLE_PORTS, ExampleHost, addressOf, areWhole, makeGroup } from './example-host.js';
+import { EXAMPLE_PORTS, ExampleHost, addressOf, areWhole, makeGroup } from './example-host.js';
+import { ENTRY } from '../../process/entry.js';
 
 /** Of the story: yes is said within this. */
 const YES_MS = 30_000;

@@ -6,7 +6,8 @@ import assert from 'node:assert/strict';
 import { after, before, test } from 'node:test';
 import { runSend } from '../../../src/load/run.js';
 import { Story } from '../../operator/story.js';
-import { ENTRY, HOST, startCluster, until, type Cluster } from '../../process/cluster.js';
+import { HOST, startCluster, until, type Cluster } from '../../process/cluster.js';
+import { ENTRY } from '../../process/entry.js';
 import { EtcdCluster } from './etcd-cluster.js';
 
 const BOUND_MS = 120_000;

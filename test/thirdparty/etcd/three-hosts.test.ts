@@ -17,8 +17,9 @@ import { readArrivals } from '../../process/witnesses.js';
 import { makeFolder, removeFolder } from '../../unit/register/real-world.js';
 import { mustRun } from '../support.js';
 import {
-  ENTRY, EXAMPLE_PARTITIONS, EXAMPLE_PORTS, ExampleHost, addressOf, areWhole, makeGroup, type Group,
+  EXAMPLE_PARTITIONS, EXAMPLE_PORTS, ExampleHost, addressOf, areWhole, makeGroup, type Group,
 } from './example-host.js';
+import { ENTRY } from '../../process/entry.js';
 
 /** Of the example: the defaults. */
 const LEASE_MS = 10_000;

@@ -6,20 +6,19 @@
 import assert from 'node:assert/strict';
 import { mkdtempSync, readdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
-import { dirname, join, resolve } from 'node:path';
+import { join, resolve } from 'node:path';
 import { before, describe, test } from 'node:test';
-import { fileURLToPath } from 'node:url';
 
 import { MessagePacker } from '../../../src/platform/node/packer.js';
 import { messageTypeName } from '../../../src/protocol/message-types.js';
 import * as reasons from '../../../src/protocol/reasons.js';
 import { Daemon, HOST } from '../../process/cluster.js';
+import { ENTRY } from '../../process/entry.js';
 import { freePorts } from '../../process/free-ports.js';
 import { mustRun } from '../support.js';
 
 const PROGRAMS = resolve('test/thirdparty/protocol-python');
 const GOLDEN = resolve('test/unit/protocol/golden');
-const TWINPOST = join(dirname(fileURLToPath(import.meta.url)), '..', '..', '..', 'src', 'bin', 'twinpost.js');
 const SECRET = 'shared with a gateway in Python';
 const HEADER_BYTES = 24;
 
@@ -60,7 +59,7 @@ async function liveThroughStory(): Promise<Told> {
         memory: { limit: '64MiB' },
       },
     }));
-    return new Daemon(name, [TWINPOST, 'store', '--config', file], join(folder, `${name}.log`), `http://${HOST}:${String(admin)}/readyz`);
+    return new Daemon(name, [ENTRY, 'store', '--config', file], join(folder, `${name}.log`), `http://${HOST}:${String(admin)}/readyz`);
   });
   const killAll = (): void => {
     for (const store of stores) store.killNow();

@@ -86,9 +86,9 @@ export class DnsExchange {
       } else if (reading.kind === 'truncated') this.#askByTcp();
       else this.#end(reading);
     });
-    socket.connect(port, host, () => {
-      if (!this.#isOver) socket.send(questionBytes(this.#question));
-    });
+    // A callback of connect() would be given the error of a server without a route, in place of 'error'.
+    socket.on('connect', () => { if (!this.#isOver) socket.send(questionBytes(this.#question)); });
+    socket.connect(port, host);
   }
 
   #askByTcp(): void {

@@ -367,6 +367,16 @@ test('a resolver that is dead is passed over, and the one that answers is asked 
   assert.deepEqual([refusing.asked.length, alive.asked.length], [1, 2]);
 });
 
+test('a resolver that no way leads to is passed over', async (t) => {
+  const alive = await NameServer.start(t, (question) => ({ answers: [a(question.slice(2), '192.0.2.1')] }));
+  // A socket may not be connected to it without leave to broadcast: as one without a route, wherever the test runs.
+  const unreachable = { ...alive.resolver, host: '255.255.255.255' };
+  const client = new DnsClient({ resolvers: [unreachable, alive.resolver], trustsAd: false }, { nowMs: () => 0, wallMs: () => 0 });
+  t.after(() => { client.close(); });
+  assert.equal((await new Promise<DnsAnswer<'A'>>((resolve) => { client.ask('x.example', 'A', resolve); })).kind, 'found');
+  assert.equal(alive.asked.length, 1);
+});
+
 test('where one on this machine is believed, no other answers in its place', async (t) => {
   const validating = await NameServer.start(t, (question) => (question === 'TLSA _25._tcp.mx.example' ? { rcode: 2 } : undefined));
   // Here, under an address that says nothing of that.
