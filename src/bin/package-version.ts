@@ -3,5 +3,6 @@ import { readFileSync } from 'node:fs';
 import { PROJECT_FOLDER } from '../platform/node/project-folder.js';
 
 export function packageVersion(): string {
-  return (JSON.parse(readFileSync(new URL('package.json', PROJECT_FOLDER), 'utf8')) as { version: string }).version;
+  const text = readFileSync(new URL('package.json', PROJECT_FOLDER), 'utf8');
+  return (JSON.parse(text) as { version: string }).version;
 }

@@ -1,7 +1,7 @@
 /**
- * The last step of a build: puts the program and what it imports into few files, dist/bundle, for most of what a
- * process needs to start is finding and reading 700 small ones (docs/decisions/0048). Tests of single parts import
- * the parts; whoever runs the program runs the bundle.
+ * The last step of a build: puts the program and what it imports into few files, dist/bundle, for most of
+ * what a process needs to start is finding and reading 700 small ones (docs/decisions/0048). Tests of single
+ * parts import the parts; whoever runs the program runs the bundle.
  */
 import { rmSync } from 'node:fs';
 import { fileURLToPath } from 'node:url';
@@ -32,7 +32,10 @@ await build({
   // It finds its compiled part by its own place.
   external: ['msgpackr'],
   // What CommonJS packages ask for at run time.
-  banner: { js: "import { createRequire as requireFrom } from 'node:module';\nconst require = requireFrom(import.meta.url);" },
+  banner: {
+    js: "import { createRequire as requireFrom } from 'node:module';\n"
+      + 'const require = requireFrom(import.meta.url);',
+  },
   sourcemap: true,
   logLevel: 'warning',
 });

@@ -14,7 +14,7 @@ export function receptionWarnings(gateway: GatewayConfig): readonly string[] {
   const { places } = gateway;
   return [
     ['gateway.smtp.relay_domains', unroutedDomains(gateway)] as const, ...nameWarnings(gateway),
-    ...guessWarnings(gateway),
+    ...guessWarnings(gateway), ...ownNameWarnings(gateway),
   ].flatMap(([key, text]) => (text === '' ? [] : [`${places[key] ?? '?'}: ${key}: warning: ${text}`]));
 }
 
@@ -53,6 +53,20 @@ function guessWarnings({ smtp: { listen, rates } }: GatewayConfig): (readonly [s
     if (role !== 'submission' || !isReached({ host, isBehindProxy: proxyNetworks.length > 0 })) return [];
     const why = 'strangers may guess passwords here as often as they like: bound it with limits: '
       + '{client: {errors: 30}} (in any minute; SMTP commands that are refused count too)';
+    return [[`gateway.smtp.listen[${String(i)}].role`, why] as const];
+  });
+}
+
+/** Whoever filters by the field believes all that bears our name, by whatever listener it came in. */
+function ownNameWarnings({ smtp: { listen } }: GatewayConfig): (readonly [string, string])[] {
+  const id = listen.find(({ authservId }) => authservId !== '')?.authservId;
+  if (id === undefined) return [];
+  return listen.flatMap(({ host, authservId, proxyNetworks }, i) => {
+    const isMet = isReached({ host, isBehindProxy: proxyNetworks.length > 0 });
+    if (authservId !== '' || !isMet) return [];
+    const why = `a field 'Authentication-Results: ${id}; …' that a client writes himself stays as it is `
+      + 'here, though another listener says the like: set authentication_results: true, or let your own '
+      + 'filters alone connect';
     return [[`gateway.smtp.listen[${String(i)}].role`, why] as const];
   });
 }

@@ -194,13 +194,16 @@ function clientsOf(
 function smtpConfig(smtp: SmtpKeys, hostName: string, problems: Problems): SmtpConfig {
   const { users, recipients, authservId = hostName, limits, ...rest } = smtp;
   const { client, network, user, sender, exempt } = limits;
+  // Where one listener says what it found out, no user says it in our name at another one.
+  const isChecked = smtp.listen.some(({ checksSenders }) => checksSenders);
   return {
     ...rest,
     listen: smtp.listen.map(({ address, tls, checksSenders, ...listener }) => ({
       ...listener, ...address, tls: tls ?? (smtp.tls === undefined ? 'off' : 'starttls'),
       proxyNetworks: listener.proxyNetworks ?? [], xclientNetworks: listener.xclientNetworks ?? [],
       blocklists: listener.blocklists ?? [],
-      authservId: checksSenders ? authservId.toLowerCase() : '',
+      authservId: checksSenders || (isChecked && listener.role === 'submission')
+        ? authservId.toLowerCase() : '',
     })),
     postmaster: smtp.postmaster ?? '',
     hooks: smtp.hooks.map(hookOptions),

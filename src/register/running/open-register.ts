@@ -73,12 +73,11 @@ export async function openRegister(
   }
   if (choice.kind === 'socket') return ofOthers(connectFileRegister(choice.stateDir, log), nobody);
   // Loaded where it is asked for: it brings a third of all code.
-  const [{ askMembers }, { connectEtcdRegister }] = await Promise.all([
-    import('../etcd/etcd-members.js'), import('../etcd/etcd-register.js'),
-  ]);
+  const connect = (await import('../etcd/etcd-register.js')).connectEtcdRegister;
+  const ask = (await import('../etcd/etcd-members.js')).askMembers;
   const line = lineOptions(choice);
   const client = { ...DEFAULT_CLIENT_OPTIONS, operationsMax: choice.operationsMax };
-  return ofOthers(connectEtcdRegister(line, log, client), () => askMembers(line));
+  return ofOthers(connect(line, log, client), () => ask(line));
 }
 
 function ofOthers(register: Register, members: OpenedRegister['members']): OpenedRegister {

@@ -63,6 +63,14 @@ describe('config check warns', () => {
     }
   });
 
+  test('of a relay listener where strangers may write a field in our name', () => {
+    const warnings = (listen: string): readonly string[] =>
+      receptionWarnings(gatewayOf(`{postmaster: a@b.example, listen: [{address: '0.0.0.0:25', authentication_results: true}, ${listen}]}`, undefined, 'hostname: mx1.example.com'));
+    const [warning = '', ...more] = warnings("'0.0.0.0:26'");
+    assert.match(warning, /^f\.yaml:6: gateway\.smtp\.listen\[1\]\.role: warning: a field 'Authentication-Results: mx1\.example\.com; …' that a client writes/);
+    assert.deepEqual([...more, ...warnings("'127.0.0.1:26'")], []);
+  });
+
   test('of a certificate that is not for the host name', { skip: tls === undefined && 'openssl is not here' }, () => {
     const smtp = `{postmaster: a@b.example, listen: ['0.0.0.0:25'], tls: {cert: '${tls?.certFile ?? ''}', key: '${tls?.keyFile ?? ''}'}}`;
     const [warning = '', ...more] = receptionWarnings(gatewayOf(smtp, undefined, 'hostname: mx1.example.com'));

@@ -143,6 +143,8 @@ describe('a configuration file', () => {
     const idsOf = (smtp: string) => gatewayOf(`${GOOD}  hostname: MX1.ours.example\n  smtp: {listen: ['127.0.0.1:1', {address: '127.0.0.1:2', authentication_results: true}]${smtp}}\n`).smtp.listen.map(({ authservId }) => authservId);
     assert.deepEqual(idsOf(''), ['', 'mx1.ours.example']);
     assert.deepEqual(idsOf(', authserv_id: Ours.Example'), ['', 'ours.example']);
+    const users = gatewayOf(`${GOOD}  hostname: mx1.ours.example\n  smtp: {users: users, tls: {cert: c.pem, key: k.pem}, listen: [{address: '127.0.0.1:2', role: submission}, {address: '127.0.0.1:3', authentication_results: true}]}\n`);
+    assert.deepEqual(users.smtp.listen.map(({ authservId }) => authservId), ['mx1.ours.example', 'mx1.ours.example'], 'no user may write it himself');
   });
 
   test('may have a strict route, which keeps one message in flight', () => {

@@ -77,7 +77,7 @@ function byRoute(
   const plain = ports.router.route(domain, 'mail', address, transaction);
   if (plain === undefined) return replies.NO_ROUTE;
   const route = routeOf(plain, transaction, desk);
-  if (transaction.recipientCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
+  if (transaction.countedRecipients >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   const full = admissionRefusal(desk, route);
   if (full !== undefined) return full;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
@@ -199,22 +199,23 @@ function byTable(
   if (!transaction.reserveRecipients(destinations.length, characters)) return replies.NO_MEMORY_NOW;
   transaction.named(path.address);
   const isRewritten = mayRewrite(transaction.reversePath, desk);
-  destinations.forEach(({ route, address, hasLeft }, index) => {
+  destinations.forEach(({ route, address, hasLeft, key }, index) => {
     const isChanged = address !== path.address;
     const original = isChanged ? originalOf(path.address, orcpt, desk) : orcpt;
     const asked = destinations.length === 1 ? notify : notifyOfMember(notify, index === 0);
     const leaves = hasLeft && isRewritten ? ALIAS_LEAVES : 0;
     const bits = asked | leaves | (isChanged ? ALIAS_CHANGED : 0);
     const added = { address, notify: bits, orcpt: original };
-    transaction.addRecipient(routeOf(route, transaction, desk), added);
+    transaction.addRecipient(routeOf(route, transaction, desk), added, key);
   });
   if (came !== undefined) transaction.addCameBack(came);
   return replies.RECIPIENT_OK;
 }
 
 /** A list that comes first may have more members than a client may name: it can't be sent to in parts. */
-function roomOf({ recipientCount }: MailTransaction, { options: { recipientsMax } }: Desk): number {
-  return recipientCount === 0 ? Math.max(recipientsMax, ALIAS_TARGETS_MAX) : recipientsMax - recipientCount;
+function roomOf({ countedRecipients }: MailTransaction, { options: { recipientsMax } }: Desk): number {
+  if (countedRecipients > 0) return recipientsMax - countedRecipients;
+  return Math.max(recipientsMax, ALIAS_TARGETS_MAX);
 }
 
 /**

@@ -224,6 +224,8 @@ export class ContentScan {
           return;
         }
         if (byte === BYTE_DOT) this.dotLines = true;
+        // The dot goes, needed or not (RFC 5321 4.5.2): the line begins here.
+        this.#beginField(byte);
         break;
       default: // LINE_START
         if (byte === BYTE_CR) {
@@ -231,11 +233,15 @@ export class ContentScan {
           return;
         }
         this.#lineEmpty = false;
-        this.#field = this.#inHeader ? FIELDS.get(byte | LOWER_CASE) : undefined;
-        this.#matched = this.#field === undefined ? -1 : 1;
+        this.#beginField(byte);
     }
     this.#state = TEXT;
     if (byte <= BYTE_CR) this.#onLowByte(byte);
+  }
+
+  #beginField(byte: number): void {
+    this.#field = this.#inHeader ? FIELDS.get(byte | LOWER_CASE) : undefined;
+    this.#matched = this.#field === undefined ? -1 : 1;
   }
 
   /** Goes on comparing the line with the name of the field; returns where the comparison stopped. */

@@ -29,6 +29,8 @@ export interface RoutedRecipient {
   readonly address: string;
   /** An alias led it out of our domains. */
   readonly hasLeft: boolean;
+  /** Of the mailbox: one message comes there once. */
+  readonly key: string;
 }
 
 export interface DestinationPorts {
@@ -74,7 +76,7 @@ export function byDomain(
   queueClass: QueueClass = 'mail',
 ): readonly RoutedRecipient[] | Refusal {
   const route = router.route(domain, queueClass, address, origin);
-  return route === undefined ? replies.NO_ROUTE : [{ route, address, hasLeft: false }];
+  return route === undefined ? replies.NO_ROUTE : [{ route, address, hasLeft: false, key: address }];
 }
 
 class Expansion {
@@ -132,7 +134,7 @@ class Expansion {
       ? router.route(domain, this.#queueClass, address, this.#origin)
       : router.routeNamed(named, domain, this.#queueClass);
     if (route === undefined) return named === '' ? replies.NO_ROUTE : replies.ROUTE_MISSING;
-    if (!this.#found.has(key)) this.#found.set(key, { route, address, hasLeft: !isListed });
+    if (!this.#found.has(key)) this.#found.set(key, { route, address, hasLeft: !isListed, key });
     return this.#found.size > this.#max ? replies.TOO_MANY_RECIPIENTS : undefined;
   }
 

@@ -4,12 +4,14 @@
  *
  * Owns the envelope being collected, its memory counted at Reception.reserve like that of the content, and
  * the content buffer. Recipients stay as the client wrote them and in its order, grouped by route: "Bob@d"
- * and "bob@d" may be two mailboxes (RFC 5321 2.4), so nothing is folded.
+ * and "bob@d" may be two mailboxes (RFC 5321 2.4), so nothing is folded; a table's keys say which are one. A
+ * mailbox gets one copy, however many RCPTs lead to it.
  */
 
 import { invariant } from '../../../base/invariant.js';
 import {
-  COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER,
+  ALIAS_CHANGED, COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER,
+  NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER,
 } from '../../queue/types.js';
 import type {
   Reception, Recipient, RecipientGroup, Route, Router, Submission, SubmissionOutcome,
@@ -28,6 +30,8 @@ import type { InboundDialog } from './dialog.js';
 const GROUPS_SEARCHED_MAX = 16;
 /** Objects and list places of one recipient besides its text. */
 const RECIPIENT_BYTES = 200;
+/** What NOTIFY says that is not given (RFC 3461 5.2.1). */
+const NOTIFY_DEFAULT = NOTIFY_FAILURE | NOTIFY_DELAY;
 /** V8 keeps a text with any character beyond Latin-1 at two bytes a character. */
 const CHARACTER_BYTES = 2;
 
@@ -43,6 +47,12 @@ export interface OutcomeSink {
 
 interface GrowingGroup extends RecipientGroup {
   readonly recipients: Recipient[];
+}
+
+/** Where the recipient of a mailbox stands. */
+interface RecipientPlace {
+  readonly group: GrowingGroup;
+  readonly index: number;
 }
 
 export class MailTransaction implements Submission {
@@ -101,6 +111,9 @@ export class MailTransaction implements Submission {
   readonly #reception: Reception;
   #envelopeBytes = 0;
   #groupOfRoute: Map<Route, GrowingGroup> | undefined;
+  /** That of the first recipient; once there is a second, all of them stand in #places. */
+  #firstKey = '';
+  #places: Map<string, RecipientPlace> | undefined;
   #settled = false;
 
   constructor(
@@ -148,6 +161,11 @@ export class MailTransaction implements Submission {
     if (this.namedCount++ === 0) this.namedRecipient = address;
   }
 
+  /** What counts against the limit: those that were named again are work too. */
+  get countedRecipients(): number {
+    return Math.max(this.recipientCount, this.namedCount);
+  }
+
   /** False: there are too many. */
   get mayTakeMoreBack(): boolean {
     return (this.came?.length ?? 0) < CAME_MAX;
@@ -163,19 +181,37 @@ export class MailTransaction implements Submission {
     if (this.came !== undefined) this.#kept = reading?.keep(this.messageId, this.came, this.chunks);
   }
 
-  addRecipient(route: Route, recipient: Recipient): void {
-    this.recipientCount++;
-    const group = this.#find(route);
-    if (group !== undefined) {
-      group.recipients.push(recipient);
+  /** `key`: of the mailbox. One that is there already gets no second copy: what was asked of it is added. */
+  addRecipient(route: Route, recipient: Recipient, key = recipient.address): void {
+    const places = this.#placesOfOthers();
+    const same = places?.get(key);
+    if (same?.group.route === route) {
+      const { recipients } = same.group;
+      const first = recipients[same.index] ?? recipient;
+      recipients[same.index] = { ...first, notify: notifyOfBoth(first.notify, recipient.notify) };
       return;
     }
-    const added = { route, recipients: [recipient] };
+    const group = this.#find(route) ?? this.#addGroup(route);
+    if (this.recipientCount++ === 0) this.#firstKey = key;
+    places?.set(key, { group, index: group.recipients.length });
+    group.recipients.push(recipient);
+  }
+
+  #placesOfOthers(): Map<string, RecipientPlace> | undefined {
+    const [group] = this.groups;
+    // Most messages have one recipient.
+    if (group === undefined) return undefined;
+    return this.#places ??= new Map([[this.#firstKey, { group, index: 0 }]]);
+  }
+
+  #addGroup(route: Route): GrowingGroup {
+    const added = { route, recipients: [] };
     this.groups.push(added);
     if (this.groups.length > GROUPS_SEARCHED_MAX) {
       this.#groupOfRoute ??= new Map(this.groups.map((each) => [each.route, each]));
       this.#groupOfRoute.set(route, added);
     }
+    return added;
   }
 
   /** The content is complete: makes a Submission of the transaction. */
@@ -235,4 +271,16 @@ export class MailTransaction implements Submission {
     }
     return undefined;
   }
+}
+
+/** Two RCPTs led to one mailbox: whatever either asked for is told. */
+function notifyOfBoth(first: number, second: number): number {
+  const bits = (first | second) & ~(NOTIFY_BITS | ALIAS_CHANGED);
+  return bits | (first & ALIAS_CHANGED) | askedByBoth(first & NOTIFY_BITS, second & NOTIFY_BITS);
+}
+
+function askedByBoth(first: number, second: number): number {
+  if (first === second || second === NOTIFY_NEVER) return first;
+  if (first === NOTIFY_NEVER) return second;
+  return (first === 0 ? NOTIFY_DEFAULT : first) | (second === 0 ? NOTIFY_DEFAULT : second);
 }

@@ -95,6 +95,11 @@ describe('the scan of DATA', () => {
     for (const pieces of cuts(wire)) assert.equal(scanPieces(pieces).scan.receivedLines, 2, JSON.stringify(pieces));
   });
 
+  test('counts those behind a dot that was put before them without need, and goes', () => {
+    const wire = '.Received: a\r\n..Received: b\r\n.X: c\r\nReceived: d\r\n\r\n.Received: e\r\n.\r\n';
+    for (const pieces of cuts(wire)) assert.equal(scanPieces(pieces).scan.receivedLines, 2, JSON.stringify(pieces));
+  });
+
   test('knows of every byte of the content with its top bit set, and of none behind the end, however it is cut', () => {
     const wire = 'Subject: abc\r\nReceived: x\r\n\r\nab\r\n..cd\r\nefghijklmnopqrstuvwxyz\r\n.\r\n';
     for (const pieces of cuts(wire + '\xff\xff\xff\xff\xff\xff\xff\xff')) assert.equal(scanPieces(pieces).scan.is8Bit, false);
