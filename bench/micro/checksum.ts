@@ -5,7 +5,7 @@
  *   node dist/bench/micro/checksum.js [milliseconds] [rounds]
  *
  * Prints a line for each size: µs of CPU (user + system) a checksum, the median of the rounds and their range. What
- * came of it stands in docs/PERFORMANCE.md, "Stores, second round".
+ * came of it stands in docs/PERFORMANCE.md, "What keeps it fast".
  */
 import { randomBytes } from 'node:crypto';
 import { crc32 } from 'node:zlib';

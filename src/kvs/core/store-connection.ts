@@ -80,7 +80,7 @@ const BUFFER_HIGH_BYTES = 4 * 1024 * 1024;
 
 /**
  * Bodies after which an answer does not wait for the end of the turn: else gateway and store work in turns,
- * each idle while the other takes all that is in flight (docs/PERFORMANCE.md).
+ * each idle while the other takes all that is in flight.
  */
 const ANSWER_BYTES = 16 * 1024;
 
