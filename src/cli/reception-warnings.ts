@@ -35,11 +35,14 @@ function mayRouteByTable({ recipientsFile, recipientsByHttp }: GatewayConfig['sm
   return table.head.routes.length > 0;
 }
 
+/** Clients whom a proxy or a filter on this machine names come from anywhere too. */
+function isMet({ host, proxyNetworks, xclientNetworks }: GatewayConfig['smtp']['listen'][number]): boolean {
+  return isReached({ host, isBehindProxy: proxyNetworks.length + xclientNetworks.length > 0 });
+}
+
 /** Of a gateway that strangers talk to: what they think of its name. */
 function nameWarnings({ hostName, smtp: { listen, tls } }: GatewayConfig): (readonly [string, string])[] {
-  const isMet = listen.some(({ host, proxyNetworks }) =>
-    isReached({ host, isBehindProxy: proxyNetworks.length > 0 }));
-  if (!isMet) return [];
+  if (!listen.some(isMet)) return [];
   const single = hostName.includes('.') ? '' : `'${hostName}' has one label, which many servers refuse in `
     + 'EHLO (RFC 5321 2.3.5): say the whole name of this host';
   const certificate = certificateWarning(hostName, tls?.certFile);
@@ -49,8 +52,8 @@ function nameWarnings({ hostName, smtp: { listen, tls } }: GatewayConfig): (read
 /** Three guesses end a session, and the next one begins: by themselves sessions bound nobody. */
 function guessWarnings({ smtp: { listen, rates } }: GatewayConfig): (readonly [string, string])[] {
   if (rates.client.errors > 0) return [];
-  return listen.flatMap(({ host, role, proxyNetworks }, i) => {
-    if (role !== 'submission' || !isReached({ host, isBehindProxy: proxyNetworks.length > 0 })) return [];
+  return listen.flatMap((listener, i) => {
+    if (listener.role !== 'submission' || !isMet(listener)) return [];
     const why = 'strangers may guess passwords here as often as they like: bound it with limits: '
       + '{client: {errors: 30}} (in any minute; SMTP commands that are refused count too)';
     return [[`gateway.smtp.listen[${String(i)}].role`, why] as const];
@@ -61,9 +64,8 @@ function guessWarnings({ smtp: { listen, rates } }: GatewayConfig): (readonly [s
 function ownNameWarnings({ smtp: { listen } }: GatewayConfig): (readonly [string, string])[] {
   const id = listen.find(({ authservId }) => authservId !== '')?.authservId;
   if (id === undefined) return [];
-  return listen.flatMap(({ host, authservId, proxyNetworks }, i) => {
-    const isMet = isReached({ host, isBehindProxy: proxyNetworks.length > 0 });
-    if (authservId !== '' || !isMet) return [];
+  return listen.flatMap((listener, i) => {
+    if (listener.authservId !== '' || !isMet(listener)) return [];
     const why = `a field 'Authentication-Results: ${id}; …' that a client writes himself stays as it is `
       + 'here, though another listener says the like: set authentication_results: true, or let your own '
       + 'filters alone connect';

@@ -69,6 +69,7 @@ describe('config check warns', () => {
     const [warning = '', ...more] = warnings("'0.0.0.0:26'");
     assert.match(warning, /^f\.yaml:6: gateway\.smtp\.listen\[1\]\.role: warning: a field 'Authentication-Results: mx1\.example\.com; …' that a client writes/);
     assert.deepEqual([...more, ...warnings("'127.0.0.1:26'")], []);
+    assert.equal(warnings("{address: '127.0.0.1:26', xclient: [127.0.0.1]}").length, 1, 'whom a filter names comes from anywhere');
   });
 
   test('of a certificate that is not for the host name', { skip: tls === undefined && 'openssl is not here' }, () => {

@@ -22,7 +22,7 @@ import type { Effect, Refusal } from '../session/replies.js';
 import { pathStart } from './mail.js';
 import type { MailTransaction } from '../session/transaction.js';
 import { ORCPT_CHARACTERS_MAX, RecipientParameters, xtext } from './parameters.js';
-import { byDomain, destinationsOf } from '../recipients/destinations.js';
+import { byDomain, destinationsOf, mailboxKey } from '../recipients/destinations.js';
 import { ALIAS_TARGETS_MAX } from '../recipients/listing.js';
 
 const RCPT_TO = 'RCPT TO:';
@@ -85,7 +85,7 @@ function byRoute(
   const orcpt = isChanged ? originalOf(path.address, parameters.orcpt, desk) : parameters.orcpt;
   const notify = isChanged ? parameters.notify | ALIAS_CHANGED : parameters.notify;
   transaction.named(path.address);
-  transaction.addRecipient(route, { address, notify, orcpt });
+  transaction.addRecipient(route, { address, notify, orcpt }, mailboxKey(address, domain));
   if (came !== undefined) transaction.addCameBack(came);
   return replies.RECIPIENT_OK;
 }

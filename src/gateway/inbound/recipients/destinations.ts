@@ -76,7 +76,14 @@ export function byDomain(
   queueClass: QueueClass = 'mail',
 ): readonly RoutedRecipient[] | Refusal {
   const route = router.route(domain, queueClass, address, origin);
-  return route === undefined ? replies.NO_ROUTE : [{ route, address, hasLeft: false, key: address }];
+  if (route === undefined) return replies.NO_ROUTE;
+  return [{ route, address, hasLeft: false, key: mailboxKey(address, domain) }];
+}
+
+/** Local parts stay as they are written (RFC 5321 2.4), of domains upper and lower case are the same. */
+export function mailboxKey(address: string, domain: string): string {
+  if (address.endsWith(domain)) return address;
+  return `${address.slice(0, address.lastIndexOf('@') + 1)}${domain}`;
 }
 
 class Expansion {

@@ -4,14 +4,15 @@
  *
  * Owns the envelope being collected, its memory counted at Reception.reserve like that of the content, and
  * the content buffer. Recipients stay as the client wrote them and in its order, grouped by route: "Bob@d"
- * and "bob@d" may be two mailboxes (RFC 5321 2.4), so nothing is folded; a table's keys say which are one. A
- * mailbox gets one copy, however many RCPTs lead to it.
+ * and "bob@d" may be two mailboxes (RFC 5321 2.4), so no local part is folded; the table, where there is
+ * one, says which are the same. A mailbox gets one copy, however many RCPTs lead to it, but where success is
+ * to be told of one of them.
  */
 
 import { invariant } from '../../../base/invariant.js';
 import {
-  ALIAS_CHANGED, COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS, ENVELOPE_UTF8_HEADER,
-  NOTIFY_BITS, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER,
+  ALIAS_CHANGED, ALIAS_EXPANDED, COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS,
+  ENVELOPE_UTF8_HEADER, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
 import type {
   Reception, Recipient, RecipientGroup, Route, Router, Submission, SubmissionOutcome,
@@ -30,8 +31,6 @@ import type { InboundDialog } from './dialog.js';
 const GROUPS_SEARCHED_MAX = 16;
 /** Objects and list places of one recipient besides its text. */
 const RECIPIENT_BYTES = 200;
-/** What NOTIFY says that is not given (RFC 3461 5.2.1). */
-const NOTIFY_DEFAULT = NOTIFY_FAILURE | NOTIFY_DELAY;
 /** V8 keeps a text with any character beyond Latin-1 at two bytes a character. */
 const CHARACTER_BYTES = 2;
 
@@ -181,19 +180,24 @@ export class MailTransaction implements Submission {
     if (this.came !== undefined) this.#kept = reading?.keep(this.messageId, this.came, this.chunks);
   }
 
-  /** `key`: of the mailbox. One that is there already gets no second copy: what was asked of it is added. */
-  addRecipient(route: Route, recipient: Recipient, key = recipient.address): void {
+  /** `key`: of the mailbox, which gets one copy of a message, but where oneOfBoth() says otherwise. */
+  addRecipient(route: Route, recipient: Recipient, key: string): void {
     const places = this.#placesOfOthers();
     const same = places?.get(key);
     if (same?.group.route === route) {
-      const { recipients } = same.group;
-      const first = recipients[same.index] ?? recipient;
-      recipients[same.index] = { ...first, notify: notifyOfBoth(first.notify, recipient.notify) };
-      return;
+      const { group: { recipients }, index } = same;
+      const one = oneOfBoth(recipients[index] ?? recipient, recipient);
+      if (one !== undefined) {
+        recipients[index] = one;
+        return;
+      }
     }
     const group = this.#find(route) ?? this.#addGroup(route);
     if (this.recipientCount++ === 0) this.#firstKey = key;
-    places?.set(key, { group, index: group.recipients.length });
+    // A third one is none of what has a report of its own to come.
+    if (same === undefined || !owesSuccess(recipient)) {
+      places?.set(key, { group, index: group.recipients.length });
+    }
     group.recipients.push(recipient);
   }
 
@@ -273,14 +277,18 @@ export class MailTransaction implements Submission {
   }
 }
 
-/** Two RCPTs led to one mailbox: whatever either asked for is told. */
-function notifyOfBoth(first: number, second: number): number {
-  const bits = (first | second) & ~(NOTIFY_BITS | ALIAS_CHANGED);
-  return bits | (first & ALIAS_CHANGED) | askedByBoth(first & NOTIFY_BITS, second & NOTIFY_BITS);
+/**
+ * Two RCPTs led to one mailbox: the one that says what becomes of both; undefined where success is to be
+ * told of either. A failure is told of the address that was given, before one that an alias led there: whose
+ * member it is, nobody is told.
+ */
+function oneOfBoth(first: Recipient, second: Recipient): Recipient | undefined {
+  if ((second.notify & NOTIFY_NEVER) !== 0) return first;
+  if ((first.notify & NOTIFY_NEVER) !== 0) return second;
+  if (owesSuccess(first) || owesSuccess(second)) return undefined;
+  return (first.notify & ~second.notify & ALIAS_CHANGED) === 0 ? first : second;
 }
 
-function askedByBoth(first: number, second: number): number {
-  if (first === second || second === NOTIFY_NEVER) return first;
-  if (first === NOTIFY_NEVER) return second;
-  return (first === 0 ? NOTIFY_DEFAULT : first) | (second === 0 ? NOTIFY_DEFAULT : second);
+function owesSuccess({ notify }: Recipient): boolean {
+  return (notify & (NOTIFY_SUCCESS | ALIAS_EXPANDED)) !== 0;
 }
