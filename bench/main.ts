@@ -1,5 +1,5 @@
 /**
- * `npm run bench -- all|nodes|report|longest|endurance|guard` and `… -- kvs|gateway|recovery|rescue|takeover|fault|tls|domains|direct [--quick]`:
+ * `npm run bench -- all|nodes|report|longest|endurance|guard` and `… -- kvs|gateway|recovery|rescue|takeover|fault|tls|domains|mx|direct [--quick]`:
  * `all` is the whole report (all.ts), `nodes` one part of it, `report` writes it again from what was measured;
  * `longest` is told in memory.ts, `endurance` and `guard` in the files of their names. The others repeat one of the paper's
  * experiments with real processes on this machine, or measure what a client feels of a fault: their results
@@ -21,6 +21,7 @@ import { runGuard } from './guard.js';
 import { describeMachine } from './machine.js';
 import { partLongest } from './memory.js';
 import type { BenchOptions, BenchResult } from './options.js';
+import { benchMx } from './mx.js';
 import { benchRecovery } from './recovery.js';
 import { benchRescue } from './rescue.js';
 import { benchTakeover } from './takeover.js';
@@ -37,6 +38,7 @@ const BENCHES: Readonly<Record<string, (options: BenchOptions) => Promise<{ rows
   fault: benchFault,
   tls: benchTls,
   domains: benchDomains,
+  mx: benchMx,
   direct: async (options) => {
     const row = await runDirect(options.quick ? 50_000 : 500_000);
     console.log(JSON.stringify(row, undefined, 2));

@@ -93,6 +93,8 @@ export interface LoneSink {
   readonly daemon: Daemon;
   /** Messages taken so far. */
   messages(): Promise<number>;
+  /** Taken so far. */
+  connections(): Promise<number>;
   /** What it has gathered for its logs is in them. */
   flush(): Promise<void>;
   stop(): Promise<void>;
@@ -119,7 +121,9 @@ export async function startLoneSink(keys: Readonly<Record<string, unknown>> = {}
     await stop();
     throw error;
   }
-  const messages = async (): Promise<number> => ((await (await fetch(`http://${HOST}:${admin}/counts`)).json()) as SinkCounts).messages;
+  const counts = async (): Promise<SinkCounts> => (await (await fetch(`http://${HOST}:${admin}/counts`)).json()) as SinkCounts;
+  const messages = async (): Promise<number> => (await counts()).messages;
+  const connections = async (): Promise<number> => (await counts()).connections;
   const flush = async (): Promise<void> => void (await (await fetch(`http://${HOST}:${admin}/report`)).arrayBuffer());
-  return { port, daemon, messages, flush, stop };
+  return { port, daemon, messages, connections, flush, stop };
 }

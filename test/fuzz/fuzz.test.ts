@@ -15,12 +15,13 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   proxy: ['messages kept', 'headers read'],
   'next-hop': ['delivered', 'deferred', 'failed', 'given back', 'without right'],
   policy: ['policies', 'no policies', 'addresses of reports'],
+  'host-tls': ['by their records', 'against their records', 'unusable records', 'many records', 'not connected to for its TLS', 'in clear', 'as the route says', 'messages read'],
   dns: ['ways', 'read as written', 'refused', 'truncated', 'foreign', 'no-name', 'no-records'],
   returned: ['statuses read', 'feedback read', 'forgeries refused'],
   authentication: ['renamed', 'fields', 'signatures'],
 };
 
-const TARGETS = ['session', 'bdat', 'auth', 'proxy', 'dsn', 'dns', 'returned', 'authentication', 'policy', 'next-hop'];
+const TARGETS = ['session', 'bdat', 'auth', 'proxy', 'dsn', 'dns', 'returned', 'authentication', 'policy', 'host-tls', 'next-hop'];
 
 // A process each, and two at a time: an input that is slow counts by its processor time.
 describe('any input', { concurrency: 2 }, () => {

@@ -10,6 +10,7 @@
  *   returned (returned-target.ts)   no exception; no forged return address; what is read of a report is bounded
  *   authentication (authentication-target.ts)   no field of a stranger's bears our name; ours is one field
  *   policy (policy-target.ts)  no exception; hosts that are names, as they were written
+ *   host-tls (host-tls-target.ts)  no TLS that is less than what TLSA records, the policy and the route ask for
  *   next-hop (next-hop-target.ts)  no exception; each delivery ends once, with a result that can be told
  *   dsn                   no exception; a report is ASCII for an ASCII sender, CRLF only, no line over 998
  */
@@ -24,6 +25,7 @@ import { WALL_MS } from '../inbound/desk.js';
 import { authTarget } from './auth-target.js';
 import { authenticationInput } from './authentication-target.js';
 import { dnsInput } from './dns-target.js';
+import { hostTlsInput } from './host-tls-target.js';
 import { returnedInput } from './returned-target.js';
 import { nextHopInput } from './next-hop-target.js';
 import { policyInput } from './policy-target.js';
@@ -70,6 +72,7 @@ export const TARGETS: Readonly<Record<string, Target>> = {
   returned: atOnce(returnedInput),
   authentication: atOnce(authenticationInput),
   policy: atOnce(policyInput),
+  'host-tls': (seed) => hostTlsInput(new Prng(seed)),
   'next-hop': atOnce(nextHopInput),
   dsn: atOnce((random) => {
     const noise = (max: number): string => Buffer.from(smtpInput(random).subarray(0, random.below(max))).toString(random.below(2) === 0 ? 'latin1' : 'utf8');

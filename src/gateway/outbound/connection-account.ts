@@ -10,10 +10,12 @@
  *   greets stops nobody's mail to others.
  * - To one address, by MX: ofAddressMax, whatever names lead there, for anybody has as many of those as he
  *   likes. Hosts of others that share an address with many (large providers do) wait for their turn there.
+ *   An address has as many ways to be written, in an address literal too.
  *
  * That somebody waits for the first two is told once, and stands in status until it has not happened for
  * OVER_MS. Times are session time (dispatcher.ts).
  */
+import ipaddr from 'ipaddr.js';
 import type { EventLog } from '../../platform/ports.js';
 
 /** So long after one was wanted in vain, idle connections end at once. */
@@ -47,6 +49,7 @@ export class ConnectionAccount {
   #refusedMs = -Infinity;
   #addressWantedMs = -Infinity;
   #isFull = false;
+  /** By keyOf(). */
   readonly #ofAddress = new Map<string, OfAddress>();
 
   constructor(limits: AccountLimits, log: EventLog) {
@@ -111,9 +114,10 @@ export class ConnectionAccount {
 
   /** False: there are as many as may be, and who asks is to come again. */
   takeAddress(address: string): boolean {
-    const known = this.#ofAddress.get(address);
+    const key = keyOf(address);
+    const known = this.#ofAddress.get(key);
     if (known === undefined) {
-      this.#ofAddress.set(address, { count: 1, wantedMs: -Infinity });
+      this.#ofAddress.set(key, { count: 1, wantedMs: -Infinity });
       return true;
     }
     if (this.waitsForAddress(address)) return false;
@@ -122,15 +126,16 @@ export class ConnectionAccount {
   }
 
   giveAddress(address: string): void {
-    const known = this.#ofAddress.get(address);
+    const key = keyOf(address);
+    const known = this.#ofAddress.get(key);
     if (known === undefined) return;
     known.count--;
-    if (known.count === 0) this.#ofAddress.delete(address);
+    if (known.count === 0) this.#ofAddress.delete(key);
   }
 
   /** For mail that is there: there is no room at the address now. */
   waitsForAddress(address: string): boolean {
-    const known = this.#ofAddress.get(address);
+    const known = this.#ofAddress.get(keyOf(address));
     if (known === undefined || known.count < this.#limits.ofAddressMax) return false;
     known.wantedMs = this.#nowMs;
     this.#addressWantedMs = this.#nowMs;
@@ -145,7 +150,13 @@ export class ConnectionAccount {
   /** Somebody waits for one, maybe to this address: an idle one is not kept. */
   isWanted(address: string): boolean {
     if (this.#nowMs - this.#wantedMs < WANTED_MS) return true;
-    const wantedMs = this.#ofAddress.get(address)?.wantedMs ?? -Infinity;
+    const wantedMs = this.#ofAddress.get(keyOf(address))?.wantedMs ?? -Infinity;
     return this.#nowMs - wantedMs < WANTED_MS;
   }
+}
+
+/** The same for each way to write an address of IPv6; one of IPv4 in it leads where that of IPv4 does. */
+function keyOf(address: string): string {
+  if (!address.includes(':') || !ipaddr.isValid(address)) return address;
+  return ipaddr.process(address).toString();
 }

@@ -3,10 +3,11 @@
  * kept by the resolver, by their TTL; here nothing is. What they mean: pure/mail-exchangers.ts, and
  * pure/host-tlsa.ts of TLSA records.
  */
-import ipaddr from 'ipaddr.js';
+import { isIP } from 'node:net';
+import { NAME_CHARACTERS_MAX, isAskable } from '../../platform/node/dns/dns-message.js';
 import type { DnsAnswer, Resolver } from '../../platform/resolver.js';
 import {
-  addressOfLiteral, wayByAddress, wayByMx, wayOfIpv6Only, wayOfNoDomain,
+  addressOfLiteral, wayByAddress, wayByMx, wayOfIpv6Only, wayOfNoDomain, wayOfNoName,
 } from './pure/mail-exchangers.js';
 import type { MailWay } from './pure/mail-exchangers.js';
 import { isAliasInDoubt, tlsaBases, tlsaName, tlsaVerdict } from './pure/host-tlsa.js';
@@ -44,6 +45,7 @@ export class MxLookup {
     if (literal !== undefined) {
       return done({ hosts: [{ name: literal, preference: 0 }], isAuthentic: false });
     }
+    if (!isAskable(domain)) return done(wayOfNoName());
     const isOwnName = (name: string): boolean => this.#options.ownNames.includes(name);
     this.#resolver.ask(domain, 'MX', (answer) => {
       const way = wayByMx(domain, answer, isOwnName);
@@ -64,7 +66,8 @@ export class MxLookup {
   addresses(
     name: string, done: (answers: readonly DnsAnswer<'A' | 'AAAA'>[], isIpv6Only: boolean) => void,
   ): void {
-    if (ipaddr.isValid(name)) return done([{ kind: 'found', records: [name], isAuthentic: false }], false);
+    // Not as lenient as ipaddr.js, which also takes 60 µs to say no: "0x7f000001" is a name.
+    if (isIP(name) !== 0) return done([{ kind: 'found', records: [name], isAuthentic: false }], false);
     if (!this.#options.usesIpv6) {
       return this.#resolver.ask(name, 'A', (four) => {
         if (four.kind !== 'no-records') return done([four], false);
@@ -100,7 +103,10 @@ export class MxLookup {
   ): void {
     const [base, ...others] = bases;
     if (base === undefined) return done(undefined);
-    this.#resolver.ask(tlsaName(base, port), 'TLSA', (answer) => {
+    const name = tlsaName(base, port);
+    // What is too long to exist has no records: a failure would keep mail for all its life.
+    if (name.length > NAME_CHARACTERS_MAX) return this.#tlsaOf(others, port, done);
+    this.#resolver.ask(name, 'TLSA', (answer) => {
       const verdict = tlsaVerdict(base, port, answer);
       if (verdict === 'next') this.#tlsaOf(others, port, done);
       else done(verdict);

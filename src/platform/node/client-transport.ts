@@ -25,7 +25,7 @@ import type {
 } from '../transport.js';
 import { readPem } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
-import { chainOf, usableRecords, whyNotByDane } from './dane.js';
+import { chainOf, usableTerms, whyNotByDane } from './dane.js';
 import { checkDnsName } from './dns-name.js';
 import type { HandshakeTurns } from './handshake-turns.js';
 import { clientConnection, failed } from './tls-transport.js';
@@ -73,7 +73,7 @@ export class ClientTransport implements MailTransport {
 
   secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection {
     if (!(clear instanceof NodeConnection)) throw new Error('only a connection made here can change to TLS');
-    const dane = usable(terms.dane);
+    const dane = usableTerms(terms.dane);
     const [serverName = terms.serverName] = dane?.names ?? [];
     const mustVerify = terms.mustVerify && dane === undefined;
     let secureContext: SecureContext;
@@ -137,12 +137,6 @@ export class ClientTransport implements MailTransport {
 
 function ciphersAt(level: string): string {
   return `${tls.DEFAULT_CIPHERS}:${level}`;
-}
-
-/** Undefined: nothing in it can be used. */
-function usable(dane: DaneTerms | undefined): DaneTerms | undefined {
-  const records = usableRecords(dane?.records ?? []);
-  return dane === undefined || records.length === 0 ? undefined : { ...dane, records };
 }
 
 function whyNotShown(socket: TLSSocket, dane: DaneTerms): string {

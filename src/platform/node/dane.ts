@@ -59,6 +59,12 @@ export function usableRecords(records: readonly TlsaData[]): readonly TlsaData[]
     other.usage === usage && other.selector === selector && other.matching === SHA_512));
 }
 
+/** Undefined: nothing in them can be used. */
+export function usableTerms(dane: DaneTerms | undefined): DaneTerms | undefined {
+  const records = usableRecords(dane?.records ?? []);
+  return dane === undefined || records.length === 0 ? undefined : { ...dane, records };
+}
+
 /** Server's first, each signed by the next as far as TLS has found that; DER. */
 export function chainOf(shown: DetailedPeerCertificate): readonly Uint8Array[] {
   const chain: Uint8Array[] = [];

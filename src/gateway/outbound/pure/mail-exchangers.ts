@@ -12,6 +12,7 @@
  * | the same, of IPv6 alone, and we have  | none, deferred 4.4.1: that is ours                              |
  * | no source of that                     |                                                                 |
  * | no MX record, no address; no such name| none, failed 5.1.2                                              |
+ * | not asked: longer than a name can be  | the same: reception takes more (RFC 5321 4.5.3.1.2)             |
  * | no answer                             | none, deferred 4.4.3                                            |
  *
  * Pure.
@@ -106,6 +107,11 @@ export function wayOfNoDomain(): MailWay {
   const why = 'its queue was made when its route led to one host: give the route by MX another name, '
     + 'and this name to one that leads there';
   return no(DEFERRED, '4.3.5', why);
+}
+
+/** No answer would ever come: mail for it would wait all its life. */
+export function wayOfNoName(): MailWay {
+  return no(FAILED, '5.1.2', 'its domain is no name that the DNS can hold');
 }
 
 /** RFC 5321 4.1.3, of a domain in brackets: "[192.0.2.1]", "[IPv6:2001:db8::1]"; undefined for any other. */

@@ -26,6 +26,8 @@ const TTL_SECONDS_MAX = 86_400;
 const NEGATIVE_TTL_SECONDS_MAX = 3600;
 /** Flags of the second octet: AD in a question asks for it in the answer (RFC 6840 5.7). */
 const FLAGS = packet.RECURSION_DESIRED | packet.AUTHENTIC_DATA;
+/** Of a name as text, without its final dot: 255 octets in a message (RFC 1035 2.3.4). */
+export const NAME_CHARACTERS_MAX = 253;
 const LABEL = /^[\x21-\x2d\x2f-\x7e]{1,63}$/;
 
 export interface DnsQuestion {
@@ -45,9 +47,9 @@ export type DnsReading =
   /** Not an answer to this question. */
   | { readonly kind: 'foreign' };
 
-/** Whether a name can be asked for: labels of 1 to 63 visible ASCII characters, 253 in all. */
+/** Whether a name can be asked for: labels of 1 to 63 visible ASCII characters. */
 export function isAskable(name: string): boolean {
-  return name.length <= 253 && name.split('.').every((label) => LABEL.test(label));
+  return name.length <= NAME_CHARACTERS_MAX && name.split('.').every((label) => LABEL.test(label));
 }
 
 export function questionBytes({ id, name, type }: DnsQuestion): Uint8Array {

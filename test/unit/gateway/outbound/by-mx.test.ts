@@ -15,6 +15,9 @@ import type { Stage } from './mx-stage.js';
 const certificates = makeCertificates();
 const needsTls = { skip: certificates === undefined ? 'openssl is missing' : false };
 
+/** 253 characters. */
+const LONGEST = `${'l.'.repeat(126)}l`;
+
 function accepted(stage: Stage): Record<string, number> {
   return Object.fromEntries([...stage.hosts].map(([address, { accepted: all }]) => [address, all.length]));
 }
@@ -302,6 +305,8 @@ describe('mail by MX', () => {
   });
 
   for (const [what, domain, records, code, text] of [
+    ['that is longer than a name can be', `${'l.'.repeat(126)}ll`, undefined, '5.1.2', 'its domain is no name that the DNS can hold'],
+    ['that is as long as a name can be', LONGEST, undefined, '5.1.2', `the domain ${LONGEST} does not exist`],
     ['that does not exist', 'nowhere.example', undefined, '5.1.2', 'the domain nowhere.example does not exist'],
     ['that takes no mail', 'null.example', mx([0, '.']), '5.1.10', 'the domain null.example takes no mail (null MX)'],
     ['without a host', 'bare.example', { answers: [] }, '5.1.2', 'the domain bare.example has no mail host'],
@@ -316,6 +321,13 @@ describe('mail by MX', () => {
       assert.deepEqual((await it.ended(1))[0], [1, code, text, code.startsWith('5') ? '' : domain]);
     });
   }
+
+  test('goes where the DNS says that a host is, though its name may pass for a number', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    it.zone.set('MX hex.example', mx([10, '0x7f000002'])).set('A 0x7f000002', a('127.0.0.1'));
+    it.send('hex.example', 1);
+    assert.deepEqual((await it.ended(1))[0]?.slice(1), ['2.0.0', '250 2.0.0 taken', `0x7f000002[127.0.0.1]:${it.port}`]);
+  });
 
   test('ends at once for a whole queue of a domain without a way', async (t) => {
     const it = await stage(t, []);

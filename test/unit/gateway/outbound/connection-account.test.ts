@@ -59,4 +59,14 @@ describe('the account of connections', () => {
     account.tick(6000);
     assert.equal(account.isAnyWanted, false);
   });
+
+  test('counts an address once, however it is written', () => {
+    const account = new ConnectionAccount({ connectionsMax: 10, ofAddressMax: 2 }, toldTo([]));
+    account.tick(5000);
+    assert.deepEqual(['2001:db8::1', '2001:DB8:0::1', '2001:db8:0:0:0:0:0:1'].map((address) => account.takeAddress(address)), [true, true, false]);
+    assert.deepEqual(['192.0.2.1', '::ffff:192.0.2.1', '::ffff:c000:201'].map((address) => account.takeAddress(address)), [true, true, false]);
+    assert.deepEqual([account.isWanted('2001:db8::0:1'), account.isWanted('2001:db8::2')], [true, false]);
+    account.giveAddress('2001:0db8::1');
+    assert.deepEqual([account.waitsForAddress('2001:db8::1'), account.takeAddress('2001:db8:0::1'), account.takeAddress('2001:db8::1')], [false, true, false]);
+  });
 });

@@ -301,6 +301,15 @@ describe('a host with TLSA records', () => {
     }
   });
 
+  test('has none where the name that they would stand under is too long to be one', needsTls, async (t) => {
+    const on = await world(t, { certificate: issue() });
+    const long = `${'l.'.repeat(120)}example`;
+    on.zone.set(`MX ${DOMAIN}`, signed(mx(long))).set(`A ${long}`, signed(a('127.0.0.1')));
+    const [code, text, had] = await on.send();
+    assert.deepEqual([code, had], ['2.0.0', 'no'], text);
+    assert.equal(on.names.asked.some((question) => question.startsWith('TLSA')), false);
+  });
+
   test('is never served by a connection that was begun without them: each way has its own', needsTls, async (t) => {
     const certificate = issue();
     const on = await world(t, { certificate });
