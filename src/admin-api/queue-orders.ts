@@ -124,6 +124,11 @@ export const queueOrder = z.object({
   selector,
   /** Only looked for: nothing is kept back, and nothing can be done. */
   dry_run: z.boolean().exactOptional(),
+  /**
+   * Its number, the same at all gateways: to give it again begins nothing. Without it each makes one up, and
+   * the one that asks all the same for all.
+   */
+  id: name.exactOptional(),
   ...orderTerms.shape,
 });
 export interface QueueOrder extends Order, Readonly<z.output<typeof queueOrder>> {}

@@ -4,6 +4,7 @@
  */
 import { z } from 'zod';
 import { messagePage, queuePage, registerAnswer, statusAnswer, tablePage } from './gateway-answers.js';
+import { groupRoutesOf } from './group.js';
 import { limitsAnswer } from './limits.js';
 import { agesAnswer, agesQuestion, findAnswer, findQuestion, shownMessageAnswer } from './look.js';
 import {
@@ -23,6 +24,12 @@ import { TRACE_SECONDS_DEFAULT, TRACE_SECONDS_MAX } from './trace.js';
 /** Names of the partitions of 500 gateways, of some 30 characters each: more than others post. */
 const LEAVE_BYTES_MAX = 256 * 1024;
 const TABLE_ROWS = 100;
+/** A gateway walks through millions of messages in a turn's share at a time. */
+const WALK_MS = 30_000;
+/** A page of entries has their content, and may be one message of the largest size. */
+const ENTRY_PAGE_MS = 30_000;
+/** Modules of hooks are loaded, addresses tried. */
+const RELOAD_MS = 60_000;
 
 function pages<Rest extends z.core.$ZodLooseShape>(rowsDefault: number, rest: Rest) {
   return z.object({ limit: rowCount.default(rowsDefault), cursor: pageCursor.default(''), ...rest });
@@ -62,10 +69,11 @@ const sharedRoutes = {
 
 const lookRoutes = {
   status: {
-    method: 'GET', path: '/api/v1/status', role: 'read', answer: statusAnswer, summary: 'how it is',
+    method: 'GET', path: '/api/v1/status', role: 'read', group: 'asked',
+    answer: statusAnswer, summary: 'how it is',
   },
   mirrors: {
-    method: 'GET', path: '/api/v1/mirrors', role: 'read', answer: tablePage,
+    method: 'GET', path: '/api/v1/mirrors', role: 'read', group: 'asked', answer: tablePage,
     query: pages(TABLE_ROWS, { troubled: rowCount.exactOptional() }),
     summary: 'management table, whole partitions; troubled: those that need a look first',
   },
@@ -74,15 +82,15 @@ const lookRoutes = {
     summary: 'management table, in larger pages',
   },
   queues: {
-    method: 'GET', path: '/api/v1/queues', role: 'read', answer: queuePage, query: pages(PAGE_ROWS_MAX, {}),
-    summary: 'one row a queue',
+    method: 'GET', path: '/api/v1/queues', role: 'read', group: 'asked', answer: queuePage,
+    query: pages(PAGE_ROWS_MAX, {}), summary: 'one row a queue',
   },
   messages: {
     method: 'GET', path: '/api/v1/queues/:name/messages', role: 'read', answer: messagePage,
     query: pages(TABLE_ROWS, { class: queueClass }), summary: 'messages of a queue, in its order',
   },
   message: {
-    method: 'GET', path: '/api/v1/messages/:id', role: 'read', answer: shownMessageAnswer,
+    method: 'GET', path: '/api/v1/messages/:id', role: 'read', group: 'asked', answer: shownMessageAnswer,
     summary: 'one message, wherever it is here',
   },
   register: {
@@ -90,15 +98,15 @@ const lookRoutes = {
     summary: 'endpoints of etcd, each asked now',
   },
   ages: {
-    method: 'POST', path: '/api/v1/ages', role: 'read', body: agesQuestion, answer: agesAnswer,
-    summary: 'how old the mail is, by destination',
+    method: 'POST', path: '/api/v1/ages', role: 'read', answerMs: WALK_MS, group: 'asked',
+    body: agesQuestion, answer: agesAnswer, summary: 'how old the mail is, by destination',
   },
   find: {
-    method: 'POST', path: '/api/v1/find', role: 'read', body: findQuestion, answer: findAnswer,
-    summary: 'the first messages that a selector means',
+    method: 'POST', path: '/api/v1/find', role: 'read', answerMs: WALK_MS, group: 'asked',
+    body: findQuestion, answer: findAnswer, summary: 'the first messages that a selector means',
   },
   limits: {
-    method: 'GET', path: '/api/v1/limits', role: 'read', answer: limitsAnswer,
+    method: 'GET', path: '/api/v1/limits', role: 'read', group: 'asked', answer: limitsAnswer,
     query: z.object({ queue: z.string('queue is the name of one queue').min(1).max(NAME_CHARACTERS_MAX) }),
     summary: 'what limits mail of a queue now, what binds first',
   },
@@ -116,35 +124,35 @@ const lookRoutes = {
     summary: 'what we and next hops say on SMTP, live',
   },
   exportQueue: {
-    method: 'GET', path: '/api/v1/queues/:name/export', role: 'content', answer: 'entries',
-    query: z.object({ class: queueClass, cursor: pageCursor.default('') }),
+    method: 'GET', path: '/api/v1/queues/:name/export', role: 'content', answerMs: ENTRY_PAGE_MS,
+    answer: 'entries', query: z.object({ class: queueClass, cursor: pageCursor.default('') }),
     summary: 'a page of a queue, with content',
   },
   exportMessage: {
-    method: 'GET', path: '/api/v1/messages/:id/export', role: 'content', answer: 'entries',
-    summary: 'one message, with content',
+    method: 'GET', path: '/api/v1/messages/:id/export', role: 'content', answerMs: ENTRY_PAGE_MS,
+    answer: 'entries', summary: 'one message, with content',
   },
 } as const satisfies Record<string, Route>;
 
 const queueOrderRoutes = {
   beginOrder: {
-    method: 'POST', path: '/api/v1/orders', role: 'operate', body: ordered(queueOrder.shape),
+    method: 'POST', path: '/api/v1/orders', role: 'operate', group: 'named', body: ordered(queueOrder.shape),
     answer: queueOrderAnswer, summary: 'an order over all the messages of a selector: it begins to look',
   },
   orders: {
-    method: 'GET', path: '/api/v1/orders', role: 'read', answer: queueOrdersAnswer,
+    method: 'GET', path: '/api/v1/orders', role: 'read', group: 'asked', answer: queueOrdersAnswer,
     summary: 'orders of the last minutes, and those that are left in the register',
   },
   order: {
-    method: 'GET', path: '/api/v1/orders/:id', role: 'read', answer: queueOrderAnswer,
+    method: 'GET', path: '/api/v1/orders/:id', role: 'read', group: 'asked', answer: queueOrderAnswer,
     summary: 'how far an order is',
   },
   goOrder: {
-    method: 'POST', path: '/api/v1/orders/:id/go', role: 'operate', body: ordered(goOrder.shape),
-    answer: queueOrderAnswer, summary: 'what it found is dealt with',
+    method: 'POST', path: '/api/v1/orders/:id/go', role: 'operate', group: 'asked',
+    body: ordered(goOrder.shape), answer: queueOrderAnswer, summary: 'what it found is dealt with',
   },
   cancelOrder: {
-    method: 'POST', path: '/api/v1/orders/:id/cancel', role: 'operate', body: justOrder,
+    method: 'POST', path: '/api/v1/orders/:id/cancel', role: 'operate', group: 'asked', body: justOrder,
     answer: queueOrderAnswer, summary: 'nothing more is done by it',
   },
   leaveOrder: {
@@ -157,7 +165,7 @@ const queueOrderRoutes = {
     answer: leftOrderIdAnswer, summary: 'it is deleted there',
   },
   rules: {
-    method: 'GET', path: '/api/v1/rules', role: 'read', answer: queueRulesAnswer,
+    method: 'GET', path: '/api/v1/rules', role: 'read', group: 'asked', answer: queueRulesAnswer,
     summary: 'standing rules that this gateway obeys',
   },
   addRule: {
@@ -172,11 +180,12 @@ const queueOrderRoutes = {
 
 const placeRoutes = {
   drain: {
-    method: 'GET', path: '/api/v1/stores/:id/drain', role: 'read', answer: drainAnswer,
+    method: 'GET', path: '/api/v1/stores/:id/drain', role: 'read', group: 'asked', answer: drainAnswer,
     summary: 'what this gateway still has at a store',
   },
   orderDrain: {
-    method: 'POST', path: '/api/v1/stores/:id/drain', role: 'operate', body: drainOrder, answer: drainAnswer,
+    method: 'POST', path: '/api/v1/stores/:id/drain', role: 'operate', group: 'asked',
+    body: drainOrder, answer: drainAnswer,
     summary: 'all its partitions move away from a store, or it is used again',
   },
   resync: {
@@ -188,15 +197,15 @@ const placeRoutes = {
     summary: 'partitions go on without lost copies: mail may be lost',
   },
   rebalance: {
-    method: 'GET', path: '/api/v1/rebalance', role: 'read', answer: rebalanceAnswer,
+    method: 'GET', path: '/api/v1/rebalance', role: 'read', group: 'asked', answer: rebalanceAnswer,
     summary: 'copies that move, and would',
   },
   orderRebalance: {
-    method: 'POST', path: '/api/v1/rebalance', role: 'operate', body: justOrder, answer: rebalanceAnswer,
-    summary: 'copies are spread evenly over the stores',
+    method: 'POST', path: '/api/v1/rebalance', role: 'operate', group: 'asked',
+    body: justOrder, answer: rebalanceAnswer, summary: 'copies are spread evenly over the stores',
   },
   retire: {
-    method: 'GET', path: '/api/v1/gateways/:id/retire', role: 'read', answer: retireAnswer,
+    method: 'GET', path: '/api/v1/gateways/:id/retire', role: 'read', group: 'asked', answer: retireAnswer,
     summary: 'how far a gateway is retired',
   },
   orderRetire: {
@@ -204,12 +213,13 @@ const placeRoutes = {
     answer: retireAnswer, summary: 'a gateway is taken out for good, or that is taken back',
   },
   reload: {
-    method: 'POST', path: '/api/v1/config/reload', role: 'operate', body: justOrder, answer: reloadAnswer,
+    method: 'POST', path: '/api/v1/config/reload', role: 'operate', answerMs: RELOAD_MS, group: 'asked',
+    body: justOrder, answer: reloadAnswer,
     summary: 'the configuration is read again, and in force when that is answered',
   },
   configDiff: {
-    method: 'GET', path: '/api/v1/config/diff', role: 'read', answer: configDiffAnswer,
-    summary: 'what that would do',
+    method: 'GET', path: '/api/v1/config/diff', role: 'read', answerMs: RELOAD_MS, group: 'asked',
+    answer: configDiffAnswer, summary: 'what that would do',
   },
 } as const satisfies Record<string, Route>;
 
@@ -217,6 +227,9 @@ const placeRoutes = {
 export const gatewayRoutes = {
   ...sharedRoutes, ...lookRoutes, ...queueOrderRoutes, ...placeRoutes,
 } as const satisfies Record<string, Route>;
+
+/** Beside those: what one gateway asks all. */
+export const groupRoutes = groupRoutesOf(gatewayRoutes);
 
 /** Of a store, beside the probes. */
 export const storeRoutes = {
@@ -229,7 +242,7 @@ export const storeRoutes = {
     query: pages(PAGE_ROWS_MAX, {}), summary: 'copies that it holds',
   },
   exportPartition: {
-    method: 'GET', path: '/api/v1/export', role: 'content', answer: 'entries',
+    method: 'GET', path: '/api/v1/export', role: 'content', answerMs: ENTRY_PAGE_MS, answer: 'entries',
     query: z.object({
       partition: z.string('partition is given once').default(''), after: position.default(0),
     }),

@@ -1,10 +1,10 @@
 /** The last step of a build: writes the OpenAPI documents of the admin HTTP beside the program. */
 import { openApiDocument } from '../admin-api/openapi.js';
-import { gatewayRoutes, probeRoutes, storeRoutes } from '../admin-api/routes.js';
+import { gatewayRoutes, groupRoutes, probeRoutes, storeRoutes } from '../admin-api/routes.js';
 import { writeDocument } from '../platform/node/openapi-files.js';
 import { packageVersion } from './package-version.js';
 
-const TABLES = { gateway: gatewayRoutes, store: storeRoutes } as const;
+const TABLES = { gateway: { ...gatewayRoutes, ...groupRoutes }, store: storeRoutes } as const;
 
 for (const of of ['gateway', 'store'] as const) {
   const table = { ...probeRoutes, ...TABLES[of] };

@@ -4,6 +4,7 @@
  * line says goes first; the environment is next; then this machine.
  */
 import { errorText } from '../base/error-text.js';
+import type { Access } from '../platform/node/admin-request.js';
 import { readOwnToken } from '../platform/node/admin-tokens.js';
 import { readPem } from '../platform/node/certificates.js';
 import type { CliContext } from './context.js';
@@ -31,13 +32,6 @@ export interface AccessArguments {
 
 export function addressHelp(of: string, fallback: string): string {
   return `admin address of ${of} (default ${fallback}, or TWINPOST_ADMIN)`;
-}
-
-/** What is shown, and whom is trusted. */
-export interface Access {
-  readonly token: string | undefined;
-  /** PEM; undefined: the CAs of the system. */
-  readonly ca: string | undefined;
 }
 
 export interface AdminAddress {

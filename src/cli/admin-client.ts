@@ -22,31 +22,26 @@ import type {
 } from '../admin-api/queue-orders.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../admin-api/queue-rules.js';
 import type { LimitsAnswer } from '../admin-api/limits.js';
-import type { BodyOf, ParamsOf, QueryOf, Route } from '../admin-api/route.js';
+import { addressOf } from '../admin-api/route.js';
+import type { AskedLoosely, BodyOf, ParamsOf, QueryOf, Route } from '../admin-api/route.js';
 import { gatewayRoutes, sinkRoutes, storeRoutes } from '../admin-api/routes.js';
 import type { InboxAnswer, TallyAnswer } from '../admin-api/sink-answers.js';
 import type { StorePartitionAnswer, StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { traceAnswer } from '../admin-api/trace.js';
 import type { TraceAnswer } from '../admin-api/trace.js';
 import { BrokenRule, readJson } from '../base/json-shape.js';
+import { STRANGER, ask, followLines, whyNoAnswer } from '../platform/node/admin-request.js';
+import type { Access, AdminResponse } from '../platform/node/admin-request.js';
 import { PAGE_NEXT, decodeEntryPage } from '../protocol/entry-page.js';
 import type { EntryPage } from '../protocol/entry-page.js';
-import type { Access } from './admin-address.js';
-import { ask, followLines, whyNoAnswer } from './admin-request.js';
-import type { AdminResponse } from './admin-request.js';
 import { CliError } from './context.js';
 
 const TIMEOUT_MS = 5_000;
 /** No page is 32 MiB; what is, is no Twinpost. */
 const ANSWER_BYTES_MAX = 32 * 1024 * 1024;
-/** A page of entries has their content, and may be one message of the largest size. */
-const ENTRY_PAGE_TIMEOUT_MS = 30_000;
-/** A gateway walks through millions of messages in a turn's share at a time. */
-const WALK_TIMEOUT_MS = 30_000;
 const ENTRY_PAGE_BYTES_MAX = 128 * 1024 * 1024;
 /** Ten million rows: a listing that goes on behind that never ends. */
 const PAGES_MAX = 10_000;
-const STRANGER = 'what answers is no Twinpost, or another release';
 
 /** Nobody answered, or not as a Twinpost does. */
 export class NoAnswer extends CliError {
@@ -71,12 +66,6 @@ type Asked<R extends Route> =
   & (BodyOf<R> extends undefined ? object : { readonly body: BodyOf<R> })
   & (QueryOf<R> extends undefined ? object : { readonly query?: QueryOf<R> })
   & AskedLoosely;
-
-interface AskedLoosely {
-  readonly params?: Readonly<Record<string, string>>;
-  readonly query?: Readonly<Record<string, string | number>>;
-  readonly body?: unknown;
-}
 
 /** A page of entries with content, and where the next begins. */
 export interface FoundEntries {
@@ -145,7 +134,7 @@ export class AdminClient {
   /** Of a sink: the content of one; undefined when it has none such. */
   async inboxContent(n: number): Promise<Uint8Array | undefined> {
     const asked = { params: { n: String(n) } };
-    const { code, body } = await this.#send(sinkRoutes.inboxContent, asked, ANSWER_BYTES_MAX, 0);
+    const { code, body } = await this.#send(sinkRoutes.inboxContent, asked, ANSWER_BYTES_MAX);
     return code === 200 ? body : undefined;
   }
 
@@ -203,12 +192,12 @@ export class AdminClient {
 
   /** Of a gateway: counts over all of its mail. */
   ages(question: AgesQuestion): Promise<AgesAnswer> {
-    return this.#ask(gatewayRoutes.ages, { body: question }, WALK_TIMEOUT_MS);
+    return this.#ask(gatewayRoutes.ages, { body: question });
   }
 
   /** Of a gateway: the first messages that a selector means. */
   find(question: FindQuestion): Promise<FindAnswer> {
-    return this.#ask(gatewayRoutes.find, { body: question }, WALK_TIMEOUT_MS);
+    return this.#ask(gatewayRoutes.find, { body: question });
   }
 
   /** Of a gateway: has its partitions moved away from a store, or looks how far that is. */
@@ -298,11 +287,8 @@ export class AdminClient {
     return this.#ask(gatewayRoutes.orderRetire, { params, body: order });
   }
 
-  /** `timeoutMs`: at least. */
-  async #ask<R extends JsonRoute>(
-    route: R, asked: Asked<R>, timeoutMs = 0,
-  ): Promise<z.output<R['answer']>> {
-    const { code, body } = await this.#send(route, asked, ANSWER_BYTES_MAX, timeoutMs);
+  async #ask<R extends JsonRoute>(route: R, asked: Asked<R>): Promise<z.output<R['answer']>> {
+    const { code, body } = await this.#send(route, asked, ANSWER_BYTES_MAX);
     if (code !== 200) throw this.#refusal(code, body);
     const shape = route.answer as z.ZodType<z.output<R['answer']>>;
     const answer = readJson(shape, body.toString('utf8'));
@@ -311,8 +297,7 @@ export class AdminClient {
   }
 
   async #entries<R extends Route>(route: R, asked: Asked<R>): Promise<FoundEntries | undefined> {
-    const { code, headers, body } =
-      await this.#send(route, asked, ENTRY_PAGE_BYTES_MAX, ENTRY_PAGE_TIMEOUT_MS);
+    const { code, headers, body } = await this.#send(route, asked, ENTRY_PAGE_BYTES_MAX);
     if (code === 404) return undefined;
     if (code !== 200) throw this.#refusal(code, body);
     const page = decodeEntryPage(body);
@@ -328,10 +313,8 @@ export class AdminClient {
       : new NoAnswer(this.url, `it refused: ${refusal.error}`, code);
   }
 
-  async #send(
-    route: Route, asked: AskedLoosely, bytesMax: number, timeoutLeastMs: number,
-  ): Promise<AdminResponse> {
-    const timeoutMs = Math.max(this.#timeoutMs, timeoutLeastMs);
+  async #send(route: Route, asked: AskedLoosely, bytesMax: number): Promise<AdminResponse> {
+    const timeoutMs = Math.max(this.#timeoutMs, route.answerMs ?? 0);
     let response: AdminResponse;
     try {
       response = await ask({
@@ -363,10 +346,4 @@ export async function* allRows<T>(
     cursor = next;
   }
   throw new NoAnswer(client.url, `${STRANGER} (its listing has no end)`);
-}
-
-function addressOf({ path }: Route, { params = {}, query = {} }: AskedLoosely): string {
-  const named = path.replace(/:(\w+)/g, (_whole, name: string) => encodeURIComponent(params[name] ?? ''));
-  const said = Object.entries(query).map(([key, value]): [string, string] => [key, String(value)]);
-  return said.length === 0 ? named : `${named}?${new URLSearchParams(said).toString()}`;
 }

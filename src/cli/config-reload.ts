@@ -16,8 +16,6 @@ import { orderOf } from './operator.js';
 import { textOr } from './options.js';
 import { counted, printable } from './tables.js';
 
-/** Modules of hooks are loaded, addresses tried. */
-const TIMEOUT_MS = 60_000;
 const KEYS_SHOWN_MAX = 10;
 const EXIT_CODES = 'exit code: 0 all follow, 1 one refuses, 2 wrong usage, 3 one does not answer';
 
@@ -34,7 +32,7 @@ export function configReloadCommand(cli: Argv, context: CliContext, done: (code:
       const { terminal } = context;
       const order = orderOf('config reload', args.reason);
       const isJson = args.json === true;
-      const group = await findGroup(args, context, TIMEOUT_MS);
+      const group = await findGroup(args, context);
       const answers = await group.ask('gateway', (client) => client.reload(order));
       for (const { answer } of answers) terminal.print(isJson ? JSON.stringify(answer) : lineOf(answer));
       done(codeOf(group, answers.length, isJson, terminal));
@@ -53,7 +51,7 @@ export function configDiffCommand(cli: Argv, context: CliContext, done: (code: n
     async (args) => {
       const { terminal } = context;
       const isJson = args.json === true;
-      const group = await findGroup(args, context, TIMEOUT_MS);
+      const group = await findGroup(args, context);
       const answers = await group.ask('gateway', (client) => client.configDiff());
       for (const { answer } of answers) terminal.print(isJson ? JSON.stringify(answer) : diffLine(answer));
       const code = codeOf(group, answers.length, isJson, terminal);

@@ -14,16 +14,15 @@
  * taken for ours. So who answers there must be who was expected.
  */
 import type { Argv, Options } from 'yargs';
+import { whyNotAsked } from '../admin-api/group.js';
 import type { MemberAnswer } from '../admin-api/pages.js';
+import { STRANGER } from '../platform/node/admin-request.js';
 import { ACCESS_OPTIONS, GATEWAY_URL, addressHelp, adminAddress } from './admin-address.js';
 import type { AccessArguments } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
 import type { CliContext, Terminal } from './context.js';
 import { paint, printable } from './tables.js';
 
-/** Why somebody can't be asked. */
-const UNKNOWN = 'nobody that answers knows its admin address';
-const DOWN = 'it does not run: the register knows no process of it';
 /** Asked at the same time. */
 const ASKED_AT_ONCE = 64;
 /** A group is tens of processes; whoever claims more is not to keep us busy. */
@@ -164,7 +163,8 @@ export async function findGroup(
         // One that has a register knows better than one that only lacks an address.
         if (one.away || !missing.has(key)) {
           missing.set(key, {
-            id: one.id, kind: one.kind, address: '', how: 'not asked', why: one.away ? DOWN : UNKNOWN,
+            id: one.id, kind: one.kind, address: '', how: 'not asked',
+            why: whyNotAsked({ admin: null, away: one.away }),
           });
         }
         continue;
@@ -217,7 +217,7 @@ function missingAfter({ id, kind, client }: Member, error: unknown): Missing {
 /** Who answered. */
 function selfOf({ url }: AdminClient, told: readonly MemberAnswer[]): MemberAnswer {
   const self = told.find((member) => member.self);
-  if (self === undefined) throw new NoAnswer(url, 'what answers is no Twinpost, or another release');
+  if (self === undefined) throw new NoAnswer(url, STRANGER);
   return self;
 }
 

@@ -44,7 +44,7 @@ function judgeAdmin(at: string, { tokensFile, tls }: AdminFileNames, found: File
   }
   if (tls === undefined) return;
   const files = { ...tls, clientCaFile: undefined };
-  found.judgePair(`${at}.tls`, tls.certFile, tls.keyFile, undefined, 'ca', () => readServerTls(files));
+  found.judgePair(`${at}.tls`, tls.certFile, tls.keyFile, tls.caFile, 'ca', () => readServerTls(files));
 }
 
 /** etcd's, of a file's one register. */

@@ -6,11 +6,11 @@
 import type { Argv } from 'yargs';
 import type { MemberAnswer } from '../admin-api/pages.js';
 import { formatBytes, formatCount } from '../base/units.js';
+import type { Access } from '../platform/node/admin-request.js';
 import { crc32 } from '../platform/node/checksum.js';
 import { MessagePacker } from '../platform/node/packer.js';
 import { numberOf } from '../protocol/partition-record.js';
 import { ACCESS_OPTIONS, GATEWAY_URL, STORE_URL, addressHelp, adminAddress } from './admin-address.js';
-import type { Access } from './admin-address.js';
 import { AdminClient, allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
 import { CliError, UsageError } from './context.js';

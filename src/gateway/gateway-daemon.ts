@@ -605,16 +605,19 @@ class Gateway implements RunningGateway {
     return `a link to ${host} would go in clear: ${remedy}`;
   }
 
-  /** Stores tell the admin addresses of other gateways. */
+  /** Gateways of its configuration, and all that the register knows to live, with what they say there. */
   #others(): readonly Omit<MemberAnswer, 'self'>[] {
     const { id, group } = this.#options;
-    const fellows = group.filter((other) => other !== id);
-    const stores = [...this.#knownStores.all()];
     const { bridge } = this.#identity;
     const living = bridge.living();
+    const fellows = new Set([...group, ...living.keys()]);
+    fellows.delete(id);
+    const stores = [...this.#knownStores.all()];
     const isAway = (other: string): boolean => bridge.away === '' && !living.has(other);
     return [
-      ...fellows.map((other) => ({ id: other, kind: 'gateway' as const, admin: null, away: isAway(other) })),
+      ...[...fellows].map((other) => (
+        { id: other, kind: 'gateway' as const, admin: living.get(other)?.admin ?? null, away: isAway(other) }
+      )),
       ...stores.map((store) => (
         { id: store.id, kind: 'store' as const, admin: store.admin ?? null, away: false }
       )),

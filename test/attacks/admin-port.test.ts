@@ -9,7 +9,8 @@ import net from 'node:net';
 import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { Registry } from 'prom-client';
-import { gatewayRoutes } from '../../src/admin-api/routes.js';
+import type { Route } from '../../src/admin-api/route.js';
+import { gatewayRoutes, groupRoutes } from '../../src/admin-api/routes.js';
 import type { Order } from '../../src/admin-api/orders.js';
 import { AdminClient } from '../../src/cli/admin-client.js';
 import { startAdmin } from '../../src/gateway/admin/server.js';
@@ -88,7 +89,7 @@ describe('a page of another server in an operator\'s browser', () => {
 
   test('is heard at no address that takes something', async (t) => {
     const { admin: { port } } = await played(t);
-    for (const { method, path } of Object.values(gatewayRoutes)) {
+    for (const { method, path } of Object.values<Route>({ ...gatewayRoutes, ...groupRoutes })) {
       if (method !== 'POST') continue;
       const address = path.replace(/:\w+/g, 'x');
       assert.equal((await send(port, 'POST', address, { ...JSON_TYPE, origin: 'http://evil.example' }, '{}'))[0], 403, path);

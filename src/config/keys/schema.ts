@@ -56,8 +56,11 @@ const admin = (port: number) =>
     listen: v.address().prefault(`127.0.0.1:${String(port)}`),
     /** Who may ask /api/v1, and what; without it anybody on this machine may (loopback only). */
     tokens_file: named('tokensFile', v.file().optional()),
-    /** https; without it in clear. */
-    tls: z.strictObject({ cert: named('certFile', v.file()), key: named('keyFile', v.file()) }).optional(),
+    /** https; without it in clear. `ca`: who signs certificates of the others, else a CA of the system. */
+    tls: z.strictObject({
+      cert: named('certFile', v.file()), key: named('keyFile', v.file()),
+      ca: named('caFile', v.file().optional()),
+    }).optional(),
     /** A port for the probes alone, in clear and for all. */
     probes: v.address().optional(),
   });

@@ -14,7 +14,7 @@ import { addExport } from './export-page.js';
 import type { ExportSource } from './export-page.js';
 import type { RegisterAnswer } from '../../admin-api/gateway-answers.js';
 import type { LimitsAnswer } from '../../admin-api/limits.js';
-import { gatewayRoutes as routes, probeRoutes } from '../../admin-api/routes.js';
+import { gatewayRoutes as routes, groupRoutes, probeRoutes } from '../../admin-api/routes.js';
 import { addLimits } from './limits-api.js';
 import { messageOf } from './message-id.js';
 import type { QueueOrderControl } from './order-api.js';
@@ -70,7 +70,7 @@ export interface AdminPorts {
 /** Rejects when an address can't be bound, or a file can't be used. */
 export async function startAdmin(options: AdminOptions, ports: AdminPorts): Promise<RunningAdmin> {
   return listenAs(options, {
-    probes: probeRoutes, api: routes,
+    probes: probeRoutes, api: { ...routes, ...groupRoutes }, members: () => ports.view.group(),
     addProbes: (app) => { addProbes(app, ports); },
     addApi: (app) => {
       addLooks(app, ports);

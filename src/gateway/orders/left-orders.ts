@@ -60,6 +60,11 @@ export class LeftOrders {
     return this.#passes.size;
   }
 
+  has(id: string): boolean {
+    this.look();
+    return this.#passes.has(id);
+  }
+
   /** Called a few times a second, and before anything is asked. */
   look(): void {
     const { register, clock, log } = this.#ports;

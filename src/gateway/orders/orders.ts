@@ -5,7 +5,8 @@
  */
 import type { Order } from '../../admin-api/orders.js';
 import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../../admin-api/queue-orders.js';
-import { whyNoSelector, whyNoTerms } from '../../admin-api/queue-orders.js';
+import { termsOf, whyNoSelector, whyNoTerms } from '../../admin-api/queue-orders.js';
+import { isRuleId } from '../../register/keys.js';
 import type { Partition } from '../mirror/partition.js';
 import type { LeaveOutcome } from './left-desk.js';
 import { LeftDesk } from './left-desk.js';
@@ -19,6 +20,8 @@ import type { RuleOutcome } from './rule-desk.js';
 const BUSY_MAX = 8;
 const KNOWN_MAX = 64;
 const KNOWN_MS = 600_000;
+
+const NO_ID = 'an id of an order is up to 120 letters and digits, and . _ : - between them';
 
 type OrdersPorts = OrderPassPorts & LeftOrdersPorts;
 
@@ -40,14 +43,20 @@ export class Orders {
 
   /** Begins to look; a text says why it can't. */
   begin(order: QueueOrder): QueueOrderAnswer | string {
+    const known = order.id === undefined ? undefined : this.#passes.get(order.id);
+    if (known !== undefined) {
+      return isSameOrder(known.order, order) ? known.answer(true) : `${known.id} is another order`;
+    }
     const why = whyNoSelector(order.selector) || whyNoTerms(order.verb, order)
       || (order.route === undefined ? '' : this.#ports.rebinding.whyNoRoute(order.route));
     if (why !== '') return why;
+    if (order.id !== undefined && !isRuleId(order.id)) return NO_ID;
+    if (this.left.has(order.id ?? '')) return `${order.id ?? ''} is left in the register already`;
     const busy = [...this.#passes.values()].filter(({ isOver }) => !isOver).length;
     if (busy >= BUSY_MAX) return `${String(BUSY_MAX)} orders are under way: wait for one, or cancel it`;
     this.#given += 1;
     // Incarnations are each gateway's own.
-    const id = `${this.#ports.gatewayId}-${String(this.#incarnation)}-${String(this.#given)}`;
+    const id = order.id ?? `${this.#ports.gatewayId}-${String(this.#incarnation)}-${String(this.#given)}`;
     const pass = new OrderPass(id, order, this.#ports);
     this.#passes.set(id, pass);
     for (const [known, { isOver }] of this.#passes) {
@@ -111,4 +120,11 @@ export class Orders {
       else if (nowMs - pass.endedMs >= KNOWN_MS) this.#passes.delete(id);
     }
   }
+}
+
+/** It does the same to the same mail. */
+function isSameOrder(a: QueueOrder, b: QueueOrder): boolean {
+  const what = ({ verb, selector, dry_run: isDry = false, ...order }: QueueOrder): string =>
+    JSON.stringify([verb, isDry, termsOf(order), Object.entries(selector).sort()]);
+  return what(a) === what(b);
 }

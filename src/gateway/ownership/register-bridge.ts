@@ -545,7 +545,10 @@ export class RegisterBridge implements OwnershipRegister {
     const sinceMs = isSame && known.living !== undefined ? known.living.sinceMs : this.#ports.clock.nowMs();
     const living = record === undefined
       ? undefined
-      : { holder: { gatewayId: id, incarnation: record.incarnation }, sinceMs, group: record.group };
+      : {
+        holder: { gatewayId: id, incarnation: record.incarnation }, sinceMs, group: record.group,
+        admin: record.addresses[0] ?? null,
+      };
     this.#gateways.set(id, { entry, living });
     if (record !== undefined) this.#hosts.set(id, record.host);
     this.#living = undefined;

@@ -36,7 +36,7 @@ export async function startAdminHttp(
 ): Promise<RunningAdmin> {
   const registry = storeMetrics(running);
   return listenAs(options, {
-    probes: probeRoutes, api: routes,
+    probes: probeRoutes, api: routes, members: () => group(options, running).members,
     addProbes: (app) => { addProbes(app, running, registry); },
     addApi: (app) => {
       serve(app, routes.status, () => status(options, running));

@@ -1,8 +1,9 @@
 /**
- * The files of an admin port: tokens, and the certificate with its key. They are looked at once a second;
- * what can't be used never replaces what can, and the log says so once.
+ * The files of an admin port: tokens, the certificate with its key, and the CA of others. They are looked at
+ * once a second; what can't be used never replaces what can, and the log says so once.
  */
 import type { Server } from 'node:https';
+import { readPem } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
 import { readTokens } from './admin-tokens.js';
 import type { Tokens } from './admin-tokens.js';
@@ -11,10 +12,19 @@ import type { EventLog } from '../ports.js';
 
 export interface AdminFileNames {
   readonly tokensFile?: string | undefined;
-  readonly tls?: { readonly certFile: string; readonly keyFile: string } | undefined;
+  readonly tls?: {
+    readonly certFile: string;
+    readonly keyFile: string;
+    /** Of the others of the group. */
+    readonly caFile?: string | undefined;
+  } | undefined;
 }
 
-type Material = ReturnType<typeof readServerTls>;
+interface Material {
+  readonly own: ReturnType<typeof readServerTls>;
+  /** PEM of who has signed the certificates of the others; undefined: a CA of the system. */
+  readonly ca: string | undefined;
+}
 
 const LOOK_MS = 1000;
 
@@ -30,8 +40,10 @@ export class AdminFiles {
     this.#log = log;
     this.#tokens = tokensFile === undefined ? undefined
       : new FollowedFile([tokensFile], () => readTokens(tokensFile));
-    this.#tls = tls === undefined ? undefined : new FollowedFile([tls.certFile, tls.keyFile], () =>
-      readServerTls({ ...tls, clientCaFile: undefined }));
+    this.#tls = tls === undefined ? undefined : new FollowedFile([tls.certFile, tls.keyFile, tls.caFile], () => ({
+      own: readServerTls({ ...tls, clientCaFile: undefined }),
+      ca: tls.caFile === undefined ? undefined : readPem('ca', tls.caFile),
+    }));
     if (this.#tokens === undefined && this.#tls === undefined) return;
     this.#timer = setInterval(() => { this.look(); }, LOOK_MS).unref();
   }
@@ -61,7 +73,7 @@ export class AdminFiles {
     if (this.#tls?.look() !== true) return;
     const { current, why } = this.#tls;
     if (why === '') {
-      for (const server of this.#secured) server.setSecureContext(current);
+      for (const server of this.#secured) server.setSecureContext(current.own);
       this.#log.info('tls', 'the certificate of the admin HTTP was read anew');
     } else {
       const text = 'a new certificate of the admin HTTP can\'t be used, the old one stays';

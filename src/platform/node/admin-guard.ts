@@ -2,7 +2,8 @@
  * Who may ask what at an admin port, judged before a body is read; the same for all processes, by the row of
  * the table (admin-api/routes.ts) that was found, however the client spelled its address.
  *
- *   every request   without tokens a Host that names another machine is refused (DNS rebinding, own-host.ts);
+ *   every request   one that is meant for another process is refused (admin-request.ts);
+ *                   without tokens a Host that names another machine is refused (DNS rebinding, own-host.ts);
  *                   with tokens /api/ wants "Authorization: Bearer TOKEN": 401 without one, 403 when it has
  *                   not the role of the row
  *   POST            JSON, and no Origin but this port's own: a page in an operator's browser can post text
@@ -16,6 +17,7 @@ import type { RefusalAnswer } from '../../admin-api/pages.js';
 import type { Route } from '../../admin-api/route.js';
 import { invariant } from '../../base/invariant.js';
 import type { AdminFiles } from './admin-files.js';
+import { EXPECTED_HEADER } from './admin-request.js';
 import { ownerOf } from './admin-tokens.js';
 import { namesThisMachine } from './own-host.js';
 
@@ -36,9 +38,15 @@ const JSON_TYPE = /^application\/json\s*(;|$)/i;
 
 const BEARER = /^Bearer +(\S+)$/i;
 
-/** `isForOthers`: nothing but probes is served, to anybody. */
-export function addGuard(app: FastifyInstance, files: AdminFiles, isForOthers: boolean): void {
+/**
+ * `isForOthers`: nothing but probes is served, to anybody. `ownId`: of the gateway or store; '' while that is
+ * not known.
+ */
+export function addGuard(
+  app: FastifyInstance, files: AdminFiles, isForOthers: boolean, ownId: () => string,
+): void {
   app.decorateRequest('tokenName', '');
+  app.addHook('onRequest', expectedGuard(ownId));
   const guard = files.tokens === undefined ? refuseForeignHost : tokenGuard(files);
   if (!isForOthers) app.addHook('onRequest', guard);
   app.addHook('onRequest', refuseForeignChange);
@@ -64,10 +72,24 @@ export function orderOf({ body: { reason, who } }: { readonly body: Partial<Orde
   return { reason, who };
 }
 
+/** The token that is shown; undefined without one. */
+export function tokenOf({ headers }: Pick<FastifyRequest, 'headers'>): string | undefined {
+  return BEARER.exec(headers.authorization ?? '')?.[1];
+}
+
+/** An address in a register may be another process's by now. */
+function expectedGuard(ownId: () => string): Hook {
+  return ({ headers: { [EXPECTED_HEADER]: expected } }, reply, next) => {
+    const id = expected === undefined ? '' : ownId();
+    if (id === '' || expected === id) next();
+    else void refuse(reply, 421, `this is ${id}`);
+  };
+}
+
 function tokenGuard(files: AdminFiles): Hook {
   return (request, reply, next) => {
     const role = request.routeOptions.config.route?.role ?? 'probe';
-    const presented = BEARER.exec(request.headers.authorization ?? '')?.[1];
+    const presented = tokenOf(request);
     const owner = presented === undefined ? undefined : ownerOf(files.tokens ?? [], presented);
     if (owner !== undefined) request.tokenName = owner.name;
     if (role === 'probe' || owner?.roles.has(role) === true) next();

@@ -13,12 +13,15 @@ import type {
   FastifyInstance, FastifyReply, FastifyRequest, FastifyTypeProvider, RawServerDefault, RouteHandlerMethod,
 } from 'fastify';
 import type { z } from 'zod';
+import { isGroupRoute } from '../../admin-api/group.js';
+import type { MemberAnswer } from '../../admin-api/pages.js';
 import type { AnswerOf, ParamsOf, Route } from '../../admin-api/route.js';
 import { BrokenRule, readShape } from '../../base/json-shape.js';
 import { invariant } from '../../base/invariant.js';
 import type { EventLog } from '../ports.js';
 import { AdminFiles } from './admin-files.js';
 import type { AdminFileNames } from './admin-files.js';
+import { GroupQuestions } from './admin-group.js';
 import { addGuard, refuse } from './admin-guard.js';
 import { isLoopback } from './own-host.js';
 import { probeServer } from './probe-server.js';
@@ -49,6 +52,8 @@ export interface AdminTables {
   readonly api: Readonly<Record<string, Route>>;
   addProbes(app: FastifyInstance): void;
   addApi(app: FastifyInstance): void;
+  /** The gateway or store itself, and who belongs to it, as it knows them; left out while it knows nobody. */
+  members?(): readonly MemberAnswer[];
   /** Answers at all addresses that no row has. */
   readonly notFound?: (reply: FastifyReply) => FastifyReply;
 }
@@ -86,10 +91,14 @@ function noSchemas(): never {
   throw new Error('shapes of an admin port are read by zod');
 }
 
+interface AppOptions extends Pick<AdminTables, 'members' | 'notFound'> {
+  readonly kind?: ServerKind;
+}
+
 /** It serves the rows of `table`, to whom the guard lets in. */
 export function adminApp(
-  table: Readonly<Record<string, Route>>, files: AdminFiles, kind: ServerKind = ADMIN_KIND,
-  notFound = (reply: FastifyReply) => refuse(reply, 404, 'there is nothing at this address'),
+  table: Readonly<Record<string, Route>>, files: AdminFiles,
+  { kind = ADMIN_KIND, notFound = nothingHere, members = () => [] }: AppOptions = {},
 ): FastifyInstance {
   const app = fastify({
     logger: false, bodyLimit: BODY_BYTES_MAX, forceCloseConnections: true, return503OnClosing: true,
@@ -110,8 +119,12 @@ export function adminApp(
   app.addHook('onRoute', ({ url, config }) => {
     invariant(rows.has(config?.route), `${url} is a row of the table of this server`);
   });
-  addGuard(app, files, kind.isForOthers);
+  addGuard(app, files, kind.isForOthers, () => members().find(({ self }) => self)?.id ?? '');
   return app;
+}
+
+function nothingHere(reply: FastifyReply): FastifyReply {
+  return refuse(reply, 404, 'there is nothing at this address');
 }
 
 /** How connections are taken, and from whom. */
@@ -133,7 +146,7 @@ function adminServer(handler: RequestListener, files: AdminFiles): http.Server {
   let server: http.Server;
   if (tls === undefined) server = http.createServer(times, handler);
   else {
-    const secured = https.createServer({ ...times, ...tls, handshakeTimeout: REQUEST_MS }, handler);
+    const secured = https.createServer({ ...times, ...tls.own, handshakeTimeout: REQUEST_MS }, handler);
     files.keep(secured);
     server = secured;
   }
@@ -160,14 +173,25 @@ export function serve<R extends Route>(
   });
 }
 
+/** Registers the rows that all gateways answer. */
+function serveGroup(
+  app: FastifyInstance, table: Readonly<Record<string, Route>>, questions: GroupQuestions,
+): void {
+  for (const route of Object.values(table)) {
+    if (isGroupRoute(route)) serve(app, route, (request, reply) => questions.ask(route, request, reply));
+  }
+}
+
 /** Listens on both ports. Rejects when one can't be had, or a file can't be used. */
 export async function listenAs(
-  options: AdminOptions, { probes, api, addProbes, addApi, notFound }: AdminTables, log: EventLog,
+  options: AdminOptions, tables: AdminTables, log: EventLog,
 ): Promise<RunningAdmin> {
+  const { probes, api, addProbes, addApi, members } = tables;
   const files = new AdminFiles(options, log);
-  const app = adminApp({ ...probes, ...api }, files, ADMIN_KIND, notFound);
+  const app = adminApp({ ...probes, ...api }, files, tables);
   addProbes(app);
   addApi(app);
+  if (members !== undefined) serveGroup(app, api, new GroupQuestions(app, files, members));
   const running = [app];
   const close = async (): Promise<void> => {
     files.close();
@@ -176,7 +200,7 @@ export async function listenAs(
   try {
     const port = await listen(app, options.listen);
     if (options.probes === undefined) return { port, probesPort: 0, close };
-    const probesApp = adminApp(probes, files, probesKind(options.probes.host), notFound);
+    const probesApp = adminApp(probes, files, { ...tables, kind: probesKind(options.probes.host) });
     addProbes(probesApp);
     running.push(probesApp);
     return { port, probesPort: await listen(probesApp, options.probes), close };

@@ -10,7 +10,7 @@ import { join } from 'node:path';
 
 import type { StatusAnswer, TablePageAnswer } from '../../../src/admin-api/gateway-answers.js';
 import type { TableRowAnswer } from '../../../src/admin-api/gateway-answers.js';
-import { ask } from '../../../src/cli/admin-request.js';
+import { ask } from '../../../src/platform/node/admin-request.js';
 import { Daemon, until } from '../../process/cluster.js';
 import { ENTRY } from '../../process/entry.js';
 

@@ -4,7 +4,7 @@ import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { openApiDocument } from '../../../src/admin-api/openapi.js';
 import type { Route } from '../../../src/admin-api/route.js';
-import { gatewayRoutes, probeRoutes, storeRoutes } from '../../../src/admin-api/routes.js';
+import { gatewayRoutes, groupRoutes, probeRoutes, storeRoutes } from '../../../src/admin-api/routes.js';
 import { packageVersion } from '../../../src/bin/package-version.js';
 import { serveDocument } from '../../../src/platform/node/openapi-files.js';
 import { playedApi } from '../gateway/admin/played-api.js';
@@ -20,7 +20,7 @@ interface Document {
 }
 
 const TABLES: readonly (readonly [of: 'gateway' | 'store', table: Readonly<Record<string, Route>>])[] = [
-  ['gateway', { ...probeRoutes, ...gatewayRoutes }], ['store', { ...probeRoutes, ...storeRoutes }],
+  ['gateway', { ...probeRoutes, ...gatewayRoutes, ...groupRoutes }], ['store', { ...probeRoutes, ...storeRoutes }],
 ];
 
 /** Beside the built program. */
@@ -46,6 +46,8 @@ describe('an OpenAPI document', () => {
     assert.deepEqual(paths['/api/v1/queues/{name}/messages']?.['get']?.parameters?.map((one) => [one.name, one.in, one.required]), [
       ['name', 'path', true], ['limit', 'query', false], ['cursor', 'query', false], ['class', 'query', false],
     ]);
+    assert.deepEqual(paths['/api/v1/group/orders/{id}']?.['get']?.parameters?.map((one) => [one.name, one.in]), [['id', 'path']]);
+    assert.equal(paths['/api/v1/group/orders/{id}/go']?.['post']?.['x-twinpost-role'], 'operate');
     assert.deepEqual(paths['/api/v1/partitions/{name}/resync']?.['post']?.requestBody?.content['application/json'].schema.required, ['store', 'reason']);
   });
 

@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { Registry } from 'prom-client';
 import type { Route } from '../../../../src/admin-api/route.js';
-import { gatewayRoutes, probeRoutes, storeRoutes } from '../../../../src/admin-api/routes.js';
+import { gatewayRoutes, groupRoutes, probeRoutes, storeRoutes } from '../../../../src/admin-api/routes.js';
 import { startAdmin } from '../../../../src/gateway/admin/server.js';
 import type { AdminPorts } from '../../../../src/gateway/admin/server.js';
 import { AdminFiles } from '../../../../src/platform/node/admin-files.js';
@@ -44,7 +44,7 @@ describe('an admin port', () => {
 
   test('of a gateway serves all that its table names', async (t) => {
     const url = await gatewayWithAll(t);
-    assert.deepEqual(await unserved(url, { ...probeRoutes, ...gatewayRoutes }), []);
+    assert.deepEqual(await unserved(url, { ...probeRoutes, ...gatewayRoutes, ...groupRoutes }), []);
     assert.deepEqual(await unserved(url, { UNLISTED }), [UNLISTED.path]);
   });
 

@@ -1,16 +1,25 @@
 /**
  * One question over HTTP to an admin port, and its answer in memory. Who answers may be anybody: the answer
- * is bounded in bytes and in time. What the bytes mean is admin-client.ts.
+ * is bounded in bytes and in time. What the bytes mean is cli/admin-client.ts, and admin-group.ts where a
+ * gateway asks the others of its group.
  */
 import http from 'node:http';
 import https from 'node:https';
 import type { IncomingHttpHeaders } from 'node:http';
-import type { Access } from './admin-address.js';
+
+/** What is shown, and whom is trusted. */
+export interface Access {
+  readonly token: string | undefined;
+  /** PEM; undefined: the CAs of the system. */
+  readonly ca: string | undefined;
+}
 
 export interface AdminRequest {
   readonly method: 'GET' | 'POST';
   readonly url: string;
   readonly access: Access;
+  /** The gateway that is to answer: another one refuses (admin-guard.ts). Undefined: whoever is there. */
+  readonly expected?: string;
   /** Until the whole answer is there. */
   readonly timeoutMs: number;
   /** A longer answer is an error. */
@@ -25,12 +34,18 @@ export interface AdminResponse {
   readonly body: Buffer;
 }
 
+/** What is said of an answer that can't be read. */
+export const STRANGER = 'what answers is no Twinpost, or another release';
+/** In a request: the id of the gateway that is meant. */
+export const EXPECTED_HEADER = 'twinpost-expects';
+
 /** Not fetch(): that refuses some ports out of a browser's fears, such as 6000. */
 export function ask(
-  { method, url, access: { token, ca }, timeoutMs, bytesMax, body }: AdminRequest,
+  { method, url, access: { token, ca }, expected, timeoutMs, bytesMax, body }: AdminRequest,
 ): Promise<AdminResponse> {
   return new Promise((resolve, reject) => {
     const headers: Record<string, string> = token === undefined ? {} : { authorization: `Bearer ${token}` };
+    if (expected !== undefined) headers[EXPECTED_HEADER] = expected;
     if (body !== undefined) {
       headers['content-type'] = 'application/json';
       headers['content-length'] = String(Buffer.byteLength(body));
