@@ -383,6 +383,8 @@ const queueAnswer = z.object({
   last_error: text,
   /** A rule of an operator lets nothing start from it; left out when there is none. */
   suspended: z.boolean().exactOptional(),
+  /** No connection comes up to where its mail goes, or there is no way; left out while there is. */
+  down: z.boolean().exactOptional(),
 });
 export type QueueAnswer = z.output<typeof queueAnswer>;
 

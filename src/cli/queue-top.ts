@@ -1,7 +1,7 @@
 /**
  * `twinpost queue top`: the queues of all gateways that are busiest or hurt most, drawn anew each second. A
  * queue that several gateways have is one row. How fast it grows comes of two looks, so the first one has no
- * rates. What is wrong with a queue: outages (down), an operator (suspended), or what
+ * rates. What is wrong with a queue: its next hop (down), an operator (suspended), or what
  * gateway/queue/hurting-queues.ts finds.
  *
  *   ask all ─► rows of each gateway ─► one a queue ─► beside the look before ─► sorted, cut
@@ -148,11 +148,10 @@ function merged(samples: readonly TopSample[]): ReadonlyMap<string, Omit<TopQueu
   const all = new Map<string, Omit<TopQueue, 'growth'>>();
   for (const { status, queues } of samples) {
     const hurt = new Map(status.hurting.queues.map((one) => [keyOf(one), one.problem]));
-    const down = new Set((status.outages?.next_hops ?? []).map(({ relay }) => relay.split(' ', 1)[0] ?? ''));
     for (const queue of queues) {
       const key = keyOf(queue);
       const same = all.get(key);
-      const problem = problemOf(queue, hurt.get(key) ?? '', down);
+      const problem = problemOf(queue, hurt.get(key) ?? '');
       all.set(key, {
         queue_name: queue.queue_name, queue_class: queue.queue_class,
         messages: queue.messages + (same?.messages ?? 0), bytes: queue.bytes + (same?.bytes ?? 0),
@@ -167,8 +166,8 @@ function merged(samples: readonly TopSample[]): ReadonlyMap<string, Omit<TopQueu
   return all;
 }
 
-function problemOf(queue: QueueAnswer, hurt: Problem, down: ReadonlySet<string>): Problem {
-  if (down.has(queue.next_hop.replace(/^\w+:\/\//, ''))) return 'down';
+function problemOf(queue: QueueAnswer, hurt: Problem): Problem {
+  if (queue.down === true) return 'down';
   return queue.suspended === true ? 'suspended' : hurt;
 }
 

@@ -125,7 +125,7 @@ export class CoreView implements GatewayView {
     this.#hurting = new HurtingQueues({
       table: core.entries.table,
       byHandle: () => core.registry.byHandle,
-      isDown: (queue) => ports.isDown?.(queue) ?? false,
+      isDown: (queue) => this.#isDown(queue),
       nowSeconds: () => seconds(core.frame.wallMs()),
     });
     this.#messages = new MessageView({ clock, core, ...(nextHopOf === undefined ? {} : { nextHopOf }) });
@@ -250,7 +250,11 @@ export class CoreView implements GatewayView {
   queues(cursor: string, limit: number): QueuePageAnswer {
     const { rows, next_cursor } = pageByHandle([...this.#ports.core.registry.queues()], cursor, limit);
     const nowWallMs = this.#ports.clock.wallMs();
-    return { rows: rows.map((queue) => queueAnswer(queue, nowWallMs)), next_cursor };
+    return { rows: rows.map((queue) => queueAnswer(queue, nowWallMs, this.#isDown(queue))), next_cursor };
+  }
+
+  #isDown(queue: MailQueue): boolean {
+    return this.#ports.isDown?.(queue) ?? false;
   }
 
   group(): readonly MemberAnswer[] {
@@ -472,7 +476,7 @@ function tlsText(tls: MailQueue['lastTls']): string {
   return `${tls.version} ${tls.cipher} verified=${verifiedText(tls)}`;
 }
 
-function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
+function queueAnswer(queue: MailQueue, nowWallMs: number, isDown: boolean): QueueAnswer {
   const { partition } = queue;
   const lag = queueLag(partition);
   const shares = partition.rows.flatMap((copy) => partition.feedOf(copy).progress.refillShare ?? []);
@@ -498,5 +502,6 @@ function queueAnswer(queue: MailQueue, nowWallMs: number): QueueAnswer {
     oldest_age_seconds: queue.length === 0 ? null : age,
     last_error: queue.lastError,
     ...(queue.isSuspended ? { suspended: true } : {}),
+    ...(isDown ? { down: true } : {}),
   };
 }

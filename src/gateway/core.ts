@@ -281,6 +281,8 @@ export class GatewayCore implements Reception, DeliverySource {
     this.#right.forget(partition);
     this.#room.forget(partition);
     this.#forgotten.forget(partition);
+    // Last: what was to be tried once more is given back at once, and is of no account.
+    for (const queue of partition.queues.values()) this.#deliverySink?.forget(queue);
   }
 
   /** Why its mail does not leave; undefined also where an operator does not let it. */
@@ -410,7 +412,8 @@ export class GatewayCore implements Reception, DeliverySource {
     for (const queue of woken) {
       queue.isWoken = false;
       // Nobody connects for what may not start.
-      const mayStart = queue.readyCount > 0 && queue.routed && !queue.isSuspended;
+      const mayStart = queue.readyCount > 0 && queue.routed && !queue.isSuspended
+        && !queue.partition.isForgotten;
       if (mayStart) this.#deliverySink?.onReady(queue);
     }
   }

@@ -7,8 +7,9 @@ import { test } from 'node:test';
 import type { Answer } from 'dns-packet';
 import { ScriptedServer } from '../unit/gateway/outbound/scripted-server.js';
 import { NameServer } from '../unit/platform/node/dns/name-server.js';
-import { startCluster, until } from './cluster.js';
+import { HOST, startCluster, until } from './cluster.js';
 import { SmtpTalk } from './smtp-talk.js';
+import { twinpost } from './twinpost.js';
 
 const BACKUP = '127.0.0.2';
 
@@ -48,6 +49,8 @@ test('mail by MX goes to the hosts of its domain, survives a kill, and comes bac
   const hopOf = async (): Promise<readonly string[]> =>
     ((await cluster.status()).outages?.mx ?? []).map(({ relay, waiting }) => `${relay} ${String(waiting)}`);
   await until('both reports wait beside the mail', async () => (await hopOf()).includes(`a.there.example:${String(port)} and 1 more 3`), 30_000, cluster.gateway);
+  const { out: top } = await twinpost(['queue', 'top', '--ticks', '1', '--from', `${HOST}:${String(cluster.adminPort)}`]);
+  assert.match(top, /there\.example .* down /);
   await cluster.gateway.kill();
   await backup.listen(BACKUP, port);
   cluster.gateway.start();

@@ -26,4 +26,6 @@ test('what hurts is named first, by the status and by metrics', { timeout: 120_0
   await cluster.sink.kill();
   await runSend({ host: HOST, port: cluster.smtpPort, count: 5, connections: 1 });
   await until('the next hop is', async () => /^ERROR gateway-1: next hop 127\.0\.0\.1\S* can't be reached, \d+ messages wait: .*ECONNREFUSED/.test(await status()));
+  const { out: top } = await twinpost(['queue', 'top', '--ticks', '1', '--from', `${HOST}:${String(cluster.adminPort)}`]);
+  assert.match(top, / {2}down {2}/);
 });

@@ -5,6 +5,8 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { HurtingQueues } from '../../src/gateway/queue/hurting-queues.js';
+import { MailQueue } from '../../src/gateway/queue/mail-queue.js';
 import { COMMITTED, NO_REPLY } from '../../src/gateway/queue/types.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import type { Group } from './group.js';
@@ -52,11 +54,63 @@ function thawed(group: Group): void {
   }
 }
 
+/** Messages that a gateway says are queued with it. */
+function queuedAt(group: Group, id: string): number {
+  let count = 0;
+  for (const { length } of group.gateway(id).core?.registry.queues() ?? []) count += length;
+  return count;
+}
+
 describe('a gateway that is frozen past its lease', () => {
+  test('has its backlog once when all is back, and so has the other one none: nothing is kept of what went', () => {
+    const pair = loaded({}, COUNT, 'unreachable');
+    const { group } = pair;
+    group.freeze('gw-1');
+    group.until(() => group.served('gw-2', 'gw-1').length === 4 && queuedAt(group, 'gw-2') === COUNT, 'the takeover');
+    group.run(2000);
+    thawed(group);
+    const core = group.gateway('gw-1').core;
+    group.until(() => core?.holdings.counters.lost === 4, 'that its partitions are given up');
+    assert.equal(queuedAt(group, 'gw-1'), 0, 'what is still to be freed is no mail of its');
+    group.until(() => group.served('gw-1', 'gw-1').length === 4 && queuedAt(group, 'gw-1') === COUNT, 'its partitions');
+    group.run(2000);
+    assert.deepEqual([queuedAt(group, 'gw-1'), queuedAt(group, 'gw-2')], [COUNT, 0]);
+    const kept = [...group.hops.lanes].map((lane) => lane instanceof MailQueue && lane.partition.isForgotten);
+    assert.deepEqual(kept, [false], 'of one queue alone outbound knows');
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === COUNT, 'all deliveries');
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+
   test('gives its partitions up when it wakes on its old connections, and gets them back', () => {
     const pair = frozen();
     thawed(pair.group);
     comesBack(pair);
+    const { group } = pair;
+    const core = group.gateway('gw-1').core;
+    assert.ok(core !== undefined);
+    // The next hop still answers none of its old attempts: what they were of is no mail of its.
+    assert.ok([...core.registry.byHandle].some((queue) => queue?.partition.isForgotten === true && queue.length > 0));
+    const hurting = new HurtingQueues({ table: core.entries.table, byHandle: () => core.registry.byHandle, isDown: () => false, nowSeconds: () => Math.floor(core.frame.wallMs() / 1000) });
+    for (let second = 0; second < 90; second++) {
+      group.run(1000);
+      hurting.watch(group.scheduler.nowMs);
+    }
+    assert.deepEqual([queuedAt(group, 'gw-1'), hurting.answer().counts], [0, { deferred: 0, growing: 0, slow: 0 }]);
+  });
+
+  test('hands nothing to outbound that was to be looked at when it was given up', () => {
+    const { group, name } = loaded({}, COUNT, 'unreachable');
+    const core = group.gateway('gw-1').core;
+    const partition = core?.registry.partitions.find((one) => one.name === name);
+    const [queue] = partition?.queues.values() ?? [];
+    assert.ok(core !== undefined && partition !== undefined && queue !== undefined && queue.readyCount > 0);
+    core.wake(queue);
+    core.forgetPartition(partition);
+    // Outbound would say that it was to forget it.
+    group.run(10);
+    assert.ok(!group.hops.lanes.has(queue));
   });
 
   test('does so when all its connections are gone, and those to one store come late', () => {

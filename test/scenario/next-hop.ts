@@ -63,6 +63,8 @@ export class NextHops {
   /** Of these, those that came with SIGNED in front. */
   signedReports = 0;
   readonly letters: Letters;
+  /** What outbound has been told of, and not told to forget. */
+  readonly lanes = new Set<DeliveryQueue>();
 
   constructor(letters: Letters) {
     this.letters = letters;
@@ -110,6 +112,7 @@ export class Carrier implements DeliverySink {
   private readonly down = new Set<DeliveryQueue>();
   /** Those to which no connection came up when that was tried last. */
   private readonly unreached = new Set<DeliveryQueue>();
+  private readonly forgotten = new WeakSet<DeliveryQueue>();
 
   constructor(hops: NextHops, source: OwnedSource, scheduler: Timeline, isAlive: () => boolean) {
     this.hops = hops;
@@ -119,6 +122,8 @@ export class Carrier implements DeliverySink {
   }
 
   onReady(queue: DeliveryQueue): void {
+    assert.ok(!this.forgotten.has(queue), 'nothing is handed out of a partition that went');
+    this.hops.lanes.add(queue);
     while (!this.down.has(queue) && (this.inFlight.get(queue) ?? 0) < queue.route.concurrency) {
       const delivery = this.source.take(queue);
       if (delivery === undefined) return;
@@ -132,6 +137,11 @@ export class Carrier implements DeliverySink {
   hasten(queue: DeliveryQueue): void {
     this.down.delete(queue);
     this.onReady(queue);
+  }
+
+  forget(queue: DeliveryQueue): void {
+    this.forgotten.add(queue);
+    this.hops.lanes.delete(queue);
   }
 
   outageOf(queue: DeliveryQueue): Outage | undefined {
@@ -153,7 +163,7 @@ export class Carrier implements DeliverySink {
       scheduler.after(hops.dotMs, () => { this.settle(delivery, { ...EMPTY, results: delivery.pending.map(() => UNREACHED), notAttempted: true }); });
       scheduler.after(UNREACHABLE_PAUSE_MS, () => {
         this.down.delete(delivery.queue);
-        if (this.isAlive()) this.onReady(delivery.queue);
+        if (this.isAlive() && !this.forgotten.has(delivery.queue)) this.onReady(delivery.queue);
       });
       return;
     }
@@ -191,7 +201,7 @@ export class Carrier implements DeliverySink {
     this.inFlight.set(delivery.queue, (this.inFlight.get(delivery.queue) ?? 0) - 1);
     this.inFlightCount -= 1;
     this.source.settle(delivery, result);
-    this.onReady(delivery.queue);
+    if (!this.forgotten.has(delivery.queue)) this.onReady(delivery.queue);
   }
 
   private addressOf(delivery: Delivery, index: number): string {

@@ -131,7 +131,7 @@ describe('a suspended queue', () => {
     world.run(500);
     give(world, core, 'suspend', 'q1');
     let woken = 0;
-    core.setDeliverySink({ onReady: () => { woken += 1; }, hasten: () => undefined, outageOf: () => undefined });
+    core.setDeliverySink({ onReady: () => { woken += 1; }, hasten: () => undefined, forget: () => undefined, outageOf: () => undefined });
     const order = core.orders.begin({ verb: 'flush', selector: { everything: true }, ...WHO });
     assert.ok(typeof order !== 'string');
     world.run(1000);

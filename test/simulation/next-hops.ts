@@ -57,6 +57,8 @@ export class SimCarrier implements DeliverySink {
   private readonly isAlive: () => boolean;
   private readonly inFlight = new Map<DeliveryQueue, number>();
   private readonly down = new Set<DeliveryQueue>();
+  /** Those of partitions that went. */
+  private readonly forgotten = new WeakSet<DeliveryQueue>();
 
   constructor(options: CarrierOptions, core: GatewayCore, timeline: Timeline, watch: AttemptWatch, isAlive: () => boolean) {
     this.options = options;
@@ -77,11 +79,16 @@ export class SimCarrier implements DeliverySink {
     this.onReady(queue);
   }
 
+  forget(queue: DeliveryQueue): void {
+    this.forgotten.add(queue);
+  }
+
   outageOf(queue: DeliveryQueue): Outage | undefined {
     return this.down.has(queue) ? { relay: 'next-hop', why: UNREACHED } : undefined;
   }
 
   onReady(queue: DeliveryQueue): void {
+    if (this.forgotten.has(queue)) return;
     const most = queue.route.ordering === 'strict' ? 1 : queue.route.concurrency;
     while (!this.down.has(queue) && (this.inFlight.get(queue) ?? 0) < most) {
       const delivery = this.core.take(queue);

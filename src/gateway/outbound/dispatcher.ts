@@ -186,6 +186,15 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#seats.get(queue)?.place.hasten();
   }
 
+  /** What is in flight ends where it is; nothing else here may speak of mail that is not ours any more. */
+  forget(queue: DeliveryQueue): void {
+    const seat = this.#seats.get(queue);
+    if (seat === undefined) return;
+    this.#seats.delete(queue);
+    this.#leave(seat);
+    seat.lane.endParts();
+  }
+
   /**
    * Takes nothing more and resolves when nothing is in flight, after withinMs at the latest: what is then
    * before its final dot ends deferred, what is after it deferred with dotUnanswered.

@@ -47,6 +47,11 @@ export class DueTimes {
     this.#sleeping.set(queue, atMs);
   }
 
+  /** Its partition is another process's now: that a queue of it waits hours must not keep it in memory. */
+  forget(queue: MailQueue): void {
+    this.#sleeping.delete(queue);
+  }
+
   tick(nowMs: number): void {
     this.#wheel.advance(nowMs, this.#fire, DUE_PER_TICK);
     for (const [queue, atMs] of this.#sleeping) {

@@ -47,13 +47,14 @@ export class ForgottenQueues {
 
   forget(partition: Partition): void {
     if (this.#partitions.has(partition)) return;
-    const { registry, commitPoint, reports, recovered, entries } = this.#ports;
+    const { registry, commitPoint, reports, recovered, entries, dueTimes } = this.#ports;
     registry.remove(partition);
     this.#partitions.add(partition);
     commitPoint.abandon(partition);
     recovered.forget(partition);
     entries.absent.end(partition);
     reports.forget(partition);
+    for (const queue of partition.queues.values()) dueTimes.forget(queue);
   }
 
   /** An attempt of an entry has ended; true when its partition was forgotten: the result is of no account. */

@@ -69,13 +69,13 @@ export class HurtingQueues {
     const end = Math.min(byHandle.length, this.#handle + QUEUES_PER_TICK);
     for (; this.#handle < end; this.#handle++) {
       const queue = byHandle[this.#handle];
-      if (queue !== undefined && queue.length > 0) this.#lookAt(queue, nowMs, nowSeconds);
+      if (queue !== undefined && isServed(queue)) this.#lookAt(queue, nowMs, nowSeconds);
     }
     if (this.#handle < byHandle.length) return;
     this.#handle = 0;
     for (const known of [this.#hurt, this.#lengths]) {
       for (const queue of known.keys()) {
-        if (queue.length === 0 || byHandle[queue.handle] !== queue) known.delete(queue);
+        if (!isServed(queue) || byHandle[queue.handle] !== queue) known.delete(queue);
       }
     }
   }
@@ -85,6 +85,7 @@ export class HurtingQueues {
     const counts: Record<QueueProblem, number> = { deferred: 0, growing: 0, slow: 0 };
     let shown: (readonly [MailQueue, Hurt])[] = [];
     for (const one of this.#hurt) {
+      if (!isServed(one[0])) continue;
       counts[one[1].problem] += 1;
       const least = shown[SHOWN_MAX - 1];
       if (least !== undefined && one[0].length <= least[0].length) continue;
@@ -121,6 +122,11 @@ export class HurtingQueues {
     }
     return messages >= known.before + GROWN_MIN && messages >= GROWN_RATIO * known.before;
   }
+}
+
+/** It has mail, and its partition is not another process's meanwhile. */
+function isServed({ length, partition }: MailQueue): boolean {
+  return length > 0 && !partition.isForgotten;
 }
 
 function answerOf(queue: MailQueue, { problem, sinceSeconds }: Hurt): HurtingQueueAnswer {

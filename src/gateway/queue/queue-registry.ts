@@ -81,8 +81,9 @@ export class QueueRegistry {
     return this.#byHandle;
   }
 
+  /** Those that are served here: what is still to be freed of others is no mail of ours. */
   *queues(): IterableIterator<MailQueue> {
-    for (const queue of this.#byHandle) if (queue !== undefined) yield queue;
+    for (const queue of this.#byHandle) if (queue?.partition.isForgotten === false) yield queue;
   }
 
   /** Every entry of the message that is served here. */

@@ -331,6 +331,8 @@ export interface DeliverySink {
   onReady(queue: DeliveryQueue): void;
   /** An operator wants the next hop of the queue tried now, whatever is known of it. */
   hasten(queue: DeliveryQueue): void;
+  /** It is another process's now: nothing more is taken from it. What is in flight still ends by settle(). */
+  forget(queue: DeliveryQueue): void;
   /** While none of the hosts that mail of the queue may go to answers, or none is known. */
   outageOf(queue: DeliveryQueue): Outage | undefined;
 }

@@ -31,12 +31,11 @@ describe('twinpost queue top', () => {
 
   test('says what is wrong with a queue: its next hop first, then an operator, then what hurts', () => {
     const hurting = { counts: { deferred: 3, growing: 0, slow: 0 }, queues: ['a', 'b', 'c'].map((name) => ({ queue_name: name, queue_class: 'mail', partition: 'gw-1/1', problem: 'deferred' as const, since: 0, messages: 1, deferred: 1, bytes: 1, last_error: '' })) };
-    const outages = { next_hops: [{ relay: 'mx.a.example:25 (or others)', since: 0, waiting: 1, why: 'x' }], next_hops_down: 1, next_hops_denied: 0, mx: [], mx_down: 0, mx_waiting: 0, hooks: [] };
     const queues = [
-      { ...QUEUE, queue_name: 'a', suspended: true, messages: 4 }, { ...QUEUE, queue_name: 'b', next_hop: 'smtp://b:25', suspended: true, messages: 3 },
+      { ...QUEUE, queue_name: 'a', next_hop: 'mx://a:25', down: true, suspended: true, messages: 4 }, { ...QUEUE, queue_name: 'b', next_hop: 'smtp://b:25', suspended: true, messages: 3 },
       { ...QUEUE, queue_name: 'c', next_hop: 'smtp://c:25', messages: 2 }, { ...QUEUE, queue_name: 'd', next_hop: 'smtp://d:25', messages: 1 },
     ];
-    const picture = topPicture([{ status: { ...STATUS, hurting, outages }, queues }], at(0), 'messages', undefined);
+    const picture = topPicture([{ status: { ...STATUS, hurting }, queues }], at(0), 'messages', undefined);
     assert.deepEqual(picture.queues.map(({ problem }) => problem), ['down', 'suspended', 'deferred', '']);
   });
 

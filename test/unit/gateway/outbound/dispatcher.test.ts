@@ -525,3 +525,47 @@ test('large and dot-lined contents reach smtp-server byte for byte; its refusals
   await dispatcher.stop(1000);
   await new Promise<void>((resolve) => { server.close(() => { resolve(); }); });
 });
+
+test('a queue whose partition went is of no account any more: nothing waits for its next hop, nothing is taken from it', async () => {
+  const { server, source, queue, fill } = await world();
+  server.answer = (verb) => (verb === 'GREETING' ? '421 not now' : undefined);
+  const dispatcher = dispatcherFor(source, { backoffFirstMs: 200 });
+  fill(300);
+  dispatcher.onReady(queue);
+  await until(() => dispatcher.isDown(queue), 'that it is down');
+  const again = new MemoryQueue({ nextHop: queue.route.nextHop });
+  for (const entry of queue.waiting) source.put(again, entry + 1000, text(entry));
+  dispatcher.onReady(again);
+  const waiting = again.readyCount;
+  assert.deepEqual(dispatcher.nextHops().map((hop) => hop.waiting), [waiting + queue.readyCount]);
+  dispatcher.forget(queue);
+  assert.deepEqual(dispatcher.nextHops().map((hop) => hop.waiting), [waiting], 'its successor has what it had');
+  const left = queue.readyCount;
+  server.answer = () => undefined;
+  await until(() => again.readyCount === 0, 'the end of the other', 20_000);
+  assert.deepEqual([queue.readyCount, dispatcher.outageOf(queue), dispatcher.nextHopOf(queue)], [left, undefined, undefined]);
+  dispatcher.forget(again);
+  await until(() => dispatcher.nextHops().length === 0, 'that nothing of its next hop is kept', 20_000);
+});
+
+test('what is in flight when its partition goes ends, and nothing behind it begins', async () => {
+  const { server, source, queue, fill } = await world({ concurrency: 2 });
+  const atDots: number[] = [];
+  server.answer = (verb, connection) => {
+    if (verb !== 'DOT') return undefined;
+    atDots.push(connection);
+    return '';
+  };
+  const dispatcher = dispatcherFor(source);
+  fill(9);
+  dispatcher.onReady(queue);
+  await until(() => atDots.length === 2, 'two dots');
+  dispatcher.forget(queue);
+  dispatcher.forget(queue);
+  assert.deepEqual([source.ended.length, dispatcher.count], [0, 2]);
+  for (const connection of atDots) server.sockets[connection - 1]?.write('250 2.0.0 taken\r\n');
+  await source.untilEnded(2);
+  assert.deepEqual(source.ended.map(({ result }) => result.results[0]?.status), [DELIVERED, DELIVERED]);
+  await until(() => dispatcher.nextHops().length === 0, 'that nothing of its next hop is kept', 20_000);
+  assert.deepEqual([source.taken, source.ended.length, dispatcher.count], [[1, 2], 2, 0]);
+});
