@@ -399,7 +399,10 @@ class Gateway implements RunningGateway {
         connectionsIn: () => this.#inboundRecord.connections,
         connectionsOut: () => this.#connectionsOut(),
         dotsInFlight: () => dispatcher.count,
-        outages: () => outagesOf(dispatcher.nextHops(), this.#listeners.hooks?.failing() ?? []),
+        outages: () => {
+          const failing = this.#listeners.hooks?.failing() ?? [];
+          return outagesOf(dispatcher.nextHops(), failing, this.#clock.wallMs());
+        },
         dnsAway: () => this.#resolvers.away,
         connectionsFull: () => dispatcher.whyFull,
         sources: () => dispatcher.sources(),
