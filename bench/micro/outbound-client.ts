@@ -64,6 +64,7 @@ function runOurs(port: number, messages: number, connections: number): Promise<v
     const queue: DeliveryQueue = {
       route: { queueName: 'q', queueClass: 'mail', label: 'mail/q', nextHop: { protocol: 'smtp', host: '127.0.0.1', port }, ordering: 'fifo', concurrency: connections, lengthMax: messages },
       get readyCount() { return left; },
+      bytes: 0,
     };
     const source: DeliverySource = {
       take: () => (left-- > 0 ? { entry: left, queue, envelope: ENVELOPE, reversePath: ENVELOPE.reversePath, pending: PENDING, contentBytes: CONTENT.length } : undefined),

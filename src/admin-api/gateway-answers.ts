@@ -8,6 +8,7 @@
  */
 import { z } from 'zod';
 import { list, logAnswer, name, page, text } from './pages.js';
+import { ORDER_VERBS, PHASES_IN_FORCE } from './queue-orders.js';
 import { queueRuleAnswer } from './queue-rules.js';
 
 /** A part of a whole. */
@@ -123,7 +124,19 @@ const receptionAnswer = z.object({
 export type ReceptionAnswer = z.output<typeof receptionAnswer>;
 
 /** One to which no connection comes up. */
-const hopOutage = z.object({ relay: name, since: z.int(), waiting: z.int(), why: text });
+const hopOutage = z.object({
+  relay: name,
+  since: z.int(),
+  waiting: z.int(),
+  why: text,
+  /** Of all that is in its queues; releases before do not tell it, nor the next. */
+  bytes: z.int().exactOptional(),
+  /** Null: now, or as soon as there is mail. */
+  next_try: z.int().nullable().exactOptional(),
+  /** Of the last reply, or a status where there was none. */
+  code: name.exactOptional(),
+});
+export type HopOutageAnswer = Readonly<z.output<typeof hopOutage>>;
 
 /** An address of ours that mail leaves from. */
 const sourceAnswer = z.object({
@@ -166,6 +179,8 @@ const hurtingQueueAnswer = z.object({
   deferred: z.int(),
   bytes: z.int(),
   last_error: text,
+  /** Of the first of its messages that was put off; null: there is none. Releases before do not tell it. */
+  next_try: z.int().nullable().exactOptional(),
 });
 export type HurtingQueueAnswer = Readonly<z.output<typeof hurtingQueueAnswer>>;
 
@@ -188,6 +203,27 @@ const busiestAnswer = z.object({
   users: submitters,
 });
 export type BusiestAnswer = z.output<typeof busiestAnswer>;
+
+/** An order of an operator over many messages that is not over: all of it is in queue-orders.ts. */
+const orderInForce = z.object({
+  order: name,
+  verb: z.enum(ORDER_VERBS),
+  /** In the words of the command line. */
+  selector: text,
+  phase: z.enum(PHASES_IN_FORCE),
+  given: z.int(),
+  who: text,
+  reason: text,
+  /** Messages here; of one that is left in the register it is not known. */
+  matched: z.int(),
+  /** Of those, what it was done to. */
+  done: z.int(),
+  /** In its grace: when that ends. */
+  grace_ends: z.int().nullable(),
+  /** Of one that is left: from then on nobody obeys it. */
+  until: z.int().nullable(),
+});
+export type OrderInForceAnswer = Readonly<z.output<typeof orderInForce>>;
 
 /** What it runs by. */
 const configurationAnswer = z.object({
@@ -312,6 +348,8 @@ export const statusAnswer = z.object({
   rules: list(queueRuleAnswer).exactOptional(),
   /** Orders that wait in the register for mail. */
   orders_left: z.int().exactOptional(),
+  /** All that are not over, but for dry runs; releases before do not tell them. */
+  orders: list(orderInForce).exactOptional(),
   configuration: configurationAnswer.exactOptional(),
   /** Releases before do not tell it. */
   log: logAnswer.exactOptional(),

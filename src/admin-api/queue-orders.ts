@@ -150,6 +150,9 @@ export type LeaveOrder = Readonly<z.output<typeof leaveOrder>>;
 const ORDER_PHASES = ['looking', 'found', 'grace', 'acting', 'done', 'cancelled'] as const;
 export type OrderPhase = (typeof ORDER_PHASES)[number];
 
+/** As status has them; `left`: in the register, for mail that nobody had who was asked. */
+export const PHASES_IN_FORCE = ['looking', 'found', 'grace', 'acting', 'left'] as const;
+
 /** A message as it was met. */
 const metMessage = z.object({
   queue_id: name,

@@ -3,6 +3,7 @@
  * (platform/node/admin-server.ts). Bodies of orders say why, and who (orders.ts).
  */
 import { z } from 'zod';
+import { explainAnswer, explainQuestion } from './explain.js';
 import { messagePage, queuePage, registerAnswer, statusAnswer, tablePage } from './gateway-answers.js';
 import { groupRoutesOf } from './group.js';
 import { limitsAnswer } from './limits.js';
@@ -109,6 +110,10 @@ const lookRoutes = {
     method: 'GET', path: '/api/v1/limits', role: 'read', group: 'asked', answer: limitsAnswer,
     query: z.object({ queue: z.string('queue is the name of one queue').min(1).max(NAME_CHARACTERS_MAX) }),
     summary: 'what limits mail of a queue now, what binds first',
+  },
+  explain: {
+    method: 'GET', path: '/api/v1/explain', role: 'read', query: explainQuestion, answer: explainAnswer,
+    summary: 'where mail to an address, a domain or a queue would go, by what is in force',
   },
   traceClients: {
     method: 'GET', path: '/api/v1/trace/clients', role: 'read', answer: 'lines',

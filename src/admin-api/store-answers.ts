@@ -36,6 +36,8 @@ export const storeStatusAnswer = z.object({
     connections: list(z.object({ path: name, state: z.int() })),
   })),
   changes: z.int(),
+  /** Of its part of the file, but for secrets, and since when; releases before do not tell it. */
+  configuration: z.object({ hash: name, since: z.int() }).exactOptional(),
   /** Releases before do not tell it. */
   log: logAnswer.exactOptional(),
 });

@@ -21,6 +21,7 @@ import type {
   GoOrder, LeaveOrder, LeftOrderAnswer, LeftOrderIdAnswer, QueueOrder, QueueOrderAnswer, QueueOrdersAnswer,
 } from '../admin-api/queue-orders.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../admin-api/queue-rules.js';
+import type { ExplainAnswer, ExplainQuestion } from '../admin-api/explain.js';
 import type { LimitsAnswer } from '../admin-api/limits.js';
 import { addressOf } from '../admin-api/route.js';
 import type { AskedLoosely, BodyOf, ParamsOf, QueryOf, Route } from '../admin-api/route.js';
@@ -48,13 +49,16 @@ export class NoAnswer extends CliError {
   readonly why: string;
   /** What HTTP said, when it refused; else 0. */
   readonly code: number;
+  /** Of one that refused: in its own words. */
+  readonly refusal: string;
 
-  constructor(url: string, why: string, code = 0) {
+  constructor(url: string, why: string, code = 0, refusal = why) {
     super(code === 0
       ? `no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store`
       : `${url}: ${why}`);
     this.why = why;
     this.code = code;
+    this.refusal = refusal;
   }
 }
 
@@ -250,6 +254,11 @@ export class AdminClient {
     return this.#ask(gatewayRoutes.rules, {});
   }
 
+  /** Of a gateway: where mail would go. A refusal is NoAnswer with code 400 or 409. */
+  explain(question: ExplainQuestion): Promise<ExplainAnswer> {
+    return this.#ask(gatewayRoutes.explain, { query: question }, WALK_TIMEOUT_MS);
+  }
+
   /** Written into the register; a refusal is NoAnswer with code 409 or 503. */
   addRule(rule: NewQueueRule): Promise<RuleIdAnswer> {
     return this.#ask(gatewayRoutes.addRule, { body: rule });
@@ -310,7 +319,7 @@ export class AdminClient {
     const refusal = readJson(refusalAnswer, body.toString('utf8'));
     return refusal instanceof BrokenRule
       ? new NoAnswer(this.url, `${STRANGER} (expected status 200, found ${String(code)})`)
-      : new NoAnswer(this.url, `it refused: ${refusal.error}`, code);
+      : new NoAnswer(this.url, `it refused: ${refusal.error}`, code, refusal.error);
   }
 
   async #send(route: Route, asked: AskedLoosely, bytesMax: number): Promise<AdminResponse> {

@@ -29,6 +29,13 @@ export function loadFor(
   return readFor(role, file, stateDir, context, verb).config;
 }
 
+/** Any file that `config check` takes, whatever runs by it: for who only looks at it. */
+export function loadAny(file: string, { environment }: CliContext): Config {
+  const result = loadConfigFile(file, { role: 'check', secret: environment[SECRET_VARIABLE] });
+  if (!result.ok) throw new CliError(result.errors.join('\n'));
+  return result.config;
+}
+
 /** The section gateway of a file, which may be read again; `asRun`: what the verb makes of it. */
 export function gatewayFile(
   file: string | undefined, stateDir: string | undefined, context: CliContext, verb: string,

@@ -6,6 +6,7 @@
 import type { LimitAnswer } from '../admin-api/limits.js';
 import { addressText } from '../config/keys/values.js';
 import type { GatewayConfig } from '../config/types.js';
+import { UP_GATEWAYS_MAX } from '../config/up-gateways.js';
 import { workerIds } from '../config/workers.js';
 import type { AccessArguments } from './admin-address.js';
 import type { CliContext } from './context.js';
@@ -22,26 +23,35 @@ export interface ExplainedLimits {
   readonly untold: readonly string[];
 }
 
+/** Who is asked, and with it its group. */
 export interface AskedGateway {
-  /** Its admin address; undefined: that of the configuration. */
-  readonly asked: string | undefined;
+  readonly from: string;
+  /** One of these must be in its group; undefined: whoever answers there is meant. */
+  readonly ids: ReadonlySet<string> | undefined;
   readonly access: AccessArguments;
 }
 
-export async function limitsOf(
-  queues: readonly string[], { admin, id, workers }: GatewayConfig,
-  { asked: gateway, access }: AskedGateway, context: CliContext,
-): Promise<ExplainedLimits> {
+/** The gateway of a file at its own admin address, or at the one that is named. */
+export function ownGateway(
+  { admin, id, workers, oneHost }: GatewayConfig, named: string | undefined, access: AccessArguments,
+): AskedGateway {
+  if (named !== undefined) return { from: named, ids: undefined, access };
   const { listen: { host, port }, tls } = admin;
   const own = addressText({ host: EVERYWHERE.test(host) ? '127.0.0.1' : host, port });
-  const from = gateway ?? (tls === undefined ? own : `https://${own}`);
+  // Those of `up --gateways N` have the ids of workers (config/up-gateways.ts).
+  const ids = new Set([id, ...workerIds(id, oneHost ? UP_GATEWAYS_MAX : workers)]);
+  return { from: tls === undefined ? own : `https://${own}`, ids, access };
+}
+
+export async function limitsOf(
+  queues: readonly string[], { from, ids, access }: AskedGateway, context: CliContext,
+): Promise<ExplainedLimits> {
   const args = { ...access, from, only: undefined };
   try {
     const group = await findGroup(args, context, TIMEOUT_MS);
     // Another gateway of this machine may be at the address that is meant for this one.
-    const ids = [id, ...workerIds(id, workers)];
-    if (gateway === undefined && !group.members.some((one) => ids.includes(one.id))) {
-      return { byQueue: new Map(), untold: [`${own} answers, and is not ${id}`] };
+    if (ids !== undefined && !group.members.some((one) => ids.has(one.id))) {
+      return { byQueue: new Map(), untold: [`${from} answers, and is not ${[...ids][0] ?? ''}`] };
     }
     const byQueue = new Map<string, readonly (LimitAnswer & { readonly gateway: string })[]>();
     for (const queue of new Set(queues)) {

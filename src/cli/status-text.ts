@@ -1,10 +1,11 @@
 /** What `twinpost status` shows to people. Pure: answers in, lines out. */
 import { awaitedBackText } from '../admin-api/awaited-back.js';
 import type {
-  LastHeldAnswer, LossAnswer, OrphansAnswer, StatusAnswer, StoreAnswer, TableRowAnswer, UnreachedStoreAnswer,
-  UntoldEndsAnswer, WaitingPartitionAnswer,
+  HopOutageAnswer, LastHeldAnswer, LossAnswer, OrderInForceAnswer, OrphansAnswer, StatusAnswer, StoreAnswer,
+  TableRowAnswer, UnreachedStoreAnswer, UntoldEndsAnswer, WaitingPartitionAnswer,
 } from '../admin-api/gateway-answers.js';
 import type { LogAnswer } from '../admin-api/pages.js';
+import { isFinal } from '../admin-api/queue-orders.js';
 import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { PROTOCOL_VERSION } from '../protocol/versions.js';
@@ -44,6 +45,7 @@ const NAMES_SHOWN_MAX = 8;
 /** What was lost in one minute stands together. */
 const MINUTE_SECONDS = 60;
 const LOSS_GROUPS_MAX = 8;
+const ORDERS_SHOWN_MAX = 8;
 const NO_LOSS: LossAnswer = { partition: '', at: 0, who: '', reason: '' };
 /** Messages, deletions, notes; of a copy that is filled, messages still to be sent. */
 const LAG = 'Lag, changes';
@@ -215,14 +217,13 @@ function logLines(log: LogAnswer | undefined, nowMs: number, isTty: boolean): st
   return [`  ${paint('LOG', log.failing === '' ? 'yellow' : 'red', isTty)}         ${lost}${why}`];
 }
 
-function outageLines(
-  { outages, dns_away: dns = '', connections_full: full = '' }: StatusAnswer, nowMs: number, isTty: boolean,
-): string[] {
+function outageLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[] {
+  const { outages, dns_away: dns = '', connections_full: full = '' } = status;
   if (outages === undefined) return [];
   const { next_hops: shown, next_hops_down: all, mx, mx_down: mxDown, hooks } = outages;
-  const lines = shown.map(({ relay, since, waiting, why }) =>
-    `  ${paint('NEXT HOP', 'red', isTty)}    ${printable(relay)} can't be reached for ${ago(since, nowMs)}, `
-      + `${formatCount(waiting)} to deliver: ${printable(why)}`);
+  const { memory_limit_bytes: limit } = status;
+  const lines = shown.map((hop) =>
+    `  ${paint('NEXT HOP', 'red', isTty)}    ${outageText(hop, limit, nowMs)}`);
   if (full !== '') {
     const word = paint('CONNECTIONS', 'red', isTty);
     lines.unshift(`  ${word} mail waits for one to a next hop: ${printable(full)}`);
@@ -232,10 +233,7 @@ function outageLines(
   }
   const more = all - shown.length;
   if (more > 0) lines.push(`${WAITING_INDENT}and ${counted(more, 'more next hop')}`);
-  for (const { relay, since, waiting, why } of mx) {
-    lines.push(`  MX          ${printable(relay)} can't be reached for ${ago(since, nowMs)}, `
-      + `${formatCount(waiting)} to deliver: ${printable(why)}`);
-  }
+  for (const hop of mx) lines.push(`  MX          ${outageText(hop, limit, nowMs)}`);
   if (mxDown > mx.length) {
     const others = formatCount(mxDown - mx.length);
     lines.push(`${WAITING_INDENT}and ${others} more by MX: twinpost queue summary says what waits, and why`);
@@ -247,17 +245,38 @@ function outageLines(
   return lines;
 }
 
+function outageText(
+  { relay, since, waiting, why, bytes = 0, next_try: nextTry, code = '' }: HopOutageAnswer, limit: number,
+  nowMs: number,
+): string {
+  const last = code === '' || why.startsWith(code) ? why : `${code} ${why}`;
+  return `${printable(relay)} can't be reached for ${ago(since, nowMs)}, ${formatCount(waiting)} to deliver`
+    + `${shareText(bytes, limit)}${againText(nextTry, nowMs)}: ${printable(last)}`;
+}
+
+/** Below half a percent nothing. */
+function shareText(bytes: number, limit: number): string {
+  const share = Math.round(100 * bytes / limit);
+  return share === 0 ? '' : `, ${String(share)}% of the memory`;
+}
+
+/** Undefined: of a release that does not tell it. */
+function againText(nextTry: number | null | undefined, nowMs: number): string {
+  if (nextTry === undefined) return '';
+  const leftMs = nextTry === null ? 0 : Math.max(0, nextTry * 1000 - nowMs);
+  return leftMs === 0 ? ', tried now' : `, next try in ${formatDuration(Math.ceil(leftMs / 1000) * 1000)}`;
+}
+
 /** Queues whose mail does not get on, those with most of it first. */
 function hurtingLines(
   { hurting: { counts, queues }, memory_limit_bytes: limit }: StatusAnswer, nowMs: number, isTty: boolean,
 ): string[] {
   const lines = queues.map((one) => {
     const title = one.problem.toUpperCase();
-    const share = Math.round(100 * one.bytes / limit);
+    const again = typeof one.next_try === 'number' ? againText(one.next_try, nowMs) : '';
     const pad = ' '.repeat(12 - title.length);
-    const part = share === 0 ? '' : `, ${String(share)}% of the memory`;
     return `  ${paint(title, 'yellow', isTty)}${pad}${printable(hurtingText(one))}; `
-      + `for ${ago(one.since, nowMs)}${part}`;
+      + `for ${ago(one.since, nowMs)}${shareText(one.bytes, limit)}${again}`;
   });
   const more = counts.deferred + counts.growing + counts.slow - queues.length;
   return more > 0 ? [...lines, `${WAITING_INDENT}and ${counted(more, 'more queue')}`] : lines;
@@ -288,9 +307,8 @@ function certificateLines({ reception }: StatusAnswer, nowMs: number, isTty: boo
 }
 
 /** What operators have decided, and may have forgotten. */
-function ruleLines(
-  { rules, orders_left: left = 0 }: StatusAnswer, nowMs: number, isTty: boolean,
-): string[] {
+function ruleLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[] {
+  const { rules } = status;
   const lines = (rules ?? []).map(({ verb, queue, since, until, local, who, reason, messages }) => {
     const title = verb === 'suspend' ? 'SUSPENDED' : 'REFUSING';
     const end = until === null ? '' : `, until ${timeText(until)}`;
@@ -301,11 +319,57 @@ function ruleLines(
     return `  ${paint(title, 'yellow', isTty)}${pad}${printable(queue)} ${time} by ${printable(who)}: `
       + `${printable(reason)}; ${waiting}${local ? '; not in the register yet' : ''}`;
   });
-  if (left === 0) return lines;
-  const wait = left === 1 ? 'order waits' : 'orders wait';
-  lines.push(`  ${paint('LEFT', 'yellow', isTty)}        ${formatCount(left)} ${wait} in the register for `
-    + 'mail of gateways that did not answer: twinpost queue orders');
+  return [...lines, ...heldLine(status, isTty), ...orderLines(status, nowMs, isTty)];
+}
+
+function heldLine({ held_messages: held, queued_messages: all }: StatusAnswer, isTty: boolean): string[] {
+  if (held === 0) return [];
+  const wait = held === 1 ? 'waits' : 'wait';
+  const count = `${formatCount(held)} of ${counted(all, 'message')}`;
+  return [`  ${paint('HELD', 'yellow', isTty)}        ${count} ${wait} `
+    + 'for an operator: twinpost queue summary says in which queues, queue release lets it go'];
+}
+
+/** Those that come to an end by themselves are shown too: who gave one in error has its grace to see it. */
+function orderLines(
+  { orders, orders_left: left = 0 }: StatusAnswer, nowMs: number, isTty: boolean,
+): string[] {
+  if (orders === undefined && left > 0) {
+    const wait = left === 1 ? 'order waits' : 'orders wait';
+    return [`  ${paint('LEFT', 'yellow', isTty)}        ${formatCount(left)} ${wait} in the register for `
+      + 'mail of gateways that did not answer: twinpost queue orders'];
+  }
+  const all = orders ?? [];
+  const lines = all.slice(0, ORDERS_SHOWN_MAX).map((order) =>
+    `  ${paint('ORDER', 'yellow', isTty)}       ${printable(orderText(order, nowMs))}`);
+  const more = all.length - ORDERS_SHOWN_MAX;
+  if (more > 0) lines.push(`${WAITING_INDENT}and ${formatCount(more)} more: twinpost queue orders`);
   return lines;
+}
+
+function orderText(order: OrderInForceAnswer, nowMs: number): string {
+  const { order: id, verb, selector, given, who, reason } = order;
+  const time = `since ${timeText(given)} (${ago(given, nowMs)})`;
+  return `${verb} ${selector} (${id}) ${time} by ${who}: ${reason}; ${progressText(order, nowMs)}`;
+}
+
+function progressText(
+  { verb, phase, matched, done, grace_ends: graceEnds, until, order }: OrderInForceAnswer, nowMs: number,
+): string {
+  const meant = `${counted(matched, 'message')} matched`;
+  const ended = `${formatCount(done)} ${isFinal(verb) && verb !== 'rebind' ? 'ended' : 'done'}`;
+  switch (phase) {
+    case 'looking': return `${meant} so far, it still looks`;
+    case 'found': return `${meant}, waits for whoever gave it`;
+    case 'grace': {
+      const leftMs = Math.max(0, (graceEnds ?? 0) * 1000 - nowMs);
+      return `${meant}, ${ended}; its grace ends ${timeText(graceEnds ?? 0)}, in ${formatDuration(leftMs)}: `
+        + `twinpost queue orders --cancel ${order} takes it back`;
+    }
+    case 'acting': return `${meant}, ${ended}`;
+    case 'left': return `left in the register for mail of gateways that did not answer, ${ended} here, until `
+      + timeText(until ?? 0);
+  }
 }
 
 /** Of our own, from which nothing leaves. */
@@ -531,6 +595,11 @@ function storeWarnings({ in_register: isNamed, insecure, log }: StoreStatusAnswe
   ].join(', ');
 }
 
+function configurationText({ configuration }: StoreStatusAnswer): string {
+  if (configuration === undefined) return '-';
+  return `${printable(configuration.hash)} since ${timeText(configuration.since)}`;
+}
+
 function storesLines(stores: readonly StorePicture[]): string[] {
   const cells = stores.map(({ status, address }) => [
     printable(status.store_id),
@@ -539,6 +608,7 @@ function storesLines(stores: readonly StorePicture[]): string[] {
     printable(status.version),
     status.ready ? 'ready' : 'NOT READY',
     formatDuration(status.uptime_seconds * 1000),
+    configurationText(status),
     formatCount(status.partitions),
     formatCount(status.messages),
     `${formatBytes(status.memory.used_bytes)} of ${formatBytes(status.memory.limit_bytes)}`,
@@ -547,7 +617,8 @@ function storesLines(stores: readonly StorePicture[]): string[] {
   ]);
   const columns = [
     { title: 'Store' }, { title: 'Host' }, { title: 'Admin' }, { title: 'Version' }, { title: 'State' },
-    { title: 'Up' }, { title: 'Partitions', right: true }, { title: 'Entries', right: true },
+    { title: 'Up' }, { title: 'Config' }, { title: 'Partitions', right: true },
+    { title: 'Entries', right: true },
     { title: 'Memory', right: true }, { title: 'Gateways' }, { title: '' },
   ];
   return tableText(columns, cells).split('\n');

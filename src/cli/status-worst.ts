@@ -4,6 +4,7 @@
  * Pure.
  */
 import type { HurtingQueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
+import { isFinal } from '../admin-api/queue-orders.js';
 import type { LogAnswer } from '../admin-api/pages.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import type { Missing } from './group.js';
@@ -227,7 +228,7 @@ function destinationFindings(
 
 /** What waits, and for what. */
 function queueFindings(status: StatusAnswer): Finding[] {
-  const { gateway, hurting, rules = [], held_messages: held, orders_left: left = 0 } = status;
+  const { gateway, hurting, rules = [], orders = [], held_messages: held, orders_left: left = 0 } = status;
   const found = hurting.queues.filter(({ messages }) => messages >= WORTH_MESSAGES)
     .map((one) => warning('queues', gateway, hurtingText(one)));
   if (held > 0) {
@@ -237,6 +238,12 @@ function queueFindings(status: StatusAnswer): Finding[] {
   for (const { verb, queue, messages } of rules) {
     if (verb !== 'suspend' || messages === 0) continue;
     const text = `queue ${queue} is suspended by an operator, ${counted(messages, 'message')} in it`;
+    found.push(warning('orders', gateway, text));
+  }
+  for (const { verb, selector, phase, matched, who } of orders) {
+    if (!isFinal(verb) || (phase !== 'grace' && phase !== 'acting')) continue;
+    const when = phase === 'grace' ? 'when its grace is over' : 'at this moment';
+    const text = `${verb} ${selector} of ${who} is done to ${counted(matched, 'message')} ${when}`;
     found.push(warning('orders', gateway, text));
   }
   if (left > 0) {

@@ -1,12 +1,10 @@
 /** `twinpost up`: two stores, one gateway or several, and a sink on this machine (cli/up/run-up.ts). */
 import type { Argv } from 'yargs';
+import { UP_GATEWAYS_MAX } from '../config/up-gateways.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './context.js';
 import { numberOr, text } from './options.js';
 import { runUp } from './up/run-up.js';
-
-/** More would not show more on one machine. */
-const GATEWAYS_MAX = 8;
 
 export function upCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
@@ -23,8 +21,8 @@ export function upCommand(cli: Argv, context: CliContext, done: (code: number) =
         .example('$0 up --gateways 2', 'to see a rescue: kill -9 one of the two'),
     async (args) => {
       const { config, gateways } = args;
-      if (!Number.isInteger(gateways) || gateways < 1 || gateways > GATEWAYS_MAX) {
-        throw new UsageError(`--gateways: expected a whole number from 1 to ${String(GATEWAYS_MAX)}`);
+      if (!Number.isInteger(gateways) || gateways < 1 || gateways > UP_GATEWAYS_MAX) {
+        throw new UsageError(`--gateways: expected a whole number from 1 to ${String(UP_GATEWAYS_MAX)}`);
       }
       done(await runUp({ config, stateDir: args['state-dir'], gateways }, context));
     },

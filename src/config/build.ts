@@ -10,6 +10,7 @@ import { invariant } from '../base/invariant.js';
 import { FALLBACK_PREFERENCE } from '../gateway/queue/next-hop.js';
 import type { VerpOptions } from '../gateway/queue/router.js';
 import type { NextHop } from '../gateway/queue/types.js';
+import { storeHash } from './changes.js';
 import { SECRET_CHARACTERS_MIN, routeName, tlsLevel } from './checks.js';
 import { hookOptions } from './hooks.js';
 import { made } from './keys/key.js';
@@ -61,7 +62,8 @@ export function buildConfig(file: FileValue, context: BuildContext, problems: Pr
     ),
     stores: stores.map((store, i) => {
       const at = keys.stores === undefined ? ['store'] : ['stores', i];
-      return { ...storeConfig(keys, store, at, secret, context, problems), register: etcd };
+      const built = storeConfig(keys, store, at, secret, context, problems);
+      return { ...built, register: etcd, configurationHash: storeHash(file, i) };
     }),
     sink: keys.sink,
   });
@@ -293,7 +295,7 @@ function learnStores(keys: FileKeys, { stores }: GatewayKeys): GatewayConfig['le
 function storeConfig(
   keys: FileKeys, store: StoreKeys, at: Path, secretOfGateway: Uint8Array | undefined,
   context: BuildContext, problems: Problems,
-): Omit<StoreConfig, 'register'> {
+): Omit<StoreConfig, 'register' | 'configurationHash'> {
   const { gateway: owner } = keys;
   const own = !context.up || owner === undefined || secretOfGateway === undefined
     ? []

@@ -68,6 +68,12 @@ export function routesHash({ value }: KeysInFile): string {
   return hashOf([gateway?.routes, gateway?.delivery.order, gateway?.delivery.concurrency]);
 }
 
+/** Likewise of one store: of `stores` in its order, or the one section `store`. */
+export function storeHash({ register, store, stores }: FileValue, index: number): string {
+  const own = stores === undefined ? { register, store } : { register, stores: [stores[index]] };
+  return hashOf(shown(fileSchema, own));
+}
+
 /** The stores of the file are a gateway's where it names none of its own. */
 function sectionsOf({ register, gateway, stores }: FileValue): Partial<FileValue> {
   return { register, gateway, ...(gateway?.stores === undefined ? { stores } : {}) };

@@ -71,6 +71,8 @@ export interface StoreConfig extends Omit<StoreKeys, 'secret' | 'secretFile' | '
   readonly groupSecret: Uint8Array | undefined;
   /** Where it makes itself known to all gateways; undefined: they know it by their own files. */
   readonly register: RegisterChoice | undefined;
+  /** Short name of what the file says of it; nothing of a secret is in it. */
+  readonly configurationHash: string;
   /** Started by `twinpost up`: it shares its host's memory with all others. */
   readonly oneHost: boolean;
 }

@@ -14,6 +14,9 @@ import { addressAbove, adminAbove, workerIds } from './workers.js';
 
 const SMTP_STEP = 2;
 
+/** More would not show more on one machine. */
+export const UP_GATEWAYS_MAX = 8;
+
 export interface UpConfig extends Config {
   readonly gateways: readonly GatewayConfig[];
 }

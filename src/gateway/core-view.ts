@@ -127,6 +127,7 @@ export class CoreView implements GatewayView {
       byHandle: () => core.registry.byHandle,
       isDown: (queue) => this.#isDown(queue),
       nowSeconds: () => seconds(core.frame.wallMs()),
+      nextTryOf: (queue) => this.#messages.nextTryOf(queue),
     });
     this.#messages = new MessageView({ clock, core, ...(nextHopOf === undefined ? {} : { nextHopOf }) });
   }
@@ -184,6 +185,7 @@ export class CoreView implements GatewayView {
       stores_unreached: this.#unreached(),
       rules: ruleAnswers(core.rules),
       orders_left: core.orders.left.count,
+      orders: core.orders.inForce(),
       ...(configuration === undefined ? {} : { configuration }),
       ...(logLosses === undefined ? {} : { log: logAnswerOf(logLosses) }),
     };

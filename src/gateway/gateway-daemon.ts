@@ -59,6 +59,7 @@ import { reportWays } from './inbound/recipients/report-ways.js';
 import { Listeners } from './listeners.js';
 import { LocalNotes } from './local-notes.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
+import { addressText } from '../base/address-text.js';
 import type { MemberAnswer } from '../admin-api/pages.js';
 import { isLoopback, reachableAddress } from '../platform/node/own-host.js';
 import { KnownStores } from './ownership/known-stores.js';
@@ -73,6 +74,8 @@ import { RunningSts } from './outbound/sts/running-sts.js';
 import { TlsReporter } from './outbound/tls-reports/tls-reporter.js';
 import { TlsTally } from './outbound/tls-reports/tls-tally.js';
 import { NotFollowed } from './not-followed.js';
+import { explained } from './explain/explanation.js';
+import type { ExplainOptions } from './explain/explanation.js';
 import { outagesOf } from './outages.js';
 import { returnAddressesOf, rewritingOf } from './own-addresses.js';
 import { RetrySchedule } from './outbound/pure/retry-schedule.js';
@@ -362,6 +365,9 @@ class Gateway implements RunningGateway {
           open: this.#connectionsOut(), max: this.#options.outbound.connectionsMax,
         }),
       }),
+      explain: (question) => explained(question, explainOptionsOf(this.#options), {
+        clock: this.#clock, resolver: this.#dns, https: this.#https, recipients: this.#listeners.recipients,
+      }),
       traces: this.#traces,
       walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),
       exports: new ExportView({
@@ -399,7 +405,10 @@ class Gateway implements RunningGateway {
         connectionsIn: () => this.#inboundRecord.connections,
         connectionsOut: () => this.#connectionsOut(),
         dotsInFlight: () => dispatcher.count,
-        outages: () => outagesOf(dispatcher.nextHops(), this.#listeners.hooks?.failing() ?? []),
+        outages: () => {
+          const failing = this.#listeners.hooks?.failing() ?? [];
+          return outagesOf(dispatcher.nextHops(), failing, this.#clock.wallMs());
+        },
         dnsAway: () => this.#resolvers.away,
         connectionsFull: () => dispatcher.whyFull,
         sources: () => dispatcher.sources(),
@@ -737,6 +746,15 @@ class Gateway implements RunningGateway {
 
 function acceptanceOf({ delivery, memory }: GatewayOptions): AcceptanceOptions {
   return { ...delivery, ...memory };
+}
+
+/** All listeners have the same domains; a rescue has none. */
+function explainOptionsOf(options: GatewayOptions): ExplainOptions {
+  const { hostName, routes, smtp, delivery: { retry, lifetimeMs }, outbound, inbound } = options;
+  const { mx, sources } = outbound;
+  const { relayDomains = [], postmaster = '' } = inbound[0] ?? {};
+  const listeners = inbound.map(({ host, port }) => addressText(host, port));
+  return { hostName, routes, smtp, retry, lifetimeMs, mx, sources, listeners, relayDomains, postmaster };
 }
 
 /** 0 where no mail is taken. */

@@ -18,8 +18,8 @@ import { DnsMetrics, exportDns } from './dns-metrics.js';
 import { StsMetrics, exportSts } from './sts-metrics.js';
 import { ExportedHistogram, FixedHistogram } from './fixed-histogram.js';
 import {
-  exportBusiest, exportHooks, exportHurting, exportQueues, exportRefusals, exportRules, exportStates,
-  exportStores,
+  exportBusiest, exportHooks, exportHurting, exportOutages, exportQueues, exportRefusals, exportRules,
+  exportStates, exportStores,
 } from './queue-metrics.js';
 import type { StateFigures } from './queue-metrics.js';
 import { OutboundMetrics, exportOutbound } from './outbound-metrics.js';
@@ -160,6 +160,7 @@ export function exportGatewayMetrics(metrics: GatewayMetrics, source: GaugeSourc
   exportStates(series, () => source.states());
   exportRefusals(series, () => source.status().routes_refused);
   exportRules(series, () => source.status());
+  exportOutages(series, () => source.status());
   exportHooks(series, () => source.status().outages?.hooks ?? []);
   exportHurting(series, () => source.status().hurting);
   exportBusiest(series, () => source.status().busiest);

@@ -5,8 +5,10 @@
  */
 import { QUEUE_PROBLEMS } from '../admin-api/gateway-answers.js';
 import type {
-  BusiestAnswer, HurtingAnswer, OutagesAnswer, QueueAnswer, RefusedRouteAnswer, StatusAnswer, StoreAnswer,
+  BusiestAnswer, HopOutageAnswer, HurtingAnswer, OrderInForceAnswer, OutagesAnswer, QueueAnswer,
+  RefusedRouteAnswer, StatusAnswer, StoreAnswer,
 } from '../admin-api/gateway-answers.js';
+import { ORDER_VERBS, PHASES_IN_FORCE } from '../admin-api/queue-orders.js';
 import { RULE_VERBS } from '../admin-api/queue-rules.js';
 import type { Series } from './series.js';
 
@@ -97,12 +99,53 @@ export function exportRefusals(series: Series, refused: () => readonly RefusedRo
 }
 
 export function exportRules(
-  series: Series, status: () => Pick<StatusAnswer, 'rules' | 'orders_left'>,
+  series: Series, status: () => Pick<StatusAnswer, 'rules' | 'orders_left' | 'orders'>,
 ): void {
   series.gauges('queue_rules', 'Standing rules of operators over queues, by what they do', ['verb'], () =>
     RULE_VERBS.map((verb) => [{ verb }, (status().rules ?? []).filter((rule) => rule.verb === verb).length]));
   const leftHelp = 'Orders of operators that wait in the register for mail';
   series.gauge('orders_left', leftHelp, () => status().orders_left ?? 0);
+  exportOrders(series, () => status().orders ?? []);
+}
+
+/** A series for each verb and phase, so that an alarm finds its 0. */
+function exportOrders(series: Series, orders: () => readonly OrderInForceAnswer[]): void {
+  const help = 'Orders of operators over many messages that are not over';
+  series.gauges('orders_in_force', help, ['verb', 'phase'], () => {
+    const all = orders();
+    return ORDER_VERBS.flatMap((verb) => PHASES_IN_FORCE.map((phase) =>
+      [{ verb, phase }, all.filter((one) => one.verb === verb && one.phase === phase).length] as const));
+  });
+  const sums = (name: string, sumHelp: string, read: (order: OrderInForceAnswer) => number): void => {
+    series.gauges(name, sumHelp, ['verb'], () => {
+      const all = orders();
+      return ORDER_VERBS.map((verb) =>
+        [{ verb }, all.reduce((sum, one) => sum + (one.verb === verb ? read(one) : 0), 0)] as const);
+    });
+  };
+  sums('orders_matched_messages', 'Messages that those mean here', ({ matched }) => matched);
+  sums('orders_done_messages', 'Of those, messages that it was done to', ({ done }) => done);
+  sums('orders_in_grace_messages', 'Messages that are ended when a grace is over, if nobody cancels it',
+    ({ phase, matched }) => (phase === 'grace' ? matched : 0));
+}
+
+/**
+ * A series for each next hop that is shown by status: a few at most, and all of them configured, so that no
+ * stranger makes more.
+ */
+export function exportOutages(
+  series: Series, status: () => Pick<StatusAnswer, 'outages' | 'memory_limit_bytes'>,
+): void {
+  const gauge = (name: string, help: string, read: (hop: HopOutageAnswer) => number): void => {
+    series.gauges(`next_hop_${name}`, help, ['relay'], () =>
+      (status().outages?.next_hops ?? []).map((hop) => [{ relay: hop.relay }, read(hop)]));
+  };
+  const downHelp = 'Since when a next hop of the configuration can not be reached; no series while it can';
+  gauge('down_since_timestamp_seconds', downHelp, ({ since }) => since);
+  gauge('waiting_messages', 'Messages that would be sent there now', ({ waiting }) => waiting);
+  gauge('next_try_timestamp_seconds', 'When it is tried again; 0: now', ({ next_try: at }) => at ?? 0);
+  gauge('memory_share', 'Part of the memory limit that mail for it has', ({ bytes = 0 }) =>
+    bytes / Math.max(1, status().memory_limit_bytes));
 }
 
 export function exportHurting(series: Series, hurting: () => HurtingAnswer): void {

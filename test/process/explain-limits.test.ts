@@ -32,12 +32,22 @@ test('explain names the limit that binds: back-off, an order, concurrency; and s
     await until('its next hop is down', async () => (await cluster.status()).outages?.next_hops.length === 1);
     assert.match((await binding()).join('\n'), /^BINDS {5}gateway-1 {2}next hop: the next hop \S+ is down for \S+, and is tried again in \S+: .*ECONNREFUSED$/);
 
-    const from = ['--from', `${HOST}:${String(cluster.adminPort)}`];
-    assert.equal((await twinpost(['queue', 'suspend', 'x.example', '--reason', 'they move', ...from])).code, 0);
+    const place = ['--from', `${HOST}:${String(cluster.adminPort)}`];
+    assert.equal((await twinpost(['queue', 'suspend', 'x.example', '--reason', 'they move', ...place])).code, 0);
     assert.match((await binding()).join('\n'), /^BINDS {5}gateway-1 {2}rule: suspend by .*: they move$/m);
     const json = JSON.parse((await explain('--json')).out) as { limits: { limit: string; binds: boolean }[]; limits_untold: string[] };
     assert.deepEqual(json.limits.filter(({ binds }) => binds).map(({ limit }) => limit).sort(), ['next hop', 'rule']);
     assert.deepEqual(json.limits_untold, []);
+
+    const asked = (...args: readonly string[]): ReturnType<typeof twinpost> => twinpost(['explain', ...args, '--gateway', `${HOST}:${String(cluster.adminPort)}`]);
+    const [first = '', ...told] = (await asked('bob@x.example')).out.split('\n');
+    assert.deepEqual([first, told[0]], ['to        bob@x.example', 'queue     x.example'], 'by what the gateway has in force, and no file');
+    assert.match(told.join('\n'), /^BINDS {5}gateway-1 {2}next hop: the next hop \S+ is down for \S+, and is tried again in \S+: .*ECONNREFUSED$/m);
+    for (const destination of ['x.example', 'X.EXAMPLE']) assert.match((await asked(destination)).out, /^queue {5}x\.example$/m, destination);
+    const wrong = await asked('nobody');
+    assert.deepEqual([wrong.code, /^twinpost: 'nobody' is no address .*no domain and no queue; there are the routes x\.example/m.test(wrong.error)], [2, true], wrong.error);
+    const from = await asked('bob@x.example', '--listener', '127.0.0.1:1');
+    assert.deepEqual([from.code, /^twinpost: no listener '127\.0\.0\.1:1'; there are: /m.test(from.error)], [2, true], from.error);
 
     await cluster.gateway.kill();
     const none = await explain();

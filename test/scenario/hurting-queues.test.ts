@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HurtingAnswer } from '../../src/admin-api/gateway-answers.js';
+import { MessageView } from '../../src/gateway/look/message-view.js';
 import { HurtingQueues } from '../../src/gateway/queue/hurting-queues.js';
 import { World } from './world.js';
 
@@ -19,9 +20,11 @@ function field(): Field {
   const { core } = world.gateway;
   assert.ok(core !== undefined);
   const down = new Set<string>();
+  const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => world.gateway.wallMs() };
+  const view = new MessageView({ clock, core });
   const hurting = new HurtingQueues({
     table: core.entries.table, byHandle: () => core.registry.byHandle, isDown: ({ name }) => down.has(name),
-    nowSeconds: () => Math.floor(core.frame.wallMs() / 1000),
+    nextTryOf: (queue) => view.nextTryOf(queue), nowSeconds: () => Math.floor(core.frame.wallMs() / 1000),
   });
   const watch = (seconds: number): HurtingAnswer => {
     for (let second = 0; second < seconds; second++) {
@@ -44,6 +47,7 @@ describe('a queue that hurts', () => {
     const since = first?.since ?? 0;
     assert.deepEqual([first?.messages, first?.deferred, first?.last_error], [20, 20, 'not now']);
     assert.ok((first?.bytes ?? 0) > 0);
+    for (const { next_try: at } of watch(0).queues) assert.ok(Math.abs(Number(at) * 1000 - world.gateway.wallMs()) < 600_000, `tried again at ${String(at)}`);
     const later = watch(60);
     assert.deepEqual(later.counts, { deferred: 2, growing: 0, slow: 0 });
     assert.equal(later.queues[0]?.since, since, 'since it began');

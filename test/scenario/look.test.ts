@@ -19,7 +19,7 @@ import type { Letter } from './letters.js';
 import { World } from './world.js';
 
 const DOWN: NextHopState = {
-  relay: 'q1:25', connections: 0, idle: 0, failures: 3, downSinceWallMs: 0, waiting: 1, retryInMs: 4000, lastError: 'connection refused', connecting: undefined, isDenied: false, isByMx: false,
+  relay: 'q1:25', connections: 0, idle: 0, failures: 3, downSinceWallMs: 0, waiting: 1, bytes: 0, lastCode: '', retryInMs: 4000, lastError: 'connection refused', connecting: undefined, isDenied: false, isByMx: false,
 };
 
 const SILENT = { relay: 'mx.q1[192.0.2.1]:25', forMs: 42_000, doing: 'waiting for the greeting' };

@@ -129,7 +129,15 @@ describe('an order over many messages', () => {
     world.run(50_000);
     assert.equal(answerOf(world, id).phase, 'grace');
     assert.equal(answerOf(world, id).done, 0);
+    const wallMs = world.gateway.wallMs();
+    const { given, ...inForce } = coreOf(world).orders.inForce()[0] ?? { given: 0 };
+    assert.deepEqual(inForce, {
+      order: id, verb: 'delete', selector: '--everything', phase: 'grace', ...WHO, matched: 3, done: 0,
+      grace_ends: Math.ceil(wallMs / 1000) + 10, until: null,
+    });
+    assert.ok(given <= wallMs / 1000);
     coreOf(world).orders.cancel(id, WHO);
+    assert.deepEqual(coreOf(world).orders.inForce(), []);
     world.hops.script = () => 'accept';
     world.untilQuiet();
     assert.equal(world.letters.delivered, 3);
@@ -142,6 +150,7 @@ describe('an order over many messages', () => {
     const id = found(world, 'delete', { queue: 'q*' }, true);
     assert.equal(answerOf(world, id).matched, 4);
     assert.equal(coreOf(world).orders.go(id, 0), false);
+    assert.deepEqual(coreOf(world).orders.inForce(), [], 'it does nothing');
     assert.ok(letters.every((letter) => stateOf(coreOf(world), 'q1', letter) !== S.HELD));
     world.hops.script = () => 'accept';
     world.untilQuiet();

@@ -13,8 +13,10 @@ import type { EventLog } from '../../platform/ports.js';
 import { addExport } from './export-page.js';
 import type { ExportSource } from './export-page.js';
 import type { RegisterAnswer } from '../../admin-api/gateway-answers.js';
+import type { ExplainAnswer, ExplainQuestion } from '../../admin-api/explain.js';
 import type { LimitsAnswer } from '../../admin-api/limits.js';
 import { gatewayRoutes as routes, groupRoutes, probeRoutes } from '../../admin-api/routes.js';
+import { addExplain } from './explain-api.js';
 import { addLimits } from './limits-api.js';
 import { messageOf } from './message-id.js';
 import type { QueueOrderControl } from './order-api.js';
@@ -60,6 +62,7 @@ export interface AdminPorts {
   readonly retire?: RetireControl;
   /** For `explain`. */
   readonly limitsOf?: (queue: string) => LimitsAnswer;
+  readonly explain?: (question: ExplainQuestion) => Promise<ExplainAnswer>;
   /** For `trace`. */
   readonly traces?: TracePorts;
   /** For `config reload` and `diff`. */
@@ -120,6 +123,7 @@ function addControls(api: FastifyInstance, ports: AdminPorts): void {
   if (ports.reloads !== undefined) addReload(api, ports.reloads, view);
   if (ports.stores !== undefined) addStores(api, ports.stores);
   if (ports.limitsOf !== undefined) addLimits(api, ports.limitsOf);
+  if (ports.explain !== undefined) addExplain(api, ports.explain);
   if (ports.traces !== undefined) addTrace(api, ports.traces, log);
   if (ports.orders !== undefined) addQueueOrders(api, ports.orders);
   if (ports.rules !== undefined) addQueueRules(api, ports.rules);

@@ -24,6 +24,9 @@ const MESSAGE_STATES: Readonly<Record<number, MessageAnswer['state']>> = {
   [EntryState.HELD]: 'held',
 };
 
+/** Of a queue, for one that was put off. */
+const LOOKED_AT_MAX = 100;
+
 export class MessageView {
   readonly #ports: ReasonPorts;
 
@@ -43,6 +46,20 @@ export class MessageView {
       return state === TO_TRY ? { address, ...(why === '' ? {} : { delay_reason: why }) } : undefined;
     });
     return { ...this.#common(queue, row, envelope, note), recipients };
+  }
+
+  /** Unix seconds; null: none of the first messages of the queue was put off. */
+  nextTryOf(queue: MailQueue): number | null {
+    const { entries: { table } } = this.#ports.core;
+    let row = queue.first;
+    for (let seen = 0; seen < LOOKED_AT_MAX && row !== 0; seen++) {
+      if (table.state(row) === EntryState.DEFERRED || queue.isBlockedBy(row)) {
+        const { envelope, note } = this.#read(queue, row);
+        return this.#common(queue, row, envelope, note).next_attempt_time;
+      }
+      row = queue.following(row);
+    }
+    return null;
   }
 
   shown(messageId: number): ShownMessageAnswer {

@@ -13,10 +13,12 @@
  * Looking, found and in its grace it is cancelled too when nobody asks for it any more (UNASKED_MS): whoever
  * gave it is gone. Pure.
  */
+import type { OrderInForceAnswer } from '../../admin-api/gateway-answers.js';
 import type {
   MetMessage, OrderPhase, QueueOrder, QueueOrderAnswer,
 } from '../../admin-api/queue-orders.js';
 import { termsOf } from '../../admin-api/queue-orders.js';
+import { selectorWords } from '../../admin-api/selector-words.js';
 import { invariant } from '../../base/invariant.js';
 import { formatMessageId } from '../../base/text-id.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -203,6 +205,20 @@ export class OrderPass {
       not_done: notDone, moved, unread, incomplete: this.#wasIncomplete,
       grace_left_seconds: Math.max(0, left), partitions: this.#passed ?? this.#passedOver(),
       kept: this.#isKept(), met: this.#met, refused: this.#refused,
+    };
+  }
+
+  /** Undefined: it is over, or a dry run. Whoever looks is not who gave it. */
+  inForce(): OrderInForceAnswer | undefined {
+    const { phase } = this;
+    const { verb, selector, who, reason, dry_run: isDry = false } = this.order;
+    if (phase === 'done' || phase === 'cancelled' || isDry) return undefined;
+    const { clock } = this.#ports;
+    const graceEndsMs = clock.wallMs() + this.#graceUntilMs - clock.nowMs();
+    return {
+      order: this.id, verb, selector: selectorWords(selector), phase, who, reason,
+      given: Math.floor(this.#givenWallMs / 1000), matched: this.#counts.matched, done: this.#counts.done,
+      grace_ends: phase === 'grace' ? Math.ceil(graceEndsMs / 1000) : null, until: null,
     };
   }
 

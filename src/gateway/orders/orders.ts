@@ -3,10 +3,12 @@
  * Each is an OrderPass; they share nothing but the mail. Those that wait in the register for mail that nobody
  * had who was asked are left-orders.ts.
  */
+import type { OrderInForceAnswer } from '../../admin-api/gateway-answers.js';
 import type { Order } from '../../admin-api/orders.js';
 import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../../admin-api/queue-orders.js';
 import { termsOf, whyNoSelector, whyNoTerms } from '../../admin-api/queue-orders.js';
 import { isRuleId } from '../../register/keys.js';
+import { selectorWords } from '../../admin-api/selector-words.js';
 import type { Partition } from '../mirror/partition.js';
 import type { LeaveOutcome } from './left-desk.js';
 import { LeftDesk } from './left-desk.js';
@@ -72,6 +74,19 @@ export class Orders {
 
   all(): readonly QueueOrderAnswer[] {
     return [...this.#passes.values()].map((pass) => pass.answer(false));
+  }
+
+  /** For status: those that are not over, and those that are left. */
+  inForce(): readonly OrderInForceAnswer[] {
+    const own = [...this.#passes.values()].flatMap((pass) => pass.inForce() ?? []);
+    const left = this.left.answers().map((one): OrderInForceAnswer => {
+      const { order, verb, selector, who, reason, given, until, done } = one;
+      return {
+        order, verb, selector: selectorWords(selector), phase: 'left', who, reason, given, matched: 0, done,
+        grace_ends: null, until,
+      };
+    });
+    return [...own, ...left];
   }
 
   /** False: it is not the time for that. */

@@ -169,9 +169,13 @@ export interface NextHopState {
   readonly downSinceWallMs: number | undefined;
   /** Deliveries that could start, did it answer. */
   readonly waiting: number;
+  /** Of all that is in the queues that go there. */
+  readonly bytes: number;
   /** Milliseconds of back-off left; 0 = none. */
   readonly retryInMs: number;
   readonly lastError: string;
+  /** The reply code of that, or the status where there was no reply; '' while it answers. */
+  readonly lastCode: string;
   /** The one that takes longest, while none is ready. */
   readonly connecting: ConnectingState | undefined;
   /** It answers, and refuses our user and password. */
@@ -259,17 +263,23 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   state(): NextHopState {
     let waiting = this.#retries.length;
-    for (const { queue } of this.#lanes) waiting += queue.readyCount;
+    let bytes = 0;
+    for (const { queue } of this.#lanes) {
+      waiting += queue.readyCount;
+      bytes += queue.bytes;
+    }
     const first = this.#hosts.firstToMend;
     return {
       downSinceWallMs: this.#hosts.downSinceWallMs,
       waiting,
+      bytes,
       relay: this.#relay,
       connections: this.#peers.size,
       idle: this.#idle.length,
       failures: first?.failures ?? 0,
       retryInMs: Math.max(0, (first?.notBeforeMs ?? 0) - this.#nowMs),
       lastError: first?.lastWhy?.text ?? '',
+      lastCode: codeOf(first?.lastWhy),
       connecting: this.#slowest(),
       isDenied: this.#hosts.isDenied,
       isByMx: this.#isByMx,
@@ -727,6 +737,12 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (at >= 0) this.#idle.splice(at, 1);
     peer.session.quit();
   }
+}
+
+/** Of a reply, or of trouble that is none. */
+export function codeOf(why: RecipientResult | undefined): string {
+  if (why === undefined) return '';
+  return why.code === 0 ? why.enhanced : String(why.code);
 }
 
 function sourceField({ source }: Peer): { readonly source?: string } {

@@ -19,6 +19,7 @@ import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import { DEFERRED } from '../queue/types.js';
 import type { NextHop, Outage, RecipientResult } from '../queue/types.js';
+import { codeOf } from './connection-pool.js';
 import type { ConnectionPool, NextHopState } from './connection-pool.js';
 import type { Lane, LaneHome } from './lane.js';
 import type { MxLookup } from './mx-lookup.js';
@@ -146,6 +147,7 @@ export class MxDestination implements LaneHome {
     return {
       relay, connections: 0, idle: 0, failures: this.#failures,
       downSinceWallMs: this.#downSinceWallMs, waiting: this.#lane.queue.readyCount,
+      bytes: this.#lane.queue.bytes, lastCode: codeOf(this.#why),
       isByMx: true, isDenied: false,
       connecting: this.#state === S.ASKING ? { relay, forMs, doing: ASKING_THE_DNS } : undefined,
       retryInMs: Math.max(0, this.#againMs - this.#nowMs), lastError: this.#why?.text ?? '',

@@ -19,6 +19,8 @@ export interface HurtingQueuesPorts {
   byHandle(): readonly (MailQueue | undefined)[];
   /** Its next hop can't be reached. */
   isDown(queue: MailQueue): boolean;
+  /** Unix seconds: of the first message of it that was put off; null: none is. */
+  nextTryOf(queue: MailQueue): number | null;
   /** Unix seconds by the clock of arrival times. */
   nowSeconds(): number;
 }
@@ -91,7 +93,9 @@ export class HurtingQueues {
       if (least !== undefined && one[0].length <= least[0].length) continue;
       shown = [...shown, one].sort(([a], [b]) => b.length - a.length).slice(0, SHOWN_MAX);
     }
-    return { counts, queues: shown.map(([queue, hurt]) => answerOf(queue, hurt)) };
+    const queues = shown.map(([queue, hurt]) =>
+      ({ ...answerOf(queue, hurt), next_try: this.#ports.nextTryOf(queue) }));
+    return { counts, queues };
   }
 
   #lookAt(queue: MailQueue, nowMs: number, nowSeconds: number): void {

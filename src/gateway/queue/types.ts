@@ -292,6 +292,8 @@ export interface DeliveryQueue {
   readonly route: Route;
   /** Entries that are due and committed, in order, and not in flight. */
   readonly readyCount: number;
+  /** Of all that is in it. */
+  readonly bytes: number;
 }
 
 /** An entry handed out for one delivery attempt. */

@@ -65,7 +65,7 @@ function isReady(running: RunningStore): boolean {
 }
 
 function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAnswer {
-  const { store, counters } = running;
+  const { store, counters, configuration } = running;
   const nowActive = [...running.connections];
   return {
     role: 'store',
@@ -97,6 +97,9 @@ function status(options: AdminHttpOptions, running: RunningStore): StoreStatusAn
         .map((connection) => ({ path: connection.path, state: connection.state })),
     })),
     changes: counters.changes,
+    ...(configuration === undefined ? {} : {
+      configuration: { hash: configuration.hash, since: Math.floor(configuration.sinceWallMs / 1000) },
+    }),
     ...(running.logLosses === undefined ? {} : { log: logAnswerOf(running.logLosses) }),
   };
 }

@@ -25,6 +25,8 @@ export interface RunningStore {
   /** Unix time in milliseconds, by use. */
   readonly certificateEnds: ReadonlyMap<string, number>;
   readonly logLosses: LogLosses | undefined;
+  /** What it runs by; undefined where there is no file. A store reads its file when it starts. */
+  readonly configuration: { readonly hash: string; readonly sinceWallMs: number } | undefined;
   /** Told to stop: it waits for its gateways to move their partitions away. */
   readonly isStopping: boolean;
   readonly connections: ReadonlySet<StoreConnection>;

@@ -88,6 +88,8 @@ export interface StoreDaemonOptions extends Partial<Pick<StoreKeys, SaidInFile>>
   /** Started by `twinpost up`: all its stores share one folder. */
   readonly oneHost?: boolean;
   readonly version?: string;
+  /** Short name of what its file says; left out where there is none. */
+  readonly configurationHash?: string;
 }
 
 export interface StoreDaemonPorts {
@@ -173,6 +175,7 @@ class StoreDaemon implements RunningStore {
   readonly counters = new StoreCounters();
   readonly bootId: Uint8Array;
   readonly connections = new Set<StoreConnection>();
+  readonly configuration: RunningStore['configuration'];
   readonly #options: StoreDaemonOptions;
   readonly #ports: StoreDaemonPorts;
   readonly #inheritance: Inheritance | undefined;
@@ -196,6 +199,8 @@ class StoreDaemon implements RunningStore {
     this.#inheritance = inheritance;
     this.bootId = Buffer.from(store.bootId, 'hex');
     this.store = store;
+    const { configurationHash: hash } = options;
+    this.configuration = hash === undefined ? undefined : { hash, sinceWallMs: ports.clock.wallMs() };
   }
 
   get certificateEnds(): ReadonlyMap<string, number> {

@@ -12,6 +12,10 @@ export function storeMetrics(running: RunningStore): Registry {
   series.gauge('entries', 'Entries of all copies.', () => store.entries.count);
   series.gauge('partitions', 'Copies of partitions.', () => store.partitions.count);
   series.gauge('shared_bodies', 'Bodies that several entries may name.', () => store.shared.count);
+  series.gauge(
+    'config_start_timestamp_seconds', 'When the configuration was read that the store runs by.',
+    () => Math.floor((running.configuration?.sinceWallMs ?? 0) / 1000),
+  );
   series.gauge('connections', 'Open connections of gateways.', () => running.connections.size);
   series.gauge(
     'memory_used_bytes', 'Memory that counts against the limit: segments and bookkeeping.',

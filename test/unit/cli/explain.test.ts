@@ -212,11 +212,38 @@ describe('explain', () => {
     assert.deepEqual(named.out.filter((line) => line.startsWith('source')), ['source    127.0.0.2  two.test in EHLO, confirmed by the DNS']);
   });
 
+  test('leads a domain as its mail goes, and a queue by its name', async (t) => {
+    const lines = async (to: string): Promise<readonly (string | number)[]> => {
+      const { code, out, errors } = await explain(t, to);
+      return [code, ...out.filter((line) => /^(to|is|queue|next|NO WAY)/.test(line)), ...errors];
+    };
+    const there = ['queue     default/there.example', 'next hop  mx://there.example:25'];
+    assert.deepEqual(await lines('There.example'), [0, 'to        There.example', 'is        a domain', ...there]);
+    assert.deepEqual(await lines('nowhere.example'), [1, 'to        nowhere.example', 'is        a domain', 'queue     default/nowhere.example', 'next hop  mx://nowhere.example:25', 'NO WAY    5.1.2 the domain nowhere.example does not exist']);
+    assert.deepEqual(await lines('default/there.example'), [0, 'to        default/there.example', 'is        a queue', ...there]);
+    assert.deepEqual(await lines('box'), [0, 'to        box', 'is        a queue', 'queue     box', 'next hop  lmtp://127.0.0.1:24']);
+    assert.deepEqual(await lines('ours.example'), [0, 'to        ours.example', 'is        a queue', 'queue     ours.example', 'next hop  smtps://one.ours.example:465']);
+    assert.deepEqual(await lines('default'), [2, '! twinpost: route default has a queue for each domain: say the domain, or default/DOMAIN']);
+    assert.deepEqual((await explain(t, 'there.example', '--from', 'a@news.example', '--listener', '127.0.0.1:2587')).out.filter((line) => line.startsWith('queue')), ['queue     bulk']);
+  });
+
+  test('takes the file of `twinpost up`, as config check does', async () => {
+    const printed: string[] = [];
+    const code = await runCli(['explain', 'anna@example.com', '--config', 'configs/up.yaml', '--gateway', '127.0.0.1:1'], contextFor(printed));
+    assert.deepEqual([code, printed.slice(0, 3)], [0, ['to        anna@example.com', 'queue     default', 'next hop  smtp://127.0.0.1:2526']], printed.join('\n'));
+  });
+
+  test('says where it looked when no gateway answers', async () => {
+    const printed: string[] = [];
+    const code = await runCli(['explain', 'anna@example.com', '--gateway', '127.0.0.1:1'], contextFor(printed));
+    assert.deepEqual([code, printed], [1, ['! twinpost: no answer from http://127.0.0.1:1: connection refused; is it running? --gateway ADDRESS names another one, --config FILE goes by a file']]);
+  });
+
   test('says what reception would answer to who is not there, and what is no address', async (t) => {
     const unknown = await explain(t, 'nobody@ours.example');
     assert.deepEqual([unknown.code, unknown.errors.length], [1, 1]);
     assert.match(unknown.errors[0] ?? '', /^! (twinpost: )?mail to nobody@ours\.example would be refused: 550 5\.1\.1 /);
     const none = await explain(t, 'nobody');
-    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address: domain is missing']]);
+    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address (domain is missing), no domain and no queue; there are the routes box, ours.example, default, bulk']]);
   });
 });

@@ -22,10 +22,10 @@ const AWAY: WaitingPartitionAnswer = {
 };
 const STATUS: StatusAnswer = {
   ...sample.STATUS, routes: 40, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: NOW - 30 }], degraded: true, degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
-  reception: { tls_handshakes: 1200, tls_failed: 4, auth: 0, auth_failed: 0, lookups: 30, lookups_failed: 0, blocklists_failing: ['zen.example'], stale_files: ['certificate', 'users'], certificates: [{ use: 'smtp', ends: NOW + 86_400 * 3 }, { use: 'links', ends: NOW + 86_400 * 300 }] }, outages: { next_hops: [{ relay: 'mx.example:25', since: NOW - 40, waiting: 1579, why: 'ECONNREFUSED' }], next_hops_down: 3, next_hops_denied: 0, mx: [{ relay: 'mx.stranger.example:25 and 2 more', since: NOW - 400, waiting: 4, why: 'ETIMEDOUT' }], mx_down: 12, mx_waiting: 0, hooks: [{ hook: 'rspamd', since: NOW - 9, why: 'no answer' }] }, sources: [{ address: '192.0.2.10', name: 'mail.example', why: '' }, { address: '2001:db8::10', name: 'mail.example', why: 'its PTR record says nothing' }], rules: [{ id: 'gw-1-7-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'their server is down', since: NOW - 600, until: NOW + 3600, local: true, queues: 3, messages: 1200 }, { id: 'gw-1-7-2', verb: 'refuse', queue: '*', who: 'bob', reason: 'moves \u001b[2J', since: NOW - 60, until: null, local: false, queues: 1, messages: 1 }], orders_left: 2, received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, partitions: 16, partitions_waiting: 23,
+  reception: { tls_handshakes: 1200, tls_failed: 4, auth: 0, auth_failed: 0, lookups: 30, lookups_failed: 0, blocklists_failing: ['zen.example'], stale_files: ['certificate', 'users'], certificates: [{ use: 'smtp', ends: NOW + 86_400 * 3 }, { use: 'links', ends: NOW + 86_400 * 300 }] }, outages: { next_hops: [{ relay: 'mx.example:25', since: NOW - 40, waiting: 1579, why: 'ECONNREFUSED', bytes: 2 ** 28, next_try: NOW + 25, code: '4.4.1' }], next_hops_down: 3, next_hops_denied: 0, mx: [{ relay: 'mx.stranger.example:25 and 2 more', since: NOW - 400, waiting: 4, why: 'ETIMEDOUT' }], mx_down: 12, mx_waiting: 0, hooks: [{ hook: 'rspamd', since: NOW - 9, why: 'no answer' }] }, sources: [{ address: '192.0.2.10', name: 'mail.example', why: '' }, { address: '2001:db8::10', name: 'mail.example', why: 'its PTR record says nothing' }], rules: [{ id: 'gw-1-7-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'their server is down', since: NOW - 600, until: NOW + 3600, local: true, queues: 3, messages: 1200 }, { id: 'gw-1-7-2', verb: 'refuse', queue: '*', who: 'bob', reason: 'moves \u001b[2J', since: NOW - 60, until: null, local: false, queues: 1, messages: 1 }], orders_left: 1, held_messages: 3, orders: [{ order: 'gw-1-7-3', verb: 'bounce', selector: '--domain shop.example', phase: 'grace', given: NOW - 15, who: 'ann', reason: 'gone \u001b[2J', matched: 1504, done: 0, grace_ends: NOW + 45, until: null }, { order: 'gw-2-7-1', verb: 'delete', selector: '--client 192.0.2.7', phase: 'left', given: NOW - 900, who: 'bob', reason: 'flood', matched: 0, done: 4, grace_ends: null, until: NOW + 3600 }], received: 20_000, delivered: 19_000, deferred: 3, bounced: 2, expired: 1, queues: 40, partitions: 16, partitions_waiting: 23,
   waiting_for: { register: 0, lease: 1, stores: 0, copies_away: 22 }, waiting: [LEASE, AWAY, { ...AWAY, partition: 'gw-1/4', since: NOW - 20 }],
   register_away: 'etcd-1: connection refused', losses: 1, adopted: 40, adopted_twice: 3,
-  hurting: { counts: { deferred: 4, growing: 1, slow: 0 }, queues: [{ queue_name: 'late.example', queue_class: 'mail', partition: 'gw-1/1', problem: 'deferred', since: NOW - 70, messages: 900, deferred: 700, bytes: 2 ** 27, last_error: '451 4.7.1 later' }, { queue_name: 'big.example', queue_class: 'mail', partition: 'gw-1/2', problem: 'growing', since: NOW - 5, messages: 800, deferred: 0, bytes: 10, last_error: '' }] },
+  hurting: { counts: { deferred: 4, growing: 1, slow: 0 }, queues: [{ queue_name: 'late.example', queue_class: 'mail', partition: 'gw-1/1', problem: 'deferred', since: NOW - 70, messages: 900, deferred: 700, bytes: 2 ** 27, last_error: '451 4.7.1 later', next_try: NOW + 90 }, { queue_name: 'big.example', queue_class: 'mail', partition: 'gw-1/2', problem: 'growing', since: NOW - 5, messages: 800, deferred: 0, bytes: 10, last_error: '' }] },
   busiest: { seconds: 75, messages: 13_000, clients: [{ name: '192.0.2.7', messages: 11_000 }, { name: '192.0.2.8', messages: 1_300 }, { name: '192.0.2.9', messages: 9 }], senders: [{ name: '', messages: 6_000 }], users: [] },
   stores_unreached: [{ store: 'NodeF', host: 'box-6', why: 'no path to it stands', since: NOW - 12 }],
   partitions_rescued: 3, queued_messages: 41, queued_bytes: 4096, memory_used_bytes: 2 ** 20,
@@ -35,7 +35,7 @@ const STATUS: StatusAnswer = {
   ],
 };
 const STORE_STATUS: StoreStatusAnswer = {
-  role: 'store', store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, boot_id: '00', uptime_seconds: 86_400, ready: true, stopping: false, insecure: false, in_register: false, register_away: 'etcd-1: connection refused', ports: [9400], partitions: 80, messages: 12_345, changes: 0,
+  role: 'store', store_id: 'NodeB', host: 'box-2', version: '0.2.0', pid: 9, boot_id: '00', uptime_seconds: 86_400, ready: true, stopping: false, insecure: false, in_register: false, register_away: 'etcd-1: connection refused', ports: [9400], partitions: 80, messages: 12_345, changes: 0, configuration: { hash: '0a1b2c3d4e5f', since: NOW - 86_400 },
   memory: { used_bytes: 2 ** 21, live_bytes: 0, granted_bytes: 0, accept_bytes: 2 ** 29, limit_bytes: 2 ** 30 },
   gateways: [{ id: 'gw-1', incarnation: 7, active: true, granted_bytes: 0, connections: [] }, { id: 'gw-2', incarnation: 7, active: false, granted_bytes: 0, connections: [] }],
 };
@@ -82,6 +82,24 @@ test('the configuration in force is named, why another one was refused, and whic
   const picture = (gateway: string, routes_hash: string) => ({ status: { ...STATUS, gateway, configuration: { ...configuration, routes_hash } }, rows: [], address: '' });
   const all = statusLines({ gateways: [picture('gw-1', 'aaaa'), picture('gw-2', 'bbbb'), picture('gw-3', 'aaaa')], stores: [], missing: [], all: true }, NOW_MS, false);
   assert.ok(all.some((line) => line.startsWith('ROUTES DIFFER: aaaa: gw-1, gw-3; bbbb: gw-2; ')), all.join('\n'));
+});
+
+test('of a release before, what it does not tell is not shown', () => {
+  const { orders: _orders, held_messages: _held, ...before } = STATUS;
+  const text = shown({ ...before, held_messages: 0, outages: { next_hops: [{ relay: 'mx:25', since: NOW - 40, waiting: 7, why: '421 4.3.2 later', code: '421', next_try: null }, { relay: 'my:25', since: NOW - 40, waiting: 7, why: 'ETIMEDOUT' }], next_hops_down: 2, next_hops_denied: 0, mx: [], mx_down: 0, mx_waiting: 0, hooks: [] } });
+  assert.match(text, /^ {2}LEFT {8}1 order waits in the register for mail of gateways that did not answer: twinpost queue orders$/m);
+  assert.match(text, /^ {2}NEXT HOP {4}mx:25 can't be reached for 40s, 7 to deliver, tried now: 421 4\.3\.2 later$/m);
+  assert.match(text, /^ {2}NEXT HOP {4}my:25 can't be reached for 40s, 7 to deliver: ETIMEDOUT$/m);
+  assert.doesNotMatch(text, /ORDER|HELD/);
+});
+
+test('orders of which each gateway tells say how far they are; of many the first stand there', () => {
+  const order = { order: 'o', verb: 'rebind', selector: '--everything', phase: 'looking', given: NOW, who: 'ann', reason: 'r', matched: 1, done: 0, grace_ends: null, until: null } as const;
+  const text = (phase: 'looking' | 'found' | 'acting', more: number): string => shown({ ...STATUS, orders: Array.from({ length: more }, () => ({ ...order, phase })) });
+  assert.match(text('looking', 1), /r; 1 message matched so far, it still looks$/m);
+  assert.match(text('found', 1), /r; 1 message matched, waits for whoever gave it$/m);
+  assert.match(text('acting', 1), /r; 1 message matched, 0 done$/m);
+  assert.match(text('acting', 11), /\n {16}and 3 more: twinpost queue orders\n/);
 });
 
 test('while the register is away, what it told last of other gateways is shown, and since when that is', () => {
@@ -227,7 +245,7 @@ describe('comparing a mirror with its gateway', () => {
   });
 });
 
-const GOLDEN = `ERROR gw-1: 22 partitions can not be served: all copies that count are away (and 22 more, below)
+const GOLDEN = `ERROR gw-1: 22 partitions can not be served: all copies that count are away (and 24 more, below)
 
 gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   mail        READY
@@ -239,18 +257,20 @@ gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   STALE       what is on disk can't be used, and what was read before stays: certificate, users; the log says why
   busiest     client 192.0.2.7 85%, 192.0.2.8 10%   sender <> 46%   of 13,000 messages accepted in 1min15s
   CERTIFICATE for smtp ends 2027-01-18T08:00:00Z: renew it
-  NEXT HOP    mx.example:25 can't be reached for 40s, 1,579 to deliver: ECONNREFUSED
+  NEXT HOP    mx.example:25 can't be reached for 40s, 1,579 to deliver, 25% of the memory, next try in 25s: 4.4.1 ECONNREFUSED
                 and 2 more next hops
   MX          mx.stranger.example:25 and 2 more can't be reached for 6min40s, 4 to deliver: ETIMEDOUT
                 and 11 more by MX: twinpost queue summary says what waits, and why
   HOOK        rspamd fails for 9s: no answer
-  DEFERRED    queue late.example: its next hop puts mail off, 700 of 900 messages deferred; last: 451 4.7.1 later; for 1min10s, 13% of the memory
+  DEFERRED    queue late.example: its next hop puts mail off, 700 of 900 messages deferred; last: 451 4.7.1 later; for 1min10s, 13% of the memory, next try in 1min30s
   GROWING     queue big.example grows, 800 messages; for 5s
                 and 3 more queues
   SOURCE      2001:db8::10 (mail.example in EHLO): no mail by MX leaves from it: its PTR record says nothing
   SUSPENDED   out since 2027-01-15T07:50:00Z (10min), until 2027-01-15T09:00:00Z by ann: their server is down; 1,200 messages wait; not in the register yet
   REFUSING    * since 2027-01-15T07:59:00Z (1min) by bob: moves \\u001b[2J; new mail gets 452
-  LEFT        2 orders wait in the register for mail of gateways that did not answer: twinpost queue orders
+  HELD        3 of 41 messages wait for an operator: twinpost queue summary says in which queues, queue release lets it go
+  ORDER       bounce --domain shop.example (gw-1-7-3) since 2027-01-15T07:59:45Z (15s) by ann: gone \\u001b[2J; 1,504 messages matched, 0 ended; its grace ends 2027-01-15T08:00:45Z, in 45s: twinpost queue orders --cancel gw-1-7-3 takes it back
+  ORDER       delete --client 192.0.2.7 (gw-2-7-1) since 2027-01-15T07:45:00Z (15min) by bob: flood; left in the register for mail of gateways that did not answer, 4 ended here, until 2027-01-15T09:00:00Z
   register    AWAY: etcd-1: connection refused; mail of partitions held here is taken and delivered as long as all of its copies answer; until the register is back nobody takes a partition over, no copy is left out or added, and what starts waits for it
   REFUSED     new mail of 1 of 40 routes: strict.example (recovering for 30s)
   rescued     3 partitions of other gateways delivered here
@@ -274,8 +294,8 @@ gw-1/1     NodeB  RUN        READY      SYNC        yes         2         18000 
 gw-2/2     NodeD  NG         RUN        RESYNC 42%  no          2          3000        5 (2KiB)       2s  refill begins
 -- 2 of 16 partitions, those that need a look first; --all shows every one
 
-Store  Host   Admin       Version  State  Up  Partitions  Entries        Memory  Gateways
-NodeB  box-2  box-2:9401  0.2.0    ready  1d          80   12,345  2MiB of 1GiB  gw-1, gw-2 (away)  NOT IN THE REGISTER
+Store  Host   Admin       Version  State  Up  Config                                   Partitions  Entries        Memory  Gateways
+NodeB  box-2  box-2:9401  0.2.0    ready  1d  0a1b2c3d4e5f since 2027-01-14T08:00:00Z          80   12,345  2MiB of 1GiB  gw-1, gw-2 (away)  NOT IN THE REGISTER
 
 PARTIAL: gw-2: no answer from 127.0.0.1:8026: connection refused
 PARTIAL: gw-3: not asked: nobody that answers knows its admin address`;

@@ -13,6 +13,7 @@ const HOP = { relay: 'mx.example:25', since: NOW - 40, waiting: 1, why: 'ECONNRE
 const HURT = { queue_name: 'q', queue_class: 'mail', partition: 'gw-1/1', problem: 'deferred', since: NOW, messages: 900, deferred: 700, bytes: 1, last_error: '451 4.7.1 later' } as const;
 const COUNTS = { deferred: 1, growing: 0, slow: 0 };
 const RULE = { id: 'gw-1-7-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'r', since: NOW, until: null, local: false, queues: 1, messages: 12 } as const;
+const ORDER = { order: 'gw-1-7-1', verb: 'bounce', selector: '--domain x.example', given: NOW, who: 'ann', reason: 'r', matched: 1504, done: 0, grace_ends: NOW, until: null } as const;
 const CONFIGURATION = { hash: 'a', routes_hash: 'b', since: NOW, read: NOW, refused: '', refused_at: null };
 const RECEPTION = { tls_handshakes: 0, tls_failed: 0, auth: 0, auth_failed: 0, lookups: 0, lookups_failed: 0, blocklists_failing: [], stale_files: [], certificates: [] };
 
@@ -64,6 +65,9 @@ describe('the first line of the status', () => {
     [{ configuration: { ...CONFIGURATION, refused: 'gw.yaml:3: x' } }, 'ERROR gw-1: the file of its configuration is refused: gw.yaml:3: x'],
     [{ configuration: CONFIGURATION }, 'ALL WELL'],
     [{ held_messages: 2 }, 'WARNING gw-1: 2 messages held: twinpost queue summary says in which queues'],
+    [{ orders: [{ ...ORDER, phase: 'grace' }] }, 'WARNING gw-1: bounce --domain x.example of ann is done to 1,504 messages when its grace is over'],
+    [{ orders: [{ ...ORDER, phase: 'acting' }] }, 'WARNING gw-1: bounce --domain x.example of ann is done to 1,504 messages at this moment'],
+    [{ orders: [{ ...ORDER, phase: 'looking' }, { ...ORDER, verb: 'flush', phase: 'acting' }] }, 'ALL WELL'],
     [{ orders_left: 1 }, 'WARNING gw-1: 1 order in the register for mail that is not here: twinpost queue orders'],
     [{ ends_untold: [{ stores: ['a', 'b'], partitions: 2, names: [] }] }, 'WARNING gw-1: of 2 partitions that ended a, b must still be told'],
     [{ stores_unreached: [{ store: 'NodeF', host: 'h', why: 'no path', since: NOW }] }, 'WARNING gw-1: store NodeF is not reached: no path'],

@@ -4,7 +4,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { changesBetween, configurationHash, routesHash } from '../../../src/config/changes.js';
+import { changesBetween, configurationHash, routesHash, storeHash } from '../../../src/config/changes.js';
 import type { KeysInFile } from '../../../src/config/changes.js';
 import { parseConfig } from '../../../src/config/load.js';
 import { pathText } from '../../../src/config/problems.js';
@@ -97,4 +97,20 @@ test('gateways whose routes are the same have one name for them, whatever else d
   assert.equal(routesHash(one), routesHash(two));
   assert.notEqual(routesHash(one), routesHash(keysOf('', "\n    - {domain: '*', via: 'smtp://127.0.0.1:99'}\n")));
   assert.equal(configurationHash(one), configurationHash(keysOf('', ROUTES, 'a wholly different secret')));
+});
+
+test('each store has a name for its part of the file, whatever its secret, the gateway and other stores', () => {
+  const hashes = (ports: readonly number[], secret: string, more = ''): readonly string[] => {
+    const stores = ports.map((port, i) => `  - {id: s${String(i)}, host: h${String(i)}, secret: ${secret}, paths: [{name: A, address: '127.0.0.1:${String(port)}'}], admin: {listen: '127.0.0.1:${String(port + 1000)}'}, gateways: [{id: g}]}`);
+    const result = parseConfig(`stores:\n${stores.join('\n')}\n${more}`, 'x.yaml', { role: 'up', secret: 'sixteen characters and more' });
+    assert.ok(result.ok, JSON.stringify(result));
+    assert.deepEqual(result.config.stores.map((store) => store.configurationHash), ports.map((_port, i) => storeHash(result.value, i)));
+    return result.config.stores.map((store) => store.configurationHash);
+  };
+  const before = hashes([9400, 9500], 'sixteen-characters-and-more');
+  assert.match(before[0] ?? '', /^[0-9a-f]{12}$/);
+  assert.notEqual(before[0], before[1]);
+  assert.deepEqual(hashes([9400, 9500], 'another-of-sixteen-characters'), before);
+  const after = hashes([9400, 9501], 'sixteen-characters-and-more');
+  assert.deepEqual([after[0] === before[0], after[1] === before[1]], [true, false]);
 });

@@ -319,6 +319,7 @@ for (const [what, at, answer] of TURNED_AWAY) {
     const [hop] = dispatcher.nextHops();
     assert.ok(hop !== undefined && hop.failures >= 2 && hop.downSinceWallMs !== undefined, JSON.stringify(hop));
     assert.match(hop.lastError, answer === 'cut' ? /lost while waiting for the reply to MAIL/ : /^421 4\.7\.0 /);
+    assert.deepEqual([hop.lastCode, hop.bytes, hop.waiting > 0], [answer === 'cut' ? '4.4.2' : '421', 1000 * queue.waiting.length, true]);
     assert.ok(server.connections <= 13, `no storm: ${server.connections} connections`);
     assert.ok(source.ended.every((one) => one.result.results[0]?.status === DEFERRED && one.result.notAttempted !== true));
     isBusy = false;

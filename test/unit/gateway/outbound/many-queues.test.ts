@@ -98,6 +98,7 @@ test('a queue has as many in flight as its route allows, while others have their
 /** How often somebody asks what is ready. */
 class WatchedQueue implements DeliveryQueue {
   readonly route: Route;
+  readonly bytes = 0;
   looks = 0;
   constructor(nextHop: NextHop) {
     this.route = { queueName: 'quiet', queueClass: 'mail', label: 'mail/quiet', ordering: 'fifo', concurrency: 20, lengthMax: 1e6, nextHop };
@@ -158,6 +159,7 @@ class MovedQueue implements DeliveryQueue {
     this.route = inner.route;
   }
   get readyCount(): number { return this.inner.readyCount; }
+  get bytes(): number { return this.inner.bytes; }
   get waiting(): number[] { return this.inner.waiting; }
 }
 

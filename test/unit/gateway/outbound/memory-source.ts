@@ -21,6 +21,8 @@ export class MemoryQueue implements DeliveryQueue {
     this.route = { queueName: 'q', queueClass: 'mail', label: 'mail/q', ordering: 'fifo', concurrency: 20, lengthMax: 1e6, ...route, nextHop: route.nextHop };
   }
   get readyCount(): number { return this.waiting.length; }
+  /** A thousand each. */
+  get bytes(): number { return 1000 * this.waiting.length; }
 }
 
 export interface Ended { readonly entry: number; readonly result: AttemptResult }

@@ -6,7 +6,7 @@ import { TOKEN, tokensFile } from '../../platform/node/token-file.js';
 import { TestGateway, testStore } from './test-gateway.js';
 
 test('admin HTTP tells health, metrics, status and partitions, to those with the token', async (t) => {
-  const store = await testStore({ version: '9.8.7', admin: { listen: { host: '127.0.0.1', port: 0 }, tokensFile: tokensFile() } });
+  const store = await testStore({ version: '9.8.7', configurationHash: '0123456789ab', admin: { listen: { host: '127.0.0.1', port: 0 }, tokensFile: tokensFile() } });
   t.after(() => store.stop());
   const gateway = await TestGateway.join(store);
   gateway.found(1, 1);
@@ -30,6 +30,8 @@ test('admin HTTP tells health, metrics, status and partitions, to those with the
   assert.match(metrics, /^twinpost_store_changes_total 1$/m);
   const status = await (await fetch(`${base}/api/v1/status`, authorized)).json() as Record<string, unknown>;
   assert.deepEqual([status['store_id'], status['version'], status['partitions'], status['messages'], status['ready']], ['store-a', '9.8.7', 2, 1, true]);
+  const { hash, since } = status['configuration'] as { hash: string; since: number };
+  assert.deepEqual([hash, Math.abs(since - Date.now() / 1000) < 60], ['0123456789ab', true]);
   const page = await (await fetch(`${base}/api/v1/partitions`, authorized)).json() as { rows: Record<string, unknown>[]; next_cursor: unknown };
   const { digest, ...first } = page.rows[0] ?? {};
   assert.match(String(digest), /^[0-9a-f]{16}$/);

@@ -23,6 +23,7 @@ export const QUEUE: DeliveryQueue = {
     lengthMax: 1000,
   },
   readyCount: 0,
+  bytes: 0,
 };
 
 export function envelopeTo(addresses: readonly string[], more: Partial<Envelope> = {}): Envelope {

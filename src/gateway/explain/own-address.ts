@@ -1,22 +1,21 @@
 /**
- * For `twinpost explain`: what an address is that the gateway takes itself, by the very rules of reception,
+ * For explanation.ts: what an address is that the gateway takes itself, by the very rules of reception,
  * and whom it stands for. postmaster and abuse, reverse-paths that were made here (`smtp.srs`, `verp`), and
  * the address of feedback loops.
  */
-import { counted } from './tables.js';
-import { CliError } from './context.js';
-import type { GatewayConfig } from '../config/types.js';
-import { formatMessageId } from '../base/text-id.js';
-import { whoIsMeant } from '../gateway/inbound/commands/recipient.js';
-import type { Path } from '../gateway/inbound/policy/address.js';
-import type { RelayPolicy } from '../gateway/inbound/policy/relay-policy.js';
-import { RoleAddresses } from '../gateway/inbound/policy/role-addresses.js';
-import type { Destination } from '../gateway/inbound/policy/role-addresses.js';
-import { returnAddressesOf, rewritingOf } from '../gateway/own-addresses.js';
-import type { CameBack } from '../gateway/returned/came-back.js';
-import { ReturnPaths } from '../gateway/returned/return-paths.js';
-import { SystemClock } from '../platform/node/clock.js';
-import { toAscii } from '../platform/node/idna.js';
+import { formatMessageId } from '../../base/text-id.js';
+import { toAscii } from '../../platform/node/idna.js';
+import type { Clock } from '../../platform/ports.js';
+import { whoIsMeant } from '../inbound/commands/recipient.js';
+import type { Path } from '../inbound/policy/address.js';
+import type { RelayPolicy } from '../inbound/policy/relay-policy.js';
+import { RoleAddresses } from '../inbound/policy/role-addresses.js';
+import type { Destination } from '../inbound/policy/role-addresses.js';
+import { returnAddressesOf, rewritingOf } from '../own-addresses.js';
+import type { CameBack } from '../returned/came-back.js';
+import { ReturnPaths } from '../returned/return-paths.js';
+import type { ExplainOptions } from './explanation.js';
+import { NotExplained } from './not-explained.js';
 
 export interface MeantAddress {
   /** '' of an address that is nothing of the gateway's. */
@@ -29,24 +28,25 @@ export interface MeantAddress {
 
 /** Throws what reception would answer. */
 export function meantBy(
-  path: Path, reversePath: string, policy: RelayPolicy, { hostName, routes, smtp }: GatewayConfig,
+  path: Path, reversePath: string, policy: RelayPolicy,
+  { hostName, postmaster, routes, smtp }: Pick<ExplainOptions, 'hostName' | 'postmaster' | 'routes' | 'smtp'>,
+  clock: Clock,
 ): MeantAddress {
-  const clock = new SystemClock();
   const rewriting = rewritingOf(smtp, clock);
   const paths = new ReturnPaths(returnAddressesOf(routes, clock).values(), smtp.feedback);
   const ports = { toAscii, rewriting, returned: { paths } };
   const meant = whoIsMeant(path, { reversePath, mayTakeMoreBack: true }, { ports });
   if ('reply' in meant) {
-    throw new CliError(`mail to ${path.address} would be refused: ${meant.reply.trim()}`);
+    throw new NotExplained('answer', `mail to ${path.address} would be refused: ${meant.reply.trim()}`);
   }
   const { wanted, came } = meant;
   const made = wanted === path && came === undefined ? '' : madeText(came);
   if (came?.to === '') return { is: made, to: undefined, isRole: false };
   const ownDomains = rewriting === undefined ? paths.domains : [rewriting.domain, ...paths.domains];
-  const role = new RoleAddresses({ hostName, postmaster: smtp.postmaster }, policy, ownDomains)
+  const role = new RoleAddresses({ hostName, postmaster }, policy, ownDomains)
     .destinationOf(wanted);
   if (role === undefined) return { is: made, to: wanted, isRole: false };
-  const reader = `smtp.postmaster names ${smtp.postmaster === '' ? 'no' : 'its'} reader`;
+  const reader = `smtp.postmaster names ${postmaster === '' ? 'no' : 'its'} reader`;
   const words = made === '' ? '' : `${made}, for `;
   return { is: `${words}an address that every mail server has: ${reader}`, to: role, isRole: true };
 }
@@ -56,5 +56,5 @@ function madeText(came: CameBack | undefined): string {
   if (came.kind === 'feedback') return 'the address of feedback loops (smtp.feedback)';
   const { route, token: { messageId, ageDays } } = came;
   return `a return address of route ${route} (verp), made for message ${formatMessageId(messageId)} `
-    + `${counted(ageDays, 'day')} ago`;
+    + `${String(ageDays)} ${ageDays === 1 ? 'day' : 'days'} ago`;
 }

@@ -1,12 +1,12 @@
 /**
- * What the DNS says of TLS with a host by MX, for `twinpost explain`: its TLSA records, found and judged as a
+ * What the DNS says of TLS with a host by MX, for `explain`: its TLSA records, found and judged as a
  * gateway does it before it connects (gateway/outbound/pure/host-tlsa.ts, platform/node/dane.ts).
  */
-import type { MxLookup } from '../gateway/outbound/mx-lookup.js';
-import { isAliasInDoubt, tlsaBases } from '../gateway/outbound/pure/host-tlsa.js';
-import type { TlsaVerdict } from '../gateway/outbound/pure/host-tlsa.js';
-import { usableRecords } from '../platform/node/dane.js';
-import type { DnsAnswer, TlsaData } from '../platform/resolver.js';
+import type { MxLookup } from '../outbound/mx-lookup.js';
+import { isAliasInDoubt, tlsaBases } from '../outbound/pure/host-tlsa.js';
+import type { TlsaVerdict } from '../outbound/pure/host-tlsa.js';
+import { usableRecords } from '../../platform/node/dane.js';
+import type { DnsAnswer, TlsaData } from '../../platform/resolver.js';
 
 export interface ExplainedDane {
   readonly text: string;

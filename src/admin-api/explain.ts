@@ -1,0 +1,88 @@
+/**
+ * Where mail would go, as `explain` shows it: gateway/explain finds it out, by what a gateway runs by or by a
+ * file.
+ */
+import { z } from 'zod';
+import { list, name, text } from './pages.js';
+
+const TO_CHARACTERS_MAX = 1_024;
+const asked = z.string().max(TO_CHARACTERS_MAX);
+
+/** Of GET /api/v1/explain. */
+export const explainQuestion = z.object({
+  /** An address, a domain, or the name of a queue. */
+  to: z.string('to is an address, a domain or the name of a queue').min(1).max(TO_CHARACTERS_MAX),
+  /** The reverse-path that the mail has; '': the null one. */
+  from: asked.default(''),
+  /** "address:port" that it comes in by; '': the first one. */
+  listener: asked.default(''),
+});
+export type ExplainQuestion = Readonly<z.output<typeof explainQuestion>>;
+
+const explainedHost = z.object({
+  preference: z.int(),
+  host: name,
+  port: z.int(),
+  /** By MX: those that would be tried. */
+  addresses: list(name),
+  /** Why there are none, or which are not connected to. */
+  why: text,
+  /** By MX: what its TLSA records say. */
+  dane: text.exactOptional(),
+  /** It has addresses, and is not connected to before the DNS answers about these. */
+  dane_failed: z.literal(true).exactOptional(),
+  /** By MX: none that is connected to, and the DNS did not answer about all. */
+  addresses_failed: z.literal(true).exactOptional(),
+});
+export type ExplainedHost = Readonly<z.output<typeof explainedHost>>;
+
+/** One of ours, and what the DNS says of it. */
+const explainedSource = z.object({
+  address: name,
+  /** In EHLO. */
+  name,
+  confirmed: z.boolean(),
+  /** Why the DNS does not confirm it; '' if it does. */
+  why: text,
+});
+export type ExplainedSource = Readonly<z.output<typeof explainedSource>>;
+
+const explainedTo = z.object({
+  /** As it was asked for. */
+  recipient: name,
+  /** What it is, of an address that the gateway takes itself, and of a queue or domain; '' of any other. */
+  is: text,
+  /** Whom it stands for; the recipient otherwise. */
+  stands_for: name,
+});
+export type ExplainedTo = Readonly<z.output<typeof explainedTo>>;
+
+const explainedWay = z.object({
+  ...explainedTo.shape,
+  /** What an alias made of that; as it was otherwise. */
+  address: name,
+  queue: name,
+  next_hop: name,
+  hosts: list(explainedHost),
+  tls: name,
+  /** That it would leave from, and those of IPv6 that are not confirmed; none: as the system chooses. */
+  sources: list(explainedSource),
+  /** The MTA-STS policy of the domain, or that none can be had; '' where it has none, or none counts. */
+  mta_sts: text,
+  /** Why there is no way; '' if there is one. */
+  why: text,
+  /** RFC 3463, of why. */
+  status: name,
+});
+export type ExplainedWay = Readonly<z.output<typeof explainedWay>>;
+
+/** GET /api/v1/explain?to=…: 400 when that is nothing that mail goes to, 409 when mail would be refused. */
+export const explainAnswer = z.object({
+  to: explainedTo,
+  /** None: mail ends here. Several: by an alias. */
+  ways: list(explainedWay),
+  /** Others that an alias leads to. */
+  left_out: z.int(),
+  retries: z.object({ first_ms: z.int(), max_ms: z.int(), lifetime_ms: z.int() }),
+});
+export type ExplainAnswer = Readonly<z.output<typeof explainAnswer>>;

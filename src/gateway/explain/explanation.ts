@@ -1,0 +1,350 @@
+/**
+ * Where mail to an address, a domain or a queue would go by a configuration, and why: what an address of the
+ * gateway's own stands for (own-address.ts), alias, route, queue, hosts with their addresses, TLS, what their
+ * TLSA records say of it (explained-dane.ts), the domain's own policy (MTA-STS), which of our addresses it
+ * would leave from (`sources`), retries. Asks the table of recipients, the DNS and the domain, and no next
+ * hop: whether the hosts take mail is not tried.
+ *
+ *   name of a queue ─► its route      domain ─► where it leads      address ─► as RCPT would find it
+ *
+ * A gateway that runs answers so by what is in force, the command line by a file.
+ */
+import { lookup as lookUp } from 'node:dns/promises';
+import type {
+  ExplainAnswer, ExplainQuestion, ExplainedHost, ExplainedSource, ExplainedTo, ExplainedWay,
+} from '../../admin-api/explain.js';
+import { formatDuration } from '../../base/units.js';
+import type { Https } from '../../platform/https.js';
+import { toAscii } from '../../platform/node/idna.js';
+import type { Clock, EventLog } from '../../platform/ports.js';
+import type { DnsAnswer, Resolver } from '../../platform/resolver.js';
+import type { WhoMaySend } from '../gateway-options.js';
+import { parsePath } from '../inbound/policy/address.js';
+import { RelayPolicy } from '../inbound/policy/relay-policy.js';
+import { byDomain, destinationsOf } from '../inbound/recipients/destinations.js';
+import type { DestinationDesk, RoutedRecipient } from '../inbound/recipients/destinations.js';
+import type { RecipientTable } from '../inbound/recipients/listing.js';
+import { MxLookup } from '../outbound/mx-lookup.js';
+import type { MxOptions } from '../outbound/mx-lookup.js';
+import { IPV6_ONLY, NOT_CONNECTED, addressOfLiteral } from '../outbound/pure/mail-exchangers.js';
+import type { HostsWay, MailWay } from '../outbound/pure/mail-exchangers.js';
+import { whyNotPublic } from '../outbound/pure/public-address.js';
+import { isIpv6, waysTo } from '../outbound/pure/source-choice.js';
+import type { KnownSource, MailSource } from '../outbound/pure/source-choice.js';
+import { isNamedBy, stsRecordName, underPolicy } from '../outbound/pure/sts-policy.js';
+import type { StsPolicy } from '../outbound/pure/sts-policy.js';
+import { checkSource } from '../outbound/source-check.js';
+import { StsPolicies } from '../outbound/sts/sts-policies.js';
+import { nextHopUrl } from '../queue/next-hop.js';
+import { createRouter } from '../queue/router.js';
+import type { RouteOptions } from '../queue/router.js';
+import type { MailOrigin, NextHop } from '../queue/types.js';
+import { UNSIGNED_MX, daneOf } from './explained-dane.js';
+import { NotExplained } from './not-explained.js';
+import { meantBy } from './own-address.js';
+
+export interface ExplainOptions {
+  readonly hostName: string;
+  readonly routes: readonly RouteOptions[];
+  readonly sources: readonly MailSource[];
+  readonly mx: MxOptions;
+  /** "address:port" of each. */
+  readonly listeners: readonly string[];
+  readonly relayDomains: readonly string[];
+  readonly postmaster: string;
+  readonly smtp: Pick<WhoMaySend, 'srs' | 'feedback' | 'recipientsByHttp'>;
+  readonly retry: { readonly firstMs: number; readonly maxMs: number };
+  readonly lifetimeMs: number;
+}
+
+export interface ExplainPorts {
+  readonly clock: Clock;
+  readonly resolver: Resolver;
+  readonly https: Https;
+  readonly recipients: RecipientTable | undefined;
+}
+
+/** Whom an alias leads to beyond these is not looked up. */
+const WAYS_MAX = 20;
+const RECIPIENTS_MAX = 10_000;
+/** No further one is begun after so long. */
+const WAYS_MS_MAX = 15_000;
+
+/** Status of a question that the DNS did not answer (outbound/pure/mail-exchangers.ts). */
+export const NO_ANSWER = '4.4.3';
+
+type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
+
+interface ExplainedPolicy {
+  readonly policy: StsPolicy | undefined;
+  readonly text: string;
+}
+
+/** Of ours, and why the DNS does not confirm it. */
+interface JudgedSource extends KnownSource {
+  readonly why: string;
+}
+
+const NO_POLICY: ExplainedPolicy = { policy: undefined, text: '' };
+/** What is to be said of a policy stands in the answer. */
+const unsaid = (): void => undefined;
+const SILENT: EventLog = { debug: unsaid, info: unsaid, warn: unsaid, error: unsaid };
+
+type Judged = Pick<ExplainedHost, 'addresses' | 'why' | 'addresses_failed'>;
+
+interface Found {
+  readonly to: ExplainedTo;
+  readonly routed: readonly RoutedRecipient[];
+}
+
+/** Rejects with NotExplained when nothing is meant by it, or mail to it would be refused. */
+export async function explained(
+  question: ExplainQuestion, options: ExplainOptions, ports: ExplainPorts,
+): Promise<ExplainAnswer> {
+  const { to, routed } = meantAndRouted(question, options, ports);
+  const { retry: { firstMs, maxMs }, lifetimeMs } = options;
+  const untilMs = ports.clock.nowMs() + WAYS_MS_MAX;
+  const ways: ExplainedWay[] = [];
+  for (const one of routed.slice(0, WAYS_MAX)) {
+    if (ways.length > 0 && ports.clock.nowMs() >= untilMs) break;
+    ways.push(await wayOf(to, one, options, ports));
+  }
+  return {
+    to, ways, left_out: routed.length - ways.length,
+    retries: { first_ms: firstMs, max_ms: maxMs, lifetime_ms: lifetimeMs },
+  };
+}
+
+/** As reception would find it for a client that may send anywhere. */
+function meantAndRouted(question: ExplainQuestion, options: ExplainOptions, ports: ExplainPorts): Found {
+  const { to: recipient, from: reversePath, listener } = question;
+  const { listeners, relayDomains: domains, routes } = options;
+  if (listener !== '' && !listeners.includes(listener)) {
+    throw new NotExplained('question', `no listener '${listener}'; there are: ${listeners.join(', ')}`);
+  }
+  const policy = new RelayPolicy({ networks: [], domains }, toAscii);
+  const router = createRouter(routes);
+  const desk = { policy, ports: { router, toAscii, recipients: ports.recipients }, lookups: 0 };
+  const origin = { reversePath, listener: listener === '' ? listeners[0] ?? '' : listener };
+  const path = parsePath(`<${recipient}>`, 0, toAscii);
+  if (typeof path === 'string') return destination(recipient, path, desk, origin, options);
+  const meant = meantBy(path, reversePath, policy, options, ports.clock);
+  const { to } = meant;
+  const told = { recipient, is: meant.is, stands_for: to?.address ?? '' };
+  if (to === undefined) return { to: told, routed: [] };
+  if (options.smtp.recipientsByHttp !== undefined && policy.isRelayDomain(to.domain)) {
+    const text = `who is there in ${to.domain} is asked for by HTTP (smtp.recipients), and not here`;
+    throw new NotExplained('answer', text);
+  }
+  const listed = destinationsOf(to, desk, origin, RECIPIENTS_MAX);
+  const routed = meant.isRole && 'reply' in listed ? byDomain(to, desk, origin) : listed;
+  if ('unasked' in routed) throw new NotExplained('answer', 'a directory must be asked first');
+  if ('reply' in routed) throw refused(recipient, routed.reply);
+  return { to: told, routed };
+}
+
+/** A queue, or a domain. `why`: it is no address. */
+function destination(
+  text: string, why: string, desk: DestinationDesk, origin: MailOrigin,
+  { routes, smtp: { recipientsByHttp } }: ExplainOptions,
+): Found {
+  const { policy, ports: { recipients } } = desk;
+  const route = createRouter(routes).routeOfQueue(text, 'mail');
+  if (route !== undefined) {
+    if (route.nextHop.isByMx === true && route.nextHop.host === '') {
+      const each = `route ${text} has a queue for each domain: say the domain, or ${text}/DOMAIN`;
+      throw new NotExplained('question', each);
+    }
+    const to = { recipient: text, is: 'a queue', stands_for: text };
+    return { to, routed: [{ route, address: text, hasLeft: false }] };
+  }
+  // An address of nobody's: conditions of routes that name recipients mean others.
+  const path = /[.[]/.test(text) ? parsePath(`<*@${text}>`, 0, toAscii) : why;
+  if (typeof path === 'string') {
+    const names = routes.map(({ name }) => name).join(', ');
+    const isNone = `'${text}' is no address (${why}), no domain and no queue`;
+    throw new NotExplained('question', `${isNone}; there are the routes ${names}`);
+  }
+  const { domain } = path;
+  const isListed = (recipients ?? recipientsByHttp) !== undefined && policy.isRelayDomain(domain);
+  const is = isListed ? 'a domain of ours: a listed recipient may have a way of his own' : 'a domain';
+  const routed = byDomain({ address: `@${domain}`, domain }, desk, origin);
+  if ('reply' in routed) throw refused(text, routed.reply);
+  const to = { recipient: text, is, stands_for: text };
+  return { to, routed: routed.map((one) => ({ ...one, address: text })) };
+}
+
+function refused(recipient: string, reply: string): NotExplained {
+  return new NotExplained('answer', `mail to ${recipient} would be refused: ${reply.trim()}`);
+}
+
+async function wayOf(
+  to: ExplainedTo, { route, address }: RoutedRecipient, { mx, sources }: ExplainOptions, ports: ExplainPorts,
+): Promise<ExplainedWay> {
+  const { nextHop } = route;
+  const lookup = new MxLookup(mx, ports.resolver);
+  const ours = await knownSources(sources, nextHop, ports.resolver);
+  const told = {
+    ...to, address, queue: route.queueName, next_hop: nextHopUrl(nextHop), tls: tlsText(nextHop),
+    mta_sts: '', sources: [],
+  };
+  const others = (nextHop.others ?? []).map((other) => ({ ...other, addresses: [], why: '' }));
+  if (nextHop.isByMx !== true) {
+    const first = { preference: 0, host: nextHop.host, port: nextHop.port, addresses: [], why: '' };
+    const all = [first, ...others];
+    return { ...told, hosts: all, sources: shown(await sourcesOfNamed(all, ours)), why: '', status: '' };
+  }
+  const way = await new Promise<MailWay>((resolve) => { lookup.ask(nextHop.host, resolve); });
+  if ('why' in way) return { ...told, hosts: [], why: way.why.text, status: way.why.enhanced };
+  const usesTls = nextHop.tls !== undefined;
+  const asksPolicy = mx.usesMtaSts && usesTls && addressOfLiteral(nextHop.host) === undefined;
+  const { policy, text } = asksPolicy ? await policyOf(nextHop.host, lookup, ports) : NO_POLICY;
+  const left = underPolicy(way, policy, nextHop.host);
+  const [{ name: site } = { name: '' }] = 'hosts' in left ? left.hosts : way.hosts;
+  const named = await hostsOf(way, nextHop.port, policy, lookup);
+  const found = usesTls ? await withDane(named, way, lookup) : named;
+  const { hosts, used } = sourced(found, site, ours);
+  const from = shown(used);
+  if ('why' in left) {
+    return { ...told, hosts, mta_sts: text, why: left.why.text, status: left.why.enhanced };
+  }
+  const isReachable = others.length > 0 || hosts.some(({ addresses }) => addresses.length > 0);
+  const [why, status] = isReachable ? ['', ''] : whyNone(hosts);
+  return { ...told, hosts: [...hosts, ...others], sources: from, mta_sts: text, why, status };
+}
+
+function shown(sources: readonly JudgedSource[]): readonly ExplainedSource[] {
+  return sources.map(({ address, name, isConfirmed: confirmed, why }) => ({ address, name, confirmed, why }));
+}
+
+/** Of hosts of which none is connected to: why, and its status. */
+function whyNone(hosts: readonly ExplainedHost[]): readonly [string, string] {
+  const untold = hosts.find(isUntold);
+  if (untold !== undefined) return [`${untold.host} is ${untold.dane ?? ''}`, '4.7.5'];
+  const silent = hosts.find(({ addresses_failed: isFailed }) => isFailed === true);
+  if (silent !== undefined) return [`${silent.host}: ${silent.why}`, NO_ANSWER];
+  return ['no host has an address that is connected to', '4.4.1'];
+}
+
+export function isUntold({ dane_failed: isFailed }: ExplainedHost): boolean {
+  return isFailed === true;
+}
+
+/** Nothing of a host without addresses. */
+async function withDane(
+  hosts: readonly ExplainedHost[], { isAuthentic }: HostsWay, lookup: MxLookup,
+): Promise<readonly ExplainedHost[]> {
+  if (!isAuthentic) return hosts.map((host) => ({ ...host, dane: UNSIGNED_MX }));
+  const explained: ExplainedHost[] = [];
+  for (const host of hosts) {
+    const { text: dane, isFailed } = await daneOf(host.host, host.port, lookup);
+    if (host.addresses.length === 0) explained.push(host);
+    else if (isFailed) explained.push({ ...host, addresses: [], dane, dane_failed: true });
+    else explained.push({ ...host, dane });
+  }
+  return explained;
+}
+
+/** Those that its route allows, as the DNS knows them now. */
+async function knownSources(
+  sources: readonly MailSource[], { sources: allowed }: NextHop, resolver: Resolver,
+): Promise<readonly JudgedSource[]> {
+  const ours = sources.filter(({ address }) => allowed === undefined || allowed.includes(address));
+  return Promise.all(ours.map((source) => new Promise<JudgedSource>((resolve) => {
+    checkSource(source, resolver, (verdict) => {
+      const isConfirmed = verdict.kind === 'confirmed';
+      resolve({ ...source, isConfirmed, why: verdict.kind === 'confirmed' ? '' : verdict.why });
+    });
+  })));
+}
+
+/** Hosts by MX, less the addresses that no source leads to. */
+function sourced(
+  found: readonly ExplainedHost[], site: string, ours: readonly JudgedSource[],
+): { readonly hosts: readonly ExplainedHost[]; readonly used: readonly JudgedSource[] } {
+  const from = new Set(ours.filter(({ address, isConfirmed }) => isIpv6(address) && !isConfirmed)
+    .map(({ address }) => address));
+  const hosts = found.map((host) => {
+    const { ways, whys } = waysTo(host.addresses, { site, isByMx: true }, ours);
+    for (const way of ways) if (way.from !== undefined) from.add(way.from.address);
+    const why = [host.why, ...whys].filter((text) => text !== '').join('; ');
+    return { ...host, addresses: ways.map(({ address }) => address), why };
+  });
+  return { hosts, used: ours.filter(({ address }) => from.has(address)) };
+}
+
+/** A host that the route names is resolved as the system does it. */
+async function sourcesOfNamed(
+  hosts: readonly ExplainedHost[], ours: readonly JudgedSource[],
+): Promise<readonly JudgedSource[]> {
+  if (ours.length === 0) return [];
+  const [{ host: site } = { host: '' }] = hosts;
+  const from = new Set<string>();
+  for (const { host } of hosts) {
+    const found = await lookUp(host, { all: true }).catch(() => []);
+    const { ways } = waysTo(found.map(({ address }) => address), { site, isByMx: false }, ours);
+    for (const way of ways) if (way.from !== undefined) from.add(way.from.address);
+  }
+  return ours.filter(({ address }) => from.has(address));
+}
+
+async function hostsOf(
+  { hosts: named }: HostsWay, port: number, policy: StsPolicy | undefined, lookup: MxLookup,
+): Promise<readonly ExplainedHost[]> {
+  const hosts: ExplainedHost[] = [];
+  for (const { name, preference } of named) {
+    const { why, ...found } = await new Promise<Judged>((resolve) => {
+      lookup.addresses(name, (answers, isIpv6Only) => {
+        resolve(isIpv6Only ? { addresses: [], why: `it ${IPV6_ONLY}` }
+          : judged(answers, lookup.allowsPrivate));
+      });
+    });
+    const isNamed = policy === undefined || policy.mode === 'none' || isNamedBy(policy, name);
+    const all = [why, isNamed ? '' : 'not named by the policy of the domain'];
+    const whys = all.filter((text) => text !== '').join('; ');
+    hosts.push({ preference, host: name, port, ...found, why: whys });
+  }
+  return hosts;
+}
+
+/** As a gateway would that knows none of it yet. */
+async function policyOf(
+  domain: string, lookup: MxLookup, { clock, resolver, https }: ExplainPorts,
+): Promise<ExplainedPolicy> {
+  const record = await new Promise<DnsAnswer<'TXT'>>((resolve) => {
+    resolver.ask(stsRecordName(domain), 'TXT', resolve);
+  });
+  if (record.kind === 'failed') return { policy: undefined, text: `no answer: ${record.why}` };
+  let failed = '';
+  const policies = new StsPolicies(undefined, {
+    clock, log: SILENT, resolver, lookup, https,
+    onFetched: (_domain, result) => { failed = `none to be had: ${result}`; },
+  });
+  const policy = await new Promise<StsPolicy | undefined>((resolve) => { policies.ask(domain, resolve); });
+  if (policy === undefined) return { policy, text: failed };
+  const { mode, mx, maxAgeS } = policy;
+  const names = mx.length > 0 ? `: ${mx.join(' ')}` : '';
+  return { policy, text: `${mode} for ${formatDuration(maxAgeS * 1000)}${names}` };
+}
+
+function judged(answers: Addresses, allowsPrivate: boolean): Judged {
+  const whys: string[] = [];
+  const addresses: string[] = [];
+  for (const answer of answers) {
+    if (answer.kind === 'failed') whys.push(`no answer on its address: ${answer.why}`);
+    if (answer.kind !== 'found') continue;
+    for (const address of answer.records) {
+      const why = allowsPrivate ? '' : whyNotPublic(address);
+      if (why === '') addresses.push(address);
+      else whys.push(`${address} is ${why}, ${NOT_CONNECTED}`);
+    }
+  }
+  if (addresses.length + whys.length === 0) whys.push('it has no address');
+  const isFailed = addresses.length === 0 && answers.some(({ kind }) => kind === 'failed');
+  return { addresses, why: whys.join('; '), ...(isFailed ? { addresses_failed: true } : {}) };
+}
+
+function tlsText({ tls }: NextHop): string {
+  if (tls === undefined) return 'none';
+  return tls.isFirst ? `${tls.level}, before the greeting` : tls.level;
+}
