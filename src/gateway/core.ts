@@ -20,6 +20,7 @@ import { DeliveryRight } from './mirror/delivery-right.js';
 import { Orders } from './orders/orders.js';
 import { Rebinding } from './orders/rebinding.js';
 import { ReportPace } from './orders/report-pace.js';
+import type { RouteNames } from './orders/selection.js';
 import { LocalRules } from './orders/local-rules.js';
 import { QueueRules } from './orders/queue-rules.js';
 import { RuleDesk } from './orders/rule-desk.js';
@@ -41,7 +42,7 @@ import { EntryTable } from './queue/entry-table.js';
 import { ExpirySweep } from './queue/expiry-sweep.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut, Ordered } from './queue/handing-out.js';
-import type { MailQueue } from './queue/mail-queue.js';
+import { MailQueue } from './queue/mail-queue.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import { MessageHolds } from './queue/message-holds.js';
 import type { Note } from './queue/note.js';
@@ -293,6 +294,16 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.holdings.expected() !== '' || this.registry.partitions.some((one) => one.isRecovering);
   }
 
+  /** Which route of the configuration a queue is of. */
+  get names(): RouteNames {
+    return this.#ports.router;
+  }
+
+  /** These hosts take the mail of a queue by MX. */
+  onWay(queue: DeliveryQueue, hosts: readonly string[]): void {
+    if (queue instanceof MailQueue) queue.mxHosts = hosts;
+  }
+
   /** Envelope of an entry, for those who show it. */
   envelopeOf(row: number): Envelope | undefined {
     return this.#settlement.envelopeOf(row);
@@ -505,7 +516,7 @@ export class GatewayCore implements Reception, DeliverySource {
     });
     return new Orders(this.#options.incarnation, {
       gatewayId: ownership.self.gatewayId, clock, frame, log, entries, registry, holds, room: this.#room,
-      settlement, rebinding, reports: new ReportPace(), register: ownership,
+      settlement, rebinding, reports: new ReportPace(), register: ownership, names: router,
       wake: (queue) => { this.wake(queue); },
       isIncomplete: () => this.isIncomplete,
       hasten: (queue) => {

@@ -88,4 +88,8 @@ export class DomainRouter implements Router {
   mailRoutes(): readonly Route[] {
     return [...this.#routes.values()];
   }
+
+  nameOf({ queueName }: Route): string {
+    return queueName;
+  }
 }

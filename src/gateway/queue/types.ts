@@ -105,6 +105,8 @@ export interface Router {
   withTls(route: Route, need: TlsNeed): Route;
   /** Every configured route for mail. */
   mailRoutes(): readonly Route[];
+  /** What the configuration calls it; '' of one that was not found here. */
+  nameOf(route: Route): string;
 }
 
 /** RFC 3461 NOTIFY as bits; 0 is the default (failure, and delay where configured). */
