@@ -27,20 +27,20 @@ export const SELECTORS = {
 } as const;
 
 export interface SelectorArguments {
-  readonly domain: string | undefined;
-  readonly rcpt: string | undefined;
-  readonly sender: string | undefined;
-  readonly client: string | undefined;
-  readonly queue: string | undefined;
+  readonly domain?: string | undefined;
+  readonly rcpt?: string | undefined;
+  readonly sender?: string | undefined;
+  readonly client?: string | undefined;
+  readonly queue?: string | undefined;
   readonly route?: string | undefined;
-  readonly site: string | undefined;
-  readonly class: string | undefined;
-  readonly reply: string | undefined;
-  readonly 'older-than': string | undefined;
-  readonly 'newer-than': string | undefined;
-  readonly 'larger-than': string | undefined;
-  readonly everything: boolean | undefined;
-  readonly id: readonly string[] | undefined;
+  readonly site?: string | undefined;
+  readonly class?: string | undefined;
+  readonly reply?: string | undefined;
+  readonly 'older-than'?: string | undefined;
+  readonly 'newer-than'?: string | undefined;
+  readonly 'larger-than'?: string | undefined;
+  readonly everything?: boolean | undefined;
+  readonly id?: readonly string[] | undefined;
 }
 
 /** `verb` names the command in a complaint. Undefined: nothing of that is said. */

@@ -236,6 +236,10 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.#acceptance.admit(route);
   }
 
+  refusesFrom(reversePath: string, client: string): boolean {
+    return this.rules.refusesFrom(reversePath, client);
+  }
+
   reserve(bytes: number): boolean {
     return this.memory.reserve(bytes);
   }
@@ -301,7 +305,9 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** These hosts take the mail of a queue by MX. */
   onWay(queue: DeliveryQueue, hosts: readonly string[]): void {
-    if (queue instanceof MailQueue) queue.mxHosts = hosts;
+    if (!(queue instanceof MailQueue)) return;
+    queue.mxHosts = hosts;
+    this.rules.lookAt(queue);
   }
 
   /** Envelope of an entry, for those who show it. */
@@ -440,10 +446,12 @@ export class GatewayCore implements Reception, DeliverySource {
     return new Mirrors({ ...mirrors, ringBytes }, this.#mirrorPorts());
   }
 
-  #newRules({ clock, log, ownership: register, localRules: file }: CorePorts): StandingRules {
+  #newRules({ clock, log, ownership: register, localRules: file, router: names }: CorePorts): StandingRules {
     const wake = (queue: MailQueue): void => { this.wake(queue); };
     const local = new LocalRules({ clock, log, register, file });
-    const rules = new QueueRules({ clock, log, told: local, queues: () => this.registry.queues(), wake });
+    const rules = new QueueRules({
+      clock, log, told: local, names, queues: () => this.registry.queues(), wake,
+    });
     return { local, rules, desk: new RuleDesk({ clock, log, register, rules, local }) };
   }
 

@@ -61,7 +61,7 @@ export class Selection {
     return this.#ids !== undefined && ofEnvelope.every((each) => each === undefined);
   }
 
-  concernsQueue({ name, route, mxHosts }: MailQueue): boolean {
+  concernsQueue({ name, route, mxHosts }: Pick<MailQueue, 'name' | 'route' | 'mxHosts'>): boolean {
     if (this.#queueClass !== undefined && route.queueClass !== this.#queueClass) return false;
     if (this.#queue?.matches(name) === false) return false;
     if (this.#route?.matches(this.#names.nameOf(route)) === false) return false;
@@ -78,10 +78,15 @@ export class Selection {
     return ageSeconds < this.#newerThanSeconds;
   }
 
+  /** `client`: its address. */
+  isFrom(reversePath: string, client: string): boolean {
+    if (this.#sender !== undefined && !this.#sender.matches(reversePath)) return false;
+    return this.#client === undefined || isWithin(client, this.#client);
+  }
+
   /** Indexes of the recipients who are meant; none: the message is not. */
   recipientsOf(envelope: Envelope, note: Note): readonly number[] {
-    if (this.#sender !== undefined && !this.#sender.matches(envelope.reversePath)) return [];
-    if (this.#client !== undefined && !isWithin(envelope.client, this.#client)) return [];
+    if (!this.isFrom(envelope.reversePath, envelope.client)) return [];
     const said = this.#reply === undefined
       ? NOTHING_SAID : new Map(note.results.map((last) => [last.recipient, last]));
     const meant: number[] = [];
@@ -99,7 +104,7 @@ export class Selection {
 }
 
 /** One of the hosts that take its mail is named: so all queues are meant that share these hosts. */
-export function isAtSite(site: Wildcards, { nextHop }: Route, mxHosts: readonly string[]): boolean {
+function isAtSite(site: Wildcards, { nextHop }: Route, mxHosts: readonly string[]): boolean {
   const { host, others = [], isByMx = false } = nextHop;
   if (!isByMx && site.matches(host)) return true;
   return (isByMx && mxHosts.some((one) => site.matches(one))) || others.some((one) => site.matches(one.host));
