@@ -89,6 +89,10 @@ export const selector = z.strictObject({
   /** Name of a queue: of the route, or for routes by MX the domain. */
   queue: pattern.exactOptional(),
   queue_class: pattern.exactOptional(),
+  /** Name of a route of the configuration: all its queues. */
+  route: pattern.exactOptional(),
+  /** A host: all queues whose mail it takes. By MX those alone that were sent from since the start. */
+  site: pattern.exactOptional(),
   older_than_seconds: z.int().min(0).exactOptional(),
   newer_than_seconds: z.int().min(0).exactOptional(),
   larger_than_bytes: z.int().min(0).exactOptional(),

@@ -1,6 +1,6 @@
 /**
- * Standing rules over queues: what cli posts, gateway/orders obeys, and what it tells of them. A rule stands
- * in the register until it is cancelled, or its time is over, and every gateway obeys it.
+ * Standing rules over queues and clients: what cli posts, gateway/orders obeys, and what it tells of them. A
+ * rule stands in the register until it is cancelled, or its time is over, and every gateway obeys it.
  *
  *   GET  /api/v1/rules               QueueRulesAnswer: those that the gateway that answers obeys
  *   POST /api/v1/rules               NewQueueRule: written into the register; RuleIdAnswer
@@ -12,6 +12,8 @@
 import { z } from 'zod';
 import type { Order } from './orders.js';
 import { list, name, text } from './pages.js';
+import type { Selector } from './queue-orders.js';
+import { selector, whyNoSelector } from './queue-orders.js';
 
 /** suspend: nothing is started from the queue; refuse: no new mail is taken for it. */
 export const RULE_VERBS = ['suspend', 'refuse'] as const;
@@ -22,11 +24,43 @@ export const RULE_SECONDS_MAX = 10 * 365 * 86_400;
 /** A name of 255 characters with a class behind it. */
 const PATTERN = /^[\x20-\x7e]{1,300}$/;
 
+/** What a rule is over: either of the two. */
+export const ruleTarget = z.object({
+  /** Name of queues, "*" for any run of characters; of class mail, or with "/CLASS" behind it of that. */
+  queue: z.string().regex(PATTERN).exactOptional(),
+  selector: selector.exactOptional(),
+});
+export type RuleTarget = Readonly<z.output<typeof ruleTarget>>;
+
+/** All that one selector may say to each verb; a refusal is told at MAIL, or at RCPT. */
+const TARGETS: Readonly<Record<RuleVerb, readonly (readonly (keyof Selector)[])[]>> = {
+  suspend: [['route', 'site']],
+  refuse: [['route'], ['sender', 'client']],
+};
+
+/** What is wrong with a target; '' when nothing is. */
+export function whyNoTarget(verb: RuleVerb, { queue, selector: given }: RuleTarget): string {
+  if ((queue === undefined) === (given === undefined)) return 'say either which queue, or by what to choose';
+  if (given === undefined) return '';
+  const said = optionsOf(given).map(([key]) => key);
+  if (TARGETS[verb].some((keys) => said.every((key) => keys.includes(key)))) return whyNoSelector(given);
+  const may = TARGETS[verb].map((keys) => keys.map((key) => `--${key}`).join(' and ')).join(', or ');
+  return `to ${verb} takes the name of a queue, or ${may}`;
+}
+
+/** As operators write it, and all that they see of it. */
+export function targetText({ queue, selector: given = {} }: RuleTarget): string {
+  return queue ?? optionsOf(given).map(([key, value]) => `--${key} ${String(value) || '<>'}`).join(' ');
+}
+
+function optionsOf(given: Selector): (readonly [key: keyof Selector, value: unknown])[] {
+  return Object.entries(given) as (readonly [keyof Selector, unknown])[];
+}
+
 /** What is posted; reason and who are judged as those of every order (admin-api/orders.ts). */
 export const newQueueRule = z.object({
   verb: z.enum(RULE_VERBS),
-  /** Name of queues, "*" for any run of characters; of class mail, or with "/CLASS" behind it of that. */
-  queue: z.string().regex(PATTERN),
+  ...ruleTarget.shape,
   duration_seconds: z.int().min(1).max(RULE_SECONDS_MAX).exactOptional(),
   /** In force here at once, and written into the register when it answers. */
   local: z.literal(true).exactOptional(),
@@ -42,7 +76,8 @@ export interface CancelRule extends Order, Readonly<z.output<typeof cancelRule>>
 export const queueRuleAnswer = z.object({
   id: name,
   verb: z.enum(RULE_VERBS),
-  queue: name,
+  /** What it is over, as operators write it: the name of queues, or options. */
+  queue: text,
   who: text,
   reason: text,
   since: z.int(),

@@ -119,7 +119,9 @@ export function orderVerb(
       const json = args.json === true;
       const isDry = args['dry-run'] === true;
       const who = orderOf(`queue ${verb}`, args.reason);
-      const selector = selectorOf(`queue ${verb}`, args);
+      // To rebind, it says where mail goes to, not where it waits.
+      const { route, ...others } = args;
+      const selector = selectorOf(`queue ${verb}`, verb === 'rebind' ? others : { ...others, route });
       if (selector === undefined) {
         throw new UsageError(
           `queue ${verb}: say which messages: --id, --domain, --client …, or --everything`,

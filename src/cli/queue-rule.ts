@@ -1,10 +1,11 @@
 /**
- * `twinpost queue suspend | resume | refuse | allow QUEUE`: standing rules over queues, which every gateway
- * obeys until they are taken back (gateway/orders/queue-rules.ts). How they get there is rule-run.ts.
+ * `twinpost queue suspend | resume | refuse | allow`: standing rules over queues, or whose mail is refused,
+ * which every gateway obeys until they are taken back (gateway/orders/queue-rules.ts). How they get there is
+ * rule-run.ts.
  */
 import type { Argv } from 'yargs';
-import { RULE_SECONDS_MAX } from '../admin-api/queue-rules.js';
-import type { RuleVerb } from '../admin-api/queue-rules.js';
+import { RULE_SECONDS_MAX, targetText, whyNoTarget } from '../admin-api/queue-rules.js';
+import type { RuleTarget, RuleVerb } from '../admin-api/queue-rules.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './context.js';
 import { longExample } from './examples.js';
@@ -14,6 +15,8 @@ import { orderOf } from './operator.js';
 import { REASON, text } from './options.js';
 import { cancelRules, giveRule, rulesOf } from './rule-run.js';
 import type { RuleOutcome } from './rule-run.js';
+import { SELECTORS, selectorOf } from './selectors.js';
+import type { SelectorArguments } from './selectors.js';
 import { counted, printable } from './tables.js';
 
 interface RuleText {
@@ -32,7 +35,8 @@ const GIVE: Readonly<Record<'suspend' | 'refuse', RuleText>> = {
   },
   refuse: {
     verb: 'refuse',
-    describe: 'take no new mail for queues until it is allowed: 452 at RCPT',
+    describe: 'take no new mail for queues, or of a client or sender, until it is allowed: 452 at RCPT, or '
+      + 'MAIL. Not by --site: which hosts take mail is not known before it is sent',
     example: "example.com --reason 'their mailboxes move'",
     for: 'clients keep the mail',
   },
@@ -41,21 +45,27 @@ const GIVE: Readonly<Record<'suspend' | 'refuse', RuleText>> = {
 const TAKE_BACK: Readonly<Record<'resume' | 'allow', RuleText>> = {
   resume: {
     verb: 'suspend',
-    describe: 'end the suspensions of exactly this name or pattern',
+    describe: 'end the suspensions that say exactly this',
     example: "example.com --reason 'it is back'",
     for: 'in order, where they stopped',
   },
   allow: {
     verb: 'refuse',
-    describe: 'take mail again: ends the refusals of exactly this name or pattern',
+    describe: 'take mail again: ends the refusals that say exactly this',
     example: "example.com --reason moved",
     for: 'at the next RCPT',
   },
 };
 
 const QUEUE = {
-  type: 'string', demandOption: true,
+  type: 'string',
   describe: "name of a queue, as queue summary shows it; '*' stands for anything; NAME/CLASS: not of mail",
+} as const;
+
+/** In the place of a name. */
+const OF_SUSPEND = { route: SELECTORS.route, site: SELECTORS.site } as const;
+const OF_REFUSE = {
+  route: SELECTORS.route, client: SELECTORS.client, sender: SELECTORS.sender,
 } as const;
 
 export const LOCAL = {
@@ -72,25 +82,28 @@ export function giveRuleVerb(
 ): Argv {
   const { verb, describe, example, for: what } = GIVE[word];
   return cli.command(
-    `${word} <name>`,
+    `${word} [name]`,
     describe,
     (args) => longExample(
-      withGroupOptions(args, EXIT_CODES).positional('name', QUEUE).option('reason', REASON)
+      withTarget(withGroupOptions(args, EXIT_CODES), verb).option('reason', REASON)
         .option('duration', text('it ends by itself after so long, as 2h')).option('local', LOCAL),
       `$0 queue ${word} ${example}`, what,
     ),
     async (args) => {
       const order = orderOf(`queue ${word}`, args.reason);
-      const queue = patternOf(word, args.name);
+      const target = targetIn(word, verb, args);
+      const said = targetText(target);
       const seconds = secondsOf(args.duration);
       const end = seconds === undefined ? {} : { duration_seconds: seconds };
-      const given = { verb, queue, ...order, ...end, ...localOf(args.local) };
+      const given = { verb, ...target, ...order, ...end, ...localOf(args.local) };
       const outcome = await giveRule(await findGroup(args, context), given);
-      const of = outcome.rules.filter((rule) => rule.verb === verb && rule.queue === queue).at(-1);
+      const of = outcome.rules.filter((rule) => rule.verb === verb && rule.queue === said).at(-1);
       const now = of === undefined
         ? '' : `: ${counted(of.queues, 'queue')} with ${counted(of.messages, 'message')} now; rule ${of.id}`;
       const state = verb === 'suspend' ? 'is suspended' : 'takes no new mail';
-      context.terminal.print(printable(`${queue} ${state}${now}`));
+      const line = isOfSenders(target)
+        ? `new mail of ${said} is refused; rule ${of?.id ?? 'unknown'}` : `${said} ${state}${now}`;
+      context.terminal.print(printable(line));
       done(told(outcome, context));
     },
   );
@@ -101,29 +114,32 @@ export function takeBackVerb(
 ): Argv {
   const { verb, describe, example, for: what } = TAKE_BACK[word];
   return cli.command(
-    `${word} <name>`,
+    `${word} [name]`,
     describe,
     (args) => longExample(
-      withGroupOptions(args, EXIT_CODES).positional('name', QUEUE).option('reason', REASON)
+      withTarget(withGroupOptions(args, EXIT_CODES), verb).option('reason', REASON)
         .option('local', LOCAL),
       `$0 queue ${word} ${example}`, what,
     ),
     async (args) => {
       const order = orderOf(`queue ${word}`, args.reason);
-      const queue = patternOf(word, args.name);
+      const target = targetIn(word, verb, args);
+      const said = targetText(target);
       const group = await findGroup(args, context);
       const standing = (await rulesOf(group)).filter((rule) => rule.verb === verb);
-      const meant = standing.filter((rule) => rule.queue.toLowerCase() === queue.toLowerCase());
+      const meant = standing.filter((rule) => rule.queue.toLowerCase() === said.toLowerCase());
       if (meant.length === 0) {
         const others = standing.map((rule) => rule.queue).join(', ');
         const but = others === '' ? '' : `; there is one of ${others}`;
-        context.terminal.error(printable(`twinpost: no rule to ${verb} '${queue}' stands${but}`));
+        context.terminal.error(printable(`twinpost: no rule to ${verb} '${said}' stands${but}`));
         return done(1);
       }
       const given = { ...order, ...localOf(args.local) };
       const outcome = await cancelRules(group, meant.map(({ id }) => id), given);
-      context.terminal.print(printable(`${queue} ${verb === 'suspend' ? 'goes on' : 'takes mail again'}`));
-      // Another pattern may name it too.
+      const state = verb === 'suspend' ? 'goes on' : 'takes mail again';
+      const line = isOfSenders(target) ? `mail of ${said} is taken again` : `${said} ${state}`;
+      context.terminal.print(printable(line));
+      // Another rule may mean it too.
       const more = outcome.rules.filter((rule) => rule.verb === verb).map((rule) => rule.queue);
       if (more.length > 0) context.terminal.print(printable(`rules that still ${verb}: ${more.join(', ')}`));
       done(told(outcome, context));
@@ -149,10 +165,35 @@ export function localOf(local: boolean | undefined): { readonly local?: true } {
   return local === true ? { local } : {};
 }
 
-function patternOf(word: string, name: string): string {
-  const queue = name.trim();
-  if (!PATTERN.test(queue)) throw new UsageError(`queue ${word}: the name of a queue is printable ASCII`);
-  return queue;
+/** It is over whoever sends mail, not over queues. */
+function isOfSenders({ selector }: RuleTarget): boolean {
+  return selector?.client !== undefined || selector?.sender !== undefined;
+}
+
+function withTarget<T>(args: Argv<T>, verb: RuleVerb): Argv<T & TargetArguments> {
+  const named = args.positional('name', QUEUE);
+  const built: unknown = verb === 'suspend' ? named.options(OF_SUSPEND) : named.options(OF_REFUSE);
+  return built as Argv<T & TargetArguments>;
+}
+
+interface TargetArguments extends Partial<SelectorArguments> {
+  readonly name: string | undefined;
+}
+
+function targetIn(
+  word: string, verb: RuleVerb, { name, route, site, client, sender }: TargetArguments,
+): RuleTarget {
+  const selector = selectorOf(`queue ${word}`, { route, site, client, sender });
+  const queue = name?.trim();
+  if (queue !== undefined && !PATTERN.test(queue)) {
+    throw new UsageError(`queue ${word}: the name of a queue is printable ASCII`);
+  }
+  const target = {
+    ...(queue === undefined ? {} : { queue }), ...(selector === undefined ? {} : { selector }),
+  };
+  const why = whyNoTarget(verb, target);
+  if (why !== '') throw new UsageError(`queue ${word}: ${why}`);
+  return target;
 }
 
 function secondsOf(duration: string | undefined): number | undefined {

@@ -12,6 +12,8 @@ export const SELECTORS = {
   sender: text("reverse-path; '<>' for the null one"),
   client: text('address or network that the mail came from'),
   queue: text('name of the queue, as queue summary shows it'),
+  route: text('name of the route in the configuration: all its queues'),
+  site: text('host that takes the mail: all queues that go to it, or to others of one MX set with it'),
   class: text('mail, bounce, billing or notification'),
   reply: text('what was said last of a recipient: 421, or 4.7.1, or 4.7 for all below it'),
   'older-than': text('age, as 2h'),
@@ -25,18 +27,20 @@ export const SELECTORS = {
 } as const;
 
 export interface SelectorArguments {
-  readonly domain: string | undefined;
-  readonly rcpt: string | undefined;
-  readonly sender: string | undefined;
-  readonly client: string | undefined;
-  readonly queue: string | undefined;
-  readonly class: string | undefined;
-  readonly reply: string | undefined;
-  readonly 'older-than': string | undefined;
-  readonly 'newer-than': string | undefined;
-  readonly 'larger-than': string | undefined;
-  readonly everything: boolean | undefined;
-  readonly id: readonly string[] | undefined;
+  readonly domain?: string | undefined;
+  readonly rcpt?: string | undefined;
+  readonly sender?: string | undefined;
+  readonly client?: string | undefined;
+  readonly queue?: string | undefined;
+  readonly route?: string | undefined;
+  readonly site?: string | undefined;
+  readonly class?: string | undefined;
+  readonly reply?: string | undefined;
+  readonly 'older-than'?: string | undefined;
+  readonly 'newer-than'?: string | undefined;
+  readonly 'larger-than'?: string | undefined;
+  readonly everything?: boolean | undefined;
+  readonly id?: readonly string[] | undefined;
 }
 
 /** `verb` names the command in a complaint. Undefined: nothing of that is said. */
@@ -51,6 +55,8 @@ export function selectorOf(verb: string, args: SelectorArguments): Selector | un
     ...(args.sender === undefined ? {} : { sender: args.sender }),
     ...(args.client === undefined ? {} : { client: args.client }),
     ...(args.queue === undefined ? {} : { queue: args.queue }),
+    ...(args.route === undefined ? {} : { route: args.route }),
+    ...(args.site === undefined ? {} : { site: args.site }),
     ...(args.class === undefined ? {} : { queue_class: args.class }),
     ...(args.reply === undefined ? {} : { reply: args.reply }),
     ...(older === undefined ? {} : { older_than_seconds: secondsOf('older-than', older) }),

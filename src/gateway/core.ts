@@ -20,6 +20,7 @@ import { DeliveryRight } from './mirror/delivery-right.js';
 import { Orders } from './orders/orders.js';
 import { Rebinding } from './orders/rebinding.js';
 import { ReportPace } from './orders/report-pace.js';
+import type { RouteNames } from './orders/selection.js';
 import { LocalRules } from './orders/local-rules.js';
 import { QueueRules } from './orders/queue-rules.js';
 import { RuleDesk } from './orders/rule-desk.js';
@@ -41,7 +42,7 @@ import { EntryTable } from './queue/entry-table.js';
 import { ExpirySweep } from './queue/expiry-sweep.js';
 import { ForgottenQueues } from './queue/forgotten-queues.js';
 import { HandingOut, Ordered } from './queue/handing-out.js';
-import type { MailQueue } from './queue/mail-queue.js';
+import { MailQueue } from './queue/mail-queue.js';
 import { MemoryGauge } from './queue/memory-gauge.js';
 import { MessageHolds } from './queue/message-holds.js';
 import type { Note } from './queue/note.js';
@@ -235,6 +236,10 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.#acceptance.admit(route);
   }
 
+  refusesFrom(reversePath: string, client: string): boolean {
+    return this.rules.refusesFrom(reversePath, client);
+  }
+
   reserve(bytes: number): boolean {
     return this.memory.reserve(bytes);
   }
@@ -293,6 +298,18 @@ export class GatewayCore implements Reception, DeliverySource {
   /** Partitions are here in part, or still to come: what they have is not all known. */
   get isIncomplete(): boolean {
     return this.holdings.expected() !== '' || this.registry.partitions.some((one) => one.isRecovering);
+  }
+
+  /** Which route of the configuration a queue is of. */
+  get names(): RouteNames {
+    return this.#ports.router;
+  }
+
+  /** These hosts take the mail of a queue by MX. */
+  onWay(queue: DeliveryQueue, hosts: readonly string[]): void {
+    if (!(queue instanceof MailQueue)) return;
+    queue.mxHosts = hosts;
+    this.rules.lookAt(queue);
   }
 
   /** Envelope of an entry, for those who show it. */
@@ -432,10 +449,12 @@ export class GatewayCore implements Reception, DeliverySource {
     return new Mirrors({ ...mirrors, ringBytes }, this.#mirrorPorts());
   }
 
-  #newRules({ clock, log, ownership: register, localRules: file }: CorePorts): StandingRules {
+  #newRules({ clock, log, ownership: register, localRules: file, router: names }: CorePorts): StandingRules {
     const wake = (queue: MailQueue): void => { this.wake(queue); };
     const local = new LocalRules({ clock, log, register, file });
-    const rules = new QueueRules({ clock, log, told: local, queues: () => this.registry.queues(), wake });
+    const rules = new QueueRules({
+      clock, log, told: local, names, queues: () => this.registry.queues(), wake,
+    });
     return { local, rules, desk: new RuleDesk({ clock, log, register, rules, local }) };
   }
 
@@ -508,7 +527,7 @@ export class GatewayCore implements Reception, DeliverySource {
     });
     return new Orders(this.#options.incarnation, {
       gatewayId: ownership.self.gatewayId, clock, frame, log, entries, registry, holds, room: this.#room,
-      settlement, rebinding, reports: new ReportPace(), register: ownership,
+      settlement, rebinding, reports: new ReportPace(), register: ownership, names: router,
       wake: (queue) => { this.wake(queue); },
       isIncomplete: () => this.isIncomplete,
       hasten: (queue) => {

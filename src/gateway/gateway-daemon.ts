@@ -444,6 +444,7 @@ class Gateway implements RunningGateway {
         log, onRead: (isStale) => { metrics.reception.followed('passwords', isStale); },
       }),
       mayDot: (delivery) => !this.#fenced && this.#core.mayDeliver(delivery),
+      onWay: (queue, hosts) => { this.#core.onWay(queue, hosts); },
       onTlsFallback: () => { metrics.tlsFallbacks += 1; },
       onDaneFailed: () => { metrics.outbound.daneFailures += 1; },
       onSlow: () => { metrics.outbound.slowEnds += 1; },

@@ -12,6 +12,7 @@
  */
 import { z } from 'zod';
 import { LEFT_VERBS, orderTerms, selector, whyNoSelector, whyNoTerms } from '../admin-api/queue-orders.js';
+import { RULE_VERBS, ruleTarget, whyNoTarget } from '../admin-api/queue-rules.js';
 import { invariant } from '../base/invariant.js';
 import { BrokenRule, listOf, readJson, readShape, ruled } from '../base/json-shape.js';
 import { GAVE_UP_MAX, LINE_MAX, MEMBERS_MAX } from '../protocol/fields.js';
@@ -113,20 +114,23 @@ export type StoreRecord = Readonly<z.output<typeof storeShape>>;
 const retiredShape = z.object({ who: z.string(), reason: z.string(), wallMs: wallTime });
 export type RetiredRule = Readonly<z.output<typeof retiredShape>>;
 
-/** What an operator says, and a pattern of queues with a class behind it (gateway/orders/queue-rules.ts). */
+/** What an operator says. */
 const RULE_TEXT_CHARACTERS_MAX = 500;
-const QUEUE_PATTERN = /^[\x20-\x7e]{1,300}$/;
 
-/** What is done with queues until it is cancelled, or its time is over. */
-const queueRuleShape = z.object({
-  verb: z.enum(['suspend', 'refuse']),
-  queue: z.string().regex(QUEUE_PATTERN),
+/**
+ * What is done with queues, or mail, until it is cancelled, or its time is over
+ * (gateway/orders/queue-rules.ts). One with a selector has no `queue`: so releases that do not know of
+ * selectors pass it over.
+ */
+const queueRuleShape = ruled(z.object({
+  verb: z.enum(RULE_VERBS),
+  ...ruleTarget.shape,
   /** 0: until it is cancelled. */
   untilWallMs: wallTime,
   who: z.string().max(RULE_TEXT_CHARACTERS_MAX),
   reason: z.string().max(RULE_TEXT_CHARACTERS_MAX),
   wallMs: wallTime,
-});
+}), (rule) => whyNoTarget(rule.verb, rule));
 export type QueueRule = Readonly<z.output<typeof queueRuleShape>>;
 
 const partitionText = ruled(z.string(), (text) => (isPartition(text) ? '' : 'no partition'));

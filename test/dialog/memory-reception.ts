@@ -20,6 +20,7 @@ export class MemoryReception implements Reception {
   readonly kept: Kept[] = [];
   readonly outcomes: SubmissionOutcome[] = [];
   readonly admissions = new Map<string, AdmissionVerdict>();
+  readonly refusedSenders = new Set<string>();
   bytesMax = Infinity;
   reservedBytes = 0;
   reservedBytesPeak = 0;
@@ -36,6 +37,10 @@ export class MemoryReception implements Reception {
 
   admit(route: Route): AdmissionVerdict {
     return this.admissions.get(route.queueName) ?? '';
+  }
+
+  refusesFrom(reversePath: string, client: string): boolean {
+    return this.refusedSenders.has(reversePath) || this.refusedSenders.has(client);
   }
 
   reserve(bytes: number): boolean {
@@ -87,5 +92,9 @@ export class DomainRouter implements Router {
 
   mailRoutes(): readonly Route[] {
     return [...this.#routes.values()];
+  }
+
+  nameOf({ queueName }: Route): string {
+    return queueName;
   }
 }

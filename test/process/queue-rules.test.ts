@@ -74,6 +74,16 @@ describe('standing rules', { timeout: 180_000 }, () => {
       assert.match(await rcpt(smtpPort, 'x@a.example'), /^452 4\.3\.2 /);
       assert.match(await rcpt(smtpPort, 'x@b.example'), /^250 /);
     }
+    const client = ['--client', '127.0.0.0/8', ...REASON] as const;
+    const fromClient = await order(cluster, 'queue', 'refuse', ...client);
+    assert.match(fromClient.out, /^new mail of --client 127\.0\.0\.0\/8 is refused; rule \S+\n$/, fromClient.error);
+    const talk = await SmtpTalk.start(cluster.gateways[1]?.smtpPort ?? 0);
+    assert.match(await talk.say('MAIL FROM:<x@client.example>'), /^452 4\.3\.2 /);
+    assert.match((await order(cluster, 'status')).out, /REFUSING {4}--client 127\.0\.0\.0\/8 since /);
+    const allowed = await order(cluster, 'queue', 'allow', ...client);
+    assert.equal(allowed.code, 0, allowed.error);
+    assert.match(await talk.say('MAIL FROM:<x@client.example>'), /^250 /);
+    talk.close();
     const [, id] = /rule (\S+)$/m.exec(refused.out) ?? [];
     assert.ok(id !== undefined, refused.out);
     await cluster.gateways[1]?.gateway.stop();
@@ -91,7 +101,10 @@ describe('standing rules', { timeout: 180_000 }, () => {
   test('that can not be understood are refused with one line', async () => {
     for (const [args, why] of [
       [['queue', 'suspend', 'a.example'], /reason/],
-      [['queue', 'suspend', ...REASON], /./],
+      [['queue', 'suspend', ...REASON], /either which queue/],
+      [['queue', 'suspend', 'a', '--route', 'b', ...REASON], /either which queue/],
+      [['queue', 'refuse', '--route', 'a', '--client', '192.0.2.7', ...REASON], /to refuse takes the name of a queue, or --route, or/],
+      [['queue', 'refuse', '--site', 'mx.host', ...REASON], /site/],
       [['queue', 'suspend', 'ä', ...REASON], /printable ASCII/],
       [['queue', 'refuse', 'a', '--duration', 'soon', ...REASON], /--duration/],
       [['queue', 'refuse', 'a', '--duration', '9000d', ...REASON], /--duration is from a second to ten years/],

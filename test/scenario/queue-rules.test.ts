@@ -105,6 +105,28 @@ describe('a suspended queue', () => {
     assert.deepEqual([...letter.reports.keys()], ['failure 0@q1.example']);
   });
 
+  test('is each of a route whose name is said, and new mail for it is refused by the same', () => {
+    const world = World.started({ queues: [{ name: 'q1', perDomain: true }, { name: 'q2' }] });
+    const core = coreOf(world);
+    const rule = { selector: { route: 'q1' }, ...WHO } as const;
+    void core.ruleDesk.add({ verb: 'suspend', ...rule });
+    void core.ruleDesk.add({ verb: 'refuse', selector: { sender: '*@spam.example' }, ...WHO });
+    world.run(SOON_MS);
+    const letters = [world.submit(['q1']), world.submit(['q2'])];
+    world.run(10_000);
+    assert.deepEqual(letters.map(({ arrivals }) => arrivals.size), [0, 1]);
+    assert.deepEqual([core.refusesFrom('x@spam.example', ''), core.refusesFrom('x@y.example', '')], [true, false]);
+    const [waiting] = [...core.registry.queues()];
+    assert.ok(waiting !== undefined && core.admit(waiting.route) === '');
+    void core.ruleDesk.add({ verb: 'refuse', ...rule });
+    world.run(SOON_MS);
+    assert.equal(core.admit(waiting.route), 'operator');
+    cancelAll(world, core);
+    world.untilQuiet();
+    assert.equal(core.refusesFrom('x@spam.example', ''), false);
+    checkAll(world.letters, world.queueNames);
+  });
+
   test('is one of class mail, unless the rule says which class', () => {
     const world = World.started();
     const core = coreOf(world);

@@ -125,6 +125,7 @@ export class World {
       routeOfQueue: (name, queueClass) => (this.unrouted.has(name) ? undefined : table.routeOfQueue(name, queueClass)),
       withTls: (route, need) => table.withTls(route, need),
       mailRoutes: () => table.mailRoutes(),
+      nameOf: (route) => table.nameOf(route),
     };
     const secret = new Uint8Array(32).fill(7);
     const ports = { scheduler: this.scheduler, network: this.network, log: this.log, wallBaseMs: WALL_BASE_MS };

@@ -184,6 +184,7 @@ export class Clients {
     return {
       get accepting() { return core.accepting; },
       nextMessageId: () => core.nextMessageId(),
+      refusesFrom: (sender, client) => core.refusesFrom(sender, client),
       admit: (route: Route): AdmissionVerdict => {
         const verdict = core.admit(route);
         if (verdict === 'memory' || verdict === 'share') this.#watch.onFull();

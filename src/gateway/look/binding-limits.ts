@@ -7,7 +7,6 @@
 import type { LimitAnswer, LimitsAnswer } from '../../admin-api/limits.js';
 import { formatBytes, formatCount } from '../../base/units.js';
 import { Wildcards } from '../../base/wildcards.js';
-import { ruleAnswers } from '../orders/rule-answers.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { connectingText, outageText } from './waiting-reason.js';
 import type { ReasonPorts } from './waiting-reason.js';
@@ -20,7 +19,7 @@ export interface LimitsPorts extends ReasonPorts {
 export function bindingLimits(name: string, ports: LimitsPorts): LimitsAnswer {
   const queues = ports.core.registry.byName(name);
   const limits = [
-    memoryLimit(ports), ...receptionLimits(name, ports), ...ruleLimits(name, ports),
+    memoryLimit(ports), ...receptionLimits(name, ports), ...ruleLimits(name, queues, ports),
     ...queues.flatMap((queue) => queueLimits(queue, ports)), connectionLimit(queues, ports),
   ];
   const [binding, others] = [limits.filter(({ binds }) => binds), limits.filter(({ binds }) => !binds)];
@@ -40,10 +39,13 @@ function receptionLimits(name: string, { core: { readiness } }: LimitsPorts): Li
     ({ limit: 'reception', binds: true, text: `new mail of this route is refused: ${reason}` }));
 }
 
-function ruleLimits(name: string, { core: { rules } }: LimitsPorts): LimitAnswer[] {
-  return ruleAnswers(rules).filter(({ queue }) => new Wildcards([queue]).matches(name))
-    .map(({ id, verb, who, reason }) =>
-      ({ limit: 'rule', binds: true, text: `${verb} by ${who} (${id}): ${reason}` }));
+function ruleLimits(
+  name: string, queues: readonly MailQueue[], { core: { rules } }: LimitsPorts,
+): LimitAnswer[] {
+  const over = rules.all().filter(({ rule }) => (rule.queue === undefined
+    ? queues.some((queue) => rules.isOver(rule, queue)) : new Wildcards([rule.queue]).matches(name)));
+  return over.map(({ id, rule: { verb, who, reason } }) =>
+    ({ limit: 'rule', binds: true, text: `${verb} by ${who} (${id}): ${reason}` }));
 }
 
 /** Of what waits in it. */

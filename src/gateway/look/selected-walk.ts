@@ -7,6 +7,7 @@ import type { Selector } from '../../admin-api/queue-orders.js';
 import type { Clock } from '../../platform/ports.js';
 import { QueueCursor } from '../orders/queue-cursor.js';
 import { Selection } from '../orders/selection.js';
+import type { RouteNames } from '../orders/selection.js';
 import type { Entries } from '../queue/entries.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { Note } from '../queue/note.js';
@@ -20,6 +21,7 @@ export interface WalkPorts {
   readonly frame: WallFrame;
   readonly entries: Entries;
   readonly registry: QueueRegistry;
+  readonly names: RouteNames;
   envelopeOf(row: number): Envelope | undefined;
   noteOf(row: number, recipientCount: number): Note;
   isIncomplete(): boolean;
@@ -48,10 +50,10 @@ export class SelectedWalk {
   wasIncomplete = false;
 
   constructor(selector: Selector, ports: WalkPorts, visitor: Visitor) {
-    const { entries: { table }, registry, frame } = ports;
+    const { entries: { table }, registry, frame, names } = ports;
     this.#ports = ports;
     this.#visitor = visitor;
-    const selection = new Selection(selector);
+    const selection = new Selection(selector, names);
     this.#selection = selection;
     this.#isAll = selector.everything === true;
     this.#cursor = new QueueCursor(registry, table, (queue) => selection.concernsQueue(queue));

@@ -69,7 +69,7 @@ function timeOf(wallMs: number): string {
 }
 
 function suspensionText(queue: MailQueue, { core }: ReasonPorts): string {
-  const rule = queue.isSuspended ? core.rules.suspending(queue.route) : undefined;
+  const rule = queue.isSuspended ? core.rules.suspending(queue) : undefined;
   return rule === undefined ? '' : `its queue is suspended by ${rule.who}: ${rule.reason}`;
 }
 

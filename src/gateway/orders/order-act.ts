@@ -19,6 +19,7 @@ import type { Envelope } from '../queue/types.js';
 import type { Rebinding } from './rebinding.js';
 import type { ReportPace } from './report-pace.js';
 import { Selection } from './selection.js';
+import type { RouteNames } from './selection.js';
 
 export interface OrderActPorts {
   readonly entries: Entries;
@@ -27,6 +28,7 @@ export interface OrderActPorts {
   readonly room: DeliveryRoom;
   readonly reports: ReportPace;
   readonly rebinding: Rebinding;
+  readonly names: RouteNames;
 }
 
 /**
@@ -53,7 +55,7 @@ export class OrderAct {
     order: Omit<QueueOrder, 'dry_run'>, ports: OrderActPorts, onRefused: OnRefused,
   ) {
     const { verb, selector, reason, who } = order;
-    this.selection = new Selection(selector);
+    this.selection = new Selection(selector, ports.names);
     this.#verb = verb;
     this.#order = { reason, who };
     this.#terms = termsOf(order);

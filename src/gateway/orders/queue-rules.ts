@@ -1,18 +1,20 @@
 /**
- * The standing rules of operators over queues, as this gateway obeys them: which queues are suspended
- * (nothing is started from them), and for which no new mail is taken (acceptance.ts). They stand in the
- * register (rules/queues/ID) until they are cancelled or their time is over; nothing of them is kept with a
- * message.
+ * The standing rules of operators, as this gateway obeys them: which queues are suspended (nothing is started
+ * from them), for which no new mail is taken (acceptance.ts), and from whom (inbound/commands/mail.ts). They
+ * stand in the register (rules/queues/ID) until they are cancelled or their time is over; nothing of them is
+ * kept with a message.
  *
  *   register told, or an operator here
  *   (local-rules.ts), time is over ─► look() ─► a flag in each queue; a queue that goes on is woken
  *   a partition is taken over ───► look(), when its holder has read the rules and before anything of it is
  *                                  started, however late the register's watch is (DESIGN, Ownership rule 17)
  *   a queue is made ─────────────► suspends()
+ *   the DNS has said which hosts take its mail ─► lookAt(), before anybody connects to them
  *
  * A pattern names queues of class mail, `*` stands for any run of characters; with a class behind it, as in
- * "example.com/bounce", it names those of that class. Pure.
+ * "example.com/bounce", it names those of that class. By route or site class mail alone is meant, too. Pure.
  */
+import { targetText } from '../../admin-api/queue-rules.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
@@ -20,34 +22,46 @@ import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueClass, Route } from '../queue/types.js';
 import { QUEUE_CLASSES } from '../queue/types.js';
 import type { LocalRules } from './local-rules.js';
+import { Selection } from './selection.js';
+import type { RouteNames } from './selection.js';
 import { nextEnd, standing } from './standing.js';
 
 /** Rules that may stand; what stands beyond them was written by somebody else, and is not obeyed. */
 export const QUEUE_RULES_MAX = 256;
 
-type QueueName = Pick<Route, 'queueName' | 'queueClass'>;
+type Rules = ReadonlyMap<string, QueueRule>;
+type SomeQueue = Pick<MailQueue, 'route' | 'mxHosts'>;
 
-/** The queues that one of several patterns names: those without `*` cost one look-up for all of them. */
+/** Of a queue that is not there yet. */
+const NO_HOSTS: readonly string[] = [];
+
+/** The queues that one of several rules names: patterns without `*` cost one look-up for all of them. */
 class NamedQueues {
   readonly #exact = new Set<string>();
   readonly #patterns = new Map<QueueClass, Wildcards>();
+  readonly #selections: readonly Selection[];
   readonly isNone: boolean;
 
-  constructor(patterns: readonly string[]) {
+  constructor(rules: readonly QueueRule[], names: RouteNames) {
     const byClass = new Map<QueueClass, string[]>();
-    for (const pattern of patterns) {
+    for (const { queue: pattern } of rules) {
+      if (pattern === undefined) continue;
       const [name, queueClass] = partsOf(pattern);
       if (!name.includes('*')) this.#exact.add(`${queueClass}/${name.toLowerCase()}`);
       else byClass.set(queueClass, [...(byClass.get(queueClass) ?? []), name]);
     }
     for (const [queueClass, names] of byClass) this.#patterns.set(queueClass, new Wildcards(names));
-    this.isNone = patterns.length === 0;
+    this.#selections = selectionsOf(rules.filter((rule) => !isOverSenders(rule)), names);
+    this.isNone = rules.every(isOverSenders);
   }
 
-  has({ queueName, queueClass }: QueueName): boolean {
+  has({ route, mxHosts }: SomeQueue): boolean {
     if (this.isNone) return false;
-    if (this.#exact.size > 0 && this.#exact.has(`${queueClass}/${queueName.toLowerCase()}`)) return true;
-    return this.#patterns.get(queueClass)?.matches(queueName) === true;
+    const { queueName: name, queueClass } = route;
+    if (this.#exact.size > 0 && this.#exact.has(`${queueClass}/${name.toLowerCase()}`)) return true;
+    if (this.#patterns.get(queueClass)?.matches(name) === true) return true;
+    if (queueClass !== 'mail') return false;
+    return this.#selections.some((selection) => selection.concernsQueue({ name, route, mxHosts }));
   }
 }
 
@@ -66,6 +80,7 @@ export interface QueueRulesPorts {
   readonly log: EventLog;
   /** What the register tells, and what is given here. */
   readonly told: Pick<LocalRules, 'queueRules' | 'isLocal'>;
+  readonly names: RouteNames;
   queues(): Iterable<MailQueue>;
   wake(queue: MailQueue): void;
 }
@@ -73,30 +88,50 @@ export interface QueueRulesPorts {
 export class QueueRules {
   readonly #ports: QueueRulesPorts;
   /** As the register gave it: the same one says that nothing has changed. */
-  #told: ReadonlyMap<string, QueueRule> | undefined;
-  #inForce: ReadonlyMap<string, QueueRule> = new Map();
+  #told: Rules | undefined;
+  #inForce: Rules = new Map();
   #nextEndWallMs = Infinity;
-  #suspended = new NamedQueues([]);
-  #refused = new NamedQueues([]);
+  #suspended: NamedQueues;
+  #refused: NamedQueues;
+  /** Whose mail is refused. */
+  #refusedSenders: readonly Selection[] = [];
   /** Asked at each recipient: judged once for each route. */
   #refusedRoutes = new WeakMap<Route, boolean>();
 
   constructor(ports: QueueRulesPorts) {
     this.#ports = ports;
+    this.#suspended = new NamedQueues([], ports.names);
+    this.#refused = this.#suspended;
   }
 
   /** Of a queue that is made now. */
-  suspends(route: QueueName): boolean {
+  suspends(route: Route): boolean {
     this.look();
-    return this.#suspended.has(route);
+    return this.#suspended.has({ route, mxHosts: NO_HOSTS });
   }
 
-  /** The first rule that suspends a queue of this name; undefined: none does. */
-  suspending(route: QueueName): QueueRule | undefined {
+  /** The first rule that suspends it; undefined: none does. */
+  suspending(queue: SomeQueue): QueueRule | undefined {
     this.look();
-    if (!this.#suspended.has(route)) return undefined;
-    return [...this.#inForce.values()].find(({ verb, queue }) =>
-      verb === 'suspend' && new NamedQueues([queue]).has(route));
+    if (!this.#suspended.has(queue)) return undefined;
+    return [...this.#inForce.values()].find((rule) => rule.verb === 'suspend' && this.isOver(rule, queue));
+  }
+
+  isOver(rule: QueueRule, queue: SomeQueue): boolean {
+    return new NamedQueues([rule], this.#ports.names).has(queue);
+  }
+
+  /** Its hosts are known now, or are other ones. */
+  lookAt(queue: MailQueue): void {
+    this.look();
+    this.#mark(queue);
+  }
+
+  /** Whether an operator wants no new mail from there. */
+  refusesFrom(reversePath: string, client: string): boolean {
+    this.look();
+    return this.#refusedSenders.length > 0
+      && this.#refusedSenders.some((selection) => selection.isFrom(reversePath, client));
   }
 
   /** Whether an operator wants no new mail for the route. */
@@ -105,14 +140,14 @@ export class QueueRules {
     if (this.#refused.isNone) return false;
     const known = this.#refusedRoutes.get(route);
     if (known !== undefined) return known;
-    const isRefused = this.#refused.has(route);
+    const isRefused = this.#refused.has({ route, mxHosts: NO_HOSTS });
     this.#refusedRoutes.set(route, isRefused);
     return isRefused;
   }
 
   /** Called a few times a second, and before anything is asked. */
   look(): void {
-    const { clock } = this.#ports;
+    const { clock, names } = this.#ports;
     const told = this.#ports.told.queueRules();
     const nowWallMs = clock.wallMs();
     if (told === this.#told && nowWallMs < this.#nextEndWallMs) return;
@@ -122,8 +157,10 @@ export class QueueRules {
     if (isSame(inForce, this.#inForce)) return;
     this.#tell(inForce);
     this.#inForce = inForce;
-    this.#suspended = new NamedQueues(patternsOf(inForce, 'suspend'));
-    this.#refused = new NamedQueues(patternsOf(inForce, 'refuse'));
+    this.#suspended = new NamedQueues(rulesOf(inForce, 'suspend'), names);
+    const refusals = rulesOf(inForce, 'refuse');
+    this.#refused = new NamedQueues(refusals, names);
+    this.#refusedSenders = selectionsOf(refusals.filter(isOverSenders), names);
     this.#refusedRoutes = new WeakMap();
     for (const queue of this.#ports.queues()) this.#mark(queue);
   }
@@ -133,12 +170,12 @@ export class QueueRules {
     this.look();
     if (this.#inForce.size === 0) return [];
     const sums = [...this.#inForce].map(([id, rule]) =>
-      ({ id, rule, named: new NamedQueues([rule.queue]), queues: 0, messages: 0 }));
+      ({ id, rule, named: new NamedQueues([rule], this.#ports.names), queues: 0, messages: 0 }));
     for (const queue of this.#ports.queues()) {
       // Most queues are concerned by none.
       if (!queue.isSuspended && !this.refuses(queue.route)) continue;
       for (const sum of sums) {
-        if (!sum.named.has(queue.route)) continue;
+        if (!sum.named.has(queue)) continue;
         sum.queues += 1;
         sum.messages += queue.length;
       }
@@ -149,39 +186,51 @@ export class QueueRules {
   }
 
   #mark(queue: MailQueue): void {
-    const isSuspended = this.#suspended.has(queue.route);
+    const isSuspended = this.#suspended.has(queue);
     if (isSuspended === queue.isSuspended) return;
     queue.isSuspended = isSuspended;
     if (!isSuspended) this.#ports.wake(queue);
   }
 
-  #tell(inForce: ReadonlyMap<string, QueueRule>): void {
+  #tell(inForce: Rules): void {
     const { log } = this.#ports;
     for (const [id, rule] of inForce) {
       if (this.#inForce.has(id)) continue;
-      const { verb, queue, reason, who, untilWallMs } = rule;
+      const { verb, reason, who, untilWallMs } = rule;
       const until = untilWallMs === 0 ? '' : new Date(untilWallMs).toISOString();
-      const fields = { rule: id, verb, queue, reason, who, ...(until === '' ? {} : { until }) };
+      const end = until === '' ? {} : { until };
+      const fields = { rule: id, verb, queue: targetText(rule), reason, who, ...end };
       log.warn('rule', "an operator's rule is in force", fields);
     }
-    for (const [id, { verb, queue }] of this.#inForce) {
-      if (!inForce.has(id)) log.warn('rule', "an operator's rule is over", { rule: id, verb, queue });
+    for (const [id, rule] of this.#inForce) {
+      const fields = { rule: id, verb: rule.verb, queue: targetText(rule) };
+      if (!inForce.has(id)) log.warn('rule', "an operator's rule is over", fields);
     }
   }
 }
 
 /** A register that is read again gives the same rules in another map. */
-function isSame(a: ReadonlyMap<string, QueueRule>, b: ReadonlyMap<string, QueueRule>): boolean {
+function isSame(a: Rules, b: Rules): boolean {
   if (a.size !== b.size) return false;
-  for (const [id, { verb, queue, untilWallMs }] of a) {
+  for (const [id, rule] of a) {
     const other = b.get(id);
-    if (other?.verb !== verb || other.queue !== queue || other.untilWallMs !== untilWallMs) return false;
+    if (other?.verb !== rule.verb || other.untilWallMs !== rule.untilWallMs) return false;
+    if (targetText(other) !== targetText(rule)) return false;
   }
   return true;
 }
 
-function patternsOf(rules: ReadonlyMap<string, QueueRule>, verb: QueueRule['verb']): readonly string[] {
-  return [...rules.values()].filter((rule) => rule.verb === verb).map(({ queue }) => queue);
+function rulesOf(rules: Rules, verb: QueueRule['verb']): readonly QueueRule[] {
+  return [...rules.values()].filter((rule) => rule.verb === verb);
+}
+
+/** It says from whom, not for which queues. */
+function isOverSenders({ selector }: QueueRule): boolean {
+  return selector?.sender !== undefined || selector?.client !== undefined;
+}
+
+function selectionsOf(rules: readonly QueueRule[], names: RouteNames): readonly Selection[] {
+  return rules.flatMap(({ selector }) => (selector === undefined ? [] : [new Selection(selector, names)]));
 }
 
 /** A name and a class: "a.example" is of mail, "a.example/bounce" of bounces. */

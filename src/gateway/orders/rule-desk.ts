@@ -4,6 +4,7 @@
  * until the register answers. All gateways learn of it by their watches and obey it (queue-rules.ts); who
  * does is told here, by each of itself. Pure.
  */
+import { targetText, whyNoTarget } from '../../admin-api/queue-rules.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer } from '../../admin-api/queue-rules.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
@@ -54,13 +55,16 @@ export class RuleDesk {
   }
 
   add(given: NewQueueRule): Promise<RuleOutcome> {
-    const { verb, queue, duration_seconds: seconds, reason, who, local: isLocal = false } = given;
+    const { verb, queue, selector, duration_seconds: seconds, reason, who } = given;
+    const isLocal = given.local === true;
     const { register, clock, log, local } = this.#ports;
     this.#given += 1;
     const { gatewayId, incarnation } = register.self;
     const ownId = `${gatewayId}-${String(incarnation)}-${String(this.#given)}`;
     const id = (isLocal ? given.id : undefined) ?? ownId;
     if (!isRuleId(id)) return Promise.resolve({ id, code: 400, why: 'that is no id of a rule' });
+    const odd = whyNoTarget(verb, given);
+    if (odd !== '') return Promise.resolve({ id, code: 400, why: odd });
     if (!isLocal && register.away !== '') {
       return Promise.resolve({ id, code: 503, why: awayText(register.away) });
     }
@@ -72,8 +76,12 @@ export class RuleDesk {
       return Promise.resolve({ id, code: 409, why });
     }
     const untilWallMs = seconds === undefined ? 0 : nowWallMs + seconds * 1000;
-    const rule: QueueRule = { verb, queue, untilWallMs, who, reason, wallMs: nowWallMs };
-    const fields = { rule: id, verb, queue, reason, who, ...(isLocal ? { local: true } : {}) };
+    const target = {
+      ...(queue === undefined ? {} : { queue }), ...(selector === undefined ? {} : { selector }),
+    };
+    const rule: QueueRule = { verb, ...target, untilWallMs, who, reason, wallMs: nowWallMs };
+    const how = isLocal ? { local: true } : {};
+    const fields = { rule: id, verb, queue: targetText(target), reason, who, ...how };
     log.warn('rule', 'an operator gives a standing rule', fields);
     return isLocal ? here(id, local.give(id, rule)) : this.#write(id, rule);
   }

@@ -11,16 +11,22 @@ import type { EntryTable } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { LastResult, Note } from '../queue/note.js';
 import { OWED_FAILURE, TO_TRY } from '../queue/note.js';
-import type { Envelope } from '../queue/types.js';
+import type { Envelope, Route, Router } from '../queue/types.js';
 
 const NOTHING_SAID: ReadonlyMap<number, LastResult> = new Map();
 
 type Network = readonly [address: ipaddr.IPv4 | ipaddr.IPv6, bits: number];
 
+/** Which route of the configuration a queue is of. */
+export type RouteNames = Pick<Router, 'nameOf'>;
+
 export class Selection {
+  readonly #names: RouteNames;
   readonly #ids: ReadonlySet<number> | undefined;
   readonly #queue: Wildcards | undefined;
   readonly #queueClass: string | undefined;
+  readonly #route: Wildcards | undefined;
+  readonly #site: Wildcards | undefined;
   readonly #domain: Wildcards | undefined;
   readonly #recipient: Wildcards | undefined;
   readonly #sender: Wildcards | undefined;
@@ -31,11 +37,14 @@ export class Selection {
   readonly #largerThanBytes: number;
 
   /** `given` is sound (whyNoSelector). */
-  constructor(given: Selector) {
-    const { ids, queue, queue_class, domain, recipient, sender, client, reply } = given;
+  constructor(given: Selector, names: RouteNames) {
+    this.#names = names;
+    const { ids, queue, queue_class, route, site, domain, recipient, sender, client, reply } = given;
     this.#ids = ids === undefined ? undefined : new Set(ids.map((id) => parseMessageId(id) ?? NaN));
     this.#queue = wildcards(queue);
     this.#queueClass = queue_class;
+    this.#route = wildcards(route);
+    this.#site = wildcards(site);
     this.#domain = wildcards(domain);
     this.#recipient = wildcards(recipient);
     this.#sender = sender === undefined ? undefined : new Wildcards([sender === '<>' ? '' : sender]);
@@ -52,9 +61,11 @@ export class Selection {
     return this.#ids !== undefined && ofEnvelope.every((each) => each === undefined);
   }
 
-  concernsQueue({ name, route: { queueClass } }: MailQueue): boolean {
-    if (this.#queueClass !== undefined && queueClass !== this.#queueClass) return false;
-    return this.#queue === undefined || this.#queue.matches(name);
+  concernsQueue({ name, route, mxHosts }: Pick<MailQueue, 'name' | 'route' | 'mxHosts'>): boolean {
+    if (this.#queueClass !== undefined && route.queueClass !== this.#queueClass) return false;
+    if (this.#queue?.matches(name) === false) return false;
+    if (this.#route?.matches(this.#names.nameOf(route)) === false) return false;
+    return this.#site === undefined || isAtSite(this.#site, route, mxHosts);
   }
 
   /** Judged by what is known of an entry without its envelope. */
@@ -67,10 +78,15 @@ export class Selection {
     return ageSeconds < this.#newerThanSeconds;
   }
 
+  /** `client`: its address. */
+  isFrom(reversePath: string, client: string): boolean {
+    if (this.#sender !== undefined && !this.#sender.matches(reversePath)) return false;
+    return this.#client === undefined || isWithin(client, this.#client);
+  }
+
   /** Indexes of the recipients who are meant; none: the message is not. */
   recipientsOf(envelope: Envelope, note: Note): readonly number[] {
-    if (this.#sender !== undefined && !this.#sender.matches(envelope.reversePath)) return [];
-    if (this.#client !== undefined && !isWithin(envelope.client, this.#client)) return [];
+    if (!this.isFrom(envelope.reversePath, envelope.client)) return [];
     const said = this.#reply === undefined
       ? NOTHING_SAID : new Map(note.results.map((last) => [last.recipient, last]));
     const meant: number[] = [];
@@ -85,6 +101,13 @@ export class Selection {
     });
     return meant;
   }
+}
+
+/** One of the hosts that take its mail is named: so all queues are meant that share these hosts. */
+function isAtSite(site: Wildcards, { nextHop }: Route, mxHosts: readonly string[]): boolean {
+  const { host, others = [], isByMx = false } = nextHop;
+  if (!isByMx && site.matches(host)) return true;
+  return (isByMx && mxHosts.some((one) => site.matches(one))) || others.some((one) => site.matches(one.host));
 }
 
 function wildcards(pattern: string | undefined): Wildcards | undefined {

@@ -190,6 +190,8 @@ interface Retry {
 }
 
 export class ConnectionPool implements PeerEvents, LaneHome {
+  /** Of all its hosts: one list for all who come. */
+  readonly hostNames: readonly string[];
   readonly #site: Site;
   readonly #hosts: SiteHosts;
   #options: PoolOptions;
@@ -223,6 +225,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   constructor(site: Site, options: PoolOptions, ports: PoolPorts, nowMs: number) {
     this.#site = site;
+    this.hostNames = site.hosts.map(({ name }) => name);
     if (site.auth !== undefined) for (const host of site.hosts) host.isProven = false;
     this.#hosts = new SiteHosts(site.hosts, options, ports.random);
     this.#options = options;

@@ -80,6 +80,8 @@ export interface DispatcherPorts {
   onDaneFailed(): void;
   /** A next hop took a content too slowly, and was given up. */
   onSlow(): void;
+  /** It is known which hosts take the mail of a queue by MX (rules over sites); undefined: nobody asks. */
+  onWay?(queue: DeliveryQueue, hosts: readonly string[]): void;
   /** Told what sessions say while somebody follows them; undefined: nobody may. */
   readonly tap?: SessionTap;
 }
@@ -121,6 +123,7 @@ export class Dispatcher implements DeliverySink, InFlight {
     this.#sources = new Sources(options.sources, { resolver: ports.resolver, log });
     this.#mxPorts = {
       lookup, policies, clock, random, log, poolOf: (way, hop) => this.#poolOfHosts(way, hop),
+      onWay: (queue, hosts) => { ports.onWay?.(queue, hosts); },
     };
     this.#poolPorts = {
       lookup,

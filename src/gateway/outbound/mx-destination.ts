@@ -18,7 +18,7 @@
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import { DEFERRED } from '../queue/types.js';
-import type { NextHop, Outage, RecipientResult } from '../queue/types.js';
+import type { DeliveryQueue, NextHop, Outage, RecipientResult } from '../queue/types.js';
 import { codeOf } from './connection-pool.js';
 import type { ConnectionPool, NextHopState } from './connection-pool.js';
 import type { Lane, LaneHome } from './lane.js';
@@ -54,6 +54,8 @@ export interface MxPorts {
   readonly random: Random;
   readonly log: EventLog;
   poolOf(way: HostsWay, hop: NextHop): ConnectionPool;
+  /** The hosts that its mail goes to are known, or other ones, and nothing was begun there. */
+  onWay(queue: DeliveryQueue, hosts: readonly string[]): void;
 }
 
 export class MxDestination implements LaneHome {
@@ -206,6 +208,7 @@ export class MxDestination implements LaneHome {
     if (pool !== this.#pool) {
       this.#pool?.remove(this.#lane);
       this.#pool = pool;
+      this.#ports.onWay(this.#lane.queue, pool.hostNames);
       pool.add(this.#lane);
     }
     this.#start();

@@ -64,6 +64,8 @@ export class MailQueue implements DeliveryQueue {
   isHeldBack = false;
   /** An operator wants nothing started from it (orders/queue-rules.ts). */
   isSuspended = false;
+  /** Of a route by MX: the hosts of its site, as far as the DNS was asked (outbound/mx-destination.ts). */
+  mxHosts: readonly string[] = [];
   /** Since when it has been empty; Infinity while it is not, or nobody has looked. */
   emptySinceMs = Infinity;
   /** When its home was looked at last (queue-registry.ts). */

@@ -72,8 +72,6 @@ export interface RenewableRouter extends Router {
    * known. What is to stay of a route that is there is said in config/changes.ts.
    */
   whyNot(routes: readonly RouteOptions[], isIncomplete: boolean): string;
-  /** What the configuration calls it; '' of one that was not found here. */
-  nameOf(route: Route): string;
   /** Other routes from now on, for which there is no such reason. */
   renew(routes: readonly RouteOptions[]): void;
 }

@@ -105,6 +105,8 @@ export interface Router {
   withTls(route: Route, need: TlsNeed): Route;
   /** Every configured route for mail. */
   mailRoutes(): readonly Route[];
+  /** What the configuration calls it; '' of one that was not found here. */
+  nameOf(route: Route): string;
 }
 
 /** RFC 3461 NOTIFY as bits; 0 is the default (failure, and delay where configured). */
@@ -233,6 +235,8 @@ export interface Reception {
   readonly accepting: boolean;
   nextMessageId(): number;
   admit(route: Route): AdmissionVerdict;
+  /** Whether an operator wants no new mail of this sender or client (orders/queue-rules.ts). */
+  refusesFrom(reversePath: string, client: string): boolean;
   /** Counts bytes in transit (being received) against the memory limit; false = answer 452 4.3.1. */
   reserve(bytes: number): boolean;
   release(bytes: number): void;

@@ -87,13 +87,18 @@ const givenUp = fc.record({
 });
 
 const queueRule = fc.record({
-  verb: fc.constantFrom('suspend', 'refuse'),
-  queue: fc.stringMatching(/^[ -~]{1,60}$/),
+  over: fc.oneof(
+    fc.record({ verb: fc.constantFrom('suspend', 'refuse'), queue: fc.stringMatching(/^[ -~]{1,60}$/) }),
+    fc.constantFrom(
+      { verb: 'suspend', selector: { route: 'out', site: '*.host' } }, { verb: 'refuse', selector: { route: 'out' } },
+      { verb: 'refuse', selector: { sender: '', client: '192.0.2.0/24' } },
+    ),
+  ),
   untilWallMs: fc.nat(),
   who: fc.string(),
   reason: fc.string(),
   wallMs: fc.nat(),
-});
+}).map(({ over, ...others }) => ({ ...over, ...others }));
 
 const leftOrder = fc.record({
   verb: fc.constantFrom('hold', 'release', 'delete', 'bounce', 'expire'),

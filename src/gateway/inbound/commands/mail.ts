@@ -39,6 +39,7 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const isUtf8 = parameters.isUtf8;
   if (!path.ascii && !isUtf8) return replies.SMTPUTF8_NEEDED;
   if (parameters.sizeBytes > options.messageBytesMax) return replies.TOO_BIG;
+  if (ports.reception.refusesFrom(path.address, dialog.remoteAddress)) return replies.NOT_TAKEN_FROM_YOU;
   const late = rateRefusal(dialog, desk, path.address);
   if (late !== undefined) return late;
   const content = new ContentBuffer(ports.reception, options.messageBytesMax);

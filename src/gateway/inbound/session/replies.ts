@@ -273,6 +273,8 @@ export const QUEUE_FULL =
 /** A rule of an operator: RFC 3463 3.4 has X.3.2 for what is shut on purpose, here for one destination. */
 export const NOT_TAKEN_NOW =
   refusal('operator', '452 4.3.2 Mail for this destination is not taken at this time; try again later');
+export const NOT_TAKEN_FROM_YOU =
+  refusal('operator', '452 4.3.2 Mail of this sender is not taken at this time; try again later');
 export const SHARE_USED =
   refusal('share', '452 4.2.2 This destination has used its share of memory; try again later');
 export const NO_MEMORY_NOW = refusal('memory', '452 4.3.1 Out of memory; try again later');

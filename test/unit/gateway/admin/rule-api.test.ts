@@ -31,7 +31,7 @@ function played(): Played {
   log.lines.length = 0;
   const clock = { nowMs: () => scheduler.nowMs, wallMs: () => 1_000_000 };
   const local = new LocalRules({ clock, log, register: bridge, file: undefined });
-  const rules = new QueueRules({ clock, log, told: local, queues: () => [], wake: () => undefined });
+  const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '' }, queues: () => [], wake: () => undefined });
   const app = playedApi();
   addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local }));
   return {
@@ -50,6 +50,25 @@ function played(): Played {
 }
 
 describe('standing rules', () => {
+  test('over routes, sites, clients and senders are told as operators write them, and refused where a verb can not obey them', async () => {
+    const { ask, run, register } = played();
+    for (const [odd, why] of [
+      [{ verb: 'refuse', selector: { site: 'mx.host' } }, /to refuse takes the name of a queue, or --route, or --sender and --client/],
+      [{ verb: 'refuse', selector: { route: 'out', client: '192.0.2.7' } }, /to refuse takes/], [{ verb: 'suspend', selector: { client: '192.0.2.7' } }, /to suspend takes/],
+      [{ verb: 'suspend' }, /either which queue/], [{ verb: 'suspend', queue: 'out', selector: { route: 'out' } }, /either which queue/],
+      [{ verb: 'suspend', selector: {} }, /say which messages/], [{ verb: 'refuse', selector: { client: '192.0.2' } }, /is no address or network/],
+    ] as const) {
+      const [code, { error }] = await ask('POST', '/rules', { ...odd, ...WHO });
+      assert.equal(code, 400, JSON.stringify(odd));
+      assert.match(String(error), why);
+    }
+    const [, { rule }] = await ask('POST', '/rules', { verb: 'refuse', selector: { sender: '', client: '192.0.2.7' }, ...WHO });
+    run(1000);
+    const [{ queue }] = (await ask('GET', '/rules'))[1]['rules'] as [{ queue: string }];
+    assert.equal(queue, '--sender <> --client 192.0.2.7');
+    assert.match(register.snapshot().get(`rules/queues/${String(rule)}`)?.value ?? '', /"verb":"refuse","selector":\{"sender":"","client":"192\.0\.2\.7"\},"untilWallMs":0/);
+  });
+
   test('are in the register when they are answered, with who and why, shown with who has to obey, and gone when they are cancelled', async () => {
     const { ask, run, register, log } = played();
     const given = await ask('POST', '/rules', { verb: 'suspend', queue: 'out', duration_seconds: 60, ...WHO });

@@ -1,6 +1,7 @@
 /** Which queues a rule names, how long, and what is done when rules change: src/gateway/orders/queue-rules.ts. */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import type { Selector } from '../../../../src/admin-api/queue-orders.js';
 import { QueueRules } from '../../../../src/gateway/orders/queue-rules.js';
 import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import type { QueueClass, Route } from '../../../../src/gateway/queue/types.js';
@@ -9,12 +10,18 @@ import { KeptLog } from '../admin/kept-log.js';
 
 interface PlayedQueue {
   readonly route: Route;
+  mxHosts: readonly string[];
   readonly length: number;
   isSuspended: boolean;
 }
 
 function queue(queueName: string, queueClass: QueueClass = 'mail', length = 1): PlayedQueue {
-  return { route: { queueName, queueClass } as unknown as Route, length, isSuspended: false };
+  const nextHop = { host: 'relay', isByMx: queueName.includes('/') };
+  return { route: { queueName, queueClass, nextHop } as unknown as Route, mxHosts: [], length, isSuspended: false };
+}
+
+function chosen(verb: QueueRule['verb'], selector: Selector): QueueRule {
+  return { verb, selector, untilWallMs: 0, who: 'ann', reason: 'a test', wallMs: 1 };
 }
 
 function rule(verb: QueueRule['verb'], pattern: string, untilWallMs = 0, wallMs = 1): QueueRule {
@@ -30,6 +37,7 @@ class Kit {
   walks = 0;
   readonly rules = new QueueRules({
     clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, log: this.log, told: { queueRules: () => this.told, isLocal: () => false },
+    names: { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, '') },
     queues: () => {
       this.walks += 1;
       return this.queues as unknown as MailQueue[];
@@ -53,11 +61,11 @@ describe('a rule', () => {
       ['out/example.com', 'out/example.com', 'mail', true], ['out/example.com/bounce', 'out/example.com', 'bounce', true], ['*!tls', 'out!tls', 'mail', true],
     ] as const) {
       kit.tell(rule('suspend', pattern));
-      assert.equal(kit.rules.suspends({ queueName: name, queueClass }), isNamed, `${pattern} ${name} ${queueClass}`);
+      assert.equal(kit.rules.suspends(queue(name, queueClass).route), isNamed, `${pattern} ${name} ${queueClass}`);
       kit.tell(rule('refuse', pattern));
       const { route } = queue(name, queueClass);
       assert.deepEqual([kit.rules.refuses(route), kit.rules.refuses(route)], [isNamed, isNamed]);
-      assert.equal(kit.rules.suspends({ queueName: name, queueClass }), false, 'refused is not suspended');
+      assert.equal(kit.rules.suspends(queue(name, queueClass).route), false, 'refused is not suspended');
     }
   });
 
@@ -93,11 +101,50 @@ describe('a rule', () => {
     const kit = new Kit();
     kit.tell(rule('suspend', 'a', 5000));
     const { walks } = kit;
-    for (let i = 0; i < 100; i++) kit.rules.suspends({ queueName: 'a', queueClass: 'mail' });
+    for (let i = 0; i < 100; i++) kit.rules.suspends(queue('a').route);
     kit.tell(rule('suspend', 'a', 5000));
     assert.equal(kit.walks, walks);
     kit.tell(rule('suspend', 'a', 7000));
     assert.equal(kit.walks, walks + 1);
+  });
+
+  test('means all queues of a route, of class mail, those that are made later too', () => {
+    const kit = new Kit();
+    const [a, b, reports] = [queue('out/a.example'), queue('other'), queue('out/b.example', 'bounce')];
+    kit.queues.push(a, b, reports);
+    kit.tell(chosen('suspend', { route: 'out' }), chosen('refuse', { route: 'oth*' }));
+    assert.deepEqual([a, b, reports].map(({ isSuspended }) => isSuspended), [true, false, false]);
+    assert.deepEqual([kit.rules.suspends(queue('out#3').route), kit.rules.refuses(b.route), kit.rules.refuses(a.route)], [true, true, false]);
+    assert.equal(kit.rules.suspending(a as unknown as MailQueue)?.reason, 'a test');
+    assert.deepEqual(kit.rules.all().map(({ queues, messages }) => [queues, messages]), [[1, 1], [1, 1]]);
+  });
+
+  test('over a site suspends a queue as soon as its hosts are known, and no longer than it goes there', () => {
+    const kit = new Kit();
+    const [a, relayed] = [queue('out/a.example'), queue('fixed')];
+    kit.queues.push(a, relayed);
+    kit.tell(chosen('suspend', { site: 'mx1.*' }), chosen('suspend', { site: 'relay' }));
+    assert.deepEqual([a.isSuspended, relayed.isSuspended], [false, true], 'nobody has asked the DNS');
+    a.mxHosts = ['mx2.host', 'MX1.host'];
+    kit.rules.lookAt(a as unknown as MailQueue);
+    assert.deepEqual([a.isSuspended, kit.woken], [true, []]);
+    a.mxHosts = ['mx2.host'];
+    kit.rules.lookAt(a as unknown as MailQueue);
+    assert.deepEqual([a.isSuspended, kit.woken], [false, [a]]);
+  });
+
+  test('refuses mail by its client, its sender, or both, and names no queue then', () => {
+    const kit = new Kit();
+    const out = queue('out');
+    kit.queues.push(out);
+    assert.equal(kit.rules.refusesFrom('x@y.example', '192.0.2.7'), false);
+    kit.tell(chosen('refuse', { client: '192.0.2.0/24' }), chosen('refuse', { sender: '<>', client: '2001:db8::1' }), chosen('refuse', { sender: '*@spam.example' }));
+    for (const [sender, client, isRefused] of [
+      ['x@y.example', '192.0.2.7', true], ['x@y.example', '192.0.3.7', false], ['', '192.0.3.7', false], ['', '2001:db8::1', true],
+      ['x@y.example', '2001:db8::1', false], ['Ann@SPAM.example', '198.51.100.1', true], ['ann@spam.example.org', '', false],
+    ] as const) assert.equal(kit.rules.refusesFrom(sender, client), isRefused, `${sender} ${client}`);
+    assert.deepEqual([kit.rules.refuses(out.route), out.isSuspended], [false, false]);
+    assert.deepEqual(kit.rules.all().map(({ queues }) => queues), [0, 0, 0]);
   });
 
   test('is told in the log once, with who and why, and its end', () => {
@@ -124,6 +171,6 @@ describe('a rule', () => {
     const kit = new Kit();
     kit.tell(...Array.from({ length: 300 }, (_, i) => rule('suspend', `q${String(i)}`, 0, 300 - i)));
     assert.equal(kit.rules.all().length, 256);
-    assert.deepEqual(['q43', 'q44'].map((queueName) => kit.rules.suspends({ queueName, queueClass: 'mail' })), [false, true]);
+    assert.deepEqual(['q43', 'q44'].map((queueName) => kit.rules.suspends(queue(queueName).route)), [false, true]);
   });
 });

@@ -7,6 +7,8 @@ import { BrokenRule, readShape } from '../../../../src/base/json-shape.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
 import { DONE, OWED_FAILURE, TO_TRY, freshNote } from '../../../../src/gateway/queue/note.js';
 import type { Envelope } from '../../../../src/gateway/queue/types.js';
+import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
+import type { RouteNames } from '../../../../src/gateway/orders/selection.js';
 import { Selection } from '../../../../src/gateway/orders/selection.js';
 
 const ENVELOPE: Envelope = {
@@ -15,8 +17,10 @@ const ENVELOPE: Envelope = {
   recipients: ['bob@a.example', 'eve@b.example', '"x@y"@A.example'].map((address) => ({ address, notify: 0, orcpt: '' })),
 };
 
+const NAMES: RouteNames = { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, '') };
+
 function meant(given: Selector, note: Partial<Note> = {}, envelope: Partial<Envelope> = {}): readonly number[] {
-  return new Selection(given).recipientsOf({ ...ENVELOPE, ...envelope }, { ...freshNote(3), ...note });
+  return new Selection(given, NAMES).recipientsOf({ ...ENVELOPE, ...envelope }, { ...freshNote(3), ...note });
 }
 
 describe('a selection', () => {
@@ -49,6 +53,22 @@ describe('a selection', () => {
     const results = [{ recipient: 0, code: 421, enhanced: '4.7.1' }, { recipient: 1, code: 451, enhanced: '4.7.10' }];
     for (const [reply, recipients] of [['421', [0]], ['4.7.1', [0]], ['4.7', [0, 1]], ['4', [0, 1]], ['4.70', []], ['450', []]] as const) {
       assert.deepEqual(meant({ reply }, { results }), recipients, reply);
+    }
+  });
+
+  test('means queues by their route, and by a host that takes their mail, by MX when it is known', () => {
+    const queue = (name: string, host: string, mxHosts: readonly string[] = [], others: readonly string[] = []): MailQueue => {
+      const nextHop = { host, isByMx: mxHosts.length > 0, others: others.map((one) => ({ host: one })) };
+      return { name, mxHosts, route: { queueName: name, queueClass: 'mail', nextHop } } as unknown as MailQueue;
+    };
+    const [relay, mx, unasked] = [queue('out', 'relay', [], ['spare']), queue('out/a.example', 'a.example', ['mx1.host', 'mx2.host']), queue('other/b', 'b')];
+    for (const [given, isMeant] of [
+      [{ route: 'out' }, [true, true, false]], [{ route: 'o*' }, [true, true, true]], [{ route: 'out/a.example' }, [false, false, false]],
+      [{ site: 'MX2.host' }, [false, true, false]], [{ site: 'a.example' }, [false, false, false]], [{ site: 'relay' }, [true, false, false]],
+      [{ site: 'spare' }, [true, false, false]], [{ site: '*.host', route: 'other' }, [false, false, false]], [{ queue: 'out', site: 'relay' }, [true, false, false]],
+    ] as const) {
+      const selection = new Selection(given, NAMES);
+      assert.deepEqual([relay, mx, unasked].map((one) => selection.concernsQueue(one)), isMeant, JSON.stringify(given));
     }
   });
 

@@ -27,6 +27,7 @@ class Stage {
   readonly source = new MemorySource();
   readonly queue = new MemoryQueue({ nextHop: hop });
   readonly destination: MxDestination;
+  readonly ways: (readonly [isOurs: boolean, pools: number, hosts: readonly string[]])[] = [];
 
   constructor(messages: number) {
     for (let entry = 1; entry <= messages; entry++) this.source.put(this.queue, entry, 'x\r\n');
@@ -43,6 +44,7 @@ class Stage {
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
     this.destination = new MxDestination(hop, lane, { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000 }, {
       lookup, policies: undefined, clock, random: () => 0.5, log: SILENT,
+      onWay: (queue, hosts) => { this.ways.push([queue === this.queue, this.pools.length, hosts]); },
       poolOf: ({ hosts }) => {
         const key = hosts.map(({ name }) => name).join();
         this.pools.push(key);
@@ -67,6 +69,7 @@ describe('the way of a queue by MX', () => {
     assert.deepEqual([stage.asked, stage.pools], [1, ['old.example']]);
     stage.destination.tick(30_000);
     assert.deepEqual([stage.asked, stage.pools], [2, ['old.example', 'new.example']]);
+    assert.deepEqual(stage.ways, [[true, 1, ['old.example']], [true, 2, ['new.example']]], 'its core is told of the hosts');
   });
 
   test('is asked for by nobody while there is no mail', () => {
