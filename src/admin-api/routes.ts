@@ -112,7 +112,8 @@ const lookRoutes = {
     summary: 'what limits mail of a queue now, what binds first',
   },
   explain: {
-    method: 'GET', path: '/api/v1/explain', role: 'read', query: explainQuestion, answer: explainAnswer,
+    method: 'GET', path: '/api/v1/explain', role: 'read', answerMs: WALK_MS, group: 'asked',
+    query: explainQuestion, answer: explainAnswer,
     summary: 'where mail to an address, a domain or a queue would go, by what is in force',
   },
   traceClients: {

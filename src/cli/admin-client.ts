@@ -256,7 +256,7 @@ export class AdminClient {
 
   /** Of a gateway: where mail would go. A refusal is NoAnswer with code 400 or 409. */
   explain(question: ExplainQuestion): Promise<ExplainAnswer> {
-    return this.#ask(gatewayRoutes.explain, { query: question }, WALK_TIMEOUT_MS);
+    return this.#ask(gatewayRoutes.explain, { query: question });
   }
 
   /** Written into the register; a refusal is NoAnswer with code 409 or 503. */

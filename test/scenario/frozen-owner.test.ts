@@ -92,7 +92,7 @@ describe('a gateway that is frozen past its lease', () => {
     assert.ok(core !== undefined);
     // The next hop still answers none of its old attempts: what they were of is no mail of its.
     assert.ok([...core.registry.byHandle].some((queue) => queue?.partition.isForgotten === true && queue.length > 0));
-    const hurting = new HurtingQueues({ table: core.entries.table, byHandle: () => core.registry.byHandle, isDown: () => false, nowSeconds: () => Math.floor(core.frame.wallMs() / 1000) });
+    const hurting = new HurtingQueues({ table: core.entries.table, byHandle: () => core.registry.byHandle, isDown: () => false, nextTryOf: () => null, nowSeconds: () => Math.floor(core.frame.wallMs() / 1000) });
     for (let second = 0; second < 90; second++) {
       group.run(1000);
       hurting.watch(group.scheduler.nowMs);

@@ -156,7 +156,7 @@ function destination(
       throw new NotExplained('question', each);
     }
     const to = { recipient: text, is: 'a queue', stands_for: text };
-    return { to, routed: [{ route, address: text, hasLeft: false }] };
+    return { to, routed: [{ route, address: text, hasLeft: false, key: text }] };
   }
   // An address of nobody's: conditions of routes that name recipients mean others.
   const path = /[.[]/.test(text) ? parsePath(`<*@${text}>`, 0, toAscii) : why;
