@@ -45,9 +45,9 @@ const QUICK_MANY = 1000;
 const ADDRESSES = ['127.0.0.1', '127.0.0.2', '127.0.0.3'];
 const TURN_MESSAGES = 10_000;
 const QUICK_MESSAGES = 3000;
-/** Turns before the first that counts: what is opened, asked and compiled once is by then. */
-const WARM_TURNS = 2;
-const ROUNDS = 4;
+/** Before the first turn that counts all is opened and asked, slowly: a sink bears so many new connections at a time. */
+const OPENED_PER_SECOND = 1000;
+const ROUNDS = 3;
 const DRAIN_MS = 120_000;
 const POLL_MS = 50;
 
@@ -68,7 +68,10 @@ export async function benchMx({ quick }: BenchOptions): Promise<{ rows: MxRow[] 
     const sinks = await startSinks(undo);
     const sides: Side[] = [];
     for (const shape of SHAPES) sides.push(await startSide(shape, quick ? QUICK_MANY : MANY, sinks, undo));
-    for (const side of sides) for (let turn = 0; turn < WARM_TURNS; turn++) await take(side, messages, 0);
+    for (const side of sides) {
+      await take(side, messages, 0, OPENED_PER_SECOND);
+      await take(side, messages, 0);
+    }
     for (let round = 1; round <= (quick ? 1 : ROUNDS); round++) {
       // Who goes first changes, as what the one before left behind does.
       for (const side of round % 2 === 1 ? sides : [...sides].reverse()) rows.push(say(await take(side, messages, round)));
@@ -125,7 +128,7 @@ function zoneOf(shape: Shape): Script {
   };
 }
 
-async function take({ shape, domains, cluster, sinks }: Side, count: number, round: number): Promise<MxRow> {
+async function take({ shape, domains, cluster, sinks }: Side, count: number, round: number, rate?: number): Promise<MxRow> {
   const sum = async (of: (sink: LoneSink) => Promise<number>): Promise<number> =>
     (await Promise.all(sinks.map(of))).reduce((all, each) => all + each, 0);
   const messages = (): Promise<number> => sum((sink) => sink.messages());
@@ -133,7 +136,7 @@ async function take({ shape, domains, cluster, sinks }: Side, count: number, rou
   const [before, openedBefore] = [await messages(), await opened()];
   const meter = new Meter([cluster.gateway, ...cluster.stores].map(({ name, pid }) => [name, pid] as const));
   const startMs = performance.now();
-  const { report } = await runClient(loadOptions(cluster.smtpPort, { count, domains }));
+  const { report } = await runClient(loadOptions(cluster.smtpPort, { count, domains, ...(rate === undefined ? {} : { rate }) }));
   if (report.accepted !== count) throw new Error(`only ${report.accepted} of ${count} were accepted: ${JSON.stringify(report.samples)}`);
   while ((await messages()) < before + count) {
     if (performance.now() - startMs > DRAIN_MS) throw new Error(`${shape}: the sinks have ${(await messages()) - before} of ${count} messages`);
