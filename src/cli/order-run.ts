@@ -13,6 +13,7 @@
  * Nothing is kept back meanwhile: what leaves first is told as gone before. A gateway that hears nothing of
  * us any more cancels it after two minutes.
  */
+import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Order } from '../admin-api/orders.js';
 import { isFinal } from '../admin-api/queue-orders.js';
@@ -42,6 +43,8 @@ const QUICK_MS = 2_000;
 /** A gateway that does not answer is asked again for so long. */
 const SILENT_MS = 5_000;
 const IS_OVER = 409;
+/** Of the order's number: it has to differ from those that the gateways know. */
+const ID_BYTES = 6;
 const NOT_THERE = 404;
 
 export interface OrderRunOptions {
@@ -77,19 +80,22 @@ export class OrderRun {
   readonly #options: OrderRunOptions;
   readonly #group: Group;
   readonly #context: CliContext;
-  /** The order's number at each gateway. */
-  readonly #ids = new Map<string, string>();
+  /** Its number, at all gateways. */
+  readonly #id: string;
+  /** Gateways that have it. */
+  #begun: ReadonlySet<string> = new Set();
   /** Of those, who did not answer last time, and how. */
   readonly #silent = new Map<string, 'silent' | 'refused'>();
-  /** Left in the register, by id: of each gateway that left it. And because of whom, or why not. */
-  readonly #left = new Map<string, LeftOrderAnswer>();
+  /** Left in the register. And because of whom, or why not. */
+  #left: LeftOrderAnswer | undefined;
   #leftFor = '';
   #whyNotLeft = '';
   #said = '';
   readonly #begunMs = performance.now();
 
   constructor(order: QueueOrder, options: OrderRunOptions, group: Group, context: CliContext) {
-    this.#order = order;
+    this.#id = order.id ?? `cli-${randomBytes(ID_BYTES).toString('hex')}`;
+    this.#order = { ...order, id: this.#id };
     this.#options = options;
     this.#group = group;
     this.#context = context;
@@ -100,7 +106,7 @@ export class OrderRun {
     // From here on Ctrl-C takes it back.
     void this.#context.untilStopped();
     const begun = await this.#group.ask('gateway', (client) => client.beginOrder(this.#order));
-    for (const { id, answer } of begun) this.#ids.set(id, answer.order);
+    this.#begun = new Set(begun.map(({ id }) => id));
     if (begun.length === 0) return this.#finish([], 1);
     const found = await this.#poll(begun, ({ phase }) => phase !== 'looking');
     if (this.#context.stopSignal.aborted) return this.#finish(found, 1);
@@ -117,8 +123,8 @@ export class OrderRun {
       return this.#finish(found, refusal.code);
     }
     const graceMs = this.#graceMs(sum);
-    const going = await this.#ask((client, id) =>
-      client.goOrder(id, { grace_seconds: Math.ceil(graceMs / 1000), ...this.#by }),
+    const going = await this.#ask((client) =>
+      client.goOrder(this.#id, { grace_seconds: Math.ceil(graceMs / 1000), ...this.#by }),
     );
     const acting = await this.#poll(going, ({ phase }) => phase !== 'grace');
     await this.#leave(acting);
@@ -140,18 +146,14 @@ export class OrderRun {
     const passed = there.flatMap(({ answer }) => answer.partitions).sort();
     // A partition may have gone to another gateway meanwhile.
     const leftFor = [...silent, '', ...passed].join(' ');
-    const isKnown = (this.#left.size > 0 || this.#whyNotLeft !== '') && leftFor === this.#leftFor;
+    const isKnown = (this.#left !== undefined || this.#whyNotLeft !== '') && leftFor === this.#leftFor;
     const isBegun = there.length > 0 && !answers.some(({ answer: { phase } }) => phase === 'grace');
     const isStopped = this.#context.stopSignal.aborted || !isBegun;
     if (this.#order.verb === 'flush' || isStopped || isKnown || !this.#isPartial(sumOf(answers))) return;
     this.#leftFor = leftFor;
-    const idAt = ({ id }: { readonly id: string }): string => this.#ids.get(id) ?? '';
-    // Whoever left it before leaves the same anew.
-    const first = there.filter((one) => this.#left.has(idAt(one)));
-    for (const one of new Set([...first, ...there])) {
+    for (const { client } of there) {
       try {
-        const left = await one.client.leaveOrder(idAt(one), { passed, ...this.#by });
-        this.#left.set(left.order, left);
+        this.#left = await client.leaveOrder(this.#id, { passed, ...this.#by });
         this.#whyNotLeft = '';
         return;
       } catch (error) {
@@ -215,17 +217,16 @@ export class OrderRun {
       }
       this.#tellProgress(answers);
       await sleep(POLL_MS, undefined, { signal: this.#context.stopSignal }).catch(() => undefined);
-      answers = await this.#ask((client, id) => client.queueOrder(id));
+      answers = await this.#ask((client) => client.queueOrder(this.#id));
       // What went away meanwhile is left at once: nobody passes over it.
       if (this.#silent.size === 0 && sumOf(answers).moved > 0) await this.#leave(answers);
     }
   }
 
   /** All that were given the order, those too that did not answer last time. */
-  async #ask(ask: (client: AdminClient, id: string) => Promise<QueueOrderAnswer>): Promise<Answers> {
-    const known = this.#group.without(({ kind, id }) => kind === 'gateway' && !this.#ids.has(id));
-    const idOf = new Map(this.#group.members.map(({ id, client }) => [client, this.#ids.get(id) ?? '']));
-    const answers = await known.ask('gateway', (client) => ask(client, idOf.get(client) ?? ''));
+  async #ask(ask: (client: AdminClient) => Promise<QueueOrderAnswer>): Promise<Answers> {
+    const known = this.#group.without(({ kind, id }) => kind === 'gateway' && !this.#begun.has(id));
+    const answers = await known.ask('gateway', ask);
     for (const { id } of answers) this.#silent.delete(id);
     for (const { id, how } of known.missing('gateway')) {
       this.#silent.set(id, how === 'refused' ? 'refused' : 'silent');
@@ -236,28 +237,28 @@ export class OrderRun {
   /** One that is over already says how it ended. */
   async #cancel(reason: string): Promise<Answers> {
     const order: Order = { who: this.#order.who, reason };
-    for (const id of [...this.#left.keys()]) await this.#withdraw(id, order);
-    return this.#ask(async (client, id) => {
+    await this.#withdraw(order);
+    return this.#ask(async (client) => {
       try {
-        return await client.cancelOrder(id, order);
+        return await client.cancelOrder(this.#id, order);
       } catch (error) {
         if (!(error instanceof NoAnswer) || error.code !== IS_OVER) throw error;
-        return client.queueOrder(id);
+        return client.queueOrder(this.#id);
       }
     });
   }
 
   /** By any gateway that answers. By none: what is told at the end says that it is still there. */
-  async #withdraw(id: string, order: Order): Promise<void> {
+  async #withdraw(order: Order): Promise<void> {
     for (const { kind, client } of this.#group.members) {
-      if (kind !== 'gateway' || !this.#left.has(id)) continue;
+      if (kind !== 'gateway' || this.#left === undefined) continue;
       try {
-        await client.withdrawOrder(id, order);
-        this.#left.delete(id);
+        await client.withdrawOrder(this.#id, order);
+        this.#left = undefined;
       } catch (error) {
         if (!(error instanceof NoAnswer)) throw error;
         // Done with.
-        if (error.code === NOT_THERE) this.#left.delete(id);
+        if (error.code === NOT_THERE) this.#left = undefined;
       }
     }
   }
@@ -342,7 +343,8 @@ export class OrderRun {
   #tellLeft(): void {
     const { terminal } = this.#context;
     const { json } = this.#options;
-    for (const left of this.#left.values()) {
+    const left = this.#left;
+    if (left !== undefined) {
       terminal.print(json ? JSON.stringify({ partial: true, left }) : printable(leftText(left)));
     }
     if (this.#whyNotLeft === '') return;

@@ -35,7 +35,7 @@ export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: 
               await take.call(client, cancel, order);
               cancelled += 1;
             } catch (error) {
-              // The others do not know it: an order's number is of one gateway.
+              // One that was started since, or away, does not know it.
               if (!(error instanceof NoAnswer)) throw error;
               if (error.code !== 404 && error.code !== 409) group.lose(member, error);
             }

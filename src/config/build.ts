@@ -99,6 +99,7 @@ function gatewayPlaces({ smtp, routes, dkim, sources }: GatewayKeys, context: Bu
   const at = (...keys: readonly (string | number)[]): Path => ['gateway', ...keys];
   return placesOf([
     ...folderKeys('gateway'),
+    ...adminFiles('gateway'),
     ...REGISTER_FILES,
     ...['cert', 'key', 'client_ca'].map((key) => at('smtp', 'tls', key)),
     ...['cert', 'key', 'ca'].map((key) => at('mirror', 'tls', key)),
@@ -115,6 +116,11 @@ function gatewayPlaces({ smtp, routes, dkim, sources }: GatewayKeys, context: Bu
 }
 
 const REGISTER_FILES: readonly Path[] = ['ca', 'cert', 'key'].map((key) => ['register', key]);
+
+function adminFiles(...section: Path): readonly Path[] {
+  const tls = ['cert', 'key', 'ca'].map((key) => [...section, 'admin', 'tls', key]);
+  return [[...section, 'admin', 'tokens_file'], ...tls];
+}
 
 /** Of folders that a process writes into (cli/folders.ts). */
 function folderKeys(...section: Path): readonly Path[] {
@@ -317,7 +323,7 @@ function storeConfig(
     oneHost: context.up,
     section: pathText(at),
     places: placesOf([
-      ...folderKeys(...at), ...REGISTER_FILES, [...at, 'lease'],
+      ...folderKeys(...at), ...adminFiles(...at), ...REGISTER_FILES, [...at, 'lease'],
       ...['ca', 'cert', 'key'].map((key) => [...at, 'tls', key]),
     ], context),
   };

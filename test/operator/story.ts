@@ -97,6 +97,6 @@ export class Story {
     let plain = text.replaceAll(`127.0.0.1[127.0.0.1]:${String(sinkPort)}`, 'mx.example.com:25').replaceAll(`127.0.0.1:${String(sinkPort)}`, 'mx.example.com:25');
     gateways.forEach(({ adminPort }, index) => { plain = plain.replaceAll(`127.0.0.1:${String(adminPort)}`, `box-${String(index + 1)}:8025`); });
     for (const [word, as] of this.#plainOf) plain = plain.replaceAll(word, as);
-    return plain.replace(/\b\w+@[\w-]+: /g, 'ann@box-1: ').replace(/gateway-(\d)-\d+-\d+/g, 'gateway-$1-7-1');
+    return plain.replace(/\b\w+@[\w-]+: /g, 'ann@box-1: ').replace(/gateway-(\d)-\d+-\d+/g, 'gateway-$1-7-1').replace(/\bcli-[0-9a-f]{12}\b/g, 'cli-3f2a9c41b7d0');
   }
 }

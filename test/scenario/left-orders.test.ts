@@ -111,6 +111,15 @@ describe('an order for the mail of a dead gateway', () => {
     });
   }
 
+  test('has its number for itself, at all gateways', () => {
+    const { group } = flooded({ gateways: ['gw-1', 'gw-2', 'gw-3'] });
+    group.gateway('gw-1').kill();
+    const { order: id } = leave(group, 'gw-2', 'delete', OF_FLOODER);
+    const { orders } = coreAt(group, 'gw-3');
+    group.until(() => orders.left.has(id), 'the other one knows it');
+    assert.equal(orders.begin({ verb: 'hold', selector: OF_FLOODER, ...WHO, id }), `${id} is left in the register already`);
+  });
+
   test('is obeyed though its rules are read before the first of its mail comes', () => {
     const { group, flood, others } = flooded();
     group.gateway('gw-1').kill();

@@ -55,6 +55,24 @@ function untilDeferred(world: World, letters: readonly Letter[], queue = 'q1'): 
 }
 
 describe('an order over many messages', () => {
+  test('has the number that it is given: the same once more is the same order, another one is refused', () => {
+    const world = deferring();
+    untilDeferred(world, [world.submit(['q1']), world.submit(['q1'])]);
+    const { orders } = coreOf(world);
+    const given = { verb: 'hold', selector: { queue: 'q1', queue_class: 'mail' }, ...WHO, id: 'flood-7' } as const;
+    const begun = orders.begin(given);
+    assert.ok(typeof begun !== 'string' && begun.order === 'flood-7', String(begun));
+    world.until(() => answerOf(world, 'flood-7').phase === 'found', 5000, 'all is looked at');
+    const again = orders.begin({ ...given, selector: { queue_class: 'mail', queue: 'q1' }, reason: 'sent twice' });
+    assert.ok(typeof again !== 'string');
+    assert.deepEqual([again.phase, again.matched, again.reason, orders.all().length], ['found', 2, WHO.reason, 1]);
+    for (const other of [{ verb: 'delete' }, { selector: { queue: 'q2', queue_class: 'mail' } }, { dry_run: true }] as const) {
+      assert.equal(orders.begin({ ...given, ...other }), 'flood-7 is another order');
+    }
+    for (const id of ['', 'a/b', '-x', 'x'.repeat(121)]) assert.match(String(orders.begin({ ...given, id })), /^an id of an order is up to 120/);
+    assert.equal(orders.all().length, 1);
+  });
+
   test('deletes those whom it means, of the queue and the recipients it names, and nobody is told', () => {
     const world = deferring();
     const [both, other] = [world.submit(['q1'], { recipients: 3 }), world.submit(['q2'])];

@@ -51,16 +51,15 @@ const logKeys = {
   file: v.file().optional(),
 };
 
-const admin = (port: number) =>
+const adminTls = { cert: named('certFile', v.file()), key: named('keyFile', v.file()) };
+
+const admin = <T extends z.core.$ZodLooseShape>(port: number, tls: T) =>
   section({
     listen: v.address().prefault(`127.0.0.1:${String(port)}`),
     /** Who may ask /api/v1, and what; without it anybody on this machine may (loopback only). */
     tokens_file: named('tokensFile', v.file().optional()),
-    /** https; without it in clear. `ca`: who signs certificates of the others, else a CA of the system. */
-    tls: z.strictObject({
-      cert: named('certFile', v.file()), key: named('keyFile', v.file()),
-      ca: named('caFile', v.file().optional()),
-    }).optional(),
+    /** https; without it in clear. */
+    tls: z.strictObject(tls).optional(),
     /** A port for the probes alone, in clear and for all. */
     probes: v.address().optional(),
   });
@@ -419,7 +418,8 @@ const gateway = z.strictObject({
     admin: v.address().optional(),
     weight: v.count(1, 1000).optional(),
   })).min(1).max(64).optional(),
-  admin: admin(8025),
+  /** ca: who signs the certificates of the other gateways; without it a CA of the system. */
+  admin: admin(8025, { ...adminTls, ca: named('caFile', v.file().optional()) }),
   /** mail: the mail log (received, delivered, …); events are always logged. */
   log: section({ ...logKeys, mail: v.flag().prefault(true) }),
   /** What it knows of itself: its lock, the register's file, notes; without it nothing is kept. */
@@ -459,7 +459,7 @@ const store = z.strictObject({
   /** Whether such a file is written; one that is there is read in any case. */
   spill: v.flag().prefault(true),
   tls: linkTls.optional(),
-  admin: admin(9401),
+  admin: admin(9401, adminTls),
   log: section(logKeys),
   insecure: v.flag().prefault(false),
 });

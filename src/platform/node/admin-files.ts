@@ -40,10 +40,11 @@ export class AdminFiles {
     this.#log = log;
     this.#tokens = tokensFile === undefined ? undefined
       : new FollowedFile([tokensFile], () => readTokens(tokensFile));
-    this.#tls = tls === undefined ? undefined : new FollowedFile([tls.certFile, tls.keyFile, tls.caFile], () => ({
-      own: readServerTls({ ...tls, clientCaFile: undefined }),
-      ca: tls.caFile === undefined ? undefined : readPem('ca', tls.caFile),
-    }));
+    this.#tls = tls === undefined ? undefined
+      : new FollowedFile([tls.certFile, tls.keyFile, tls.caFile], () => ({
+        own: readServerTls({ ...tls, clientCaFile: undefined }),
+        ca: tls.caFile === undefined ? undefined : readPem('ca', tls.caFile),
+      }));
     if (this.#tokens === undefined && this.#tls === undefined) return;
     this.#timer = setInterval(() => { this.look(); }, LOOK_MS).unref();
   }

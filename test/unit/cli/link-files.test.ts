@@ -65,5 +65,8 @@ test('files of the register are read, and a link\'s certificate is for the id of
   ]);
   assert.match(findings(`ca: ${one.certFile}, cert: ${one.certFile}, key: /nowhere/key.pem`, own).join(), /^g\.yaml:1: register\.key: expected a key in PEM, found: FILE can't be read: ENOENT/);
   assert.match(findings('ca: /nowhere/ca.pem', own).join(), /^g\.yaml:1: register\.ca: expected a certificate in PEM, found: FILE can't be read: ENOENT/);
+  const admin = `cert: ${one.certFile}, key: ${one.keyFile}`;
+  assert.deepEqual(findings(good, own, `  admin: {tls: {${admin}, ca: ${two.certFile}}}\n`), []);
+  assert.match(findings(good, own, `  admin: {tls: {${admin}, ca: /nowhere/ca.pem}}\n`).join(), /^g\.yaml:11: gateway\.admin\.tls\.ca: expected a certificate in PEM, found: FILE can't be read: ENOENT/);
   assert.deepEqual(findings(good, own, '  workers: 2\n'), ["g.yaml:9: gateway.mirror.tls.cert: expected a certificate for 's1-1', 's1-2', by a DNS name, found: one for s1"]);
 });

@@ -18,6 +18,7 @@ class PlayedGateway {
   phase: OrderPhase = 'looking';
   partitions: readonly string[];
   moved = 0;
+  given = '';
   asked = 0;
   readonly left: LeaveOrder[] = [];
   readonly withdrawn: string[] = [];
@@ -31,7 +32,10 @@ class PlayedGateway {
   get client(): AdminClient {
     const client: Partial<AdminClient> = {
       url: 'http://127.0.0.1:1',
-      beginOrder: () => this.#answer('found'),
+      beginOrder: ({ id = '' }) => {
+        this.given = id;
+        return this.#answer('found');
+      },
       goOrder: () => this.#answer('acting'),
       queueOrder: () => {
         this.asked += 1;
@@ -58,7 +62,7 @@ class PlayedGateway {
     if (this.isSilent) return this.#silent();
     this.phase = phase;
     return Promise.resolve({
-      order: `${this.id}-1-1`, gateway: this.id, verb: 'hold', phase, dry_run: false, ...WHO, given: 1, looked_share: 1, matched: 10, matched_recipients: 10,
+      order: this.given, gateway: this.id, verb: 'hold', phase, dry_run: false, ...WHO, given: 1, looked_share: 1, matched: 10, matched_recipients: 10,
       matched_bytes: 10, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
       grace_left_seconds: 0, partitions: this.partitions, kept: true, met: [], refused: [],
     });
@@ -90,7 +94,7 @@ function played(missing: boolean): Played {
   return { gateways, printed, run: () => run.run(), stop: () => { stopping.abort(); } };
 }
 
-test('each key that a command leaves is told, and withdrawn by whoever answers, though the one that left it fell silent', async () => {
+test('what a command leaves has one key, whoever leaves it, and is withdrawn by whoever answers, though the one that left it fell silent', async () => {
   const { gateways: [first, second], printed, run, stop } = played(true);
   first.onAsked = () => {
     // It has left the order by then.
@@ -102,7 +106,9 @@ test('each key that a command leaves is told, and withdrawn by whoever answers, 
   assert.equal(await run(), NOT_ALL_KNOW);
   assert.deepEqual([first.left.length, second.left.length], [1, 1]);
   const told = printed.filter((line) => line.startsWith('left in the register as'));
-  assert.deepEqual(told.map((line) => line.split(' ')[5]), ['gw-1-1-1:', 'gw-2-1-1:']);
+  assert.match(first.given, /^cli-[0-9a-f]{12}$/);
+  assert.deepEqual(told.map((line) => line.split(' ')[5]), [`${first.given}:`]);
+  assert.equal(second.given, first.given);
 
   const stopped = played(true);
   stopped.gateways[0].onAsked = () => {
@@ -111,7 +117,7 @@ test('each key that a command leaves is told, and withdrawn by whoever answers, 
     stopped.stop();
   };
   await stopped.run();
-  assert.deepEqual(stopped.gateways[1].withdrawn, ['gw-1-1-1']);
+  assert.deepEqual(stopped.gateways[1].withdrawn, [stopped.gateways[0].given]);
   assert.ok(!stopped.printed.some((line) => line.startsWith('left in the register')));
   stop();
 });
