@@ -3,6 +3,7 @@
  * that verbs that do not wait die of Ctrl-C as any program does.
  */
 import type { Order } from '../admin-api/orders.js';
+import type { PassedSignal } from '../cli/context.js';
 import type { EventLog } from '../platform/ports.js';
 
 export class Signals {
@@ -44,14 +45,21 @@ const NOTHING_CHANGES =
   'SIGHUP changes nothing in a store: certificates are read again by themselves, all else by a restart';
 /**
  * They would end a process, and ask for nothing here: SIGUSR2 has a log file opened anew (log-file.ts), and
- * who writes to no file gets it, too; past a limit for files the write itself fails (SIGXFSZ).
+ * who writes to no file gets it, too; past a limit for files the write itself fails (SIGXFSZ). SIGUSR1, which
+ * some daemons have for that, would open Node's debugger to everybody on this machine.
+ *
+ * Not here: what stops a process and does not end it (SIGTSTP), and what says that it is broken (SIGSEGV,
+ * SIGABRT and their kind): one that is must not go on.
  */
-const IDLE_SIGNALS = ['SIGUSR2', 'SIGQUIT', 'SIGALRM', 'SIGVTALRM', 'SIGXCPU', 'SIGXFSZ', 'SIGIO'] as const;
+const IDLE_SIGNALS = [
+  'SIGUSR1', 'SIGUSR2', 'SIGQUIT', 'SIGALRM', 'SIGVTALRM', 'SIGPROF', 'SIGXCPU', 'SIGXFSZ', 'SIGIO', 'SIGPWR',
+  'SIGSTKFLT',
+] as const;
 const HANG_UP: Order = { reason: 'SIGHUP', who: 'SIGHUP' };
 
 /**
  * How people ask daemons to read their files again, and what log rotation sends out of habit: no signal but
- * SIGTERM and SIGINT may end a process that holds mail, or one that starts. A SIGHUP that comes before
+ * SIGTERM and SIGINT may end a process that holds mail or that others need, or one that starts. A SIGHUP that comes before
  * somebody follows counts then.
  */
 export class HangUps {
@@ -69,6 +77,12 @@ export class HangUps {
 
   ignore(log: EventLog): void {
     this.#by(() => { log.warn('signal', NOTHING_CHANGES); });
+  }
+
+  /** For who has processes that go by them. */
+  pass(to: (signal: PassedSignal) => void): void {
+    process.on('SIGUSR2', () => { to('SIGUSR2'); });
+    this.#by(() => { to('SIGHUP'); });
   }
 
   #by(follow: () => void): void {

@@ -14,7 +14,8 @@ import { ask } from './ask.js';
 import { packageVersion } from './package-version.js';
 import { HangUps, Signals } from './signals.js';
 
-const DAEMONS: readonly (string | undefined)[] = ['gateway', 'rescue', 'store'];
+/** Verbs that serve until they are told to stop. Of others a terminal that is closed may well be the end. */
+const DAEMONS: readonly (string | undefined)[] = ['gateway', 'rescue', 'store', 'sink', 'up'];
 const hangUps = DAEMONS.includes(process.argv[2]) ? new HangUps() : undefined;
 
 /** Loaded when a role runs: `twinpost version` needs neither. */
@@ -63,6 +64,7 @@ const context: CliContext = {
   untilStopped: () => signals.untilStopped(),
   onSecondSignal: (callback) => { signals.onSecond(callback); },
   stopSignal: signals.aborted,
+  onPassedSignal: (callback) => { hangUps?.pass(callback); },
 };
 
 const code = await runCli(process.argv.slice(2), context);

@@ -58,6 +58,9 @@ export interface Terminal {
   readonly rows: number;
 }
 
+/** What asks a process to read its files again, or to open its log anew. */
+export type PassedSignal = 'SIGHUP' | 'SIGUSR2';
+
 export interface CliContext {
   readonly roles: Roles;
   readonly terminal: Terminal;
@@ -72,6 +75,8 @@ export interface CliContext {
   /** Calls back at every further signal: somebody is impatient. */
   onSecondSignal(callback: () => void): void;
   readonly stopSignal: AbortSignal;
+  /** Calls back at each of those; at once for a SIGHUP that has come already. */
+  onPassedSignal(callback: (signal: PassedSignal) => void): void;
 }
 
 /** A mistake of the operator's or a fault of the world: shown as one line, exit code 1. */

@@ -11,6 +11,7 @@ import { twinpost } from './twinpost.js';
 import { EMBEDDED_UP_YAML } from '../../src/config/embedded.js';
 import type { StatusAnswer } from '../../src/admin-api/gateway-answers.js';
 import type { SinkCounts } from '../../src/sink/options.js';
+import { HARMLESS_SIGNALS } from './harmless-signals.js';
 import { freeRow } from './free-ports.js';
 
 const WAIT_MS = 30_000;
@@ -217,6 +218,30 @@ describe('twinpost up', () => {
     assert.equal(await send(port('2525'), 20), 20);
     await linesIn(file, (text) => events(text, 'received') === 20 && events(text, 'delivered') === 20);
     assert.equal(events(readFileSync(`${file}.1`, 'latin1'), 'received'), 20);
+    run.child.kill('SIGTERM');
+    assert.equal(await run.exited, 0, run.error);
+    rmSync(folder, { recursive: true });
+  });
+
+  test('ends by no signal but SIGTERM and SIGINT, and passes SIGHUP on', TWO_MINUTES, async () => {
+    const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-up-signals-'));
+    const { run, port } = await startUp({}, ['--state-dir', folder]);
+    assert.ok(run.child.pid !== undefined);
+    for (const signal of HARMLESS_SIGNALS) {
+      for (const pid of [run.child.pid, ...run.pids]) {
+        process.kill(pid, signal);
+        process.kill(pid, 'SIGCONT');
+      }
+    }
+    const reloads = (text: string): number => text.split('"event":"reload"').length - 1;
+    await linesIn(path.join(folder, 'gateway.log'), (text) => reloads(text) > 0);
+    const before = reloads(readFileSync(path.join(folder, 'gateway.log'), 'latin1'));
+    run.child.kill('SIGHUP');
+    await linesIn(path.join(folder, 'gateway.log'), (text) => reloads(text) > before);
+    await linesIn(path.join(folder, 'store-a.log'), (text) => text.includes('SIGHUP changes nothing'));
+    assert.equal(await send(port('2525'), 20), 20);
+    assert.doesNotMatch(run.output, /died/);
+    assert.ok(run.pids.every(isAlive));
     run.child.kill('SIGTERM');
     assert.equal(await run.exited, 0, run.error);
     rmSync(folder, { recursive: true });

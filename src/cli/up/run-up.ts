@@ -176,6 +176,9 @@ class Up {
 
   start(): void {
     for (const { supervised } of this.all) supervised.start();
+    this.#context.onPassedSignal((signal) => {
+      for (const { supervised } of this.all) supervised.pass(signal);
+    });
   }
 
   /** Returns all the same after a while: the lines then say what is missing. */

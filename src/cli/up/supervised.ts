@@ -12,10 +12,14 @@
  * It runs in a process group of its own, so that Ctrl-C reaches `up` alone, which then stops all in order.
  * The IPC channel is its lifeline: when `up` dies, even by SIGKILL, the channel closes and the process ends
  * itself (src/bin). Nothing else is said over it.
+ *
+ * SIGHUP and SIGUSR2 are passed on, to a process that has just been started when it has said its first words:
+ * before, it may not follow them yet, and would die.
  */
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { Restarts } from '../../base/restarts.js';
+import type { PassedSignal } from '../context.js';
 import type { ProcessPlan } from './plan.js';
 import type { ProcessLog } from './process-log.js';
 
@@ -43,6 +47,9 @@ export class Supervised {
   #child: ChildProcess | undefined;
   #timer: NodeJS.Timeout | undefined;
   #stopping = false;
+  /** It follows signals. */
+  #hasSpoken = false;
+  readonly #waiting = new Set<PassedSignal>();
   readonly #restarts = new Restarts();
   #startedMs = 0;
   #startedBefore = false;
@@ -69,8 +76,9 @@ export class Supervised {
     });
     this.#child = child;
     this.#startedMs = performance.now();
-    child.stdout?.on('data', (bytes: Buffer) => { this.log.write(bytes); });
-    child.stderr?.on('data', (bytes: Buffer) => { this.log.write(bytes); });
+    this.#hasSpoken = false;
+    child.stdout?.on('data', (bytes: Buffer) => { this.#onWords(bytes); });
+    child.stderr?.on('data', (bytes: Buffer) => { this.#onWords(bytes); });
     let over = false;
     const gone = (how: string): void => {
       if (over) return;
@@ -99,6 +107,11 @@ export class Supervised {
     });
   }
 
+  pass(signal: PassedSignal): void {
+    if (this.#hasSpoken) this.#child?.kill(signal);
+    else this.#waiting.add(signal);
+  }
+
   /** For the impatient: at once. */
   kill(): void {
     this.#stopping = true;
@@ -106,8 +119,16 @@ export class Supervised {
     this.#child?.kill('SIGKILL');
   }
 
+  #onWords(bytes: Buffer): void {
+    this.log.write(bytes);
+    this.#hasSpoken = true;
+    for (const signal of this.#waiting) this.#child?.kill(signal);
+    this.#waiting.clear();
+  }
+
   #onExit(how: string): void {
     this.#child = undefined;
+    this.#hasSpoken = false;
     if (this.#stopping) {
       this.#onGone?.();
       return;

@@ -27,3 +27,17 @@ test('nothing is asked for where none has come', () => {
   assert.deepEqual(told, ['signal']);
   for (const listener of process.listeners('SIGHUP')) if (!before.includes(listener)) process.off('SIGHUP', listener);
 });
+
+test('what comes is passed on to processes below, a hang-up also when it came before there were any', () => {
+  const before = [process.listeners('SIGHUP'), process.listeners('SIGUSR2')];
+  const hangUps = new HangUps();
+  process.emit('SIGHUP');
+  const passed: string[] = [];
+  hangUps.pass((signal) => { passed.push(signal); });
+  assert.deepEqual(passed, ['SIGHUP']);
+  process.emit('SIGUSR2');
+  process.emit('SIGHUP');
+  assert.deepEqual(passed, ['SIGHUP', 'SIGUSR2', 'SIGHUP']);
+  for (const listener of process.listeners('SIGHUP')) if (before[0]?.includes(listener) !== true) process.off('SIGHUP', listener);
+  for (const listener of process.listeners('SIGUSR2')) if (before[1]?.includes(listener) !== true) process.off('SIGUSR2', listener);
+});

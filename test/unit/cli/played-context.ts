@@ -20,5 +20,6 @@ export function contextFor(printed: string[], environment: Readonly<Record<strin
     roles: { gateway: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
     untilStopped: () => Promise.resolve(),
     onSecondSignal: () => undefined,
+    onPassedSignal: () => undefined,
   };
 }
