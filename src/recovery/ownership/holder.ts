@@ -51,7 +51,7 @@
  * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
-import { GAVE_UP_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
+import { GAVE_UP_MAX, LINE_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
@@ -66,7 +66,7 @@ import type { PartitionMember } from './member.js';
 import { MEMBER_STATE_NAMES, MemberState } from './member.js';
 import { PartitionSet } from './partition-set.js';
 import type {
-  AskAnswer, DeclinedAnswer, FencedAnswer, HolderOptions, HolderPorts, MemberPorts, Stamped,
+  AskAnswer, CopyPosition, DeclinedAnswer, FencedAnswer, HolderOptions, HolderPorts, MemberPorts, Stamped,
 } from './ports.js';
 import { Question, RegisterTalk } from './register-talk.js';
 import type { Away, WaitingValue } from './waiting.js';
@@ -185,6 +185,8 @@ export class PartitionHolder {
   #isLossAtStake = false;
   /** All is there to take it over, but for what other stores know. */
   #isTakeAtStake = false;
+  /** Members of the newest record that say that they hold nothing of it. */
+  #apart: RecordedMember[] = [];
   /** Stores that a person gave up before they said what they know. */
   readonly #notAwaited = new Set<string>();
   #claim: Claim | undefined;
@@ -450,6 +452,10 @@ export class PartitionHolder {
       return;
     }
     if (!isMemberOf(record.members, storeId, bootId)) return;
+    if (isFoundedApart(answer.at, record)) {
+      this.#noteApart(storeId, bootId);
+      return;
+    }
     const known = this.#fenced.find((each) => each.member.storeId === storeId);
     if (known === undefined) this.#fenced.push({ member: { storeId, bootId }, answer, askedMs: nowMs });
     else known.answer = answer;
@@ -457,6 +463,12 @@ export class PartitionHolder {
       this.#enter(HolderState.WAITING_OUT, nowMs, `${storeId} is fenced`);
     }
     this.#waitOut(nowMs);
+  }
+
+  #noteApart(storeId: string, bootId: string): void {
+    if (isMemberOf(this.#apart, storeId, bootId)) return;
+    this.#apart.push({ storeId, bootId });
+    this.#trace(`${storeId}/${bootId} was emptied by a founding that came to nothing`);
   }
 
   onFounded(storeId: string, bootId: string, term: Term): void {
@@ -935,10 +947,10 @@ export class PartitionHolder {
     return members.every((member) => this.#isGone(member));
   }
 
-  /** Its store is up, in another boot. */
+  /** Its store is up, in another boot, or has emptied it. */
   #isGone({ storeId, bootId }: RecordedMember): boolean {
     const boot = this.#ports.stores.bootOf(storeId);
-    return boot !== '' && boot !== bootId;
+    return boot !== '' && (boot !== bootId || isMemberOf(this.#apart, storeId, bootId));
   }
 
   #rest(nowMs: number): void {
@@ -1114,7 +1126,8 @@ export class PartitionHolder {
       return;
     }
     const before = this.#foundFor;
-    if (before !== undefined && !isEnded(before) && before.members.some((each) => this.#isUp(each))) {
+    if (before !== undefined && !isEnded(before)
+      && before.members.some((each) => this.#isUp(each) && !this.#isGone(each))) {
       this.#enter(HolderState.ASKING, nowMs, 'a copy is back before it was given up');
       return;
     }
@@ -1416,7 +1429,7 @@ export class PartitionHolder {
     const isNews = record !== undefined && (this.#newest === undefined || record.epoch > this.#newest.epoch);
     this.#stamped = stamped;
     if (record !== undefined) {
-      if (isNews) this.#newest = record;
+      if (isNews) this.#noteNewest(record);
       this.#noteEpoch(record.epoch);
     }
     if (isNews) this.#talk.learned();
@@ -1605,10 +1618,15 @@ export class PartitionHolder {
     if (told === undefined) return;
     this.#noteEpoch(told.epoch);
     if (this.#newest === undefined || isNewer(told, this.#newest)) {
-      this.#newest = told;
+      this.#noteNewest(told);
       this.#talk.learned();
       this.#mustRead = true;
     }
+  }
+
+  #noteNewest(record: PartitionRecord): void {
+    this.#newest = record;
+    this.#apart = [];
   }
 
   #noteEpoch(epoch: number): void {
@@ -1656,6 +1674,18 @@ function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   if (told.epoch !== read.epoch) return told.epoch > read.epoch;
   // What is left of one that has ended names no member any more.
   return !isSameTerm(told.term, read.term) || (!isEnded(read) && !isSameSet(told.members, read.members));
+}
+
+/**
+ * A founding empties a copy before its record is made. When another change came first, and names that copy,
+ * it is none: it stands at its beginning, under a term that did not lead to the record.
+ */
+function isFoundedApart({ number, term }: CopyPosition, record: PartitionRecord): boolean {
+  const { line } = record;
+  if (number !== 0 || isSameTerm(term, NO_TERM) || isSameTerm(term, record.term)) return false;
+  if (line.some((past) => isSameTerm(past.term, term))) return false;
+  // Of what is older than the line reaches back nothing is known.
+  return line.length < LINE_MAX || term.number > (line.at(-1)?.term.number ?? 0);
 }
 
 /** Who gave up so many of one partition's copies does not wait for the first. */

@@ -6,6 +6,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HolderId, PartitionRecord, PastTerm } from '../../../../src/protocol/partition-record.js';
 import { HolderState } from '../../../../src/recovery/ownership/holder.js';
+import type { CopyPosition } from '../../../../src/recovery/ownership/ports.js';
 import { MemberState } from '../../../../src/recovery/ownership/member.js';
 import { DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_STALE } from '../../../../src/protocol/reasons.js';
 import { AwayCause, Waiting } from '../../../../src/recovery/ownership/waiting.js';
@@ -614,6 +615,52 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
     assert.equal(stage.holder.giveUp(['a'], stage.nowMs), true);
     assert.equal(stage.state, HolderState.FOUNDING);
+  });
+});
+
+describe('a member that a founding has emptied, whose record never came to be', () => {
+  const APART: CopyPosition = { number: 0, term: { number: 4, nonce: 9 }, digestA: 0, digestB: 0 };
+
+  function fencing(...stores: string[]): { readonly stage: Stage; readonly record: PartitionRecord } {
+    const stage = new Stage();
+    stage.answerRead('r1', recordOf(6, OLDER, ...stores));
+    for (const storeId of stage.up.keys()) stage.asked(storeId, stores.includes(storeId));
+    stage.tick();
+    return { stage, record: stage.apply('r2') };
+  }
+
+  test('is not read, however high its term: another member is', () => {
+    const { stage, record: { term } } = fencing('a', 'b');
+    stage.holder.onFenced('a', 'b1', { term, at: { ...APART, term: { number: 40, nonce: 9 } }, olderLeaseMs: 0 }, stage.nowMs);
+    assert.equal(stage.state, HolderState.FENCING);
+    stage.holder.onFenced('b', 'b1', { term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+    stage.tick(2);
+    assert.deepEqual(stage.readFrom, ['b']);
+  });
+
+  test('is no copy: when it is the only one, the loss is one, and is counted', () => {
+    const { stage, record } = fencing('a');
+    stage.holder.onFenced('a', 'b1', { term: record.term, at: APART, olderLeaseMs: 0 }, stage.nowMs);
+    stage.tick();
+    stage.answerRead('r2', record, true);
+    for (const storeId of stage.up.keys()) stage.asked(storeId, storeId === 'a');
+    stage.tick();
+    assert.equal(stage.state, HolderState.FOUNDING);
+    stage.tick();
+    for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, 'b1', term);
+    stage.tick();
+    stage.apply('r3');
+    stage.tick(21);
+    assert.deepEqual([stage.state, stage.begun], [HolderState.HOLDER, [true]], 'a loss');
+  });
+
+  test('is one that is empty, when the term led to the record, or is its own', () => {
+    for (const led of [{ number: 6, nonce: 6 }, undefined]) {
+      const { stage, record: { term } } = fencing('a');
+      stage.holder.onFenced('a', 'b1', { term, at: { ...APART, term: led ?? term }, olderLeaseMs: 0 }, stage.nowMs);
+      stage.tick();
+      assert.equal(stage.state, HolderState.READING);
+    }
   });
 });
 
