@@ -57,7 +57,10 @@ const waitingPartitionAnswer = z.object({
   owner: name,
   /** "register", "lease", "stores", or "copies away", the one that asks for a person. */
   waits_for: name,
-  /** Of "copies away": where the copies are that count. None: only a process had it in memory. */
+  /**
+   * Of "copies away": where the copies are that count, or who has to say whether it has one. None: only a
+   * process had it in memory.
+   */
   copies: list(name),
   /** Of "copies away" it ends with the order of `twinpost rescue`. */
   why: text,

@@ -122,6 +122,27 @@ describe('a copy that was given up and is back', () => {
     checkNoDuplicates(group.letters);
   });
 
+  test('is not over with another one that has nothing more, before all that was taken in is everywhere', () => {
+    const few = 10;
+    const pair = givenUp(few);
+    const { group, first, second, third } = pair;
+    assert.ok(third !== undefined);
+    group.cutOff('gw-2', false);
+    group.until(() => countersAt(pair, 'gw-2').adopted === few, 'its only block', 60_000);
+    // Nothing more is acknowledged, for less time than a link is waited for.
+    group.network.holdAnswers('gw-2', third.id, true);
+    const left = [first, second].filter(({ store }) => store?.partitions.find(pair.name)?.fence.holder?.gatewayId !== 'gw-2');
+    assert.equal(left.length, 1, 'the other one is not read yet');
+    const [read] = [first, second].filter((one) => !left.includes(one));
+    read?.kill();
+    group.run(1000);
+    assert.equal(recordOf(pair)?.gaveUp.length, 2);
+    group.network.holdAnswers('gw-2', third.id, false);
+    allDelivered(pair, few);
+    assert.equal(countersAt(pair, 'gw-2').adopted, few);
+    checkNoDuplicates(group.letters);
+  });
+
   test('goes on with its successor when the holder dies in the middle; what may repeat is counted', () => {
     const pair = givenUp();
     const { group, first } = pair;

@@ -4,9 +4,10 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
+import { COMMITTED } from '../../src/gateway/queue/types.js';
 import type { WaitingPartition } from '../../src/gateway/ownership/holdings.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
-import type { Group } from './group.js';
+import { Group } from './group.js';
 import { LETTERS, judged, loaded, oneDeliversAtMost, partitionAt, recordOf, untilHeldBy } from './pair.js';
 import type { Pair } from './pair.js';
 import type { StoreNode } from './store-node.js';
@@ -67,7 +68,7 @@ describe('every copy that counts is away', () => {
       if (order === '--give-up-memory') {
         second.start();
         group.until(() => waits('gw-2')?.copies.length === 0, 'the other state', 60_000);
-        assert.match(waits('gw-2')?.why ?? '', /^no store has a copy any more; gw-1 \(incarnation 1\) may still have it in memory, .* start gw-1 on its machine.*: twinpost rescue --give-up-memory --reason TEXT$/);
+        assert.match(waits('gw-2')?.why ?? '', /^no store has a copy that counts any more; gw-1 \(incarnation 1\) may still have it in memory, .* start gw-1 on its machine.*: twinpost rescue --give-up-memory --reason TEXT$/);
         assert.deepEqual(holdings.giveUp([first.id, second.id]), [], 'no store is waited for');
       }
       const given = holdings.giveUp(order === '--give-up-memory' ? [] : [second.id]);
@@ -180,5 +181,127 @@ describe('copies that are given up', () => {
     group.until(() => group.letters.delivered === LETTERS, 'all deliveries');
     checkNoLoss(group.letters);
     checkNoDuplicates(group.letters);
+  });
+});
+
+const MEBIBYTE = 1024 * 1024;
+const HEAVY = 200;
+
+/**
+ * gw-2 reads the partition of a dead gw-1, more than it can hold, from one copy. The other copy, which has all of it, is
+ * cut off and leaves the record; then the store that is read restarts, empty.
+ */
+function heirAway(): { readonly group: Group; readonly heir: StoreNode } {
+  const group = Group.started({
+    partitions: 1, queues: ['dead', 'well'].map((name) => ({ name, ordering: 'fifo' })), memoryBytes: { 'gw-2': 4 * MEBIBYTE },
+    storeMemoryBytes: 64 * MEBIBYTE, blockEntries: 10, littleBytes: 0, stores: 3,
+  });
+  group.hops.script = () => 'defer';
+  for (let i = 0; i < HEAVY; i++) {
+    const letter = group.submit('gw-1', ['dead'], 'alice@senders.example', 40_000);
+    group.until(() => letter.outcome === COMMITTED, 'its 250');
+  }
+  group.gateway('gw-1').kill();
+  group.until(() => group.served('gw-2', 'gw-1').some((one) => !one.isRecovering), 'the index');
+  group.run(1000);
+  const { set, rows } = group.served('gw-2', 'gw-1')[0] ?? assert.fail('it is read');
+  const nodeOf = (storeId = ''): StoreNode => group.stores.find(({ id }) => id === storeId) ?? assert.fail(storeId);
+  const source = set?.source;
+  const read = nodeOf(source?.storeId);
+  const heir = nodeOf(rows.find((row) => row.isRecorded && row !== source)?.storeId);
+  group.cutOff('gw-2', true, [heir]);
+  group.until(() => group.served('gw-2', 'gw-1')[0]?.memberCount === 1, 'that it leaves', 20_000);
+  read.kill();
+  group.run(3000);
+  read.start();
+  group.until(() => waitingAt(group, 'gw-2').some(({ waitsFor }) => waitsFor === 'copies away'), 'the named state', 60_000);
+  return { group, heir };
+}
+
+describe('the copy that left while another was read, when that one is gone', () => {
+  test('is named, and read when it is back', () => {
+    const { group, heir } = heirAway();
+    const waiting = waitingAt(group, 'gw-2').filter(({ partition }) => partition === 'gw-1/0');
+    assert.deepEqual(waiting.map(({ copies }) => copies), [[heir.id]]);
+    assert.match(waiting[0]?.why ?? '', new RegExp(`do not answer \\(${heir.id}\\)\\. .*: twinpost rescue --give-up ${heir.id} --reason TEXT$`));
+    assert.deepEqual(group.gateway('gw-2').core?.holdings.giveUp([]), [], 'nothing is only in memory');
+    group.cutOff('gw-2', false, [heir]);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === HEAVY, 'all deliveries', 120_000);
+    assert.equal(group.gateway('gw-2').core?.holdings.counters.losses, 0);
+    checkNoLoss(group.letters);
+    checkNoDuplicates(group.letters);
+  });
+
+  test('is taken in when it is back after it was given up', () => {
+    const { group, heir } = heirAway();
+    const { holdings } = group.gateway('gw-2').core ?? assert.fail('it lives');
+    const given = holdings.giveUp([heir.id]);
+    holdings.noteGivenUp(given, { who: 'ann', reason: 'burnt' });
+    assert.deepEqual(given, ['gw-1/0']);
+    group.until(() => holdings.losses.length > 0, 'that it begins', 60_000);
+    group.run(10_000);
+    assert.deepEqual(waitingAt(group, 'gw-2'), []);
+    group.cutOff('gw-2', false, [heir]);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === HEAVY, 'all deliveries', 120_000);
+    checkNoLoss(group.letters);
+  });
+
+  test('is taken in by the next process, too, which knows of it by the record only, when memory is given up', () => {
+    const { group } = heirAway();
+    group.gateway('gw-2').kill();
+    group.gateway('gw-1').start();
+    group.until(() => waitingAt(group, 'gw-1').some(({ waitsFor }) => waitsFor === 'copies away'), 'the named state', 60_000);
+    assert.deepEqual(group.gateway('gw-1').core?.holdings.giveUp([]), ['gw-1/0']);
+    group.hops.script = () => 'accept';
+    group.until(() => group.letters.delivered === HEAVY, 'all deliveries', 120_000);
+    checkNoLoss(group.letters);
+  });
+});
+
+describe('a store that never comes back, when all copies are gone by another fault', () => {
+  function thirdBurnt(): Pair & { readonly burnt: string } {
+    const pair = loaded({}, LETTERS, 'defer');
+    const { group, first, second, third } = pair;
+    third?.kill();
+    group.run(60_000);
+    group.gateway('gw-1').kill();
+    for (const store of [first, second]) store.kill();
+    group.run(1000);
+    for (const store of [first, second]) store.start();
+    return { ...pair, burnt: third?.id ?? '' };
+  }
+
+  test('is named by who waits for it to say what it knows, and is not waited for by the order', () => {
+    const pair = thirdBurnt();
+    const { group, name, burnt } = pair;
+    group.gateway('gw-1').start();
+    group.until(() => waitingAt(group, 'gw-1').some(({ waitsFor }) => waitsFor === 'copies away'), 'the named state', 60_000);
+    const { holdings } = group.gateway('gw-1').core ?? assert.fail('it lives');
+    const mine = waitingAt(group, 'gw-1').find(({ partition }) => partition === name) ?? assert.fail('it waits');
+    assert.deepEqual(mine.copies, [burnt]);
+    assert.match(mine.why, new RegExp(`^every copy that the register knows of is gone, .*; silent: ${burnt}\\. .*: twinpost rescue --give-up ${burnt} --reason TEXT$`));
+    assert.deepEqual(holdings.giveUp(['store-z']), []);
+    const given = holdings.giveUp([burnt]);
+    holdings.noteGivenUp(given, { who: 'ann', reason: 'burnt' });
+    assert.ok(given.includes(name), String(given));
+    untilHeldBy(pair, 'gw-1', 2, 60_000);
+    assert.deepEqual(waitingAt(group, 'gw-1'), []);
+    assert.equal(holdings.counters.losses, given.length);
+    assert.deepEqual(holdings.losses.map(({ by }) => by), given.map(() => ({ who: 'ann', reason: 'burnt' })));
+    const fresh = group.submit('gw-1', ['q1']);
+    group.hops.script = () => 'accept';
+    group.until(() => fresh.arrivals.size === 1, 'new mail');
+  });
+
+  test('says that it knows nothing when it is back after all: then the partition begins by itself', () => {
+    const pair = thirdBurnt();
+    const { group } = pair;
+    group.gateway('gw-1').start();
+    group.until(() => waitingAt(group, 'gw-1').some(({ waitsFor }) => waitsFor === 'copies away'), 'the named state', 60_000);
+    pair.third?.start();
+    untilHeldBy(pair, 'gw-1', 2, 60_000);
+    assert.deepEqual(waitingAt(group, 'gw-1'), []);
   });
 });

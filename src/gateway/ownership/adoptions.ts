@@ -7,6 +7,7 @@
  *   PULLING ─ BLOCK, stored anew ─► STORING ─ every copy that counts has it / DELETE there, PULL ─► PULLING
  *   PULLING ─ BLOCK, no room for it ─► RESTING ─ a second / PULL of fewer ─► PULLING
  *   PULLING ─ no room at all: the partition leaves ─► RESTING
+ *   PULLING ─ nothing is left, but a block of another copy is not everywhere yet ─► RESTING
  *   PULLING ─ nothing is left / the record is changed, its store is told, drops it ─► WAITING, for the next
  *   PULLING ─ nothing but damaged entries / over for this copy alone: others of its record may have those
  *             ─► WAITING, for the next
@@ -84,6 +85,8 @@ export interface AdoptionCounters {
 /** What is taken in of copies that counted in one record: they had the same mail at the same positions. */
 interface TakenIn {
   until: number;
+  /** The last change by which any of it was stored: before every copy that counts has it, nothing is over. */
+  number: number;
   /** Up to there, positions of what was damaged in each copy that was read. */
   readonly missing: Set<number>;
 }
@@ -195,8 +198,8 @@ export class Adoptions {
     if (copy?.storeId !== store.storeId) return false;
     if (this.#state !== S.PULLING || block.afterPosition !== this.#cursor) return true;
     const partition = this.#partition;
-    if (block.rows.length === 0) this.#over(copy);
-    else if (partition === undefined || partition.isLeaving) this.#transition(S.RESTING, REST_MS);
+    if (partition === undefined || partition.isLeaving) this.#transition(S.RESTING, REST_MS);
+    else if (block.rows.length === 0) this.#overOnceStored(copy, partition);
     else this.#take(copy, partition, block, bodies);
     return true;
   }
@@ -254,7 +257,7 @@ export class Adoptions {
 
   #take(copy: GivenUpCopy, partition: Partition, { rows, nextPosition }: Block, bodies: Uint8Array): void {
     const { mail, counters } = this.#ports;
-    const takenIn = this.#takenIn.get(copy.epoch) ?? { until: 0, missing: new Set<number>() };
+    const takenIn = this.#takenIn.get(copy.epoch) ?? { until: 0, number: 0, missing: new Set<number>() };
     const isWanted = (position: number): boolean => position > takenIn.until || takenIn.missing.has(position);
     const holderWallMs = this.#holderWallMs === 0 ? 0 : Math.floor(this.#holderWallMs + this.#nowMs);
     const taken = mail.take(partition, rows, bodies, holderWallMs, isWanted, () => { this.#onStored(copy); });
@@ -269,6 +272,7 @@ export class Adoptions {
     this.#runs = this.#noteTaken(rows, takenIn.missing, taken.damaged);
     this.#cursor = nextPosition;
     takenIn.until = Math.max(takenIn.until, nextPosition);
+    takenIn.number = partition.lastNumber;
     this.#takenIn.set(copy.epoch, takenIn);
     this.#transition(S.STORING, Infinity);
     if (partition.ackedNumber >= partition.lastNumber) this.#onStored(copy);
@@ -331,6 +335,12 @@ export class Adoptions {
     if (store === undefined) return;
     mirrors.outboxOf(store)?.request(type, control);
     mirrors.askFlush();
+  }
+
+  /** The store of another copy may have dropped while its block was on the way to the copies that count. */
+  #overOnceStored(copy: GivenUpCopy, { ackedNumber }: Partition): void {
+    if (ackedNumber < (this.#takenIn.get(copy.epoch)?.number ?? 0)) this.#transition(S.RESTING, REST_MS);
+    else this.#over(copy);
   }
 
   #over(copy: GivenUpCopy): void {

@@ -25,7 +25,7 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, copiesAwayText, leaseText, storesOf,
+  WAITING_NAMES, Waiting, awayText, leaseText, unheardText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
 import type { BlockRoom, FetchLimits, ReadingOptions } from '../../recovery/readings.js';
@@ -101,7 +101,10 @@ export interface WaitingPartition {
   readonly partition: string;
   readonly owner: string;
   readonly waitsFor: (typeof WAITING_NAMES)[number];
-  /** Of copies away: where the copies are that count. None: only a process had it in memory. */
+  /**
+   * Of copies away: where the copies are that count, or who has to say whether it has one. None: only a
+   * process had it in memory.
+   */
   readonly copies: readonly string[];
   readonly why: string;
   readonly sinceMs: number;
@@ -278,7 +281,7 @@ export class Holdings {
       if (waitsFor === Waiting.NOTHING) continue;
       if (waitsFor === Waiting.REGISTER && isServed(holding)) continue;
       const { name: partition, ownerId: owner, sinceMs } = holding;
-      const copies = waitsFor === Waiting.COPIES_AWAY ? storesOf(holding.holder.copies) : [];
+      const copies = waitsFor === Waiting.COPIES_AWAY ? holding.holder.away.stores : [];
       const why = this.#why(holding, waitsFor);
       waiting.push({ partition, owner, waitsFor: WAITING_NAMES[waitsFor], copies, why, sinceMs });
     }
@@ -289,14 +292,14 @@ export class Holdings {
    * The one order of a person: these copies do not come back; without stores, what only a process had in
    * memory. It counts for partitions that wait for a person and have no other copy: one that has goes on by
    * itself when that answers, one that another process serves keeps its copies, and memory is not given up by
-   * who gives up a store. Names of the partitions that go on, empty.
+   * who gives up a store. Names of the partitions that go on, empty but for what is found after all.
    */
   giveUp(storeIds: readonly string[]): readonly string[] {
     const nowMs = this.#ports.clock.nowMs();
     const given: string[] = [];
     for (const { name, holder } of this.#byName.values()) {
       if (holder.waitsFor(nowMs) !== Waiting.COPIES_AWAY) continue;
-      const stores = storesOf(holder.copies);
+      const { stores } = holder.away;
       if ((storeIds.length === 0) !== (stores.length === 0)) continue;
       if (stores.some((store) => !storeIds.includes(store))) continue;
       if (holder.giveUp(storeIds, nowMs)) given.push(name);
@@ -445,7 +448,7 @@ export class Holdings {
     const { log } = this.#ports;
     if (isAway) {
       this.#away.add(partition);
-      const why = copiesAwayText(holder.copies, holder.lastHolder);
+      const why = awayText(holder.away, holder.lastHolder);
       log.error('partition', 'a partition waits for a person', { partition, why });
     } else {
       this.#away.delete(partition);
@@ -717,11 +720,11 @@ export class Holdings {
 
   #why({ holder }: Holding, waitsFor: WaitingValue): string {
     switch (waitsFor) {
-      case Waiting.COPIES_AWAY: return copiesAwayText(holder.copies, holder.lastHolder);
-      case Waiting.REGISTER: return awayText(holder.set === undefined || holder.hasRules)
+      case Waiting.COPIES_AWAY: return awayText(holder.away, holder.lastHolder);
+      case Waiting.REGISTER: return registerAwayText(holder.set === undefined || holder.hasRules)
         + this.#ports.register.away;
       case Waiting.LEASE: return leaseText(holder.lastHolder);
-      case Waiting.STORES: return allMustAnswerText(this.#ports.mirrors.stores);
+      case Waiting.STORES: return unheardText(holder.away);
       case Waiting.NOTHING: return '';
     }
   }
@@ -736,15 +739,9 @@ function isServed({ holder, partition, isOwn }: Holding): boolean {
   return !isOwn && (holder.state === HolderState.IDLE || holder.state === HolderState.ASKING);
 }
 
-function awayText(areRulesKnown: boolean): string {
+function registerAwayText(areRulesKnown: boolean): string {
   return areRulesKnown ? 'the register does not answer: ' : 'the register, which alone knows what operators '
     + 'have ordered, does not answer: mail is taken, and no delivery starts: ';
-}
-
-function allMustAnswerText(stores: readonly StorePort[]): string {
-  const silent = stores.filter(({ isUp }) => !isUp).map(({ storeId }) => storeId).sort();
-  return 'the register has no record of it, or an older one than a store was told of: every store must say '
-    + `what it knows${silent.length === 0 ? '' : `; silent: ${silent.join(', ')}`}`;
 }
 
 type Living = ReadonlyMap<string, LivingGateway>;

@@ -8,7 +8,8 @@
  *
  *   ASKING       ─ another's, and well; or ended, and no store has what its end did not know ─► IDLE
  *   ASKING       ─ the record names us by a new term (13, or a change made late) / fence ─► FENCING
- *   ASKING       ─ no record, or every copy gone, and every store has answered / found ─► FOUNDING
+ *   ASKING       ─ no record, or every copy gone, and every store has answered, or was given up / found
+ *                  ─► FOUNDING. What left is set aside with what was given up
  *   FOUNDING     ─ stores have the first term / change ─► CLAIMING ─ moved, and mine ─► HOLDER
  *   CLAIMING     ─ moved, founded, and leases may run that no living member can tell of ─► WAITING_OUT ─ all
  *                  are out ─► HOLDER
@@ -50,7 +51,7 @@
  * earlier. Time comes in by tick(); nothing here waits for a promise.
  */
 import { invariant } from '../../base/invariant.js';
-import { GAVE_UP_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
+import { GAVE_UP_MAX, LINE_MAX, MEMBERS_MAX } from '../../protocol/fields.js';
 import type {
   GivenUpCopy, HolderId, PartitionRecord, PastTerm, RecordedMember, Term,
 } from '../../protocol/partition-record.js';
@@ -65,11 +66,11 @@ import type { PartitionMember } from './member.js';
 import { MEMBER_STATE_NAMES, MemberState } from './member.js';
 import { PartitionSet } from './partition-set.js';
 import type {
-  AskAnswer, DeclinedAnswer, FencedAnswer, HolderOptions, HolderPorts, MemberPorts, Stamped,
+  AskAnswer, CopyPosition, DeclinedAnswer, FencedAnswer, HolderOptions, HolderPorts, MemberPorts, Stamped,
 } from './ports.js';
 import { Question, RegisterTalk } from './register-talk.js';
-import type { WaitingValue } from './waiting.js';
-import { Waiting } from './waiting.js';
+import type { Away, WaitingValue } from './waiting.js';
+import { AwayCause, Waiting, storesOf } from './waiting.js';
 
 export const HolderState = {
   IDLE: 0,
@@ -184,6 +185,10 @@ export class PartitionHolder {
   #isLossAtStake = false;
   /** All is there to take it over, but for what other stores know. */
   #isTakeAtStake = false;
+  /** Members of the newest record that say that they hold nothing of it. */
+  #apart: RecordedMember[] = [];
+  /** Stores that a person gave up before they said what they know. */
+  readonly #notAwaited = new Set<string>();
   #claim: Claim | undefined;
   /** Of the partition while it is ours. */
   #record: PartitionRecord | undefined;
@@ -244,9 +249,43 @@ export class PartitionHolder {
     return (this.#record ?? this.#newest)?.members ?? NO_MEMBERS;
   }
 
-  /** Of those members, copies that may still be: without those whose store is up in another boot. */
-  get copies(): readonly RecordedMember[] {
-    return this.members.filter((member) => !this.#isGone(member));
+  /** What does not answer, for the text that asks for a person, and its order. */
+  get away(): Away {
+    const unheard = [...this.#unheardStores()].sort();
+    if (unheard.length > 0) {
+      return { cause: this.#isLossAtStake ? AwayCause.ALL_GONE : AwayCause.REGISTER_BEHIND, stores: unheard };
+    }
+    const stores = storesOf(this.#awaited());
+    return { cause: stores.length === 0 ? AwayCause.MEMORY : AwayCause.COPIES, stores };
+  }
+
+  /**
+   * Copies that may still be, of members: not where the store is up in another boot. When none is left, or a
+   * PARTIAL holder can't read on, those that left and are away are waited for, too.
+   */
+  #awaited(): readonly RecordedMember[] {
+    const members = this.members.filter((member) => !this.#isGone(member));
+    if (members.length > 0 && this.#set === undefined) return members;
+    const spared = this.#spared(this.#record ?? this.#newest).filter((copy) => !this.#isUp(copy));
+    return [...members, ...spared];
+  }
+
+  /** Copies that left, were not emptied, and may have mail that is nowhere else. */
+  #spared(record: PartitionRecord | undefined): readonly RecordedMember[] {
+    if (this.#set !== undefined) return this.#set.spared;
+    return (record?.left ?? NO_MEMBERS).filter((copy) => !this.#isGone(copy)
+      && (!this.#isUp(copy) || this.#answers.get(copy.storeId)?.hasCopy !== false));
+  }
+
+  /**
+   * To be taken in. Of what only the record names it is not known in which record it counted last: none
+   * stands for another, so that each has an epoch which no record has.
+   */
+  #asGivenUp(copies: readonly RecordedMember[]): readonly GivenUpCopy[] {
+    const known = this.#set?.spared ?? NO_GIVEN;
+    return copies.map(({ storeId, bootId }) =>
+      known.find((each) => isMemberOf([each], storeId, bootId))
+        ?? { storeId, bootId, epoch: this.#nextEpoch() });
   }
 
   /** Who may have it in memory, if nobody else has. */
@@ -296,7 +335,9 @@ export class PartitionHolder {
     if (this.#state === HolderState.FENCING && isLate) return Waiting.COPIES_AWAY;
     if (this.#isReadingInVain(nowMs)) return Waiting.COPIES_AWAY;
     if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
-    if (this.#mustAskAll() && !this.#hasAskedAll()) return Waiting.STORES;
+    if (this.#mustAskAll() && !this.#hasAskedAll()) {
+      return this.#isUnheardForLong(nowMs) ? Waiting.COPIES_AWAY : Waiting.STORES;
+    }
     if (this.#stamped?.hasSession !== false) return Waiting.NOTHING;
     if (this.#someMemberAnswered()) return this.#isLeaseRunningOut() ? Waiting.LEASE : Waiting.NOTHING;
     if (!isLate) return Waiting.NOTHING;
@@ -394,6 +435,7 @@ export class PartitionHolder {
   onAsked(storeId: string, bootId: string, answer: AskAnswer, nowMs: number): void {
     this.#noteTold(answer.told);
     this.#noteForgotten(answer.told);
+    this.#notAwaited.delete(storeId);
     const before = this.#answers.get(storeId);
     const isRunningOut = answer.leaseLeftMs === 0 || (before?.bootId === bootId
       && nowMs + answer.leaseLeftMs - before.atMs - before.leaseLeftMs < SAME_LEASE_MS);
@@ -410,6 +452,10 @@ export class PartitionHolder {
       return;
     }
     if (!isMemberOf(record.members, storeId, bootId)) return;
+    if (isFoundedApart(answer.at, record)) {
+      this.#noteApart(storeId, bootId);
+      return;
+    }
     const known = this.#fenced.find((each) => each.member.storeId === storeId);
     if (known === undefined) this.#fenced.push({ member: { storeId, bootId }, answer, askedMs: nowMs });
     else known.answer = answer;
@@ -417,6 +463,12 @@ export class PartitionHolder {
       this.#enter(HolderState.WAITING_OUT, nowMs, `${storeId} is fenced`);
     }
     this.#waitOut(nowMs);
+  }
+
+  #noteApart(storeId: string, bootId: string): void {
+    if (isMemberOf(this.#apart, storeId, bootId)) return;
+    this.#apart.push({ storeId, bootId });
+    this.#trace(`${storeId}/${bootId} was emptied by a founding that came to nothing`);
   }
 
   onFounded(storeId: string, bootId: string, term: Term): void {
@@ -569,29 +621,59 @@ export class PartitionHolder {
   giveUp(storeIds: readonly string[], nowMs: number): boolean {
     const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
       || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs);
-    const record = this.#record ?? this.#newest;
-    if (!isWaiting || record === undefined || this.#stamped === undefined) return false;
+    if (!isWaiting || this.#stamped === undefined) return false;
     if (this.#state === HolderState.ASKING && !this.#haveReachableAnswered()) return false;
-    const { copies } = this;
-    const given = copies.filter((member) => storeIds.includes(member.storeId))
-      .map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }));
-    const members = copies.filter((member) => !storeIds.includes(member.storeId));
-    if (given.length === 0 && copies.length > 0) return false;
+    const unheard = this.#unheardStores();
+    if (unheard.length > 0) return this.#goOnWithout(unheard, storeIds, nowMs);
+    const record = this.#record ?? this.#newest;
+    if (record === undefined) return false;
+    const awaited = this.#awaited();
+    if (awaited.length > 0 && !awaited.some(({ storeId }) => storeIds.includes(storeId))) return false;
+    const counting = this.members.filter((member) => !this.#isGone(member));
+    const given = counting.filter(({ storeId }) => storeIds.includes(storeId));
     if (given.some((each) => this.#isUp(each))) return false;
+    const members = counting.filter(({ storeId }) => !storeIds.includes(storeId));
     // With the last member goes what it alone had: a copy that left has the rest.
-    const spared = members.length > 0 ? NO_GIVEN : this.#set?.spared ?? NO_GIVEN;
-    const rest = [...members, ...spared.filter((each) => this.#isUp(each)).map(bareMember)];
-    const away = spared.filter((each) => !this.#isUp(each));
-    // Who gave up so many of one partition's copies does not wait for the first.
-    const gaveUp = [...record.gaveUp, ...away, ...given].slice(-GAVE_UP_MAX);
+    const spared = members.length > 0 ? NO_MEMBERS : this.#spared(record);
+    // What only the record names is of an older history: it is not read, but taken in.
+    const read = this.#set === undefined ? NO_MEMBERS : spared.filter((each) => this.#isUp(each));
+    const rest = [...members, ...read].map(bareMember);
+    const added = [...this.#asGivenUp(spared.filter((each) => !read.includes(each))),
+      ...given.map(({ storeId, bootId }) => ({ storeId, bootId, epoch: record.epoch }))];
+    this.#goOnFrom(record, rest, added, counting.length === 0, nowMs);
+    return true;
+  }
+
+  #goOnFrom(
+    record: PartitionRecord, rest: readonly RecordedMember[], added: readonly GivenUpCopy[],
+    isMemoryAtStake: boolean, nowMs: number,
+  ): void {
     if (this.#state === HolderState.IDLE) this.#enter(HolderState.ASKING, nowMs, 'copies given up');
     if (this.#set !== undefined) this.#forget();
-    if (rest.length > 0) this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
+    if (rest.length === 0) this.#foundWithout(record, added, isMemoryAtStake, nowMs);
     else {
-      const unlessSessionOf = copies.length === 0 ? record.holder : undefined;
-      const { left } = record;
-      this.#found({ isLoss: true, gaveUp, left, line: lineAfter(record), unlessSessionOf }, nowMs);
+      const gaveUp = withGivenUp(record, added);
+      this.#takeOver({ ...record, members: rest, gaveUp }, nowMs, 'copies given up');
     }
+  }
+
+  /** Its mail is lost, but for that of copies which are still to be taken in. */
+  #foundWithout(
+    record: PartitionRecord, added: readonly GivenUpCopy[], isMemoryAtStake: boolean, nowMs: number,
+  ): void {
+    const gaveUp = withGivenUp(record, added);
+    const left = record.left.filter(({ storeId, bootId }) => !isMemberOf(gaveUp, storeId, bootId));
+    // What this process itself does not have any more, nobody has.
+    const isOther = !isSameHolder(record.holder, this.#options.self);
+    const unlessSessionOf = isMemoryAtStake && isOther ? record.holder : undefined;
+    this.#found({ isLoss: true, gaveUp, left, line: lineAfter(record), unlessSessionOf }, nowMs);
+  }
+
+  /** What these stores may know is given up: a loss, or what others were told, is believed without them. */
+  #goOnWithout(unheard: readonly string[], storeIds: readonly string[], nowMs: number): boolean {
+    if (!this.#ports.stores.areAllKnown() || unheard.some((each) => !storeIds.includes(each))) return false;
+    for (const storeId of unheard) this.#notAwaited.add(storeId);
+    this.#consider(nowMs);
     return true;
   }
 
@@ -813,16 +895,30 @@ export class PartitionHolder {
    */
   #foundLost(record: PartitionRecord, nowMs: number): void {
     this.#isLossAtStake = true;
-    if (this.#hasAskedAll()) {
-      const { gaveUp, left } = record;
-      const line = lineAfter(record);
-      this.#found({ isLoss: true, gaveUp, left, line, unlessSessionOf: undefined }, nowMs);
-    }
+    if (!this.#hasAskedAll()) return;
+    this.#foundWithout(record, this.#asGivenUp(this.#spared(record)), false, nowMs);
   }
 
   #hasAskedAll(): boolean {
     const { stores } = this.#ports;
-    return stores.areAllKnown() && stores.all().every((storeId) => this.#answers.has(storeId));
+    return stores.areAllKnown() && stores.all().every((storeId) => this.#isHeard(storeId));
+  }
+
+  #isHeard(storeId: string): boolean {
+    return this.#answers.has(storeId) || this.#notAwaited.has(storeId);
+  }
+
+  /** Stores without whose answer nothing is done. */
+  #unheardStores(): readonly string[] {
+    if (this.#state !== HolderState.ASKING || !this.#mustAskAll()) return [];
+    return this.#ports.stores.all().filter((storeId) => !this.#isHeard(storeId));
+  }
+
+  /** A store that only starts a little later than this process is no matter for a person. */
+  #isUnheardForLong(nowMs: number): boolean {
+    const { awayAfterMs, replaceAfterMs } = this.#options;
+    return this.#ports.stores.areAllKnown() && this.#haveReachableAnswered()
+      && nowMs - this.#enteredMs >= (this.#isLossAtStake ? awayAfterMs : replaceAfterMs);
   }
 
   #haveReachableAnswered(): boolean {
@@ -851,13 +947,14 @@ export class PartitionHolder {
     return members.every((member) => this.#isGone(member));
   }
 
-  /** Its store is up, in another boot. */
+  /** Its store is up, in another boot, or has emptied it. */
   #isGone({ storeId, bootId }: RecordedMember): boolean {
     const boot = this.#ports.stores.bootOf(storeId);
-    return boot !== '' && boot !== bootId;
+    return boot !== '' && (boot !== bootId || isMemberOf(this.#apart, storeId, bootId));
   }
 
   #rest(nowMs: number): void {
+    this.#notAwaited.clear();
     this.#enter(HolderState.IDLE, nowMs, 'nothing to take');
   }
 
@@ -997,6 +1094,7 @@ export class PartitionHolder {
       );
     });
     this.#fenced = [];
+    this.#notAwaited.clear();
     for (const { told } of this.#answers.values()) this.#noteForgotten(told);
     return this.#set;
   }
@@ -1028,7 +1126,8 @@ export class PartitionHolder {
       return;
     }
     const before = this.#foundFor;
-    if (before !== undefined && !isEnded(before) && before.members.some((each) => this.#isUp(each))) {
+    if (before !== undefined && !isEnded(before)
+      && before.members.some((each) => this.#isUp(each) && !this.#isGone(each))) {
       this.#enter(HolderState.ASKING, nowMs, 'a copy is back before it was given up');
       return;
     }
@@ -1163,7 +1262,8 @@ export class PartitionHolder {
   #isReadingInVain(nowMs: number): boolean {
     const set = this.#set;
     if (set?.source === undefined || nowMs - set.source.weakSinceMs < this.#options.awayAfterMs) return false;
-    return set.rows.every((row) => row.state === MemberState.NG || row.isEmptied);
+    return set.rows.every((row) => row.state === MemberState.NG || row.isEmptied)
+      && this.#awaited().length > 0;
   }
 
   #readOn(source: PartitionMember): void {
@@ -1329,7 +1429,7 @@ export class PartitionHolder {
     const isNews = record !== undefined && (this.#newest === undefined || record.epoch > this.#newest.epoch);
     this.#stamped = stamped;
     if (record !== undefined) {
-      if (isNews) this.#newest = record;
+      if (isNews) this.#noteNewest(record);
       this.#noteEpoch(record.epoch);
     }
     if (isNews) this.#talk.learned();
@@ -1518,10 +1618,15 @@ export class PartitionHolder {
     if (told === undefined) return;
     this.#noteEpoch(told.epoch);
     if (this.#newest === undefined || isNewer(told, this.#newest)) {
-      this.#newest = told;
+      this.#noteNewest(told);
       this.#talk.learned();
       this.#mustRead = true;
     }
+  }
+
+  #noteNewest(record: PartitionRecord): void {
+    this.#newest = record;
+    this.#apart = [];
   }
 
   #noteEpoch(epoch: number): void {
@@ -1569,6 +1674,24 @@ function isNewer(told: PartitionRecord, read: PartitionRecord): boolean {
   if (told.epoch !== read.epoch) return told.epoch > read.epoch;
   // What is left of one that has ended names no member any more.
   return !isSameTerm(told.term, read.term) || (!isEnded(read) && !isSameSet(told.members, read.members));
+}
+
+/**
+ * A founding empties a copy before its record is made. When another change came first, and names that copy,
+ * it is none: it stands at its beginning, under a term that did not lead to the record.
+ */
+function isFoundedApart({ number, term }: CopyPosition, record: PartitionRecord): boolean {
+  const { line } = record;
+  if (number !== 0 || isSameTerm(term, NO_TERM) || isSameTerm(term, record.term)) return false;
+  if (line.some((past) => isSameTerm(past.term, term))) return false;
+  // Of what is older than the line reaches back nothing is known.
+  return line.length < LINE_MAX || term.number > (line.at(-1)?.term.number ?? 0);
+}
+
+/** Who gave up so many of one partition's copies does not wait for the first. */
+function withGivenUp({ gaveUp }: PartitionRecord, added: readonly GivenUpCopy[]): readonly GivenUpCopy[] {
+  const before = gaveUp.filter(({ storeId, bootId }) => !isMemberOf(added, storeId, bootId));
+  return [...before, ...added].slice(-GAVE_UP_MAX);
 }
 
 /** It has no copy, or can't take one. */

@@ -10,9 +10,12 @@ export const Waiting = {
   REGISTER: 1,
   /** Another process, which is to be taken over from, may still deliver by a lease. */
   LEASE: 2,
-  /** Every copy that counts is on machines that do not answer, or there is none but in a silent process. */
+  /**
+   * Every copy that counts is on machines that do not answer, or there is none but in a silent process; or
+   * stores that must answer have not, for long.
+   */
   COPIES_AWAY: 3,
-  /** The register is older than what stores were told: their answers are waited for. */
+  /** The register is older than what stores were told, or every copy is gone: all stores must answer. */
   STORES: 4,
 } as const;
 export type WaitingValue = (typeof Waiting)[keyof typeof Waiting];
@@ -20,24 +23,54 @@ export type WaitingValue = (typeof Waiting)[keyof typeof Waiting];
 export const RESCUE_ORDER = 'twinpost rescue';
 export const WAITING_NAMES = ['nothing', 'register', 'lease', 'copies away', 'stores'] as const;
 
+/** What a person is asked for. */
+export const AwayCause = {
+  /** Every copy that counts, or is the last one. */
+  COPIES: 0,
+  /** No store has a copy: only a process may. */
+  MEMORY: 1,
+  /** Every copy that counts is gone. Stores that were not heard may have another, or know better. */
+  ALL_GONE: 2,
+  /** The register knows less than it should: stores that were not heard may know more. */
+  REGISTER_BEHIND: 3,
+} as const;
+export type AwayCauseValue = (typeof AwayCause)[keyof typeof AwayCause];
+
+/** `stores`: whose answer is waited for. */
+export interface Away {
+  readonly cause: AwayCauseValue;
+  readonly stores: readonly string[];
+}
+
 /**
  * The one text that asks for a person. It ends with the order, to which status adds the gateway to be asked.
- * `copies`: those that may still be. None: every store that had one answers, without it.
  */
-export function copiesAwayText(
-  copies: readonly RecordedMember[], { gatewayId, incarnation }: HolderId,
-): string {
-  const stores = storesOf(copies);
-  if (stores.length === 0) {
-    return `no store has a copy any more; ${gatewayId} (incarnation ${String(incarnation)}) may still have `
-      + 'it in memory, and does not answer. If that process lives, let it reach the register and the stores: '
-      + `it goes on by itself. If it is dead, start ${gatewayId} on its machine: it begins it empty. Or give `
-      + `its memory up: ${RESCUE_ORDER} --give-up-memory --reason TEXT`;
+export function awayText(away: Away, { gatewayId, incarnation }: HolderId): string {
+  const { cause, stores } = away;
+  if (cause === AwayCause.MEMORY) {
+    return `no store has a copy that counts any more; ${gatewayId} (incarnation ${String(incarnation)}) may `
+      + 'still have it in memory, and does not answer. If that process lives, let it reach the register and '
+      + `the stores: it goes on by itself. If it is dead, start ${gatewayId} on its machine: it begins it `
+      + `empty. Or give its memory up: ${RESCUE_ORDER} --give-up-memory --reason TEXT`;
   }
-  return `every copy that counts is on machines that do not answer (${stores.join(', ')}). `
-    + 'It goes on by itself when '
-    + 'one of them is back with what it had. If none ever will be, give these copies up: '
-    + `${RESCUE_ORDER} ${stores.map((store) => `--give-up ${store}`).join(' ')} --reason TEXT`;
+  const order = `${RESCUE_ORDER} ${stores.map((store) => `--give-up ${store}`).join(' ')} --reason TEXT`;
+  if (cause === AwayCause.COPIES) {
+    return `every copy that counts is on machines that do not answer (${stores.join(', ')}). It goes on by `
+      + 'itself when one of them is back with what it had. If none ever will be, give these copies up: '
+      + order;
+  }
+  return `${unheardText(away)}. It goes on by itself when all have answered. If one never will, give up what `
+    + `it may have: ${order}`;
+}
+
+/** Every store is asked. */
+export function unheardText({ cause, stores }: Away): string {
+  const what = cause === AwayCause.ALL_GONE
+    ? 'every copy that the register knows of is gone, for its store has restarted: every store must say '
+      + 'whether it has another, or was told of a newer record'
+    : 'the register has no record of it, or an older one than a store was told of: every store must say what '
+      + 'it knows';
+  return `${what}${stores.length === 0 ? '' : `; silent: ${stores.join(', ')}`}`;
 }
 
 /** By the holder's name, not only its partition's: neighbours hold what they rescue. */

@@ -13,10 +13,11 @@
  *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled
  * (simulate.ts)
  */
-import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
+import type { PartitionRecord, RecordedMember, Term } from '../../../src/protocol/partition-record.js';
 import { holderKey, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
 import type { PartitionHolder } from '../../../src/recovery/ownership/holder.js';
 import { PropertyBroken } from './property-broken.js';
+import type { SimStore } from './sim-store.js';
 import type { World } from './world.js';
 
 interface Letter {
@@ -34,6 +35,8 @@ interface Letter {
   isAway: boolean;
   /** Its copies were given up once: what is adopted keeps no place. */
   wasGivenUp: boolean;
+  /** It has come out of a copy that counted no more. */
+  wasAdopted: boolean;
 }
 
 export class Custody {
@@ -44,6 +47,8 @@ export class Custody {
   readonly #truth = new Map<string, PartitionRecord>();
   /** Of all records that ever stood, by partition: also of those whose copies were lost. */
   readonly #newestEpochs = new Map<string, number>();
+  /** Terms of all of them. */
+  readonly #stood = new Set<string>();
   /** Which process was told to give a memory up. */
   readonly #orders = new Set<string>();
   #order = 0;
@@ -67,12 +72,14 @@ export class Custody {
 
   onRecord(partition: string, record: PartitionRecord): void {
     this.#newestEpochs.set(partition, Math.max(record.epoch, this.newestEpoch(partition)));
+    this.#stood.add(termKey(partition, record.term));
     const known = this.#truth.get(partition);
     const isNext = known === undefined || isAfter(record, known);
     if (known !== undefined && isNext && record.members.length === 0) this.#checkLastMember(partition, known);
     if (known?.members.length === 0 && isNext && !isSameTerm(known.term, record.term)) {
       this.#memoryIsGivenUp(partition, known, record);
     }
+    if (known !== undefined && isNext && !isSameTerm(known.term, record.term)) this.#readFromLeft(partition, known, record);
     if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition, record);
     if (isNext) this.#truth.set(partition, record);
     this.isTouched = true;
@@ -81,6 +88,14 @@ export class Custody {
   /** It was undone, and nobody has a copy of it any more: what the register says next is the truth. */
   forget(partition: string): void {
     this.#truth.delete(partition);
+  }
+
+  /**
+   * A founding that came to nothing has emptied it, after a change that records it was sent: it is a copy no
+   * more, and says so.
+   */
+  isEmptied(partition: string, { foundedBy }: { readonly foundedBy: Term | undefined }): boolean {
+    return foundedBy !== undefined && !this.#stood.has(termKey(partition, foundedBy));
   }
 
   /** The last member leaves only when its copy is surely gone (8). */
@@ -131,6 +146,28 @@ export class Custody {
     }
   }
 
+  /**
+   * Every member is gone, or was given up, and a copy that had left is read: the last source of a PARTIAL holder
+   * (14). What that copy lacks is lost, by the limit that is named; what it has may have been ended since.
+   */
+  #readFromLeft(partition: string, before: PartitionRecord, after: PartitionRecord): void {
+    const copyOf = ({ storeId, bootId }: RecordedMember): ReturnType<SimStore['holdsIn']> =>
+      this.#world.stores.find((store) => store.storeId === storeId)?.holdsIn(partition, bootId);
+    const isOut = (member: RecordedMember): boolean => copyOf(member)?.isComplete !== true
+      || isMemberOf(after.gaveUp, member.storeId, member.bootId);
+    const joined = after.members.filter(({ storeId, bootId }) => !isMemberOf(before.members, storeId, bootId));
+    const isFounding = joined.some((member) => copyOf(member)?.foundedBy !== undefined);
+    const isInMemory = this.#world.partsOf(partition).some((part) => part.isCopy && isSameTerm(part.holder.term, before.term));
+    if (joined.length === 0 || isFounding || isInMemory || before.members.length === 0
+      || !before.members.every(isOut)) return;
+    this.#world.count('left copy read');
+    for (const member of joined) this.adopted([...copyOf(member)?.ids ?? []]);
+    for (const letter of this.#due.get(partition) ?? []) {
+      const isAway = after.gaveUp.some((copy) => copyOf(copy)?.ids.has(letter.id) === true);
+      if (!isAway && joined.some((member) => copyOf(member)?.ids.has(letter.id) !== true)) letter.isLost = true;
+    }
+  }
+
   /** By a person's order: what no copy that was given up still has is lost by it, the rest may come back. */
   #giveUp(partition: string, { gaveUp }: PartitionRecord): void {
     const copies = gaveUp.map(({ storeId, bootId }) => this.#world.stores.find((store) =>
@@ -149,7 +186,7 @@ export class Custody {
   offered(partition: string, id: number): void {
     this.#order += 1;
     this.letters.set(id, { id, partition, offered: this.#order, said250: 0, dots: 0, isRefused: false,
-      isRemoved: false, isLost: false, isAway: false, wasGivenUp: false });
+      isRemoved: false, isLost: false, isAway: false, wasGivenUp: false, wasAdopted: false });
   }
 
   refusedAtOnce(id: number): void {
@@ -188,7 +225,7 @@ export class Custody {
   said4xx(id: number): void {
     const letter = this.letters.get(id);
     if (letter === undefined) return;
-    if (letter.dots > 0) throw new PropertyBroken(`refusal: message ${String(id)} was delivered, then answered 4xx`);
+    if (letter.dots > 0 && !letter.wasAdopted) throw new PropertyBroken(`refusal: message ${String(id)} was delivered, then answered 4xx`);
     if (letter.said250 > 0) throw new PropertyBroken(`refusal: message ${String(id)} was answered 250, then 4xx`);
     letter.isRefused = true;
   }
@@ -200,7 +237,7 @@ export class Custody {
   dot(process: string, partition: string, id: number): void {
     const letter = this.letters.get(id);
     if (letter === undefined) throw new PropertyBroken(`custody: ${process} delivers message ${String(id)}, which nobody offered`);
-    if (letter.isRefused) throw new PropertyBroken(`refusal: ${process} delivers message ${String(id)}, which was answered 4xx`);
+    if (letter.isRefused && !letter.wasAdopted) throw new PropertyBroken(`refusal: ${process} delivers message ${String(id)}, which was answered 4xx`);
     if (letter.isRemoved) throw new PropertyBroken(`deletion: ${process} delivers message ${String(id)} after its deletion was committed`);
     if (letter.dots === 0) this.#checkOrder(process, letter);
     letter.dots += 1;
@@ -232,12 +269,16 @@ export class Custody {
     for (const letter of this.#due.get(partition) ?? []) if (letter.isAway) letter.isLost = true;
   }
 
-  /** What is adopted may have been delivered and deleted elsewhere since: that it may repeat is said. */
+  /**
+   * What is adopted may have been delivered and deleted elsewhere since, or refused: the copy counted no more,
+   * and was not asked. That it may repeat is said.
+   */
   adopted(ids: readonly number[]): void {
     for (const id of ids) {
       const letter = this.letters.get(id);
       if (letter === undefined) continue;
       letter.isRemoved = false;
+      letter.wasAdopted = true;
     }
   }
 
@@ -276,6 +317,7 @@ export class Custody {
       const store = this.#world.stores.find((each) => each.storeId === storeId);
       if (store?.isUp !== true || store.bootId !== bootId) continue;
       const copy = store.copies.get(partition);
+      if (copy !== undefined && this.isEmptied(partition, copy)) continue;
       for (const letter of due) {
         if (letter.isLost || letter.isAway || copy?.ids.has(letter.id) === true) continue;
         throw new PropertyBroken(`custody: member ${storeId}/${bootId} of ${partition} lacks message ${String(letter.id)}`);
@@ -289,6 +331,10 @@ export class Custody {
       }
     }
   }
+}
+
+function termKey(partition: string, { number, nonce }: Term): string {
+  return `${partition} ${String(number)} ${String(nonce)}`;
 }
 
 /** Of two in one epoch, the later one was made after a rollback. */

@@ -20,6 +20,11 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['who holds what was given up is ended, also when the change that deposes it comes late', 7520],
   ['a record without a copy, made late by a dead process and undone, is not doubled again', 347342],
   ['nor is it when nobody began anew before calm', 354799],
+  ['a person gives up the source of a PARTIAL holder: a copy that had left is read, and repeats what was ended since', 655200829],
+  ['the last source dies: what the copy that had left lacks is lost, by the limit that is named', 655202907],
+  ['memory is given up while a change that records a filled copy is under way: that copy is not emptied', 913700553],
+  ['a copy that had left is taken in when all others are gone, with what was refused since', 77000015],
+  ['so it is by a successor', 77000016],
 ];
 const MUTANTS_A_RUN = 3;
 /** The first of them: those that take few seeds. */

@@ -41,6 +41,8 @@ class Copy {
   ids = new Set<number>();
   ring: Change[] = [];
   isComplete = false;
+  /** Empty since a founding under this term. */
+  foundedBy: Term | undefined;
 
   position(): CopyPosition {
     return this.isComplete ? this.at : { number: -1, term: NO_TERM, digestA: 0, digestB: 0 };
@@ -167,7 +169,11 @@ export class SimStore {
     }
     const refusal = this.fillBegin(partition, term, holder);
     const copy = this.copies.get(partition);
-    if (refusal === undefined && copy !== undefined) copy.isComplete = true;
+    if (refusal === undefined && copy !== undefined) {
+      copy.isComplete = true;
+      copy.foundedBy = term;
+      copy.at = { ...EMPTY_POSITION, term };
+    }
     return refusal;
   }
 
@@ -209,6 +215,7 @@ export class SimStore {
     if (change.kind === 'store') copy.ids.add(change.id);
     else copy.ids.delete(change.id);
     copy.at = { number: change.number, term, digestA: change.digest, digestB: 0 };
+    copy.foundedBy = undefined;
     copy.ring.push(change);
     if (copy.ring.length > this.#ringLength) copy.ring.shift();
     return change.number;

@@ -361,7 +361,8 @@ export class World {
     const found: string[] = [];
     for (const { storeId, bootId } of truth.members) {
       const store = this.stores.find((each) => each.storeId === storeId);
-      if (store?.holdsIn(partition, bootId)?.isComplete !== true) continue;
+      const copy = store?.holdsIn(partition, bootId);
+      if (copy?.isComplete !== true || this.custody.isEmptied(partition, copy)) continue;
       if (coming.every(({ record }) => isMemberOf(record.members, storeId, bootId))) found.push(storeId);
     }
     for (const part of this.partsOf(partition)) {

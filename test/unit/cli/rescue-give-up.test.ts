@@ -11,7 +11,7 @@ import { after, beforeEach, describe, test } from 'node:test';
 import { ask } from '../../../src/bin/ask.js';
 import type { UntoldEndsAnswer, WaitingPartitionAnswer } from '../../../src/admin-api/gateway-answers.js';
 import { runCli } from '../../../src/cli/main.js';
-import { copiesAwayText } from '../../../src/recovery/ownership/waiting.js';
+import { AwayCause, awayText } from '../../../src/recovery/ownership/waiting.js';
 import { contextFor } from './played-context.js';
 import { STATUS } from './sample-answers.js';
 
@@ -62,7 +62,7 @@ beforeEach(() => {
 
 /** As status prints it. */
 function printed(stores: readonly string[]): readonly string[] {
-  const why = copiesAwayText(stores.map((storeId) => ({ storeId, bootId: '1' })), { gatewayId: 'gw-2', incarnation: 7 });
+  const why = awayText({ cause: stores.length === 0 ? AwayCause.MEMORY : AwayCause.COPIES, stores }, { gatewayId: 'gw-2', incarnation: 7 });
   return [...why.slice(why.indexOf('twinpost rescue')).split(' ').slice(1), '--from', ADDRESS];
 }
 

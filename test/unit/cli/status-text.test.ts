@@ -5,7 +5,7 @@ import type { StatusAnswer, TableRowAnswer, WaitingPartitionAnswer } from '../..
 import type { StorePartitionAnswer, StoreStatusAnswer } from '../../../src/admin-api/store-answers.js';
 import { fittingLines, statusLines, watchLine } from '../../../src/cli/status-text.js';
 import { judgeMirror, verifyLines } from '../../../src/cli/store-verify.js';
-import { copiesAwayText } from '../../../src/recovery/ownership/waiting.js';
+import { AwayCause, awayText } from '../../../src/recovery/ownership/waiting.js';
 import * as sample from './sample-answers.js';
 
 const NOW_MS = 1_800_000_000_000;
@@ -18,7 +18,7 @@ const ROW: TableRowAnswer = {
 const LEASE: WaitingPartitionAnswer = { partition: 'gw-2/5', owner: 'gw-2', waits_for: 'lease', copies: [], why: 'its lease runs', since: NOW - 5 };
 const AWAY: WaitingPartitionAnswer = {
   partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['NodeD', 'NodeE'], since: NOW - 30,
-  why: copiesAwayText([{ storeId: 'NodeD', bootId: '1' }, { storeId: 'NodeE', bootId: '1' }], { gatewayId: 'gw-2', incarnation: 7 }),
+  why: awayText({ cause: AwayCause.COPIES, stores: ['NodeD', 'NodeE'] }, { gatewayId: 'gw-2', incarnation: 7 }),
 };
 const STATUS: StatusAnswer = {
   ...sample.STATUS, routes: 40, routes_refused: [{ route: 'strict.example', reason: 'recovering', since: NOW - 30 }], degraded: true, degraded_since: NOW - 90, degraded_cause: 'NodeC: ECONNRESET', insecure: true,
@@ -196,7 +196,7 @@ describe('a partition that is not served', () => {
     assert.match(lines[1] ?? '', /^gw-1\/3: COPIES AWAY for 30s; every copy .* \(NodeD, NodeE\)\. .* give these copies up:$/);
     assert.deepEqual([lines[2], lines[3]], [ORDER, 'gw-2/5: lease for 5s; its lease runs']);
     assert.match(linesOf([AWAY], 0, 'https://box-2:8025')[2] ?? '', / --from https:\/\/box-2:8025$/, 'without it, http is meant');
-    const memory = linesOf([{ ...AWAY, copies: [], why: copiesAwayText([], { gatewayId: 'gw-2', incarnation: 7 }) }]);
+    const memory = linesOf([{ ...AWAY, copies: [], why: awayText({ cause: AwayCause.MEMORY, stores: [] }, { gatewayId: 'gw-2', incarnation: 7 }) }]);
     assert.equal(memory[2], 'twinpost rescue --give-up-memory --reason TEXT --from box-1:8025');
   });
 

@@ -15,7 +15,7 @@ import type { RecoveredQueues } from '../../../../src/gateway/queue/recovered-qu
 import { MessagePacker } from '../../../../src/platform/node/packer.js';
 import type { HolderId, PartitionRecord, RecordedMember } from '../../../../src/protocol/partition-record.js';
 import type { EndedCopy, LeftOrder, QueueRule } from '../../../../src/register/records.js';
-import { copiesAwayText } from '../../../../src/recovery/ownership/waiting.js';
+import { AwayCause, awayText } from '../../../../src/recovery/ownership/waiting.js';
 import { KeptLog } from '../admin/kept-log.js';
 
 const SELF: HolderId = { gatewayId: 'gw-1', incarnation: 8 };
@@ -205,7 +205,7 @@ describe('copies that are given up', () => {
     const { log, pass } = played([AWAY, SERVED]);
     pass(LONG_MS);
     assert.deepEqual(log.lines.filter(({ level }) => level === 'error').map(({ text, fields }) => [text, fields]), [
-      ['a partition waits for a person', { partition: 'gw-1/0', why: copiesAwayText([A, B].filter((one) => one !== undefined), BEFORE) }],
+      ['a partition waits for a person', { partition: 'gw-1/0', why: awayText({ cause: AwayCause.COPIES, stores: ['store-a', 'store-b'] }, BEFORE) }],
     ]);
   });
 });

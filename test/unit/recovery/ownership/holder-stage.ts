@@ -36,12 +36,16 @@ export class Stage {
   readonly reads: number[] = [];
   rulesAsked = 0;
   readonly changes: Sent[] = [];
+  /** Of each change, whose session stands in its way. */
+  readonly guards: (HolderId | undefined)[] = [];
   readonly founds: { readonly storeId: string; readonly term: Term }[] = [];
   readonly fills: string[] = [];
   readonly adopts: string[] = [];
   readonly fences: string[] = [];
   readonly told: string[] = [];
   readonly readFrom: string[] = [];
+  /** Of each beginning, whether it was a loss. */
+  readonly begun: boolean[] = [];
   readonly traced: string[] = [];
   readonly holder: PartitionHolder;
   readonly #leases = new Map<string, { bootId: string; endsMs: number }>();
@@ -127,7 +131,10 @@ export class Stage {
     return {
       register: {
         read: (ticket) => { this.reads.push(ticket); },
-        change: (ticket, _expected, record) => { this.changes.push({ ticket, record }); },
+        change: (ticket, _expected, record, unlessSessionOf) => {
+          this.changes.push({ ticket, record });
+          this.guards.push(unlessSessionOf);
+        },
         tieSession: () => { /* Not met here. */ },
         readRules: (ticket) => { this.rulesAsked += 1; queueMicrotask(() => { this.holder.onRules(ticket, this.nowMs); }); },
       },
@@ -164,8 +171,8 @@ export class Stage {
       memory: {
         read: ({ storeId }) => { this.readFrom.push(storeId); },
         readOn: ({ storeId }) => { this.readFrom.push(storeId); },
-        begin: () => { /* Nothing to do. */ },
-        forget: () => { /* Likewise. */ },
+        begin: (isLoss) => { this.begun.push(isLoss); },
+        forget: () => { /* Nothing to do. */ },
         stop: () => { /* Not met here. */ },
         resume: () => { /* Likewise. */ },
         adopt: ({ storeId }) => { this.adopts.push(storeId); },

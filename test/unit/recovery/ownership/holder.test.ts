@@ -6,9 +6,10 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { HolderId, PartitionRecord, PastTerm } from '../../../../src/protocol/partition-record.js';
 import { HolderState } from '../../../../src/recovery/ownership/holder.js';
+import type { CopyPosition } from '../../../../src/recovery/ownership/ports.js';
 import { MemberState } from '../../../../src/recovery/ownership/member.js';
 import { DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_STALE } from '../../../../src/protocol/reasons.js';
-import { Waiting } from '../../../../src/recovery/ownership/waiting.js';
+import { AwayCause, Waiting } from '../../../../src/recovery/ownership/waiting.js';
 import { AT, OLDER, OTHER, SELF, Stage, foundingAfterGiveUp, members, recordOf } from './holder-stage.js';
 
 describe('founding', () => {
@@ -141,7 +142,7 @@ test('asks for a person when all copies of a record that the register lost are g
   for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, false);
   assert.equal(stage.state, HolderState.ASKING, 'the holder may live, with all of it in memory');
   assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
-  assert.deepEqual([stage.holder.copies, stage.holder.lastHolder], [[], OTHER], 'no store is waited for');
+  assert.deepEqual([stage.holder.away, stage.holder.lastHolder], [{ cause: AwayCause.MEMORY, stores: [] }, OTHER], 'no store is waited for');
   assert.equal(stage.holder.giveUp([], stage.nowMs), true);
 });
 
@@ -218,7 +219,11 @@ describe('a record that was undone by a register that has gone on since, when al
     stage.up.set('e', '');
     for (let i = 0; i < 10; i++) look(stage, goneOn(SELF));
     assert.deepEqual([stage.state, isOvertaken(stage)], [HolderState.ASKING, false]);
-    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.STORES);
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+    assert.deepEqual(stage.holder.away, { cause: AwayCause.REGISTER_BEHIND, stores: ['e'] });
+    assert.equal(stage.holder.giveUp(['a'], stage.nowMs), false, 'that one is not waited for');
+    assert.equal(stage.holder.giveUp(['e'], stage.nowMs), true);
+    assert.equal(isOvertaken(stage), true, 'it never says more');
   });
 
   test('is believed as long as a copy of it answers', () => {
@@ -552,22 +557,48 @@ describe('a PARTIAL holder', () => {
   });
 
   test('waits for a weak member that has left, when every other copy is gone', async () => {
-    const stage = new Stage();
-    stage.takeFrom('a', 'b');
-    await Promise.resolve();
-    stage.holder.onHistoryRead(stage.nowMs);
-    stage.up.delete('b');
-    stage.holder.onLinkDown('b', stage.nowMs);
-    stage.tick(9);
-    stage.apply('r3');
-    stage.up.set('a', 'b2');
-    stage.holder.onLinkUp('a', 'b2', stage.nowMs);
-    stage.tick(5);
+    const stage = await waitingForLeft();
     assert.equal(stage.state, HolderState.READING);
     stage.holder.onLinkUp('b', 'b2', stage.nowMs);
     stage.up.set('b', 'b2');
     stage.tick(5);
     assert.notEqual(stage.state, HolderState.READING, 'nobody is left to be waited for');
+  });
+
+  test('names that member to a person, and by the order keeps its copy for when it is back', async () => {
+    const stage = await waitingForLeft();
+    stage.tick(31);
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+    assert.deepEqual(stage.holder.away, { cause: AwayCause.COPIES, stores: ['b'] });
+    assert.equal(stage.holder.giveUp([], stage.nowMs), false, 'no memory is the last copy');
+    assert.equal(stage.holder.giveUp(['b'], stage.nowMs), true);
+    assert.equal(stage.state, HolderState.FOUNDING);
+    const known = stage.changes.at(-1)?.record;
+    stage.answerRead('r3', known);
+    const term = stage.founds.at(-1)?.term ?? assert.fail('stores are asked');
+    for (const storeId of ['a', 'c']) stage.holder.onFounded(storeId, stage.up.get(storeId) ?? '', term);
+    stage.tick();
+    const { gaveUp } = stage.changes.at(-1)?.record ?? assert.fail('a change is sent');
+    assert.deepEqual(gaveUp, [{ storeId: 'b', bootId: 'b1', epoch: 2 }]);
+    assert.equal(stage.guards.at(-1), undefined, 'no session of this process itself stands in its way');
+  });
+
+  test('takes in what the record names as left, when every member is gone: who left may have a copy', () => {
+    const stage = new Stage();
+    stage.up.set('a', 'b2');
+    stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), left: members('b', 'c') });
+    stage.asked('a', false);
+    stage.asked('b', true);
+    stage.asked('c', false);
+    stage.tick();
+    assert.equal(stage.state, HolderState.FOUNDING);
+    stage.tick();
+    assert.deepEqual(stage.founds.map(({ storeId }) => storeId).sort(), ['a', 'c'], 'b is not emptied');
+    const term = stage.founds.at(-1)?.term ?? assert.fail('stores are asked');
+    for (const storeId of ['a', 'c']) stage.holder.onFounded(storeId, stage.up.get(storeId) ?? '', term);
+    stage.tick();
+    const { gaveUp, left } = stage.changes.at(-1)?.record ?? assert.fail('a change is sent');
+    assert.deepEqual([gaveUp.map(({ storeId }) => storeId), left], [['b'], []]);
   });
 
   test('asks for a person when all that it could read is silent, and takes the order', async () => {
@@ -586,6 +617,68 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.state, HolderState.FOUNDING);
   });
 });
+
+describe('a member that a founding has emptied, whose record never came to be', () => {
+  const APART: CopyPosition = { number: 0, term: { number: 4, nonce: 9 }, digestA: 0, digestB: 0 };
+
+  function fencing(...stores: string[]): { readonly stage: Stage; readonly record: PartitionRecord } {
+    const stage = new Stage();
+    stage.answerRead('r1', recordOf(6, OLDER, ...stores));
+    for (const storeId of stage.up.keys()) stage.asked(storeId, stores.includes(storeId));
+    stage.tick();
+    return { stage, record: stage.apply('r2') };
+  }
+
+  test('is not read, however high its term: another member is', () => {
+    const { stage, record: { term } } = fencing('a', 'b');
+    stage.holder.onFenced('a', 'b1', { term, at: { ...APART, term: { number: 40, nonce: 9 } }, olderLeaseMs: 0 }, stage.nowMs);
+    assert.equal(stage.state, HolderState.FENCING);
+    stage.holder.onFenced('b', 'b1', { term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+    stage.tick(2);
+    assert.deepEqual(stage.readFrom, ['b']);
+  });
+
+  test('is no copy: when it is the only one, the loss is one, and is counted', () => {
+    const { stage, record } = fencing('a');
+    stage.holder.onFenced('a', 'b1', { term: record.term, at: APART, olderLeaseMs: 0 }, stage.nowMs);
+    stage.tick();
+    stage.answerRead('r2', record, true);
+    for (const storeId of stage.up.keys()) stage.asked(storeId, storeId === 'a');
+    stage.tick();
+    assert.equal(stage.state, HolderState.FOUNDING);
+    stage.tick();
+    for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, 'b1', term);
+    stage.tick();
+    stage.apply('r3');
+    stage.tick(21);
+    assert.deepEqual([stage.state, stage.begun], [HolderState.HOLDER, [true]], 'a loss');
+  });
+
+  test('is one that is empty, when the term led to the record, or is its own', () => {
+    for (const led of [{ number: 6, nonce: 6 }, undefined]) {
+      const { stage, record: { term } } = fencing('a');
+      stage.holder.onFenced('a', 'b1', { term, at: { ...APART, term: led ?? term }, olderLeaseMs: 0 }, stage.nowMs);
+      stage.tick();
+      assert.equal(stage.state, HolderState.READING);
+    }
+  });
+});
+
+/** PARTIAL; b has left while it was silent, then the copy that was read is gone. */
+async function waitingForLeft(): Promise<Stage> {
+  const stage = new Stage();
+  stage.takeFrom('a', 'b');
+  await Promise.resolve();
+  stage.holder.onHistoryRead(stage.nowMs);
+  stage.up.delete('b');
+  stage.holder.onLinkDown('b', stage.nowMs);
+  stage.tick(9);
+  stage.apply('r3');
+  stage.up.set('a', 'b2');
+  stage.holder.onLinkUp('a', 'b2', stage.nowMs);
+  stage.tick(5);
+  return stage;
+}
 
 /** PARTIAL, with a and b in step. */
 async function readingBoth(): Promise<Stage> {
