@@ -20,6 +20,7 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['who holds what was given up is ended, also when the change that deposes it comes late', 7520],
   ['a record without a copy, made late by a dead process and undone, is not doubled again', 347342],
   ['nor is it when nobody began anew before calm', 354799],
+  ['who gives a partition away serves it until that is known, also while the register is away', 4030],
 ];
 const MUTANTS_A_RUN = 3;
 /** The first of them: those that take few seeds. */

@@ -35,12 +35,14 @@ export class Stage {
   readonly up = new Map([['a', 'b1'], ['b', 'b1'], ['c', 'b1']]);
   readonly reads: number[] = [];
   rulesAsked = 0;
+  rulesTicket = 0;
   readonly changes: Sent[] = [];
   readonly founds: { readonly storeId: string; readonly term: Term }[] = [];
   readonly fills: string[] = [];
   readonly adopts: string[] = [];
   readonly fences: string[] = [];
   readonly told: string[] = [];
+  readonly released: string[] = [];
   readonly readFrom: string[] = [];
   readonly traced: string[] = [];
   readonly holder: PartitionHolder;
@@ -129,7 +131,11 @@ export class Stage {
         read: (ticket) => { this.reads.push(ticket); },
         change: (ticket, _expected, record) => { this.changes.push({ ticket, record }); },
         tieSession: () => { /* Not met here. */ },
-        readRules: (ticket) => { this.rulesAsked += 1; queueMicrotask(() => { this.holder.onRules(ticket, this.nowMs); }); },
+        readRules: (ticket) => {
+          this.rulesAsked += 1;
+          this.rulesTicket = ticket;
+          queueMicrotask(() => { this.holder.onRules(ticket, this.nowMs); });
+        },
       },
       stores: {
         all: () => [...this.up.keys()],
@@ -138,7 +144,7 @@ export class Stage {
         ask: () => { /* Answered by hand. */ },
         fence: ({ storeId }) => { this.fences.push(storeId); },
         found: (storeId, _bootId, term) => { this.founds.push({ storeId, term }); },
-        release: () => { /* Not met here. */ },
+        release: ({ storeId }) => { this.released.push(storeId); },
       },
       members: {
         lastNumber: () => AT.number,
