@@ -44,7 +44,7 @@ import { decodeTell } from '../../protocol/messages/tell.js';
 import { decodeTexts } from '../../protocol/messages/texts.js';
 import { encodeTold } from '../../protocol/messages/told.js';
 import {
-  CLOSE_LIMIT, CLOSE_MALFORMED, REFUSAL_LIMIT, declinedReasonName, refusalReasonName,
+  CLOSE_LIMIT, CLOSE_MALFORMED, REFUSAL_LIMIT, REFUSAL_UNKNOWN, declinedReasonName, refusalReasonName,
 } from '../../protocol/reasons.js';
 import type { GatewayAccount } from './accounts.js';
 import { Attachment } from './attachment.js';
@@ -280,8 +280,10 @@ export class Requests {
       this.#malformed(RELEASE, message.rule);
       return;
     }
-    const attachment = this.#held(sequence, message.handle);
-    if (attachment !== undefined) this.#store.release(attachment);
+    const attachment = this.#attachments.get(message.handle);
+    // Of one that is fenced by now, too: its lease is waited for.
+    if (attachment?.copy.isGone === false) this.#store.release(attachment);
+    else this.#refuseAt(sequence, message.handle, REFUSAL_UNKNOWN, attachment);
   }
 
   /**

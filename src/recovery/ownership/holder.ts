@@ -17,10 +17,11 @@
  *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
  *   READING      ─ source died, and no other copy will do (14) / forget, change ─► CLAIMING
- *   HOLDER       ─ the owner is back / stop ─► HANDING_BACK ─ quiet, level, heard / release, forget, change;
- *                  moved ─► IDLE. Likewise to another that delivers for it; and to nobody, empty, at its end
+ *   HOLDER       ─ the owner is back, the register answers / stop ─► HANDING_BACK ─ quiet, level, heard /
+ *                  change; moved / release, forget ─► IDLE. Likewise to another that delivers for it; and to
+ *                  nobody, empty, at its end
  *   READING      ─ the owner is back, all that count are in step / stop ─► HANDING_BACK: it reads the members
- *   HANDING_BACK ─ the owner is away again, nothing released yet / resume ─► HOLDER
+ *   HANDING_BACK ─ the owner is away again; the register does not answer / resume ─► HOLDER
  *   HANDING_BACK ─ PARTIAL, and so, or a member is not in step / resume ─► READING
  *   any that holds or takes ─ fenced by a higher term at a recorded member, another holder in the register,
  *                  every copy gone / forget (12) ─► LOST ─ tick ─► ASKING
@@ -213,8 +214,10 @@ export class PartitionHolder {
   #isQuiet = false;
   /** When the last change was found acknowledged everywhere: ends of the leases at the members. */
   readonly #leasesWhenLevel = new Map<PartitionMember, number>();
-  /** What is written to give the partition away; set when its leases were released. */
+  /** What is written to give the partition away. Until that is known to have been made, all of it is kept. */
   #handing: PartitionRecord | undefined;
+  /** A register that answers, and changes nothing, is not to stop it over and over. */
+  #giveAgainMs = -Infinity;
   /** A term once left is never entered again. */
   #leftTerm: Term = NO_TERM;
   readonly #adopting = new Set<string>();
@@ -300,7 +303,7 @@ export class PartitionHolder {
   /** The record that says that it has ended, as long as none is known that is newer. */
   get ended(): PartitionRecord | undefined {
     const record = this.#record === undefined ? this.#believed() : undefined;
-    return record !== undefined && isEnded(record) && this.#handing === undefined ? record : undefined;
+    return record !== undefined && isEnded(record) ? record : undefined;
   }
 
   /** New mail may be taken, to be committed. */
@@ -316,7 +319,7 @@ export class PartitionHolder {
 
   /** RIGHT BEFORE EACH FINAL DOT. */
   mayDeliver(nowMs: number): boolean {
-    if (this.#set === undefined || !this.#hasRules || this.#handing !== undefined) return false;
+    if (this.#set === undefined || !this.#hasRules) return false;
     if (this.#state !== HolderState.READING && this.#state !== HolderState.HOLDER) return false;
     return this.#set.mayDeliver(nowMs, this.#set.isEmptyPossible ? this.#sessionEndsMs() : Infinity);
   }
@@ -396,7 +399,7 @@ export class PartitionHolder {
     const question = this.#talk.over(ticket);
     if (question === Question.NONE) return;
     this.#talk.pause(nowMs);
-    this.#noteSilence(question);
+    this.#noteSilence(question, nowMs);
   }
 
   onSessionTied(ticket: number, sessionId: number): void {
@@ -574,12 +577,19 @@ export class PartitionHolder {
 
   /**
    * An owner that has been up for long enough (13). What is not read here yet it reads where we would: at the
-   * members, each of which has all of it.
+   * members, each of which has all of it. Nothing stops here for a register that may be away: it is asked
+   * first; call this again.
    */
   handBack(owner: HolderId, nowMs: number): void {
     const mayGo = this.#state === HolderState.HOLDER
       || (this.#state === HolderState.READING && this.#set?.isInStep === true);
     if (!mayGo || this.#set === undefined || isSameHolder(owner, this.#options.self)) return;
+    // A change that was sent is settled first: made late, it would come in the middle of this.
+    if (this.#isUnknown || nowMs < this.#giveAgainMs) return;
+    if (!this.#talk.hasJustAnswered(nowMs)) {
+      this.#mustRead = true;
+      return;
+    }
     this.#owner = owner;
     this.#isQuiet = false;
     this.#leasesWhenLevel.clear();
@@ -602,12 +612,17 @@ export class PartitionHolder {
     if (this.mayEnd) this.handBack(nobody(this.#options.partition), nowMs);
   }
 
-  /** The owner is away again before anything was released: goes on as it was. */
+  /** The owner is away again before the change was sent: goes on as it was. */
   keep(nowMs: number): void {
-    if (this.#state !== HolderState.HANDING_BACK || this.#handing !== undefined) return;
+    if (this.#state === HolderState.HANDING_BACK && this.#handing === undefined) {
+      this.#goOnAfterAll(nowMs, 'not handed back');
+    }
+  }
+
+  #goOnAfterAll(nowMs: number, why: string): void {
     this.#owner = undefined;
     const before = this.#set?.isPartial === true ? HolderState.READING : HolderState.HOLDER;
-    this.#enter(before, nowMs, 'not handed back');
+    this.#enter(before, nowMs, why);
     this.#ports.memory.resume();
   }
 
@@ -681,7 +696,7 @@ export class PartitionHolder {
 
   tick(nowMs: number): void {
     const overdue = this.#talk.expire(nowMs);
-    if (overdue !== Question.NONE) this.#noteSilence(overdue);
+    if (overdue !== Question.NONE) this.#noteSilence(overdue, nowMs);
     switch (this.#state) {
       case HolderState.IDLE:
         if (this.#mustRead || nowMs >= this.#lookAtMs) this.#lookAt(nowMs);
@@ -1197,7 +1212,7 @@ export class PartitionHolder {
     this.#askUnheard(nowMs);
     set.tick(nowMs);
     const isQuiet = this.#state === HolderState.HANDING_BACK && this.#isQuiet && !this.#isUnknown;
-    if (isQuiet && this.#areAllHeard(set)) this.#release(set, nowMs);
+    if (isQuiet && this.#areAllHeard(set)) this.#give(set);
     if (this.#state === HolderState.HOLDER) this.#adoptThoseBack();
   }
 
@@ -1275,11 +1290,15 @@ export class PartitionHolder {
     return this.#ports.stores.bootOf(member.storeId) === member.bootId;
   }
 
-  #release(set: PartitionSet, nowMs: number): void {
+  /**
+   * All that the next one needs is at the members. The change is to be known before anything is let go: else
+   * nobody would hold the partition while the register is away.
+   */
+  #give(set: PartitionSet): void {
     const owner = this.#owner;
-    if (this.#handing !== undefined || owner === undefined || this.#changing !== undefined) return;
+    if (this.#handing !== undefined || owner === undefined || this.#changing !== undefined
+      || this.#rolledBackTo !== undefined) return;
     const record = set.records.known;
-    for (const member of record.members) this.#ports.stores.release(member);
     const epoch = this.#nextEpoch();
     const term = { number: epoch, nonce: this.#ports.nonce() };
     const left = set.strays(record.members, NO_MEMBERS);
@@ -1287,11 +1306,26 @@ export class PartitionHolder {
     const copies = owner.incarnation === 0
       ? { members: [...record.members, ...left].slice(0, MEMBERS_MAX), left: NO_MEMBERS }
       : { members: record.members, left };
-    const handing = { ...record, epoch, term, holder: owner, line: lineAfter(record), ...copies };
-    this.#forget();
-    this.#handing = handing;
+    this.#handing = { ...record, epoch, term, holder: owner, line: lineAfter(record), ...copies };
     this.#talk.hurry();
-    this.#trace(`released for ${holderKey(owner)} at ${String(nowMs)}`);
+  }
+
+  /** It has stopped, and is deposed: nobody has to wait for what it was leased. */
+  #release(): void {
+    for (const row of this.#set?.rows ?? []) if (row.isRecorded) this.#ports.stores.release(row);
+    this.#trace('released');
+  }
+
+  /**
+   * Whether it was given away is not known. Until it is, this process is one that may have been deposed: it
+   * delivers while its leases run at all members, which whoever comes next waits for (9). But an end drops
+   * copies: nothing is begun that might come to stand in them.
+   */
+  #stopGiving(handing: PartitionRecord, nowMs: number): void {
+    if (isEnded(handing)) return;
+    this.#handing = undefined;
+    this.#giveAgainMs = nowMs + this.#options.lookAgainMs;
+    this.#goOnAfterAll(nowMs, 'the register does not answer');
   }
 
   #adoptThoseBack(): void {
@@ -1399,8 +1433,8 @@ export class PartitionHolder {
   /** Fenced, or another holder: stop at once, nobody gets a reply (12). */
   #lose(nowMs: number, why: string): void {
     if (this.#state === HolderState.LOST) return;
+    if (this.#handing !== undefined) this.#release();
     this.#forget();
-    this.#handing = undefined;
     this.#mustRead = true;
     this.#enter(HolderState.LOST, nowMs, why);
   }
@@ -1411,6 +1445,7 @@ export class PartitionHolder {
     this.#set = undefined;
     this.#record = undefined;
     this.#changing = undefined;
+    this.#handing = undefined;
     this.#isUnknown = false;
     this.#rolledBackTo = undefined;
     this.#fenced = [];
@@ -1433,7 +1468,7 @@ export class PartitionHolder {
       this.#noteEpoch(record.epoch);
     }
     if (isNews) this.#talk.learned();
-    if (this.#handing !== undefined) this.#learnHanding(stamped, nowMs);
+    if (this.#handing !== undefined) this.#learnHanding(stamped, before, nowMs);
     else if (this.#claim !== undefined && this.#state === HolderState.CLAIMING) {
       this.#learnClaim(stamped, before, nowMs);
     }
@@ -1444,12 +1479,19 @@ export class PartitionHolder {
     } else if (this.#record !== undefined) this.#judge(stamped, before, nowMs);
   }
 
-  #learnHanding(stamped: Stamped, nowMs: number): void {
-    const isMoved = stamped.record === undefined || !isSameTerm(stamped.record.term, this.#leftTerm);
-    if (!isMoved) return;
-    this.#handing = undefined;
-    this.#changing = undefined;
-    this.#isUnknown = false;
+  /** It has stopped: whoever holds it now, it is given away. */
+  #learnHanding(stamped: Stamped, before: Stamped | undefined, nowMs: number): void {
+    const own = this.#record;
+    const { record } = stamped;
+    if (own === undefined || stamped.revision === before?.revision) return;
+    if (record === undefined || record.epoch <= own.epoch || isSameTerm(record.term, own.term)) {
+      // Another change came first: this one can't be made any more, or the register was put back.
+      this.#handing = undefined;
+      this.#judge(stamped, before, nowMs);
+      return;
+    }
+    this.#release();
+    this.#forget();
     this.#mustRead = true;
     this.#lookAtMs = nowMs + this.#options.lookAgainMs;
     this.#enter(HolderState.IDLE, nowMs, 'handed back');
@@ -1574,7 +1616,7 @@ export class PartitionHolder {
       || set.isLeftOver || this.#undone.length > 0 || this.#takenIn(set, own, target).length > 0;
     if ((isWanted || !set.records.isSettled) && set.records.maySend(target)) {
       this.#changeMembers(set, own, stamped, target, nowMs);
-    } else if (!set.records.isSettled) {
+    } else if (!set.records.isSettled || this.#isUnknown) {
       this.#changeMembers(set, own, stamped, own.members, nowMs);
     } else if (set.isEmptyPossible && this.#ports.session().id !== this.#tiedSession) {
       this.#ports.register.tieSession(this.#talk.ask(Question.TIE, nowMs), stamped.revision);
@@ -1604,12 +1646,14 @@ export class PartitionHolder {
     this.#ports.register.change(ticket, base.revision, record, unlessSessionOf);
   }
 
-  #noteSilence(question: number): void {
+  #noteSilence(question: number, nowMs: number): void {
     // What it was to change may be known by now, from an answer to something else.
-    if (question !== Question.CHANGE || this.#changing === undefined) return;
-    if (!this.#isUnknown) this.#trace('outcome unknown');
-    this.#isUnknown = true;
-    this.#mustRead = true;
+    if (question === Question.CHANGE && this.#changing !== undefined) {
+      if (!this.#isUnknown) this.#trace('outcome unknown');
+      this.#isUnknown = true;
+      this.#mustRead = true;
+    }
+    if (this.#handing !== undefined) this.#stopGiving(this.#handing, nowMs);
   }
 
   // ── small things ────────────────────────────────────────────────────────────────────────────────

@@ -10,6 +10,9 @@
 export const Question = { NONE: 0, READ: 1, CHANGE: 2, TIE: 3, RULES: 4 } as const;
 export type QuestionValue = (typeof Question)[keyof typeof Question];
 
+/** Asked within this, and answered: the register is there. An answer is not waited for that long. */
+const JUST_MS = 3_000;
+
 export class RegisterTalk {
   readonly #timeoutMs: number;
   readonly #retryMs: number;
@@ -20,6 +23,8 @@ export class RegisterTalk {
   #notBeforeMs = -Infinity;
   /** When the first question was asked since the register last answered; Infinity: it has answered. */
   #unansweredMs = Infinity;
+  /** When the last question was asked that it has answered in time. */
+  #heardMs = -Infinity;
 
   constructor(timeoutMs: number, retryMs: number) {
     this.#timeoutMs = timeoutMs;
@@ -45,7 +50,9 @@ export class RegisterTalk {
   /** What was asked under this ticket, if it is still waited for. */
   answered(ticket: number): QuestionValue {
     this.#unansweredMs = Infinity;
-    return this.over(ticket);
+    const question = this.over(ticket);
+    if (question !== Question.NONE) this.#heardMs = this.#sinceMs;
+    return question;
   }
 
   /** The same, when no answer will come: the register stays silent. */
@@ -85,6 +92,11 @@ export class RegisterTalk {
 
   wasAskedSince(ticket: number): boolean {
     return ticket > this.#knownTicket;
+  }
+
+  /** It was there a moment ago: what is asked now is likely to be answered. */
+  hasJustAnswered(nowMs: number): boolean {
+    return nowMs - this.#heardMs < JUST_MS;
   }
 
   /** The register is away, as far as can be told from here. */

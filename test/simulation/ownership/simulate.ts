@@ -5,6 +5,7 @@
  */
 import { holderKey, isSameTerm } from '../../../src/protocol/partition-record.js';
 import { Prng } from '../../../src/base/prng.js';
+import { OutageWatch } from './outage-watch.js';
 import { PropertyBroken } from './property-broken.js';
 import type { OwnershipFault, OwnershipPlan } from './plan.js';
 import { ownershipPlanOf } from './plan.js';
@@ -67,6 +68,8 @@ class Run {
 
   play(): void {
     const { events } = this.#world;
+    new OutageWatch(this.#world);
+    if (this.#plan.faults.includes('register-away')) this.#awayAtHandBacks();
     const endMs = START_MS + this.#plan.faultsMs;
     events.at(START_MS, () => { this.#faultLater(endMs); });
     this.#runUntil(endMs);
@@ -259,12 +262,23 @@ class Run {
     if (this.#random.below(2) === 0) this.#relocate(this.#random.pick(world.stores));
   }
 
-  #registerAway(): void {
+  /** Also in the middle of a hand-back, which chance rarely meets. */
+  #awayAtHandBacks(): void {
+    const world = this.#world;
+    const random = new Prng(this.#plan.seed * 613 + 11);
+    world.onHandBack = () => {
+      if (world.isCalm || random.below(3) > 0) return;
+      const delayMs = random.below(10_000);
+      world.events.after(random.below(400), () => { if (!world.isCalm) this.#registerAway(delayMs); });
+    };
+  }
+
+  #registerAway(delayMs = this.#random.below(10_000)): void {
     const { register } = this.#world;
     if (register.isAway) return;
     this.#world.trace('REGISTER AWAY');
     register.isAway = true;
-    this.#healIn(this.#random.below(10_000), () => {
+    this.#healIn(delayMs, () => {
       this.#world.trace('REGISTER BACK');
       register.isAway = false;
     });

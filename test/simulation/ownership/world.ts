@@ -64,6 +64,7 @@ export class World {
   traceHash = 0;
   readonly log: string[] = [];
   onTrace: ((atMs: number, text: string) => void) | undefined;
+  onHandBack: () => void = () => undefined;
   readonly #cuts = new Set<string>();
   readonly #held: Held[] = [];
   readonly #conns = new Map<string, Conn>();
@@ -137,6 +138,7 @@ export class World {
     if (text.includes('ALIGNING -> TAIL')) this.count('tail');
     if (text.includes('WAITING_OUT -> READING')) this.count('takeover');
     if (text.includes('LOST: fenced')) this.count('fenced');
+    if (text.includes('-> HANDING_BACK')) this.onHandBack();
     this.onTrace?.(this.events.nowMs, text);
     this.log.push(`${this.events.nowMs.toFixed(0)} ${text}`);
     if (this.log.length > 60) this.log.shift();
@@ -209,6 +211,10 @@ export class World {
 
   cut(gatewayId: string, storeId: string, way: 0 | 1): void {
     this.#cuts.add(`${gatewayId}-${storeId}-${String(way)}`);
+  }
+
+  isCutOff(gatewayId: string, storeId: string): boolean {
+    return this.#cuts.has(`${gatewayId}-${storeId}-0`) || this.#cuts.has(`${gatewayId}-${storeId}-1`);
   }
 
   mend(gatewayId: string, storeId: string): void {

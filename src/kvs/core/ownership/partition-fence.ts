@@ -29,6 +29,8 @@ export type FenceVerdictValue = (typeof FenceVerdict)[keyof typeof FenceVerdict]
 /** A lease that a process may still use by a term which was fenced since. */
 interface OlderLease {
   readonly process: string;
+  /** The last one by which it held the partition here. */
+  term: Term;
   endsMs: number;
 }
 
@@ -129,11 +131,15 @@ export class PartitionFence {
     return holder === undefined || isSameHolder(holder, asker) || this.leaseLeftMs(holder, nowMs) === 0;
   }
 
-  /** The holder hands back: it has stopped, nobody has to wait for what it was granted (rule 13). */
+  /**
+   * The holder has handed back: it has stopped, nobody has to wait for what it was granted (rule 13). Whom it
+   * was given to may have fenced it here before it learned so.
+   */
   release(term: Term): void {
-    if (!this.admits(term)) return;
-    this.#released = this.#holder;
-    this.#holder = undefined;
+    if (this.admits(term)) {
+      this.#released = this.#holder;
+      this.#holder = undefined;
+    } else this.#older = this.#older.filter((lease) => !isSameTerm(lease.term, term));
   }
 
   /**
@@ -203,7 +209,11 @@ export class PartitionFence {
     this.#leases.noteFence(process, this.partition, term);
     if (endsMs <= nowMs) return;
     const known = this.#older.find((lease) => lease.process === process);
-    if (known === undefined) this.#older.push({ process, endsMs });
-    else known.endsMs = Math.max(known.endsMs, endsMs);
+    if (known === undefined) {
+      this.#older.push({ process, term: this.#term, endsMs });
+      return;
+    }
+    known.term = this.#term;
+    known.endsMs = Math.max(known.endsMs, endsMs);
   }
 }

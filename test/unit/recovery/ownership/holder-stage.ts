@@ -35,6 +35,7 @@ export class Stage {
   readonly up = new Map([['a', 'b1'], ['b', 'b1'], ['c', 'b1']]);
   readonly reads: number[] = [];
   rulesAsked = 0;
+  rulesTicket = 0;
   readonly changes: Sent[] = [];
   /** Of each change, whose session stands in its way. */
   readonly guards: (HolderId | undefined)[] = [];
@@ -43,6 +44,7 @@ export class Stage {
   readonly adopts: string[] = [];
   readonly fences: string[] = [];
   readonly told: string[] = [];
+  readonly released: string[] = [];
   readonly readFrom: string[] = [];
   /** Of each beginning, whether it was a loss. */
   readonly begun: boolean[] = [];
@@ -136,7 +138,11 @@ export class Stage {
           this.guards.push(unlessSessionOf);
         },
         tieSession: () => { /* Not met here. */ },
-        readRules: (ticket) => { this.rulesAsked += 1; queueMicrotask(() => { this.holder.onRules(ticket, this.nowMs); }); },
+        readRules: (ticket) => {
+          this.rulesAsked += 1;
+          this.rulesTicket = ticket;
+          queueMicrotask(() => { this.holder.onRules(ticket, this.nowMs); });
+        },
       },
       stores: {
         all: () => [...this.up.keys()],
@@ -145,7 +151,7 @@ export class Stage {
         ask: () => { /* Answered by hand. */ },
         fence: ({ storeId }) => { this.fences.push(storeId); },
         found: (storeId, _bootId, term) => { this.founds.push({ storeId, term }); },
-        release: () => { /* Not met here. */ },
+        release: ({ storeId }) => { this.released.push(storeId); },
       },
       members: {
         lastNumber: () => AT.number,

@@ -111,6 +111,7 @@ function holding(): Stage {
 
 function handingBack(): Stage {
   const stage = holding();
+  stage.holder.onRules(stage.rulesTicket, stage.nowMs);
   const { set } = stage.holder;
   for (const row of set?.rows ?? []) set?.onAcked(row, AT.number, stage.nowMs);
   stage.holder.handBack(OTHER, stage.nowMs);

@@ -699,8 +699,12 @@ describe('a PARTIAL holder that all members are in step with', () => {
     stage.holder.onQuiet(stage.nowMs);
     assert.notEqual(stage.holder.set, undefined, 'the members may have died since they acknowledged all');
     stage.heard();
-    assert.equal(stage.holder.set, undefined, 'released');
-    assert.deepEqual(stage.apply('r3').holder, OTHER);
+    assert.deepEqual(stage.changes.at(-1)?.record.holder, OTHER);
+    assert.notEqual(stage.holder.set, undefined, 'the change may not be made');
+    assert.deepEqual(stage.released, []);
+    stage.apply('r3');
+    assert.equal(stage.holder.set, undefined);
+    assert.deepEqual(stage.released, ['a', 'b']);
     assert.equal(stage.state, HolderState.ASKING, 'looks who has it');
   });
 
@@ -714,6 +718,66 @@ describe('a PARTIAL holder that all members are in step with', () => {
     assert.equal(stage.state, HolderState.HANDING_BACK);
     stage.holder.keep(stage.nowMs);
     assert.equal(stage.state, HolderState.HOLDER);
+  });
+
+  test('goes on when the register does not say that it was given away; later only a change of its own settles that', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.holder.onQuiet(stage.nowMs);
+    stage.heard();
+    const handing = stage.changes.at(-1)?.record;
+    stage.tick(8);
+    assert.equal(stage.state, HolderState.READING);
+    assert.equal(stage.holder.mayDeliver(stage.nowMs), true, 'its leases run at all members: whoever comes next waits for them');
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.READING, 'not again at once');
+    stage.answerRead('r2', stage.holder.record);
+    stage.tick(3);
+    const own = stage.changes.at(-1)?.record;
+    assert.deepEqual(own?.holder, SELF);
+    assert.deepEqual(own.term, stage.holder.term);
+    assert.ok(handing !== undefined && own.epoch > handing.epoch);
+    stage.apply('r3');
+    stage.tick(30);
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.answerRead('r3', stage.holder.record);
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.HANDING_BACK);
+  });
+
+  test('that learns late that it was given away stops, and says nothing to the members: it has not stopped before', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.holder.onQuiet(stage.nowMs);
+    stage.heard();
+    const handing = stage.changes.at(-1)?.record;
+    stage.tick(8);
+    stage.answerRead('r3', handing);
+    assert.equal(stage.holder.set, undefined);
+    assert.deepEqual(stage.released, []);
+  });
+
+  test('that is fenced by whom it is given to has stopped: nobody has to wait for its leases', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.holder.onQuiet(stage.nowMs);
+    stage.heard();
+    stage.holder.onFenceNotice('a', 'b1', stage.changes.at(-1)?.record.term ?? stage.holder.term, stage.nowMs);
+    assert.equal(stage.holder.set, undefined);
+    assert.deepEqual(stage.released, ['a', 'b']);
+  });
+
+  test('stops nothing for a register that it has not heard of late: it is asked first', async () => {
+    const stage = await readingBoth();
+    stage.tick(30);
+    const before = stage.reads.length;
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.READING);
+    stage.tick();
+    assert.equal(stage.reads.length, before + 1);
+    stage.holder.onRecord(stage.reads.at(-1) ?? 0, { revision: 'r2', record: stage.holder.record, hasSession: true }, stage.nowMs);
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.HANDING_BACK);
   });
 
   test('keeps it while one of them is not: it would not be quiet there, and may have to read elsewhere', async () => {

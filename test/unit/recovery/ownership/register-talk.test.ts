@@ -68,4 +68,16 @@ describe('the talk with the register', () => {
     asked.answered(before);
     assert.equal(asked.wasAskedSince(asked.ask(Question.READ, 0)), true);
   });
+
+  test('it is there for a while after a question that it answered in time was asked', () => {
+    const asked = talk();
+    assert.equal(asked.hasJustAnswered(0), false);
+    asked.answered(asked.ask(Question.READ, 1000));
+    assert.equal(asked.hasJustAnswered(3999), true);
+    assert.equal(asked.hasJustAnswered(4000), false);
+    const late = asked.ask(Question.READ, 5000);
+    asked.expire(5000 + TIMEOUT_MS);
+    asked.answered(late);
+    assert.equal(asked.hasJustAnswered(5001), false);
+  });
 });

@@ -73,6 +73,19 @@ describe('fence of a partition', () => {
     assert.equal(fence.olderLeaseMs(2000, undefined), 0);
   });
 
+  test('nor for who handed back and says so only when it is fenced; for others it waits', () => {
+    const { leases, fence } = held();
+    leases.heartbeat('g1.1', 0, 1000);
+    leases.heartbeat('g2.4', 0, 1000);
+    fence.raise({ number: 4, nonce: 4 }, NEW, 2000);
+    fence.raise({ number: 5, nonce: 5 }, { gatewayId: 'g3', incarnation: 1 }, 3000);
+    fence.release({ number: 4, nonce: 9 });
+    fence.release({ number: 4, nonce: 4 });
+    assert.equal(fence.olderLeaseMs(4000, undefined), 7000);
+    fence.release({ number: 3, nonce: 3 });
+    assert.equal(fence.olderLeaseMs(4000, undefined), 0);
+  });
+
   test('a term that is not above the epoch told is of a register that was rolled back', () => {
     const { fence } = held();
     assert.equal(fence.tell(record(7, 3)), true);
