@@ -54,8 +54,9 @@ export class NoAnswer extends CliError {
   /** What HTTP said, when it refused; else 0. */
   readonly code: number;
 
-  constructor(url: string, why: string, code = 0) {
-    super(code === 0
+  /** `isThere`: something listens at this address, and does not speak as it was spoken to. */
+  constructor(url: string, why: string, code = 0, isThere = false) {
+    super(code === 0 && !isThere
       ? `no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store`
       : `${url}: ${why}`);
     this.why = why;
@@ -174,7 +175,7 @@ export class AdminClient {
       response = await followLines({ url, access: this.#access, signal }, heard);
     } catch (error) {
       if (error instanceof NoAnswer) throw error;
-      throw new NoAnswer(this.url, whyNoAnswer(error, this.#timeoutMs));
+      throw this.#noAnswer(error, this.#timeoutMs);
     }
     if (response !== undefined) throw this.#refusal(response.code, response.body);
   }
@@ -321,6 +322,11 @@ export class AdminClient {
     return { page, next: typeof next === 'string' ? next : undefined };
   }
 
+  #noAnswer(error: unknown, timeoutMs: number): NoAnswer {
+    const { why, isThere } = whyNoAnswer(error, this.url, timeoutMs);
+    return new NoAnswer(this.url, why, 0, isThere);
+  }
+
   #refusal(code: number, body: Buffer): NoAnswer {
     const refusal = readJson(refusalAnswer, body.toString('utf8'));
     return refusal instanceof BrokenRule
@@ -340,7 +346,7 @@ export class AdminClient {
         body: route.method === 'POST' ? JSON.stringify(asked.body) : undefined,
       });
     } catch (error) {
-      throw new NoAnswer(this.url, whyNoAnswer(error, timeoutMs));
+      throw this.#noAnswer(error, timeoutMs);
     }
     if (response.code === 401) {
       const wish = this.#access.token === undefined ? 'it wants a token' : 'it does not know this token';
