@@ -59,8 +59,8 @@ const HANG_UP: Order = { reason: 'SIGHUP', who: 'SIGHUP' };
 
 /**
  * How people ask daemons to read their files again, and what log rotation sends out of habit: no signal but
- * SIGTERM and SIGINT may end a process that holds mail or that others need, or one that starts. A SIGHUP that comes before
- * somebody follows counts then.
+ * SIGTERM and SIGINT may end a process that holds mail or that others need, or one that starts. A SIGHUP
+ * that comes before somebody follows counts then.
  */
 export class HangUps {
   #hasCome = false;

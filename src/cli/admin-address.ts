@@ -7,6 +7,8 @@ import { errorText } from '../base/error-text.js';
 import type { Access } from '../platform/node/admin-request.js';
 import { readOwnToken } from '../platform/node/admin-tokens.js';
 import { readPem } from '../platform/node/certificates.js';
+import { addressText } from '../config/keys/values.js';
+import type { Address } from '../config/keys/values.js';
 import type { CliContext } from './context.js';
 import { CliError, UsageError } from './context.js';
 import type { Options } from 'yargs';
@@ -49,6 +51,11 @@ export function adminAddress(
     throw new UsageError(`'${from}' is no admin address; an example: ${fallback}`);
   }
   return { url: url.replace(/\/+$/, ''), access: accessOf(given, context) };
+}
+
+/** Of a process whose configuration this is. */
+export function adminUrl({ listen, tls }: { readonly listen: Address; readonly tls?: unknown }): string {
+  return `${tls === undefined ? 'http' : 'https'}://${addressText(listen)}`;
 }
 
 export function accessOf(given: AccessArguments, { environment }: CliContext): Access {

@@ -52,8 +52,9 @@ export class NoAnswer extends CliError {
   /** Of one that refused: in its own words. */
   readonly refusal: string;
 
-  constructor(url: string, why: string, code = 0, refusal = why) {
-    super(code === 0
+  /** `isThere`: something listens at this address, and does not speak as it was spoken to. */
+  constructor(url: string, why: string, code = 0, refusal = why, isThere = false) {
+    super(code === 0 && !isThere
       ? `no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store`
       : `${url}: ${why}`);
     this.why = why;
@@ -167,7 +168,7 @@ export class AdminClient {
       response = await followLines({ url, access: this.#access, signal }, heard);
     } catch (error) {
       if (error instanceof NoAnswer) throw error;
-      throw new NoAnswer(this.url, whyNoAnswer(error, this.#timeoutMs));
+      throw this.#noAnswer(error, this.#timeoutMs);
     }
     if (response !== undefined) throw this.#refusal(response.code, response.body);
   }
@@ -315,6 +316,11 @@ export class AdminClient {
     return { page, next: typeof next === 'string' ? next : undefined };
   }
 
+  #noAnswer(error: unknown, timeoutMs: number): NoAnswer {
+    const { why, isThere } = whyNoAnswer(error, this.url, timeoutMs);
+    return new NoAnswer(this.url, why, 0, why, isThere);
+  }
+
   #refusal(code: number, body: Buffer): NoAnswer {
     const refusal = readJson(refusalAnswer, body.toString('utf8'));
     return refusal instanceof BrokenRule
@@ -332,7 +338,7 @@ export class AdminClient {
         body: route.method === 'POST' ? JSON.stringify(asked.body) : undefined,
       });
     } catch (error) {
-      throw new NoAnswer(this.url, whyNoAnswer(error, timeoutMs));
+      throw this.#noAnswer(error, timeoutMs);
     }
     if (response.code === 401) {
       const wish = this.#access.token === undefined ? 'it wants a token' : 'it does not know this token';

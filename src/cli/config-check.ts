@@ -3,18 +3,20 @@
  * also what others find of this gateway in the DNS.
  */
 import type { Argv } from 'yargs';
-import { effectiveYaml } from '../config/effective.js';
+import { effectiveValue, effectiveYaml } from '../config/effective.js';
 import { loadConfigFile } from '../config/load.js';
+import type { LoadResult } from '../config/load.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { SECRET_VARIABLE } from './config-file.js';
 import type { GatewayConfig } from '../config/types.js';
 import { SystemClock } from '../platform/node/clock.js';
 import { DnsClient } from '../platform/node/dns/dns-client.js';
-import type { CliContext, Terminal } from './context.js';
+import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { configDiffCommand, configReloadCommand } from './config-reload.js';
 import { listenerLines } from './listener-lines.js';
 import { dnsFindings } from './dns-check.js';
+import type { DnsFinding } from './dns-check.js';
 import { seldomMeant } from './config-notes.js';
 import { judgeFolders } from './folders.js';
 import { endingCertificates, unusableLinkFiles } from './link-files.js';
@@ -24,6 +26,8 @@ import { unusableSources } from './source-addresses.js';
 import { printable } from './tables.js';
 
 const DNS_CANT_TELL = 3;
+
+type Loaded = Extract<LoadResult, { readonly ok: true }>;
 
 export function configCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command('config', 'check a configuration file, or put it in force', (config) =>
@@ -35,34 +39,12 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
           args
             .positional('file', { type: 'string', demandOption: true, describe: 'the YAML file' })
             .option('dns', { type: 'boolean', describe: 'ask what others look for: PTR, DKIM, SPF, DMARC' })
+            .option('json', { type: 'boolean', describe: 'one JSON object: errors, warnings, all keys' })
             .option('quiet', { alias: 'q', type: 'boolean', describe: 'print errors only' })
             .example('$0 config check configs/up.yaml', 'check this file and show every default'),
         async (args) => {
-          const result =
-            loadConfigFile(args.file, { role: 'check', secret: context.environment[SECRET_VARIABLE] });
-          if (!result.ok) throw new CliError(result.errors.join('\n'));
-          const { gateway, stores } = result.config;
-          const folders = judgeFolders(gateway === undefined ? stores : [gateway, ...stores]);
-          const unusable = [...folders.errors, ...unusableLinkFiles(gateway, stores)];
-          if (gateway !== undefined) {
-            unusable.push(...unusableFiles(gateway), ...await unusableModules(gateway));
-            unusable.push(...await unusableSources(gateway));
-          }
-          if (unusable.length > 0) throw new CliError(unusable.join('\n'));
-          const ending = endingCertificates(args.file, gateway, stores, Date.now());
-          const seldom = seldomMeant(args.file, gateway, stores);
-          const warnings = [...folders.warnings, ...ending, ...seldom];
-          if (gateway !== undefined) {
-            warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway), ...receptionWarnings(gateway));
-          }
-          for (const warning of warnings) context.terminal.error(warning);
-          const memoryBytes = defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
-          if (args.quiet !== true) {
-            context.terminal.write(effectiveYaml(result.value, result.config, memoryBytes));
-            const listeners = gateway === undefined ? [] : listenerLines(gateway);
-            for (const line of listeners) context.terminal.print(`# listens on ${line}`);
-          }
-          done(args.dns === true && gateway !== undefined ? await checkDns(gateway, context.terminal) : 0);
+          const checked = await check(args.file, args.dns === true, context);
+          done(args.json === true ? tellJson(checked, context) : tell(checked, args.quiet === true, context));
         },
       )
       .example('$0 config check configs/up.yaml', 'check this file and show every default')
@@ -70,15 +52,77 @@ export function configCommand(cli: Argv, context: CliContext, done: (code: numbe
   );
 }
 
-/** 1: something is wrong there; 3: the DNS gave no answer. */
-async function checkDns(gateway: GatewayConfig, terminal: Terminal): Promise<number> {
+interface Checked {
+  readonly file: string;
+  readonly errors: readonly string[];
+  readonly warnings: readonly string[];
+  /** Undefined where something is wrong. */
+  readonly loaded: Loaded | undefined;
+  /** What others find in the DNS; none were asked for, or none are of use. */
+  readonly dns: readonly DnsFinding[];
+}
+
+async function check(file: string, asksDns: boolean, { environment }: CliContext): Promise<Checked> {
+  const loaded = loadConfigFile(file, { role: 'check', secret: environment[SECRET_VARIABLE] });
+  const failed = { file, warnings: [], loaded: undefined, dns: [] };
+  if (!loaded.ok) return { ...failed, errors: loaded.errors };
+  const { gateway, stores } = loaded.config;
+  const folders = judgeFolders(gateway === undefined ? stores : [gateway, ...stores]);
+  const errors = [...folders.errors, ...unusableLinkFiles(gateway, stores)];
+  if (gateway !== undefined) {
+    errors.push(...unusableFiles(gateway), ...await unusableModules(gateway));
+    errors.push(...await unusableSources(gateway));
+  }
+  if (errors.length > 0) return { ...failed, errors };
+  const ending = endingCertificates(file, gateway, stores, Date.now());
+  const warnings = [...folders.warnings, ...ending, ...seldomMeant(file, gateway, stores)];
+  if (gateway !== undefined) {
+    warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway), ...receptionWarnings(gateway));
+  }
+  const dns = asksDns && gateway !== undefined ? await askDns(gateway) : [];
+  return { file, errors, warnings, loaded, dns };
+}
+
+async function askDns(gateway: GatewayConfig): Promise<readonly DnsFinding[]> {
   const dns = new DnsClient(gateway.dns, new SystemClock());
   const findings = await dnsFindings(gateway, dns, dns.believesAd);
   dns.close();
-  for (const { verdict, text } of findings) {
+  return findings;
+}
+
+function memoryBytesOf({ config: { gateway, stores } }: Loaded): number {
+  return defaultMemoryBytes((gateway ?? stores[0])?.oneHost === true);
+}
+
+function tell(
+  { errors, warnings, loaded, dns }: Checked, isQuiet: boolean, { terminal }: CliContext,
+): number {
+  if (loaded === undefined) throw new CliError(errors.join('\n'));
+  for (const warning of warnings) terminal.error(warning);
+  const { gateway } = loaded.config;
+  if (!isQuiet) {
+    terminal.write(effectiveYaml(loaded.value, loaded.config, memoryBytesOf(loaded)));
+    for (const line of gateway === undefined ? [] : listenerLines(gateway)) {
+      terminal.print(`# listens on ${line}`);
+    }
+  }
+  for (const { verdict, text } of dns) {
     if (verdict === 'good') terminal.print(printable(`# dns: ${text}`));
     else terminal.error(printable(`twinpost: dns: ${verdict === 'advice' ? 'advice: ' : ''}${text}`));
   }
+  return codeOf(dns);
+}
+
+/** All of it in one object, what is wrong as well. */
+function tellJson({ file, errors, warnings, loaded, dns }: Checked, { terminal }: CliContext): number {
+  const configuration = loaded === undefined
+    ? null : effectiveValue(loaded.value, loaded.config, memoryBytesOf(loaded));
+  terminal.print(JSON.stringify({ file, ok: errors.length === 0, errors, warnings, dns, configuration }));
+  return errors.length > 0 ? 1 : codeOf(dns);
+}
+
+/** 1: something is wrong there; 3: the DNS gave no answer. */
+function codeOf(findings: readonly DnsFinding[]): number {
   if (findings.some(({ verdict }) => verdict === 'bad')) return 1;
   return findings.some(({ verdict }) => verdict === 'unknown') ? DNS_CANT_TELL : 0;
 }

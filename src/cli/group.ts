@@ -192,8 +192,9 @@ export function reportMissing(
     } else terminal.print(`${paint('PARTIAL', 'yellow', terminal.isTty)}: ${missingText(one)}`);
   }
   if (answered > 0) return missing.length > 0 ? NOT_ALL_KNOW : 0;
-  terminal.error(missing.length === 0
-    ? 'twinpost: nobody in this group can answer that' : 'twinpost: nobody answered');
+  const isRefused = missing.some(({ how }) => how === 'refused');
+  if (missing.length === 0) terminal.error('twinpost: nobody in this group can answer that');
+  else terminal.error(isRefused ? 'twinpost: it was refused' : 'twinpost: nobody answered');
   return 1;
 }
 

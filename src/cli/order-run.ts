@@ -29,6 +29,8 @@ import { counted, printable, timeText } from './tables.js';
 const POLL_MS = 200;
 const NOT_ALL_SEEN =
   'not all mail could be looked at; --partial ends what was found, and the rest when it is met';
+const NONE_SEEN = 'no message that could be looked at is meant, and not all could be: with --partial the order '
+  + 'waits in the register for the rest';
 /** An order that ends more is told twice: by what it means, and by its number. */
 export const EXPECT_FROM = 10_000;
 const EXPECT_SLACK = 1.1;
@@ -107,7 +109,7 @@ export class OrderRun {
     void this.#context.untilStopped();
     const begun = await this.#group.ask('gateway', (client) => client.beginOrder(this.#order));
     this.#begun = new Set(begun.map(({ id }) => id));
-    if (begun.length === 0) return this.#finish([], 1);
+    if (begun.length === 0) return this.#notBegun();
     const found = await this.#poll(begun, ({ phase }) => phase !== 'looking');
     if (this.#context.stopSignal.aborted) return this.#finish(found, 1);
     const sum = sumOf(found);
@@ -132,6 +134,17 @@ export class OrderRun {
     // Somebody may have fallen silent meanwhile.
     await this.#leave(ended);
     return this.#outcome(ended);
+  }
+
+  /** Where all have heard it, and will not, nothing is open. */
+  #notBegun(): number {
+    const missing = this.#group.missing('gateway');
+    const isHeard = missing.length > 0 && missing.every(({ how }) => how === 'refused');
+    if (!isHeard) return this.#finish([], 1);
+    for (const why of new Set(missing.map((one) => one.why))) {
+      this.#context.terminal.error(printable(`twinpost: nothing was done: ${why}`));
+    }
+    return 1;
   }
 
   get #by(): Order {
@@ -170,7 +183,10 @@ export class OrderRun {
     const isPartial = this.#isPartial(sum);
     // All that is meant may be where nobody could look.
     const mayMeanMore = isPartial && verb !== 'flush' && (isPartialWanted || !isFinal(verb));
-    if (sum.matched === 0 && !mayMeanMore) return { why: 'no message is meant', code: 1 };
+    if (sum.matched === 0 && !mayMeanMore) {
+      return isPartial && isFinal(verb)
+        ? { why: NONE_SEEN, code: NOT_ALL_KNOW } : { why: 'no message is meant', code: 1 };
+    }
     if (!isFinal(verb)) return undefined;
     if (!isPartialWanted && isPartial) {
       return { why: NOT_ALL_SEEN, code: NOT_ALL_KNOW };

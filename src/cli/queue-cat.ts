@@ -36,9 +36,11 @@ export function queueCatCommand(cli: Argv, context: CliContext, done: (code: num
         return;
       }
       const missing = group.missing('gateway');
-      terminal.error(`twinpost: no gateway that answers has message ${id}`);
+      // Who refuses to show it has not said that there is none.
+      if (answers.length > 0) terminal.error(`twinpost: no gateway that answers has message ${id}`);
       for (const one of missing) terminal.error(`twinpost: ${missingText(one)}`);
-      done(missing.length > 0 ? NOT_ALL_KNOW : 1);
+      const isHeard = answers.length === 0 && missing.every(({ how }) => how === 'refused');
+      done(missing.length > 0 && !isHeard ? NOT_ALL_KNOW : 1);
     },
   );
 }

@@ -61,12 +61,13 @@ export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: 
   );
 }
 
-function lineOf(
-  gateway: string,
-  { order, verb, phase, dry_run: isDry, matched, done, who, reason, given }: QueueOrderAnswer,
-): string {
+function lineOf(gateway: string, answer: QueueOrderAnswer): string {
+  const { order, verb, phase, looked_share: looked, dry_run: isDry, matched, done } = answer;
+  const { who, reason, given } = answer;
   const how = isDry ? ' (dry run)' : '';
-  const what = `${verb}${how}: ${phase}, ${formatCount(done)} of ${formatCount(matched)}`;
+  // Whoever gave it took it back because of that.
+  const isNone = phase === 'cancelled' && matched === 0 && looked >= 1;
+  const what = `${verb}${how}: ${isNone ? 'no message was meant' : phase}, ${formatCount(done)} of ${formatCount(matched)}`;
   return `${order} at ${gateway}, ${listTimeText(given)}  ${what}  ${who}: ${reason}`;
 }
 

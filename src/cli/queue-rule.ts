@@ -73,6 +73,8 @@ export const LOCAL = {
   describe: 'at once at each gateway that answers, though the register is away; registered when it is back',
 } as const;
 
+export const JSON_OPTION = { type: 'boolean', describe: 'one JSON object: what came of it' } as const;
+
 const EXIT_CODES =
   'exit code: 0 every living gateway obeys, 3 not every one yet, 2 wrong usage, 1 anything else';
 const PATTERN = /^[\x20-\x7e]{1,300}$/;
@@ -86,7 +88,8 @@ export function giveRuleVerb(
     describe,
     (args) => longExample(
       withTarget(withGroupOptions(args, EXIT_CODES), verb).option('reason', REASON)
-        .option('duration', text('it ends by itself after so long, as 2h')).option('local', LOCAL),
+        .option('duration', text('it ends by itself after so long, as 2h')).option('local', LOCAL)
+        .option('json', JSON_OPTION),
       `$0 queue ${word} ${example}`, what,
     ),
     async (args) => {
@@ -98,6 +101,10 @@ export function giveRuleVerb(
       const given = { verb, ...target, ...order, ...end, ...localOf(args.local) };
       const outcome = await giveRule(await findGroup(args, context), given);
       const of = outcome.rules.filter((rule) => rule.verb === verb && rule.queue === said).at(-1);
+      if (args.json === true) {
+        const { id: rule = null, queues = 0, messages = 0, until = null } = of ?? {};
+        return done(toldJson({ order: word, queue: said, rule, queues, messages, until }, outcome, context));
+      }
       const now = of === undefined
         ? '' : `: ${counted(of.queues, 'queue')} with ${counted(of.messages, 'message')} now; rule ${of.id}`;
       const state = verb === 'suspend' ? 'is suspended' : 'takes no new mail';
@@ -118,7 +125,7 @@ export function takeBackVerb(
     describe,
     (args) => longExample(
       withTarget(withGroupOptions(args, EXIT_CODES), verb).option('reason', REASON)
-        .option('local', LOCAL),
+        .option('local', LOCAL).option('json', JSON_OPTION),
       `$0 queue ${word} ${example}`, what,
     ),
     async (args) => {
@@ -135,13 +142,17 @@ export function takeBackVerb(
         return done(1);
       }
       const given = { ...order, ...localOf(args.local) };
-      const outcome = await cancelRules(group, meant.map(({ id }) => id), given);
+      const cancelled = meant.map(({ id }) => id);
+      const outcome = await cancelRules(group, cancelled, given);
+      const left = outcome.rules.filter((rule) => rule.verb === verb).map((rule) => rule.queue);
+      if (args.json === true) {
+        return done(toldJson({ order: word, queue: said, cancelled, still_standing: left }, outcome, context));
+      }
       const state = verb === 'suspend' ? 'goes on' : 'takes mail again';
       const line = isOfSenders(target) ? `mail of ${said} is taken again` : `${said} ${state}`;
       context.terminal.print(printable(line));
       // Another rule may mean it too.
-      const more = outcome.rules.filter((rule) => rule.verb === verb).map((rule) => rule.queue);
-      if (more.length > 0) context.terminal.print(printable(`rules that still ${verb}: ${more.join(', ')}`));
+      if (left.length > 0) context.terminal.print(printable(`rules that still ${verb}: ${left.join(', ')}`));
       done(told(outcome, context));
     },
   );
@@ -159,6 +170,14 @@ export function told({ unaware, local }: RuleOutcome, { terminal }: CliContext):
   terminal.print(printable(`NOT OBEYED YET by ${unaware.join(', ')}, which ${unaware.length === 1
     ? 'lives' : 'live'}: see that they reach the register, and that this command reaches them`));
   return NOT_ALL_KNOW;
+}
+
+/** The same as one object. */
+export function toldJson(what: object, { unaware, local }: RuleOutcome, { terminal }: CliContext): number {
+  const isPartial = unaware.length > 0 || local !== '';
+  const open = isPartial ? { partial: true, not_obeyed_by: unaware, local } : {};
+  terminal.print(JSON.stringify({ ...what, ...open }));
+  return isPartial ? NOT_ALL_KNOW : 0;
 }
 
 export function localOf(local: boolean | undefined): { readonly local?: true } {

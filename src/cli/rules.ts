@@ -5,7 +5,7 @@ import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
 import { REASON } from './options.js';
-import { LOCAL, localOf, told } from './queue-rule.js';
+import { JSON_OPTION, LOCAL, localOf, told, toldJson } from './queue-rule.js';
 import type { GroupRule } from './rule-run.js';
 import { cancelRules, rulesOf } from './rule-run.js';
 import { printable, tableText, timeText } from './tables.js';
@@ -47,11 +47,15 @@ function cancelCommand(cli: Argv, context: CliContext, done: (code: number) => v
         .positional('id', { type: 'string', demandOption: true, describe: 'as rules list shows it' })
         .option('reason', REASON)
         .option('local', LOCAL)
+        .option('json', JSON_OPTION)
         .example('$0 rules cancel gw-1-12-1 --reason mended', 'its queues go on'),
     async (args) => {
       const order = orderOf('rules cancel', args.reason);
       const given = { ...order, ...localOf(args.local) };
       const outcome = await cancelRules(await findGroup(args, context), [args.id], given);
+      if (args.json === true) {
+        return done(toldJson({ order: 'cancel', cancelled: [args.id] }, outcome, context));
+      }
       context.terminal.print(printable(`${args.id} is cancelled`));
       done(told(outcome, context));
     },
@@ -62,7 +66,7 @@ function listText(rules: readonly GroupRule[]): string {
   const rows = rules.map((rule) => [
     printable(rule.id), rule.local ? `${rule.verb} (local)` : rule.verb, printable(rule.queue),
     timeText(rule.since),
-    rule.until === null ? 'cancelled' : timeText(rule.until), formatCount(rule.queues),
+    rule.until === null ? 'until cancelled' : timeText(rule.until), formatCount(rule.queues),
     formatCount(rule.messages), printable(rule.gateways.join(', ')), printable(`${rule.who}: ${rule.reason}`),
   ]);
   return tableText([

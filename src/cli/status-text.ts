@@ -626,5 +626,6 @@ function storesLines(stores: readonly StorePicture[]): string[] {
 
 /** Times come in whole seconds. */
 function ago(seconds: number, nowMs: number): string {
-  return formatDuration(Math.max(0, Math.floor(nowMs / 1000) - seconds) * 1000);
+  const forSeconds = Math.floor(nowMs / 1000) - seconds;
+  return forSeconds < 1 ? 'less than 1s' : formatDuration(forSeconds * 1000);
 }

@@ -151,7 +151,10 @@ function refusalFindings(status: StatusAnswer): Finding[] {
   const found: Finding[] = [];
   if (!status.ready) found.push(error('reception', gateway, `takes no mail: ${status.not_ready_reason}`));
   for (const { route, reason } of status.routes_refused) {
-    found.push(error('routes', gateway, `new mail of route ${route} is refused: ${reason}`));
+    // What an operator wants is not what hurts most.
+    found.push(reason === 'operator'
+      ? warning('orders', gateway, `new mail of route ${route} is refused by an operator`)
+      : error('routes', gateway, `new mail of route ${route} is refused: ${reason}`));
   }
   if (status.register_away !== '') {
     found.push(warning('register', gateway, `the register is away: ${status.register_away}`));
@@ -278,8 +281,11 @@ export function hurtingText(
   { queue_name: queue, problem, messages, deferred, last_error: last }: HurtingQueueAnswer,
 ): string {
   const said = last === '' ? '' : `; last: ${last}`;
+  // A strict queue has no other that was tried.
+  const behind = `${counted(messages - 1, 'message')} behind it`;
   switch (problem) {
     case 'deferred':
+      if (deferred === 0) return `queue ${queue}: its next hop puts its first message off, ${behind}${said}`;
       return `queue ${queue}: its next hop puts mail off, ${formatCount(deferred)} of `
         + `${counted(messages, 'message')} deferred${said}`;
     case 'growing': return `queue ${queue} grows, ${counted(messages, 'message')}${said}`;

@@ -11,7 +11,12 @@ import type { Config } from './types.js';
 
 /** `memoryBytes` is the limit of a process whose section names none. */
 export function effectiveYaml(value: FileValue, config: Config, memoryBytes: number): string {
-  return stringify(shown(fileSchema, withComputed(value, config, memoryBytes)), { lineWidth: 0 });
+  return stringify(effectiveValue(value, config, memoryBytes), { lineWidth: 0 });
+}
+
+/** The same before it is text. */
+export function effectiveValue(value: FileValue, config: Config, memoryBytes: number): unknown {
+  return shown(fileSchema, withComputed(value, config, memoryBytes));
 }
 
 /** Defaults that are no constants of the schema: they follow from other keys or from this machine. */

@@ -34,6 +34,7 @@ describe('standing rules', { timeout: 180_000 }, () => {
     await sendTo(cluster, 'b.example', 20);
     await cluster.sinkHas(40, 15_000);
     assert.equal((await cluster.sinkCounts()).messages, 40, 'of the other queue alone');
+    assert.match((await order(cluster, 'rules', 'list')).out, / until cancelled /);
     const listed = await order(cluster, 'rules', 'list', '--json');
     const rule = JSON.parse(listed.out) as Record<string, unknown>;
     assert.deepEqual([rule['verb'], rule['queue'], rule['queues'], rule['messages'], rule['reason'], rule['gateways']], ['suspend', 'a.example', 2, 40, 'a test', ['gateway-1', 'gateway-2']]);
@@ -56,6 +57,15 @@ describe('standing rules', { timeout: 180_000 }, () => {
     assert.deepEqual([resumed.code, resumed.out], [0, 'a.example goes on\n'], resumed.error);
     await cluster.sinkHas(90, 30_000);
     assert.equal((await order(cluster, 'queue', 'resume', 'a.example', ...REASON)).code, 1, 'none is left');
+
+    const told = async (...args: readonly string[]): Promise<unknown> => JSON.parse((await order(cluster, ...args, ...REASON, '--json')).out);
+    const suspended = await told('queue', 'suspend', 'a.example') as { readonly rule: string };
+    assert.deepEqual(suspended, { order: 'suspend', queue: 'a.example', rule: suspended.rule, queues: 2, messages: 0, until: null });
+    assert.deepEqual(await told('queue', 'resume', 'a.example'), { order: 'resume', queue: 'a.example', cancelled: [suspended.rule], still_standing: [] });
+    const refused = await told('queue', 'refuse', 'b.example') as { readonly rule: string };
+    assert.deepEqual(await told('rules', 'cancel', refused.rule), { order: 'cancel', cancelled: [refused.rule] });
+    assert.deepEqual(Object.keys(await told('queue', 'refuse', 'b.example') as object), ['order', 'queue', 'rule', 'queues', 'messages', 'until']);
+    assert.deepEqual((await told('queue', 'allow', 'b.example') as { readonly order: string }).order, 'allow');
   });
 
   test('refuse mail at RCPT until they are over, and name a gateway that was not heard', async (t) => {

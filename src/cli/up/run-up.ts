@@ -17,13 +17,12 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import type { Access } from '../../platform/node/admin-request.js';
 import { makeFolder } from '../../platform/node/make-folder.js';
 import { addressText } from '../../config/keys/values.js';
-import type { StoreKeys } from '../../config/keys/schema.js';
 import { upConfig } from '../../config/up-gateways.js';
 import type { UpConfig } from '../../config/up-gateways.js';
 import { defaultMemoryBytes } from '../../platform/node/memory.js';
 import type { StatusAnswer } from '../../admin-api/gateway-answers.js';
 import type { TallyAnswer } from '../../admin-api/sink-answers.js';
-import { accessOf } from '../admin-address.js';
+import { accessOf, adminUrl } from '../admin-address.js';
 import { AdminClient } from '../admin-client.js';
 import { REGISTER_VARIABLE, SECRET_VARIABLE, UP_GATEWAY_VARIABLE, UP_VARIABLE } from '../config-file.js';
 import { loadFor } from '../config-file.js';
@@ -144,8 +143,8 @@ class Up {
     this.#again = again;
     this.#gatewayStopMs = (config.gateway?.delivery.stopTimeoutMs ?? 0) + GATEWAY_STOP_EXTRA_MS;
     const access = accessOf({ 'token-file': undefined, 'ca-file': undefined }, context);
-    this.#gateways = config.gateways.map(({ id, admin }) => ({ name: id, client: clientOf(admin, access) }));
-    this.#stores = config.stores.map(({ admin }) => clientOf(admin, access));
+    this.#gateways = config.gateways.map(({ id, admin }) => ({ name: id, client: new AdminClient(adminUrl(admin), access) }));
+    this.#stores = config.stores.map(({ admin }) => new AdminClient(adminUrl(admin), access));
     const sinkAdmin = config.sink?.admin;
     this.#sink = sinkAdmin === undefined
       ? undefined : new AdminClient(`http://${addressText(sinkAdmin)}`, access, SINK_ASK_MS);
@@ -266,10 +265,6 @@ class Up {
   async #pause(ms: number): Promise<void> {
     await sleep(ms, undefined, { signal: this.#context.stopSignal }).catch(() => undefined);
   }
-}
-
-function clientOf({ listen, tls }: StoreKeys['admin'], access: Access): AdminClient {
-  return new AdminClient(`${tls === undefined ? 'http' : 'https'}://${addressText(listen)}`, access);
 }
 
 function makeStateDir(folder: string): void {

@@ -3,6 +3,7 @@ import { formatCount } from '../../base/units.js';
 import type { UpConfig } from '../../config/up-gateways.js';
 import type { StatusAnswer, StoreAnswer } from '../../admin-api/gateway-answers.js';
 import type { TallyAnswer } from '../../admin-api/sink-answers.js';
+import { adminUrl } from '../admin-address.js';
 import { counted, tableText } from '../tables.js';
 import type { ProcessPlan } from './plan.js';
 import { addressText } from '../../config/keys/values.js';
@@ -23,8 +24,8 @@ export function screenText(input: ScreenInput): string {
   const [gateway] = config.gateways;
   const smtp = config.gateways.flatMap((each) => each.smtp.listen.slice(0, 1)).map(addressText);
   const [firstSmtp = ''] = smtp;
-  const admins = config.gateways.map((each) => `http://${addressText(each.admin.listen)}`);
-  const storeAdmins = config.stores.map((store) => `http://${addressText(store.admin.listen)}`);
+  const admins = config.gateways.map(({ admin }) => adminUrl(admin));
+  const storeAdmins = config.stores.map(({ admin }) => adminUrl(admin));
   const metrics = [...admins, ...storeAdmins].map((url) => `${url}/metrics`);
   const rows = input.processes.map(({ plan, pid }) =>
     [plan.name, String(pid), plan.ports.map((port) => addressText(port.address)).join('  ')]);

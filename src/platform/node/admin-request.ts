@@ -119,10 +119,27 @@ export function followLines(
   });
 }
 
-/** Why there was no answer, in a few words. */
-export function whyNoAnswer(error: unknown, timeoutMs: number): string {
+/** Why there was no answer. */
+export interface WhyNoAnswer {
+  readonly why: string;
+  /** Something listens there. */
+  readonly isThere: boolean;
+}
+
+/** In a few words. */
+export function whyNoAnswer(error: unknown, url: string, timeoutMs: number): WhyNoAnswer {
   const { code, name, message } = error as NodeJS.ErrnoException;
-  if (code === 'ECONNREFUSED') return 'connection refused';
-  if (code === 'ABORT_ERR' || name === 'TimeoutError') return `nothing within ${String(timeoutMs / 1000)} s`;
-  return code ?? message;
+  const isTls = url.startsWith('https:');
+  if (code === 'ECONNREFUSED') return { why: 'connection refused', isThere: false };
+  if (code === 'ABORT_ERR' || name === 'TimeoutError') {
+    return { why: `nothing within ${String(timeoutMs / 1000)} s`, isThere: false };
+  }
+  if (isTls && (code === 'EPROTO' || code === 'ERR_SSL_WRONG_VERSION_NUMBER')) {
+    return { why: `it speaks no TLS: say ${url.replace('https:', 'http:')}`, isThere: true };
+  }
+  if (!isTls && code === 'ECONNRESET') {
+    const other = url.replace('http:', 'https:');
+    return { why: `it closes the connection, as who speaks TLS does: say ${other} if so`, isThere: true };
+  }
+  return { why: code ?? message, isThere: false };
 }

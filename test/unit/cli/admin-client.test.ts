@@ -1,6 +1,7 @@
 /** An admin port may be anybody's: whatever it answers, the command gets a right answer or one line of error, soon. */
 import assert from 'node:assert/strict';
 import http from 'node:http';
+import net from 'node:net';
 import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
 import { AdminClient, NoAnswer, allRows } from '../../../src/cli/admin-client.js';
@@ -30,6 +31,22 @@ async function whyNot(asked: Promise<unknown>): Promise<string> {
   }
   return '';
 }
+
+describe('a port that speaks the other scheme', () => {
+  test('is told apart from one that is not there, with the address to say', async (t) => {
+    const secure = net.createServer((socket) => { socket.on('error', () => undefined).once('data', () => { socket.resetAndDestroy(); }); });
+    await new Promise<void>((resolve) => { secure.listen(0, '127.0.0.1', resolve); });
+    t.after(() => { secure.close(); });
+    const access = { token: undefined, ca: undefined };
+    const other = URL_OF_IT.replace('http:', 'https:');
+    await assert.rejects(new AdminClient(other, access, 2_000).status(), { message: `${other}: it speaks no TLS: say ${URL_OF_IT}` });
+    const url = `http://127.0.0.1:${String((secure.address() as AddressInfo).port)}`;
+    await assert.rejects(new AdminClient(url, access, 2_000).status(), {
+      message: `${url}: it closes the connection, as who speaks TLS does: say ${url.replace('http:', 'https:')} if so`,
+    });
+    await assert.rejects(new AdminClient('http://127.0.0.1:1', access, 2_000).status(), /connection refused; is it running\?/);
+  });
+});
 
 describe('an answer', () => {
   test('of the right shape is passed on', async () => {

@@ -113,5 +113,7 @@ describe('a group', () => {
       '{"partial":true,"member":"gw-2","kind":"gateway","address":"127.0.0.1:1","error":"connection refused"}',
       '! twinpost: nobody answered',
     ]);
+    reportMissing([{ ...missing[0], why: 'it refused: not you', how: 'refused' }], 0, false, terminal);
+    assert.deepEqual(printed.slice(3), ['PARTIAL: gw-2 at 127.0.0.1:1: it refused: not you', '! twinpost: it was refused']);
   });
 });

@@ -15,6 +15,9 @@ const WHO = { reason: 'a flood', who: 'ann' };
 class PlayedGateway {
   readonly id: string;
   isSilent = false;
+  /** What it says to an order, and with which code of HTTP. */
+  refusal: readonly [string, number] | undefined;
+  matched = 10;
   phase: OrderPhase = 'looking';
   partitions: readonly string[];
   moved = 0;
@@ -60,9 +63,10 @@ class PlayedGateway {
 
   #answer(phase: OrderPhase): Promise<QueueOrderAnswer> {
     if (this.isSilent) return this.#silent();
+    if (this.refusal !== undefined) return Promise.reject(new NoAnswer('http://127.0.0.1:1', ...this.refusal));
     this.phase = phase;
     return Promise.resolve({
-      order: this.given, gateway: this.id, verb: 'hold', phase, dry_run: false, ...WHO, given: 1, looked_share: 1, matched: 10, matched_recipients: 10,
+      order: this.given, gateway: this.id, verb: 'hold', phase, dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
       matched_bytes: 10, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
       grace_left_seconds: 0, partitions: this.partitions, kept: true, met: [], refused: [],
     });
@@ -80,14 +84,14 @@ interface Played {
   stop(): void;
 }
 
-function played(missing: boolean): Played {
+function played(missing: boolean, verb: 'hold' | 'delete' = 'hold'): Played {
   const gateways = [new PlayedGateway('gw-1'), new PlayedGateway('gw-2')] as const;
   const printed: string[] = [];
   const stopping = new AbortController();
   const members = gateways.map(({ id, client }) => ({ id, kind: 'gateway', client }) as const);
   const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: 'silent' } as const;
   const run = new OrderRun(
-    { verb: 'hold', selector: { everything: true }, ...WHO },
+    { verb, selector: { everything: true }, ...WHO },
     { expect: undefined, graceMs: undefined, isPartialWanted: false, json: false, past: 'held' },
     new Group(members, missing ? [away] : []), { ...contextFor(printed), stopSignal: stopping.signal },
   );
@@ -133,4 +137,27 @@ test('what goes to another gateway while an order acts is left at once', async (
   assert.equal(await run(), NOT_ALL_KNOW);
   assert.equal(first.left.length, 1);
   assert.ok(printed.some((line) => line.includes('3 went to another gateway with their partitions first')));
+});
+
+test('an order that every gateway has heard and refuses is no order that somebody has not heard of', async () => {
+  const { gateways, printed, run } = played(false);
+  for (const gateway of gateways) gateway.refusal = ["it refused: there is no route 'nosuch'", 400];
+  assert.equal(await run(), 1);
+  assert.deepEqual(printed, ["! twinpost: nothing was done: it refused: there is no route 'nosuch'"]);
+  const half = played(false);
+  half.gateways[0].refusal = ['it refused: not you', 403];
+  half.gateways[1].isSilent = true;
+  assert.equal(await half.run(), NOT_ALL_KNOW, 'one may have begun');
+});
+
+test('that no message is meant is not said of mail that nobody could look at', async () => {
+  for (const missing of [true, false]) {
+    const { gateways, printed, run } = played(missing, 'delete');
+    for (const gateway of gateways) gateway.matched = 0;
+    assert.equal(await run(), missing ? NOT_ALL_KNOW : 1);
+    const said = printed.filter((line) => line.startsWith('! '));
+    assert.deepEqual(said, [missing
+      ? '! twinpost: nothing was done: no message that could be looked at is meant, and not all could be: with --partial the order waits in the register for the rest'
+      : '! twinpost: nothing was done: no message is meant']);
+  }
 });

@@ -107,6 +107,14 @@ describe('queue cat', () => {
     assert.deepEqual([code, out], [3, '']);
     assert.match(errors.join('\n'), /gw-2 at \S+: it refused: ask again in a moment/);
   });
+
+  test('says no word of a message that no gateway would speak of', async () => {
+    const forbidden: Answer = (_path, response) => { response.writeHead(403).end('{"error":"your token may not read content"}'); };
+    answers.splice(0, 2, forbidden, forbidden);
+    const { code, errors } = await run(['cat', ID]);
+    assert.equal(code, 1);
+    assert.deepEqual(errors.map((line) => /^! twinpost: gw-\d at \S+: (.*)$/.exec(line)?.[1]), Array.from({ length: 2 }, () => 'it refused: your token may not read content'));
+  });
 });
 
 describe('queue find', () => {

@@ -4,19 +4,20 @@ import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import yargs from 'yargs';
+import type { QueueOrderAnswer } from '../../../src/admin-api/queue-orders.js';
 import { NOT_ALL_KNOW } from '../../../src/cli/group.js';
 import { queueOrdersCommand } from '../../../src/cli/queue-orders.js';
 import { contextFor } from './played-context.js';
 
 /** One gateway that knows the order or not, beside one that is down or none. */
-async function cancelled(isKnown: boolean, isAlone: boolean): Promise<{ code: number; printed: string[] }> {
+async function cancelled(isKnown: boolean, isAlone: boolean, orders: readonly QueueOrderAnswer[] = []): Promise<{ code: number; printed: string[] }> {
   const server = createServer((request, response) => {
     const { url = '' } = request;
     const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
     const other = { ...own, id: 'gw-2', admin: null, self: false, away: true };
     const answers: Record<string, object> = {
       '/api/v1/group': { members: isAlone ? [own] : [own, other] },
-      '/api/v1/orders': { orders: [], left: [] },
+      '/api/v1/orders': { orders, left: [] },
       ...(isKnown ? { '/api/v1/orders/gw-1-1-1/withdraw': { order: 'gw-1-1-1' } } : {}),
     };
     const answer = answers[url];
@@ -41,4 +42,13 @@ test('a cancel exits with 3 while somebody has not heard of it, with 1 where nob
   assert.deepEqual([unknown.code, unknown.printed[0]], [1, '! twinpost: no order gw-1-1-1 is known']);
   const perhaps = await cancelled(false, false);
   assert.deepEqual([perhaps.code, perhaps.printed[0]], [NOT_ALL_KNOW, '! twinpost: no order gw-1-1-1 is known at those who answered']);
+});
+
+test('an order that meant no message says so, and not that somebody took it back', async () => {
+  const order: QueueOrderAnswer = {
+    order: 'gw-1-1-2', gateway: 'gw-1', verb: 'flush', phase: 'cancelled', dry_run: false, reason: 'r', who: 'ann', given: 1, looked_share: 1, matched: 0, matched_recipients: 0,
+    matched_bytes: 0, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, met: [], refused: [],
+  };
+  const { printed } = await cancelled(true, true, [order, { ...order, order: 'gw-1-1-3', looked_share: 0.5 }, { ...order, order: 'gw-1-1-4', matched: 3 }]);
+  assert.deepEqual(printed.map((line) => /flush: (.*), 0 of/.exec(line)?.[1]), ['no message was meant', 'cancelled', 'cancelled']);
 });

@@ -300,6 +300,11 @@ NodeB  box-2  box-2:9401  0.2.0    ready  1d  0a1b2c3d4e5f since 2027-01-14T08:0
 PARTIAL: gw-2: no answer from 127.0.0.1:8026: connection refused
 PARTIAL: gw-3: not asked: nobody that answers knows its admin address`;
 
+test('what has just begun is told without a number', () => {
+  const outages = { next_hops: [{ relay: 'mx.example:25', since: NOW, waiting: 3, why: 'ECONNREFUSED' }], next_hops_down: 1, next_hops_denied: 0, mx: [], mx_down: 0, mx_waiting: 0, hooks: [] };
+  assert.match(shown({ ...STATUS, outages }), /mx\.example:25 can't be reached for less than 1s, 3 to deliver/);
+});
+
 test('partitions that a rescuer still holds, and copies on the machine of their gateway, stand with what comes of it', () => {
   const text = shown({ ...STATUS, partitions_recovering: 16, awaited_back: { partitions: 15, holders: ['gw-2', 'gw-3'], seconds: 7 }, partitions_on_own_host: 1 });
   assert.match(text, /^ {2}queued .*, 1 partition still coming back from the stores; /m);
