@@ -31,7 +31,7 @@ function played(): Played {
   log.lines.length = 0;
   const clock = { nowMs: () => scheduler.nowMs, wallMs: () => 1_000_000 };
   const local = new LocalRules({ clock, log, register: bridge, file: undefined });
-  const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '' }, queues: () => [], wake: () => undefined });
+  const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '' }, queues: () => [], obeyOrders: () => undefined, caughtBy: () => 0, wake: () => undefined });
   const app = playedApi();
   addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local }));
   return {
