@@ -21,6 +21,7 @@ import type { Order } from '../admin-api/orders.js';
 import { isFinal } from '../admin-api/queue-orders.js';
 import { isStandingVerb } from '../admin-api/queue-rules.js';
 import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../admin-api/queue-orders.js';
+import { errorText } from '../base/error-text.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
 import { NoAnswer } from './admin-client.js';
@@ -287,10 +288,8 @@ export class OrderRun {
   /** One that is over already says how it ended. */
   async #cancel(reason: string): Promise<Answers> {
     const order: Order = { who: this.#order.who, reason };
-    if (this.#rule !== '') await cancelRules(this.#group, [this.#rule], order);
-    this.#rule = '';
     for (const id of [...this.#left.keys()]) await this.#withdraw(id, order);
-    return this.#ask(async (client, id) => {
+    const answers = await this.#ask(async (client, id) => {
       try {
         return await client.cancelOrder(id, order);
       } catch (error) {
@@ -298,6 +297,18 @@ export class OrderRun {
         return client.queueOrder(id);
       }
     });
+    if (this.#rule !== '') await this.#cancelRule(order);
+    return answers;
+  }
+
+  async #cancelRule(order: Order): Promise<void> {
+    try {
+      this.#unaware = (await cancelRules(this.#group, [this.#rule], order)).unaware;
+      this.#rule = '';
+    } catch (error) {
+      const text = `${this.#rule} STILL STANDS, cancel it by twinpost rules cancel: ${errorText(error)}`;
+      this.#context.terminal.error(printable(`twinpost: ${text}`));
+    }
   }
 
   /** By any gateway that answers. By none: what is told at the end says that it is still there. */

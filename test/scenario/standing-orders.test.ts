@@ -281,6 +281,12 @@ describe('a group in which a hold stands', () => {
   });
 });
 
+test('no order but a hold passes beside a rule', () => {
+  const { orders } = coreOf(World.started());
+  const why = orders.begin({ verb: 'delete', selector: { everything: true }, standing: true, ...WHO });
+  assert.equal(why, 'standing is for a hold, not to delete');
+});
+
 test('an id is told in why a message is held', () => {
   const world = World.started();
   const core = coreOf(world);

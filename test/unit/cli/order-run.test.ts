@@ -20,6 +20,7 @@ class PlayedGateway {
   phase: OrderPhase = 'looking';
   partitions: readonly string[];
   moved = 0;
+  isRegisterAway = false;
   asked = 0;
   readonly left: LeaveOrder[] = [];
   readonly withdrawn: string[] = [];
@@ -50,6 +51,7 @@ class PlayedGateway {
       },
       rules: () => Promise.resolve({ told_by: this.id, living: [], rules: [...this.rules] }),
       cancelRule: (rule) => {
+        if (this.isRegisterAway) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'the register is away', 503));
         this.said.push(`cancel ${rule}`);
         this.rules.length = 0;
         return Promise.resolve({ rule, local: '' });
@@ -154,6 +156,14 @@ test('a hold that stands does so before it is carried out, what ends mail when n
   stopped.gateways[0].onAsked = () => { stopped.stop(); };
   assert.equal(await stopped.run(), 1);
   assert.deepEqual(stopped.gateways[0].said.at(-1), 'cancel gw-1-1-9');
+
+  const left = played(false, 'hold', { seconds: 60 });
+  left.gateways[0].onAsked = () => {
+    for (const one of left.gateways) one.isRegisterAway = true;
+    left.stop();
+  };
+  assert.equal(await left.run(), 1);
+  assert.ok(left.printed.some((line) => line.includes('gw-1-1-9 STILL STANDS, cancel it by twinpost rules cancel: ')), left.printed.join('\n'));
 });
 
 test('what goes to another gateway while an order acts is left at once', async () => {
