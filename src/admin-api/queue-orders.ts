@@ -46,17 +46,23 @@ export const orderTerms = z.object({
   not_before_ms: z.int().min(1).exactOptional(),
   /** To rebind: name of the route that mail goes by. */
   route: z.string().min(1).max(ROUTE_CHARACTERS_MAX).exactOptional(),
+  /** Of a hold beside a rule that says the same (admin-api/queue-rules.ts): it ends with the rule. */
+  standing: z.literal(true).exactOptional(),
 });
 export type OrderTerms = Readonly<z.output<typeof orderTerms>>;
 
-export function termsOf({ not_before_ms, route }: OrderTerms): OrderTerms {
+export function termsOf({ not_before_ms, route, standing }: OrderTerms): OrderTerms {
   return {
     ...(not_before_ms === undefined ? {} : { not_before_ms }), ...(route === undefined ? {} : { route }),
+    ...(standing === undefined ? {} : { standing }),
   };
 }
 
 /** What is wrong with them, or missing; '' when nothing is. */
-export function whyNoTerms(verb: OrderVerb, { not_before_ms: notBeforeMs, route }: OrderTerms): string {
+export function whyNoTerms(
+  verb: OrderVerb, { not_before_ms: notBeforeMs, route, standing }: OrderTerms,
+): string {
+  if (standing === true && verb !== 'hold') return `standing is for a hold, not to ${verb}`;
   if ((verb === 'delay') !== (notBeforeMs !== undefined)) {
     return verb === 'delay' ? 'a delay needs not_before_ms' : `not_before_ms is for a delay, not to ${verb}`;
   }

@@ -1,6 +1,6 @@
 /**
- * Standing rules over queues and clients: what cli posts, gateway/orders obeys, and what it tells of them. A
- * rule stands in the register until it is cancelled, or its time is over, and every gateway obeys it.
+ * Standing rules over queues, clients and new mail: what cli posts, gateway/orders obeys, and what it tells
+ * of them. A rule stands in the register until it is cancelled, or its time is over; every gateway obeys it.
  *
  *   GET  /api/v1/rules               QueueRulesAnswer: those that the gateway that answers obeys
  *   POST /api/v1/rules               NewQueueRule: written into the register; RuleIdAnswer
@@ -15,9 +15,17 @@ import { list, name, text } from './pages.js';
 import type { Selector } from './queue-orders.js';
 import { selector, whyNoSelector } from './queue-orders.js';
 
+/** Orders that stand: what becomes of mail that comes meanwhile (gateway/orders/standing-orders.ts). */
+const STANDING_VERBS = ['hold', 'delay', 'bounce', 'delete'] as const;
+export type StandingVerb = (typeof STANDING_VERBS)[number];
+
 /** suspend: nothing is started from the queue; refuse: no new mail is taken for it. */
-export const RULE_VERBS = ['suspend', 'refuse'] as const;
+export const RULE_VERBS = ['suspend', 'refuse', ...STANDING_VERBS] as const;
 export type RuleVerb = (typeof RULE_VERBS)[number];
+
+export function isStandingVerb(verb: string): verb is StandingVerb {
+  return STANDING_VERBS.some((one) => one === verb);
+}
 
 /** Ten years: what is longer stands until it is cancelled. */
 export const RULE_SECONDS_MAX = 10 * 365 * 86_400;
@@ -29,28 +37,52 @@ export const ruleTarget = z.object({
   /** Name of queues, "*" for any run of characters; of class mail, or with "/CLASS" behind it of that. */
   queue: z.string().regex(PATTERN).exactOptional(),
   selector: selector.exactOptional(),
+  /** Of a delay: what comes meanwhile is not attempted before, in milliseconds since 1970. */
+  not_before_ms: z.int().min(1).exactOptional(),
 });
 export type RuleTarget = Readonly<z.output<typeof ruleTarget>>;
+
+/** New mail has no age, nothing was said of it, and nobody knows its ids. */
+const OF_NEW_MAIL: readonly (keyof Selector)[] = [
+  'domain', 'recipient', 'sender', 'client', 'queue', 'queue_class', 'route', 'site', 'larger_than_bytes',
+  'everything',
+];
 
 /** All that one selector may say to each verb; a refusal is told at MAIL, or at RCPT. */
 const TARGETS: Readonly<Record<RuleVerb, readonly (readonly (keyof Selector)[])[]>> = {
   suspend: [['route', 'site']],
   refuse: [['route'], ['sender', 'client']],
+  hold: [OF_NEW_MAIL], delay: [OF_NEW_MAIL], bounce: [OF_NEW_MAIL], delete: [OF_NEW_MAIL],
+};
+
+const OPTIONS: Readonly<Partial<Record<keyof Selector, string>>> = {
+  recipient: 'rcpt', queue_class: 'class', larger_than_bytes: 'larger-than',
 };
 
 /** What is wrong with a target; '' when nothing is. */
-export function whyNoTarget(verb: RuleVerb, { queue, selector: given }: RuleTarget): string {
+export function whyNoTarget(verb: RuleVerb, target: RuleTarget): string {
+  const { queue, selector: given, not_before_ms: notBeforeMs } = target;
+  const isOfDelay = notBeforeMs !== undefined;
+  if ((verb === 'delay') !== isOfDelay) return 'a delay, and nothing else, has not_before_ms';
+  const isStanding = isStandingVerb(verb);
+  if (isStanding && queue !== undefined) return `to ${verb} takes a selector`;
   if ((queue === undefined) === (given === undefined)) return 'say either which queue, or by what to choose';
   if (given === undefined) return '';
   const said = optionsOf(given).map(([key]) => key);
   if (TARGETS[verb].some((keys) => said.every((key) => keys.includes(key)))) return whyNoSelector(given);
-  const may = TARGETS[verb].map((keys) => keys.map((key) => `--${key}`).join(' and ')).join(', or ');
-  return `to ${verb} takes the name of a queue, or ${may}`;
+  const may = TARGETS[verb].map((keys) => keys.map(optionOf).join(' and ')).join(', or ');
+  return `to ${verb} takes ${isStanding ? `${may} when it stands` : `the name of a queue, or ${may}`}`;
 }
 
 /** As operators write it, and all that they see of it. */
 export function targetText({ queue, selector: given = {} }: RuleTarget): string {
-  return queue ?? optionsOf(given).map(([key, value]) => `--${key} ${String(value) || '<>'}`).join(' ');
+  if (queue !== undefined) return queue;
+  if (given.everything === true) return optionOf('everything');
+  return optionsOf(given).map(([key, value]) => `${optionOf(key)} ${String(value) || '<>'}`).join(' ');
+}
+
+function optionOf(key: keyof Selector): string {
+  return `--${OPTIONS[key] ?? key}`;
 }
 
 function optionsOf(given: Selector): (readonly [key: keyof Selector, value: unknown])[] {
@@ -61,6 +93,8 @@ function optionsOf(given: Selector): (readonly [key: keyof Selector, value: unkn
 export const newQueueRule = z.object({
   verb: z.enum(RULE_VERBS),
   ...ruleTarget.shape,
+  /** Of an order that stands: what has come since then is meant, too; seconds since 1970. */
+  since: z.int().min(0).exactOptional(),
   duration_seconds: z.int().min(1).max(RULE_SECONDS_MAX).exactOptional(),
   /** In force here at once, and written into the register when it answers. */
   local: z.literal(true).exactOptional(),

@@ -10,6 +10,9 @@
  *                                             0; 1: not to all of it; 3: somebody has not heard of it, and
  *                                             it is left in the register for the mail of whoever that is
  *
+ * An order that stands is a rule, too (rule-run.ts): a hold or a delay before it is carried out, so that
+ * nothing slips between; what ends mail when nobody has taken it back in its grace.
+ *
  * Nothing is kept back meanwhile: what leaves first is told as gone before. A gateway that hears nothing of
  * us any more cancels it after two minutes.
  */
@@ -17,13 +20,16 @@ import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
 import type { Order } from '../admin-api/orders.js';
 import { isFinal } from '../admin-api/queue-orders.js';
+import { isStandingVerb } from '../admin-api/queue-rules.js';
 import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../admin-api/queue-orders.js';
+import { errorText } from '../base/error-text.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
 import { NoAnswer } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import type { Answered, Group } from './group.js';
 import { NOT_ALL_KNOW, missingText } from './group.js';
+import { cancelRules, giveRule, unawareText } from './rule-run.js';
 import { counted, printable, timeText } from './tables.js';
 
 const POLL_MS = 200;
@@ -57,6 +63,13 @@ export interface OrderRunOptions {
   readonly json: boolean;
   /** What has been done to messages, in a word. */
   readonly past: string;
+  /** It stands, too; undefined: it passes once. */
+  readonly stands: StandingTime | undefined;
+}
+
+export interface StandingTime {
+  /** Undefined: until it is cancelled. */
+  readonly seconds: number | undefined;
 }
 
 interface Sum {
@@ -93,6 +106,10 @@ export class OrderRun {
   #leftFor = '';
   #whyNotLeft = '';
   #said = '';
+  /** Of the rule that stands; '' when there is none. */
+  #rule = '';
+  /** Gateways that live, and do not obey it yet. */
+  #unaware: readonly string[] = [];
   readonly #begunMs = performance.now();
 
   constructor(order: QueueOrder, options: OrderRunOptions, group: Group, context: CliContext) {
@@ -124,11 +141,13 @@ export class OrderRun {
       this.#context.terminal.error(`twinpost: nothing was done: ${refusal.why}`);
       return this.#finish(found, refusal.code);
     }
+    if (!isFinal(this.#order.verb)) await this.#stand(found);
     const graceMs = this.#graceMs(sum);
     const going = await this.#ask((client) =>
       client.goOrder(this.#id, { grace_seconds: Math.ceil(graceMs / 1000), ...this.#by }),
     );
     const acting = await this.#poll(going, ({ phase }) => phase !== 'grace');
+    if (isFinal(this.#order.verb)) await this.#stand(acting);
     await this.#leave(acting);
     const ended = await this.#poll(acting, ({ phase }) => phase === 'done' || phase === 'cancelled');
     // Somebody may have fallen silent meanwhile.
@@ -145,6 +164,38 @@ export class OrderRun {
       this.#context.terminal.error(printable(`twinpost: nothing was done: ${why}`));
     }
     return 1;
+  }
+
+  /** What comes from now on is met by a rule: what has come since the first of them began to look, too. */
+  async #stand(answers: Answers): Promise<void> {
+    const { stands } = this.#options;
+    if (stands === undefined || answers.length === 0 || this.#context.stopSignal.aborted) return;
+    const { verb, selector, not_before_ms: notBeforeMs } = this.#order;
+    if (!isStandingVerb(verb)) return;
+    try {
+      const { id, outcome: { rules, unaware } } = await giveRule(this.#group, {
+        verb, selector, ...this.#by, since: Math.min(...answers.map(({ answer }) => answer.given)),
+        ...(notBeforeMs === undefined ? {} : { not_before_ms: notBeforeMs }),
+        ...(stands.seconds === undefined ? {} : { duration_seconds: stands.seconds }),
+      });
+      this.#rule = id;
+      this.#unaware = unaware;
+      const until = rules.find((rule) => rule.id === id)?.until ?? null;
+      this.#tellRule(until === null ? 'it is cancelled' : timeText(until));
+    } catch (error) {
+      await this.#cancel('it can not stand');
+      throw error;
+    }
+  }
+
+  #tellRule(until: string): void {
+    const { terminal } = this.#context;
+    if (this.#options.json) terminal.print(JSON.stringify({ rule: this.#rule, unaware: this.#unaware }));
+    else {
+      const past = `what comes is ${this.#options.past}, until ${until}`;
+      terminal.print(printable(`${past}; twinpost rules cancel ${this.#rule} ends that`));
+      if (this.#unaware.length > 0) terminal.print(printable(unawareText(this.#unaware)));
+    }
   }
 
   get #by(): Order {
@@ -183,7 +234,8 @@ export class OrderRun {
     const isPartial = this.#isPartial(sum);
     // All that is meant may be where nobody could look.
     const mayMeanMore = isPartial && verb !== 'flush' && (isPartialWanted || !isFinal(verb));
-    if (sum.matched === 0 && !mayMeanMore) {
+    const isAll = !mayMeanMore && this.#options.stands === undefined;
+    if (sum.matched === 0 && isAll) {
       return isPartial && isFinal(verb)
         ? { why: NONE_SEEN, code: NOT_ALL_KNOW } : { why: 'no message is meant', code: 1 };
     }
@@ -254,7 +306,7 @@ export class OrderRun {
   async #cancel(reason: string): Promise<Answers> {
     const order: Order = { who: this.#order.who, reason };
     await this.#withdraw(order);
-    return this.#ask(async (client) => {
+    const answers = await this.#ask(async (client) => {
       try {
         return await client.cancelOrder(this.#id, order);
       } catch (error) {
@@ -262,6 +314,18 @@ export class OrderRun {
         return client.queueOrder(this.#id);
       }
     });
+    if (this.#rule !== '') await this.#cancelRule(order);
+    return answers;
+  }
+
+  async #cancelRule(order: Order): Promise<void> {
+    try {
+      this.#unaware = (await cancelRules(this.#group, [this.#rule], order)).unaware;
+      this.#rule = '';
+    } catch (error) {
+      const text = `${this.#rule} STILL STANDS, cancel it by twinpost rules cancel: ${errorText(error)}`;
+      this.#context.terminal.error(printable(`twinpost: ${text}`));
+    }
   }
 
   /** By any gateway that answers. By none: what is told at the end says that it is still there. */
@@ -353,7 +417,7 @@ export class OrderRun {
       else terminal.print(printable(`PARTIAL: ${id}: ${error}: what it did is in its log`));
     }
     this.#tellLeft();
-    return this.#isPartial(sumOf(answers)) ? NOT_ALL_KNOW : code;
+    return this.#isPartial(sumOf(answers)) || this.#unaware.length > 0 ? NOT_ALL_KNOW : code;
   }
 
   #tellLeft(): void {

@@ -5,7 +5,8 @@
  */
 import type { Argv, Options } from 'yargs';
 import { DELAY_SECONDS_MAX, GRACE_SECONDS_MAX } from '../admin-api/queue-orders.js';
-import type { OrderTerms, OrderVerb, QueueOrder } from '../admin-api/queue-orders.js';
+import type { OrderTerms, OrderVerb, QueueOrder, Selector } from '../admin-api/queue-orders.js';
+import { isStandingVerb, whyNoTarget } from '../admin-api/queue-rules.js';
 import { formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
 import { UsageError } from './context.js';
@@ -15,6 +16,8 @@ import { countArgument, durationArgument, timeArgument } from './numbers.js';
 import { orderOf } from './operator.js';
 import { REASON, number, text } from './options.js';
 import { EXPECT_FROM, GRACE_FROM, GRACE_MS, OrderRun } from './order-run.js';
+import type { StandingTime } from './order-run.js';
+import { secondsOf } from './queue-rule.js';
 import { SELECTORS, selectorOf } from './selectors.js';
 
 interface VerbText {
@@ -93,10 +96,21 @@ const OF_DELAY = {
   for: text('not before so long from now, as 2h'),
 } as const;
 
+/** Of verbs that may stand. */
+const OF_STANDING = {
+  duration: text('it stands for so long, as 2h: mail that comes meanwhile is met, too'),
+} as const;
+const OF_HOLD = {
+  ...OF_STANDING,
+  'until-cancelled': { type: 'boolean', describe: 'it stands until twinpost rules cancel' },
+} as const;
+
 const OF_REBIND = { route: text('name of the route that they go by') } as const;
 
 function optionsOf(verb: OrderVerb): Readonly<Record<string, Options>> {
-  if (verb === 'delay') return OF_DELAY;
+  if (verb === 'delay') return { ...OF_DELAY, ...OF_STANDING };
+  if (verb === 'hold') return OF_HOLD;
+  if (isStandingVerb(verb)) return OF_STANDING;
   return verb === 'rebind' ? OF_REBIND : {};
 }
 
@@ -128,12 +142,17 @@ export function orderVerb(
         );
       }
       const terms = termsIn(verb, args);
-      const order: QueueOrder = { verb, selector, ...terms, ...who, ...(isDry ? { dry_run: true } : {}) };
+      const stands = standingIn(verb, args);
+      const standing = stands !== undefined && verb === 'hold' ? { standing: true as const } : {};
+      const order: QueueOrder = {
+        verb, selector: stands === undefined ? selector : standingSelector(verb, selector, terms),
+        ...terms, ...standing, ...who, ...(isDry ? { dry_run: true } : {}),
+      };
       const expect = args.expect === undefined
         ? undefined : countArgument('expect', args.expect, 0, Number.MAX_SAFE_INTEGER);
       const options = {
         expect, graceMs: graceOf(args.grace, args.now), isPartialWanted: args.partial === true, json,
-        past: VERBS[verb].past,
+        past: VERBS[verb].past, stands,
       };
       done(await new OrderRun(order, options, await findGroup(args, context), context).run());
     },
@@ -158,6 +177,27 @@ function termsIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>): Orde
     throw new UsageError('queue delay: the time is to come, and within a year');
   }
   return { not_before_ms: Math.ceil(notBeforeMs) };
+}
+
+/** Undefined: it passes once. */
+function standingIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>): StandingTime | undefined {
+  const { duration, 'until-cancelled': isForEver } = args;
+  if (!isStandingVerb(verb)) return undefined;
+  const isTimed = typeof duration === 'string';
+  if (isTimed && isForEver === true) {
+    throw new UsageError(`queue ${verb}: say --duration or --until-cancelled`);
+  }
+  if (!isTimed) return isForEver === true ? { seconds: undefined } : undefined;
+  return { seconds: secondsOf(duration) };
+}
+
+/** One that stands means class mail, unless a class is said. */
+function standingSelector(verb: OrderVerb, selector: Selector, terms: OrderTerms): Selector {
+  const { everything: _all, ...said } = selector;
+  const meant = { queue_class: 'mail', ...said };
+  const why = isStandingVerb(verb) ? whyNoTarget(verb, { selector: meant, ...terms }) : '';
+  if (why !== '') throw new UsageError(`queue ${verb}: ${why}`);
+  return meant;
 }
 
 function graceOf(grace: string | undefined, now: boolean | undefined): number | undefined {

@@ -13,7 +13,7 @@ import { NOT_ALL_KNOW, findGroup, withGroupOptions } from './group.js';
 import { durationArgument } from './numbers.js';
 import { orderOf } from './operator.js';
 import { REASON, text } from './options.js';
-import { cancelRules, giveRule, rulesOf } from './rule-run.js';
+import { cancelRules, giveRule, rulesOf, unawareText } from './rule-run.js';
 import type { RuleOutcome } from './rule-run.js';
 import { SELECTORS, selectorOf } from './selectors.js';
 import type { SelectorArguments } from './selectors.js';
@@ -99,17 +99,18 @@ export function giveRuleVerb(
       const seconds = secondsOf(args.duration);
       const end = seconds === undefined ? {} : { duration_seconds: seconds };
       const given = { verb, ...target, ...order, ...end, ...localOf(args.local) };
-      const outcome = await giveRule(await findGroup(args, context), given);
-      const of = outcome.rules.filter((rule) => rule.verb === verb && rule.queue === said).at(-1);
+      const { id, outcome } = await giveRule(await findGroup(args, context), given);
+      const of = outcome.rules.find((rule) => rule.id === id);
       if (args.json === true) {
-        const { id: rule = null, queues = 0, messages = 0, until = null } = of ?? {};
-        return done(toldJson({ order: word, queue: said, rule, queues, messages, until }, outcome, context));
+        const { queues = 0, messages = 0, until = null } = of ?? {};
+        const what = { order: word, queue: said, rule: id, queues, messages, until };
+        return done(toldJson(what, outcome, context));
       }
       const now = of === undefined
         ? '' : `: ${counted(of.queues, 'queue')} with ${counted(of.messages, 'message')} now; rule ${of.id}`;
       const state = verb === 'suspend' ? 'is suspended' : 'takes no new mail';
       const line = isOfSenders(target)
-        ? `new mail of ${said} is refused; rule ${of?.id ?? 'unknown'}` : `${said} ${state}${now}`;
+        ? `new mail of ${said} is refused; rule ${id}` : `${said} ${state}${now}`;
       context.terminal.print(printable(line));
       done(told(outcome, context));
     },
@@ -167,8 +168,7 @@ export function told({ unaware, local }: RuleOutcome, { terminal }: CliContext):
     return NOT_ALL_KNOW;
   }
   if (unaware.length === 0) return 0;
-  terminal.print(printable(`NOT OBEYED YET by ${unaware.join(', ')}, which ${unaware.length === 1
-    ? 'lives' : 'live'}: see that they reach the register, and that this command reaches them`));
+  terminal.print(printable(unawareText(unaware)));
   return NOT_ALL_KNOW;
 }
 
@@ -215,7 +215,7 @@ function targetIn(
   return target;
 }
 
-function secondsOf(duration: string | undefined): number | undefined {
+export function secondsOf(duration: string | undefined): number | undefined {
   if (duration === undefined) return undefined;
   const seconds = Math.ceil(durationArgument('duration', duration) / 1000);
   if (seconds < 1 || seconds > RULE_SECONDS_MAX) {

@@ -40,11 +40,23 @@ export interface GroupRule extends QueueRuleAnswer {
   readonly gateways: readonly string[];
 }
 
-export async function giveRule(group: Group, rule: NewQueueRule): Promise<RuleOutcome> {
+export interface GivenRule {
+  readonly id: string;
+  readonly outcome: RuleOutcome;
+}
+
+export async function giveRule(group: Group, rule: NewQueueRule): Promise<GivenRule> {
   const { rule: id, local } = await byOne(group, (client) => client.addRule(rule));
   // Each has it from the operator, under one name.
-  if (local !== '') return byEach(group, local, (client) => client.addRule({ ...rule, id }));
-  return follow(group, (rules) => rules.some((one) => one.id === id));
+  const outcome = local === '' ? await follow(group, (rules) => rules.some((one) => one.id === id))
+    : await byEach(group, local, (client) => client.addRule({ ...rule, id }));
+  return { id, outcome };
+}
+
+export function unawareText(unaware: readonly string[]): string {
+  const live = unaware.length === 1 ? 'lives' : 'live';
+  return `NOT OBEYED YET by ${unaware.join(', ')}, which ${live}: see that `
+    + 'they reach the register, and that this command reaches them';
 }
 
 export async function cancelRules(

@@ -7,6 +7,8 @@ import type {
 import type { LogAnswer } from '../admin-api/pages.js';
 import { isFinal } from '../admin-api/queue-orders.js';
 import type { StoreStatusAnswer } from '../admin-api/store-answers.js';
+import { isStandingVerb } from '../admin-api/queue-rules.js';
+import type { RuleVerb } from '../admin-api/queue-rules.js';
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { PROTOCOL_VERSION } from '../protocol/versions.js';
 import { RESCUE_ORDER } from '../recovery/ownership/waiting.js';
@@ -306,14 +308,20 @@ function certificateLines({ reception }: StatusAnswer, nowMs: number, isTty: boo
     `  ${paint('CERTIFICATE', 'red', isTty)} for ${printable(use)} ends ${timeText(ends)}: renew it`);
 }
 
+const RULE_TITLES: Readonly<Record<RuleVerb, string>> = {
+  suspend: 'SUSPENDED', refuse: 'REFUSING', hold: 'HOLDING', delay: 'DELAYING', bounce: 'RETURNING',
+  delete: 'DELETING',
+};
+
 /** What operators have decided, and may have forgotten. */
 function ruleLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[] {
   const { rules } = status;
   const lines = (rules ?? []).map(({ verb, queue, since, until, local, who, reason, messages }) => {
-    const title = verb === 'suspend' ? 'SUSPENDED' : 'REFUSING';
+    const title = RULE_TITLES[verb];
     const end = until === null ? '' : `, until ${timeText(until)}`;
-    const waiting = verb === 'suspend'
-      ? `${counted(messages, 'message')} ${messages === 1 ? 'waits' : 'wait'}` : 'new mail gets 452';
+    const waits = `${counted(messages, 'message')} ${messages === 1 ? 'waits' : 'wait'}`;
+    const met = `${counted(messages, 'message')} so far`;
+    const waiting = isStandingVerb(verb) ? met : verb === 'suspend' ? waits : 'new mail gets 452';
     const time = `since ${timeText(since)} (${ago(since, nowMs)})${end}`;
     const pad = ' '.repeat(12 - title.length);
     return `  ${paint(title, 'yellow', isTty)}${pad}${printable(queue)} ${time} by ${printable(who)}: `

@@ -415,6 +415,7 @@ export class GatewayCore implements Reception, DeliverySource {
 
   /** Sends what the turn changed, then hands woken queues to outbound. */
   endOfTurn(): void {
+    this.orders.standing.endOfTurn();
     this.reports.work();
     if (!this.#draining && this.mirrors.sender.mayWait()) this.#ports.requestEndOfTurn();
     else this.mirrors.flush();
@@ -454,6 +455,8 @@ export class GatewayCore implements Reception, DeliverySource {
     const local = new LocalRules({ clock, log, register, file });
     const rules = new QueueRules({
       clock, log, told: local, names, queues: () => this.registry.queues(), wake,
+      obeyOrders: (rules) => { this.orders.obey(rules); },
+      caughtBy: (id) => this.orders.standing.caughtBy(id),
     });
     return { local, rules, desk: new RuleDesk({ clock, log, register, rules, local }) };
   }
@@ -633,6 +636,7 @@ export class GatewayCore implements Reception, DeliverySource {
   /** A committed entry is due. */
   #releaseEntry(queue: MailQueue, row: number): void {
     queue.makeReady(row, false);
+    if (this.orders.standing.isAny) this.orders.standing.cameIn(queue, row);
     this.wake(queue);
   }
 

@@ -91,3 +91,46 @@ test('a resolver that is dead stands in status, metrics and log, until it answer
   await until('it is over', async () => (await cluster.status()).dns_away === '', 30_000, cluster.gateway);
   assert.match(cluster.gateway.log(), /"event":"dns".*a resolver answers again/);
 });
+
+test('a site is suspended for all domains whose mail it takes, when the DNS has named it and before it is connected to', { timeout: 120_000 }, async (t) => {
+  const server = new ScriptedServer();
+  const port = await server.listen();
+  t.after(() => { server.close(); });
+  const hostOf: Readonly<Record<string, string>> = { 'one.example': 'mx1.big.example', 'two.example': 'mx1.big.example', 'three.example': 'mx.small.example' };
+  const names = await NameServer.start(t, (question) => {
+    const [type = '', name = ''] = question.split(' ');
+    const exchange = hostOf[name];
+    if (type === 'A') return { answers: [{ type: 'A', name, ttl: 60, data: '127.0.0.1' }] };
+    if (type !== 'MX' || exchange === undefined) return { rcode: 3 };
+    return { answers: [{ type: 'MX', name, ttl: 60, data: { preference: 10, exchange } }] };
+  });
+  const cluster = await startCluster({
+    sink: false,
+    routes: [{ domain: '*', name: 'out', via: `mx:${String(port)}` }],
+    gateway: {
+      dns: { resolvers: [`127.0.0.1:${String(names.port)}`] },
+      delivery: { mx: { allow_private_addresses: true }, retry: { first: '100ms', max: '500ms' } },
+    },
+  });
+  t.after(() => cluster.stop());
+  const site = ['--site', 'mx1.big.example', '--reason', 'a test', '--from', `127.0.0.1:${String(cluster.adminPort)}`] as const;
+  const given = await twinpost(['queue', 'suspend', ...site]);
+  assert.match(given.out, /^--site mx1\.big\.example is suspended: 0 queues with 0 messages now; rule /, given.error);
+  const talk = await SmtpTalk.start(cluster.smtpPort);
+  for (const domain of ['one', 'two', 'three']) {
+    await talk.say('MAIL FROM:<me@there.example>');
+    await talk.say(`RCPT TO:<x@${domain}.example>`);
+    await talk.say('DATA');
+    assert.match(await talk.say('Subject: x\r\n\r\nbody\r\n.'), /^250/);
+  }
+  await talk.say('QUIT');
+  const messages = async (): Promise<readonly number[]> => ((await cluster.status()).rules ?? []).map((rule) => rule.messages);
+  await until('both domains are suspended', async () => (await messages()).join() === '2', 30_000, cluster.gateway);
+  await until('the other is served', () => server.accepted.length === 1);
+  assert.deepEqual(server.accepted[0]?.to, ['x@three.example']);
+  const found = await twinpost(['queue', 'find', '--json', '--site', 'mx1.*', '--from', `127.0.0.1:${String(cluster.adminPort)}`]);
+  assert.equal(found.out.trim().split('\n').length, 2, found.out + found.error);
+  assert.equal((await twinpost(['queue', 'resume', ...site])).code, 0);
+  await cluster.drained();
+  assert.equal(server.accepted.length, 3);
+});

@@ -118,6 +118,9 @@ describe('standing rules', { timeout: 180_000 }, () => {
       [['queue', 'suspend', 'ä', ...REASON], /printable ASCII/],
       [['queue', 'refuse', 'a', '--duration', 'soon', ...REASON], /--duration/],
       [['queue', 'refuse', 'a', '--duration', '9000d', ...REASON], /--duration is from a second to ten years/],
+      [['queue', 'delete', '--older-than', '2d', '--duration', '1h', ...REASON], /to delete takes --domain and .* when it stands/],
+      [['queue', 'hold', '--client', '192.0.2.7', '--duration', '1h', '--until-cancelled', ...REASON], /say --duration or --until-cancelled/],
+      [['queue', 'expire', '--client', '192.0.2.7', '--duration', '1h', ...REASON], /duration/],
       [['rules'], /rules what/],
     ] as const) {
       const { code, error } = await twinpost(args);

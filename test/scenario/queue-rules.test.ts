@@ -127,6 +127,25 @@ describe('a suspended queue', () => {
     checkAll(world.letters, world.queueNames);
   });
 
+  test('is one by MX when the DNS has said that its mail goes to a site that is named, and no longer', () => {
+    const world = World.started({ queues: [{ name: 'q1', perDomain: true, isByMx: true }] });
+    const core = coreOf(world);
+    void core.ruleDesk.add({ verb: 'suspend', selector: { site: 'mx1.host' }, ...WHO });
+    world.run(SOON_MS);
+    world.hops.script = () => 'unreachable';
+    const letter = world.submit(['q1']);
+    const [queue] = [...core.registry.queues()];
+    assert.ok(queue !== undefined);
+    core.onWay(queue, ['mx2.host', 'mx1.host']);
+    assert.equal(queue.isSuspended, true);
+    world.hops.script = () => 'accept';
+    world.run(20_000);
+    assert.equal(letter.arrivals.size, 0);
+    core.onWay(queue, ['mx2.host']);
+    world.untilQuiet();
+    assert.equal(letter.arrivals.size, 1);
+  });
+
   test('is one of class mail, unless the rule says which class', () => {
     const world = World.started();
     const core = coreOf(world);

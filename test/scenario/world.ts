@@ -35,6 +35,8 @@ export interface QueueOptions {
   readonly lengthMax?: number;
   /** A queue for each domain, of mail that is led there. */
   readonly perDomain?: boolean;
+  /** Its next hops are those that the DNS names: nobody is asked here. */
+  readonly isByMx?: boolean;
 }
 
 export interface WorldOptions {
@@ -115,7 +117,7 @@ export class World {
     this.queueOptions = options.queues ?? [{ name: 'q1' }, { name: 'q2' }, { name: 'q3' }];
     this.queueNames = this.queueOptions.map((queue) => queue.name);
     const table = createRouter([...this.queueOptions, { name: 'senders' }].map((queue) => ({
-      domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25 },
+      domains: [`${queue.name}.example`], name: queue.name, nextHop: { protocol: 'smtp', host: queue.name, port: 25, ...(queue.isByMx === true ? { isByMx: true } : {}) },
       ordering: queue.ordering ?? 'fifo', concurrency: queue.concurrency ?? 4, lengthMax: queue.lengthMax ?? 1_000_000,
       ...(queue.perDomain === true ? { perDomain: true } : {}),
     })));

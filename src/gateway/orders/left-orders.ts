@@ -24,6 +24,7 @@ import { LeftPass } from './left-pass.js';
 import type { LeftPassPorts } from './left-pass.js';
 import { Came } from './order-act.js';
 import { isOver, nextEnd, standing } from './standing.js';
+import type { StandingOrders } from './standing-orders.js';
 
 export interface LeftOrdersPorts extends LeftPassPorts {
   readonly register: OwnershipRegister;
@@ -41,6 +42,8 @@ const WRITE_MS = 1_000;
 
 export class LeftOrders {
   readonly #ports: LeftOrdersPorts;
+  /** Met where these are, and behind them. */
+  readonly #standing: StandingOrders;
   /** In force, in the order in which they were given. */
   #passes: ReadonlyMap<string, LeftPass> = new Map();
   #told: ReadonlyMap<string, LeftOrder> = new Map();
@@ -51,8 +54,9 @@ export class LeftOrders {
   readonly #waiting = new Set<MailQueue>();
   #met = 0;
 
-  constructor(ports: LeftOrdersPorts) {
+  constructor(ports: LeftOrdersPorts, standing: StandingOrders) {
     this.#ports = ports;
+    this.#standing = standing;
   }
 
   get count(): number {
@@ -82,13 +86,14 @@ export class LeftOrders {
       log.info('order', `an order waits in the register for no mail any more: ${why}`, { order: id });
     }
     this.#passes = new Map([...inForce].map(([id, order]) => [id, this.#passOf(id, order)]));
-    this.#mark();
+    this.mark();
   }
 
   /** Of a partition that is taken now. */
   isUnder(partition: string): boolean {
     this.look();
-    return [...this.#passes.values()].some(({ order }) => order.partitions.includes(partition));
+    return this.#standing.isAny
+      || [...this.#passes.values()].some(({ order }) => order.partitions.includes(partition));
   }
 
   /** An entry that rests in a partition with the flag would be handed out, or fail, its time being up. */
@@ -104,7 +109,15 @@ export class LeftOrders {
       this.#met += 1;
       return Ordered.DONE;
     }
-    return Ordered.NOT;
+    return this.#meetStanding(queue, row);
+  }
+
+  #meetStanding(queue: MailQueue, row: number): Ordered {
+    const came = this.#standing.meet(queue, row);
+    if (came === Came.NOT_MEANT) return Ordered.NOT;
+    if (came !== Came.DONE) return this.#later(queue);
+    this.#met += 1;
+    return Ordered.DONE;
   }
 
   /** Called a few times in a tenth of a second. */
@@ -122,7 +135,7 @@ export class LeftOrders {
       before.push(pass);
       this.#tellKept(pass, nowMs);
     }
-    if (isDone) this.#mark();
+    if (isDone) this.mark();
     for (const [id, order] of this.#told) {
       // Deleted by whoever comes to it first.
       if (isOver(order, this.#ports.clock.wallMs())) this.#write(id, nowMs, () => undefined);
@@ -152,10 +165,11 @@ export class LeftOrders {
     return pass;
   }
 
-  #mark(): void {
+  /** Also called when orders begin to stand, or none does any more. */
+  mark(): void {
     const passes = [...this.#passes.values()];
     for (const partition of this.#ports.registry.partitions) {
-      partition.isUnderOrder = passes.some((pass) => pass.concerns(partition));
+      partition.isUnderOrder = this.#standing.isAny || passes.some((pass) => pass.concerns(partition));
     }
   }
 

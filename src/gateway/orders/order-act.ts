@@ -98,7 +98,9 @@ export class OrderAct {
     if (this.#verb === 'release') return holds.isReleasing(row);
     const { not_before_ms: notBeforeMs } = this.#terms;
     if (notBeforeMs !== undefined) return holds.isDelayedUntil(row, note, notBeforeMs);
-    return this.#verb === 'hold' && note.heldSinceWallMs !== 0;
+    // Who holds by hand what a standing hold has, keeps it when that is over.
+    const isFirm = this.#terms.standing === true || !note.isHeldByRule;
+    return this.#verb === 'hold' && note.heldSinceWallMs !== 0 && isFirm;
   }
 
   doTo(
@@ -145,7 +147,7 @@ export class OrderAct {
     queue: MailQueue, row: number, meant: readonly number[], verb: Exclude<LeftVerb, 'rebind'>,
   ): string {
     const { holds } = this.#ports;
-    if (verb === 'hold') return holds.holdEntry(queue, row, this.#order);
+    if (verb === 'hold') return holds.holdEntry(queue, row, this.#order, this.#terms.standing === true);
     if (verb === 'delay') return holds.delayEntry(queue, row, this.#terms.not_before_ms ?? 0, this.#order);
     if (verb === 'release') return holds.releaseEntry(queue, row, this.#order);
     return holds.endEntry(queue, row, meant, verb, this.#order);

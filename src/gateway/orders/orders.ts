@@ -16,7 +16,9 @@ import type { LeftOrdersPorts } from './left-orders.js';
 import { LeftOrders } from './left-orders.js';
 import { OrderPass } from './order-pass.js';
 import type { OrderPassPorts } from './order-pass.js';
+import type { QueueRule } from '../../register/records.js';
 import type { RuleOutcome } from './rule-desk.js';
+import { StandingOrders } from './standing-orders.js';
 
 /** At the same time: each may keep a note of every message. */
 const BUSY_MAX = 8;
@@ -31,6 +33,7 @@ export class Orders {
   readonly #incarnation: number;
   readonly #ports: OrdersPorts;
   readonly left: LeftOrders;
+  readonly standing: StandingOrders;
   readonly #desk: LeftDesk;
   /** The oldest first. */
   readonly #passes = new Map<string, OrderPass>();
@@ -39,7 +42,8 @@ export class Orders {
   constructor(incarnation: number, ports: OrdersPorts) {
     this.#incarnation = incarnation;
     this.#ports = ports;
-    this.left = new LeftOrders(ports);
+    this.standing = new StandingOrders(ports);
+    this.left = new LeftOrders(ports, this.standing);
     this.#desk = new LeftDesk(ports, this.left);
   }
 
@@ -108,6 +112,11 @@ export class Orders {
     return this.#desk.withdraw(id, order);
   }
 
+  /** Rules that stand now: some may be orders. */
+  obey(rules: ReadonlyMap<string, QueueRule>): void {
+    if (this.standing.obey(rules)) this.left.mark();
+  }
+
   /** An order is to pass over it, and was not through with it long ago: it does not go to another gateway. */
   keeps(partition: Partition): boolean {
     for (const pass of this.#passes.values()) if (pass.keeps(partition)) return true;
@@ -130,6 +139,7 @@ export class Orders {
   /** Called a few times in a tenth of a second. */
   tick(nowMs: number): void {
     this.left.tick(nowMs);
+    this.standing.tick(nowMs);
     for (const [id, pass] of this.#passes) {
       if (!pass.isOver) pass.tick(nowMs);
       else if (nowMs - pass.endedMs >= KNOWN_MS) this.#passes.delete(id);

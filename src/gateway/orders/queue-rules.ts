@@ -14,7 +14,7 @@
  * A pattern names queues of class mail, `*` stands for any run of characters; with a class behind it, as in
  * "example.com/bounce", it names those of that class. By route or site class mail alone is meant, too. Pure.
  */
-import { targetText } from '../../admin-api/queue-rules.js';
+import { isStandingVerb, targetText } from '../../admin-api/queue-rules.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
@@ -72,6 +72,7 @@ export interface RuleInForce {
   /** The register does not have it yet. */
   readonly isLocal: boolean;
   readonly queues: number;
+  /** In them; of an order over new mail those that it was done to. */
   readonly messages: number;
 }
 
@@ -82,6 +83,9 @@ export interface QueueRulesPorts {
   readonly told: Pick<LocalRules, 'queueRules' | 'isLocal'>;
   readonly names: RouteNames;
   queues(): Iterable<MailQueue>;
+  /** All that are in force: those of them that are orders over new mail are obeyed there. */
+  obeyOrders(rules: ReadonlyMap<string, QueueRule>): void;
+  caughtBy(id: string): number;
   wake(queue: MailQueue): void;
 }
 
@@ -91,6 +95,7 @@ export class QueueRules {
   #told: Rules | undefined;
   #inForce: Rules = new Map();
   #nextEndWallMs = Infinity;
+  readonly #noQueues: NamedQueues;
   #suspended: NamedQueues;
   #refused: NamedQueues;
   /** Whose mail is refused. */
@@ -100,8 +105,9 @@ export class QueueRules {
 
   constructor(ports: QueueRulesPorts) {
     this.#ports = ports;
-    this.#suspended = new NamedQueues([], ports.names);
-    this.#refused = this.#suspended;
+    this.#noQueues = new NamedQueues([], ports.names);
+    this.#suspended = this.#noQueues;
+    this.#refused = this.#noQueues;
   }
 
   /** Of a queue that is made now. */
@@ -163,6 +169,7 @@ export class QueueRules {
     this.#refusedSenders = selectionsOf(refusals.filter(isOverSenders), names);
     this.#refusedRoutes = new WeakMap();
     for (const queue of this.#ports.queues()) this.#mark(queue);
+    this.#ports.obeyOrders(inForce);
   }
 
   /** In the order in which they were given. */
@@ -170,7 +177,9 @@ export class QueueRules {
     this.look();
     if (this.#inForce.size === 0) return [];
     const sums = [...this.#inForce].map(([id, rule]) =>
-      ({ id, rule, named: new NamedQueues([rule], this.#ports.names), queues: 0, messages: 0 }));
+      (isStandingVerb(rule.verb)
+        ? { id, rule, named: this.#noQueues, queues: 0, messages: this.#ports.caughtBy(id) }
+        : { id, rule, named: new NamedQueues([rule], this.#ports.names), queues: 0, messages: 0 }));
     for (const queue of this.#ports.queues()) {
       // Most queues are concerned by none.
       if (!queue.isSuspended && !this.refuses(queue.route)) continue;

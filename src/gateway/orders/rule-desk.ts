@@ -55,7 +55,8 @@ export class RuleDesk {
   }
 
   add(given: NewQueueRule): Promise<RuleOutcome> {
-    const { verb, queue, selector, duration_seconds: seconds, reason, who } = given;
+    const { verb, queue, selector, not_before_ms: notBeforeMs, since, reason, who } = given;
+    const { duration_seconds: seconds } = given;
     const isLocal = given.local === true;
     const { register, clock, log, local } = this.#ports;
     this.#given += 1;
@@ -78,8 +79,10 @@ export class RuleDesk {
     const untilWallMs = seconds === undefined ? 0 : nowWallMs + seconds * 1000;
     const target = {
       ...(queue === undefined ? {} : { queue }), ...(selector === undefined ? {} : { selector }),
+      ...(notBeforeMs === undefined ? {} : { not_before_ms: notBeforeMs }),
     };
-    const rule: QueueRule = { verb, ...target, untilWallMs, who, reason, wallMs: nowWallMs };
+    const wallMs = Math.min(nowWallMs, (since ?? Infinity) * 1000);
+    const rule: QueueRule = { verb, ...target, untilWallMs, who, reason, wallMs };
     const how = isLocal ? { local: true } : {};
     const fields = { rule: id, verb, queue: targetText(target), reason, who, ...how };
     log.warn('rule', 'an operator gives a standing rule', fields);

@@ -93,16 +93,26 @@ export class MessageHolds {
   /** By row, where they are apart: read while the entry is held, and told anew when it is held again. */
   readonly #apart = new Map<number, Apart>();
 
+  #isHeldByRuleMet = false;
+
   constructor(ports: MessageHoldsPorts) {
     this.#ports = ports;
   }
 
-  /** Why not; '' when it is held now. */
-  holdEntry(queue: MailQueue, row: number, order: Order): string {
+  /** Why not; '' when it is held now. `isByRule`: until no hold that stands means it. */
+  holdEntry(queue: MailQueue, row: number, order: Order, isByRule = false): string {
     const why = this.#whyNotHeld(queue, row);
     const isHeld = this.#ports.entries.table.state(row) === EntryState.HELD;
-    if (why === '' && !isHeld) this.#holdBack(queue, row, order);
+    if (why === '' && !isHeld) this.#holdBack(queue, row, order, isByRule);
+    else if (why === '' && !isByRule) this.#holdOn(queue, row, order);
     return why;
+  }
+
+  /** A message that a standing hold has came from the stores since this was asked last. */
+  takeMetHeldByRule(): boolean {
+    const isMet = this.#isHeldByRuleMet;
+    this.#isHeldByRuleMet = false;
+    return isMet;
   }
 
   /** Why not; '' when it waits until then, by the wall clock. */
@@ -207,6 +217,7 @@ export class MessageHolds {
     const tries = this.#triesOf(queue, row, note);
     if ((note?.heldSinceWallMs ?? 0) === 0 && tries === 0) return false;
     this.#enter(queue, row);
+    if (note?.isHeldByRule === true) this.#isHeldByRuleMet = true;
     if ((note?.heldSinceWallMs ?? 0) !== 0) this.#stopLifetime(row, { endMs: aheadMs, sinceMs: aheadMs });
     this.#alarm(queue, row, tries);
     return true;
@@ -331,14 +342,24 @@ export class MessageHolds {
     return UNREAD;
   }
 
-  #holdBack(queue: MailQueue, row: number, { reason, who }: Order): void {
+  /** One that a standing hold has is held by an operator's word alone, whatever stands. */
+  #holdOn(queue: MailQueue, row: number, { reason, who }: Order): void {
+    const { settlement } = this.#ports;
+    const note = this.#noteOf(row);
+    if (!note.isHeldByRule) return;
+    settlement.annotate(queue, row, { ...note, isHeldByRule: false });
+    const hold = { sinceWallMs: note.heldSinceWallMs, who, reason };
+    settlement.tell(queue, row, { ...settlement.textsOf(row), hold });
+  }
+
+  #holdBack(queue: MailQueue, row: number, { reason, who }: Order, isHeldByRule: boolean): void {
     const { clock, settlement, log, entries: { table } } = this.#ports;
     const sinceWallMs = Math.floor(clock.wallMs());
     const note = this.#noteOf(row);
     const dueWallMs = note.isDelayed ? 0 : note.dueWallMs;
     const { addedSeconds, apart } = this.#lifetimeOf(row, note);
     settlement.annotate(queue, row, {
-      ...note, dueWallMs, isDelayed: false, heldSinceWallMs: sinceWallMs, addedSeconds,
+      ...note, dueWallMs, isDelayed: false, heldSinceWallMs: sinceWallMs, isHeldByRule, addedSeconds,
     });
     settlement.tell(queue, row, { ...settlement.textsOf(row), hold: { sinceWallMs, who, reason } });
     settlement.withdrawFromWaiting(queue, row);
@@ -376,7 +397,7 @@ export class MessageHolds {
     const dueWallMs = this.#inFrame(untilWallMs);
     const arrivalWallMs = settlement.envelopeOf(row)?.arrivalWallMs ?? frame.wallMs();
     const note = {
-      ...this.#noteOf(row), dueWallMs, isDelayed: true, heldSinceWallMs: 0,
+      ...this.#noteOf(row), dueWallMs, isDelayed: true, heldSinceWallMs: 0, isHeldByRule: false,
       addedSeconds: secondsOf(dueWallMs - arrivalWallMs),
     };
     const words = { sinceWallMs: dueWallMs, who, reason };
@@ -452,7 +473,7 @@ export class MessageHolds {
     const isHeadNoMore = queue.route.ordering === 'strict' && note.owedChange === 0;
     const dueWallMs = isHeadNoMore ? 0 : note.dueWallMs;
     const number = settlement.annotate(queue, row, {
-      ...note, dueWallMs, heldSinceWallMs: 0, tries: 0, addedSeconds,
+      ...note, dueWallMs, heldSinceWallMs: 0, isHeldByRule: false, tries: 0, addedSeconds,
     });
     crashes.forget(queue.ownerId, messageId);
     const fields = { queue: queue.name, queue_id: formatMessageId(messageId), reason, who };

@@ -15,7 +15,8 @@
  *                            0 when none does
  *   15     6    heldSince    u48, milliseconds since 1970, by an operator; 0 when not held
  *   21     1    1: the sender was told of the delay (delay-reports.ts); 2: dueWallMs is of an operator, who
- *               delays it (message-holds.ts)
+ *               delays it (message-holds.ts); 4: heldSince is of a hold that stands
+ *               (orders/standing-orders.ts), and it goes on when none does
  *   22     4    addedSeconds u32, by which it lives longer than its head says: held, or delayed
  *   26     6    for each recipient: state u8, reply code u16, enhanced status code u24 (class, 10 bits
  *               subject, 10 bits detail); codes of 0 when there was no result
@@ -34,6 +35,7 @@ const DUE_AT = 2;
 const FLAGS_AT = 21;
 const FLAG_DELAY_TOLD = 1;
 const FLAG_DELAYED = 2;
+const FLAG_HELD_BY_RULE = 4;
 const ADDED_AT = 22;
 const RECIPIENT_BYTES = 6;
 const BYTE_MAX = 0xff;
@@ -75,6 +77,8 @@ export interface Note {
   readonly tries: number;
   /** Since when an operator keeps the entry back; 0 when none does. */
   readonly heldSinceWallMs: number;
+  /** It is held by a hold that stands, and goes on when none does. */
+  readonly isHeldByRule: boolean;
   readonly isDelayTold: boolean;
   /** An operator wants it tried not before dueWallMs. What is over by then is said by no change. */
   readonly isDelayed: boolean;
@@ -99,7 +103,7 @@ export function freshNote(recipientCount: number): Note {
   const states = new Uint8Array(recipientCount);
   return {
     attempts: 0, dueWallMs: 0, states,
-    owedChange: 0, tries: 0, heldSinceWallMs: 0, isDelayTold: false, isDelayed: false,
+    owedChange: 0, tries: 0, heldSinceWallMs: 0, isHeldByRule: false, isDelayTold: false, isDelayed: false,
     addedSeconds: 0, results: [],
   };
 }
@@ -127,7 +131,8 @@ export function encodeNote(note: Note): Uint8Array {
   writeUint48(view, 8, note.owedChange);
   bytes[14] = Math.min(note.tries, BYTE_MAX);
   writeUint48(view, 15, note.heldSinceWallMs);
-  bytes[FLAGS_AT] = (note.isDelayTold ? FLAG_DELAY_TOLD : 0) | (note.isDelayed ? FLAG_DELAYED : 0);
+  bytes[FLAGS_AT] = (note.isDelayTold ? FLAG_DELAY_TOLD : 0) | (note.isDelayed ? FLAG_DELAYED : 0)
+    | (note.isHeldByRule ? FLAG_HELD_BY_RULE : 0);
   view.setUint32(ADDED_AT, note.addedSeconds, true);
   const { states } = note;
   for (let i = 0; i < states.length; i++) bytes[FIXED_BYTES + i * RECIPIENT_BYTES] = states[i] ?? TO_TRY;
@@ -160,6 +165,7 @@ export function decodeNote(bytes: Uint8Array): Note | undefined {
     owedChange: readUint48(view, 8), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15),
     isDelayTold: (view.getUint8(FLAGS_AT) & FLAG_DELAY_TOLD) !== 0,
     isDelayed: (view.getUint8(FLAGS_AT) & FLAG_DELAYED) !== 0,
+    isHeldByRule: (view.getUint8(FLAGS_AT) & FLAG_HELD_BY_RULE) !== 0,
     addedSeconds: view.getUint32(ADDED_AT, true), results,
   };
 }

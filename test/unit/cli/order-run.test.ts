@@ -1,12 +1,14 @@
 /** An order for the mail of a group as the command line follows it, src/cli/order-run.ts: what is left in the register, by whom. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import type { QueueRuleAnswer } from '../../../src/admin-api/queue-rules.js';
 import type { LeaveOrder, LeftOrderAnswer, OrderPhase, QueueOrderAnswer } from '../../../src/admin-api/queue-orders.js';
 import { NoAnswer } from '../../../src/cli/admin-client.js';
 import type { AdminClient } from '../../../src/cli/admin-client.js';
 import { Group } from '../../../src/cli/group.js';
 import { NOT_ALL_KNOW } from '../../../src/cli/group.js';
 import { OrderRun } from '../../../src/cli/order-run.js';
+import type { StandingTime } from '../../../src/cli/order-run.js';
 import { contextFor } from './played-context.js';
 
 const WHO = { reason: 'a flood', who: 'ann' };
@@ -22,13 +24,19 @@ class PlayedGateway {
   partitions: readonly string[];
   moved = 0;
   given = '';
+  isRegisterAway = false;
   asked = 0;
   readonly left: LeaveOrder[] = [];
   readonly withdrawn: string[] = [];
+  /** What was asked of both, in order; and what stands. */
+  readonly said: string[];
+  readonly rules: QueueRuleAnswer[];
   onAsked: () => void = () => undefined;
 
-  constructor(id: string) {
+  constructor(id: string, said: string[] = [], rules: QueueRuleAnswer[] = []) {
     this.id = id;
+    this.said = said;
+    this.rules = rules;
     this.partitions = [`${id}/0`, `${id}/1`];
   }
 
@@ -39,7 +47,22 @@ class PlayedGateway {
         this.given = id;
         return this.#answer('found');
       },
-      goOrder: () => this.#answer('acting'),
+      goOrder: () => {
+        this.said.push('go');
+        return this.#answer('acting');
+      },
+      addRule: ({ verb, since, duration_seconds: seconds = 0 }) => {
+        this.said.push(`rule to ${verb} since ${String(since)} for ${String(seconds)} s`);
+        this.rules.push({ id: 'gw-1-1-9', verb, queue: '', ...WHO, since: 1, until: seconds === 0 ? null : 5000, local: false, queues: 0, messages: 0 });
+        return Promise.resolve({ rule: 'gw-1-1-9', local: '' });
+      },
+      rules: () => Promise.resolve({ told_by: this.id, living: [], rules: [...this.rules] }),
+      cancelRule: (rule) => {
+        if (this.isRegisterAway) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'the register is away', 503));
+        this.said.push(`cancel ${rule}`);
+        this.rules.length = 0;
+        return Promise.resolve({ rule, local: '' });
+      },
       queueOrder: () => {
         this.asked += 1;
         this.onAsked();
@@ -84,15 +107,16 @@ interface Played {
   stop(): void;
 }
 
-function played(missing: boolean, verb: 'hold' | 'delete' = 'hold'): Played {
-  const gateways = [new PlayedGateway('gw-1'), new PlayedGateway('gw-2')] as const;
+function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime): Played {
+  const [said, rules]: [string[], QueueRuleAnswer[]] = [[], []];
+  const gateways = [new PlayedGateway('gw-1', said, rules), new PlayedGateway('gw-2', said, rules)] as const;
   const printed: string[] = [];
   const stopping = new AbortController();
   const members = gateways.map(({ id, client }) => ({ id, kind: 'gateway', client }) as const);
   const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: 'silent' } as const;
   const run = new OrderRun(
     { verb, selector: { everything: true }, ...WHO },
-    { expect: undefined, graceMs: undefined, isPartialWanted: false, json: false, past: 'held' },
+    { expect: undefined, graceMs: undefined, isPartialWanted: false, json: false, past: 'held', stands },
     new Group(members, missing ? [away] : []), { ...contextFor(printed), stopSignal: stopping.signal },
   );
   return { gateways, printed, run: () => run.run(), stop: () => { stopping.abort(); } };
@@ -124,6 +148,32 @@ test('what a command leaves has one key, whoever leaves it, and is withdrawn by 
   assert.deepEqual(stopped.gateways[1].withdrawn, [stopped.gateways[0].given]);
   assert.ok(!stopped.printed.some((line) => line.startsWith('left in the register')));
   stop();
+});
+
+test('a hold that stands does so before it is carried out, what ends mail when nobody has taken it back, and Ctrl-C cancels it', async () => {
+  const held = played(false, 'hold', { seconds: undefined });
+  for (const one of held.gateways) one.onAsked = () => { one.phase = 'done'; };
+  assert.equal(await held.run(), 0);
+  assert.deepEqual(held.gateways[0].said, ['rule to hold since 1 for 0 s', 'go', 'go']);
+  assert.ok(held.printed.includes('what comes is held, until it is cancelled; twinpost rules cancel gw-1-1-9 ends that'), held.printed.join('\n'));
+
+  const returned = played(false, 'bounce', { seconds: 60 });
+  for (const one of returned.gateways) one.onAsked = () => { one.phase = 'done'; };
+  assert.equal(await returned.run(), 0);
+  assert.deepEqual(returned.gateways[0].said, ['go', 'go', 'rule to bounce since 1 for 60 s']);
+
+  const stopped = played(false, 'hold', { seconds: 60 });
+  stopped.gateways[0].onAsked = () => { stopped.stop(); };
+  assert.equal(await stopped.run(), 1);
+  assert.deepEqual(stopped.gateways[0].said.at(-1), 'cancel gw-1-1-9');
+
+  const left = played(false, 'hold', { seconds: 60 });
+  left.gateways[0].onAsked = () => {
+    for (const one of left.gateways) one.isRegisterAway = true;
+    left.stop();
+  };
+  assert.equal(await left.run(), 1);
+  assert.ok(left.printed.some((line) => line.includes('gw-1-1-9 STILL STANDS, cancel it by twinpost rules cancel: ')), left.printed.join('\n'));
 });
 
 test('what goes to another gateway while an order acts is left at once', async () => {

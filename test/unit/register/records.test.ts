@@ -91,7 +91,8 @@ const queueRule = fc.record({
     fc.record({ verb: fc.constantFrom('suspend', 'refuse'), queue: fc.stringMatching(/^[ -~]{1,60}$/) }),
     fc.constantFrom(
       { verb: 'suspend', selector: { route: 'out', site: '*.host' } }, { verb: 'refuse', selector: { route: 'out' } },
-      { verb: 'refuse', selector: { sender: '', client: '192.0.2.0/24' } },
+      { verb: 'refuse', selector: { sender: '', client: '192.0.2.0/24' } }, { verb: 'hold', selector: { site: '*.host', larger_than_bytes: 5 } },
+      { verb: 'delay', selector: { domain: 'a.example' }, not_before_ms: 7 }, { verb: 'delete', selector: { everything: true } },
     ),
   ),
   untilWallMs: fc.nat(),

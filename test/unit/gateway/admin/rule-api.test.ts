@@ -31,7 +31,7 @@ function played(): Played {
   log.lines.length = 0;
   const clock = { nowMs: () => scheduler.nowMs, wallMs: () => 1_000_000 };
   const local = new LocalRules({ clock, log, register: bridge, file: undefined });
-  const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '' }, queues: () => [], wake: () => undefined });
+  const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '' }, queues: () => [], obeyOrders: () => undefined, caughtBy: () => 0, wake: () => undefined });
   const app = playedApi();
   addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local }));
   return {
@@ -56,6 +56,9 @@ describe('standing rules', () => {
       [{ verb: 'refuse', selector: { site: 'mx.host' } }, /to refuse takes the name of a queue, or --route, or --sender and --client/],
       [{ verb: 'refuse', selector: { route: 'out', client: '192.0.2.7' } }, /to refuse takes/], [{ verb: 'suspend', selector: { client: '192.0.2.7' } }, /to suspend takes/],
       [{ verb: 'suspend' }, /either which queue/], [{ verb: 'suspend', queue: 'out', selector: { route: 'out' } }, /either which queue/],
+      [{ verb: 'hold', queue: 'out' }, /to hold takes a selector/], [{ verb: 'hold', selector: { ids: ['x'] } }, /to hold takes --domain and .* when it stands/],
+      [{ verb: 'bounce', selector: { reply: '421' } }, /to bounce takes/], [{ verb: 'delete', selector: { domain: 'a', everything: true } }, /everything is said alone/],
+      [{ verb: 'delay', selector: { domain: 'a' } }, /has not_before_ms/], [{ verb: 'hold', selector: { domain: 'a' }, not_before_ms: 5 }, /has not_before_ms/],
       [{ verb: 'suspend', selector: {} }, /say which messages/], [{ verb: 'refuse', selector: { client: '192.0.2' } }, /is no address or network/],
     ] as const) {
       const [code, { error }] = await ask('POST', '/rules', { ...odd, ...WHO });
@@ -66,6 +69,11 @@ describe('standing rules', () => {
     run(1000);
     const [{ queue }] = (await ask('GET', '/rules'))[1]['rules'] as [{ queue: string }];
     assert.equal(queue, '--sender <> --client 192.0.2.7');
+    const times = await Promise.all([1, 5_000_000].map(async (since) =>
+      (await ask('POST', '/rules', { verb: 'delay', selector: { everything: true }, not_before_ms: 9, since, ...WHO }))[1]['rule']));
+    run(1000);
+    const wallMs = times.map((id) => /"wallMs":(\d+)/.exec(register.snapshot().get(`rules/queues/${String(id)}`)?.value ?? '')?.[1]);
+    assert.deepEqual(wallMs, ['1000', '1000000'], 'since it was said, and not later than now');
     assert.match(register.snapshot().get(`rules/queues/${String(rule)}`)?.value ?? '', /"verb":"refuse","selector":\{"sender":"","client":"192\.0\.2\.7"\},"untilWallMs":0/);
   });
 

@@ -35,8 +35,10 @@ class Kit {
   readonly woken: PlayedQueue[] = [];
   readonly log = new KeptLog();
   walks = 0;
+  obeyed: readonly string[] = [];
   readonly rules = new QueueRules({
     clock: { nowMs: () => this.nowMs, wallMs: () => this.nowMs }, log: this.log, told: { queueRules: () => this.told, isLocal: () => false },
+    obeyOrders: (rules) => { this.obeyed = [...rules.keys()]; }, caughtBy: () => 5,
     names: { nameOf: ({ queueName }) => queueName.replace(/[/#!].*/, '') },
     queues: () => {
       this.walks += 1;
@@ -165,6 +167,15 @@ describe('a rule', () => {
     kit.queues.push(queue('a', 'mail', 10), queue('a', 'bounce', 5), queue('ab', 'mail', 3), queue('c', 'mail', 7));
     kit.tell(rule('suspend', 'a*'), rule('refuse', 'c'), rule('suspend', 'nobody'));
     assert.deepEqual(kit.rules.all().map(({ queues, messages }) => [queues, messages]), [[2, 13], [1, 7], [0, 0]]);
+  });
+
+  test('that is an order over new mail is obeyed elsewhere, and means no queues', () => {
+    const kit = new Kit();
+    kit.queues.push(queue('a'));
+    kit.tell(chosen('hold', { domain: 'a.example' }), rule('suspend', 'b'));
+    assert.deepEqual(kit.obeyed, ['gw-1-1-0', 'gw-1-1-1']);
+    assert.deepEqual([kit.queues[0]?.isSuspended, kit.rules.refuses(queue('a').route)], [false, false]);
+    assert.deepEqual(kit.rules.all().map(({ queues, messages }) => [queues, messages]), [[0, 5], [0, 0]]);
   });
 
   test('beyond 256 is not obeyed, those that were given last first', () => {

@@ -82,7 +82,7 @@ describe('note', () => {
   test('comes back as it went in', () => {
     const notes: fc.Arbitrary<Note> = fc.record({
       attempts: fc.nat(255), dueWallMs: fc.nat(2 ** 41), states: fc.uint8Array({ minLength: 20, maxLength: 30 }).map((bytes) => Uint8Array.from(bytes)),
-      owedChange: fc.integer({ min: 0, max: 2 ** 48 - 1 }), tries: fc.nat(3), heldSinceWallMs: fc.nat(2 ** 41), isDelayTold: fc.boolean(),
+      owedChange: fc.integer({ min: 0, max: 2 ** 48 - 1 }), tries: fc.nat(3), heldSinceWallMs: fc.nat(2 ** 41), isDelayTold: fc.boolean(), isHeldByRule: fc.boolean(),
       isDelayed: fc.boolean(), addedSeconds: fc.nat(2 ** 31),
       results: fc.uniqueArray(fc.record({ recipient: fc.nat(19), code: fc.integer({ min: 200, max: 599 }), enhanced }, PLAIN), { maxLength: 5, selector: (result) => result.recipient })
         .map((results) => results.sort((a, b) => a.recipient - b.recipient)),
