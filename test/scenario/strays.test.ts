@@ -140,9 +140,25 @@ describe('mail of a dead gateway that the register has lost', () => {
   test('waits for stores that are away, and says so: one may know more', () => {
     const group = lost({ stores: 3 });
     group.cutOff('gw-2', true, [group.store('c')]);
-    group.run(60_000);
-    const waiting = group.gateway('gw-2').core?.holdings.waiting() ?? [];
-    assert.deepEqual(new Set(waiting.map(({ owner, waitsFor }) => `${owner} ${waitsFor}`)), new Set(['gw-1 stores', 'gw-2 stores']));
+    const waiting = (): readonly string[] => [...new Set((group.gateway('gw-2').core?.holdings.waiting() ?? [])
+      .map(({ owner, waitsFor, copies }) => `${owner} ${waitsFor} ${copies.join(' ')}`))].sort();
+    group.run(20_000);
+    assert.deepEqual(waiting(), ['gw-1 stores ', 'gw-2 stores ']);
+    group.run(40_000);
+    assert.deepEqual(waiting(), ['gw-1 copies away store-c', 'gw-2 copies away store-c'], 'a person may know that it never comes back');
+    group.cutOff('gw-2', false, [group.store('c')]);
+    delivered(group);
+  });
+
+  test('goes on without a store that a person gives up, with what all others know', () => {
+    const group = lost({ stores: 3 });
+    group.cutOff('gw-2', true, [group.store('c')]);
+    const awaited = (): readonly string[] => (group.gateway('gw-2').core?.holdings.waiting() ?? [])
+      .filter(({ waitsFor }) => waitsFor === 'copies away').map(({ partition }) => partition);
+    group.until(() => awaited().length === 8, 'the named state', 90_000);
+    assert.equal(group.gateway('gw-2').core?.holdings.giveUp(['store-c']).length, 8);
+    group.until(() => awaited().length === 0, 'that all goes on', 60_000);
+    assert.equal(group.gateway('gw-2').core?.holdings.counters.losses, 0);
     group.cutOff('gw-2', false, [group.store('c')]);
     delivered(group);
   });

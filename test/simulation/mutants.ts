@@ -151,6 +151,11 @@ export const MUTANTS: readonly Mutant[] = [
     heldBy: 'test/scenario/adopted.test.ts',
   },
   {
+    name: 'rule 16: an adoption is over before all that was taken in is doubled', file: ADOPTIONS,
+    old: 'if (ackedNumber < (this.#takenIn.get(copy.epoch)?.number ?? 0))', new: 'if (ackedNumber < 0)',
+    heldBy: 'test/scenario/adopted.test.ts',
+  },
+  {
     name: 'rule 16: an adopted copy is emptied before its mail is doubled', file: ADOPTIONS,
     old: 'if (partition.ackedNumber >= partition.lastNumber)',
     new: 'if (partition.ackedNumber >= 0)',
@@ -229,7 +234,7 @@ export const MUTANTS: readonly Mutant[] = [
   },
   {
     name: 'rule 16: with the copy that was read goes one that had left', file: 'src/recovery/ownership/holder.js',
-    old: 'members.length > 0 ? NO_GIVEN : this.#set?.spared ?? NO_GIVEN', new: 'NO_GIVEN', heldBy: 'test/scenario/rest-in-file.test.ts',
+    old: 'members.length > 0 ? NO_MEMBERS : this.#spared(record)', new: 'NO_MEMBERS', heldBy: 'test/scenario/rest-in-file.test.ts',
   },
   {
     name: 'rule 10: who goes on from a file waits for no lease', file: 'src/kvs/daemon/store-daemon.js',

@@ -263,14 +263,13 @@ export class PartitionHolder {
   }
 
   /**
-   * Copies that may still be, of members: not where the store is up in another boot. When none is left, or a
-   * PARTIAL holder can't read on, those that left and are away are waited for, too.
+   * Copies that may still be, of members: not where the store is up in another boot. When there is none,
+   * those that left and are away are waited for.
    */
   #awaited(): readonly RecordedMember[] {
     const members = this.members.filter((member) => !this.#isGone(member));
-    if (members.length > 0 && this.#set === undefined) return members;
-    const spared = this.#spared(this.#record ?? this.#newest).filter((copy) => !this.#isUp(copy));
-    return [...members, ...spared];
+    if (members.length > 0) return members;
+    return this.#spared(this.#record ?? this.#newest).filter((copy) => !this.#isUp(copy));
   }
 
   /** Copies that left, were not emptied, and may have mail that is nowhere else. */
