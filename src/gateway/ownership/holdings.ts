@@ -25,7 +25,7 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, copiesAwayText, leaseText, storesOf,
+  WAITING_NAMES, Waiting, copiesAwayText, leaseText, storesOf, untakenText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
 import type { BlockRoom, FetchLimits, ReadingOptions } from '../../recovery/readings.js';
@@ -720,7 +720,8 @@ export class Holdings {
       case Waiting.COPIES_AWAY: return copiesAwayText(holder.copies, holder.lastHolder);
       case Waiting.REGISTER: return awayText(holder.set === undefined || holder.hasRules)
         + this.#ports.register.away;
-      case Waiting.LEASE: return leaseText(holder.lastHolder);
+      case Waiting.LEASE:
+        return holder.isUntaken ? untakenText(holder.lastHolder) : leaseText(holder.lastHolder);
       case Waiting.STORES: return allMustAnswerText(this.#ports.mirrors.stores);
       case Waiting.NOTHING: return '';
     }

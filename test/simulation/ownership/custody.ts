@@ -13,7 +13,7 @@
  *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled
  * (simulate.ts)
  */
-import type { PartitionRecord, Term } from '../../../src/protocol/partition-record.js';
+import type { PartitionRecord, RecordedMember, Term } from '../../../src/protocol/partition-record.js';
 import { holderKey, isMemberOf, isSameTerm } from '../../../src/protocol/partition-record.js';
 import type { PartitionHolder } from '../../../src/recovery/ownership/holder.js';
 import { PropertyBroken } from './property-broken.js';
@@ -131,10 +131,18 @@ export class Custody {
     }
   }
 
-  /** By a person's order: what no copy that was given up still has is lost by it, the rest may come back. */
-  #giveUp(partition: string, { gaveUp }: PartitionRecord): void {
-    const copies = gaveUp.map(({ storeId, bootId }) => this.#world.stores.find((store) =>
-      store.storeId === storeId)?.holdsIn(partition, bootId));
+  /**
+   * By a person's order: what no copy that was given up still has is lost by it, the rest may come back. Who goes on
+   * from a copy that had left repeats what was deleted since.
+   */
+  #giveUp(partition: string, { gaveUp, members }: PartitionRecord): void {
+    const copyOf = ({ storeId, bootId }: RecordedMember): { readonly ids: ReadonlySet<number> } | undefined =>
+      this.#world.stores.find((store) => store.storeId === storeId)?.holdsIn(partition, bootId);
+    const copies = gaveUp.map(copyOf);
+    const read = members.map(copyOf);
+    for (const letter of this.letters.values()) {
+      if (letter.partition === partition && read.some((copy) => copy?.ids.has(letter.id) === true)) letter.isRemoved = false;
+    }
     for (const letter of this.#due.get(partition) ?? []) {
       letter.isAway = true;
       letter.wasGivenUp = true;
