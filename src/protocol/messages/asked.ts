@@ -5,8 +5,8 @@
  *   0        str       partition    as asked
  *   1        bool      hasCopy      it holds a complete copy in this boot
  *   2        u32       leaseLeftMs  what is left of the lease of the holder asked for; 0: it has run out
- *   3        u53       termNumber   of the highest term that was taken here; 0: none. A holder of a higher one has
- *                                 not begun here, whatever lease its process has
+ *   3        u53       termNumber   of the highest term taken here; 0: none. A holder of a higher one has
+ *                                   not begun here, whatever lease its process has
  *   4        [record]  told         the newest record that was told here; [] when none was
  *
  * Answers ASK.

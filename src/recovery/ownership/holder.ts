@@ -875,8 +875,10 @@ export class PartitionHolder {
    */
   get isUntaken(): boolean {
     const record = this.#believed();
-    if (this.#state !== HolderState.ASKING || record === undefined || !this.#someMemberAnswered()) return false;
-    return record.members.every((member) => (this.#answerOf(member)?.termNumber ?? 0) < record.term.number);
+    if (this.#state !== HolderState.ASKING || record === undefined) return false;
+    const { number } = record.term;
+    return this.#someMemberAnswered()
+      && record.members.every((member) => (this.#answerOf(member)?.termNumber ?? 0) < number);
   }
 
   #areAllGone(members: readonly RecordedMember[]): boolean {

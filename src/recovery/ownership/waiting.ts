@@ -48,8 +48,8 @@ export function leaseText({ gatewayId }: HolderId): string {
 
 /** Of a process that the register names, and that no copy has heard of. */
 export function untakenText({ gatewayId }: HolderId): string {
-  return `the register names ${gatewayId}, which has not begun to hold it at any copy, as one that is cut off `
-    + 'from the register: if it does not, it is taken over soon';
+  return `the register names ${gatewayId}, which has not begun to hold it at any copy: it may be cut off `
+    + 'from the register. If it does not begin, another takes over';
 }
 
 /** Each once, by name: what waits for the same stores is told together, in one order. */
