@@ -322,9 +322,10 @@ export class Holding implements RegisterSink {
     this.#settle();
   }
 
-  onAsked(store: StorePort, { hasCopy, leaseLeftMs, told }: Asked): void {
+  onAsked(store: StorePort, { hasCopy, leaseLeftMs, termNumber, told }: Asked): void {
     this.#reach.onAsked(store.storeId, store.bootId, leaseLeftMs, this.#nowMs);
-    this.holder.onAsked(store.storeId, store.bootId, { hasCopy, leaseLeftMs, told }, this.#nowMs);
+    const answer = { hasCopy, leaseLeftMs, termNumber, told };
+    this.holder.onAsked(store.storeId, store.bootId, answer, this.#nowMs);
     this.#settle();
   }
 

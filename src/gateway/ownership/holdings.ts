@@ -25,7 +25,7 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, awayText, leaseText, unheardText,
+  WAITING_NAMES, Waiting, awayText, leaseText, storesOf, unheardText, untakenText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
 import type { BlockRoom, FetchLimits, ReadingOptions } from '../../recovery/readings.js';
@@ -723,7 +723,8 @@ export class Holdings {
       case Waiting.COPIES_AWAY: return awayText(holder.away, holder.lastHolder);
       case Waiting.REGISTER: return registerAwayText(holder.set === undefined || holder.hasRules)
         + this.#ports.register.away;
-      case Waiting.LEASE: return leaseText(holder.lastHolder);
+      case Waiting.LEASE:
+        return holder.isUntaken ? untakenText(holder.lastHolder) : leaseText(holder.lastHolder);
       case Waiting.STORES: return unheardText(holder.away);
       case Waiting.NOTHING: return '';
     }

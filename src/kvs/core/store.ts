@@ -248,7 +248,7 @@ export class Store {
     const fence = this.partitions.peek(partition);
     return {
       partition, hasCopy: this.partitions.find(partition)?.isComplete === true,
-      leaseLeftMs: wholeMs(fence.leaseLeftMs(holder, nowMs)), told: fence.told,
+      leaseLeftMs: wholeMs(fence.leaseLeftMs(holder, nowMs)), termNumber: fence.term.number, told: fence.told,
     };
   }
 

@@ -340,6 +340,7 @@ export class PartitionHolder {
     if (this.#mustAskAll() && !this.#hasAskedAll()) {
       return this.#isUnheardForLong(nowMs) ? Waiting.COPIES_AWAY : Waiting.STORES;
     }
+    if (isLate && this.isUntaken) return Waiting.LEASE;
     if (this.#stamped?.hasSession !== false) return Waiting.NOTHING;
     if (this.#someMemberAnswered()) return this.#isLeaseRunningOut() ? Waiting.LEASE : Waiting.NOTHING;
     if (!isLate) return Waiting.NOTHING;
@@ -941,20 +942,38 @@ export class PartitionHolder {
   }
 
   #considerAnother(record: PartitionRecord, nowMs: number): void {
+    const { isUntaken } = this;
     const isOut = record.members.some((member) => this.#answerOf(member)?.leaseLeftMs === 0);
-    if (!isOut) {
+    if (!isOut && !isUntaken) {
       this.#leaseOutSinceMs = Infinity;
-      const isHeld = record.members.some((member) => (this.#answerOf(member)?.leaseLeftMs ?? 0) > 0);
+      const isHeld = this.#someMemberAnswered();
       if ((isHeld || record.members.length === 0) && this.#hasSession()) this.#rest(nowMs);
       return;
     }
     if (this.#leaseOutSinceMs === Infinity) this.#leaseOutSinceMs = nowMs;
     const outMs = nowMs - this.#leaseOutSinceMs;
-    const isPredecessor = record.holder.gatewayId === this.#options.self.gatewayId;
+    const { awayAfterMs, rescueDelayMs, replaceAfterMs, self } = this.#options;
+    const isPredecessor = record.holder.gatewayId === self.gatewayId;
     const isSessionGone = this.#stamped?.hasSession === false && !this.#mustAskAll();
-    const mayTake = isPredecessor || outMs >= this.#options.replaceAfterMs || (isSessionGone
-      && outMs >= this.#options.rescueDelayMs);
-    if (mayTake) this.#takeOnceHeard(record, nowMs, `the lease of ${holderKey(record.holder)} has run out`);
+    // Who was just named is about to take it.
+    const patienceMs = (isPredecessor ? 0 : rescueDelayMs) + (isOut ? 0 : awayAfterMs);
+    const mayTake = outMs >= replaceAfterMs || ((isPredecessor || isSessionGone) && outMs >= patienceMs);
+    const who = holderKey(record.holder);
+    const why = isOut ? `the lease of ${who} has run out` : `${who} has taken its term at no copy`;
+    if (mayTake) this.#takeOnceHeard(record, nowMs, why);
+  }
+
+  /**
+   * The record names another process, which has taken its term at no copy that answers: it holds nothing of
+   * it, whatever lease it has there for other partitions. So it is when it is cut off from the register as
+   * soon as that names it.
+   */
+  get isUntaken(): boolean {
+    const record = this.#believed();
+    if (this.#state !== HolderState.ASKING || record === undefined) return false;
+    const { number } = record.term;
+    return this.#someMemberAnswered()
+      && record.members.every((member) => (this.#answerOf(member)?.termNumber ?? 0) < number);
   }
 
   #areAllGone(members: readonly RecordedMember[]): boolean {

@@ -191,6 +191,8 @@ export interface AskAnswer {
   readonly hasCopy: boolean;
   /** What is left of the lease of the holder that was asked for; 0 when it has run out. */
   readonly leaseLeftMs: number;
+  /** Of the highest term that was taken there. */
+  readonly termNumber: number;
   readonly told: PartitionRecord | undefined;
 }
 

@@ -8,7 +8,7 @@ export const Waiting = {
   NOTHING: 0,
   /** A change of the record, or a look at it, gets no answer. */
   REGISTER: 1,
-  /** Another process, which is to be taken over from, may still deliver by a lease. */
+  /** Another process, which is to be taken over from, may still deliver by a lease, or begin. */
   LEASE: 2,
   /**
    * Every copy that counts is on machines that do not answer, or there is none but in a silent process; or
@@ -77,6 +77,12 @@ export function unheardText({ cause, stores }: Away): string {
 export function leaseText({ gatewayId }: HolderId): string {
   return `${gatewayId} held it last, and may still deliver from it by a lease, for some seconds: then it is `
     + 'taken over';
+}
+
+/** Of a process that the register names, and that no copy has heard of. */
+export function untakenText({ gatewayId }: HolderId): string {
+  return `the register names ${gatewayId}, which has not begun to hold it at any copy: it may be cut off `
+    + 'from the register. If it does not begin, another takes over';
 }
 
 /** Each once, by name: what waits for the same stores is told together, in one order. */

@@ -146,7 +146,8 @@ export class SimStore {
   ask(partition: string, holder: HolderId): AskAnswer {
     const fence = this.#fence(partition);
     return { hasCopy: this.copies.get(partition)?.isComplete === true,
-      leaseLeftMs: fence.leaseLeftMs(holder, this.#clock()), told: fence.told };
+      leaseLeftMs: fence.leaseLeftMs(holder, this.#clock()), termNumber: fence.term.number,
+      told: fence.told };
   }
 
   fence(partition: string, term: Term, holder: HolderId,

@@ -304,9 +304,9 @@ const OWNERSHIP: Sample[] = [
   }),
   sample<asked.Asked>({
     name: 'asked', type: types.ASKED, sequence: 3, encode: asked.encodeAsked, decode: asked.decodeAsked,
-    fields: 'partition gw-1/3, hasCopy true, leaseLeftMs 0, told nothing',
-    value: { partition: 'gw-1/3', hasCopy: true, leaseLeftMs: 0, told: undefined },
-    arbitrary: fc.record({ partition, hasCopy: bool, leaseLeftMs: u32, told: toldRecord }),
+    fields: 'partition gw-1/3, hasCopy true, leaseLeftMs 0, termNumber 7, told nothing',
+    value: { partition: 'gw-1/3', hasCopy: true, leaseLeftMs: 0, termNumber: 7, told: undefined },
+    arbitrary: fc.record({ partition, hasCopy: bool, leaseLeftMs: u32, termNumber: fc.nat({ max: Number.MAX_SAFE_INTEGER }), told: toldRecord }),
   }),
   sample<tell.Tell>({
     name: 'tell', type: types.TELL, sequence: 9, encode: tell.encodeTell, decode: tell.decodeTell,

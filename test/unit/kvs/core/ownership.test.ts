@@ -304,14 +304,14 @@ describe('ASK', () => {
   test('tells of a complete copy, the lease, and the record that was told, and leaves nothing behind', () => {
     const store = newStore();
     const { holder } = accountOf(store);
-    assert.deepEqual(store.ask({ partition: 'g1/1', holder }, 0), { partition: 'g1/1', hasCopy: false, leaseLeftMs: 0, told: undefined });
+    assert.deepEqual(store.ask({ partition: 'g1/1', holder }, 0), { partition: 'g1/1', hasCopy: false, leaseLeftMs: 0, termNumber: 0, told: undefined });
     assert.equal(store.partitions.fenceCount, 0);
     beginFill(store, 'g1/1', ORIGIN);
     assert.equal(store.ask({ partition: 'g1/1', holder }, 0).hasCopy, false, 'with holes it is none');
     found(store);
     store.tell({ partition: 'g1/1', record: recordOf(2), isOut: false });
     store.heartbeat(accountOf(store), 0, 5);
-    assert.deepEqual(store.ask({ partition: 'g1/1', holder }, 5), { partition: 'g1/1', hasCopy: true, leaseLeftMs: LEASE_MS, told: recordOf(2) });
+    assert.deepEqual(store.ask({ partition: 'g1/1', holder }, 5), { partition: 'g1/1', hasCopy: true, leaseLeftMs: LEASE_MS, termNumber: store.partitions.peek('g1/1').term.number, told: recordOf(2) });
   });
 });
 

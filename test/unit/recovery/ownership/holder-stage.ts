@@ -94,8 +94,9 @@ export class Stage {
     this.tick();
   }
 
-  asked(storeId: string, hasCopy: boolean, leaseLeftMs = 0, told?: PartitionRecord): void {
-    this.holder.onAsked(storeId, this.up.get(storeId) ?? '', { hasCopy, leaseLeftMs, told }, this.nowMs);
+  /** Every term is taken there, if no other is given. */
+  asked(storeId: string, hasCopy: boolean, leaseLeftMs = 0, told?: PartitionRecord, termNumber = Number.MAX_SAFE_INTEGER): void {
+    this.holder.onAsked(storeId, this.up.get(storeId) ?? '', { hasCopy, leaseLeftMs, termNumber, told }, this.nowMs);
   }
 
   /** A new partition, held with a and b. */

@@ -249,6 +249,48 @@ test('waits for the lease of a holder whose session is gone, unless that holder 
   assert.equal(stage.state, HolderState.ASKING, 'not before every store has been heard');
 });
 
+describe('a holder that has taken its term at no copy, though its leases run there', () => {
+  /** For so long the register answers what it is asked, and stores do every half second. */
+  const looks = (stage: Stage, ms: number, session: boolean, termNumber: number): void => {
+    let answered = stage.reads.length;
+    for (let atMs = 0; atMs < ms; atMs += 100) {
+      if (atMs % 500 === 0) for (const storeId of stage.up.keys()) stage.asked(storeId, storeId !== 'c', 1900, undefined, termNumber);
+      stage.tick();
+      for (; answered < stage.reads.length; answered += 1) {
+        stage.holder.onRecord(stage.reads[answered] ?? 0, { revision: 'r1', record: recordOf(4, OTHER, 'a', 'b'), hasSession: session }, stage.nowMs);
+      }
+    }
+  };
+
+  test('is waited for a while, which is said; then it is taken over, its session being gone', () => {
+    const stage = new Stage();
+    looks(stage, 2500, false, 3);
+    assert.deepEqual([stage.state, stage.holder.waitsFor(stage.nowMs)], [HolderState.ASKING, Waiting.NOTHING]);
+    looks(stage, 700, false, 3);
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.LEASE);
+    looks(stage, 1000, false, 3);
+    assert.equal(stage.state, HolderState.CLAIMING);
+  });
+
+  test('with a session it is waited for as long as for one without a lease', () => {
+    const stage = new Stage();
+    looks(stage, 3900, true, 3);
+    assert.deepEqual([stage.state, stage.holder.waitsFor(stage.nowMs)], [HolderState.ASKING, Waiting.LEASE]);
+    looks(stage, 1000, true, 3);
+    assert.equal(stage.state, HolderState.CLAIMING);
+  });
+
+  test('lives, once one of them has it', () => {
+    const stage = new Stage();
+    looks(stage, 2000, true, 3);
+    stage.asked('a', true, 1900, undefined, 4);
+    assert.equal(stage.state, HolderState.IDLE);
+    const other = new Stage();
+    looks(other, 10_000, false, 4);
+    assert.equal(other.state, HolderState.ASKING);
+  });
+});
+
 test('asks for a person only when every store that can be reached has said what it was told', () => {
   const stage = new Stage();
   stage.up.delete('a');
@@ -812,7 +854,7 @@ describe('the proof that a predecessor is dead', () => {
   const told = (stage: Stage, leaseLeftMs: number): void => {
     const record = recordOf(3, OLDER, 'a', 'b');
     for (const storeId of stage.up.keys()) {
-      stage.holder.onAsked(storeId, 'b1', { hasCopy: storeId !== 'c', leaseLeftMs, told: record }, stage.nowMs);
+      stage.holder.onAsked(storeId, 'b1', { hasCopy: storeId !== 'c', leaseLeftMs, termNumber: 3, told: record }, stage.nowMs);
     }
   };
 
