@@ -14,7 +14,6 @@ import fs from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { setTimeout as sleep } from 'node:timers/promises';
-import type { Access } from '../../platform/node/admin-request.js';
 import { makeFolder } from '../../platform/node/make-folder.js';
 import { addressText } from '../../config/keys/values.js';
 import { upConfig } from '../../config/up-gateways.js';

@@ -25,7 +25,7 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, awayText, leaseText, storesOf, unheardText, untakenText,
+  WAITING_NAMES, Waiting, awayText, leaseText, unheardText, untakenText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
 import type { BlockRoom, FetchLimits, ReadingOptions } from '../../recovery/readings.js';

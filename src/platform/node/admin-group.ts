@@ -123,7 +123,7 @@ export class GroupQuestions {
       if (member.self) return await this.#hearSelf(question, timeoutMs);
       return await this.#hearOther(member, question, timeoutMs);
     } catch (error) {
-      return { code: 0, text: whyNoAnswer(error, timeoutMs) };
+      return { code: 0, text: whyNoAnswer(error, this.#baseOf(member), timeoutMs).why };
     }
   }
 
@@ -142,14 +142,16 @@ export class GroupQuestions {
   ): Promise<Heard> {
     const whyNot = whyNotAsked(member);
     if (whyNot !== '') return { code: 0, text: whyNot };
-    const { tls } = this.#files;
-    const base = `${tls === undefined ? 'http' : 'https'}://${member.admin ?? ''}`;
     const { code, body } = await ask({
-      method: each.method, url: base + addressOf(each, asked),
-      access: { token: tokenOf(request), ca: tls?.ca }, expected: member.id, timeoutMs,
+      method: each.method, url: this.#baseOf(member) + addressOf(each, asked),
+      access: { token: tokenOf(request), ca: this.#files.tls?.ca }, expected: member.id, timeoutMs,
       bytesMax: ANSWER_BYTES_MAX, body: each.method === 'POST' ? JSON.stringify(asked.body) : undefined,
     });
     return { code, text: body.toString('utf8') };
+  }
+
+  #baseOf({ admin = '' }: MemberAnswer): string {
+    return `${this.#files.tls === undefined ? 'http' : 'https'}://${admin}`;
   }
 }
 
