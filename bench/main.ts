@@ -1,7 +1,7 @@
 /**
  * `npm run bench -- all|nodes|report|longest|endurance|guard` and `… -- kvs|gateway|recovery|rescue|takeover|fault|tls|domains|mx|direct [--quick]`:
  * `all` is the whole report (all.ts), `nodes` one part of it, `report` writes it again from what was measured;
- * `longest` is told in memory.ts, `endurance` and `guard` in the files of their names. The others repeat one of the paper's
+ * `longest` is told in memory.ts, `endurance`, `guard` and `queues` in the files of their names. The others repeat one of the paper's
  * experiments with real processes on this machine, or measure what a client feels of a fault: their results
  * go to a folder as JSON and as a plot beside the paper's figures. `direct` alone tells what the client and
  * the sink reach without a gateway.
@@ -22,6 +22,7 @@ import { describeMachine } from './machine.js';
 import { partLongest } from './memory.js';
 import type { BenchOptions, BenchResult } from './options.js';
 import { benchMx } from './mx.js';
+import { benchQueues } from './queues.js';
 import { benchRecovery } from './recovery.js';
 import { benchRescue } from './rescue.js';
 import { benchTakeover } from './takeover.js';
@@ -50,6 +51,7 @@ const FLAGS = {
   quick: { type: 'boolean' },
   only: { type: 'string' },
   minutes: { type: 'string' },
+  messages: { type: 'string' },
   against: { type: 'string' },
   install: { type: 'boolean' },
   publish: { type: 'boolean' },
@@ -72,6 +74,7 @@ const USAGE = [
   'nodes [--quick]',
   'report [--quick] [--publish]',
   'guard [--against COMMIT]',
+  'queues [--quick] [--messages N]',
   `${Object.keys(BENCHES).join('|')} [--quick]`,
 ].map((line, index) => `${index === 0 ? 'usage:' : '      '} npm run bench -- ${line}`).join('\n');
 
@@ -93,6 +96,12 @@ const WHOLE: Readonly<Record<string, (options: BenchOptions, flags: Flags) => Pr
     if (options.quick) await partLongest(options);
     else await keepPart('longest', aloneFile(options.folder, 'longest'), false, () => partLongest(options));
     return true;
+  },
+  queues: async (options, flags) => {
+    const messages = flags.messages === undefined ? undefined : Number(flags.messages);
+    // A tenth of them is removed, a tenth of that of each queue.
+    if (messages !== undefined && !(messages > 0 && messages % 100 === 0)) throw new Error(`'${flags.messages ?? ''}' is not a number of hundreds of messages`);
+    return (await runOne('queues', (all) => benchQueues(all, messages), options)) === 0;
   },
   guard: async (_options, flags) => {
     await runGuard(PROJECT, flags.against);
@@ -119,7 +128,7 @@ async function main(args: readonly string[]): Promise<number> {
   return (await WHOLE[name]?.(options, read.values)) === true ? 0 : 1;
 }
 
-async function runOne(name: string, bench: NonNullable<(typeof BENCHES)[string]>, options: BenchOptions): Promise<number> {
+async function runOne(name: string, bench: (typeof BENCHES)[string] & object, options: BenchOptions): Promise<number> {
   const machine = describeMachine();
   const { rows, plot } = await bench(options);
   const result: BenchResult = { bench: name, quick: options.quick, machine, rows };

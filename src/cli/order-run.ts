@@ -35,8 +35,8 @@ import { counted, printable, timeText } from './tables.js';
 const POLL_MS = 200;
 const NOT_ALL_SEEN =
   'not all mail could be looked at; --partial ends what was found, and the rest when it is met';
-const NONE_SEEN = 'no message that could be looked at is meant, and not all could be: with --partial the order '
-  + 'waits in the register for the rest';
+const NONE_SEEN = 'no message that could be looked at is meant, and not all could be: with --partial the '
+  + 'order waits in the register for the rest';
 /** An order that ends more is told twice: by what it means, and by its number. */
 export const EXPECT_FROM = 10_000;
 const EXPECT_SLACK = 1.1;

@@ -67,7 +67,8 @@ function lineOf(gateway: string, answer: QueueOrderAnswer): string {
   const how = isDry ? ' (dry run)' : '';
   // Whoever gave it took it back because of that.
   const isNone = phase === 'cancelled' && matched === 0 && looked >= 1;
-  const what = `${verb}${how}: ${isNone ? 'no message was meant' : phase}, ${formatCount(done)} of ${formatCount(matched)}`;
+  const state = isNone ? 'no message was meant' : phase;
+  const what = `${verb}${how}: ${state}, ${formatCount(done)} of ${formatCount(matched)}`;
   return `${order} at ${gateway}, ${listTimeText(given)}  ${what}  ${who}: ${reason}`;
 }
 

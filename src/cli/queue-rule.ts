@@ -147,7 +147,8 @@ export function takeBackVerb(
       const outcome = await cancelRules(group, cancelled, given);
       const left = outcome.rules.filter((rule) => rule.verb === verb).map((rule) => rule.queue);
       if (args.json === true) {
-        return done(toldJson({ order: word, queue: said, cancelled, still_standing: left }, outcome, context));
+        const what = { order: word, queue: said, cancelled, still_standing: left };
+        return done(toldJson(what, outcome, context));
       }
       const state = verb === 'suspend' ? 'goes on' : 'takes mail again';
       const line = isOfSenders(target) ? `mail of ${said} is taken again` : `${said} ${state}`;

@@ -15,6 +15,11 @@ import { fileURLToPath } from 'node:url';
 import { HOST, type Cluster, type GatewayHandle } from '../process/cluster.js';
 import { twinpost } from '../process/twinpost.js';
 
+/** Sizes that CI has no time for, and whoever has a machine for it (CONTRIBUTING.md). */
+export function sized<T>(ci: T, full: T): T {
+  return process.env['TWINPOST_STORY_SIZE'] === 'full' ? full : ci;
+}
+
 const RUNBOOK = fileURLToPath(new URL('../../../docs/RUNBOOK.md', import.meta.url));
 const LINES_SHOWN_MAX = 14;
 const COLUMNS_SHOWN_MAX = 150;

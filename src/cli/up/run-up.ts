@@ -142,7 +142,8 @@ class Up {
     this.#again = again;
     this.#gatewayStopMs = (config.gateway?.delivery.stopTimeoutMs ?? 0) + GATEWAY_STOP_EXTRA_MS;
     const access = accessOf({ 'token-file': undefined, 'ca-file': undefined }, context);
-    this.#gateways = config.gateways.map(({ id, admin }) => ({ name: id, client: new AdminClient(adminUrl(admin), access) }));
+    this.#gateways = config.gateways.map(({ id, admin }) =>
+      ({ name: id, client: new AdminClient(adminUrl(admin), access) }));
     this.#stores = config.stores.map(({ admin }) => new AdminClient(adminUrl(admin), access));
     const sinkAdmin = config.sink?.admin;
     this.#sink = sinkAdmin === undefined
