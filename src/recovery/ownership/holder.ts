@@ -263,13 +263,13 @@ export class PartitionHolder {
   }
 
   /**
-   * Copies that may still be, of members: not where the store is up in another boot. When there is none,
-   * those that left and are away are waited for.
+   * Copies that may still be, of members: not where the store is up in another boot. A PARTIAL holder whose
+   * members have none goes on when one that left is back.
    */
   #awaited(): readonly RecordedMember[] {
     const members = this.members.filter((member) => !this.#isGone(member));
-    if (members.length > 0) return members;
-    return this.#spared(this.#record ?? this.#newest).filter((copy) => !this.#isUp(copy));
+    if (members.length > 0 || this.#set === undefined) return members;
+    return this.#set.spared.filter((copy) => !this.#isUp(copy));
   }
 
   /** Copies that left, were not emptied, and may have mail that is nowhere else. */

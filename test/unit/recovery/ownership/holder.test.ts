@@ -625,6 +625,24 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.guards.at(-1), undefined, 'no session of this process itself stands in its way');
   });
 
+  test('is kept also by who gives up the memory of a dead holder, whose record names it', () => {
+    const stage = new Stage();
+    stage.up.set('a', 'b2').delete('b');
+    stage.answerRead('r1', { ...recordOf(4, OTHER, 'a'), left: members('b') });
+    stage.tick(31);
+    stage.answerRead('r1', { ...recordOf(4, OTHER, 'a'), left: members('b') });
+    for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+    assert.equal(stage.holder.away.cause, AwayCause.MEMORY, 'that is what counts');
+    assert.equal(stage.holder.giveUp([], stage.nowMs), true);
+    stage.tick();
+    for (const { storeId, term } of stage.founds) stage.holder.onFounded(storeId, stage.up.get(storeId) ?? '', term);
+    stage.tick();
+    const { gaveUp } = stage.changes.at(-1)?.record ?? assert.fail('a change is sent');
+    assert.deepEqual(gaveUp.map(({ storeId }) => storeId), ['b']);
+    assert.deepEqual(stage.guards.at(-1), OTHER);
+  });
+
   test('takes in what the record names as left, when every member is gone: who left may have a copy', () => {
     const stage = new Stage();
     stage.up.set('a', 'b2');
