@@ -78,7 +78,7 @@ rolled="-DV=5 -DSTART_ROLLED -DRESTARTS"
 files="-DN=1 -DMAXEPOCH=2 -DSTORECRASHES=0 -DPROCCRASHES=0 -DSTORESTOPS=1"
 
 check nothing-found design-epochs 290 register $three
-check holds design-ownership    200 register -DN=0 -DMAXEPOCH=4 -DSTORECRASHES=0 -DPROCCRASHES=0
+check holds design-ownership    400 register -DN=0 -DMAXEPOCH=4 -DSTORECRASHES=0 -DPROCCRASHES=0
 check holds design-messages     240 register $two
 check holds design-crash        120 register -DN=1 -DMAXEPOCH=2 -DSTORECRASHES=1 -DPROCCRASHES=1
 check holds design-empty        100 register $crash $empty
