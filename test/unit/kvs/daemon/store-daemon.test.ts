@@ -114,8 +114,8 @@ describe('a store on real sockets', () => {
     };
     await refuse(owner.change(1, storing(2, 'late', 'h')));
     await refuse(pull(owner, 1, 0, 10));
+    owner.send(types.RELEASE, encodeRelease(packer, { handle: 1 }));
     await refuse(owner.send(types.TAIL, encodeTail(packer, { handle: 1, number: 0, digestA: 0, digestB: 0 })));
-    await refuse(owner.send(types.RELEASE, encodeRelease(packer, { handle: 1 })));
     owner.heartbeat(2);
     assert.deepEqual((await owner.next(types.BEAT)).values.slice(3), [1, [[1, 'g1/1', [2, 2]]]]);
     owner.join(1, 1);
@@ -124,6 +124,8 @@ describe('a store on real sockets', () => {
     pull(taker, 9, 0, 10);
     assert.equal(new TextDecoder().decode((await taker.next(types.BLOCK)).bodies), 'oneh');
     assert.equal(store.counters.declines[DECLINED_LOWER], 1);
+    taker.join(5, 1, termOf(3), 'g1');
+    assert.equal((await taker.next(types.FENCED)).values[8], 0, 'who hands back may have been fenced before it learned that it does');
   });
 
   test('keeps no words by a handle that is not bound, is refused, or whose term is fenced; nobody hears of it', async (t) => {
@@ -163,7 +165,7 @@ describe('a store on real sockets', () => {
     const store = await running(t);
     const gateway = await TestGateway.join(store);
     gateway.send(types.ASK, encodeAsk(packer, { partition: 'g1/1', holder: { gatewayId: 'g1', incarnation: 1 } }));
-    assert.deepEqual((await gateway.next(types.ASKED)).values, ['g1/1', false, 0, []], 'a connection is no lease');
+    assert.deepEqual((await gateway.next(types.ASKED)).values, ['g1/1', false, 0, 0, []], 'a connection is no lease');
     const members = [{ storeId: 'store-a', bootId: store.store.bootId }];
     gateway.found(1, 1);
     gateway.heartbeat(1);
@@ -174,7 +176,7 @@ describe('a store on real sockets', () => {
     const other = await TestGateway.join(store, { id: 'g2' });
     other.send(types.ASK, encodeAsk(packer, { partition: 'g1/1', holder: { gatewayId: 'g1', incarnation: 1 } }));
     const asked = (await other.next(types.ASKED)).values;
-    assert.deepEqual([asked[0], asked[1], asked[3]], ['g1/1', true, [3, [1, 1], ['g1', 0], [['store-a', store.store.bootId]], [], [], []]]);
+    assert.deepEqual([asked[0], asked[1], asked[3], asked[4]], ['g1/1', true, 1, [3, [1, 1], ['g1', 0], [['store-a', store.store.bootId]], [], [], []]]);
     assert.ok(Number(asked[2]) > 9_000);
     gateway.send(types.RELEASE, encodeRelease(packer, { handle: 1 }));
     await gateway.acknowledged(gateway.heartbeat(2) - 1);
