@@ -22,6 +22,8 @@ export interface OutsideSet {
   readonly npm?: string;
   /** Bound in time; default 5. */
   readonly minutes?: number;
+  /** Files at the same time; default 1. */
+  readonly concurrency?: number;
   /** The set starts daemons that insist on root. */
   readonly root?: boolean;
   /** Python modules that must be found by one of the interpreters. */

@@ -37,29 +37,26 @@ interface TestSet {
   readonly set: string;
   /** Folder or file below test/. */
   readonly path: string;
-  /** Files at the same time: sets that measure or start daemons run alone. */
+  /** Files at the same time. */
   readonly concurrency: number;
   readonly minutes: number;
-  /** Names of files whose tests depend on no moment: two at a time, before the others. */
-  readonly light?: readonly string[];
+  /** Names of files that measure, and run one at a time after the others. */
+  readonly alone?: readonly string[];
 }
 
-/** One thing at a time is asked of one gateway, and waited for. */
-const LIGHT = [
-  'aliases', 'authentication', 'by-mx', 'cli', 'dkim', 'export', 'hooks', 'log-file', 'mta-sts', 'orders', 'programs', 'queue-rules',
-  'recipients', 'requiretls', 'returned', 'routes', 'secrets', 'send-tls', 'smarthost', 'sources', 'submission',
-];
+/** They compare costs, or fill the machine themselves. */
+const ALONE = ['memory', 'restart-cost'];
 
 const OWN_SETS: readonly TestSet[] = [
   { set: 'tidy', path: 'tidy.test.ts', concurrency: 1, minutes: 2 },
-  { set: 'unit', path: 'unit', concurrency: 2, minutes: 10 },
+  { set: 'unit', path: 'unit', concurrency: 2, minutes: 15 },
   { set: 'dialog', path: 'dialog', concurrency: 2, minutes: 5 },
-  { set: 'attacks', path: 'attacks', concurrency: 2, minutes: 5 },
+  { set: 'attacks', path: 'attacks', concurrency: 2, minutes: 8 },
   { set: 'scenario', path: 'scenario', concurrency: 2, minutes: 15 },
   { set: 'simulation', path: 'simulation', concurrency: 2, minutes: 20 },
   { set: 'fuzz', path: 'fuzz', concurrency: 1, minutes: 12 },
-  { set: 'process', path: 'process', concurrency: 1, minutes: 40, light: LIGHT },
-  { set: 'operator', path: 'operator', concurrency: 1, minutes: 8 },
+  { set: 'process', path: 'process', concurrency: 2, minutes: 40, alone: ALONE },
+  { set: 'operator', path: 'operator', concurrency: 1, minutes: 15 },
   { set: 'chaos', path: 'chaos', concurrency: 1, minutes: 7 },
 ];
 const OUTSIDE_MINUTES = 5;
@@ -121,7 +118,7 @@ async function runTests(set: TestSet, packages = ''): Promise<Outcome> {
   // The runner listens once a file; ten are what Node takes for a leak.
   setMaxListeners(files.length + 10, abort.signal);
   const slow: string[] = [];
-  const isLight = (file: string): boolean => set.light?.includes(basename(file, '.test.js')) === true;
+  const isAlone = (file: string): boolean => set.alone?.includes(basename(file, '.test.js')) === true;
   const runFiles = async (some: readonly string[], concurrency: number): Promise<void> => {
     if (some.length === 0 || abort.signal.aborted) return;
     const stream = run({ files: [...some], concurrency, signal: abort.signal });
@@ -137,8 +134,8 @@ async function runTests(set: TestSet, packages = ''): Promise<Outcome> {
       stream.resume();
     });
   };
-  await runFiles(files.filter(isLight), 2);
-  await runFiles(files.filter((file) => !isLight(file)), set.concurrency);
+  await runFiles(files.filter((file) => !isAlone(file)), set.concurrency);
+  await runFiles(files.filter(isAlone), 1);
   clearTimeout(bound);
   if (slow.length > 0) say(`  took long: ${slow.join(', ')}`);
   outcome.seconds = (performance.now() - started) / 1000;
@@ -194,8 +191,8 @@ async function runOutside(wanted: (set: string) => boolean): Promise<Outcome[]> 
     const reason = whyNot(outside);
     if (reason === '') {
       const path = join('thirdparty', outside.set);
-      const { set, minutes = OUTSIDE_MINUTES } = outside;
-      outcomes.push(await runTests({ set, path, concurrency: 1, minutes }, packages));
+      const { set, minutes = OUTSIDE_MINUTES, concurrency = 1 } = outside;
+      outcomes.push(await runTests({ set, path, concurrency, minutes }, packages));
     } else {
       outcomes.push({ ...outcomeOf(outside.set, packages), state: 'skipped', skipped: 1, note: reason });
     }
