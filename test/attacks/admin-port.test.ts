@@ -170,7 +170,7 @@ describe('a port with TLS', { skip: tls === undefined ? 'openssl is missing' : f
 });
 
 describe('probes on a port of their own', () => {
-  test('answer while a thousand slow connections are at the admin port, and a thousand at theirs', { timeout: 60_000 }, async (t) => {
+  test('answer while a thousand slow connections are at the admin port, and a thousand at theirs', { timeout: 120_000 }, async (t) => {
     const { admin } = await played(t, { probes: OWN });
     const sockets: net.Socket[] = [];
     t.after(() => { for (const socket of sockets) socket.destroy(); });

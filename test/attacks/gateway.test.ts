@@ -46,7 +46,7 @@ function talk(port: number, address: string, text: string): Promise<string> {
 
 const codesOf = (heard: string): string => heard.split('\r\n').filter((line) => line[3] === ' ').map((line) => line.slice(0, 3)).join(' ');
 
-describe('a gateway process', { timeout: 170_000 }, () => {
+describe('a gateway process', { timeout: 340_000 }, () => {
   const hop = new ScriptedServer();
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-attacks-'));
   let cluster: Cluster;

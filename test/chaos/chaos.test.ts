@@ -8,7 +8,7 @@ import { FAULT_KINDS } from './options.js';
 /** Below half of what two cores take, so that the runner's other work does not decide. */
 const RATE = 600;
 
-test('a minute of random faults, two gateways, three stores', { timeout: 400_000 }, async (context) => {
+test('a minute of random faults, two gateways, three stores', { timeout: 800_000 }, async (context) => {
   const seed = (Date.now() % 1_000_000) + 1;
   context.diagnostic(`seed ${seed}`);
   const report = await runChaos({ seed, seconds: 60, gateways: 2, stores: 3, kinds: FAULT_KINDS, everyMs: 5000, rate: RATE, rescue: true });

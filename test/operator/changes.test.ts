@@ -51,7 +51,7 @@ async function fingerprintOf(port: number): Promise<string> {
   return fingerprint256;
 }
 
-describe('an operator', { timeout: 300_000 }, () => {
+describe('an operator', { timeout: 600_000 }, () => {
   test('who changes route, limit and certificate under load loses no session', { skip: NO_OPENSSL }, async (t) => {
     assert.ok(OWN !== undefined && NEW !== undefined);
     const tls = { cert: OWN.certFile, key: OWN.keyFile };

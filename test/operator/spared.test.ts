@@ -70,7 +70,7 @@ async function isSpared(gateway: GatewayHandle): Promise<boolean> {
     && moved?.length === EACH && left?.length === 0;
 }
 
-test('an operator who holds, delays and rebinds mail finds it so, whoever dies', { timeout: 300_000 }, async () => {
+test('an operator who holds, delays and rebinds mail finds it so, whoever dies', { timeout: 600_000 }, async () => {
   const story = new Story('spared', cluster);
   const [first, second] = cluster.gateways;
   assert.ok(first !== undefined && second !== undefined);

@@ -49,7 +49,7 @@ class PickyHop {
   }
 }
 
-describe('an operator', { timeout: 420_000 }, () => {
+describe('an operator', { timeout: 840_000 }, () => {
   let cluster: Cluster;
   let delivered = 0;
   const hop = new PickyHop();

@@ -99,7 +99,7 @@ async function logged(cluster: Cluster, event: string, fields: Readonly<Record<s
   }, BOUND_MS, cluster.gateway);
 }
 
-test('what expires says what was said of it last, and so does its report', { timeout: 90_000 }, () => withAliases(
+test('what expires says what was said of it last, and so does its report', { timeout: 180_000 }, () => withAliases(
   ['late+er@relayed.example to=busy@else.example'],
   async (cluster, hop) => {
     await send(cluster, 'alice@client.example', ['<Late+er@relayed.example>']);
@@ -110,7 +110,7 @@ test('what expires says what was said of it last, and so does its report', { tim
   }, { lifetime: '3s', retry: { first: '1s', max: '1s' } },
 ));
 
-test('an alias that leads out of our domains has the reverse-path rewritten, and the report finds the sender', { timeout: 90_000 }, () => withAliases(
+test('an alias that leads out of our domains has the reverse-path rewritten, and the report finds the sender', { timeout: 180_000 }, () => withAliases(
   ['anna@relayed.example', 'info@relayed.example to=x@else.example', 'gone@relayed.example to=nobody@else.example', 'both@relayed.example to=anna@relayed.example,y@else.example'],
   async (cluster, hop) => {
     await send(cluster, 'alice@client.example', ['<info@relayed.example>']);
@@ -138,7 +138,7 @@ test('an alias that leads out of our domains has the reverse-path rewritten, and
   },
 ));
 
-test('a list with success asked for tells once that it has the message, not who is on it', { timeout: 90_000 }, () => withAliases(
+test('a list with success asked for tells once that it has the message, not who is on it', { timeout: 180_000 }, () => withAliases(
   ['anna@relayed.example', 'team@relayed.example to=anna@relayed.example,bob@relayed.example,x@else.example', 'bob@relayed.example'],
   async (cluster, hop) => {
     await send(cluster, 'alice@client.example', ['<team@relayed.example> NOTIFY=SUCCESS,FAILURE', '<anna@relayed.example> NOTIFY=SUCCESS']);
@@ -152,7 +152,7 @@ test('a list with success asked for tells once that it has the message, not who 
   },
 ));
 
-test('a list tells that it has the message also when the first on it refuses it', { timeout: 90_000 }, () => withAliases(
+test('a list tells that it has the message also when the first on it refuses it', { timeout: 180_000 }, () => withAliases(
   ['anna@relayed.example', 'team@relayed.example to=nobody@else.example,anna@relayed.example'],
   async (cluster, hop) => {
     const reportsTo = (sender: string): string[] => hop.arrivals.filter(({ recipients }) => recipients.includes(sender)).flatMap(({ content }) => [...content.matchAll(/^Final-Recipient: (.*)\r\nAction: (.*)\r$/gm)].map(([, who, what]) => `${String(who)} ${String(what)}`));

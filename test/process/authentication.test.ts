@@ -36,7 +36,7 @@ function threadsOf({ gateway }: Cluster): number {
   return readdirSync(`/proc/${String(gateway.pid)}/task`).length;
 }
 
-test('mail of strangers bears what was found out, and no other word of ours', { timeout: 120_000 }, async (t) => {
+test('mail of strangers bears what was found out, and no other word of ours', { timeout: 240_000 }, async (t) => {
   const names = await NameServer.start(t, scriptOf({
     ...keysOf('x.example'), 'TXT x.example': ['v=spf1 ip4:192.0.2.0/24 -all'], 'TXT _dmarc.x.example': ['v=DMARC1; p=reject'],
     'TXT silent.example': 'silent', 'TXT _dmarc.silent.example': 'silent',
@@ -90,7 +90,7 @@ test('mail of strangers bears what was found out, and no other word of ours', { 
   assert.match(log, /"event":"received"[^\n]*"authentication":"spf=pass dkim=pass dmarc=pass"/);
 });
 
-test('names of strangers that nobody answers keep no mail from its way', { timeout: 120_000 }, async (t) => {
+test('names of strangers that nobody answers keep no mail from its way', { timeout: 240_000 }, async (t) => {
   const zone = scriptOf({ 'MX there.example': ['a.there.example'] });
   const names = await NameServer.start(t, (question) => (question.includes('._domainkey.') ? undefined : zone(question)));
   const [checked = 0, plain = 0] = await freePorts(2);
@@ -118,7 +118,7 @@ test('names of strangers that nobody answers keep no mail from its way', { timeo
   for (const reply of await Promise.all(flood)) assert.match(reply, /^250 /);
 });
 
-test('without such a listener there is no thread for it', { timeout: 120_000 }, async (t) => {
+test('without such a listener there is no thread for it', { timeout: 240_000 }, async (t) => {
   const threads: number[] = [];
   for (const authentication_results of [true, false]) {
     const [port = 0] = await freePorts(1);

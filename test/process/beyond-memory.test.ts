@@ -181,7 +181,7 @@ async function sendEnvelopes(port: number, count: number): Promise<readonly Send
   return records;
 }
 
-describe('more than its memory holds', { timeout: 600_000 }, () => {
+describe('more than its memory holds', { timeout: 1200_000 }, () => {
   test('is taken over and delivered: large bodies', async (t) => {
     const cluster = await clusterOf(t);
     const count = Math.ceil(1.05 * BEYOND_BYTES / BODY_BYTES);

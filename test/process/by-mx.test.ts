@@ -13,7 +13,7 @@ import { twinpost } from './twinpost.js';
 
 const BACKUP = '127.0.0.2';
 
-test('mail by MX goes to the hosts of its domain, survives a kill, and comes back where there is none', { timeout: 120_000 }, async (t) => {
+test('mail by MX goes to the hosts of its domain, survives a kill, and comes back where there is none', { timeout: 240_000 }, async (t) => {
   const [main, backup] = [new ScriptedServer(), new ScriptedServer()];
   const port = await main.listen();
   main.close();
@@ -66,7 +66,7 @@ test('mail by MX goes to the hosts of its domain, survives a kill, and comes bac
   await until('the log says by which host', () => cluster.gateway.log().includes(`"relay":"b.there.example[${BACKUP}]:${String(port)}"`));
 });
 
-test('a resolver that is dead stands in status, metrics and log, until it answers', { timeout: 120_000 }, async (t) => {
+test('a resolver that is dead stands in status, metrics and log, until it answers', { timeout: 240_000 }, async (t) => {
   let isDead = true;
   const names = await NameServer.start(t, () => (isDead ? { rcode: 2 } : { rcode: 3 }));
   const cluster = await startCluster({
@@ -92,7 +92,7 @@ test('a resolver that is dead stands in status, metrics and log, until it answer
   assert.match(cluster.gateway.log(), /"event":"dns".*a resolver answers again/);
 });
 
-test('a site is suspended for all domains whose mail it takes, when the DNS has named it and before it is connected to', { timeout: 120_000 }, async (t) => {
+test('a site is suspended for all domains whose mail it takes, when the DNS has named it and before it is connected to', { timeout: 240_000 }, async (t) => {
   const server = new ScriptedServer();
   const port = await server.listen();
   t.after(() => { server.close(); });

@@ -42,7 +42,7 @@ async function inFolder(body: (folder: string) => Promise<void>): Promise<void> 
   }
 }
 
-test('twinpost dkim key makes a key that signs, and the record of it', { timeout: 60_000 }, async () => {
+test('twinpost dkim key makes a key that signs, and the record of it', { timeout: 120_000 }, async () => {
   await inFolder(async (folder) => {
     const out = path.join(folder, 'x.pem');
     const made = await twinpost(['dkim', 'key', 'X.example', '--selector', 's2026', '--out', out]);
@@ -141,7 +141,7 @@ async function reportIndex(cluster: Cluster): Promise<number> {
   return readMaildir(cluster.maildir).findIndex(isReport) + 1;
 }
 
-test('a key that changes signs from then on, and one that can\'t be used does not', { timeout: 120_000 }, async () => {
+test('a key that changes signs from then on, and one that can\'t be used does not', { timeout: 240_000 }, async () => {
   await inFolder(async (folder) => {
     const file = writeKey(folder, 'rsa.pem', pem(RSA));
     const cluster = await startCluster({ sinkSection: { maildir: true }, gateway: { dkim: [{ domain: 'x.example', selector: 'r1', key_file: file }] } });
@@ -166,7 +166,7 @@ test('a key that changes signs from then on, and one that can\'t be used does no
   });
 });
 
-test('keys that can\'t be used are a line each with the place of their key, the same from config check and from the start', { timeout: 120_000 }, async () => {
+test('keys that can\'t be used are a line each with the place of their key, the same from config check and from the start', { timeout: 240_000 }, async () => {
   await inFolder(async (folder) => {
     const file = path.join(folder, 'gateway.yaml');
     const config = (dkim: string): string => `gateway:

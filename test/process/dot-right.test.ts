@@ -83,7 +83,7 @@ class WithholdingRelay {
   }
 }
 
-test('a gateway that stood still past its lease right before its final dots sends none of them', { timeout: 150_000 }, async (t) => {
+test('a gateway that stood still past its lease right before its final dots sends none of them', { timeout: 300_000 }, async (t) => {
   const relay = await WithholdingRelay.start(t);
   const cluster = await startCluster({
     gateways: 2, group: true, domains: [DOMAIN], mapSinkPort: (port, gateway) => (gateway === 0 ? relay.portFor(port) : port),
@@ -122,7 +122,7 @@ test('a gateway that stood still past its lease right before its final dots send
   }
 });
 
-test('a gateway alone, that stood still past its lease right before its final dots, begins them again in their place', { timeout: 120_000 }, async (t) => {
+test('a gateway alone, that stood still past its lease right before its final dots, begins them again in their place', { timeout: 240_000 }, async (t) => {
   const relay = await WithholdingRelay.start(t);
   const cluster = await startCluster({
     domains: [DOMAIN], mapSinkPort: (port) => relay.portFor(port), arrivalLog: true, store: { lease: MIRROR.lease },

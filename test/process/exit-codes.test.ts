@@ -13,7 +13,7 @@ type Row = readonly [wanted: number, ...args: readonly string[]];
 const WHY = ['--reason', 'a test'];
 const NOBODY = ['--sender', 'nobody@nowhere.example'];
 
-describe('the exit code', { timeout: 420_000 }, () => {
+describe('the exit code', { timeout: 840_000 }, () => {
   let cluster: Cluster;
   before(async () => {
     // Port 1 is nobody's: mail stays, and its next hop is an error of the status.

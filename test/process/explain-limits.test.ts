@@ -8,7 +8,7 @@ import { twinpost } from './twinpost.js';
 
 const send = (cluster: Cluster, count: number): Promise<unknown> => runSend({ host: HOST, port: cluster.smtpPort, count, domains: ['x.example'] });
 
-test('explain names the limit that binds: back-off, an order, concurrency; and says when no gateway can tell', { timeout: 180_000 }, async () => {
+test('explain names the limit that binds: back-off, an order, concurrency; and says when no gateway can tell', { timeout: 360_000 }, async () => {
   const cluster = await startCluster({ domains: ['x.example'], gateway: { delivery: { concurrency: 2, retry: { first: '1h', max: '1h' } } } });
   try {
     const explain = (...more: readonly string[]): ReturnType<typeof twinpost> =>

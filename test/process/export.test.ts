@@ -55,7 +55,7 @@ function envelopes(folder: string): Json[] {
   return files(folder, '.json').map((name) => JSON.parse(readFileSync(join(folder, name), 'utf8')) as Json);
 }
 
-describe('the way out', { timeout: 180_000 }, () => {
+describe('the way out', { timeout: 360_000 }, () => {
   test('from a gateway, a store with no gateway alive, its spill file, and on to an SMTP server, each message once', async (t) => {
     const folder = mkdtempSync(join(tmpdir(), 'twinpost-export-'));
     const cluster: Cluster = await startCluster({

@@ -21,7 +21,7 @@ interface Status {
   readonly orphan_partitions: number;
 }
 
-test('all mail of workers that are no more is delivered by the one that is left', { timeout: 180_000 }, async (t) => {
+test('all mail of workers that are no more is delivered by the one that is left', { timeout: 360_000 }, async (t) => {
   let workers = 2;
   const cluster = await startCluster({
     workers, domains: ['x.example'],

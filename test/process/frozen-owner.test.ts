@@ -23,7 +23,7 @@ const RATE = 150;
 const COUNT = 3000;
 const BOUND_MS = 60_000;
 
-test('a gateway that stands still past its lease under load gives its queues up, goes on, and has them back', { timeout: 150_000 }, async () => {
+test('a gateway that stands still past its lease under load gives its queues up, goes on, and has them back', { timeout: 300_000 }, async () => {
   const judge = await LinkJudge.start(2, 2);
   try {
     const cluster = await startCluster({

@@ -62,11 +62,11 @@ async function run(cluster: Cluster, judge: LinkJudge, victim: Daemon): Promise<
   assert.ok(epochs.length >= 2 * DOMAINS.length && epochs.every((epoch) => epoch === 1), `epochs ${epochs.join(', ')}`);
 }
 
-describe('a process that stands still for 3 s under load is not taken for dead', { timeout: 120_000 }, () => {
-  test('the gateway', { timeout: 60_000 }, () => stallsUnderLoad((cluster) => cluster.gateway));
+describe('a process that stands still for 3 s under load is not taken for dead', { timeout: 240_000 }, () => {
+  test('the gateway', { timeout: 120_000 }, () => stallsUnderLoad((cluster) => cluster.gateway));
 
   for (const [index, name] of ['first', 'second'].entries()) {
-    test(`the ${name} store`, { timeout: 60_000 }, () => stallsUnderLoad((cluster) => {
+    test(`the ${name} store`, { timeout: 120_000 }, () => stallsUnderLoad((cluster) => {
       const store = cluster.stores[index];
       assert.ok(store !== undefined);
       return store;

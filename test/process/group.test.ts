@@ -48,7 +48,7 @@ async function mailAtBoth(cluster: Cluster, count: number): Promise<void> {
   for (const { smtpPort } of cluster.gateways) await runSend({ host: HOST, port: smtpPort, count, connections: 5, domains: ['a.example', 'b.example'] });
 }
 
-describe('a gateway that is asked for its group', { timeout: 180_000 }, () => {
+describe('a gateway that is asked for its group', { timeout: 360_000 }, () => {
   test('begins an order at all, tells how far it is at one address, and names who was killed', async (t) => {
     const cluster = await startCluster({ gateways: 2, stores: 3, group: true, domains: ['a.example', 'b.example'] });
     t.after(() => cluster.stop());

@@ -18,7 +18,7 @@ const QUICK_MS = 5_000;
 
 const replaceSoon = { gateway: { mirror: { replace_after: '1s' } } };
 
-describe('a store that stays away', { timeout: 180_000 }, () => {
+describe('a store that stays away', { timeout: 360_000 }, () => {
   test('is replaced after replace_after by a third one; a killed one comes back empty and is used again', () => healing(3, replaceSoon, async (all) => {
     const { cluster } = all;
     const gone = storeOf(cluster, 1);
@@ -49,7 +49,7 @@ describe('a store that stays away', { timeout: 180_000 }, () => {
 
 const REASON = ['--reason', 'a test'];
 
-describe('twinpost store drain', { timeout: 180_000 }, () => {
+describe('twinpost store drain', { timeout: 360_000 }, () => {
   test('empties a store under load, which may stop then; a restarted gateway remembers it; --undo ends it', () => healing(3, {}, async (all) => {
     const { cluster } = all;
     const store = storeOf(cluster, 0);
@@ -102,7 +102,7 @@ describe('twinpost store drain', { timeout: 180_000 }, () => {
   })));
 });
 
-describe('twinpost store resync', { timeout: 60_000 }, () => {
+describe('twinpost store resync', { timeout: 120_000 }, () => {
   test('fills one mirror again while mail goes on, and never touches the last copy', () => healing(2, {}, async (all) => {
     const { cluster } = all;
     let home = '';
@@ -125,7 +125,7 @@ describe('twinpost store resync', { timeout: 60_000 }, () => {
   }));
 });
 
-describe('a store that is told to stop', { timeout: 120_000 }, () => {
+describe('a store that is told to stop', { timeout: 240_000 }, () => {
   for (const onePath of [false, true]) test(`${onePath ? 'on its only path ' : ''}ends with 0 at once when a third one takes its queues, and nothing is refused`, () => healing(3, { onePath }, async (all) => {
     const { cluster } = all;
     const store = storeOf(cluster, 2);
@@ -157,7 +157,7 @@ describe('a store that is told to stop', { timeout: 120_000 }, () => {
   })));
 });
 
-describe('below min_replicas', { timeout: 120_000 }, () => {
+describe('below min_replicas', { timeout: 240_000 }, () => {
   for (const least of [1, 2]) {
     test(`with min_replicas ${least} mail is put off, the port closes, and it opens by itself`, () => healing(2, { gateway: { mirror: { min_replicas: least } } }, async (all) => {
       const { cluster } = all;

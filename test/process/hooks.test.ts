@@ -76,7 +76,7 @@ async function metric(cluster: Cluster, answer: string): Promise<number> {
   return Number(new RegExp(`^twinpost_hook_answers_total\\{hook="odd",answer="${answer}"\\} (\\d+)$`, 'm').exec(text)?.[1] ?? 0);
 }
 
-test('a module that throws, loops, exits, is late or grows ends its thread at most, and the next message is judged', { timeout: 240_000 }, async () => {
+test('a module that throws, loops, exits, is late or grows ends its thread at most, and the next message is judged', { timeout: 480_000 }, async () => {
   const hook = { timeout: `${String(TIMEOUT_MS)}ms`, heap: '32MiB' };
   await withHooks((folder) => [{ ...hook, module: path.join(folder, 'odd.mjs') }], async (cluster) => {
     const { pid } = cluster.gateway;
@@ -102,7 +102,7 @@ test('a module that throws, loops, exits, is late or grows ends its thread at mo
   });
 });
 
-test('messages behind one that loops are judged by other threads', { timeout: 120_000 }, async () => {
+test('messages behind one that loops are judged by other threads', { timeout: 240_000 }, async () => {
   await withHooks((folder) => [{ timeout: '60s', threads: 2, module: path.join(folder, 'odd.mjs') }], async (cluster, folder) => {
     let isWaiting = true;
     const waits = send(cluster, 'wait').finally(() => { isWaiting = false; });
@@ -113,7 +113,7 @@ test('messages behind one that loops are judged by other threads', { timeout: 12
   });
 });
 
-test('messages behind two that loop are judged by the threads that come after theirs', { timeout: 120_000 }, async () => {
+test('messages behind two that loop are judged by the threads that come after theirs', { timeout: 240_000 }, async () => {
   await withHooks((folder) => [{ timeout: '3s', threads: 2, module: path.join(folder, 'odd.mjs') }], async (cluster) => {
     // Who comes then waits, is judged as soon as one of them has been made anew, or told to try later.
     const both = [send(cluster, 'loop'), send(cluster, 'loop')];
@@ -126,7 +126,7 @@ test('messages behind two that loop are judged by the threads that come after th
   });
 });
 
-test('on_failure: accept takes what could not be judged, and hooks are asked in their order', { timeout: 120_000 }, async () => {
+test('on_failure: accept takes what could not be judged, and hooks are asked in their order', { timeout: 240_000 }, async () => {
   await withHooks((folder) => [
     { module: path.join(folder, 'odd.mjs'), on_failure: 'accept', timeout: '1s' }, { module: EXAMPLE, timeout: '5s' },
   ], async (cluster) => {
@@ -140,7 +140,7 @@ test('on_failure: accept takes what could not be judged, and hooks are asked in 
   });
 });
 
-test('config check loads each module, and says what is wrong with it', { timeout: 60_000 }, async () => {
+test('config check loads each module, and says what is wrong with it', { timeout: 120_000 }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-hooks-'));
   try {
     const config = path.join(folder, 'gateway.yaml');

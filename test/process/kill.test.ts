@@ -93,7 +93,7 @@ class Killer {
 }
 
 describe('mail survives the death of any one process at any instant', () => {
-  test('20,000 messages, the gateway killed three times and each store once', { timeout: 180_000 }, async () => {
+  test('20,000 messages, the gateway killed three times and each store once', { timeout: 360_000 }, async () => {
     await witnessed(async (cluster, judge) => {
       const killer = new Killer(cluster, judge);
       const log = join(cluster.folder, 'send.log');

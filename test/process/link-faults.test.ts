@@ -81,10 +81,10 @@ const DAMAGE: readonly (readonly [what: string, faults: StreamFaults, named: Reg
   ['connections that end one way', { halfCloseWithinBytes: 60_000 }, ENDED],
 ];
 
-describe('a damaged stream is noticed, named and healed', { timeout: 300_000 }, () => {
+describe('a damaged stream is noticed, named and healed', { timeout: 600_000 }, () => {
   for (const [number, [what, faults, named]] of DAMAGE.entries()) {
     for (const direction of ['up', 'down'] as readonly Direction[]) {
-      test(`${what}, ${direction === 'up' ? 'to' : 'from'} a store`, { timeout: 60_000 }, async () => {
+      test(`${what}, ${direction === 'up' ? 'to' : 'from'} a store`, { timeout: 120_000 }, async () => {
         let damaged = 0;
         const log = await survive(10 * number + 1, async ({ proxy, cluster }) => {
           // Little comes back from a store: its stream is damaged sooner.
@@ -104,9 +104,9 @@ function scaled(faults: StreamFaults, by: number): StreamFaults {
   return Object.fromEntries(Object.entries(faults).map(([key, value]) => [key, Math.ceil((value as number) * by)]));
 }
 
-describe('a slow network is no fault', { timeout: 120_000 }, () => {
+describe('a slow network is no fault', { timeout: 240_000 }, () => {
   const SLOW: StreamFaults = { delayMs: 5, jitterMs: 20, splitBytesMax: 3000 };
-  test('delay, jitter and any cut of the stream isolate nobody', { timeout: 60_000 }, async () => {
+  test('delay, jitter and any cut of the stream isolate nobody', { timeout: 120_000 }, async () => {
     const log = await survive(3, ({ judge }) => {
       for (const proxy of judge.proxies()) {
         proxy.faults('up', SLOW);
@@ -116,7 +116,7 @@ describe('a slow network is no fault', { timeout: 120_000 }, () => {
     assert.doesNotMatch(log, /"to":"NG"|is isolated/);
   });
 
-  test('a line of 2 MB/s to one store slows mail down and isolates nobody', { timeout: 60_000 }, async () => {
+  test('a line of 2 MB/s to one store slows mail down and isolates nobody', { timeout: 120_000 }, async () => {
     const log = await survive(4, ({ proxy }) => { proxy.faults('up', { bytesPerSecond: 2_000_000 }); });
     assert.doesNotMatch(log, /"to":"NG"|is isolated/);
   });

@@ -19,7 +19,7 @@ const COUNT = 3_000;
 const ROTATIONS = 6;
 
 for (const workers of [1, 2]) {
-  test(`a log file that is renamed loses no line of ${String(workers)} process(es)`, { timeout: 120_000 }, async () => {
+  test(`a log file that is renamed loses no line of ${String(workers)} process(es)`, { timeout: 240_000 }, async () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-log-file-'));
     const file = path.join(folder, 'gateway.log');
     const cluster = await startCluster({ workers, gateway: { log: { file } } });

@@ -89,7 +89,7 @@ function onlyRefusedForMemory(sent: SendReport): void {
   assert.equal(sent.accepted + sent.refused, COUNT, JSON.stringify(sent));
 }
 
-describe('at a limit of memory', { timeout: 240_000 }, () => {
+describe('at a limit of memory', { timeout: 480_000 }, () => {
   test('a gateway answers 452 and delivers what it has', () => withCluster(
     { gateway: { memory: { limit: LIMIT, next_hop: 1 }, smtp: SIZES } },
     (cluster) => fillAndEmpty(cluster, [cluster.gateway]),

@@ -54,7 +54,7 @@ async function strictlyInOrder(cluster: Cluster, log: string): Promise<void> {
   assert.deepEqual(report.outOfOrder, { count: 0, examples: [] });
 }
 
-describe('next hop', { timeout: 240_000 }, () => {
+describe('next hop', { timeout: 480_000 }, () => {
   test('down at first: mail waits, and goes in order as soon as it is up, long before the retry of a deferral', () => withCluster(
     { gateway: { delivery: { concurrency: CONCURRENCY, retry: { first: '5min', max: '1h' } } } },
     async (cluster, log) => {

@@ -22,7 +22,7 @@ const NO_LOG: EventLog = { debug: () => {}, info: () => {}, warn: () => {}, erro
 const LEASE_MS = 4_000;
 const SHORT = { store: { lease: `${String(LEASE_MS)}ms` }, gateway: { mirror: { lease: `${String(LEASE_MS)}ms`, failover_timeout: '200ms', heartbeat: '50ms' } } };
 
-test('the older of two gateways with one id stops, says what to do, and ends with its own exit code', { timeout: 60_000 }, async () => {
+test('the older of two gateways with one id stops, says what to do, and ends with its own exit code', { timeout: 120_000 }, async () => {
   const cluster = await startCluster();
   try {
     const second = await startSecond(cluster, join(cluster.folder, 'second-machine'));
@@ -42,7 +42,7 @@ test('the older of two gateways with one id stops, says what to do, and ends wit
   }
 });
 
-test('with its log in a file it says so on its terminal too', { timeout: 60_000 }, async () => {
+test('with its log in a file it says so on its terminal too', { timeout: 120_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-log-'));
   const file = join(folder, 'gateway.log');
   const cluster = await startCluster({ gateway: { log: { file } } });
@@ -63,7 +63,7 @@ test('with its log in a file it says so on its terminal too', { timeout: 60_000 
   }
 });
 
-test('a gateway whose register was lost begins anew above what the stores tell', { timeout: 60_000 }, async () => {
+test('a gateway whose register was lost begins anew above what the stores tell', { timeout: 120_000 }, async () => {
   const cluster = await startCluster(SHORT);
   try {
     for (let start = 0; start < 2; start++) {
@@ -86,7 +86,7 @@ test('a gateway whose register was lost begins anew above what the stores tell',
   }
 });
 
-test('one that can not begin anew says why in one line, as at a first start, and is no crash', { timeout: 120_000 }, async () => {
+test('one that can not begin anew says why in one line, as at a first start, and is no crash', { timeout: 240_000 }, async () => {
   const cluster = await startCluster(SHORT);
   const another = createServer();
   try {
@@ -115,7 +115,7 @@ test('one that can not begin anew says why in one line, as at a first start, and
   }
 });
 
-test('so does one that a store took, which had been restarted and knew nothing, before another store told', { timeout: 60_000 }, async () => {
+test('so does one that a store took, which had been restarted and knew nothing, before another store told', { timeout: 120_000 }, async () => {
   const cluster = await startCluster(SHORT);
   try {
     await cluster.gateway.kill();
@@ -141,7 +141,7 @@ test('so does one that a store took, which had been restarted and knew nothing, 
   }
 });
 
-test('one that took no mail, and finds at the stores that another has come and lives, is no crash', { timeout: 120_000 }, async () => {
+test('one that took no mail, and finds at the stores that another has come and lives, is no crash', { timeout: 240_000 }, async () => {
   const stateDir = mkdtempSync(join(tmpdir(), 'twinpost-register-'));
   const openRegister = (): Promise<FileRegister> => FileRegister.open({ stateDir, isServed: true }, { crc32, log: NO_LOG });
   let register = await openRegister();
@@ -181,7 +181,7 @@ test('one that took no mail, and finds at the stores that another has come and l
   }
 });
 
-test('on one state_dir the second is refused, whatever its id, and the first goes on', { timeout: 60_000 }, async () => {
+test('on one state_dir the second is refused, whatever its id, and the first goes on', { timeout: 120_000 }, async () => {
   const cluster = await startCluster();
   try {
     const second = await startSecond(cluster, cluster.folder);
@@ -194,7 +194,7 @@ test('on one state_dir the second is refused, whatever its id, and the first goe
   }
 });
 
-test('in a state_dir of its own the newer process has no proof, and waits for a lease', { timeout: 90_000 }, async () => {
+test('in a state_dir of its own the newer process has no proof, and waits for a lease', { timeout: 180_000 }, async () => {
   const cluster = await startCluster(SHORT);
   try {
     // The next hop stands still: the mail is there when the newer process starts.

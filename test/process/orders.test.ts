@@ -31,7 +31,7 @@ async function queued(cluster: Cluster): Promise<number> {
   return messages;
 }
 
-describe('orders for many messages', { timeout: 180_000 }, () => {
+describe('orders for many messages', { timeout: 360_000 }, () => {
   test('count, end and flush mail at all gateways, and name one that does not answer', async (t) => {
     const cluster = await startCluster({
       gateways: 2, group: true, domains: ['a.example', 'b.example'], gateway: { delivery: { retry: { first: '1h', max: '1h' } } },

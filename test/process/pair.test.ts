@@ -153,7 +153,7 @@ class World {
   }
 }
 
-describe('two die at once', { timeout: 600_000 }, () => {
+describe('two die at once', { timeout: 1200_000 }, () => {
   test(`a gateway and a store, ${ROUNDS} times`, (t) => World.with(STORES, async (world) => {
     const dice = new Dice(20);
     const { gateway } = world.cluster;
@@ -185,7 +185,7 @@ describe('two die at once', { timeout: 600_000 }, () => {
   }));
 });
 
-describe('a gateway comes back', { timeout: 300_000 }, () => {
+describe('a gateway comes back', { timeout: 600_000 }, () => {
   /** What becomes of the files in its state_dir while it is down. */
   const stories: readonly (readonly [what: string, act: (folder: string) => void])[] = [
     ['without its register', (folder) => { rmSync(join(folder, 'register')); }],

@@ -64,7 +64,7 @@ async function queueVerb(cluster: Cluster, ...args: string[]): Promise<{ readonl
   return new Promise((resolve) => { child.once('close', (code) => { resolve({ code: code ?? -1, out }); }); });
 }
 
-test('a message that crashes the gateway twice is held alone by the third process, and nothing is lost', { timeout: 120_000 }, async (t) => {
+test('a message that crashes the gateway twice is held alone by the third process, and nothing is lost', { timeout: 240_000 }, async (t) => {
   const refusing = await refusingServer(t);
   const cluster = await startCluster({
     nodeArguments: ['--import', LOADER], domains: ['fine.example'],
@@ -117,7 +117,7 @@ test('a message that crashes the gateway twice is held alone by the third proces
   assert.equal((await cluster.status()).queued_messages, 1);
 });
 
-test('a message that crashes whoever tells its delay is held alone by the third process, on whatever machine', { timeout: 120_000 }, async (t) => {
+test('a message that crashes whoever tells its delay is held alone by the third process, on whatever machine', { timeout: 240_000 }, async (t) => {
   const cluster = await startCluster({
     nodeArguments: ['--import', LOADER], gateway: { reports: { delay_after: '2s' } },
     routes: [{ domain: 'away.example', via: `smtp://${HOST}:1` }],
@@ -141,7 +141,7 @@ test('a message that crashes whoever tells its delay is held alone by the third 
   assert.ok(gateway.isRunning);
 });
 
-test('an operator holds and releases a message by its id', { timeout: 60_000 }, async (t) => {
+test('an operator holds and releases a message by its id', { timeout: 120_000 }, async (t) => {
   const cluster = await startCluster({ routes: [{ domain: 'away.example', via: `smtp://${HOST}:1` }] });
   t.after(() => cluster.stop());
   const id = await submit(cluster.smtpPort, 'bob@away.example', 'hold me');

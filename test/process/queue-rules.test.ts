@@ -23,7 +23,7 @@ async function metricsOf(adminPort: number): Promise<string> {
   return (await fetch(`http://${HOST}:${String(adminPort)}/metrics`)).text();
 }
 
-describe('standing rules', { timeout: 180_000 }, () => {
+describe('standing rules', { timeout: 360_000 }, () => {
   test('are obeyed by all gateways until they are taken back', async (t) => {
     const cluster = await startCluster({ gateways: 2, group: true, domains: ['a.example', 'b.example'] });
     t.after(() => cluster.stop());

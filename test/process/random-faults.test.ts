@@ -13,7 +13,7 @@ const KNOWN = 792_547;
 const FRESH = (Date.now() % 1_000_000) + 1;
 
 for (const seed of [KNOWN, FRESH]) {
-  test(`a process killed or stopped every 3 s, seed ${seed}${seed === FRESH ? ' (fresh)' : ''}`, { timeout: 200_000 }, async () => {
+  test(`a process killed or stopped every 3 s, seed ${seed}${seed === FRESH ? ' (fresh)' : ''}`, { timeout: 400_000 }, async () => {
     const report = await runChaos({
       seed, seconds: 30, gateways: 1, stores: 2, everyMs: 3000, rate: 600, rescue: false,
       kinds: ['kill gateway', 'kill store', 'freeze gateway', 'freeze store', 'freeze next hop'],

@@ -18,7 +18,7 @@ async function bothTakeMail(cluster: Cluster): Promise<void> {
 const LIMIT = 600;
 const PER_SECOND = 200;
 
-test('two workers hold a limit together: a tenth and one second\'s worth more at most', { timeout: 180_000 }, async () => {
+test('two workers hold a limit together: a tenth and one second\'s worth more at most', { timeout: 360_000 }, async () => {
   const cluster = await startCluster({
     workers: 2,
     gateway: { memory: { limit: '1GiB' }, smtp: { limits: { exempt: ['192.0.2.99'], client: { messages: LIMIT } } } },
@@ -37,7 +37,7 @@ test('two workers hold a limit together: a tenth and one second\'s worth more at
 const OPEN_MAX = 20;
 const OPENED_PER_SECOND = 10;
 
-test('two workers hold the connections of a client together, and let it in again when it has closed them', { timeout: 180_000 }, async () => {
+test('two workers hold the connections of a client together, and let it in again when it has closed them', { timeout: 360_000 }, async () => {
   const cluster = await startCluster({
     workers: 2, gateway: { memory: { limit: '1GiB' }, smtp: { connections_per_client: OPEN_MAX } },
   });
@@ -66,7 +66,7 @@ test('two workers hold the connections of a client together, and let it in again
   }
 });
 
-test('99,000 refused recipients make less than 1 MB of log', { timeout: 180_000 }, async () => {
+test('99,000 refused recipients make less than 1 MB of log', { timeout: 360_000 }, async () => {
   const cluster = await startCluster({ gateway: { smtp: { relay_networks: ['192.0.2.0/24'] } } });
   try {
     const REFUSED = 99_000;

@@ -28,7 +28,7 @@ async function build(folder: string, lines: readonly string[]): Promise<string> 
   return file;
 }
 
-test('a table decides in every worker, is replaced under load without a refusal, and names next hops', { timeout: 180_000 }, async () => {
+test('a table decides in every worker, is replaced under load without a refusal, and names next hops', { timeout: 360_000 }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-recipients-'));
   const others = Array.from({ length: 20_000 }, (_none, i) => `user${String(i)}@relayed.example`);
   const file = await build(folder, ['anna@relayed.example', 'bob@relayed.example route=away', '@load.example', ...others]);
@@ -70,7 +70,7 @@ test('a table decides in every worker, is replaced under load without a refusal,
   }
 });
 
-test('who is there may be asked for by HTTP: kept for its time, and nobody is refused while nobody answers', { timeout: 90_000 }, async () => {
+test('who is there may be asked for by HTTP: kept for its time, and nobody is refused while nobody answers', { timeout: 180_000 }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-recipients-'));
   const asked: string[] = [];
   let isAway = false;
@@ -111,7 +111,7 @@ test('who is there may be asked for by HTTP: kept for its time, and nobody is re
   }
 });
 
-test('twinpost table tells what a table says, and what is wrong in one line', { timeout: 60_000 }, async () => {
+test('twinpost table tells what a table says, and what is wrong in one line', { timeout: 120_000 }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-recipients-'));
   try {
     const file = await build(folder, ['anna@relayed.example', 'bob@relayed.example route=away', 'team@relayed.example to=anna@relayed.example,b@c.example', '@other.example']);
@@ -153,7 +153,7 @@ test('twinpost table tells what a table says, and what is wrong in one line', { 
   }
 });
 
-test('twinpost table build warns of aliases that lead nowhere, and makes the table all the same', { timeout: 60_000 }, async () => {
+test('twinpost table build warns of aliases that lead nowhere, and makes the table all the same', { timeout: 120_000 }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-recipients-'));
   try {
     const [text, file] = [path.join(folder, 'text'), path.join(folder, 'table')];

@@ -41,7 +41,7 @@ async function onlyOf(cluster: Cluster, one: string, other: string): Promise<Dae
   return store;
 }
 
-test('a route that can not commit is refused at RCPT, the others are served, and the port closes when most are refused', { timeout: 120_000 }, async (t) => {
+test('a route that can not commit is refused at RCPT, the others are served, and the port closes when most are refused', { timeout: 240_000 }, async (t) => {
   const cluster = await startCluster({
     stores: 3, domains: ['one.example', 'two.example', 'three.example'], strictDomains: ['one.example', 'two.example'],
     gateway: { mirror: { min_replicas: 2, failover_timeout: '2s', replace_after: '10m' } },

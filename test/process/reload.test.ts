@@ -127,7 +127,7 @@ function leaveOutFirst(gateway: Part): void {
   gateway['routes'] = (gateway['routes'] as Part[]).slice(1);
 }
 
-describe('a gateway that reads its configuration again', { timeout: 300_000 }, () => {
+describe('a gateway that reads its configuration again', { timeout: 600_000 }, () => {
   test('judges new sessions by it, and those that are there as before', async (t) => {
     const cluster = await startCluster();
     t.after(() => cluster.stop());
@@ -515,7 +515,7 @@ async function statusOf(cluster: Cluster, index: number): ReturnType<Cluster['st
   return (await answer.json()) as Awaited<ReturnType<Cluster['status']>>;
 }
 
-describe('several processes', { timeout: 240_000 }, () => {
+describe('several processes', { timeout: 480_000 }, () => {
   test('all workers go by another configuration, by SIGHUP and when one is asked; or none does', async (t) => {
     const cluster = await startCluster({ workers: 2, gateway: { memory: { limit: '1GiB' } } });
     t.after(() => cluster.stop());

@@ -124,7 +124,7 @@ async function takesNoMail(port: number): Promise<void> {
   await assert.rejects(SmtpTalk.start(port), { code: 'ECONNREFUSED' });
 }
 
-describe('twinpost rescue', { timeout: 180_000 }, () => {
+describe('twinpost rescue', { timeout: 360_000 }, () => {
   test('delivers the mail of a killed gateway, takes none, and gives the queues back to it', async (t) => {
     const { cluster, logs } = await startLoaded(t);
     await cluster.gateway.kill();

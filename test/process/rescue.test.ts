@@ -17,7 +17,7 @@ const MIRROR = { lease: `${String(LEASE_MS)}ms`, failover_timeout: '200ms', hear
 const CONCURRENCY = 20;
 const BOUND_MS = 60_000;
 
-test('a killed gateway\'s mail is delivered by its neighbour within the lease and 3 s, and its queue goes home', { timeout: 180_000 }, async (t) => {
+test('a killed gateway\'s mail is delivered by its neighbour within the lease and 3 s, and its queue goes home', { timeout: 360_000 }, async (t) => {
   const mute = await muteServer(t);
   const cluster = await startCluster({
     gateways: 2, group: true, domains: ['x.example'], mapSinkPort: (port, gateway) => (gateway === 0 ? mute : port),

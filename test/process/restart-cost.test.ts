@@ -64,7 +64,7 @@ function send(cluster: Cluster, run: string, count: number, isEnough: (accepted:
   });
 }
 
-describe('a gateway killed at full load', { timeout: 180_000 }, () => {
+describe('a gateway killed at full load', { timeout: 360_000 }, () => {
   test('comes back with 20,000 queued and sends its mirrors less than 1% of the content again', (t) => withProxies(async (cluster, lagging, sent) => {
     await cluster.sink.stop();
     const queued = await send(cluster, 'queued', QUEUED);

@@ -134,7 +134,7 @@ function status(recipient: string, action: string, code: string, why: string): s
   return `Reporting-MTA: dns; far.example\r\n\r\nFinal-Recipient: rfc822; ${recipient}\r\nAction: ${action}\r\nStatus: ${code}\r\nRemote-MTA: dns; mx.far.example\r\nDiagnostic-Code: smtp; ${why}\r\n`;
 }
 
-test('each recipient has a reverse-path of his own; a report to it is counted, told, and goes on to the sender', { timeout: 90_000 }, () => withReturns({}, {}, async ({ cluster, hop }) => {
+test('each recipient has a reverse-path of his own; a report to it is counted, told, and goes on to the sender', { timeout: 180_000 }, () => withReturns({}, {}, async ({ cluster, hop }) => {
   await send(cluster, 'anna@ours.example', ['bob@far.example', 'carol@far.example', 'nobody@far.example']);
   await until('all have an end', () => hop.arrivals.length === 3, BOUND_MS, cluster.gateway);
   // Two of it left alone, and the third one's report of our own went to the sender as ever.
@@ -172,7 +172,7 @@ test('each recipient has a reverse-path of his own; a report to it is counted, t
   assert.doesNotMatch(cluster.gateway.log(), new RegExp(SECRET));
 }));
 
-test('what was not made here, or too long ago, is refused, and so is all that goes elsewhere by it', { timeout: 90_000 }, () => withReturns({ valid_for: '3d' }, { relay_networks: ['192.0.2.0/24'] }, async ({ cluster }) => {
+test('what was not made here, or too long ago, is refused, and so is all that goes elsewhere by it', { timeout: 180_000 }, () => withReturns({ valid_for: '3d' }, { relay_networks: ['192.0.2.0/24'] }, async ({ cluster }) => {
   const options = { route: 'out', domain: 'bounces.example', prefix: 'b', daysValid: 3, leadsBack: true };
   const made = (secret: string, daysAgo: number, sender = 'anna@ours.example'): string => new ReturnAddresses(options, [Buffer.from(secret)],
     (key, text) => createHmac('sha256', key).update(text).digest(), () => Date.now() - daysAgo * DAY_MS).written(4711, 'bob@far.example', sender);
@@ -192,7 +192,7 @@ test('what was not made here, or too long ago, is refused, and so is all that go
   assert.equal(await metric(cluster, 'twinpost_rejected_total{reason="returned-stale"}'), 1);
 }));
 
-test('discarded reports are counted and go nowhere; feedback is true when it brings a return address of ours', { timeout: 90_000 }, () => withReturns({ returned: 'discard', prefix: 'news' }, {
+test('discarded reports are counted and go nowhere; feedback is true when it brings a return address of ours', { timeout: 180_000 }, () => withReturns({ returned: 'discard', prefix: 'news' }, {
   feedback: { address: 'fbl@ours.example', forward_to: 'abuse-team@ours.example' }, relay_networks: ['127.0.0.0/8'],
 }, async ({ cluster, hop }) => {
   await send(cluster, `${'long'.repeat(16)}@${'domain.'.repeat(8)}example`, ['bob@far.example']);

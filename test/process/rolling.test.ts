@@ -16,7 +16,7 @@ const CONCURRENCY = 20;
 const COUNT_MAX = 60_000;
 const RATE = 400;
 
-test('a rolling restart of both stores and both gateways under load loses and repeats nothing', { timeout: 240_000 }, async () => {
+test('a rolling restart of both stores and both gateways under load loses and repeats nothing', { timeout: 480_000 }, async () => {
   const cluster = await startCluster({ gateways: 2, domains: DOMAINS, strictDomains: ['strict.example'], gateway: { delivery: { concurrency: CONCURRENCY } } });
   try {
     const done = new AbortController();

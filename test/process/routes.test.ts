@@ -11,7 +11,7 @@ import { freePorts } from './free-ports.js';
 
 const BOUND_MS = 20_000;
 
-test('mail takes the route of its sender and listener, else that without conditions', { timeout: 120_000 }, async () => {
+test('mail takes the route of its sender and listener, else that without conditions', { timeout: 240_000 }, async () => {
   const [relay = 0, late = 0, sink = 0] = await freePorts(3);
   const via = `smtp://${HOST}:${String(sink)}`;
   const [one, two] = [`${HOST}:${String(relay)}`, `${HOST}:${String(late)}`];

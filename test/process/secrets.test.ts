@@ -18,7 +18,7 @@ const BOUND_MS = 20_000;
 const WORDS = { token: 'word-of-recipients-1', password: 'word-of-rspamd-22', srs: 'word-of-rewriting-333' };
 const PAGES = ['/api/v1/status', '/api/v1/table', '/api/v1/queues', '/metrics', '/readyz', '/'];
 
-test('secrets that options carry are printed nowhere', { timeout: 120_000 }, async () => {
+test('secrets that options carry are printed nowhere', { timeout: 240_000 }, async () => {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-secrets-'));
   const fileOf = (name: keyof typeof WORDS): string => {
     const file = path.join(folder, name);

@@ -10,7 +10,7 @@ import { NameServer } from '../unit/platform/node/dns/name-server.js';
 import { startCluster, until } from './cluster.js';
 import { SmtpTalk } from './smtp-talk.js';
 
-test('mail leaves from the source of its route, with its name in EHLO, as log and status say', { timeout: 120_000 }, async (t) => {
+test('mail leaves from the source of its route, with its name in EHLO, as log and status say', { timeout: 240_000 }, async (t) => {
   const hop = new ScriptedServer();
   const port = await hop.listen();
   t.after(() => { hop.close(); });
@@ -69,7 +69,7 @@ test('mail leaves from the source of its route, with its name in EHLO, as log an
   ]);
 });
 
-test('a gateway with a source that is no address of this machine does not start, and says why', { timeout: 60_000 }, async () => {
+test('a gateway with a source that is no address of this machine does not start, and says why', { timeout: 120_000 }, async () => {
   await assert.rejects(
     startCluster({ sink: false, routes: [{ domain: '*', via: 'smtp://127.0.0.1:9' }], gateway: { sources: [{ address: '192.0.2.77' }] } }),
     /ended while it started[^]*gateway\.sources\[0\]\.address: expected an address of this machine, found '192\.0\.2\.77', which no interface has/,

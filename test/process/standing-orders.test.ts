@@ -18,7 +18,7 @@ async function sendTo(cluster: Cluster, domain: string, count: number): Promise<
   for (const { smtpPort } of cluster.gateways) await runSend({ host: HOST, port: smtpPort, count, connections: 2, domains: [domain] });
 }
 
-describe('standing rules', { timeout: 180_000 }, () => {
+describe('standing rules', { timeout: 360_000 }, () => {
   test('that are orders keep back, or return, what comes, also at a gateway that starts again, and let it go when they are cancelled', async (t) => {
     const cluster = await startCluster({ gateways: 2, group: true, domains: ['a.example', 'b.example'] });
     t.after(() => cluster.stop());

@@ -8,7 +8,7 @@ import { runSend } from '../../src/load/run.js';
 import { HOST, startCluster, until } from './cluster.js';
 import { twinpost } from './twinpost.js';
 
-test('what hurts is named first, by the status and by metrics', { timeout: 120_000 }, async (t) => {
+test('what hurts is named first, by the status and by metrics', { timeout: 240_000 }, async (t) => {
   const cluster = await startCluster({ sinkArguments: ['--defer-rate', '1'] });
   t.after(() => cluster.stop());
   const status = async (...args: readonly string[]): Promise<string> => (await twinpost(['status', ...args, '--from', `${HOST}:${String(cluster.adminPort)}`])).out;

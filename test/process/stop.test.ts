@@ -55,7 +55,7 @@ async function sendThrough(cluster: Cluster, blow: () => Promise<void>): Promise
   assert.equal(report.copies, COUNT, text);
 }
 
-describe('SIGTERM', { timeout: 300_000 }, () => {
+describe('SIGTERM', { timeout: 600_000 }, () => {
   test('a gateway answers what is in DATA, ends with 0 in time, and its successor delivers the rest, each once', () => withCluster(async (cluster) => {
     const slow = await SmtpTalk.start(cluster.smtpPort);
     await sendThrough(cluster, async () => {

@@ -63,7 +63,7 @@ async function sendThrough(cluster: Cluster, judge: LinkJudge, blow: Blow): Prom
 }
 
 describe('a gateway that lives loses nothing', () => {
-  test('when the second store dies while the first one comes back', { timeout: 60_000 }, () => survive(async (first, second) => {
+  test('when the second store dies while the first one comes back', { timeout: 120_000 }, () => survive(async (first, second) => {
     await first.kill();
     first.start();
     await second.kill();
@@ -71,7 +71,7 @@ describe('a gateway that lives loses nothing', () => {
     await Promise.all([first.ready(), second.ready()]);
   }));
 
-  test('when both stores are down for a while', { timeout: 60_000 }, () => survive(async (first, second, cluster) => {
+  test('when both stores are down for a while', { timeout: 120_000 }, () => survive(async (first, second, cluster) => {
     await first.kill();
     await second.kill();
     await until('the gateway says that no store is up', async () => (await cluster.status()).stores.every((store) => !store.up));
@@ -124,7 +124,7 @@ function lostOfFour(story: (all: Healing) => Promise<void>): Promise<void> {
   });
 }
 
-describe('a gateway whose partition lost both of its stores, of four', { timeout: 120_000 }, () => {
+describe('a gateway whose partition lost both of its stores, of four', { timeout: 240_000 }, () => {
   test('goes on at the two others while both stay dead', () => lostOfFour(async (all) => {
     const dead = await killPair(all);
     await healed(all, ...dead);

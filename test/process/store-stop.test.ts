@@ -91,7 +91,7 @@ async function content(gateway: TestGateway): Promise<Uint8Array> {
   return (await gateway.next(types.BLOCK)).bodies;
 }
 
-describe('a store that is stopped', { timeout: 120_000 }, () => {
+describe('a store that is stopped', { timeout: 240_000 }, () => {
   test('comes back as the same boot, with all that it held at the same number and digest, once', async (t) => {
     const { store, spillFile, join: connect } = await setup(t, 0);
     const gateway = await connect();

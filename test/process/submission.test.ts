@@ -181,7 +181,7 @@ test('config check tells what clients meet at each listener, and of routes that 
   }
 });
 
-test('twinpost user says what is wrong in one line', { timeout: 60_000 }, async () => {
+test('twinpost user says what is wrong in one line', { timeout: 120_000 }, async () => {
   for (const [args, input, error] of [
     [['user', 'alice@example.org'], '', /no password came on stdin/],
     [['user', 'app1'], 'secret\n', /expected addresses that 'app1' may send from/],

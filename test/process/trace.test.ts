@@ -8,7 +8,7 @@ import { twinpost } from './twinpost.js';
 
 const SECRET = 'AGFubgBzZWNyZXQtb2YtYW5u';
 
-describe('twinpost trace', { timeout: 180_000 }, () => {
+describe('twinpost trace', { timeout: 360_000 }, () => {
   let cluster: Cluster;
   before(async () => { cluster = await startCluster({ gateways: 2, group: true, domains: ['x.example'] }); });
   after(() => cluster.stop());

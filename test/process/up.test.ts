@@ -19,7 +19,7 @@ const WAIT_MS = 30_000;
 const PORTS = ['2525', '2526', '9400', '8025', '7401', '7402', '7411', '7412', '9401', '9402'];
 /** A second gateway takes the next but one for SMTP, the next one for its admin HTTP. */
 const ROW = 3;
-const TWO_MINUTES = { timeout: 120_000 };
+const TWO_MINUTES = { timeout: 240_000 };
 
 /** One `up` of this test, on ports that were free a moment ago. */
 class UpRun {

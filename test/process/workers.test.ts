@@ -42,7 +42,7 @@ function isGone(pid: number): boolean {
   }
 }
 
-test('two workers share one port; one that is killed comes back with its mail', { timeout: 180_000 }, async (t) => {
+test('two workers share one port; one that is killed comes back with its mail', { timeout: 360_000 }, async (t) => {
   const cluster = await startCluster({ workers: WORKERS, domains: ['x.example'], gateway: { memory: { limit: '1GiB' } } });
   t.after(() => cluster.stop());
   await allReady(cluster);
@@ -66,7 +66,7 @@ test('two workers share one port; one that is killed comes back with its mail', 
   for (const each of now) assert.ok(isGone(each.pid), `${each.gateway} is still there`);
 });
 
-test('workers end with the process above them', { timeout: 120_000 }, async (t) => {
+test('workers end with the process above them', { timeout: 240_000 }, async (t) => {
   const cluster = await startCluster({ workers: WORKERS });
   t.after(() => cluster.stop());
   await allReady(cluster);
@@ -77,7 +77,7 @@ test('workers end with the process above them', { timeout: 120_000 }, async (t) 
   await allReady(cluster);
 });
 
-test('a taken port is said once, and ends the start', { timeout: 120_000 }, async (t) => {
+test('a taken port is said once, and ends the start', { timeout: 240_000 }, async (t) => {
   const cluster = await startCluster({ workers: WORKERS });
   t.after(() => cluster.stop());
   await allReady(cluster);

@@ -1224,8 +1224,10 @@ export class PartitionHolder {
   #goOnHolding(nowMs: number): void {
     const set = this.#set;
     if (set === undefined) return;
-    // A member that acknowledges nothing would hold it up, and it has to be here to go on reading.
-    if (this.#state === HolderState.HANDING_BACK && set.isPartial && !set.isInStep) this.keep(nowMs);
+    // A member that acknowledges nothing would hold it up, and it has to be here to go on reading; so would a
+    // change that the register has not answered.
+    const isHeldUp = this.#isUnknown || (set.isPartial && !set.isInStep);
+    if (this.#state === HolderState.HANDING_BACK && isHeldUp) this.keep(nowMs);
     if (this.#state === HolderState.READING && !this.#hasSource(set, nowMs)) return;
     this.#askUnheard(nowMs);
     set.tick(nowMs);

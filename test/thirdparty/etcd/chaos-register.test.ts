@@ -8,7 +8,7 @@ import { test } from 'node:test';
 import { REGISTER_FAULTS, isRegisterRunGood, runRegisterFault } from '../../chaos/register-run.js';
 
 for (const fault of REGISTER_FAULTS) {
-  test(`etcd under traffic: ${fault}`, { timeout: 240_000 }, async (t) => {
+  test(`etcd under traffic: ${fault}`, { timeout: 480_000 }, async (t) => {
     const report = await runRegisterFault({ seed: 1, fault, seconds: 12 });
     const [before, during] = [report.before, report.during].map(({ perSecond }) => perSecond.toFixed(0));
     t.diagnostic(`accepted a second before ${before ?? ''}, meanwhile ${during ?? ''}`);

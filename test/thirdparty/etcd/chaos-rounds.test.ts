@@ -9,7 +9,7 @@ import { ROUND_KINDS, isGood, runRounds } from '../../chaos/rounds.js';
 
 for (const minReplicas of [1, 2]) {
   const name = `processes die and freeze together, min_replicas ${String(minReplicas)}`;
-  test(name, { timeout: 240_000 }, async (t) => {
+  test(name, { timeout: 480_000 }, async (t) => {
     const seed = (Date.now() % 1_000_000) + 1;
     t.diagnostic(`seed ${String(seed)}`);
     const kinds = minReplicas === 1 ? ROUND_KINDS : ['pair'] as const;

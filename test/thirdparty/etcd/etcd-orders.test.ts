@@ -118,7 +118,7 @@ async function leftInRegister(name: string): Promise<string> {
   return (await etcd.ctl('get', '--prefix', '--keys-only', `/twinpost/${name}/rules/orders/`)).trim();
 }
 
-describe('an order while a gateway is dead', { timeout: 300_000 }, () => {
+describe('an order while a gateway is dead', { timeout: 600_000 }, () => {
   test('names it, and none of its mail that is meant is tried after its takeover', async (t) => {
     const story = await deleted('taken', true);
     const { cluster, code, said, run } = story;

@@ -26,7 +26,7 @@ after(async () => {
   await etcd.stop();
 });
 
-test('mail of retired gateways, living and dead, is delivered by the others', { timeout: 300_000 }, async (t) => {
+test('mail of retired gateways, living and dead, is delivered by the others', { timeout: 600_000 }, async (t) => {
   const register = { etcd: etcd.endpoints, cluster: 'mail' };
   const cluster = await startCluster({
     gateways: 3, group: true, domains: ['x.example'],

@@ -48,7 +48,7 @@ after(async () => {
   removeFolder(folder);
 });
 
-test('an operator reboots hosts one after the other: each when host drain has said yes', { timeout: 300_000 }, async (t) => {
+test('an operator reboots hosts one after the other: each when host drain has said yes', { timeout: 600_000 }, async (t) => {
   const [sinkPort = 0, sinkAdmin = 0, ...own] = await freePorts(2 + EXAMPLE_PORTS.length);
   const group = { ...makeGroup(folder, new Map(EXAMPLE_PORTS.map((known, i) => [known, own[i] ?? 0])), sinkPort), order: 'strict' as const };
   const arrivalLog = join(folder, 'arrivals.log');

@@ -51,7 +51,7 @@ async function inRegister(): Promise<string> {
   return (await etcd.ctl('get', '--prefix', '--keys-only', '/twinpost/local/rules/queues/')).trim();
 }
 
-test('an operator suspends a destination while etcd is away', { timeout: 400_000 }, async (t) => {
+test('an operator suspends a destination while etcd is away', { timeout: 800_000 }, async (t) => {
   const story = new Story('register-away', cluster);
   const [first, second] = cluster.gateways;
   const [member] = etcd.nodes;
