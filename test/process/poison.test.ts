@@ -25,8 +25,8 @@ const LOADER = moduleUrl(`
   register(${JSON.stringify(moduleUrl(`
     export async function load(url, context, next) {
       const loaded = await next(url, context);
-      if (!url.endsWith('/bounce/report-composer.js')) return loaded;
-      const source = loaded.source.toString().replace(/export function composeReport\\(([^)]*)\\) \\{/, (whole) => whole + 'if (Buffer.from(input.content).includes(${JSON.stringify(CHOKES_ON)})) throw new Error("the composer chokes");');
+      if (!url.includes('/bundle/')) return loaded;
+      const source = loaded.source.toString().replace(/function composeReport\\(([^)]*)\\) \\{/, (whole) => whole + 'if (Buffer.from(input.content).includes(${JSON.stringify(CHOKES_ON)})) throw new Error("the composer chokes");');
       return { ...loaded, source };
     }
   `))});
