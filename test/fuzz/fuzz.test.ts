@@ -15,7 +15,7 @@ const SHOWN: Readonly<Record<string, readonly string[]>> = {
   proxy: ['messages kept', 'headers read'],
   'next-hop': ['delivered', 'deferred', 'failed', 'given back', 'without right'],
   policy: ['policies', 'no policies', 'addresses of reports'],
-  'host-tls': ['by their records', 'against their records', 'unusable records', 'many records', 'not connected to for its TLS', 'in clear', 'as the route says', 'messages read'],
+  'host-tls': ['by their records', 'against their records', 'unusable records', 'not connected to for its TLS', 'in clear', 'as the route says', 'messages read'],
   dns: ['ways', 'read as written', 'refused', 'truncated', 'foreign', 'no-name', 'no-records'],
   returned: ['statuses read', 'feedback read', 'forgeries refused'],
   authentication: ['renamed', 'fields', 'signatures'],
