@@ -3,12 +3,16 @@
  * what a process needs to start is finding and reading 700 small ones (docs/decisions/0048). Tests of single
  * parts import the parts; whoever runs the program runs the bundle.
  */
-import { rmSync } from 'node:fs';
+import { readdirSync, rmSync, statSync } from 'node:fs';
+import { join } from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { build } from 'esbuild';
 
 const BUILT = new URL('..', import.meta.url);
 const BUNDLE = fileURLToPath(new URL('../bundle/', BUILT));
+
+/** The files of one build are written within. */
+const BUILD_MS = 60_000;
 
 /** The program, and the threads that it starts by the names of their files. */
 const ENTRIES = [
@@ -18,8 +22,20 @@ const ENTRIES = [
   'gateway/returned/node/report-entry.js',
 ];
 
-// Chunks are named by their content: those of the build before would stay.
-rmSync(BUNDLE, { recursive: true, force: true });
+/**
+ * Chunks are named by their content. Those of the build before stay: a process that was started from it may
+ * load one yet, for a build in place comes before the restart. Older ones go.
+ */
+function dropOlder(): void {
+  const before = statSync(join(BUNDLE, 'twinpost.js'), { throwIfNoEntry: false })?.mtimeMs;
+  if (before === undefined) return;
+  for (const name of readdirSync(BUNDLE)) {
+    const file = join(BUNDLE, name);
+    if (statSync(file).mtimeMs < before - BUILD_MS) rmSync(file);
+  }
+}
+
+dropOlder();
 await build({
   entryPoints: ENTRIES.map((entry) => fileURLToPath(new URL(entry, BUILT))),
   entryNames: '[name]',
