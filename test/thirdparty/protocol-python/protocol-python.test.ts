@@ -142,7 +142,7 @@ describe('a client in Python, written from docs/PROTOCOL.md', () => {
     tells('told', [['gateway-1/1', 2, true], ['gateway-1/1', 1, false]]);
     const record = told['record'] as readonly unknown[];
     assert.deepEqual(record.slice(0, 3), [2, [1, 11], ['gateway-1', 1000]]);
-    tells('asked', ['gateway-1/1', true]);
+    tells('asked', ['gateway-1/1', true, 1]);
     tells('lease runs', true);
     tells('not bound', [1, reasons.REFUSAL_UNKNOWN]);
     tells('declined', [

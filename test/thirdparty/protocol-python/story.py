@@ -74,7 +74,8 @@ young = Connection(PORT_A, SECRET, 2000, b'nonce..2')
 last = first.receive()
 while last[0] == ACK: last = first.receive()
 told['fenced'] = [last[2][::2], Connection(PORT_A, SECRET, 1000, b'nonce..1').welcome[::2]]
-*told['asked'], lease_left, told['record'] = young.ask(ASK, ['gateway-1/1', 'gateway-1', 1000])[0]
+*asked, lease_left, term_number, told['record'] = young.ask(ASK, ['gateway-1/1', 'gateway-1', 1000])[0]
+told['asked'] = [*asked, term_number]
 told['lease runs'] = 0 < lease_left <= young.welcome[2]
 told['not bound'] = young.ask(PULL, [one.handle, 0, 100, 100, 1 << 20, True])[0][1:3]
 told['declined'] = [young.fence(one, term, JOIN) for term in ([1, 12], [2, 21])]
@@ -125,7 +126,7 @@ told['released'] = [neighbour.do(RELEASE, [one.handle]), neighbour.ask(ASK, ['ga
 # Out of the record: the copy goes, its handle names nothing, and the record stays.
 out = ['gateway-1/2', [4, [3, 31], ['gateway-1', 2000], [['store-c', 'ff' * 16]], [], [], []], True]
 told['dropped'] = [young.ask(TELL, out)[0], young.do(CHANGES, [two.handle, 2, 0, 0, change(DELETE, 1, count=1)[0]]),
-                   young.ask(ASK, ['gateway-1/2', 'gateway-1', 2000])[0][1], young.ask(ASK, ['gateway-1/2', 'gateway-1', 2000])[0][3] == out[1]]
+                   young.ask(ASK, ['gateway-1/2', 'gateway-1', 2000])[0][1], young.ask(ASK, ['gateway-1/2', 'gateway-1', 2000])[0][4] == out[1]]
 
 # Within the credit nothing is refused. A refill goes on beyond it: there is a reserve, until that is used up too.
 full, late, body = Partition(3, 'gateway-1/3'), Partition(4, 'gateway-1/4'), b'x' * (256 << 10)
