@@ -139,7 +139,7 @@ async function take({ shape, domains, cluster, sinks }: Side, count: number, rou
   const { report } = await runClient(loadOptions(cluster.smtpPort, { count, domains, ...(rate === undefined ? {} : { rate }) }));
   if (report.accepted !== count) throw new Error(`only ${report.accepted} of ${count} were accepted: ${JSON.stringify(report.samples)}`);
   while ((await messages()) < before + count) {
-    if (performance.now() - startMs > DRAIN_MS) throw new Error(`${shape}: the sinks have ${(await messages()) - before} of ${count} messages`);
+    if (performance.now() - startMs > DRAIN_MS) throw new Error(`${shape}: the sinks have ${(await messages()) - before} of ${count} messages; ${await fateOf(cluster)}`);
     await pause(POLL_MS);
   }
   const seconds = (performance.now() - startMs) / 1000;
@@ -150,6 +150,12 @@ async function take({ shape, domains, cluster, sinks }: Side, count: number, rou
     gatewayMb: rounded((cost.find(({ process: name }) => isGateway(name))?.memoryBytes ?? 0) / 1e6),
     connections: (await opened()) - openedBefore,
   };
+}
+
+/** What a gateway knows of messages that did not come. */
+async function fateOf(cluster: Cluster): Promise<string> {
+  const { received, delivered, deferred, bounced, queued_messages: queued, hurting } = await cluster.status();
+  return `its gateway: ${JSON.stringify({ received, delivered, deferred, bounced, queued, hurting: hurting.queues[0] })}`;
 }
 
 function say(row: MxRow): MxRow {

@@ -92,6 +92,8 @@ import { returnedMail } from './returned/node/returned-mail.js';
 import type { ReturnedMail } from './returned/node/returned-mail.js';
 
 const TICK_MS = 25;
+/** Between two parts of a walk through all that is queued, which takes up to 2 ms each. */
+const WALK_MS = 4;
 /** Above the accept mark: a reserve for recovery and refills; the last 3% only for what ends mail. */
 const RESERVE_SHARE = 0.97;
 const MIRROR_RETRY_MS = 1000;
@@ -194,6 +196,8 @@ class Gateway implements RunningGateway {
   #metricsExport: MetricsExport | undefined;
   #admin: RunningAdmin | undefined;
   #ticker: Ticker | undefined;
+  /** While an order walks. */
+  #walker: Ticker | undefined;
   #turnAsked = false;
   readonly #runEndOfTurn = (): void => {
     this.#turnAsked = false;
@@ -318,6 +322,7 @@ class Gateway implements RunningGateway {
     this.#core.endOfTurn();
     await this.#lastChangesOut();
     this.#ticker?.stop();
+    this.#walker?.stop();
     this.#knownStores.close();
     for (const link of this.#links) link.close();
     this.#metricsExport?.close();
@@ -654,6 +659,7 @@ class Gateway implements RunningGateway {
     for (const link of this.#links) link.tick(nowMs);
     this.#knownStores.tick(nowMs);
     this.#core.tick(nowMs);
+    if (this.#core.orders.isWalking) this.#walkOn();
     this.#drained.tick();
     this.#notes.tick(nowMs);
     this.#tlsReporter?.tick(nowMs);
@@ -662,6 +668,16 @@ class Gateway implements RunningGateway {
     this.#inboundRecord.busy.tick(nowMs);
     this.#hasServed ||= this.#core.accepting;
     this.#listeners.tick(nowMs, this.#core.accepting && !this.#stopping);
+  }
+
+  /** An order that walks has ticks of its own: short ones, for those who wait, and many, for who gave it. */
+  #walkOn(): void {
+    this.#walker ??= startTicker(this.#clock, WALK_MS, (nowMs) => {
+      this.#core.orders.tick(nowMs);
+      if (this.#core.orders.isWalking) return;
+      this.#walker?.stop();
+      this.#walker = undefined;
+    });
   }
 
   setTicketKeys(keys: Buffer): void {

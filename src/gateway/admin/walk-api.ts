@@ -27,8 +27,8 @@ export interface Walks {
 
 /** At the same time, so that operators take at most half of the turns. */
 const WALKS_MAX = 2;
-/** Between two shares of 8 ms. */
-const PAUSE_MS = 16;
+/** Between two shares of 2 ms. */
+const PAUSE_MS = 4;
 /** An admin connection lives for 30 s without a byte (platform/node/admin-server.ts). */
 const WALK_MS_MAX = 20_000;
 

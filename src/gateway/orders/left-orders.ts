@@ -120,12 +120,16 @@ export class LeftOrders {
     return Ordered.DONE;
   }
 
-  /** Called a few times in a tenth of a second. */
-  tick(nowMs: number): void {
+  get isWalking(): boolean {
+    for (const pass of this.#passes.values()) if (pass.isWalking) return true;
+    return false;
+  }
+
+  /** Called a few times in a tenth of a second; `sinceMs`: when the walks of this tick began. */
+  tick(nowMs: number, sinceMs: number): void {
     this.#met = 0;
     for (const queue of this.#waiting) this.#ports.wake(queue);
     this.#waiting.clear();
-    const sinceMs = this.#ports.clock.nowMs();
     let isDone = false;
     const before: LeftPass[] = [];
     for (const pass of this.#passes.values()) {

@@ -79,6 +79,10 @@ export class LeftPass {
     }
   }
 
+  get isWalking(): boolean {
+    return this.#cursor !== undefined;
+  }
+
   /** Something in it may be meant that it was not done to. */
   concerns(partition: Partition): boolean {
     return this.#names.has(partition.name) && !this.#through.has(partition);

@@ -111,6 +111,7 @@ export class OrderPass {
   #graceUntilMs = Infinity;
   #askedMs: number;
   #nowMs: number;
+  #sinceMs = 0;
   #wasIncomplete = false;
   /** When it went, or something was done to a message last. */
   #progressMs = -Infinity;
@@ -173,9 +174,14 @@ export class OrderPass {
     return true;
   }
 
-  /** Called a few times in a tenth of a second. */
-  tick(nowMs: number): void {
+  get isWalking(): boolean {
+    return this.#cursor !== undefined;
+  }
+
+  /** Called a few times in a tenth of a second; `sinceMs`: when the walks of this tick began. */
+  tick(nowMs: number, sinceMs: number): void {
     this.#nowMs = nowMs;
+    this.#sinceMs = sinceMs;
     this.#noteMoved();
     if (this.phase !== 'acting' && nowMs - this.#askedMs >= UNASKED_MS) return this.#end('cancelled');
     if (this.phase === 'looking') this.#look();
@@ -278,7 +284,9 @@ export class OrderPass {
   #walk(visit: Visit): boolean {
     const { entries: { table }, registry, clock } = this.#ports;
     this.#cursor ??= new QueueCursor(registry, table, (queue) => this.#act.selection.concernsQueue(queue));
-    const isThrough = this.#cursor.walk(clock, (queue, row) => this.#visit(queue, row, visit));
+    const isThrough = this.#cursor.walk(
+      clock, (queue, row) => this.#visit(queue, row, visit), this.#sinceMs,
+    );
     if (isThrough) this.#cursor = undefined;
     return isThrough;
   }

@@ -136,12 +136,23 @@ export class Orders {
     return isCancelled;
   }
 
-  /** Called a few times in a tenth of a second. */
+  /** A walk through what is queued is under way: the more ticks, the sooner it is over. */
+  get isWalking(): boolean {
+    if (this.left.isWalking || this.standing.isWalking) return true;
+    for (const pass of this.#passes.values()) if (pass.isWalking) return true;
+    return false;
+  }
+
+  /**
+   * Called a few times in a tenth of a second, and more often while isWalking. All walks share what one may
+   * take of a turn: each ends some time, and pauses then, so that those behind it get on.
+   */
   tick(nowMs: number): void {
-    this.left.tick(nowMs);
-    this.standing.tick(nowMs);
+    const sinceMs = this.#ports.clock.nowMs();
+    this.left.tick(nowMs, sinceMs);
+    this.standing.tick(nowMs, sinceMs);
     for (const [id, pass] of this.#passes) {
-      if (!pass.isOver) pass.tick(nowMs);
+      if (!pass.isOver) pass.tick(nowMs, sinceMs);
       else if (nowMs - pass.endedMs >= KNOWN_MS) this.#passes.delete(id);
     }
   }

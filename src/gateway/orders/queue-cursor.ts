@@ -8,11 +8,14 @@ import type { EntryTable } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 
-/** Of one tick: no longer than that, and so much work at most: an entry is one, and each recipient. */
-const TICK_MS = 8;
-const WORK_PER_TICK = 10_000;
+/**
+ * Of one tick: no longer than that, for clients wait meanwhile, and so much work at most: an entry is one, and
+ * each recipient.
+ */
+const TICK_MS = 2;
+const WORK_PER_TICK = 2_500;
 /** How often the clock is looked at. */
-const WORK_A_LOOK = 500;
+const WORK_A_LOOK = 100;
 
 /** In the place of the work that a visit was: this one later, and no other now. */
 export const NOT_NOW = -1;

@@ -116,8 +116,12 @@ export class StandingOrders {
     return this.isAny ? this.#judge(queue, row, this.#ports.clock.nowMs(), false) : Came.NOT_MEANT;
   }
 
-  /** Called a few times in a tenth of a second. */
-  tick(nowMs: number): void {
+  get isWalking(): boolean {
+    return this.#cursor !== undefined;
+  }
+
+  /** Called a few times in a tenth of a second; `sinceMs`: when the walks of this tick began. */
+  tick(nowMs: number, sinceMs: number): void {
     const { holds, registry, entries: { table }, clock } = this.#ports;
     if (holds.takeMetHeldByRule()) this.#walkSoon();
     if (this.#cursor === undefined) {
@@ -126,7 +130,7 @@ export class StandingOrders {
       this.#isToCome = false;
       this.#cursor = new QueueCursor(registry, table, ({ length }) => length > 0);
     }
-    if (!this.#cursor.walk(clock, (queue, row) => this.#visit(queue, row))) return;
+    if (!this.#cursor.walk(clock, (queue, row) => this.#visit(queue, row), sinceMs)) return;
     this.#cursor = undefined;
     this.#againMs = this.#isToCome ? Math.min(AGAIN_MAX_MS, 2 * this.#againMs) : AGAIN_FIRST_MS;
     this.#nextWalkMs = nowMs + this.#againMs;

@@ -32,7 +32,7 @@ test('walks that share a tick share its time', () => {
     return 0;
   };
   assert.deepEqual(cursors.map((cursor) => cursor.walk(clock, visit, 100)), [false, false, false]);
-  assert.ok(visited <= 1000, `${String(visited)} in one tick`);
+  assert.ok(visited <= 400, `${String(visited)} in one tick`);
   for (const cursor of cursors) while (!cursor.walk(clock, visit));
   assert.equal(visited, 9000);
 });
