@@ -298,11 +298,7 @@ export class Holdings {
     const nowMs = this.#ports.clock.nowMs();
     const given: string[] = [];
     for (const { name, holder } of this.#byName.values()) {
-      if (holder.waitsFor(nowMs) !== Waiting.COPIES_AWAY) continue;
-      const { stores } = holder.away;
-      if ((storeIds.length === 0) !== (stores.length === 0)) continue;
-      if (stores.some((store) => !storeIds.includes(store))) continue;
-      if (holder.giveUp(storeIds, nowMs)) given.push(name);
+      if (holder.awaitsOrder(storeIds, nowMs) && holder.giveUp(storeIds, nowMs)) given.push(name);
     }
     return given;
   }

@@ -631,6 +631,17 @@ export class PartitionHolder {
   }
 
   /**
+   * An order to give these stores up is for it; one that names none is for what only a process had in memory,
+   * which nobody gives up by naming stores.
+   */
+  awaitsOrder(storeIds: readonly string[], nowMs: number): boolean {
+    if (this.waitsFor(nowMs) !== Waiting.COPIES_AWAY) return false;
+    const { stores } = this.away;
+    return (storeIds.length === 0) === (stores.length === 0)
+      && stores.every((store) => storeIds.includes(store));
+  }
+
+  /**
    * THE ONE ORDER of a person (16): false when nothing waits for it, or one of these copies can be reached.
    */
   giveUp(storeIds: readonly string[], nowMs: number): boolean {

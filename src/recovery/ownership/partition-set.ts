@@ -495,7 +495,9 @@ export class PartitionSet {
 
   #leastStaying(nowMs: number): number {
     const { replicas, minReplicas } = this.#options;
-    return nowMs - this.#noOtherSinceMs >= NO_OTHER_MS ? Math.max(1, minReplicas) : replicas;
+    if (nowMs - this.#noOtherSinceMs < NO_OTHER_MS) return replicas;
+    // Where not all is read, one that is left may have died just now: what it had would be nowhere (14).
+    return Math.max(this.isPartial ? Math.min(replicas, 2) : 1, minReplicas);
   }
 
   /** `inStep`: how many in step the record will have. */

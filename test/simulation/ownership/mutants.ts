@@ -146,6 +146,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: '        this.#handing = { ...record', new: '        this.#release();\n        this.#handing = { ...record' },
   { rule: '13', name: 'stops until the register says what became of it', file: HOLDER,
     old: 'this.#stopGiving(this.#handing, nowMs);', new: 'void nowMs;' },
+  { rule: '14', name: 'who is to be moved leaves one alone beside a holder that has not read all', heldBy: SET_TEST, file: SET,
+    old: 'this.isPartial ? Math.min(replicas, 2) : 1', new: '1' },
   { rule: '14', name: 'the source of a PARTIAL holder is dropped', heldBy: SET_TEST, file: SET,
     old: 'if (row === this.#source)\n            return false;', new: '' },
   { rule: '14', name: 'PARTIAL: a diverged member is dropped', file: SET,

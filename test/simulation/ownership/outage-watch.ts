@@ -57,13 +57,16 @@ export class OutageWatch {
     }
   }
 
-  /** Not one that has yet to read what operators have decided: it starts nothing before (17). */
+  /**
+   * Not one that has yet to read what operators have decided: it starts nothing before (17). Nor one that has read
+   * too little to know its history: if its source goes and comes back, the takeover begins anew, by the register.
+   */
   #holderOf(partition: string): Part | undefined {
     const { custody } = this.#world;
     const truth = custody.truth(partition);
     if (truth === undefined) return undefined;
     return this.#world.partsOf(partition).find(({ holder }) =>
-      holder.set !== undefined && holder.hasRules && isSameTerm(holder.term, truth.term));
+      holder.set?.isHistoryKnown === true && holder.hasRules && isSameTerm(holder.term, truth.term));
   }
 
   #isAway({ process }: Part): boolean {

@@ -496,8 +496,9 @@ class Run {
       // By a register that was put back, while all who know better are silent, other copies would be given up.
       if (now === undefined || world.register.record(partition) !== now || !world.isAwaitingPerson(partition)
         || stores.some((store) => !store.isFrozen)) return;
-      const part = world.partsOf(partition).find((each) => !each.process.isFrozen
-        && each.holder.giveUp(stores.map(({ storeId }) => storeId), each.process.now()));
+      const storeIds = stores.map(({ storeId }) => storeId);
+      const part = world.partsOf(partition).find(({ process, holder }) => !process.isFrozen
+        && holder.awaitsOrder(storeIds, process.now()) && holder.giveUp(storeIds, process.now()));
       if (part !== undefined) world.count('copies given up');
     });
   }

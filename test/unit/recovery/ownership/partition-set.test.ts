@@ -351,6 +351,11 @@ describe('set of a partition', () => {
     assert.equal(stage.target(60_000), 'ab');
     stage.set.readComplete();
     assert.equal(stage.target(60_000), 'b');
+    const other = new Stage({}, 'a', 'b');
+    other.set.readFrom(other.row('a'), 4, 0);
+    other.set.relocate('b');
+    other.set.tick(0);
+    assert.equal(other.target(60_000), 'ab', 'nor does its only equal leave it: it may have died just now');
     const alone = new Stage({}, 'a');
     alone.set.readFrom(alone.row('a'), 4, 0);
     alone.set.relocate('a');
