@@ -7,8 +7,8 @@
  *   read              the record's key, then its holder's gateways/ key;   onRecord
  *                     without a record what it ended by (given-up-rules.ts)
  *   change            one compare-and-set on revision and record;         done: onApplied
- *                     with `unlessSessionOf` that process's gateways/    stale, refused: read again, onRecord
- *                     key is read first and guarded at what was read      unknown: onNoAnswer
+ *                     with `unlessSessionOf` that process's gateways/    stale: read again, onRecord
+ *                     key is read first and guarded at what was read      unknown, refused: onNoAnswer
  *   tieSession        a write of our own key, the record's key guarded     onSessionTied · stale: onRecord
  *   readRules         all of rules/, once for all that asked in a turn     onRules
  *   no answer, or a record that can't be read                              onNoAnswer
@@ -110,6 +110,8 @@ export class RegisterBridge implements OwnershipRegister {
   #isTurnAsked = false;
   #wasHeld = false;
   #isClosed = false;
+  /** It answers, and takes no change: why. */
+  #refusedWhy = '';
   /** Records that could not be read, by key: said once for each revision. */
   readonly #broken = new Map<string, number>();
   /** Records below this revision are those of a file that was made elsewhere; undefined: not read yet. */
@@ -153,7 +155,7 @@ export class RegisterBridge implements OwnershipRegister {
 
   get away(): string {
     const { isUp, why } = this.#ports.register.state;
-    return isUp ? '' : why;
+    return isUp ? this.#refusedWhy : why;
   }
 
   get heardMs(): number {
@@ -446,13 +448,24 @@ export class RegisterBridge implements OwnershipRegister {
     const write = { key, ifRevision, ifValue, value, guards };
     this.#ports.register.write([write], (_index, outcome: Outcome) => {
       if (this.#isClosed) return;
+      if (outcome.kind !== 'unknown') this.#noteRefused(outcome);
       if (outcome.kind === 'done') {
         const { revision } = outcome;
         this.#onPartition(partition, { key, revision, value, session: '' });
         sink.onApplied(ticket, revisionOf(revision, value));
-      } else if (outcome.kind === 'unknown') sink.onNoAnswer(ticket);
-      else this.#readRecord(partition, ticket, sink);
+      } else if (outcome.kind === 'stale') this.#readRecord(partition, ticket, sink);
+      else sink.onNoAnswer(ticket);
     });
+  }
+
+  /** While it can't be reached, that is said instead. */
+  #noteRefused(outcome: Outcome): void {
+    const why = outcome.kind === 'refused' && this.#ports.register.state.isUp ? outcome.why : '';
+    if (why === this.#refusedWhy) return;
+    this.#refusedWhy = why;
+    const { log } = this.#ports;
+    if (why === '') log.info('register', 'the register takes changes of records again', {});
+    else log.error('register', 'the register refuses changes of records: mail goes on, they wait', { why });
   }
 
   #tieSession(partition: string, ticket: number, sink: RegisterSink, expected: Revision): void {

@@ -286,7 +286,7 @@ export class PartitionHolder {
   #asGivenUp(copies: readonly RecordedMember[]): readonly GivenUpCopy[] {
     const known = this.#set?.spared ?? NO_GIVEN;
     return copies.map(({ storeId, bootId }) =>
-      known.find((each) => isMemberOf([each], storeId, bootId))
+      known.find((each) => each.epoch > 0 && isMemberOf([each], storeId, bootId))
         ?? { storeId, bootId, epoch: this.#nextEpoch() });
   }
 
@@ -645,6 +645,8 @@ export class PartitionHolder {
    * THE ONE ORDER of a person (16): false when nothing waits for it, or one of these copies can be reached.
    */
   giveUp(storeIds: readonly string[], nowMs: number): boolean {
+    // Who waits for a change says so first, and goes on as it was (13).
+    if (this.#state === HolderState.HANDING_BACK) return false;
     const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
       || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs);
     if (!isWaiting || this.#stamped === undefined) return false;
@@ -1050,6 +1052,7 @@ export class PartitionHolder {
 
   #dropClaim(nowMs: number, why: string): void {
     if (this.#state !== HolderState.CLAIMING) return;
+    this.#talk.dropped();
     this.#claim = undefined;
     this.#changing = undefined;
     this.#isUnknown = false;
@@ -1184,7 +1187,9 @@ export class PartitionHolder {
           left: base.left.filter((each) => !isMemberOf(this.#founded, each.storeId, each.bootId)),
           line: base.line,
       };
-      const mustWaitOut = base.isLoss && this.#provenDead === undefined;
+      // Who is proven dead may have been named, and never have begun: then leases of the one before may run.
+      const hasBegun = before !== undefined && (before.line.length === 0 || before.epoch > before.term.number);
+      const mustWaitOut = base.isLoss && (this.#provenDead === undefined || !hasBegun);
       const { isLoss, unlessSessionOf } = base;
       this.#claimFor({ record, isFounding: true, isLoss, mustWaitOut, unlessSessionOf }, nowMs, 'founded');
       return;
@@ -1485,6 +1490,7 @@ export class PartitionHolder {
     this.#forgotten = [];
     this.#undone = [];
     this.#waitUntilMs = -Infinity;
+    this.#talk.dropped();
   }
 
   // ── the conversation with the register ──────────────────────────────────────────────────────────

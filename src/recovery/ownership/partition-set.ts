@@ -147,7 +147,7 @@ export class PartitionSet {
   onAcked(row: PartitionMember, number: number, nowMs: number): void {
     if (number <= row.acked || row.state === MemberState.FILLING) return;
     row.acked = number;
-    if (row.state === MemberState.TAIL && number >= row.tailEnd) row.enter(MemberState.IN_STEP, nowMs);
+    if (row.state === MemberState.TAIL && number >= row.tailEnd) this.#isLevelNow(row, nowMs);
     if (row.isPossible) this.#advance();
   }
 
@@ -174,7 +174,7 @@ export class PartitionSet {
     const lastNumber = this.#ports.lastNumber();
     if (!row.isDiverged && this.#ports.isInHistory(at)) {
       this.#creditAligned(row, at.number);
-      if (at.number === lastNumber) row.enter(MemberState.IN_STEP, nowMs);
+      if (at.number === lastNumber) this.#isLevelNow(row, nowMs);
       else this.#startTail(row, at.number, lastNumber, nowMs);
       return;
     }
@@ -563,6 +563,11 @@ export class PartitionSet {
     if (row.isPossible) this.#advance();
   }
 
+  #isLevelNow(row: PartitionMember, nowMs: number): void {
+    if (row.countedEpoch === 0) row.countedEpoch = this.records.known.epoch;
+    row.enter(MemberState.IN_STEP, nowMs);
+  }
+
   #startTail(row: PartitionMember, number: number, lastNumber: number, nowMs: number): void {
     row.tailEnd = lastNumber;
     row.enter(MemberState.TAIL, nowMs);
@@ -640,8 +645,16 @@ export class PartitionSet {
     this.#noOtherSinceMs = isMoving ? Infinity : Math.min(this.#noOtherSinceMs, nowMs);
   }
 
-  #fillCandidate(choice: StoreChoice, nowMs: number): void {
-    if (this.rowOf(choice.storeId, choice.bootId) !== undefined) return;
-    this.#startFill(this.#addRow(choice.storeId, choice.bootId, nowMs), nowMs);
+  #fillCandidate({ storeId, bootId }: StoreChoice, nowMs: number): void {
+    if (this.rowOf(storeId, bootId) !== undefined) return;
+    const hasLeft = isMemberOf(this.#leavers, storeId, bootId);
+    if (hasLeft && !this.#isHistoryKnown) return;
+    const row = this.#addRow(storeId, bootId, nowMs);
+    if (!hasLeft) return this.#startFill(row, nowMs);
+    // A copy that left under another holder is the only other one while a member is read that may yet die: it
+    // is compared first, and gets the tail if it can.
+    row.countedEpoch = 0;
+    this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== storeId);
+    this.#align(row, nowMs);
   }
 }

@@ -23,6 +23,8 @@ export class RegisterTalk {
   #notBeforeMs = -Infinity;
   /** When the first question was asked since the register last answered; Infinity: it has answered. */
   #unansweredMs = Infinity;
+  /** When the first change was asked since one was made, or found another; Infinity: none is under way. */
+  #unmadeMs = Infinity;
   /** When the last question was asked that it has answered in time. */
   #heardMs = -Infinity;
 
@@ -43,6 +45,7 @@ export class RegisterTalk {
     this.#question = question;
     this.#sinceMs = nowMs;
     if (this.#unansweredMs === Infinity) this.#unansweredMs = nowMs;
+    if (question === Question.CHANGE && this.#unmadeMs === Infinity) this.#unmadeMs = nowMs;
     this.#ticket += 1;
     return this.#ticket;
   }
@@ -52,6 +55,7 @@ export class RegisterTalk {
     this.#unansweredMs = Infinity;
     const question = this.over(ticket);
     if (question !== Question.NONE) this.#heardMs = this.#sinceMs;
+    if (question === Question.CHANGE) this.#unmadeMs = Infinity;
     return question;
   }
 
@@ -88,10 +92,16 @@ export class RegisterTalk {
   /** What we know now is younger than every answer to what was asked so far. */
   learned(): void {
     this.#knownTicket = this.#ticket;
+    this.#unmadeMs = Infinity;
   }
 
   wasAskedSince(ticket: number): boolean {
     return ticket > this.#knownTicket;
+  }
+
+  /** The change that was asked for is wanted no more. */
+  dropped(): void {
+    this.#unmadeMs = Infinity;
   }
 
   /** It was there a moment ago: what is asked now is likely to be answered. */
@@ -99,8 +109,8 @@ export class RegisterTalk {
     return nowMs - this.#heardMs < JUST_MS;
   }
 
-  /** The register is away, as far as can be told from here. */
+  /** The register is away, as far as can be told from here, or takes no change. */
   isSilent(nowMs: number): boolean {
-    return nowMs - this.#unansweredMs >= this.#timeoutMs;
+    return nowMs - Math.min(this.#unansweredMs, this.#unmadeMs) >= this.#timeoutMs;
   }
 }

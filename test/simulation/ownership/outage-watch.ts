@@ -1,5 +1,5 @@
 /**
- * While the register is away, for all or for its holder, a partition whose holder lives and reaches all copies that
+ * While the register is away, or takes no change, for all or for its holder, a partition whose holder lives and reaches all copies that
  * count is delivered as before: nothing that was begun with the register, as a hand-back, ends the right to deliver.
  *
  *   a look, with the register   / who holds the record's term, by partition
@@ -71,7 +71,7 @@ export class OutageWatch {
 
   #isAway({ process }: Part): boolean {
     const { register } = this.#world;
-    return register.isAway || register.cutOff.has(process.key);
+    return register.isAway || register.refusesChanges || register.cutOff.has(process.key);
   }
 
   #check(held: Held, partition: string): void {

@@ -33,7 +33,7 @@ const MUTANTS_A_RUN = 3;
 const FIRST_MUTANT = 1;
 /** What a run of SEEDS seeds must have met, or it shows little. */
 const RARE = ['change unknown', 'M = {}', 'diverged member', 'PARTIAL source died', 'rollback', 'takeover',
-  'handed back', 'copies given up', 'tail', 'fenced'];
+  'handed back', 'copies given up', 'tail', 'fenced', 'register refuses'];
 
 describe('ownership of a partition, simulated', () => {
   test('the same seed gives the same run, another seed another one', () => {

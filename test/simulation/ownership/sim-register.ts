@@ -1,7 +1,6 @@
 /**
  * The register of the ownership world: linearizable, but requests may come late, also after their sender
- * died, be
- * lost, or their replies be lost; it may be away, be rolled back, or lose everything.
+ * died, be lost, or their replies be lost; it may be away, take no change, be rolled back, or lose everything.
  */
 import type { Prng } from '../../../src/base/prng.js';
 import type { HolderId, PartitionRecord } from '../../../src/protocol/partition-record.js';
@@ -34,6 +33,8 @@ const SESSION_MS = 2000;
 export class SimRegister {
   readonly mood: RegisterMood = { lateShare: 0, lateMs: 0, lostShare: 0, lostReplyShare: 0 };
   isAway = false;
+  /** It answers, and takes no change: its disk is full. */
+  refusesChanges = false;
   /** Changes that may still be made. */
   readonly underWay = new Set<UnderWay>();
   /** Processes that can't reach it. */
@@ -87,6 +88,8 @@ export class SimRegister {
         return;
       }
       if (change !== undefined) this.underWay.delete(change);
+      // Whoever asked takes it for no answer (register-bridge.ts).
+      if (change !== undefined && this.refusesChanges) return;
       const result = apply();
       const isReplyLost = this.cutOff.has(sender) || this.#random.next() < mood.lostReplyShare;
       if (!isReplyLost) this.#events.after(1 + this.#random.below(20), () => { reply(result); });

@@ -275,12 +275,15 @@ class Run {
 
   #registerAway(delayMs = this.#random.below(10_000)): void {
     const { register } = this.#world;
-    if (register.isAway) return;
-    this.#world.trace('REGISTER AWAY');
-    register.isAway = true;
+    if (register.isAway || register.refusesChanges) return;
+    // Now it does not answer at all, now only to changes.
+    const what = delayMs % 3 === 0 ? 'refusesChanges' : 'isAway';
+    this.#world.trace(`REGISTER ${what}`);
+    this.#world.count(what === 'isAway' ? 'register away' : 'register refuses');
+    register[what] = true;
     this.#healIn(delayMs, () => {
       this.#world.trace('REGISTER BACK');
-      register.isAway = false;
+      register[what] = false;
     });
   }
 
