@@ -33,6 +33,7 @@ const RECORDS = 'src/recovery/ownership/possible-records.js';
 const LEASE = 'src/recovery/ownership/link-lease.js';
 const FENCE = 'src/kvs/core/ownership/partition-fence.js';
 const LEASES = 'src/kvs/core/ownership/process-leases.js';
+const TALK_TEST = 'test/unit/recovery/ownership/register-talk.test.ts';
 const HOLDER_TEST = 'test/unit/recovery/ownership/holder.test.ts';
 const LEASE_TEST = 'test/unit/recovery/ownership/link-lease.test.ts';
 const SET_TEST = 'test/unit/recovery/ownership/partition-set.test.ts';
@@ -146,6 +147,12 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: '        this.#handing = { ...record', new: '        this.#release();\n        this.#handing = { ...record' },
   { rule: '13', name: 'stops until the register says what became of it', file: HOLDER,
     old: 'this.#stopGiving(this.#handing, nowMs);', new: 'void nowMs;' },
+  { rule: '13', name: 'a register that takes no change is taken for one that does', heldBy: TALK_TEST, file: 'src/recovery/ownership/register-talk.js',
+    old: 'Math.min(this.#unansweredMs, this.#unmadeMs)', new: 'this.#unansweredMs' },
+  { rule: '14', name: 'the next holder empties the copy that had left', heldBy: SET_TEST, file: SET,
+    old: 'if (!hasLeft)', new: 'if (row !== undefined)' },
+  { rule: '7', name: 'who is dead, and never began, is all that is waited for', heldBy: HOLDER_TEST, file: HOLDER,
+    old: '(before.line.length === 0 || before.epoch > before.term.number)', new: 'before.epoch > 0' },
   { rule: '14', name: 'who is to be moved leaves one alone beside a holder that has not read all', heldBy: SET_TEST, file: SET,
     old: 'this.isPartial ? Math.min(replicas, 2) : 1', new: '1' },
   { rule: '14', name: 'the source of a PARTIAL holder is dropped', heldBy: SET_TEST, file: SET,

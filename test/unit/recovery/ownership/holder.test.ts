@@ -661,6 +661,24 @@ describe('a PARTIAL holder', () => {
     assert.deepEqual([gaveUp.map(({ storeId }) => storeId), left], [['b'], []]);
   });
 
+  test('waits for leases of who held before, where who is dead was named and never began', () => {
+    for (const [line, isAtOnce] of [[[], true], [[{ term: { number: 2, nonce: 2 }, epoch: 3 }], false]] as const) {
+      const stage = new Stage();
+      stage.up.set('a', 'b2');
+      stage.answerRead('r1', { ...recordOf(4, OLDER, 'a'), line });
+      for (const storeId of stage.up.keys()) stage.asked(storeId, false);
+      stage.tick(2);
+      const term = stage.founds.at(-1)?.term ?? assert.fail('stores are asked');
+      for (const storeId of ['a', 'c']) stage.holder.onFounded(storeId, stage.up.get(storeId) ?? '', term);
+      stage.tick();
+      stage.apply('r2');
+      stage.tick();
+      assert.equal(stage.state === HolderState.HOLDER, isAtOnce);
+      stage.tick(21);
+      assert.equal(stage.state, HolderState.HOLDER);
+    }
+  });
+
   test('asks for a person when all that it could read is silent, and takes the order', async () => {
     const stage = new Stage();
     stage.takeFrom('a');
@@ -803,6 +821,23 @@ describe('a PARTIAL holder that all members are in step with', () => {
     stage.answerRead('r3', stage.holder.record);
     stage.holder.handBack(OTHER, stage.nowMs);
     assert.equal(stage.state, HolderState.HANDING_BACK);
+  });
+
+  test('goes on as well when the register answers that it takes no change, and no order ends it meanwhile', async () => {
+    const stage = await readingBoth();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.holder.onQuiet(stage.nowMs);
+    stage.heard();
+    assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), false);
+    stage.holder.onNoAnswer(stage.changes.at(-1)?.ticket ?? 0, stage.nowMs);
+    assert.equal(stage.state, HolderState.READING);
+    assert.equal(stage.holder.mayDeliver(stage.nowMs), true);
+    for (let i = 0; i < 4; i++) {
+      stage.answerRead('r2', stage.holder.record);
+      stage.tick(3);
+      stage.holder.onNoAnswer(stage.changes.at(-1)?.ticket ?? 0, stage.nowMs);
+    }
+    assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.REGISTER, 'and new mail is not taken for one that it would change');
   });
 
   test('that learns late that it was given away stops, and says nothing to the members: it has not stopped before', async () => {

@@ -396,6 +396,21 @@ describe('set of a partition', () => {
     assert.equal(stage.set.isLeftOver, false);
   });
 
+  test('compares a copy that left under another holder before it is emptied, once it can be compared', () => {
+    const stage = new Stage({}, { ...record(3, 'a'), left: [B] });
+    stage.choice = B;
+    stage.last = 9;
+    stage.set.tick(100_000);
+    assert.equal(stage.row('b').state, MemberState.ALIGNING);
+    assert.deepEqual(stage.filled, []);
+    assert.deepEqual(stage.set.spared, [{ ...B, epoch: 0 }], 'nobody knows in which record it counted last');
+    stage.set.onAligned(stage.row('b'), { number: 5, term: TERM, digestA: 0, digestB: 0 }, 100_000);
+    assert.equal(stage.row('b').state, MemberState.TAIL);
+    stage.ack('b', 9);
+    assert.deepEqual([stage.row('b').state, stage.row('b').countedEpoch], [MemberState.IN_STEP, 3]);
+    assert.equal(stage.target(90_000), 'ab');
+  });
+
   test('tells who left under another holder, too, but not while it reads a member that may yet die', () => {
     const stage = new Stage({}, { ...record(3, 'a', 'c'), left: [B] });
     stage.set.readFrom(stage.row('a'), 4, 0);

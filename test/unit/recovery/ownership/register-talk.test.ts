@@ -60,6 +60,20 @@ describe('the talk with the register', () => {
     assert.equal(asked.isSilent(TIMEOUT_MS), false);
   });
 
+  test('that it answers is not enough: who makes no change for so long is away, too', () => {
+    const asked = talk();
+    for (let nowMs = 0; nowMs <= TIMEOUT_MS; nowMs += RETRY_MS) {
+      assert.equal(asked.isSilent(nowMs), nowMs >= TIMEOUT_MS, `after ${String(nowMs)} ms`);
+      asked.over(asked.ask(Question.CHANGE, nowMs));
+      asked.answered(asked.ask(Question.READ, nowMs));
+    }
+    asked.dropped();
+    assert.equal(asked.isSilent(TIMEOUT_MS), false, 'the change is wanted no more');
+    asked.over(asked.ask(Question.CHANGE, TIMEOUT_MS));
+    asked.answered(asked.ask(Question.CHANGE, TIMEOUT_MS + RETRY_MS));
+    assert.equal(asked.isSilent(3 * TIMEOUT_MS), false, 'it makes changes again');
+  });
+
   test('what was asked before we learned something is no news', () => {
     const asked = talk();
     const before = asked.ask(Question.READ, 0);
