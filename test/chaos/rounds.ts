@@ -53,6 +53,8 @@ const NEVER_ONE_IN = 6;
 const RATE = 150;
 /** A gateway that stands still for longer may have been replaced. */
 const LEASE_MARGIN_MS = 500;
+/** A gateway that no store hears, or that hears none, knows so after this, and starts nothing more. */
+const SILENCE_KNOWN_MS = 6_500;
 /** Past the bound it is waited on, so that the report can say how late everything was. */
 const PATIENCE_MS = 120_000;
 
@@ -270,6 +272,11 @@ class Rounds {
       for (const proxy of proxies) proxy.stall(way);
     }
     this.#event();
+    const fromMs = proxyNowMs();
+    for (const { gateway } of victims) {
+      if (gateway === undefined) continue;
+      judge.noteWindow({ cause: 'gateway cut off', gateway: gatewayId(gateway), fromMs, untilMs: fromMs + SILENCE_KNOWN_MS });
+    }
     onStruck();
     await Promise.all(cuts.map(async ({ proxies, way, ms }) => {
       await pause(ms);

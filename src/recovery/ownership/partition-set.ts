@@ -12,6 +12,7 @@
  *   leave (5)        counts until the change without it is known to have been made
  *   last member (8)  leaves only when its store has been seen in a new boot; silent, it is replaced in one
  *                    change
+ *   heard            no final dot while all members are silent: whoever comes next would know of no deletion
  *   told (15)        a settled record goes to its members and to who left, until they say that they have it;
  *                    who left and has not said so stands in the record, for holders that come after this one
  *
@@ -132,8 +133,21 @@ export class PartitionSet {
 
   /** Right before a final dot (6). The session is asked only where the empty record is possible. */
   mayDeliver(nowMs: number, sessionEndsMs: number): boolean {
-    if (!this.hasAllLeases(nowMs)) return false;
+    if (!this.hasAllLeases(nowMs) || !this.#isHeard) return false;
     return !this.#isEmptyPossible || nowMs < sessionEndsMs;
+  }
+
+  /**
+   * A member hears of deletions, or none is left. The right would last as long as the leases do: what is
+   * delivered until they end, and deleted nowhere, is delivered again by whoever takes over.
+   */
+  get #isHeard(): boolean {
+    let isSilent = false;
+    for (const row of this.#counted) {
+      if (row.isFed) return true;
+      isSilent ||= !row.isGone;
+    }
+    return !isSilent;
   }
 
   rowOf(storeId: string, bootId: string): PartitionMember | undefined {

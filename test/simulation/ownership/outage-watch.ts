@@ -18,7 +18,7 @@ const GRACE_MS = 3000;
 interface Held {
   readonly part: Part;
   readonly term: Term;
-  /** Lives of the stores of its copies, as they were at the last look; and since when nothing has disturbed them. */
+  /** Its state and the lives of the stores of its copies, as they were at the last look; and since when nothing has disturbed them. */
   lives: string;
   quietMs: number;
 }
@@ -88,11 +88,11 @@ export class OutageWatch {
     throw new PropertyBroken(`register away: nobody delivers ${world.describe(partition)}`);
   }
 
-  /** Of all copies that may count; '' when one of them can't be reached. */
+  /** Of all copies that may count, and what it is about: a hand-back pauses. '' when one of them can't be reached. */
   #livesOf({ holder, process }: Part, partition: string): string {
     const world = this.#world;
     const counted = holder.set?.rows.filter((row) => row.isPossible) ?? world.custody.truth(partition)?.members ?? [];
-    const lives: string[] = [];
+    const lives: string[] = [String(holder.state)];
     for (const { storeId, bootId } of counted) {
       const store = world.stores.find((each) => each.storeId === storeId);
       const isThere = store?.isUp === true && store.bootId === bootId && !store.isFrozen

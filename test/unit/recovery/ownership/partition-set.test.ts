@@ -150,6 +150,18 @@ describe('set of a partition', () => {
     assert.equal(stage.set.mayCommit, false);
   });
 
+  test('starts nothing while no member hears of its end: who comes next would do it again', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.onLinkDown('a', 0);
+    assert.equal(stage.set.mayDeliver(100, Infinity), true);
+    stage.set.onLinkDown('b', 0);
+    assert.equal(stage.set.mayDeliver(100, Infinity), false, 'though its leases run');
+    stage.set.onLinkUp('a', 'b1', 100);
+    assert.equal(stage.set.mayDeliver(100, Infinity), false, 'where it stands is not known yet');
+    stage.set.onAligned(stage.row('a'), { number: 0, term: TERM, digestA: 0, digestB: 0 }, 100);
+    assert.equal(stage.set.mayDeliver(100, Infinity), true);
+  });
+
   test('the last member stays while it is silent, and is replaced in one change', () => {
     const stage = new Stage({}, 'a');
     stage.ack('a', 2);
