@@ -67,7 +67,7 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
   const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 20, connectionsPerAddressMax: 100 };
   const log: string[] = [];
   const policies = new StsPolicies(folder, { clock, log: toldTo(log), resolver, lookup: new MxLookup(mx, resolver), https, onFetched: () => undefined });
-  const tally = new TlsTally((domain) => policies.known(domain));
+  const tally = new TlsTally((domain) => policies.kept(domain)?.policy);
   const source = new MemorySource();
   const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx }, () => true, resolver, Math.random, toldTo(log), policies, tally);
   t.after(async () => {
