@@ -693,6 +693,7 @@ describe('the effective configuration', () => {
     assert.match(text, /message_size_limit: 25MiB/);
     assert.match(text, /first: 5min/);
     assert.match(text, /heartbeat: 250ms/);
+    assert.match(text, /accept: 80%/);
     assert.match(text, /via: smtp:\/\/127\.0\.0\.1:26/);
     assert.ok(!text.includes(SECRET));
     const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway', stateDir: '/state' });
