@@ -262,7 +262,8 @@ async function pointerFinding(host: string, address: string, asker: Asker): Prom
   const names = recordsOf(answer);
   if (names.includes(host)) return { verdict: 'good', text: `${address} leads back to ${host} (PTR)` };
   const found = names.length === 0 ? 'nothing' : names.slice(0, 3).join(', ');
-  return { verdict: asker.ofSender, text: `${address} does not lead back to ${host}: its PTR record says ${found}` };
+  const text = `${address} does not lead back to ${host}: its PTR record says ${found}`;
+  return { verdict: asker.ofSender, text };
 }
 
 async function keyFinding(name: string, record: string, asker: Asker): Promise<DnsFinding> {

@@ -340,7 +340,8 @@ async function policyOf(
   const kept = running?.kept(domain);
   if (kept === undefined) return { policy, text };
   const since = `kept, fetched at ${new Date(kept.fetchedWallMs).toISOString().slice(0, 19)}Z`;
-  return { policy, text: `${text}; ${since}${failed === undefined ? '' : `, none to be had since: ${failed}`}` };
+  const still = failed === undefined ? '' : `, none to be had since: ${failed}`;
+  return { policy, text: `${text}; ${since}${still}` };
 }
 
 function judged(answers: Addresses, allowsPrivate: boolean): Judged {
