@@ -23,7 +23,7 @@ const explainedHost = z.object({
   preference: z.int(),
   host: name,
   port: z.int(),
-  /** By MX: those that would be tried. */
+  /** Those that would be tried. */
   addresses: list(name),
   /** Why there are none, or which are not connected to. */
   why: text,
@@ -31,7 +31,7 @@ const explainedHost = z.object({
   dane: text.exactOptional(),
   /** It has addresses, and is not connected to before the DNS answers about these. */
   dane_failed: z.literal(true).exactOptional(),
-  /** By MX: none that is connected to, and the DNS did not answer about all. */
+  /** None that is connected to, and the DNS did not answer about all. */
   addresses_failed: z.literal(true).exactOptional(),
 });
 export type ExplainedHost = Readonly<z.output<typeof explainedHost>>;

@@ -9,6 +9,7 @@ import { realpathSync } from 'node:fs';
 import { UP_VARIABLE } from '../cli/config-file.js';
 import type { CliContext, Roles, Terminal } from '../cli/context.js';
 import { runCli } from '../cli/main.js';
+import { lookUpHost } from '../platform/node/host-lookup.js';
 import { HttpsClient } from '../platform/node/https-client.js';
 import { ask } from './ask.js';
 import { packageVersion } from './package-version.js';
@@ -56,6 +57,7 @@ if (process.env[UP_VARIABLE] !== undefined && process.send !== undefined) {
 const signals = new Signals();
 const context: CliContext = {
   https: new HttpsClient(),
+  lookUpHost,
   roles,
   terminal,
   environment: process.env,

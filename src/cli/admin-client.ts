@@ -44,6 +44,13 @@ const ENTRY_PAGE_BYTES_MAX = 128 * 1024 * 1024;
 /** Ten million rows: a listing that goes on behind that never ends. */
 const PAGES_MAX = 10_000;
 
+/** The option that names an admin address; a few verbs have another one. */
+const FROM = '--from';
+
+function another(option: string): string {
+  return `${option} ADDRESS names another gateway or store`;
+}
+
 /** Nobody answered, or not as a Twinpost does. */
 export class NoAnswer extends CliError {
   readonly why: string;
@@ -52,10 +59,9 @@ export class NoAnswer extends CliError {
   /** Of one that refused: in its own words. */
   readonly refusal: string;
 
-  /** `isThere`: something listens at this address, and does not speak as it was spoken to. */
-  constructor(url: string, why: string, code = 0, refusal = why, isThere = false) {
-    super(code === 0 && !isThere
-      ? `no answer from ${url}: ${why}; is it running? --from ADDRESS names another gateway or store`
+  /** `other`: what to do where nobody may listen at this address; '': it is known that somebody does. */
+  constructor(url: string, why: string, code = 0, refusal = why, other = another(FROM)) {
+    super(code === 0 && other !== '' ? `no answer from ${url}: ${why}; is it running? ${other}`
       : `${url}: ${why}`);
     this.why = why;
     this.code = code;
@@ -82,9 +88,12 @@ export class AdminClient {
   readonly url: string;
   readonly #access: Access;
   readonly #timeoutMs: number;
+  readonly #option: string;
 
-  constructor(url: string, access: Access, timeoutMs = TIMEOUT_MS) {
+  /** `option`: by which another address is named. */
+  constructor(url: string, access: Access, timeoutMs = TIMEOUT_MS, option = FROM) {
     this.url = url.replace(/\/+$/, '');
+    this.#option = option;
     this.#access = access;
     this.#timeoutMs = timeoutMs;
   }
@@ -159,7 +168,7 @@ export class AdminClient {
   ): Promise<void> {
     const heard = (line: string): void => {
       const answer = readJson(traceAnswer, line);
-      if (answer instanceof BrokenRule) throw new NoAnswer(this.url, STRANGER);
+      if (answer instanceof BrokenRule) throw this.stranger();
       tell(answer);
     };
     const url = this.url + addressOf(route, asked);
@@ -302,7 +311,7 @@ export class AdminClient {
     if (code !== 200) throw this.#refusal(code, body);
     const shape = route.answer as z.ZodType<z.output<R['answer']>>;
     const answer = readJson(shape, body.toString('utf8'));
-    if (answer instanceof BrokenRule) throw new NoAnswer(this.url, `${STRANGER} (${answer.rule})`);
+    if (answer instanceof BrokenRule) throw this.stranger(` (${answer.rule})`);
     return answer;
   }
 
@@ -311,20 +320,26 @@ export class AdminClient {
     if (code === 404) return undefined;
     if (code !== 200) throw this.#refusal(code, body);
     const page = decodeEntryPage(body);
-    if (page === undefined) throw new NoAnswer(this.url, `${STRANGER} (expected messages)`);
+    if (page === undefined) throw this.stranger(' (expected messages)');
     const next = headers[PAGE_NEXT];
     return { page, next: typeof next === 'string' ? next : undefined };
   }
 
+  /** What answers is no Twinpost; `how` that is seen. */
+  stranger(how = ''): NoAnswer {
+    const why = STRANGER + how;
+    return new NoAnswer(this.url, why, 0, why, another(this.#option));
+  }
+
   #noAnswer(error: unknown, timeoutMs: number): NoAnswer {
     const { why, isThere } = whyNoAnswer(error, this.url, timeoutMs);
-    return new NoAnswer(this.url, why, 0, why, isThere);
+    return new NoAnswer(this.url, why, 0, why, isThere ? '' : another(this.#option));
   }
 
   #refusal(code: number, body: Buffer): NoAnswer {
     const refusal = readJson(refusalAnswer, body.toString('utf8'));
     return refusal instanceof BrokenRule
-      ? new NoAnswer(this.url, `${STRANGER} (expected status 200, found ${String(code)})`)
+      ? this.stranger(` (expected status 200, found ${String(code)})`)
       : new NoAnswer(this.url, `it refused: ${refusal.error}`, code, refusal.error);
   }
 
@@ -360,5 +375,5 @@ export async function* allRows<T>(
     if (next === cursor) break;
     cursor = next;
   }
-  throw new NoAnswer(client.url, `${STRANGER} (its listing has no end)`);
+  throw client.stranger(' (its listing has no end)');
 }

@@ -11,6 +11,7 @@ import { SECRET_VARIABLE } from './config-file.js';
 import type { GatewayConfig } from '../config/types.js';
 import { SystemClock } from '../platform/node/clock.js';
 import { DnsClient } from '../platform/node/dns/dns-client.js';
+import type { LookUpHost } from '../platform/resolver.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { configDiffCommand, configReloadCommand } from './config-reload.js';
@@ -62,7 +63,9 @@ interface Checked {
   readonly dns: readonly DnsFinding[];
 }
 
-async function check(file: string, asksDns: boolean, { environment }: CliContext): Promise<Checked> {
+async function check(
+  file: string, asksDns: boolean, { environment, lookUpHost }: CliContext,
+): Promise<Checked> {
   const loaded = loadConfigFile(file, { role: 'check', secret: environment[SECRET_VARIABLE] });
   const failed = { file, warnings: [], loaded: undefined, dns: [] };
   if (!loaded.ok) return { ...failed, errors: loaded.errors };
@@ -79,13 +82,13 @@ async function check(file: string, asksDns: boolean, { environment }: CliContext
   if (gateway !== undefined) {
     warnings.push(...unknownRoutes(gateway), ...looseFiles(gateway), ...receptionWarnings(gateway));
   }
-  const dns = asksDns && gateway !== undefined ? await askDns(gateway) : [];
+  const dns = asksDns && gateway !== undefined ? await askDns(gateway, lookUpHost) : [];
   return { file, errors, warnings, loaded, dns };
 }
 
-async function askDns(gateway: GatewayConfig): Promise<readonly DnsFinding[]> {
+async function askDns(gateway: GatewayConfig, lookUpHost: LookUpHost): Promise<readonly DnsFinding[]> {
   const dns = new DnsClient(gateway.dns, new SystemClock());
-  const findings = await dnsFindings(gateway, dns, dns.believesAd);
+  const findings = await dnsFindings(gateway, dns, dns.believesAd, lookUpHost);
   dns.close();
   return findings;
 }

@@ -6,6 +6,7 @@ import type { KeysInFile } from '../config/changes.js';
 import type { Path } from '../config/keys/key.js';
 import type { GatewayConfig, StoreConfig } from '../config/types.js';
 import type { Https } from '../platform/https.js';
+import type { LookUpHost } from '../platform/resolver.js';
 
 /** A started role, until it is told to stop. */
 export interface RunningRole {
@@ -68,6 +69,8 @@ export interface CliContext {
   readonly version: string;
   /** For what strangers' servers say. */
   readonly https: Https;
+  /** For next hops that a configuration names. */
+  readonly lookUpHost: LookUpHost;
   /** The file that `node` runs as this program; `up` starts its processes with it. */
   readonly entry: string;
   /** Resolves at the first SIGINT or SIGTERM, or when the `up` that started us is gone. */

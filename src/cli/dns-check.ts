@@ -13,6 +13,10 @@
  *   tls_reports        whether `dkim` has a key for the domain of `contact`: RFC 8460 3 wants reports signed
  *   blocklists         that each of `dnsbl` lives: 127.0.0.2 is on it, and 127.0.0.1 is not (RFC 5782 5)
  *   DNSSEC             of routes by MX, and a resolver that is believed: whether it looks at signatures
+ *   next hops          that the system finds an address of each that a route names
+ *
+ * Without a route by MX nobody but next hops of the operator's sees our address and its name: whether the DNS
+ * knows them is advice then.
  *
  * Which addresses mail leaves from is not known here without sources, nor of a private one: behind a
  * translator others see another address. Of its name what the host name is asked for.
@@ -29,7 +33,7 @@ import { isIpv6 } from '../gateway/outbound/pure/source-choice.js';
 import type { MailSource } from '../gateway/outbound/pure/source-choice.js';
 import { checkSource } from '../gateway/outbound/source-check.js';
 import type { SourceVerdict } from '../gateway/outbound/source-check.js';
-import type { DnsAnswer, Resolver } from '../platform/resolver.js';
+import type { DnsAnswer, LookUpHost, Resolver } from '../platform/resolver.js';
 
 export interface DnsFinding {
   /** `unknown`: the DNS gave no answer. `advice`: mail is taken by most without it. */
@@ -39,10 +43,11 @@ export interface DnsFinding {
 
 /** `believesAd`: what the resolver says of DNSSEC counts. */
 export async function dnsFindings(
-  config: GatewayConfig, resolver: Resolver, believesAd: boolean,
+  config: GatewayConfig, resolver: Resolver, believesAd: boolean, lookUpHost: LookUpHost,
 ): Promise<readonly DnsFinding[]> {
-  const { hostName, sources, dkim } = config;
-  const asker = new Asker(resolver);
+  const { hostName, sources, dkim, routes } = config;
+  const isSeen = routes.some(({ nextHop: { isByMx } }) => isByMx === true);
+  const asker = new Asker(resolver, isSeen);
   const findings = sources.length > 0 ? await sourcesFindings(sources, resolver, asker)
     : await hostFindings(hostName.toLowerCase(), 'A', asker);
   const domains = new Set(dkim.map(({ domain }) => domain));
@@ -51,7 +56,7 @@ export async function dnsFindings(
     findings.push(await keyFinding(recordName(key.domain, key.selector), record, asker));
   }
   for (const domain of domains) {
-    findings.push(await policyFinding('SPF', domain, 'v=spf1', asker, 'bad'));
+    findings.push(await policyFinding('SPF', domain, 'v=spf1', asker, asker.ofSender));
     findings.push(...await senderFindings(domain, sources, asker));
     findings.push(await policyFinding('DMARC', `_dmarc.${domain}`, 'v=DMARC1', asker, 'bad'));
   }
@@ -62,12 +67,26 @@ export async function dnsFindings(
       + 'take none that are not signed';
     findings.push({ verdict: 'advice', text });
   }
-  const usesDane = config.routes.some(({ nextHop: { isByMx, tls } }) => isByMx === true && tls !== undefined);
+  const usesDane = routes.some(({ nextHop: { isByMx, tls } }) => isByMx === true && tls !== undefined);
   if (usesDane && believesAd) findings.push(await authenticFinding(asker));
   for (const list of new Set(config.smtp.listen.flatMap(({ blocklists }) => blocklists))) {
     findings.push(await listFinding(list, asker));
   }
-  return findings;
+  return [...findings, ...await hopFindings(routes, lookUpHost)];
+}
+
+/** As connections to them find it. Of an address there is nothing to be found. */
+async function hopFindings(
+  routes: GatewayConfig['routes'], lookUpHost: LookUpHost,
+): Promise<readonly DnsFinding[]> {
+  const hosts = routes.flatMap(({ nextHop: { isByMx, host, others = [] } }) =>
+    [...(isByMx === true ? [] : [host]), ...others.map((other) => other.host)]);
+  const names = [...new Set(hosts)].filter((host) => !ipaddr.isValid(host));
+  return Promise.all(names.map(async (name) => {
+    const { addresses, why, isFailed } = await lookUpHost(name);
+    if (addresses.length > 0) return { verdict: 'good', text: `next hop ${name} has an address` };
+    return { verdict: isFailed ? 'unknown' : 'bad', text: `next hop ${name}: ${why}` };
+  }));
 }
 
 /** Of domains that our reverse-paths are in; `judged`: their SPF has been looked at. */
@@ -80,7 +99,7 @@ async function returnFindings(
   const findings: DnsFinding[] = [];
   for (const domain of new Set(rewritten)) {
     if (judged.has(domain)) continue;
-    findings.push(await policyFinding('SPF', domain, 'v=spf1', asker, 'bad'));
+    findings.push(await policyFinding('SPF', domain, 'v=spf1', asker, asker.ofSender));
     findings.push(...await senderFindings(domain, sources, asker));
   }
   const taking = feedback === undefined ? rewritten : [...rewritten, domainOf(feedback.address)];
@@ -128,9 +147,13 @@ type TextType = 'A' | 'AAAA' | 'PTR' | 'TXT';
 
 class Asker {
   readonly #resolver: Resolver;
+  /** What it is when the DNS does not know who we say to be. */
+  readonly ofSender: 'bad' | 'advice';
 
-  constructor(resolver: Resolver) {
+  /** `isSeen`: we send to whom the DNS names. */
+  constructor(resolver: Resolver, isSeen: boolean) {
     this.#resolver = resolver;
+    this.ofSender = isSeen ? 'bad' : 'advice';
   }
 
   ask<T extends CheckedType>(name: string, type: T): Promise<DnsAnswer<T>> {
@@ -146,7 +169,7 @@ async function sourcesFindings(
     if (isTranslated(source.address)) {
       const family = isIpv6(source.address) ? 'AAAA' : 'A';
       findings.push(...await addressFindings(source.name, family, asker));
-    } else findings.push(await sourceFinding(source, resolver));
+    } else findings.push(await sourceFinding(source, resolver, asker));
   }
   for (const name of new Set(sources.map((source) => source.name))) {
     findings.push(await policyFinding('SPF', name, 'v=spf1', asker, 'advice'));
@@ -154,14 +177,16 @@ async function sourcesFindings(
   return findings;
 }
 
-async function sourceFinding(source: MailSource, resolver: Resolver): Promise<DnsFinding> {
+async function sourceFinding(
+  source: MailSource, resolver: Resolver, { ofSender }: Asker,
+): Promise<DnsFinding> {
   const { address, name } = source;
   const verdict = await new Promise<SourceVerdict>((resolve) => { checkSource(source, resolver, resolve); });
   if (verdict.kind === 'confirmed') {
     return { verdict: 'good', text: `${address} and ${name} lead to each other (PTR, EHLO)` };
   }
   const text = `source ${address} (${name} in EHLO): ${verdict.why}`;
-  return { verdict: verdict.kind === 'refuted' ? 'bad' : 'unknown', text };
+  return { verdict: verdict.kind === 'refuted' ? ofSender : 'unknown', text };
 }
 
 /** Whether mail by these addresses passes the domain's SPF, as those judge it who take it (RFC 7208). */
@@ -184,7 +209,7 @@ async function senderFindings(
     // Without a record it has been told already.
     if (result === 'none') continue;
     const text = `mail of ${domain} by ${address}: SPF says ${result}`;
-    findings.push({ verdict: SPF_VERDICTS[result] ?? 'bad', text });
+    findings.push({ verdict: SPF_VERDICTS[result] ?? asker.ofSender, text });
   }
   return findings;
 }
@@ -219,7 +244,7 @@ async function addressFindings(host: string, family: 'A' | 'AAAA', asker: Asker)
   if (answer.kind === 'failed') return [unknown(family, host, answer.why)];
   const addresses = recordsOf(answer);
   if (addresses.length === 0) {
-    return [{ verdict: 'bad', text: `${host} (said in EHLO) has no address` }];
+    return [{ verdict: asker.ofSender, text: `${host} (said in EHLO) has no address` }];
   }
   const findings: DnsFinding[] = [];
   for (const address of addresses) findings.push(await pointerFinding(host, address, asker));
@@ -237,7 +262,8 @@ async function pointerFinding(host: string, address: string, asker: Asker): Prom
   const names = recordsOf(answer);
   if (names.includes(host)) return { verdict: 'good', text: `${address} leads back to ${host} (PTR)` };
   const found = names.length === 0 ? 'nothing' : names.slice(0, 3).join(', ');
-  return { verdict: 'bad', text: `${address} does not lead back to ${host}: its PTR record says ${found}` };
+  const text = `${address} does not lead back to ${host}: its PTR record says ${found}`;
+  return { verdict: asker.ofSender, text };
 }
 
 async function keyFinding(name: string, record: string, asker: Asker): Promise<DnsFinding> {
@@ -265,7 +291,10 @@ function keyTrouble(found: string, wanted: string): string {
 /** Without it no TLSA record ever counts (RFC 7672 2.2), and nobody would notice. */
 async function authenticFinding(asker: Asker): Promise<DnsFinding> {
   const answer = await asker.ask(SIGNED, 'A');
-  if (answer.kind === 'failed') return unknown('A', SIGNED, answer.why);
+  if (answer.kind === 'failed') {
+    const { text } = unknown('A', SIGNED, answer.why);
+    return { verdict: 'unknown', text: `whether the resolver looks at DNSSEC can't be told: ${text}` };
+  }
   if (answer.isAuthentic) return { verdict: 'good', text: 'the resolver looks at DNSSEC: DANE is used' };
   const text = `the resolver does not say of ${SIGNED}, a signed name, that it is (AD): it does not look at `
     + 'DNSSEC, and DANE is not used; have it validate, or name one that does (dns.resolvers)';
@@ -280,7 +309,8 @@ async function policyFinding(
   const found = recordsOf(answer).filter((text) => text.toLowerCase().startsWith(start.toLowerCase()));
   if (found.length === 1) return { verdict: 'good', text: `${name} has one ${what} record` };
   if (found.length === 0) return { verdict: missing, text: `${name} has no ${what} record` };
-  return { verdict: 'bad', text: `${name} has ${String(found.length)} ${what} records: none of them counts` };
+  const verdict = what === 'SPF' ? asker.ofSender : 'bad';
+  return { verdict, text: `${name} has ${String(found.length)} ${what} records: none of them counts` };
 }
 
 function recordsOf(answer: DnsAnswer<TextType>): readonly string[] {

@@ -106,7 +106,8 @@ async function readFile(
   const resolver = new DnsClient(gateway.dns, clock);
   const recipients = await tableOf(gateway.smtp.recipientsFile);
   try {
-    const ports = { clock, resolver, https: context.https, recipients };
+    const { https, lookUpHost } = context;
+    const ports = { clock, resolver, https, recipients, lookUpHost, policies: undefined };
     const answer = await explained(question, optionsOf(gateway), ports);
     return { answer, asked: ownGateway(gateway, asked, access) };
   } catch (error) {
@@ -180,7 +181,8 @@ function linesOf(
 ): string[] {
   const lines = [...toLines(to, to.address), `queue     ${queue}`, `next hop  ${hop}`];
   for (const host of hosts) {
-    const more = [host.addresses.join(' '), host.why].filter((text) => text !== '').join('; ');
+    const addresses = host.addresses.filter((address) => address !== host.host).join(' ');
+    const more = [addresses, host.why].filter((text) => text !== '').join('; ');
     const order = host.preference < FALLBACK_PREFERENCE ? String(host.preference) : 'fallback';
     const place = `${order} ${host.host}:${String(host.port)}`;
     lines.push(`host      ${place}${more === '' ? '' : `  ${more}`}`);

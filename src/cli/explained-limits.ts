@@ -48,7 +48,7 @@ export async function limitsOf(
 ): Promise<ExplainedLimits> {
   const args = { ...access, from, only: undefined };
   try {
-    const group = await findGroup(args, context, TIMEOUT_MS);
+    const group = await findGroup(args, context, TIMEOUT_MS, '--gateway');
     // Another gateway of this machine may be at the address that is meant for this one.
     if (ids !== undefined && !group.members.some((one) => ids.has(one.id))) {
       return { byQueue: new Map(), untold: [`${from} answers, and is not ${[...ids][0] ?? ''}`] };

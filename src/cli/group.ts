@@ -16,7 +16,6 @@
 import type { Argv, Options } from 'yargs';
 import { whyNotAsked } from '../admin-api/group.js';
 import type { MemberAnswer } from '../admin-api/pages.js';
-import { STRANGER } from '../platform/node/admin-request.js';
 import { ACCESS_OPTIONS, GATEWAY_URL, addressHelp, adminAddress } from './admin-address.js';
 import type { AccessArguments } from './admin-address.js';
 import { AdminClient, NoAnswer } from './admin-client.js';
@@ -122,12 +121,14 @@ export class Group {
   }
 }
 
-/** `timeoutMs` bounds each question. Throws when the first address does not answer. */
+/**
+ * `timeoutMs` bounds each question; `option` names the first address. Throws when that does not answer.
+ */
 export async function findGroup(
-  args: GroupArguments, context: CliContext, timeoutMs?: number,
+  args: GroupArguments, context: CliContext, timeoutMs?: number, option?: string,
 ): Promise<Group> {
   const { url, access } = adminAddress(args, context);
-  const first = new AdminClient(url, access, timeoutMs);
+  const first = new AdminClient(url, access, timeoutMs, option);
   const told = await first.group();
   const self = selfOf(first, told);
   const members = new Map<string, Member>([[keyOf(self), { id: self.id, kind: self.kind, client: first }]]);
@@ -216,9 +217,9 @@ function missingAfter({ id, kind, client }: Member, error: unknown): Missing {
 }
 
 /** Who answered. */
-function selfOf({ url }: AdminClient, told: readonly MemberAnswer[]): MemberAnswer {
+function selfOf(client: AdminClient, told: readonly MemberAnswer[]): MemberAnswer {
   const self = told.find((member) => member.self);
-  if (self === undefined) throw new NoAnswer(url, STRANGER);
+  if (self === undefined) throw client.stranger();
   return self;
 }
 

@@ -13,6 +13,10 @@ import { readServerTls } from '../platform/node/server-tls.js';
 import { namesInPem, readTlsFiles } from '../platform/node/tls-transport.js';
 import { FileFindings } from './file-findings.js';
 
+/** Of a file of PEM: an own certificate, with those above it; each of several CAs. */
+const OWN = /[^]+/;
+const EACH = /-----BEGIN [^-]*CERTIFICATE-----[^]+?-----END [^-]*CERTIFICATE-----/g;
+
 /** A line for each file of the register, of admin ports and of stores that can't be used. */
 export function unusableLinkFiles(
   gateway: GatewayConfig | undefined, stores: readonly StoreConfig[],
@@ -85,16 +89,20 @@ function judgeNames(key: string, certFile: string, ids: readonly string[], found
   found.add(key, wanted, names.length === 0 ? 'one without names' : `one for ${names.join(', ')}`);
 }
 
-/** All of them can be read, as was found before. */
+/** All of them can be read, as was found before. Of next hops: their CAs, for `ca_file` of routes. */
 export function endingCertificates(
   configFile: string, gateway: GatewayConfig | undefined, stores: readonly StoreConfig[], nowMs: number,
 ): string[] {
-  const files = [
+  const own = [
     ...certificateFiles({ smtp: gateway?.smtp.tls, links: gateway?.mirror.tls, admin: gateway?.admin.tls }),
     ...stores.flatMap(({ tls, admin }) => certificateFiles({ links: tls, admin: admin.tls })),
-  ];
-  return [...new Set(files.map(({ file }) => file))].flatMap((file) => {
-    const why = endingText(readPem('cert', file), nowMs);
+  ].map(({ file }) => [file, OWN] as const);
+  const others = (gateway?.routes ?? []).flatMap(({ nextHop: { tls } }) =>
+    (tls?.terms.caFile === undefined ? [] : [[tls.terms.caFile, EACH] as const]));
+  return [...new Map([...others, ...own])].flatMap(([file, meant]) => {
+    const whys = (readPem('cert', file).match(meant) ?? []).map((pem) => endingText(pem, nowMs));
+    // Of several CAs one is enough.
+    const [why = ''] = whys.includes('') ? [] : whys;
     return why === '' ? [] : [`${configFile}: warning: '${file}': ${why}`];
   });
 }

@@ -114,7 +114,7 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
   const stores = [...new Set(args['give-up'])];
   const order = orderFor(args, stores, terminal);
   const { url, access } = adminAddress({ ...args, from: args.gateway }, context);
-  const client = new AdminClient(url, access, TIMEOUT_MS);
+  const client = new AdminClient(url, access, TIMEOUT_MS, '--gateway');
   const status = await client.status();
   const away = status.waiting.filter((one) => one.waits_for === COPIES_AWAY);
   const meant = away.filter((one) => isMeant(one, stores));

@@ -3,13 +3,14 @@
  * resolved to bytes, file names made absolute against the folder of the configuration file, and what follows
  * from several keys or from this machine. Reads secret files and nothing else.
  */
-import { readFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
+import { errorText } from '../base/error-text.js';
 import { invariant } from '../base/invariant.js';
 import { FALLBACK_PREFERENCE } from '../gateway/queue/next-hop.js';
 import type { VerpOptions } from '../gateway/queue/router.js';
 import type { NextHop } from '../gateway/queue/types.js';
+import { readSecretFile } from '../platform/node/secret-file.js';
 import { storeHash } from './changes.js';
 import { SECRET_CHARACTERS_MIN, routeName, tlsLevel } from './checks.js';
 import { hookOptions } from './hooks.js';
@@ -25,6 +26,9 @@ import type {
   Config, GatewayConfig, Places, SmtpConfig, StoreClientConfig, StoreConfig, StorePeerConfig,
 } from './types.js';
 import { workerIds } from './workers.js';
+
+/** A few hundred of them, one a line. */
+const SECRET_BYTES_MAX = 64 * 1024;
 
 export interface BuildContext {
   /** As the operator named it, for messages. */
@@ -173,12 +177,12 @@ function secretsOf(text: string, at: Path, problems: Problems): readonly string[
 function contentText(name: string, { what, isAscii }: Content, at: Path, problems: Problems): string {
   const found = (text: string): void => { problems.add(at, `expected ${what}, found ${text}`); };
   try {
-    const text = readFileSync(name, 'utf8').trim();
+    const text = readSecretFile(name, what, SECRET_BYTES_MAX).trim();
     if (text === '') found(`nothing in '${name}'`);
     if (!isAscii || /^[ -~]*$/.test(text)) return text;
     problems.add(at, `expected ${what}, one line of printable ASCII, found something else in '${name}'`);
   } catch (error) {
-    found(`'${name}': ${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    problems.add(at, `expected ${what}, found: ${errorText(error)}`);
   }
   return '';
 }
@@ -341,14 +345,13 @@ function secretBytes(
   if (secret !== undefined) return Buffer.from(secret, 'utf8');
   if (secretFile === undefined) return Buffer.from(context.environmentSecret ?? '', 'utf8');
   try {
-    const text = readFileSync(secretFile, 'utf8').trim();
+    const text = readSecretFile(secretFile, 'a secret', SECRET_BYTES_MAX).trim();
     context.contents.set(pathText([...at, 'secret_file']), text);
     if (text.length >= SECRET_CHARACTERS_MIN) return Buffer.from(text, 'utf8');
     problems.add([...at, 'secret_file'], `expected a file with at least ${String(SECRET_CHARACTERS_MIN)} `
       + `characters, found ${String(text.length)} in '${secretFile}'`);
   } catch (error) {
-    problems.add([...at, 'secret_file'], `expected a file that can be read, found '${secretFile}': `
-      + `${(error as NodeJS.ErrnoException).code ?? String(error)}`);
+    problems.add([...at, 'secret_file'], `expected a file with a secret, found: ${errorText(error)}`);
   }
   return new Uint8Array();
 }

@@ -580,6 +580,16 @@ function checkConditions({ routes, smtp }: GatewayValue, index: number, problems
   if (senders === undefined && recipients === undefined && listeners === undefined) {
     problems.add([...at, 'when'], 'expected senders, recipients or listeners, found none of them');
   }
+  for (const [key, patterns = []] of [['senders', senders], ['recipients', recipients]] as const) {
+    patterns.forEach((pattern, i) => {
+      if (/[@*]/.test(pattern) || (key === 'senders' && pattern === '<>')) return;
+      const orNull = key === 'senders' ? ", or '<>'" : '';
+      problems.add(
+        [...at, 'when', key, i],
+        `expected a pattern of addresses, with @ or * (such as '*@${pattern}')${orNull}, found '${pattern}'`,
+      );
+    });
+  }
   const ours = smtp.listen.map(({ address: { host, port } }) => addressText(host, port));
   (listeners ?? []).forEach((pattern, i) => {
     const wildcards = new Wildcards([pattern]);
@@ -626,6 +636,11 @@ function checkRouteTls(route: GatewayValue['routes'][number], at: Path, problems
       [...at, 'tls'],
       `expected encrypt or verify with smtps://, where TLS comes first (RFC 8314), found ${level}`,
     );
+  }
+  if (route.server_name !== undefined && route.via.some(({ isByMx }) => isByMx)) {
+    problems.add([...at, 'server_name'], 'expected hosts in via beside it, found mx: each host of the DNS is '
+      + 'known by its own name');
+    return;
   }
   for (const key of ['ca_file', 'server_name'] as const) {
     if (route[key] === undefined || level === 'verify') continue;

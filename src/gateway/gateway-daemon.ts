@@ -23,6 +23,7 @@ import { DnsClient } from '../platform/node/dns/dns-client.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
 import { ClientTransport } from '../platform/node/client-transport.js';
 import { HandshakeTurns } from '../platform/node/handshake-turns.js';
+import { lookUpHost } from '../platform/node/host-lookup.js';
 import { HttpsClient } from '../platform/node/https-client.js';
 import { PasswordFiles } from '../platform/node/password-files.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
@@ -251,7 +252,7 @@ class Gateway implements RunningGateway {
     this.#resolvers = watchOf([this.#dns, this.#listDns], options, clock, ports);
     this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
     const isReporting = options.tlsReports !== undefined;
-    this.#tally = isReporting ? new TlsTally((domain) => this.#sts?.known(domain)) : undefined;
+    this.#tally = isReporting ? new TlsTally((domain) => this.#sts?.kept(domain)?.policy) : undefined;
     if (this.#sts !== undefined) this.#sts.watch = this.#tally;
     this.#tlsReporter = this.#makeTlsReporter();
     this.#dispatcher = this.#makeDispatcher();
@@ -372,6 +373,7 @@ class Gateway implements RunningGateway {
       }),
       explain: (question) => explained(question, explainOptionsOf(this.#options), {
         clock: this.#clock, resolver: this.#dns, https: this.#https, recipients: this.#listeners.recipients,
+        policies: this.#sts, lookUpHost,
       }),
       traces: this.#traces,
       walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),

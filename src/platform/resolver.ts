@@ -67,3 +67,15 @@ export interface Resolver {
     name: string, type: T, done: (answer: DnsAnswer<T>) => void, withinMs?: number,
   ): void;
 }
+
+/** Of a host by name, as the system resolves it (node/host-lookup.ts). */
+export interface HostAddresses {
+  readonly addresses: readonly string[];
+  /** That there are none; '' if there are. */
+  readonly why: string;
+  /** Nobody could tell just now. */
+  readonly isFailed: boolean;
+}
+
+/** Never rejects. */
+export type LookUpHost = (host: string) => Promise<HostAddresses>;

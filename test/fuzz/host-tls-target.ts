@@ -281,7 +281,7 @@ class Play {
     this.#host = random.pick(way.hosts);
     const terms = { serverName: this.#host.name, mustVerify: level === 'verify', caFile: undefined };
     const own = level === 'none' ? undefined : { level, isFirst: false, terms };
-    this.#tls = own !== undefined && way.sts === 'enforce' ? raisedBySts(own) : own;
+    this.#tls = own !== undefined && way.sts === 'enforce' ? raisedBySts(own, this.#host.name) : own;
     this.#isLost = this.#tls?.level === 'may' && random.below(4) === 0;
     this.#asksTlsa = way.isAuthentic && own !== undefined;
     this.#ownDomain = way.hosts.some(({ name }) => name.endsWith(`.${DOMAIN}`)) ? DOMAIN : '';

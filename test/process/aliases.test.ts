@@ -63,7 +63,7 @@ async function withAliases(lines: readonly string[], story: (cluster: Cluster, h
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-aliases-'));
   const [text, table, secret] = ['text', 'table', 'secret'].map((name) => path.join(folder, name)) as [string, string, string];
   writeFileSync(text, lines.map((line) => `${line}\n`).join(''));
-  writeFileSync(secret, 'the second secret of ours\n');
+  writeFileSync(secret, 'the second secret of ours\n', { mode: 0o600 });
   assert.equal((await twinpost(['table', 'build', text, table])).code, 0);
   const hop = new OtherHop();
   const port = await hop.listen();

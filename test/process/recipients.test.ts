@@ -86,7 +86,7 @@ test('who is there may be asked for by HTTP: kept for its time, and nobody is re
   });
   await new Promise<void>((resolve) => { server.listen(0, HOST, resolve); });
   const token = path.join(folder, 'token');
-  writeFileSync(token, 'letmein\n');
+  writeFileSync(token, 'letmein\n', { mode: 0o600 });
   const http = `http://${HOST}:${String((server.address() as AddressInfo).port)}/recipients`;
   const cluster = await startCluster({ gateway: { smtp: { relay_domains: ['relayed.example'], recipients: { http, token_file: token, timeout: '2s' } } } });
   try {

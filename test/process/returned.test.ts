@@ -69,7 +69,7 @@ interface Story {
 async function withReturns(verp: object, smtp: object, story: (world: Story) => Promise<void>): Promise<void> {
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-returned-'));
   const secret = path.join(folder, 'secret');
-  writeFileSync(secret, `${SECRET}\n`);
+  writeFileSync(secret, `${SECRET}\n`, { mode: 0o600 });
   const hop = new FarHop();
   const via = `smtp://${HOST}:${String(await hop.listen())}`;
   const routes = [{ domain: 'ours.example', via, name: 'own' }, { domain: 'far.example', via, name: 'out', verp: { domain: 'bounces.example', secret_file: secret, ...verp } }];

@@ -22,7 +22,7 @@ test('secrets that options carry are printed nowhere', { timeout: 240_000 }, asy
   const folder = mkdtempSync(path.join(os.tmpdir(), 'twinpost-secrets-'));
   const fileOf = (name: keyof typeof WORDS): string => {
     const file = path.join(folder, name);
-    writeFileSync(file, `${WORDS[name]}\n`);
+    writeFileSync(file, `${WORDS[name]}\n`, { mode: 0o600 });
     return file;
   };
   const seen = new Set<string>();

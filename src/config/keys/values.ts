@@ -88,7 +88,9 @@ export function share(): z.ZodType<number> {
     const number =
       typeof value === 'string' && /^\d+(\.\d+)?%$/.test(value) ? Number(value.slice(0, -1)) / 100 : value;
     return typeof number === 'number' && number > 0 && number <= 1 ? number : undefined;
-  }, 'a share above 0 up to 1, such as 0.25 or 25%');
+  }, 'a share above 0 up to 1, such as 0.25 or 25%', {
+    shown: (part: number) => `${(part * 100).toFixed(10).replace(/\.?0+$/, '')}%`,
+  });
 }
 
 export function flag(): z.ZodType<boolean> {
@@ -286,7 +288,7 @@ export function selector(): z.ZodType<string> {
   return expected(
     (value) => (typeof value === 'string' && value.length <= 63 && isDomain(value)
       ? value.toLowerCase() : undefined),
-    'a selector such as s2026: letters, digits and dashes, 63 at most',
+    'a selector such as s2026: letters, digits and dashes, in labels with dots between them, 63 at most',
   );
 }
 

@@ -9,7 +9,6 @@
  *
  * A gateway that runs answers so by what is in force, the command line by a file.
  */
-import { lookup as lookUp } from 'node:dns/promises';
 import type {
   ExplainAnswer, ExplainQuestion, ExplainedHost, ExplainedSource, ExplainedTo, ExplainedWay,
 } from '../../admin-api/explain.js';
@@ -17,7 +16,7 @@ import { formatDuration } from '../../base/units.js';
 import type { Https } from '../../platform/https.js';
 import { toAscii } from '../../platform/node/idna.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
-import type { DnsAnswer, Resolver } from '../../platform/resolver.js';
+import type { DnsAnswer, LookUpHost, Resolver } from '../../platform/resolver.js';
 import type { WhoMaySend } from '../gateway-options.js';
 import { parsePath } from '../inbound/policy/address.js';
 import { RelayPolicy } from '../inbound/policy/relay-policy.js';
@@ -35,10 +34,11 @@ import { isNamedBy, stsRecordName, underPolicy } from '../outbound/pure/sts-poli
 import type { StsPolicy } from '../outbound/pure/sts-policy.js';
 import { checkSource } from '../outbound/source-check.js';
 import { StsPolicies } from '../outbound/sts/sts-policies.js';
+import type { ExplainedPolicies } from '../outbound/sts/sts-policies.js';
 import { nextHopUrl } from '../queue/next-hop.js';
 import { createRouter } from '../queue/router.js';
 import type { RouteOptions } from '../queue/router.js';
-import type { MailOrigin, NextHop } from '../queue/types.js';
+import type { MailOrigin, NextHop, OtherHost } from '../queue/types.js';
 import { UNSIGNED_MX, daneOf } from './explained-dane.js';
 import { NotExplained } from './not-explained.js';
 import { meantBy } from './own-address.js';
@@ -62,6 +62,9 @@ export interface ExplainPorts {
   readonly resolver: Resolver;
   readonly https: Https;
   readonly recipients: RecipientTable | undefined;
+  readonly lookUpHost: LookUpHost;
+  /** Of the gateway that runs, which goes by them; undefined: none does. */
+  readonly policies: ExplainedPolicies | undefined;
 }
 
 /** Whom an alias leads to beyond these is not looked up. */
@@ -188,11 +191,12 @@ async function wayOf(
     ...to, address, queue: route.queueName, next_hop: nextHopUrl(nextHop), tls: tlsText(nextHop),
     mta_sts: '', sources: [],
   };
-  const others = (nextHop.others ?? []).map((other) => ({ ...other, addresses: [], why: '' }));
+  const others = await namedHosts(nextHop.others ?? [], ports);
   if (nextHop.isByMx !== true) {
-    const first = { preference: 0, host: nextHop.host, port: nextHop.port, addresses: [], why: '' };
-    const all = [first, ...others];
-    return { ...told, hosts: all, sources: shown(await sourcesOfNamed(all, ours)), why: '', status: '' };
+    const first = await namedHosts([{ preference: 0, host: nextHop.host, port: nextHop.port }], ports);
+    const all = [...first, ...others];
+    const [why, status] = whyNone(all);
+    return { ...told, hosts: all, sources: shown(sourcesOfNamed(all, ours)), why, status };
   }
   const way = await new Promise<MailWay>((resolve) => { lookup.ask(nextHop.host, resolve); });
   if ('why' in way) return { ...told, hosts: [], why: way.why.text, status: way.why.enhanced };
@@ -208,17 +212,18 @@ async function wayOf(
   if ('why' in left) {
     return { ...told, hosts, mta_sts: text, why: left.why.text, status: left.why.enhanced };
   }
-  const isReachable = others.length > 0 || hosts.some(({ addresses }) => addresses.length > 0);
-  const [why, status] = isReachable ? ['', ''] : whyNone(hosts);
-  return { ...told, hosts: [...hosts, ...others], sources: from, mta_sts: text, why, status };
+  const all = [...hosts, ...others];
+  const [why, status] = whyNone(all);
+  return { ...told, hosts: all, sources: from, mta_sts: text, why, status };
 }
 
 function shown(sources: readonly JudgedSource[]): readonly ExplainedSource[] {
   return sources.map(({ address, name, isConfirmed: confirmed, why }) => ({ address, name, confirmed, why }));
 }
 
-/** Of hosts of which none is connected to: why, and its status. */
+/** Why none of them is connected to, and its status; '' where one is. */
 function whyNone(hosts: readonly ExplainedHost[]): readonly [string, string] {
+  if (hosts.some(({ addresses }) => addresses.length > 0)) return ['', ''];
   const untold = hosts.find(isUntold);
   if (untold !== undefined) return [`${untold.host} is ${untold.dane ?? ''}`, '4.7.5'];
   const silent = hosts.find(({ addresses_failed: isFailed }) => isFailed === true);
@@ -273,16 +278,23 @@ function sourced(
   return { hosts, used: ours.filter(({ address }) => from.has(address)) };
 }
 
-/** A host that the route names is resolved as the system does it. */
-async function sourcesOfNamed(
+/** Hosts that the route names. */
+function namedHosts(
+  hosts: readonly OtherHost[], { lookUpHost }: ExplainPorts,
+): Promise<readonly ExplainedHost[]> {
+  return Promise.all(hosts.map(async (named) => {
+    const { addresses, why, isFailed } = await lookUpHost(named.host);
+    return { ...named, addresses, why, ...(isFailed ? { addresses_failed: true as const } : {}) };
+  }));
+}
+
+function sourcesOfNamed(
   hosts: readonly ExplainedHost[], ours: readonly JudgedSource[],
-): Promise<readonly JudgedSource[]> {
-  if (ours.length === 0) return [];
+): readonly JudgedSource[] {
   const [{ host: site } = { host: '' }] = hosts;
   const from = new Set<string>();
-  for (const { host } of hosts) {
-    const found = await lookUp(host, { all: true }).catch(() => []);
-    const { ways } = waysTo(found.map(({ address }) => address), { site, isByMx: false }, ours);
+  for (const { addresses } of hosts) {
+    const { ways } = waysTo(addresses, { site, isByMx: false }, ours);
     for (const way of ways) if (way.from !== undefined) from.add(way.from.address);
   }
   return ours.filter(({ address }) => from.has(address));
@@ -307,24 +319,29 @@ async function hostsOf(
   return hosts;
 }
 
-/** As a gateway would that knows none of it yet. */
+/** As the gateway that runs goes by it; where none does, as one would that knows none of it yet. */
 async function policyOf(
-  domain: string, lookup: MxLookup, { clock, resolver, https }: ExplainPorts,
+  domain: string, lookup: MxLookup, { clock, resolver, https, policies: running }: ExplainPorts,
 ): Promise<ExplainedPolicy> {
-  const record = await new Promise<DnsAnswer<'TXT'>>((resolve) => {
-    resolver.ask(stsRecordName(domain), 'TXT', resolve);
-  });
-  if (record.kind === 'failed') return { policy: undefined, text: `no answer: ${record.why}` };
-  let failed = '';
-  const policies = new StsPolicies(undefined, {
-    clock, log: SILENT, resolver, lookup, https,
-    onFetched: (_domain, result) => { failed = `none to be had: ${result}`; },
-  });
+  const policies = running
+    ?? new StsPolicies(undefined, { clock, log: SILENT, resolver, lookup, https, onFetched: unsaid });
   const policy = await new Promise<StsPolicy | undefined>((resolve) => { policies.ask(domain, resolve); });
-  if (policy === undefined) return { policy, text: failed };
+  const failed = policies.failureOf(domain);
+  if (policy === undefined) {
+    if (failed !== undefined) return { policy, text: `none to be had: ${failed}` };
+    const record = await new Promise<DnsAnswer<'TXT'>>((resolve) => {
+      resolver.ask(stsRecordName(domain), 'TXT', resolve);
+    });
+    return { policy, text: record.kind === 'failed' ? `no answer: ${record.why}` : '' };
+  }
   const { mode, mx, maxAgeS } = policy;
   const names = mx.length > 0 ? `: ${mx.join(' ')}` : '';
-  return { policy, text: `${mode} for ${formatDuration(maxAgeS * 1000)}${names}` };
+  const text = `${mode} for ${formatDuration(maxAgeS * 1000)}${names}`;
+  const kept = running?.kept(domain);
+  if (kept === undefined) return { policy, text };
+  const since = `kept, fetched at ${new Date(kept.fetchedWallMs).toISOString().slice(0, 19)}Z`;
+  const still = failed === undefined ? '' : `, none to be had since: ${failed}`;
+  return { policy, text: `${text}; ${since}${still}` };
 }
 
 function judged(answers: Addresses, allowsPrivate: boolean): Judged {

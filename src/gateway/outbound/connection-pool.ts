@@ -716,8 +716,8 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   #routeTls({ name, isByMx }: SiteHost): NextHopTls | undefined {
     const { tls, isBySts } = this.#site;
     if (tls === undefined) return undefined;
-    const own = tls.terms.serverName !== '' ? tls : { ...tls, terms: { ...tls.terms, serverName: name } };
-    return isBySts && isByMx ? raisedBySts(own) : own;
+    if (isBySts && isByMx) return raisedBySts(tls, name);
+    return tls.terms.serverName !== '' ? tls : { ...tls, terms: { ...tls.terms, serverName: name } };
   }
 
   /** One finds out for all connections: what goes wrong then costs one message a round trip. */

@@ -316,7 +316,9 @@ function nextHopOf({ name, nextHop }: RouteOptions, queueName: string): NextHop 
   if (queueName.endsWith(NEED_MARKS.optional)) return { ...hop, tlsNeed: 'optional' };
   // Into mailboxes is no relaying (RFC 8689 4.4): not in clear, but on this machine.
   const isDelivery = hop.protocol === 'lmtp';
-  if (isDelivery && LOOPBACK.test(hop.host)) return { ...hop, tlsNeed: 'required' };
+  // The pool takes one `tls` for all hosts: a single one elsewhere has all judged.
+  const isHere = [hop, ...(hop.others ?? [])].every(({ host }) => LOOPBACK.test(host));
+  if (isDelivery && isHere) return { ...hop, tlsNeed: 'required' };
   return { ...hop, tlsNeed: 'required', tls: requiredTls(hop, !isDelivery) };
 }
 

@@ -44,6 +44,8 @@ export interface ClientTransportOptions {
   readonly readBufferBytes: number;
   /** Who share them; undefined: whom it connects to is trusted with the time of this process. */
   readonly turns?: HandshakeTurns;
+  /** CAs of terms without a file; undefined: those that Node knows. */
+  readonly ca?: string;
   /** A file of CAs has changed; `why` it can't be used, or ''; `isStale`: one or another can't. */
   readonly onCaFile?: (file: string, why: string, isStale: boolean) => void;
 }
@@ -124,7 +126,7 @@ export class ClientTransport implements MailTransport {
       known = new FollowedFile([caFile], () => tls.createSecureContext({
         ...EVERY_CONTEXT,
         ciphers: ciphersAt(level),
-        ...(caFile === undefined ? {} : { ca: readPem('ca', caFile) }),
+        ca: caFile === undefined ? this.#options.ca : readPem('ca', caFile),
       }));
       this.#contexts.set(key, known);
     } else if (caFile !== undefined && known.look()) {

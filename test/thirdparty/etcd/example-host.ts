@@ -43,7 +43,7 @@ export function makeGroup(folder: string, ports: ReadonlyMap<number, number>, si
   const etcdName = (n: number): string => `etcd-${String(n)}=${addressOf(n)},${addressOf(1)}`;
   const names = [1, 2, 3].flatMap((n) => [...['gw', 'store'].map((role) => `${role}-${String(n)}=${addressOf(n)}`), etcdName(n)]);
   execFileSync(join(process.cwd(), 'configs', 'tls', 'make-test-ca.sh'), [tls, ...names], { stdio: 'pipe' });
-  writeFileSync(secret, 'one secret for all links of this group, of this test alone\n');
+  writeFileSync(secret, 'one secret for all links of this group, of this test alone\n', { mode: 0o600 });
   writeFileSync(tokens, `ops content,operate ${EXAMPLE_TOKEN}\n`, { mode: 0o600 });
   return { folder, tls, secret, tokens, ports, sinkPort };
 }

@@ -15,7 +15,7 @@ import { startPostfix } from '../postfix.js';
 test('the report of a real server is counted by what it says, and reaches the sender', { timeout: 120_000 }, async () => {
   const folder = mkdtempSync(join(os.tmpdir(), 'twinpost-returns-'));
   const secret = join(folder, 'secret');
-  writeFileSync(secret, 'the secret of our returns\n');
+  writeFileSync(secret, 'the secret of our returns\n', { mode: 0o600 });
   const sink = await startSink({ host: '127.0.0.1', port: 0, verify: false, displacementMax: 1 });
   // Postfix needs to know the way back before the gateway has its port.
   let smtpPort = 0;

@@ -90,6 +90,7 @@ describe('config check --dns', () => {
     ['a key of another kind', 1, { [`TXT ${KEY}`]: [publicRecord(publicKey).replace('k=rsa', 'k=ed25519')] }, `! twinpost: dns: ${KEY} says that its key is of kind ed25519: publish "${publicRecord(publicKey)}"`],
     ['a key for another hash', 1, { [`TXT ${KEY}`]: [`${publicRecord(publicKey)}; h=sha1`] }, `! twinpost: dns: ${KEY} says that it is for sha1, and we sign by sha256: publish "${publicRecord(publicKey)}"`],
     ['no look at DNSSEC', 0, { 'A arpa': undefined }, '! twinpost: dns: advice: the resolver does not say of arpa, a signed name, that it is (AD): it does not look at DNSSEC, and DANE is not used; have it validate, or name one that does (dns.resolvers)'],
+    ['nobody who tells of DNSSEC', 3, { 'A arpa': 'fails' }, '! twinpost: dns: whether the resolver looks at DNSSEC can\'t be told: no answer on A of arpa: 127.0.0.1: SERVFAIL'],
     ['no key', 1, { [`TXT ${KEY}`]: undefined }, `! twinpost: dns: ${KEY} has no record: publish "${publicRecord(publicKey)}"`],
     ['two SPF records', 1, { 'TXT ours.example': ['v=spf1 a', 'V=SPF1 mx'] }, '! twinpost: dns: ours.example has 2 SPF records: none of them counts'],
     ['no DMARC', 1, { 'TXT _dmarc.ours.example': undefined }, '! twinpost: dns: _dmarc.ours.example has no DMARC record'],
@@ -102,6 +103,27 @@ describe('config check --dns', () => {
       assert.ok(lines.includes(line), lines.join('\n'));
     });
   }
+
+  test('looks up the next hops that routes name, and what they alone see of us is advice', async (t) => {
+    const routes = [{ domain: '*', via: ['smtp://localhost:26', 'smtp://127.0.0.1:27'], fallback: ['smtp://localhost:28'] }];
+    const zone: Zone = { [`TXT ${KEY}`]: [publicRecord(publicKey)], 'TXT ours.example': ['v=spf1 a', 'v=spf1 mx'], 'TXT _dmarc.ours.example': ['v=DMARC1; p=reject'] };
+    assert.deepEqual(await check(t, zone, [], { routes }), [
+      0, '! twinpost: dns: advice: gw.test (said in EHLO) has no address', '! twinpost: dns: advice: gw.test has no SPF record',
+      `# dns: ${KEY} has the key that signs (DKIM)`, '! twinpost: dns: advice: ours.example has 2 SPF records: none of them counts',
+      '# dns: _dmarc.ours.example has one DMARC record', '# dns: next hop localhost has an address',
+    ]);
+    const [only] = await check(t, { ...GOOD, 'PTR 7.2.0.192.in-addr.arpa': ['other.test'] }, [], { routes });
+    assert.equal(only, 0);
+    const [of, ...bySource] = await check(t, { ...zone, 'TXT ours.example': ['v=spf1 -all'] }, [{ address: '127.0.0.2', name: 'two.test' }], { routes });
+    assert.deepEqual([of, ...bySource.filter((line) => /PTR|SPF says/.test(line))], [
+      0, '! twinpost: dns: advice: source 127.0.0.2 (two.test in EHLO): its PTR record says nothing, and not two.test',
+      '! twinpost: dns: advice: mail of ours.example by 127.0.0.2: SPF says fail',
+    ]);
+    const [code, ...lines] = await check(t, GOOD, [], { routes: [...routes, { domain: 'a.example', via: 'smtp://smrthost.example:25' }] });
+    assert.deepEqual([code, lines.at(-1)], [1, '! twinpost: dns: next hop smrthost.example: it has no address']);
+    const late = await check(t, GOOD, [], { routes: [...routes, { domain: 'a.example', via: 'mx', fallback: ['smtp://smarthost.late:25'] }] });
+    assert.deepEqual([late[0], late.at(-1)], [3, '! twinpost: dns: next hop smarthost.late: no answer on its address: EAI_AGAIN']);
+  });
 
   const sources = [{ address: '127.0.0.2', name: 'two.test' }, { address: '::1', name: 'six.test' }];
   const OF_SOURCES: Zone = {

@@ -79,7 +79,9 @@ async function explain(t: TestContext, to: string | Explained, ...more: readonly
       smtp: { listen: ['127.0.0.1:2525', '127.0.0.1:2587'], relay_domains: ['ours.example'], recipients: 'recipients.table', ...(feedback === undefined ? {} : { feedback, postmaster: 'ann@there.example', srs: { domain: 'fwd.example', secret_file: 'own.secret' } }) },
       routes: [
         { name: 'box', via: 'lmtp://127.0.0.1:24', tls: 'none' },
-        { domain: 'ours.example', via: ['smtps://one.ours.example', 'smtps://two.ours.example'] },
+        { domain: 'ours.example', via: ['smtps://localhost', 'smtps://two.ours.example'] },
+        { name: 'typo', via: ['smtp://smrthost.example:25', 'smtp://mailhub.example:25'] },
+        { name: 'late', via: ['smtp://mailhub.example:25', 'smtp://smarthost.late:25'] },
         { domain: '*', via: 'mx', ...(route === undefined ? {} : { sources: route }) },
         ...(feedback === undefined ? [] : [{ name: 'news', via: 'mx', verp: { domain: 'bounces.example', secret_file: 'own.secret', returned: 'forward' } }]),
         { domain: '*', name: 'bulk', when: { senders: ['*@news.example'], listeners: ['*:2587'] }, via: 'smtp://127.0.0.1:2527' },
@@ -90,7 +92,7 @@ async function explain(t: TestContext, to: string | Explained, ...more: readonly
   const printed: string[] = [];
   const code = await runCli(['explain', ...args, '--config', file], contextFor(printed, {}, undefined, https));
   const isError = (line: string): boolean => line.startsWith('! ');
-  const untold = printed.filter((line) => line.startsWith('limits    not told: no answer from http://127.0.0.1:1: connection refused'));
+  const untold: readonly string[] = printed.filter((line) => line === 'limits    not told: no answer from http://127.0.0.1:1: connection refused; is it running? --gateway ADDRESS names another gateway or store');
   if (printed.some((line) => line.startsWith('queue '))) assert.ok(untold.length > 0);
   return { code, out: printed.filter((line) => !isError(line) && !untold.includes(line)), errors: printed.filter(isError) };
 }
@@ -139,6 +141,23 @@ describe('explain', () => {
       assert.ok(told.out.includes(line), told.out.join('\n'));
     });
   }
+
+  test('looks up the hosts that a route names: one without an address is no way', async (t) => {
+    const of = async (queue: string): Promise<readonly (string | number)[]> => {
+      const { code, out } = await explain(t, queue);
+      return [code, ...out.filter((line) => /^(host|NO WAY)/.test(line))];
+    };
+    assert.deepEqual(await of('ours.example'), [0, 'host      0 localhost:465  127.0.0.1', 'host      1 two.ours.example:465  it has no address']);
+    assert.deepEqual(await of('box'), [0, 'host      0 127.0.0.1:24']);
+    assert.deepEqual(await of('typo'), [
+      1, 'host      0 smrthost.example:25  it has no address', 'host      1 mailhub.example:25  it has no address',
+      'NO WAY    4.4.1 no host has an address that is connected to',
+    ]);
+    assert.deepEqual(await of('late'), [
+      3, 'host      0 mailhub.example:25  it has no address', 'host      1 smarthost.late:25  no answer on its address: EAI_AGAIN',
+      'NO WAY    4.4.3 smarthost.late: no answer on its address: EAI_AGAIN',
+    ]);
+  });
 
   test('says that nobody could tell whether the domain has a policy', async (t) => {
     const { code, out } = await explain(t, 'x@untold.late.example');
@@ -222,7 +241,7 @@ describe('explain', () => {
     assert.deepEqual(await lines('nowhere.example'), [1, 'to        nowhere.example', 'is        a domain', 'queue     default/nowhere.example', 'next hop  mx://nowhere.example:25', 'NO WAY    5.1.2 the domain nowhere.example does not exist']);
     assert.deepEqual(await lines('default/there.example'), [0, 'to        default/there.example', 'is        a queue', ...there]);
     assert.deepEqual(await lines('box'), [0, 'to        box', 'is        a queue', 'queue     box', 'next hop  lmtp://127.0.0.1:24']);
-    assert.deepEqual(await lines('ours.example'), [0, 'to        ours.example', 'is        a queue', 'queue     ours.example', 'next hop  smtps://one.ours.example:465']);
+    assert.deepEqual(await lines('ours.example'), [0, 'to        ours.example', 'is        a queue', 'queue     ours.example', 'next hop  smtps://localhost:465']);
     assert.deepEqual(await lines('default'), [2, '! twinpost: route default has a queue for each domain: say the domain, or default/DOMAIN']);
     assert.deepEqual((await explain(t, 'there.example', '--from', 'a@news.example', '--listener', '127.0.0.1:2587')).out.filter((line) => line.startsWith('queue')), ['queue     bulk']);
   });
@@ -244,6 +263,6 @@ describe('explain', () => {
     assert.deepEqual([unknown.code, unknown.errors.length], [1, 1]);
     assert.match(unknown.errors[0] ?? '', /^! (twinpost: )?mail to nobody@ours\.example would be refused: 550 5\.1\.1 /);
     const none = await explain(t, 'nobody');
-    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address (domain is missing), no domain and no queue; there are the routes box, ours.example, default, bulk']]);
+    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address (domain is missing), no domain and no queue; there are the routes box, ours.example, typo, late, default, bulk']]);
   });
 });

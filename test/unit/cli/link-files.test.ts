@@ -1,6 +1,6 @@
 /** What `config check` says of certificates: of stores that can not use theirs, and of those that are to be renewed soon. */
 import assert from 'node:assert/strict';
-import { writeFileSync } from 'node:fs';
+import { readFileSync, writeFileSync } from 'node:fs';
 import { test } from 'node:test';
 import { endingCertificates, unusableLinkFiles } from '../../../src/cli/link-files.js';
 import { parseConfig } from '../../../src/config/load.js';
@@ -44,6 +44,23 @@ test('a store whose key belongs to another certificate is named, as one whose ce
   assert.match(endingCertificates('s.yaml', undefined, good, nowMs).join(), /^s\.yaml: warning: '.*cert': the certificate expires in 9 days, .*: renew it$/);
   assert.match(endingCertificates('s.yaml', undefined, good, nowMs + 11 * DAY_MS).join(), /has expired/);
   assert.deepEqual(endingCertificates('s.yaml', undefined, storesOf(`{ca: ${ca}, cert: ${second.certFile}, key: ${second.keyFile}}`), nowMs), []);
+});
+
+test('a file of CAs for a next hop ends when the last of them does', { skip }, () => {
+  assert.ok(first !== undefined && second !== undefined);
+  const both = `${first.certFile}.both`;
+  writeFileSync(both, readFileSync(first.certFile, 'latin1') + readFileSync(second.certFile, 'latin1'));
+  const endsAt = (caFile: string, days: number): string[] => {
+    const text = `gateway:\n  id: s1\n  host: h1\n  hostname: mx.example.com\n  secret: ${'x'.repeat(20)}\n  state_dir: /var/lib/x\n  insecure: true\n`
+      + `  stores: [{id: a, host: h2, paths: [{name: A, address: 127.0.0.1:7401}]}, {id: b, host: h3, paths: [{name: A, address: 127.0.0.1:7402}]}]\n`
+      + `  routes: [{domain: '*', via: 'smtp://127.0.0.1:25', tls: verify, ca_file: ${caFile}}]\n`;
+    const parsed = parseConfig(text, 'g.yaml', { role: 'check' });
+    assert.ok(parsed.ok, parsed.ok ? '' : parsed.errors.join('\n'));
+    return endingCertificates('g.yaml', parsed.config.gateway, [], Date.now() + days * DAY_MS);
+  };
+  assert.match(endsAt(first.certFile, 11).join(), /^g\.yaml: warning: '.*': the certificate has expired: .*; renew it$/);
+  assert.deepEqual([endsAt(second.certFile, 11), endsAt(both, 11)], [[], []]);
+  assert.match(endsAt(both, 61).join(), /has expired/);
 });
 
 test('files of the register are read, and a link\'s certificate is for the id of each worker', { skip }, () => {

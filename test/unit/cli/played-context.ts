@@ -2,6 +2,15 @@
 import assert from 'node:assert/strict';
 import type { CliContext, Terminal } from '../../../src/cli/context.js';
 import type { Https } from '../../../src/platform/https.js';
+import type { LookUpHost } from '../../../src/platform/resolver.js';
+
+/** Hosts of this machine alone; nobody can tell of what ends with ".late". */
+const lookUpHost: LookUpHost = (host) => {
+  const isFailed = host.endsWith('.late');
+  const isHere = host === 'localhost' || host.startsWith('127.');
+  const why = isHere ? '' : isFailed ? 'no answer on its address: EAI_AGAIN' : 'it has no address';
+  return Promise.resolve({ addresses: isHere ? ['127.0.0.1'] : [], why, isFailed });
+};
 
 const NO_HTTPS: Https = { ask: () => { assert.fail('no server is asked'); } };
 
@@ -16,7 +25,7 @@ export function contextFor(printed: string[], environment: Readonly<Record<strin
     },
   };
   return {
-    terminal, environment, https, version: '', entry: '', stopSignal: new AbortController().signal,
+    terminal, environment, https, lookUpHost, version: '', entry: '', stopSignal: new AbortController().signal,
     roles: { gateway: () => Promise.reject(new Error('not here')), store: () => Promise.reject(new Error('not here')) },
     untilStopped: () => Promise.resolve(),
     onSecondSignal: () => undefined,

@@ -75,7 +75,7 @@ describe('changes between two readings of a file', () => {
   test('of secrets in files count by what the files hold', () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'twinpost-changes-'));
     try {
-      const write = (text: string): void => { writeFileSync(path.join(folder, 'secret'), text); };
+      const write = (text: string): void => { writeFileSync(path.join(folder, 'secret'), text, { mode: 0o600 }); };
       const srs = `  smtp: {srs: {domain: srs.example, secret_file: ${path.join(folder, 'secret')}}}\n`;
       const http = `  smtp: {users: {http: 'http://127.0.0.1:9', token_file: ${path.join(folder, 'secret')}}}\n`;
       write('a secret of sixteen characters');

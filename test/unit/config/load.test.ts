@@ -18,11 +18,14 @@ import { workerConfig } from '../../../src/config/workers.js';
 const SECRET = 'sixteen-characters-and-more';
 /** Holds a secret that is too short. */
 const SHORT_FILE = path.join(mkdtempSync(path.join(os.tmpdir(), 'twinpost-load-')), 'secret');
-writeFileSync(SHORT_FILE, 'short\n');
+writeFileSync(SHORT_FILE, 'short\n', { mode: 0o600 });
 const TWO_LINES_FILE = path.join(path.dirname(SHORT_FILE), 'two-lines');
-writeFileSync(TWO_LINES_FILE, '0123456789abcdef\r\nfedcba9876543210\n');
+writeFileSync(TWO_LINES_FILE, '0123456789abcdef\r\nfedcba9876543210\n', { mode: 0o600 });
+const OPEN_FILE = path.join(path.dirname(SHORT_FILE), 'open');
+writeFileSync(OPEN_FILE, '0123456789abcdef\n', { mode: 0o644 });
+const OPEN = `found: everybody on this machine may read or write '${OPEN_FILE}': chmod o-rw`;
 const WIDE_FILE = path.join(path.dirname(SHORT_FILE), 'wide');
-writeFileSync(WIDE_FILE, 'p\u00e4ss\u0175ord\n');
+writeFileSync(WIDE_FILE, 'p\u00e4ss\u0175ord\n', { mode: 0o600 });
 after(() => { rmSync(path.dirname(SHORT_FILE), { recursive: true }); });
 
 const GOOD = `# a gateway
@@ -221,9 +224,17 @@ describe('a configuration file', () => {
     assert.deepEqual(gatewayOf(GOOD).smtp.hooks, []);
   });
 
+  test('takes no secret that everybody on this machine may read', () => {
+    for (const [text, key] of [
+      [GOOD.replace(`secret: ${SECRET}`, `secret_file: ${OPEN_FILE}`), 'f.yaml:5: gateway.secret_file: expected a file with a secret'],
+      [`${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${OPEN_FILE}}\n`, 'f.yaml:18: gateway.smtp.srs.secret_file: expected a file with a secret, one a line'],
+      [GOOD.replace('26}', `26, verp: {domain: b.example, secret_file: ${OPEN_FILE}}}`), 'f.yaml:7: gateway.routes[0].verp.secret_file: expected a file with a secret, one a line'],
+    ] as const) assert.deepEqual(errorsOf(text), [`${key}, ${OPEN}`]);
+  });
+
   test('takes a secret from a file beside it, or from the environment', () => {
     const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
-    writeFileSync(path.join(folder, 'k'), `${SECRET}\n`);
+    writeFileSync(path.join(folder, 'k'), `${SECRET}\n`, { mode: 0o600 });
     writeFileSync(path.join(folder, 'c.yaml'), GOOD.replace(`secret: ${SECRET}`, 'secret_file: k'));
     const fromFile = loadConfigFile(path.join(folder, 'c.yaml'), { role: 'gateway', stateDir: '/state' });
     assert.ok(fromFile.ok);
@@ -259,6 +270,7 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['TLS first, and none', 'smtp://127.0.0.1:26', 'smtps://127.0.0.1, tls: none', /^f\.yaml:7: gateway\.routes\[0\]\.tls: expected encrypt or verify .*, found none$/],
     ['a CA that nobody asks', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, ca_file: ca.crt', /^f\.yaml:7: gateway\.routes\[0\]\.ca_file: expected it with tls: verify only, where it counts, found tls: may$/],
     ['a name that nobody asks for', 'smtp://127.0.0.1:26', 'smtps://127.0.0.1, server_name: mx.example', /^f\.yaml:7: gateway\.routes\[0\]\.server_name: expected it with tls: verify only, .* found tls: encrypt$/],
+    ['a name for hosts of the DNS', 'smtp://127.0.0.1:26', 'mx, tls: verify, server_name: mx.example', /^f\.yaml:7: gateway\.routes\[0\]\.server_name: expected hosts in via beside it, found mx: each host of the DNS is known by its own name$/],
     ['a level of TLS that is none', 'smtp://127.0.0.1:26', 'smtp://127.0.0.1:26, tls: starttls', /^f\.yaml:7: gateway\.routes\[0\]\.tls: expected one of none, may, encrypt, verify, found "?starttls"?$/],
     ['a password that might go in clear', 'smtp://127.0.0.1:26', 'smtp://mx.example:26, auth: {user: a, password_file: b}', /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected tls: verify or encrypt \(or smtps:\/\/\) beside it for hosts outside loopback, found tls: may: the password could cross the network in clear$/],
     ['a password that goes in clear', 'smtp://127.0.0.1:26', 'smtp://mx.example:26, tls: none, auth: {user: a, password_file: b}', /^f\.yaml:7: gateway\.routes\[0\]\.auth: expected tls: verify .*, found tls: none: /],
@@ -315,12 +327,12 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['logins of a proxy with users who are asked about', GOOD, `${GOOD}  smtp:\n    users: {http: 'https://u.example/check'}\n    listen: [{address: '127.0.0.1:2525', xclient: [127.0.0.0/8], xclient_login: true}]\n`, /^f\.yaml:19: gateway\.smtp\.listen\[0\]\.xclient_login: expected a file of users with it/],
     ['senders checked where users submit', GOOD, `${GOOD}  smtp:\n    users: users\n    tls: {cert: c.pem, key: k.pem}\n    listen: [{address: '127.0.0.1:2525', role: submission, authentication_results: true}]\n`, /^f\.yaml:20: gateway\.smtp\.listen\[0\]\.authentication_results: expected it on relay listeners only/],
     ['a name of ours that is none', GOOD, `${GOOD}  smtp: {authserv_id: 'a b'}\n`, /^f\.yaml:17: gateway\.smtp\.authserv_id: expected /],
-    ['a token that is not there', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a token that is not there', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
     ['a hook that is neither kind', GOOD, `${GOOD}  smtp:\n    hooks: [{timeout: 5s}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]: expected one of rspamd: URL and module: FILE, found neither$/],
     ['a hook that is both kinds', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a.js, rspamd: 'http://127.0.0.1:1'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]: expected one of .*, found both$/],
     ['threads of rspamd', GOOD, `${GOOD}  smtp:\n    hooks: [{threads: 2, rspamd: 'http://127.0.0.1:1'}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.threads: expected it beside module only, found it beside rspamd$/],
     ['a password for a module', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a.js, password_file: p}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected it beside rspamd only, found it beside module$/],
-    ['a password of rspamd that is not there', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: /nowhere/at/all}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected a file with a password, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a password of rspamd that is not there', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: /nowhere/at/all}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected a file with a password, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
     ['a password of rspamd of two lines', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: ${TWO_LINES_FILE}}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.password_file: expected a file with a password, one line of printable ASCII, found something else in '[^']+two-lines'$/],
     ['a password of rspamd that no HTTP field holds', GOOD, `${GOOD}  smtp:\n    hooks: [{rspamd: 'http://[::1]:1', password_file: ${WIDE_FILE}}]\n`, /hooks\[0\]\.password_file: expected a file with a password, one line of printable ASCII, found something else in '[^']+wide'$/],
     ['a token of two lines', GOOD, `${GOOD}  smtp:\n    users: {http: 'http://127.0.0.1:8080/check', token_file: ${TWO_LINES_FILE}}\n`, /^f\.yaml:18: gateway\.smtp\.users\.token_file: expected a file with a token, one line of printable ASCII, found something else in /],
@@ -329,21 +341,24 @@ describe('what is wrong is one line with file, line, path, expectation and findi
     ['conditions on a route without a name', '  stores:\n    - id: s1', "    - {domain: a.test, via: smtp://127.0.0.1:27, when: {senders: ['*@a.example']}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]: expected a name for a route with when, found none$/],
     ['conditions that say nothing', '  stores:\n    - id: s1', "    - {domain: '*', via: smtp://127.0.0.1:27, name: x, when: {}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]\.when: expected senders, recipients or listeners, found none of them$/],
     ['conditions of a listener that is not there', '  stores:\n    - id: s1', "    - {domain: '*', via: smtp://127.0.0.1:27, name: x, when: {listeners: ['*:465']}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]\.when\.listeners\[0\]: expected an address of smtp\.listen \(127\.0\.0\.1:2525\), found '\*:465'$/],
+    ['senders that nobody is', '  stores:\n    - id: s1', "    - {domain: '*', via: smtp://127.0.0.1:27, name: x, when: {senders: ['<>', '*', 'news.example.com']}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]\.when\.senders\[2\]: expected a pattern of addresses, with @ or \* \(such as '\*@news\.example\.com'\), or '<>', found 'news\.example\.com'$/],
+    ['recipients that nobody is', '  stores:\n    - id: s1', "    - {domain: '*', via: smtp://127.0.0.1:27, name: x, when: {recipients: ['a@b.example', 'foo.example']}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]\.when\.recipients\[1\]: expected a pattern of addresses, with @ or \*.*, found 'foo\.example'$/],
+    ['a selector that is none', GOOD, `${GOOD}  dkim: [{domain: a.example, selector: s_1, key_file: k.pem}]\n`, /^f\.yaml:17: gateway\.dkim\[0\]\.selector: expected a selector such as s2026: letters, digits and dashes, in labels with dots between them, 63 at most, found "?s_1"?$/],
     ['a pattern with a blank', '  stores:\n    - id: s1', "    - {domain: '*', via: smtp://127.0.0.1:27, name: x, when: {senders: ['a b']}}\n  stores:\n    - id: s1", /^f\.yaml:8: gateway\.routes\[1\]\.when\.senders\[0\]: expected a pattern of up to 320 characters without blanks, such as '\*@news\.example\.com', found "a b"$/],
     ['conditions on the only route for senders elsewhere', 'via: smtp://127.0.0.1:26', "name: x, when: {senders: ['*@a.example']}, via: smtp://127.0.0.1:26", /^f\.yaml:6: gateway\.routes: expected a route for reports to senders of any domain/],
     ['two hooks of one name', GOOD, `${GOOD}  smtp:\n    hooks: [{module: a/x.js}, {module: b/x.mjs}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[1\]: expected each name of a hook once, found 'x' again$/],
     ['a hook that keeps clients for longer than they wait', GOOD, `${GOOD}  smtp:\n    hooks: [{module: x.js, timeout: 5min}]\n`, /^f\.yaml:18: gateway\.smtp\.hooks\[0\]\.timeout: expected a time with its unit from 10ms to 60s /],
     ['recipients asked in clear elsewhere', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://10.0.0.5/'}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.http: expected an address such as https:.*, or http:\/\/ on loopback, found/],
-    ['a token for recipients that is not there', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://127.0.0.1:8080/', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.token_file: expected a file with a token, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a token for recipients that is not there', GOOD, `${GOOD}  smtp:\n    recipients: {http: 'http://127.0.0.1:8080/', token_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.recipients\.token_file: expected a file with a token, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
     ['a domain for rewritten senders that is none', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd_1, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.domain: expected a domain such as fwd\.example\.com, found "fwd_1"$/],
-    ['a secret for rewritten senders that is not there', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected a file with a secret, one a line, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a secret for rewritten senders that is not there', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: /nowhere/at/all}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected a file with a secret, one a line, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
     ['a prefix of return addresses that is none', `${GOOD}`, GOOD.replace("26}", "26, verp: {domain: b.example, prefix: 'a+b', secret_file: /nowhere/at/all}}"), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.prefix: expected letters and digits, 16 at most, and not srs0 or srs1, found "a\+b"$/],
     ['a secret of return addresses that is short', `${GOOD}`, GOOD.replace('26}', `26, verp: {domain: b.example, secret_file: ${SHORT_FILE}}}`), /^f\.yaml:7: gateway\.routes\[0\]\.verp\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
     ['two routes with the same return addresses', `${GOOD}`, GOOD.replace('26}', `26, verp: {domain: b.example, secret_file: ${TWO_LINES_FILE}}}\n    - {domain: x.example, via: smtp://127.0.0.1:26, verp: {domain: B.example, secret_file: ${TWO_LINES_FILE}}}`), /^f\.yaml:8: gateway\.routes\[1\]\.verp\.prefix: expected each return address \(domain and prefix\) once, found 'b\+…@b\.example' again$/],
     ['an address of feedback loops that is none', GOOD, `${GOOD}  smtp:\n    feedback: {address: fbl}\n`, /^f\.yaml:18: gateway\.smtp\.feedback\.address: expected an address such as ops@example\.com, found "fbl"/],
     ['a secret for rewritten senders that is short', GOOD, `${GOOD}  smtp:\n    srs: {domain: fwd.example, secret_file: ${SHORT_FILE}}\n`, /^f\.yaml:18: gateway\.smtp\.srs\.secret_file: expected secrets of 16 characters or more, found a shorter one$/],
     ['a postmaster that is no address', GOOD, `${GOOD}  smtp:\n    postmaster: ops\n`, /^f\.yaml:18: gateway\.smtp\.postmaster: expected an address such as ops@example\.com, found "ops"$/],
-    ['a secret file that is not there', `secret: ${SECRET}`, 'secret_file: /nowhere/at/all', /^f\.yaml:5: gateway\.secret_file: expected a file that can be read, found '\/nowhere\/at\/all': ENOENT$/],
+    ['a secret file that is not there', `secret: ${SECRET}`, 'secret_file: /nowhere/at/all', /^f\.yaml:5: gateway\.secret_file: expected a file with a secret, found: '\/nowhere\/at\/all' can't be read: ENOENT$/],
     ['a key twice', '  host: box-1\n', '  host: box-1\n  host: box-9\n', /^f\.yaml:5: file: expected YAML, found: .*$/],
   ];
   for (const [name, from, to, line] of cases) {
@@ -415,8 +430,8 @@ describe('what is wrong is one line with file, line, path, expectation and findi
 describe('the register', () => {
   const ETCD = 'register: {etcd: [\'https://10.1.0.5:2379\', \'https://[fd00::1]:2379/\'], cluster: mail}\n';
   const folder = mkdtempSync(path.join(os.tmpdir(), 'config-'));
-  writeFileSync(path.join(folder, 'password'), 'a word\n');
-  writeFileSync(path.join(folder, 'nothing'), '\n');
+  writeFileSync(path.join(folder, 'password'), 'a word\n', { mode: 0o600 });
+  writeFileSync(path.join(folder, 'nothing'), '\n', { mode: 0o600 });
 
   function registerOf(text: string, options: Partial<LoadOptions> = {}) {
     const result = parseConfig(text, path.join(folder, 'f.yaml'), { role: 'gateway', ...options });
@@ -480,7 +495,7 @@ describe('the register', () => {
     ['certificates for a connection in clear', `register: {etcd: ['http://localhost:1'], cluster: m, ca: c}\n${GOOD}`, /^f\.yaml:1: register\.etcd\[0\]: expected https:\/\/ with ca or cert, found 'http:\/\/localhost:1'$/],
     ['a user without a password', ETCD.replace('}', ', user: u}') + GOOD, /^f\.yaml:1: register\.user: expected password_file beside it, found nothing$/],
     ['a key without a certificate', ETCD.replace('}', ', key: k}') + GOOD, /^f\.yaml:1: register\.key: expected cert beside it, found nothing$/],
-    ['a password file that is not there', ETCD.replace('}', ', user: u, password_file: /nowhere}') + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found '\/nowhere': ENOENT$/],
+    ['a password file that is not there', ETCD.replace('}', ', user: u, password_file: /nowhere}') + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found: '\/nowhere' can't be read: ENOENT$/],
     ['an empty password', ETCD.replace('}', `, user: u, password_file: ${path.join(folder, 'nothing')}}`) + GOOD, /^f\.yaml:1: register\.password_file: expected a file with a password, found nothing in '/],
   ];
   for (const [what, text, line] of wrong) {
@@ -679,6 +694,7 @@ describe('the effective configuration', () => {
     assert.match(text, /message_size_limit: 25MiB/);
     assert.match(text, /first: 5min/);
     assert.match(text, /heartbeat: 250ms/);
+    assert.match(text, /accept: 80%/);
     assert.match(text, /via: smtp:\/\/127\.0\.0\.1:26/);
     assert.ok(!text.includes(SECRET));
     const again = parseConfig(text.replace('secret: (hidden)', `secret: ${SECRET}`), 'f.yaml', { role: 'gateway', stateDir: '/state' });

@@ -136,9 +136,10 @@ export function provedWay(way: HostsWay, domain: string, isUnknown: boolean): Ma
   return { why: { status: FAILED, code: 0, enhanced: '5.7.10', text } };
 }
 
-/** What TLS a host must have whose domain enforces its policy. */
-export function raisedBySts(tls: NextHopTls): NextHopTls {
-  return { ...tls, level: 'verify', terms: { ...tls.terms, mustVerify: true, isBySts: true } };
+/** What TLS a host must have whose domain enforces its policy: whatever name and CAs its route means. */
+export function raisedBySts(tls: NextHopTls, serverName: string): NextHopTls {
+  const terms = { ...tls.terms, serverName, caFile: undefined, mustVerify: true, isBySts: true };
+  return { ...tls, level: 'verify', terms };
 }
 
 function isPattern(text: string): boolean {

@@ -6,8 +6,9 @@ import type { Resolver } from '../../../platform/resolver.js';
 import { MxLookup } from '../mx-lookup.js';
 import type { MxOptions } from '../mx-lookup.js';
 import type { StsPolicy } from '../pure/sts-policy.js';
+import type { FetchedPolicy } from './policy-journal.js';
 import { StsPolicies } from './sts-policies.js';
-import type { PolicySource, StsFetchResult } from './sts-policies.js';
+import type { ExplainedPolicies, PolicySource, StsFetchResult } from './sts-policies.js';
 
 export interface RunningStsPorts {
   readonly clock: Clock;
@@ -23,7 +24,7 @@ export interface StsWatch {
   onUnnamed(domain: string): void;
 }
 
-export class RunningSts implements PolicySource {
+export class RunningSts implements PolicySource, ExplainedPolicies {
   readonly #policies: StsPolicies;
   readonly #metrics: StsMetrics;
   /** Undefined: nobody. */
@@ -52,8 +53,12 @@ export class RunningSts implements PolicySource {
     this.#policies.ask(domain, done);
   }
 
-  known(domain: string): StsPolicy | undefined {
-    return this.#policies.known(domain);
+  kept(domain: string): FetchedPolicy | undefined {
+    return this.#policies.kept(domain);
+  }
+
+  failureOf(domain: string): StsFetchResult | undefined {
+    return this.#policies.failureOf(domain);
   }
 
   onFailure(domain: string, what: 'hosts' | 'tls'): void {

@@ -54,6 +54,14 @@ export interface PolicySource {
   tick(): void;
 }
 
+/** What there is to be said of a domain (explain/explanation.ts). */
+export interface ExplainedPolicies extends Pick<PolicySource, 'ask'> {
+  /** As it is kept. */
+  kept(domain: string): FetchedPolicy | undefined;
+  /** Why its policy could not be had, while it is not tried again for that. */
+  failureOf(domain: string): StsFetchResult | undefined;
+}
+
 const POLICY_PATH = '/.well-known/mta-sts.txt';
 /** RFC 8461 3.3. */
 const FETCH_MS = 60_000;
@@ -83,6 +91,12 @@ interface Kept extends FetchedPolicy {
   renewFromWallMs: number;
 }
 
+interface Failed {
+  readonly result: StsFetchResult;
+  /** It is left alone until then. */
+  readonly untilMs: number;
+}
+
 interface Fetching {
   readonly domain: string;
   readonly id: string;
@@ -90,7 +104,7 @@ interface Fetching {
   readonly waiting: (() => void)[];
 }
 
-export class StsPolicies implements PolicySource {
+export class StsPolicies implements PolicySource, ExplainedPolicies {
   readonly #ports: StsPorts;
   readonly #journal: PolicyJournal | undefined;
   /** The one longest not fetched first. */
@@ -100,8 +114,8 @@ export class StsPolicies implements PolicySource {
   readonly #line: Fetching[] = [];
   #underWay = 0;
   #isStarting = false;
-  /** Domains whose policy could not be had, until when they are left alone; the first noted first. */
-  readonly #leftUntilMs = new Map<string, number>();
+  /** Domains whose policy could not be had; the first noted first. */
+  readonly #lastFailed = new Map<string, Failed>();
   #sweep: Iterator<Kept> | undefined;
 
   /** Without a folder nothing outlives the process. */
@@ -148,8 +162,12 @@ export class StsPolicies implements PolicySource {
     if (this.#ports.clock.wallMs() - kept.fetchedWallMs >= AGAIN_MS) this.#renew(kept);
   }
 
-  /** As it is kept, for who counts. */
-  known(domain: string): StsPolicy | undefined { return this.#kept.get(domain)?.policy; }
+  kept(domain: string): FetchedPolicy | undefined { return this.#kept.get(domain); }
+
+  failureOf(domain: string): StsFetchResult | undefined {
+    const failed = this.#lastFailed.get(domain);
+    return failed !== undefined && this.#ports.clock.nowMs() < failed.untilMs ? failed.result : undefined;
+  }
 
   tick(): void {
     if (this.#kept.size === 0) return;
@@ -258,7 +276,7 @@ export class StsPolicies implements PolicySource {
     const fetched = { domain, id, policy, fetchedWallMs: clock.wallMs() };
     this.#journal?.put(fetched, this.#kept.size + 1);
     this.#keep(fetched, usedWallMs);
-    this.#leftUntilMs.delete(domain);
+    this.#lastFailed.delete(domain);
     log.debug('mta-sts', 'a policy was fetched', { domain, id, mode: policy.mode, max_age: policy.maxAgeS });
     this.#ended(fetching, 'fetched');
   }
@@ -267,13 +285,13 @@ export class StsPolicies implements PolicySource {
     const { domain } = fetching;
     const { clock, log } = this.#ports;
     // Strangers' domains are many: each is told once.
-    const level = this.#leftUntilMs.has(domain) ? 'debug' : 'warn';
+    const level = this.#lastFailed.has(domain) ? 'debug' : 'warn';
     log[level]('mta-sts', 'the policy of a domain can not be had; one that is kept counts', {
       domain, why, kept: this.#kept.get(domain)?.policy.mode ?? 'none',
     });
-    this.#leftUntilMs.delete(domain);
-    this.#leftUntilMs.set(domain, clock.nowMs() + AGAIN_MS);
-    if (this.#leftUntilMs.size > FAILED_MAX) this.#leftUntilMs.delete(firstOf(this.#leftUntilMs.keys()));
+    this.#lastFailed.delete(domain);
+    this.#lastFailed.set(domain, { result, untilMs: clock.nowMs() + AGAIN_MS });
+    if (this.#lastFailed.size > FAILED_MAX) this.#lastFailed.delete(firstOf(this.#lastFailed.keys()));
     this.#ended(fetching, result);
   }
 
@@ -290,7 +308,7 @@ export class StsPolicies implements PolicySource {
   }
 
   #isLeftAlone(domain: string): boolean {
-    return this.#ports.clock.nowMs() < (this.#leftUntilMs.get(domain) ?? 0);
+    return this.failureOf(domain) !== undefined;
   }
 
   #keep(fetched: FetchedPolicy, usedWallMs = fetched.fetchedWallMs): void {

@@ -89,6 +89,22 @@ describe('TLS with a next hop', () => {
     assert.ok(on.hop.taken.length > 40 && on.hop.taken.every(({ isSecure }) => isSecure));
   });
 
+  test('that is to be tried again: a connection in clear that is still open ends behind its mail', needsTls, async () => {
+    const on = await world({ handshake: 'reset' });
+    const [queue, other] = [on.queue('may'), on.queue('may')];
+    const { tls } = queue.route.nextHop;
+    assert.ok(tls !== undefined);
+    other.route = { ...other.route, nextHop: { ...other.route.nextHop, tls: { ...tls, terms: { ...tls.terms, serverName: 'other.test' } } } };
+    await deliver(on, queue, 1);
+    on.hop.options = { certificate: good, insists: true };
+    await deliver(on, other, 1);
+    assert.equal(on.source.ended[1]?.result.results[0]?.enhanced, '4.7.0', 'the host insists on it now');
+    on.hop.options = { certificate: good };
+    await deliver(on, queue, 1);
+    await deliver(on, queue, 1);
+    assert.deepEqual(on.hop.taken.map(({ isSecure }) => isSecure), [false, false, true]);
+  });
+
   test('that says nothing to the handshake: it ends at its time, and mail goes in clear', needsTls, async () => {
     const timeouts = DEFAULT_TIMEOUTS.map((ms, state) => (state === State.SECURING ? 500 : ms));
     const on = await world({ handshake: 'silent' }, { timeouts });

@@ -86,12 +86,12 @@ export function toldTo(told: string[]): EventLog {
 
 const NO_RESOLVER: Resolver = { ask: () => { assert.fail('no name is asked for'); } };
 
-export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT, policies?: PolicySource, tlsWatch?: TlsWatch): Dispatcher {
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT, policies?: PolicySource, tlsWatch?: TlsWatch, ca?: string): Dispatcher {
   const dispatcher = new Dispatcher(
     { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {
       source,
-      transport: new ClientTransport({ readBufferBytes: 8 * 1024 }),
+      transport: new ClientTransport({ readBufferBytes: 8 * 1024, ...(ca === undefined ? {} : { ca }) }),
       resolver,
       clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
       random,

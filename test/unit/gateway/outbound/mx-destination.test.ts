@@ -8,6 +8,7 @@ import { ConnectionPool } from '../../../../src/gateway/outbound/connection-pool
 import { Lane } from '../../../../src/gateway/outbound/lane.js';
 import { MxDestination } from '../../../../src/gateway/outbound/mx-destination.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
+import type { StsPolicy } from '../../../../src/gateway/outbound/pure/sts-policy.js';
 import { SiteHost } from '../../../../src/gateway/outbound/site-hosts.js';
 import { Sources } from '../../../../src/gateway/outbound/sources.js';
 import { HostMemory } from '../../../../src/gateway/outbound/host-memory.js';
@@ -17,11 +18,13 @@ import { MemoryQueue, MemorySource } from './memory-source.js';
 
 const SILENT = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
 const clock = { nowMs: () => 0, wallMs: () => 1 };
-const hop = { protocol: 'smtp', host: 'dest.example', port: 25, isByMx: true } as const;
+const tls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile: undefined } } as const;
+const hop = { protocol: 'smtp', host: 'dest.example', port: 25, isByMx: true, tls } as const;
 
 class Stage {
   answer: DnsAnswer<'MX'> = { kind: 'failed', why: 'nobody' };
   asked = 0;
+  policy: StsPolicy | undefined;
   /** Names of the hosts of each pool that was asked for. */
   readonly pools: string[] = [];
   readonly source = new MemorySource();
@@ -43,7 +46,7 @@ class Stage {
     const ports = { transport, lookup, sources: new Sources([], { resolver, log: SILENT }), policies: undefined, tlsWatch: undefined, connections: new ConnectionAccount({ connectionsMax: 1, ofAddressMax: 1 }, SILENT), clock, random: () => 0.5, session, log: SILENT, tlsFailed: new HostMemory(), followersOdd: new HostMemory(), slow: new HostMemory(), onTlsFallback: () => undefined, onDaneFailed: () => undefined, onSlow: () => undefined };
     const lane = new Lane(this.queue, this.source, { count: 0, onSettled: () => undefined });
     this.destination = new MxDestination(hop, lane, { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 300_000, deniedMaxMs: 3_600_000 }, {
-      lookup, policies: undefined, clock, random: () => 0.5, log: SILENT,
+      lookup, policies: { ask: (_domain, done) => { done(this.policy, false); }, onFailure: () => undefined, tick: () => undefined }, clock, random: () => 0.5, log: SILENT,
       onWay: (queue, hosts) => { this.ways.push([queue === this.queue, this.pools.length, hosts]); },
       poolOf: ({ hosts }) => {
         const key = hosts.map(({ name }) => name).join();
@@ -87,6 +90,16 @@ describe('the way of a queue by MX', () => {
     stage.answer = { kind: 'failed', why: 'gone' };
     stage.destination.tick(30_000);
     assert.deepEqual([stage.asked, stage.source.ended.length, stage.destination.trouble()], [2, 0, undefined]);
+  });
+
+  test('is left, though it was known, when the domain enforces a policy that names none of its hosts', () => {
+    const stage = new Stage(3);
+    stage.mx('old.example');
+    stage.destination.mayStart();
+    stage.policy = { mode: 'enforce', mx: ['other.example'], maxAgeS: 86_400 };
+    stage.destination.tick(30_000);
+    assert.equal(stage.destination.outage()?.why.text, 'the MTA-STS policy of dest.example names none of its MX hosts');
+    assert.deepEqual([stage.asked, stage.pools, stage.source.ended.map(({ result }) => result.results[0]?.enhanced)], [2, ['old.example'], ['4.7.5']]);
   });
 
   test('that was not asked for as the DNS had no room is asked for a second later, and nobody is told or backs off', () => {

@@ -46,6 +46,16 @@ describe('the queue of mail that must have TLS', () => {
     const { tls } = hopOf({ nextHop: { ...local, host: 'box.example' } }, 'required')[1];
     assert.deepEqual([tls?.level, tls?.isRequired], ['verify', false]);
   });
+
+  test('into mailboxes goes in TLS, too, where one of several hosts is elsewhere', () => {
+    const first = { host: '127.0.0.1', port: 24 };
+    const hop: NextHop = { protocol: 'lmtp', ...first, tls: undefined };
+    const tlsWith = (host: string): NextHop['tls'] =>
+      hopOf({ nextHop: { ...hop, others: [{ host, port: 24, preference: 1 }] } }, 'required')[1].tls;
+    assert.equal(tlsWith('localhost'), undefined);
+    const tls = tlsWith('10.0.0.2');
+    assert.deepEqual([tls?.level, tls?.isRequired, tls?.terms.mustVerify], ['verify', false, true]);
+  });
 });
 
 test('the queue of mail of which TLS is not asked keeps what its route asks', () => {

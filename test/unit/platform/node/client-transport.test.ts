@@ -1,5 +1,6 @@
-/** The CAs of a route, in a file that an operator replaces while mail is delivered. */
+/** Whom a connection in TLS takes for its server: the CAs of a route, in a file that an operator replaces while mail is delivered; weak keys; a second handshake. */
 import assert from 'node:assert/strict';
+import { execFileSync } from 'node:child_process';
 import { copyFileSync, readFileSync, writeFileSync } from 'node:fs';
 import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
@@ -13,12 +14,12 @@ const [own, others] = [selfSigned(), selfSigned()];
 const needsTls = { timeout: 30_000, skip: own === undefined || others === undefined ? 'openssl is missing' : false };
 
 /** What comes of one connection in TLS whose server has to be known by the file: 'verified', or why it closed. */
-function secured(transport: ClientTransport, port: number, caFile: string): Promise<string> {
+function secured(transport: ClientTransport, port: number, caFile: string, mustVerify = true): Promise<string> {
   return new Promise((resolve) => {
     const quiet = { onData: () => undefined, onDrain: () => undefined };
     const inTls = (clear: Connection): void => {
       const handlers: ConnectionHandlers = { ...quiet, onOpen: () => { resolve('verified'); connection.destroy(); }, onClose: (why) => { resolve(why); } };
-      const connection: Connection = transport.secure(clear, { serverName: 'mx.test', mustVerify: true, caFile }, handlers);
+      const connection: Connection = transport.secure(clear, { serverName: 'mx.test', mustVerify, caFile }, handlers);
     };
     const clear: Connection = transport.connect('127.0.0.1', port, { ...quiet, onOpen: () => { inTls(clear); }, onClose: (why) => { resolve(why); } });
   });
@@ -47,4 +48,51 @@ test('a file of CAs that is half written leaves the old CAs in force, and is tol
   } finally {
     server.close();
   }
+});
+
+async function withServer(options: tls.TlsOptions, onSocket: (socket: tls.TLSSocket) => void, use: (port: number) => Promise<void>): Promise<void> {
+  const sockets: tls.TLSSocket[] = [];
+  const server = tls.createServer(options, (socket) => {
+    sockets.push(socket);
+    socket.on('error', () => undefined);
+    onSocket(socket);
+  });
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  try {
+    await use((server.address() as AddressInfo).port);
+  } finally {
+    for (const socket of sockets) socket.destroy();
+    server.close();
+  }
+}
+
+test('a server with a key that is soon broken is not known by it, though whoever is trusted has signed it', needsTls, async () => {
+  assert.ok(own !== undefined);
+  const [certFile, keyFile] = [`${own.certFile}.weak`, `${own.keyFile}.weak`];
+  execFileSync('openssl', ['req', '-x509', '-newkey', 'rsa:1024', '-nodes', '-days', '30', '-subj', '/CN=mx.test', '-addext', 'subjectAltName=DNS:mx.test', '-keyout', keyFile, '-out', certFile], { stdio: 'ignore' });
+  const options = { key: readFileSync(keyFile), cert: readFileSync(certFile), ciphers: 'DEFAULT@SECLEVEL=0' };
+  await withServer(options, () => undefined, async (port) => {
+    const transport = new ClientTransport({ readBufferBytes: 16_384 });
+    assert.notEqual(await secured(transport, port, certFile), 'verified');
+    assert.equal(await secured(transport, port, certFile, false), 'verified', 'it opens where nobody is to be known');
+  });
+});
+
+test('a server can not show another chain later, by a second handshake', needsTls, async () => {
+  assert.ok(own !== undefined);
+  let came: (why: string) => void = () => undefined;
+  const again = new Promise<string>((resolve) => { came = resolve; });
+  const onSocket = (socket: tls.TLSSocket): void => {
+    socket.once('error', (error: NodeJS.ErrnoException) => { came(error.code ?? ''); });
+    socket.once('data', () => { socket.renegotiate({ rejectUnauthorized: false }, () => { came('a second handshake'); }); });
+  };
+  const options: tls.TlsOptions = { key: readFileSync(own.keyFile), cert: readFileSync(own.certFile), maxVersion: 'TLSv1.2' };
+  await withServer(options, onSocket, async (port) => {
+    const transport = new ClientTransport({ readBufferBytes: 16_384 });
+    const quiet = { onData: () => undefined, onDrain: () => undefined, onClose: () => undefined };
+    const clear: Connection = transport.connect('127.0.0.1', port, { ...quiet, onOpen: () => {
+      const connection: Connection = transport.secure(clear, { serverName: 'mx.test', mustVerify: false, caFile: undefined }, { ...quiet, onOpen: () => { connection.write([Buffer.from('x')]); } });
+    } });
+    assert.equal(await again, 'ERR_SSL_NO_RENEGOTIATION');
+  });
 });

@@ -5,9 +5,10 @@ import { X509Certificate, createHash, createPublicKey, randomBytes } from 'node:
 import { readFileSync } from 'node:fs';
 import { describe, test } from 'node:test';
 import { makeCertificates } from '../../../process/tls-hop.js';
+import type { DetailedPeerCertificate } from 'node:tls';
 import type { CertificateFiles } from '../../../process/tls-hop.js';
 import type { TlsaData } from '../../../../src/platform/resolver.js';
-import { usableRecords, whyNotByDane } from '../../../../src/platform/node/dane.js';
+import { chainOf, usableRecords, whyNotByDane } from '../../../../src/platform/node/dane.js';
 
 const HOST = 'mx.dane.test';
 const NO_MATCH = 'its certificate is not the one that its TLSA records speak of';
@@ -106,6 +107,19 @@ describe('a certificate by TLSA records', () => {
       assert.equal(judged(records, [stranger]), NO_MATCH);
     });
   }
+
+  test('is for names that its wildcard stands for as one whole label, not for a part of one', needsOpenssl, () => {
+    assert.ok(made !== undefined);
+    const { ca } = all();
+    assert.equal(judged([tlsa('2 0 1', ca)], [read(made.issue('*.dane.test')), ca]), '');
+    assert.equal(judged([tlsa('2 0 1', ca)], [read(made.issue('m*.dane.test')), ca]), `its certificate, by its TLSA records, is not for ${HOST}`);
+  });
+
+  test('comes with nine of its chain at most', () => {
+    type Shown = Pick<DetailedPeerCertificate, 'raw'> & { readonly issuerCertificate?: Shown };
+    const shown = (left: number): Shown => ({ raw: Buffer.from([left]), ...(left === 0 ? {} : { issuerCertificate: shown(left - 1) }) });
+    assert.deepEqual([3, 8, 9, 50].map((above) => chainOf(shown(above) as DetailedPeerCertificate).length), [4, 9, 9, 9]);
+  });
 
   test('that has expired is right by usage 3, and not by usage 2', needsOpenssl, () => {
     assert.ok(made !== undefined);

@@ -5,6 +5,7 @@ import { TEXT_CHARACTERS_MAX } from '../../../../../src/smtp/reply-reader.js';
 import { RETRY_DEFAULTS } from '../../../../default-options.js';
 import { RetrySchedule } from '../../../../../src/gateway/outbound/pure/retry-schedule.js';
 import { whyNotPublic } from '../../../../../src/gateway/outbound/pure/public-address.js';
+import { wayByMx } from '../../../../../src/gateway/outbound/pure/mail-exchangers.js';
 import { ownNames } from '../../../../../src/gateway/outbound/pure/source-choice.js';
 import { DEFERRED, DELIVERED, FAILED } from '../../../../../src/gateway/queue/types.js';
 
@@ -14,6 +15,13 @@ test('an address that no host of the Internet has is none to connect to, however
     '127.0.0.1', '10.0.0.1', '::1', '::', '::7f00:1', '::127.0.0.1', '::a00:1', '::ffff:10.0.0.1', '64:ff9b::7f00:1', '64:ff9b:1::a00:1', '2002:7f00:1::',
     '2001::1', 'fe80::1', 'fc00::1', 'fec0::1', '100::1', '400::1', '4000::1', '5f00::1', 'e000::1', '2001:db8::1', 'ff02::1', 'x',
   ]) assert.notEqual(whyNotPublic(address), '', address);
+});
+
+test('of more hosts than 32 those that a domain prefers least are left out', () => {
+  const records = Array.from({ length: 100 }, (_, i) => ({ preference: 100 - i, exchange: `mx${i}.a.example` }));
+  const way = wayByMx('a.example', { kind: 'found', isAuthentic: false, records }, () => false);
+  assert.ok(way !== undefined && 'hosts' in way);
+  assert.deepEqual(way.hosts.map(({ preference }) => preference), Array.from({ length: 32 }, (_, i) => i + 1));
 });
 
 test('a host goes by its own name and by those of its sources', () => {

@@ -11,7 +11,7 @@ import packet from 'dns-packet';
 import type { Answer } from 'dns-packet';
 import { OUTBOUND_DEFAULTS } from '../../../../default-options.js';
 import { createRouter } from '../../../../../src/gateway/queue/router.js';
-import type { TlsNeed } from '../../../../../src/gateway/queue/types.js';
+import type { NextHopTls, TlsNeed } from '../../../../../src/gateway/queue/types.js';
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import { TlsTally } from '../../../../../src/gateway/outbound/tls-reports/tls-tally.js';
@@ -47,7 +47,10 @@ interface World {
   down(): readonly string[];
 }
 
-async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
+const MAY: NextHopTls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile: undefined } };
+
+/** What the route says; the authority of the certificates is one that everybody trusts. */
+async function world(t: TestContext, options: TlsHopOptions, tls = MAY): Promise<World> {
   assert.ok(certificates !== undefined);
   const zone = new Map<string, readonly Answer[]>();
   const signed = new Set<string>();
@@ -59,17 +62,17 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
   const hop = new TlsHop(options);
   const port = await hop.listen();
   const server = new PolicyServer();
-  const caFile = certificates.caFile;
-  const https = new HttpsClient({ port: await server.listen(), ca: readFileSync(caFile, 'latin1') });
+  const ca = readFileSync(certificates.caFile, 'latin1');
+  const https = new HttpsClient({ port: await server.listen(), ca });
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-by-policy-'));
   const clock = { nowMs: () => performance.now(), wallMs: () => Date.now() };
   const resolver = new DnsClient({ resolvers: [names.resolver], trustsAd: false }, clock);
   const mx = { ownNames: ['gw.test'], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 20, connectionsPerAddressMax: 100 };
   const log: string[] = [];
   const policies = new StsPolicies(folder, { clock, log: toldTo(log), resolver, lookup: new MxLookup(mx, resolver), https, onFetched: () => undefined });
-  const tally = new TlsTally((domain) => policies.known(domain));
+  const tally = new TlsTally((domain) => policies.kept(domain)?.policy);
   const source = new MemorySource();
-  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx }, () => true, resolver, Math.random, toldTo(log), policies, tally);
+  const dispatcher = dispatcherFor(source, { ...OUTBOUND_DEFAULTS, backoffFirstMs: 100, mx }, () => true, resolver, Math.random, toldTo(log), policies, tally, ca);
   t.after(async () => {
     await dispatcher.stop(100);
     https.close();
@@ -79,7 +82,6 @@ async function world(t: TestContext, options: TlsHopOptions): Promise<World> {
     await policies.flushed();
     rmSync(folder, { recursive: true });
   });
-  const tls = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile } } as const;
   const queues = new Map<string, MemoryQueue>();
   return {
     zone, signed, hop, server, log, tally, port,
@@ -203,6 +205,19 @@ describe('mail to a domain that enforces a policy', () => {
       'tls a host does not do what the MTA-STS policy of a domain says: no mail of it goes there until that is mended',
       'nexthop next hop can not be reached',
     ]]);
+  });
+
+  test('goes by the name of the host and by whom everybody trusts, whatever name and CAs the route means', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const own = certificates.selfSigned('smart.example');
+    const verify: NextHopTls = { level: 'verify', isFirst: false, terms: { serverName: 'smart.example', mustVerify: true, caFile: own.certFile } };
+    const on = await world(t, { certificate }, verify);
+    on.domain('plain.example', [MX], '');
+    on.domain('sts.example', [MX], policyText('enforce', [MX]));
+    assert.match(await on.send('sts.example'), /^2\.0\.0 sts /);
+    on.hop.options = { certificate: own };
+    assert.match(await on.send('plain.example'), /^2\.0\.0 yes /, 'the route counts where there is no policy');
+    assert.deepEqual(on.hop.named, [MX, 'smart.example']);
   });
 
   test('goes by TLSA records alone to a host that has them, named by the policy or not; one without is not connected to', needsTls, async (t) => {

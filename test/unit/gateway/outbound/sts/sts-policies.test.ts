@@ -9,6 +9,7 @@ import type { Answer } from 'dns-packet';
 import { MxLookup } from '../../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { StsFetchResult } from '../../../../../src/gateway/outbound/sts/sts-policies.js';
+import { crc32 } from '../../../../../src/platform/node/checksum.js';
 import { DnsClient } from '../../../../../src/platform/node/dns/dns-client.js';
 import type { DnsAnswer, Resolver } from '../../../../../src/platform/resolver.js';
 import { HttpsClient } from '../../../../../src/platform/node/https-client.js';
@@ -247,7 +248,7 @@ test('whoever fills the memory with names pushes out no policy of others', async
   assert.equal(await modeOf(policies), 'enforce mx.sts.example');
   for (let i = 0; i < 17_500; i++) policies.ask(`d${String(i)}.example`, () => undefined);
   assert.ok(policies.count < 17_200, `${String(policies.count)} are kept`);
-  assert.equal(policies.known(DOMAIN)?.mode, 'enforce');
+  assert.equal(policies.kept(DOMAIN)?.policy.mode, 'enforce');
 });
 
 describe('the file of policies', () => {
@@ -278,6 +279,23 @@ describe('the file of policies', () => {
     const fourth = on.start();
     await fourth.load();
     assert.equal(fourth.count, 0, 'what was over is not there again when the clock steps back');
+  });
+
+  test('gives none a longer life than its max_age from now, when the clock was ahead', needsTls, async (t) => {
+    const on = await world(t);
+    const first = on.start();
+    await modeOf(first);
+    await first.flushed();
+    const file = join(on.folder, 'mta-sts.policies');
+    const fetchedWallMs = first.kept(DOMAIN)?.fetchedWallMs ?? 0;
+    const line = readFileSync(file, 'latin1').trim().replace(/^\S+ /, '').replace(String(fetchedWallMs), String(fetchedWallMs + 100 * DAY_MS));
+    writeFileSync(file, `${crc32(Buffer.from(line, 'latin1'), 0).toString(16).padStart(8, '0')} ${line}\n`);
+    on.server.close();
+    const second = on.start();
+    await second.load();
+    assert.deepEqual([on.log, await modeOf(second)], [[], 'enforce mx.sts.example']);
+    on.aheadMs += 2 * DAY_MS;
+    assert.equal(await modeOf(second), 'unknown');
   });
 
   test('that can not be read or written stops nobody', needsTls, async (t) => {

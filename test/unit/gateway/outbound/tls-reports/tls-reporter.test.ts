@@ -44,7 +44,7 @@ interface World {
   until(count: number, isOnce?: boolean): Promise<void>;
 }
 
-async function world(t: TestContext, zone: Readonly<Record<string, string>>, policy?: StsPolicy): Promise<World> {
+async function world(t: TestContext, zone: Readonly<Record<string, string>>, policy?: StsPolicy, allowsPrivate = true): Promise<World> {
   assert.ok(certificates !== undefined);
   const names = await NameServer.start(t, (question) => {
     const data = zone[question];
@@ -73,7 +73,7 @@ async function world(t: TestContext, zone: Readonly<Record<string, string>>, pol
   const reception = new MemoryReception();
   const sent: string[] = [];
   const router = createRouter([{ domains: ['*'], name: 'out', nextHop: { protocol: 'smtp', host: '', port: 25, isByMx: true }, perDomain: true, ordering: 'fifo', concurrency: 1, lengthMax: 10 }]);
-  const lookup = new MxLookup({ ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver);
+  const lookup = new MxLookup({ ownNames: [], allowsPrivate, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver);
   let reporter: TlsReporter | undefined;
   const on: World = {
     tally, reception, server, sent, names, aheadMs: 0,
@@ -167,6 +167,16 @@ describe('reports on TLS', () => {
       { 'total-successful-session-count': 0, 'total-failure-session-count': 1 },
     ]]);
     assert.ok(on.names.asked.includes('TXT _smtp._tls.quiet.example'));
+  });
+
+  test('are posted to no address that no host of the Internet has', needsTls, async (t) => {
+    assert.ok(certificates !== undefined);
+    const on = await world(t, { 'TXT _smtp._tls.a.example': 'v=TLSRPTv1; rua=https://r.example/v1', 'A r.example': '127.0.0.1' }, undefined, false);
+    on.server.said.set('r.example', { certificate: certificates.issue('r.example'), text: 'thanks' });
+    on.tally.onSession('a.example', SESSION, GOOD);
+    on.aheadMs += DAY_MS / 2;
+    await on.until(1);
+    assert.deepEqual([on.sent, on.server.asked], [['failed'], []]);
   });
 
   test('are tried again where nobody knows whom to tell, and given up and counted after a while', needsTls, async (t) => {
