@@ -1188,7 +1188,8 @@ export class PartitionHolder {
           line: base.line,
       };
       // Who is proven dead may have been named, and never have begun: then leases of the one before may run.
-      const hasBegun = before !== undefined && (before.line.length === 0 || before.epoch > before.term.number);
+      const hasBegun = before !== undefined
+        && (before.line.length === 0 || before.epoch > before.term.number);
       const mustWaitOut = base.isLoss && (this.#provenDead === undefined || !hasBegun);
       const { isLoss, unlessSessionOf } = base;
       this.#claimFor({ record, isFounding: true, isLoss, mustWaitOut, unlessSessionOf }, nowMs, 'founded');

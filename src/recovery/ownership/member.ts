@@ -66,8 +66,8 @@ export class PartitionMember implements RecordedMember {
   /** In the last record known. */
   isRecorded = false;
   /**
-   * Of the last record known that it stood in; a copy that was filled since has what that one's have. 0: of one
-   * before us, not known which.
+   * Of the last record known that it stood in; a copy that was filled since has what that one's have. 0: of
+   * one before us, not known which.
    */
   countedEpoch = 0;
   /** In some possible record: it counts for commits and for the right to deliver. */
