@@ -701,11 +701,12 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       transaction?.content.release();
       if (transaction !== undefined) transaction.hasFailed = true;
       if (chunk?.isLast === true) this.endTransaction();
-      return this.#afterMessage();
+      return this.#afterContent();
     }
     if (isWhole && transaction !== undefined) return this.#submit(transaction);
     this.#transition(State.COMMAND);
     this.#reply(replies.chunkTaken(chunk?.octets ?? 0));
+    this.#afterContent();
   }
 
   #refusalOfContent(transaction: MailTransaction | undefined, isWhole: boolean): Effect | undefined {
@@ -870,7 +871,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#transition(State.COMMAND);
     this.#perform(refusal, 'data', '');
     this.endTransaction();
-    this.#afterMessage();
+    this.#afterContent();
   }
 
   onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void {
@@ -893,7 +894,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       this.#desk.rejected('data', outcomeRefusal(outcome), this, '', transaction);
       this.#reply(outcomeRefusal(outcome).reply);
     }
-    this.#afterMessage();
+    this.#afterContent();
     if (isNested) return;
     const isIdle = this.#waiting.isEmpty && !this.#isInputOver;
     this.#goOn();
@@ -901,7 +902,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (isIdle && this.#isAwaitingCommand) this.#desk.intake.next(this);
   }
 
-  #afterMessage(): void {
+  #afterContent(): void {
     this.#waitingSinceMs = this.#desk.nowMs;
     if (this.#desk.isClosing) this.shutDown();
   }
