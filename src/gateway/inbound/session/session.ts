@@ -476,7 +476,6 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#isHeld = false;
     // It was our turn, not the client's.
     this.#waitingSinceMs = this.#desk.nowMs;
-    this.#contentSinceMs = this.#waitingSinceMs;
     if (!this.#isPaused) this.#connection.resume();
     this.#goOn();
     return true;
