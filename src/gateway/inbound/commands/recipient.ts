@@ -94,8 +94,7 @@ function byRoute(
 function takeBack(
   transaction: MailTransaction, { options }: Desk, { address }: Path, text: string, came: CameBack,
 ): Effect {
-  const isFull = transaction.namedCount >= options.recipientsMax || !transaction.mayTakeMoreBack;
-  if (isFull) return replies.TOO_MANY_RECIPIENTS;
+  if (transaction.namedCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
   transaction.named(address);
   transaction.addCameBack(came);
