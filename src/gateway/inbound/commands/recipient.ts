@@ -34,6 +34,7 @@ const TIMES_REWRITTEN_MAX = 10;
 export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const { transaction } = dialog;
   if (transaction === undefined) return dialog.helo === '' ? replies.GREET_FIRST : replies.MAIL_FIRST;
+  if (transaction.isChunked) return replies.CHUNKS_BEGUN;
   const { ports } = desk;
   const at = pathStart(text, RCPT_TO);
   if (at < 0) return replies.RCPT_SYNTAX;
