@@ -57,7 +57,7 @@ export interface ReceivedFields {
   readonly user: string;
   /** By which name of its certificate the client may relay, '' by none. */
   readonly certificate: string;
-  /** "local", "unknown": a balancer's own connection, by its PROXY header; else ''. */
+  /** "local", "unknown", "unavailable": a balancer's or proxy's address, and no client's (docs/LOG.md). */
   readonly proxy: string;
   /** "spf=pass dkim=none dmarc=pass"; '' its sender was not checked. */
   readonly authentication: string;

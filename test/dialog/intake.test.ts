@@ -90,21 +90,6 @@ describe('full hands', () => {
     await ended(harness, other);
   });
 
-  test('are no reason to close a connection for saying nothing', { timeout: 20_000 }, async () => {
-    mock.timers.enable({ apis: ['setInterval'] });
-    try {
-      const { harness, held, other } = await heldClient({ idleMs: 1, deadlineTickMs: 10 });
-      held.send('NOOP\r\n');
-      mock.timers.tick(50);
-      await turns(5);
-      harness.reception.kept[1]?.submission.settle(COMMITTED);
-      assert.match(await held.line(), /^250 /);
-      await ended(harness, held, other);
-    } finally {
-      mock.timers.reset();
-    }
-  });
-
   for (const [inHand, connections] of [[1, 8], [3, 8]] as const) {
     test(`answer every message of ${connections} clients that pipeline, with ${inHand} in hand`, { timeout: 30_000 }, async () => {
       const harness = await startHarness({ messagesInHandMax: inHand });

@@ -32,7 +32,7 @@ class OtherHop {
     onRcptTo: ({ address }, _session, done) => {
       if (address.startsWith('busy@')) return done(Object.assign(new Error('4.2.1 come later'), { responseCode: 450 }));
       if (!address.startsWith('nobody@')) return done();
-      done(Object.assign(new Error('5.1.1 no such user'), { responseCode: 550 }));
+      done(Object.assign(new Error(`5.1.1 <${address}> no such user`), { responseCode: 550 }));
     },
     onData: (stream, { envelope: { mailFrom, rcptTo } }, done) => {
       let content = '';
@@ -68,7 +68,7 @@ async function withAliases(lines: readonly string[], story: (cluster: Cluster, h
   const hop = new OtherHop();
   const port = await hop.listen();
   const cluster = await startCluster({
-    gateway: { delivery, smtp: { relay_domains: ['relayed.example'], recipients: table, srs: { domain: 'fwd.example', secret_file: secret } } },
+    gateway: { delivery, smtp: { postmaster: 'nobody@else.example', relay_domains: ['relayed.example'], recipients: table, srs: { domain: 'fwd.example', secret_file: secret } } },
     routes: [{ domain: '*.example', via: `smtp://${HOST}:${String(port)}` }],
   });
   try {
@@ -128,9 +128,10 @@ test('an alias that leads out of our domains has the reverse-path rewritten, and
     // Our own report goes to the sender himself, and who was written to was the alias.
     await send(cluster, 'bob@client.example', ['<gone@relayed.example>']);
     await until('bob has his report', () => hop.find('bob@client.example') !== undefined, BOUND_MS, cluster.gateway);
-    assert.match(hop.find('bob@client.example')?.content ?? '', /^Original-Recipient: rfc822; gone@relayed\.example\r\n/m);
+    assert.match(hop.find('bob@client.example')?.content ?? '', /^Original-Recipient: rfc822; gone@relayed\.example\r\nFinal-Recipient: rfc822; gone@relayed\.example\r\n/m);
+    assert.doesNotMatch(hop.find('bob@client.example')?.content ?? '', /nobody|else\.example/);
     await logged(cluster, 'bounced', { from: 'bob@client.example', to: 'nobody@else.example', orig_to: 'gone@relayed.example' });
-    await logged(cluster, 'report', { to: 'bob@client.example', kind: 'failure', why: '550 5.1.1 no such user' });
+    await logged(cluster, 'report', { to: 'bob@client.example', kind: 'failure', why: '550 5.1.1 <nobody@else.example> no such user' });
     // A sender of our own domains is known to come from here.
     await send(cluster, 'anna@relayed.example', ['<info@relayed.example>']);
     await until('the last is there', () => hop.arrivals.filter(({ recipients }) => recipients.includes('x@else.example')).length === 2, BOUND_MS, cluster.gateway);
@@ -161,6 +162,13 @@ test('a list tells that it has the message also when the first on it refuses it'
     assert.deepEqual(reportsTo('alice@client.example'), ['rfc822; team@relayed.example expanded']);
     await send(cluster, 'bob@client.example', ['<team@relayed.example> NOTIFY=SUCCESS,FAILURE']);
     await until('bob knows', () => reportsTo('bob@client.example').length === 2, BOUND_MS, cluster.gateway);
-    assert.deepEqual(reportsTo('bob@client.example').sort(), ['rfc822; nobody@else.example failed', 'rfc822; team@relayed.example expanded']);
+    assert.deepEqual(reportsTo('bob@client.example').sort(), ['rfc822; team@relayed.example expanded', 'rfc822; team@relayed.example failed']);
+    for (const sender of ['alice@client.example', 'bob@client.example']) assert.doesNotMatch(hop.find(sender)?.content ?? '', /nobody|else\.example|anna/);
+    // Of the postmaster too nobody is told who that is.
+    await send(cluster, 'carol@client.example', ['<postmaster@relayed.example>']);
+    await until('carol knows', () => reportsTo('carol@client.example').length === 1, BOUND_MS, cluster.gateway);
+    assert.deepEqual(reportsTo('carol@client.example'), ['rfc822; postmaster@relayed.example failed']);
+    assert.doesNotMatch(hop.find('carol@client.example')?.content ?? '', /nobody|else\.example/);
+    await logged(cluster, 'bounced', { to: 'nobody@else.example', orig_to: 'postmaster@relayed.example' });
   },
 ));

@@ -13,7 +13,8 @@
  * forms of parts 2 and 3.
  *
  * What a report may grow to is bounded by what the message brought: fields that next hops fill have a bound
- * for all of them together. No address of a next hop is in it: what is inside is nobody's business.
+ * for all of them together. No address of a next hop is in it, nor what an alias leads to
+ * (hidden-members.ts): what is inside is nobody's business.
  *
  * Reply texts come from strangers: dsn-text.ts lets nothing through that could end a line. By hand rather
  * than by a library because every byte of the returned content must stay as it is.
@@ -33,6 +34,7 @@ import {
 import type { ReportKind } from '../queue/report-writer.js';
 import type { Envelope, Recipient } from '../queue/types.js';
 import { fold, oneLine, xtextDecoded } from './dsn-text.js';
+import { isHidden, withoutMembers } from './hidden-members.js';
 import { TIME_EXPIRED, ownWords } from './own-words.js';
 
 /**
@@ -101,7 +103,8 @@ const INTRODUCTIONS = {
 } as const;
 
 /** The whole report. Its envelope flags: dsnFlags(). */
-export function composeDsn(request: DsnRequest): Uint8Array {
+export function composeDsn(asked: DsnRequest): Uint8Array {
+  const request = { ...asked, recipients: withoutMembers(asked.recipients, asked.envelope.recipients) };
   const isUtf8 = isInternational(request.envelope);
   const returned = returnedContent(request);
   const isAll = returned.length === request.content.length && request.content.length > 0;
@@ -181,7 +184,8 @@ function textPart(request: DsnRequest, isUtf8: boolean): string {
   ];
   const told = request.recipients.slice(0, TOLD_RECIPIENTS_MAX);
   for (const one of told) {
-    lines.push(...fold(`<${toldAddress(one, isUtf8)}>: ${explanation(one, isUtf8)}`, '    '), '');
+    const { text } = toldAddress(one.recipient, one.action, isUtf8);
+    lines.push(...fold(`<${text}>: ${explanation(one, isUtf8)}`, '    '), '');
   }
   const more = request.recipients.length - told.length;
   if (more > 0) lines.push(`And ${String(more)} more, which the delivery report below names.`, '');
@@ -200,7 +204,10 @@ function explanation(one: DsnRecipient, isUtf8: boolean): string {
   const isOver = one.action === 'failed' && one.enhanced.startsWith('4');
   const peer = one.remoteMta === '' ? 'the next mail server' : oneLine(one.remoteMta, isUtf8);
   const last = one.code === 0 ? ownWords(one.enhanced) : `${peer} said: ${oneLine(saidBy(one), isUtf8)}`;
-  return isOver && one.enhanced !== TIME_EXPIRED ? `${ownWords(TIME_EXPIRED)}; at last: ${last}` : last;
+  const said = isOver && one.enhanced !== TIME_EXPIRED ? `${ownWords(TIME_EXPIRED)}; at last: ${last}` : last;
+  // Others may have it: of a list the sender knows nothing but its address.
+  const isOfAlias = one.action !== 'expanded' && isHidden(one.recipient);
+  return isOfAlias ? `of an address that it leads to: ${said}` : said;
 }
 
 /** Words may get lost, the codes do not (queue/entry-texts.ts). */
@@ -231,7 +238,7 @@ function statusPart(request: DsnRequest, isUtf8: boolean): string {
 function recipientFields({ recipient, action, enhanced }: DsnRecipient, isUtf8: boolean): string[] {
   const fields: string[] = [];
   const original = originalOf(recipient, isUtf8);
-  const final = (action === 'expanded' ? original : undefined) ?? typedAddress(recipient.address, isUtf8);
+  const final = toldAddress(recipient, action, isUtf8);
   if (original !== undefined) fields.push(...fold(`Original-Recipient: ${typed(original)}`, ' '));
   fields.push(...fold(`Final-Recipient: ${typed(final)}`, ' '));
   fields.push(`Action: ${action}`, `Status: ${oneLine(enhanced, false)}`);
@@ -244,6 +251,9 @@ interface TypedAddress {
   readonly text: string;
 }
 
+/** An alias whose address is too long for ORCPT (commands/recipient.ts). */
+const UNDISCLOSED: TypedAddress = { type: 'x-twinpost', text: 'undisclosed' };
+
 function typed({ type, text }: TypedAddress): string {
   return `${type}; ${text}`;
 }
@@ -252,7 +262,7 @@ function typedAddress(address: string, isUtf8: boolean): TypedAddress {
   return { type: hasHighCharacter(address) ? 'utf-8' : 'rfc822', text: addressText(address, isUtf8) };
 }
 
-/** As the sender wrote to it: all that a report of an expanded alias tells. Its members are not told. */
+/** As the sender wrote to it: all that a report tells of an alias. */
 function originalOf({ orcpt }: Recipient, isUtf8: boolean): TypedAddress | undefined {
   const semicolon = orcpt.indexOf(';');
   const given = orcpt.slice(semicolon + 1);
@@ -263,9 +273,9 @@ function originalOf({ orcpt }: Recipient, isUtf8: boolean): TypedAddress | undef
   return { type, text: isUtf8 ? oneLine(text, true) : oneLine(unitextAsXtext(text), false) };
 }
 
-function toldAddress({ recipient, action }: DsnRecipient, isUtf8: boolean): string {
-  const alias = action === 'expanded' ? originalOf(recipient, isUtf8) : undefined;
-  return alias?.text ?? addressText(recipient.address, isUtf8);
+function toldAddress(recipient: Recipient, action: DsnAction, isUtf8: boolean): TypedAddress {
+  const alias = isHidden(recipient) || action === 'expanded' ? originalOf(recipient, isUtf8) : undefined;
+  return alias ?? (isHidden(recipient) ? UNDISCLOSED : typedAddress(recipient.address, isUtf8));
 }
 
 /** What may be left out. */

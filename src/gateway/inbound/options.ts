@@ -145,7 +145,7 @@ export interface Refused {
   readonly octets: number;
   /** Of the certificate that the client has shown: its name; '' none. */
   readonly certificate: string;
-  /** "local", "unknown": the connection is a balancer's own, by its PROXY header; else ''. */
+  /** As in InboundDialog (session/dialog.ts). */
   readonly proxy: string;
 }
 

@@ -12,6 +12,7 @@
  * An answer holds for ACCOUNT_MS, in sessions too: then they send nothing more, unless the same password was
  * asked for again meanwhile. Sessions have no addresses: those are kept here, bounded.
  */
+import { foldCase } from '../../base/fold-case.js';
 import { z } from 'zod';
 import { listOf } from '../../base/json-shape.js';
 import { Newest } from '../../base/newest.js';
@@ -106,7 +107,7 @@ function answerOf(said: string, answer: HttpAnswer): Answer | undefined {
   if (WRONG.has(answer.status)) return undefined;
   const { user: name = said, addresses } = answered(right, answer);
   // A name that is no address would be a domain, or all of them.
-  const own = /^[^@*\s]+@[^@*\s]+$/.test(name) ? [name.toLowerCase()] : [];
+  const own = /^[^@*\s]+@[^@*\s]+$/.test(name) ? [foldCase(name)] : [];
   if (addresses === undefined) return { name, addresses: own };
-  return { name, addresses: addresses.map((each) => each.toLowerCase()) };
+  return { name, addresses: addresses.map(foldCase) };
 }

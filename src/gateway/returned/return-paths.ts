@@ -2,6 +2,7 @@
  * The addresses that what comes back is sent to: return addresses of all routes with `verp`, by domain and
  * prefix, and the address of feedback loops. Asked at each RCPT where there are any. Pure.
  */
+import { foldCase } from '../../base/fold-case.js';
 import type { ReturnAddresses } from '../../base/return-addresses.js';
 import type { CameBack, FeedbackOptions, MadeHere } from './came-back.js';
 
@@ -22,7 +23,7 @@ export class ReturnPaths {
     }
     this.domains = [...this.#byDomain.keys()];
     this.#feedback = feedback;
-    this.#feedbackAddress = feedback?.address.toLowerCase() ?? '';
+    this.#feedbackAddress = foldCase(feedback?.address ?? '');
   }
 
   /** `domain`: of the address, in lower-case A-labels. Undefined for any other address. */
@@ -37,7 +38,7 @@ export class ReturnPaths {
       return token.ageDays > daysValid ? 'stale' : { kind: 'returned', route, token, to: token.sender };
     }
     if (this.#feedback === undefined || address.length !== this.#feedbackAddress.length) return undefined;
-    const isFeedback = address.toLowerCase() === this.#feedbackAddress;
+    const isFeedback = foldCase(address) === this.#feedbackAddress;
     return isFeedback ? { kind: 'feedback', to: this.#feedback.forwardTo } : undefined;
   }
 

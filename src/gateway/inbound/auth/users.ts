@@ -11,6 +11,7 @@
  * in steps. Pure: who reads the file is users-file.ts.
  */
 import { base64Bytes } from '../../../base/base64.js';
+import { foldCase } from '../../../base/fold-case.js';
 import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
 import { prepared } from './saslprep.js';
 import { copyOfText } from '../../../base/text-copy.js';
@@ -178,9 +179,9 @@ function parseUser(line: string): User | string {
   if (verifier === undefined) {
     return `expected {SCRYPT}… or {SCRAM-SHA-256}… for '${name}'; 'twinpost user ${name}' makes such a line`;
   }
-  const listed = (addressesText ?? '').toLowerCase().split(',').map((address) => address.trim())
+  const listed = foldCase(addressesText ?? '').split(',').map((address) => address.trim())
     .filter((address) => address !== '');
-  const addresses = addressesText === undefined ? [name.toLowerCase()] : listed;
+  const addresses = addressesText === undefined ? [foldCase(name)] : listed;
   const odd = addresses.find((address) => address !== '*' && !address.includes('@'));
   if (odd === undefined) {
     return { name: copyOfText(prepared(name)), verifier, addresses: addresses.map(copyOfText) };
@@ -221,7 +222,7 @@ function within(value: number, [least, most]: readonly [number, number]): boolea
 /** Whether a user of these may send from the reverse-path; '' (a report of his own program) always. */
 export function maySendFrom(addresses: readonly string[], reversePath: string): boolean {
   if (reversePath === '') return true;
-  const address = withoutNeedlessQuotes(reversePath).toLowerCase();
+  const address = foldCase(withoutNeedlessQuotes(reversePath));
   const domain = address.slice(address.lastIndexOf('@'));
   return addresses.some((each) => each === '*' || each === address || each === domain);
 }

@@ -9,6 +9,6 @@ export function data(dialog: InboundDialog, _desk: Desk, text: string): Effect {
   if (hasArgument(text)) return replies.ARGUMENT_UNEXPECTED;
   const { transaction } = dialog;
   if (transaction === undefined) return dialog.helo === '' ? replies.GREET_FIRST : replies.MAIL_FIRST;
-  if (transaction.isChunked) return replies.DATA_IN_CHUNKS;
+  if (transaction.isChunked) return replies.CHUNKS_BEGUN;
   return transaction.namedCount === 0 ? replies.NO_RECIPIENTS : replies.START_CONTENT;
 }

@@ -34,6 +34,7 @@ const TIMES_REWRITTEN_MAX = 10;
 export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const { transaction } = dialog;
   if (transaction === undefined) return dialog.helo === '' ? replies.GREET_FIRST : replies.MAIL_FIRST;
+  if (transaction.isChunked) return replies.CHUNKS_BEGUN;
   const { ports } = desk;
   const at = pathStart(text, RCPT_TO);
   if (at < 0) return replies.RCPT_SYNTAX;
@@ -94,8 +95,7 @@ function byRoute(
 function takeBack(
   transaction: MailTransaction, { options }: Desk, { address }: Path, text: string, came: CameBack,
 ): Effect {
-  const isFull = transaction.namedCount >= options.recipientsMax || !transaction.mayTakeMoreBack;
-  if (isFull) return replies.TOO_MANY_RECIPIENTS;
+  if (transaction.namedCount >= options.recipientsMax) return replies.TOO_MANY_RECIPIENTS;
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
   transaction.named(address);
   transaction.addCameBack(came);

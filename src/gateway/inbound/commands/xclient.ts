@@ -2,6 +2,11 @@
  * XCLIENT (https://www.postfix.org/XCLIENT_README.html): a proxy that is listed says whose session it is,
  * before MAIL; then the session begins anew with a greeting, and relay rules and limits go by that client.
  * LOGIN, who has authenticated at the proxy, needs a permission of its own. There is no XFORWARD.
+ *
+ * A long command comes in several (note 1 there): what an earlier one has said stays, also that the client is
+ * not known, until ADDR names another client, of whom nothing is known but what comes with it. Nobody gets
+ * more by a later command than he had, but by its own ADDR or LOGIN: who came by AUTH has to come again, and
+ * TLS makes a LOGIN forgotten that was said before it.
  */
 import ipaddr from 'ipaddr.js';
 import type { Desk } from '../session/desk.js';
@@ -27,19 +32,27 @@ export function xclient(dialog: InboundDialog, desk: Desk, text: string): Effect
   if (dialog.transaction !== undefined) return replies.AUTH_IN_TRANSACTION;
   const attributes = attributesOf(text);
   if (attributes === undefined) return replies.XCLIENT_SYNTAX;
-  const login = attributes.get('LOGIN');
-  if (login !== undefined && !desk.options.xclientLogin) return replies.LOGIN_DENIED;
-  const said = attributes.get('ADDR');
-  const address = said === undefined ? dialog.remoteAddress : addressOf(said);
+  const saidLogin = attributes.get('LOGIN');
+  if (saidLogin !== undefined && !desk.options.xclientLogin) return replies.LOGIN_DENIED;
+  const { remoteAddress, remotePort } = dialog;
+  const before = dialog.named ?? { address: remoteAddress, port: remotePort, login: '' };
+  const isAnother = attributes.has('ADDR');
+  const address = isAnother ? addressOf(attributes.get('ADDR')) : before.address;
   if (address === undefined) return replies.badXclient('ADDR');
-  const port = portOf(attributes.get('PORT'));
+  const hasPort = isAnother || attributes.has('PORT');
+  const port = hasPort ? portOf(attributes.get('PORT')) : before.port;
   if (port === undefined) return replies.badXclient('PORT');
-  const refusal = dialog.becomeClient(UNAVAILABLE.includes(address) ? '' : address, port);
+  const login = saidLogin === undefined && !isAnother ? before.login : known(saidLogin);
+  const refusal = dialog.becomeClient({ address, port, login }, isAnother);
   if (refusal !== undefined) return refusal;
-  if (login === undefined || UNAVAILABLE.includes(login)) return replies.GREETED_ANEW;
   dialog.user = login;
-  dialog.account = desk.ports.authenticator?.find(login);
+  dialog.account = login === '' ? undefined : desk.ports.authenticator?.find(login);
   return replies.GREETED_ANEW;
+}
+
+/** '' when the proxy does not know it. */
+function known(value: string | undefined): string {
+  return value === undefined || UNAVAILABLE.includes(value) ? '' : value;
 }
 
 /** undefined when one is unknown, given twice, or no xtext of printable ASCII. */
@@ -64,13 +77,16 @@ function decoded(value: string): string | undefined {
 }
 
 /** 0: the proxy does not know it. */
-function portOf(value: string | undefined): number | undefined {
-  if (value === undefined || UNAVAILABLE.includes(value)) return 0;
+function portOf(said: string | undefined): number | undefined {
+  const value = known(said);
+  if (value === '') return 0;
   return /^\d{1,5}$/.test(value) && Number(value) <= 65_535 ? Number(value) : undefined;
 }
 
-function addressOf(value: string): string | undefined {
-  if (UNAVAILABLE.includes(value)) return value;
+/** '': the proxy does not know it. */
+function addressOf(said: string | undefined): string | undefined {
+  const value = known(said);
+  if (value === '') return '';
   const isIpv6 = value.toUpperCase().startsWith(IPV6);
   const text = isIpv6 ? value.slice(IPV6.length) : value;
   const isIpv4 = !isIpv6 && ipaddr.IPv4.isValidFourPartDecimal(text);

@@ -35,7 +35,7 @@ export type RateOptions = Readonly<Record<Party, Readonly<Record<Deed, number>>>
 export interface Doer {
   readonly remoteAddress: string;
   readonly user: string;
-  /** Other than '': it is a balancer's own connection, and its address none of a client. */
+  /** Other than '': the address is that of a balancer or proxy, and none of a client. */
   readonly proxy: string;
 }
 
@@ -72,7 +72,7 @@ export class RateLimits {
   /** Counts a deed; false when it is one too many, which is not counted. */
   mayDo(deed: Deed, doer: Doer, sender: string, nowMs: number): boolean {
     const limits = this.#byDeed.get(deed) ?? [];
-    if (limits.length === 0 || this.#exempt.has(doer.remoteAddress)) return true;
+    if (limits.length === 0 || this.#isExempt(doer)) return true;
     for (const { party, max, counts } of limits) {
       const key = keyOf(party, doer, sender);
       if (key === '' || counts.of(key, nowMs) < max) continue;
@@ -86,14 +86,14 @@ export class RateLimits {
   /** Counts what has been done, whatever the limit. */
   did(deed: Deed, amount: number, doer: Doer, sender: string, nowMs: number): void {
     const limits = this.#byDeed.get(deed) ?? [];
-    if (limits.length === 0 || this.#exempt.has(doer.remoteAddress)) return;
+    if (limits.length === 0 || this.#isExempt(doer)) return;
     this.#count(limits, amount, doer, sender, nowMs);
   }
 
   /** Whether there has been as much of it as may be. */
   hasDoneAll(deed: Deed, doer: Doer, sender: string, nowMs: number): boolean {
     const limits = this.#byDeed.get(deed) ?? [];
-    if (limits.length === 0 || this.#exempt.has(doer.remoteAddress)) return false;
+    if (limits.length === 0 || this.#isExempt(doer)) return false;
     return limits.some(({ party, max, counts }) => {
       const key = keyOf(party, doer, sender);
       if (key === '' || counts.of(key, nowMs) < max) return false;
@@ -123,6 +123,11 @@ export class RateLimits {
     for (const { counts } of this.#limits) counts.tick(nowMs);
   }
 
+  /** Whoever comes by way of an exempt proxy is not for that. */
+  #isExempt({ remoteAddress, proxy }: Doer): boolean {
+    return proxy === '' && this.#exempt.has(remoteAddress);
+  }
+
   #count(limits: readonly Limit[], amount: number, doer: Doer, sender: string, nowMs: number): void {
     for (const { party, counts } of limits) {
       const key = keyOf(party, doer, sender);
@@ -134,9 +139,10 @@ export class RateLimits {
 /** '': there is nobody of this kind. Who writes a name or an address otherwise is nobody else by it. */
 function keyOf(party: Party, { remoteAddress, user, proxy }: Doer, sender: string): string {
   if (party === 'client') return proxy === '' ? clientKey(remoteAddress) : '';
-  if (party === 'network') return proxy === '' ? networkKey(remoteAddress) : '';
+  const network = proxy === '' ? networkKey(remoteAddress) : '';
+  if (party === 'network') return network;
   if (party === 'user') return user.toLowerCase();
   // Anybody may claim to be anybody: that must not use up what the sender himself may do, or another network.
   const own = withoutNeedlessQuotes(sender).toLowerCase();
-  return own === '' || user !== '' ? own : `${own} ${networkKey(remoteAddress)}`;
+  return own === '' || user !== '' ? own : `${own} ${network}`;
 }

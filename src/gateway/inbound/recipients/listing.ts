@@ -8,6 +8,7 @@
  *   info@example.com    to=anna@example.com,x@d.example   an alias: goes to these
  *   @example.org        …                                 every other address of the domain; as above
  */
+import { foldCase } from '../../../base/fold-case.js';
 import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
 
 /** `route` '' and no `to`: where the domain leads. */
@@ -38,7 +39,7 @@ export const ALIAS_TARGETS_MAX = 1000;
  */
 export function tableKey(address: string, domain: string): string {
   const plain = withoutNeedlessQuotes(address);
-  return `${plain.slice(0, plain.lastIndexOf('@')).toLowerCase()}@${domain}`;
+  return `${foldCase(plain.slice(0, plain.lastIndexOf('@')))}@${domain}`;
 }
 
 /** The key of the line that stands for all other addresses of a domain. */

@@ -38,6 +38,16 @@ export interface WantedRecipient {
   readonly rounds: number;
 }
 
+/** Whom XCLIENT has named. */
+export interface NamedClient {
+  /** '' it is not known. */
+  readonly address: string;
+  /** 0: not known. */
+  readonly port: number;
+  /** Who has authenticated at the proxy; '' nobody. */
+  readonly login: string;
+}
+
 export interface InboundDialog extends OutcomeSink {
   /** Of the client, as far as it is known: by the connection, its PROXY header, or XCLIENT. */
   readonly remoteAddress: string;
@@ -45,11 +55,16 @@ export interface InboundDialog extends OutcomeSink {
   readonly remotePort: number;
   /** As remoteAddress, before any XCLIENT; '' of a balancer's own connection, whose XCLIENT is not heard. */
   readonly peerAddress: string;
+  /** By all XCLIENTs so far; undefined before the first. */
+  readonly named: NamedClient | undefined;
   /** The client may send anywhere (policy/relay-policy.ts). */
   readonly isTrusted: boolean;
   /** DNS blocklist that the client is on; '' none, undefined: not known yet. */
   readonly blockedBy: Blocked | '' | undefined;
-  /** "local", "unknown": it is the balancer's own connection, as its PROXY header says; else ''. */
+  /**
+   * "local", "unknown": it is the balancer's own connection, as its PROXY header says; "unavailable": the
+   * proxy does not know its client, as its XCLIENT says. The address is theirs then. Else ''.
+   */
   readonly proxy: string;
   /** "TLSv1.3"; '' in clear. */
   readonly tlsVersion: string;
@@ -81,10 +96,10 @@ export interface InboundDialog extends OutcomeSink {
   /** What the last BDAT said. */
   chunk: Chunk | undefined;
   /**
-   * The session is another client's: '' for one that is not known, and 0. All that was said is forgotten.
-   * Returns why that client is not served.
+   * The session is that client's, and all that was said in it is forgotten. Returns why he is not served.
+   * `isAnother`: his connection counts; else he was named before.
    */
-  becomeClient(address: string, port: number): Refusal | undefined;
+  becomeClient(named: NamedClient, isAnother: boolean): Refusal | undefined;
   /** Forgets the transaction, and gives back what was counted for it. */
   endTransaction(): void;
 }

@@ -103,7 +103,7 @@ export const MAIL_FIRST = refusal('bad-sequence', '503 5.5.1 Send MAIL first');
 export const NO_RECIPIENTS = refusal('no-recipients', '554 5.5.1 No valid recipients');
 export const ARGUMENT_UNEXPECTED = refusal('syntax', '501 5.5.4 This command takes no argument');
 export const ARGUMENT_MISSING = refusal('syntax', '501 5.5.4 This command needs an argument');
-export const DATA_IN_CHUNKS =
+export const CHUNKS_BEGUN =
   refusal('bad-sequence', '503 5.5.1 The content comes by BDAT; RSET starts over');
 export const CHUNK_AFTER_FAILURE = refusal('bad-sequence', '503 5.5.1 A chunk was refused; RSET starts over');
 /** What follows may be content or commands. */

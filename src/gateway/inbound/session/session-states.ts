@@ -74,7 +74,7 @@ export const LISTENING = setOf(State.COMMAND, State.CONTENT, State.CHUNK, State.
 /** A command is being answered; with the answer the next one may come. */
 export const IN_COMMAND = setOf(State.RESPONSE, State.CHECKING, State.LOOKING_UP);
 /** Nothing is under way: a gateway that stops says so at once. */
-export const AT_REST = setOf(State.GREETING, State.COMMAND);
+export const AT_REST = setOf(State.GREETING, State.COMMAND, State.RESPONSE);
 /** Whatever the client says is not heard any more. */
 export const ENDING = setOf(State.CLOSING, State.CLOSED);
 

@@ -43,7 +43,7 @@ import type { Reader } from '../limits/intake.js';
 import type { RejectStage } from '../options.js';
 import { readProxyHeader } from '../policy/proxy-header.js';
 import type { Desk } from './desk.js';
-import type { Chunk, InboundDialog, WantedRecipient } from './dialog.js';
+import type { Chunk, InboundDialog, NamedClient, WantedRecipient } from './dialog.js';
 import { HeldMessage } from './held-message.js';
 import { LineReader, NEEDS_MORE, TOO_LONG } from './line-reader.js';
 import * as replies from './replies.js';
@@ -72,6 +72,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   remoteAddress: string;
   remotePort: number;
   peerAddress: string;
+  named: NamedClient | undefined;
   isTrusted = false;
   proxy = '';
   tlsVersion = '';
@@ -345,11 +346,14 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
   #askBlocklists(): void {
     const { options, ports } = this.#desk;
     this.blockedBy = '';
-    if (options.blocklists.length === 0 || this.isTrusted || ports.blocklists === undefined) return;
+    if (options.blocklists.length === 0 || ports.blocklists === undefined) return;
+    // The address of a proxy says nothing of whom it brings.
+    if (this.isTrusted || this.proxy !== '') return;
     this.blockedBy = undefined;
     const address = this.remoteAddress;
     ports.blocklists.look(address, options.blocklists, (blocked) => {
-      if (this.remoteAddress !== address) return;
+      // XCLIENT has named another client meanwhile.
+      if (this.remoteAddress !== address || this.proxy !== '') return;
       this.blockedBy = blocked;
       if (!this.#isGreetingOwed) return;
       this.greet();
@@ -357,19 +361,23 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     });
   }
 
-  becomeClient(address: string, port: number): Effect | undefined {
+  becomeClient(named: NamedClient, isAnother: boolean): Effect | undefined {
     const desk = this.#desk;
+    const { address, port } = named;
     this.#isProxied = true;
+    this.named = named;
     this.helo = '';
     this.isExtended = false;
     this.user = '';
     this.account = undefined;
     this.certificate = '';
     this.certificateWhy = '';
+    this.proxy = address === '' ? 'unavailable' : '';
     this.isTrusted = address !== '' && desk.policy.isTrusted(address);
     this.remoteAddress = address === '' ? this.peerAddress : address;
     this.remotePort = port;
     this.#askBlocklists();
+    if (!isAnother) return undefined;
     const before = this.clientKey;
     this.clientKey = address === '' || address === this.peerAddress ? '' : clientKey(address);
     return desk.clientChanged(before, this.clientKey, this);
@@ -468,7 +476,6 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#isHeld = false;
     // It was our turn, not the client's.
     this.#waitingSinceMs = this.#desk.nowMs;
-    this.#contentSinceMs = this.#waitingSinceMs;
     if (!this.#isPaused) this.#connection.resume();
     this.#goOn();
     return true;
@@ -548,6 +555,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
         this.helo = '';
         this.user = '';
         this.account = undefined;
+        if (this.named !== undefined) this.named = { ...this.named, login: '' };
         this.#owed = effect.then;
         return this.#transition(State.SECURING);
       case Then.FAREWELL:
@@ -692,11 +700,12 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       transaction?.content.release();
       if (transaction !== undefined) transaction.hasFailed = true;
       if (chunk?.isLast === true) this.endTransaction();
-      return this.#afterMessage();
+      return this.#afterContent();
     }
     if (isWhole && transaction !== undefined) return this.#submit(transaction);
     this.#transition(State.COMMAND);
     this.#reply(replies.chunkTaken(chunk?.octets ?? 0));
+    this.#afterContent();
   }
 
   #refusalOfContent(transaction: MailTransaction | undefined, isWhole: boolean): Effect | undefined {
@@ -861,7 +870,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#transition(State.COMMAND);
     this.#perform(refusal, 'data', '');
     this.endTransaction();
-    this.#afterMessage();
+    this.#afterContent();
   }
 
   onOutcome(transaction: MailTransaction, outcome: SubmissionOutcome): void {
@@ -884,7 +893,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       this.#desk.rejected('data', outcomeRefusal(outcome), this, '', transaction);
       this.#reply(outcomeRefusal(outcome).reply);
     }
-    this.#afterMessage();
+    this.#afterContent();
     if (isNested) return;
     const isIdle = this.#waiting.isEmpty && !this.#isInputOver;
     this.#goOn();
@@ -892,7 +901,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (isIdle && this.#isAwaitingCommand) this.#desk.intake.next(this);
   }
 
-  #afterMessage(): void {
+  #afterContent(): void {
     this.#waitingSinceMs = this.#desk.nowMs;
     if (this.#desk.isClosing) this.shutDown();
   }

@@ -7,7 +7,7 @@ import type { DsnRecipient, DsnRequest } from '../../../../src/gateway/bounce/ds
 import { composeReport } from '../../../../src/gateway/bounce/report-composer.js';
 import { fold } from '../../../../src/gateway/bounce/dsn-text.js';
 import { Prng } from '../../../../src/base/prng.js';
-import { ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS } from '../../../../src/gateway/queue/types.js';
+import { ALIAS_CHANGED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_UTF8_HEADER, RET_FULL, RET_HEADERS } from '../../../../src/gateway/queue/types.js';
 import { freshNote } from '../../../../src/gateway/queue/note.js';
 import { delayReportBytesMax } from '../../../../src/gateway/queue/report-bounds.js';
 import type { ReportInput } from '../../../../src/gateway/queue/report-writer.js';
@@ -321,14 +321,63 @@ test('an expanded alias is named as the sender wrote to it, whatever its type, a
   }
 });
 
+describe('what an alias leads to', () => {
+  const TEAM = 'rfc822;team@ours.example';
+  const led = (address: string, text = '', more: Partial<DsnRecipient> = {}, orcpt = TEAM): DsnRecipient =>
+    failed('', { recipient: { address, notify: ALIAS_CHANGED, orcpt }, text, remoteMta: 'mx.else.example', ...more });
+  const composed = (recipients: readonly DsnRecipient[], more: Partial<DsnRequest> = {}): Uint8Array =>
+    composeDsn(request({ recipients, ...more }, { recipients: recipients.map(({ recipient }) => recipient) }));
+
+  test('is not told: one outcome is, of the address that was written to', () => {
+    for (const [kind, action] of [['failure', 'failed'], ['delay', 'delayed'], ['success', 'relayed']] as const) {
+      const report = composed([
+        led('x@else.example', '550 5.1.1 <X@Else.example>: no x at else.example. Ask mail.else.example, /?to=x%40else.example', { action }),
+        failed('bob@example.net', { action, text: '550 5.1.1 bob, x@else.example and anna: unknown' }),
+        led('y@other.example', '551 5.7.1 y@other.example', { action, code: 551, enhanced: '5.7.1' }),
+        led('anna@ours.example', '550 5.1.1 <anna@ours.example> is not at ours.example', { action }),
+      ], { kind });
+      assertWellFormed(report);
+      const { groups, parts } = asPythonSees(report);
+      assert.deepEqual(groups.slice(1).map((group) => [group['Original-Recipient'], group['Final-Recipient'], group['Action'], group['Status'], group['Remote-MTA']]), [
+        ['rfc822; team@ours.example', 'rfc822; team@ours.example', action, '5.1.1', undefined],
+        [undefined, 'rfc822; bob@example.net', action, '5.1.1', 'dns; mx.example.net'],
+      ]);
+      assert.equal(groups[1]?.['Diagnostic-Code'], 'smtp; 550 5.1.1 <(hidden)>: no (hidden) at (hidden) Ask (hidden), /?to=(hidden)%40(hidden)');
+      assert.match(parts[0]?.text.replace(/\s+/g, ' ') ?? '', /<team@ours\.example>: of an address that it leads to: the next mail server said: 550 /);
+      assert.doesNotMatch(latin1(report), /else\.example|other\.example|anna@ours/i);
+    }
+  });
+
+  test('comes to the worst of it, where success is told', () => {
+    const report = composed([led('x@else.example', '', { action: 'delivered' }), led('y@else.example', '', { action: 'relayed' })], { kind: 'success' });
+    assert.deepEqual(asPythonSees(report).groups.slice(1).map((group) => group['Action']), ['relayed']);
+  });
+
+  test('is told of by its own domain, where that was written to', () => {
+    const { groups } = asPythonSees(composed([led('anna@ours.example', '550 5.1.1 <anna@ours.example>: Anna is not at ours.example')]));
+    assert.equal(groups[1]?.['Diagnostic-Code'], 'smtp; 550 5.1.1 <(hidden)>: (hidden) is not at ours.example');
+  });
+
+  test('is not told either where it would be quoted in a way of its own, or nobody knows what was written to', () => {
+    for (const address of ['"odd one"@else.example', 'd\u00f6rte@else.example', "o'neill@else.example"]) {
+      const report = composed([led(address, `550 5.1.1 ${address}, odd one, or d?rte: unknown`, {}, '')]);
+      const { groups, parts } = asPythonSees(report);
+      assert.deepEqual([groups[1]?.['Final-Recipient'], groups[1]?.['Diagnostic-Code']], ['x-twinpost; undisclosed', 'smtp; 550 5.1.1']);
+      assert.doesNotMatch(JSON.stringify([groups, parts[0]]), /else\.example|odd|neill/);
+    }
+  });
+});
+
 test('a report of a delay takes no more room than was asked for before it was composed', () => {
   const long = (characters: number, letter: string): string => letter.repeat(characters);
   for (const count of [1, 100, 1000]) {
     for (const letter of ['a', '\u00fc', '\uffee', '\u{10ffff}']) {
       const address = `${long(240, letter)}@${long(60, `${letter}.`)}example`;
       const recipients = Array.from({ length: count }, () => ({ address, notify: 4, orcpt: `utf-8;${long(240, letter)}` }));
-      for (const reversePath of ['a@b.example', `${long(200, '\u00fc')}@b.example`]) {
-        const envelope = { ...envelopeTo([]), reversePath, recipients, envid: long(100, 'x') };
+      // Aliases: each is told of three times.
+      const aliases = recipients.map((_none, i) => ({ address: 'a@b.c', notify: ALIAS_CHANGED, orcpt: `utf-8;${long(490 / letter.length, letter)}${String(i)}` }));
+      for (const [told, reversePath] of [recipients, aliases].flatMap((each) => [[each, 'a@b.example'], [each, `${long(200, '\u00fc')}@b.example`]] as const)) {
+        const envelope = { ...envelopeTo([]), reversePath, recipients: told, envid: long(100, 'x') };
         const indexes = recipients.map((_, index) => index);
         const results = indexes.map((recipient) => ({ recipient, code: 450, enhanced: '4.2.0' }));
         const report = composeReport(long(255, 'm'), {

@@ -24,3 +24,17 @@ test('an alias leads to an address, or nowhere for now', () => {
     assert.equal(leadingTo(target), replies.ALIAS_BROKEN, JSON.stringify(target));
   }
 });
+
+test('lists of lists that share members are followed as far as so much work goes', () => {
+  const names = Array.from({ length: 1000 }, (_none, i) => `l${String(i)}@x.example`);
+  const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
+  const listed = (key: string): readonly string[] => (key.startsWith('all@') ? names : key.startsWith('anna@') ? [] : ['anna@x.example']);
+  const desk = { policy, ports: { router: new DomainRouter(), toAscii, recipients: { find: (key: string) => ({ route: '', to: listed(key) }) } }, lookups: 0 };
+  const found = (max: number): ReturnType<typeof destinationsOf> => destinationsOf({ address: 'all@x.example', domain: 'x.example' }, desk, OWN_ORIGIN, max);
+  // 2,001 look-ups, for one member.
+  assert.equal(found(500), replies.ALIAS_BROKEN);
+  assert.equal(desk.lookups, 2001);
+  const all = found(501);
+  assert.ok(Array.isArray(all));
+  assert.deepEqual(all.map(({ address }) => address), ['anna@x.example']);
+});

@@ -13,6 +13,8 @@ import type { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { STATE_NAME, State, isValidTransition } from '../../../../src/gateway/inbound/session/session-states.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
 import { COMMITTED, NO_REPLY, REFUSED } from '../../../../src/gateway/queue/types.js';
+import { ReturnPaths } from '../../../../src/gateway/returned/return-paths.js';
+import { authenticatorOf, scramLine } from '../../../dialog/people.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
 import { WALL_MS, openSession, testDesk } from '../../../inbound/desk.js';
@@ -192,7 +194,115 @@ describe('a list with many dead addresses', () => {
   });
 });
 
+describe('a client that is not read, for messages of others are in hand', () => {
+  test('is not closed for saying nothing, and has its whole time once it is', () => {
+    const kit = new Kit({ greetingDelayMs: 0, messagesInHandMax: 1, idleMs: 10_000 });
+    const clients = Array.from({ length: 3 }, () => {
+      const connection = new MemoryConnection();
+      const session = openSession(kit.desk, connection);
+      session.onData(Buffer.from(`EHLO a\r\n${ENVELOPE}x\r\n.\r\n`));
+      connection.text = '';
+      return { session, connection };
+    });
+    const [, first, second] = clients;
+    assert.ok(first !== undefined && second !== undefined);
+    for (const at of [1, 2]) kit.outcome(COMMITTED, at);
+    assert.deepEqual(clients.map(({ connection }) => connection.calls), [[], ['pause'], ['pause']]);
+    // A look lets in half of what may be in hand: the second of them is not read yet.
+    const tellsAt = (nowMs: number): readonly string[] => {
+      kit.nowMs = nowMs;
+      kit.desk.tick();
+      return [first, second].map(({ connection }) => /421/.exec(connection.text)?.[0] ?? connection.calls.at(-1) ?? '');
+    };
+    assert.deepEqual(tellsAt(10_001), ['resume', 'pause']);
+    assert.deepEqual(tellsAt(11_002), ['resume', 'resume']);
+    assert.deepEqual(tellsAt(21_002), ['421', 'resume']);
+    assert.deepEqual(tellsAt(22_003), ['421', '421']);
+  });
+});
+
+describe('a gateway that stops', () => {
+  const stop = (kit: Kit): string => {
+    kit.desk.isClosing = true;
+    kit.session.shutDown();
+    return kit.heard();
+  };
+
+  test('tells who is in the middle of an AUTH', async () => {
+    const kit = new Kit({ greetingDelayMs: 0, isSubmission: true }, authenticatorOf([await scramLine('alice@example.org', 'x')]));
+    kit.sends('STARTTLS\r\n');
+    kit.connection.secured();
+    assert.equal(kit.sends('EHLO a\r\nAUTH LOGIN\r\n'), '250 334');
+    assert.equal(stop(kit), '421');
+  });
+
+  test('tells who is in the middle of a chunk behind it, whether it is the last or not', () => {
+    const kit = new Kit({ greetingDelayMs: 0 });
+    kit.sends(`EHLO a\r\n${ENVELOPE.replace('DATA', 'BDAT 4')}x`);
+    assert.equal(stop(kit), '');
+    assert.equal(kit.sends('yz\r'), '250 421');
+    const last = new Kit({ greetingDelayMs: 0 });
+    last.sends(`EHLO a\r\n${ENVELOPE.replace('DATA', 'BDAT 4 LAST')}x`);
+    assert.equal(stop(last), '');
+    last.sends('y\r\n');
+    assert.equal(last.outcome(COMMITTED), '250 421');
+  });
+
+  test('tells who waits for a look-up, or for the check of a password, behind the answer', async () => {
+    const asked: (() => void)[] = [];
+    let listing: ReturnType<RecipientTable['find']> = NOT_ASKED;
+    const kit = new Kit({ greetingDelayMs: 0, relayDomains: ['x.example'] }, undefined, { find: () => listing, learn: (_keys, done) => { asked.push(done); } });
+    kit.sends('EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<a@x.example>\r\n');
+    assert.equal(stop(kit), '');
+    listing = { route: '', to: [] };
+    asked[0]?.();
+    assert.equal(kit.heard(), '250 421');
+    const user = new Kit({ greetingDelayMs: 0, isSubmission: true }, authenticatorOf([await scramLine('alice@example.org', 'x')]));
+    user.sends('STARTTLS\r\n');
+    user.connection.secured();
+    user.sends(`EHLO a\r\nAUTH PLAIN ${Buffer.from('\0alice@example.org\0x').toString('base64')}\r\n`);
+    assert.equal(stop(user), '');
+    while (!user.connection.text.includes('235')) await new Promise(setImmediate);
+    assert.equal(user.heard(), '235 421');
+  });
+});
+
+describe('what comes back', () => {
+  test('comes to 100 addresses of ours in one message at most, whether it goes on or ends here', () => {
+    for (const forwardTo of ['', 'ops@example.net']) {
+      const paths = new ReturnPaths([], { address: 'loop@x.example', forwardTo });
+      const returned = { paths, reading: { keep: () => assert.fail() } };
+      const { desk } = testDesk({ recipientsMax: 1000, refusalsMax: 1000 }, { returned });
+      const connection = new MemoryConnection();
+      const session = openSession(desk, connection);
+      session.onData(Buffer.from(`EHLO a\r\nMAIL FROM:<>\r\n${'RCPT TO:<loop@x.example>\r\n'.repeat(50)}`));
+      session.onData(Buffer.from(`${'RCPT TO:<loop@x.example>\r\n'.repeat(50)}`));
+      assert.equal(/^[45]/m.exec(connection.text), null, 'a hundred');
+      connection.text = '';
+      session.takeTurn();
+      session.onData(Buffer.from('RCPT TO:<loop@x.example>\r\n'));
+      session.takeTurn();
+      assert.match(connection.text, /452 4\.5\.3 Too many recipients.*\r\n$/);
+      session.destroy();
+    }
+  });
+});
+
 describe('a recipient whom somebody else must look up', () => {
+  test('is asked for twenty times at most: answers may be forgotten as fast as they come', () => {
+    let asked = 0;
+    const kit = new Kit({ relayDomains: ['x.example'], greetingDelayMs: 0 }, undefined, {
+      find: () => NOT_ASKED,
+      learn: (_keys, done) => {
+        asked++;
+        assert.ok(asked < 100);
+        done();
+      },
+    });
+    assert.equal(kit.sends('EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<a@x.example>\r\n'), '250 250 451');
+    assert.equal(asked, 20);
+  });
+
   test('has a minute for it; an answer that comes later is for nobody', () => {
     const asked: { readonly keys: readonly string[]; readonly done: () => void }[] = [];
     const known = new Set<string>();

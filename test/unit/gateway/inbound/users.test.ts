@@ -21,6 +21,8 @@ describe('the file of users', () => {
     assert.deepEqual(mine(alice, ['alice@example.org', 'ALICE@example.org', 'bob@example.org', '']), [true, true, false, true]);
     assert.deepEqual(mine(alice, ['"alice"@example.org', '"al\\ice"@example.org', '"alice "@example.org']), [true, true, false]);
     assert.deepEqual(mine(app, ['app@example.org', 'any@example.net', 'any@sub.example.net', '"x@example.net"@evil.test']), [true, true, false, false]);
+    const kate = parseUsers(await scramLine('kate', 'x', 'Kate@x.example,\u212aay@x.example')).find('kate') ?? alice;
+    assert.deepEqual(mine(kate, ['KATE@x.example', '\u212aate@x.example', 'kay@x.example', '\u212aAY@x.example']), [true, false, false, true], 'a sign is no letter');
     assert.equal(parseUsers(await scramLine('a@b.example', 'x')).haveScram, true);
     assert.equal(maySendFrom((parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice).addresses, 'x@anywhere.example'), true);
   });

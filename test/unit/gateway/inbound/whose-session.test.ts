@@ -3,6 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import { DEEDS, PARTIES, RateLimits } from '../../../../src/gateway/inbound/limits/rate-limits.js';
 import type { RateOptions } from '../../../../src/gateway/inbound/limits/rate-limits.js';
+import type { Blocked } from '../../../../src/gateway/inbound/options.js';
 import { NetworkList } from '../../../../src/gateway/inbound/policy/network-list.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import { authenticatorOf, scramLine } from '../../../dialog/people.js';
@@ -53,6 +54,75 @@ describe('a proxy that names its client by XCLIENT', () => {
     assert.match(replies[0] ?? '', /^220 /);
     assert.match(replies.at(-1) ?? '', /^250 2\.1\.5 /);
     session.destroy();
+  });
+
+  test('has lists asked about that client: no answer about another counts, nor one about itself for whom it does not know', () => {
+    const asked: { readonly address: string; readonly answer: (blocked: '' | Blocked) => void }[] = [];
+    const { desk } = testDesk(
+      { xclientNetworks: ['10.0.0.0/8'], relayNetworks: [], relayDomains: ['ours.example'], blocklists: ['one.example'] },
+      { blocklists: { look: (address, _lists, answer) => { asked.push({ address, answer }); } } },
+    );
+    const blocked = { list: 'one.example', code: '127.0.0.2' };
+    const connection = new MemoryConnection(PROXY);
+    const session = openSession(desk, connection);
+    asked[0]?.answer('');
+    const mail = ['HELO x', 'MAIL FROM:<a@example.org>', 'RCPT TO:<b@ours.example>'];
+    // Late: an answer about the proxy, or about a client that it has named before.
+    assert.equal(say(session, connection, 'XCLIENT ADDR=203.0.113.9'), '');
+    asked[0]?.answer(blocked);
+    assert.equal(connection.text, '', 'not the one that is waited for');
+    asked[1]?.answer('');
+    assert.match(connection.text, /^220 /);
+    assert.match(say(session, connection, 'XCLIENT ADDR=[UNAVAILABLE]'), /^220 /);
+    for (const each of asked) each.answer(blocked);
+    assert.match(say(session, connection, ...mail), /^250 2\.1\.5 /);
+    assert.deepEqual(asked.map(({ address }) => address), [PROXY, '203.0.113.9']);
+    session.destroy();
+  });
+
+  test('is exempt from limits, and whom it does not know is not', () => {
+    const exempt = '233.252.0.1';
+    const { desk } = testDesk({ xclientNetworks: [exempt] }, { rates: limits(['sender', 'messages', 1]) });
+    for (const [address, second] of [[exempt, /^250 /], ['[UNAVAILABLE]', /^450 4\.7\.1 /]] as const) {
+      const connection = new MemoryConnection(exempt);
+      const session = openSession(desk, connection);
+      say(session, connection, `XCLIENT ADDR=${address}`);
+      assert.match(say(session, connection, 'HELO x', 'MAIL FROM:<a@example.org>'), /^250 /);
+      assert.match(say(session, connection, 'RSET', 'MAIL FROM:<a@example.org>'), second, address);
+      session.destroy();
+    }
+  });
+
+  test('keeps its LOGIN over a command that names nobody, but not over TLS; who came by AUTH comes again', async () => {
+    const IS_USER = /^250 2\.1\.0 /;
+    const IS_NOBODY = /^530 5\.7\.0 /;
+    const { desk } = testDesk(
+      { xclientNetworks: ['10.0.0.0/8'], xclientLogin: true, relayNetworks: [], isSubmission: true },
+      { authenticator: authenticatorOf([await scramLine('alice@a.example', 'pw')]) },
+    );
+    const plain = `AUTH PLAIN ${Buffer.from('\0alice@a.example\0pw').toString('base64')}`;
+    for (const [steps, answer] of [
+      [['LOGIN=alice@a.example', 'HELO=y'], IS_USER],
+      [['ADDR=192.0.2.1 LOGIN=alice@a.example', 'LOGIN=[UNAVAILABLE]'], IS_NOBODY],
+      [['LOGIN=alice@a.example', 'tls'], IS_NOBODY],
+      [['LOGIN=alice@a.example', 'tls', 'HELO=y'], IS_NOBODY],
+      [['ADDR=192.0.2.1', 'tls', 'auth'], IS_USER],
+      [['ADDR=192.0.2.1', 'tls', 'auth', 'HELO=y'], IS_NOBODY],
+    ] as const) {
+      const connection = new MemoryConnection(PROXY);
+      const session = openSession(desk, connection);
+      for (const step of steps) {
+        if (step === 'tls') {
+          say(session, connection, 'STARTTLS');
+          connection.secured({ peerNames: [] });
+        } else if (step === 'auth') {
+          say(session, connection, 'EHLO x', plain);
+          while (!/^235 /m.test(connection.text)) await new Promise(setImmediate);
+        } else assert.match(say(session, connection, `XCLIENT ${step}`), /^220 /);
+      }
+      assert.match(say(session, connection, 'EHLO x', 'MAIL FROM:<alice@a.example>'), answer, steps.join());
+      session.destroy();
+    }
   });
 });
 
