@@ -235,6 +235,37 @@ describe('an order that stands', () => {
     assert.deepEqual([before.arrivals.size, between.arrivals.size], [1, 0]);
   });
 });
+  test('of a delay that is too far away is refused; of one that another program has written its mail waits', () => {
+    const world = World.started();
+    const core = coreOf(world);
+    const farMs = (core.frame.wallMs() + core.frame.aheadMs()) * 1000;
+    const given = { verb: 'delay', selector: { domain: 'q1.example' }, not_before_ms: Math.ceil(farMs), ...WHO } as const;
+    const answers: unknown[] = [];
+    void core.ruleDesk.add(given).then(({ code, why }) => { answers.push([code, why]); });
+    const why = core.orders.begin(given);
+    assert.match(String(why), /^a delay is a year at most/);
+    world.run(SOON_MS);
+    assert.deepEqual(core.rules.all(), []);
+    core.orders.obey(new Map([['x', { ...given, not_before_ms: 253_402_300_799_999, wallMs: 1, untilWallMs: 0 }]]));
+    const letter = world.submit(['q1']);
+    world.run(SOON_MS);
+    assert.deepEqual([world.gateway.isAlive, stateOf(core, 'q1', letter)], [true, EntryState.DEFERRED]);
+  });
+
+  test('of a delay whose time has come does nothing more', () => {
+    const world = World.started();
+    const core = coreOf(world);
+    const untilMs = Math.ceil(core.frame.wallMs() + core.frame.aheadMs() + 5000);
+    give(world, core, { verb: 'delay', selector: { domain: 'q1.example' }, not_before_ms: untilMs, duration_seconds: 60 });
+    world.run(10_000);
+    const letter = world.submit(['q1']);
+    world.run(SOON_MS);
+    const [inForce] = core.rules.all();
+    const [queue] = core.registry.byName('q1');
+    assert.ok(inForce !== undefined && queue !== undefined);
+    assert.deepEqual([letter.arrivals.size, inForce.messages, core.rules.shareOf(inForce.rule, queue)], [1, 0, 'none']);
+  });
+
 
 describe('a group in which a hold stands', () => {
   function died(): { readonly group: Group; readonly letters: Letter[]; readonly id: string } {

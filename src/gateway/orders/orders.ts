@@ -6,7 +6,7 @@
 import type { OrderInForceAnswer } from '../../admin-api/gateway-answers.js';
 import type { Order } from '../../admin-api/orders.js';
 import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../../admin-api/queue-orders.js';
-import { termsOf, whyNoSelector, whyNoTerms } from '../../admin-api/queue-orders.js';
+import { termsOf, whyNoSelector, whyNoTerms, whyNotThen } from '../../admin-api/queue-orders.js';
 import { isRuleId } from '../../register/keys.js';
 import { selectorWords } from '../../admin-api/selector-words.js';
 import type { Partition } from '../mirror/partition.js';
@@ -54,6 +54,7 @@ export class Orders {
       return isSameOrder(known.order, order) ? known.answer(true) : `${known.id} is another order`;
     }
     const why = whyNoSelector(order.selector) || whyNoTerms(order.verb, order)
+      || whyNotThen(order.not_before_ms, this.#ports.clock.wallMs())
       || (order.route === undefined ? '' : this.#ports.rebinding.whyNoRoute(order.route));
     if (why !== '') return why;
     if (order.id !== undefined && !isRuleId(order.id)) return NO_ID;

@@ -4,6 +4,7 @@
  * until the register answers. All gateways learn of it by their watches and obey it (queue-rules.ts); who
  * does is told here, by each of itself. Pure.
  */
+import { whyNotThen } from '../../admin-api/queue-orders.js';
 import { targetText, whyNoTarget } from '../../admin-api/queue-rules.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer } from '../../admin-api/queue-rules.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -64,7 +65,7 @@ export class RuleDesk {
     const ownId = `${gatewayId}-${String(incarnation)}-${String(this.#given)}`;
     const id = (isLocal ? given.id : undefined) ?? ownId;
     if (!isRuleId(id)) return Promise.resolve({ id, code: 400, why: 'that is no id of a rule' });
-    const odd = whyNoTarget(verb, given);
+    const odd = whyNoTarget(verb, given) || whyNotThen(notBeforeMs, clock.wallMs());
     if (odd !== '') return Promise.resolve({ id, code: 400, why: odd });
     if (!isLocal && register.away !== '') {
       return Promise.resolve({ id, code: 503, why: awayText(register.away) });
