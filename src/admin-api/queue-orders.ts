@@ -188,6 +188,9 @@ export type MetMessage = Readonly<z.output<typeof metMessage>>;
 export const queueOrderAnswer = z.object({
   order: name,
   gateway: name,
+  /** Releases before this one do not say it. */
+  selector: selector.exactOptional(),
+  ...orderTerms.shape,
   verb: z.enum(ORDER_VERBS),
   phase: z.enum(ORDER_PHASES),
   dry_run: z.boolean(),

@@ -194,7 +194,7 @@ export class OrderPass {
     const nowMs = this.#ports.clock.nowMs();
     if (isAsked) this.#askedMs = nowMs;
     const { matched, recipients, bytes, done, unread } = this.#counts;
-    const { verb, reason, who, dry_run: isDry = false } = this.order;
+    const { verb, selector, reason, who, dry_run: isDry = false } = this.order;
     const moved = this.#movedCount();
     const isWalking = !this.isOver && this.#cursor !== undefined;
     const waiting = isWalking ? Math.max(this.#waiting, this.#lastWaiting) : this.#lastWaiting;
@@ -202,7 +202,8 @@ export class OrderPass {
     const isThrough = this.phase === 'done';
     const left = this.phase === 'grace' ? Math.ceil((this.#graceUntilMs - nowMs) / 1000) : 0;
     return {
-      order: this.id, gateway: this.#ports.gatewayId, verb, phase: this.phase, dry_run: isDry, reason, who,
+      order: this.id, gateway: this.#ports.gatewayId, verb, selector, ...termsOf(this.order),
+      phase: this.phase, dry_run: isDry, reason, who,
       given: Math.floor(this.#givenWallMs / 1000),
       looked_share: this.phase === 'looking' ? Math.min(this.#cursor?.share ?? 0, 0.999) : 1,
       matched, matched_recipients: recipients, matched_bytes: bytes, done,
@@ -222,7 +223,7 @@ export class OrderPass {
     const { clock } = this.#ports;
     const graceEndsMs = clock.wallMs() + this.#graceUntilMs - clock.nowMs();
     return {
-      order: this.id, verb, selector: selectorWords(selector), phase, who, reason,
+      order: this.id, verb, selector: selectorWords(selector, this.order), phase, who, reason,
       given: Math.floor(this.#givenWallMs / 1000), matched: this.#counts.matched, done: this.#counts.done,
       grace_ends: phase === 'grace' ? Math.ceil(graceEndsMs / 1000) : null, until: null,
     };

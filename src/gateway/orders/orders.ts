@@ -87,8 +87,8 @@ export class Orders {
     const left = this.left.answers().map((one): OrderInForceAnswer => {
       const { order, verb, selector, who, reason, given, until, done } = one;
       return {
-        order, verb, selector: selectorWords(selector), phase: 'left', who, reason, given, matched: 0, done,
-        grace_ends: null, until,
+        order, verb, selector: selectorWords(selector, one), phase: 'left', who, reason, given, matched: 0,
+        done, grace_ends: null, until,
       };
     });
     return [...own, ...left];
