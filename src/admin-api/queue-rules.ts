@@ -130,6 +130,8 @@ export const queueRulesAnswer = z.object({
   told_by: name,
   /** Gateways with a session: who has to obey. */
   living: list(name),
+  /** Why no further one can be given here; '' when one can. Releases before this one do not say it. */
+  why_no_more: text.exactOptional(),
   rules: list(queueRuleAnswer),
 });
 export type QueueRulesAnswer = Readonly<z.output<typeof queueRulesAnswer>>;
