@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { NewQueueRule } from '../../src/admin-api/queue-rules.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
+import { bindingLimits } from '../../src/gateway/look/binding-limits.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { doById } from './by-id.js';
@@ -328,3 +329,27 @@ test('an id is told in why a message is held', () => {
   assert.ok(place !== undefined, formatMessageId(letter.id));
   assert.equal(core.holds.reasonOf(place.queue, place.row), `ann: a flood (rule ${id})`);
 });
+test('explain says that a rule binds where it means all mail of the queue, and else what it may mean', () => {
+  const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }] });
+  const core = coreOf(world);
+  world.hops.script = () => 'unreachable';
+  world.submit(['q1', 'q2']);
+  world.run(SOON_MS);
+  give(world, core, { verb: 'hold', selector: { queue: 'q1' } });
+  give(world, core, { verb: 'bounce', selector: { domain: 'q1.*', client: '192.0.2.7' } });
+  give(world, core, { verb: 'delete', selector: { recipient: 'ann@*', route: 'q1' } });
+  void core.ruleDesk.add({ verb: 'suspend', queue: '*/bounce', ...WHO });
+  void core.ruleDesk.add({ verb: 'refuse', queue: 'Q9*', ...WHO });
+  world.run(SOON_MS);
+  const told = (queue: string, to = ''): readonly string[] => bindingLimits(queue, to, { core, clock: { nowMs: () => world.scheduler.nowMs, wallMs: () => 0 }, connections: () => ({ open: 0, max: 9 }) })
+    .limits.filter(({ limit }) => limit === 'rule').map(({ binds, text }) => `${binds ? 'BINDS' : 'may'} ${text.replace(/ by ann .*: a flood/, '')}`);
+  const [hold, bounce, remove] = ['BINDS hold', 'may bounce; may mean mail of it: --domain q1.* --client 192.0.2.7', 'may delete; may mean mail of it: --rcpt ann@* --route q1'];
+  assert.deepEqual(told('q1'), [hold, bounce, remove]);
+  assert.deepEqual(told('q1', 'bob@q1.example'), [hold, bounce]);
+  assert.deepEqual(told('q1', 'bob@other.example'), [hold]);
+  assert.deepEqual(told('q1', 'ann@other.example'), [hold, remove]);
+  assert.deepEqual(told('q1', 'other.example'), [hold, remove], 'somebody of that name');
+  assert.deepEqual(told('q2'), [bounce]);
+  assert.deepEqual(told('q99'), ['BINDS refuse'], 'no mail is there yet');
+});
+

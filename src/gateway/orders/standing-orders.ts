@@ -14,7 +14,6 @@
  * So mail goes on when the hold is over, whoever has taken it over meanwhile. Mail that was there before is
  * dealt with by an order that passes once (order-pass.ts). Pure.
  */
-import type { Selector } from '../../admin-api/queue-orders.js';
 import { isStandingVerb } from '../../admin-api/queue-rules.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
@@ -23,7 +22,8 @@ import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import { Came, OrderAct } from './order-act.js';
 import type { OrderActPorts } from './order-act.js';
-import { NOT_NOW, QueueCursor } from './queue-cursor.js';
+import { NOT_NOW, PAUSE_FIRST_MS, QueueCursor, longerPause } from './queue-cursor.js';
+import { ofOneClass } from './selection.js';
 
 export interface StandingOrdersPorts extends OrderActPorts {
   readonly clock: Clock;
@@ -216,12 +216,6 @@ export class StandingOrders {
     if (!mayGo || holds.releaseEntry(queue, row, OVER) !== '') this.#isToCome = true;
     return length;
   }
-}
-
-/** Reports of ours are meant by none that does not name their class. */
-function ofOneClass(selector: Selector): Selector {
-  const { everything: _all, ...others } = selector;
-  return { queue_class: 'mail', ...others };
 }
 
 /** The DNS is not asked for a queue of which all is held: what was held by its site stays so. */
