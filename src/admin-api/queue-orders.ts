@@ -22,8 +22,7 @@ import { list, name, text } from './pages.js';
 
 /**
  * What an order does with a message; the last three end it, or those of its recipients who are meant; rebind
- * leads it by another route. All but
- * a flush may be left in the register: that is over when the mail comes.
+ * leads it by another route. All but a flush may be left in the register: that is over when the mail comes.
  */
 export const LEFT_VERBS = ['hold', 'delay', 'release', 'rebind', 'delete', 'bounce', 'expire'] as const;
 export type LeftVerb = (typeof LEFT_VERBS)[number];
@@ -37,6 +36,7 @@ export function isFinal(verb: OrderVerb): boolean {
 
 /** A delay is a year at most. */
 export const DELAY_SECONDS_MAX = 366 * 86_400;
+
 /** The year 9999: a note has 48 bits for it. A record of the register that says more is passed over. */
 const NOT_BEFORE_MS_MAX = 253_402_300_799_999;
 export const notBefore = z.int().min(1).max(NOT_BEFORE_MS_MAX);
@@ -46,7 +46,6 @@ export function whyNotThen(notBeforeMs: number | undefined, nowWallMs: number): 
   const isFar = notBeforeMs !== undefined && notBeforeMs > nowWallMs + DELAY_SECONDS_MAX * 1000;
   return isFar ? 'a delay is a year at most: not_before_ms is in milliseconds since 1970' : '';
 }
-
 
 const ROUTE_CHARACTERS_MAX = 255;
 
@@ -188,10 +187,10 @@ export type MetMessage = Readonly<z.output<typeof metMessage>>;
 export const queueOrderAnswer = z.object({
   order: name,
   gateway: name,
+  verb: z.enum(ORDER_VERBS),
   /** Releases before this one do not say it. */
   selector: selector.exactOptional(),
   ...orderTerms.shape,
-  verb: z.enum(ORDER_VERBS),
   phase: z.enum(ORDER_PHASES),
   dry_run: z.boolean(),
   reason: text,

@@ -31,9 +31,8 @@ export interface StandingOrdersPorts extends OrderActPorts {
   readonly registry: QueueRegistry;
 }
 
-/** Between walks for what could not be done: first, and longest. */
-const AGAIN_FIRST_MS = 250;
-const AGAIN_MAX_MS = 60_000;
+/** The longest between walks for what could not be done. */
+const PAUSE_MAX_MS = 60_000;
 const OVER = { who: 'twinpost', reason: 'no hold that stands means it any more' } as const;
 
 interface StandingOrder {
@@ -66,7 +65,7 @@ export class StandingOrders {
   /** The walk under way has met what could not be done. */
   #isToCome = false;
   #nextWalkMs = -Infinity;
-  #againMs = AGAIN_FIRST_MS;
+  #pauseMs = PAUSE_FIRST_MS;
 
   constructor(ports: StandingOrdersPorts) {
     this.#ports = ports;
@@ -132,8 +131,8 @@ export class StandingOrders {
     }
     if (!this.#cursor.walk(clock, (queue, row) => this.#visit(queue, row), sinceMs)) return;
     this.#cursor = undefined;
-    this.#againMs = this.#isToCome ? Math.min(AGAIN_MAX_MS, 2 * this.#againMs) : AGAIN_FIRST_MS;
-    this.#nextWalkMs = nowMs + this.#againMs;
+    this.#pauseMs = this.#isToCome ? longerPause(this.#pauseMs, PAUSE_MAX_MS) : PAUSE_FIRST_MS;
+    this.#nextWalkMs = nowMs + this.#pauseMs;
     this.#isWalkWanted ||= this.#isToCome;
   }
 
@@ -141,7 +140,7 @@ export class StandingOrders {
   #walkSoon(): void {
     this.#cursor = undefined;
     this.#isWalkWanted = true;
-    this.#againMs = AGAIN_FIRST_MS;
+    this.#pauseMs = PAUSE_FIRST_MS;
     this.#nextWalkMs = -Infinity;
   }
 
