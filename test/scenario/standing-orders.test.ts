@@ -184,6 +184,23 @@ describe('a hold that stands', () => {
     checkAll(world.letters, ['q1']);
   });
 
+  test('that is over lets nothing go while the gateway may not deliver: its rules may be old', () => {
+    const world = World.started({ partitions: 1 });
+    const core = coreOf(world);
+    const id = give(world, core, { verb: 'hold', selector: { sender: '*' } });
+    const letter = world.submit(['q1']);
+    world.run(SOON_MS);
+    for (const store of world.stores) world.holdAnswers(store, true);
+    const [place] = [...core.registry.placesOf(letter.id)];
+    assert.ok(place !== undefined);
+    world.until(() => !place.queue.partition.mayDeliver(world.scheduler.nowMs), 30_000, 'no lease');
+    cancel(world, core, id);
+    world.run(SOON_MS);
+    assert.equal(core.holds.reasonOf(place.queue, place.row), `ann: a flood (rule ${id})`);
+    for (const store of world.stores) world.holdAnswers(store, false);
+    world.until(() => letter.arrivals.size === 1, 120_000, 'its delivery');
+  });
+
   test('frees a strict queue', () => {
     const world = World.started({ queues: [{ name: 's1', ordering: 'strict', concurrency: 1 }] });
     const id = give(world, coreOf(world), { verb: 'hold', selector: { larger_than_bytes: 5000 } });
@@ -218,24 +235,6 @@ describe('an order that stands', () => {
     assert.equal(after.arrivals.size, 1);
   });
 
-  test('catches what came since it was given, though nothing was tried of it, and nothing that came before', () => {
-    const world = World.started();
-    const core = coreOf(world);
-    world.hops.script = () => 'unreachable';
-    const before = world.submit(['q1']);
-    world.run(5000);
-    const sinceSeconds = Math.floor((core.frame.wallMs() + core.frame.aheadMs()) / 1000);
-    world.run(2000);
-    const between = world.submit(['q1']);
-    world.run(2000);
-    void core.ruleDesk.add({ verb: 'delete', selector: { domain: 'q1.example' }, since: sinceSeconds, ...WHO });
-    world.run(5000);
-    assert.deepEqual([between.ended.size, before.ended.size], [1, 0]);
-    world.hops.script = () => 'accept';
-    world.untilQuiet();
-    assert.deepEqual([before.arrivals.size, between.arrivals.size], [1, 0]);
-  });
-});
   test('of a delay that is too far away is refused; of one that another program has written its mail waits', () => {
     const world = World.started();
     const core = coreOf(world);
@@ -267,6 +266,24 @@ describe('an order that stands', () => {
     assert.deepEqual([letter.arrivals.size, inForce.messages, core.rules.shareOf(inForce.rule, queue)], [1, 0, 'none']);
   });
 
+  test('catches what came since it was given, though nothing was tried of it, and nothing that came before', () => {
+    const world = World.started();
+    const core = coreOf(world);
+    world.hops.script = () => 'unreachable';
+    const before = world.submit(['q1']);
+    world.run(5000);
+    const sinceSeconds = Math.floor((core.frame.wallMs() + core.frame.aheadMs()) / 1000);
+    world.run(2000);
+    const between = world.submit(['q1']);
+    world.run(2000);
+    void core.ruleDesk.add({ verb: 'delete', selector: { domain: 'q1.example' }, since: sinceSeconds, ...WHO });
+    world.run(5000);
+    assert.deepEqual([between.ended.size, before.ended.size], [1, 0]);
+    world.hops.script = () => 'accept';
+    world.untilQuiet();
+    assert.deepEqual([before.arrivals.size, between.arrivals.size], [1, 0]);
+  });
+});
 
 describe('a group in which a hold stands', () => {
   function died(): { readonly group: Group; readonly letters: Letter[]; readonly id: string } {
@@ -313,22 +330,6 @@ describe('a group in which a hold stands', () => {
   });
 });
 
-test('no order but a hold passes beside a rule', () => {
-  const { orders } = coreOf(World.started());
-  const why = orders.begin({ verb: 'delete', selector: { everything: true }, standing: true, ...WHO });
-  assert.equal(why, 'standing is for a hold, not to delete');
-});
-
-test('an id is told in why a message is held', () => {
-  const world = World.started();
-  const core = coreOf(world);
-  const id = give(world, core, { verb: 'hold', selector: { sender: '*' } });
-  const letter = world.submit(['q1']);
-  world.run(SOON_MS);
-  const [place] = [...core.registry.placesOf(letter.id)];
-  assert.ok(place !== undefined, formatMessageId(letter.id));
-  assert.equal(core.holds.reasonOf(place.queue, place.row), `ann: a flood (rule ${id})`);
-});
 test('explain says that a rule binds where it means all mail of the queue, and else what it may mean', () => {
   const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }] });
   const core = coreOf(world);
@@ -353,3 +354,19 @@ test('explain says that a rule binds where it means all mail of the queue, and e
   assert.deepEqual(told('q99'), ['BINDS refuse'], 'no mail is there yet');
 });
 
+test('no order but a hold passes beside a rule', () => {
+  const { orders } = coreOf(World.started());
+  const why = orders.begin({ verb: 'delete', selector: { everything: true }, standing: true, ...WHO });
+  assert.equal(why, 'standing is for a hold, not to delete');
+});
+
+test('an id is told in why a message is held', () => {
+  const world = World.started();
+  const core = coreOf(world);
+  const id = give(world, core, { verb: 'hold', selector: { sender: '*' } });
+  const letter = world.submit(['q1']);
+  world.run(SOON_MS);
+  const [place] = [...core.registry.placesOf(letter.id)];
+  assert.ok(place !== undefined, formatMessageId(letter.id));
+  assert.equal(core.holds.reasonOf(place.queue, place.row), `ann: a flood (rule ${id})`);
+});
