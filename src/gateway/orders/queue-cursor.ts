@@ -9,8 +9,8 @@ import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 
 /**
- * Of one tick: no longer than that, for clients wait meanwhile, and so much work at most: an entry is one, and
- * each recipient.
+ * Of one tick: no longer than that, for clients wait meanwhile, and so much work at most: an entry is one,
+ * and each recipient.
  */
 const TICK_MS = 2;
 const WORK_PER_TICK = 2_500;
