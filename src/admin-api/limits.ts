@@ -5,6 +5,8 @@
 import { z } from 'zod';
 import { list, name, text } from './pages.js';
 
+const CHARACTERS_MAX = 1_024;
+
 const limitAnswer = z.object({
   /** "memory", "reception", "rule", "next hop", "concurrency", "connections", "lease". */
   limit: name,
@@ -15,7 +17,14 @@ const limitAnswer = z.object({
 });
 export type LimitAnswer = Readonly<z.output<typeof limitAnswer>>;
 
-/** GET /api/v1/limits?queue=NAME */
+/** `to`: an address or a domain whose mail is asked for alone; '' all mail of the queue. */
+export const limitsQuestion = z.object({
+  queue: z.string('queue is the name of one queue').min(1).max(CHARACTERS_MAX),
+  to: z.string().max(CHARACTERS_MAX).default(''),
+});
+export type LimitsQuestion = Readonly<z.output<typeof limitsQuestion>>;
+
+/** GET /api/v1/limits?queue=NAME&to=ADDRESS */
 export const limitsAnswer = z.object({
   queue: name,
   /** Of that queue, here. */

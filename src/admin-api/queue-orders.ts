@@ -22,8 +22,7 @@ import { list, name, text } from './pages.js';
 
 /**
  * What an order does with a message; the last three end it, or those of its recipients who are meant; rebind
- * leads it by another route. All but
- * a flush may be left in the register: that is over when the mail comes.
+ * leads it by another route. All but a flush may be left in the register: that is over when the mail comes.
  */
 export const LEFT_VERBS = ['hold', 'delay', 'release', 'rebind', 'delete', 'bounce', 'expire'] as const;
 export type LeftVerb = (typeof LEFT_VERBS)[number];
@@ -38,12 +37,22 @@ export function isFinal(verb: OrderVerb): boolean {
 /** A delay is a year at most. */
 export const DELAY_SECONDS_MAX = 366 * 86_400;
 
+/** The year 9999: a note has 48 bits for it. A record of the register that says more is passed over. */
+const NOT_BEFORE_MS_MAX = 253_402_300_799_999;
+export const notBefore = z.int().min(1).max(NOT_BEFORE_MS_MAX);
+
+/** Why it is too far away, as microseconds are; '' when it is not. */
+export function whyNotThen(notBeforeMs: number | undefined, nowWallMs: number): string {
+  const isFar = notBeforeMs !== undefined && notBeforeMs > nowWallMs + DELAY_SECONDS_MAX * 1000;
+  return isFar ? 'a delay is a year at most: not_before_ms is in milliseconds since 1970' : '';
+}
+
 const ROUTE_CHARACTERS_MAX = 255;
 
 /** What single verbs need besides. */
 export const orderTerms = z.object({
   /** Of a delay: not attempted before, in milliseconds since 1970. */
-  not_before_ms: z.int().min(1).exactOptional(),
+  not_before_ms: notBefore.exactOptional(),
   /** To rebind: name of the route that mail goes by. */
   route: z.string().min(1).max(ROUTE_CHARACTERS_MAX).exactOptional(),
   /** Of a hold beside a rule that says the same (admin-api/queue-rules.ts): it ends with the rule. */
@@ -179,6 +188,9 @@ export const queueOrderAnswer = z.object({
   order: name,
   gateway: name,
   verb: z.enum(ORDER_VERBS),
+  /** Releases before this one do not say it. */
+  selector: selector.exactOptional(),
+  ...orderTerms.shape,
   phase: z.enum(ORDER_PHASES),
   dry_run: z.boolean(),
   reason: text,

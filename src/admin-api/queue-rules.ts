@@ -13,7 +13,7 @@ import { z } from 'zod';
 import type { Order } from './orders.js';
 import { list, name, text } from './pages.js';
 import type { Selector } from './queue-orders.js';
-import { selector, whyNoSelector } from './queue-orders.js';
+import { notBefore, selector, whyNoSelector } from './queue-orders.js';
 
 /** Orders that stand: what becomes of mail that comes meanwhile (gateway/orders/standing-orders.ts). */
 const STANDING_VERBS = ['hold', 'delay', 'bounce', 'delete'] as const;
@@ -38,7 +38,7 @@ export const ruleTarget = z.object({
   queue: z.string().regex(PATTERN).exactOptional(),
   selector: selector.exactOptional(),
   /** Of a delay: what comes meanwhile is not attempted before, in milliseconds since 1970. */
-  not_before_ms: z.int().min(1).exactOptional(),
+  not_before_ms: notBefore.exactOptional(),
 });
 export type RuleTarget = Readonly<z.output<typeof ruleTarget>>;
 
@@ -130,6 +130,8 @@ export const queueRulesAnswer = z.object({
   told_by: name,
   /** Gateways with a session: who has to obey. */
   living: list(name),
+  /** Why no further one can be given here; '' when one can. Releases before this one do not say it. */
+  why_no_more: text.exactOptional(),
   rules: list(queueRuleAnswer),
 });
 export type QueueRulesAnswer = Readonly<z.output<typeof queueRulesAnswer>>;

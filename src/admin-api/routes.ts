@@ -6,7 +6,7 @@ import { z } from 'zod';
 import { explainAnswer, explainQuestion } from './explain.js';
 import { messagePage, queuePage, registerAnswer, statusAnswer, tablePage } from './gateway-answers.js';
 import { groupRoutesOf } from './group.js';
-import { limitsAnswer } from './limits.js';
+import { limitsAnswer, limitsQuestion } from './limits.js';
 import { agesAnswer, agesQuestion, findAnswer, findQuestion, shownMessageAnswer } from './look.js';
 import {
   configDiffAnswer, drainAnswer, drainOrder, ordered, rebalanceAnswer, reloadAnswer, rescueAnswer,
@@ -108,8 +108,7 @@ const lookRoutes = {
   },
   limits: {
     method: 'GET', path: '/api/v1/limits', role: 'read', group: 'asked', answer: limitsAnswer,
-    query: z.object({ queue: z.string('queue is the name of one queue').min(1).max(NAME_CHARACTERS_MAX) }),
-    summary: 'what limits mail of a queue now, what binds first',
+    query: limitsQuestion, summary: 'what limits mail of a queue now, what binds first',
   },
   explain: {
     method: 'GET', path: '/api/v1/explain', role: 'read', answerMs: WALK_MS, group: 'asked',

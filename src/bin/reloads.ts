@@ -52,7 +52,7 @@ export class Reloads {
   #keys: KeysInFile;
   #running: Promise<unknown> = Promise.resolve();
   /** Has not begun: it serves all who ask until it does. */
-  #waiting: Promise<ReloadOutcome> | undefined;
+  #waiting: { readonly orders: Order[]; readonly outcome: Promise<ReloadOutcome> } | undefined;
 
   constructor({ again, keys }: GatewayFile, ports: ReloadsPorts) {
     this.#again = again;
@@ -66,13 +66,19 @@ export class Reloads {
   }
 
   reload(order: Order): Promise<ReloadOutcome> {
-    this.#waiting ??= this.#running.then(() => {
+    if (this.#waiting !== undefined) {
+      this.#waiting.orders.push(order);
+      return this.#waiting.outcome;
+    }
+    const orders = [order];
+    const outcome = this.#running.then(() => {
       this.#waiting = undefined;
-      const running = this.#reload(order);
+      const running = this.#reload(orders);
       this.#running = running;
       return running;
     });
-    return this.#waiting;
+    this.#waiting = { orders, outcome };
+    return outcome;
   }
 
   /** Or why not, beginning with FILE:LINE where it is about one. */
@@ -122,17 +128,20 @@ export class Reloads {
     };
   }
 
-  async #reload({ reason, who }: Order): Promise<ReloadOutcome> {
+  /** One outcome: each who has ordered it is in the log. */
+  async #reload(orders: readonly Order[]): Promise<ReloadOutcome> {
     const { log, target } = this.#ports;
     const ready = await this.prepare();
     if (typeof ready === 'string') {
-      log.error('reload', REFUSED, { why: ready, reason, who });
+      for (const { reason, who } of orders) log.error('reload', REFUSED, { why: ready, reason, who });
       target.refused(ready);
       return { why: ready, changed: [] };
     }
     const { changed, hash } = ready;
     ready.use();
-    log.info('reload', IN_FORCE, { configuration: hash, changed: [...changed], reason, who });
+    for (const { reason, who } of orders) {
+      log.info('reload', IN_FORCE, { configuration: hash, changed: [...changed], reason, who });
+    }
     return { why: '', changed };
   }
 }

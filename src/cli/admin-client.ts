@@ -22,7 +22,7 @@ import type {
 } from '../admin-api/queue-orders.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer, RuleIdAnswer } from '../admin-api/queue-rules.js';
 import type { ExplainAnswer, ExplainQuestion } from '../admin-api/explain.js';
-import type { LimitsAnswer } from '../admin-api/limits.js';
+import type { LimitsAnswer, LimitsQuestion } from '../admin-api/limits.js';
 import { addressOf } from '../admin-api/route.js';
 import type { AskedLoosely, BodyOf, ParamsOf, QueryOf, Route } from '../admin-api/route.js';
 import { gatewayRoutes, sinkRoutes, storeRoutes } from '../admin-api/routes.js';
@@ -158,8 +158,8 @@ export class AdminClient {
   }
 
   /** Of a gateway: what limits mail of a queue now. */
-  limits(queue: string): Promise<LimitsAnswer> {
-    return this.#ask(gatewayRoutes.limits, { query: { queue } });
+  limits(question: LimitsQuestion): Promise<LimitsAnswer> {
+    return this.#ask(gatewayRoutes.limits, { query: question });
   }
 
   /** Of a gateway: what it tells line after line, until it ends or `signal` is given. */

@@ -146,7 +146,7 @@ async function print({ answer, asked }: Told, isJson: boolean, context: CliConte
   };
   const { to, ways, left_out: leftOut, retries } = answer;
   if (ways.length === 0) write(to, toLines(to));
-  const { byQueue, untold } = await limitsOf(ways.map(({ queue }) => queue), asked, context);
+  const { byQueue, untold } = await limitsOf(ways, asked, context);
   for (const way of ways) {
     const limits = byQueue.get(way.queue) ?? [];
     const lines = untold.map((why) => `limits    not told: ${why}`);

@@ -3,6 +3,7 @@
  * configuration at its own admin address, or the one that is named, and with it its group. None may run
  * there: the rest is told from the file.
  */
+import type { ExplainedWay } from '../admin-api/explain.js';
 import type { LimitAnswer } from '../admin-api/limits.js';
 import { addressText } from '../config/keys/values.js';
 import type { GatewayConfig } from '../config/types.js';
@@ -44,7 +45,7 @@ export function ownGateway(
 }
 
 export async function limitsOf(
-  queues: readonly string[], { from, ids, access }: AskedGateway, context: CliContext,
+  ways: readonly ExplainedWay[], { from, ids, access }: AskedGateway, context: CliContext,
 ): Promise<ExplainedLimits> {
   const args = { ...access, from, only: undefined };
   try {
@@ -54,8 +55,10 @@ export async function limitsOf(
       return { byQueue: new Map(), untold: [`${from} answers, and is not ${[...ids][0] ?? ''}`] };
     }
     const byQueue = new Map<string, readonly (LimitAnswer & { readonly gateway: string })[]>();
-    for (const queue of new Set(queues)) {
-      const answers = await group.ask('gateway', (client) => client.limits(queue));
+    for (const queue of new Set(ways.map((way) => way.queue))) {
+      const [first, ...more] = ways.filter((way) => way.queue === queue);
+      const to = first === undefined || first.is === 'a queue' || more.length > 0 ? '' : first.address;
+      const answers = await group.ask('gateway', (client) => client.limits({ queue, to }));
       byQueue.set(queue, answers.flatMap(({ id, answer: { limits } }) =>
         limits.map((limit) => ({ gateway: id, ...limit }))));
     }

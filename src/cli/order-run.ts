@@ -3,7 +3,8 @@
  * its end (gateway/orders at each).
  *
  *   every gateway looks ─► the sum is told ─ --dry-run ─────────────────────────► 0, or 1: none is meant
- *                                          ├ none; or more than --expect allows ─► nothing is done, 1
+ *                                          ├ none; more than --expect allows; or what comes can't be met
+ *                                          │ ─► nothing is done, 1
  *                                          ├ somebody did not answer, or could not look at all of its mail,
  *                                          │ and it would end mail, without --partial ─► nothing is done, 3
  *                                          └ else: --grace passes (Ctrl-C: nothing is done) ─► done:
@@ -11,7 +12,8 @@
  *                                             it is left in the register for the mail of whoever that is
  *
  * An order that stands is a rule, too (rule-run.ts): a hold or a delay before it is carried out, so that
- * nothing slips between; what ends mail when nobody has taken it back in its grace.
+ * nothing slips between; what ends mail when nobody has taken it back in its grace. Whether a rule can be
+ * given is asked before anything ends.
  *
  * Nothing is kept back meanwhile: what leaves first is told as gone before. A gateway that hears nothing of
  * us any more cancels it after two minutes.
@@ -25,11 +27,12 @@ import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../admin-api
 import { errorText } from '../base/error-text.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
+import { CliError } from './context.js';
 import { NoAnswer } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import type { Answered, Group } from './group.js';
 import { NOT_ALL_KNOW, missingText } from './group.js';
-import { cancelRules, giveRule, unawareText } from './rule-run.js';
+import { cancelRules, giveRule, unawareText, whyNoRule } from './rule-run.js';
 import { counted, printable, timeText } from './tables.js';
 
 const POLL_MS = 200;
@@ -88,6 +91,12 @@ interface Sum {
   readonly isKept: boolean;
 }
 
+/** Why the order is not carried out, and the exit code. */
+interface Refusal {
+  readonly why: string;
+  readonly code: number;
+}
+
 type Answers = readonly Answered<QueueOrderAnswer>[];
 
 export class OrderRun {
@@ -110,6 +119,8 @@ export class OrderRun {
   #rule = '';
   /** Gateways that live, and do not obey it yet. */
   #unaware: readonly string[] = [];
+  /** Why none stands that was to, though what was there is dealt with. */
+  #whyNotMet = '';
   readonly #begunMs = performance.now();
 
   constructor(order: QueueOrder, options: OrderRunOptions, group: Group, context: CliContext) {
@@ -135,7 +146,7 @@ export class OrderRun {
       await this.#cancel('it was a dry run');
       return this.#finish(found, sum.matched === 0 ? 1 : 0);
     }
-    const refusal = this.#whyNot(sum);
+    const refusal = this.#whyNot(sum) ?? await this.#whyCantStand();
     if (refusal !== undefined) {
       await this.#cancel(refusal.why);
       this.#context.terminal.error(`twinpost: nothing was done: ${refusal.why}`);
@@ -166,6 +177,11 @@ export class OrderRun {
     return 1;
   }
 
+  async #whyCantStand(): Promise<Refusal | undefined> {
+    const why = this.#options.stands === undefined ? '' : await whyNoRule(this.#group);
+    return why === '' ? undefined : { why, code: 1 };
+  }
+
   /** What comes from now on is met by a rule: what has come since the first of them began to look, too. */
   async #stand(answers: Answers): Promise<void> {
     const { stands } = this.#options;
@@ -183,6 +199,10 @@ export class OrderRun {
       const until = rules.find((rule) => rule.id === id)?.until ?? null;
       this.#tellRule(until === null ? 'it is cancelled' : timeText(until));
     } catch (error) {
+      if (isFinal(verb) && error instanceof CliError) {
+        this.#whyNotMet = error.message;
+        return;
+      }
       await this.#cancel('it can not stand');
       throw error;
     }
@@ -228,7 +248,7 @@ export class OrderRun {
   }
 
   /** Why the order is not carried out; undefined when it is. */
-  #whyNot(sum: Sum): { readonly why: string; readonly code: number } | undefined {
+  #whyNot(sum: Sum): Refusal | undefined {
     const { verb } = this.#order;
     const { expect, isPartialWanted } = this.#options;
     const isPartial = this.#isPartial(sum);
@@ -239,11 +259,10 @@ export class OrderRun {
       return isPartial && isFinal(verb)
         ? { why: NONE_SEEN, code: NOT_ALL_KNOW } : { why: 'no message is meant', code: 1 };
     }
-    if (!isFinal(verb)) return undefined;
-    if (!isPartialWanted && isPartial) {
+    if (isFinal(verb) && !isPartialWanted && isPartial) {
       return { why: NOT_ALL_SEEN, code: NOT_ALL_KNOW };
     }
-    if (expect === undefined && sum.matched > EXPECT_FROM) {
+    if (isFinal(verb) && expect === undefined && sum.matched > EXPECT_FROM) {
       return {
         why: `more than ${formatCount(EXPECT_FROM)} are meant: say --expect ${String(sum.matched)} if that `
           + 'is right',
@@ -398,6 +417,7 @@ export class OrderRun {
       if (isCancelled) terminal.print('taken back: the others go on as before');
       if (!sum.isKept) terminal.print(NOT_KEPT);
     }
+    this.#tellNotMet(sum);
     return this.#finish(answers, sum.notDone > 0 || isCancelled || answers.length === 0 ? 1 : 0);
   }
 
@@ -417,7 +437,17 @@ export class OrderRun {
       else terminal.print(printable(`PARTIAL: ${id}: ${error}: what it did is in its log`));
     }
     this.#tellLeft();
-    return this.#isPartial(sumOf(answers)) || this.#unaware.length > 0 ? NOT_ALL_KNOW : code;
+    const isOpen = this.#unaware.length > 0 || this.#whyNotMet !== '';
+    return this.#isPartial(sumOf(answers)) || isOpen ? NOT_ALL_KNOW : code;
+  }
+
+  #tellNotMet({ done }: Sum): void {
+    const error = this.#whyNotMet;
+    if (error === '') return;
+    const { terminal } = this.#context;
+    const what = `what was there: ${formatCount(done)} ${this.#options.past}`;
+    terminal.print(this.#options.json ? JSON.stringify({ partial: true, rule: null, error })
+      : printable(`${what}; what comes is NOT met: ${error}`));
   }
 
   #tellLeft(): void {

@@ -4,7 +4,7 @@
  * What becomes of them: order-run.ts.
  */
 import type { Argv, Options } from 'yargs';
-import { DELAY_SECONDS_MAX, GRACE_SECONDS_MAX } from '../admin-api/queue-orders.js';
+import { DELAY_SECONDS_MAX, GRACE_SECONDS_MAX, isFinal } from '../admin-api/queue-orders.js';
 import type { OrderTerms, OrderVerb, QueueOrder, Selector } from '../admin-api/queue-orders.js';
 import { isStandingVerb, whyNoTarget } from '../admin-api/queue-rules.js';
 import { formatCount } from '../base/units.js';
@@ -16,7 +16,7 @@ import { countArgument, durationArgument, timeArgument } from './numbers.js';
 import { orderOf } from './operator.js';
 import { REASON, number, text } from './options.js';
 import { EXPECT_FROM, GRACE_FROM, GRACE_MS, OrderRun } from './order-run.js';
-import type { StandingTime } from './order-run.js';
+import type { OrderRunOptions, StandingTime } from './order-run.js';
 import { secondsOf } from './queue-rule.js';
 import { SELECTORS, selectorOf } from './selectors.js';
 
@@ -82,12 +82,17 @@ const OPTIONS = {
   ...SELECTORS,
   reason: REASON,
   'dry-run': { type: 'boolean', describe: 'say how many are meant, and do nothing' },
-  expect: number(`how many you expect; needed to end, or rebind, more than ${formatCount(EXPECT_FROM)}`),
+  expect: number('how many you expect: nothing is done if a tenth more are meant; needed to end, or rebind, '
+    + `more than ${formatCount(EXPECT_FROM)}`),
+  json: { type: 'boolean', describe: 'one JSON object a line: each gateway' },
+} as const;
+
+/** Of what can not be taken back by another order. */
+const OF_FINAL = {
   grace: text('so long it can be taken back by Ctrl-C; by default '
     + `${String(GRACE_MS / 1000)}s to end or rebind mail of more than ${formatCount(GRACE_FROM)} recipients`),
   now: { type: 'boolean', describe: 'without --grace' },
-  partial: { type: 'boolean', describe: 'end or rebind mail although a gateway does not answer' },
-  json: { type: 'boolean', describe: 'one JSON object a line: each gateway' },
+  partial: { type: 'boolean', describe: 'although a gateway does not answer' },
 } as const;
 
 /** Of single verbs. */
@@ -110,8 +115,9 @@ const OF_REBIND = { route: text('name of the route that they go by') } as const;
 function optionsOf(verb: OrderVerb): Readonly<Record<string, Options>> {
   if (verb === 'delay') return { ...OF_DELAY, ...OF_STANDING };
   if (verb === 'hold') return OF_HOLD;
-  if (isStandingVerb(verb)) return OF_STANDING;
-  return verb === 'rebind' ? OF_REBIND : {};
+  if (!isFinal(verb)) return {};
+  if (verb === 'rebind') return { ...OF_REBIND, ...OF_FINAL };
+  return isStandingVerb(verb) ? { ...OF_STANDING, ...OF_FINAL } : OF_FINAL;
 }
 
 const EXIT_CODES = 'exit code: 0 done, 1 none is meant or not all could be done, 2 wrong usage, 3 somebody '
@@ -151,7 +157,7 @@ export function orderVerb(
       const expect = args.expect === undefined
         ? undefined : countArgument('expect', args.expect, 0, Number.MAX_SAFE_INTEGER);
       const options = {
-        expect, graceMs: graceOf(args.grace, args.now), isPartialWanted: args.partial === true, json,
+        expect, ...finalIn(args), json,
         past: VERBS[verb].past, stands,
       };
       done(await new OrderRun(order, options, await findGroup(args, context), context).run());
@@ -200,11 +206,13 @@ function standingSelector(verb: OrderVerb, selector: Selector, terms: OrderTerms
   return meant;
 }
 
-function graceOf(grace: string | undefined, now: boolean | undefined): number | undefined {
-  if (now === true && grace !== undefined) throw new UsageError('--now and --grace do not go together');
-  if (now === true) return 0;
-  if (grace === undefined) return undefined;
-  const ms = durationArgument('grace', grace);
-  if (ms > GRACE_SECONDS_MAX * 1000) throw new UsageError('--grace is an hour at most');
-  return ms;
+function finalIn(
+  { grace, now, partial }: Readonly<Record<string, unknown>>,
+): Pick<OrderRunOptions, 'graceMs' | 'isPartialWanted'> {
+  const isPartialWanted = partial === true;
+  if (typeof grace !== 'string') return { graceMs: now === true ? 0 : undefined, isPartialWanted };
+  if (now === true) throw new UsageError('--now and --grace do not go together');
+  const graceMs = durationArgument('grace', grace);
+  if (graceMs > GRACE_SECONDS_MAX * 1000) throw new UsageError('--grace is an hour at most');
+  return { graceMs, isPartialWanted };
 }

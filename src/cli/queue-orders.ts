@@ -1,6 +1,7 @@
 /** `twinpost queue orders`: orders for many messages, at all gateways; --cancel takes one back. */
 import type { Argv } from 'yargs';
 import type { LeftOrderAnswer, QueueOrderAnswer } from '../admin-api/queue-orders.js';
+import { selectorWords } from '../admin-api/selector-words.js';
 import { formatCount } from '../base/units.js';
 import { NoAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
@@ -63,12 +64,13 @@ export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: 
 
 function lineOf(gateway: string, answer: QueueOrderAnswer): string {
   const { order, verb, phase, looked_share: looked, dry_run: isDry, matched, done } = answer;
-  const { who, reason, given } = answer;
+  const { selector, who, reason, given } = answer;
+  const meant = selector === undefined ? '' : ` ${selectorWords(selector, answer)}`;
   const how = isDry ? ' (dry run)' : '';
   // Whoever gave it took it back because of that.
   const isNone = phase === 'cancelled' && matched === 0 && looked >= 1;
   const state = isNone ? 'no message was meant' : phase;
-  const what = `${verb}${how}: ${state}, ${formatCount(done)} of ${formatCount(matched)}`;
+  const what = `${verb}${meant}${how}: ${state}, ${formatCount(done)} of ${formatCount(matched)}`;
   return `${order} at ${gateway}, ${listTimeText(given)}  ${what}  ${who}: ${reason}`;
 }
 
@@ -83,8 +85,9 @@ function leftOf(told: readonly (readonly LeftOrderAnswer[])[]): readonly LeftOrd
   return [...left.values()];
 }
 
-function leftLine({ order, verb, partitions, holders, done, who, reason, given }: LeftOrderAnswer): string {
+function leftLine(left: LeftOrderAnswer): string {
+  const { order, verb, selector, partitions, holders, done, who, reason, given } = left;
   const whom = holders.length === 0 ? `${String(partitions.length)} partitions` : holders.join(', ');
-  const what = `${verb}: waiting for ${whom}, ${formatCount(done)} done`;
+  const what = `${verb} ${selectorWords(selector, left)}: waiting for ${whom}, ${formatCount(done)} done`;
   return `${order} in the register, ${listTimeText(given)}  ${what}  ${who}: ${reason}`;
 }

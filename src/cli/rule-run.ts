@@ -53,6 +53,12 @@ export async function giveRule(group: Group, rule: NewQueueRule): Promise<GivenR
   return { id, outcome };
 }
 
+/** Why nobody who answers can give one; '' when somebody can. */
+export async function whyNoRule(group: Group): Promise<string> {
+  const whys = (await answersOf(group)).map(({ answer }) => answer.why_no_more ?? '');
+  return whys.includes('') ? '' : whys[0] ?? '';
+}
+
 export function unawareText(unaware: readonly string[]): string {
   const live = unaware.length === 1 ? 'lives' : 'live';
   return `NOT OBEYED YET by ${unaware.join(', ')}, which ${live}: see that `

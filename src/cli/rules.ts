@@ -1,5 +1,6 @@
-/** `twinpost rules list | cancel`: the standing rules of operators over queues, as all gateways obey them. */
+/** `twinpost rules list | cancel`: the standing rules and orders of operators, as all gateways obey them. */
 import type { Argv } from 'yargs';
+import { isStandingVerb } from '../admin-api/queue-rules.js';
 import { formatCount } from '../base/units.js';
 import type { CliContext } from './context.js';
 import { findGroup, reportMissing, withGroupOptions } from './group.js';
@@ -11,7 +12,7 @@ import { cancelRules, rulesOf } from './rule-run.js';
 import { printable, tableText, timeText } from './tables.js';
 
 export function rulesCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
-  return cli.command('rules', 'standing rules over queues: list, cancel', (rules) => {
+  return cli.command('rules', 'rules and orders that stand: list, cancel', (rules) => {
     listCommand(rules, context, done);
     cancelCommand(rules, context, done);
     return rules.demandCommand(1, 'rules what? twinpost rules --help lists the verbs');
@@ -21,7 +22,7 @@ export function rulesCommand(cli: Argv, context: CliContext, done: (code: number
 function listCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
     'list',
-    'what is suspended or refused, since when, by whom and why',
+    'what is suspended, refused, held, delayed, returned or deleted, since when, by whom and why',
     (args) =>
       withGroupOptions(args)
         .option('json', { type: 'boolean', describe: 'one JSON object a line: a rule' })
@@ -52,12 +53,18 @@ function cancelCommand(cli: Argv, context: CliContext, done: (code: number) => v
     async (args) => {
       const order = orderOf('rules cancel', args.reason);
       const given = { ...order, ...localOf(args.local) };
-      const outcome = await cancelRules(await findGroup(args, context), [args.id], given);
+      const group = await findGroup(args, context);
+      // With --local it is kept as taken back all the same: who does not answer may have it.
+      const isKnown = args.local !== true || (await rulesOf(group)).some(({ id }) => id === args.id);
+      const outcome = await cancelRules(group, [args.id], given);
+      const codeOf = (code: number): number => (code === 0 && !isKnown ? 1 : code);
       if (args.json === true) {
-        return done(toldJson({ order: 'cancel', cancelled: [args.id] }, outcome, context));
+        const cancelled = isKnown ? [args.id] : [];
+        return done(codeOf(toldJson({ order: 'cancel', cancelled }, outcome, context)));
       }
-      context.terminal.print(printable(`${args.id} is cancelled`));
-      done(told(outcome, context));
+      context.terminal.print(isKnown ? printable(`${args.id} is cancelled`)
+        : 'no rule of this id is known; kept as taken back for a day');
+      done(codeOf(told(outcome, context)));
     },
   );
 }
@@ -66,11 +73,13 @@ function listText(rules: readonly GroupRule[]): string {
   const rows = rules.map((rule) => [
     printable(rule.id), rule.local ? `${rule.verb} (local)` : rule.verb, printable(rule.queue),
     timeText(rule.since),
-    rule.until === null ? 'until cancelled' : timeText(rule.until), formatCount(rule.queues),
+    rule.until === null ? 'until cancelled' : timeText(rule.until),
+    // An order over new mail names none, and its messages are those that it was done to.
+    isStandingVerb(rule.verb) ? '' : formatCount(rule.queues),
     formatCount(rule.messages), printable(rule.gateways.join(', ')), printable(`${rule.who}: ${rule.reason}`),
   ]);
   return tableText([
-    { title: 'Rule' }, { title: 'Verb' }, { title: 'Queue' }, { title: 'Since' }, { title: 'Until' },
+    { title: 'Rule' }, { title: 'Verb' }, { title: 'Over' }, { title: 'Since' }, { title: 'Until' },
     { title: 'Queues', right: true }, { title: 'Messages', right: true }, { title: 'Obeyed by' },
     { title: 'Who and why' },
   ], rows);

@@ -6,6 +6,8 @@
 import type { HurtingQueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js';
 import { isFinal } from '../admin-api/queue-orders.js';
 import type { LogAnswer } from '../admin-api/pages.js';
+import { isStandingVerb } from '../admin-api/queue-rules.js';
+import type { QueueRuleAnswer } from '../admin-api/queue-rules.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import type { Missing } from './group.js';
 import { missingText } from './group.js';
@@ -238,10 +240,9 @@ function queueFindings(status: StatusAnswer): Finding[] {
     const text = `${counted(held, 'message')} held: twinpost queue summary says in which queues`;
     found.push(warning('orders', gateway, text));
   }
-  for (const { verb, queue, messages } of rules) {
-    if (verb !== 'suspend' || messages === 0) continue;
-    const text = `queue ${queue} is suspended by an operator, ${counted(messages, 'message')} in it`;
-    found.push(warning('orders', gateway, text));
+  for (const rule of rules) {
+    const text = ruleText(rule);
+    if (text !== '') found.push(warning('orders', gateway, text));
   }
   for (const { verb, selector, phase, matched, who } of orders) {
     if (!isFinal(verb) || (phase !== 'grace' && phase !== 'acting')) continue;
@@ -254,6 +255,18 @@ function queueFindings(status: StatusAnswer): Finding[] {
     found.push(warning('orders', gateway, text));
   }
   return found;
+}
+
+/** '' where nothing is done to mail at this moment, or it is told elsewhere (routes_refused). */
+function ruleText({ verb, queue, messages, who }: QueueRuleAnswer): string {
+  const count = counted(messages, 'message');
+  if (isStandingVerb(verb)) {
+    return `an order to ${verb} mail that comes stands: ${queue}, by ${who}, ${count} so far`;
+  }
+  if (verb === 'suspend') {
+    return messages === 0 ? '' : `queue ${queue} is suspended by an operator, ${count} in it`;
+  }
+  return /^--(?:client|sender) /.test(queue) ? `new mail of ${queue} is refused by an operator` : '';
 }
 
 function lesserFindings(status: StatusAnswer, nowMs: number): Finding[] {

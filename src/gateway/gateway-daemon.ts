@@ -365,7 +365,7 @@ class Gateway implements RunningGateway {
       rescue: core.holdings, orders: core.orders, rules: core.ruleDesk,
       stores: this.#drained, retire: this.#retirements(), reloads: this.#ports.reloads,
       rebalance: { gatewayId: this.#options.id, control: core.mirrors.rebalance },
-      limitsOf: (queue) => bindingLimits(queue, {
+      limitsOf: (queue, to) => bindingLimits(queue, to, {
         core, clock: this.#clock, nextHopOf: (one) => this.#dispatcher.nextHopOf(one),
         connections: () => ({
           open: this.#connectionsOut(), max: this.#options.outbound.connectionsMax,

@@ -17,7 +17,8 @@ export function doById({ registry, holds }: GatewayCore, verb: MessageVerb, id: 
       case 'hold': return holds.holdEntry(queue, row, order);
       case 'delay': return holds.delayEntry(queue, row, untilWallMs, order);
       case 'release': return holds.releaseEntry(queue, row, order);
-      case 'delete': return holds.deleteEntry(queue, row, order);
+      // Of one recipient.
+      case 'delete': return holds.endEntry(queue, row, [0], 'delete', order);
     }
   };
   const done = [...registry.placesOf(id)].map(({ queue, row }) => {

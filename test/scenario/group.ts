@@ -26,6 +26,8 @@ export interface GroupOptions {
   readonly queues?: readonly { readonly name: string; readonly ordering?: Ordering }[];
   readonly leaseMs?: number;
   readonly lifetimeMs?: number;
+  /** From a deferral until the next attempt. */
+  readonly retryDelayMs?: number;
   readonly partitions?: number;
   readonly segmentBytes?: number;
   readonly blockEntries?: number;
@@ -97,9 +99,9 @@ export class Group {
       this.network.addHost(host, process);
       const node = new GatewayNode(
         {
-          id, host, secret, isUnproven: options.unproven?.includes(id) === true, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => 1000,
+          id, host, secret, isUnproven: options.unproven?.includes(id) === true, storeIds: ids, windowBytes: 8 * MEBIBYTE, failoverTimeoutMs: 1000, retryDelayMs: () => options.retryDelayMs ?? 1000,
           core: {
-            partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: options.segmentBytes ?? 64 * 1024,
+            partitions: options.partitionsOf?.[host] ?? options.partitions ?? 4, queuesMax: 5000, group: options.groupOf?.[host] ?? gateways, rescue: options.noRescue?.includes(host) !== true, orphans: options.alone?.includes(host) === true ? { graceMs: 0, areOurs: true } : { graceMs: options.orphanGraceMs ?? 600_000, areOurs: false }, leaseMs: this.leaseMs, commitTimeoutMs: 5000, longestRetryMs: options.retryDelayMs ?? 1000, delayReports: { afterMs: options.delayAfterMs ?? 0, isUnasked: false }, firstWaitMs: 1000, segmentBytes: options.segmentBytes ?? 64 * 1024,
             mirrors: { replicas: 2, minReplicas: options.minReplicas ?? 1, retryMs: 500, refillFrameBytes: 2048, frameTargetBytes: 64 * 1024, replaceAfterMs: 30_000, rebalanceBytesPerSecond: 0, placement: { gatewayHost: options.storeHosts === undefined ? undefined : host, places }, ringBytes: MEBIBYTE },
             acceptance: { lifetimeMs: options.lifetimeMs ?? 3_600_000, bounceLifetimeMs: 3_600_000, nextHopShare: 1 },
             memory: { limitBytes: options.memoryBytes?.[host] ?? options.memoryBytes?.[id] ?? 256 * MEBIBYTE, acceptShare: 0.8, reserveShare: 0.97 },

@@ -7,13 +7,14 @@ import { describe, test } from 'node:test';
 import type { LeftOrderAnswer, OrderVerb, QueueOrderAnswer, Selector } from '../../src/admin-api/queue-orders.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
+import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED, NOTIFY_DELAY } from '../../src/gateway/queue/types.js';
 import type { LeftOrder } from '../../src/register/records.js';
 import { doById } from './by-id.js';
 import { checkNoDuplicates, checkOrder } from './checks.js';
 import type { GroupOptions } from './group.js';
 import { Group } from './group.js';
-import { coreOf } from './inspect.js';
+import { coreOf, stateOf } from './inspect.js';
 import type { Letter } from './letters.js';
 
 const WHO = { reason: 'a flood', who: 'ann' };
@@ -403,6 +404,60 @@ test('an order waits for what it counted and went back to the stores since', () 
   orders.go(begun.order, 0);
   group.until(() => told().phase === 'done', 'the end', 600_000);
   assert.deepEqual([told().done, told().gone_before, told().not_done], [matched, 0, 0]);
+});
+
+for (const isOfIds of [false, true]) test(`a flush of ${isOfIds ? 'ids' : 'a sender'} tries each message once that it counts as done, though some went back to the stores since`, () => {
+  const retryDelayMs = 3_600_000;
+  const group = Group.started({ partitions: 1, memoryBytes: { 'gw-2': 1024 * 1024 }, storeMemoryBytes: 64 * 1024 * 1024, blockEntries: 100, segmentBytes: 16 * 1024, retryDelayMs, lifetimeMs: 10 * retryDelayMs });
+  group.hops.script = () => 'hang';
+  const letters = Array.from({ length: 300 }, () => {
+    const letter = group.submit('gw-1', ['q1'], FLOODER, 200, 300);
+    group.until(() => letter.outcome === COMMITTED, 'a commit');
+    return letter;
+  });
+  group.gateway('gw-1').kill();
+  group.hops.script = () => 'defer';
+  const triedOf = (): readonly number[] => letters.map(({ attempts }) => attempts.get('q1') ?? 0);
+  const isDeferred = (): boolean => coreAt(group, 'gw-2').entries.table.census.count(EntryState.DEFERRED) === letters.length;
+  group.until(isDeferred, 'the deferrals', 600_000);
+  const { orders } = coreAt(group, 'gw-2');
+  const seen = orders.begin({ verb: 'flush', selector: OF_FLOODER, dry_run: true, ...WHO });
+  group.run(1000);
+  assert.ok(typeof seen !== 'string');
+  const ids = orders.answerOf(seen.order)?.met.map(({ queue_id: id }) => id) ?? [];
+  const begun = orders.begin({ verb: 'flush', selector: isOfIds ? { ...OF_FLOODER, ids } : OF_FLOODER, ...WHO });
+  assert.ok(typeof begun !== 'string');
+  const told = (): QueueOrderAnswer => orders.answerOf(begun.order) ?? assert.fail();
+  group.until(() => told().phase === 'found', 'all is looked at');
+  const { matched, unread } = told();
+  assert.ok(matched > 50 && (isOfIds || unread > 0), `${String(matched)} counted, ${String(unread)} not read`);
+  group.run(30_000);
+  // Who looks at all of them needs the memory for others.
+  orders.begin({ verb: 'flush', selector: { reply: '5' }, dry_run: true, ...WHO });
+  group.run(5_000);
+  const before = triedOf();
+  orders.go(begun.order, 0);
+  group.until(() => told().phase === 'done', 'the end', 600_000);
+  group.run(10_000);
+  const more = triedOf().map((count, at) => count - (before[at] ?? 0));
+  assert.deepEqual([told().done, more.filter((count) => count === 1).length, Math.max(...more)], [matched, matched, 1]);
+});
+
+test('a hold that is left keeps what a standing hold has when that is over', () => {
+  const { group } = flooded({}, 1, 3);
+  const { ruleDesk } = coreAt(group, 'gw-1');
+  void ruleDesk.add({ verb: 'hold', selector: OF_FLOODER, ...WHO });
+  group.run(1000);
+  const held = [group.submit('gw-1', ['q1'], FLOODER), group.submit('gw-1', ['q1'], FLOODER)];
+  group.until(() => held.every((letter) => stateOf(coreAt(group, 'gw-1'), 'q1', letter) === EntryState.HELD), 'the rule');
+  group.run(1000);
+  group.gateway('gw-1').kill();
+  leave(group, 'gw-2', 'hold', OF_FLOODER);
+  group.until(() => written(group) === 0, 'the end of the order', 120_000);
+  const core = coreAt(group, 'gw-2');
+  for (const { id } of core.rules.all()) void core.ruleDesk.cancel(id, WHO);
+  group.run(10_000);
+  assert.deepEqual(held.map((letter) => stateOf(core, 'q1', letter)), [EntryState.HELD, EntryState.HELD]);
 });
 
 describe('an order that a gateway was not asked for, though it lives', () => {

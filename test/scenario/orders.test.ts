@@ -508,6 +508,39 @@ describe('an order over many messages', () => {
     assert.ok(answerOf(world, id).done <= 1100, `${String(answerOf(world, id).done)} reports in a second`);
   });
 
+  test('ends no more than was counted, though more is meant by then', () => {
+    const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }] });
+    world.hops.script = ({ queueName }) => (queueName === 'q1' ? 'defer' : 'unreachable');
+    const [first, second] = [world.submit(['q1']), world.submit(['q2'])];
+    untilDeferred(world, [first]);
+    const id = found(world, 'delete', { reply: '4.3.0' });
+    assert.equal(answerOf(world, id).matched, 1);
+    world.hops.script = () => 'defer';
+    untilDeferred(world, [second], 'q2');
+    coreOf(world).orders.go(id, 0);
+    world.until(() => answerOf(world, id).phase === 'done', 10_000, 'done');
+    assert.deepEqual([answerOf(world, id).done, first.ended.size, second.ended.size], [1, 1, 0]);
+  });
+
+  test('does not mean whom a report is owed of already, to return it', () => {
+    const world = deferring({ partitions: 1 });
+    world.hops.script = ({ address, queueName }) => (queueName === 'senders' ? 'accept' : address.startsWith('0') ? 'reject' : 'defer');
+    world.submit(['q1'], { recipients: 2 });
+    world.until(() => coreOf(world).entries.table.census.count(S.REPORTING) === 1, 5000, 'a report that is owed');
+    for (const store of world.stores) world.holdAnswers(store, true);
+    const [returned, deleted] = (['bounce', 'delete'] as const).map((verb) => found(world, verb, { queue: 'q1' }, true));
+    assert.deepEqual([returned, deleted].map((id) => answerOf(world, id ?? '').matched_recipients), [1, 2]);
+  });
+
+  test('says in every answer what it means, and where that is led', () => {
+    const world = deferring();
+    const id = found(world, 'hold', { queue: 'q1' });
+    const begun = coreOf(world).orders.begin({ verb: 'rebind', selector: { queue: 'q1' }, route: 'q2', ...WHO });
+    assert.ok(typeof begun !== 'string');
+    assert.deepEqual([answerOf(world, id).selector, begun.selector, begun.route], [{ queue: 'q1' }, { queue: 'q1' }, 'q2']);
+    assert.deepEqual(coreOf(world).orders.inForce().map(({ selector }) => selector), ['--queue q1', '--queue q1 by route q2']);
+  });
+
   test('flushes nothing that is held, and does not count it', () => {
     const world = deferring();
     const letters = world.submitMany(3, ['q1']);

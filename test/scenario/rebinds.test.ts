@@ -203,6 +203,18 @@ describe('mail that an operator leads by another route', () => {
     assert.equal(far.arrivals.size, 3);
   });
 
+  test('is not led where it waits already, for others of its recipients', () => {
+    const { world } = stuck(0, { partitions: 1 });
+    world.hops.script = () => 'defer';
+    const letter = world.submit(['q1', 'q2']);
+    world.until(() => ['q1', 'q2'].every((queue) => stateOf(coreOf(world), queue, letter) === S.DEFERRED), 10_000, 'deferrals');
+    const { done, not_done: notDone, refused: [first] } = carriedOut(world, { queue: 'q1' });
+    assert.deepEqual([done, notDone, first?.why], [0, 1, 'it waits in a queue of that route, too, for others of its recipients']);
+    world.hops.script = () => 'accept';
+    world.untilQuiet();
+    checkNoDuplicates(world.letters);
+  });
+
   test('goes though memory is full of it', () => {
     const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }], gatewayMemoryBytes: 32 * MEBIBYTE, retryDelayMs: 3_600_000 });
     world.hops.script = ({ queueName }) => (queueName === 'q1' ? 'defer' : 'accept');

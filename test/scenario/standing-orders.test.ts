@@ -4,6 +4,7 @@ import { describe, test } from 'node:test';
 import type { NewQueueRule } from '../../src/admin-api/queue-rules.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import type { GatewayCore } from '../../src/gateway/core.js';
+import { bindingLimits } from '../../src/gateway/look/binding-limits.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { COMMITTED } from '../../src/gateway/queue/types.js';
 import { doById } from './by-id.js';
@@ -183,6 +184,23 @@ describe('a hold that stands', () => {
     checkAll(world.letters, ['q1']);
   });
 
+  test('that is over lets nothing go while the gateway may not deliver: its rules may be old', () => {
+    const world = World.started({ partitions: 1 });
+    const core = coreOf(world);
+    const id = give(world, core, { verb: 'hold', selector: { sender: '*' } });
+    const letter = world.submit(['q1']);
+    world.run(SOON_MS);
+    for (const store of world.stores) world.holdAnswers(store, true);
+    const [place] = [...core.registry.placesOf(letter.id)];
+    assert.ok(place !== undefined);
+    world.until(() => !place.queue.partition.mayDeliver(world.scheduler.nowMs), 30_000, 'no lease');
+    cancel(world, core, id);
+    world.run(SOON_MS);
+    assert.equal(core.holds.reasonOf(place.queue, place.row), `ann: a flood (rule ${id})`);
+    for (const store of world.stores) world.holdAnswers(store, false);
+    world.until(() => letter.arrivals.size === 1, 120_000, 'its delivery');
+  });
+
   test('frees a strict queue', () => {
     const world = World.started({ queues: [{ name: 's1', ordering: 'strict', concurrency: 1 }] });
     const id = give(world, coreOf(world), { verb: 'hold', selector: { larger_than_bytes: 5000 } });
@@ -215,6 +233,37 @@ describe('an order that stands', () => {
     const after = world.submit(['q2']);
     world.untilQuiet();
     assert.equal(after.arrivals.size, 1);
+  });
+
+  test('of a delay that is too far away is refused; of one that another program has written its mail waits', () => {
+    const world = World.started();
+    const core = coreOf(world);
+    const farMs = (core.frame.wallMs() + core.frame.aheadMs()) * 1000;
+    const given = { verb: 'delay', selector: { domain: 'q1.example' }, not_before_ms: Math.ceil(farMs), ...WHO } as const;
+    const answers: unknown[] = [];
+    void core.ruleDesk.add(given).then(({ code, why }) => { answers.push([code, why]); });
+    const why = core.orders.begin(given);
+    assert.match(String(why), /^a delay is a year at most/);
+    world.run(SOON_MS);
+    assert.deepEqual(core.rules.all(), []);
+    core.orders.obey(new Map([['x', { ...given, not_before_ms: 253_402_300_799_999, wallMs: 1, untilWallMs: 0 }]]));
+    const letter = world.submit(['q1']);
+    world.run(SOON_MS);
+    assert.deepEqual([world.gateway.isAlive, stateOf(core, 'q1', letter)], [true, EntryState.DEFERRED]);
+  });
+
+  test('of a delay whose time has come does nothing more', () => {
+    const world = World.started();
+    const core = coreOf(world);
+    const untilMs = Math.ceil(core.frame.wallMs() + core.frame.aheadMs() + 5000);
+    give(world, core, { verb: 'delay', selector: { domain: 'q1.example' }, not_before_ms: untilMs, duration_seconds: 60 });
+    world.run(10_000);
+    const letter = world.submit(['q1']);
+    world.run(SOON_MS);
+    const [inForce] = core.rules.all();
+    const [queue] = core.registry.byName('q1');
+    assert.ok(inForce !== undefined && queue !== undefined);
+    assert.deepEqual([letter.arrivals.size, inForce.messages, core.rules.shareOf(inForce.rule, queue)], [1, 0, 'none']);
   });
 
   test('catches what came since it was given, though nothing was tried of it, and nothing that came before', () => {
@@ -279,6 +328,30 @@ describe('a group in which a hold stands', () => {
     checkNoLoss(group.letters);
     checkNoDuplicates(group.letters);
   });
+});
+
+test('explain says that a rule binds where it means all mail of the queue, and else what it may mean', () => {
+  const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }] });
+  const core = coreOf(world);
+  world.hops.script = () => 'unreachable';
+  world.submit(['q1', 'q2']);
+  world.run(SOON_MS);
+  give(world, core, { verb: 'hold', selector: { queue: 'q1' } });
+  give(world, core, { verb: 'bounce', selector: { domain: 'q1.*', client: '192.0.2.7' } });
+  give(world, core, { verb: 'delete', selector: { recipient: 'ann@*', route: 'q1' } });
+  void core.ruleDesk.add({ verb: 'suspend', queue: '*/bounce', ...WHO });
+  void core.ruleDesk.add({ verb: 'refuse', queue: 'Q9*', ...WHO });
+  world.run(SOON_MS);
+  const told = (queue: string, to = ''): readonly string[] => bindingLimits(queue, to, { core, clock: { nowMs: () => world.scheduler.nowMs, wallMs: () => 0 }, connections: () => ({ open: 0, max: 9 }) })
+    .limits.filter(({ limit }) => limit === 'rule').map(({ binds, text }) => `${binds ? 'BINDS' : 'may'} ${text.replace(/ by ann .*: a flood/, '')}`);
+  const [hold, bounce, remove] = ['BINDS hold', 'may bounce; may mean mail of it: --domain q1.* --client 192.0.2.7', 'may delete; may mean mail of it: --rcpt ann@* --route q1'];
+  assert.deepEqual(told('q1'), [hold, bounce, remove]);
+  assert.deepEqual(told('q1', 'bob@q1.example'), [hold, bounce]);
+  assert.deepEqual(told('q1', 'bob@other.example'), [hold]);
+  assert.deepEqual(told('q1', 'ann@other.example'), [hold, remove]);
+  assert.deepEqual(told('q1', 'other.example'), [hold, remove], 'somebody of that name');
+  assert.deepEqual(told('q2'), [bounce]);
+  assert.deepEqual(told('q99'), ['BINDS refuse'], 'no mail is there yet');
 });
 
 test('no order but a hold passes beside a rule', () => {

@@ -61,7 +61,7 @@ export interface AdminPorts {
   /** For `gateway retire`. */
   readonly retire?: RetireControl;
   /** For `explain`. */
-  readonly limitsOf?: (queue: string) => LimitsAnswer;
+  readonly limitsOf?: (queue: string, to: string) => LimitsAnswer;
   readonly explain?: (question: ExplainQuestion) => Promise<ExplainAnswer>;
   /** For `trace`. */
   readonly traces?: TracePorts;

@@ -5,6 +5,7 @@
  * is waiting-reason.ts.
  */
 import type { LimitAnswer, LimitsAnswer } from '../../admin-api/limits.js';
+import { targetText } from '../../admin-api/queue-rules.js';
 import { formatBytes, formatCount } from '../../base/units.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type { MailQueue } from '../queue/mail-queue.js';
@@ -16,10 +17,11 @@ export interface LimitsPorts extends ReasonPorts {
   connections(): { readonly open: number; readonly max: number };
 }
 
-export function bindingLimits(name: string, ports: LimitsPorts): LimitsAnswer {
+/** `to`: an address or a domain whose mail is asked for alone; '' all. */
+export function bindingLimits(name: string, to: string, ports: LimitsPorts): LimitsAnswer {
   const queues = ports.core.registry.byName(name);
   const limits = [
-    memoryLimit(ports), ...receptionLimits(name, ports), ...ruleLimits(name, queues, ports),
+    memoryLimit(ports), ...receptionLimits(name, ports), ...ruleLimits(name, to, queues, ports),
     ...queues.flatMap((queue) => queueLimits(queue, ports)), connectionLimit(queues, ports),
   ];
   const [binding, others] = [limits.filter(({ binds }) => binds), limits.filter(({ binds }) => !binds)];
@@ -40,12 +42,19 @@ function receptionLimits(name: string, { core: { readiness } }: LimitsPorts): Li
 }
 
 function ruleLimits(
-  name: string, queues: readonly MailQueue[], { core: { rules } }: LimitsPorts,
+  name: string, to: string, queues: readonly MailQueue[], { core: { rules } }: LimitsPorts,
 ): LimitAnswer[] {
-  const over = rules.all().filter(({ rule }) => (rule.queue === undefined
-    ? queues.some((queue) => rules.isOver(rule, queue)) : new Wildcards([rule.queue]).matches(name)));
-  return over.map(({ id, rule: { verb, who, reason } }) =>
-    ({ limit: 'rule', binds: true, text: `${verb} by ${who} (${id}): ${reason}` }));
+  return rules.all().flatMap(({ id, rule }): LimitAnswer[] => {
+    const shares = queues.map((queue) => rules.shareOf(rule, queue, to));
+    // One that has no mail yet is known by its name alone.
+    const isNamed = queues.length === 0 && rule.queue !== undefined
+      && new Wildcards([rule.queue]).matches(name);
+    const binds = isNamed || shares.includes('all');
+    if (!binds && !shares.includes('some')) return [];
+    const { verb, who, reason } = rule;
+    const what = binds ? '' : `; may mean mail of it: ${targetText(rule)}`;
+    return [{ limit: 'rule', binds, text: `${verb} by ${who} (${id}): ${reason}${what}` }];
+  });
 }
 
 /** Of what waits in it. */

@@ -17,17 +17,13 @@ import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import { Came, OrderAct } from './order-act.js';
 import type { OrderActPorts } from './order-act.js';
-import { NOT_NOW, QueueCursor } from './queue-cursor.js';
+import { NOT_NOW, PAUSE_FIRST_MS, QueueCursor, longerPause } from './queue-cursor.js';
 
 export interface LeftPassPorts extends OrderActPorts {
   readonly clock: Clock;
   readonly log: EventLog;
   readonly registry: QueueRegistry;
 }
-
-/** Between walks for what was in hand: first, and longest. Envelopes that came are kept for longer. */
-const AGAIN_FIRST_MS = 250;
-const AGAIN_MAX_MS = 4_000;
 
 export class LeftPass {
   readonly id: string;
@@ -54,7 +50,7 @@ export class LeftPass {
   /** Recipients of the message that was looked at last: the work that it was. */
   #looked = 0;
   #nextWalkMs = -Infinity;
-  #againMs = AGAIN_FIRST_MS;
+  #pauseMs = PAUSE_FIRST_MS;
 
   constructor(id: string, order: LeftOrder, ports: LeftPassPorts) {
     this.id = id;
@@ -132,8 +128,8 @@ export class LeftPass {
     const isWhole = this.#cursor.walk(clock, (queue, row) => this.#visit(queue, row, nowMs), sinceMs);
     if (!isWhole) return false;
     this.#cursor = undefined;
-    this.#againMs = this.#cameOn ? AGAIN_FIRST_MS : Math.min(AGAIN_MAX_MS, 2 * this.#againMs);
-    this.#nextWalkMs = nowMs + this.#againMs;
+    this.#pauseMs = this.#cameOn ? PAUSE_FIRST_MS : longerPause(this.#pauseMs);
+    this.#nextWalkMs = nowMs + this.#pauseMs;
     return this.#noteThrough();
   }
 

@@ -31,7 +31,7 @@ import type { WallFrame } from '../queue/wall-frame.js';
 import { Came, OrderAct } from './order-act.js';
 import type { OrderActPorts } from './order-act.js';
 import type { OrderToLeave } from './left-desk.js';
-import { NOT_NOW, QueueCursor } from './queue-cursor.js';
+import { NOT_NOW, PAUSE_FIRST_MS, QueueCursor, longerPause } from './queue-cursor.js';
 
 export interface OrderPassPorts extends OrderActPorts {
   readonly gatewayId: string;
@@ -46,9 +46,6 @@ export interface OrderPassPorts extends OrderActPorts {
   hasten(queue: MailQueue): void;
 }
 
-/** Between walks for what was in hand: first and longest. Envelopes that came are kept for longer. */
-const AGAIN_FIRST_MS = 250;
-const AGAIN_MAX_MS = 4_000;
 /** So long after the last change it waits for envelopes that went back to the stores since the count. */
 const UNREAD_MS = 60_000;
 /** Flushed messages are tried so many a second: no storm. */
@@ -99,10 +96,14 @@ export class OrderPass {
   #lastNotDone = 0;
   #cursor: QueueCursor | undefined;
   #nextWalkMs = 0;
-  #againMs = AGAIN_FIRST_MS;
+  #pauseMs = PAUSE_FIRST_MS;
   /** Walks that acted and are through. */
   #walks = 0;
   readonly #flushed = new Set<MailQueue>();
+  /** Of each queue, up to which position a flush has come: what is refused again is not tried twice. */
+  readonly #flushedTo = new WeakMap<MailQueue, number>();
+  /** In this queue, and walk, something is waited for: what is behind it waits, too. */
+  #gapIn: MailQueue | undefined;
   /** Changes that copies have to acknowledge. */
   readonly #changed = new Map<Partition, number>();
   readonly #met: MetMessage[] = [];
@@ -194,7 +195,7 @@ export class OrderPass {
     const nowMs = this.#ports.clock.nowMs();
     if (isAsked) this.#askedMs = nowMs;
     const { matched, recipients, bytes, done, unread } = this.#counts;
-    const { verb, reason, who, dry_run: isDry = false } = this.order;
+    const { verb, selector, reason, who, dry_run: isDry = false } = this.order;
     const moved = this.#movedCount();
     const isWalking = !this.isOver && this.#cursor !== undefined;
     const waiting = isWalking ? Math.max(this.#waiting, this.#lastWaiting) : this.#lastWaiting;
@@ -202,7 +203,8 @@ export class OrderPass {
     const isThrough = this.phase === 'done';
     const left = this.phase === 'grace' ? Math.ceil((this.#graceUntilMs - nowMs) / 1000) : 0;
     return {
-      order: this.id, gateway: this.#ports.gatewayId, verb, phase: this.phase, dry_run: isDry, reason, who,
+      order: this.id, gateway: this.#ports.gatewayId, verb, selector, ...termsOf(this.order),
+      phase: this.phase, dry_run: isDry, reason, who,
       given: Math.floor(this.#givenWallMs / 1000),
       looked_share: this.phase === 'looking' ? Math.min(this.#cursor?.share ?? 0, 0.999) : 1,
       matched, matched_recipients: recipients, matched_bytes: bytes, done,
@@ -222,7 +224,7 @@ export class OrderPass {
     const { clock } = this.#ports;
     const graceEndsMs = clock.wallMs() + this.#graceUntilMs - clock.nowMs();
     return {
-      order: this.id, verb, selector: selectorWords(selector), phase, who, reason,
+      order: this.id, verb, selector: selectorWords(selector, this.order), phase, who, reason,
       given: Math.floor(this.#givenWallMs / 1000), matched: this.#counts.matched, done: this.#counts.done,
       grace_ends: phase === 'grace' ? Math.ceil(graceEndsMs / 1000) : null, until: null,
     };
@@ -274,8 +276,9 @@ export class OrderPass {
     this.#waiting = 0;
     this.#waitsFor = '';
     this.#notDone = 0;
-    this.#nextWalkMs = this.#nowMs + this.#againMs;
-    this.#againMs = Math.min(AGAIN_MAX_MS, 2 * this.#againMs);
+    this.#nextWalkMs = this.#nowMs + this.#pauseMs;
+    this.#pauseMs = longerPause(this.#pauseMs);
+    this.#gapIn = undefined;
     for (const queue of this.#flushed) this.#ports.hasten(queue);
     this.#flushed.clear();
   }
@@ -301,7 +304,7 @@ export class OrderPass {
     if (!this.#act.selection.concernsRow(table, row, this.#givenSeconds)) return 0;
     const envelope = this.#act.envelopeOf(queue, row);
     if (envelope === undefined) {
-      this.#noteUnread(partition, row);
+      this.#noteUnread(queue, row);
       return 0;
     }
     const { length } = envelope.recipients;
@@ -312,11 +315,13 @@ export class OrderPass {
   }
 
   /** One that was counted may have gone back to the stores: it is asked for, and met by a later walk. */
-  #noteUnread(partition: Partition, row: number): void {
+  #noteUnread(queue: MailQueue, row: number): void {
+    const { partition } = queue;
     const mayBeCounted = this.phase === 'acting' && (this.#open.get(partition) ?? 0) > 0;
     const isAwaited = this.#nowMs - this.#progressMs < UNREAD_MS && this.#ports.entries.isAllAbsent(row);
     if (mayBeCounted && isAwaited) {
       this.#waiting += 1;
+      this.#gapIn = queue;
       return;
     }
     this.#inPart.add(partition);
@@ -366,6 +371,10 @@ export class OrderPass {
 
   /** One that is in hand is being tried. */
   #flush(queue: MailQueue, row: number): Came {
+    const position = this.#ports.entries.table.position.get(row);
+    if (position <= (this.#flushedTo.get(queue) ?? 0)) return Came.NOT_MEANT;
+    if (this.#gapIn === queue) return Came.IN_HAND;
+    this.#flushedTo.set(queue, position);
     const delayMs = Math.floor((this.#hastened * 1000) / FLUSHED_PER_SECOND);
     if (this.#ports.settlement.hasten(queue, row, delayMs)) this.#hastened += 1;
     this.#flushed.add(queue);

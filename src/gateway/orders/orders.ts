@@ -6,7 +6,7 @@
 import type { OrderInForceAnswer } from '../../admin-api/gateway-answers.js';
 import type { Order } from '../../admin-api/orders.js';
 import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../../admin-api/queue-orders.js';
-import { termsOf, whyNoSelector, whyNoTerms } from '../../admin-api/queue-orders.js';
+import { termsOf, whyNoSelector, whyNoTerms, whyNotThen } from '../../admin-api/queue-orders.js';
 import { isRuleId } from '../../register/keys.js';
 import { selectorWords } from '../../admin-api/selector-words.js';
 import type { Partition } from '../mirror/partition.js';
@@ -54,6 +54,7 @@ export class Orders {
       return isSameOrder(known.order, order) ? known.answer(true) : `${known.id} is another order`;
     }
     const why = whyNoSelector(order.selector) || whyNoTerms(order.verb, order)
+      || whyNotThen(order.not_before_ms, this.#ports.clock.wallMs())
       || (order.route === undefined ? '' : this.#ports.rebinding.whyNoRoute(order.route));
     if (why !== '') return why;
     if (order.id !== undefined && !isRuleId(order.id)) return NO_ID;
@@ -86,8 +87,8 @@ export class Orders {
     const left = this.left.answers().map((one): OrderInForceAnswer => {
       const { order, verb, selector, who, reason, given, until, done } = one;
       return {
-        order, verb, selector: selectorWords(selector), phase: 'left', who, reason, given, matched: 0, done,
-        grace_ends: null, until,
+        order, verb, selector: selectorWords(selector, one), phase: 'left', who, reason, given, matched: 0,
+        done, grace_ends: null, until,
       };
     });
     return [...own, ...left];

@@ -17,6 +17,14 @@ const WORK_PER_TICK = 2_500;
 /** How often the clock is looked at. */
 const WORK_A_LOOK = 100;
 
+/** Pauses between walks for what was in hand: first and longest. Envelopes that came are kept for longer. */
+export const PAUSE_FIRST_MS = 250;
+const PAUSE_MAX_MS = 4_000;
+
+export function longerPause(ms: number, mostMs = PAUSE_MAX_MS): number {
+  return Math.min(mostMs, 2 * ms);
+}
+
 /** In the place of the work that a visit was: this one later, and no other now. */
 export const NOT_NOW = -1;
 

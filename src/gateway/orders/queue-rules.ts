@@ -22,7 +22,7 @@ import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueClass, Route } from '../queue/types.js';
 import { QUEUE_CLASSES } from '../queue/types.js';
 import type { LocalRules } from './local-rules.js';
-import { Selection } from './selection.js';
+import { Selection, ofOneClass } from './selection.js';
 import type { RouteNames } from './selection.js';
 import { nextEnd, standing } from './standing.js';
 
@@ -120,11 +120,20 @@ export class QueueRules {
   suspending(queue: SomeQueue): QueueRule | undefined {
     this.look();
     if (!this.#suspended.has(queue)) return undefined;
-    return [...this.#inForce.values()].find((rule) => rule.verb === 'suspend' && this.isOver(rule, queue));
+    return [...this.#inForce.values()].find((rule) => rule.verb === 'suspend' && this.#concerns(rule, queue));
   }
 
-  isOver(rule: QueueRule, queue: SomeQueue): boolean {
-    return new NamedQueues([rule], this.#ports.names).has(queue);
+  /** What it means of the mail of a queue, or of that to one address or domain; `some`: it says more. */
+  shareOf(rule: QueueRule, queue: SomeQueue & Pick<MailQueue, 'name'>, to = ''): 'all' | 'some' | 'none' {
+    const { selector, verb, not_before_ms: notBeforeMs = Infinity } = rule;
+    if (selector === undefined || !isStandingVerb(verb)) {
+      return this.#concerns(rule, queue) ? 'all' : 'none';
+    }
+    const { clock, names } = this.#ports;
+    const selection = new Selection(ofOneClass(selector), names);
+    const isMeant = selection.concernsQueue(queue) && (to === '' || selection.mayMean(to));
+    if (!isMeant || notBeforeMs <= clock.wallMs()) return 'none';
+    return selection.isOfQueues ? 'all' : 'some';
   }
 
   /** Its hosts are known now, or are other ones. */
@@ -192,6 +201,10 @@ export class QueueRules {
     const { told } = this.#ports;
     return sums.map(({ id, rule, queues, messages }) =>
       ({ id, rule, isLocal: told.isLocal(id), queues, messages }));
+  }
+
+  #concerns(rule: QueueRule, queue: SomeQueue): boolean {
+    return new NamedQueues([rule], this.#ports.names).has(queue);
   }
 
   #mark(queue: MailQueue): void {

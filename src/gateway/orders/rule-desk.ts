@@ -4,6 +4,7 @@
  * until the register answers. All gateways learn of it by their watches and obey it (queue-rules.ts); who
  * does is told here, by each of itself. Pure.
  */
+import { whyNotThen } from '../../admin-api/queue-orders.js';
 import { targetText, whyNoTarget } from '../../admin-api/queue-rules.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer } from '../../admin-api/queue-rules.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
@@ -49,7 +50,7 @@ export class RuleDesk {
     const { register, rules } = this.#ports;
     return {
       told_by: register.self.gatewayId,
-      living: [...register.living().keys()],
+      living: [...register.living().keys()], why_no_more: this.#whyNoMore().why,
       rules: ruleAnswers(rules),
     };
   }
@@ -64,18 +65,12 @@ export class RuleDesk {
     const ownId = `${gatewayId}-${String(incarnation)}-${String(this.#given)}`;
     const id = (isLocal ? given.id : undefined) ?? ownId;
     if (!isRuleId(id)) return Promise.resolve({ id, code: 400, why: 'that is no id of a rule' });
-    const odd = whyNoTarget(verb, given);
+    const odd = whyNoTarget(verb, given) || whyNotThen(notBeforeMs, clock.wallMs());
     if (odd !== '') return Promise.resolve({ id, code: 400, why: odd });
-    if (!isLocal && register.away !== '') {
-      return Promise.resolve({ id, code: 503, why: awayText(register.away) });
-    }
+    const { code, why } = this.#whyNoMore(isLocal);
+    if (code !== 200) return Promise.resolve({ id, code, why: `${why}; nothing was done` });
     this.#removeOver();
     const nowWallMs = clock.wallMs();
-    const standing = [...local.queueRules().values()].filter((rule) => !isOver(rule, nowWallMs)).length;
-    if (standing >= QUEUE_RULES_MAX) {
-      const why = `${String(QUEUE_RULES_MAX)} rules stand already: cancel one of them; nothing was done`;
-      return Promise.resolve({ id, code: 409, why });
-    }
     const untilWallMs = seconds === undefined ? 0 : nowWallMs + seconds * 1000;
     const target = {
       ...(queue === undefined ? {} : { queue }), ...(selector === undefined ? {} : { selector }),
@@ -93,7 +88,7 @@ export class RuleDesk {
     const { register, log, local } = this.#ports;
     const isLocal = how.local === true;
     if (!isLocal && register.away !== '') {
-      return Promise.resolve({ id, code: 503, why: awayText(register.away) });
+      return Promise.resolve({ id, code: 503, why: `${awayText(register.away)}; nothing was done` });
     }
     // One that was not asked then may write it yet.
     if (!isRuleId(id) || (!isLocal && !local.queueRules().has(id))) {
@@ -105,6 +100,15 @@ export class RuleDesk {
     // Else this gateway would write it again.
     local.forget(id);
     return this.#write(id, undefined);
+  }
+
+  #whyNoMore(isLocal = false): Omit<RuleOutcome, 'id'> {
+    const { register, local, clock } = this.#ports;
+    if (!isLocal && register.away !== '') return { code: 503, why: awayText(register.away) };
+    const nowWallMs = clock.wallMs();
+    const standing = [...local.queueRules().values()].filter((rule) => !isOver(rule, nowWallMs)).length;
+    if (standing < QUEUE_RULES_MAX) return { code: 200, why: '' };
+    return { code: 409, why: `${String(QUEUE_RULES_MAX)} rules stand already: cancel one of them` };
   }
 
   #write(id: string, rule: QueueRule | undefined): Promise<RuleOutcome> {
@@ -131,5 +135,5 @@ async function here(id: string, outcome: Promise<LocalOutcome>): Promise<RuleOut
 }
 
 export function awayText(away: string): string {
-  return `the register, which is to keep it, does not answer: ${away}; nothing was done`;
+  return `the register, which is to keep it, does not answer: ${away}`;
 }

@@ -57,8 +57,12 @@ export class Selection {
 
   /** Ids are named, and nothing that only an envelope or a note tells. */
   get isByIdAlone(): boolean {
+    return this.#ids !== undefined && !this.#isOfEnvelopes;
+  }
+
+  get #isOfEnvelopes(): boolean {
     const ofEnvelope = [this.#domain, this.#recipient, this.#sender, this.#client, this.#reply];
-    return this.#ids !== undefined && ofEnvelope.every((each) => each === undefined);
+    return ofEnvelope.some((each) => each !== undefined);
   }
 
   concernsQueue({ name, route, mxHosts }: Pick<MailQueue, 'name' | 'route' | 'mxHosts'>): boolean {
@@ -66,6 +70,22 @@ export class Selection {
     if (this.#queue?.matches(name) === false) return false;
     if (this.#route?.matches(this.#names.nameOf(route)) === false) return false;
     return this.#site === undefined || isAtSite(this.#site, route, mxHosts);
+  }
+
+  /** It says nothing that a queue alone does not tell. */
+  get isOfQueues(): boolean {
+    return this.#ids === undefined && !this.#isOfEnvelopes && this.#olderThanSeconds === 0
+      && this.#newerThanSeconds === Infinity && this.#largerThanBytes < 0;
+  }
+
+  /** Mail to this address, or domain, may be meant. */
+  mayMean(to: string): boolean {
+    return to.includes('@') ? this.#means(to) : this.#domain?.matches(to) !== false;
+  }
+
+  #means(address: string): boolean {
+    if (this.#recipient?.matches(address) === false) return false;
+    return this.#domain?.matches(address.slice(address.lastIndexOf('@') + 1)) !== false;
   }
 
   /** Judged by what is known of an entry without its envelope. */
@@ -93,14 +113,18 @@ export class Selection {
     envelope.recipients.forEach(({ address }, index) => {
       const state = note.states[index] ?? TO_TRY;
       if (state !== TO_TRY && state !== OWED_FAILURE) return;
-      if (this.#recipient !== undefined && !this.#recipient.matches(address)) return;
-      const domain = address.slice(address.lastIndexOf('@') + 1);
-      if (this.#domain !== undefined && !this.#domain.matches(domain)) return;
+      if (!this.#means(address)) return;
       if (this.#reply !== undefined && !hasSaid(said.get(index), this.#reply)) return;
       meant.push(index);
     });
     return meant;
   }
+}
+
+/** As a standing order means it: reports of ours are meant by none that does not name their class. */
+export function ofOneClass(selector: Selector): Selector {
+  const { everything: _all, ...others } = selector;
+  return { queue_class: 'mail', ...others };
 }
 
 /** One of the hosts that take its mail is named: so all queues are meant that share these hosts. */

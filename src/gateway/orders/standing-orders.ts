@@ -14,7 +14,6 @@
  * So mail goes on when the hold is over, whoever has taken it over meanwhile. Mail that was there before is
  * dealt with by an order that passes once (order-pass.ts). Pure.
  */
-import type { Selector } from '../../admin-api/queue-orders.js';
 import { isStandingVerb } from '../../admin-api/queue-rules.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
@@ -23,7 +22,8 @@ import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import { Came, OrderAct } from './order-act.js';
 import type { OrderActPorts } from './order-act.js';
-import { NOT_NOW, QueueCursor } from './queue-cursor.js';
+import { NOT_NOW, PAUSE_FIRST_MS, QueueCursor, longerPause } from './queue-cursor.js';
+import { ofOneClass } from './selection.js';
 
 export interface StandingOrdersPorts extends OrderActPorts {
   readonly clock: Clock;
@@ -31,9 +31,8 @@ export interface StandingOrdersPorts extends OrderActPorts {
   readonly registry: QueueRegistry;
 }
 
-/** Between walks for what could not be done: first, and longest. */
-const AGAIN_FIRST_MS = 250;
-const AGAIN_MAX_MS = 60_000;
+/** The longest between walks for what could not be done. */
+const PAUSE_MAX_MS = 60_000;
 const OVER = { who: 'twinpost', reason: 'no hold that stands means it any more' } as const;
 
 interface StandingOrder {
@@ -66,7 +65,7 @@ export class StandingOrders {
   /** The walk under way has met what could not be done. */
   #isToCome = false;
   #nextWalkMs = -Infinity;
-  #againMs = AGAIN_FIRST_MS;
+  #pauseMs = PAUSE_FIRST_MS;
 
   constructor(ports: StandingOrdersPorts) {
     this.#ports = ports;
@@ -132,8 +131,8 @@ export class StandingOrders {
     }
     if (!this.#cursor.walk(clock, (queue, row) => this.#visit(queue, row), sinceMs)) return;
     this.#cursor = undefined;
-    this.#againMs = this.#isToCome ? Math.min(AGAIN_MAX_MS, 2 * this.#againMs) : AGAIN_FIRST_MS;
-    this.#nextWalkMs = nowMs + this.#againMs;
+    this.#pauseMs = this.#isToCome ? longerPause(this.#pauseMs, PAUSE_MAX_MS) : PAUSE_FIRST_MS;
+    this.#nextWalkMs = nowMs + this.#pauseMs;
     this.#isWalkWanted ||= this.#isToCome;
   }
 
@@ -141,7 +140,7 @@ export class StandingOrders {
   #walkSoon(): void {
     this.#cursor = undefined;
     this.#isWalkWanted = true;
-    this.#againMs = AGAIN_FIRST_MS;
+    this.#pauseMs = PAUSE_FIRST_MS;
     this.#nextWalkMs = -Infinity;
   }
 
@@ -216,12 +215,6 @@ export class StandingOrders {
     if (!mayGo || holds.releaseEntry(queue, row, OVER) !== '') this.#isToCome = true;
     return length;
   }
-}
-
-/** Reports of ours are meant by none that does not name their class. */
-function ofOneClass(selector: Selector): Selector {
-  const { everything: _all, ...others } = selector;
-  return { queue_class: 'mail', ...others };
 }
 
 /** The DNS is not asked for a queue of which all is held: what was held by its site stays so. */

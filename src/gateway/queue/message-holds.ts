@@ -142,13 +142,6 @@ export class MessageHolds {
     return why;
   }
 
-  /** Why not; '' when it is gone, for all its recipients. */
-  deleteEntry(queue: MailQueue, row: number, order: Order): string {
-    const why = this.whyNotEnded(queue, row);
-    if (why === '') this.#doAwayWith(queue, row, order);
-    return why;
-  }
-
   /** It goes on as soon as the mirrors know. */
   isReleasing(row: number): boolean {
     return this.#releasing.has(row);
@@ -171,7 +164,11 @@ export class MessageHolds {
     const open = note.states.filter((state) => state === TO_TRY || state === OWED_FAILURE).length;
     const isHeld = table.state(row) === EntryState.HELD;
     if (meant.length < open && isHeld) return HELD_IN_PART;
-    if (verb === 'delete' && meant.length === open) return this.deleteEntry(queue, row, order);
+    if (verb === 'delete' && meant.length === open) {
+      const why = this.whyNotEnded(queue, row);
+      if (why === '') this.#doAwayWith(queue, row, order);
+      return why;
+    }
     const envelope = settlement.envelopeOf(row);
     if (envelope === undefined) return UNREADABLE;
     if (isHeld && this.#triesOf(queue, row, note) > 0) return POISON;

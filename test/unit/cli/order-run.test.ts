@@ -7,6 +7,7 @@ import { NoAnswer } from '../../../src/cli/admin-client.js';
 import type { AdminClient } from '../../../src/cli/admin-client.js';
 import { Group } from '../../../src/cli/group.js';
 import { NOT_ALL_KNOW } from '../../../src/cli/group.js';
+import { runCli } from '../../../src/cli/main.js';
 import { OrderRun } from '../../../src/cli/order-run.js';
 import type { StandingTime } from '../../../src/cli/order-run.js';
 import { contextFor } from './played-context.js';
@@ -25,6 +26,9 @@ class PlayedGateway {
   moved = 0;
   given = '';
   isRegisterAway = false;
+  /** Why no rule can be given here; and why none is, when one is asked for. */
+  whyNoMore = '';
+  whyNoRule = '';
   asked = 0;
   readonly left: LeaveOrder[] = [];
   readonly withdrawn: string[] = [];
@@ -52,11 +56,12 @@ class PlayedGateway {
         return this.#answer('acting');
       },
       addRule: ({ verb, since, duration_seconds: seconds = 0 }) => {
+        if (this.whyNoRule !== '') return Promise.reject(new NoAnswer('http://127.0.0.1:1', this.whyNoRule, 409));
         this.said.push(`rule to ${verb} since ${String(since)} for ${String(seconds)} s`);
         this.rules.push({ id: 'gw-1-1-9', verb, queue: '', ...WHO, since: 1, until: seconds === 0 ? null : 5000, local: false, queues: 0, messages: 0 });
         return Promise.resolve({ rule: 'gw-1-1-9', local: '' });
       },
-      rules: () => Promise.resolve({ told_by: this.id, living: [], rules: [...this.rules] }),
+      rules: () => Promise.resolve({ told_by: this.id, living: [], why_no_more: this.whyNoMore, rules: [...this.rules] }),
       cancelRule: (rule) => {
         if (this.isRegisterAway) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'the register is away', 503));
         this.said.push(`cancel ${rule}`);
@@ -90,7 +95,7 @@ class PlayedGateway {
     this.phase = phase;
     return Promise.resolve({
       order: this.given, gateway: this.id, verb: 'hold', phase, dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
-      matched_bytes: 10, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
+      matched_bytes: 10, done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
       grace_left_seconds: 0, partitions: this.partitions, kept: true, met: [], refused: [],
     });
   }
@@ -107,7 +112,7 @@ interface Played {
   stop(): void;
 }
 
-function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime): Played {
+function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime, expect?: number): Played {
   const [said, rules]: [string[], QueueRuleAnswer[]] = [[], []];
   const gateways = [new PlayedGateway('gw-1', said, rules), new PlayedGateway('gw-2', said, rules)] as const;
   const printed: string[] = [];
@@ -116,7 +121,7 @@ function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', s
   const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: 'silent' } as const;
   const run = new OrderRun(
     { verb, selector: { everything: true }, ...WHO },
-    { expect: undefined, graceMs: undefined, isPartialWanted: false, json: false, past: 'held', stands },
+    { expect, graceMs: undefined, isPartialWanted: false, json: false, past: 'held', stands },
     new Group(members, missing ? [away] : []), { ...contextFor(printed), stopSignal: stopping.signal },
   );
   return { gateways, printed, run: () => run.run(), stop: () => { stopping.abort(); } };
@@ -174,6 +179,52 @@ test('a hold that stands does so before it is carried out, what ends mail when n
   };
   assert.equal(await left.run(), 1);
   assert.ok(left.printed.some((line) => line.includes('gw-1-1-9 STILL STANDS, cancel it by twinpost rules cancel: ')), left.printed.join('\n'));
+});
+
+test('what ends mail and stands ends nothing when no rule can be given; when none could after all, it says that what comes is not met', async () => {
+  const full = played(false, 'delete', { seconds: 60 });
+  for (const one of full.gateways) one.whyNoMore = '256 rules stand already: cancel one of them';
+  assert.equal(await full.run(), 1);
+  assert.deepEqual([full.gateways[0].said, full.printed.at(-1)], [[], '! twinpost: nothing was done: 256 rules stand already: cancel one of them']);
+
+  const half = played(false, 'hold', { seconds: 60 });
+  half.gateways[0].whyNoMore = 'the register, which is to keep it, does not answer';
+  for (const one of half.gateways) one.onAsked = () => { one.phase = 'done'; };
+  assert.equal(await half.run(), 0, 'another one can');
+
+  const late = played(false, 'delete', { seconds: 60 });
+  for (const one of late.gateways) {
+    one.whyNoRule = '256 rules stand already';
+    one.onAsked = () => { one.phase = 'done'; };
+  }
+  assert.equal(await late.run(), NOT_ALL_KNOW);
+  assert.ok(late.printed.includes('20 of 20 held'), late.printed.join('\n'));
+  assert.ok(late.printed.includes('what was there: 20 held; what comes is NOT met: http://127.0.0.1:1: 256 rules stand already'), late.printed.join('\n'));
+});
+
+test('--expect bounds what any verb is done to: a tenth more, and nothing beyond', async () => {
+  for (const verb of ['hold', 'delete'] as const) {
+    for (const [matched, isRefused] of [[11, false], [12, true]] as const) {
+      const { gateways, printed, run } = played(false, verb, undefined, 20);
+      for (const one of gateways) {
+        one.matched = matched;
+        one.onAsked = () => { one.phase = 'done'; };
+      }
+      assert.equal(await run(), isRefused ? 1 : 0, `${verb} ${String(matched)}`);
+      assert.equal(printed.includes('! twinpost: nothing was done: 24 are meant, and 20 were expected'), isRefused, printed.join('\n'));
+      assert.deepEqual(gateways[0].said, isRefused ? [] : ['go', 'go']);
+    }
+  }
+});
+
+test('what means nothing to a verb is wrong usage: a grace, or going on without a gateway, of what can be taken back', async () => {
+  for (const verb of ['flush', 'hold', 'release']) {
+    for (const option of ['--now', '--grace=5s', '--partial']) {
+      const printed: string[] = [];
+      assert.equal(await runCli(['queue', verb, '--everything', '--reason', 'x', option], contextFor(printed)), 2, `${verb} ${option}`);
+      assert.match(printed.join('\n'), /grace|now|partial/);
+    }
+  }
 });
 
 test('what goes to another gateway while an order acts is left at once', async () => {

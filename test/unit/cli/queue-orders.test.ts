@@ -50,5 +50,7 @@ test('an order that meant no message says so, and not that somebody took it back
     matched_bytes: 0, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, met: [], refused: [],
   };
   const { printed } = await cancelled(true, true, [order, { ...order, order: 'gw-1-1-3', looked_share: 0.5 }, { ...order, order: 'gw-1-1-4', matched: 3 }]);
+  const rebind = await cancelled(true, true, [{ ...order, verb: 'rebind', selector: { site: 'mx1.*' }, route: 'smarthost', phase: 'acting', matched: 3 }]);
+  assert.match(rebind.printed[0] ?? '', /  rebind --site mx1\.\* by route smarthost: acting, 0 of 3  ann: r$/);
   assert.deepEqual(printed.map((line) => /flush: (.*), 0 of/.exec(line)?.[1]), ['no message was meant', 'cancelled', 'cancelled']);
 });

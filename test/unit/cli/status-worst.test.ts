@@ -50,6 +50,7 @@ describe('the first line of the status', () => {
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 40 }], mx_down: 1 } }, "WARNING gw-1: mx.example:25 can't be reached, 40 to deliver: ECONNREFUSED"],
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 4 }], mx_down: 1 }, hurting: { counts: COUNTS, queues: [{ ...HURT, messages: 19 }] } }, 'ALL WELL'],
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 19 }], mx_down: 1000, mx_waiting: 19_000 } }, "WARNING gw-1: 1,000 destinations by MX can't be reached, 19,000 to deliver"],
+    [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 190 }], mx_down: 11, mx_waiting: 250 } }, "WARNING gw-1: mx.example:25 can't be reached, 190 to deliver: ECONNREFUSED"],
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 19 }], mx_down: 11, mx_waiting: 199 } }, 'ALL WELL'],
     [{ connections_full: '40 of 40 are open' }, 'ERROR gw-1: mail waits as connections to next hops are used up: 40 of 40 are open (delivery.connections)'],
     [{ dns_away: '127.0.0.1:53: SERVFAIL', outages: { ...OUTAGES, next_hops: [HOP], next_hops_down: 1 } }, 'ERROR gw-1: no resolver of DNS answers: 127.0.0.1:53: SERVFAIL (and 1 more, below)'],
@@ -62,6 +63,10 @@ describe('the first line of the status', () => {
     [{ hurting: { counts: COUNTS, queues: [{ ...HURT, problem: 'slow' }] } }, 'WARNING gw-1: queue q is slow, 900 messages in it; last: 451 4.7.1 later'],
     [{ rules: [RULE] }, 'WARNING gw-1: queue out is suspended by an operator, 12 messages in it'],
     [{ rules: [{ ...RULE, messages: 0 }, { ...RULE, verb: 'refuse' }] }, 'ALL WELL'],
+    ...(['hold', 'delay', 'bounce', 'delete'] as const).map((verb) =>
+      [{ rules: [{ ...RULE, verb, queue: '--domain x.example', messages: 0 }] }, `WARNING gw-1: an order to ${verb} mail that comes stands: --domain x.example, by ann, 0 messages so far`] as const),
+    ...['--client 192.0.2.7', '--sender <> --client 192.0.2.7'].map((queue) =>
+      [{ rules: [{ ...RULE, verb: 'refuse' as const, queue }] }, `WARNING gw-1: new mail of ${queue} is refused by an operator`] as const),
     [{ reception: { ...RECEPTION, certificates: [{ use: 'links', ends: NOW + 13 * 86_400 + 5 }] } }, 'WARNING gw-1: the certificate for links ends in 13 days'],
     [{ reception: { ...RECEPTION, certificates: [{ use: 'links', ends: NOW + 15 * 86_400 }] } }, 'ALL WELL'],
     [{ partitions_waiting: 3, waiting_for: { register: 0, lease: 0, stores: 3, copies_away: 0 }, waiting: [{ partition: 'gw-1/1', owner: 'gw-1', waits_for: 'stores', copies: [], why: '', since: NOW }] }, 'ERROR gw-1: 3 partitions not served yet, one for: stores'],

@@ -51,6 +51,20 @@ describe('changes between two readings of a file', () => {
     });
   });
 
+  test('of the secret of return addresses need one, though its file is named as before', () => {
+    const folder = mkdtempSync(path.join(tmpdir(), 'twinpost-verp-'));
+    const file = path.join(folder, 'secret');
+    const read = (secret: string): KeysInFile => {
+      writeFileSync(file, secret);
+      return keysOf('', `\n    - {domain: '*', via: 'smtp://127.0.0.1:27', name: out, verp: {domain: b.example, secret_file: ${file}}}\n`);
+    };
+    const [before, same, after] = ['0123456789abcdef', '0123456789abcdef', 'fedcba9876543210'].map(read);
+    rmSync(folder, { recursive: true });
+    assert.ok(before !== undefined && same !== undefined && after !== undefined);
+    assert.deepEqual(changes(before, same).restart, []);
+    assert.deepEqual(changes(before, after).restart, ['gateway.routes[0].verp']);
+  });
+
   test('of anything else need one, each by its name', () => {
     const after = keysOf('  memory: {limit: 1GiB}\n  workers: 2\n  smtp: {feedback: {address: fbl@a.example}}\n  delivery: {order: strict}\n  mirror: {partitions: 8}\n', ROUTES, 'another secret of 16 characters');
     assert.deepEqual(changes(keysOf(''), after).restart.toSorted(), [

@@ -214,6 +214,7 @@ test('a rule of queues has a verb that is known, a pattern in printable ASCII, a
     { verb: 'hold' }, { queue: '' }, { queue: 'a\u001b[2J' }, { queue: 'x'.repeat(301) }, { untilWallMs: -1 }, { untilWallMs: 0.5 },
     { untilWallMs: 8.64e15 + 1 }, { wallMs: 8.64e15 + 1 },
     { reason: 'x'.repeat(501) }, { who: 'x'.repeat(501) },
+    { verb: 'delay', queue: undefined, selector: { domain: 'x' }, not_before_ms: 253_402_300_800_000 },
   ]) assert.equal(isRule(changes), false, JSON.stringify(changes).slice(0, 60));
   for (const key of ['rules/queues/', 'rules/queues/a/b', 'rules/queues/-', 'rules/retired/gw-1']) assert.equal(queueRuleIdOf(key), undefined, key);
 });
@@ -227,12 +228,13 @@ test('a time that is no date is none of ours', () => {
 test('an order that is left means what its selector says, or nothing at all', () => {
   const sound = { version: 1, verb: 'delete', selector: { client: '192.0.2.7' }, who: 'ann', reason: 'x', wallMs: 1, untilWallMs: 2, partitions: ['gw-1/0'] };
   const isOrder = (changes: object): boolean => !(decodeLeftOrder(JSON.stringify({ ...sound, ...changes })) instanceof BrokenRule);
-  assert.ok(isOrder({}));
+  assert.ok(isOrder({}) && isOrder({ verb: 'delay', not_before_ms: 253_402_300_799_999 }));
   for (const changes of [
     { verb: 'flush' }, { selector: {} }, { selector: { client: '300.1.2.3' } }, { selector: { client: '192.0.2.7', unknown: 1 } },
     { selector: { everything: true, domain: 'x' } }, { selector: { ids: ['?'] } }, { partitions: ['gw-1'] }, { untilWallMs: 0 },
     { untilWallMs: 8.64e15 + 1 }, { wallMs: 8.64e15 + 1 },
     { partitions: Array.from({ length: 1025 }, () => 'gw-1/0') }, { reason: 'x'.repeat(501) },
+    { verb: 'delay', not_before_ms: 253_402_300_800_000 },
   ]) assert.equal(isOrder(changes), false, JSON.stringify(changes).slice(0, 60));
   for (const key of ['rules/orders/', 'rules/orders/a/b', 'rules/queues/gw-1-1-1']) assert.equal(leftOrderIdOf(key), undefined, key);
 });

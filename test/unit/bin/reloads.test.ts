@@ -1,0 +1,38 @@
+/** Readings of a configuration, one after another, src/bin/reloads.ts: who asks while one waits for its turn is in the log, too. */
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+import { Reloads } from '../../../src/bin/reloads.js';
+import { parseConfig } from '../../../src/config/load.js';
+import { KeptLog } from '../gateway/admin/kept-log.js';
+
+const parsed = parseConfig(`
+gateway:
+  id: gw-1
+  host: box-1
+  secret: a secret of 16 or more characters
+  stores: [{id: s1, host: box-2, paths: [{name: A, address: '127.0.0.1:7401'}]}, {id: s2, host: box-3, paths: [{name: A, address: '127.0.0.1:7402'}]}]
+  routes: [{domain: '*', via: 'smtp://127.0.0.1:26'}]
+`, 'f.yaml', { role: 'gateway', stateDir: '/state' });
+assert.ok(parsed.ok);
+const FILE = { keys: parsed, place: () => 'f.yaml:1', again: () => FILE } as unknown as ConstructorParameters<typeof Reloads>[0];
+
+test('each who has ordered a reading is in the log with its outcome, those who joined one that waits as well', async () => {
+  for (const why of ['', 'no such port']) {
+    const log = new KeptLog();
+    let readings = 0;
+    const reloads = new Reloads(FILE, {
+      log, onBroken: () => { assert.fail(); },
+      target: {
+        prepare: () => {
+          readings += 1;
+          return why === '' ? Promise.resolve({ use: () => undefined, drop: () => undefined }) : Promise.reject(new Error(why));
+        },
+        refused: () => undefined,
+      },
+    });
+    const asked = ['ann', 'bob', 'eve'].map((who) => reloads.reload({ who, reason: `of ${who}` }));
+    assert.deepEqual((await Promise.all(asked)).map((outcome) => outcome.why), [why, why, why]);
+    assert.equal(readings, 1);
+    assert.deepEqual(log.lines.map(({ fields }) => [fields['who'], fields['reason'], fields['why'] ?? '']), ['ann', 'bob', 'eve'].map((who) => [who, `of ${who}`, why]));
+  }
+});

@@ -1,0 +1,54 @@
+/** `twinpost rules`, src/cli/rules.ts: what is listed, and that a rule that nobody knows is not told as cancelled. */
+import assert from 'node:assert/strict';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
+import { test } from 'node:test';
+import yargs from 'yargs';
+import type { QueueRuleAnswer } from '../../../src/admin-api/queue-rules.js';
+import { NOT_ALL_KNOW } from '../../../src/cli/group.js';
+import { rulesCommand } from '../../../src/cli/rules.js';
+import { contextFor } from './played-context.js';
+
+const RULE: QueueRuleAnswer = { id: 'gw-1-1-1', verb: 'suspend', queue: 'out', who: 'ann', reason: 'r', since: 1, until: null, local: false, queues: 3, messages: 4 };
+
+/** One gateway, which takes back whatever it is told to; `local`: why the register does not have it. */
+async function asked(words: readonly string[], rules: readonly QueueRuleAnswer[], local = ''): Promise<{ code: number; printed: string[] }> {
+  let standing = rules;
+  const server = createServer((request, response) => {
+    const id = /^\/api\/v1\/rules\/(.*)\/cancel$/.exec(request.url ?? '')?.[1];
+    if (id !== undefined) standing = standing.filter((rule) => rule.id !== id);
+    const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
+    const answer = id !== undefined ? { rule: id, local } : request.url === '/api/v1/group' ? { members: [own] } : { told_by: 'gw-1', living: ['gw-1'], rules: standing };
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(answer));
+  });
+  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  const printed: string[] = [];
+  let code = -1;
+  await rulesCommand(yargs(), contextFor(printed), (given) => { code = given; })
+    .parseAsync(['rules', ...words, '--from', `127.0.0.1:${String((server.address() as AddressInfo).port)}`]);
+  server.closeAllConnections();
+  server.close();
+  return { code, printed };
+}
+
+test('a rule of an order over new mail names no queues, and all are listed by what they are over', async () => {
+  const { code, printed } = await asked(['list'], [RULE, { ...RULE, id: 'gw-1-1-2', verb: 'delete', queue: '--sender x', queues: 0, messages: 5 }]);
+  assert.equal(code, 0);
+  assert.deepEqual((printed[0] ?? '').split('\n').map((line) => line.replaceAll(/ {2,}/g, '|').replace(/\|[^|]*\|until cancelled/, '|until')), [
+    'Rule|Verb|Over|Since|Until|Queues|Messages|Obeyed by|Who and why',
+    'gw-1-1-1|suspend|out|until|3|4|gw-1|ann: r',
+    'gw-1-1-2|delete|--sender x|until|5|gw-1|ann: r',
+  ]);
+});
+
+test('what nobody knows is not cancelled: with --local it is kept as taken back, and that is said', async () => {
+  const cancel = (id: string, rules: readonly QueueRuleAnswer[], local = ''): Promise<{ code: number; printed: string[] }> =>
+    asked(['cancel', id, '--reason', 'r', '--local'], rules, local);
+  assert.deepEqual(await cancel('gw-1-1-1', [RULE]), { code: 0, printed: ['gw-1-1-1 is cancelled'] });
+  assert.deepEqual(await cancel('TYPO', [RULE]), { code: 1, printed: ['no rule of this id is known; kept as taken back for a day'] });
+  const away = await cancel('TYPO', [RULE], 'etcd-1: no answer');
+  assert.deepEqual([away.code, away.printed[0]], [NOT_ALL_KNOW, 'no rule of this id is known; kept as taken back for a day']);
+  const json = await asked(['cancel', 'TYPO', '--reason', 'r', '--local', '--json'], [RULE]);
+  assert.deepEqual([json.code, JSON.parse(json.printed[0] ?? '')], [1, { order: 'cancel', cancelled: [] }]);
+});
