@@ -10,7 +10,10 @@ import type { HeaderField } from './prefix-fields.js';
 export interface JudgedEnvelope {
   /** As the client will read it in its 250. */
   readonly queueId: string;
-  /** Address of the client: the one that PROXY or XCLIENT told, where one of them is believed. */
+  /**
+   * Address of the client: the one that PROXY or XCLIENT told, where one of them is believed; '': who may tell
+   * it did not, and the address of that one says nothing of the sender.
+   */
   readonly client: string;
   readonly helo: string;
   /** Who has authenticated; '' nobody. */

@@ -8,7 +8,7 @@
 /** A whole message, right before the gateway takes it. A copy: what is done to it changes nothing. */
 export interface ModuleMessage {
   readonly queueId: string;
-  /** Address of the client, the real one behind PROXY or XCLIENT. */
+  /** Address of the client, the real one behind PROXY or XCLIENT; '' if they did not tell it. */
   readonly client: string;
   readonly helo: string;
   /** Who has authenticated; '' nobody. */

@@ -23,7 +23,8 @@ export class HeldMessage implements JudgedMessage {
   ) {
     this.transaction = transaction;
     this.messageId = messageId;
-    const { client, helo, tls: tlsVersion, reversePath, groups } = transaction;
+    const { client: address, proxy, helo, tls: tlsVersion, reversePath, groups } = transaction;
+    const client = proxy === '' ? address : '';
     this.envelope = {
       queueId: formatMessageId(messageId), client, helo, user: dialog.user, tlsVersion, reversePath,
       recipients: groups.flatMap(({ recipients }) => recipients.map(({ address }) => address)),

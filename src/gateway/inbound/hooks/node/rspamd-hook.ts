@@ -131,13 +131,13 @@ export class RspamdHook implements MessageHook {
     const { hostName, password } = this.#options;
     const headers: http.OutgoingHttpHeaders = {
       'Content-Length': contentBytes,
-      'IP': envelope.client,
       'Helo': headerText(envelope.helo),
       'From': envelope.reversePath === '' ? '<>' : headerText(envelope.reversePath),
       'Rcpt': recipientsOf(envelope),
       'Queue-Id': envelope.queueId,
       'MTA-Name': hostName,
     };
+    if (envelope.client !== '') headers['IP'] = envelope.client;
     if (envelope.user !== '') headers['User'] = headerText(envelope.user);
     if (envelope.tlsVersion !== '') headers['TLS-Version'] = envelope.tlsVersion;
     if (password !== '') headers['Password'] = password;

@@ -45,6 +45,8 @@ export async function spfVerdict(request: SpfRequest, questions: CheckQuestions)
   if (domain === '' || domain.startsWith('[') || (!isHelo && at < 0)) {
     return { result: 'none', domain: '', isHelo };
   }
+  // Nobody knows who it is.
+  if (client === '') return { result: 'none', domain, isHelo };
   const local = isHelo ? 'postmaster' : reversePath.slice(0, Math.min(at, LOCAL_CHARACTERS_MAX));
   const ip = ipaddr.isValid(client) ? ipaddr.process(client).toString() : '';
   const { status } = await spf({

@@ -65,6 +65,8 @@ describe('SPF', () => {
     assert.equal((await check(PLAIN, { reversePath: 'a@a6.example', client: '2001:db8::2' })).spf.result, 'fail');
     assert.equal((await check(PLAIN, { reversePath: 'a@pass.example', client: '::ffff:192.0.2.7' })).spf.result, 'pass');
     assert.equal((await check(PLAIN, { reversePath: '"a b"@PASS.example' })).spf.domain, 'pass.example');
+    const unknown = { result: 'none', domain: 'pass.example', isHelo: false };
+    assert.deepEqual((await check(PLAIN, { reversePath: 'a@pass.example', client: '' })).spf, unknown, 'who sends is not known');
   });
 });
 

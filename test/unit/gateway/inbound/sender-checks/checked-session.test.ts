@@ -95,6 +95,14 @@ test('a stranger\'s message waits, and is kept below what was found out, with no
   assert.equal(kit.reception.reservedBytes, 0);
 });
 
+test('a proxy that does not tell its client is not taken for it', () => {
+  const kit = new CheckKit('10.0.0.1', undefined, { xclientNetworks: ['10.0.0.0/8'] });
+  assert.match(kit.sends('XCLIENT ADDR=[UNAVAILABLE]\r\n'), /^220 /);
+  kit.sends('EHLO client.example\r\n');
+  assert.match(kit.sends(message('From: a@x.example\r\n\r\nbody\r\n')), /354[^|]*$/);
+  assert.equal(kit.asked.at(-1)?.client, '');
+});
+
 test('by BDAT, in pieces, with nothing to rename too', () => {
   const kit = new CheckKit();
   const body = `From: a@x.example\r\n\r\n${'line of a body\r\n'.repeat(300)}`;
