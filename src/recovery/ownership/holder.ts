@@ -1297,7 +1297,9 @@ export class PartitionHolder {
     const isSourceFit = set.isHistoryKnown && !source.isDiverged;
     const isOtherUp = set.rows.some((row) => (row !== source || !isSourceFit) && row.isRecorded
       && !row.isGone && this.#isUp(row));
-    const left = isOtherUp ? undefined : set.lastResort;
+    // One that counts, and is silent, lacks less.
+    const isOtherAlive = set.rows.some((row) => row !== source && row.isRecorded && !row.isGone);
+    const left = isOtherAlive ? undefined : set.lastResort;
     const isDue = isOtherUp ? source.isGone || nowMs - source.weakSinceMs >= this.#options.dropAfterMs
       : source.isGone && !set.hasHeir && (left === undefined || this.#isUp(left));
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;

@@ -26,6 +26,7 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['a copy that had left is taken in when all others are gone, with what was refused since', 77000015],
   ['so it is by a successor', 77000016],
   ['who is to be moved away from a PARTIAL holder leaves no single copy behind', 271102177],
+  ['a copy that has left and lacks changes is not read while a member that counts is silent', 273003315],
   ['who gives a partition away serves it until that is known, also while the register is away', 4030],
 ];
 const MUTANTS_A_RUN = 3;

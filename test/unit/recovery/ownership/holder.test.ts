@@ -598,6 +598,28 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.row('b')?.state, MemberState.ALIGNING);
   });
 
+  test('waits for a member that counts and is silent, and reads no copy that has left and lacks changes', async () => {
+    const stage = new Stage();
+    stage.answerRead('r1', { ...recordOf(1, OLDER, 'a', 'b'), left: members('c') });
+    for (const storeId of stage.up.keys()) stage.asked(storeId, true);
+    stage.tick();
+    const { term } = stage.apply('r2');
+    stage.holder.onFenced('a', 'b1', { term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
+    stage.tick();
+    await Promise.resolve();
+    stage.up.delete('b');
+    stage.holder.onHistoryRead(stage.nowMs);
+    stage.up.set('a', 'b2');
+    stage.holder.onLinkDown('a', stage.nowMs);
+    stage.tick();
+    assert.equal(stage.row('c')?.state, MemberState.ALIGNING, 'it is compared');
+    stage.holder.onFenced('c', 'b1', { term, at: { ...AT, number: 3, digestA: 6 }, olderLeaseMs: 0 }, stage.nowMs);
+    assert.equal(stage.holder.set?.lastResort?.storeId, 'c');
+    stage.holder.onLinkUp('a', 'b2', stage.nowMs);
+    stage.tick(3);
+    assert.deepEqual(stage.changes.at(-1)?.record.members, members('a', 'b'));
+  });
+
   test('waits for a weak member that has left, when every other copy is gone', async () => {
     const stage = await waitingForLeft();
     assert.equal(stage.state, HolderState.READING);
