@@ -1,9 +1,9 @@
 /**
  * `register: file` that is lost, put back from an older copy, or started from a copy of state_dir: all mail that is
- * queued is delivered once, and no incarnation and no message id comes again.
+ * queued is delivered once, and no incarnation and no message id comes again. One that can't be written is away.
  */
 import assert from 'node:assert/strict';
-import { copyFileSync, cpSync, mkdirSync, readFileSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, cpSync, mkdirSync, readFileSync, rmdirSync, rmSync, writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
@@ -134,4 +134,24 @@ test('a copy of state_dir in another folder asks every store before it delivers,
   }
   cluster.gateway.start();
   await cluster.gateway.ready();
+}));
+
+test('a register file that can not be written counts as away: that is said, and no new mail is taken', { timeout: BOUND_MS }, () => story(async (cluster) => {
+  // In the place of the file that is written before it is renamed; a full disk refuses likewise.
+  const blocked = join(cluster.folder, 'register.tmp');
+  mkdirSync(blocked);
+  const [, store] = cluster.stores;
+  await store?.kill();
+  const logBytes = cluster.gateway.logBytes;
+  await until('all wait for the register', async () => {
+    const { register_away: away, waiting_for: waiting, ready } = await cluster.status();
+    return away.includes("can't be written") && waiting.register === 4 && !ready;
+  }, 30_000, cluster.gateway);
+  assert.match(cluster.gateway.logSince(logBytes), /the register refuses changes of records/);
+  rmdirSync(blocked);
+  store?.start();
+  await store?.ready();
+  await until('it takes changes again', async () => (await cluster.status()).register_away === '', 30_000, cluster.gateway);
+  await cluster.gateway.ready();
+  await cluster.inSync(4);
 }));

@@ -55,7 +55,7 @@ describe('changes between two readings of a file', () => {
     const folder = mkdtempSync(path.join(tmpdir(), 'twinpost-verp-'));
     const file = path.join(folder, 'secret');
     const read = (secret: string): KeysInFile => {
-      writeFileSync(file, secret);
+      writeFileSync(file, secret, { mode: 0o600 });
       return keysOf('', `\n    - {domain: '*', via: 'smtp://127.0.0.1:27', name: out, verp: {domain: b.example, secret_file: ${file}}}\n`);
     };
     const [before, same, after] = ['0123456789abcdef', '0123456789abcdef', 'fedcba9876543210'].map(read);
