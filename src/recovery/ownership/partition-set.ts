@@ -178,11 +178,13 @@ export class PartitionSet {
   /** A fill or a tail has begun under our term: the store refuses lower ones from here on. */
   onTermTaken(row: PartitionMember): void {
     row.isFenced = true;
+    // It refuses us no more: from now on it is told as any other.
+    row.refusedBy = 0;
   }
 
   /** It has processed our term and says where it stands (11). */
   onAligned(row: PartitionMember, at: CopyPosition, nowMs: number): void {
-    row.isFenced = true;
+    this.onTermTaken(row);
     if (row.state !== MemberState.ALIGNING) return;
     this.#lookBack(row, at.number);
     const lastNumber = this.#ports.lastNumber();

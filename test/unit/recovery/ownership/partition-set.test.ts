@@ -389,6 +389,18 @@ describe('set of a partition', () => {
     assert.deepEqual(stage.told, []);
   });
 
+  test('tells also who refused it once, and takes its term now', () => {
+    const stage = new Stage({}, 'a');
+    stage.fill('b');
+    stage.set.onUnfit(stage.row('b'), 5, 0);
+    stage.set.onLinkUp('b', 'b1', 100_000);
+    stage.set.onAligned(stage.row('b'), { number: 0, term: TERM, digestA: 0, digestB: 0 }, 100_000);
+    stage.set.settled(record(4, 'a', 'b'));
+    stage.told.length = 0;
+    stage.set.tick(200_000);
+    assert.ok(stage.told.includes('b 4'), stage.told.join());
+  });
+
   const B = { storeId: 'b', bootId: 'b1' };
 
   test('names who leaves, until it says that it knows; then the record is changed once more, without it', () => {
