@@ -234,6 +234,8 @@ export class World {
   untilQuiet(boundMs = SETTLE_BOUND_MS): void {
     this.until(() => this.isQuiet, boundMs, 'quiet');
     this.run(300);
+    // A store may have come back within that.
+    this.until(() => this.isQuiet, boundMs, 'quiet');
   }
 
   get isQuiet(): boolean {

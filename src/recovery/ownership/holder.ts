@@ -1303,6 +1303,11 @@ export class PartitionHolder {
     const isDue = isOtherUp ? source.isGone || nowMs - source.weakSinceMs >= this.#options.dropAfterMs
       : source.isGone && !set.hasHeir && (left === undefined || this.#isUp(left));
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;
+    // Without the register nothing would begin, and the source may be back before it is: it is asked first.
+    if (!this.#talk.hasJustAnswered(nowMs)) {
+      this.#mustRead = true;
+      return true;
+    }
     const record = set.records.known;
     this.#trace('PARTIAL source died: the takeover begins anew');
     this.#forget();

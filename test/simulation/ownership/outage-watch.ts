@@ -7,6 +7,7 @@
  */
 import type { Term } from '../../../src/protocol/partition-record.js';
 import { isSameTerm } from '../../../src/protocol/partition-record.js';
+import { HolderState } from '../../../src/recovery/ownership/holder.js';
 import { PropertyBroken } from './property-broken.js';
 import type { Part } from './sim-process.js';
 import type { World } from './world.js';
@@ -14,6 +15,8 @@ import type { World } from './world.js';
 const LOOK_MS = 200;
 /** A link that was cut is made again, and what was sent to the register has waited long enough. */
 const GRACE_MS = 3000;
+/** As long as a holder believes in a register that has answered. */
+const JUST_MS = 3000 + LOOK_MS;
 
 interface Held {
   readonly part: Part;
@@ -21,6 +24,8 @@ interface Held {
   /** Its state and the lives of the stores of its copies, as they were at the last look; and since when nothing has disturbed them. */
   lives: string;
   quietMs: number;
+  /** The first look without the register. */
+  awayMs: number;
 }
 
 export class OutageWatch {
@@ -53,7 +58,8 @@ export class OutageWatch {
     if (part === undefined) this.#held.delete(partition);
     else {
       const { term } = part.holder;
-      this.#held.set(partition, { part, term, lives: '', quietMs: this.#world.events.nowMs });
+      const { nowMs } = this.#world.events;
+      this.#held.set(partition, { part, term, lives: '', quietMs: nowMs, awayMs: Infinity });
     }
   }
 
@@ -77,6 +83,12 @@ export class OutageWatch {
   #check(held: Held, partition: string): void {
     const world = this.#world;
     const { holder, process } = held.part;
+    held.awayMs = Math.min(held.awayMs, world.events.nowMs);
+    // A source died just when the register went: the takeover has begun anew, and can't go on.
+    if (holder.state === HolderState.CLAIMING && world.events.nowMs - held.awayMs < JUST_MS) {
+      this.#held.delete(partition);
+      return;
+    }
     const lives = this.#livesOf(held.part, partition);
     if (lives !== held.lives || lives === '' || process.isFrozen || holder.set?.isEmptyPossible === true) {
       held.lives = lives;
