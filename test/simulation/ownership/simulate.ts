@@ -455,14 +455,13 @@ class Run {
     });
   }
 
-  /** The change that deposes it may come late. */
+  /** The change that deposes it may come late, and it may be the last for a moment to have something. */
   #endOnceDeposed(partition: string, holder: SimProcess): void {
     const world = this.#world;
     const truth = world.custody.truth(partition);
     if (!holder.isAlive || truth === undefined) return;
-    if (holderKey(truth.holder) === holder.key) {
-      world.events.after(20, () => { this.#endOnceDeposed(partition, holder); });
-    } else if (world.mayLose([holder.key])) world.killProcess(holder);
+    if (holderKey(truth.holder) !== holder.key && world.mayLose([holder.key])) world.killProcess(holder);
+    else world.events.after(20, () => { this.#endOnceDeposed(partition, holder); });
   }
 
   #relocate(store: SimStore): void {
