@@ -45,17 +45,20 @@ function storesOf(made: World, queue: string): readonly string[] {
   return made.mirror(queue).rows.filter(({ isRecorded }) => isRecorded).map(({ storeId }) => storeId);
 }
 
-describe('mail whose time is up while no store acknowledges', () => {
+describe('mail whose time is up while a store does not acknowledge', () => {
   for (const recipients of [5, 40]) {
-    test(`takes no memory beyond the limit, and ends when the stores are back (${String(recipients)} recipients)`, () => {
+    test(`takes no memory beyond the limit, and ends when the store is back (${String(recipients)} recipients)`, () => {
       const made = world({ queues: [{ name: 'q1' }], partitions: 1 });
       fill(made, recipients);
       made.register.goAway('silent');
-      for (const store of made.stores) made.cut(store);
+      // The other one hears, so that deliveries go on, and their deferrals take room, until the lease ends.
+      const [silent] = made.stores;
+      assert.ok(silent !== undefined);
+      made.cut(silent);
       const { memory } = coreOf(made);
       const most = runWithin(made, 2 * LIFE_MS);
       assert.ok(most > memory.reserveBytes, 'changes wait in the last reserve');
-      for (const store of made.stores) made.heal(store);
+      made.heal(silent);
       made.register.comeBack();
       runWithin(made, LIFE_MS);
       made.untilQuiet(600_000);
