@@ -50,6 +50,7 @@ export class Custody {
   /** Terms of all of them. */
   readonly #stood = new Set<string>();
   /** Which process was told to give a memory up. */
+  readonly #unwarned = new Set<string>();
   readonly #orders = new Set<string>();
   #order = 0;
   isTouched = false;
@@ -105,6 +106,11 @@ export class Custody {
       if (store?.holdsIn(partition,
         bootId)?.isComplete === true) throw new PropertyBroken(`last member: ${storeId}/${bootId} left ${partition}, though its copy lives`);
     }
+  }
+
+  /** Copies were given up while it lived, and nobody could tell it: until it ends it may deliver beside another (16). */
+  notWarned(partition: string, process: string): void {
+    this.#unwarned.add(`${partition} ${process}`);
   }
 
   orderMemory(partition: string, process: string): void {
@@ -302,7 +308,8 @@ export class Custody {
       let first = '';
       for (const process of this.#world.processes) {
         const holder = process.parts.get(partition)?.holder;
-        if (holder?.set === undefined || !holder.mayDeliver(process.now())) continue;
+        if (holder?.set === undefined || this.#unwarned.has(`${partition} ${process.key}`)
+          || !holder.mayDeliver(process.now())) continue;
         if (first !== '') throw new PropertyBroken(`one owner: ${first} and ${process.key} may deliver from ${partition}`);
         first = process.key;
       }

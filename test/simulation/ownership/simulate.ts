@@ -460,7 +460,9 @@ class Run {
     const world = this.#world;
     const truth = world.custody.truth(partition);
     if (!holder.isAlive || truth === undefined) return;
-    if (holderKey(truth.holder) !== holder.key && world.mayLose([holder.key])) world.killProcess(holder);
+    const isDeposed = holderKey(truth.holder) !== holder.key;
+    if (isDeposed) world.custody.notWarned(partition, holder.key);
+    if (isDeposed && world.mayLose([holder.key])) world.killProcess(holder);
     else world.events.after(20, () => { this.#endOnceDeposed(partition, holder); });
   }
 
