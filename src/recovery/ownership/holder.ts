@@ -1299,9 +1299,12 @@ export class PartitionHolder {
       && !row.isGone && this.#isUp(row));
     // One that counts, and is silent, lacks less.
     const isOtherAlive = set.rows.some((row) => row !== source && row.isRecorded && !row.isGone);
-    const left = isOtherAlive ? undefined : set.lastResort;
+    // Before the history is known nothing was made that the heir could lack, and it can't be compared.
+    const { heir } = set;
+    const isHeirRead = !isOtherAlive && !set.isHistoryKnown && heir !== undefined;
+    const left = isOtherAlive ? undefined : isHeirRead ? heir : set.lastResort;
     const isDue = isOtherUp ? source.isGone || nowMs - source.weakSinceMs >= this.#options.dropAfterMs
-      : source.isGone && !set.hasHeir && (left === undefined || this.#isUp(left));
+      : source.isGone && (isHeirRead || heir === undefined) && (left === undefined || this.#isUp(left));
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;
     // Without the register nothing would begin, and the source may be back before it is: it is asked first.
     if (!this.#talk.hasJustAnswered(nowMs)) {

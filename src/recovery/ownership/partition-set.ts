@@ -289,8 +289,8 @@ export class PartitionSet {
   }
 
   /** A copy that left for being weak, and may come back: it lacks nothing that could be had elsewhere. */
-  get hasHeir(): boolean {
-    return this.#rows.some((row) => !row.isRecorded && !row.isGone && !row.isDiverged && !row.isEmptied);
+  get heir(): PartitionMember | undefined {
+    return this.#rows.find((row) => !row.isRecorded && !row.isGone && !row.isDiverged && !row.isEmptied);
   }
 
   /** A copy that left and lacks changes, which nobody has any more if the source is lost. */

@@ -84,8 +84,10 @@ export class OutageWatch {
     const world = this.#world;
     const { holder, process } = held.part;
     held.awayMs = Math.min(held.awayMs, world.events.nowMs);
-    // A source died just when the register went: the takeover has begun anew, and can't go on.
-    if (holder.state === HolderState.CLAIMING && world.events.nowMs - held.awayMs < JUST_MS) {
+    // A source died just when the register went, or while it takes no change and says so only then: the takeover
+    // has begun anew, and can't go on.
+    const isJust = world.events.nowMs - held.awayMs < JUST_MS || world.register.refusesChanges;
+    if (holder.state === HolderState.CLAIMING && isJust) {
       this.#held.delete(partition);
       return;
     }

@@ -585,6 +585,20 @@ describe('a PARTIAL holder', () => {
     assert.deepEqual(stage.readFrom, ['a', 'b']);
   });
 
+  test('reads a weak member that has left, when the one that it reads dies before it has told its history', async () => {
+    const stage = new Stage();
+    stage.takeFrom('a', 'b');
+    await Promise.resolve();
+    stage.tick(9);
+    assert.deepEqual(stage.apply('r3').members, members('a'), 'b is dropped');
+    stage.holder.onLinkUp('b', 'b1', stage.nowMs);
+    stage.up.set('a', 'b2');
+    stage.holder.onLinkDown('a', stage.nowMs);
+    stage.holder.onLinkUp('a', 'b2', stage.nowMs);
+    stage.tick(3);
+    assert.deepEqual([stage.state, stage.changes.at(-1)?.record.members], [HolderState.CLAIMING, members('b')]);
+  });
+
   test('does not empty a weak member that has left before it knows where it stands', async () => {
     const stage = new Stage();
     stage.takeFrom('a', 'b');
