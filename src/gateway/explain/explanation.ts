@@ -324,12 +324,16 @@ async function hostsOf(
   return hosts;
 }
 
-/** As the gateway that runs goes by it; where none does, as one would that knows none of it yet. */
+/**
+ * As the gateway that runs goes by it. What it has not asked for mail's sake, or where none runs, is fetched
+ * for the answer alone: nobody keeps, renews or counts it, and no report to the domain tells of it.
+ */
 async function policyOf(
   domain: string, lookup: MxLookup, { clock, resolver, https, policies: running }: ExplainPorts,
 ): Promise<ExplainedPolicy> {
-  const policies = running
-    ?? new StsPolicies(undefined, { clock, log: SILENT, resolver, lookup, https, onFetched: unsaid });
+  const isKnown = running?.kept(domain) !== undefined || running?.failureOf(domain) !== undefined;
+  const policies = running !== undefined && isKnown ? running
+    : new StsPolicies(undefined, { clock, log: SILENT, resolver, lookup, https, onFetched: unsaid });
   const { policy, isUnknown } = await new Promise<Omit<ExplainedPolicy, 'text'>>((resolve) => {
     policies.ask(domain, (found, isUntold) => { resolve({ policy: found, isUnknown: isUntold }); });
   });

@@ -90,6 +90,7 @@ test('the policy that it keeps, since when, and why there is none anew', async (
     const { mta_sts: told, status } = await on.way('x@a.example');
     return [told, status];
   };
+  on.policies.ask('a.example', () => undefined);
   assert.deepEqual(await policyOf(), ['enforce for 1d: mx.a.example; kept, fetched at 2026-11-26T12:00:00Z', '']);
   // The record is gone, and mail still goes by the policy.
   record = undefined;
@@ -101,6 +102,18 @@ test('the policy that it keeps, since when, and why there is none anew', async (
   on.aheadMs += 86_400_000;
   record = undefined;
   assert.deepEqual(await policyOf(), ['no answer: SERVFAIL', '']);
+});
+
+test('a policy that no mail has asked for is told, and neither kept nor counted', async () => {
+  const on = world(zone(() => 'v=STSv1; id=1;'));
+  assert.equal((await on.way('x@a.example')).mta_sts, 'enforce for 1d: mx.a.example');
+  on.said = { kind: 'failed', why: 'x', isUntrusted: true };
+  assert.equal((await on.way('x@a.example')).mta_sts, 'none to be had: untrusted');
+  assert.deepEqual([on.asked, on.results, on.log, on.policies.count], [2, [], [], 0]);
+  // What mail could not have is not asked for once more.
+  on.policies.ask('a.example', () => undefined);
+  assert.equal((await on.way('x@a.example')).mta_sts, 'none to be had: untrusted');
+  assert.deepEqual([on.asked, on.results], [3, ['untrusted']]);
 });
 
 test('a queue of mail that must have TLS fails, or waits, where nothing proves the hosts', async () => {
@@ -129,5 +142,5 @@ test('a queue of mail that needs no TLS goes whatever policy and TLSA records sa
     return [status, sts, host?.addresses, host?.dane_failed];
   };
   assert.deepEqual(await told('out/a.example!any'), ['', '', ['93.184.216.34'], undefined]);
-  assert.deepEqual(await told('out/a.example'), ['4.7.5', 'enforce for 1d: another.example; kept, fetched at 2026-11-26T12:00:00Z', [], true]);
+  assert.deepEqual(await told('out/a.example'), ['4.7.5', 'enforce for 1d: another.example', [], true]);
 });
