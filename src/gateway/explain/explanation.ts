@@ -30,7 +30,7 @@ import type { HostsWay, MailWay } from '../outbound/pure/mail-exchangers.js';
 import { whyNotPublic } from '../outbound/pure/public-address.js';
 import { isIpv6, waysTo } from '../outbound/pure/source-choice.js';
 import type { KnownSource, MailSource } from '../outbound/pure/source-choice.js';
-import { isNamedBy, stsRecordName, underPolicy } from '../outbound/pure/sts-policy.js';
+import { isNamedBy, provedWay, stsRecordName, underPolicy } from '../outbound/pure/sts-policy.js';
 import type { StsPolicy } from '../outbound/pure/sts-policy.js';
 import { checkSource } from '../outbound/source-check.js';
 import { StsPolicies } from '../outbound/sts/sts-policies.js';
@@ -81,6 +81,8 @@ type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
 interface ExplainedPolicy {
   readonly policy: StsPolicy | undefined;
   readonly text: string;
+  /** Whether there is one could not be told, or it can't be had. */
+  readonly isUnknown: boolean;
 }
 
 /** Of ours, and why the DNS does not confirm it. */
@@ -88,7 +90,7 @@ interface JudgedSource extends KnownSource {
   readonly why: string;
 }
 
-const NO_POLICY: ExplainedPolicy = { policy: undefined, text: '' };
+const NO_POLICY: ExplainedPolicy = { policy: undefined, text: '', isUnknown: false };
 /** What is to be said of a policy stands in the answer. */
 const unsaid = (): void => undefined;
 const SILENT: EventLog = { debug: unsaid, info: unsaid, warn: unsaid, error: unsaid };
@@ -200,13 +202,16 @@ async function wayOf(
   }
   const way = await new Promise<MailWay>((resolve) => { lookup.ask(nextHop.host, resolve); });
   if ('why' in way) return { ...told, hosts: [], why: way.why.text, status: way.why.enhanced };
-  const usesTls = nextHop.tls !== undefined;
-  const asksPolicy = mx.usesMtaSts && usesTls && addressOfLiteral(nextHop.host) === undefined;
-  const { policy, text } = asksPolicy ? await policyOf(nextHop.host, lookup, ports) : NO_POLICY;
-  const left = underPolicy(way, policy, nextHop.host);
+  // As mx-destination.ts has it: mail with `TLS-Required: No` goes whatever the domain says.
+  const isJudged = nextHop.tls !== undefined && nextHop.tlsNeed !== 'optional';
+  const asksPolicy = mx.usesMtaSts && isJudged && addressOfLiteral(nextHop.host) === undefined;
+  const { policy, text, isUnknown } = asksPolicy ? await policyOf(nextHop.host, lookup, ports) : NO_POLICY;
+  const under = underPolicy(way, policy, nextHop.host);
+  const mustProve = nextHop.tlsNeed === 'required' && 'hosts' in under;
+  const left = mustProve ? provedWay(under, nextHop.host, isUnknown) : under;
   const [{ name: site } = { name: '' }] = 'hosts' in left ? left.hosts : way.hosts;
   const named = await hostsOf(way, nextHop.port, policy, lookup);
-  const found = usesTls ? await withDane(named, way, lookup) : named;
+  const found = isJudged ? await withDane(named, way, lookup) : named;
   const { hosts, used } = sourced(found, site, ours);
   const from = shown(used);
   if ('why' in left) {
@@ -319,29 +324,35 @@ async function hostsOf(
   return hosts;
 }
 
-/** As the gateway that runs goes by it; where none does, as one would that knows none of it yet. */
+/**
+ * As the gateway that runs goes by it. What it has not asked for mail's sake, or where none runs, is fetched
+ * for the answer alone: nobody keeps, renews or counts it, and no report to the domain tells of it.
+ */
 async function policyOf(
   domain: string, lookup: MxLookup, { clock, resolver, https, policies: running }: ExplainPorts,
 ): Promise<ExplainedPolicy> {
-  const policies = running
-    ?? new StsPolicies(undefined, { clock, log: SILENT, resolver, lookup, https, onFetched: unsaid });
-  const policy = await new Promise<StsPolicy | undefined>((resolve) => { policies.ask(domain, resolve); });
+  const isKnown = running?.kept(domain) !== undefined || running?.failureOf(domain) !== undefined;
+  const policies = running !== undefined && isKnown ? running
+    : new StsPolicies(undefined, { clock, log: SILENT, resolver, lookup, https, onFetched: unsaid });
+  const { policy, isUnknown } = await new Promise<Omit<ExplainedPolicy, 'text'>>((resolve) => {
+    policies.ask(domain, (found, isUntold) => { resolve({ policy: found, isUnknown: isUntold }); });
+  });
   const failed = policies.failureOf(domain);
   if (policy === undefined) {
-    if (failed !== undefined) return { policy, text: `none to be had: ${failed}` };
+    if (failed !== undefined) return { policy, text: `none to be had: ${failed}`, isUnknown };
     const record = await new Promise<DnsAnswer<'TXT'>>((resolve) => {
       resolver.ask(stsRecordName(domain), 'TXT', resolve);
     });
-    return { policy, text: record.kind === 'failed' ? `no answer: ${record.why}` : '' };
+    return { policy, text: record.kind === 'failed' ? `no answer: ${record.why}` : '', isUnknown };
   }
   const { mode, mx, maxAgeS } = policy;
   const names = mx.length > 0 ? `: ${mx.join(' ')}` : '';
   const text = `${mode} for ${formatDuration(maxAgeS * 1000)}${names}`;
   const kept = running?.kept(domain);
-  if (kept === undefined) return { policy, text };
+  if (kept === undefined) return { policy, text, isUnknown };
   const since = `kept, fetched at ${new Date(kept.fetchedWallMs).toISOString().slice(0, 19)}Z`;
   const still = failed === undefined ? '' : `, none to be had since: ${failed}`;
-  return { policy, text: `${text}; ${since}${still}` };
+  return { policy, text: `${text}; ${since}${still}`, isUnknown };
 }
 
 function judged(answers: Addresses, allowsPrivate: boolean): Judged {

@@ -11,15 +11,15 @@ export function readText(file: string): string {
   }
 }
 
-/** Changes when one of the files is replaced or can be read no more. */
+/** Changes when one of the files is replaced, has other rights or another owner, or is gone. */
 export function stampOf(...files: readonly (string | undefined)[]): string {
   return files.map((file) => (file === undefined ? 'none' : stampOfOne(file))).join();
 }
 
 function stampOfOne(file: string): string {
   try {
-    const { mtimeMs, ino, size } = statSync(file);
-    return `${String(mtimeMs)} ${String(ino)} ${String(size)}`;
+    const { mtimeMs, ctimeMs, ino, size } = statSync(file);
+    return `${String(mtimeMs)} ${String(ctimeMs)} ${String(ino)} ${String(size)}`;
   } catch {
     // Who reads it says why.
     return 'none';

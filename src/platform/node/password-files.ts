@@ -44,7 +44,7 @@ export class PasswordFiles implements Passwords {
       if (known.look()) this.#tell(file, known.why);
       return known.current;
     }
-    // What was never good is looked at each time: a change of its mode changes no stamp.
+    // What was never good is read each time.
     try {
       const followed = new FollowedFile<PasswordFound>([file], () => (
         { isFound: true, password: readPassword(file) }));

@@ -39,10 +39,10 @@ interface Case {
   readonly told: RegExp;
 }
 
-function digestOf({ certFile }: { readonly certFile: string }, selector: 'certificate' | 'key'): string {
+function digestOf({ certFile }: { readonly certFile: string }, selector: 'certificate' | 'key', algorithm = 'sha256'): string {
   const certificate = new X509Certificate(readFileSync(certFile));
   const data = selector === 'key' ? certificate.publicKey.export({ type: 'spki', format: 'der' }) : certificate.raw;
-  return createHash('sha256').update(data).digest('hex');
+  return createHash(algorithm).update(data).digest('hex');
 }
 
 function zoneText(zone: string, port: number, cases: readonly Case[]): string {
@@ -123,6 +123,8 @@ test('hosts of a signed zone get mail as its TLSA records say, and Postfix says 
   const anchor = `2 0 1 ${digestOf({ certFile: certificates.caFile }, 'certificate')}`;
   const signed: readonly Case[] = [
     { label: 'right', tlsa: right, ours: /^2\.0\.0 dane /, postfix: /Verified TLS connection established/, told: /^mx\.right\S+ {2}TLS as its TLSA records say: 3 1 1 [0-9a-f]{16}…$/ },
+    { label: 'whole', tlsa: `3 0 1 ${digestOf(leaf, 'certificate')}`, ours: /^2\.0\.0 dane /, postfix: /Verified TLS connection established/, told: /\S {2}TLS as its TLSA records say: 3 0 1 / },
+    { label: 'longer', tlsa: `3 1 2 ${digestOf(leaf, 'key', 'sha512')}`, ours: /^2\.0\.0 dane /, postfix: /Verified TLS connection established/, told: /\S {2}TLS as its TLSA records say: 3 1 2 / },
     { label: 'wrong', tlsa: wrong, ours: /^4\.7\.5 clear .*not the one that its TLSA records speak of/, postfix: /num=65:no matching DANE TLSA records/, told: /^mx\.wrong\S+ {2}TLS as its TLSA records say: 3 1 1 / },
     { label: 'forged', tlsa: right, isForged: true, ours: /^4\.7\.5 clear .*a name of a signed zone: .*SERVFAIL/, postfix: /TLSA lookup error for mx\.forged/, told: /^mx\.forged\S+ {2}not connected to: no answer on TLSA of \S+, a name of a signed zone: .*SERVFAIL$/ },
     { label: 'none', tlsa: undefined, ours: /^2\.0\.0 no /, postfix: UNJUDGED, told: /^mx\.none\S+ {2}no TLSA records$/ },

@@ -14,9 +14,9 @@ import { judged } from '../../unit/gateway/inbound/hooks/judged.js';
 import { oddMail } from '../dkimpy/odd-mail.js';
 import { runProgram } from '../support.js';
 
-const ODD_MESSAGES = 200;
+const ODD_MESSAGES = 1000;
 
-test('OpenDKIM verifies two hundred odd messages, and finds one broken that was changed', { timeout: 120_000 }, async () => {
+test('OpenDKIM verifies a thousand odd messages, and finds one broken that was changed', { timeout: 120_000 }, async () => {
   const folder = mkdtempSync(join(tmpdir(), 'twinpost-opendkim-'));
   try {
     const key = { domain: 'x.example', selector: 'r1', algorithm: 'rsa-sha256', key: RSA, keyFile: '', expiresAfterMs: undefined } as const;

@@ -2,12 +2,28 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { Prng } from '../../../../src/base/prng.js';
 import { SiteHost, SiteHosts } from '../../../../src/gateway/outbound/site-hosts.js';
 import { DEFERRED } from '../../../../src/gateway/queue/types.js';
 
+const BACKOFF = { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 1, deniedMaxMs: 2 };
+
+test('of hosts that are preferred alike each is as likely as the others, and one that is preferred less is none of them', () => {
+  const hosts = [20, 10, 10, 10].map((preference, at) => new SiteHost(`mx${String(at)}.example`, 25, preference, true));
+  const prng = new Prng(7);
+  const site = new SiteHosts(hosts, BACKOFF, () => prng.next());
+  const often = new Map<string, number>();
+  for (let draw = 0; draw < 3000; draw++) {
+    const name = site.next(0)?.name ?? 'none';
+    often.set(name, (often.get(name) ?? 0) + 1);
+  }
+  assert.deepEqual([...often.keys()].sort(), ['mx1.example', 'mx2.example', 'mx3.example']);
+  for (const [name, count] of often) assert.ok(count > 900 && count < 1100, `${name}: ${String(count)}`);
+});
+
 test('a host turns mail away when that is noted of it: not while it is put off for want of room', () => {
   const host = new SiteHost('mx.example', 25, 10, true);
-  const hosts = new SiteHosts([host], { backoffFirstMs: 1000, backoffMaxMs: 60_000, deniedFirstMs: 1, deniedMaxMs: 2 }, () => 0.5);
+  const hosts = new SiteHosts([host], BACKOFF, () => 0.5);
   const away = { status: DEFERRED, code: 421, enhanced: '4.3.2', text: '421 4.3.2 later' } as const;
   hosts.putOff(host, '192.0.2.1', 1000);
   assert.deepEqual([hosts.noteTurnedAway(host, away, 1200, 1), host.isTurningAway, host.failures], [false, false, 0]);

@@ -1,12 +1,13 @@
 /** What is read again when it changes: a bad file never replaces a good one, and each change is told once. */
 import assert from 'node:assert/strict';
-import { mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { after, test } from 'node:test';
 
 import { FollowedFile, readText } from '../../../../src/platform/node/changing-files.js';
 import { PasswordFiles } from '../../../../src/platform/node/password-files.js';
+import { readSecretFile } from '../../../../src/platform/node/secret-file.js';
 import { KeptLog } from '../../gateway/admin/kept-log.js';
 
 const folder = mkdtempSync(join(tmpdir(), 'twinpost-followed-'));
@@ -40,6 +41,18 @@ test('what can not be used leaves what was read before in force, until a good on
   assert.deepEqual(seen(), [true, 123, '', 4]);
   writeFileSync(beside, 'another of its files');
   assert.deepEqual(seen(), [true, 123, '', 5]);
+});
+
+test('a file that everybody may read is read anew when that has been mended, as its error says', () => {
+  const file = join(folder, 'secret');
+  writeFileSync(file, 'first', { mode: 0o600 });
+  const followed = new FollowedFile([file], () => readSecretFile(file, 'a secret', 100));
+  const seen = (): unknown[] => [followed.look(), followed.current, followed.why];
+  chmodSync(file, 0o604);
+  writeFileSync(file, 'second');
+  assert.deepEqual(seen(), [true, 'first', `everybody on this machine may read or write '${file}': chmod o-rw`]);
+  chmodSync(file, 0o600);
+  assert.deepEqual([seen(), seen()], [[true, 'second', ''], [false, 'second', '']]);
 });
 
 test('a password that can not be used leaves the old one in force, and is told of once', () => {

@@ -227,28 +227,39 @@ describe('ten thousand domains in line', () => {
   });
 });
 
-test('whoever fills the memory with names pushes out no policy of others', async () => {
-  const resolver: Resolver = {
-    ask(_name, type, done) {
-      const records = [type === 'TXT' ? 'v=STSv1; id=1;' : '93.184.216.34'];
-      done({ kind: 'found', records, isAuthentic: false } as unknown as DnsAnswer<typeof type>);
-    },
-  };
-  const longest = Array.from({ length: 16 }, (_, i) => `${String(i).padStart(3, '0')}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}`);
-  const policies = new StsPolicies(undefined, {
-    clock: { nowMs: () => 0, wallMs: () => 0 }, log: toldTo([]), resolver, onFetched: () => undefined,
-    lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
-    https: {
-      ask({ host }, done) {
-        const text = policyText('enforce', host.startsWith('mta-sts.d') ? longest : ['mx.sts.example']);
-        done({ kind: 'answer', status: 200, type: 'text/plain', text });
+describe('what is kept of policies is bounded', () => {
+  /** Each domain has one, of these names. */
+  const policiesOf = (mxOf: (host: string) => readonly string[]): StsPolicies => {
+    const resolver: Resolver = {
+      ask(_name, type, done) {
+        const records = [type === 'TXT' ? 'v=STSv1; id=1;' : '93.184.216.34'];
+        done({ kind: 'found', records, isAuthentic: false } as unknown as DnsAnswer<typeof type>);
       },
-    },
+    };
+    return new StsPolicies(undefined, {
+      clock: { nowMs: () => 0, wallMs: () => 0 }, log: toldTo([]), resolver, onFetched: () => undefined,
+      lookup: new MxLookup({ ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 }, resolver),
+      https: { ask({ host }, done) { done({ kind: 'answer', status: 200, type: 'text/plain', text: policyText('enforce', mxOf(host)) }); } },
+    });
+  };
+
+  test('whoever fills the memory with names pushes out no policy of others', async () => {
+    const longest = Array.from({ length: 16 }, (_, i) => `${String(i).padStart(3, '0')}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}.${'l'.repeat(60)}`);
+    const policies = policiesOf((host) => (host.startsWith('mta-sts.d') ? longest : ['mx.sts.example']));
+    assert.equal(await modeOf(policies), 'enforce mx.sts.example');
+    for (let i = 0; i < 17_500; i++) policies.ask(`d${String(i)}.example`, () => undefined);
+    assert.ok(policies.count < 17_200, `${String(policies.count)} are kept`);
+    assert.equal(policies.kept(DOMAIN)?.policy.mode, 'enforce');
   });
-  assert.equal(await modeOf(policies), 'enforce mx.sts.example');
-  for (let i = 0; i < 17_500; i++) policies.ask(`d${String(i)}.example`, () => undefined);
-  assert.ok(policies.count < 17_200, `${String(policies.count)} are kept`);
-  assert.equal(policies.kept(DOMAIN)?.policy.mode, 'enforce');
+
+  test('of a hundred thousand the one longest not fetched leaves when there is one more', () => {
+    const policies = policiesOf(() => ['mx.sts.example']);
+    for (let i = 0; i < 100_000; i++) policies.ask(`d${String(i)}.example`, () => undefined);
+    assert.deepEqual([policies.count, policies.kept('d0.example') !== undefined], [100_000, true]);
+    policies.ask('one-more.example', () => undefined);
+    const kept = ['d0.example', 'd1.example', 'one-more.example'].map((domain) => policies.kept(domain) !== undefined);
+    assert.deepEqual([policies.count, kept], [100_000, [false, true, true]]);
+  });
 });
 
 describe('the file of policies', () => {
