@@ -11,8 +11,8 @@ export interface JudgedEnvelope {
   /** As the client will read it in its 250. */
   readonly queueId: string;
   /**
-   * Address of the client: the one that PROXY or XCLIENT told, where one of them is believed; '': who may tell
-   * it did not, and the address of that one says nothing of the sender.
+   * Address of the client: the one that PROXY or XCLIENT told, where one of them is believed; '': who may
+   * tell it did not, and the address of that one says nothing of the sender.
    */
   readonly client: string;
   readonly helo: string;
