@@ -9,6 +9,7 @@ import type { ServerTlsFiles } from '../../src/platform/node/server-tls.js';
 const KEYS = {
   ec: ['-newkey', 'ec', '-pkeyopt', 'ec_paramgen_curve:prime256v1', '-nodes'],
   rsa: ['-newkey', 'rsa:2048', '-nodes'],
+  weak: ['-newkey', 'rsa:1024', '-nodes'],
 };
 
 function newFolder(): string {

@@ -118,8 +118,8 @@ export const NOTIFY_DELAY = 8;
 /** All that a next hop is told of them. */
 export const NOTIFY_BITS = 15;
 /**
- * Of our own, beside them. An alias stood for this one and others, and its success was to be told: as
- * "expanded", once it is known what became of this one (RFC 3461 5.2.7.3).
+ * Of our own, beside them. An alias stood for this one, and its success was to be told: as "expanded", once
+ * it is known what became of this one (RFC 3461 5.2.7.3).
  */
 export const ALIAS_EXPANDED = 16;
 /** An alias led it out of our domains: the reverse-path is rewritten for it (base/sender-rewriting.ts). */

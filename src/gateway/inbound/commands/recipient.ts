@@ -84,7 +84,7 @@ function byRoute(
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
   const isChanged = address !== path.address;
   const orcpt = isChanged ? originalOf(path.address, parameters.orcpt, desk) : parameters.orcpt;
-  const notify = isChanged ? parameters.notify | ALIAS_CHANGED : parameters.notify;
+  const notify = isChanged ? notifyOfMember(parameters.notify, true) | ALIAS_CHANGED : parameters.notify;
   transaction.named(path.address);
   transaction.addRecipient(route, { address, notify, orcpt }, mailboxKey(address, domain));
   if (came !== undefined) transaction.addCameBack(came);
@@ -202,7 +202,8 @@ function byTable(
   destinations.forEach(({ route, address, hasLeft, key }, index) => {
     const isChanged = address !== path.address;
     const original = isChanged ? originalOf(path.address, orcpt, desk) : orcpt;
-    const asked = destinations.length === 1 ? notify : notifyOfMember(notify, index === 0);
+    const isMember = isChanged || destinations.length > 1;
+    const asked = isMember ? notifyOfMember(notify, index === 0) : notify;
     const leaves = hasLeft && isRewritten ? ALIAS_LEAVES : 0;
     const bits = asked | leaves | (isChanged ? ALIAS_CHANGED : 0);
     const added = { address, notify: bits, orcpt: original };
@@ -219,8 +220,9 @@ function roomOf({ countedRecipients }: MailTransaction, { options: { recipientsM
 }
 
 /**
- * What is asked about one address of several that an alias leads to: the sender is told that the list has the
- * message, not who of it does (RFC 3461 5.2.7.3).
+ * What is asked about an address that an alias leads to, be it the only one: the sender is told that the
+ * alias has the message, not who behind it does (RFC 3461 5.2.7.3, 5.2.7.4). A next hop that is asked to tell
+ * success names the address that it took.
  */
 function notifyOfMember(notify: number, isFirst: boolean): number {
   if ((notify & NOTIFY_SUCCESS) === 0) return notify;

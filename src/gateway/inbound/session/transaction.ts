@@ -283,10 +283,15 @@ export class MailTransaction implements Submission {
  * member it is, nobody is told.
  */
 function oneOfBoth(first: Recipient, second: Recipient): Recipient | undefined {
-  if ((second.notify & NOTIFY_NEVER) !== 0) return first;
-  if ((first.notify & NOTIFY_NEVER) !== 0) return second;
+  if (asksNothing(second)) return first;
+  if (asksNothing(first)) return second;
   if (owesSuccess(first) || owesSuccess(second)) return undefined;
   return (first.notify & ~second.notify & ALIAS_CHANGED) === 0 ? first : second;
+}
+
+/** NEVER stands also where nothing but the success of an alias is to be told. */
+function asksNothing({ notify }: Recipient): boolean {
+  return (notify & (NOTIFY_NEVER | ALIAS_EXPANDED)) === NOTIFY_NEVER;
 }
 
 function owesSuccess({ notify }: Recipient): boolean {

@@ -358,6 +358,15 @@ describe('what an alias leads to', () => {
     assert.equal(groups[1]?.['Diagnostic-Code'], 'smtp; 550 5.1.1 <(hidden)>: (hidden) is not at ours.example');
   });
 
+  test('is not told where a next hop gives it another domain, nor by the beginning that a cut has left', () => {
+    const said = '550 5.1.1 zoe@mail.backend: unknown';
+    assert.equal(asPythonSees(composed([led('zoe@else.example', said)])).groups[1]?.['Diagnostic-Code'], 'smtp; 550 5.1.1 (hidden): unknown');
+    for (const cut of [197, 200]) {
+      const text = `550 5.1.1 ${'no '.repeat(60)}`.padEnd(cut - 6, '.').concat(' annab');
+      assert.doesNotMatch(latin1(composed([led('annabel@else.example', text)])), /annab/);
+    }
+  });
+
   test('is not told either where it would be quoted in a way of its own, or nobody knows what was written to', () => {
     for (const address of ['"odd one"@else.example', 'd\u00f6rte@else.example', "o'neill@else.example"]) {
       const report = composed([led(address, `550 5.1.1 ${address}, odd one, or d?rte: unknown`, {}, '')]);

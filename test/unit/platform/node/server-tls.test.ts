@@ -7,7 +7,7 @@ import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import tls from 'node:tls';
 
-import { ServerTls } from '../../../../src/platform/node/server-tls.js';
+import { ServerTls, readServerTls } from '../../../../src/platform/node/server-tls.js';
 import type { HandshakeResult } from '../../../../src/platform/transport.js';
 import { selfSigned } from '../../../dialog/self-signed.js';
 
@@ -105,6 +105,12 @@ test('files are looked at with no client there; that they are in force, or can\'
     await new Promise((resolve) => setTimeout(resolve, 2200));
     assert.equal(kit.told.length, 3);
   });
+});
+
+test('a key of less than 112 bits is refused, also by a Node whose own level would take it', needsTls, () => {
+  const weak = selfSigned('mx.test', 60, 'weak');
+  assert.ok(weak !== undefined);
+  assert.throws(() => readServerTls(weak), /key is too short/);
 });
 
 test('a key of another type than its certificate never replaces a good pair', needsTls, async () => {
