@@ -197,7 +197,7 @@ ${dkim}  routes: [{domain: '*', via: 'smtp://127.0.0.1:1'}]
       [entry('rsa', 'a') + entry('ed', 'b') + entry('rsa', 'c'), [`gateway.yaml:8: gateway.dkim[2].key_file: ${wanted}a second RSA key of x.example; it may have one, and one of the other kind`]],
       [entry('rsa', 'a') + entry('ed', 'A'), ["gateway.yaml:7: gateway.dkim[1].selector: expected each name of a key once, found 'a._domainkey.x.example' again"]],
       [entry('rsa', 'a', ', expires_after: 2d'), ['gateway.yaml:6: gateway.dkim[0].expires_after: expected at least delivery.lifetime (432000000 ms), found 172800000 ms: the signature of mail that waits would end before it arrives']],
-      [entry('rsa', 'a_b'), ['gateway.yaml:6: gateway.dkim[0].selector: expected a selector such as s2026: letters, digits and dashes, 63 at most, found "a_b"']],
+      [entry('rsa', 'a_b'), ['gateway.yaml:6: gateway.dkim[0].selector: expected a selector such as s2026: letters, digits and dashes, in labels with dots between them, 63 at most, found "a_b"']],
     ] as const) {
       writeFileSync(file, config(dkim));
       const [checked, started] = await Promise.all([twinpost(['config', 'check', file]), twinpost(['gateway', '--config', file])]);
