@@ -1297,12 +1297,13 @@ export class PartitionHolder {
     const isSourceFit = set.isHistoryKnown && !source.isDiverged;
     const isOtherUp = set.rows.some((row) => (row !== source || !isSourceFit) && row.isRecorded
       && !row.isGone && this.#isUp(row));
-    // One that counts, and is silent, lacks less.
-    const isOtherAlive = set.rows.some((row) => row !== source && row.isRecorded && !row.isGone);
+    // One that counts, and is silent, lacks less; so does the source, when it is back.
+    const isOneLeft = isOtherUp || !source.isGone
+      || set.rows.some((row) => row !== source && row.isRecorded && !row.isGone);
     // Before the history is known nothing was made that the heir could lack, and it can't be compared.
     const { heir } = set;
-    const isHeirRead = !isOtherAlive && !set.isHistoryKnown && heir !== undefined;
-    const left = isOtherAlive ? undefined : isHeirRead ? heir : set.lastResort;
+    const isHeirRead = !isOneLeft && !set.isHistoryKnown && heir !== undefined;
+    const left = isOneLeft ? undefined : isHeirRead ? heir : set.lastResort;
     const isDue = isOtherUp ? source.isGone || nowMs - source.weakSinceMs >= this.#options.dropAfterMs
       : source.isGone && (isHeirRead || heir === undefined) && (left === undefined || this.#isUp(left));
     if (!isDue || !set.records.isSettled || this.#rolledBackTo !== undefined) return true;

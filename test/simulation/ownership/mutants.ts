@@ -150,7 +150,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '13', name: 'a register that takes no change is taken for one that does', heldBy: TALK_TEST, file: 'src/recovery/ownership/register-talk.js',
     old: 'Math.min(this.#unansweredMs, this.#unmadeMs)', new: 'this.#unansweredMs' },
   { rule: '14', name: 'a copy that had left is waited for where it can not be compared', heldBy: HOLDER_TEST, file: HOLDER,
-    old: '!isOtherAlive && !set.isHistoryKnown && heir !== undefined', new: 'false' },
+    old: '!isOneLeft && !set.isHistoryKnown && heir !== undefined', new: 'false' },
   { rule: '14', name: 'a copy that has left is read before a member that is silent', heldBy: HOLDER_TEST, file: HOLDER,
     old: 'row !== source && row.isRecorded && !row.isGone)', new: 'row !== source && row.isRecorded && this.#isUp(row))' },
   { rule: '14', name: 'the next holder empties the copy that had left', heldBy: SET_TEST, file: SET,

@@ -29,6 +29,7 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['a copy that has left and lacks changes is not read while a member that counts is silent', 273003315],
   ['who refused a term and takes it now is told records again', 273039606],
   ['a source dies before its history is read: the copy that had left is read', 281029908],
+  ['but not while the source itself is back', 283001726],
   ['who gives a partition away serves it until that is known, also while the register is away', 4030],
 ];
 const MUTANTS_A_RUN = 3;
