@@ -161,7 +161,7 @@ export class PartitionSet {
   onAcked(row: PartitionMember, number: number, nowMs: number): void {
     if (number <= row.acked || row.state === MemberState.FILLING) return;
     row.acked = number;
-    if (row.state === MemberState.TAIL && number >= row.tailEnd) this.#isLevelNow(row, nowMs);
+    if (row.state === MemberState.TAIL && number >= row.tailEnd) this.#becomeLevel(row, nowMs);
     if (row.isPossible) this.#advance();
   }
 
@@ -190,7 +190,7 @@ export class PartitionSet {
     const lastNumber = this.#ports.lastNumber();
     if (!row.isDiverged && this.#ports.isInHistory(at)) {
       this.#creditAligned(row, at.number);
-      if (at.number === lastNumber) this.#isLevelNow(row, nowMs);
+      if (at.number === lastNumber) this.#becomeLevel(row, nowMs);
       else this.#startTail(row, at.number, lastNumber, nowMs);
       return;
     }
@@ -579,7 +579,7 @@ export class PartitionSet {
     if (row.isPossible) this.#advance();
   }
 
-  #isLevelNow(row: PartitionMember, nowMs: number): void {
+  #becomeLevel(row: PartitionMember, nowMs: number): void {
     if (row.countedEpoch === 0) row.countedEpoch = this.records.known.epoch;
     row.enter(MemberState.IN_STEP, nowMs);
   }
