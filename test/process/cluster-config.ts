@@ -185,7 +185,7 @@ function isSection(value: unknown): value is Section {
 export async function choosePorts({ gateways = 1, stores = 2, workers = 1 }: ClusterOptions): Promise<Ports> {
   const ports = await freePorts(2 + gateways + 3 * stores);
   const admins: number[] = [];
-  for (let gateway = 0; gateway < gateways; gateway++) admins.push(await freeRow(workers, [...ports, ...admins]));
+  for (let gateway = 0; gateway < gateways; gateway++) admins.push(await freeRow(workers));
   const take = (): number => ports.pop() ?? 0;
   return {
     sink: take(), sinkAdmin: take(),

@@ -85,13 +85,8 @@ interface StartedUp {
 async function startUp(
   words: Readonly<Record<string, string>> = {}, more: readonly string[] = [],
 ): Promise<StartedUp> {
-  const taken: number[] = [];
   const ports = new Map<string, number>();
-  for (const known of PORTS) {
-    const first = await freeRow(ROW, taken);
-    ports.set(known, first);
-    taken.push(...Array.from({ length: ROW }, (_none, i) => first + i));
-  }
+  for (const known of PORTS) ports.set(known, await freeRow(ROW));
   const port = (known: string): number => ports.get(known) ?? 0;
   let text = EMBEDDED_UP_YAML;
   for (const [from, to] of Object.entries(words)) text = text.replace(from, to);

@@ -3,13 +3,13 @@ import assert from 'node:assert/strict';
 import { spawn } from 'node:child_process';
 import type { ChildProcess } from 'node:child_process';
 import { cpSync, readFileSync, rmSync } from 'node:fs';
-import net from 'node:net';
 import { join } from 'node:path';
 
 import type { EventLog } from '../../../src/platform/ports.js';
 import { connectEtcdRegister } from '../../../src/register/etcd/etcd-register.js';
 import type { EtcdLineOptions } from '../../../src/register/etcd/etcd-line.js';
 import type { Register } from '../../../src/register/port.js';
+import { freePorts } from '../../process/free-ports.js';
 import { QUIET, RealWorld, makeFolder, removeFolder, until } from '../../unit/register/real-world.js';
 import { mustRun, runProgram } from '../support.js';
 
@@ -193,18 +193,4 @@ export class EtcdCluster {
     for (const node of this.nodes) await node.kill();
     removeFolder(this.#folder);
   }
-}
-
-/** Held at the same time, so that they differ. */
-async function freePorts(count: number): Promise<number[]> {
-  const servers = await Promise.all(Array.from({ length: count }, () =>
-    new Promise<net.Server>((resolve) => {
-      const server = net.createServer();
-      server.listen({ host: HOST, port: 0 }, () => {
-        resolve(server);
-      });
-    })));
-  const ports = servers.map((server) => (server.address() as net.AddressInfo).port);
-  await Promise.all(servers.map((server) => new Promise((resolve) => server.close(resolve))));
-  return ports;
 }
