@@ -17,8 +17,8 @@
  *   CLAIMING     ─ another change came first, or no member can be read any more ─► ASKING
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
  *   READING      ─ source died, and no other copy will do (14) / forget, change ─► CLAIMING
- *   HOLDER       ─ the owner is back, the register answers / stop ─► HANDING_BACK ─ quiet, level, heard /
- *                  change; moved / release, forget ─► IDLE. Likewise to another that delivers for it; and to
+ *   HOLDER       ─ the owner is back, doubled, the register answers / stop ─► HANDING_BACK ─ quiet, level,
+ *                  heard / change; moved / release, forget ─► IDLE. Likewise to another that delivers for it; and to
  *                  nobody, empty, at its end
  *   READING      ─ the owner is back, all that count are in step / stop ─► HANDING_BACK: it reads the members
  *   HANDING_BACK ─ the owner is away again; the register does not answer / resume ─► HOLDER
@@ -157,6 +157,8 @@ const END_AGAIN_MS = 50;
 const SAME_LEASE_MS = 100;
 /** So long a member is waited for that could be read, too. */
 const OTHERS_WAIT_MS = 100;
+/** So long a partition is not handed back for want of a second copy: a full store may refuse it for ever. */
+const SECOND_WAIT_MS = 60_000;
 const NO_GIVEN: readonly GivenUpCopy[] = [];
 const NO_LINE: readonly PastTerm[] = [];
 
@@ -585,7 +587,7 @@ export class PartitionHolder {
       || (this.#state === HolderState.READING && this.#set?.isInStep === true);
     if (!mayGo || this.#set === undefined || isSameHolder(owner, this.#options.self)) return;
     // A change that was sent is settled first: made late, it would come in the middle of this.
-    if (this.#isUnknown || nowMs < this.#giveAgainMs) return;
+    if (this.#isUnknown || nowMs < this.#giveAgainMs || this.#isSecondAwaited(owner, nowMs)) return;
     if (!this.#talk.hasJustAnswered(nowMs)) {
       this.#mustRead = true;
       return;
@@ -595,6 +597,15 @@ export class PartitionHolder {
     this.#leasesWhenLevel.clear();
     this.#enter(HolderState.HANDING_BACK, nowMs, `to ${holderKey(owner)}`);
     this.#ports.memory.stop();
+  }
+
+  /**
+   * What is handed back is forgotten here: with a single member it would be lost by the death of one store. A
+   * second one is filled first, but not waited for without end.
+   */
+  #isSecondAwaited(owner: HolderId, nowMs: number): boolean {
+    const isKept = this.#state === HolderState.HOLDER && owner.incarnation !== 0;
+    return isKept && this.#set?.isDoubled === false && nowMs - this.#enteredMs < SECOND_WAIT_MS;
   }
 
   /** What was given up may still come back (16). */

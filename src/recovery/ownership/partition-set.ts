@@ -452,6 +452,15 @@ export class PartitionSet {
     return this.#counted.every((row) => row.acked === this.#ports.lastNumber());
   }
 
+  /** As many copies as are wanted count and get every change; or there is no store for another one (13). */
+  get isDoubled(): boolean {
+    const rows = this.#rows.filter((row) => !row.isGone);
+    const sound = rows.filter((row) => row.isRecorded && row.isInStep).length;
+    if (sound >= this.#options.replicas) return true;
+    return sound === rows.filter((row) => row.isFed).length
+      && this.#ports.chooseStore(rows.map(({ storeId }) => storeId), '') === undefined;
+  }
+
   /** A copy that was given up and is adopted now (16): it counts no more, and is told. */
   release(member: RecordedMember): void {
     this.#leavers.push({ storeId: member.storeId, bootId: member.bootId, sentMs: -Infinity });

@@ -8,7 +8,9 @@
  *   refusal     nothing answered 4xx is delivered
  *   order       first attempts in order: what was answered before another was offered goes first
  *   deletion    no delivery after a committed deletion
- *   given up    a memory that is the only copy goes by a person's order, or by the death of its process
+ *   given up    a memory that is the only copy goes by a person's order, or by the death of its process; or
+ *               by a takeover or hand-back sent while a copy could be reached, and made when all had died: the
+ *               hole that docs/model names (13). It is counted, and a person is asked
  *   fence       no store applies or begins anything under a term below one that it has taken (sim-store.ts)
  *   drains      once faults stop, everything answered 250 is delivered, and the partition is doubled
  * (simulate.ts)
@@ -52,6 +54,10 @@ export class Custody {
   /** Which process was told to give a memory up. */
   readonly #unwarned = new Set<string>();
   readonly #orders = new Set<string>();
+  /** Terms whose change was sent while a member could be reached, as far as its sender knew. */
+  readonly #sentWithCopy = new Set<string>();
+  /** Partitions whose last copy was the memory of a process that was deposed. */
+  readonly deposedAlone = new Set<string>();
   #order = 0;
   isTouched = false;
   accepted = 0;
@@ -81,6 +87,7 @@ export class Custody {
       this.#memoryIsGivenUp(partition, known, record);
     }
     if (known !== undefined && isNext && !isSameTerm(known.term, record.term)) this.#readFromLeft(partition, known, record);
+    if (known !== undefined && isNext && !isSameTerm(known.term, record.term)) this.#deposed(partition, known, record);
     if (known !== undefined && record.gaveUp.length > known.gaveUp.length) this.#giveUp(partition, record);
     if (isNext) this.#truth.set(partition, record);
     this.isTouched = true;
@@ -133,6 +140,23 @@ export class Custody {
       throw new PropertyBroken(`${what}, without an order`);
     }
     world.count('memory given up');
+    for (const letter of this.#due.get(partition) ?? []) letter.isLost = true;
+  }
+
+  sentWithCopy(partition: string, term: Term): void {
+    this.#sentWithCopy.add(termKey(partition, term));
+  }
+
+  /** Nobody could know when the change was sent that no member would be left when it was made. */
+  #deposed(partition: string, before: PartitionRecord, after: PartitionRecord): void {
+    const world = this.#world;
+    const isLeft = after.members.some(({ storeId, bootId }) => world.stores.find((store) =>
+      store.storeId === storeId)?.holdsIn(partition, bootId)?.isComplete === true);
+    const isInMemory = world.partsOf(partition).some((part) => part.isCopy && isSameTerm(part.holder.term, before.term));
+    if (isLeft || !isInMemory || after.members.length === 0
+      || !this.#sentWithCopy.has(termKey(partition, after.term))) return;
+    world.count('last memory deposed');
+    this.deposedAlone.add(partition);
     for (const letter of this.#due.get(partition) ?? []) letter.isLost = true;
   }
 

@@ -147,6 +147,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: '        this.#handing = { ...record', new: '        this.#release();\n        this.#handing = { ...record' },
   { rule: '13', name: 'stops until the register says what became of it', file: HOLDER,
     old: 'this.#stopGiving(this.#handing, nowMs);', new: 'void nowMs;' },
+  { rule: '13', name: 'hands back with a single member, while a second one is filled', heldBy: HOLDER_TEST, file: HOLDER,
+    old: 'this.#set?.isDoubled === false', new: 'nowMs < 0' },
   { rule: '13', name: 'a register that takes no change is taken for one that does', heldBy: TALK_TEST, file: 'src/recovery/ownership/register-talk.js',
     old: 'Math.min(this.#unansweredMs, this.#unmadeMs)', new: 'this.#unansweredMs' },
   { rule: '14', name: 'a copy that had left is waited for where it can not be compared', heldBy: HOLDER_TEST, file: HOLDER,

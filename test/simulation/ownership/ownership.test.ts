@@ -30,6 +30,8 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['who refused a term and takes it now is told records again', 273039606],
   ['a source dies before its history is read: the copy that had left is read', 281029908],
   ['but not while the source itself is back', 283001726],
+  ['every member dies before a takeover that was sent is made: a person is asked, as the model says', 281002348],
+  ['a partition is handed back when it is doubled', 283004337],
   ['who gives a partition away serves it until that is known, also while the register is away', 4030],
 ];
 const MUTANTS_A_RUN = 3;

@@ -409,6 +409,9 @@ export class Part {
       },
       change: (ticket, expected, record, unlessSessionOf) => {
         process.world.custody.changeSent(process.key, partition, this.holder, record);
+        if (record.members.some((member) => this.#linkOf(member) !== undefined)) {
+          process.world.custody.sentWithCopy(partition, record.term);
+        }
         const apply = (): { revision: string | undefined; stamped: ReturnType<typeof register.read> } =>
           ({ revision: register.change(partition, expected, record, unlessSessionOf),
             stamped: register.read(partition) });

@@ -74,7 +74,7 @@ class Run {
     events.at(START_MS, () => { this.#faultLater(endMs); });
     this.#runUntil(endMs);
     this.#calm();
-    if (this.#plan.faults.includes('lose-all')) events.after(PERSON_MS, () => { this.#person(); });
+    events.after(PERSON_MS, () => { this.#person(); });
     this.#runUntil(endMs + CALM_MS);
     this.#checkDrained();
     const probes = this.#probe();
@@ -599,7 +599,8 @@ class Run {
   #person(): void {
     const world = this.#world;
     for (const { partition } of world.partitions) {
-      if (!world.isAwaitingPerson(partition)) continue;
+      const mayBeAsked = this.#plan.faults.includes('lose-all') || world.custody.deposedAlone.has(partition);
+      if (!mayBeAsked || !world.isAwaitingPerson(partition)) continue;
       const part = world.partsOf(partition).find((each) =>
         each.holder.giveUp(world.stores.map(({ storeId }) => storeId), each.process.now()));
       world.count('copies given up');

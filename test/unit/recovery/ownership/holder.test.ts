@@ -522,6 +522,7 @@ describe('a holder that is fenced', () => {
     assert.ok(row !== undefined);
     stage.holder.set?.onTermTaken(row);
     stage.holder.set?.onAcked(stage.holder.set.rows[0] ?? row, AT.number, stage.nowMs);
+    stage.holder.set?.onTermTaken(row);
     stage.holder.set?.onFilled(row, AT.number, stage.nowMs);
     stage.tick();
     assert.deepEqual(stage.changes.at(-1)?.record.members, members('a', 'c'));
@@ -803,6 +804,65 @@ async function readingBoth(): Promise<Stage> {
   stage.holder.onFenced('b', 'b1', { term: stage.holder.term, at: AT, olderLeaseMs: 0 }, stage.nowMs);
   return stage;
 }
+
+describe('a holder whose owner is back', () => {
+  /** Holds it with a alone: b died, and c is being filled. */
+  function withOne(): Stage {
+    const stage = new Stage();
+    stage.hold();
+    stage.holder.onRules(stage.rulesTicket, stage.nowMs);
+    stage.up.delete('b');
+    stage.holder.onLinkDown('b', stage.nowMs);
+    stage.tick(5);
+    assert.deepEqual(stage.apply('r2').members.map(({ storeId }) => storeId), ['a']);
+    return stage;
+  }
+
+  /** The register is asked first. */
+  function handBackOnceHeard(stage: Stage, revision: string): void {
+    stage.holder.handBack(OTHER, stage.nowMs);
+    if (stage.state === HolderState.HANDING_BACK) return;
+    const before = stage.reads.length;
+    stage.tick();
+    if (stage.reads.length > before) stage.holder.onRecord(stage.reads.at(-1) ?? 0, { revision, record: stage.holder.record, hasSession: true }, stage.nowMs);
+    stage.holder.handBack(OTHER, stage.nowMs);
+  }
+
+  test('waits until a second store has all of it: what is handed back is forgotten here', () => {
+    const stage = withOne();
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.HOLDER, 'c could have it');
+    stage.tick(45);
+    handBackOnceHeard(stage, 'r2');
+    assert.equal(stage.state, HolderState.HOLDER, 'c is being filled');
+    const row = stage.holder.set?.rowOf('c', 'b1');
+    assert.ok(row !== undefined);
+    stage.holder.set?.onTermTaken(row);
+    stage.holder.set?.onFilled(row, AT.number, stage.nowMs);
+    stage.tick();
+    assert.equal(stage.apply('r3').members.length, 2);
+    handBackOnceHeard(stage, 'r3');
+    assert.equal(stage.state, HolderState.HANDING_BACK);
+  });
+
+  test('does not wait for one without end: a store may refuse it for ever', () => {
+    const stage = withOne();
+    stage.tick(600);
+    handBackOnceHeard(stage, 'r2');
+    assert.equal(stage.state, HolderState.HANDING_BACK);
+  });
+
+  test('does not wait where there is no second store', () => {
+    const stage = new Stage();
+    for (const storeId of ['b', 'c']) stage.up.delete(storeId);
+    stage.takeFrom('a');
+    stage.holder.onHistoryRead(stage.nowMs);
+    stage.holder.onReadComplete(stage.nowMs);
+    assert.equal(stage.state, HolderState.HOLDER);
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.HANDING_BACK);
+  });
+});
 
 describe('a PARTIAL holder that all members are in step with', () => {
   test('gives the partition back before it has read it', async () => {
