@@ -20,7 +20,8 @@
  * gateway used and no store kept are used again by the next one: then the later entry counts. One that sends again
  * what the last one did (a tail) changes nothing. Who is a member is known from what members are told (TELL), and since
  * when from a watch of the register, where there is one; but a
- * record whose only member is silent is told to nobody: a member whose store was met in a later boot may have left.
+ * record whose only member is silent, or dies at once, is told to nobody: a member whose store was met in a later boot
+ * may have left, and so may one that is not in the next record told, if an epoch between was not.
  */
 import assert from 'node:assert/strict';
 
@@ -219,12 +220,12 @@ export class LinkJudge {
         sets = setsInForce(entry.partition);
         inForce.set(entry.partition, sets);
       }
-      for (const { fromMs, untilMs, members } of sets) {
+      for (const { fromMs, untilMs, members, mayHaveLeft } of sets) {
         if (fromMs > replyMs || untilMs < entry.storedMs || members.length === 0) continue;
         const isAcked = (member: string): boolean => ackedMs(entry.partition, member, entry.position, entry.reign, entry.storedMs) <= replyMs;
         for (const atMs of moments) {
           const left = members.filter((member) => !this.#record.isGone(member, atMs));
-          if (left.length > 0 && left.every(isAcked)) return true;
+          if (left.some(isAcked) && left.every((member) => isAcked(member) || mayHaveLeft.includes(member))) return true;
         }
       }
     }

@@ -121,12 +121,19 @@ export interface SetInForce {
   readonly fromMs: number;
   readonly untilMs: number;
   readonly members: readonly string[];
+  /** A change that nobody was told of, since its members died before, may have been without these. */
+  readonly mayHaveLeft: readonly string[];
 }
 
 /** The sets of members, each with the time in which it may have counted. */
 export function setsInForce({ records }: Partition): SetInForce[] {
-  return records.map(({ members, toldMs, knownMs }, at) => {
-    return { fromMs: Math.min(toldMs - TOLD_WITHIN_MS, knownMs), untilMs: records[at + 1]?.toldMs ?? Infinity, members };
+  return records.map(({ epoch, members, toldMs, knownMs }, at) => {
+    const next = records[at + 1];
+    const isUntold = next !== undefined && next.epoch > epoch + 1;
+    return {
+      fromMs: Math.min(toldMs - TOLD_WITHIN_MS, knownMs), untilMs: next?.toldMs ?? Infinity, members,
+      mayHaveLeft: isUntold ? members.filter((member) => !next.members.includes(member)) : [],
+    };
   });
 }
 

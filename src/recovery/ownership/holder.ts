@@ -18,8 +18,8 @@
  *   WAITING_OUT  ─ the fenced member is away ─► FENCING
  *   READING      ─ source died, and no other copy will do (14) / forget, change ─► CLAIMING
  *   HOLDER       ─ the owner is back, doubled, the register answers / stop ─► HANDING_BACK ─ quiet, level,
- *                  heard / change; moved / release, forget ─► IDLE. Likewise to another that delivers for it; and to
- *                  nobody, empty, at its end
+ *                  heard / change; moved / release, forget ─► IDLE. Likewise to another that delivers for it;
+ *                  and to nobody, empty, at its end
  *   READING      ─ the owner is back, all that count are in step / stop ─► HANDING_BACK: it reads the members
  *   HANDING_BACK ─ the owner is away again; the register does not answer / resume ─► HOLDER
  *   HANDING_BACK ─ PARTIAL, and so, or a member is not in step / resume ─► READING
@@ -158,7 +158,7 @@ const SAME_LEASE_MS = 100;
 /** So long a member is waited for that could be read, too. */
 const OTHERS_WAIT_MS = 100;
 /** So long a partition is not handed back for want of a second copy: a full store may refuse it for ever. */
-const SECOND_WAIT_MS = 60_000;
+const SECOND_WAIT_MS = 30_000;
 const NO_GIVEN: readonly GivenUpCopy[] = [];
 const NO_LINE: readonly PastTerm[] = [];
 
