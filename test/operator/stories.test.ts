@@ -208,7 +208,7 @@ describe('an operator', { timeout: 840_000 }, () => {
     assert.match(taken.out, /taken back/);
     story.tell('Nothing was returned:');
     const orders = await story.type(['queue', 'orders'], (line) => line.includes('bounce'));
-    assert.match(orders.out, /bounce: cancelled, 0 of 600/);
+    assert.match(orders.out, /bounce --domain shop\.example: cancelled, 0 of 600/);
     await sinkBack();
     await story.type(['queue', 'flush', '--everything', '--reason', 'the next hop is back'], () => false);
     await allDelivered(1200);

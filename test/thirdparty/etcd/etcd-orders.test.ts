@@ -127,7 +127,7 @@ describe('an order while a gateway is dead', { timeout: 600_000 }, () => {
     assert.match(said, /PARTIAL: gateway-2: /);
     assert.match(said, /1,000 of 1,000 deleted/);
     assert.match(said, /left in the register as cli-[0-9a-f]{12} for gateway-2: mail of \d+ partitions is dealt with/);
-    assert.match((await run('queue', 'orders')).out, /in the register, .*delete: waiting for gateway-2, .*flood/);
+    assert.match((await run('queue', 'orders')).out, /in the register, .*delete --client 127\.0\.0\.2: waiting for gateway-2, .*flood/);
     assert.match((await run('status')).out, / ORDER {7}delete --client 127\.0\.0\.2 .*; left in the register for mail of gateways that did not answer, /);
     await resume(cluster);
     await flood(cluster.smtpPort, 10);
