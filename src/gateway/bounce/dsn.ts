@@ -104,7 +104,7 @@ const INTRODUCTIONS = {
 
 /** The whole report. Its envelope flags: dsnFlags(). */
 export function composeDsn(asked: DsnRequest): Uint8Array {
-  const request = { ...asked, recipients: withoutMembers(asked.recipients, asked.envelope.recipients) };
+  const request = { ...asked, recipients: withoutMembers(asked.recipients) };
   const isUtf8 = isInternational(request.envelope);
   const returned = returnedContent(request);
   const isAll = returned.length === request.content.length && request.content.length > 0;

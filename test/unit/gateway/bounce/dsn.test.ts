@@ -331,8 +331,8 @@ describe('what an alias leads to', () => {
   test('is not told: one outcome is, of the address that was written to', () => {
     for (const [kind, action] of [['failure', 'failed'], ['delay', 'delayed'], ['success', 'relayed']] as const) {
       const report = composed([
-        led('x@else.example', '550 5.1.1 <X@Else.example>: no x at else.example. Ask mail.else.example, /?to=x%40else.example', { action }),
-        failed('bob@example.net', { action, text: '550 5.1.1 bob, x@else.example and anna: unknown' }),
+        led('x+y@else.example', '550 5.1.1 <X@Else.example>: no x, ask mail.else.example, or try <anna.new@private.example>', { action }),
+        failed('bob@example.net', { action, text: '550 5.1.1 bob, who is not bobby@example.net: unknown' }),
         led('y@other.example', '551 5.7.1 y@other.example', { action, code: 551, enhanced: '5.7.1' }),
         led('anna@ours.example', '550 5.1.1 <anna@ours.example> is not at ours.example', { action }),
       ], { kind });
@@ -342,9 +342,9 @@ describe('what an alias leads to', () => {
         ['rfc822; team@ours.example', 'rfc822; team@ours.example', action, '5.1.1', undefined],
         [undefined, 'rfc822; bob@example.net', action, '5.1.1', 'dns; mx.example.net'],
       ]);
-      assert.equal(groups[1]?.['Diagnostic-Code'], 'smtp; 550 5.1.1 <(hidden)>: no (hidden) at (hidden) Ask (hidden), /?to=(hidden)%40(hidden)');
-      assert.match(parts[0]?.text.replace(/\s+/g, ' ') ?? '', /<team@ours\.example>: of an address that it leads to: the next mail server said: 550 /);
-      assert.doesNotMatch(latin1(report), /else\.example|other\.example|anna@ours/i);
+      assert.deepEqual(groups.slice(1).map((group) => group['Diagnostic-Code']), ['smtp; 550 5.1.1', 'smtp; 550 5.1.1 bob, who is not bobby@example.net: unknown']);
+      assert.match(parts[0]?.text.replace(/\s+/g, ' ') ?? '', /<team@ours\.example>: of an address that it leads to: the next mail server said: 550 5\.1\.1 </);
+      assert.doesNotMatch(latin1(report), /else\.example|other\.example|private\.example|anna@ours|anna\.new/i);
     }
   });
 
@@ -353,27 +353,9 @@ describe('what an alias leads to', () => {
     assert.deepEqual(asPythonSees(report).groups.slice(1).map((group) => group['Action']), ['relayed']);
   });
 
-  test('is told of by its own domain, where that was written to', () => {
-    const { groups } = asPythonSees(composed([led('anna@ours.example', '550 5.1.1 <anna@ours.example>: Anna is not at ours.example')]));
-    assert.equal(groups[1]?.['Diagnostic-Code'], 'smtp; 550 5.1.1 <(hidden)>: (hidden) is not at ours.example');
-  });
-
-  test('is not told where a next hop gives it another domain, nor by the beginning that a cut has left', () => {
-    const said = '550 5.1.1 zoe@mail.backend: unknown';
-    assert.equal(asPythonSees(composed([led('zoe@else.example', said)])).groups[1]?.['Diagnostic-Code'], 'smtp; 550 5.1.1 (hidden): unknown');
-    for (const cut of [197, 200]) {
-      const text = `550 5.1.1 ${'no '.repeat(60)}`.padEnd(cut - 6, '.').concat(' annab');
-      assert.doesNotMatch(latin1(composed([led('annabel@else.example', text)])), /annab/);
-    }
-  });
-
-  test('is not told either where it would be quoted in a way of its own, or nobody knows what was written to', () => {
-    for (const address of ['"odd one"@else.example', 'd\u00f6rte@else.example', "o'neill@else.example"]) {
-      const report = composed([led(address, `550 5.1.1 ${address}, odd one, or d?rte: unknown`, {}, '')]);
-      const { groups, parts } = asPythonSees(report);
-      assert.deepEqual([groups[1]?.['Final-Recipient'], groups[1]?.['Diagnostic-Code']], ['x-twinpost; undisclosed', 'smtp; 550 5.1.1']);
-      assert.doesNotMatch(JSON.stringify([groups, parts[0]]), /else\.example|odd|neill/);
-    }
+  test('is not told either where nobody knows what was written to', () => {
+    const { groups } = asPythonSees(composed([led('x@else.example', '550 5.1.1 x@else.example', {}, '')]));
+    assert.equal(groups[1]?.['Final-Recipient'], 'x-twinpost; undisclosed');
   });
 });
 
