@@ -11,7 +11,7 @@
 
 import { invariant } from '../../../base/invariant.js';
 import {
-  ALIAS_CHANGED, ALIAS_EXPANDED, COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS,
+  ALIAS_CHANGED, ALIAS_SUCCESS, COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS,
   ENVELOPE_UTF8_HEADER, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
 import type {
@@ -291,9 +291,9 @@ function oneOfBoth(first: Recipient, second: Recipient): Recipient | undefined {
 
 /** NEVER stands also where nothing but the success of an alias is to be told. */
 function asksNothing({ notify }: Recipient): boolean {
-  return (notify & (NOTIFY_NEVER | ALIAS_EXPANDED)) === NOTIFY_NEVER;
+  return (notify & (NOTIFY_NEVER | ALIAS_SUCCESS)) === NOTIFY_NEVER;
 }
 
 function owesSuccess({ notify }: Recipient): boolean {
-  return (notify & (NOTIFY_SUCCESS | ALIAS_EXPANDED)) !== 0;
+  return (notify & (NOTIFY_SUCCESS | ALIAS_SUCCESS)) !== 0;
 }
