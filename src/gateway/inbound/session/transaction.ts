@@ -75,9 +75,8 @@ export class MailTransaction implements Submission {
   readonly helo: string;
 
   recipientCount = 0;
-  /** What the client named first, and how many: what aliases lead to is not told to anybody. */
-  namedRecipient = '';
-  namedCount = 0;
+  /** As RCPT named them, aliases too: as many as a client may name, counted as memory by their lines. */
+  readonly namedRecipients: string[] = [];
   /** Its content comes in chunks (BDAT). */
   isChunked = false;
   /** A chunk was refused: so are all others. */
@@ -157,7 +156,16 @@ export class MailTransaction implements Submission {
 
   /** A RCPT was taken, for whatever recipients. */
   named(address: string): void {
-    if (this.namedCount++ === 0) this.namedRecipient = address;
+    this.namedRecipients.push(address);
+  }
+
+  /** What the client named first: what aliases lead to is not told to anybody. */
+  get namedRecipient(): string {
+    return this.namedRecipients[0] ?? '';
+  }
+
+  get namedCount(): number {
+    return this.namedRecipients.length;
   }
 
   /** What counts against the limit: those that were named again are work too. */
