@@ -17,6 +17,7 @@ import { maySendFrom, parseUsers } from '../../src/gateway/inbound/auth/users.js
 import { Verifiers } from '../../src/gateway/inbound/auth/verifiers.js';
 import type { DeriveKey } from '../../src/gateway/inbound/auth/verifiers.js';
 import { State } from '../../src/gateway/inbound/session/session-states.js';
+import { toAscii } from '../../src/platform/node/idna.js';
 import { SystemSecrets } from '../../src/platform/node/secrets.js';
 import type { VirtualClient } from '../attacks/virtual-desk.js';
 import { FAKE_KEY } from '../dialog/people.js';
@@ -206,7 +207,7 @@ class AuthField extends Field {
     const sender = random.pick(ADDRESSES);
     const account = this.#users.find(client.session.user);
     const reply = await this.#say(client, `MAIL FROM:<${sender}>`, random);
-    const isAllowed = account !== undefined && maySendFrom(account.addresses, sender);
+    const isAllowed = account !== undefined && maySendFrom(account.addresses, sender, toAscii);
     assert.equal(reply.slice(0, 3), account === undefined ? '530' : isAllowed ? '250' : '550', `${client.session.user} sends from ${sender}`);
     if (isAllowed) for (const line of ['RCPT TO:<b@example.net>', 'DATA', 'x: y\r\n\r\nz\r\n.']) await this.#say(client, line, random);
   }
@@ -214,7 +215,7 @@ class AuthField extends Field {
   #judgeSenders(client: VirtualClient): void {
     for (const { submission } of this.world.reception.kept) {
       const account = this.#users.find(client.session.user);
-      assert.ok(account !== undefined && maySendFrom(account.addresses, submission.reversePath), `${client.session.user} sent from ${submission.reversePath}`);
+      assert.ok(account !== undefined && maySendFrom(account.addresses, submission.reversePath, toAscii), `${client.session.user} sent from ${submission.reversePath}`);
     }
   }
 }

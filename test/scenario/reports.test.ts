@@ -4,7 +4,7 @@ import { describe, test } from 'node:test';
 import type { MessageAnswer } from '../../src/admin-api/gateway-answers.js';
 import { MessageView } from '../../src/gateway/look/message-view.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
-import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY, RET_HEADERS } from '../../src/gateway/queue/types.js';
+import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY, RET_HEADERS } from '../../src/gateway/queue/types.js';
 import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import { SIGNED } from './next-hop.js';
@@ -258,6 +258,20 @@ describe('reports', () => {
     const report = world.submit(['q1'], { notify: NOTIFY_SUCCESS, reversePath: '' });
     quietAndJudged(world);
     assert.deepEqual([report.arrivals.size, report.reports.size, report.ended.size], [1, 0, 0], 'nobody is to be told, so nothing is owed');
+  });
+
+  test('success of an alias is told by us: of one address where it was delivered, of several whatever became of it', () => {
+    for (const [list, script, told] of [
+      [0, 'accept', ['success 0@q1.example']], [0, 'reject', []], [ALIAS_EXPANDED, 'accept', ['success 0@q1.example']], [ALIAS_EXPANDED, 'reject', ['success 0@q1.example']],
+    ] as const) {
+      const world = World.started();
+      world.hops.dsnPassedOn = true;
+      world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : script);
+      const letter = world.submit(['q1'], { notify: NOTIFY_NEVER | ALIAS_CHANGED | ALIAS_SUCCESS | list });
+      world.until(() => letter.outcome === COMMITTED);
+      world.untilQuiet();
+      assert.deepEqual([...letter.reports.keys()], told, `${String(list)} ${script}`);
+    }
   });
 
   test('mail whose time is over is reported, deferred, ready and held alike', () => {

@@ -39,7 +39,8 @@ import { TIME_EXPIRED, ownWords } from './own-words.js';
 
 /**
  * What happened to a recipient, in the words of RFC 3464 2.3.3. `relayed`: taken by a next hop that makes no
- * success reports. `expanded`: an alias of ours stood for several, which we do not tell.
+ * success reports, or behind an alias of ours. `expanded`: an alias of ours stood for several, which we do
+ * not tell, nor what became of it there.
  */
 export type DsnAction = 'failed' | 'delayed' | 'delivered' | 'relayed' | 'expanded';
 
@@ -82,29 +83,51 @@ const CR = 13;
 const LF = 10;
 const DOT = 46;
 
-const SUBJECTS = {
-  failure: 'Your message could not be delivered',
-  success: 'Your message has arrived',
-  delay: 'Your message is delayed',
-} as const;
+interface Telling {
+  readonly subject: string;
+  readonly introduction: string;
+}
 
-const DELIVERED = 'Your message was delivered to the mailboxes of the recipients below.';
-const EXPANDED =
-  'Your message was taken by the address below, which stands for several others, and sent on to them.';
-const INTRODUCTIONS = {
-  failure:
-    'Your message could not be delivered to the recipients below. It will not be tried again for them.',
-  success:
-    'Your message was passed on for the recipients below. '
-    + 'The mail system that took it makes no reports of success: you may hear no more of it.',
-  delay:
-    'Your message has not been delivered to the recipients below yet. '
-    + 'It is still being tried; you need not send it again.',
-} as const;
+const PASSED_ON = 'Your message is being passed on';
+
+/** By what all of its recipients have in common. */
+const TELLINGS: Readonly<Record<DsnAction | 'several', Telling>> = {
+  failed: {
+    subject: 'Your message could not be delivered',
+    introduction:
+      'Your message could not be delivered to the recipients below. It will not be tried again for them.',
+  },
+  delayed: {
+    subject: 'Your message is delayed',
+    introduction:
+      'Your message has not been delivered to the recipients below yet. '
+      + 'It is still being tried; you need not send it again.',
+  },
+  delivered: {
+    subject: 'Your message has arrived',
+    introduction: 'Your message was delivered to the mailboxes of the recipients below.',
+  },
+  relayed: {
+    subject: PASSED_ON,
+    introduction:
+      'Your message was passed on for the recipients below. '
+      + 'Who took it makes no reports of success: you may hear no more of it.',
+  },
+  expanded: {
+    subject: PASSED_ON,
+    introduction:
+      'Each address below passes mail on to several others. Your message was taken for them; '
+      + 'this report does not tell what became of it there.',
+  },
+  several: {
+    subject: PASSED_ON,
+    introduction: 'This is what became of your message for the recipients below.',
+  },
+};
 
 /** The whole report. Its envelope flags: dsnFlags(). */
 export function composeDsn(asked: DsnRequest): Uint8Array {
-  const request = { ...asked, recipients: withoutMembers(asked.recipients, asked.envelope.recipients) };
+  const request = { ...asked, recipients: withoutMembers(asked.recipients) };
   const isUtf8 = isInternational(request.envelope);
   const returned = returnedContent(request);
   const isAll = returned.length === request.content.length && request.content.length > 0;
@@ -149,7 +172,7 @@ function header(request: DsnRequest, boundary: string, isUtf8: boolean): string 
     `Date: ${mailDate(request.dateWallMs)}`,
     `From: Mail Delivery System <MAILER-DAEMON@${mta}>`,
     `To: <${oneLine(request.envelope.reversePath, isUtf8)}>`,
-    `Subject: ${SUBJECTS[request.kind]}`,
+    `Subject: ${tellingOf(request).subject}`,
     `Message-ID: <${request.dsnId}@${mta}>`,
     'Auto-Submitted: auto-replied',
     'MIME-Version: 1.0',
@@ -179,7 +202,7 @@ function textPart(request: DsnRequest, isUtf8: boolean): string {
   const lines = [
     `This is the mail system at ${oneLine(request.reportingMta, isUtf8)}.`,
     '',
-    ...fold(introduction(request), ''),
+    ...fold(tellingOf(request).introduction, ''),
     '',
   ];
   const told = request.recipients.slice(0, TOLD_RECIPIENTS_MAX);
@@ -193,11 +216,9 @@ function textPart(request: DsnRequest, isUtf8: boolean): string {
   return lines.join(CRLF);
 }
 
-function introduction({ kind, recipients }: DsnRequest): string {
-  if (kind !== 'success') return INTRODUCTIONS[kind];
-  const taken = recipients.find(({ action }) => action !== 'expanded');
-  if (taken === undefined) return EXPANDED;
-  return taken.action === 'delivered' ? DELIVERED : INTRODUCTIONS.success;
+function tellingOf({ recipients: [first, ...others] }: DsnRequest): Telling {
+  const isSame = others.every(({ action }) => action === first?.action);
+  return TELLINGS[isSame && first !== undefined ? first.action : 'several'];
 }
 
 function explanation(one: DsnRecipient, isUtf8: boolean): string {

@@ -7,11 +7,11 @@
 /** RFC 3463 4.4.7: delivery time expired. */
 export const TIME_EXPIRED = '4.4.7';
 
-/** RFC 3463 3.2: destination address valid. */
-export const SENT_ON = '2.1.5';
+/** RFC 3463 3.2: destination address valid. Nothing is known of what became of the message behind it. */
+export const GOES_ON = '2.1.5';
 
 const WORDS: Readonly<Record<string, string>> = {
-  [SENT_ON]: 'it was sent on to all of them',
+  [GOES_ON]: 'it passes mail on to several others',
   '4.3.2': 'this mail system was being stopped',
   '4.3.5': 'this mail system has to be mended first',
   '4.4.1': 'the next mail server could not be reached',

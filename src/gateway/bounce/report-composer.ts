@@ -4,9 +4,9 @@ import { formatMessageId } from '../../base/text-id.js';
 import type { LastResult } from '../queue/note.js';
 import type { ReportInput, ReportKind } from '../queue/report-writer.js';
 import type { NextHop, Recipient } from '../queue/types.js';
-import { ALIAS_EXPANDED } from '../queue/types.js';
+import { ALIAS_EXPANDED, ALIAS_SUCCESS } from '../queue/types.js';
 import { composeDsn, dsnFlags } from './dsn.js';
-import { SENT_ON } from './own-words.js';
+import { GOES_ON } from './own-words.js';
 import type { DsnAction, DsnRecipient } from './dsn.js';
 
 /** Status of what has no result. */
@@ -59,7 +59,7 @@ function reported(
   if (recipient === undefined) return [];
   const action = actionOf(kind, nextHop, recipient);
   if (action === 'expanded') {
-    return [{ recipient, action, code: 0, enhanced: SENT_ON, text: '', remoteMta: '', lastAttemptWallMs }];
+    return [{ recipient, action, code: 0, enhanced: GOES_ON, text: '', remoteMta: '', lastAttemptWallMs }];
   }
   const last = results.get(index);
   const code = last?.code ?? 0;
@@ -77,5 +77,7 @@ function actionOf(kind: ReportKind, nextHop: NextHop, { notify }: Recipient): Ds
   if (kind === 'failure') return 'failed';
   if (kind === 'delay') return 'delayed';
   if ((notify & ALIAS_EXPANDED) !== 0) return 'expanded';
+  // Whether it was a mailbox is not told of what is behind an alias.
+  if ((notify & ALIAS_SUCCESS) !== 0) return 'relayed';
   return nextHop.protocol === 'lmtp' ? 'delivered' : 'relayed';
 }

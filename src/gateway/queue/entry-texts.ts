@@ -16,7 +16,7 @@ import { TEXT_BYTES_MAX } from '../../protocol/text-rows.js';
 /**
  * Of one text, in UTF-8. The longest reply line has 512 (RFC 5321 4.5.3.1.5); what matters stands in front.
  */
-export const REPLY_BYTES_MAX = 200;
+const REPLY_BYTES_MAX = 200;
 /** Of a hold: together half of what an entry has. The log has all of it. */
 const HOLD_WHO_BYTES_MAX = 64;
 const HOLD_REASON_BYTES_MAX = 192;

@@ -55,7 +55,7 @@ export const OWED_SUCCESS = 4; // delivered; a success report (RFC 3461 NOTIFY=S
 export const RECIPIENT_STATE_NAMES =
   ['waiting', 'delivered', 'ended', 'failed, report owed', 'delivered, report owed'] as const;
 
-/** Of one who has failed and is not to be reported, or was: the alias for it was expanded all the same. */
+/** Of one who has failed and is not to be reported, or was: a list was expanded for it all the same. */
 export function failedState({ reversePath, recipients }: Envelope, index: number): number {
   const bits = recipients[index]?.notify ?? 0;
   return (bits & ALIAS_EXPANDED) !== 0 && reversePath !== '' ? OWED_SUCCESS : ENDED;

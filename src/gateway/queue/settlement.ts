@@ -32,7 +32,7 @@ import type {
   Delivery, DeliveryResult, Envelope, Outage, Recipient, RecipientResult,
 } from './types.js';
 import {
-  ALIAS_EXPANDED, DEFERRED, DELIVERED, FAILED, NOTIFY_BITS, NOTIFY_FAILURE, NOTIFY_NEVER,
+  ALIAS_SUCCESS, DEFERRED, DELIVERED, FAILED, NOTIFY_BITS, NOTIFY_FAILURE, NOTIFY_NEVER,
   NOTIFY_SUCCESS,
 } from './types.js';
 import { REFUSED_REST_MS, RefusedOrders } from './refused-orders.js';
@@ -530,5 +530,5 @@ function codesOf({ code, enhanced }: LastResult): string {
 /** Of the alias that stood for it we alone can tell; of the recipient also a next hop that was asked to. */
 function owesSuccess(recipient: Recipient | undefined, { dsnPassedOn }: DeliveryResult): boolean {
   const notify = recipient?.notify ?? 0;
-  return (notify & ALIAS_EXPANDED) !== 0 || ((notify & NOTIFY_SUCCESS) !== 0 && dsnPassedOn !== true);
+  return (notify & ALIAS_SUCCESS) !== 0 || ((notify & NOTIFY_SUCCESS) !== 0 && dsnPassedOn !== true);
 }

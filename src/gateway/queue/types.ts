@@ -118,14 +118,19 @@ export const NOTIFY_DELAY = 8;
 /** All that a next hop is told of them. */
 export const NOTIFY_BITS = 15;
 /**
- * Of our own, beside them. An alias stood for this one, and its success was to be told: as "expanded", once
- * it is known what became of this one (RFC 3461 5.2.7.3).
+ * Of our own, beside them. An alias stood for this one, and its success was to be told: by us, as "relayed",
+ * once a next hop took it.
  */
-export const ALIAS_EXPANDED = 16;
+export const ALIAS_SUCCESS = 16;
 /** An alias led it out of our domains: the reverse-path is rewritten for it (base/sender-rewriting.ts). */
 export const ALIAS_LEAVES = 32;
 /** It is not the address that was given at RCPT: ORCPT tells that, for the log. */
 export const ALIAS_CHANGED = 64;
+/**
+ * Beside ALIAS_SUCCESS: the alias led to several addresses. That is told, as "expanded", once it is known
+ * what became of this one, whatever that is (RFC 3461 5.2.7.3).
+ */
+export const ALIAS_EXPANDED = 128;
 
 /** A forward-path with its DSN parameters, as received. */
 export interface Recipient {

@@ -1,7 +1,7 @@
 /** What is the same whatever its case: letters are, signs that look like them are not. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
-import { foldCase } from '../../../src/base/fold-case.js';
+import { foldCase, upperKeyword } from '../../../src/base/fold-case.js';
 
 test('letters of any script are folded, and nothing becomes ASCII that was not', () => {
   assert.equal(foldCase('K\u00c5\u03a9\u0416k'), 'k\u00e5\u03c9\u0436k');
@@ -11,4 +11,9 @@ test('letters of any script are folded, and nothing becomes ASCII that was not',
     const folded = foldCase(String.fromCodePoint(point));
     assert.ok(!/^[\0-\x7f]+$/.test(folded), point.toString(16));
   }
+});
+
+test('no keyword is made of what is not ASCII', () => {
+  assert.equal(upperKeyword('Success,failure'), 'SUCCESS,FAILURE');
+  for (const odd of ['\u017fUCCEsS', 'SIZE\u0131', '\u212aEY']) assert.equal(upperKeyword(odd), odd);
 });

@@ -103,8 +103,9 @@ export class PasswordChecks {
     return false;
   }
 
-  /** Who was both lately shares an address with somebody. */
+  /** Who was both lately shares an address with somebody; '' is all whom a proxy did not tell. */
   #lineOf(clientKey: string, nowMs: number): Check[] {
+    if (clientKey === '') return this.#line;
     const isRight = (this.#right.get(clientKey) ?? -Infinity) > nowMs;
     const isWrong = (this.#wrong.get(clientKey) ?? -Infinity) > nowMs;
     if (isRight === isWrong) return this.#line;

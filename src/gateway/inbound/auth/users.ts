@@ -12,9 +12,11 @@
  */
 import { base64Bytes } from '../../../base/base64.js';
 import { foldCase } from '../../../base/fold-case.js';
-import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
 import { prepared } from './saslprep.js';
 import { copyOfText } from '../../../base/text-copy.js';
+import type { ToAscii } from '../../../platform/ports.js';
+import { isAscii, normalizeDomain } from '../policy/address.js';
+import { tableKey } from '../recipients/listing.js';
 
 export interface ScryptVerifier {
   readonly kind: 'scrypt';
@@ -220,9 +222,19 @@ function within(value: number, [least, most]: readonly [number, number]): boolea
 }
 
 /** Whether a user of these may send from the reverse-path; '' (a report of his own program) always. */
-export function maySendFrom(addresses: readonly string[], reversePath: string): boolean {
+export function maySendFrom(addresses: readonly string[], reversePath: string, toAscii: ToAscii): boolean {
   if (reversePath === '') return true;
-  const address = foldCase(withoutNeedlessQuotes(reversePath));
+  const address = keyOf(reversePath, toAscii);
   const domain = address.slice(address.lastIndexOf('@'));
-  return addresses.some((each) => each === '*' || each === address || each === domain);
+  return addresses.some((each) => {
+    const key = isAscii(each) ? each : keyOf(each, toAscii);
+    return key === '*' || key === address || key === domain;
+  });
+}
+
+/** As in a table of recipients; in lower case what has no domain. */
+function keyOf(address: string, toAscii: ToAscii): string {
+  const at = address.lastIndexOf('@');
+  const domain = at < 0 ? '' : normalizeDomain(address.slice(at + 1), toAscii);
+  return domain === '' ? foldCase(address) : tableKey(address, domain);
 }

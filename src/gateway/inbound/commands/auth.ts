@@ -6,6 +6,7 @@
  * Not here: what the mechanisms say (auth/sasl.ts), the check of passwords (auth/password-checks.ts).
  */
 import { base64Bytes, base64Text } from '../../../base/base64.js';
+import { upperKeyword } from '../../../base/fold-case.js';
 import { latin1Bytes, utf8Text } from '../../../base/utf8.js';
 import type { AuthResult } from '../../../observability/reception-metrics.js';
 import type { Account } from '../auth/directory.js';
@@ -28,7 +29,7 @@ export function auth(dialog: InboundDialog, desk: Desk, text: string): Effect {
   if (dialog.transaction !== undefined) return replies.AUTH_IN_TRANSACTION;
   const [, mechanism = '', initial, ...more] = text.split(' ').filter((word) => word !== '');
   if (mechanism === '' || more.length > 0) return replies.AUTH_SYNTAX;
-  const exchange = authenticator.exchange(mechanism.toUpperCase());
+  const exchange = authenticator.exchange(upperKeyword(mechanism));
   if (exchange === undefined) return replies.MECHANISM_UNKNOWN;
   dialog.exchange = exchange;
   if (initial === undefined) return stepped(dialog, desk, exchange, undefined);

@@ -7,6 +7,7 @@
  *
  * What is no number can't be told from commands that follow: then the connection ends.
  */
+import { upperKeyword } from '../../../base/fold-case.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
@@ -20,7 +21,7 @@ const PROGRESS_OCTETS_MIN = 512;
 
 export function bdat(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const [, octetsText = '', last, ...more] = text.split(' ').filter((word) => word !== '');
-  const isLast = last?.toUpperCase() === 'LAST';
+  const isLast = upperKeyword(last ?? '') === 'LAST';
   const isSyntax = /^\d+$/.test(octetsText) && octetsText.length <= OCTETS_DIGITS_MAX && more.length === 0;
   if (!isSyntax || (last !== undefined && !isLast)) return replies.BDAT_SYNTAX;
   const octets = Number(octetsText);

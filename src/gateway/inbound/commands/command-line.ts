@@ -5,9 +5,9 @@
  * only the space), a bare CR, a bare LF or NUL is a smuggler's tool, and none of it may reach a log or a
  * header. The C1 range is refused too, terminals obey it.
  */
+import { upperKeyword } from '../../../base/fold-case.js';
 import { utf8Text } from '../../../base/utf8.js';
 import type { Latin1Text } from '../../../platform/ports.js';
-import { isAscii } from '../policy/address.js';
 
 const SPACE = 0x20;
 const DELETE = 0x7f;
@@ -38,16 +38,12 @@ function decoded(bytes: Uint8Array, from: number, to: number): string | undefine
   return text;
 }
 
-/**
- * The first word in upper case; '' when it is longer than any verb, or not ASCII: U+017F becomes an "S" in
- * upper case and U+0131 an "I", and a filter in front of us would let them pass.
- */
+/** The first word as a keyword; '' when it is longer than any verb. */
 export function verbOf(text: string): string {
   const space = text.indexOf(' ');
   const length = space < 0 ? text.length : space;
   if (length > VERB_LETTERS_MAX) return '';
-  const word = text.slice(0, length);
-  return isAscii(word) ? word.toUpperCase() : '';
+  return upperKeyword(text.slice(0, length));
 }
 
 /** A web page can make a browser speak to a mail port: the first line gives it away. */

@@ -31,7 +31,9 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   if (path.address !== '' && path.domain === '') return replies.badSender('domain is missing');
   const addresses = addressesOf(dialog, desk);
   if (addresses !== undefined && 'reply' in addresses) return addresses;
-  if (addresses !== undefined && !maySendFrom(addresses, path.address)) return replies.NOT_YOUR_ADDRESS;
+  if (addresses !== undefined && !maySendFrom(addresses, path.address, ports.toAscii)) {
+    return replies.NOT_YOUR_ADDRESS;
+  }
   const takesRequireTls = options.offersRequireTls && dialog.tlsVersion !== '';
   const parameters = new MailParameters(options.isSubmission, takesRequireTls);
   const refusal = parameters.parse(text, path.end);

@@ -9,6 +9,7 @@
  * Owns nothing; a Refusal is the result when something is wrong, undefined when all is well.
  */
 
+import { upperKeyword } from '../../../base/fold-case.js';
 import {
   NOTIFY_DELAY,
   NOTIFY_FAILURE,
@@ -63,7 +64,7 @@ export class MailParameters {
         this.sizeBytes = Number(value);
         return 1;
       case 'BODY':
-        return this.#takeBody(value?.toUpperCase());
+        return this.#takeBody(upperKeyword(value ?? ''));
       case 'SMTPUTF8':
         if (value !== undefined) return badParameter('SMTPUTF8 takes no value');
         this.isUtf8 = true;
@@ -74,7 +75,7 @@ export class MailParameters {
         this.requiresTls = true;
         return 64;
       case 'RET':
-        return this.#takeRet(value?.toUpperCase());
+        return this.#takeRet(upperKeyword(value ?? ''));
       case 'ENVID':
         if (value === undefined || value.length > ENVID_CHARACTERS_MAX) return ENVID_SYNTAX;
         if (!isXtext(value)) return ENVID_SYNTAX;
@@ -90,13 +91,13 @@ export class MailParameters {
     }
   }
 
-  #takeBody(value: string | undefined): Refusal | number {
+  #takeBody(value: string): Refusal | number {
     if (value !== '7BIT' && value !== '8BITMIME') return badParameter('BODY must be 7BIT or 8BITMIME');
     // The octets themselves will tell.
     return 2;
   }
 
-  #takeRet(value: string | undefined): Refusal | number {
+  #takeRet(value: string): Refusal | number {
     if (value !== 'FULL' && value !== 'HDRS') return badParameter('RET must be FULL or HDRS');
     this.ret = value === 'FULL' ? RET_FULL : RET_HEADERS;
     return 8;
@@ -148,7 +149,7 @@ function eachParameter(line: string, from: number, taker: Taker): Refusal | unde
     const equals = line.indexOf('=', at);
     const keyEnd = equals >= 0 && equals < end ? equals : end;
     const value = keyEnd < end ? line.slice(keyEnd + 1, end) : undefined;
-    const result = taker.take(line.slice(at, keyEnd).toUpperCase(), value);
+    const result = taker.take(upperKeyword(line.slice(at, keyEnd)), value);
     if (typeof result !== 'number') return result;
     if ((seen & result) !== 0) return TWICE;
     seen |= result;
@@ -164,7 +165,7 @@ const NOTIFY_WORDS: ReadonlyMap<string, number> = new Map([
 /** 0 when the list is none. */
 function notifyBits(value: string): number {
   let bits = 0;
-  for (const word of value.toUpperCase().split(',')) {
+  for (const word of upperKeyword(value).split(',')) {
     const bit = NOTIFY_WORDS.get(word) ?? 0;
     if (bit === 0 || (bits & bit) !== 0) return 0;
     bits |= bit;

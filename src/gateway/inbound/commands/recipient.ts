@@ -8,7 +8,7 @@ import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
 import { isAscii, normalizeDomain, parsePath } from '../policy/address.js';
 import {
-  ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, NOTIFY_NEVER, NOTIFY_SUCCESS,
+  ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, ALIAS_SUCCESS, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
 import type { InboundPorts, ReturnedPorts } from '../options.js';
@@ -84,7 +84,7 @@ function byRoute(
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
   const isChanged = address !== path.address;
   const orcpt = isChanged ? originalOf(path.address, parameters.orcpt, desk) : parameters.orcpt;
-  const notify = isChanged ? notifyOfMember(parameters.notify, true) | ALIAS_CHANGED : parameters.notify;
+  const notify = isChanged ? notifyOfMember(parameters.notify, 0, 1) | ALIAS_CHANGED : parameters.notify;
   transaction.named(path.address);
   transaction.addRecipient(route, { address, notify, orcpt }, mailboxKey(address, domain));
   if (came !== undefined) transaction.addCameBack(came);
@@ -203,7 +203,7 @@ function byTable(
     const isChanged = address !== path.address;
     const original = isChanged ? originalOf(path.address, orcpt, desk) : orcpt;
     const isMember = isChanged || destinations.length > 1;
-    const asked = isMember ? notifyOfMember(notify, index === 0) : notify;
+    const asked = isMember ? notifyOfMember(notify, index, destinations.length) : notify;
     const leaves = hasLeft && isRewritten ? ALIAS_LEAVES : 0;
     const bits = asked | leaves | (isChanged ? ALIAS_CHANGED : 0);
     const added = { address, notify: bits, orcpt: original };
@@ -220,14 +220,15 @@ function roomOf({ countedRecipients }: MailTransaction, { options: { recipientsM
 }
 
 /**
- * What is asked about an address that an alias leads to, be it the only one: the sender is told that the
- * alias has the message, not who behind it does (RFC 3461 5.2.7.3, 5.2.7.4). A next hop that is asked to tell
- * success names the address that it took.
+ * What is asked about an address that an alias leads to, one of `count`: success is told by us, once, of the
+ * alias and not of who is behind it (RFC 3461 5.2.7.3, 5.2.7.4). A next hop that is asked to tell it names
+ * the address that it took.
  */
-function notifyOfMember(notify: number, isFirst: boolean): number {
+function notifyOfMember(notify: number, index: number, count: number): number {
   if ((notify & NOTIFY_SUCCESS) === 0) return notify;
   const others = (notify & ~NOTIFY_SUCCESS) === 0 ? NOTIFY_NEVER : notify & ~NOTIFY_SUCCESS;
-  return isFirst ? others | ALIAS_EXPANDED : others;
+  if (index > 0) return others;
+  return others | ALIAS_SUCCESS | (count > 1 ? ALIAS_EXPANDED : 0);
 }
 
 /** For domains of our own we are known to send. What we sign is relayed for anybody: no hidden route is. */

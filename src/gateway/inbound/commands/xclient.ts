@@ -9,6 +9,7 @@
  * TLS makes a LOGIN forgotten that was said before it.
  */
 import ipaddr from 'ipaddr.js';
+import { upperKeyword } from '../../../base/fold-case.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
@@ -61,7 +62,7 @@ function attributesOf(text: string): ReadonlyMap<string, string> | undefined {
   for (const word of text.split(' ').slice(1)) {
     if (word === '') continue;
     const equals = word.indexOf('=');
-    const name = word.slice(0, equals).toUpperCase();
+    const name = upperKeyword(word.slice(0, equals));
     const value = decoded(word.slice(equals + 1));
     if (equals < 0 || !ATTRIBUTES.has(name) || attributes.has(name) || value === undefined) return undefined;
     attributes.set(name, value);

@@ -22,8 +22,10 @@ export interface JudgedEnvelope {
   readonly tlsVersion: string;
   /** '' is the null reverse-path. */
   readonly reversePath: string;
-  /** Where it goes: what aliases lead to, not their names. */
+  /** As the client named them: what a header is compared with, and may be told to who reads it. */
   readonly recipients: readonly string[];
+  /** Where it goes: what aliases lead to, not their names. */
+  readonly destinations: readonly string[];
 }
 
 /** A message as a hook sees it, complete and not submitted yet. */

@@ -17,7 +17,10 @@ export interface ModuleMessage {
   readonly tls: string;
   /** '' is the null reverse-path. */
   readonly from: string;
+  /** As the client named them: a list is one. */
   readonly recipients: readonly string[];
+  /** Where it goes: what aliases lead to. Nobody who reads the message, or sent it, need know that. */
+  readonly destinations: readonly string[];
   /** The Received field of the gateway and what else it puts in front, then what the client sent. */
   readonly content: Uint8Array;
 }

@@ -27,7 +27,8 @@ export class HeldMessage implements JudgedMessage {
     const client = proxy === '' ? address : '';
     this.envelope = {
       queueId: formatMessageId(messageId), client, helo, user: dialog.user, tlsVersion, reversePath,
-      recipients: groups.flatMap(({ recipients }) => recipients.map(({ address }) => address)),
+      recipients: transaction.namedRecipients,
+      destinations: groups.flatMap(({ recipients }) => recipients.map(({ address }) => address)),
     };
     this.prefix = traceHeader.slice();
     transaction.content.finish(this.prefix);

@@ -832,12 +832,12 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
 
   /** Last of all: a signature covers what others put in front. It stands above them. */
   #sign(held: HeldMessage): void {
-    const { signer } = this.#desk.ports;
+    const { signer, toAscii } = this.#desk.ports;
     if (signer === undefined || !mayRelay(this)) return this.#release(held, NOTHING);
     // Also on a trusted network: who has shown to be one user is no other.
     const { user, addresses } = held.transaction;
     const mayUse = (address: string): boolean =>
-      (user === '' ? this.isTrusted : addresses === undefined || maySendFrom(addresses, address));
+      (user === '' ? this.isTrusted : addresses === undefined || maySendFrom(addresses, address, toAscii));
     signer.sign(held, mayUse, (refusal, fields) => {
       if (this.#mayGoOn(held, refusal, fields)) this.#release(held, fields);
     });

@@ -11,7 +11,7 @@
 
 import { invariant } from '../../../base/invariant.js';
 import {
-  ALIAS_CHANGED, ALIAS_EXPANDED, COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS,
+  ALIAS_CHANGED, ALIAS_SUCCESS, COMMITTED, ENVELOPE_8BIT, ENVELOPE_DOT_LINES, ENVELOPE_REQUIRETLS,
   ENVELOPE_UTF8_HEADER, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
 import type {
@@ -75,9 +75,8 @@ export class MailTransaction implements Submission {
   readonly helo: string;
 
   recipientCount = 0;
-  /** What the client named first, and how many: what aliases lead to is not told to anybody. */
-  namedRecipient = '';
-  namedCount = 0;
+  /** As RCPT named them, aliases too: as many as a client may name, counted as memory by their lines. */
+  readonly namedRecipients: string[] = [];
   /** Its content comes in chunks (BDAT). */
   isChunked = false;
   /** A chunk was refused: so are all others. */
@@ -157,7 +156,16 @@ export class MailTransaction implements Submission {
 
   /** A RCPT was taken, for whatever recipients. */
   named(address: string): void {
-    if (this.namedCount++ === 0) this.namedRecipient = address;
+    this.namedRecipients.push(address);
+  }
+
+  /** What the client named first: what aliases lead to is not told to anybody. */
+  get namedRecipient(): string {
+    return this.namedRecipients[0] ?? '';
+  }
+
+  get namedCount(): number {
+    return this.namedRecipients.length;
   }
 
   /** What counts against the limit: those that were named again are work too. */
@@ -291,9 +299,9 @@ function oneOfBoth(first: Recipient, second: Recipient): Recipient | undefined {
 
 /** NEVER stands also where nothing but the success of an alias is to be told. */
 function asksNothing({ notify }: Recipient): boolean {
-  return (notify & (NOTIFY_NEVER | ALIAS_EXPANDED)) === NOTIFY_NEVER;
+  return (notify & (NOTIFY_NEVER | ALIAS_SUCCESS)) === NOTIFY_NEVER;
 }
 
 function owesSuccess({ notify }: Recipient): boolean {
-  return (notify & (NOTIFY_SUCCESS | ALIAS_EXPANDED)) !== 0;
+  return (notify & (NOTIFY_SUCCESS | ALIAS_SUCCESS)) !== 0;
 }

@@ -7,7 +7,7 @@ const LONG = `X-Long: ${'x'.repeat(70_000)}\r\n`;
 
 async function saidOf(header: string, user = ''): Promise<string> {
   const content = new Uint8Array(Buffer.from(`Received: by mx.test\r\n${header}\r\nFrom: in the body\r\n`, 'latin1'));
-  const message = { queueId: '1', client: '192.0.2.1', helo: 'c', user, tls: '', from: 'a@b.example', recipients: ['c@d.example'], content };
+  const message = { queueId: '1', client: '192.0.2.1', helo: 'c', user, tls: '', from: 'a@b.example', recipients: ['c@d.example'], destinations: ['c@d.example'], content };
   const verdict = await onMessage(message);
   return verdict.action === 'refuse' ? verdict.text ?? '' : verdict.action;
 }

@@ -454,6 +454,7 @@ describe('AUTH', () => {
       assert.match(await kit.say(line), /^501 /, line);
     }
     assert.match(await kit.say('AUTH CRAM-MD5'), /^504 /);
+    assert.match(await kit.say('AUTH PLA\u0131N'), /^504 /);
     await kit.say('AUTH LOGIN');
     assert.match(await kit.say('NOOP'), /^501 5\.5\.2 /);
     await kit.say('AUTH LOGIN');

@@ -121,6 +121,26 @@ describe('checks of passwords', () => {
     assert.equal(kit.said.length, 21);
   });
 
+  test('those whom a proxy did not tell are not one client: a wrong password of one puts none of them behind', async () => {
+    const kit = new Kit();
+    kit.add('good', 'right');
+    kit.ask('x', 'guess', '');
+    await kit.end();
+    for (const one of ['a', 'b', 'c']) kit.ask('x', one, `somebody-${one}`);
+    kit.ask('good', 'right', '');
+    kit.ask('x', 'd', 'somebody-d');
+    await kit.end();
+    await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['c', 'right']);
+    // Nor does a right one put them in front.
+    while (kit.running.length > 0) await kit.end();
+    kit.nowMs = 700_000;
+    for (const one of ['a', 'b', 'c']) kit.ask('x', one, `another-${one}`);
+    kit.ask('x', 'guess', '');
+    await kit.end();
+    assert.deepEqual(kit.running.map(({ password }) => password), ['b', 'c']);
+  });
+
   test('a line full of those who were wrong is not full for others', async () => {
     const kit = new Kit();
     kit.add('good', 'right');

@@ -8,12 +8,14 @@ import fc from 'fast-check';
 import { NOT_ASKED } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { RecipientTable } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { Authenticator } from '../../../../src/gateway/inbound/auth/authenticator.js';
+import type { JudgedEnvelope } from '../../../../src/gateway/inbound/hooks/message-hook.js';
 import type { InboundOptions } from '../../../../src/gateway/inbound/options.js';
 import type { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { STATE_NAME, State, isValidTransition } from '../../../../src/gateway/inbound/session/session-states.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
 import { COMMITTED, NO_REPLY, REFUSED } from '../../../../src/gateway/queue/types.js';
 import { ReturnPaths } from '../../../../src/gateway/returned/return-paths.js';
+import { tableOf } from '../../../dialog/listed.js';
 import { authenticatorOf, scramLine } from '../../../dialog/people.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
@@ -567,4 +569,18 @@ describe('STARTTLS', () => {
     kit.session.tick(5001);
     assert.deepEqual(kit.connection.calls, ['secure', 'destroy']);
   });
+});
+
+test('hooks see what RCPT named, and apart from it where aliases lead', () => {
+  const seen: JudgedEnvelope[] = [];
+  const table = tableOf(['anna@ours.example', 'team@ours.example to=anna@ours.example,x@else.example']);
+  const { desk } = testDesk({ relayDomains: ['ours.example'], postmaster: 'anna@ours.example', greetingDelayMs: 0 }, {
+    recipients: table, hooks: { judge: ({ envelope }, done) => {
+      seen.push(envelope);
+      done(undefined, new Uint8Array(0));
+    } },
+  });
+  openSession(desk, new MemoryConnection()).onData(Buffer.from('EHLO a\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<Team@ours.example>\r\nRCPT TO:<postmaster>\r\nDATA\r\n\r\nx\r\n.\r\n'));
+  table.close();
+  assert.deepEqual(seen.map(({ recipients, destinations }) => [recipients, destinations]), [[['Team@ours.example', 'postmaster'], ['anna@ours.example', 'x@else.example']]]);
 });

@@ -10,6 +10,7 @@ import { LoginExchange, PlainExchange } from '../../../../src/gateway/inbound/au
 import { maySendFrom } from '../../../../src/gateway/inbound/auth/users.js';
 import type { RateLimits } from '../../../../src/gateway/inbound/limits/rate-limits.js';
 import { UsersByHttp } from '../../../../src/gateway/inbound/users-by-http.js';
+import { toAscii } from '../../../../src/platform/node/idna.js';
 import { SystemSecrets } from '../../../../src/platform/node/secrets.js';
 import { openSession, testDesk } from '../../../inbound/desk.js';
 import { limits } from '../../../inbound/rates.js';
@@ -173,7 +174,7 @@ describe('users by HTTP', () => {
   test('the answer says what a user may send from', () => withUsers(async (_kit, directory) => {
     const account = await directory.check('app1', 'secret', undefined);
     const addresses = directory.addressesOf(account ?? assert.fail()) ?? [];
-    assert.deepEqual(['a@example.com', 'X@Y.example', 'a@y.example'].map((address) => maySendFrom(addresses, address)), [true, true, false]);
+    assert.deepEqual(['a@example.com', 'X@Y.example', 'a@y.example'].map((address) => maySendFrom(addresses, address, toAscii)), [true, true, false]);
     const own = await directory.check('alice@example.org', 'secret', undefined);
     assert.deepEqual(directory.addressesOf(own ?? assert.fail()), ['alice@example.org']);
     assert.equal(directory.addressesOf({ name: 'alice@example.org' }), undefined, 'of another directory');

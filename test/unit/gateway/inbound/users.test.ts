@@ -6,6 +6,7 @@ import path from 'node:path';
 import { describe, test } from 'node:test';
 import { maySendFrom, parseUsers, usersIn } from '../../../../src/gateway/inbound/auth/users.js';
 import { followUsers } from '../../../../src/gateway/inbound/users-file.js';
+import { toAscii } from '../../../../src/platform/node/idna.js';
 import { scramLine, scryptLine } from '../../../dialog/people.js';
 import { NO_LOG, quiet } from '../../../inbound/desk.js';
 
@@ -17,14 +18,16 @@ describe('the file of users', () => {
     assert.ok(parseUsers(`\ufeff${await scramLine('alice@example.org', 'x')}`).find('alice@example.org') !== undefined, 'behind a byte order mark');
     const [alice, app] = [users.find('alice@example.org'), users.find('app')];
     assert.ok(alice !== undefined && app !== undefined);
-    const mine = (user: typeof alice, list: readonly string[]): boolean[] => list.map((address) => maySendFrom(user.addresses, address));
+    const mine = (user: typeof alice, list: readonly string[]): boolean[] => list.map((address) => maySendFrom(user.addresses, address, toAscii));
     assert.deepEqual(mine(alice, ['alice@example.org', 'ALICE@example.org', 'bob@example.org', '']), [true, true, false, true]);
     assert.deepEqual(mine(alice, ['"alice"@example.org', '"al\\ice"@example.org', '"alice "@example.org']), [true, true, false]);
     assert.deepEqual(mine(app, ['app@example.org', 'any@example.net', 'any@sub.example.net', '"x@example.net"@evil.test']), [true, true, false, false]);
     const kate = parseUsers(await scramLine('kate', 'x', 'Kate@x.example,\u212aay@x.example')).find('kate') ?? alice;
     assert.deepEqual(mine(kate, ['KATE@x.example', '\u212aate@x.example', 'kay@x.example', '\u212aAY@x.example']), [true, false, false, true], 'a sign is no letter');
+    const dora = parseUsers(await scramLine('dora', 'x', 'd\u00f6@b\u00fccher.example,@B\u00dcRO.example,@xn--strae-oqa.example')).find('dora') ?? alice;
+    assert.deepEqual(mine(dora, ['D\u00d6@xn--bcher-kva.example', 'd\u00f6@B\u00fccher.example', 'x@b\u00fccher.example', 'x@xn--bro-hoa.example', 'x@stra\u00dfe.example', 'x@\u2024']), [true, true, false, true, true, false], 'domains are compared as A-labels');
     assert.equal(parseUsers(await scramLine('a@b.example', 'x')).haveScram, true);
-    assert.equal(maySendFrom((parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice).addresses, 'x@anywhere.example'), true);
+    assert.equal(maySendFrom((parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice).addresses, 'x@anywhere.example', toAscii), true);
   });
 
   test('some of whom keep SCRAM from all is told, once it is in force', async (t) => {

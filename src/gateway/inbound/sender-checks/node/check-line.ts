@@ -66,7 +66,7 @@ export class CheckLine implements SenderChecks {
   readonly #waiting: OpenCheck[] = [];
   /** All that are open, and some that are not any more, in the order in which they came. */
   readonly #byAge: OpenCheck[] = [];
-  /** By clientKey(); of those that have any. */
+  /** By clientKey(), or for a message whose client nobody told by its id; of those that have any. */
   readonly #shares = new Map<string, ClientShare>();
   #timer: NodeJS.Timeout | undefined;
   #count = 0;
@@ -90,7 +90,9 @@ export class CheckLine implements SenderChecks {
     message: Pick<JudgedMessage, 'envelope' | 'isAbandoned'>, pieces: readonly Uint8Array[],
     done: (verdicts: Verdicts) => void,
   ): void {
-    const share = this.#shareOf(clientKey(message.envelope.client));
+    const { client, queueId } = message.envelope;
+    // Those whom a proxy did not tell are not one client.
+    const share = this.#shareOf(client === '' ? queueId : clientKey(client));
     const open = { message, pieces };
     const check = new OpenCheck(open, share, this.#ports.checkMs ?? CHECK_MS, (verdicts, ms) => {
       const { metrics } = this.#ports;

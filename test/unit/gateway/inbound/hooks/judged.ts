@@ -7,7 +7,7 @@ export function judged(
   return {
     envelope: {
       queueId: '00001', client: '192.0.2.1', helo: 'client.example', user: '', tlsVersion: '', reversePath: 'a@example.org',
-      recipients: ['b@example.net', 'c@example.net'], ...envelope,
+      recipients: ['b@example.net', 'c@example.net'], destinations: ['member@hidden.example'], ...envelope,
     },
     content,
     contentBytes: content.reduce((sum, piece) => sum + piece.length, 0),

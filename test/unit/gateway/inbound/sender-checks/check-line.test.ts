@@ -288,6 +288,12 @@ describe('the line in front of the thread', () => {
     assert.equal((await check(PLAIN, { client: '2001:db8:0:1::1' })).spf.result, 'fail');
   });
 
+  test('takes those whom a proxy did not tell for as many clients', { timeout: 60_000 }, async (t) => {
+    const { check } = await checkField(t, { 'TXT x.example': ['v=spf1 ip4:192.0.2.1 -all'] });
+    const all = await Promise.all(Array.from({ length: 60 }, (_none, i) => check(PLAIN, { client: '', queueId: `id${String(i)}` })));
+    assert.deepEqual(all.filter(({ dmarc }) => dmarc.reason === 'too many messages of its client'), []);
+  });
+
   /** A thread whose body is the test's own; `port` is where it is talked to. */
   const threadOf = (t: { after(run: () => void): void }, text: string): URL => {
     const folder = mkdtempSync(join(tmpdir(), 'twinpost-thread-'));
