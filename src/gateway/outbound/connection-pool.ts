@@ -38,6 +38,7 @@
  * Owns the peers and who is served next. Not here: the conversation (pure/smtp-session.ts), ticks
  * (dispatcher.ts).
  */
+import { isIP } from 'node:net';
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { MailTransport } from '../../platform/transport.js';
@@ -694,7 +695,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (peer.isProbe) this.#probing++;
     host.connecting++;
     const { session } = peer;
-    if (!isByMx && sources.areNone) return session.attach(transport.connect(name, port, session));
+    // A name goes by Dial: Node gives each address but the last 250 ms, a SYN sent once more takes 1 s.
+    const isAddress = !isByMx && sources.areNone && isIP(name) !== 0;
+    if (isAddress) return session.attach(transport.connect(name, port, session));
     const handlers = peer.dialled(this.#routeTls(host), dane?.domain ?? '');
     const site = this.#site.hosts[0]?.name ?? name;
     const withinMs = timeouts[State.CONNECTING] ?? 0;

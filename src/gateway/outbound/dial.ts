@@ -16,7 +16,8 @@
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
  *
  * By MX the DNS is asked, and an address that no host of the Internet has is none. A host that the route
- * names is resolved as the system does, and comes here only where there are sources.
+ * names is resolved as the system does; one that it gives the address of comes here only where there are
+ * sources.
  *
  * TLSA records are asked for where the way to the host is authentic, before it is connected to
  * (pure/host-tlsa.ts). A host that the policy of the domain does not name must have some
