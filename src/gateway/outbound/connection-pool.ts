@@ -522,11 +522,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (!isKnown) log[level]('tls', TLS_FAILED, { relay, why });
   }
 
-  #noteTls({ host, relay, tls, isForbidden }: Peer, why: RecipientResult | undefined): void {
-    const isBySts = tls?.terms.isBySts === true && tls.terms.dane === undefined;
-    const isByDane = isForbidden || tls?.terms.dane !== undefined;
-    if (!(isByDane || isBySts) || why === undefined || !isTlsTrouble(why)) return;
-    const isOfPolicy = isBySts || host.isUnnamed;
+  #noteTls({ host, relay, tls, isByDane }: Peer, why: RecipientResult | undefined): void {
+    const isOfPolicy = !isByDane && tls?.terms.isBySts === true;
+    if (!(isByDane || isOfPolicy) || why === undefined || !isTlsTrouble(why)) return;
     if (!isOfPolicy) this.#ports.onDaneFailed();
     if (host.isTlsTold) return;
     host.isTlsTold = true;
@@ -764,8 +762,8 @@ function domainOf({ queue }: Lane): string {
   return queue.route.nextHop.host;
 }
 
-function watched({ host, address, tls, isForbidden }: Peer): WatchedSession {
-  return { mxHost: host.name, address, isByDane: isForbidden || tls?.terms.dane !== undefined };
+function watched({ host, address, isByDane }: Peer): WatchedSession {
+  return { mxHost: host.name, address, isByDane };
 }
 
 /** "host[address]:port"; the address where the route names one. */
