@@ -48,7 +48,7 @@ import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
 import type { PeerEvents } from './peer.js';
 import { Dial } from './dial.js';
-import type { ConnectionAccount } from './connection-account.js';
+import type { ConnectionAccount, FullLimit } from './connection-account.js';
 import type { MxLookup } from './mx-lookup.js';
 import type { Sources } from './sources.js';
 import { SiteHosts } from './site-hosts.js';
@@ -179,6 +179,8 @@ export interface NextHopState {
   readonly lastCode: string;
   /** The one that takes longest, while none is ready. */
   readonly connecting: ConnectingState | undefined;
+  /** Why no further connection is opened; undefined: one may be. */
+  readonly fullBy: FullLimit | undefined;
   /** It answers, and refuses our user and password. */
   readonly isDenied: boolean;
   /** Somebody's host or domain; else one that the configuration names. */
@@ -285,6 +287,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       lastError: first?.lastWhy?.text ?? '',
       lastCode: codeOf(first?.lastWhy),
       connecting: this.#slowest(),
+      fullBy: this.#fullBy(),
       isDenied: this.#hosts.isDenied,
       isByMx: this.#isByMx,
     };
@@ -307,6 +310,21 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { relay, openedMs, session: { state } } = slowest;
     const doing = state === State.CONNECTING ? '' : STATE_DOING[state] ?? '';
     return { relay, forMs: this.#nowMs - openedMs, doing };
+  }
+
+  #fullBy(): FullLimit | undefined {
+    const { connections } = this.#ports;
+    const { hosts, connectionsMax } = this.#site;
+    if (this.#peers.size >= connectionsMax) {
+      const text = `${String(this.#peers.size)} of ${String(connectionsMax)} to its hosts are open`;
+      return { key: 'delivery.mx.connections', text };
+    }
+    const full = connections.fullFor(this.#isByMx);
+    if (full !== undefined) return full;
+    const host = hosts.find(({ fullAddress: one }) => one !== '' && connections.isAddressFull(one));
+    if (host === undefined) return undefined;
+    const text = `there are as many to ${host.fullAddress} as may be`;
+    return { key: 'delivery.mx.connections_per_address', text };
   }
 
   /** Why none of them can be reached. */
