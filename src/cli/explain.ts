@@ -107,7 +107,7 @@ async function readFile(
   const recipients = await tableOf(gateway.smtp.recipientsFile);
   try {
     const { https, lookUpHost } = context;
-    const ports = { clock, resolver, https, recipients, lookUpHost, policies: undefined };
+    const ports = { clock, resolver, https, recipients, lookUpHost, policies: undefined, judged: undefined };
     const answer = await explained(question, optionsOf(gateway), ports);
     return { answer, asked: ownGateway(gateway, asked, access) };
   } catch (error) {

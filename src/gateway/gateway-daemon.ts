@@ -373,7 +373,7 @@ class Gateway implements RunningGateway {
       }),
       explain: (question) => explained(question, explainOptionsOf(this.#options), {
         clock: this.#clock, resolver: this.#dns, https: this.#https, recipients: this.#listeners.recipients,
-        policies: this.#sts, lookUpHost,
+        policies: this.#sts, judged: () => this.#dispatcher.judgedSources(), lookUpHost,
       }),
       traces: this.#traces,
       walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),

@@ -6,6 +6,7 @@ import { AGE_KEYS_MAX } from '../../src/admin-api/look.js';
 import type { Selector } from '../../src/admin-api/queue-orders.js';
 import { formatMessageId } from '../../src/base/text-id.js';
 import { AT_STORES, ExportView } from '../../src/gateway/export-view.js';
+import { bindingLimits } from '../../src/gateway/look/binding-limits.js';
 import { MessageView } from '../../src/gateway/look/message-view.js';
 import { QueueAges } from '../../src/gateway/look/queue-ages.js';
 import { walksOf } from '../../src/gateway/look/walks.js';
@@ -19,7 +20,7 @@ import type { Letter } from './letters.js';
 import { World } from './world.js';
 
 const DOWN: NextHopState = {
-  relay: 'q1:25', connections: 0, idle: 0, failures: 3, downSinceWallMs: 0, waiting: 1, bytes: 0, lastCode: '', retryInMs: 4000, lastError: 'connection refused', connecting: undefined, isDenied: false, isByMx: false,
+  relay: 'q1:25', connections: 0, idle: 0, failures: 3, downSinceWallMs: 0, waiting: 1, bytes: 0, lastCode: '', retryInMs: 4000, lastError: 'connection refused', connecting: undefined, fullBy: undefined, isDenied: false, isByMx: false,
 };
 
 const SILENT = { relay: 'mx.q1[192.0.2.1]:25', forMs: 42_000, doing: 'waiting for the greeting' };
@@ -123,6 +124,24 @@ describe('one message as an operator sees it', () => {
     const silent = { ...DOWN, downSinceWallMs: undefined, connecting: SILENT };
     assert.equal(why(world, letter, silent), 'connecting to mx.q1[192.0.2.1]:25 for 42s, waiting for the greeting');
     assert.equal(why(world, letter, { ...silent, connecting: { ...SILENT, doing: '' } }), 'connecting to mx.q1[192.0.2.1]:25 for 42s');
+  });
+
+  test('says which limit lets no further connection be opened, by the name of its key; explain says that it binds', () => {
+    const world = World.started({ queues: [{ name: 'q1', concurrency: 2 }] });
+    world.hops.script = () => 'unreachable';
+    const letter = world.submit(['q1']);
+    world.run(200);
+    untilState(world, letter, EntryState.READY);
+    const clock = { nowMs: () => world.scheduler.nowMs, wallMs: () => world.scheduler.nowMs };
+    const told = (key: string, open: number): unknown => {
+      const hop = { ...DOWN, downSinceWallMs: undefined, fullBy: { key, text: '20 of 20 to its hosts are open' } };
+      const { limits } = bindingLimits('q1', '', { core: coreOf(world), clock, nextHopOf: () => hop, connections: () => ({ open, max: 5000 }) });
+      return [why(world, letter, hop), limits.filter(({ binds }) => binds)];
+    };
+    const text = '20 of 20 to its hosts are open (delivery.mx.connections)';
+    assert.deepEqual(told('delivery.mx.connections', 20), [`it waits for a connection: ${text}`, [{ limit: 'connections', binds: true, text }]]);
+    const [, all] = told('delivery.connections', 5000) as [string, object[]];
+    assert.deepEqual(all, [{ limit: 'connections', binds: true, text: '5,000 of 5,000 connections to all next hops (delivery.connections)' }], 'once');
   });
 
   test('says that it waits behind the head of its strict queue, and when that is tried', () => {

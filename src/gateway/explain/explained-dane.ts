@@ -12,6 +12,8 @@ export interface ExplainedDane {
   readonly text: string;
   /** It is not connected to. */
   readonly isFailed: boolean;
+  /** Records of its own judge it. */
+  readonly isBound: boolean;
 }
 
 type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
@@ -23,21 +25,23 @@ const OCTETS_SHOWN = 8;
 /** Where nothing is asked about any host. */
 export const UNSIGNED_MX = 'none asked for: no believed resolver says that the MX records are signed';
 
-/** `host` is one of MX records that are signed. */
-export async function daneOf(host: string, port: number, lookup: MxLookup): Promise<ExplainedDane> {
-  const answers = await new Promise<Addresses>((resolve) => {
-    lookup.addresses(host, (found) => { resolve(found); });
-  });
+/** `host` is one of MX records that are signed; what the DNS says of its addresses. */
+export async function daneOf(
+  host: string, port: number, answers: Addresses, lookup: MxLookup,
+): Promise<ExplainedDane> {
   const verdict = await new Promise<Exclude<TlsaVerdict, 'next'> | undefined>((resolve) => {
     lookup.tlsa(host, port, answers, resolve);
   });
   if (verdict === undefined) {
     const isAsked = tlsaBases(host, answers).length > 0 || isAliasInDoubt(answers);
     const text = isAsked ? 'no TLSA records' : 'none asked for: its addresses are not signed';
-    return { text, isFailed: false };
+    return { text, isFailed: false, isBound: false };
   }
-  if ('failed' in verdict) return { text: `not connected to: ${verdict.failed}`, isFailed: true };
-  return { text: recordsText(verdict.found.records), isFailed: false };
+  if ('failed' in verdict) {
+    return { text: `not connected to: ${verdict.failed}`, isFailed: true, isBound: false };
+  }
+  const { records } = verdict.found;
+  return { text: recordsText(records), isFailed: false, isBound: usableRecords(records).length > 0 };
 }
 
 function recordsText(records: readonly TlsaData[]): string {

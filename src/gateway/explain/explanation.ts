@@ -1,9 +1,9 @@
 /**
  * Where mail to an address, a domain or a queue would go by a configuration, and why: what an address of the
  * gateway's own stands for (own-address.ts), alias, route, queue, hosts with their addresses, TLS, what their
- * TLSA records say of it (explained-dane.ts), the domain's own policy (MTA-STS), which of our addresses it
- * would leave from (`sources`), retries. Asks the table of recipients, the DNS and the domain, and no next
- * hop: whether the hosts take mail is not tried.
+ * TLSA records say of it (explained-dane.ts), the domain's own policy (MTA-STS, explained-policy.ts), which
+ * of our addresses it would leave from (`sources`), retries. Asks the table of recipients, the DNS and the
+ * domain, all within one time (answer-time.ts), and no next hop: whether the hosts take mail is not tried.
  *
  *   name of a queue ─► its route      domain ─► where it leads      address ─► as RCPT would find it
  *
@@ -12,10 +12,9 @@
 import type {
   ExplainAnswer, ExplainQuestion, ExplainedHost, ExplainedSource, ExplainedTo, ExplainedWay,
 } from '../../admin-api/explain.js';
-import { formatDuration } from '../../base/units.js';
 import type { Https } from '../../platform/https.js';
 import { toAscii } from '../../platform/node/idna.js';
-import type { Clock, EventLog } from '../../platform/ports.js';
+import type { Clock } from '../../platform/ports.js';
 import type { DnsAnswer, LookUpHost, Resolver } from '../../platform/resolver.js';
 import type { WhoMaySend } from '../gateway-options.js';
 import { parsePath } from '../inbound/policy/address.js';
@@ -26,20 +25,22 @@ import type { RecipientTable } from '../inbound/recipients/listing.js';
 import { MxLookup } from '../outbound/mx-lookup.js';
 import type { MxOptions } from '../outbound/mx-lookup.js';
 import { IPV6_ONLY, NOT_CONNECTED, addressOfLiteral } from '../outbound/pure/mail-exchangers.js';
-import type { HostsWay, MailWay } from '../outbound/pure/mail-exchangers.js';
+import type { HostsWay, MailHost, MailWay } from '../outbound/pure/mail-exchangers.js';
 import { whyNotPublic } from '../outbound/pure/public-address.js';
 import { isIpv6, waysTo } from '../outbound/pure/source-choice.js';
-import type { KnownSource, MailSource } from '../outbound/pure/source-choice.js';
-import { isNamedBy, provedWay, stsRecordName, underPolicy } from '../outbound/pure/sts-policy.js';
-import type { StsPolicy } from '../outbound/pure/sts-policy.js';
+import type { MailSource } from '../outbound/pure/source-choice.js';
+import { provedWay, underPolicy } from '../outbound/pure/sts-policy.js';
 import { checkSource } from '../outbound/source-check.js';
-import { StsPolicies } from '../outbound/sts/sts-policies.js';
+import type { JudgedSource } from '../outbound/sources.js';
 import type { ExplainedPolicies } from '../outbound/sts/sts-policies.js';
 import { nextHopUrl } from '../queue/next-hop.js';
 import { createRouter } from '../queue/router.js';
 import type { RouteOptions } from '../queue/router.js';
 import type { MailOrigin, NextHop, OtherHost } from '../queue/types.js';
+import { AnswerTime } from './answer-time.js';
 import { UNSIGNED_MX, daneOf } from './explained-dane.js';
+import { hostsUnder, policyOf } from './explained-policy.js';
+import type { AskedHost, ExplainedPolicy } from './explained-policy.js';
 import { NotExplained } from './not-explained.js';
 import { meantBy } from './own-address.js';
 
@@ -65,36 +66,27 @@ export interface ExplainPorts {
   readonly lookUpHost: LookUpHost;
   /** Of the gateway that runs, which goes by them; undefined: none does. */
   readonly policies: ExplainedPolicies | undefined;
+  /** Likewise, sources of IPv6. */
+  readonly judged: (() => readonly JudgedSource[]) | undefined;
+}
+
+interface WayPorts extends ExplainPorts {
+  readonly time: AnswerTime;
 }
 
 /** Whom an alias leads to beyond these is not looked up. */
 const WAYS_MAX = 20;
 const RECIPIENTS_MAX = 10_000;
-/** No further one is begun after so long. */
+/** No further one is begun after so long, and none goes on after ANSWER_MS. */
 const WAYS_MS_MAX = 15_000;
+const ANSWER_MS = 20_000;
 
 /** Status of a question that the DNS did not answer (outbound/pure/mail-exchangers.ts). */
 export const NO_ANSWER = '4.4.3';
 
 type Addresses = readonly DnsAnswer<'A' | 'AAAA'>[];
 
-interface ExplainedPolicy {
-  readonly policy: StsPolicy | undefined;
-  readonly text: string;
-  /** Whether there is one could not be told, or it can't be had. */
-  readonly isUnknown: boolean;
-}
-
-/** Of ours, and why the DNS does not confirm it. */
-interface JudgedSource extends KnownSource {
-  readonly why: string;
-}
-
 const NO_POLICY: ExplainedPolicy = { policy: undefined, text: '', isUnknown: false };
-/** What is to be said of a policy stands in the answer. */
-const unsaid = (): void => undefined;
-const SILENT: EventLog = { debug: unsaid, info: unsaid, warn: unsaid, error: unsaid };
-
 type Judged = Pick<ExplainedHost, 'addresses' | 'why' | 'addresses_failed'>;
 
 interface Found {
@@ -109,10 +101,15 @@ export async function explained(
   const { to, routed } = meantAndRouted(question, options, ports);
   const { retry: { firstMs, maxMs }, lifetimeMs } = options;
   const untilMs = ports.clock.nowMs() + WAYS_MS_MAX;
+  const time = new AnswerTime(ANSWER_MS, ports.resolver);
   const ways: ExplainedWay[] = [];
-  for (const one of routed.slice(0, WAYS_MAX)) {
-    if (ways.length > 0 && ports.clock.nowMs() >= untilMs) break;
-    ways.push(await wayOf(to, one, options, ports));
+  try {
+    for (const one of routed.slice(0, WAYS_MAX)) {
+      if (ways.length > 0 && ports.clock.nowMs() >= untilMs) break;
+      ways.push(await wayOf(to, one, options, { ...ports, time }));
+    }
+  } finally {
+    time.close();
   }
   return {
     to, ways, left_out: routed.length - ways.length,
@@ -184,11 +181,11 @@ function refused(recipient: string, reply: string): NotExplained {
 }
 
 async function wayOf(
-  to: ExplainedTo, { route, address }: RoutedRecipient, { mx, sources }: ExplainOptions, ports: ExplainPorts,
+  to: ExplainedTo, { route, address }: RoutedRecipient, { mx, sources }: ExplainOptions, ports: WayPorts,
 ): Promise<ExplainedWay> {
   const { nextHop } = route;
-  const lookup = new MxLookup(mx, ports.resolver);
-  const ours = await knownSources(sources, nextHop, ports.resolver);
+  const lookup = new MxLookup(mx, ports.time);
+  const ours = await knownSources(sources, nextHop, ports);
   const told = {
     ...to, address, queue: route.queueName, next_hop: nextHopUrl(nextHop), tls: tlsText(nextHop),
     mta_sts: '', sources: [],
@@ -196,43 +193,42 @@ async function wayOf(
   const others = await namedHosts(nextHop.others ?? [], ports);
   if (nextHop.isByMx !== true) {
     const first = await namedHosts([{ preference: 0, host: nextHop.host, port: nextHop.port }], ports);
-    const all = [...first, ...others];
-    const [why, status] = whyNone(all);
-    return { ...told, hosts: all, sources: shown(sourcesOfNamed(all, ours)), why, status };
+    const { hosts, used } = sourced([], [...first, ...others], nextHop.host, ours);
+    const [why, status] = whyNone(hosts);
+    return { ...told, hosts, sources: shown(used), why, status };
   }
   const way = await new Promise<MailWay>((resolve) => { lookup.ask(nextHop.host, resolve); });
   if ('why' in way) return { ...told, hosts: [], why: way.why.text, status: way.why.enhanced };
   // As mx-destination.ts has it: mail with `TLS-Required: No` goes whatever the domain says.
   const isJudged = nextHop.tls !== undefined && nextHop.tlsNeed !== 'optional';
   const asksPolicy = mx.usesMtaSts && isJudged && addressOfLiteral(nextHop.host) === undefined;
-  const { policy, text, isUnknown } = asksPolicy ? await policyOf(nextHop.host, lookup, ports) : NO_POLICY;
+  const [{ policy, text, isUnknown }, asked] = await Promise.all([
+    asksPolicy ? policyOf(nextHop.host, lookup, ports) : NO_POLICY,
+    Promise.all(way.hosts.map((host) => askHost(host, way, nextHop.port, isJudged, lookup))),
+  ]);
   const under = underPolicy(way, policy, nextHop.host);
   const mustProve = nextHop.tlsNeed === 'required' && 'hosts' in under;
   const left = mustProve ? provedWay(under, nextHop.host, isUnknown) : under;
   const [{ name: site } = { name: '' }] = 'hosts' in left ? left.hosts : way.hosts;
-  const named = await hostsOf(way, nextHop.port, policy, lookup);
-  const found = isJudged ? await withDane(named, way, lookup) : named;
-  const { hosts, used } = sourced(found, site, ours);
-  const from = shown(used);
-  if ('why' in left) {
-    return { ...told, hosts, mta_sts: text, why: left.why.text, status: left.why.enhanced };
-  }
-  const all = [...hosts, ...others];
-  const [why, status] = whyNone(all);
-  return { ...told, hosts: all, sources: from, mta_sts: text, why, status };
+  const { hosts: found, refused } = hostsUnder(policy, asked, way.isAuthentic);
+  const isNoWay = 'why' in left;
+  const { hosts, used } = sourced(found, isNoWay ? [] : others, site, ours);
+  const [why, status] = isNoWay ? [left.why.text, left.why.enhanced] : whyNone(hosts, refused);
+  return { ...told, hosts, sources: shown(used), mta_sts: text, why, status };
 }
 
 function shown(sources: readonly JudgedSource[]): readonly ExplainedSource[] {
   return sources.map(({ address, name, isConfirmed: confirmed, why }) => ({ address, name, confirmed, why }));
 }
 
-/** Why none of them is connected to, and its status; '' where one is. */
-function whyNone(hosts: readonly ExplainedHost[]): readonly [string, string] {
+/** Why none of them is connected to, and its status; '' where one is. `refused`: for the policy alone. */
+function whyNone(hosts: readonly ExplainedHost[], refused = ''): readonly [string, string] {
   if (hosts.some(({ addresses }) => addresses.length > 0)) return ['', ''];
   const untold = hosts.find(isUntold);
   if (untold !== undefined) return [`${untold.host} is ${untold.dane ?? ''}`, '4.7.5'];
   const silent = hosts.find(({ addresses_failed: isFailed }) => isFailed === true);
   if (silent !== undefined) return [`${silent.host}: ${silent.why}`, NO_ANSWER];
+  if (refused !== '') return [refused, '4.7.5'];
   return ['no host has an address that is connected to', '4.4.1'];
 }
 
@@ -240,119 +236,70 @@ export function isUntold({ dane_failed: isFailed }: ExplainedHost): boolean {
   return isFailed === true;
 }
 
-/** Nothing of a host without addresses. */
-async function withDane(
-  hosts: readonly ExplainedHost[], { isAuthentic }: HostsWay, lookup: MxLookup,
-): Promise<readonly ExplainedHost[]> {
-  if (!isAuthentic) return hosts.map((host) => ({ ...host, dane: UNSIGNED_MX }));
-  const explained: ExplainedHost[] = [];
-  for (const host of hosts) {
-    const { text: dane, isFailed } = await daneOf(host.host, host.port, lookup);
-    if (host.addresses.length === 0) explained.push(host);
-    else if (isFailed) explained.push({ ...host, addresses: [], dane, dane_failed: true });
-    else explained.push({ ...host, dane });
-  }
-  return explained;
+/** Its addresses, and what its TLSA records say of it: nothing of a host without addresses. */
+async function askHost(
+  { name, preference }: MailHost, { isAuthentic }: HostsWay, port: number, isJudged: boolean,
+  lookup: MxLookup,
+): Promise<AskedHost> {
+  const [answers, isIpv6Only] = await new Promise<readonly [Addresses, boolean]>((resolve) => {
+    lookup.addresses(name, (...told) => { resolve(told); });
+  });
+  const found = isIpv6Only ? { addresses: [], why: `it ${IPV6_ONLY}` }
+    : judged(answers, lookup.allowsPrivate);
+  const host = { preference, host: name, port, ...found };
+  if (!isJudged) return { host, isBound: false };
+  if (!isAuthentic) return { host: { ...host, dane: UNSIGNED_MX }, isBound: false };
+  if (host.addresses.length === 0) return { host, isBound: false };
+  const { text: dane, isFailed, isBound } = await daneOf(name, port, answers, lookup);
+  if (isFailed) return { host: { ...host, addresses: [], dane, dane_failed: true }, isBound };
+  return { host: { ...host, dane }, isBound };
 }
 
-/** Those that its route allows, as the DNS knows them now. */
+/**
+ * Those that its route allows, as the DNS knows them now; those of IPv6 as the gateway that runs does, which
+ * goes by that.
+ */
 async function knownSources(
-  sources: readonly MailSource[], { sources: allowed }: NextHop, resolver: Resolver,
+  sources: readonly MailSource[], { sources: allowed }: NextHop, { time, judged: running }: WayPorts,
 ): Promise<readonly JudgedSource[]> {
   const ours = sources.filter(({ address }) => allowed === undefined || allowed.includes(address));
+  const known = running?.() ?? [];
   return Promise.all(ours.map((source) => new Promise<JudgedSource>((resolve) => {
-    checkSource(source, resolver, (verdict) => {
+    const before = known.find(({ address }) => address === source.address);
+    if (before !== undefined) return resolve(before);
+    checkSource(source, time, (verdict) => {
       const isConfirmed = verdict.kind === 'confirmed';
       resolve({ ...source, isConfirmed, why: verdict.kind === 'confirmed' ? '' : verdict.why });
     });
   })));
 }
 
-/** Hosts by MX, less the addresses that no source leads to. */
+/** Hosts by MX and those that the route names, less the addresses that no source leads to (dial.ts). */
 function sourced(
-  found: readonly ExplainedHost[], site: string, ours: readonly JudgedSource[],
+  byMx: readonly ExplainedHost[], named: readonly ExplainedHost[], site: string,
+  ours: readonly JudgedSource[],
 ): { readonly hosts: readonly ExplainedHost[]; readonly used: readonly JudgedSource[] } {
-  const from = new Set(ours.filter(({ address, isConfirmed }) => isIpv6(address) && !isConfirmed)
-    .map(({ address }) => address));
-  const hosts = found.map((host) => {
-    const { ways, whys } = waysTo(host.addresses, { site, isByMx: true }, ours);
+  const from = new Set(ours.filter(({ address, isConfirmed }) =>
+    byMx.length > 0 && isIpv6(address) && !isConfirmed).map(({ address }) => address));
+  const lessOf = (isByMx: boolean) => (host: ExplainedHost): ExplainedHost => {
+    const { ways, whys } = waysTo(host.addresses, { site, isByMx }, ours);
     for (const way of ways) if (way.from !== undefined) from.add(way.from.address);
     const why = [host.why, ...whys].filter((text) => text !== '').join('; ');
     return { ...host, addresses: ways.map(({ address }) => address), why };
-  });
+  };
+  const hosts = [...byMx.map(lessOf(true)), ...named.map(lessOf(false))];
   return { hosts, used: ours.filter(({ address }) => from.has(address)) };
 }
 
 /** Hosts that the route names. */
 function namedHosts(
-  hosts: readonly OtherHost[], { lookUpHost }: ExplainPorts,
+  hosts: readonly OtherHost[], { lookUpHost, time }: WayPorts,
 ): Promise<readonly ExplainedHost[]> {
   return Promise.all(hosts.map(async (named) => {
-    const { addresses, why, isFailed } = await lookUpHost(named.host);
+    const late = { addresses: [], why: `no answer on its address: ${time.whyLate}`, isFailed: true };
+    const { addresses, why, isFailed } = await time.within(lookUpHost(named.host), late);
     return { ...named, addresses, why, ...(isFailed ? { addresses_failed: true as const } : {}) };
   }));
-}
-
-function sourcesOfNamed(
-  hosts: readonly ExplainedHost[], ours: readonly JudgedSource[],
-): readonly JudgedSource[] {
-  const [{ host: site } = { host: '' }] = hosts;
-  const from = new Set<string>();
-  for (const { addresses } of hosts) {
-    const { ways } = waysTo(addresses, { site, isByMx: false }, ours);
-    for (const way of ways) if (way.from !== undefined) from.add(way.from.address);
-  }
-  return ours.filter(({ address }) => from.has(address));
-}
-
-async function hostsOf(
-  { hosts: named }: HostsWay, port: number, policy: StsPolicy | undefined, lookup: MxLookup,
-): Promise<readonly ExplainedHost[]> {
-  const hosts: ExplainedHost[] = [];
-  for (const { name, preference } of named) {
-    const { why, ...found } = await new Promise<Judged>((resolve) => {
-      lookup.addresses(name, (answers, isIpv6Only) => {
-        resolve(isIpv6Only ? { addresses: [], why: `it ${IPV6_ONLY}` }
-          : judged(answers, lookup.allowsPrivate));
-      });
-    });
-    const isNamed = policy === undefined || policy.mode === 'none' || isNamedBy(policy, name);
-    const all = [why, isNamed ? '' : 'not named by the policy of the domain'];
-    const whys = all.filter((text) => text !== '').join('; ');
-    hosts.push({ preference, host: name, port, ...found, why: whys });
-  }
-  return hosts;
-}
-
-/**
- * As the gateway that runs goes by it. What it has not asked for mail's sake, or where none runs, is fetched
- * for the answer alone: nobody keeps, renews or counts it, and no report to the domain tells of it.
- */
-async function policyOf(
-  domain: string, lookup: MxLookup, { clock, resolver, https, policies: running }: ExplainPorts,
-): Promise<ExplainedPolicy> {
-  const isKnown = running?.kept(domain) !== undefined || running?.failureOf(domain) !== undefined;
-  const policies = running !== undefined && isKnown ? running
-    : new StsPolicies(undefined, { clock, log: SILENT, resolver, lookup, https, onFetched: unsaid });
-  const { policy, isUnknown } = await new Promise<Omit<ExplainedPolicy, 'text'>>((resolve) => {
-    policies.ask(domain, (found, isUntold) => { resolve({ policy: found, isUnknown: isUntold }); });
-  });
-  const failed = policies.failureOf(domain);
-  if (policy === undefined) {
-    if (failed !== undefined) return { policy, text: `none to be had: ${failed}`, isUnknown };
-    const record = await new Promise<DnsAnswer<'TXT'>>((resolve) => {
-      resolver.ask(stsRecordName(domain), 'TXT', resolve);
-    });
-    return { policy, text: record.kind === 'failed' ? `no answer: ${record.why}` : '', isUnknown };
-  }
-  const { mode, mx, maxAgeS } = policy;
-  const names = mx.length > 0 ? `: ${mx.join(' ')}` : '';
-  const text = `${mode} for ${formatDuration(maxAgeS * 1000)}${names}`;
-  const kept = running?.kept(domain);
-  if (kept === undefined) return { policy, text, isUnknown };
-  const since = `kept, fetched at ${new Date(kept.fetchedWallMs).toISOString().slice(0, 19)}Z`;
-  const still = failed === undefined ? '' : `, none to be had since: ${failed}`;
-  return { policy, text: `${text}; ${since}${still}`, isUnknown };
 }
 
 function judged(answers: Addresses, allowsPrivate: boolean): Judged {

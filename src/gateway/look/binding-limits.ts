@@ -1,6 +1,7 @@
 /**
  * What limits mail of one queue here, for `explain`: memory and readiness at reception; rules of operators;
- * back-off of the next hop; the concurrency of the route and the connections of all next hops; the lease.
+ * back-off of the next hop; the concurrency of the route; connections, to the hosts of a domain, to one
+ * address, being set up, and in all; the lease.
  * Each says whether it binds: whether mail waits or is refused for it at this moment. Why one message waits
  * is waiting-reason.ts.
  */
@@ -9,13 +10,15 @@ import { targetText } from '../../admin-api/queue-rules.js';
 import { formatBytes, formatCount } from '../../base/units.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type { MailQueue } from '../queue/mail-queue.js';
-import { connectingText, outageText } from './waiting-reason.js';
+import { connectingText, fullText, outageText } from './waiting-reason.js';
 import type { ReasonPorts } from './waiting-reason.js';
 
 export interface LimitsPorts extends ReasonPorts {
   /** To all next hops. */
   connections(): { readonly open: number; readonly max: number };
 }
+
+const ALL = 'delivery.connections';
 
 /** `to`: an address or a domain whose mail is asked for alone; '' all. */
 export function bindingLimits(name: string, to: string, ports: LimitsPorts): LimitsAnswer {
@@ -69,6 +72,11 @@ function queueLimits(queue: MailQueue, ports: LimitsPorts): LimitAnswer[] {
   }
   const isStrict = ordering === 'strict';
   const most = isStrict ? 1 : concurrency;
+  const fullBy = outage === '' ? hop?.fullBy : undefined;
+  // That of all next hops is told by itself.
+  if (fullBy !== undefined && fullBy.key !== ALL) {
+    limits.push({ limit: 'connections', binds: ready > 0 && active < most, text: fullText(fullBy) });
+  }
   const of = `${formatCount(active)} of ${formatCount(most)} in delivery`;
   const connections = hop === undefined ? '' : `, by ${formatCount(hop.connections)} connections`;
   const text = `${of}${isStrict ? ' (a strict queue)' : ''}${connections}, ${formatCount(ready)} ready`;
@@ -83,6 +91,6 @@ function queueLimits(queue: MailQueue, ports: LimitsPorts): LimitAnswer[] {
 function connectionLimit(queues: readonly MailQueue[], { connections }: LimitsPorts): LimitAnswer {
   const { open, max } = connections();
   const waits = queues.some(({ readyCount }) => readyCount > 0);
-  const text = `${formatCount(open)} of ${formatCount(max)} connections to all next hops`;
+  const text = `${formatCount(open)} of ${formatCount(max)} connections to all next hops (${ALL})`;
   return { limit: 'connections', binds: waits && open >= max, text };
 }

@@ -6,11 +6,12 @@
  *   active                   it is being delivered; or nobody answers there
  *   queued                   the first of: suspended, behind older mail, behind the head of a strict queue,
  *                            next hop down, no lease, content at the stores, concurrency, a partition that
- *                            comes back, a next hop that does not say a word
+ *                            comes back, a next hop that does not say a word, no further connection to it
  */
 import { formatCount, formatDuration } from '../../base/units.js';
 import type { Clock } from '../../platform/ports.js';
 import type { GatewayCore } from '../core.js';
+import type { FullLimit } from '../outbound/connection-account.js';
 import type { ConnectingState, NextHopState } from '../outbound/connection-pool.js';
 import { EntryState } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
@@ -53,8 +54,9 @@ function whyNotStarted(queue: MailQueue, row: number, ports: ReasonPorts): strin
     return `its queue has ${formatCount(inFlightCount)} in delivery, as many as its route lets`;
   }
   if (partition.isRecovering) return 'its partition still comes back: what was there before goes first';
-  const connecting = ports.nextHopOf?.(queue)?.connecting;
+  const { connecting, fullBy } = ports.nextHopOf?.(queue) ?? {};
   if (connecting !== undefined) return connectingText(connecting);
+  if (fullBy !== undefined) return `it waits for a connection: ${fullText(fullBy)}`;
   return `its turn comes: ${formatCount(queue.readyCount)} ready in its queue`;
 }
 
@@ -80,6 +82,11 @@ export function outageText(queue: MailQueue, { clock, nextHopOf }: ReasonPorts):
   const again = hop.connecting === undefined
     ? `is tried again in ${formatDuration(Math.max(0, hop.retryInMs))}` : 'is tried at this moment';
   return `the next hop ${hop.relay} is down for ${formatDuration(downMs)}, and ${again}: ${hop.lastError}`;
+}
+
+/** Connections, with the key that limits them. */
+export function fullText({ key, text }: FullLimit): string {
+  return `${text} (${key})`;
 }
 
 export function connectingText({ relay, forMs, doing }: ConnectingState): string {

@@ -38,6 +38,14 @@ export interface AccountLimits {
   readonly ofAddressMax: number;
 }
 
+/** A limit that is reached. */
+export interface FullLimit {
+  /** In the configuration. */
+  readonly key: string;
+  /** How much of it is used. */
+  readonly text: string;
+}
+
 export class ConnectionAccount {
   #limits: AccountLimits;
   readonly #log: EventLog;
@@ -73,8 +81,21 @@ export class ConnectionAccount {
   /** '' while there are some to be had. */
   get whyFull(): string {
     if (!this.#isFull) return '';
-    const { connectionsMax } = this.#limits;
-    if (this.areAllOpen) return `${String(this.#open)} of ${String(connectionsMax)} are open`;
+    return this.areAllOpen ? this.#openText : this.#settingUpText;
+  }
+
+  /** Why no further one may be asked for; undefined: it may. */
+  fullFor(isByMx: boolean): FullLimit | undefined {
+    if (this.areAllOpen) return { key: 'delivery.connections', text: this.#openText };
+    if (this.room(isByMx) > 0) return undefined;
+    return { key: 'half of delivery.connections', text: this.#settingUpText };
+  }
+
+  get #openText(): string {
+    return `${String(this.#open)} of ${String(this.#limits.connectionsMax)} are open`;
+  }
+
+  get #settingUpText(): string {
     return `${String(this.#settingUp)} to hosts by MX of ${String(this.#settingUpMax)} are being set up`;
   }
 
@@ -136,10 +157,14 @@ export class ConnectionAccount {
   /** For mail that is there: there is no room at the address now. */
   waitsForAddress(address: string): boolean {
     const known = this.#ofAddress.get(keyOf(address));
-    if (known === undefined || known.count < this.#limits.ofAddressMax) return false;
+    if (known === undefined || !this.isAddressFull(address)) return false;
     known.wantedMs = this.#nowMs;
     this.#addressWantedMs = this.#nowMs;
     return true;
+  }
+
+  isAddressFull(address: string): boolean {
+    return (this.#ofAddress.get(keyOf(address))?.count ?? 0) >= this.#limits.ofAddressMax;
   }
 
   /** Somebody may wait for what an idle connection keeps. */

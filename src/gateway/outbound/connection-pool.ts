@@ -38,6 +38,7 @@
  * Owns the peers and who is served next. Not here: the conversation (pure/smtp-session.ts), ticks
  * (dispatcher.ts).
  */
+import { isIP } from 'node:net';
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { MailTransport } from '../../platform/transport.js';
@@ -47,7 +48,7 @@ import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
 import type { PeerEvents } from './peer.js';
 import { Dial } from './dial.js';
-import type { ConnectionAccount } from './connection-account.js';
+import type { ConnectionAccount, FullLimit } from './connection-account.js';
 import type { MxLookup } from './mx-lookup.js';
 import type { Sources } from './sources.js';
 import { SiteHosts } from './site-hosts.js';
@@ -178,6 +179,8 @@ export interface NextHopState {
   readonly lastCode: string;
   /** The one that takes longest, while none is ready. */
   readonly connecting: ConnectingState | undefined;
+  /** Why no further connection is opened; undefined: one may be. */
+  readonly fullBy: FullLimit | undefined;
   /** It answers, and refuses our user and password. */
   readonly isDenied: boolean;
   /** Somebody's host or domain; else one that the configuration names. */
@@ -284,6 +287,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       lastError: first?.lastWhy?.text ?? '',
       lastCode: codeOf(first?.lastWhy),
       connecting: this.#slowest(),
+      fullBy: this.#fullBy(),
       isDenied: this.#hosts.isDenied,
       isByMx: this.#isByMx,
     };
@@ -306,6 +310,21 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const { relay, openedMs, session: { state } } = slowest;
     const doing = state === State.CONNECTING ? '' : STATE_DOING[state] ?? '';
     return { relay, forMs: this.#nowMs - openedMs, doing };
+  }
+
+  #fullBy(): FullLimit | undefined {
+    const { connections } = this.#ports;
+    const { hosts, connectionsMax } = this.#site;
+    if (this.#peers.size >= connectionsMax) {
+      const text = `${String(this.#peers.size)} of ${String(connectionsMax)} to its hosts are open`;
+      return { key: 'delivery.mx.connections', text };
+    }
+    const full = connections.fullFor(this.#isByMx);
+    if (full !== undefined) return full;
+    const host = hosts.find(({ fullAddress: one }) => one !== '' && connections.isAddressFull(one));
+    if (host === undefined) return undefined;
+    const text = `there are as many to ${host.fullAddress} as may be`;
+    return { key: 'delivery.mx.connections_per_address', text };
   }
 
   /** Why none of them can be reached. */
@@ -521,11 +540,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (!isKnown) log[level]('tls', TLS_FAILED, { relay, why });
   }
 
-  #noteTls({ host, relay, tls, isForbidden }: Peer, why: RecipientResult | undefined): void {
-    const isBySts = tls?.terms.isBySts === true && tls.terms.dane === undefined;
-    const isByDane = isForbidden || tls?.terms.dane !== undefined;
-    if (!(isByDane || isBySts) || why === undefined || !isTlsTrouble(why)) return;
-    const isOfPolicy = isBySts || host.isUnnamed;
+  #noteTls({ host, relay, tls, isByDane }: Peer, why: RecipientResult | undefined): void {
+    const isOfPolicy = !isByDane && tls?.terms.isBySts === true;
+    if (!(isByDane || isOfPolicy) || why === undefined || !isTlsTrouble(why)) return;
     if (!isOfPolicy) this.#ports.onDaneFailed();
     if (host.isTlsTold) return;
     host.isTlsTold = true;
@@ -694,7 +711,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     if (peer.isProbe) this.#probing++;
     host.connecting++;
     const { session } = peer;
-    if (!isByMx && sources.areNone) return session.attach(transport.connect(name, port, session));
+    // A name goes by Dial: Node gives each address but the last 250 ms, a SYN sent once more takes 1 s.
+    const isAddress = !isByMx && sources.areNone && isIP(name) !== 0;
+    if (isAddress) return session.attach(transport.connect(name, port, session));
     const handlers = peer.dialled(this.#routeTls(host), dane?.domain ?? '');
     const site = this.#site.hosts[0]?.name ?? name;
     const withinMs = timeouts[State.CONNECTING] ?? 0;
@@ -761,8 +780,8 @@ function domainOf({ queue }: Lane): string {
   return queue.route.nextHop.host;
 }
 
-function watched({ host, address, tls, isForbidden }: Peer): WatchedSession {
-  return { mxHost: host.name, address, isByDane: isForbidden || tls?.terms.dane !== undefined };
+function watched({ host, address, isByDane }: Peer): WatchedSession {
+  return { mxHost: host.name, address, isByDane };
 }
 
 /** "host[address]:port"; the address where the route names one. */

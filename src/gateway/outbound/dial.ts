@@ -7,7 +7,7 @@
  *       │ none                       │                       session
  *       │                            │ refused, silent: the next address; none left
  *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said
- *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason)
+ *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason, by)
  *         the policy does not name it
  *   RESOLVING ─ the DNS had no room to ask ────► CLOSED   onNoRoom()
  *   TRYING ─ no room at its addresses ─────────► CLOSED   onNoRoom(address)
@@ -16,7 +16,8 @@
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
  *
  * By MX the DNS is asked, and an address that no host of the Internet has is none. A host that the route
- * names is resolved as the system does, and comes here only where there are sources.
+ * names is resolved as the system does; one that it gives the address of comes here only where there are
+ * sources.
  *
  * TLSA records are asked for where the way to the host is authentic, before it is connected to
  * (pure/host-tlsa.ts). A host that the policy of the domain does not name must have some
@@ -36,6 +37,7 @@ import { IPV6_ONLY, NOT_CONNECTED } from './pure/mail-exchangers.js';
 import type { HostTlsa } from './pure/host-tlsa.js';
 import { whyNotPublic } from './pure/public-address.js';
 import type { MailSource, Way } from './pure/source-choice.js';
+import { UNNAMED } from './pure/sts-policy.js';
 import type { Sources } from './sources.js';
 
 const ADDRESSES_MAX = 5;
@@ -57,8 +59,8 @@ export interface DialHandlers extends ConnectionHandlers {
   onTrying(way: Way): void;
   /** Right before onOpen: what to write to from now on, and what the DNS says of TLS with it. */
   onOpened(connection: Connection, way: Way, tlsa: HostTlsa | undefined): void;
-  /** Instead of onClose: whether it must have TLS is not known, or no TLS of it would do. */
-  onForbidden(reason: string): void;
+  /** Instead of onClose: nobody could tell its TLSA records, or the policy does not name it. */
+  onForbidden(reason: string, isTlsaUntold: boolean): void;
   /** Instead of onClose: the fault is ours, and the host was not reached for. */
   onNoSource(reason: string): void;
   /** Instead of onClose: the host was not reached for, as others have all the room there is. */
@@ -86,8 +88,6 @@ export interface DialTerms {
 
 /** What connect() says of a source that is gone. */
 const NOT_HERE = 'EADDRNOTAVAIL';
-
-const UNNAMED = 'the MTA-STS policy of the domain does not name it, and it has no usable TLSA records';
 
 export class Dial implements Connection {
   readonly bufferedBytes = 0;
@@ -164,10 +164,10 @@ export class Dial implements Connection {
     this.#ports.lookup.tlsa(name, port, answers, (verdict) => {
       if (this.#isLeft) return;
       if (verdict !== undefined && 'failed' in verdict) {
-        return verdict.isUnasked === true ? this.#leaveToOthers() : this.#forbid(verdict.failed);
+        return verdict.isUnasked === true ? this.#leaveToOthers() : this.#forbid(verdict.failed, true);
       }
       const isBound = verdict !== undefined && usableRecords(verdict.found.records).length > 0;
-      if (isUnnamed && !isBound) return this.#forbid(UNNAMED);
+      if (isUnnamed && !isBound) return this.#forbid(UNNAMED, false);
       this.#tlsa = verdict?.found;
       this.#start(addresses);
     });
@@ -178,9 +178,9 @@ export class Dial implements Connection {
     this.#handlers.onNoRoom(fullAddress);
   }
 
-  #forbid(why: string): void {
+  #forbid(why: string, isTlsaUntold: boolean): void {
     this.#isClosed = true;
-    this.#handlers.onForbidden(why);
+    this.#handlers.onForbidden(why, isTlsaUntold);
   }
 
   #start(addresses: readonly string[]): void {

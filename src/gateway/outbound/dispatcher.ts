@@ -33,7 +33,7 @@ import { SiteHost } from './site-hosts.js';
 import type { PolicySource } from './sts/sts-policies.js';
 import type { TlsWatch } from './tls-reports/tls-tally.js';
 import { Sources } from './sources.js';
-import type { SourceState } from './sources.js';
+import type { JudgedSource, SourceState } from './sources.js';
 import { Lane } from './lane.js';
 import type { InFlight } from './lane.js';
 import { HostMemory } from './host-memory.js';
@@ -259,6 +259,11 @@ export class Dispatcher implements DeliverySink, InFlight {
   /** What is known of each address that mail leaves from, for status. */
   sources(): readonly SourceState[] {
     return this.#sources.states();
+  }
+
+  /** Of those of IPv6, what mail by MX goes by. */
+  judgedSources(): readonly JudgedSource[] {
+    return this.#sources.judged();
   }
 
   /** Bytes of contents that are under way to next hops, for the memory account. */

@@ -152,6 +152,7 @@ export class MxDestination implements LaneHome {
       bytes: this.#lane.queue.bytes, lastCode: codeOf(this.#why),
       isByMx: true, isDenied: false,
       connecting: this.#state === S.ASKING ? { relay, forMs, doing: ASKING_THE_DNS } : undefined,
+      fullBy: undefined,
       retryInMs: Math.max(0, this.#againMs - this.#nowMs), lastError: this.#why?.text ?? '',
     };
   }

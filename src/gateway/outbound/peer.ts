@@ -81,8 +81,8 @@ export class Peer implements SessionEvents {
   isRoomless = false;
   /** There is none left at this address; '' otherwise. */
   fullAddress = '';
-  /** Not even connected to: what TLS it must have could not be learned, or none would do. */
-  isForbidden = false;
+  /** Not even connected to: nobody could tell its TLSA records. */
+  #isTlsaUntold = false;
   readonly #clock: Clock;
   readonly #events: PeerEvents;
   readonly #connectMs: number;
@@ -119,6 +119,11 @@ export class Peer implements SessionEvents {
     return this.#options.relay;
   }
 
+  /** TLSA records judge it, or nobody could tell whether there are some. */
+  get isByDane(): boolean {
+    return this.#isTlsaUntold || this.tls?.terms.dane !== undefined;
+  }
+
   /** What it has asked of TLS; undefined: nothing. */
   get tls(): NextHopTls | undefined {
     return this.#options.tls;
@@ -147,8 +152,8 @@ export class Peer implements SessionEvents {
         if (tlsa !== undefined) this.#options.tls = raisedByTlsa(routeTls, tlsa, domain);
         session.attach(connection);
       },
-      onForbidden: (reason) => {
-        this.isForbidden = true;
+      onForbidden: (reason, isTlsaUntold) => {
+        this.#isTlsaUntold = isTlsaUntold;
         session.forbid(Trouble.TLS_FAILED, reason);
       },
       onNoSource: (reason) => {

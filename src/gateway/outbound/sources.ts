@@ -11,7 +11,7 @@
 import type { EventLog } from '../../platform/ports.js';
 import type { Resolver } from '../../platform/resolver.js';
 import { isIpv6, waysTo } from './pure/source-choice.js';
-import type { MailSource, SourcedHost, Ways } from './pure/source-choice.js';
+import type { KnownSource, MailSource, SourcedHost, Ways } from './pure/source-choice.js';
 import { checkSource } from './source-check.js';
 import type { SourceVerdict } from './source-check.js';
 
@@ -28,6 +28,12 @@ const NOT_ASKED = 'the DNS was not asked yet';
 /** For status. */
 export interface SourceState extends MailSource {
   /** Why no mail leaves from it; '' if it does. Of one of IPv6 that is not confirmed: none by MX. */
+  readonly why: string;
+}
+
+/** What the DNS says of one. */
+export interface JudgedSource extends KnownSource {
+  /** Why it does not confirm it; '' if it does. */
   readonly why: string;
 }
 
@@ -101,6 +107,12 @@ export class Sources {
   states(): readonly SourceState[] {
     return this.#all.map(({ address, name, isGone, whyNot }) =>
       ({ address, name, why: isGone ? 'it is no address of this machine' : whyNot }));
+  }
+
+  /** Those of IPv6, as mail by MX goes by them. */
+  judged(): readonly JudgedSource[] {
+    return this.#ofIpv6.map(({ address, name, isConfirmed, whyNot: why }) =>
+      ({ address, name, isConfirmed, why }));
   }
 
   #of(address: string): OneSource | undefined {

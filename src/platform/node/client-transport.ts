@@ -28,6 +28,7 @@ import { FollowedFile } from './changing-files.js';
 import { chainOf, usableTerms, whyNotByDane } from './dane.js';
 import { checkDnsName } from './dns-name.js';
 import type { HandshakeTurns } from './handshake-turns.js';
+import { LOOKUP } from './host-lookup.js';
 import { clientConnection, failed } from './tls-transport.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
@@ -68,7 +69,7 @@ export class ClientTransport implements MailTransport {
   }
 
   addresses(host: string, done: (found: readonly string[], why: string) => void): void {
-    lookup(host, { all: true }, (error, found) => {
+    lookup(host, LOOKUP, (error, found) => {
       done(error === null ? found.map(({ address }) => address) : [], error?.code ?? 'it has none');
     });
   }

@@ -81,6 +81,7 @@ async function explain(t: TestContext, to: string | Explained, ...more: readonly
         { name: 'box', via: 'lmtp://127.0.0.1:24', tls: 'none' },
         { domain: 'ours.example', via: ['smtps://localhost', 'smtps://two.ours.example'] },
         { name: 'typo', via: ['smtp://smrthost.example:25', 'smtp://mailhub.example:25'] },
+        { name: 'both', via: 'smtp://dual.hosts:25' },
         { name: 'late', via: ['smtp://mailhub.example:25', 'smtp://smarthost.late:25'] },
         { domain: '*', via: 'mx', ...(route === undefined ? {} : { sources: route }) },
         ...(feedback === undefined ? [] : [{ name: 'news', via: 'mx', verp: { domain: 'bounces.example', secret_file: 'own.secret', returned: 'forward' } }]),
@@ -206,7 +207,7 @@ describe('explain', () => {
       assert.equal(told.code, code);
       const hosts = told.out.filter((line) => line.startsWith('host'));
       assert.deepEqual(told.out.filter((line) => /^(NO WAY|mta-sts)/.test(line)), lines);
-      assert.equal(hosts.at(-1), `host      1 b.other.example:25  127.0.0.1${what === 'is none' ? '' : '; not named by the policy of the domain'}`);
+      assert.equal(hosts.at(-1), `host      1 b.other.example:25  ${what === 'is none' ? '127.0.0.1' : 'the MTA-STS policy of the domain does not name it'}`);
     });
   }
 
@@ -229,6 +230,9 @@ describe('explain', () => {
     ]);
     const named = await explain(t, { recipient: 'anna@ours.example', sources: SOURCES.slice(0, 2) });
     assert.deepEqual(named.out.filter((line) => line.startsWith('source')), ['source    127.0.0.2  two.test in EHLO, confirmed by the DNS']);
+    // The system knows it by both families: the other is left out (pure/source-choice.ts).
+    const onlySix = await explain(t, { recipient: 'both', sources: SOURCES.slice(1, 2) });
+    assert.deepEqual(onlySix.out.filter((line) => /^(host|source)/.test(line)), ['host      0 dual.hosts:25  ::1', 'source    ::1  six.test in EHLO, confirmed by the DNS']);
   });
 
   test('leads a domain as its mail goes, and a queue by its name', async (t) => {
@@ -263,6 +267,6 @@ describe('explain', () => {
     assert.deepEqual([unknown.code, unknown.errors.length], [1, 1]);
     assert.match(unknown.errors[0] ?? '', /^! (twinpost: )?mail to nobody@ours\.example would be refused: 550 5\.1\.1 /);
     const none = await explain(t, 'nobody');
-    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address (domain is missing), no domain and no queue; there are the routes box, ours.example, typo, late, default, bulk']]);
+    assert.deepEqual([none.code, none.errors], [2, ['! twinpost: \'nobody\' is no address (domain is missing), no domain and no queue; there are the routes box, ours.example, typo, both, late, default, bulk']]);
   });
 });

@@ -4,9 +4,10 @@ import type { CliContext, Terminal } from '../../../src/cli/context.js';
 import type { Https } from '../../../src/platform/https.js';
 import type { LookUpHost } from '../../../src/platform/resolver.js';
 
-/** Hosts of this machine alone; nobody can tell of what ends with ".late". */
+/** Hosts of this machine alone, one of them by both families; nobody can tell of what ends with ".late". */
 const lookUpHost: LookUpHost = (host) => {
   const isFailed = host.endsWith('.late');
+  if (host === 'dual.hosts') return Promise.resolve({ addresses: ['::1', '127.0.0.1'], why: '', isFailed: false });
   const isHere = host === 'localhost' || host.startsWith('127.');
   const why = isHere ? '' : isFailed ? 'no answer on its address: EAI_AGAIN' : 'it has no address';
   return Promise.resolve({ addresses: isHere ? ['127.0.0.1'] : [], why, isFailed });

@@ -5,7 +5,7 @@ import { outagesOf } from '../../../src/gateway/outages.js';
 import type { NextHopState } from '../../../src/gateway/outbound/connection-pool.js';
 
 function hop(relay: string, waiting: number, downSinceWallMs: number | undefined = 5999): NextHopState {
-  return { relay, waiting, downSinceWallMs, bytes: 1000 * waiting, connections: 0, idle: 0, failures: 1, retryInMs: 1500, lastError: `${relay} refuses`, lastCode: '4.4.1', connecting: undefined, isDenied: false, isByMx: false };
+  return { relay, waiting, downSinceWallMs, bytes: 1000 * waiting, connections: 0, idle: 0, failures: 1, retryInMs: 1500, lastError: `${relay} refuses`, lastCode: '4.4.1', connecting: undefined, fullBy: undefined, isDenied: false, isByMx: false };
 }
 
 test('names the five next hops for which most waits, the longer down one first, and counts the others', () => {

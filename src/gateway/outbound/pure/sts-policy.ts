@@ -46,6 +46,11 @@ const ID = /^[A-Za-z0-9]{1,32}$/;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/;
 const MAX_AGE = /^\d{1,10}$/;
 
+/** Why a host is not connected to. */
+export const NOT_NAMED = 'the MTA-STS policy of the domain does not name it';
+/** The same, where the DNS has proved the way. */
+export const UNNAMED = `${NOT_NAMED}, and it has no usable TLSA records`;
+
 /** Where the record stands, and the policy. */
 export function stsRecordName(domain: string): string { return `_mta-sts.${domain}`; }
 export function stsHost(domain: string): string { return `mta-sts.${domain}`; }

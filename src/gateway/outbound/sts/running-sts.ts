@@ -53,6 +53,10 @@ export class RunningSts implements PolicySource, ExplainedPolicies {
     this.#policies.ask(domain, done);
   }
 
+  knows(domain: string): boolean {
+    return this.#policies.knows(domain);
+  }
+
   kept(domain: string): FetchedPolicy | undefined {
     return this.#policies.kept(domain);
   }

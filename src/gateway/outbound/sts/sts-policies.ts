@@ -56,6 +56,8 @@ export interface PolicySource {
 
 /** What there is to be said of a domain (explain/explanation.ts). */
 export interface ExplainedPolicies extends Pick<PolicySource, 'ask'> {
+  /** Asked for mail's sake: it is kept, fetched at this moment, or could not be had. */
+  knows(domain: string): boolean;
   /** As it is kept. */
   kept(domain: string): FetchedPolicy | undefined;
   /** Why its policy could not be had, while it is not tried again for that. */
@@ -160,6 +162,10 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     const kept = this.#find(domain);
     if (kept === undefined || this.#isLeftAlone(domain)) return;
     if (this.#ports.clock.wallMs() - kept.fetchedWallMs >= AGAIN_MS) this.#renew(kept);
+  }
+
+  knows(domain: string): boolean {
+    return this.#kept.has(domain) || this.#fetching.has(domain) || this.#isLeftAlone(domain);
   }
 
   kept(domain: string): FetchedPolicy | undefined { return this.#kept.get(domain); }

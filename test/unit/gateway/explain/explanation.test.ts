@@ -1,10 +1,12 @@
 /** What a gateway that runs tells of a way: by what it goes by itself, and nothing is asked twice. */
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
 import type { ExplainedWay } from '../../../../src/admin-api/explain.js';
 import { explained } from '../../../../src/gateway/explain/explanation.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../src/gateway/outbound/sts/sts-policies.js';
+import type { JudgedSource } from '../../../../src/gateway/outbound/sources.js';
 import type { StsFetchResult } from '../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { Https, HttpsAnswer } from '../../../../src/platform/https.js';
 import type { DnsAnswer, DnsType, Resolver } from '../../../../src/platform/resolver.js';
@@ -14,6 +16,9 @@ import { policyText } from '../outbound/sts/policy-server.js';
 const NOON_MS = Date.UTC(2026, 10, 26, 12);
 const MX = { ownNames: [], allowsPrivate: false, usesIpv6: false, usesMtaSts: true, connectionsMax: 1, connectionsPerAddressMax: 100 };
 const TLS = { level: 'may', isFirst: false, terms: { serverName: '', mustVerify: false, caFile: undefined } } as const;
+
+/** The DNS says nothing at all. */
+const SILENCE = Symbol('silence');
 
 type Said = (name: string, type: DnsType) => unknown;
 
@@ -26,7 +31,11 @@ interface World {
   readonly results: StsFetchResult[];
   readonly log: string[];
   aheadMs: number;
-  said: HttpsAnswer;
+  /** Undefined: the server is silent. */
+  said: HttpsAnswer | undefined;
+  readonly unanswered: ((answer: HttpsAnswer) => void)[];
+  /** What the gateway knows of its sources, which are these. */
+  judged: readonly JudgedSource[];
   /** Of policies. */
   asked: number;
   way(to: string): Promise<ExplainedWay>;
@@ -38,13 +47,15 @@ function world(said: Said, isAuthentic = false): World {
   const resolver: Resolver = {
     ask: (name, type, done) => {
       const found = said(name, type);
+      if (found === SILENCE) return;
       done((found === undefined ? { kind: 'failed', why: 'SERVFAIL' } : found === null ? { kind: 'no-records', isAuthentic } : { kind: 'found', records: [found], isAuthentic }) as DnsAnswer<typeof type>);
     },
   };
   const https: Https = {
     ask: (_question, done) => {
       on.asked++;
-      done(on.said);
+      if (on.said === undefined) on.unanswered.push(done);
+      else done(on.said);
     },
   };
   const nextHop = { protocol: 'smtp', host: '', port: 25, isByMx: true, tls: TLS } as const;
@@ -59,10 +70,10 @@ function world(said: Said, isAuthentic = false): World {
     clock, log: toldTo(log), resolver, lookup: new MxLookup(MX, resolver), https, onFetched: (_domain, result) => { results.push(result); },
   });
   const on: World = {
-    clock, resolver, https, policies, results, log, aheadMs: 0, asked: 0, said: policy('enforce', 'mx.a.example'),
+    clock, resolver, https, policies, results, log, aheadMs: 0, asked: 0, unanswered: [], judged: [], said: policy('enforce', 'mx.a.example'),
     way: async (to) => {
-      const { ways: [way] } = await explained({ to, from: '', listener: '' }, options, {
-        clock, resolver, https, policies, recipients: undefined, lookUpHost: () => assert.fail('no host is named'),
+      const { ways: [way] } = await explained({ to, from: '', listener: '' }, { ...options, sources: on.judged, mx: { ...MX, usesIpv6: on.judged.length > 0 } }, {
+        clock, resolver, https, policies, judged: () => on.judged, recipients: undefined, lookUpHost: () => assert.fail('no host is named'),
       });
       return way ?? assert.fail('no way');
     },
@@ -143,4 +154,65 @@ test('a queue of mail that needs no TLS goes whatever policy and TLSA records sa
   };
   assert.deepEqual(await told('out/a.example!any'), ['', '', ['93.184.216.34'], undefined]);
   assert.deepEqual(await told('out/a.example'), ['4.7.5', 'enforce for 1d: another.example', [], true]);
+});
+
+test('a host that the policy does not name, and no TLSA record binds, is no way where it is enforced', async () => {
+  const on = world(zone(() => 'v=STSv1; id=1;'), true);
+  const told = async (): Promise<unknown> => {
+    const { status, why, hosts: [host] } = await on.way('x@a.example');
+    return [status, why, host?.addresses, host?.why];
+  };
+  const unnamed = 'the MTA-STS policy of the domain does not name it, and it has no usable TLSA records';
+  on.said = policy('enforce', 'another.example');
+  assert.deepEqual(await told(), ['4.7.5', `mx.a.example: ${unnamed}`, [], unnamed]);
+  on.said = policy('testing', 'another.example');
+  assert.deepEqual(await told(), ['', '', ['93.184.216.34'], `${unnamed}: enforced, it would not be connected to`]);
+  const record = { usage: 3, selector: 1, matching: 1, association: new Uint8Array(32) };
+  const bound = world((name, type) => (type === 'TLSA' ? record : zone(() => 'v=STSv1; id=1;')(name, type)), true);
+  bound.said = policy('enforce', 'another.example');
+  const { status, hosts: [host] } = await bound.way('x@a.example');
+  assert.deepEqual([status, host?.addresses, host?.why], ['', ['93.184.216.34'], 'the MTA-STS policy of the domain does not name it']);
+});
+
+test('a fetch that mail has begun is waited for, and no other one begun', async () => {
+  const on = world(zone(() => 'v=STSv1; id=1;'));
+  on.said = undefined;
+  on.policies.ask('a.example', () => undefined);
+  const way = on.way('x@a.example');
+  while (on.unanswered.length === 0) await turn();
+  for (let turns = 0; turns < 20; turns++) await turn();
+  for (const answer of on.unanswered) answer(policy('enforce', 'mx.a.example'));
+  assert.match((await way).mta_sts, /^enforce for 1d: mx\.a\.example; kept/);
+  assert.equal(on.asked, 1);
+});
+
+test('what does not answer within the time is told as that, and what does all the same', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  const late = 'not within the 20 s that this answer has';
+  const told = async (said: Said): Promise<ExplainedWay> => {
+    const on = world(said);
+    on.said = undefined;
+    const way = on.way('x@a.example');
+    for (let turns = 0; turns < 20; turns++) await turn();
+    t.mock.timers.tick(20_000);
+    return way;
+  };
+  const byPolicy = await told(zone(() => 'v=STSv1; id=1;'));
+  assert.deepEqual([byPolicy.status, byPolicy.mta_sts, byPolicy.hosts.map(({ addresses }) => addresses)], ['', `no answer yet: ${late}`, [['93.184.216.34']]]);
+  const byHost = await told((name, type) => (type === 'A' ? SILENCE : zone(() => null)(name, type)));
+  assert.deepEqual([byHost.status, byHost.why], ['4.4.3', `mx.a.example: no answer on its address: ${late}`]);
+  const byMx = await told(() => SILENCE);
+  assert.deepEqual([byMx.status, byMx.why], ['4.4.3', `no answer on MX of a.example: ${late}`]);
+});
+
+test('whether a source of IPv6 is confirmed is as the gateway knows it, whatever the DNS says now', async () => {
+  const on = world((name, type) => (type === 'AAAA' ? '2606:4700::1111' : zone(() => null)(name, type)));
+  const told = async (isConfirmed: boolean, why: string): Promise<unknown> => {
+    on.judged = [{ address: '2001:db8::25', name: 'six.test', isConfirmed, why }];
+    const { hosts: [host], sources } = await on.way('x@a.example');
+    return [host?.addresses, sources];
+  };
+  assert.deepEqual(await told(true, ''), [['2606:4700::1111'], [{ address: '2001:db8::25', name: 'six.test', confirmed: true, why: '' }]]);
+  const not = { address: '2001:db8::25', name: 'six.test', confirmed: false, why: 'the DNS was not asked yet' };
+  assert.deepEqual(await told(false, not.why), [['93.184.216.34'], [not]]);
 });

@@ -197,6 +197,35 @@ describe('mail by MX', () => {
     assert.ok(performance.now() - beganMs < 15_000);
   });
 
+  for (const [what, options, more, key, text] of [
+    ['to the hosts of its domain', { connectionsMax: 1 }, {}, 'delivery.mx.connections', '1 of 1 to its hosts are open'],
+    ['to the address of its host', { connectionsPerAddressMax: 1 }, {}, 'delivery.mx.connections_per_address', 'there are as many to 127.0.0.1 as may be'],
+    ['in all', {}, { connectionsMax: 1 }, 'delivery.connections', '1 of 1 are open'],
+    ['that are being set up', {}, { connectionsMax: 2 }, 'half of delivery.connections', '1 to hosts by MX of 1 are being set up'],
+  ] as const) {
+    test(`that waits as there are as many connections ${what} as may be says so`, async (t) => {
+      const it = await stage(t, ['127.0.0.1'], options, more);
+      const isSettingUp = key.startsWith('half');
+      let isHeld = false;
+      const host = it.hosts.get('127.0.0.1') ?? assert.fail('a host');
+      host.answer = (verb) => {
+        if (!isSettingUp && verb !== 'DOT') return undefined;
+        isHeld = true;
+        return '';
+      };
+      for (const domain of ['one.example', 'two.example']) it.zone.set(`MX ${domain}`, mx([10, `mx.${domain}`])).set(`A mx.${domain}`, a('127.0.0.1'));
+      const first = it.send('one.example', 1);
+      await until(() => isHeld, 'the connection is held');
+      const isOfSite = key === 'delivery.mx.connections';
+      const waiting = isOfSite ? first : it.send('two.example', 2);
+      if (isOfSite) it.source.put(first, 2, 'x\r\n');
+      it.dispatcher.onReady(waiting);
+      await until(() => it.dispatcher.nextHopOf(waiting)?.fullBy !== undefined, 'it has no room');
+      assert.deepEqual(it.dispatcher.nextHopOf(waiting)?.fullBy, { key, text });
+      assert.equal(waiting.readyCount, 1);
+    });
+  }
+
   test('behind a dot that is answered late goes on over another connection, also where no more may be open', async (t) => {
     const it = await stage(t, ['127.0.0.1'], { connectionsMax: 2 });
     it.zone.set('MX late.example', mx([10, 'a.late.example'])).set('A a.late.example', a('127.0.0.1'));

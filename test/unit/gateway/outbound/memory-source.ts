@@ -9,6 +9,7 @@ import { ClientTransport } from '../../../../src/platform/node/client-transport.
 import { PasswordFiles } from '../../../../src/platform/node/password-files.js';
 import type { EventLog, Random } from '../../../../src/platform/ports.js';
 import type { Resolver } from '../../../../src/platform/resolver.js';
+import type { MailTransport } from '../../../../src/platform/transport.js';
 import type { TlsWatch } from '../../../../src/gateway/outbound/tls-reports/tls-tally.js';
 import type { PolicySource } from '../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { Delivery, DeliveryQueue, DeliverySource, Route } from '../../../../src/gateway/queue/types.js';
@@ -86,12 +87,12 @@ export function toldTo(told: string[]): EventLog {
 
 const NO_RESOLVER: Resolver = { ask: () => { assert.fail('no name is asked for'); } };
 
-export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT, policies?: PolicySource, tlsWatch?: TlsWatch, ca?: string): Dispatcher {
+export function dispatcherFor(source: MemorySource, more: Partial<DispatcherOptions> = {}, mayDot: (delivery: Delivery) => boolean = () => true, resolver: Resolver = NO_RESOLVER, random: Random = () => 0.5, log: EventLog = SILENT, policies?: PolicySource, tlsWatch?: TlsWatch, ca?: string, transport: MailTransport = new ClientTransport({ readBufferBytes: 8 * 1024, ...(ca === undefined ? {} : { ca }) })): Dispatcher {
   const dispatcher = new Dispatcher(
     { ...OUTBOUND_DEFAULTS, heloName: 'gw.test', ...more },
     {
       source,
-      transport: new ClientTransport({ readBufferBytes: 8 * 1024, ...(ca === undefined ? {} : { ca }) }),
+      transport,
       resolver,
       clock: { nowMs: () => performance.now(), wallMs: () => Date.now() },
       random,

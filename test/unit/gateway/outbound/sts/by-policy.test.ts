@@ -240,6 +240,17 @@ test('TLSA records of which none is usable lead no mail to a host that the polic
   prove(on, 'sts.example', MX, certificate, 200);
   assert.match(await on.send('sts.example'), /^4\.7\.5 none .* has no usable TLSA records$/);
   assert.deepEqual(on.hop.taken, []);
+  assert.deepEqual(counted(on), [`sts.example sts 0 1 validation-failure ${MX}`], 'it is the policy that it fails by');
+});
+
+test('a certificate that TLSA records judge fails by these, though the policy does not name the host', needsTls, async (t) => {
+  const it = await world(t, { certificate });
+  assert.ok(certificates !== undefined);
+  it.domain('sts.example', [MX], policyText('enforce', ['other.example']));
+  prove(it, 'sts.example', MX, certificates.selfSigned('whoever.example'));
+  assert.match(await it.send('sts.example'), /^4\.7\.5 /);
+  assert.match(it.log.join('\n'), /^tls a host does not do what its TLSA records say/);
+  assert.deepEqual(counted(it).map((line) => line.split(' ').slice(0, 4).join(' ')), ['sts.example tlsa 0 1']);
 });
 
 describe('mail that must have TLS all the way', () => {
