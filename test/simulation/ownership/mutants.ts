@@ -122,7 +122,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '10', name: 'an old term can fill', file: STORE,
     old: 'const verdict = fence.raise(term, holder, this.#clock());\n        if (verdict !== FenceVerdict.ACCEPTED)\n            return this.#refusal(fence, term, verdict);\n        this.#take(partition, term);\n        this.copies.set(', new: 'fence.raise(term, holder, this.#clock());\n        this.#take(partition, term);\n        this.copies.set(',
     also: [{ file: STORE, old: 'if (!fence.admits(term))\n            return this.#refusal(fence, term, fence.judge(term));\n        this.#take(partition, term);\n        const copy = new Copy();', new: 'this.#take(partition, term);\n        const copy = new Copy();' }] },
-  { rule: '10', name: 'a term that never came to be is not taken back', file: SET,
+  { rule: '10', name: 'a term that never came to be is not taken back', heldBy: HOLDER_TEST, file: SET,
     old: 'return this.#rows.some((row) => row.refusedBy >= epoch', new: 'return this.#rows.some((row) => row.refusedBy < 0' },
   { rule: '10', name: 'an older record puts a later copy out', file: FENCE,
     old: 'return this.#term.number <= record.epoch;', new: 'return true;' },
