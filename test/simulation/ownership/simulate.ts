@@ -553,8 +553,10 @@ class Run {
     } else world.events.after(20, () => { this.#mendLate(partition, holder); });
   }
 
+  /** A person looks first at the status of the holder, which tells when the register knows less than that. */
   #giveMemoryUp(partition: string, holder: SimProcess): void {
     const world = this.#world;
+    if (world.register.record(partition) !== world.custody.truth(partition)) return;
     const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
       && each.holder.giveUp([], each.process.now()));
     if (part === undefined) return;
