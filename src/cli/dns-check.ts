@@ -58,7 +58,7 @@ export async function dnsFindings(
   for (const domain of domains) {
     findings.push(await policyFinding('SPF', domain, 'v=spf1', asker, asker.ofSender));
     findings.push(...await senderFindings(domain, sources, asker));
-    findings.push(await policyFinding('DMARC', `_dmarc.${domain}`, 'v=DMARC1', asker, 'bad'));
+    findings.push(await dmarcFinding(domain, asker));
   }
   findings.push(...await returnFindings(config, domains, asker));
   const contact = domainOf(config.tlsReports?.contact ?? '');
@@ -131,6 +131,9 @@ function domainOf(address: string): string {
 const SPF_VERDICTS: Readonly<Partial<Record<string, DnsFinding['verdict']>>> = {
   pass: 'good', neutral: 'advice', temperror: 'unknown',
 };
+
+/** A DMARC record is looked for at so many names above at most. */
+const ABOVE_MAX = 8;
 
 /** What every list of IPv4 addresses has, and what none may have (RFC 5782 5). */
 const LISTED = '127.0.0.2';
@@ -311,6 +314,20 @@ async function policyFinding(
   if (found.length === 0) return { verdict: missing, text: `${name} has no ${what} record` };
   const verdict = what === 'SPF' ? asker.ofSender : 'bad';
   return { verdict, text: `${name} has ${String(found.length)} ${what} records: none of them counts` };
+}
+
+/** Without one of its own a domain is under that of a domain above it (RFC 7489 6.6.3). */
+async function dmarcFinding(domain: string, asker: Asker): Promise<DnsFinding> {
+  const own = await policyFinding('DMARC', `_dmarc.${domain}`, 'v=DMARC1', asker, 'advice');
+  if (own.verdict !== 'advice') return own;
+  const labels = domain.split('.');
+  for (let from = Math.max(1, labels.length - ABOVE_MAX); from <= labels.length - 2; from++) {
+    const name = `_dmarc.${labels.slice(from).join('.')}`;
+    const above = await policyFinding('DMARC', name, 'v=DMARC1', asker, 'bad');
+    if (above.verdict === 'good') return { ...above, text: `${above.text}, which ${domain} is under` };
+    if (above.verdict === 'unknown') return above;
+  }
+  return { ...own, verdict: 'bad' };
 }
 
 function recordsOf(answer: DnsAnswer<TextType>): readonly string[] {

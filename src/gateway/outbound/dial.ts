@@ -23,8 +23,9 @@
  * (pure/host-tlsa.ts). A host that the policy of the domain does not name must have some
  * (pure/sts-policy.ts).
  *
- * At most ADDRESSES_MAX are tried (RFC 5321 5.1), each for its part of the time that the session gives them
- * all, and not for longer than TRY_MS; the last one has what is left.
+ * By MX at most ADDRESSES_MAX are tried (RFC 5321 5.1), of a host that the route names NAMED_MAX, first the
+ * one that opened last: each for its part of the time that the session gives them all, and not for longer
+ * than TRY_MS; the last one has what is left.
  */
 import type { Connection, ConnectionHandlers, MailTransport } from '../../platform/transport.js';
 import { codeOfSource } from '../../platform/transport.js';
@@ -33,6 +34,7 @@ import { usableRecords } from '../../platform/node/dane.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
 import type { ConnectionAccount } from './connection-account.js';
 import type { MxLookup } from './mx-lookup.js';
+import { inTurns, systemTurns } from './pure/address-turns.js';
 import { IPV6_ONLY, NOT_CONNECTED } from './pure/mail-exchangers.js';
 import type { HostTlsa } from './pure/host-tlsa.js';
 import { whyNotPublic } from './pure/public-address.js';
@@ -41,6 +43,8 @@ import { UNNAMED } from './pure/sts-policy.js';
 import type { Sources } from './sources.js';
 
 const ADDRESSES_MAX = 5;
+/** Not shuffled: of a large provider the first five may all be dead, again and again. */
+const NAMED_MAX = 20;
 /** For one address, as long as there is another one. */
 const TRY_MS = 10_000;
 
@@ -73,6 +77,8 @@ export interface DialTo {
   readonly port: number;
   readonly isByMx: boolean;
   readonly isUnnamed: boolean;
+  /** The address that opened last; '' where none has. */
+  readonly openedAddress: string;
 }
 
 /** What its site says of it. */
@@ -144,7 +150,7 @@ export class Dial implements Connection {
       transport.addresses(name, (found, why) => {
         if (this.#isLeft) return;
         if (found.length === 0) this.#close(`no address: ${why}`);
-        else this.#start(found);
+        else this.#start(systemTurns(found, this.#to.openedAddress));
       });
       return;
     }
@@ -195,7 +201,7 @@ export class Dial implements Connection {
     const { site, sources: allowed } = this.#terms;
     const { ways, whys } = sources.waysTo(open, { site, isByMx }, allowed);
     this.#whys.push(...whys);
-    this.#ways.push(...ways.slice(0, ADDRESSES_MAX));
+    this.#ways.push(...ways.slice(0, isByMx ? ADDRESSES_MAX : NAMED_MAX));
     this.#tryNext();
   }
 
@@ -304,12 +310,6 @@ class Attempt implements ConnectionHandlers {
     if (this.#isOpen) this.#handlers.onClose(reason);
     else if (!this.#isLeft) this.#onFailed(reason);
   }
-}
-
-/** One of each family after the other: where one leads nowhere, the other is tried soon. */
-function inTurns(lists: readonly (readonly string[])[]): string[] {
-  const longest = Math.max(0, ...lists.map(({ length }) => length));
-  return Array.from({ length: longest }, (_none, at) => lists.flatMap((list) => list[at] ?? [])).flat();
 }
 
 function shuffled(records: readonly string[], random: Random): string[] {

@@ -144,6 +144,7 @@ export class Peer implements SessionEvents {
       onTrying: ({ from }) => { this.source = from?.address ?? ''; },
       onOpened: (connection, { address, from }, tlsa) => {
         this.address = address;
+        host.openedAddress = address;
         if (from !== undefined) {
           this.#options.heloName = from.name;
           this.#events.onSourceOpen(from);

@@ -25,7 +25,7 @@ const GOOD: Zone = {
   'A arpa': [], [`TXT ${KEY}`]: [publicRecord(publicKey)], 'TXT ours.example': ['something else', 'v=spf1 a:gw.test -all'], 'TXT _dmarc.ours.example': ['v=DMARC1; p=reject'],
 };
 
-interface More { readonly routes?: readonly object[]; readonly smtp?: object; readonly tls_reports?: object }
+interface More { readonly routes?: readonly object[]; readonly smtp?: object; readonly tls_reports?: object; readonly dkim?: readonly object[] }
 
 async function check(t: TestContext, zone: Zone, sources: readonly { readonly address: string; readonly name: string }[] = [], more: More = {}): Promise<readonly [number, ...string[]]> {
   const names = await NameServer.start(t, (question) => {
@@ -70,6 +70,17 @@ describe('config check --dns', () => {
       'twinpost: dns: the blocklist shut.example will not tell: it answered 127.255.255.254',
     ]);
     assert.match(said.at(-1) ?? '', /^! twinpost: dns: no answer of the blocklist mute\.example: /);
+  });
+
+  test('finds the DMARC record of a domain above (RFC 7489 6.6.3)', async (t) => {
+    const dkim = [{ domain: 'news.ours.example', selector: 's1', key_file: 'key.pem' }];
+    const zone = { ...GOOD, 'TXT s1._domainkey.news.ours.example': [publicRecord(publicKey)], 'TXT news.ours.example': ['v=spf1 a:gw.test -all'] };
+    const [code, ...said] = await check(t, zone, [], { dkim });
+    assert.equal(code, 0, said.join('\n'));
+    assert.ok(said.includes('# dns: _dmarc.ours.example has one DMARC record, which news.ours.example is under'), said.join('\n'));
+    const [none, ...missing] = await check(t, { ...zone, 'TXT _dmarc.ours.example': [] }, [], { dkim });
+    assert.equal(none, 1);
+    assert.ok(missing.includes('! twinpost: dns: _dmarc.news.ours.example has no DMARC record'), missing.join('\n'));
   });
 
   test('says what is as it should be', async (t) => {

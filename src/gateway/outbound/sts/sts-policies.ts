@@ -22,6 +22,7 @@ import type { Clock, EventLog } from '../../../platform/ports.js';
 import type { Https, HttpsAnswer } from '../../../platform/https.js';
 import type { Resolver } from '../../../platform/resolver.js';
 import type { MxLookup } from '../mx-lookup.js';
+import { inTurns } from '../pure/address-turns.js';
 import { whyNotPublic } from '../pure/public-address.js';
 import {
   POLICY_BYTES_MAX, charactersOf, readPolicy, stsHost, stsId, stsRecordName,
@@ -250,7 +251,7 @@ export class StsPolicies implements PolicySource, ExplainedPolicies {
     const { lookup, https } = this.#ports;
     const host = stsHost(fetching.domain);
     lookup.addresses(host, (answers) => {
-      const all = answers.flatMap((answer) => (answer.kind === 'found' ? answer.records : []));
+      const all = inTurns(answers.map((answer) => (answer.kind === 'found' ? answer.records : [])));
       const addresses = lookup.allowsPrivate ? all : all.filter((address) => whyNotPublic(address) === '');
       if (addresses.length === 0) {
         return this.#failed(fetching, 'unreachable', `${host} has no public address`);

@@ -21,6 +21,7 @@ import type { ReportSigner } from '../../queue/report-writer.js';
 import { COMMITTED, OWN_ORIGIN } from '../../queue/types.js';
 import type { Reception, Router } from '../../queue/types.js';
 import type { MxLookup } from '../mx-lookup.js';
+import { inTurns } from '../pure/address-turns.js';
 import { whyNotPublic } from '../pure/public-address.js';
 import { reportUris, tlsReportName } from '../pure/tls-results.js';
 import { reportJson, reportMail } from './report-document.js';
@@ -149,7 +150,7 @@ export class TlsReporter {
     const id = formatMessageId(reception.nextMessageId());
     const bytes = gzipSync(reportJson(day, this.#reporter, id));
     lookup.addresses(host, (answers) => {
-      const all = answers.flatMap((answer) => (answer.kind === 'found' ? answer.records : []));
+      const all = inTurns(answers.map((answer) => (answer.kind === 'found' ? answer.records : [])));
       const addresses = lookup.allowsPrivate ? all : all.filter((address) => whyNotPublic(address) === '');
       const question = {
         host, path: `${pathname}${search}`, addresses, body: { type: 'application/tlsrpt+gzip', bytes },

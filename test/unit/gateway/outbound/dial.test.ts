@@ -19,7 +19,7 @@ test('a host that is not needed any more is not connected to, whenever its name 
   const sources = new Sources([], { resolver: { ask: () => assert.fail('nothing is asked') }, log: silent });
   const closed: string[] = [];
   const clock = { nowMs: () => 0, wallMs: () => 0 };
-  const dial = new Dial({ name: '127.0.0.1', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000 }, { transport, lookup, sources, connections: ANY, random: () => 0.5, clock }, {
+  const dial = new Dial({ name: '127.0.0.1', port: 25, isUnnamed: false, isByMx: true, openedAddress: '' }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000 }, { transport, lookup, sources, connections: ANY, random: () => 0.5, clock }, {
     onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
     onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: (reason) => { closed.push(reason); },
   });
@@ -43,7 +43,7 @@ test('each of five silent addresses is tried within the time for all of them', {
   };
   const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
   const clock = { nowMs: () => performance.now(), wallMs: () => 0 };
-  const dial = new Dial({ name: 'mx.example', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 500 }, {
+  const dial = new Dial({ name: 'mx.example', port: 25, isUnnamed: false, isByMx: true, openedAddress: '' }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 500 }, {
     transport, lookup: new MxLookup(limits, resolver as Resolver), sources: new Sources([], { resolver: resolver as Resolver, log: silent }), connections: ANY, random: () => 0.5, clock,
   }, {
     onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
