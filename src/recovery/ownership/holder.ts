@@ -1655,6 +1655,8 @@ export class PartitionHolder {
     }
     const stamped = this.#stamped;
     if (stamped === undefined) return;
+    // Not sent yet, and a member has died since: what is forgotten here would be nowhere.
+    if (this.#changing === undefined && this.#set?.isLevel !== true) this.#handing = undefined;
     if (this.#handing !== undefined) this.#change(stamped, this.#handing, nowMs);
     else if (this.#state === HolderState.CLAIMING && this.#claim !== undefined) {
       this.#change(stamped, this.#claim.record, nowMs, this.#claim.unlessSessionOf);

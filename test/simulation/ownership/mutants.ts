@@ -149,6 +149,8 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
     old: 'this.#stopGiving(this.#handing, nowMs);', new: 'void nowMs;' },
   { rule: '13', name: 'hands back with a single member, while a second one is filled', heldBy: HOLDER_TEST, file: HOLDER,
     old: 'this.#set?.isDoubled === false', new: 'nowMs < 0' },
+  { rule: '13', name: 'a hand-back is sent though a member has died since', heldBy: HOLDER_TEST, file: HOLDER,
+    old: 'this.#changing === undefined && this.#set?.isLevel !== true', new: 'nowMs < 0' },
   { rule: '13', name: 'a register that takes no change is taken for one that does', heldBy: TALK_TEST, file: 'src/recovery/ownership/register-talk.js',
     old: 'Math.min(this.#unansweredMs, this.#unmadeMs)', new: 'this.#unansweredMs' },
   { rule: '14', name: 'a copy that had left is waited for where it can not be compared', heldBy: HOLDER_TEST, file: HOLDER,

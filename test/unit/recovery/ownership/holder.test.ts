@@ -845,6 +845,25 @@ describe('a holder whose owner is back', () => {
     assert.equal(stage.state, HolderState.HANDING_BACK);
   });
 
+  test('does not send it once a member has died, though all were heard', () => {
+    const stage = new Stage();
+    stage.hold();
+    stage.holder.onRules(stage.rulesTicket, stage.nowMs);
+    const { set } = stage.holder;
+    for (const row of set?.rows ?? []) set?.onAcked(row, AT.number, stage.nowMs);
+    stage.holder.handBack(OTHER, stage.nowMs);
+    stage.holder.onQuiet(stage.nowMs);
+    stage.holder.onNews(stage.nowMs);
+    const before = stage.changes.length;
+    stage.heard();
+    assert.equal(stage.changes.length, before, 'the register is read first');
+    stage.up.delete('a');
+    stage.holder.onLinkDown('a', stage.nowMs);
+    stage.holder.onRecord(stage.reads.at(-1) ?? 0, { revision: 'r1', record: stage.holder.record, hasSession: true }, stage.nowMs);
+    stage.tick();
+    assert.deepEqual(stage.changes.slice(before).map(({ record }) => record.holder), []);
+  });
+
   test('does not wait for one without end: a store may refuse it for ever', () => {
     const stage = withOne();
     stage.tick(600);
