@@ -170,6 +170,11 @@ function isAtomText(code: number): boolean {
 }
 const ATOM_SPECIALS = "!#$%&'*+-/=?^_`{|}~";
 
+/** <postmaster> is ours (RFC 5321 4.1.1.3); some take an address without a domain for broken. */
+export function withDomain(address: string, hostName: string): string {
+  return address.includes('@') ? address : `${address}@${hostName}`;
+}
+
 export function isAscii(text: string): boolean {
   for (let at = 0; at < text.length; at++) {
     if (text.charCodeAt(at) > 0x7f) return false;

@@ -767,7 +767,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       if (isMade) transaction.messageIdField = madeMessageId(idText, options.hostName);
     }
     transaction.receivedMs = ports.clock.nowMs();
-    if (this.#isHeldWhole) this.#judge(new HeldMessage(transaction, id, header, this));
+    if (this.#isHeldWhole) this.#judge(new HeldMessage(transaction, id, header, this, options.hostName));
     else this.#handOver(transaction, id, header);
   }
 
