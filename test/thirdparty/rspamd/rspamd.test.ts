@@ -114,10 +114,17 @@ async function verdicts(cluster: Cluster): Promise<void> {
 
 /** It takes an address that it can't read, or without a domain, for broken headers: a mark of 8 by its own rules. */
 async function addresses(cluster: Cluster): Promise<void> {
-  assert.match(await sendRaw(cluster.smtpPort, mail('plain'), 'postmaster'), /^250 /);
-  const told = 'raw@client.example postmaster@mx.example ';
-  const prefix = await prefixOf(cluster, 3, mail('plain'));
-  assert.ok(prefix.includes(`X-Told: 127.0.0.1 talk.example ${told}`) && prefix.includes(' mx.example 1 false\r\n'), prefix);
+  const octets = (text: string): string => Buffer.from(text).toString('latin1');
+  const cases = [
+    ['raw@client.example', 'postmaster', 'raw@client.example postmaster@mx.example'],
+    ['a@b\u00fccher.example', 'b@\u4f8b.example', 'a@xn--bcher-kva.example b@xn--fsq.example'],
+    ['\u00fc.a@client.example', '\u4f8b@b\u00fccher.example', '%C3%BC.a@client.example %E4%BE%8B@xn--bcher-kva.example'],
+  ] as const;
+  for (const [index, [from, to, told]] of cases.entries()) {
+    assert.match(await sendRaw(cluster.smtpPort, mail('plain'), octets(to), index === 0 ? '' : ' SMTPUTF8', octets(from)), /^250 /);
+    const prefix = await prefixOf(cluster, 3 + index, mail('plain'));
+    assert.ok(prefix.includes(`X-Told: 127.0.0.1 talk.example ${told} `) && prefix.includes(' mx.example 1 false\r\n'), prefix);
+  }
 }
 
 test('rspamd refuses, defers and marks; dead or frozen, clients try later, and go on when it is back', { timeout: 240_000 }, async () => {
@@ -141,7 +148,7 @@ test('rspamd refuses, defers and marks; dead or frozen, clients try later, and g
       assert.match(await send(), LATE_REPLY);
       await rspamd.start();
       assert.match(await send(), /^250 /);
-      await cluster.sinkHas(5);
+      await cluster.sinkHas(7);
       const log = cluster.gateway.log().split('\n').filter((line) => line.includes('"event":"hook"')).join('\n');
       assert.match(log, /"why":"no answer in 2500 ms","msg":"a hook gives no verdict/);
       assert.match(log, /"msg":"a hook gives verdicts again"/);

@@ -18,8 +18,8 @@ export interface ModuleMessage {
   /** As the client wrote it, maybe beyond ASCII; '' is the null reverse-path. */
   readonly from: string;
   /**
-   * As the client named them, maybe beyond ASCII: a list is one. Each has a domain: behind <postmaster> stands
-   * the gateway's own name.
+   * As the client named them, maybe beyond ASCII: a list is one. Each has a domain, <postmaster> the name of
+   * the gateway.
    */
   readonly recipients: readonly string[];
   /** Where it goes: what aliases lead to. Nobody who reads the message, or sent it, need know that. */
