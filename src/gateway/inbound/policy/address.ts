@@ -86,7 +86,7 @@ export function normalizeDomain(domain: string, toAscii: ToAscii): string {
   if (isAscii(domain)) return isHostName(domain) ? domain.toLowerCase() : '';
   // toAscii() reads names as they stand in a URL: "ours.example/x" would be our domain, and "%6furs" too.
   const converted = hasForeignAscii(domain) ? '' : toAscii(domain);
-  return isHostName(converted) ? converted : '';
+  return converted.length <= DOMAIN_OCTETS_MAX && isHostName(converted) ? converted : '';
 }
 
 function isLiteral(domain: string): boolean {
