@@ -58,7 +58,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     if (dialog.blockedBy === undefined) return replies.BLOCKLIST_SILENT;
     if (dialog.blockedBy !== '') return replies.onBlocklist(dialog.remoteAddress, dialog.blockedBy);
   }
-  if (ports.rates?.mayDo('recipients', dialog, transaction.reversePath, desk.nowMs) === false) {
+  if (ports.rates?.mayDo('recipients', dialog, transaction.senderKey, desk.nowMs) === false) {
     return replies.TOO_MANY_IN_A_MINUTE;
   }
   if (came?.to === '') return takeBack(transaction, desk, path, text, came);
