@@ -236,8 +236,8 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.#acceptance.admit(route);
   }
 
-  refusesFrom(reversePath: string, client: string): boolean {
-    return this.rules.refusesFrom(reversePath, client);
+  refusesFrom(reversePath: string, client: string, senderKey: string): boolean {
+    return this.rules.refusesFrom(reversePath, client, senderKey);
   }
 
   reserve(bytes: number): boolean {

@@ -39,8 +39,8 @@ export class MemoryReception implements Reception {
     return this.admissions.get(route.queueName) ?? '';
   }
 
-  refusesFrom(reversePath: string, client: string): boolean {
-    return this.refusedSenders.has(reversePath) || this.refusedSenders.has(client);
+  refusesFrom(...named: readonly [reversePath: string, client: string, senderKey: string]): boolean {
+    return named.some((each) => this.refusedSenders.has(each));
   }
 
   reserve(bytes: number): boolean {

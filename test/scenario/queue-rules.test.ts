@@ -115,7 +115,7 @@ describe('a suspended queue', () => {
     const letters = [world.submit(['q1']), world.submit(['q2'])];
     world.run(10_000);
     assert.deepEqual(letters.map(({ arrivals }) => arrivals.size), [0, 1]);
-    assert.deepEqual([core.refusesFrom('x@spam.example', ''), core.refusesFrom('x@y.example', '')], [true, false]);
+    assert.deepEqual([core.refusesFrom('x@spam.example', '', ''), core.refusesFrom('x@y.example', '', ''), core.refusesFrom('x@y.example', '', 'x@spam.example')], [true, false, true]);
     const [waiting] = [...core.registry.queues()];
     assert.ok(waiting !== undefined && core.admit(waiting.route) === '');
     void core.ruleDesk.add({ verb: 'refuse', ...rule });
@@ -123,7 +123,7 @@ describe('a suspended queue', () => {
     assert.equal(core.admit(waiting.route), 'operator');
     cancelAll(world, core);
     world.untilQuiet();
-    assert.equal(core.refusesFrom('x@spam.example', ''), false);
+    assert.equal(core.refusesFrom('x@spam.example', '', ''), false);
     checkAll(world.letters, world.queueNames);
   });
 

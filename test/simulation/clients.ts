@@ -184,7 +184,7 @@ export class Clients {
     return {
       get accepting() { return core.accepting; },
       nextMessageId: () => core.nextMessageId(),
-      refusesFrom: (sender, client) => core.refusesFrom(sender, client),
+      refusesFrom: (sender, client, key) => core.refusesFrom(sender, client, key),
       admit: (route: Route): AdmissionVerdict => {
         const verdict = core.admit(route);
         if (verdict === 'memory' || verdict === 'share') this.#watch.onFull();

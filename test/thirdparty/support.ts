@@ -94,10 +94,10 @@ export function answers(port: number): Promise<boolean> {
 }
 
 /** A small dialog: MAIL with `parameters`, RCPT for each, DATA, the content dot-stuffed. Resolves with the reply to the dot, or the first refusal. */
-export async function sendRaw(port: number, content: Buffer, to: string | readonly string[], parameters = ''): Promise<string> {
+export async function sendRaw(port: number, content: Buffer, to: string | readonly string[], parameters = '', from = 'raw@client.example'): Promise<string> {
   const talk = await SmtpTalk.start(port);
   try {
-    for (const line of [`MAIL FROM:<raw@client.example>${parameters}`, ...[to].flat().map((each) => `RCPT TO:<${each}>`), 'DATA']) {
+    for (const line of [`MAIL FROM:<${from}>${parameters}`, ...[to].flat().map((each) => `RCPT TO:<${each}>`), 'DATA']) {
       const reply = await talk.say(line);
       if (/^[45]/.test(reply)) return reply.trim();
     }

@@ -289,7 +289,10 @@ const patterns = () => z.array(v.pattern()).min(1).max(1_000).optional();
 const route = z.strictObject({
   domain: v.routeDomain().optional(),
   domains: z.array(v.routeDomain()).min(1).max(10_000).optional(),
-  /** Only for some of it: one pattern of each list must match. Senders: '<>' is the null reverse-path. */
+  /**
+   * Only for some of it: one pattern of each list must match; addresses as they were written, in whatever
+   * case. Senders: '<>' is the null reverse-path.
+   */
   when: z.strictObject({
     senders: patterns(), recipients: patterns(), listeners: patterns(),
   }).optional(),

@@ -142,11 +142,14 @@ export class QueueRules {
     this.#mark(queue);
   }
 
-  /** Whether an operator wants no new mail from there. */
-  refusesFrom(reversePath: string, client: string): boolean {
+  /**
+   * Whether an operator wants no new mail from there. `senderKey`: of the many spellings of the reverse-path
+   * the one that a rule can name for all of them (MailTransaction.senderKey).
+   */
+  refusesFrom(reversePath: string, client: string, senderKey: string): boolean {
     this.look();
-    return this.#refusedSenders.length > 0
-      && this.#refusedSenders.some((selection) => selection.isFrom(reversePath, client));
+    return this.#refusedSenders.length > 0 && this.#refusedSenders.some((selection) =>
+      selection.isFrom(reversePath, client) || selection.isFrom(senderKey, client));
   }
 
   /** Whether an operator wants no new mail for the route. */

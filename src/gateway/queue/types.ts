@@ -240,8 +240,11 @@ export interface Reception {
   readonly accepting: boolean;
   nextMessageId(): number;
   admit(route: Route): AdmissionVerdict;
-  /** Whether an operator wants no new mail of this sender or client (orders/queue-rules.ts). */
-  refusesFrom(reversePath: string, client: string): boolean;
+  /**
+   * Whether an operator wants no new mail of this sender or client (orders/queue-rules.ts). `senderKey`: the
+   * reverse-path as a table has it.
+   */
+  refusesFrom(reversePath: string, client: string, senderKey: string): boolean;
   /** Counts bytes in transit (being received) against the memory limit; false = answer 452 4.3.1. */
   reserve(bytes: number): boolean;
   release(bytes: number): void;

@@ -33,7 +33,7 @@ rspamd_config.TOLD = { score = 0.0, callback = function(task)
   local from = (task:get_from('smtp') or {{ addr = '' }})[1].addr
   local told = table.concat({ tostring(task:get_from_ip()), task:get_helo() or '', from, table.concat(rcpts, ','),
     tostring(task:get_queue_id()), tostring(task:get_request_header('MTA-Name')),
-    tostring(#(task:get_received_headers() or {})) }, ' ')
+    tostring(#(task:get_received_headers() or {})), tostring(task:has_flag('broken_headers')) }, ' ')
   task:set_milter_reply({ add_headers = { ['X-Told'] = told } })
 end }
 `;
@@ -103,13 +103,28 @@ async function verdicts(cluster: Cluster): Promise<void> {
   const plain = await prefixOf(cluster, 1, mail('plain'));
   assert.match(plain, /^Received: [^]*\+0000\r\n[^]*X-Spamd-Result: default: False \[0\.00 \/ 15\.00\]/);
   const queueId = / id (\S+)/.exec(plain)?.[1] ?? '';
-  const told = ['127.0.0.1', 'talk.example', 'raw@client.example', 'b@example.net', queueId, 'mx.example', '1'].join(' ');
+  const told = ['127.0.0.1', 'talk.example', 'raw@client.example', 'b@example.net', queueId, 'mx.example', '1', 'false'].join(' ');
   assert.ok(plain.includes(`X-Told: ${told}\r\n`), plain);
   assert.doesNotMatch(plain, /X-Spam:/);
   assert.match(await send(mail('hot')), /^250 /);
   const hot = await prefixOf(cluster, 2, mail('hot'));
   assert.match(hot, /X-Spamd-Result: default: False \[7\.00 \/ 15\.00\];\r\n\tSUBJECT_HOT\(7\.00\)\[f\?+\]/);
   assert.match(hot, /\r\nX-Spam: Yes\r\nX-Spam-Score: 7\.00 \/ 15\.00\r\n/);
+}
+
+/** It takes an address that it can't read, or without a domain, for broken headers: a mark of 8 by its own rules. */
+async function addresses(cluster: Cluster): Promise<void> {
+  const octets = (text: string): string => Buffer.from(text).toString('latin1');
+  const cases = [
+    ['raw@client.example', 'postmaster', 'raw@client.example postmaster@mx.example'],
+    ['a@b\u00fccher.example', 'b@\u4f8b.example', 'a@xn--bcher-kva.example b@xn--fsq.example'],
+    ['\u00fc.a@client.example', '\u4f8b@b\u00fccher.example', '%C3%BC.a@client.example %E4%BE%8B@xn--bcher-kva.example'],
+  ] as const;
+  for (const [index, [from, to, told]] of cases.entries()) {
+    assert.match(await sendRaw(cluster.smtpPort, mail('plain'), octets(to), index === 0 ? '' : ' SMTPUTF8', octets(from)), /^250 /);
+    const prefix = await prefixOf(cluster, 3 + index, mail('plain'));
+    assert.ok(prefix.includes(`X-Told: 127.0.0.1 talk.example ${told} `) && prefix.includes(' mx.example 1 false\r\n'), prefix);
+  }
 }
 
 test('rspamd refuses, defers and marks; dead or frozen, clients try later, and go on when it is back', { timeout: 240_000 }, async () => {
@@ -120,6 +135,7 @@ test('rspamd refuses, defers and marks; dead or frozen, clients try later, and g
     const hooks = [{ rspamd: `http://${HOST}:${String(port)}`, timeout: `${String(TIMEOUT_MS)}ms` }];
     await withMailbox(async (cluster) => {
       await verdicts(cluster);
+      await addresses(cluster);
       const send = (): Promise<string> => sendRaw(cluster.smtpPort, mail('plain'), 'b@example.net');
       rspamd.signal('SIGSTOP');
       const sinceMs = performance.now();
@@ -132,7 +148,7 @@ test('rspamd refuses, defers and marks; dead or frozen, clients try later, and g
       assert.match(await send(), LATE_REPLY);
       await rspamd.start();
       assert.match(await send(), /^250 /);
-      await cluster.sinkHas(4);
+      await cluster.sinkHas(7);
       const log = cluster.gateway.log().split('\n').filter((line) => line.includes('"event":"hook"')).join('\n');
       assert.match(log, /"why":"no answer in 2500 ms","msg":"a hook gives no verdict/);
       assert.match(log, /"msg":"a hook gives verdicts again"/);

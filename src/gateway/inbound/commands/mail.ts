@@ -5,6 +5,7 @@ import { ContentBuffer } from '../content/content-buffer.js';
 import { protocolName } from '../content/trace-header.js';
 import { maySendFrom } from '../auth/users.js';
 import { parsePath } from '../policy/address.js';
+import { tableKey } from '../recipients/listing.js';
 import type { Desk } from '../session/desk.js';
 import type { InboundDialog } from '../session/dialog.js';
 import * as replies from '../session/replies.js';
@@ -41,13 +42,17 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const isUtf8 = parameters.isUtf8;
   if (!path.ascii && !isUtf8) return replies.SMTPUTF8_NEEDED;
   if (parameters.sizeBytes > options.messageBytesMax) return replies.TOO_BIG;
-  if (ports.reception.refusesFrom(path.address, dialog.remoteAddress)) return replies.NOT_TAKEN_FROM_YOU;
-  const late = rateRefusal(dialog, desk, path.address);
+  // As who may send from what compares it: a user who writes his domain otherwise is nobody else by it.
+  const senderKey = path.address === '' ? '' : tableKey(path.address, path.domain);
+  if (ports.reception.refusesFrom(path.address, dialog.remoteAddress, senderKey)) {
+    return replies.NOT_TAKEN_FROM_YOU;
+  }
+  const late = rateRefusal(dialog, desk, senderKey);
   if (late !== undefined) return late;
   const content = new ContentBuffer(ports.reception, options.messageBytesMax);
   const { reception } = ports;
   const transaction = new MailTransaction(
-    path.address, desk.listener, parameters, dialog, content, reception,
+    path.address, senderKey, desk.listener, parameters, dialog, content, reception,
   );
   const { isExtended, tlsVersion, user } = dialog;
   transaction.protocol = protocolName(isExtended, tlsVersion !== '', user !== '', isUtf8);

@@ -6,7 +6,7 @@
  */
 import { invariant } from '../../../base/invariant.js';
 import { utf8AddressText } from '../../../base/utf8-address.js';
-import { isAscii, normalizeDomain, parsePath } from '../policy/address.js';
+import { isAscii, normalizeDomain, parsePath, withDomain } from '../policy/address.js';
 import {
   ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, ALIAS_SUCCESS, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
@@ -58,7 +58,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
     if (dialog.blockedBy === undefined) return replies.BLOCKLIST_SILENT;
     if (dialog.blockedBy !== '') return replies.onBlocklist(dialog.remoteAddress, dialog.blockedBy);
   }
-  if (ports.rates?.mayDo('recipients', dialog, transaction.reversePath, desk.nowMs) === false) {
+  if (ports.rates?.mayDo('recipients', dialog, transaction.senderKey, desk.nowMs) === false) {
     return replies.TOO_MANY_IN_A_MINUTE;
   }
   if (came?.to === '') return takeBack(transaction, desk, path, text, came);
@@ -241,8 +241,7 @@ function mayRewrite(reversePath: string, { policy, ports: { rewriting, toAscii }
 /** Reports name the address that the sender wrote to, not what an alias made of it (RFC 3461 5.2.7.3). */
 function originalOf(written: string, orcpt: string, { options: { hostName } }: Desk): string {
   if (orcpt !== '') return orcpt;
-  // <postmaster> is ours.
-  const address = written.includes('@') ? written : `${written}@${hostName}`;
+  const address = withDomain(written, hostName);
   const original = isAscii(address) ? `rfc822;${xtext(address)}` : `utf-8;${utf8AddressText(address)}`;
   return original.length <= ORCPT_CHARACTERS_MAX ? original : '';
 }

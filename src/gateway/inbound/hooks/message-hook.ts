@@ -22,7 +22,10 @@ export interface JudgedEnvelope {
   readonly tlsVersion: string;
   /** '' is the null reverse-path. */
   readonly reversePath: string;
-  /** As the client named them: what a header is compared with, and may be told to who reads it. */
+  /**
+   * As the client named them, <postmaster> with our host name behind it: what a header is compared with, and
+   * may be told to who reads it.
+   */
   readonly recipients: readonly string[];
   /** Where it goes: what aliases lead to, not their names. */
   readonly destinations: readonly string[];

@@ -15,9 +15,12 @@ export interface ModuleMessage {
   readonly user: string;
   /** "TLSv1.3"; '' in clear. */
   readonly tls: string;
-  /** '' is the null reverse-path. */
+  /** As the client wrote it, maybe beyond ASCII; '' is the null reverse-path. */
   readonly from: string;
-  /** As the client named them: a list is one. */
+  /**
+   * As the client named them, maybe beyond ASCII: a list is one. Each has a domain, <postmaster> the name of
+   * the gateway.
+   */
   readonly recipients: readonly string[];
   /** Where it goes: what aliases lead to. Nobody who reads the message, or sent it, need know that. */
   readonly destinations: readonly string[];

@@ -17,7 +17,6 @@
  * Held across the workers of a gateway: once a second each tells the others what it has counted. So a limit
  * may be passed by what the other workers let in within that second. Pure.
  */
-import { withoutNeedlessQuotes } from '../../../base/needless-quotes.js';
 import type { NetworkList } from '../policy/network-list.js';
 import { clientKey, networkKey } from './client-counts.js';
 import { SlidingCounts } from './sliding-counts.js';
@@ -136,13 +135,15 @@ export class RateLimits {
   }
 }
 
-/** '': there is nobody of this kind. Who writes a name or an address otherwise is nobody else by it. */
+/**
+ * '': there is nobody of this kind. Who writes his name in another case is nobody else by it; `sender` is the
+ * same however it is written (MailTransaction.senderKey).
+ */
 function keyOf(party: Party, { remoteAddress, user, proxy }: Doer, sender: string): string {
   if (party === 'client') return proxy === '' ? clientKey(remoteAddress) : '';
   const network = proxy === '' ? networkKey(remoteAddress) : '';
   if (party === 'network') return network;
   if (party === 'user') return user.toLowerCase();
   // Anybody may claim to be anybody: that must not use up what the sender himself may do, or another network.
-  const own = withoutNeedlessQuotes(sender).toLowerCase();
-  return own === '' || user !== '' ? own : `${own} ${network}`;
+  return sender === '' || user !== '' ? sender : `${sender} ${network}`;
 }

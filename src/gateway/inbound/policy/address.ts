@@ -86,7 +86,7 @@ export function normalizeDomain(domain: string, toAscii: ToAscii): string {
   if (isAscii(domain)) return isHostName(domain) ? domain.toLowerCase() : '';
   // toAscii() reads names as they stand in a URL: "ours.example/x" would be our domain, and "%6furs" too.
   const converted = hasForeignAscii(domain) ? '' : toAscii(domain);
-  return isHostName(converted) ? converted : '';
+  return converted.length <= DOMAIN_OCTETS_MAX && isHostName(converted) ? converted : '';
 }
 
 function isLiteral(domain: string): boolean {
@@ -169,6 +169,11 @@ function isAtomText(code: number): boolean {
   return isLetterOrDigit(code) || code > 0x9f || ATOM_SPECIALS.includes(String.fromCharCode(code));
 }
 const ATOM_SPECIALS = "!#$%&'*+-/=?^_`{|}~";
+
+/** <postmaster> is ours (RFC 5321 4.1.1.3); some take an address without a domain for broken. */
+export function withDomain(address: string, hostName: string): string {
+  return address.includes('@') ? address : `${address}@${hostName}`;
+}
 
 export function isAscii(text: string): boolean {
   for (let at = 0; at < text.length; at++) {

@@ -7,6 +7,7 @@
 import { joined } from '../../../base/joined.js';
 import { formatMessageId } from '../../../base/text-id.js';
 import type { JudgedEnvelope, JudgedMessage } from '../hooks/message-hook.js';
+import { withDomain } from '../policy/address.js';
 import type { InboundDialog } from './dialog.js';
 import type { MailTransaction } from './transaction.js';
 
@@ -20,6 +21,7 @@ export class HeldMessage implements JudgedMessage {
 
   constructor(
     transaction: MailTransaction, messageId: number, traceHeader: Uint8Array, dialog: InboundDialog,
+    hostName: string,
   ) {
     this.transaction = transaction;
     this.messageId = messageId;
@@ -27,7 +29,7 @@ export class HeldMessage implements JudgedMessage {
     const client = proxy === '' ? address : '';
     this.envelope = {
       queueId: formatMessageId(messageId), client, helo, user: dialog.user, tlsVersion, reversePath,
-      recipients: transaction.namedRecipients,
+      recipients: transaction.namedRecipients.map((named) => withDomain(named, hostName)),
       destinations: groups.flatMap(({ recipients }) => recipients.map(({ address }) => address)),
     };
     this.prefix = traceHeader.slice();

@@ -714,7 +714,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (refusal !== undefined || !isWhole) return refusal;
     const { rates } = this.#desk.ports;
     // Other connections may have brought all that may come in this minute.
-    const isTooMuch = rates?.hasDoneAll('data', this, transaction.reversePath, this.#desk.nowMs) === true;
+    const isTooMuch = rates?.hasDoneAll('data', this, transaction.senderKey, this.#desk.nowMs) === true;
     if (isTooMuch) return replies.TOO_MUCH_DATA;
     const isTlsUnasked = transaction.leaveTlsUnasked(this.#scan, this.#desk.ports.router);
     return isTlsUnasked ? admissionOfAll(transaction, this.#desk) : undefined;
@@ -726,7 +726,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     this.#uncountedOctets = 0;
     if (octets === 0) return;
     if (this.#desk.tap.isOn) this.#tell('note', `${String(octets)} octets of content`);
-    this.#desk.ports.rates?.did('data', octets, this, this.transaction?.reversePath ?? '', this.#desk.nowMs);
+    this.#desk.ports.rates?.did('data', octets, this, this.transaction?.senderKey ?? '', this.#desk.nowMs);
   }
 
   /** Takes content from chunk[at ..); returns the index behind what belongs to it. */
@@ -767,7 +767,7 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       if (isMade) transaction.messageIdField = madeMessageId(idText, options.hostName);
     }
     transaction.receivedMs = ports.clock.nowMs();
-    if (this.#isHeldWhole) this.#judge(new HeldMessage(transaction, id, header, this));
+    if (this.#isHeldWhole) this.#judge(new HeldMessage(transaction, id, header, this, options.hostName));
     else this.#handOver(transaction, id, header);
   }
 

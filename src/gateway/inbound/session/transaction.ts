@@ -57,6 +57,8 @@ interface RecipientPlace {
 export class MailTransaction implements Submission {
   messageId = 0;
   readonly reversePath: string;
+  /** The same however it is written (tableKey); '' of the null one. */
+  readonly senderKey: string;
   /** "address:port" that it came in by. */
   readonly listener: string;
   groups: GrowingGroup[] = [];
@@ -115,11 +117,12 @@ export class MailTransaction implements Submission {
   #settled = false;
 
   constructor(
-    reversePath: string, listener: string, parameters: MailParameters, dialog: InboundDialog,
-    content: ContentBuffer, reception: Reception,
+    reversePath: string, senderKey: string, listener: string, parameters: MailParameters,
+    dialog: InboundDialog, content: ContentBuffer, reception: Reception,
   ) {
     this.listener = listener;
     this.reversePath = reversePath;
+    this.senderKey = senderKey;
     this.isUtf8 = parameters.isUtf8;
     this.requiresTls = parameters.requiresTls;
     this.ret = parameters.ret;

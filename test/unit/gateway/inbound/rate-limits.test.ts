@@ -41,7 +41,7 @@ describe('a limit', () => {
     assert.deepEqual(['a', 'b', 'c'].map((last) => may(`2001:db8:0:1::${last}`, '', '')), [true, true, false], 'one /64');
     assert.deepEqual([may('2001:db8:0:2::1', '', ''), may('2001:db8:0:3::1', '', '')], [true, false], 'one /48');
     assert.deepEqual(Array.from({ length: 5 }, (_none, i) => may(`198.51.${String(i)}.1`, 'u', '')), [true, true, true, true, false]);
-    assert.deepEqual(Array.from({ length: 6 }, (_none, i) => may(`198.52.${String(i)}.1`, `u${String(i)}`, i % 2 === 0 ? 's@d' : 'S@D')), [true, true, true, true, true, false]);
+    assert.deepEqual(Array.from({ length: 6 }, (_none, i) => may(`198.52.${String(i)}.1`, `u${String(i)}`, 's@d')), [true, true, true, true, true, false]);
   });
 
   test('counts a sender for users, and apart from them for each network that claims to be it', () => {
@@ -52,12 +52,9 @@ describe('a limit', () => {
     assert.deepEqual([may('192.0.2.1', 'u'), may('203.0.112.1', 'u'), may('198.51.100.1', 'u')], [true, true, false], 'who has shown to be it');
   });
 
-  test('is the same for a user and a sender however they are written', () => {
-    const rates = limits(['user', 'messages', 2], ['sender', 'recipients', 2]);
+  test('is the same for a user in whatever case', () => {
+    const rates = limits(['user', 'messages', 2]);
     assert.deepEqual(['bob@d', 'BOB@d', 'Bob@D'].map((user) => rates.mayDo('messages', from('192.0.2.1', user), '', 0)), [true, true, false]);
-    const senders = ['bob@d.example', '"bob"@d.example', '"b\\ob"@D.example', 'bob@d.example'];
-    assert.deepEqual(senders.map((sender) => rates.mayDo('recipients', from('192.0.2.1'), sender, 0)), [true, true, false, false]);
-    assert.equal(rates.mayDo('recipients', from('192.0.2.1'), '"b ob"@d.example', 0), true, 'who needs his quotes is another');
   });
 
   test('of clients and networks does not count a balancer\'s own connections', () => {

@@ -574,7 +574,7 @@ describe('STARTTLS', () => {
 test('hooks see what RCPT named, and apart from it where aliases lead', () => {
   const seen: JudgedEnvelope[] = [];
   const table = tableOf(['anna@ours.example', 'team@ours.example to=anna@ours.example,x@else.example']);
-  const { desk } = testDesk({ relayDomains: ['ours.example'], postmaster: 'anna@ours.example', greetingDelayMs: 0 }, {
+  const { desk } = testDesk({ relayDomains: ['ours.example'], postmaster: 'anna@ours.example', hostName: 'mx.test', greetingDelayMs: 0 }, {
     recipients: table, hooks: { judge: ({ envelope }, done) => {
       seen.push(envelope);
       done(undefined, new Uint8Array(0));
@@ -582,5 +582,5 @@ test('hooks see what RCPT named, and apart from it where aliases lead', () => {
   });
   openSession(desk, new MemoryConnection()).onData(Buffer.from('EHLO a\r\nMAIL FROM:<a@example.org>\r\nRCPT TO:<Team@ours.example>\r\nRCPT TO:<postmaster>\r\nDATA\r\n\r\nx\r\n.\r\n'));
   table.close();
-  assert.deepEqual(seen.map(({ recipients, destinations }) => [recipients, destinations]), [[['Team@ours.example', 'postmaster'], ['anna@ours.example', 'x@else.example']]]);
+  assert.deepEqual(seen.map(({ recipients, destinations }) => [recipients, destinations]), [[['Team@ours.example', 'postmaster@mx.test'], ['anna@ours.example', 'x@else.example']]]);
 });

@@ -139,14 +139,23 @@ describe('a rule', () => {
     const kit = new Kit();
     const out = queue('out');
     kit.queues.push(out);
-    assert.equal(kit.rules.refusesFrom('x@y.example', '192.0.2.7'), false);
+    assert.equal(kit.rules.refusesFrom('x@y.example', '192.0.2.7', 'x@y.example'), false);
     kit.tell(chosen('refuse', { client: '192.0.2.0/24' }), chosen('refuse', { sender: '<>', client: '2001:db8::1' }), chosen('refuse', { sender: '*@spam.example' }));
     for (const [sender, client, isRefused] of [
       ['x@y.example', '192.0.2.7', true], ['x@y.example', '192.0.3.7', false], ['', '192.0.3.7', false], ['', '2001:db8::1', true],
       ['x@y.example', '2001:db8::1', false], ['Ann@SPAM.example', '198.51.100.1', true], ['ann@spam.example.org', '', false],
-    ] as const) assert.equal(kit.rules.refusesFrom(sender, client), isRefused, `${sender} ${client}`);
+    ] as const) assert.equal(kit.rules.refusesFrom(sender, client, sender), isRefused, `${sender} ${client}`);
     assert.deepEqual([kit.rules.refuses(out.route), out.isSuspended], [false, false]);
     assert.deepEqual(kit.rules.all().map(({ queues }) => queues), [0, 0, 0]);
+  });
+
+  test('refuses a sender however he writes his domain, also by the text that he wrote', () => {
+    const kit = new Kit();
+    kit.tell(chosen('refuse', { sender: 'dora@ours.example' }), chosen('refuse', { sender: '*@b\u00fccher.example' }));
+    for (const [sender, key, isRefused] of [
+      ['dora@\uff4furs.example', 'dora@ours.example', true], ['"dora"@OURS.example', 'dora@ours.example', true],
+      ['x@b\u00fccher.example', 'x@xn--bcher-kva.example', true], ['dora@other.example', 'dora@other.example', false],
+    ] as const) assert.equal(kit.rules.refusesFrom(sender, '', key), isRefused, sender);
   });
 
   test('is told in the log once, with who and why, and its end', () => {

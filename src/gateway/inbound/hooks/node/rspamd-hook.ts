@@ -14,8 +14,10 @@ import http from 'node:http';
 import https from 'node:https';
 import { HookLine } from './hook-line.js';
 import type { HookAsk } from './hook-line.js';
+import { toAscii } from '../../../../platform/node/idna.js';
 import type { Reception } from '../../../queue/types.js';
 import type { HookAnswer, JudgedEnvelope, JudgedMessage, MessageHook } from '../message-hook.js';
+import { isAscii, normalizeDomain } from '../../policy/address.js';
 import { rspamdVerdict } from '../rspamd-answer.js';
 
 export interface RspamdHookOptions {
@@ -132,7 +134,7 @@ export class RspamdHook implements MessageHook {
     const headers: http.OutgoingHttpHeaders = {
       'Content-Length': contentBytes,
       'Helo': headerText(envelope.helo),
-      'From': envelope.reversePath === '' ? '<>' : headerText(envelope.reversePath),
+      'From': envelope.reversePath === '' ? '<>' : addressText(envelope.reversePath),
       'Rcpt': recipientsOf(envelope),
       'Queue-Id': envelope.queueId,
       'MTA-Name': hostName,
@@ -149,12 +151,25 @@ function recipientsOf({ recipients }: JudgedEnvelope): string[] {
   const texts: string[] = [];
   let octets = 0;
   for (const recipient of recipients) {
-    const text = headerText(recipient);
+    const text = addressText(recipient);
     octets += text.length;
     if (octets > RCPT_OCTETS_MAX) break;
     texts.push(text);
   }
   return texts;
+}
+
+/**
+ * rspamd takes an address beyond ASCII for broken headers: domains go as A-labels, and what else there is of
+ * it goes an octet by %XX.
+ */
+function addressText(address: string): string {
+  if (isAscii(address)) return headerText(address);
+  const behindAt = address.lastIndexOf('@') + 1;
+  const domain = address.slice(behindAt);
+  const ascii = address.slice(0, behindAt) + (normalizeDomain(domain, toAscii) || domain);
+  return headerText(ascii).replace(/[\x80-\xff]/g, (octet) =>
+    `%${octet.charCodeAt(0).toString(16).toUpperCase()}`);
 }
 
 /** One character an octet, as Node writes header fields. */

@@ -73,15 +73,20 @@ describe('a message asked about by HTTP', { timeout: 30_000 }, () => {
       const { hook, ...kit } = new Hook(port);
       const ask = Hook.prototype.ask.bind({ hook, ...kit });
       assert.deepEqual(await ask(), ACCEPT);
-      assert.deepEqual(await ask({ user: 'anna', tlsVersion: 'TLSv1.3', reversePath: '', recipients: ['b\u00fc@example.net'], helo: 'x\u0007' }), ACCEPT);
+      assert.deepEqual(await ask({ user: 'anna', tlsVersion: 'TLSv1.3', reversePath: '', recipients: ['b@example.net'], helo: 'x\u0007' }), ACCEPT);
+      const recipients = ['B\u00fc%@Example.NET', '"a \u4f8b"@example.net', '\u4f8b@b\u00fccher.example', 'x%C3@[192.0.2.1]'];
+      assert.deepEqual(await ask({ reversePath: 'Anna@\uff22\u00dcCHER.example', recipients }), ACCEPT);
       assert.equal(sockets.size, 1);
       hook.close();
     });
-    assert.deepEqual(asked.map(({ body, url }) => `${url} ${body}`), Array.from({ length: 2 }, () => 'POST /checkv2 Received: x\r\nSubject: y\r\n\r\nbody\r\n'));
-    const [first, second] = asked.map(({ headers }) => headers);
+    assert.deepEqual(asked.map(({ body, url }) => `${url} ${body}`), Array.from({ length: 3 }, () => 'POST /checkv2 Received: x\r\nSubject: y\r\n\r\nbody\r\n'));
+    const [first, second, third] = asked.map(({ headers }) => headers);
     const names = ['ip', 'helo', 'from', 'rcpt', 'queue-id', 'mta-name', 'password', 'user', 'tls-version'];
     assert.deepEqual(names.map((name) => first?.[name]?.join()), ['192.0.2.1', 'client.example', 'a@example.org', 'b@example.net,c@example.net', '00001', 'mx.test', 'pass word', undefined, undefined]);
-    assert.deepEqual(names.map((name) => second?.[name]?.join()).toSpliced(0, 1), ['x?', '<>', Buffer.from('b\u00fc@example.net').toString('latin1'), '00001', 'mx.test', 'pass word', 'anna', 'TLSv1.3']);
+    assert.deepEqual(names.map((name) => second?.[name]?.join()).toSpliced(0, 1), ['x?', '<>', 'b@example.net', '00001', 'mx.test', 'pass word', 'anna', 'TLSv1.3']);
+    assert.deepEqual([third?.['from'], third?.['rcpt']], [['Anna@xn--bcher-kva.example'], [
+      'B%C3%BC%@example.net', '"a %E4%BE%8B"@example.net', '%E4%BE%8B@xn--bcher-kva.example', 'x%C3@[192.0.2.1]',
+    ]]);
   });
 
   test('has failed when the answer is none', async () => {
