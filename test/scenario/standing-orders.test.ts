@@ -256,7 +256,7 @@ describe('an order that stands', () => {
     const world = World.started();
     const core = coreOf(world);
     const untilMs = Math.ceil(core.frame.wallMs() + core.frame.aheadMs() + 5000);
-    give(world, core, { verb: 'delay', selector: { domain: 'q1.example' }, not_before_ms: untilMs, duration_seconds: 60 });
+    give(world, core, { verb: 'delay', selector: { domain: 'q1.example' }, not_before_ms: untilMs });
     world.run(10_000);
     const letter = world.submit(['q1']);
     world.run(SOON_MS);

@@ -270,6 +270,15 @@ test('what means nothing to a verb is wrong usage: a grace, or going on without 
   }
 });
 
+test('a delay stands no longer than it delays anything', async () => {
+  for (const [times, isWrong] of [[['--for=1h', '--duration=3h'], true], [['--for=1h30min', '--duration=91min'], true], [['--for=2h', '--duration=2h'], false]] as const) {
+    const printed: string[] = [];
+    const code = await runCli(['queue', 'delay', '--client', '192.0.2.7', ...times, '--reason', 'x', '--from', '127.0.0.1:1'], contextFor(printed));
+    assert.equal(code === 2, isWrong, `${String(code)} ${printed.join('\n')}`);
+    assert.equal(/--duration goes no further than --for or --until/.test(printed.join('\n')), isWrong);
+  }
+});
+
 test('what goes to another gateway while an order acts is left at once', async () => {
   const { gateways: [first, second], printed, run } = played(false);
   first.onAsked = () => {
