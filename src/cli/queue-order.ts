@@ -198,7 +198,8 @@ function standingIn(
   }
   if (!isTimed) return isForEver === true ? { seconds: undefined } : undefined;
   const seconds = secondsOf(duration);
-  if (seconds !== undefined && notBeforeMs !== undefined && seconds > Math.ceil((notBeforeMs - nowMs) / 1000)) {
+  const secondsMax = notBeforeMs === undefined ? Infinity : Math.ceil((notBeforeMs - nowMs) / 1000);
+  if (seconds !== undefined && seconds > secondsMax) {
     throw new UsageError('queue delay: --duration goes no further than --for or --until: nothing is delayed '
       + 'from then on');
   }

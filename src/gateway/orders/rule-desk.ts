@@ -5,7 +5,7 @@
  * does is told here, by each of itself. Pure.
  */
 import { whyNotThen } from '../../admin-api/queue-orders.js';
-import { targetText, whyNoTarget } from '../../admin-api/queue-rules.js';
+import { isStandingVerb, targetText, whyNoTarget } from '../../admin-api/queue-rules.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer } from '../../admin-api/queue-rules.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
@@ -36,6 +36,8 @@ export interface RuleOutcome {
 
 /** Whoever gives a delay for as long as it stands has looked for the mail first, by a clock of its own. */
 const DELAY_SLACK_MS = 60_000;
+/** Longer than it takes until every gateway that answers obeys, or is named. */
+const HEARD_MS = 10_000;
 /** Over for so long, by any gateway's clock: the next order takes it out of the register. */
 const OVER_KEPT_MS = 60_000;
 
@@ -82,7 +84,9 @@ export class RuleDesk {
       ...(notBeforeMs === undefined ? {} : { not_before_ms: notBeforeMs }),
     };
     const wallMs = Math.min(nowWallMs, (since ?? Infinity) * 1000);
-    const rule: QueueRule = { verb, ...target, untilWallMs, who, reason, wallMs };
+    const tried = since === undefined || !isStandingVerb(verb)
+      ? {} : { triedUntilWallMs: nowWallMs + HEARD_MS };
+    const rule: QueueRule = { verb, ...target, untilWallMs, who, reason, wallMs, ...tried };
     const how = isLocal ? { local: true } : {};
     const fields = { rule: id, verb, queue: targetText(target), reason, who, ...how };
     log.warn('rule', 'an operator gives a standing rule', fields);
@@ -142,7 +146,7 @@ function whyIdle(
   if (notBeforeMs === undefined || seconds === undefined) return '';
   const sinceMs = Math.min(nowWallMs, (since ?? Infinity) * 1000);
   return sinceMs + seconds * 1000 <= notBeforeMs + DELAY_SLACK_MS
-    ? '' : 'a delay stands no longer than until not_before_ms: say a shorter duration_seconds, or a later time';
+    ? '' : 'a delay stands no longer than until not_before_ms: say a shorter duration_seconds';
 }
 
 async function here(id: string, outcome: Promise<LocalOutcome>): Promise<RuleOutcome> {
