@@ -1,6 +1,7 @@
 /**
- * SIGINT and SIGTERM as a promise and an AbortSignal. Handlers are installed by the first one who waits, so
- * that verbs that do not wait die of Ctrl-C as any program does.
+ * SIGINT and SIGTERM as a promise and an AbortSignal, and SIGHUP where that means that the terminal is gone.
+ * Handlers are installed by the first one who waits, so that verbs that do not wait die of Ctrl-C as any
+ * program does.
  */
 import type { Order } from '../admin-api/orders.js';
 import type { PassedSignal } from '../cli/context.js';
@@ -12,8 +13,10 @@ export class Signals {
   #resolve: () => void = () => undefined;
   #installed = false;
   #second: (() => void) | undefined;
+  readonly #isHangUpStop: boolean;
 
-  constructor() {
+  constructor(isHangUpStop: boolean) {
+    this.#isHangUpStop = isHangUpStop;
     this.#stopped = new Promise((resolve) => { this.#resolve = resolve; });
   }
 
@@ -32,6 +35,7 @@ export class Signals {
       };
       process.on('SIGINT', onSignal);
       process.on('SIGTERM', onSignal);
+      if (this.#isHangUpStop) process.on('SIGHUP', onSignal);
     }
     return this.#stopped;
   }

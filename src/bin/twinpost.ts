@@ -15,7 +15,7 @@ import { ask } from './ask.js';
 import { packageVersion } from './package-version.js';
 import { HangUps, Signals } from './signals.js';
 
-/** Verbs that serve until they are told to stop. Of others a terminal that is closed may well be the end. */
+/** Verbs that serve until they are told to stop. To others a terminal that is closed is as Ctrl-C. */
 const DAEMONS: readonly (string | undefined)[] = ['gateway', 'rescue', 'store', 'sink', 'up'];
 const hangUps = DAEMONS.includes(process.argv[2]) ? new HangUps() : undefined;
 
@@ -48,13 +48,15 @@ const terminal: Terminal = {
 process.stdout.on('error', (error: NodeJS.ErrnoException) => {
   if (error.code === 'EPIPE') process.exit(0);
 });
+// A terminal that is gone must not end who still has to take something back.
+process.stderr.on('error', () => undefined);
 
 if (process.env[UP_VARIABLE] !== undefined && process.send !== undefined) {
   // The lifeline to `up` (cli/up/supervised.ts): without it nobody would ever stop this process.
   process.once('disconnect', () => { process.exit(1); });
 }
 
-const signals = new Signals();
+const signals = new Signals(hangUps === undefined);
 const context: CliContext = {
   https: new HttpsClient(),
   lookUpHost,

@@ -16,7 +16,8 @@
  * given is asked before anything ends.
  *
  * Nothing is kept back meanwhile: what leaves first is told as gone before. A gateway that hears nothing of
- * us any more cancels it after two minutes.
+ * us any more cancels it before it has begun. Where one has cancelled it, or somebody else did, nothing of it
+ * stands on: no rule, and nothing in the register.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -158,9 +159,11 @@ export class OrderRun {
       client.goOrder(this.#id, { grace_seconds: Math.ceil(graceMs / 1000), ...this.#by }),
     );
     const acting = await this.#poll(going, ({ phase }) => phase !== 'grace');
-    if (isFinal(this.#order.verb)) await this.#stand(acting);
+    // Somebody else may have taken it back in its grace: then nothing that comes is ended either.
+    if (isFinal(this.#order.verb) && !isTakenBack(acting)) await this.#stand(acting);
     await this.#leave(acting);
     const ended = await this.#poll(acting, ({ phase }) => phase === 'done' || phase === 'cancelled');
+    if (isTakenBack(ended)) await this.#takeBackRest('its order was taken back');
     // Somebody may have fallen silent meanwhile.
     await this.#leave(ended);
     return this.#outcome(ended);
@@ -232,7 +235,7 @@ export class OrderRun {
     const leftFor = [...silent, '', ...passed].join(' ');
     const isKnown = (this.#left !== undefined || this.#whyNotLeft !== '') && leftFor === this.#leftFor;
     const isBegun = there.length > 0 && !answers.some(({ answer: { phase } }) => phase === 'grace');
-    const isStopped = this.#context.stopSignal.aborted || !isBegun;
+    const isStopped = this.#context.stopSignal.aborted || !isBegun || isTakenBack(answers);
     if (this.#order.verb === 'flush' || isStopped || isKnown || !this.#isPartial(sumOf(answers))) return;
     this.#leftFor = leftFor;
     for (const { client } of there) {
@@ -337,11 +340,23 @@ export class OrderRun {
     return answers;
   }
 
+  /** What stands in the register: gateways know nothing of it when the order itself is taken back. */
+  async #takeBackRest(reason: string): Promise<void> {
+    const order: Order = { who: this.#order.who, reason };
+    await this.#withdraw(order);
+    if (this.#rule !== '') await this.#cancelRule(order);
+  }
+
   async #cancelRule(order: Order): Promise<void> {
     try {
       this.#unaware = (await cancelRules(this.#group, [this.#rule], order)).unaware;
       this.#rule = '';
     } catch (error) {
+      // Whoever took the order back may have cancelled it, too.
+      if (error instanceof NoAnswer && error.code === NOT_THERE) {
+        this.#rule = '';
+        return;
+      }
       const text = `${this.#rule} STILL STANDS, cancel it by twinpost rules cancel: ${errorText(error)}`;
       this.#context.terminal.error(printable(`twinpost: ${text}`));
     }
@@ -464,6 +479,10 @@ export class OrderRun {
         + 'nothing had been ordered'));
     }
   }
+}
+
+function isTakenBack(answers: Answers): boolean {
+  return answers.some(({ answer: { phase } }) => phase === 'cancelled');
 }
 
 function leftText({ order, partitions, holders, until }: LeftOrderAnswer): string {

@@ -147,8 +147,9 @@ export function orderVerb(
           `queue ${verb}: say which messages: --id, --domain, --client …, or --everything`,
         );
       }
-      const terms = termsIn(verb, args);
-      const stands = standingIn(verb, args);
+      const nowMs = Date.now();
+      const terms = termsIn(verb, args, nowMs);
+      const stands = standingIn(verb, args, terms, nowMs);
       const standing = stands !== undefined && verb === 'hold' ? { standing: true as const } : {};
       const order: QueueOrder = {
         verb, selector: stands === undefined ? selector : standingSelector(verb, selector, terms),
@@ -166,14 +167,13 @@ export function orderVerb(
 }
 
 /** Of what single verbs have: texts, or undefined. */
-function termsIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>): OrderTerms {
+function termsIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>, nowMs: number): OrderTerms {
   const { until, for: howLong, route } = args;
   if (verb === 'rebind') {
     if (typeof route !== 'string') throw new UsageError('queue rebind: say --route NAME');
     return { route };
   }
   if (verb !== 'delay') return {};
-  const nowMs = Date.now();
   let notBeforeMs: number;
   if (typeof until === 'string' && howLong === undefined) notBeforeMs = timeArgument('until', until);
   else if (typeof howLong === 'string' && until === undefined) {
@@ -186,7 +186,10 @@ function termsIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>): Orde
 }
 
 /** Undefined: it passes once. */
-function standingIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>): StandingTime | undefined {
+function standingIn(
+  verb: OrderVerb, args: Readonly<Record<string, unknown>>, { not_before_ms: notBeforeMs }: OrderTerms,
+  nowMs: number,
+): StandingTime | undefined {
   const { duration, 'until-cancelled': isForEver } = args;
   if (!isStandingVerb(verb)) return undefined;
   const isTimed = typeof duration === 'string';
@@ -194,7 +197,13 @@ function standingIn(verb: OrderVerb, args: Readonly<Record<string, unknown>>): S
     throw new UsageError(`queue ${verb}: say --duration or --until-cancelled`);
   }
   if (!isTimed) return isForEver === true ? { seconds: undefined } : undefined;
-  return { seconds: secondsOf(duration) };
+  const seconds = secondsOf(duration);
+  const secondsMax = notBeforeMs === undefined ? Infinity : Math.ceil((notBeforeMs - nowMs) / 1000);
+  if (seconds !== undefined && seconds > secondsMax) {
+    throw new UsageError('queue delay: --duration goes no further than --for or --until: nothing is delayed '
+      + 'from then on');
+  }
+  return { seconds };
 }
 
 /** One that stands means class mail, unless a class is said. */

@@ -130,6 +130,8 @@ const queueRuleShape = ruled(z.object({
   who: z.string().max(RULE_TEXT_CHARACTERS_MAX),
   reason: z.string().max(RULE_TEXT_CHARACTERS_MAX),
   wallMs: wallTime,
+  /** Of an order that stands: what arrived from wallMs until then is meant though it was tried before. */
+  triedUntilWallMs: wallTime.exactOptional(),
 }), (rule) => whyNoTarget(rule.verb, rule));
 export type QueueRule = Readonly<z.output<typeof queueRuleShape>>;
 

@@ -68,6 +68,36 @@ describe('orders for many messages', { timeout: 360_000 }, () => {
     assert.equal(partial.code, 3, partial.error);
   });
 
+  test('are taken back in their grace by a terminal that hangs up, and by somebody else, and nothing of them stands', async (t) => {
+    const cluster = await startCluster({ gateways: 2, group: true, domains: ['a.example'] });
+    t.after(() => cluster.stop());
+    await cluster.sink.kill();
+    for (const { smtpPort } of cluster.gateways) await runSend({ host: HOST, port: smtpPort, count: 10, connections: 1, domains: ['a.example'] });
+    const ask = async (path: string): Promise<unknown> => (await fetch(`http://${HOST}:${String(cluster.adminPort)}/api/v1/${path}`)).json();
+    const inGrace = async (): Promise<string> => {
+      let id = '';
+      await until('its grace', async () => {
+        const { orders } = await ask('orders') as QueueOrdersAnswer;
+        id = orders.find(({ phase }) => phase === 'grace')?.order ?? '';
+        return id !== '';
+      });
+      return id;
+    };
+    const args = ['queue', 'delete', '--domain', 'a.example', '--duration', '1h', '--grace', '60s', ...REASON, '--from', `${HOST}:${String(cluster.adminPort)}`];
+    const hungUp = await twinpost(args, '', inGrace().then(() => 'SIGHUP'));
+    assert.equal(hungUp.code, 1, hungUp.out + hungUp.error);
+    const ending = twinpost(args);
+    const cancelled = await twinpost(['queue', 'orders', '--cancel', await inGrace(), ...REASON, '--from', `${HOST}:${String(cluster.adminPort)}`]);
+    assert.equal(cancelled.code, 0, cancelled.error);
+    const { code, out, error } = await ending;
+    assert.equal(code, 1, out + error);
+    assert.match(out, /taken back: the others go on as before/);
+    const { orders } = await ask('orders') as QueueOrdersAnswer;
+    assert.deepEqual(orders.map(({ phase, done }) => [phase, done]), [['cancelled', 0], ['cancelled', 0]]);
+    assert.deepEqual((await ask('rules') as { readonly rules: readonly unknown[] }).rules, []);
+    assert.equal(await queued(cluster), 20);
+  });
+
   test('reach the mail of a gateway that dies before it has begun, when another takes that over', async (t) => {
     const cluster = await startCluster({ gateways: 2, stores: 3, group: true, domains: ['a.example'] });
     t.after(() => cluster.stop());

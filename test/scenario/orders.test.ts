@@ -138,6 +138,24 @@ describe('an order over many messages', () => {
     assert.equal(letter.arrivals.size, 1);
   });
 
+  test('that somebody followed is cancelled in its grace soon after that one is gone, and so ends nothing', () => {
+    const world = deferring();
+    const letter = world.submit(['q1']);
+    untilDeferred(world, [letter]);
+    const id = found(world, 'delete', { everything: true });
+    assert.ok(coreOf(world).orders.go(id, 60_000));
+    for (let i = 0; i < 4; i += 1) {
+      // As slow as it is while another gateway does not answer.
+      world.run(6000);
+      assert.equal(answerOf(world, id).phase, 'grace');
+    }
+    world.run(16_000);
+    assert.equal(coreOf(world).orders.all()[0]?.phase, 'cancelled');
+    world.hops.script = () => 'accept';
+    world.untilQuiet();
+    assert.equal(letter.arrivals.size, 1);
+  });
+
   test('waits for its grace, and a cancel within it ends nothing', () => {
     const world = deferring();
     const letters = world.submitMany(3, ['q1']);

@@ -256,7 +256,7 @@ describe('an order that stands', () => {
     const world = World.started();
     const core = coreOf(world);
     const untilMs = Math.ceil(core.frame.wallMs() + core.frame.aheadMs() + 5000);
-    give(world, core, { verb: 'delay', selector: { domain: 'q1.example' }, not_before_ms: untilMs, duration_seconds: 60 });
+    give(world, core, { verb: 'delay', selector: { domain: 'q1.example' }, not_before_ms: untilMs });
     world.run(10_000);
     const letter = world.submit(['q1']);
     world.run(SOON_MS);
@@ -283,6 +283,42 @@ describe('an order that stands', () => {
     world.untilQuiet();
     assert.deepEqual([before.arrivals.size, between.arrivals.size], [1, 0]);
   });
+});
+
+describe('an order that stands after a grace', () => {
+  const secondsOf = (core: GatewayCore): number => Math.floor((core.frame.wallMs() + core.frame.aheadMs()) / 1000);
+  function tried(): { readonly world: World; readonly letters: readonly [Letter, Letter, Letter]; readonly since: number } {
+    const world = World.started();
+    const core = coreOf(world);
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
+    const untilTried = (letter: Letter): void => { world.until(() => stateOf(core, 'q1', letter) === EntryState.DEFERRED, 5000, 'the deferral'); };
+    const before = world.submit(['q1']);
+    untilTried(before);
+    world.run(2000);
+    const since = secondsOf(core);
+    world.run(2000);
+    const [meanwhile, released] = [world.submit(['q1']), world.submit(['q1'])];
+    untilTried(meanwhile);
+    untilTried(released);
+    assert.deepEqual(doById(core, 'hold', released.id).whys, ['']);
+    world.run(3000);
+    assert.deepEqual(doById(core, 'release', released.id).whys, ['']);
+    world.run(3000);
+    return { world, letters: [before, meanwhile, released], since };
+  }
+
+  for (const verb of ['delete', 'bounce'] as const) {
+    test(`means what came in it, to ${verb} it, though it was tried before; nothing that came before, or that an operator let go`, () => {
+      const { world, letters: [before, meanwhile, released], since } = tried();
+      const core = coreOf(world);
+      void core.ruleDesk.add({ verb, selector: { domain: 'q1.example' }, since, ...WHO });
+      world.run(2000);
+      assert.deepEqual([core.rules.all()[0]?.messages, before, meanwhile, released].map((one) => (typeof one === 'object' ? one.ended.size + one.reports.size > 0 : one)), [1, false, true, false]);
+      world.hops.script = () => 'accept';
+      world.untilQuiet();
+      assert.deepEqual([before, meanwhile, released].map(({ arrivals }) => [...arrivals.keys()].some((to) => to.endsWith('q1.example'))), [true, false, true]);
+    });
+  }
 });
 
 describe('a group in which a hold stands', () => {

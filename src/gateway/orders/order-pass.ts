@@ -10,8 +10,8 @@
  *      └────── cancel ──────┴─────────────┴───────────────────────┴─► cancelled: what was done stays done
  *
  * A partition that is to be handed to another gateway stays until the order is through with it (KEEPS_MS).
- * Looking, found and in its grace it is cancelled too when nobody asks for it any more (UNASKED_MS): whoever
- * gave it is gone. Pure.
+ * Looking, found and in its grace it is cancelled too when nobody asks for it any more (UNASKED_MS; in the
+ * grace of one that was followed sooner, UNFOLLOWED_MS): whoever gave it is gone. Pure.
  */
 import type { OrderInForceAnswer } from '../../admin-api/gateway-answers.js';
 import type {
@@ -51,6 +51,13 @@ const UNREAD_MS = 60_000;
 /** Flushed messages are tried so many a second: no storm. */
 const FLUSHED_PER_SECOND = 1_000;
 const UNASKED_MS = 120_000;
+/**
+ * Shorter than the grace of a minute that most have: else it would begin though whoever could take it back is
+ * gone. Longer than the 5 s for which the command waits for a gateway that does not answer.
+ */
+const UNFOLLOWED_MS = 15_000;
+/** Asked so often in its grace, to go being the first: somebody follows it. */
+const FOLLOWED_FROM = 4;
 /** A partition does not go to another gateway meanwhile; but for so long at most after the last change. */
 const KEEPS_MS = 600_000;
 /** Examples that are told, of what is meant and of what could not be done. */
@@ -111,6 +118,7 @@ export class OrderPass {
   #hastened = 0;
   #graceUntilMs = Infinity;
   #askedMs: number;
+  #askedInGrace = 0;
   #nowMs: number;
   #sinceMs = 0;
   #wasIncomplete = false;
@@ -184,7 +192,8 @@ export class OrderPass {
     this.#nowMs = nowMs;
     this.#sinceMs = sinceMs;
     this.#noteMoved();
-    if (this.phase !== 'acting' && nowMs - this.#askedMs >= UNASKED_MS) return this.#end('cancelled');
+    const patienceMs = this.#askedInGrace >= FOLLOWED_FROM ? UNFOLLOWED_MS : UNASKED_MS;
+    if (this.phase !== 'acting' && nowMs - this.#askedMs >= patienceMs) return this.#end('cancelled');
     if (this.phase === 'looking') this.#look();
     if (this.phase === 'grace' && nowMs >= this.#graceUntilMs) this.#transition('acting');
     if (this.phase === 'acting') this.#actUntilDone();
@@ -194,6 +203,7 @@ export class OrderPass {
   answer(isAsked: boolean): QueueOrderAnswer {
     const nowMs = this.#ports.clock.nowMs();
     if (isAsked) this.#askedMs = nowMs;
+    if (isAsked && this.phase === 'grace') this.#askedInGrace += 1;
     const { matched, recipients, bytes, done, unread } = this.#counts;
     const { verb, selector, reason, who, dry_run: isDry = false } = this.order;
     const moved = this.#movedCount();

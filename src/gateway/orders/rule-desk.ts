@@ -5,7 +5,7 @@
  * does is told here, by each of itself. Pure.
  */
 import { whyNotThen } from '../../admin-api/queue-orders.js';
-import { targetText, whyNoTarget } from '../../admin-api/queue-rules.js';
+import { isStandingVerb, targetText, whyNoTarget } from '../../admin-api/queue-rules.js';
 import type { CancelRule, NewQueueRule, QueueRulesAnswer } from '../../admin-api/queue-rules.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
@@ -34,6 +34,10 @@ export interface RuleOutcome {
   readonly local?: string;
 }
 
+/** Whoever gives a delay for as long as it stands has looked for the mail first, by a clock of its own. */
+const DELAY_SLACK_MS = 60_000;
+/** Longer than it takes until every gateway that answers obeys, or is named. */
+const HEARD_MS = 10_000;
 /** Over for so long, by any gateway's clock: the next order takes it out of the register. */
 const OVER_KEPT_MS = 60_000;
 
@@ -65,19 +69,24 @@ export class RuleDesk {
     const ownId = `${gatewayId}-${String(incarnation)}-${String(this.#given)}`;
     const id = (isLocal ? given.id : undefined) ?? ownId;
     if (!isRuleId(id)) return Promise.resolve({ id, code: 400, why: 'that is no id of a rule' });
-    const odd = whyNoTarget(verb, given) || whyNotThen(notBeforeMs, clock.wallMs());
+    const odd = whyNoTarget(verb, given) || whyNotThen(notBeforeMs, clock.wallMs())
+      || whyIdle(given, clock.wallMs());
     if (odd !== '') return Promise.resolve({ id, code: 400, why: odd });
     const { code, why } = this.#whyNoMore(isLocal);
     if (code !== 200) return Promise.resolve({ id, code, why: `${why}; nothing was done` });
     this.#removeOver();
     const nowWallMs = clock.wallMs();
-    const untilWallMs = seconds === undefined ? 0 : nowWallMs + seconds * 1000;
+    // A delay has nothing to do from its time on.
+    const untilWallMs = seconds === undefined
+      ? 0 : Math.min(nowWallMs + seconds * 1000, notBeforeMs ?? Infinity);
     const target = {
       ...(queue === undefined ? {} : { queue }), ...(selector === undefined ? {} : { selector }),
       ...(notBeforeMs === undefined ? {} : { not_before_ms: notBeforeMs }),
     };
     const wallMs = Math.min(nowWallMs, (since ?? Infinity) * 1000);
-    const rule: QueueRule = { verb, ...target, untilWallMs, who, reason, wallMs };
+    const tried = since === undefined || !isStandingVerb(verb)
+      ? {} : { triedUntilWallMs: nowWallMs + HEARD_MS };
+    const rule: QueueRule = { verb, ...target, untilWallMs, who, reason, wallMs, ...tried };
     const how = isLocal ? { local: true } : {};
     const fields = { rule: id, verb, queue: targetText(target), reason, who, ...how };
     log.warn('rule', 'an operator gives a standing rule', fields);
@@ -128,6 +137,16 @@ export class RuleDesk {
       if (isOver(rule, sinceWallMs)) register.setQueueRule(id, undefined, () => undefined);
     }
   }
+}
+
+/** It would stand, and delay nothing any more; '' when it would not. */
+function whyIdle(
+  { since, not_before_ms: notBeforeMs, duration_seconds: seconds }: NewQueueRule, nowWallMs: number,
+): string {
+  if (notBeforeMs === undefined || seconds === undefined) return '';
+  const sinceMs = Math.min(nowWallMs, (since ?? Infinity) * 1000);
+  return sinceMs + seconds * 1000 <= notBeforeMs + DELAY_SLACK_MS
+    ? '' : 'a delay stands no longer than until not_before_ms: say a shorter duration_seconds';
 }
 
 async function here(id: string, outcome: Promise<LocalOutcome>): Promise<RuleOutcome> {

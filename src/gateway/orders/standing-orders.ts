@@ -7,7 +7,8 @@
  *   handed out, or expires ► meet() ─ nothing was done yet: memory was short, a gateway ended ─► done to it
  *   one is given, or over; mail that one held came from the stores ─► a walk through all queues, and again
  *                                     while something could not be done:
- *                                       came since one was given, nothing was done to it ─► done to it
+ *                                       came since one was given, nothing was done to it, or it was but
+ *                                       tried before all could know of the order ─────────► done to it
  *                                       held by one, and none that stands holds it ───────► released
  *
  * Nothing is kept of them with a message but what the order leaves: of a hold, that it is by one that stands.
@@ -19,6 +20,7 @@ import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
 import { EntryState } from '../queue/entry-table.js';
 import type { MailQueue } from '../queue/mail-queue.js';
+import type { Note } from '../queue/note.js';
 import type { QueueRegistry } from '../queue/queue-registry.js';
 import { Came, OrderAct } from './order-act.js';
 import type { OrderActPorts } from './order-act.js';
@@ -42,6 +44,8 @@ interface StandingOrder {
   readonly act: OrderAct;
   /** What arrived before, by its second, is not meant. */
   readonly sinceSeconds: number;
+  /** What arrived until then, by its second, is meant though it was tried; 0: nothing is. */
+  readonly triedUntilSeconds: number;
   /** Messages that it was done to here. */
   caught: number;
 }
@@ -152,13 +156,24 @@ export class StandingOrders {
       ...(notBeforeMs === undefined ? {} : { not_before_ms: notBeforeMs }),
       ...(verb === 'hold' ? { standing: true as const } : {}),
     }, this.#ports, () => undefined);
-    return { id, rule, verb, act, sinceSeconds: Math.floor(rule.wallMs / 1000), caught: 0 };
+    return {
+      id, rule, verb, act, sinceSeconds: Math.floor(rule.wallMs / 1000),
+      triedUntilSeconds: Math.floor((rule.triedUntilWallMs ?? 0) / 1000), caught: 0,
+    };
+  }
+
+  /** What has a note came while one that stands was thought over, or was not heard of. */
+  #mayBeMeant(row: number): boolean {
+    const { entries } = this.#ports;
+    const arrivalSeconds = entries.table.arrivalSeconds.get(row);
+    return entries.isAllAbsent(row) || !entries.hasNote(row)
+      || this.#orders.some((order) => arrivalSeconds <= order.triedUntilSeconds);
   }
 
   /** `isNew`: it came just now, whatever its gateway's clock said when it arrived. */
   #judge(queue: MailQueue, row: number, nowMs: number, isNew: boolean): Came {
     const { entries, settlement, clock } = this.#ports;
-    if (!entries.isAllAbsent(row) && entries.hasNote(row)) return Came.NOT_MEANT;
+    if (!this.#mayBeMeant(row)) return Came.NOT_MEANT;
     const arrivalSeconds = entries.table.arrivalSeconds.get(row);
     for (const order of this.#orders) {
       const { act, rule, verb } = order;
@@ -169,6 +184,7 @@ export class StandingOrders {
       const envelope = act.envelopeOf(queue, row);
       if (envelope === undefined) return entries.isAllAbsent(row) ? Came.IN_HAND : Came.NOT_MEANT;
       const note = settlement.noteOf(row, envelope.recipients.length);
+      if (entries.hasNote(row) && (arrivalSeconds > order.triedUntilSeconds || !isOnlyTried(note))) continue;
       const meant = act.meantOf(queue, row, envelope, note);
       if (meant.length === 0) continue;
       const came = act.doTo(queue, row, envelope, meant, verb, nowMs);
@@ -183,8 +199,8 @@ export class StandingOrders {
     const { entries } = this.#ports;
     const state = entries.table.state(row);
     if (state === EntryState.HELD) return this.#lookAtHeld(queue, row);
-    const isFresh = !entries.isAllAbsent(row) && !entries.hasNote(row);
-    if (!isFresh || (state !== EntryState.READY && state !== EntryState.DEFERRED)) return 0;
+    if (entries.isAllAbsent(row) || (state !== EntryState.READY && state !== EntryState.DEFERRED)) return 0;
+    if (!this.#mayBeMeant(row)) return 0;
     const came = this.meet(queue, row);
     if (came === Came.LATER) return NOT_NOW;
     if (!isSettled(came)) this.#isToCome = true;
@@ -220,6 +236,11 @@ export class StandingOrders {
 /** The DNS is not asked for a queue of which all is held: what was held by its site stays so. */
 function isSiteUnknown({ selector }: QueueRule, { route, mxHosts }: MailQueue): boolean {
   return selector?.site !== undefined && route.nextHop.isByMx === true && mxHosts.length === 0;
+}
+
+/** No operator, and no rule, has kept it back: what one has let go is not caught. */
+function isOnlyTried({ attempts, heldSinceWallMs, isDelayed, addedSeconds }: Note): boolean {
+  return attempts > 0 && heldSinceWallMs === 0 && !isDelayed && addedSeconds === 0;
 }
 
 function isSettled(came: Came): boolean {

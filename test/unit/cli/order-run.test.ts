@@ -29,6 +29,8 @@ class PlayedGateway {
   /** Why no rule can be given here; and why none is, when one is asked for. */
   whyNoMore = '';
   whyNoRule = '';
+  /** Where it is when it is told to go. */
+  going: OrderPhase = 'acting';
   asked = 0;
   readonly left: LeaveOrder[] = [];
   readonly withdrawn: string[] = [];
@@ -53,7 +55,7 @@ class PlayedGateway {
       },
       goOrder: () => {
         this.said.push('go');
-        return this.#answer('acting');
+        return this.#answer(this.going);
       },
       addRule: ({ verb, since, duration_seconds: seconds = 0 }) => {
         if (this.whyNoRule !== '') return Promise.reject(new NoAnswer('http://127.0.0.1:1', this.whyNoRule, 409));
@@ -63,6 +65,7 @@ class PlayedGateway {
       },
       rules: () => Promise.resolve({ told_by: this.id, living: [], why_no_more: this.whyNoMore, rules: [...this.rules] }),
       cancelRule: (rule) => {
+        if (this.rules.length === 0) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'no rule of this id stands', 404));
         if (this.isRegisterAway) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'the register is away', 503));
         this.said.push(`cancel ${rule}`);
         this.rules.length = 0;
@@ -181,6 +184,46 @@ test('a hold that stands does so before it is carried out, what ends mail when n
   assert.ok(left.printed.some((line) => line.includes('gw-1-1-9 STILL STANDS, cancel it by twinpost rules cancel: ')), left.printed.join('\n'));
 });
 
+test('an order that somebody else takes back in its grace gives no rule, one that stood before goes with it, and nothing is left', async () => {
+  const cancelled = (one: Played): void => {
+    for (const gateway of one.gateways) gateway.onAsked = () => { gateway.phase = 'cancelled'; };
+  };
+  for (const verb of ['delete', 'bounce'] as const) {
+    const ending = played(false, verb, { seconds: 3600 });
+    for (const one of ending.gateways) one.going = 'grace';
+    cancelled(ending);
+    assert.equal(await ending.run(), 1);
+    assert.deepEqual(ending.gateways[0].said, ['go', 'go'], verb);
+    assert.ok(ending.printed.includes('taken back: the others go on as before'), ending.printed.join('\n'));
+  }
+  const held = played(false, 'hold', { seconds: undefined });
+  cancelled(held);
+  assert.equal(await held.run(), 1);
+  assert.deepEqual(held.gateways[0].said, ['rule to hold since 1 for 0 s', 'go', 'go', 'cancel gw-1-1-9']);
+
+  const both = played(false, 'hold', { seconds: undefined });
+  for (const one of both.gateways) {
+    one.onAsked = () => {
+      one.phase = 'cancelled';
+      one.rules.length = 0;
+    };
+  }
+  assert.equal(await both.run(), 1);
+  assert.ok(!both.printed.some((line) => line.includes('STILL STANDS')), both.printed.join('\n'));
+
+  const early = played(true);
+  for (const one of early.gateways) one.going = 'grace';
+  cancelled(early);
+  assert.equal(await early.run(), NOT_ALL_KNOW);
+  assert.deepEqual(early.gateways.map(({ left }) => left.length), [0, 0]);
+
+  const late = played(true);
+  cancelled(late);
+  assert.equal(await late.run(), NOT_ALL_KNOW);
+  assert.deepEqual([late.gateways[0].left.length, late.gateways[0].withdrawn], [1, [late.gateways[0].given]]);
+  assert.ok(!late.printed.some((line) => line.startsWith('left in the register')), late.printed.join('\n'));
+});
+
 test('what ends mail and stands ends nothing when no rule can be given; when none could after all, it says that what comes is not met', async () => {
   const full = played(false, 'delete', { seconds: 60 });
   for (const one of full.gateways) one.whyNoMore = '256 rules stand already: cancel one of them';
@@ -224,6 +267,15 @@ test('what means nothing to a verb is wrong usage: a grace, or going on without 
       assert.equal(await runCli(['queue', verb, '--everything', '--reason', 'x', option], contextFor(printed)), 2, `${verb} ${option}`);
       assert.match(printed.join('\n'), /grace|now|partial/);
     }
+  }
+});
+
+test('a delay stands no longer than it delays anything', async () => {
+  for (const [times, isWrong] of [[['--for=1h', '--duration=3h'], true], [['--for=1h30min', '--duration=91min'], true], [['--for=2h', '--duration=2h'], false]] as const) {
+    const printed: string[] = [];
+    const code = await runCli(['queue', 'delay', '--client', '192.0.2.7', ...times, '--reason', 'x', '--from', '127.0.0.1:1'], contextFor(printed));
+    assert.equal(code === 2, isWrong, `${String(code)} ${printed.join('\n')}`);
+    assert.equal(/--duration goes no further than --for or --until/.test(printed.join('\n')), isWrong);
   }
 });
 

@@ -77,6 +77,19 @@ describe('standing rules', () => {
     assert.match(register.snapshot().get(`rules/queues/${String(rule)}`)?.value ?? '', /"verb":"refuse","selector":\{"sender":"","client":"192\.0\.2\.7"\},"untilWallMs":0/);
   });
 
+  test('that delay stand no longer than they delay anything', async () => {
+    const { ask, run } = played();
+    const delay = { verb: 'delay', selector: { domain: 'a' }, not_before_ms: 4_600_000, ...WHO };
+    const [code, { error }] = await ask('POST', '/rules', { ...delay, duration_seconds: 10_800 });
+    assert.equal(code, 400);
+    assert.match(String(error), /a delay stands no longer than until not_before_ms/);
+    // The command has looked for a while before it gives the rule.
+    assert.equal((await ask('POST', '/rules', { ...delay, not_before_ms: 4_500_000, since: 900, duration_seconds: 3600 }))[0], 200);
+    run(1000);
+    const rules = (await ask('GET', '/rules'))[1]['rules'] as { until: number }[];
+    assert.deepEqual(rules.map(({ until }) => until), [4500]);
+  });
+
   test('are in the register when they are answered, with who and why, shown with who has to obey, and gone when they are cancelled', async () => {
     const { ask, run, register, log } = played();
     const given = await ask('POST', '/rules', { verb: 'suspend', queue: 'out', duration_seconds: 60, ...WHO });
