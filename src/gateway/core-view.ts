@@ -191,7 +191,9 @@ export class CoreView implements GatewayView {
     };
   }
 
-  #queued(): Pick<StatusAnswer, 'queues' | `queued_${'messages' | 'bytes'}` | `${'held' | 'delayed'}_messages`> {
+  #queued(): Pick<
+    StatusAnswer, 'queues' | 'queued_messages' | 'queued_bytes' | 'held_messages' | 'delayed_messages'
+  > {
     const { registry, entries: { table } } = this.#ports.core;
     let messages = 0;
     let bytes = 0;

@@ -2,8 +2,8 @@
  * Queues whose mail does not get on although their next hop can be reached: for status and metrics. They are
  * looked at every few seconds, each counts from the look that found it so:
  *
- *   deferred  messages wait for another attempt, because the next hop put them off (a strict queue: its head);
- *             not what an operator delays
+ *   deferred  messages wait for another attempt, because the next hop put them off (a strict queue: its
+ *             head), and not an operator
  *   growing   it has many more messages than a minute or two ago, and what could start waits
  *   slow      what could start has waited for over a minute
  *
