@@ -320,7 +320,7 @@ function ruleLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[
     const title = RULE_TITLES[verb];
     const end = until === null ? '' : `, until ${timeText(until)}`;
     const waits = `${counted(messages, 'message')} ${messages === 1 ? 'waits' : 'wait'}`;
-    const met = `${counted(messages, 'message')} so far`;
+    const met = `${counted(messages, 'message')} caught here since the gateway started`;
     const waiting = isStandingVerb(verb) ? met : verb === 'suspend' ? waits : 'new mail gets 452';
     const time = `since ${timeText(since)} (${ago(since, nowMs)})${end}`;
     const pad = ' '.repeat(12 - title.length);
