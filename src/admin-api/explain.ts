@@ -73,6 +73,8 @@ const explainedWay = z.object({
   why: text,
   /** RFC 3463, of why. */
   status: name,
+  /** There may be one: whether a policy proves its hosts is not known now. */
+  policy_untold: z.literal(true).exactOptional(),
 });
 export type ExplainedWay = Readonly<z.output<typeof explainedWay>>;
 

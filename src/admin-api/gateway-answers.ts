@@ -326,6 +326,8 @@ export const statusAnswer = z.object({
   queued_bytes: z.int(),
   /** Of those, what waits for an operator. */
   held_messages: z.int(),
+  /** What waits for the time that an operator has set; releases before do not tell it. */
+  delayed_messages: z.int().exactOptional(),
   memory_used_bytes: z.int(),
   memory_limit_bytes: z.int(),
   /** Empty segments kept for the next burst, beside what is used; releases before do not tell it. */

@@ -240,7 +240,10 @@ export const leftOrderAnswer = z.object({
   given: z.int(),
   /** From then on nobody obeys it. */
   until: z.int(),
-  /** Still to be passed over; and other gateways that hold some of them, or did last. */
+  /**
+   * Still to be passed over, none where it was over in the last minutes; and other gateways that hold some of
+   * them, or did last.
+   */
   partitions: list(name),
   holders: list(name),
   /** Messages that the gateway that answers did it to. */

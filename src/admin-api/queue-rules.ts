@@ -119,7 +119,10 @@ export const queueRuleAnswer = z.object({
   until: z.int().nullable(),
   /** The gateway that answers has it from an operator, and does not know the register to have it. */
   local: z.boolean(),
-  /** Those that it names now, at the gateway that answers, and the messages in them. */
+  /**
+   * Those that it names now, at the gateway that answers, and the messages in them; of an order over new mail
+   * no queues, and the messages that this gateway caught since it started.
+   */
   queues: z.int(),
   messages: z.int(),
 });

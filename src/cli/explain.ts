@@ -158,9 +158,9 @@ async function print({ answer, asked }: Told, isJson: boolean, context: CliConte
   if (leftOut > 0) write({ left_out: leftOut }, [more]);
 }
 
-function codeOf({ why, status, hosts }: ExplainedWay): number {
+function codeOf({ why, status, hosts, policy_untold: isPolicyUntold }: ExplainedWay): number {
   if (why === '') return 0;
-  return status === NO_ANSWER || hosts.some(isUntold) ? CANT_TELL : 1;
+  return status === NO_ANSWER || isPolicyUntold === true || hosts.some(isUntold) ? CANT_TELL : 1;
 }
 
 function sourceText({ address, name, why }: ExplainedSource): string {

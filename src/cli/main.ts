@@ -5,6 +5,7 @@
  */
 import yargs from 'yargs';
 import type { Argv } from 'yargs';
+import { nearest } from '../base/nearest.js';
 import type { CliContext } from './context.js';
 import { CliError, STDIN_FILE, UsageError } from './context.js';
 
@@ -62,7 +63,8 @@ export async function runCli(typed: readonly string[], context: CliContext): Pro
     .fail((message: string | undefined, error: Error | undefined) => {
       // yargs comes here for its own complaints and for whatever a verb throws.
       if (error !== undefined && error.name !== 'YError') throw error;
-      throw new UsageError(complaint(message ?? 'the arguments could not be understood', args));
+      const known = optionsOf(cli);
+      throw new UsageError(complaint(message ?? 'the arguments could not be understood', args, known));
     });
   for (const verb of await verbsFor(args[0])) verb(cli, context, (code) => { exitCode = code; });
   try {
@@ -72,6 +74,12 @@ export async function runCli(typed: readonly string[], context: CliContext): Pro
     for (const line of errorLines(error)) context.terminal.error(line);
     return error instanceof UsageError ? 2 : 1;
   }
+}
+
+/** Of the verb that was come to; yargs tells them, and not its types. */
+function optionsOf(cli: Argv): readonly string[] {
+  const { key } = (cli as Argv & { getOptions(): { readonly key: object } }).getOptions();
+  return Object.keys(key).filter((name) => name !== 'version');
 }
 
 /** The one that is named; all of them for the help, and for words that may be meant. */
@@ -90,8 +98,8 @@ function onceEach(args: Readonly<Record<string, unknown>>): true {
   return true;
 }
 
-/** yargs' words, with what they leave out. */
-function complaint(message: string, args: readonly string[]): string {
+/** yargs' words, with what they leave out. `known`: options of the verb. */
+function complaint(message: string, args: readonly string[], known: readonly string[]): string {
   const text = oneLine(message);
   const [verb = '', second = ''] = args;
   const meant = text.startsWith('Did you mean') ? `. ${text}` : '; twinpost --help lists them';
@@ -106,7 +114,11 @@ function complaint(message: string, args: readonly string[]): string {
   }
   const [, valueless] = /^Not enough arguments following: (.*)$/.exec(text) ?? [];
   if (valueless !== undefined) return `--${valueless} wants a value; ${help}`;
-  return text.startsWith('Unknown argument') ? `${text}; ${help}` : text;
+  if (!text.startsWith('Unknown argument')) return text;
+  const [, odd = ''] = /^Unknown arguments?: ([^,]*)/.exec(text) ?? [];
+  const isOption = odd !== '' && args.some((word) => word.startsWith(`--${odd}`));
+  const option = isOption ? nearest(odd, known) : undefined;
+  return option === undefined ? `${text}; ${help}` : `${text}. Did you mean --${option}? ${help}`;
 }
 
 function errorLines(error: unknown): readonly string[] {

@@ -80,7 +80,9 @@ function leftOf(told: readonly (readonly LeftOrderAnswer[])[]): readonly LeftOrd
   for (const one of told.flat()) {
     const known = left.get(one.order);
     const holders = one.holders.filter((id) => known?.holders.includes(id) !== false);
-    left.set(one.order, { ...one, holders, done: one.done + (known?.done ?? 0) });
+    // Who has heard that it is over tells of none.
+    const partitions = one.partitions.length > 0 ? one.partitions : known?.partitions ?? [];
+    left.set(one.order, { ...one, partitions, holders, done: one.done + (known?.done ?? 0) });
   }
   return [...left.values()];
 }
@@ -88,6 +90,9 @@ function leftOf(told: readonly (readonly LeftOrderAnswer[])[]): readonly LeftOrd
 function leftLine(left: LeftOrderAnswer): string {
   const { order, verb, selector, partitions, holders, done, who, reason, given } = left;
   const whom = holders.length === 0 ? `${String(partitions.length)} partitions` : holders.join(', ');
-  const what = `${verb} ${selectorWords(selector, left)}: waiting for ${whom}, ${formatCount(done)} done`;
-  return `${order} in the register, ${listTimeText(given)}  ${what}  ${who}: ${reason}`;
+  const isOver = partitions.length === 0;
+  const state = isOver ? 'over' : `waiting for ${whom}`;
+  const what = `${verb} ${selectorWords(selector, left)}: ${state}, ${formatCount(done)} done`;
+  const where = `${isOver ? 'was ' : ''}in the register`;
+  return `${order} ${where}, ${listTimeText(given)}  ${what}  ${who}: ${reason}`;
 }

@@ -320,14 +320,15 @@ function ruleLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[
     const title = RULE_TITLES[verb];
     const end = until === null ? '' : `, until ${timeText(until)}`;
     const waits = `${counted(messages, 'message')} ${messages === 1 ? 'waits' : 'wait'}`;
-    const met = `${counted(messages, 'message')} so far`;
+    const met = `${counted(messages, 'message')} caught here since the gateway started`;
     const waiting = isStandingVerb(verb) ? met : verb === 'suspend' ? waits : 'new mail gets 452';
     const time = `since ${timeText(since)} (${ago(since, nowMs)})${end}`;
     const pad = ' '.repeat(12 - title.length);
     return `  ${paint(title, 'yellow', isTty)}${pad}${printable(queue)} ${time} by ${printable(who)}: `
       + `${printable(reason)}; ${waiting}${local ? '; not in the register yet' : ''}`;
   });
-  return [...lines, ...heldLine(status, isTty), ...orderLines(status, nowMs, isTty)];
+  return [...lines, ...heldLine(status, isTty), ...delayedLine(status, isTty),
+    ...orderLines(status, nowMs, isTty)];
 }
 
 function heldLine({ held_messages: held, queued_messages: all }: StatusAnswer, isTty: boolean): string[] {
@@ -336,6 +337,16 @@ function heldLine({ held_messages: held, queued_messages: all }: StatusAnswer, i
   const count = `${formatCount(held)} of ${counted(all, 'message')}`;
   return [`  ${paint('HELD', 'yellow', isTty)}        ${count} ${wait} `
     + 'for an operator: twinpost queue summary says in which queues, queue release lets it go'];
+}
+
+function delayedLine(
+  { delayed_messages: delayed = 0, queued_messages: all }: StatusAnswer, isTty: boolean,
+): string[] {
+  if (delayed === 0) return [];
+  const wait = delayed === 1 ? 'waits' : 'wait';
+  const count = `${formatCount(delayed)} of ${counted(all, 'message')}`;
+  return [`  ${paint('DELAYED', 'yellow', isTty)}     ${count} ${wait} `
+    + 'for the time that an operator has set: queue release lets it go before'];
 }
 
 /** Those that come to an end by themselves are shown too: who gave one in error has its grace to see it. */

@@ -261,7 +261,8 @@ function queueFindings(status: StatusAnswer): Finding[] {
 function ruleText({ verb, queue, messages, who }: QueueRuleAnswer): string {
   const count = counted(messages, 'message');
   if (isStandingVerb(verb)) {
-    return `an order to ${verb} mail that comes stands: ${queue}, by ${who}, ${count} so far`;
+    return `an order to ${verb} mail that comes stands: ${queue}, by ${who}, `
+      + `${count} caught since the gateway started`;
   }
   if (verb === 'suspend') {
     return messages === 0 ? '' : `queue ${queue} is suspended by an operator, ${count} in it`;

@@ -1,10 +1,11 @@
 /**
  * Turns what is wrong with a file into one line each: `FILE:LINE: path: expected …, found …`. Owns the way
- * from a path of keys to the line of the file, and the search for the key that was probably meant.
+ * from a path of keys to the line of the file.
  */
 import type { Document, LineCounter } from 'yaml';
 import { isMap, isNode, isPair, isScalar } from 'yaml';
 import type { z } from 'zod';
+import { nearest } from '../base/nearest.js';
 import { kinds, knownKeys, schemaAt } from './keys/key.js';
 import { withoutQuery } from './keys/values.js';
 import type { Path } from './keys/key.js';
@@ -131,21 +132,6 @@ export function describe(value: unknown): string {
   return JSON.stringify(shown);
 }
 
-/** The candidate that `word` was probably meant to be: few changes of letters apart, or undefined. */
-export function nearest(word: string, candidates: readonly string[]): string | undefined {
-  let best: string | undefined;
-  let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
-  const plain = word.toLowerCase().replaceAll('-', '_');
-  for (const candidate of candidates) {
-    const distance = editDistance(plain, candidate);
-    if (distance < bestDistance) {
-      best = candidate;
-      bestDistance = distance;
-    }
-  }
-  return best;
-}
-
 function unknownKey(schema: z.ZodType, path: Path, key: string): Problem {
   const known = knownKeys(schema, path);
   const meant = nearest(key, known);
@@ -173,24 +159,4 @@ function keyOffset(document: Document, path: Path): number | undefined {
   const name = path[path.length - 1];
   const pair = parent.items.find((item) => isPair(item) && isScalar(item.key) && item.key.value === name);
   return isScalar(pair?.key) ? pair.key.range?.[0] : undefined;
-}
-
-/** Levenshtein with swaps of neighbours counted as one. */
-function editDistance(a: string, b: string): number {
-  let beforeLast: number[] = [];
-  let last = Array.from({ length: b.length + 1 }, (_, i) => i);
-  for (let i = 1; i <= a.length; i++) {
-    const row = [i];
-    for (let j = 1; j <= b.length; j++) {
-      const same = a[i - 1] === b[j - 1] ? 0 : 1;
-      let least = Math.min((last[j] ?? 0) + 1, (row[j - 1] ?? 0) + 1, (last[j - 1] ?? 0) + same);
-      if (i > 1 && j > 1 && a[i - 1] === b[j - 2] && a[i - 2] === b[j - 1]) {
-        least = Math.min(least, (beforeLast[j - 2] ?? 0) + 1);
-      }
-      row.push(least);
-    }
-    beforeLast = last;
-    last = row;
-  }
-  return last[b.length] ?? 0;
 }

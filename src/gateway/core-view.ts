@@ -191,17 +191,21 @@ export class CoreView implements GatewayView {
     };
   }
 
-  #queued(): Pick<StatusAnswer, 'queues' | 'queued_messages' | 'queued_bytes' | 'held_messages'> {
+  #queued(): Pick<
+    StatusAnswer, 'queues' | 'queued_messages' | 'queued_bytes' | 'held_messages' | 'delayed_messages'
+  > {
     const { registry, entries: { table } } = this.#ports.core;
     let messages = 0;
     let bytes = 0;
+    let delayed = 0;
     for (const queue of registry.queues()) {
       messages += queue.length;
+      delayed += queue.delayedCount;
       bytes += queue.bytes;
     }
     return {
       queues: registry.queueCount, queued_messages: messages, queued_bytes: bytes,
-      held_messages: table.census.count(EntryState.HELD),
+      held_messages: table.census.count(EntryState.HELD), delayed_messages: delayed,
     };
   }
 

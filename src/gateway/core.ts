@@ -59,7 +59,7 @@ import { ReportWriter } from './queue/report-writer.js';
 import { Settlement } from './queue/settlement.js';
 import type {
   AdmissionVerdict, Delivery, DeliveryQueue, DeliveryResult, DeliverySink, DeliverySource, Envelope,
-  Outage, Reception, Route, Submission, SubmissionOutcome,
+  Outage, Reception, Route, Router, Submission, SubmissionOutcome,
 } from './queue/types.js';
 import { COMMITTED, NO_REPLY, NOT_READY, REFUSED } from './queue/types.js';
 import { WallFrame } from './queue/wall-frame.js';
@@ -300,8 +300,8 @@ export class GatewayCore implements Reception, DeliverySource {
     return this.holdings.expected() !== '' || this.registry.partitions.some((one) => one.isRecovering);
   }
 
-  /** Which route of the configuration a queue is of. */
-  get names(): RouteNames {
+  /** Which route of the configuration a queue is of, and which one has the mail of a queue of that name. */
+  get names(): RouteNames & Pick<Router, 'routeOfQueue'> {
     return this.#ports.router;
   }
 
@@ -673,7 +673,7 @@ export class GatewayCore implements Reception, DeliverySource {
   #onDue(row: number): void {
     const queue = this.registry.queueOf(row);
     if (queue === undefined) return;
-    queue.deferredCount -= 1;
+    queue.uncountDeferred(row);
     queue.makeReady(row, false);
     this.wake(queue);
   }

@@ -193,7 +193,7 @@ describe('twinpost rescue', { timeout: 360_000 }, () => {
       [['--config', alone], /^twinpost: .*alone\.yaml: gateway\.group: expected the gateways to rescue, found none besides gateway-1$/],
       [['--config', off], /^twinpost: .*off\.yaml: gateway\.rescue: expected on, found off$/],
       [['--config', off, '--reason', 'burnt'], /^twinpost: rescue: --reason, --yes and --json belong to --give-up$/],
-      [['--cofnig', off], /^twinpost: Unknown argument: cofnig; twinpost rescue --help shows what there is$/],
+      [['--cofnig', off], /^twinpost: Unknown argument: cofnig\. Did you mean --config\? twinpost rescue --help shows what there is$/],
       [['--give-up', 'store-a'], /^twinpost: rescue: say the --reason, which is logged$/],
       [['--give-up', 'store-a', '--give-up-memory', '--reason', 'burnt'], /^twinpost: rescue: --give-up and --give-up-memory are two orders: /],
       [['--give-up', 'store-a', '--reason', 'burnt', '--from', `${HOST}:1`], /^twinpost: rescue: mail may be lost or delivered twice, so it asks first: /],

@@ -2,6 +2,7 @@
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { QueueOrderAnswer } from '../../src/admin-api/queue-orders.js';
+import { formatMessageId } from '../../src/base/text-id.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { whyItIsHere } from '../../src/gateway/look/waiting-reason.js';
 import { doById } from './by-id.js';
@@ -13,6 +14,7 @@ import type { Letter } from './letters.js';
 import { World } from './world.js';
 
 const S = EntryState;
+const WHO = { reason: 'no', who: 'ann' };
 
 function restart(world: World): void {
   world.gateway.kill();
@@ -41,7 +43,60 @@ function reasonOf(world: World, letter: Letter): string {
   return whyItIsHere(queue, row, { core, clock: { nowMs: () => world.scheduler.nowMs, wallMs: () => world.gateway.wallMs() } });
 }
 
+/** As it is counted, and as the notes of its entries say. */
+function delayedIn(world: World, name = 'q1'): number {
+  const { registry, holds } = coreOf(world);
+  let [counted, noted] = [0, 0];
+  for (const queue of registry.byName(name)) {
+    counted += queue.delayedCount;
+    for (let row = queue.first; row !== 0; row = queue.following(row)) if (holds.delayOf(row) !== undefined) noted += 1;
+  }
+  assert.equal(counted, noted);
+  return counted;
+}
+
 describe('messages that an operator delays', () => {
+  test('are counted as long as they wait: over a restart, a hold, a release, another delay, a delivery in parts and their end', () => {
+    const world = World.started();
+    world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'defer');
+    const letters = world.submitMany(8, ['q1'], { recipients: 2 });
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === S.DEFERRED), 10_000);
+    const [a, b, c, d, e, ...others] = letters;
+    assert.ok(a !== undefined && b !== undefined && c !== undefined && d !== undefined && e !== undefined);
+    assert.equal(delayedIn(world), 0, 'put off by the next hop');
+    for (const letter of [a, b, c, d, e]) delay(world, letter, 60_000);
+    delay(world, a, 90_000);
+    assert.equal(delayedIn(world), 5);
+    restart(world);
+    untilState(world, e, S.DEFERRED);
+    assert.equal(delayedIn(world), 5);
+    assert.deepEqual(whys(world, 'hold', a), ['']);
+    assert.equal(delayedIn(world), 4);
+    delay(world, a, 60_000);
+    assert.deepEqual(whys(world, 'release', b), ['']);
+    const queue = onlyQueue(world.mirror('q1'));
+    const { holds, entries } = coreOf(world);
+    assert.equal(holds.endEntry(queue, entries.table.index.find(c.id, queue.handle), [0, 1], 'delete', WHO), '');
+    assert.equal(delayedIn(world), 3);
+    assert.equal(holds.endEntry(queue, entries.table.index.find(d.id, queue.handle), [0], 'bounce', WHO), '');
+    world.until(() => d.reports.size === 1, 5000, 'the report');
+    untilState(world, d, S.DEFERRED);
+    assert.equal(delayedIn(world), 3);
+    const { orders } = coreOf(world);
+    const rebind = orders.begin({ verb: 'rebind', selector: { ids: [formatMessageId(e.id)] }, route: 'q2', ...WHO });
+    assert.ok(typeof rebind !== 'string', String(rebind));
+    world.until(() => orders.answerOf(rebind.order)?.phase === 'found', 5000);
+    assert.ok(orders.go(rebind.order, 0));
+    world.until(() => orders.answerOf(rebind.order)?.phase === 'done', 5000);
+    assert.deepEqual([delayedIn(world), delayedIn(world, 'q2')], [2, 1]);
+    world.run(100_000);
+    assert.deepEqual([delayedIn(world), delayedIn(world, 'q2')], [0, 0], 'due, and put off by the next hop');
+    assert.ok(others.length > 0 && onlyQueue(world.mirror('q1')).deferredCount >= others.length);
+    world.hops.script = () => 'accept';
+    world.untilQuiet();
+    assert.deepEqual([onlyQueue(world.mirror('q1')).deferredCount, delayedIn(world)], [0, 0]);
+  });
+
   test('are not attempted before, longer than any retry is put off, and then at once; who and until when is told', () => {
     const world = World.started();
     world.hops.script = () => 'defer';

@@ -4,6 +4,8 @@ import { describe, test } from 'node:test';
 import type { HurtingAnswer } from '../../src/admin-api/gateway-answers.js';
 import { MessageView } from '../../src/gateway/look/message-view.js';
 import { HurtingQueues } from '../../src/gateway/queue/hurting-queues.js';
+import { doById } from './by-id.js';
+import { coreOf } from './inspect.js';
 import { World } from './world.js';
 
 interface Field {
@@ -54,6 +56,19 @@ describe('a queue that hurts', () => {
     world.hops.script = () => 'accept';
     for (let look = 0; look < 100 && watch(5).queues.length > 0; look++);
     assert.deepEqual(watch(5).queues, [], 'nothing when all is delivered');
+  });
+
+  test('is none for what an operator delays: only what the next hop puts off beside it counts', () => {
+    const { world, watch } = field();
+    world.hops.script = () => 'defer';
+    const letters = world.submitMany(20, ['fifo']);
+    assert.equal(watch(6).queues[0]?.deferred, 20);
+    const untilMs = world.gateway.wallMs() + 7_200_000;
+    const [last, ...others] = letters;
+    for (const { id } of others) assert.deepEqual(doById(coreOf(world), 'delay', id, undefined, untilMs).whys, ['']);
+    assert.equal(watch(6).queues[0]?.deferred, 1);
+    assert.deepEqual(doById(coreOf(world), 'delay', last?.id ?? 0, undefined, untilMs).whys, ['']);
+    assert.deepEqual(watch(6).counts, { deferred: 0, growing: 0, slow: 0 });
   });
 
   test('is one that has waited for a minute, though its next hop is there', () => {

@@ -109,6 +109,12 @@ describe('an order for the mail of a dead gateway', () => {
       assert.equal(written(group), 0, 'it is done with');
       checkNoDuplicates(group.letters);
       checkOrder(group.letters, 'q1');
+      if (isLate) return;
+      const { orders } = coreAt(group, 'gw-2');
+      const over = (): unknown => orders.allLeft().map(({ order, partitions, holders, done }) => [order, partitions, holders, done]);
+      assert.deepEqual([over(), orders.left.count], [[[left.order, [], [], 30]], 0]);
+      group.run(600_000);
+      assert.deepEqual(over(), []);
     });
   }
 

@@ -367,7 +367,7 @@ describe('a group in which a hold stands', () => {
 });
 
 test('explain says that a rule binds where it means all mail of the queue, and else what it may mean', () => {
-  const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }] });
+  const world = World.started({ queues: [{ name: 'q1' }, { name: 'q2' }, { name: 'q99' }] });
   const core = coreOf(world);
   world.hops.script = () => 'unreachable';
   world.submit(['q1', 'q2']);
@@ -387,7 +387,13 @@ test('explain says that a rule binds where it means all mail of the queue, and e
   assert.deepEqual(told('q1', 'ann@other.example'), [hold, remove]);
   assert.deepEqual(told('q1', 'other.example'), [hold, remove], 'somebody of that name');
   assert.deepEqual(told('q2'), [bounce]);
-  assert.deepEqual(told('q99'), ['BINDS refuse'], 'no mail is there yet');
+  assert.deepEqual(told('q99'), ['BINDS refuse', bounce], 'no mail is there yet');
+  void core.ruleDesk.add({ verb: 'suspend', selector: { route: 'q99' }, ...WHO });
+  void core.ruleDesk.add({ verb: 'refuse', selector: { route: 'q*' }, ...WHO });
+  world.run(SOON_MS);
+  assert.equal(core.registry.byName('q99').length, 0);
+  assert.deepEqual(told('q99'), ['BINDS refuse', 'BINDS suspend', 'BINDS refuse', bounce]);
+  assert.deepEqual(told('none'), []);
 });
 
 test('no order but a hold passes beside a rule', () => {

@@ -214,7 +214,8 @@ async function wayOf(
   const isNoWay = 'why' in left;
   const { hosts, used } = sourced(found, isNoWay ? [] : others, site, ours);
   const [why, status] = isNoWay ? [left.why.text, left.why.enhanced] : whyNone(hosts, refused);
-  return { ...told, hosts, sources: shown(used), mta_sts: text, why, status };
+  const untold = mustProve && isNoWay && isUnknown ? { policy_untold: true } as const : {};
+  return { ...told, hosts, sources: shown(used), mta_sts: text, why, status, ...untold };
 }
 
 function shown(sources: readonly JudgedSource[]): readonly ExplainedSource[] {

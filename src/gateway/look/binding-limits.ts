@@ -8,7 +8,6 @@
 import type { LimitAnswer, LimitsAnswer } from '../../admin-api/limits.js';
 import { targetText } from '../../admin-api/queue-rules.js';
 import { formatBytes, formatCount } from '../../base/units.js';
-import { Wildcards } from '../../base/wildcards.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import { connectingText, fullText, outageText } from './waiting-reason.js';
 import type { ReasonPorts } from './waiting-reason.js';
@@ -45,14 +44,14 @@ function receptionLimits(name: string, { core: { readiness } }: LimitsPorts): Li
 }
 
 function ruleLimits(
-  name: string, to: string, queues: readonly MailQueue[], { core: { rules } }: LimitsPorts,
+  name: string, to: string, queues: readonly MailQueue[], { core: { rules, names } }: LimitsPorts,
 ): LimitAnswer[] {
+  const route = queues.length === 0 ? names.routeOfQueue(name, 'mail') : undefined;
+  // One that has no mail yet is known by its route alone: nobody has asked for its hosts.
+  const meant = route === undefined ? queues : [{ name, route, mxHosts: [] }];
   return rules.all().flatMap(({ id, rule }): LimitAnswer[] => {
-    const shares = queues.map((queue) => rules.shareOf(rule, queue, to));
-    // One that has no mail yet is known by its name alone.
-    const isNamed = queues.length === 0 && rule.queue !== undefined
-      && new Wildcards([rule.queue]).matches(name);
-    const binds = isNamed || shares.includes('all');
+    const shares = meant.map((queue) => rules.shareOf(rule, queue, to));
+    const binds = shares.includes('all');
     if (!binds && !shares.includes('some')) return [];
     const { verb, who, reason } = rule;
     const what = binds ? '' : `; may mean mail of it: ${targetText(rule)}`;

@@ -37,6 +37,8 @@ export const LEFT_ORDERS_MAX = 64;
 const MET_PER_TICK = 200;
 /** So long mail that can not be dealt with yet makes way for other mail; a walk deals with it before. */
 const SET_ASIDE_MS = 30_000;
+/** What was done by those that are over is told so long. */
+const OVER_KEPT_MS = 600_000;
 /** Between writes of one order that something is done, or over. */
 const WRITE_MS = 1_000;
 
@@ -46,6 +48,8 @@ export class LeftOrders {
   readonly #standing: StandingOrders;
   /** In force, in the order in which they were given. */
   #passes: ReadonlyMap<string, LeftPass> = new Map();
+  /** Gone from the register, with what was done here; the oldest first. */
+  readonly #over = new Map<string, { readonly pass: LeftPass; readonly untilMs: number }>();
   #told: ReadonlyMap<string, LeftOrder> = new Map();
   #nextEndWallMs = Infinity;
   /** When each order was last written of. */
@@ -80,8 +84,9 @@ export class LeftOrders {
     this.#nextEndWallMs = nextEnd(inForce.values());
     for (const id of this.#writtenMs.keys()) if (!told.has(id)) this.#writtenMs.delete(id);
     if (inForce.size === 0 && this.#passes.size === 0) return;
-    for (const id of this.#passes.keys()) {
+    for (const [id, pass] of this.#passes) {
       if (inForce.has(id)) continue;
+      if (pass.done > 0) this.#keepOver(pass);
       const why = told.has(id) ? 'its time is over' : 'it is done with, or withdrawn';
       log.info('order', `an order waits in the register for no mail any more: ${why}`, { order: id });
     }
@@ -151,6 +156,16 @@ export class LeftOrders {
     return [...this.#passes.values()].map(({ id, order, done }) => this.answerOf(id, order, done));
   }
 
+  /** Those, too, that were over in the last minutes, which wait for no partition. */
+  allAnswers(): readonly LeftOrderAnswer[] {
+    const inForce = this.answers();
+    const nowMs = this.#ports.clock.nowMs();
+    for (const [id, { untilMs }] of this.#over) if (nowMs >= untilMs) this.#over.delete(id);
+    const over = [...this.#over.values()].filter(({ pass: { id } }) => !this.#passes.has(id));
+    return [...inForce, ...over.map(({ pass: { id, order, done } }) =>
+      this.answerOf(id, { ...order, partitions: [] }, done))];
+  }
+
   answerOf(id: string, order: LeftOrder, done: number): LeftOrderAnswer {
     const { verb, selector, reason, who, wallMs, untilWallMs, partitions } = order;
     const names = new Set(partitions);
@@ -160,6 +175,12 @@ export class LeftOrders {
       order: id, verb, selector, ...termsOf(order), reason, who, given: Math.floor(wallMs / 1000),
       until: Math.floor(untilWallMs / 1000), partitions, holders, done,
     };
+  }
+
+  #keepOver(pass: LeftPass): void {
+    this.#over.set(pass.id, { pass, untilMs: this.#ports.clock.nowMs() + OVER_KEPT_MS });
+    const [oldest = ''] = this.#over.keys();
+    if (this.#over.size > LEFT_ORDERS_MAX) this.#over.delete(oldest);
   }
 
   #passOf(id: string, order: LeftOrder): LeftPass {

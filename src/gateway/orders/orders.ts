@@ -124,9 +124,9 @@ export class Orders {
     return false;
   }
 
-  /** Those that are left there, as this gateway has them. */
+  /** Those that are left there, as this gateway has them, and what came of those that were. */
   allLeft(): readonly LeftOrderAnswer[] {
-    return this.left.answers();
+    return this.left.allAnswers();
   }
 
   /** False: it is over. */

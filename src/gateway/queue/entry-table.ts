@@ -22,8 +22,8 @@
  * of these an operator is refused for now: interruptions.ts.
  *
  * Columns are aligned by row (bytes a row): index 16 + bucket 4, position 8, two lists 16, ready list 8,
- * record 4, shared content 4, sizes 4, checksum 4, note and its room 4, times 8, state, attempts and what was
- * told 4.
+ * record 4, shared content 4, sizes 4, checksum 4, note and its room 4, times 8, state, attempts, what was
+ * told, whose word puts it off 5.
  */
 import { ChunkedFloat64, ChunkedUint8, ChunkedUint32 } from '../../base/chunked.js';
 import { HashIndex } from '../../base/hash-index.js';
@@ -109,6 +109,8 @@ export class EntryTable {
   readonly delaySettled = new ChunkedUint8();
   /** 1: that it waits for its next hop was told (untold-waits.ts). */
   readonly waitTold = new ChunkedUint8();
+  /** 1: DEFERRED by the word of an operator (MailQueue.countDeferred()). */
+  readonly delayed = new ChunkedUint8();
   /** Count, size and age of the entries in each state. */
   readonly census = new StateCensus();
   readonly #stateColumn = new ChunkedUint8();
@@ -151,6 +153,7 @@ export class EntryTable {
     this.attempts.set(row, 0);
     this.delaySettled.set(row, 0);
     this.waitTold.set(row, 0);
+    this.delayed.set(row, 0);
     this.#stateColumn.set(row, S.FREE);
     return row;
   }
@@ -205,6 +208,7 @@ export class EntryTable {
     this.attempts.ensure(length);
     this.delaySettled.ensure(length);
     this.waitTold.ensure(length);
+    this.delayed.ensure(length);
     this.#stateColumn.ensure(length);
   }
 }

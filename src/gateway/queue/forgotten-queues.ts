@@ -85,7 +85,10 @@ export class ForgottenQueues {
       const following = order.following(row);
       const state = entries.table.state(row);
       const queue = registry.queueOf(row);
-      if (state === EntryState.DEFERRED) dueTimes.cancel(row);
+      if (state === EntryState.DEFERRED) {
+        dueTimes.cancel(row);
+        queue?.uncountDeferred(row);
+      }
       if (state !== EntryState.IN_FLIGHT && queue !== undefined) entries.remove(queue, row);
       row = following;
     }

@@ -2,7 +2,8 @@
  * Queues whose mail does not get on although their next hop can be reached: for status and metrics. They are
  * looked at every few seconds, each counts from the look that found it so:
  *
- *   deferred  messages wait for another attempt, because the next hop put them off (a strict queue: its head)
+ *   deferred  messages wait for another attempt, because the next hop put them off (a strict queue: its
+ *             head), and not an operator
  *   growing   it has many more messages than a minute or two ago, and what could start waits
  *   slow      what could start has waited for over a minute
  *
@@ -109,7 +110,7 @@ export class HurtingQueues {
   #problemOf(queue: MailQueue, nowMs: number, nowSeconds: number): QueueProblem | undefined {
     const hasGrown = this.#hasGrown(queue, nowMs);
     if (queue.isSuspended || this.#ports.isDown(queue)) return undefined;
-    if (queue.deferredCount > 0 || queue.isBlocked) return 'deferred';
+    if (putOffCount(queue) > 0 || queue.isBlocked) return 'deferred';
     const first = queue.firstReady;
     const waited = first === 0 ? 0 : nowSeconds - this.#ports.table.arrivalSeconds.get(first);
     if (hasGrown && waited > WAITED_SECONDS) return 'growing';
@@ -133,10 +134,15 @@ function isServed({ length, partition }: MailQueue): boolean {
   return length > 0 && !partition.isForgotten;
 }
 
+/** By the next hop. */
+function putOffCount({ deferredCount, delayedCount }: MailQueue): number {
+  return deferredCount - delayedCount;
+}
+
 function answerOf(queue: MailQueue, { problem, sinceSeconds }: Hurt): HurtingQueueAnswer {
   return {
     queue_name: queue.name, queue_class: queue.route.queueClass, partition: queue.partition.name, problem,
-    since: sinceSeconds, messages: queue.length, deferred: queue.deferredCount, bytes: queue.bytes,
+    since: sinceSeconds, messages: queue.length, deferred: putOffCount(queue), bytes: queue.bytes,
     last_error: queue.lastError,
   };
 }

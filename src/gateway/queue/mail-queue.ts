@@ -50,6 +50,8 @@ export class MailQueue implements DeliveryQueue {
   readyCount = 0;
   inFlightCount = 0;
   deferredCount = 0;
+  /** Of those, what an operator delays. */
+  delayedCount = 0;
   heldCount = 0;
   /** False when no route of the configuration leads out of it: its mail is held. */
   readonly routed: boolean;
@@ -171,6 +173,22 @@ export class MailQueue implements DeliveryQueue {
     this.unblock(row);
     this.#order.unlink(row, bytes);
     return this.partition.order.unlink(row, bytes);
+  }
+
+  /** An entry waits for its due time; `isDelayed`: which an operator has set. */
+  countDeferred(row: number, isDelayed: boolean): void {
+    this.deferredCount += 1;
+    if (!isDelayed) return;
+    this.delayedCount += 1;
+    this.#table.delayed.set(row, 1);
+  }
+
+  /** It does so no more. */
+  uncountDeferred(row: number): void {
+    this.deferredCount -= 1;
+    if (this.#table.delayed.get(row) === 0) return;
+    this.delayedCount -= 1;
+    this.#table.delayed.set(row, 0);
   }
 
   /**

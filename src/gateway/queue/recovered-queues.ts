@@ -644,7 +644,7 @@ export class RecoveredQueues {
     } else if (delayMs === 0 || isStrict) queue.makeReady(row, true);
     else {
       entries.table.transition(row, EntryState.DEFERRED);
-      queue.deferredCount += 1;
+      queue.countDeferred(row, isDelayed);
       dueTimes.schedule(row, delayMs);
     }
   }

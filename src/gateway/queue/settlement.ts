@@ -212,7 +212,7 @@ export class Settlement {
     this.annotate(queue, row, note);
     this.withdrawFromWaiting(queue, row);
     if (table.state(row) !== EntryState.DEFERRED) table.transition(row, EntryState.DEFERRED);
-    queue.deferredCount += 1;
+    queue.countDeferred(row, note.isDelayed);
     dueTimes.schedule(row, this.#leftMs(note));
   }
 
@@ -222,7 +222,7 @@ export class Settlement {
     if (table.state(row) !== EntryState.READY) return;
     this.withdrawFromWaiting(queue, row);
     table.transition(row, EntryState.DEFERRED);
-    queue.deferredCount += 1;
+    queue.countDeferred(row, false);
     dueTimes.schedule(row, delayMs);
   }
 
@@ -456,7 +456,7 @@ export class Settlement {
       return;
     }
     this.#ports.entries.table.transition(row, EntryState.DEFERRED);
-    queue.deferredCount += 1;
+    queue.countDeferred(row, note.isDelayed);
     this.#ports.dueTimes.schedule(row, delayMs);
   }
 
@@ -490,7 +490,7 @@ export class Settlement {
       queue.removeReady(row);
       this.#ports.wake(queue);
     } else if (state === EntryState.DEFERRED) {
-      queue.deferredCount -= 1;
+      queue.uncountDeferred(row);
       this.#ports.dueTimes.cancel(row);
     } else if (state === EntryState.HELD) queue.heldCount -= 1;
   }

@@ -134,6 +134,7 @@ describe('explain', () => {
     ['x@six.there.example', 1, 'NO WAY    4.4.1 six.there.example has IPv6 addresses only, and no source of IPv6 is configured'],
     ['x@hosted.there.example', 1, 'host      1 six.there.example:25  it has IPv6 addresses only, and no source of IPv6 is configured'],
     ['x@inside.example', 1, 'NO WAY    4.4.1 no host has an address that is connected to'],
+    ['default/untold.late.example!tls', 3, 'NO WAY    4.7.5 mail to untold.late.example must have TLS, and whether a policy proves its hosts is not known now'],
     ['x@silent.example', 3, 'NO WAY    4.4.3 mx.late.example: no answer on its address: 127.0.0.1: SERVFAIL'],
   ] as const) {
     test(`says why there is no way to ${recipient}`, async (t) => {

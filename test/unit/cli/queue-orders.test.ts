@@ -10,14 +10,14 @@ import { queueOrdersCommand } from '../../../src/cli/queue-orders.js';
 import { contextFor } from './played-context.js';
 
 /** One gateway that knows the order or not, beside one that is down or none. */
-async function cancelled(isKnown: boolean, isAlone: boolean, orders: readonly QueueOrderAnswer[] = []): Promise<{ code: number; printed: string[] }> {
+async function cancelled(isKnown: boolean, isAlone: boolean, orders: readonly QueueOrderAnswer[] = [], left: readonly object[] = []): Promise<{ code: number; printed: string[] }> {
   const server = createServer((request, response) => {
     const { url = '' } = request;
     const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
     const other = { ...own, id: 'gw-2', admin: null, self: false, away: true };
     const answers: Record<string, object> = {
       '/api/v1/group': { members: isAlone ? [own] : [own, other] },
-      '/api/v1/orders': { orders, left: [] },
+      '/api/v1/orders': { orders, left },
       ...(isKnown ? { '/api/v1/orders/gw-1-1-1/withdraw': { order: 'gw-1-1-1' } } : {}),
     };
     const answer = answers[url];
@@ -53,4 +53,11 @@ test('an order that meant no message says so, and not that somebody took it back
   const rebind = await cancelled(true, true, [{ ...order, verb: 'rebind', selector: { site: 'mx1.*' }, route: 'smarthost', phase: 'acting', matched: 3 }]);
   assert.match(rebind.printed[0] ?? '', /  rebind --site mx1\.\* by route smarthost: acting, 0 of 3  ann: r$/);
   assert.deepEqual(printed.map((line) => /flush: (.*), 0 of/.exec(line)?.[1]), ['no message was meant', 'cancelled', 'cancelled']);
+});
+
+test('an order that was left in the register is told with what it was done to, over or not', async () => {
+  const left = { order: 'gw-1-1-1', verb: 'delete', selector: { sender: '*@x.example' }, reason: 'r', who: 'ann', given: 1, until: 9, holders: [], done: 1504 };
+  const { printed } = await cancelled(true, true, [], [{ ...left, partitions: [] }, { ...left, order: 'gw-1-1-2', partitions: ['gw-2/1', 'gw-2/2'] }]);
+  assert.match(printed[0] ?? '', /^gw-1-1-1 was in the register, .*  delete --sender \*@x\.example: over, 1,504 done  ann: r$/);
+  assert.match(printed[1] ?? '', /^gw-1-1-2 in the register, .*: waiting for 2 partitions, 1,504 done  ann: r$/);
 });

@@ -64,7 +64,7 @@ describe('the first line of the status', () => {
     [{ rules: [RULE] }, 'WARNING gw-1: queue out is suspended by an operator, 12 messages in it'],
     [{ rules: [{ ...RULE, messages: 0 }, { ...RULE, verb: 'refuse' }] }, 'ALL WELL'],
     ...(['hold', 'delay', 'bounce', 'delete'] as const).map((verb) =>
-      [{ rules: [{ ...RULE, verb, queue: '--domain x.example', messages: 0 }] }, `WARNING gw-1: an order to ${verb} mail that comes stands: --domain x.example, by ann, 0 messages so far`] as const),
+      [{ rules: [{ ...RULE, verb, queue: '--domain x.example', messages: 0 }] }, `WARNING gw-1: an order to ${verb} mail that comes stands: --domain x.example, by ann, 0 messages caught since the gateway started`] as const),
     ...['--client 192.0.2.7', '--sender <> --client 192.0.2.7'].map((queue) =>
       [{ rules: [{ ...RULE, verb: 'refuse' as const, queue }] }, `WARNING gw-1: new mail of ${queue} is refused by an operator`] as const),
     [{ reception: { ...RECEPTION, certificates: [{ use: 'links', ends: NOW + 13 * 86_400 + 5 }] } }, 'WARNING gw-1: the certificate for links ends in 13 days'],

@@ -11,7 +11,7 @@ import { effectiveYaml } from '../../../src/config/effective.js';
 import { EMBEDDED_UP_YAML } from '../../../src/config/embedded.js';
 import { loadConfigFile, parseConfig } from '../../../src/config/load.js';
 import type { LoadOptions } from '../../../src/config/load.js';
-import { nearest } from '../../../src/config/problems.js';
+import { nearest } from '../../../src/base/nearest.js';
 import { fileSchema } from '../../../src/config/keys/schema.js';
 import { workerConfig } from '../../../src/config/workers.js';
 

@@ -131,12 +131,12 @@ test('a queue of mail that must have TLS fails, or waits, where nothing proves t
   const told = async (record: string | null | undefined, said: HttpsAnswer, isSigned = false): Promise<string> => {
     const on = world(zone(() => record), isSigned);
     on.said = said;
-    const { status, why } = await on.way('out/a.example!tls');
-    return `${status} ${why}`.trim();
+    const { status, why, policy_untold: isUntold } = await on.way('out/a.example!tls');
+    return `${status} ${why}${isUntold === true ? ' UNTOLD' : ''}`.trim();
   };
   const named = policy('enforce', 'mx.a.example');
   const unproved = '5.7.10 mail to a.example must have TLS, and neither DNSSEC nor a policy proves its hosts';
-  const unknown = '4.7.5 mail to a.example must have TLS, and whether a policy proves its hosts is not known now';
+  const unknown = '4.7.5 mail to a.example must have TLS, and whether a policy proves its hosts is not known now UNTOLD';
   assert.equal(await told(null, named), unproved);
   assert.equal(await told('v=STSv1; id=1;', policy('testing', 'mx.a.example')), unproved);
   assert.equal(await told(undefined, named), unknown);
