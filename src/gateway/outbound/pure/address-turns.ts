@@ -1,4 +1,4 @@
-/** In which order the addresses of a host are tried: families in turns, since one may lead nowhere from here. */
+/** In which order addresses of a host are tried: families in turns, since one may lead nowhere from here. */
 import { isIpv6 } from './source-choice.js';
 
 /** One of each list after the other. */
