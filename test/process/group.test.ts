@@ -74,7 +74,7 @@ describe('a gateway that is asked for its group', { timeout: 360_000 }, () => {
     await until('the mail of the killed one is met', async () => {
       const { orders, left: waiting } = await asked<QueueOrdersAnswer>(cluster, 'orders');
       const { queued_messages: messages } = await cluster.status();
-      return orders.some(({ order }) => order === id) && waiting.length === 0 && messages === 0;
+      return orders.some(({ order }) => order === id) && waiting.every(({ partitions }) => partitions.length === 0) && messages === 0;
     }, 90_000, cluster.gateway);
     await until('it is known to be gone', async () => {
       const { missing } = await asked<Gathered<StatusAnswer>>(cluster, 'group/status');
