@@ -296,6 +296,19 @@ describe('a reply to a client', () => {
     assert.equal(other.early(500), 1, 'of those members');
   });
 
+  test('by the survivor alone may count where a record between was told to nobody, if the other is gone afterwards', () => {
+    const told = (epoch: number, members: readonly string[], isAcked = true): number => {
+      const story = stored();
+      if (isAcked) story.ack(A, 1, 300);
+      story.tell(epoch, members, 900);
+      return story.early(500);
+    };
+    assert.equal(told(3, ['store-c']), 0);
+    assert.equal(told(2, ['store-c']), 1, 'there was none between');
+    assert.equal(told(3, ['store-b', 'store-c']), 1, 'the other counts still');
+    assert.equal(told(3, ['store-c'], false), 1, 'nobody had acknowledged it');
+  });
+
   test('by a member that left counts until then', () => {
     const story = committed();
     story.tell(2, ['store-a', 'store-c'], 250);
