@@ -8,6 +8,7 @@ import { errorText } from '../base/error-text.js';
 import { utf8Text } from '../base/utf8.js';
 import { parseUsers } from '../gateway/inbound/auth/users.js';
 import { prepared } from '../gateway/inbound/auth/saslprep.js';
+import { toAscii } from '../platform/node/idna.js';
 import { scramKeys, scryptKey } from '../platform/node/password-key.js';
 import type { CliContext } from './context.js';
 import { CliError } from './context.js';
@@ -45,7 +46,7 @@ export function userCommand(cli: Argv, context: CliContext, done: (code: number)
       const verifier = scram ? await scramText(password, salt) : await scryptText(password, salt);
       const line = [name, verifier, ...(address === undefined ? [] : [address])].join(':');
       try {
-        parseUsers(line);
+        parseUsers(line, toAscii);
       } catch (error) {
         const why = errorText(error);
         throw new CliError(`user: ${why.replace(/^line 1: /, '')}`);

@@ -9,6 +9,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 
 import { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
+import { toAscii } from '../../src/platform/node/idna.js';
 import { parseUsers } from '../../src/gateway/inbound/auth/users.js';
 import { Verifiers } from '../../src/gateway/inbound/auth/verifiers.js';
 import { State } from '../../src/gateway/inbound/session/session-states.js';
@@ -56,7 +57,7 @@ class Siege {
 
   constructor(errors = 0) {
     const lines = Array.from({ length: USERS }, (_none, i) => `user${String(i)}@b.example:{SCRYPT}10,8,1,${base64(hashOf('salt').subarray(0, 16))},${base64(hashOf(`secret${String(i)}`))}`);
-    const directory = new Verifiers(parseUsers(lines.join('\n')), { secrets, deriveKey: (password) => this.hashing.derive(password) });
+    const directory = new Verifiers(parseUsers(lines.join('\n'), toAscii), { secrets, deriveKey: (password) => this.hashing.derive(password) });
     const clock = { nowMs: (): number => this.world.nowMs, wallMs: (): number => 0 };
     const authenticator = new Authenticator(directory, FAKE_KEY, { secrets, clock });
     this.world = new VirtualDesk({ isSubmission: true, isTlsFirst: true, authenticator, rates: errors === 0 ? undefined : limits(['client', 'errors', errors]) });

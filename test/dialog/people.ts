@@ -4,6 +4,7 @@ import { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
 import { parseUsers } from '../../src/gateway/inbound/auth/users.js';
 import { Verifiers } from '../../src/gateway/inbound/auth/verifiers.js';
 import type { DeriveKey } from '../../src/gateway/inbound/auth/verifiers.js';
+import { toAscii } from '../../src/platform/node/idna.js';
 import { scramKeys, scryptKey } from '../../src/platform/node/password-key.js';
 import { SystemSecrets } from '../../src/platform/node/secrets.js';
 
@@ -28,7 +29,7 @@ export async function scryptLine(name: string, password: string, addresses = '')
 
 /** Users as their file has them. */
 export function verifiersOf(lines: readonly string[]): Verifiers {
-  return new Verifiers(parseUsers(lines.join('\n')), { secrets: new SystemSecrets(), deriveKey });
+  return new Verifiers(parseUsers(lines.join('\n'), toAscii), { secrets: new SystemSecrets(), deriveKey });
 }
 
 export function authenticatorOf(users: readonly string[] | Verifiers, nowMs = (): number => performance.now()): Authenticator {

@@ -13,7 +13,7 @@ import assert from 'node:assert/strict';
 
 import { Prng } from '../../src/base/prng.js';
 import { Authenticator } from '../../src/gateway/inbound/auth/authenticator.js';
-import { maySendFrom, parseUsers } from '../../src/gateway/inbound/auth/users.js';
+import { maySendFrom, parseUsers, senderKeyOf } from '../../src/gateway/inbound/auth/users.js';
 import { Verifiers } from '../../src/gateway/inbound/auth/verifiers.js';
 import type { DeriveKey } from '../../src/gateway/inbound/auth/verifiers.js';
 import { State } from '../../src/gateway/inbound/session/session-states.js';
@@ -83,7 +83,7 @@ class AuthField extends Field {
   #lastFinal = '';
 
   constructor(kinds: readonly ('SCRYPT' | 'SCRAM-SHA-256')[]) {
-    const users = parseUsers(PEOPLE.map((person, index) => lineOf(person, kinds[index] ?? 'SCRYPT')).join('\n'));
+    const users = parseUsers(PEOPLE.map((person, index) => lineOf(person, kinds[index] ?? 'SCRYPT')).join('\n'), toAscii);
     const clock = { nowMs: (): number => this.world.nowMs, wallMs: (): number => 0 };
     const authenticator = new Authenticator(new Verifiers(users, { secrets, deriveKey }), FAKE_KEY, { secrets, clock });
     super({ isSubmission: true, offersTls: true, isTlsFirst: true, authenticator });
@@ -207,7 +207,7 @@ class AuthField extends Field {
     const sender = random.pick(ADDRESSES);
     const account = this.#users.find(client.session.user);
     const reply = await this.#say(client, `MAIL FROM:<${sender}>`, random);
-    const isAllowed = account !== undefined && maySendFrom(account.addresses, sender, toAscii);
+    const isAllowed = account !== undefined && maySendFrom(account.addresses, senderKeyOf(sender, toAscii));
     assert.equal(reply.slice(0, 3), account === undefined ? '530' : isAllowed ? '250' : '550', `${client.session.user} sends from ${sender}`);
     if (isAllowed) for (const line of ['RCPT TO:<b@example.net>', 'DATA', 'x: y\r\n\r\nz\r\n.']) await this.#say(client, line, random);
   }
@@ -215,7 +215,7 @@ class AuthField extends Field {
   #judgeSenders(client: VirtualClient): void {
     for (const { submission } of this.world.reception.kept) {
       const account = this.#users.find(client.session.user);
-      assert.ok(account !== undefined && maySendFrom(account.addresses, submission.reversePath, toAscii), `${client.session.user} sent from ${submission.reversePath}`);
+      assert.ok(account !== undefined && maySendFrom(account.addresses, senderKeyOf(submission.reversePath, toAscii)), `${client.session.user} sent from ${submission.reversePath}`);
     }
   }
 }

@@ -9,6 +9,7 @@ import path from 'node:path';
 import { test } from 'node:test';
 import { connect } from 'node:tls';
 
+import { toAscii } from '../../src/platform/node/idna.js';
 import { parseUsers } from '../../src/gateway/inbound/auth/users.js';
 import { selfSigned } from '../dialog/self-signed.js';
 import { startCluster, until } from './cluster.js';
@@ -34,7 +35,7 @@ test('a user made by twinpost submits; one that is added later does, too', needs
   const usersFile = path.join(folder, 'users');
   const made = await twinpost(['user', 'alice@example.org', '--scram'], 'secret\n');
   assert.equal(made.code, 0, made.error);
-  assert.equal(parseUsers(made.out).find('alice@example.org')?.verifier.kind, 'scram');
+  assert.equal(parseUsers(made.out, toAscii).find('alice@example.org')?.verifier.kind, 'scram');
   writeFileSync(usersFile, made.out);
   const [port = 0] = await freePorts(1);
   const cluster = await startCluster({

@@ -12,18 +12,18 @@
  * An answer holds for ACCOUNT_MS, in sessions too: then they send nothing more, unless the same password was
  * asked for again meanwhile. Sessions have no addresses: those are kept here, bounded.
  */
-import { foldCase } from '../../base/fold-case.js';
 import { z } from 'zod';
 import { listOf } from '../../base/json-shape.js';
 import { Newest } from '../../base/newest.js';
 import { ACCOUNT_CHARACTERS_MAX, charactersOf } from './auth/directory.js';
 import type { Account, Directory } from './auth/directory.js';
+import { ADDRESSES_MAX, senderKeyOf } from './auth/users.js';
+import { toAscii } from '../../platform/node/idna.js';
 import type { Clock } from '../../platform/ports.js';
 import { HttpService, answered } from './http-service.js';
 import type { HttpAnswer, HttpServiceOptions, HttpServicePorts } from './http-service.js';
 
 const CHECKS_AT_ONCE = 16;
-const ADDRESSES_MAX = 1000;
 const ACCOUNT_MS = 600_000;
 /** Before that: who has just authenticated by what is remembered has time to send. */
 const KEPT_MS = ACCOUNT_MS - 60_000;
@@ -107,7 +107,6 @@ function answerOf(said: string, answer: HttpAnswer): Answer | undefined {
   if (WRONG.has(answer.status)) return undefined;
   const { user: name = said, addresses } = answered(right, answer);
   // A name that is no address would be a domain, or all of them.
-  const own = /^[^@*\s]+@[^@*\s]+$/.test(name) ? [foldCase(name)] : [];
-  if (addresses === undefined) return { name, addresses: own };
-  return { name, addresses: addresses.map(foldCase) };
+  const own = /^[^@*\s]+@[^@*\s]+$/.test(name) ? [name] : [];
+  return { name, addresses: (addresses ?? own).map((address) => senderKeyOf(address, toAscii)) };
 }

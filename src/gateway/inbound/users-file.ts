@@ -4,6 +4,7 @@
  */
 import { errorText } from '../../base/error-text.js';
 import { readText, stampOf } from '../../platform/node/changing-files.js';
+import { toAscii } from '../../platform/node/idna.js';
 import { inSteps } from '../../platform/node/in-steps.js';
 import { scramKeys, scryptKey } from '../../platform/node/password-key.js';
 import { SystemSecrets } from '../../platform/node/secrets.js';
@@ -24,7 +25,7 @@ const FAKE_KEY_LABEL = Buffer.from('twinpost salts of unknown names');
 export function readUsers(file: string): Users {
   const text = readText(file);
   try {
-    return parseUsers(text);
+    return parseUsers(text, toAscii);
   } catch (error) {
     throw new Error(`'${file}': ${errorText(error)}`);
   }
@@ -34,7 +35,7 @@ export function readUsers(file: string): Users {
 async function readAnew(file: string, before: Users): Promise<Users> {
   const text = readText(file);
   try {
-    return await inSteps(usersIn(text, before));
+    return await inSteps(usersIn(text, toAscii, before));
   } catch (error) {
     throw new Error(`'${file}': ${errorText(error)}`);
   }

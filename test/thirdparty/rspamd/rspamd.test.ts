@@ -11,6 +11,7 @@ import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { test } from 'node:test';
 
+import { traceStart } from '../../../src/gateway/inbound/content/trace-header.js';
 import { until } from '../../process/cluster.js';
 import type { Cluster } from '../../process/cluster.js';
 import { freePorts } from '../../process/free-ports.js';
@@ -127,11 +128,23 @@ async function addresses(cluster: Cluster): Promise<void> {
   }
 }
 
+/** Without IP it takes the address in the topmost field, be it what the client called itself. */
+async function nobodyTold(port: number): Promise<void> {
+  for (const helo of ['client.example', '[192.0.2.9]', '192.0.2.9', 'x[192.0.2.9]', '[ipv6:2001:db8::9]', 'abc::9', 'a.example.']) {
+    const field = Buffer.from(traceStart(helo, '', 'mx.example')).toString() + 'ESMTP id 1; Mon, 23 Nov 2026 10:00:00 +0000\r\n';
+    const below = 'Received: from a.example ([192.0.2.1])\r\n\tby b.example with ESMTP id 2; Mon, 23 Nov 2026 10:00:00 +0000\r\n';
+    const body = Buffer.concat([Buffer.from(field + below), mail('plain')]);
+    const answer = await fetch(`http://${HOST}:${String(port)}/checkv2`, { method: 'POST', headers: { Helo: 'h' }, body });
+    assert.match(await answer.text(), /"X-Told":"nil h /, field);
+  }
+}
+
 test('rspamd refuses, defers and marks; dead or frozen, clients try later, and go on when it is back', { timeout: 240_000 }, async () => {
   const [port = 0] = await freePorts(1);
   const rspamd = new Rspamd(port);
   try {
     await rspamd.start();
+    await nobodyTold(port);
     const hooks = [{ rspamd: `http://${HOST}:${String(port)}`, timeout: `${String(TIMEOUT_MS)}ms` }];
     await withMailbox(async (cluster) => {
       await verdicts(cluster);

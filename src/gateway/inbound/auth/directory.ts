@@ -7,7 +7,7 @@ import type { Users } from './users.js';
 /** Somebody whose password was right, as his session keeps him: another one stands for another password. */
 export interface Account {
   readonly name: string;
-  /** Lower case (users.ts); where it is not kept elsewhere. */
+  /** As senderKeyOf() makes them (users.ts); where they are not kept elsewhere. */
   readonly addresses?: readonly string[];
 }
 
@@ -27,8 +27,8 @@ export interface Directory {
    */
   check(name: string, password: string, before: Account | undefined): Promise<Account | undefined>;
   /**
-   * What he may send from now, in lower case; undefined: what was found right is not any more, or not known
-   * to be. Asked for each message.
+   * What he may send from now, as senderKeyOf() makes it; undefined: what was found right is not any more, or
+   * not known to be. Asked for each message.
    */
   addressesOf(account: Account): readonly string[] | undefined;
   /** By a name for which somebody else vouches. */

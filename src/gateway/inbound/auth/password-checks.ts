@@ -6,9 +6,11 @@
  *   else ─▶ line ─▶ one of checksAtOnce checks ─▶ yes, remembered / no
  *
  * Clients that were right in the last day stand in front, those that were wrong lately behind all others, and
- * one place is never theirs: fifty who guess do not delay one who knows. Each of the three lines is bounded:
- * who would have to go to the last one while it is full hears "later" too. Who has gone leaves its line. What
- * was good is remembered under a keyed hash, never as it is; a user who is read anew is forgotten.
+ * one place is never theirs: fifty who guess do not delay one who knows. Those whom a proxy does not tell are
+ * not known apart, so a guess puts none of them behind: they have a line of their own, just before that last
+ * one, and no right to that place either. Each of the four lines is bounded: who would have to go to the last
+ * one while it is full hears "later" too. Who has gone leaves its line. What was good is remembered under a
+ * keyed hash, never as it is; a user who is read anew is forgotten.
  */
 import { Newest } from '../../../base/newest.js';
 import { latin1Bytes, latin1Text } from '../../../base/utf8.js';
@@ -60,6 +62,7 @@ export class PasswordChecks {
   readonly #right = new Newest<number>(RIGHT_MAX);
   readonly #lineOfRight: Check[] = [];
   readonly #line: Check[] = [];
+  readonly #lineOfUnknown: Check[] = [];
   readonly #lineOfWrong: Check[] = [];
   #running = 0;
 
@@ -94,7 +97,7 @@ export class PasswordChecks {
 
   /** True: it stood in a line. */
   #leave(check: Check): boolean {
-    for (const line of [this.#lineOfRight, this.#line, this.#lineOfWrong]) {
+    for (const line of [this.#lineOfRight, this.#line, this.#lineOfUnknown, this.#lineOfWrong]) {
       const at = line.indexOf(check);
       if (at < 0) continue;
       line.splice(at, 1);
@@ -105,14 +108,14 @@ export class PasswordChecks {
 
   /** Who was both lately shares an address with somebody; '' is all whom a proxy did not tell. */
   #lineOf(clientKey: string, nowMs: number): Check[] {
-    if (clientKey === '') return this.#line;
+    if (clientKey === '') return this.#lineOfUnknown;
     const isRight = (this.#right.get(clientKey) ?? -Infinity) > nowMs;
     const isWrong = (this.#wrong.get(clientKey) ?? -Infinity) > nowMs;
     if (isRight === isWrong) return this.#line;
     return isRight ? this.#lineOfRight : this.#lineOfWrong;
   }
 
-  #next(mayBeWrong: boolean): Check | undefined {
+  #next(mayGuess: boolean): Check | undefined {
     const nowMs = this.#ports.clock.nowMs();
     const right = this.#lineOfRight.shift();
     if (right !== undefined) return right;
@@ -121,7 +124,7 @@ export class PasswordChecks {
       if (this.#lineOf(check.clientKey, nowMs) !== this.#lineOfWrong) return check;
       this.#join(this.#lineOfWrong, check);
     }
-    return mayBeWrong ? this.#lineOfWrong.shift() : undefined;
+    return mayGuess ? this.#lineOfUnknown.shift() ?? this.#lineOfWrong.shift() : undefined;
   }
 
   #begin(): void {

@@ -5,7 +5,7 @@
  *   verifier   {SCRYPT}logN,r,p,SALT,HASH              for PLAIN and LOGIN
  *              {SCRAM-SHA-256}iterations,SALT,STOREDKEY,SERVERKEY   for all mechanisms (RFC 5802, RFC 7677)
  *   address    what the user may send from: an address, "@example.com" for its whole domain, "*" for any;
- *              without any: NAME itself
+ *              without any: NAME itself; 1,000 at most
  *
  * Salts and keys are base64. `twinpost user` makes such lines. A file may have 100,000 of them, and is read
  * in steps. Pure: who reads the file is users-file.ts.
@@ -15,7 +15,7 @@ import { foldCase } from '../../../base/fold-case.js';
 import { prepared } from './saslprep.js';
 import { copyOfText } from '../../../base/text-copy.js';
 import type { ToAscii } from '../../../platform/ports.js';
-import { isAscii, normalizeDomain } from '../policy/address.js';
+import { normalizeDomain } from '../policy/address.js';
 import { tableKey } from '../recipients/listing.js';
 
 export interface ScryptVerifier {
@@ -38,7 +38,7 @@ export interface ScramVerifier {
 export interface User {
   readonly name: string;
   readonly verifier: ScryptVerifier | ScramVerifier;
-  /** Lower case. */
+  /** As senderKeyOf() makes them. */
   readonly addresses: readonly string[];
 }
 
@@ -46,8 +46,10 @@ const NAME_CHARACTERS_MAX = 255;
 const KEY_BYTES = 32;
 /** Some 1 KB each; more of them are asked for by HTTP (users-by-http.ts). */
 const USERS_MAX = 100_000;
-/** Some 1 ms. */
-const LINES_A_STEP = 250;
+/** Of a user, here and by HTTP: senders, and addresses of a From that is signed, are compared with all. */
+export const ADDRESSES_MAX = 1000;
+/** Some 1 ms; a line without any counts as one. */
+const ADDRESSES_A_STEP = 250;
 /** scrypt with N = 2^17 and r = 8 takes 128 MiB. */
 const LOG_COST = [10, 17] as const;
 const BLOCK_SIZE = [1, 16] as const;
@@ -118,8 +120,8 @@ function kindOf(verifier: ScryptVerifier | ScramVerifier): string {
 }
 
 /** Throws an Error that names the line. */
-export function parseUsers(text: string): Users {
-  const steps = usersIn(text);
+export function parseUsers(text: string, toAscii: ToAscii): Users {
+  const steps = usersIn(text, toAscii);
   for (;;) {
     const step = steps.next();
     if (step.done === true) return step.value;
@@ -130,26 +132,36 @@ export function parseUsers(text: string): Users {
  * Between two steps others may have their turn. Who is in the file as he was `before` is the same object:
  * what is known of him still holds (verifiers.ts). Throws an Error that names the line.
  */
-export function* usersIn(text: string, before?: Users): Generator<undefined, Users> {
+export function* usersIn(text: string, toAscii: ToAscii, before?: Users): Generator<undefined, Users> {
   const users = new Users();
   let number = 0;
+  let addresses = 0;
   // Behind a byte order mark, as editors of Windows write it.
   for (let at = text.startsWith('\ufeff') ? 1 : 0; at < text.length;) {
     const end = text.indexOf('\n', at);
     const next = end < 0 ? text.length : end + 1;
-    addLine(users, text.slice(at, end < 0 ? next : end).replace(/\r$/, ''), ++number, before);
+    const line = text.slice(at, end < 0 ? next : end).replace(/\r$/, '');
+    const user = userOf(line, ++number, toAscii);
+    if (user !== undefined) addUser(users, user, number, before);
     at = next;
-    if (number % LINES_A_STEP === 0) yield undefined;
+    addresses += Math.max(1, user?.addresses.length ?? 0);
+    if (addresses < ADDRESSES_A_STEP) continue;
+    addresses = 0;
+    yield undefined;
   }
   // A copy that is not whole yet, more often than a service without users.
   if (users.count === 0) throw new Error('it has no users');
   return users;
 }
 
-function addLine(users: Users, line: string, number: number, before: Users | undefined): void {
-  if (line.trim() === '' || line.startsWith('#')) return;
-  const user = parseUser(line);
+function userOf(line: string, number: number, toAscii: ToAscii): User | undefined {
+  if (line.trim() === '' || line.startsWith('#')) return undefined;
+  const user = parseUser(line, toAscii);
   if (typeof user === 'string') throw new Error(`line ${number}: ${user}`);
+  return user;
+}
+
+function addUser(users: Users, user: User, number: number, before: Users | undefined): void {
   const known = before?.find(user.name);
   const isKnown = known !== undefined && isSame(known, user);
   if (!users.add(isKnown ? known : user)) throw new Error(`line ${number}: '${user.name}' is there twice`);
@@ -172,7 +184,7 @@ function isEqual(one: Uint8Array, other: Uint8Array | undefined): boolean {
   return one.length === other?.length && one.every((byte, at) => byte === other[at]);
 }
 
-function parseUser(line: string): User | string {
+function parseUser(line: string, toAscii: ToAscii): User | string {
   const [name = '', verifierText = '', addressesText, ...more] = line.split(':');
   if (more.length > 0) return 'expected NAME:VERIFIER or NAME:VERIFIER:ADDRESS,ADDRESS';
   const isName = name !== '' && name.length <= NAME_CHARACTERS_MAX && !/[\s\0-\x1f\x7f]/.test(name);
@@ -181,12 +193,16 @@ function parseUser(line: string): User | string {
   if (verifier === undefined) {
     return `expected {SCRYPT}… or {SCRAM-SHA-256}… for '${name}'; 'twinpost user ${name}' makes such a line`;
   }
-  const listed = foldCase(addressesText ?? '').split(',').map((address) => address.trim())
+  const listed = (addressesText ?? '').split(',').map((address) => address.trim())
     .filter((address) => address !== '');
-  const addresses = addressesText === undefined ? [foldCase(name)] : listed;
+  const addresses = addressesText === undefined ? [name] : listed;
+  if (addresses.length > ADDRESSES_MAX) {
+    return `expected at most ${ADDRESSES_MAX} addresses of '${name}', found ${addresses.length}`;
+  }
   const odd = addresses.find((address) => address !== '*' && !address.includes('@'));
   if (odd === undefined) {
-    return { name: copyOfText(prepared(name)), verifier, addresses: addresses.map(copyOfText) };
+    const keys = addresses.map((address) => copyOfText(senderKeyOf(address, toAscii)));
+    return { name: copyOfText(prepared(name)), verifier, addresses: keys };
   }
   return addressesText === undefined
     ? `expected addresses that '${name}' may send from, as its name is none: NAME:VERIFIER:ADDRESS`
@@ -221,19 +237,18 @@ function within(value: number, [least, most]: readonly [number, number]): boolea
   return Number.isInteger(value) && value >= least && value <= most;
 }
 
-/** Whether a user of these may send from the reverse-path; '' (a report of his own program) always. */
-export function maySendFrom(addresses: readonly string[], reversePath: string, toAscii: ToAscii): boolean {
-  if (reversePath === '') return true;
-  const address = keyOf(reversePath, toAscii);
-  const domain = address.slice(address.lastIndexOf('@'));
-  return addresses.some((each) => {
-    const key = isAscii(each) ? each : keyOf(each, toAscii);
-    return key === '*' || key === address || key === domain;
-  });
+/** Whether a user of these may send from the address of this key; '' (a report of his own program) always. */
+export function maySendFrom(addresses: readonly string[], senderKey: string): boolean {
+  if (senderKey === '') return true;
+  const domain = senderKey.slice(senderKey.lastIndexOf('@'));
+  return addresses.some((each) => each === '*' || each === senderKey || each === domain);
 }
 
-/** As in a table of recipients; in lower case what has no domain. */
-function keyOf(address: string, toAscii: ToAscii): string {
+/**
+ * As in a table of recipients; in lower case what has no domain. What users may send from is kept so, for to
+ * make A-labels costs some µs each time.
+ */
+export function senderKeyOf(address: string, toAscii: ToAscii): string {
   const at = address.lastIndexOf('@');
   const domain = at < 0 ? '' : normalizeDomain(address.slice(at + 1), toAscii);
   return domain === '' ? foldCase(address) : tableKey(address, domain);

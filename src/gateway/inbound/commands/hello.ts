@@ -61,8 +61,9 @@ function hello(dialog: InboundDialog, desk: Desk, text: string, isExtended: bool
   dialog.endTransaction();
   dialog.isExtended = isExtended;
   dialog.helo = sanitizeHelo(name.toLowerCase());
-  dialog.traceStart = traceStart(dialog.helo, dialog.remoteAddress, desk.options.hostName);
-  const { remoteAddress, tlsVersion } = dialog;
+  const { remoteAddress, proxy, tlsVersion } = dialog;
+  const client = proxy === '' ? remoteAddress : '';
+  dialog.traceStart = traceStart(dialog.helo, client, desk.options.hostName);
   if (!isExtended) return answer(desk.hello.helo(remoteAddress));
   const isSecure = tlsVersion !== '';
   const own = isSecure && desk.mechanisms.length > 0 ? [`AUTH ${desk.mechanisms.join(' ')}`] : [];

@@ -32,9 +32,9 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   if (path.address !== '' && path.domain === '') return replies.badSender('domain is missing');
   const addresses = addressesOf(dialog, desk);
   if (addresses !== undefined && 'reply' in addresses) return addresses;
-  if (addresses !== undefined && !maySendFrom(addresses, path.address, ports.toAscii)) {
-    return replies.NOT_YOUR_ADDRESS;
-  }
+  // As who may send from what compares it: a user who writes his domain otherwise is nobody else by it.
+  const senderKey = path.address === '' ? '' : tableKey(path.address, path.domain);
+  if (addresses !== undefined && !maySendFrom(addresses, senderKey)) return replies.NOT_YOUR_ADDRESS;
   const takesRequireTls = options.offersRequireTls && dialog.tlsVersion !== '';
   const parameters = new MailParameters(options.isSubmission, takesRequireTls);
   const refusal = parameters.parse(text, path.end);
@@ -42,8 +42,6 @@ export function mail(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const isUtf8 = parameters.isUtf8;
   if (!path.ascii && !isUtf8) return replies.SMTPUTF8_NEEDED;
   if (parameters.sizeBytes > options.messageBytesMax) return replies.TOO_BIG;
-  // As who may send from what compares it: a user who writes his domain otherwise is nobody else by it.
-  const senderKey = path.address === '' ? '' : tableKey(path.address, path.domain);
   if (ports.reception.refusesFrom(path.address, dialog.remoteAddress, senderKey)) {
     return replies.NOT_TAKEN_FROM_YOU;
   }

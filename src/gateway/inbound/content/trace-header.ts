@@ -5,6 +5,8 @@
  *   <tab>by HOST with ESMTP id ID
  *   <tab>for <recipient>; Sat, 21 Nov 2026 02:46:08 +0000
  *
+ *   Received: from HELO (unknown)              whom a proxy does not tell
+ *
  * `for` only when there is exactly one recipient: a list would tell each of the others (RFC 5321 7.6).
  * What the client said is bounded and reduced to harmless characters, so that it can't end the line, start a
  * comment or hide behind look-alikes.
@@ -20,6 +22,9 @@ const HELO_CHARACTERS_MAX = 255;
 const FOR_CHARACTERS_MAX = 320;
 /** HELO, address, our name of at most 255, recipient, id, date and the words between them. */
 const FIELD_OCTETS_MAX = 2048;
+
+/** What nobody reads as an address: without brackets and colons, and with a letter in its last label. */
+const NO_ADDRESS = /^[\w.-]*[a-z][\w-]*$/i;
 
 /** The date of a message changes once a second: its text is made that often. */
 export class TraceDate {
@@ -56,10 +61,16 @@ export function protocolName(
   return (isUtf8 ? 'UTF8SMTP' : 'ESMTP') + (isSecure ? 'S' : '') + (isAuthenticated ? 'A' : '');
 }
 
-/** The part that stays the same for all messages after one EHLO. */
+/**
+ * The part that stays the same for all messages after one EHLO. `clientAddress` '': nobody tells it. RFC 5321
+ * 4.4 wants it where it is known; filters judge by it whose mail it is, and would go by the address of the
+ * proxy, or by one that the client gives for its name.
+ */
 export function traceStart(helo: string, clientAddress: string, hostName: string): Uint8Array {
+  const isTold = clientAddress !== '';
   const literal = clientAddress.includes(':') ? `[IPv6:${clientAddress}]` : `[${clientAddress}]`;
-  return latin1Bytes(`Received: from ${helo} (${literal})\r\n\tby ${hostName} with `);
+  const from = isTold ? `${helo} (${literal})` : `${NO_ADDRESS.test(helo) ? helo : 'unknown'} (unknown)`;
+  return latin1Bytes(`Received: from ${from}\r\n\tby ${hostName} with `);
 }
 
 /** Of a message that has none. */

@@ -7,7 +7,8 @@
  *
  * LOCAL and UNKNOWN name nobody: the connection is the balancer's own, for its health checks. What the fields
  * say of TLS between client and balancer is not TLS between us and anybody. A checksum field (CRC-32C) must
- * be right. Pure. Not here: from whom a header is taken (session.ts), and how long it may take.
+ * be right, but of LOCAL, which is taken whatever stands in it. Pure. Not here: from whom a header is taken
+ * (session.ts), and how long it may take.
  */
 import ipaddr from 'ipaddr.js';
 import { latin1Text } from '../../../base/utf8.js';
@@ -92,6 +93,8 @@ function readLine(bytes: Uint8Array): ProxyHeader | string | undefined {
 
 function readBinary(header: Uint8Array, command: number, family: number): ProxyHeader | string {
   const octets = header.length;
+  // Whatever family and addresses it has: they must be ignored (section 2.2).
+  if (command === COMMAND_LOCAL) return { octets, address: '', port: 0, own: 'local' };
   const isIpv6 = family === TCP6;
   const hasAddresses = family === TCP4 || isIpv6;
   const addressOctets = !hasAddresses ? 0 : isIpv6 ? ADDRESSES_OCTETS_TCP6 : ADDRESSES_OCTETS_TCP4;
@@ -103,7 +106,6 @@ function readBinary(header: Uint8Array, command: number, family: number): ProxyH
   if (hasAddresses && !areFieldsSound(header, fieldsAt)) {
     return 'PROXY header with fields (TLV) that run over its end, or a wrong checksum (CRC-32C)';
   }
-  if (command === COMMAND_LOCAL) return { octets, address: '', port: 0, own: 'local' };
   if (command !== COMMAND_PROXY) {
     return `PROXY header with command ${command}: expected LOCAL (0) or PROXY (1)`;
   }

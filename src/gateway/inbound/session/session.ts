@@ -24,7 +24,7 @@ import type { Speaker } from '../../../smtp/session-tap.js';
 import type { Account } from '../auth/directory.js';
 import type { GiveUp, Verdict } from '../auth/password-checks.js';
 import type { Exchange } from '../auth/sasl.js';
-import { maySendFrom } from '../auth/users.js';
+import { maySendFrom, senderKeyOf } from '../auth/users.js';
 import { renameOwnResults } from '../sender-checks/own-results.js';
 import { resultWords, resultsField } from '../sender-checks/results-field.js';
 import {
@@ -836,8 +836,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     if (signer === undefined || !mayRelay(this)) return this.#release(held, NOTHING);
     // Also on a trusted network: who has shown to be one user is no other.
     const { user, addresses } = held.transaction;
-    const mayUse = (address: string): boolean =>
-      (user === '' ? this.isTrusted : addresses === undefined || maySendFrom(addresses, address, toAscii));
+    const mayUse = (address: string): boolean => (user === '' ? this.isTrusted
+      : addresses === undefined || maySendFrom(addresses, senderKeyOf(address, toAscii)));
     signer.sign(held, mayUse, (refusal, fields) => {
       if (this.#mayGoOn(held, refusal, fields)) this.#release(held, fields);
     });

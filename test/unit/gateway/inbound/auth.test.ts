@@ -18,6 +18,7 @@ import type { MemoryReception } from '../../../dialog/memory-reception.js';
 import { NO_METRICS, openSession, testDesk } from '../../../inbound/desk.js';
 import type { RefusalRecord } from '../../../inbound/desk.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
+import { toAscii } from '../../../../src/platform/node/idna.js';
 import { parseUsers } from '../../../../src/gateway/inbound/auth/users.js';
 import { Verifiers } from '../../../../src/gateway/inbound/auth/verifiers.js';
 import { SystemSecrets } from '../../../../src/platform/node/secrets.js';
@@ -320,7 +321,7 @@ describe('AUTH', () => {
   test('lets a name that nobody has cost what most others do', async () => {
     const derived: string[] = [];
     const lines = [await scramLine('a@b.example', 'x'), (await scramLine('c@b.example', 'x')).replace('}4096', '}9999'), (await scramLine('d@b.example', 'x')).replace('}4096', '}9999')];
-    const directory = new Verifiers(parseUsers(lines.join('\n')), {
+    const directory = new Verifiers(parseUsers(lines.join('\n'), toAscii), {
       secrets: new SystemSecrets(),
       deriveKey: (_password, verifier) => {
         derived.push(verifier.kind === 'scram' ? String(verifier.iterations) : verifier.kind);

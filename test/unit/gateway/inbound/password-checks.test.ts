@@ -121,24 +121,42 @@ describe('checks of passwords', () => {
     assert.equal(kit.said.length, 21);
   });
 
-  test('those whom a proxy did not tell are not one client: a wrong password of one puts none of them behind', async () => {
+  test('those whom a proxy did not tell stand behind who has not been wrong, before who has, and never take the last place', async () => {
     const kit = new Kit();
     kit.add('good', 'right');
-    kit.ask('x', 'guess', '');
+    kit.add('other', 'secret');
+    const running = (): string[] => kit.running.map(({ password }) => password);
+    kit.ask('x', 'guess', 'attacker');
     await kit.end();
-    for (const one of ['a', 'b', 'c']) kit.ask('x', one, `somebody-${one}`);
-    kit.ask('good', 'right', '');
-    kit.ask('x', 'd', 'somebody-d');
+    kit.ask('x', 'guess0', 'attacker');
+    kit.ask('x', 'guess1', 'attacker');
+    for (let count = 0; count < 150; count++) kit.ask('x', `hidden${String(count)}`, '');
+    assert.equal(kit.said.filter((each) => each.endsWith(' later')).length, 50);
+    kit.ask('good', 'right', 'somebody');
+    kit.ask('x', 'first', 'another');
+    assert.deepEqual(running(), ['guess0', 'right'], 'their line is not full for others, and one place is free');
+    await kit.end();
+    assert.deepEqual(running(), ['right', 'first']);
     await kit.end();
     await kit.end();
-    assert.deepEqual(kit.running.map(({ password }) => password), ['c', 'right']);
+    assert.deepEqual(running(), ['hidden0']);
+    await kit.end();
+    assert.deepEqual(running(), ['hidden1'], 'one that was wrong puts none of them behind');
+    for (let count = 2; count < 100; count++) await kit.end();
+    kit.ask('other', 'secret', '');
+    await kit.end();
+    assert.deepEqual(running(), ['secret']);
+    await kit.end();
+    assert.deepEqual(running(), ['guess1']);
     // Nor does a right one put them in front.
-    while (kit.running.length > 0) await kit.end();
-    kit.nowMs = 700_000;
-    for (const one of ['a', 'b', 'c']) kit.ask('x', one, `another-${one}`);
-    kit.ask('x', 'guess', '');
+    kit.ask('x', 'hidden', '');
+    assert.equal(kit.checks.check('x', 'gone', '', () => assert.fail())(), true, 'who goes leaves it');
+    kit.ask('x', 'second', 'one-more');
+    kit.ask('x', 'third', 'one-more');
     await kit.end();
-    assert.deepEqual(kit.running.map(({ password }) => password), ['b', 'c']);
+    assert.deepEqual(running(), ['second', 'third']);
+    while (kit.running.length > 0) await kit.end();
+    assert.equal(kit.said.at(-1), 'hidden no');
   });
 
   test('a line full of those who were wrong is not full for others', async () => {

@@ -37,6 +37,9 @@ const SOUND: readonly (readonly [Buffer, string])[] = [
   [binary(0x21, 0x21, TCP6), '2001:db8::9'],
   [binary(0x20, 0x00, []), ''],
   [binary(0x20, 0x11, TCP4), ''],
+  [binary(0x20, 0x11, []), ''],
+  [binary(0x20, 0x21, TCP4), ''],
+  [binary(0x20, 0x11, [...TCP4, 0x03, 0, 4, 0, 0, 0, 0]), ''],
   [binary(0x21, 0x31, new Array<number>(216).fill(65)), ''],
   [binary(0x21, 0x11, [...TCP4, 0x20, 0, 5, 7, 0, 0, 0, 0, 0x04, 0, 0]), '192.0.2.7'],
 ];
@@ -74,7 +77,7 @@ describe('a PROXY header', () => {
     assert.equal(typeof readProxyHeader(Buffer.from('PROXY UNKNOWN\n')), 'string');
     const binaries = [
       binary(0x11, 0x11, TCP4), binary(0x22, 0x11, TCP4), binary(0x21, 0x11, TCP4.slice(1)), binary(0x21, 0x21, TCP4),
-      binary(0x21, 0x11, [...TCP4, 0x20]), binary(0x21, 0x11, [...TCP4, 0x20, 0, 5, 1]), binary(0x20, 0x11, [1, 2]),
+      binary(0x21, 0x11, [...TCP4, 0x20]), binary(0x21, 0x11, [...TCP4, 0x20, 0, 5, 1]),
       binary(0x21, 0x11, [...TCP4, 0x03, 0, 4, 0, 0, 0, 0]), binary(0x21, 0x11, [...TCP4, 0x03, 0, 2, 0, 0]),
     ];
     for (const header of binaries) assert.equal(typeof readProxyHeader(header), 'string', header.toString('hex'));

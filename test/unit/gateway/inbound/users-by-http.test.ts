@@ -7,7 +7,7 @@ import type { Account } from '../../../../src/gateway/inbound/auth/directory.js'
 import { PasswordChecks } from '../../../../src/gateway/inbound/auth/password-checks.js';
 import type { Verdict } from '../../../../src/gateway/inbound/auth/password-checks.js';
 import { LoginExchange, PlainExchange } from '../../../../src/gateway/inbound/auth/sasl.js';
-import { maySendFrom } from '../../../../src/gateway/inbound/auth/users.js';
+import { maySendFrom, senderKeyOf } from '../../../../src/gateway/inbound/auth/users.js';
 import type { RateLimits } from '../../../../src/gateway/inbound/limits/rate-limits.js';
 import { UsersByHttp } from '../../../../src/gateway/inbound/users-by-http.js';
 import { toAscii } from '../../../../src/platform/node/idna.js';
@@ -174,10 +174,19 @@ describe('users by HTTP', () => {
   test('the answer says what a user may send from', () => withUsers(async (_kit, directory) => {
     const account = await directory.check('app1', 'secret', undefined);
     const addresses = directory.addressesOf(account ?? assert.fail()) ?? [];
-    assert.deepEqual(['a@example.com', 'X@Y.example', 'a@y.example'].map((address) => maySendFrom(addresses, address, toAscii)), [true, true, false]);
+    assert.deepEqual(['a@example.com', 'X@Y.example', 'a@y.example'].map((address) => maySendFrom(addresses, senderKeyOf(address, toAscii))), [true, true, false]);
     const own = await directory.check('alice@example.org', 'secret', undefined);
     assert.deepEqual(directory.addressesOf(own ?? assert.fail()), ['alice@example.org']);
     assert.equal(directory.addressesOf({ name: 'alice@example.org' }), undefined, 'of another directory');
+  }));
+
+  test('what it says is kept as senders are compared with it', () => withUsers(async (kit, directory) => {
+    kit.answer = (_request, body, response) => {
+      response.writeHead(200).end(body.includes('app') ? JSON.stringify({ addresses: ['"John"@Example.com', '@B\u00fccher.example'] }) : '{}');
+    };
+    for (const [name, addresses] of [['app', ['john@example.com', '@xn--bcher-kva.example']], ['"Anna"@b\u00fccher.example', ['anna@xn--bcher-kva.example']]] as const) {
+      assert.deepEqual(directory.addressesOf(await directory.check(name, 'secret', undefined) ?? assert.fail()), addresses);
+    }
   }));
 
   test('a name that is a domain, or everything, grants nothing by itself', () => withUsers(async (_kit, directory) => {

@@ -4,11 +4,16 @@ import { mkdtempSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import os from 'node:os';
 import path from 'node:path';
 import { describe, test } from 'node:test';
-import { maySendFrom, parseUsers, usersIn } from '../../../../src/gateway/inbound/auth/users.js';
+import { maySendFrom, parseUsers as parse, senderKeyOf, usersIn } from '../../../../src/gateway/inbound/auth/users.js';
+import type { Users } from '../../../../src/gateway/inbound/auth/users.js';
 import { followUsers } from '../../../../src/gateway/inbound/users-file.js';
 import { toAscii } from '../../../../src/platform/node/idna.js';
 import { scramLine, scryptLine } from '../../../dialog/people.js';
 import { NO_LOG, quiet } from '../../../inbound/desk.js';
+
+function parseUsers(text: string): Users {
+  return parse(text, toAscii);
+}
 
 describe('the file of users', () => {
   test('has a user a line, with the addresses that are his', async () => {
@@ -18,7 +23,7 @@ describe('the file of users', () => {
     assert.ok(parseUsers(`\ufeff${await scramLine('alice@example.org', 'x')}`).find('alice@example.org') !== undefined, 'behind a byte order mark');
     const [alice, app] = [users.find('alice@example.org'), users.find('app')];
     assert.ok(alice !== undefined && app !== undefined);
-    const mine = (user: typeof alice, list: readonly string[]): boolean[] => list.map((address) => maySendFrom(user.addresses, address, toAscii));
+    const mine = (user: typeof alice, list: readonly string[]): boolean[] => list.map((address) => maySendFrom(user.addresses, senderKeyOf(address, toAscii)));
     assert.deepEqual(mine(alice, ['alice@example.org', 'ALICE@example.org', 'bob@example.org', '']), [true, true, false, true]);
     assert.deepEqual(mine(alice, ['"alice"@example.org', '"al\\ice"@example.org', '"alice "@example.org']), [true, true, false]);
     assert.deepEqual(mine(app, ['app@example.org', 'any@example.net', 'any@sub.example.net', '"x@example.net"@evil.test']), [true, true, false, false]);
@@ -27,7 +32,25 @@ describe('the file of users', () => {
     const dora = parseUsers(await scramLine('dora', 'x', 'd\u00f6@b\u00fccher.example,@B\u00dcRO.example,@xn--strae-oqa.example')).find('dora') ?? alice;
     assert.deepEqual(mine(dora, ['D\u00d6@xn--bcher-kva.example', 'd\u00f6@B\u00fccher.example', 'x@b\u00fccher.example', 'x@xn--bro-hoa.example', 'x@stra\u00dfe.example', 'x@\u2024']), [true, true, false, true, true, false], 'domains are compared as A-labels');
     assert.equal(parseUsers(await scramLine('a@b.example', 'x')).haveScram, true);
-    assert.equal(maySendFrom((parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice).addresses, 'x@anywhere.example', toAscii), true);
+    assert.equal(maySendFrom((parseUsers(await scramLine('root', 'x', '*')).find('root') ?? alice).addresses, 'x@anywhere.example'), true);
+  });
+
+  test('is read into what senders are compared with: A-labels, lower case, no needless quotes', async () => {
+    const of = async (name: string, addresses = ''): Promise<readonly string[]> => parseUsers(await scramLine(name, 'x', addresses)).find(name)?.addresses ?? [];
+    assert.deepEqual(await of('"John"@b\u00fccher.example'), ['john@xn--bcher-kva.example']);
+    const listed = await of('app', '"John"@Example.com, @B\u00fccher.example,"a b"@example.com,""@example.com,*');
+    assert.deepEqual(listed, ['john@example.com', '@xn--bcher-kva.example', '"a b"@example.com', '""@example.com', '*']);
+    const john = await of('"john"@example.com');
+    const from = (address: string): boolean => maySendFrom(john, senderKeyOf(address, toAscii));
+    assert.deepEqual(['john@example.com', '"John"@example.com', '"jo hn"@example.com'].map(from), [true, true, false]);
+  });
+
+  test('has a thousand addresses a user at most, and many are read in more steps', async () => {
+    const listed = Array.from({ length: 1000 }, (_none, i) => `u${String(i)}@b\u00fccher.example`);
+    const [first, second, third] = [await scramLine('a', 'x', listed.join()), await scramLine('b', 'x', listed.join()), await scramLine('c', 'x', [...listed, 'z@x.example'].join())];
+    const steps = usersIn([first, second].join('\n'), toAscii);
+    assert.deepEqual([steps.next().done, steps.next().done, steps.next().done], [false, false, true]);
+    assert.throws(() => parseUsers([first, second, third].join('\n')), /^Error: line 3: expected at most 1000 addresses of 'c', found 1001$/);
   });
 
   test('some of whom keep SCRAM from all is told, once it is in force', async (t) => {
@@ -66,13 +89,13 @@ describe('the file of users', () => {
   test('that is read anew keeps who has not changed, and holds nothing of the file before', async () => {
     const [a, b, c, d] = [await scramLine('a@b.example', 'x'), await scryptLine('b@b.example', 'x'), await scramLine('c@b.example', 'x'), await scramLine('d@b.example', 'x')];
     const before = parseUsers([a, b, c, d].join('\n'));
-    const steps = usersIn([`${d}:d@b.example,e@b.example`, 'new@b.example' + c.slice(c.indexOf(':')), b, '# gone: c', a.replace('4096', '8192')].join('\r\n'), before);
+    const steps = usersIn([`${d}:d@b.example,e@b.example`, 'new@b.example' + c.slice(c.indexOf(':')), b, '# gone: c', a.replace('4096', '8192')].join('\r\n'), toAscii, before);
     const step = steps.next();
     assert.ok(step.done === true);
     const now = step.value;
     const same = ['a', 'b', 'c', 'd'].map((name) => now.find(`${name}@b.example`) === before.find(`${name}@b.example`));
     assert.deepEqual([same, now.count], [[false, true, false, false], 4]);
-    const again = usersIn([a, b, c, d].join('\n'), before).next();
+    const again = usersIn([a, b, c, d].join('\n'), toAscii, before).next();
     assert.ok(again.done === true);
     for (const name of ['a', 'b', 'c', 'd']) assert.equal(again.value.find(`${name}@b.example`), before.find(`${name}@b.example`));
   });
@@ -81,7 +104,7 @@ describe('the file of users', () => {
     const key = Buffer.alloc(32, 7).toString('base64');
     const lines = Array.from({ length: 100_000 }, (_none, i) => `u${String(i)}@x.example:{SCRAM-SHA-256}4096,${key},${key},${key}`);
     let steps = 0;
-    for (const _step of usersIn(lines.join('\n'))) steps++;
+    for (const _step of usersIn(lines.join('\n'), toAscii)) steps++;
     assert.equal(steps, 400);
     assert.throws(() => parseUsers([...lines, `one${lines[0] ?? ''}`].join('\n')), /^Error: it has more than 100000 users: let a directory be asked by HTTP/);
   });
