@@ -266,8 +266,8 @@ function otherLines(away: readonly WaitingPartitionAnswer[], stores: readonly st
 
 function goOnText(names: readonly string[], when: 'now' | 'then'): string {
   const go = names.length === 1 ? 'goes' : 'go';
-  return `${counted(names.length, 'partition')} ${go} on ${when} by what the other stores know, with the mail that `
-    + 'they have';
+  return `${counted(names.length, 'partition')} ${go} on ${when} by what the other stores know, with the `
+    + 'mail that they have';
 }
 
 function listOf(names: readonly string[]): string {

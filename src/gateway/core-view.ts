@@ -353,7 +353,8 @@ export class CoreView implements GatewayView {
     { partition, owner, waitsFor, copies, beginsEmpty, why, sinceMs }: WaitingPartition,
   ): WaitingPartitionAnswer {
     return {
-      partition, owner, waits_for: waitsFor, copies, begins_empty: beginsEmpty, why, since: this.#since(sinceMs),
+      partition, owner, waits_for: waitsFor, copies, begins_empty: beginsEmpty, why,
+      since: this.#since(sinceMs),
     };
   }
 

@@ -558,8 +558,9 @@ export class Holdings {
         const { goesTo } = holding;
         if (goesTo === undefined || !isStillThere(goesTo, living)) holder.keep(nowMs);
         else holding.keepIfLate(nowMs);
-      } else if (isClosed && isEmpty && holder.mayEnd && holding.mayGive(nowMs)) holding.giveTo(nobody(name), nowMs);
-      else if (holder.state === HolderState.HOLDER || holder.state === HolderState.READING) {
+      } else if (isClosed && isEmpty && holder.mayEnd) {
+        if (holding.mayGive(nowMs)) holding.giveTo(nobody(name), nowMs);
+      } else if (holder.state === HolderState.HOLDER || holder.state === HolderState.READING) {
         const heir = isOwn
           ? this.#heirOf(holding, isRetired, living, nowMs)
           : this.#ownerOf(holding, living, nowMs);
@@ -742,8 +743,8 @@ function isServed({ holder, partition, isOwn }: Holding): boolean {
 
 /** `why` is empty where it answers others, and not this partition. */
 function registerAwayText(areRulesKnown: boolean, why: string): string {
-  const text = areRulesKnown ? 'the register does not answer' : 'the register, which alone knows what operators '
-    + 'have ordered, does not answer: mail is taken, and no delivery starts';
+  const text = areRulesKnown ? 'the register does not answer' : 'the register, which alone knows what '
+    + 'operators have ordered, does not answer: mail is taken, and no delivery starts';
   return why === '' ? text : `${text}: ${why}`;
 }
 

@@ -270,8 +270,8 @@ export class PartitionSet {
   }
 
   /**
-   * Another member that is in step may go on in place of a source that died: it was equal at what was adopted.
-   * Not one that a change under way takes out: it is emptied when that is made.
+   * Another member that is in step may go on in place of a source that died: it was equal at what was
+   * adopted. Not one that a change under way takes out: it is emptied when that is made.
    */
   otherSource(): PartitionMember | undefined {
     return this.#rows.find((row) => row !== this.#source && mayBeRead(row));
