@@ -62,6 +62,8 @@ const waitingPartitionAnswer = z.object({
    * process had it in memory.
    */
   copies: list(name),
+  /** Of "copies away": the order makes it begin empty. Else it goes on by what the other stores know. */
+  begins_empty: z.boolean(),
   /** Of "copies away" it ends with the order of `twinpost rescue`. */
   why: text,
   since: z.int(),

@@ -1,7 +1,8 @@
 /**
  * `twinpost rescue`: a process that takes no mail and delivers that of gateways of its group that stay dead;
  * and the one order that loses mail, `twinpost rescue --give-up STORE …`: partitions whose every copy is at
- * these stores, which do not come back, begin empty.
+ * these stores, which do not come back, begin empty. Those that only wait for what these may know go on by
+ * what the others know.
  *
  *   --give-up ─► what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered
  *             │                           └─ anything else: nothing is done, exit code 1
@@ -137,18 +138,21 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
   }
   const answer = await answerTo(() => client.rescue(order), terminal);
   if (answer === undefined) return NOTHING_WAITS;
-  printAnswer(answer, { gateway: status.gateway, stores, isJson: args.json === true }, terminal);
+  const goOn = new Set(meant.filter((one) => !one.begins_empty).map(({ partition }) => partition));
+  printAnswer(answer, { gateway: status.gateway, stores, goOn, isJson: args.json === true }, terminal);
   return 0;
 }
 
 interface Ordered {
   readonly gateway: string;
   readonly stores: readonly string[];
+  /** Partitions that do not begin empty. */
+  readonly goOn: ReadonlySet<string>;
   readonly isJson: boolean;
 }
 
 function printAnswer(
-  { partitions, ended }: RescueAnswer, { gateway, stores, isJson }: Ordered, terminal: Terminal,
+  { partitions, ended }: RescueAnswer, { gateway, stores, goOn, isJson }: Ordered, terminal: Terminal,
 ): void {
   if (isJson) {
     for (const partition of partitions) {
@@ -159,10 +163,13 @@ function printAnswer(
     }
     return;
   }
-  if (partitions.length > 0) {
-    const names = listOf(partitions);
-    terminal.print(`${counted(partitions.length, 'partition')} ${begin(partitions)} empty: ${names}`);
+  const gone = partitions.filter((partition) => !goOn.has(partition));
+  const others = partitions.filter((partition) => goOn.has(partition));
+  if (gone.length > 0) {
+    const begin = gone.length === 1 ? 'begins' : 'begin';
+    terminal.print(`${counted(gone.length, 'partition')} ${begin} empty: ${listOf(gone)}`);
   }
+  if (others.length > 0) terminal.print(`${goOnText(others, 'now')}: ${listOf(others)}`);
   if (ended.length > 0) {
     terminal.print(`${endedText(ended.length, stores)}: ${listOf(ended)}`);
   }
@@ -221,7 +228,8 @@ function warningLines(
   { gateway }: StatusAnswer, stores: readonly string[], meant: readonly WaitingPartitionAnswer[],
   unnamed: number,
 ): string[] {
-  const names = meant.map((one) => one.partition);
+  const names = meant.filter((one) => one.begins_empty).map((one) => one.partition);
+  const others = meant.filter((one) => !one.begins_empty).map((one) => one.partition);
   const lines = [
     `WARNING: ${printable(gateway)} gives up ${nameOf(stores)}: mail that is nowhere else is LOST, and mail `
       + `may be `
@@ -233,6 +241,7 @@ function warningLines(
       `${counted(names.length, 'partition')} ${have} no other copy and will begin EMPTY: ${listOf(names)}`,
     );
   }
+  if (others.length > 0) lines.push(`${goOnText(others, 'then')}: ${listOf(others)}`);
   if (unnamed > 0) {
     lines.push(`It may be about some of ${counted(unnamed, 'more partition')} that status does not name.`);
   }
@@ -255,8 +264,10 @@ function otherLines(away: readonly WaitingPartitionAnswer[], stores: readonly st
   });
 }
 
-function begin(names: readonly string[]): string {
-  return names.length === 1 ? 'begins' : 'begin';
+function goOnText(names: readonly string[], when: 'now' | 'then'): string {
+  const go = names.length === 1 ? 'goes' : 'go';
+  return `${counted(names.length, 'partition')} ${go} on ${when} by what the other stores know, with the `
+    + 'mail that they have';
 }
 
 function listOf(names: readonly string[]): string {

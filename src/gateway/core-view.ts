@@ -349,8 +349,13 @@ export class CoreView implements GatewayView {
       ({ store, host, why, since: this.#since(sinceMs) }));
   }
 
-  #waiting({ partition, owner, waitsFor, copies, why, sinceMs }: WaitingPartition): WaitingPartitionAnswer {
-    return { partition, owner, waits_for: waitsFor, copies, why, since: this.#since(sinceMs) };
+  #waiting(
+    { partition, owner, waitsFor, copies, beginsEmpty, why, sinceMs }: WaitingPartition,
+  ): WaitingPartitionAnswer {
+    return {
+      partition, owner, waits_for: waitsFor, copies, begins_empty: beginsEmpty, why,
+      since: this.#since(sinceMs),
+    };
   }
 
   #awaitedBack(): StatusAnswer['awaited_back'] {

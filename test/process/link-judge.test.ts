@@ -307,6 +307,11 @@ describe('a reply to a client', () => {
     assert.equal(told(2, ['store-c']), 1, 'there was none between');
     assert.equal(told(3, ['store-b', 'store-c']), 1, 'the other counts still');
     assert.equal(told(3, ['store-c'], false), 1, 'nobody had acknowledged it');
+    const living = stored();
+    living.ack(A, 1, 300);
+    living.ack(B, 1, 700);
+    living.tell(3, ['store-c'], 900);
+    assert.equal(living.early(500), 1, 'it was heard after the reply');
   });
 
   test('by a member that left counts until then', () => {

@@ -30,7 +30,7 @@ import type { PartitionRecord } from '../../src/protocol/partition-record.js';
 import { gatewayId, storeId } from './cluster-config.js';
 import { FaultProxy, proxyNowMs, type FrameRecord } from './fault-proxy.js';
 import { LinkRecord } from './link-record.js';
-import { ackedMs, reignAt, setsInForce, wasAcked, type Entry, type Partition, type SetInForce } from './link-story.js';
+import { ackedMs, reignAt, setsInForce, wasAcked, wasHeardWithin, type Entry, type Partition, type SetInForce } from './link-story.js';
 
 /** A copy that was on its way into the sink when the gateway died is counted as before the kill. */
 const IN_KERNEL_MS = 1000;
@@ -222,10 +222,11 @@ export class LinkJudge {
       }
       for (const { fromMs, untilMs, members, mayHaveLeft } of sets) {
         if (fromMs > replyMs || untilMs < entry.storedMs || members.length === 0) continue;
+        const hasLeft = (member: string): boolean => mayHaveLeft.includes(member) && !wasHeardWithin(entry.partition, member, replyMs, untilMs);
         const isAcked = (member: string): boolean => ackedMs(entry.partition, member, entry.position, entry.reign, entry.storedMs) <= replyMs;
         for (const atMs of moments) {
           const left = members.filter((member) => !this.#record.isGone(member, atMs));
-          if (left.some(isAcked) && left.every((member) => isAcked(member) || mayHaveLeft.includes(member))) return true;
+          if (left.some(isAcked) && left.every((member) => isAcked(member) || hasLeft(member))) return true;
         }
       }
     }

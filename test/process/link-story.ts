@@ -111,6 +111,13 @@ export function ackedMs(partition: Partition, store: string, number: number, rei
   return earliestMs;
 }
 
+/** Whether it acknowledged anything in that time: then it had not left before. */
+export function wasHeardWithin(partition: Partition, store: string, afterMs: number, untilMs: number): boolean {
+  const list = partition.acks.get(store) ?? [];
+  const ack = list[lowerBoundOf(list, afterMs)];
+  return ack !== undefined && ack.frame.arrivedMs <= untilMs;
+}
+
 /** Whether any store acknowledged the change to that reign. */
 export function wasAcked(partition: Partition, number: number, reign: number, afterMs: number): boolean {
   for (const store of partition.acks.keys()) if (firstAck(partition, store, number, reign, afterMs) !== undefined) return true;

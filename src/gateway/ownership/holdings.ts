@@ -25,7 +25,7 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, awayText, leaseText, unheardText, untakenText,
+  WAITING_NAMES, Waiting, awayText, beginsEmpty, leaseText, unheardText, untakenText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
 import type { BlockRoom, FetchLimits, ReadingOptions } from '../../recovery/readings.js';
@@ -106,6 +106,8 @@ export interface WaitingPartition {
    * process had it in memory.
    */
   readonly copies: readonly string[];
+  /** Of copies away: with the order it begins empty. Else it goes on by what the other stores know. */
+  readonly beginsEmpty: boolean;
   readonly why: string;
   readonly sinceMs: number;
 }
@@ -281,9 +283,11 @@ export class Holdings {
       if (waitsFor === Waiting.NOTHING) continue;
       if (waitsFor === Waiting.REGISTER && isServed(holding)) continue;
       const { name: partition, ownerId: owner, sinceMs } = holding;
-      const copies = waitsFor === Waiting.COPIES_AWAY ? holding.holder.away.stores : [];
-      const why = this.#why(holding, waitsFor);
-      waiting.push({ partition, owner, waitsFor: WAITING_NAMES[waitsFor], copies, why, sinceMs });
+      const away = waitsFor === Waiting.COPIES_AWAY ? holding.holder.away : undefined;
+      waiting.push({
+        partition, owner, waitsFor: WAITING_NAMES[waitsFor], copies: away?.stores ?? [],
+        beginsEmpty: away !== undefined && beginsEmpty(away), why: this.#why(holding, waitsFor), sinceMs,
+      });
     }
     return waiting;
   }
@@ -554,8 +558,9 @@ export class Holdings {
         const { goesTo } = holding;
         if (goesTo === undefined || !isStillThere(goesTo, living)) holder.keep(nowMs);
         else holding.keepIfLate(nowMs);
-      } else if (isClosed && isEmpty && holder.mayEnd) holding.giveTo(nobody(name), nowMs);
-      else if (holder.state === HolderState.HOLDER || holder.state === HolderState.READING) {
+      } else if (isClosed && isEmpty && holder.mayEnd) {
+        if (holding.mayGive(nowMs)) holding.giveTo(nobody(name), nowMs);
+      } else if (holder.state === HolderState.HOLDER || holder.state === HolderState.READING) {
         const heir = isOwn
           ? this.#heirOf(holding, isRetired, living, nowMs)
           : this.#ownerOf(holding, living, nowMs);
@@ -717,8 +722,8 @@ export class Holdings {
   #why({ holder }: Holding, waitsFor: WaitingValue): string {
     switch (waitsFor) {
       case Waiting.COPIES_AWAY: return awayText(holder.away, holder.lastHolder);
-      case Waiting.REGISTER: return registerAwayText(holder.set === undefined || holder.hasRules)
-        + this.#ports.register.away;
+      case Waiting.REGISTER:
+        return registerAwayText(holder.set === undefined || holder.hasRules, this.#ports.register.away);
       case Waiting.LEASE:
         return holder.isUntaken ? untakenText(holder.lastHolder) : leaseText(holder.lastHolder);
       case Waiting.STORES: return unheardText(holder.away);
@@ -736,9 +741,11 @@ function isServed({ holder, partition, isOwn }: Holding): boolean {
   return !isOwn && (holder.state === HolderState.IDLE || holder.state === HolderState.ASKING);
 }
 
-function registerAwayText(areRulesKnown: boolean): string {
-  return areRulesKnown ? 'the register does not answer: ' : 'the register, which alone knows what operators '
-    + 'have ordered, does not answer: mail is taken, and no delivery starts: ';
+/** `why` is empty where it answers others, and not this partition. */
+function registerAwayText(areRulesKnown: boolean, why: string): string {
+  const text = areRulesKnown ? 'the register does not answer' : 'the register, which alone knows what '
+    + 'operators have ordered, does not answer: mail is taken, and no delivery starts';
+  return why === '' ? text : `${text}: ${why}`;
 }
 
 type Living = ReadonlyMap<string, LivingGateway>;

@@ -210,6 +210,10 @@ export class PartitionHolder {
   #changing: PartitionRecord | undefined;
   #isUnknown = false;
   #rolledBackTo: Stamped | undefined;
+  #rolledBackMs = Infinity;
+  /** Since when a hand-back has waited for a second copy. */
+  #secondAwaitedMs = Infinity;
+  #wantedMs = -Infinity;
   #tiedSession = 0;
   #isSourceAway = false;
   #owner: HolderId | undefined;
@@ -338,12 +342,19 @@ export class PartitionHolder {
     if (this.#state === HolderState.WAITING_OUT) return Waiting.LEASE;
     if (this.#state === HolderState.FENCING && isLate) return Waiting.COPIES_AWAY;
     if (this.#isReadingInVain(nowMs)) return Waiting.COPIES_AWAY;
+    if (this.#isRewriteHeldUp(nowMs)) {
+      const isLong = nowMs - this.#rolledBackMs >= this.#options.replaceAfterMs
+        && this.#haveReachableAnswered();
+      return isLong ? Waiting.COPIES_AWAY : Waiting.STORES;
+    }
     if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
     if (this.#mustAskAll() && !this.#hasAskedAll()) {
       return this.#isUnheardForLong(nowMs) ? Waiting.COPIES_AWAY : Waiting.STORES;
     }
     if (isLate && this.isUntaken) return Waiting.LEASE;
-    if (this.#stamped?.hasSession !== false) return Waiting.NOTHING;
+    // That this process lives says nothing of a copy.
+    const isOurs = isSameHolder(this.lastHolder, this.#options.self);
+    if (this.#stamped?.hasSession !== false && !isOurs) return Waiting.NOTHING;
     if (this.#someMemberAnswered()) return this.#isLeaseRunningOut() ? Waiting.LEASE : Waiting.NOTHING;
     if (!isLate) return Waiting.NOTHING;
     // Another store may know of a newer record: before it has answered, no person is asked.
@@ -445,7 +456,9 @@ export class PartitionHolder {
     const isRunningOut = answer.leaseLeftMs === 0 || (before?.bootId === bootId
       && nowMs + answer.leaseLeftMs - before.atMs - before.leaseLeftMs < SAME_LEASE_MS);
     this.#answers.set(storeId, { ...answer, bootId, atMs: nowMs, isRunningOut });
-    if (this.#state === HolderState.ASKING) this.#consider(nowMs);
+    if (this.#state !== HolderState.ASKING) return;
+    this.#noteEmptied(storeId, bootId, answer);
+    this.#consider(nowMs);
   }
 
   onFenced(storeId: string, bootId: string, answer: FencedAnswer, nowMs: number): void {
@@ -468,6 +481,17 @@ export class PartitionHolder {
       this.#enter(HolderState.WAITING_OUT, nowMs, `${storeId} is fenced`);
     }
     this.#waitOut(nowMs);
+  }
+
+  /**
+   * It is recorded, so it was filled, and was told so: what it has not any more is not on its way either. A
+   * founding that came to nothing had begun there, and what that made was dropped.
+   */
+  #noteEmptied(storeId: string, bootId: string, { hasCopy, told }: AskAnswer): void {
+    const record = this.#believed();
+    if (hasCopy || record === undefined || told === undefined) return;
+    const isToldSo = isSameTerm(told.term, record.term) && told.epoch >= record.epoch;
+    if (isToldSo && isMemberOf(record.members, storeId, bootId)) this.#noteApart(storeId, bootId);
   }
 
   #noteApart(storeId: string, bootId: string): void {
@@ -604,8 +628,16 @@ export class PartitionHolder {
    * second one is filled first, but not waited for without end.
    */
   #isSecondAwaited(owner: HolderId, nowMs: number): boolean {
-    const isKept = this.#state === HolderState.HOLDER && owner.incarnation !== 0;
-    return isKept && this.#set?.isDoubled === false && nowMs - this.#enteredMs < SECOND_WAIT_MS;
+    const isKept = this.#set?.isPartial === false && owner.incarnation !== 0;
+    if (!isKept || this.#set?.isDoubled !== false) {
+      this.#secondAwaitedMs = Infinity;
+      return false;
+    }
+    // An owner that was away meanwhile begins anew.
+    const isAnew = this.#secondAwaitedMs === Infinity || nowMs - this.#wantedMs >= this.#options.lookAgainMs;
+    if (isAnew) this.#secondAwaitedMs = nowMs;
+    this.#wantedMs = nowMs;
+    return nowMs - this.#secondAwaitedMs < SECOND_WAIT_MS;
   }
 
   /** What was given up may still come back (16). */
@@ -659,7 +691,7 @@ export class PartitionHolder {
     // Who waits for a change says so first, and goes on as it was (13).
     if (this.#state === HolderState.HANDING_BACK) return false;
     const isWaiting = this.#state === HolderState.FENCING || this.#state === HolderState.ASKING
-      || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs);
+      || this.#state === HolderState.IDLE || this.#isReadingInVain(nowMs) || this.#isRewriteHeldUp(nowMs);
     if (!isWaiting || this.#stamped === undefined) return false;
     if (this.#state === HolderState.ASKING && !this.#haveReachableAnswered()) return false;
     const unheard = this.#unheardStores();
@@ -712,7 +744,8 @@ export class PartitionHolder {
   #goOnWithout(unheard: readonly string[], storeIds: readonly string[], nowMs: number): boolean {
     if (!this.#ports.stores.areAllKnown() || unheard.some((each) => !storeIds.includes(each))) return false;
     for (const storeId of unheard) this.#notAwaited.add(storeId);
-    this.#consider(nowMs);
+    // Who holds it writes its record again at the next tick.
+    if (this.#state === HolderState.ASKING) this.#consider(nowMs);
     return true;
   }
 
@@ -949,7 +982,8 @@ export class PartitionHolder {
 
   /** Stores without whose answer nothing is done. */
   #unheardStores(): readonly string[] {
-    if (this.#state !== HolderState.ASKING || !this.#mustAskAll()) return [];
+    const isAsking = this.#state === HolderState.ASKING && this.#mustAskAll();
+    if (!isAsking && this.#rolledBackTo === undefined) return [];
     return this.#ports.stores.all().filter((storeId) => !this.#isHeard(storeId));
   }
 
@@ -1260,7 +1294,8 @@ export class PartitionHolder {
     this.#askUnheard(nowMs);
     set.tick(nowMs);
     const isQuiet = this.#state === HolderState.HANDING_BACK && this.#isQuiet && !this.#isUnknown;
-    if (isQuiet && this.#areAllHeard(set)) this.#give(set);
+    const isAwaited = isQuiet && this.#owner !== undefined && this.#isSecondAwaited(this.#owner, nowMs);
+    if (isQuiet && !isAwaited && this.#areAllHeard(set)) this.#give(set);
     if (this.#state === HolderState.HOLDER) this.#adoptThoseBack();
   }
 
@@ -1507,6 +1542,7 @@ export class PartitionHolder {
     this.#handing = undefined;
     this.#isUnknown = false;
     this.#rolledBackTo = undefined;
+    this.#secondAwaitedMs = Infinity;
     this.#fenced = [];
     this.#adopting.clear();
     this.#adopted = [];
@@ -1618,6 +1654,13 @@ export class PartitionHolder {
     set.tell(nowMs);
   }
 
+  /** A store that may know better is silent, and our leases do not show that nobody has taken it. */
+  #isRewriteHeldUp(nowMs: number): boolean {
+    const set = this.#set;
+    if (set === undefined || this.#rolledBackTo === undefined || this.#hasAskedAll()) return false;
+    return set.isEmptyPossible || !set.hasAllLeases(nowMs);
+  }
+
   /** The register is older than what we know: it was rolled back, or lost. Nobody stops for that (15). */
   #noteRollback(stamped: Stamped, nowMs: number): void {
     if (this.#set === undefined) {
@@ -1626,6 +1669,9 @@ export class PartitionHolder {
     }
     if (this.#rolledBackTo === undefined) {
       this.#trace('the register was rolled back');
+      this.#rolledBackMs = nowMs;
+      // What was asked to be changed is asked anew, of what the register says now.
+      this.#talk.dropped();
       // What stores were told by now is asked again.
       this.#answers.clear();
       this.#askedMs = -Infinity;

@@ -270,12 +270,11 @@ export class PartitionSet {
   }
 
   /**
-   * Another member that is in step may go on in place of a source that died: it was
-   * equal at what was adopted.
+   * Another member that is in step may go on in place of a source that died: it was equal at what was
+   * adopted. Not one that a change under way takes out: it is emptied when that is made.
    */
   otherSource(): PartitionMember | undefined {
-    for (const row of this.#rows) if (row !== this.#source && row.isRecorded && row.isInStep) return row;
-    return undefined;
+    return this.#rows.find((row) => row !== this.#source && mayBeRead(row));
   }
 
   /**
@@ -283,7 +282,7 @@ export class PartitionSet {
    * or has left so lately that it is waited for.
    */
   mayHaveOther(except: ReadonlySet<string>, nowMs: number): boolean {
-    return this.#rows.some((row) => row !== this.#source && !(row.isRecorded && row.isInStep) && !row.isGone
+    return this.#rows.some((row) => row !== this.#source && !mayBeRead(row) && !row.isGone
       && !row.isDiverged && !row.isEmptied && !except.has(row.storeId)
       && (row.isPossible || nowMs - row.weakSinceMs < BACK_SOON_MS));
   }
@@ -317,7 +316,7 @@ export class PartitionSet {
   }
 
   switchSource(row: PartitionMember): void {
-    invariant(row.isRecorded && row.isInStep, 'reading goes on only from a member that is in step');
+    invariant(mayBeRead(row), 'reading goes on only from a member that is in step, and stays');
     this.#source = row;
   }
 
@@ -455,9 +454,10 @@ export class PartitionSet {
   /** As many copies as are wanted count and get every change; or there is no store for another one (13). */
   get isDoubled(): boolean {
     const rows = this.#rows.filter((row) => !row.isGone);
-    const sound = rows.filter((row) => row.isRecorded && row.isInStep).length;
-    if (sound >= this.#options.replicas) return true;
-    return sound === rows.filter((row) => row.isFed).length
+    const others = rows.filter((row) => !row.isRecorded || !row.isInStep);
+    if (rows.length - others.length >= this.#options.replicas) return true;
+    // Also one that is compared just now, or filled again in a moment.
+    return others.every(({ storeId, bootId }) => !this.#ports.isUp(storeId, bootId))
       && this.#ports.chooseStore(rows.map(({ storeId }) => storeId), '') === undefined;
   }
 
@@ -682,4 +682,9 @@ export class PartitionSet {
     this.#leavers = this.#leavers.filter((leaver) => leaver.storeId !== storeId);
     this.#align(row, nowMs);
   }
+}
+
+/** It has all, gets every change, and counts in every record that may come to be. */
+function mayBeRead(row: PartitionMember): boolean {
+  return row.isRecorded && row.isInStep && !row.mayLeave;
 }

@@ -42,6 +42,11 @@ export interface Away {
   readonly stores: readonly string[];
 }
 
+/** What was given up was all that there is. Else other stores may have copies, and it goes on with these. */
+export function beginsEmpty({ cause }: Away): boolean {
+  return cause === AwayCause.COPIES || cause === AwayCause.MEMORY;
+}
+
 /**
  * The one text that asks for a person. It ends with the order, to which status adds the gateway to be asked.
  */

@@ -442,6 +442,8 @@ class Run {
     if (holder === undefined || holder.isFrozen || members.length === 0
       || members.length >= world.stores.length || !this.#areMembersWhole(partition)) return;
     const given = world.custody.truth(partition);
+    // One that was deposed, and does not know it, may be there beside it.
+    if (given === undefined || holderKey(given.holder) !== holder.key) return;
     // Whoever holds what was given up can't be told by these stores, nor by the register: it is ended, first.
     this.#healIn(8000, () => { this.#endOnceDeposed(partition, holder); });
     for (const store of members) this.#freezeStoreFor(store, 9000);

@@ -16,7 +16,7 @@ import { contextFor } from './played-context.js';
 import { STATUS } from './sample-answers.js';
 
 const WAITING: WaitingPartitionAnswer = {
-  partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['store-a', 'store-b'], why: '', since: 0,
+  partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['store-a', 'store-b'], begins_empty: true, why: '', since: 0,
 };
 const MEMORY: WaitingPartitionAnswer = { ...WAITING, partition: 'gw-1/6', copies: [] };
 const WHOSE = 'gw-2 gives up the copies at store-a, store-b';
@@ -111,6 +111,14 @@ describe('twinpost rescue --give-up', () => {
     assert.equal(await run('yes'), 0);
     const other = `! 1 partition has another copy at store-c, and is left as before: gw-1/4; ${ELSE}`;
     assert.deepEqual(happened.slice(1), [EMPTY, other, QUESTION, ORDERED, DONE]);
+  });
+
+  test('says of a partition that only waits for what these may know that it goes on, not that it begins empty', async () => {
+    waiting = [{ ...WAITING, begins_empty: false }];
+    assert.equal(await run('yes'), 0);
+    const GOES_ON = (when: string): string =>
+      `1 partition goes on ${when} by what the other stores know, with the mail that they have: gw-1/3`;
+    assert.deepEqual(happened.slice(1), [`! ${GOES_ON('then')}`, QUESTION, ORDERED, GOES_ON('now')]);
   });
 
   test('prints a line of JSON for each partition', async () => {

@@ -15,9 +15,9 @@ const ROW: TableRowAnswer = {
   partition: 'gw-1/1', owner: 'gw-1', store: 'NodeB', network_a: 'RUN', network_s: 'READY', sync: 'SYNC', progress: null, member: true, epoch: 2,
   transactions: 18_000, last_transaction: 18_000, digest: 'aa', messages: 40, lag_messages: 0, lag_bytes: 0, since: NOW - 3600, cause: 'queue created',
 };
-const LEASE: WaitingPartitionAnswer = { partition: 'gw-2/5', owner: 'gw-2', waits_for: 'lease', copies: [], why: 'its lease runs', since: NOW - 5 };
+const LEASE: WaitingPartitionAnswer = { partition: 'gw-2/5', owner: 'gw-2', waits_for: 'lease', copies: [], begins_empty: false, why: 'its lease runs', since: NOW - 5 };
 const AWAY: WaitingPartitionAnswer = {
-  partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['NodeD', 'NodeE'], since: NOW - 30,
+  partition: 'gw-1/3', owner: 'gw-1', waits_for: 'copies away', copies: ['NodeD', 'NodeE'], begins_empty: true, since: NOW - 30,
   why: awayText({ cause: AwayCause.COPIES, stores: ['NodeD', 'NodeE'] }, { gatewayId: 'gw-2', incarnation: 7 }),
 };
 const STATUS: StatusAnswer = {
@@ -207,7 +207,7 @@ describe('a partition that is not served', () => {
 
   test('has nothing in it that moves the cursor', () => {
     const hostile = '\u001b[2J';
-    const lines = linesOf([{ partition: hostile, owner: hostile, waits_for: hostile, copies: [hostile], why: `${hostile} twinpost rescue ${hostile}`, since: NOW }]);
+    const lines = linesOf([{ partition: hostile, owner: hostile, waits_for: hostile, copies: [hostile], begins_empty: true, why: `${hostile} twinpost rescue ${hostile}`, since: NOW }]);
     assert.equal(lines.length, 3);
     assert.ok(!lines.join('').includes('\u001b'));
   });

@@ -69,7 +69,7 @@ describe('the first line of the status', () => {
       [{ rules: [{ ...RULE, verb: 'refuse' as const, queue }] }, `WARNING gw-1: new mail of ${queue} is refused by an operator`] as const),
     [{ reception: { ...RECEPTION, certificates: [{ use: 'links', ends: NOW + 13 * 86_400 + 5 }] } }, 'WARNING gw-1: the certificate for links ends in 13 days'],
     [{ reception: { ...RECEPTION, certificates: [{ use: 'links', ends: NOW + 15 * 86_400 }] } }, 'ALL WELL'],
-    [{ partitions_waiting: 3, waiting_for: { register: 0, lease: 0, stores: 3, copies_away: 0 }, waiting: [{ partition: 'gw-1/1', owner: 'gw-1', waits_for: 'stores', copies: [], why: '', since: NOW }] }, 'ERROR gw-1: 3 partitions not served yet, one for: stores'],
+    [{ partitions_waiting: 3, waiting_for: { register: 0, lease: 0, stores: 3, copies_away: 0 }, waiting: [{ partition: 'gw-1/1', owner: 'gw-1', waits_for: 'stores', copies: [], begins_empty: false, why: '', since: NOW }] }, 'ERROR gw-1: 3 partitions not served yet, one for: stores'],
     [{ configuration: { ...CONFIGURATION, refused: 'gw.yaml:3: x' } }, 'ERROR gw-1: the file of its configuration is refused: gw.yaml:3: x'],
     [{ configuration: CONFIGURATION }, 'ALL WELL'],
     [{ held_messages: 2 }, 'WARNING gw-1: 2 messages held: twinpost queue summary says in which queues'],

@@ -354,6 +354,70 @@ test('a record of our epoch and another term is none of ours: the register was p
   assert.ok(stage.traced.some((event) => event.includes('rolled back')));
 });
 
+test('who may not write its record again, for a silent store may know better, asks a person, and goes on by the order', () => {
+  const stage = new Stage();
+  stage.hold();
+  stage.holder.onRules(stage.rulesTicket, stage.nowMs);
+  const { set, record } = stage.holder;
+  assert.ok(set !== undefined && record !== undefined);
+  // The machine of b dies while the register is away, which comes back empty.
+  stage.up.set('b', '');
+  stage.holder.onLinkDown('b', stage.nowMs);
+  const lease = set.rowOf('b', 'b1')?.lease;
+  assert.ok(lease !== undefined);
+  Object.assign(lease, { endsMs: -1 });
+  const look = (): void => {
+    stage.holder.onNews(stage.nowMs);
+    stage.answerRead('0', undefined);
+    stage.asked('a', true, 1000, record);
+    stage.asked('c', false);
+    stage.tick();
+  };
+  look();
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.STORES);
+  assert.equal(stage.holder.giveUp(['c'], stage.nowMs), false);
+  for (let i = 0; i < 50; i++) look();
+  const before = stage.changes.length;
+  assert.equal(stage.state, HolderState.HOLDER);
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+  assert.deepEqual(stage.holder.away, { cause: AwayCause.REGISTER_BEHIND, stores: ['b'] });
+  assert.equal(stage.holder.awaitsOrder(['b'], stage.nowMs), true);
+  assert.equal(stage.holder.giveUp(['b'], stage.nowMs), true);
+  stage.tick(3);
+  assert.ok(stage.changes.length > before, 'it writes its record again');
+  assert.deepEqual(stage.apply('1').members, members('a', 'b'));
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.NOTHING);
+});
+
+test('a record that names this process, with every member silent, asks a person: that it lives is no copy', () => {
+  const stage = new Stage();
+  for (const storeId of ['a', 'b']) stage.up.set(storeId, '');
+  for (let i = 0; i < 10; i++) {
+    stage.holder.onNews(stage.nowMs);
+    stage.answerRead('r1', recordOf(5, SELF, 'a', 'b'), true);
+    stage.asked('c', false);
+    stage.tick(5);
+  }
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+  assert.equal(stage.holder.awaitsOrder(['a', 'b'], stage.nowMs), true);
+  assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
+  assert.equal(stage.state, HolderState.FOUNDING);
+});
+
+test('a member that was told that it counts, and has no copy, has none that is on its way', () => {
+  const stage = new Stage();
+  const record = recordOf(5, SELF, 'a', 'b');
+  stage.up.set('a', 'b2');
+  stage.answerRead('r1', record, true);
+  stage.asked('a', false);
+  stage.asked('b', false, 0, recordOf(4, OTHER, 'a'));
+  stage.asked('c', false);
+  stage.tick(3);
+  assert.equal(stage.state, HolderState.ASKING, 'it may have been filled since');
+  stage.asked('b', false, 0, record);
+  assert.equal(stage.state, HolderState.FOUNDING);
+});
+
 test('that a holder has no session says nothing while the register may be an older one', () => {
   const stage = new Stage();
   const record = recordOf(3, OTHER, 'a', 'b');
@@ -864,9 +928,51 @@ describe('a holder whose owner is back', () => {
     assert.deepEqual(stage.changes.slice(before).map(({ record }) => record.holder), []);
   });
 
-  test('does not wait for one without end: a store may refuse it for ever', () => {
+  test('waits as long when it has held it for long, and when the owner was away meanwhile', () => {
     const stage = withOne();
     stage.tick(600);
+    handBackOnceHeard(stage, 'r2');
+    assert.equal(stage.state, HolderState.HOLDER);
+    stage.tick(400);
+    handBackOnceHeard(stage, 'r2');
+    assert.equal(stage.state, HolderState.HOLDER, 'it was not wanted for a while');
+  });
+
+  test('does not give it while a second one is waited for, though it had stopped before', () => {
+    const stage = new Stage();
+    stage.hold();
+    stage.holder.onRules(stage.rulesTicket, stage.nowMs);
+    const { set } = stage.holder;
+    for (const row of set?.rows ?? []) set?.onAcked(row, AT.number, stage.nowMs);
+    handBackOnceHeard(stage, 'r1');
+    assert.equal(stage.state, HolderState.HANDING_BACK);
+    stage.up.delete('b');
+    stage.holder.onLinkDown('b', stage.nowMs);
+    stage.tick(5);
+    assert.deepEqual(stage.apply('r2').members, members('a'));
+    const before = stage.changes.length;
+    stage.holder.onQuiet(stage.nowMs);
+    for (let i = 0; i < 3; i++) stage.heard();
+    assert.deepEqual(stage.changes.slice(before).map(({ record }) => record.holder), []);
+    stage.holder.keep(stage.nowMs);
+    assert.equal(stage.state, HolderState.HOLDER);
+  });
+
+  test('waits for one that is compared just now: its store may have all of it in a moment', () => {
+    const stage = withOne();
+    stage.up.set('b', 'b1');
+    stage.up.delete('c');
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.holder.set?.isDoubled, false);
+    assert.equal(stage.state, HolderState.HOLDER);
+  });
+
+  test('does not wait for one without end: a store may refuse it for ever', () => {
+    const stage = withOne();
+    for (let i = 0; i < 31; i++) {
+      handBackOnceHeard(stage, 'r2');
+      stage.tick(10);
+    }
     handBackOnceHeard(stage, 'r2');
     assert.equal(stage.state, HolderState.HANDING_BACK);
   });

@@ -325,6 +325,17 @@ describe('set of a partition', () => {
     assert.equal(other.set.otherSource(), other.row('b'));
   });
 
+  test('a PARTIAL holder reads on from nobody that a change under way takes out: it may be emptied then', () => {
+    const stage = new Stage({}, 'a', 'b');
+    stage.set.readFrom(stage.row('a'), 4, 0);
+    assert.equal(stage.set.otherSource(), stage.row('b'));
+    stage.set.sent(record(4, 'a'));
+    assert.equal(stage.set.otherSource(), undefined);
+    assert.equal(stage.set.mayHaveOther(new Set(), 0), true, 'it stays if the change fails');
+    stage.set.settled(record(5, 'a', 'b'));
+    assert.equal(stage.set.otherSource(), stage.row('b'));
+  });
+
   test('a PARTIAL holder lets who is of another history leave when two in step are recorded with that change', () => {
     const stage = new Stage({}, 'a', 'b');
     stage.set.readFrom(stage.row('a'), 4, 0);
