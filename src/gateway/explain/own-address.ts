@@ -6,11 +6,11 @@
 import { formatMessageId } from '../../base/text-id.js';
 import { toAscii } from '../../platform/node/idna.js';
 import type { Clock } from '../../platform/ports.js';
-import { whoIsMeant } from '../inbound/commands/recipient.js';
 import type { Path } from '../inbound/policy/address.js';
 import type { RelayPolicy } from '../inbound/policy/relay-policy.js';
 import { RoleAddresses } from '../inbound/policy/role-addresses.js';
 import type { Destination } from '../inbound/policy/role-addresses.js';
+import { whoIsMeant } from '../inbound/recipients/who-is-meant.js';
 import { returnAddressesOf, rewritingOf } from '../own-addresses.js';
 import type { CameBack } from '../returned/came-back.js';
 import { ReturnPaths } from '../returned/return-paths.js';
@@ -35,7 +35,7 @@ export function meantBy(
   const rewriting = rewritingOf(smtp, clock);
   const paths = new ReturnPaths(returnAddressesOf(routes, clock).values(), smtp.feedback);
   const ports = { toAscii, rewriting, returned: { paths } };
-  const meant = whoIsMeant(path, { reversePath, mayTakeMoreBack: true }, { ports });
+  const meant = whoIsMeant(path, { reversePath, mayTakeMoreBack: true }, ports);
   if ('reply' in meant) {
     throw new NotExplained('answer', `mail to ${path.address} would be refused: ${meant.reply.trim()}`);
   }
