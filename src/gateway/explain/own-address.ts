@@ -26,10 +26,18 @@ export interface MeantAddress {
   readonly isRole: boolean;
 }
 
+type OwnOptions = Pick<ExplainOptions, 'hostName' | 'postmaster' | 'routes' | 'smtp'>;
+
+export function rolesOf(
+  policy: RelayPolicy, { hostName, postmaster, routes, smtp: { srs } }: OwnOptions,
+): RoleAddresses {
+  const made = [srs, ...routes.map(({ verp }) => verp)].flatMap((each) => each?.domain ?? []);
+  return new RoleAddresses({ hostName, postmaster }, policy, made);
+}
+
 /** Throws what reception would answer. */
 export function meantBy(
-  path: Path, reversePath: string, policy: RelayPolicy,
-  { hostName, postmaster, routes, smtp }: Pick<ExplainOptions, 'hostName' | 'postmaster' | 'routes' | 'smtp'>,
+  path: Path, reversePath: string, roles: RoleAddresses, { postmaster, routes, smtp }: OwnOptions,
   clock: Clock,
 ): MeantAddress {
   const rewriting = rewritingOf(smtp, clock);
@@ -42,9 +50,7 @@ export function meantBy(
   const { wanted, came } = meant;
   const made = wanted === path && came === undefined ? '' : madeText(came);
   if (came?.to === '') return { is: made, to: undefined, isRole: false };
-  const ownDomains = rewriting === undefined ? paths.domains : [rewriting.domain, ...paths.domains];
-  const role = new RoleAddresses({ hostName, postmaster }, policy, ownDomains)
-    .destinationOf(wanted);
+  const role = roles.destinationOf(wanted);
   if (role === undefined) return { is: made, to: wanted, isRole: false };
   const reader = `smtp.postmaster names ${postmaster === '' ? 'no' : 'its'} reader`;
   const words = made === '' ? '' : `${made}, for `;

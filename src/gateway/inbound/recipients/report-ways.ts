@@ -35,7 +35,7 @@ export function reportWays(
 ): FindReportWay {
   const policy = new RelayPolicy({ networks: [], domains: options.relayDomains }, ports.toAscii);
   const roles = new RoleAddresses(options, policy, options.ownDomains);
-  const desk: DestinationDesk = { policy, ports, lookups: 0 };
+  const desk: DestinationDesk = { policy, roles, ports, lookups: 0 };
   const learned = (): void => undefined;
   return (reversePath) => {
     const path = parsePath(`<${reversePath}>`, 0, ports.toAscii);
