@@ -10,7 +10,8 @@
  */
 import type { ToAscii } from '../../../platform/ports.js';
 import type { MailOrigin, QueueClass, Route, Router } from '../../queue/types.js';
-import { parsePath } from '../policy/address.js';
+import { isAscii, parsePath } from '../policy/address.js';
+import type { Path } from '../policy/address.js';
 import type { RelayPolicy } from '../policy/relay-policy.js';
 import type { Destination, RoleAddresses } from '../policy/role-addresses.js';
 import * as replies from '../session/replies.js';
@@ -165,7 +166,7 @@ class Expansion {
       const isAddress = typeof path !== 'string' && path.domain !== '' && path.end === target.length + 2;
       if (!isAddress) return replies.ALIAS_BROKEN;
       const role = this.#roles.destinationOf(path);
-      const to = role ?? path;
+      const to = role ?? withPlainDomain(path);
       const key = tableKey(to.address, to.domain);
       if (key !== alias && this.#followed.has(key)) continue;
       const refusal = this.#follow(to, depth + 1, role !== undefined);
@@ -177,4 +178,10 @@ class Expansion {
   #listingOf(address: string, domain: string): Listing | undefined | typeof NOT_ASKED {
     return this.#table.find(tableKey(address, domain)) ?? this.#table.find(domainKey(domain));
   }
+}
+
+/** With the domain in A-labels where SMTPUTF8 is not needed then: its client may have sent plain ASCII. */
+function withPlainDomain({ address, domain, ascii }: Path): Destination {
+  const local = ascii ? '' : address.slice(0, address.lastIndexOf('@') + 1);
+  return { address: !ascii && isAscii(local) ? `${local}${domain}` : address, domain };
 }

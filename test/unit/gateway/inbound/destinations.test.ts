@@ -28,6 +28,14 @@ test('an alias leads to an address, or nowhere for now', () => {
   }
 });
 
+test('an alias leads to a domain as its client could have written it, unless the mailbox needs SMTPUTF8', () => {
+  for (const [target, address] of [['X@bücher.example', 'X@xn--bcher-kva.example'], ['"a b"@BÜCHER.example', '"a b"@xn--bcher-kva.example'], ['jürgen@bücher.example', 'jürgen@bücher.example'], ['x@Else.example', 'x@Else.example']] as const) {
+    const found = leadingTo(target);
+    assert.ok(Array.isArray(found));
+    assert.deepEqual(found.map((each) => each.address), [address]);
+  }
+});
+
 test('lists of lists that share members are followed as far as so much work goes', () => {
   const names = Array.from({ length: 1000 }, (_none, i) => `l${String(i)}@x.example`);
   const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
