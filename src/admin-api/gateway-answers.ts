@@ -203,7 +203,7 @@ const busiestAnswer = z.object({
   seconds: z.int(),
   messages: z.int(),
   clients: submitters,
-  /** Reverse-paths. */
+  /** Reverse-paths, in one of their spellings (MailTransaction.senderKey). */
   senders: submitters,
   users: submitters,
 });

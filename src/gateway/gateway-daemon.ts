@@ -494,7 +494,10 @@ class Gateway implements RunningGateway {
     const made = [...this.#returnAddresses.values()].map((each) => each.options.domain);
     const ownDomains = srs === undefined ? made : [srs.domain, ...made];
     const options = { hostName, relayDomains, postmaster, ownDomains };
-    return reportWays(options, { router: this.#router, toAscii, recipients: this.#listeners.recipients });
+    return reportWays(options, {
+      router: this.#router, toAscii, recipients: this.#listeners.recipients,
+      rewriting: this.#rewriting, returned: this.#returned,
+    });
   }
 
   #makeCore(): GatewayCore {

@@ -279,7 +279,7 @@ export class InboundRecord implements InboundMetrics {
     this.#metrics.received += 1;
     this.#metrics.receivedBytes += message.contentBytes;
     this.#metrics.receivedRecipients += message.recipientCount;
-    this.busy.received(message.client, message.reversePath, message.user);
+    this.busy.received(message.client, message.senderKey, message.user);
     this.#metrics.acceptSeconds.observe(acceptMs / 1000);
   }
 

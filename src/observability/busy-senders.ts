@@ -33,7 +33,7 @@ export class BusySenders {
     this.#before = this.#now;
   }
 
-  /** `user`: '' of a client that did not log in. */
+  /** `sender`: the same however he is written. `user`: '' of a client that did not log in. */
   received(client: string, sender: string, user: string): void {
     const window = this.#now;
     window.messages += 1;

@@ -111,7 +111,7 @@ test('what expires says what was said of it last, and so does its report', { tim
 ));
 
 test('an alias that leads out of our domains has the reverse-path rewritten, and the report finds the sender', { timeout: 180_000 }, () => withAliases(
-  ['anna@relayed.example', 'info@relayed.example to=x@else.example', 'gone@relayed.example to=nobody@else.example', 'both@relayed.example to=anna@relayed.example,y@else.example'],
+  ['anna@relayed.example', 'info@relayed.example to=x@else.example', 'gone@relayed.example to=nobody@else.example', 'nobody@relayed.example', 'both@relayed.example to=anna@relayed.example,y@else.example'],
   async (cluster, hop) => {
     await send(cluster, 'alice@client.example', ['<info@relayed.example>']);
     await send(cluster, 'alice@client.example', ['<anna@relayed.example>']);
@@ -132,6 +132,11 @@ test('an alias that leads out of our domains has the reverse-path rewritten, and
     assert.doesNotMatch(hop.find('bob@client.example')?.content ?? '', /nobody|else\.example/);
     await logged(cluster, 'bounced', { from: 'bob@client.example', to: 'nobody@else.example', orig_to: 'gone@relayed.example' });
     await logged(cluster, 'report', { to: 'bob@client.example', kind: 'failure', why: '550 5.1.1 <nobody@else.example> no such user' });
+    // So does that of a mail which comes back under the rewritten reverse-path, and fails here.
+    const ofAlice = (): number => hop.arrivals.filter(({ recipients }) => recipients.includes('alice@client.example')).length;
+    assert.equal(ofAlice(), 1);
+    await send(cluster, rewritten, ['<nobody@relayed.example>']);
+    await until('alice is told of that, too', () => ofAlice() === 2, BOUND_MS, cluster.gateway);
     // A sender of our own domains is known to come from here.
     await send(cluster, 'anna@relayed.example', ['<info@relayed.example>']);
     await until('the last is there', () => hop.arrivals.filter(({ recipients }) => recipients.includes('x@else.example')).length === 2, BOUND_MS, cluster.gateway);

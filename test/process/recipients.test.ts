@@ -162,19 +162,21 @@ test('twinpost table build warns of aliases that lead nowhere, and makes the tab
       'good@x.example to=Anna@X.example,any@whole.example,foreign@else.example', 'own@x.example to=own@x.example',
       'gone@x.example to=anna@x.example,nobody@x.example', 'team@x.example to=gone@x.example',
       'one@x.example to=two@x.example', 'two@x.example to=one@x.example', 'saved@x.example to=saved2@x.example,bob@x.example', 'saved2@x.example to=saved@x.example',
+      'root@x.example to=postmaster@x.example', 'postmaster@x.example to=root@x.example', 'spam@x.example to=Abuse@x.example', 'half@x.example to=abuse@x.example,nowhere@x.example',
     ].join('\n'));
     const built = await twinpost(['table', 'build', text, file]);
     assert.equal(built.code, 0, built.error);
-    assert.match(built.out, /: 11 addresses, 8 aliases, 1 routes, /);
+    assert.match(built.out, /: 15 addresses, 12 aliases, 1 routes, /);
     const lines = built.error.trimEnd().split('\n');
-    assert.equal(lines.length, 4, built.error);
+    assert.equal(lines.length, 5, built.error);
     for (const [index, expected] of [
       /text: line 7: warning: 'gone@x\.example' leads nowhere: 'nobody@x\.example' is not in the table, and there is no line '@x\.example'$/,
       /text: line 8: warning: 'team@x\.example' leads nowhere: its aliases go in a circle, .* or end in one that leads nowhere$/,
       /text: line 9: warning: 'one@x\.example' leads nowhere: its aliases go in a circle/, /text: line 10: warning: 'two@x\.example' leads nowhere: its aliases go in a circle/,
+      /text: line 16: warning: 'half@x\.example' leads nowhere: 'nowhere@x\.example' is not in the table/,
     ].entries()) assert.match(lines[index] ?? '', expected);
     const { warnings, nowhere } = JSON.parse((await twinpost(['table', 'build', text, file, '--json'])).out) as { warnings: string[]; nowhere: number };
-    assert.deepEqual([warnings.length, nowhere], [4, 4]);
+    assert.deepEqual([warnings.length, nowhere], [5, 5]);
     assert.equal((await twinpost(['table', 'find', file, 'gone@x.example'])).code, 0);
   } finally {
     rmSync(folder, { recursive: true });

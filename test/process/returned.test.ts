@@ -166,6 +166,12 @@ test('each recipient has a reverse-path of his own; a report to it is counted, t
   assert.equal(delay['to'], undefined);
   await send(cluster, 'daemon@far.example', [carol.from], 'Subject: I am away\r\n\r\nuntil Monday\r\n');
   await logged(cluster, 'returned', { class: 'unknown', from: 'anna@ours.example' });
+  // Bob's mail goes on to an address of ours that fails: our own report finds Anna, and is no count here.
+  const ofAnna = (): number => hop.arrivals.filter(({ recipients }) => recipients.includes('anna@ours.example')).length;
+  await until('anna has what carol\'s server said', () => hop.arrivals.some(({ content }) => content.includes('I am away')), BOUND_MS, cluster.gateway);
+  const before = ofAnna();
+  await send(cluster, bob.from, ['nobody@ours.example']);
+  await until('anna has our report', () => ofAnna() === before + 1, BOUND_MS, cluster.gateway);
   assert.equal(await metric(cluster, 'twinpost_returned_total{route="out",class="5"}'), 1);
   assert.equal(await metric(cluster, 'twinpost_returned_total{route="out",class="4"}'), 1);
   assert.equal(await metric(cluster, 'twinpost_returned_total{route="out",class="unknown"}'), 1);
@@ -202,6 +208,8 @@ test('discarded reports are counted and go nowhere; feedback is true when it bri
   await send(cluster, '', [from], report('delivery-status', status('bob@far.example', 'failed', '5.2.2', '552 full')));
   const { queue_id } = await logged(cluster, 'returned', { to: 'bob@far.example', dsn: '5.2.2', reply: '552 full' });
   assert.equal((await logged(cluster, 'received', { to: from }))['queue'], '');
+  await send(cluster, from, ['nobody@ours.example']);
+  await logged(cluster, 'removed', { from, reason: 'reverse-path of ours that leads to nobody: the report has nowhere to go' });
 
   const machine = 'Feedback-Type: abuse\r\nUser-Agent: FarReports/1.0\r\nVersion: 1\r\nSource-IP: 192.0.2.1\r\nArrival-Date: Thu, 8 Mar 2035 14:00:00 -0500\r\nOriginal-Rcpt-To: <bob@far.example>\r\n';
   await send(cluster, 'fbl@far.example', ['FBL@ours.example'], report('feedback-report', machine, `Return-Path: <${from}>\r\nSubject: x\r\n`));

@@ -5,6 +5,7 @@
  */
 import { parsePath } from '../../gateway/inbound/policy/address.js';
 import { RelayPolicy } from '../../gateway/inbound/policy/relay-policy.js';
+import { RoleAddresses } from '../../gateway/inbound/policy/role-addresses.js';
 import { destinationsOf } from '../../gateway/inbound/recipients/destinations.js';
 import type { DestinationDesk, DestinationPorts } from '../../gateway/inbound/recipients/destinations.js';
 import { TableFile } from '../../gateway/inbound/recipients-file.js';
@@ -19,6 +20,8 @@ const ANYWHERE = {
   nextHop: { protocol: 'smtp', host: 'any', port: 25 },
   ordering: 'fifo', concurrency: 1, lengthMax: 1,
 } as const;
+/** Who reads mail to postmaster and abuse is, too. */
+const SOMEBODY = { hostName: '', postmaster: 'postmaster@reader.invalid' };
 
 export class AliasJudge {
   readonly #table: TableFile;
@@ -34,7 +37,8 @@ export class AliasJudge {
       route: (domain, ...rest) => anywhere.route(domain, ...rest),
       routeNamed: (_name, domain) => anywhere.route(domain, 'mail', '', OWN_ORIGIN),
     };
-    this.#desk = { policy, ports: { router, toAscii, recipients: this.#table }, lookups: 0 };
+    const roles = new RoleAddresses(SOMEBODY, policy, []);
+    this.#desk = { policy, roles, ports: { router, toAscii, recipients: this.#table }, lookups: 0 };
   }
 
   /** Why mail to an alias goes nowhere; '' when it does not. */
@@ -57,8 +61,10 @@ export class AliasJudge {
   }
 
   #isMissing(target: string): boolean {
+    const { policy, roles } = this.#desk;
     const path = parsePath(`<${target}>`, 0, toAscii);
-    if (typeof path === 'string' || !this.#desk.policy.isRelayDomain(path.domain)) return false;
+    if (typeof path === 'string' || !policy.isRelayDomain(path.domain)) return false;
+    if (roles.destinationOf(path) !== undefined) return false;
     return this.#table.find(tableKey(path.address, path.domain)) === undefined
       && this.#table.find(domainKey(path.domain)) === undefined;
   }

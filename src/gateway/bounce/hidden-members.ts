@@ -1,8 +1,9 @@
 /**
  * What an alias leads to is not told by us to whoever writes to it: one message to a list would tell who is
  * on it, or where somebody has his mail sent on to (RFC 3464 4.2). A report of ours names the address that
- * was written to, once for all that it leads to, with the worst that became of any; neither them nor who
- * takes their mail. A next hop's own reports may: of success it is asked for none (commands/recipient.ts).
+ * was written to, once for all behind it that this report is about, with the worst that it has of any;
+ * neither them nor who takes their mail. A next hop's own reports may: of success it is asked for none
+ * (commands/recipient.ts).
  *
  *   team@ours.example ─► anna@ours.example   delivered
  *                     ─► x@else.example      failed      ─► "team@ours.example: failed", and the codes of why

@@ -42,7 +42,7 @@ import { UNSIGNED_MX, daneOf } from './explained-dane.js';
 import { hostsUnder, policyOf } from './explained-policy.js';
 import type { AskedHost, ExplainedPolicy } from './explained-policy.js';
 import { NotExplained } from './not-explained.js';
-import { meantBy } from './own-address.js';
+import { meantBy, rolesOf } from './own-address.js';
 
 export interface ExplainOptions {
   readonly hostName: string;
@@ -126,11 +126,12 @@ function meantAndRouted(question: ExplainQuestion, options: ExplainOptions, port
   }
   const policy = new RelayPolicy({ networks: [], domains }, toAscii);
   const router = createRouter(routes);
-  const desk = { policy, ports: { router, toAscii, recipients: ports.recipients }, lookups: 0 };
+  const roles = rolesOf(policy, options);
+  const desk = { policy, roles, ports: { router, toAscii, recipients: ports.recipients }, lookups: 0 };
   const origin = { reversePath, listener: listener === '' ? listeners[0] ?? '' : listener };
   const path = parsePath(`<${recipient}>`, 0, toAscii);
   if (typeof path === 'string') return destination(recipient, path, desk, origin, options);
-  const meant = meantBy(path, reversePath, policy, options, ports.clock);
+  const meant = meantBy(path, reversePath, roles, options, ports.clock);
   const { to } = meant;
   const told = { recipient, is: meant.is, stands_for: to?.address ?? '' };
   if (to === undefined) return { to: told, routed: [] };

@@ -6,11 +6,11 @@
 import { formatMessageId } from '../../base/text-id.js';
 import { toAscii } from '../../platform/node/idna.js';
 import type { Clock } from '../../platform/ports.js';
-import { whoIsMeant } from '../inbound/commands/recipient.js';
 import type { Path } from '../inbound/policy/address.js';
 import type { RelayPolicy } from '../inbound/policy/relay-policy.js';
 import { RoleAddresses } from '../inbound/policy/role-addresses.js';
 import type { Destination } from '../inbound/policy/role-addresses.js';
+import { whoIsMeant } from '../inbound/recipients/who-is-meant.js';
 import { returnAddressesOf, rewritingOf } from '../own-addresses.js';
 import type { CameBack } from '../returned/came-back.js';
 import { ReturnPaths } from '../returned/return-paths.js';
@@ -26,25 +26,31 @@ export interface MeantAddress {
   readonly isRole: boolean;
 }
 
+type OwnOptions = Pick<ExplainOptions, 'hostName' | 'postmaster' | 'routes' | 'smtp'>;
+
+export function rolesOf(
+  policy: RelayPolicy, { hostName, postmaster, routes, smtp: { srs } }: OwnOptions,
+): RoleAddresses {
+  const made = [srs, ...routes.map(({ verp }) => verp)].flatMap((each) => each?.domain ?? []);
+  return new RoleAddresses({ hostName, postmaster }, policy, made);
+}
+
 /** Throws what reception would answer. */
 export function meantBy(
-  path: Path, reversePath: string, policy: RelayPolicy,
-  { hostName, postmaster, routes, smtp }: Pick<ExplainOptions, 'hostName' | 'postmaster' | 'routes' | 'smtp'>,
+  path: Path, reversePath: string, roles: RoleAddresses, { postmaster, routes, smtp }: OwnOptions,
   clock: Clock,
 ): MeantAddress {
   const rewriting = rewritingOf(smtp, clock);
   const paths = new ReturnPaths(returnAddressesOf(routes, clock).values(), smtp.feedback);
   const ports = { toAscii, rewriting, returned: { paths } };
-  const meant = whoIsMeant(path, { reversePath, mayTakeMoreBack: true }, { ports });
+  const meant = whoIsMeant(path, { reversePath, mayTakeMoreBack: true }, ports);
   if ('reply' in meant) {
     throw new NotExplained('answer', `mail to ${path.address} would be refused: ${meant.reply.trim()}`);
   }
   const { wanted, came } = meant;
   const made = wanted === path && came === undefined ? '' : madeText(came);
   if (came?.to === '') return { is: made, to: undefined, isRole: false };
-  const ownDomains = rewriting === undefined ? paths.domains : [rewriting.domain, ...paths.domains];
-  const role = new RoleAddresses({ hostName, postmaster }, policy, ownDomains)
-    .destinationOf(wanted);
+  const role = roles.destinationOf(wanted);
   if (role === undefined) return { is: made, to: wanted, isRole: false };
   const reader = `smtp.postmaster names ${postmaster === '' ? 'no' : 'its'} reader`;
   const words = made === '' ? '' : `${made}, for `;

@@ -120,8 +120,9 @@ export class DelayReports {
       const isWanted = notify === 0 ? this.#options.isUnasked : (notify & NOTIFY_DELAY) !== 0;
       if (isWanted && note.states[index] === TO_TRY) recipients.push(index);
     });
-    const way = recipients.length === 0 ? undefined : writer.wayTo(envelope);
-    if (way === undefined) return 'never';
+    if (recipients.length === 0) return 'never';
+    const way = writer.wayTo(envelope);
+    if (typeof way === 'string') return 'never';
     if (way === NOT_READY) return 'later';
     if (entries.isAbsent(row)) return wanted(queue, row, entries);
     if (!hasRoom(queue, memory, delayReportBytesMax(envelope, recipients))) return 'later';

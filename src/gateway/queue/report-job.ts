@@ -390,9 +390,9 @@ export class Reports {
     const way = writer.wayTo(envelope);
     job.isAsking = way === NOT_READY;
     if (way === NOT_READY) return false;
-    if (way === undefined) {
+    if (typeof way === 'string') {
       for (const index of recipients) {
-        events.ended(queue, envelope, index, 'no route to the reverse-path', 'the report has nowhere to go');
+        events.ended(queue, envelope, index, way, 'the report has nowhere to go');
       }
       this.#endSource(job, envelope, note, failure);
       return true;

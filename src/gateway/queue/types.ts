@@ -188,8 +188,14 @@ export interface ReportWay {
   readonly address: string;
 }
 
-/** Undefined: no route leads there. NOT_READY: somebody is asked, look again in a moment. */
-export type FindReportWay = (reversePath: string) => ReportWay | typeof NOT_READY | undefined;
+/** Why there is none, in the words of the log. */
+export const NO_WAY_BACK = 'no route to the reverse-path';
+/** It was made here, and is forged, too old, or one whose reports are discarded. */
+export const NOBODY_BEHIND = 'reverse-path of ours that leads to nobody';
+export type NoReportWay = typeof NO_WAY_BACK | typeof NOBODY_BEHIND;
+
+/** NOT_READY: somebody is asked, look again in a moment. */
+export type FindReportWay = (reversePath: string) => ReportWay | typeof NOT_READY | NoReportWay;
 
 export type SubmissionOutcome =
   typeof COMMITTED | typeof REFUSED | typeof NO_MEMORY | typeof NO_REPLY | typeof NOT_READY;

@@ -11,7 +11,6 @@ import {
   ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_LEAVES, ALIAS_SUCCESS, NOTIFY_NEVER, NOTIFY_SUCCESS,
 } from '../../queue/types.js';
 import type { AdmissionVerdict, Route } from '../../queue/types.js';
-import type { InboundPorts, ReturnedPorts } from '../options.js';
 import type { CameBack } from '../../returned/came-back.js';
 import type { Path } from '../policy/address.js';
 import type { Desk } from '../session/desk.js';
@@ -24,12 +23,11 @@ import type { MailTransaction } from '../session/transaction.js';
 import { ORCPT_CHARACTERS_MAX, RecipientParameters, xtext } from './parameters.js';
 import { byDomain, destinationsOf, mailboxKey } from '../recipients/destinations.js';
 import { ALIAS_TARGETS_MAX } from '../recipients/listing.js';
+import { whoIsMeant } from '../recipients/who-is-meant.js';
 
 const RCPT_TO = 'RCPT TO:';
 /** Questions that follow from answers: aliases are followed so deep at most, and some answer may run out. */
 const ROUNDS_MAX = 20;
-/** An address of 254 octets holds no more. */
-const TIMES_REWRITTEN_MAX = 10;
 
 export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effect {
   const { transaction } = dialog;
@@ -46,7 +44,7 @@ export function recipient(dialog: InboundDialog, desk: Desk, text: string): Effe
   if (refusal !== undefined) return refusal;
   if (!transaction.isUtf8 && !(path.ascii && isAscii(parameters.orcpt))) return replies.SMTPUTF8_NEEDED;
   const mayBeMade = ports.rewriting !== undefined || ports.returned !== undefined;
-  const meant = mayBeMade ? whoIsMeant(path, transaction, desk) : undefined;
+  const meant = mayBeMade ? whoIsMeant(path, transaction, ports) : undefined;
   if (meant !== undefined && 'reply' in meant) return meant;
   const { wanted = path, came } = meant ?? {};
   const role = desk.roles.destinationOf(wanted);
@@ -102,34 +100,6 @@ function takeBack(
   return replies.RECIPIENT_OK;
 }
 
-interface MeantRecipient {
-  readonly wanted: Path;
-  readonly came: CameBack | undefined;
-}
-
-/** Of a desk and a transaction what counts here. */
-interface MeansOf {
-  readonly ports: Pick<InboundPorts, 'rewriting' | 'toAscii'> & {
-    readonly returned?: Pick<ReturnedPorts, 'paths'> | undefined;
-  };
-}
-type MeantBy = Pick<MailTransaction, 'reversePath' | 'mayTakeMoreBack'>;
-
-/** Addresses of our own making stand for others, whom they were made for. */
-export function whoIsMeant(path: Path, transaction: MeantBy, desk: MeansOf): MeantRecipient | Refusal {
-  const { rewriting, returned, toAscii } = desk.ports;
-  const came = returned?.paths.find(path);
-  if (came === 'forged') return replies.RETURN_FORGED;
-  if (came === 'stale') return replies.RETURN_STALE;
-  if (came !== undefined) {
-    if (!transaction.mayTakeMoreBack) return replies.TOO_MANY_RECIPIENTS;
-    const wanted = came.to === '' ? path : parsePath(`<${came.to}>`, 0, toAscii);
-    return typeof wanted === 'string' ? replies.RETURN_FORGED : { wanted, came };
-  }
-  const sender = rewriting?.domain === path.domain ? senderBehind(path, transaction, desk) : undefined;
-  return sender !== undefined && 'reply' in sender ? sender : { wanted: sender ?? path, came };
-}
-
 /**
  * Whoever names a victim as the sender of his mail gets an address that leads to the victim. Out of our
  * domains it takes reports only, which come from the null reverse-path.
@@ -139,27 +109,6 @@ function relaysForAnybody(
 ): boolean {
   if (came?.kind !== 'returned' || came.to === '' || reversePath === '') return false;
   return !policy.isRelayDomain(wanted.domain);
-}
-
-/** A reverse-path that was rewritten here leads reports to its sender, whoever brings them. */
-function senderBehind(
-  written: Path, { reversePath }: MeantBy, { ports: { rewriting, toAscii } }: MeansOf,
-): Path | Refusal | undefined {
-  let path = written;
-  // It may have gone through here before: each time is undone.
-  for (let times = 0; rewriting?.isRewritten(localPartOf(path)) === true; times++) {
-    if (path.domain !== rewriting.domain) break;
-    if (reversePath !== '') return replies.REPORTS_ONLY;
-    const original = times < TIMES_REWRITTEN_MAX ? rewriting.original(localPartOf(path)) : undefined;
-    const before = original === undefined ? '' : parsePath(`<${original}>`, 0, toAscii);
-    if (typeof before === 'string') return replies.NO_SUCH_SENDER;
-    path = before;
-  }
-  return path === written ? undefined : path;
-}
-
-function localPartOf({ address }: Path): string {
-  return address.slice(0, address.lastIndexOf('@'));
 }
 
 /** What somebody was asked for is known: the RCPT goes on. */

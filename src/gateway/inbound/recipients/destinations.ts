@@ -1,6 +1,7 @@
 /**
  * Where a recipient goes: by the table for domains that we relay for, where there is one, else where its
- * domain leads. Aliases are followed; what they lead to in a relay domain must be in the table too.
+ * domain leads. Aliases are followed; what they lead to in a relay domain must be in the table too, but for
+ * postmaster and abuse (policy/role-addresses.ts).
  *
  *   RCPT ─► policy said yes ─► destinations ─┬─► not in the table        550 5.1.1
  *                                            ├─► table can't be read     451 4.4.3
@@ -9,9 +10,10 @@
  */
 import type { ToAscii } from '../../../platform/ports.js';
 import type { MailOrigin, QueueClass, Route, Router } from '../../queue/types.js';
-import { parsePath } from '../policy/address.js';
+import { isAscii, parsePath } from '../policy/address.js';
+import type { Path } from '../policy/address.js';
 import type { RelayPolicy } from '../policy/relay-policy.js';
-import type { Destination } from '../policy/role-addresses.js';
+import type { Destination, RoleAddresses } from '../policy/role-addresses.js';
 import * as replies from '../session/replies.js';
 import type { Refusal } from '../session/replies.js';
 import { NOT_ASKED, domainKey, tableKey } from './listing.js';
@@ -42,6 +44,7 @@ export interface DestinationPorts {
 /** By whose rules, and who counts the work. */
 export interface DestinationDesk {
   readonly policy: RelayPolicy;
+  readonly roles: Pick<RoleAddresses, 'destinationOf'>;
   readonly ports: DestinationPorts;
   /** Look-ups in this turn of the loop: whoever has many makes others wait. */
   lookups: number;
@@ -94,18 +97,20 @@ class Expansion {
   lookups = 0;
   readonly #table: RecipientTable;
   readonly #policy: RelayPolicy;
+  readonly #roles: DestinationDesk['roles'];
   readonly #ports: DestinationPorts;
   readonly #origin: MailOrigin;
   readonly #max: number;
   readonly #queueClass: QueueClass;
 
   constructor(
-    table: RecipientTable, { policy, ports }: DestinationDesk, origin: MailOrigin, max: number,
+    table: RecipientTable, { policy, roles, ports }: DestinationDesk, origin: MailOrigin, max: number,
     queueClass: QueueClass,
   ) {
     this.#origin = origin;
     this.#table = table;
     this.#policy = policy;
+    this.#roles = roles;
     this.#ports = ports;
     this.#max = max;
     this.#queueClass = queueClass;
@@ -119,7 +124,8 @@ class Expansion {
     return this.#found.size === 0 ? replies.ALIAS_BROKEN : [...this.#found.values()];
   }
 
-  #follow({ address, domain }: Destination, depth: number): Refusal | undefined {
+  /** `isRole`: the table need not know it. */
+  #follow({ address, domain }: Destination, depth: number, isRole = false): Refusal | undefined {
     const isListed = this.#policy.isRelayDomain(domain);
     if (isListed && ++this.lookups > LOOKUPS_MAX + 2 * this.#max) return replies.ALIAS_BROKEN;
     const listing = isListed ? this.#listingOf(address, domain) : undefined;
@@ -127,7 +133,9 @@ class Expansion {
       this.#unasked.push(tableKey(address, domain));
       return undefined;
     }
-    if (isListed && listing === undefined) return depth === 0 ? replies.NO_MAILBOX : replies.ALIAS_BROKEN;
+    if (isListed && listing === undefined && !isRole) {
+      return depth === 0 ? replies.NO_MAILBOX : replies.ALIAS_BROKEN;
+    }
     const key = tableKey(address, domain);
     // An alias that names itself keeps a copy; another one that was followed brings nobody new.
     const isOwn = this.#followed.has(key) && depth > 0;
@@ -157,9 +165,11 @@ class Expansion {
       const path = UNFIT.test(target) ? '' : parsePath(`<${target}>`, 0, this.#ports.toAscii);
       const isAddress = typeof path !== 'string' && path.domain !== '' && path.end === target.length + 2;
       if (!isAddress) return replies.ALIAS_BROKEN;
-      const key = tableKey(path.address, path.domain);
+      const role = this.#roles.destinationOf(path);
+      const to = role ?? withPlainDomain(path);
+      const key = tableKey(to.address, to.domain);
       if (key !== alias && this.#followed.has(key)) continue;
-      const refusal = this.#follow(path, depth + 1);
+      const refusal = this.#follow(to, depth + 1, role !== undefined);
       if (refusal !== undefined) return refusal;
     }
     return undefined;
@@ -168,4 +178,10 @@ class Expansion {
   #listingOf(address: string, domain: string): Listing | undefined | typeof NOT_ASKED {
     return this.#table.find(tableKey(address, domain)) ?? this.#table.find(domainKey(domain));
   }
+}
+
+/** With the domain in A-labels where SMTPUTF8 is not needed then: its client may have sent plain ASCII. */
+function withPlainDomain({ address, domain, ascii }: Path): Destination {
+  const local = ascii ? '' : address.slice(0, address.lastIndexOf('@') + 1);
+  return { address: !ascii && isAscii(local) ? `${local}${domain}` : address, domain };
 }

@@ -3,13 +3,14 @@
  * for, else where the domain leads. Asked when a report is written (gateway/queue/report-writer.ts), long
  * after reception.
  *
- *   reverse-path ─► postmaster, abuse   whoever reads them
+ *   reverse-path ─► made here (`smtp.srs`, `verp`)   whom it stands for; NOBODY_BEHIND where that is nobody
+ *                ─► postmaster, abuse   whoever reads them
  *                ─► in the table        its next hop; of an alias of several, the first of them
  *                ─► somebody is asked, or nobody can tell now    NOT_READY: the report waits for the answer
  *                ─► nothing is known    where its domain leads
  */
 import type { ToAscii } from '../../../platform/ports.js';
-import { NOT_READY, OWN_ORIGIN } from '../../queue/types.js';
+import { NOBODY_BEHIND, NO_WAY_BACK, NOT_READY, OWN_ORIGIN } from '../../queue/types.js';
 import type { FindReportWay, Router } from '../../queue/types.js';
 import { normalizeDomain, parsePath } from '../policy/address.js';
 import { RelayPolicy } from '../policy/relay-policy.js';
@@ -18,6 +19,8 @@ import { TABLE_UNREADABLE } from '../session/replies.js';
 import { byDomain, destinationsOf } from './destinations.js';
 import type { DestinationDesk, DestinationPorts } from './destinations.js';
 import { ALIAS_TARGETS_MAX } from './listing.js';
+import { OWN_REPORT, whoIsMeant } from './who-is-meant.js';
+import type { MadeAddressPorts } from './who-is-meant.js';
 
 export interface ReportWayOptions {
   readonly hostName: string;
@@ -27,15 +30,20 @@ export interface ReportWayOptions {
   readonly ownDomains: readonly string[];
 }
 
-export function reportWays(options: ReportWayOptions, ports: DestinationPorts): FindReportWay {
+export function reportWays(
+  options: ReportWayOptions, ports: DestinationPorts & MadeAddressPorts,
+): FindReportWay {
   const policy = new RelayPolicy({ networks: [], domains: options.relayDomains }, ports.toAscii);
   const roles = new RoleAddresses(options, policy, options.ownDomains);
-  const desk: DestinationDesk = { policy, ports, lookups: 0 };
+  const desk: DestinationDesk = { policy, roles, ports, lookups: 0 };
   const learned = (): void => undefined;
   return (reversePath) => {
     const path = parsePath(`<${reversePath}>`, 0, ports.toAscii);
     if (typeof path === 'string') return byDomainOf(reversePath, ports.router, ports.toAscii);
-    const to = roles.destinationOf(path) ?? path;
+    // Its domain leads here, to where no mail is sent.
+    const meant = whoIsMeant(path, OWN_REPORT, ports);
+    if ('reply' in meant || meant.came?.to === '') return NOBODY_BEHIND;
+    const to = roles.destinationOf(meant.wanted) ?? meant.wanted;
     const found = destinationsOf(to, desk, OWN_ORIGIN, ALIAS_TARGETS_MAX, 'bounce');
     if ('unasked' in found) {
       ports.recipients?.learn?.(found.unasked, learned);
@@ -44,7 +52,7 @@ export function reportWays(options: ReportWayOptions, ports: DestinationPorts): 
     // As mail to him would: a way by the domain may be none, or lead to whom does not know him.
     if (found === TABLE_UNREADABLE) return NOT_READY;
     const known = 'reply' in found ? byDomain(to, desk, OWN_ORIGIN, 'bounce') : found;
-    return 'reply' in known ? undefined : known[0];
+    return 'reply' in known ? NO_WAY_BACK : known[0] ?? NO_WAY_BACK;
   };
 }
 
@@ -54,5 +62,5 @@ export function byDomainOf(
 ): ReturnType<FindReportWay> {
   const domain = normalizeDomain(reversePath.slice(reversePath.lastIndexOf('@') + 1), toAscii);
   const route = router.route(domain, 'bounce', reversePath, OWN_ORIGIN);
-  return route === undefined ? undefined : { route, address: reversePath };
+  return route === undefined ? NO_WAY_BACK : { route, address: reversePath };
 }

@@ -3,16 +3,19 @@ import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
 import { RelayPolicy } from '../../../../src/gateway/inbound/policy/relay-policy.js';
+import { RoleAddresses } from '../../../../src/gateway/inbound/policy/role-addresses.js';
 import { destinationsOf } from '../../../../src/gateway/inbound/recipients/destinations.js';
 import * as replies from '../../../../src/gateway/inbound/session/replies.js';
 import { OWN_ORIGIN } from '../../../../src/gateway/queue/types.js';
 import { toAscii } from '../../../../src/platform/node/idna.js';
 import { DomainRouter } from '../../../dialog/memory-reception.js';
 
+const NO_READERS = { hostName: 'mx.x.example', postmaster: '' };
+
 function leadingTo(target: string): ReturnType<typeof destinationsOf> {
   const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
   const recipients = { find: () => ({ route: '', to: [target] }) };
-  const desk = { policy, ports: { router: new DomainRouter(), toAscii, recipients }, lookups: 0 };
+  const desk = { policy, roles: new RoleAddresses(NO_READERS, policy, []), ports: { router: new DomainRouter(), toAscii, recipients }, lookups: 0 };
   return destinationsOf({ address: 'info@x.example', domain: 'x.example' }, desk, OWN_ORIGIN, 10);
 }
 
@@ -25,11 +28,19 @@ test('an alias leads to an address, or nowhere for now', () => {
   }
 });
 
+test('an alias leads to a domain as its client could have written it, unless the mailbox needs SMTPUTF8', () => {
+  for (const [target, address] of [['X@bücher.example', 'X@xn--bcher-kva.example'], ['"a b"@BÜCHER.example', '"a b"@xn--bcher-kva.example'], ['jürgen@bücher.example', 'jürgen@bücher.example'], ['x@Else.example', 'x@Else.example']] as const) {
+    const found = leadingTo(target);
+    assert.ok(Array.isArray(found));
+    assert.deepEqual(found.map((each) => each.address), [address]);
+  }
+});
+
 test('lists of lists that share members are followed as far as so much work goes', () => {
   const names = Array.from({ length: 1000 }, (_none, i) => `l${String(i)}@x.example`);
   const policy = new RelayPolicy({ networks: [], domains: ['x.example'] }, toAscii);
   const listed = (key: string): readonly string[] => (key.startsWith('all@') ? names : key.startsWith('anna@') ? [] : ['anna@x.example']);
-  const desk = { policy, ports: { router: new DomainRouter(), toAscii, recipients: { find: (key: string) => ({ route: '', to: listed(key) }) } }, lookups: 0 };
+  const desk = { policy, roles: new RoleAddresses(NO_READERS, policy, []), ports: { router: new DomainRouter(), toAscii, recipients: { find: (key: string) => ({ route: '', to: listed(key) }) } }, lookups: 0 };
   const found = (max: number): ReturnType<typeof destinationsOf> => destinationsOf({ address: 'all@x.example', domain: 'x.example' }, desk, OWN_ORIGIN, max);
   // 2,001 look-ups, for one member.
   assert.equal(found(500), replies.ALIAS_BROKEN);

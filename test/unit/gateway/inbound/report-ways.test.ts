@@ -1,25 +1,45 @@
 /** Where reports to senders go: by the table, as mail to them would. */
 import assert from 'node:assert/strict';
+import { createHmac } from 'node:crypto';
 import { describe, test } from 'node:test';
+import { ReturnAddresses } from '../../../../src/base/return-addresses.js';
+import { SenderRewriting } from '../../../../src/base/sender-rewriting.js';
+import type { Hmac } from '../../../../src/base/signed-text.js';
 import { NOT_ASKED } from '../../../../src/gateway/inbound/recipients/listing.js';
 import type { Listing, RecipientTable } from '../../../../src/gateway/inbound/recipients/listing.js';
 import { reportWays } from '../../../../src/gateway/inbound/recipients/report-ways.js';
 import { createRouter } from '../../../../src/gateway/queue/router.js';
 import type { RouteOptions } from '../../../../src/gateway/queue/router.js';
-import { NOT_READY } from '../../../../src/gateway/queue/types.js';
+import { NOBODY_BEHIND, NO_WAY_BACK, NOT_READY } from '../../../../src/gateway/queue/types.js';
+import { ReturnPaths } from '../../../../src/gateway/returned/return-paths.js';
 import { toAscii } from '../../../../src/platform/node/idna.js';
 
 function routeTo(name: string): RouteOptions {
   return { domains: [name], name, nextHop: { protocol: 'smtp', host: '127.0.0.1', port: 25 }, ordering: 'fifo', concurrency: 1, lengthMax: 10 };
 }
 
+const DAY_MS = 86_400_000;
+const hmac: Hmac = (key, text) => createHmac('sha256', key).update(text).digest();
+
+/** Reverse-paths as they are made here on a day. */
+function madeOn(day: number, secret = 'a secret of ours'): { readonly rewriting: SenderRewriting; readonly out: ReturnAddresses; readonly news: ReturnAddresses } {
+  const keys = [Buffer.from(secret)];
+  const wallMs = (): number => day * DAY_MS;
+  const returns = (route: string, leadsBack: boolean): ReturnAddresses =>
+    new ReturnAddresses({ route, domain: 'bounces.example', prefix: route.charAt(0), daysValid: 10, leadsBack }, keys, hmac, wallMs);
+  return { rewriting: new SenderRewriting('fwd.example', keys, hmac, wallMs), out: returns('out', true), news: returns('news', false) };
+}
+
+const TODAY = madeOn(20_000);
+
 /** "address by queue" of the way to a sender. */
-function waysBy(recipients: RecipientTable | undefined, names: readonly string[]): (sender: string) => string | typeof NOT_READY | undefined {
+function waysBy(recipients: RecipientTable | undefined, names: readonly string[]): (sender: string) => string | typeof NOT_READY {
   const options = { hostName: 'mx.ours.example', postmaster: 'ops@ours.example', relayDomains: ['ours.example'], ownDomains: ['fwd.example'] };
-  const find = reportWays(options, { router: createRouter(names.map(routeTo)), toAscii, recipients });
+  const returned = { paths: new ReturnPaths([TODAY.out, TODAY.news], { address: 'fbl@ours.example', forwardTo: 'fbl@ours.example' }) };
+  const find = reportWays(options, { router: createRouter(names.map(routeTo)), toAscii, recipients, rewriting: TODAY.rewriting, returned });
   return (sender) => {
     const way = find(sender);
-    return way === undefined || way === NOT_READY ? way : `${way.address} by ${way.route.queueClass}/${way.route.queueName}`;
+    return typeof way === 'string' || way === NOT_READY ? way : `${way.address} by ${way.route.queueClass}/${way.route.queueName}`;
   };
 }
 
@@ -32,12 +52,42 @@ describe('a report without a table', () => {
       assert.equal(way(`a@${domain}`), `a@${domain} by bounce/xn--bcher-kva.example`);
     }
     assert.equal(way('a@Plain.example'), 'a@Plain.example by bounce/plain.example');
-    assert.equal(way('a@other.example'), undefined);
+    assert.equal(way('a@other.example'), NO_WAY_BACK);
   });
 
   test('goes where all others go when its sender has no domain', () => {
     const way = waysBy(undefined, ['*']);
     for (const sender of ['', 'a', 'a@', 'a@a b', 'a@\u0000', 'a@[192.0.2.1]']) assert.equal(way(sender), `${sender} by bounce/*`);
+  });
+});
+
+describe('a report to a reverse-path that was made here', () => {
+  const way = waysBy(undefined, ['else.example', 'ours.example', 'fwd.example', 'bounces.example']);
+  const to = (address: string): string => `${address} by bounce/${address.slice(address.indexOf('@') + 1)}`;
+  const { rewriting, out, news } = TODAY;
+
+  test('goes to whom it stands for, also where it was made over another one', () => {
+    const back = out.written(4711, 'bob@far.example', 'alice@else.example');
+    assert.match(back, /^o\+.*@bounces\.example$/);
+    for (const path of [back, rewriting.rewritten('alice@else.example'), rewriting.rewritten(back)]) {
+      assert.equal(way(path), to('alice@else.example'), path);
+    }
+    const short = out.written(4711, 'bob@far.example', rewriting.rewritten('a@b.de'));
+    assert.match(short, /^o\+.*=SRS0=/);
+    assert.equal(waysBy(undefined, ['b.de'])(short), to('a@b.de'));
+    assert.equal(way(rewriting.rewritten('postmaster@ours.example')), to('ops@ours.example'));
+    assert.equal(way('fbl@ours.example'), to('fbl@ours.example'));
+  });
+
+  test('goes nowhere where that is forged, too old, or nobody', () => {
+    const old = madeOn(20_000 - 22);
+    const forged = madeOn(20_000, 'the secret of somebody');
+    const discarded = news.written(4711, 'bob@far.example', 'alice@else.example');
+    const paths = [old, forged].flatMap((made) => [made.rewriting.rewritten('alice@else.example'), made.out.written(4711, 'bob@far.example', 'alice@else.example')]);
+    for (const path of [...paths, discarded, rewriting.rewritten(discarded), 'SRS0=x@fwd.example', 'n+x@bounces.example']) {
+      assert.equal(way(path), NOBODY_BEHIND, path);
+    }
+    assert.equal(way('alice@fwd.example'), to('alice@fwd.example'));
   });
 });
 
