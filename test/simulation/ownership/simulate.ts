@@ -3,6 +3,7 @@
  * leaves one
  * copy; then calm, in which everything answered 250 must be delivered, and doubled, without a person.
  */
+import { AwayCause } from '../../../src/recovery/ownership/waiting.js';
 import { holderKey, isSameTerm } from '../../../src/protocol/partition-record.js';
 import { Prng } from '../../../src/base/prng.js';
 import { OutageWatch } from './outage-watch.js';
@@ -578,20 +579,19 @@ class Run {
     world.trace('CALM');
     world.isCalm = true;
     const random = this.#random;
-    // A loss is believed only when every store has answered.
-    // A register that was rolled back is believed again when every store has answered, or by leases: rule 15
-    // needs them all.
+    // A loss is believed only when every store has answered. So is a register that was rolled back, or by
+    // leases (15): else a person says which store will not.
     const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all')
-      && !this.#plan.faults.includes('empty') && !this.#plan.faults.includes('moved-back')
-      && !this.#plan.faults.includes('rollback');
+      && !this.#plan.faults.includes('empty') && !this.#plan.faults.includes('moved-back');
     for (const heal of [...this.#healers]) heal();
     for (const store of world.stores) {
       const living = world.stores.filter((each) => each.isUp).length;
       if (!store.isUp && (store.hasFile || !mayStayDead || living < 2
         || random.below(2) === 0)) world.startStore(store);
     }
+    const mayGatewaysStayDead = mayStayDead && !this.#plan.faults.includes('rollback');
     for (const gateway of world.gateways) {
-      if (!mayStayDead || world.processes.length === 0 || random.below(2) === 0) this.#startGateway(gateway);
+      if (!mayGatewaysStayDead || world.processes.length === 0 || random.below(2) === 0) this.#startGateway(gateway);
     }
     // Of two lives of one id the older one ends at last.
     for (const gateway of world.gateways) {
@@ -604,6 +604,7 @@ class Run {
     const world = this.#world;
     for (const { partition } of world.partitions) {
       const mayBeAsked = this.#plan.faults.includes('lose-all') || world.custody.deposedAlone.has(partition);
+      if (!mayBeAsked) this.#goOnWithoutDead(partition);
       if (!mayBeAsked || !world.isAwaitingPerson(partition)) continue;
       const part = world.partsOf(partition).find((each) =>
         each.holder.giveUp(world.stores.map(({ storeId }) => storeId), each.process.now()));
@@ -611,6 +612,16 @@ class Run {
       world.trace(`PERSON gives up ${partition} at ${part?.process.key ?? 'nobody'}`);
       world.custody.lose(partition);
     }
+  }
+
+  /** What a dead store may know of a register that was put back: nothing is lost by that. */
+  #goOnWithoutDead(partition: string): void {
+    const world = this.#world;
+    const dead = world.stores.filter((store) => !store.isUp).map(({ storeId }) => storeId);
+    if (dead.length === 0 || !this.#plan.faults.includes('rollback')) return;
+    const part = world.partsOf(partition).find(({ holder, process }) => holder.awaitsOrder(dead, process.now())
+      && holder.away.cause === AwayCause.REGISTER_BEHIND && holder.giveUp(dead, process.now()));
+    if (part !== undefined) world.count('gone on without the dead');
   }
 
   #checkDrained(): void {
