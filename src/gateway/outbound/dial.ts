@@ -113,6 +113,8 @@ export class Dial implements Connection {
   #taken = '';
   #attempt: Attempt | undefined;
   #tlsa: HostTlsa | undefined;
+  /** Nobody waits for its addresses any more. */
+  #leaveLookup = (): void => undefined;
   #isLeft = false;
   #isClosed = false;
 
@@ -137,6 +139,7 @@ export class Dial implements Connection {
   destroy(): void {
     if (this.#isLeft) return;
     this.#isLeft = true;
+    this.#leaveLookup();
     this.#attempt?.leave();
     this.#giveBack();
     setImmediate(() => { this.#close('not needed any more'); });
@@ -147,10 +150,10 @@ export class Dial implements Connection {
     const { lookup, transport, random } = this.#ports;
     const { name, isByMx } = this.#to;
     if (!isByMx) {
-      transport.addresses(name, (found, why) => {
+      this.#leaveLookup = transport.addresses(name, ({ addresses, why }) => {
         if (this.#isLeft) return;
-        if (found.length === 0) this.#close(`no address: ${why}`);
-        else this.#start(systemTurns(found, this.#to.openedAddress));
+        if (addresses.length === 0) this.#close(why);
+        else this.#start(systemTurns(addresses, this.#to.openedAddress));
       });
       return;
     }

@@ -8,8 +8,17 @@ import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { systemTurns } from '../../../../src/gateway/outbound/pure/address-turns.js';
 import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
+import type { MailTransport } from '../../../../src/platform/transport.js';
 import { until } from '../../register/real-world.js';
 import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
+
+/** What the system says of each name. */
+function found(addresses: readonly string[]): MailTransport['addresses'] {
+  return (_host, done) => {
+    done({ addresses, why: '', isFailed: false });
+    return () => undefined;
+  };
+}
 
 /** It takes no connection for so long: the kernel drops each SYN that its line has no room for. */
 const BUSY_MS = 1_500;
@@ -41,7 +50,7 @@ test('a host by name that answers its SYN late is connected to, though another a
   const dispatcher = dispatcherFor(source, {}, undefined, undefined, undefined, undefined, undefined, undefined, undefined, {
     connect: (host, to, handlers, from) => real.connect(host, to, handlers, from),
     secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
-    addresses: (_host, done) => { done(['127.0.0.1', '127.0.0.2'], ''); },
+    addresses: found(['127.0.0.1', '127.0.0.2']),
   });
   t.after(() => dispatcher.stop(100));
   const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'two.test', port } });
@@ -81,7 +90,7 @@ test('a host by name is reached behind five dead addresses, and from then on the
       return real.connect(host, to, handlers, from);
     },
     secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
-    addresses: (_host, done) => { done(['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6', '127.0.0.1'], ''); },
+    addresses: found(['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6', '127.0.0.1']),
   });
   t.after(() => dispatcher.stop(100));
   const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'six.test', port } });
