@@ -6,7 +6,8 @@
  *                      (RFC 7208 2.4)
  *   its host name      without sources: an address, and a PTR record of each that leads back to the name; SPF
  *   domains that sign  the public key of each of `dkim`, alone, with its kind and hash; one SPF record, one
- *                      DMARC record (RFC 9989); whether their SPF lets each source send
+ *                      DMARC record, where all look for it (RFC 7489, RFC 9989); whether their SPF lets each
+ *                      source send
  *   return addresses   of each domain of `verp` and `srs`: it is what SPF judges that mail by, so the same
  *                      of its SPF; and MX records that lead here, or no report comes back. Those of
  *                      `smtp.feedback` too
@@ -132,8 +133,8 @@ const SPF_VERDICTS: Readonly<Partial<Record<string, DnsFinding['verdict']>>> = {
   pass: 'good', neutral: 'advice', temperror: 'unknown',
 };
 
-/** A DMARC record is looked for at so many names above at most. */
-const ABOVE_MAX = 8;
+/** Above a domain a DMARC record is looked for at names of so many labels at most (RFC 9989 4.10). */
+const ABOVE_LABELS_MAX = 7;
 
 /** What every list of IPv4 addresses has, and what none may have (RFC 5782 5). */
 const LISTED = '127.0.0.2';
@@ -316,16 +317,28 @@ async function policyFinding(
   return { verdict, text: `${name} has ${String(found.length)} ${what} records: none of them counts` };
 }
 
-/** Without one of its own a domain is under that of a domain above it (RFC 7489 6.6.3). */
+/**
+ * Without one of its own a domain is under that of its organizational domain by the list of public suffixes
+ * (RFC 7489 6.6.3). Those at other names above only who walks the tree finds (RFC 9989 4.10).
+ */
 async function dmarcFinding(domain: string, asker: Asker): Promise<DnsFinding> {
   const own = await policyFinding('DMARC', `_dmarc.${domain}`, 'v=DMARC1', asker, 'advice');
   if (own.verdict !== 'advice') return own;
+  // Loaded here alone, as for SPF.
+  const find = (await import('../gateway/inbound/sender-checks/node/dmarc-check.js')).organizationOf;
+  const organization = await find(domain);
   const labels = domain.split('.');
-  for (let from = Math.max(1, labels.length - ABOVE_MAX); from <= labels.length - 2; from++) {
-    const name = `_dmarc.${labels.slice(from).join('.')}`;
-    const above = await policyFinding('DMARC', name, 'v=DMARC1', asker, 'bad');
-    if (above.verdict === 'good') return { ...above, text: `${above.text}, which ${domain} is under` };
-    if (above.verdict === 'unknown') return above;
+  const above = labels.map((_label, from) => labels.slice(from).join('.'))
+    .slice(Math.max(1, labels.length - ABOVE_LABELS_MAX), -1);
+  for (const name of new Set([...(organization === '' ? [] : [organization]), ...above])) {
+    if (name === domain) continue;
+    const found = await policyFinding('DMARC', `_dmarc.${name}`, 'v=DMARC1', asker, 'bad');
+    if (found.verdict === 'unknown') return found;
+    if (found.verdict !== 'good') continue;
+    if (name === organization) return { ...found, text: `${found.text}, which ${domain} is under` };
+    const text = `_dmarc.${domain} has no DMARC record, and that of _dmarc.${name} is found by the tree walk `
+      + 'of RFC 9989 alone: many go by the list of public suffixes (RFC 7489), and find none';
+    return { verdict: 'advice', text };
   }
   return { ...own, verdict: 'bad' };
 }

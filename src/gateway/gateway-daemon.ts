@@ -23,7 +23,7 @@ import { DnsClient } from '../platform/node/dns/dns-client.js';
 import { SystemSecrets } from '../platform/node/secrets.js';
 import { ClientTransport } from '../platform/node/client-transport.js';
 import { HandshakeTurns } from '../platform/node/handshake-turns.js';
-import { lookUpHost } from '../platform/node/host-lookup.js';
+import { HostLookups, lookUpHost } from '../platform/node/host-lookup.js';
 import { HttpsClient } from '../platform/node/https-client.js';
 import { PasswordFiles } from '../platform/node/password-files.js';
 import { TlsTransport } from '../platform/node/tls-transport.js';
@@ -177,6 +177,8 @@ class Gateway implements RunningGateway {
   readonly #dkimKeys: DkimKeys | undefined;
   readonly #signer: DkimSigner | undefined;
   readonly #dns: DnsClient;
+  /** Next hops by name, of deliveries and for `explain`. */
+  readonly #lookups = new HostLookups(lookUpHost, this.#clock);
   /** Of blocklists, which clients have asked: their questions leave those of deliveries their room. */
   readonly #listDns: DnsClient;
   readonly #resolvers: ResolverWatch;
@@ -373,7 +375,8 @@ class Gateway implements RunningGateway {
       }),
       explain: (question) => explained(question, explainOptionsOf(this.#options), {
         clock: this.#clock, resolver: this.#dns, https: this.#https, recipients: this.#listeners.recipients,
-        policies: this.#sts, judged: () => this.#dispatcher.judgedSources(), lookUpHost,
+        policies: this.#sts, judged: () => this.#dispatcher.judgedSources(),
+        lookUpHost: (host) => new Promise((resolve) => { this.#lookups.ask(host, resolve); }),
       }),
       traces: this.#traces,
       walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),
@@ -429,7 +432,7 @@ class Gateway implements RunningGateway {
   #makeDispatcher(): Dispatcher {
     const { random, log, metrics } = this.#ports;
     const transport = new ClientTransport({
-      readBufferBytes: REPLY_BUFFER_BYTES, turns: this.#turns,
+      readBufferBytes: REPLY_BUFFER_BYTES, turns: this.#turns, lookups: this.#lookups,
       onCaFile: (file, why, isStale) => {
         metrics.reception.followed('ca', isStale);
         if (why === '') log.info('tls', 'the CAs for next hops were read anew', { file });
@@ -441,7 +444,7 @@ class Gateway implements RunningGateway {
         metrics.connectionsOpened += 1;
         return transport.connect(host, port, new CountedHandlers(handlers, metrics), from);
       },
-      addresses: (host, done) => { transport.addresses(host, done); },
+      addresses: (host, done) => transport.addresses(host, done),
       secure: (clear, terms, handlers) => transport.secure(clear, terms, handlers),
     };
     return new Dispatcher(this.#options.outbound, {

@@ -15,7 +15,7 @@
  *
  * What is not here: frames (protocol/frame-reader.ts) and any retry (gateway/mirror/link).
  */
-import type { TlsaData } from './resolver.js';
+import type { HostAddresses, TlsaData } from './resolver.js';
 
 export interface Connection {
   /** "host:port" of the peer, for logs. */
@@ -156,8 +156,11 @@ export function verifiedText({ isVerified, by }: SecuredFacts): 'dane' | 'sts' |
 export interface MailTransport extends Transport {
   /** `from`: an address of this machine; undefined: the system chooses one. Needs an address for a host. */
   connect(host: string, port: number, handlers: ConnectionHandlers, from?: string): Connection;
-  /** Of a host, as connect() would find them; or why there are none. Never called back from inside. */
-  addresses(host: string, done: (found: readonly string[], why: string) => void): void;
+  /**
+   * Of a host, as connect() would find them. Never called back from inside. What is returned is called by who
+   * does not want them any more.
+   */
+  addresses(host: string, done: (found: HostAddresses) => void): () => void;
   /**
    * What comes from now on is TLS, on the connection returned: onOpen says that it stands, onClose why it
    * does not. `clear` is of no use any more, and its handlers hear nothing of it.

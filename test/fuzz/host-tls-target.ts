@@ -304,7 +304,7 @@ class Play {
       addresses: () => assert.fail('the system is not asked'),
     };
     const sources = new Sources([], { resolver: this.#zone, log: SILENT });
-    const terms = { asksTlsa: this.#asksTlsa, site: name, sources: undefined, withinMs: 0 };
+    const terms = { asksTlsa: this.#asksTlsa, site: name, sources: undefined, withinMs: 0, inOrder: () => assert.fail('the system orders nothing') };
     const ports = { transport, lookup: this.#lookup, sources, connections: ROOM, random: () => 0.5, clock: CLOCK };
     peer.session.attach(new Dial(host, terms, ports, peer.dialled(this.#tls, this.#asksTlsa ? this.#ownDomain : '')));
     await new Promise((resolve) => { setImmediate(resolve); });
@@ -330,7 +330,7 @@ class Play {
       onPeerIdle: ({ session }) => { this.#end ??= session.tls ?? 'clear'; },
       onPeerClosed: (_peer, why) => { this.#end ??= { why }; },
       expectsMore: () => false, expectsNoMore: quiet, takeBehind: never, onPeerStale: never, onFollowersNotBorne: never, onPeerSlow: never,
-      onSourceOpen: never, onTlsWanted: quiet,
+      onSourceOpen: never, onAddressFailed: quiet, onTlsWanted: quiet,
     }, host, 0);
   }
 

@@ -53,6 +53,7 @@ import type { MxLookup } from './mx-lookup.js';
 import type { Sources } from './sources.js';
 import { SiteHosts } from './site-hosts.js';
 import type { BackoffOptions, SiteHost } from './site-hosts.js';
+import { systemTurns } from './pure/address-turns.js';
 import { Trouble, classifyTrouble, deferred, isTlsTrouble } from './pure/classify.js';
 import { STATE_DOING, State } from './pure/session-states.js';
 import type { StateTimeouts } from './pure/session-states.js';
@@ -141,6 +142,8 @@ export interface PoolPorts {
   readonly tlsFailed: HostMemory;
   /** Hosts that do not bear an envelope behind a dot. */
   readonly followersOdd: HostMemory;
+  /** Addresses, by addressName(), that did not take a connection, or mail on it. */
+  readonly badAddresses: HostMemory;
   /** Hosts that took a content too slowly. */
   readonly slow: HostMemory;
   /** TLS that was only tried did not come up. */
@@ -418,8 +421,9 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   /** Not when a kept connection goes on: the host may take no more of them. */
   #onAnswered(peer: Peer): void {
-    const { host, relay } = peer;
+    const { host, relay, tried } = peer;
     this.#noteConnected(peer);
+    this.#ports.badAddresses.forget(addressName(host, tried), host.port);
     host.isProven = true;
     host.metMs = this.#nowMs;
     if (host.failures === 0) return;
@@ -494,6 +498,15 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     this.#ports.sources.noteOpen(source);
   }
 
+  /**
+   * No connection to it, or none that took mail: where its host is named by a route, other addresses of that
+   * go before it for an hour, or until it answers.
+   */
+  onAddressFailed({ host, tried }: Peer): void {
+    if (host.isByMx || tried === '') return;
+    this.#ports.badAddresses.note(addressName(host, tried), host.port, this.#nowMs, '');
+  }
+
   onPeerClosed(peer: Peer, why: RecipientResult | undefined): void {
     this.#peers.delete(peer);
     const at = this.#idle.indexOf(peer);
@@ -521,6 +534,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
   /** The first mail of the connection: no storm of them there, and what waits keeps its attempts. */
   #onTurnedAway(peer: Peer, why: RecipientResult): void {
     const { host, relay } = peer;
+    this.onAddressFailed(peer);
     if (!this.#hosts.noteTurnedAway(host, why, this.#nowMs, this.#ports.clock.wallMs())) return;
     const level = host.isByMx && host.failures > 1 ? 'debug' : 'warn';
     this.#ports.log[level]('nexthop', 'next hop takes no mail for now', {
@@ -580,6 +594,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
     const { host, relay, isSourceless } = peer;
+    if (!isSourceless) this.onAddressFailed(peer);
     const sinceMs = isSourceless ? undefined : this.#ports.clock.wallMs();
     if (!this.#hosts.noteFailure(host, why, this.#nowMs, sinceMs, peer.password)) return;
     if (this.#site.tls?.isRequired === true && this.#hosts.areAllRefusing) return this.#endLacking(peer, why);
@@ -717,8 +732,21 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     const handlers = peer.dialled(this.#routeTls(host), dane?.domain ?? '');
     const site = this.#site.hosts[0]?.name ?? name;
     const withinMs = timeouts[State.CONNECTING] ?? 0;
-    const terms = { asksTlsa: isByMx && dane !== undefined, site, sources: this.#site.sources, withinMs };
+    const terms = {
+      asksTlsa: isByMx && dane !== undefined, site, sources: this.#site.sources, withinMs,
+      inOrder: (addresses: readonly string[]) => this.#inOrder(host, addresses),
+    };
     session.attach(new Dial(host, terms, this.#ports, handlers));
+  }
+
+  /** Where all have failed they are alike again: else the first one that answers would have all the mail. */
+  #inOrder(host: SiteHost, addresses: readonly string[]): readonly string[] {
+    const { badAddresses } = this.#ports;
+    const nameOf = (address: string): string => addressName(host, address);
+    const bad = addresses.filter((address) => badAddresses.has(nameOf(address), host.port, this.#nowMs));
+    if (bad.length < addresses.length) return systemTurns(addresses, bad);
+    for (const address of bad) badAddresses.forget(nameOf(address), host.port);
+    return systemTurns(addresses, []);
   }
 
   #tlsOf(host: SiteHost): Pick<SessionOptions, 'tls' | 'lostTls'> {
@@ -782,6 +810,10 @@ function domainOf({ queue }: Lane): string {
 
 function watched({ host, address, isByDane }: Peer): WatchedSession {
   return { mxHost: host.name, address, isByDane };
+}
+
+function addressName({ name }: SiteHost, address: string): string {
+  return `${name}[${address}]`;
 }
 
 /** "host[address]:port"; the address where the route names one. */

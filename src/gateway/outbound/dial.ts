@@ -23,9 +23,9 @@
  * (pure/host-tlsa.ts). A host that the policy of the domain does not name must have some
  * (pure/sts-policy.ts).
  *
- * By MX at most ADDRESSES_MAX are tried (RFC 5321 5.1), of a host that the route names NAMED_MAX, first the
- * one that opened last: each for its part of the time that the session gives them all, and not for longer
- * than TRY_MS; the last one has what is left.
+ * By MX at most ADDRESSES_MAX are tried (RFC 5321 5.1), of a host that the route names NAMED_MAX, last those
+ * that have failed within the hour (connection-pool.ts): each for its part of the time that the session gives
+ * them all, and not for longer than TRY_MS; the last one has what is left.
  */
 import type { Connection, ConnectionHandlers, MailTransport } from '../../platform/transport.js';
 import { codeOfSource } from '../../platform/transport.js';
@@ -34,7 +34,7 @@ import { usableRecords } from '../../platform/node/dane.js';
 import type { DnsAnswer } from '../../platform/resolver.js';
 import type { ConnectionAccount } from './connection-account.js';
 import type { MxLookup } from './mx-lookup.js';
-import { inTurns, systemTurns } from './pure/address-turns.js';
+import { inTurns } from './pure/address-turns.js';
 import { IPV6_ONLY, NOT_CONNECTED } from './pure/mail-exchangers.js';
 import type { HostTlsa } from './pure/host-tlsa.js';
 import { whyNotPublic } from './pure/public-address.js';
@@ -77,8 +77,6 @@ export interface DialTo {
   readonly port: number;
   readonly isByMx: boolean;
   readonly isUnnamed: boolean;
-  /** The address that opened last; '' where none has. */
-  readonly openedAddress: string;
 }
 
 /** What its site says of it. */
@@ -90,6 +88,8 @@ export interface DialTerms {
   readonly sources: readonly string[] | undefined;
   /** From now on, until it must be open. */
   readonly withinMs: number;
+  /** In which order addresses of a host that the route names are tried. */
+  readonly inOrder: (addresses: readonly string[]) => readonly string[];
 }
 
 /** What connect() says of a source that is gone. */
@@ -113,6 +113,8 @@ export class Dial implements Connection {
   #taken = '';
   #attempt: Attempt | undefined;
   #tlsa: HostTlsa | undefined;
+  /** Nobody waits for its addresses any more. */
+  #leaveLookup = (): void => undefined;
   #isLeft = false;
   #isClosed = false;
 
@@ -137,6 +139,7 @@ export class Dial implements Connection {
   destroy(): void {
     if (this.#isLeft) return;
     this.#isLeft = true;
+    this.#leaveLookup();
     this.#attempt?.leave();
     this.#giveBack();
     setImmediate(() => { this.#close('not needed any more'); });
@@ -147,10 +150,10 @@ export class Dial implements Connection {
     const { lookup, transport, random } = this.#ports;
     const { name, isByMx } = this.#to;
     if (!isByMx) {
-      transport.addresses(name, (found, why) => {
+      this.#leaveLookup = transport.addresses(name, ({ addresses, why }) => {
         if (this.#isLeft) return;
-        if (found.length === 0) this.#close(`no address: ${why}`);
-        else this.#start(systemTurns(found, this.#to.openedAddress));
+        if (addresses.length === 0) this.#close(why);
+        else this.#start(this.#terms.inOrder(addresses));
       });
       return;
     }

@@ -137,6 +137,7 @@ export class Dispatcher implements DeliverySink, InFlight {
       log,
       tlsFailed: new HostMemory(),
       followersOdd: new HostMemory(),
+      badAddresses: new HostMemory(),
       slow: new HostMemory(),
       onTlsFallback: () => { ports.onTlsFallback(); },
       onDaneFailed: () => { ports.onDaneFailed(); },

@@ -2,7 +2,8 @@
  * Hosts that did not do what was tried, so that it is not tried at each connection to them: for an hour, then
  * again. One memory of hosts whose TLS did not come up where a route has `tls: may`, and which are spoken to
  * in clear meanwhile, with what went wrong; one of hosts that do not bear an envelope behind a dot (RFC 2920
- * 3.1); one of hosts that took a content too slowly, for what is told of them.
+ * 3.1); one of hosts that took a content too slowly, for what is told of them; one of addresses of hosts that
+ * routes name, which are tried behind others.
  *
  * Of all pools of a dispatcher, for a pool ends when nobody uses it. Bounded: the oldest is forgotten first,
  * which costs one more try. Times are session time (dispatcher.ts).

@@ -47,6 +47,8 @@ export interface PeerEvents {
   onFollowersNotBorne(peer: Peer): void;
   /** It is given up, as it takes a content too slowly. */
   onPeerSlow(peer: Peer): void;
+  /** The one that it tried did not take the connection, and it goes on to the next. */
+  onAddressFailed(peer: Peer): void;
   /** A connection from there is open. */
   onSourceOpen(source: MailSource): void;
   /** It is in clear because TLS did not come up, and the host may insist on that. */
@@ -73,6 +75,8 @@ export class Peer implements SessionEvents {
   readonly #served = new Set<Lane>();
   /** "192.0.2.1", counted in the account where it is by MX; '' before it is connected to. */
   address = '';
+  /** Of its host, where that is dialled: the one that it leads to, or was tried last; '' before. */
+  tried = '';
   /** Of ours, that it comes from, or was tried from last; '': as the system chose. */
   source = '';
   /** Not even connected to: the address that it was to come from is not to be had. */
@@ -141,10 +145,13 @@ export class Peer implements SessionEvents {
   dialled(routeTls: NextHopTls | undefined, domain: string): DialHandlers {
     const { session, host } = this;
     return {
-      onTrying: ({ from }) => { this.source = from?.address ?? ''; },
+      onTrying: ({ address, from }) => {
+        if (this.tried !== '') this.#events.onAddressFailed(this);
+        this.tried = address;
+        this.source = from?.address ?? '';
+      },
       onOpened: (connection, { address, from }, tlsa) => {
         this.address = address;
-        host.openedAddress = address;
         if (from !== undefined) {
           this.#options.heloName = from.name;
           this.#events.onSourceOpen(from);

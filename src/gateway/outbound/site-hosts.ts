@@ -52,8 +52,6 @@ export class SiteHost {
   isProven = true;
   /** Session time at which a connection to it was ready for mail last. */
   metMs = -Infinity;
-  /** The address that opened last, where the host is dialled; '' before. */
-  openedAddress = '';
   /** No room for a connection was left at this address of it; '' otherwise. */
   fullAddress = '';
   /** Since the first of those; undefined while it answers. */

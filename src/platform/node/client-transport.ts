@@ -15,7 +15,6 @@
  * a connection (transport.ts), and who must have TLS (gateway/outbound, load).
  */
 import { constants } from 'node:crypto';
-import { lookup } from 'node:dns';
 import net from 'node:net';
 import tls from 'node:tls';
 import type { SecureContext, TLSSocket } from 'node:tls';
@@ -23,12 +22,14 @@ import { errorText } from '../../base/error-text.js';
 import type {
   Connection, ConnectionHandlers, DaneTerms, MailTransport, TlsTerms,
 } from '../transport.js';
+import type { HostAddresses } from '../resolver.js';
 import { readPem } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
+import { SystemClock } from './clock.js';
 import { chainOf, usableTerms, whyNotByDane } from './dane.js';
 import { checkDnsName } from './dns-name.js';
 import type { HandshakeTurns } from './handshake-turns.js';
-import { LOOKUP } from './host-lookup.js';
+import { HostLookups, lookUpHost } from './host-lookup.js';
 import { clientConnection, failed } from './tls-transport.js';
 import { NodeConnection, NodeTransport } from './transport.js';
 
@@ -47,6 +48,8 @@ export interface ClientTransportOptions {
   readonly turns?: HandshakeTurns;
   /** CAs of terms without a file; undefined: those that Node knows. */
   readonly ca?: string;
+  /** Who share them; undefined: nobody else. */
+  readonly lookups?: HostLookups;
   /** A file of CAs has changed; `why` it can't be used, or ''; `isStale`: one or another can't. */
   readonly onCaFile?: (file: string, why: string, isStale: boolean) => void;
 }
@@ -54,6 +57,7 @@ export interface ClientTransportOptions {
 export class ClientTransport implements MailTransport {
   readonly #clear: NodeTransport;
   readonly #options: ClientTransportOptions;
+  readonly #lookups: HostLookups;
   #dane: SecureContext | undefined;
   /** By what they hold; as many as the configuration has different terms. */
   readonly #contexts = new Map<string, FollowedFile<SecureContext>>();
@@ -62,16 +66,15 @@ export class ClientTransport implements MailTransport {
   constructor(options: ClientTransportOptions) {
     this.#options = options;
     this.#clear = new NodeTransport(options);
+    this.#lookups = options.lookups ?? new HostLookups(lookUpHost, new SystemClock());
   }
 
   connect(host: string, port: number, handlers: ConnectionHandlers, from?: string): Connection {
     return this.#clear.connect(host, port, handlers, from);
   }
 
-  addresses(host: string, done: (found: readonly string[], why: string) => void): void {
-    lookup(host, LOOKUP, (error, found) => {
-      done(error === null ? found.map(({ address }) => address) : [], error?.code ?? 'it has none');
-    });
+  addresses(host: string, done: (found: HostAddresses) => void): () => void {
+    return this.#lookups.ask(host, done);
   }
 
   secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection {

@@ -1,16 +1,36 @@
 /**
  * The addresses of a host that a configuration names, as a connection to its name finds them: by the system,
  * with its hosts file. Hosts that the DNS names are asked for by dns/dns-client.ts.
+ *
+ * The system is asked in a thread of libuv, which gives two of its four to that, and what was asked can't be
+ * taken back: a name whose servers are silent keeps one for ten seconds and more. Links to stores and the
+ * client of etcd need them, too. So a gateway asks for its next hops one name after the other, each once for
+ * all who wait for it (HostLookups).
+ *
+ *   wanted ─► in line ─ no other is being asked for ─► being asked for ─► answered: all who wait are told
+ *
+ * Names that took long the last time are behind all others in line, but for one of them after each PASSED_MAX
+ * others. Who gives up is forgotten; the name keeps its place, or one that is well again might never get its
+ * turn, unless nobody waits for any.
  */
 import { ADDRCONFIG } from 'node:dns';
 import { lookup } from 'node:dns/promises';
-import type { HostAddresses } from '../resolver.js';
+import { isIP } from 'node:net';
+import type { Clock } from '../ports.js';
+import type { HostAddresses, LookUpHost } from '../resolver.js';
 
 /** What getaddrinfo says of a name that is not there, or has no address. */
 const NONE: readonly string[] = ['ENOTFOUND', 'ENODATA'];
 
 /** All addresses, as net.connect() asks for them: of no family that this machine has no address of. */
-export const LOOKUP = { all: true, hints: ADDRCONFIG } as const;
+const LOOKUP = { all: true, hints: ADDRCONFIG } as const;
+
+/** The system waits 5 s for the first of its resolvers, unless resolv.conf says otherwise. */
+const SLOW_MS = 1_000;
+/** So many that answer soon are sooner done than a slow one. */
+const PASSED_MAX = 100;
+/** Names that a configuration had before are among them. */
+const SLOW_NAMES_MAX = 1_000;
 
 export async function lookUpHost(host: string): Promise<HostAddresses> {
   try {
@@ -20,5 +40,73 @@ export async function lookUpHost(host: string): Promise<HostAddresses> {
     const { code = 'no code' } = error as NodeJS.ErrnoException;
     return NONE.includes(code) ? { addresses: [], why: 'it has no address', isFailed: false }
       : { addresses: [], why: `no answer on its address: ${code}`, isFailed: true };
+  }
+}
+
+interface Waiting {
+  readonly done: (found: HostAddresses) => void;
+}
+
+export class HostLookups {
+  readonly #look: LookUpHost;
+  readonly #clock: Pick<Clock, 'nowMs'>;
+  /** The line, and who waits for each name; as many as a configuration has, and `explain` is asked for. */
+  readonly #names = new Map<string, Set<Waiting>>();
+  /** Names that took long the last time, in the order in which they did. */
+  readonly #slow = new Set<string>();
+  /** Names that went before a slow one since the last of those. */
+  #passed = 0;
+  #isAsking = false;
+
+  constructor(look: LookUpHost, clock: Pick<Clock, 'nowMs'>) {
+    this.#look = look;
+    this.#clock = clock;
+  }
+
+  /** Never calls back from inside. What is returned is called by who does not want it any more. */
+  ask(host: string, done: (found: HostAddresses) => void): () => void {
+    if (isIP(host) !== 0) {
+      const immediate = setImmediate(done, { addresses: [host], why: '', isFailed: false });
+      return () => { clearImmediate(immediate); };
+    }
+    const waiting = { done };
+    const all = this.#names.get(host) ?? new Set();
+    this.#names.set(host, all);
+    all.add(waiting);
+    if (!this.#isAsking) this.#askNext();
+    return () => { all.delete(waiting); };
+  }
+
+  #askNext(): void {
+    const host = this.#takeNext();
+    this.#isAsking = host !== undefined;
+    if (host === undefined) return;
+    const beganMs = this.#clock.nowMs();
+    void this.#look(host).then((found) => {
+      this.#noteTime(host, this.#clock.nowMs() - beganMs);
+      const all = this.#names.get(host) ?? [];
+      this.#names.delete(host);
+      this.#askNext();
+      for (const { done } of all) done(found);
+    });
+  }
+
+  /** It stays in line while it is asked for: who comes meanwhile is told, too. */
+  #takeNext(): string | undefined {
+    if ([...this.#names.values()].every(({ size }) => size === 0)) this.#names.clear();
+    const names = [...this.#names.keys()];
+    const slow = names.find((name) => this.#slow.has(name));
+    const soon = names.find((name) => !this.#slow.has(name));
+    const isPassed = slow !== undefined && soon !== undefined && this.#passed < PASSED_MAX;
+    this.#passed = isPassed ? this.#passed + 1 : 0;
+    return isPassed ? soon : slow ?? soon;
+  }
+
+  #noteTime(host: string, tookMs: number): void {
+    this.#slow.delete(host);
+    if (tookMs < SLOW_MS) return;
+    this.#slow.add(host);
+    const [oldest = ''] = this.#slow;
+    if (this.#slow.size > SLOW_NAMES_MAX) this.#slow.delete(oldest);
   }
 }

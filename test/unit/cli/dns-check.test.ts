@@ -72,7 +72,7 @@ describe('config check --dns', () => {
     assert.match(said.at(-1) ?? '', /^! twinpost: dns: no answer of the blocklist mute\.example: /);
   });
 
-  test('finds the DMARC record of a domain above (RFC 7489 6.6.3)', async (t) => {
+  test('finds the DMARC record of the organizational domain (RFC 7489 6.6.3)', async (t) => {
     const dkim = [{ domain: 'news.ours.example', selector: 's1', key_file: 'key.pem' }];
     const zone = { ...GOOD, 'TXT s1._domainkey.news.ours.example': [publicRecord(publicKey)], 'TXT news.ours.example': ['v=spf1 a:gw.test -all'] };
     const [code, ...said] = await check(t, zone, [], { dkim });
@@ -82,6 +82,29 @@ describe('config check --dns', () => {
     assert.equal(none, 1);
     assert.ok(missing.includes('! twinpost: dns: _dmarc.news.ours.example has no DMARC record'), missing.join('\n'));
   });
+
+  for (const [domain, at, code, text] of [
+    ['a.mail.ours.example', 'mail.ours.example', 0, 'advice'], ['a.mail.ours.example', 'ours.example', 0, 'good'],
+    // A suffix that registries keep, and one that a company put on the list.
+    ['dept.gov.uk', 'gov.uk', 0, 'advice'], ['ours.github.io', 'github.io', 0, 'advice'], ['a.dept.gov.uk', 'dept.gov.uk', 0, 'good'], ['ours.example', 'example', 1, 'bad'],
+    ['1.2.3.4.5.6.7.8.example', '3.4.5.6.7.8.example', 0, 'advice'], ['1.2.3.4.5.6.7.8.example', '2.3.4.5.6.7.8.example', 1, 'bad'],
+  ] as const) {
+    test(`the DMARC record at ${at} is ${text} for ${domain}`, async (t) => {
+      const dkim = [{ domain, selector: 's1', key_file: 'key.pem' }];
+      const zone = {
+        ...GOOD, 'TXT _dmarc.ours.example': [], [`TXT s1._domainkey.${domain}`]: [publicRecord(publicKey)], [`TXT ${domain}`]: ['v=spf1 a:gw.test -all'],
+        [`TXT _dmarc.${at}`]: ['v=DMARC1; p=reject'],
+      };
+      const [seen, ...said] = await check(t, zone, [], { dkim });
+      assert.equal(seen, code, said.join('\n'));
+      const none = `_dmarc.${domain} has no DMARC record`;
+      assert.ok(said.includes({
+        good: `# dns: _dmarc.${at} has one DMARC record, which ${domain} is under`,
+        advice: `! twinpost: dns: advice: ${none}, and that of _dmarc.${at} is found by the tree walk of RFC 9989 alone: many go by the list of public suffixes (RFC 7489), and find none`,
+        bad: `! twinpost: dns: ${none}`,
+      }[text]), said.join('\n'));
+    });
+  }
 
   test('says what is as it should be', async (t) => {
     assert.deepEqual(await check(t, GOOD), [

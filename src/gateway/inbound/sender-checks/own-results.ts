@@ -1,10 +1,11 @@
 /**
  * Fields of a message that say to be ours: an Authentication-Results field with our authserv-id, which
  * somebody else has written. Who reads behind us would believe it, so it must not arrive under that name (RFC
- * 8601 5). It is kept for who looks into a case: its name gets X-Original- in front, and no other octet is
- * changed.
+ * 8601 5). It is kept for who looks into a case: its name gets X-Original- right in front, and no other octet
+ * is changed.
  *
- * In doubt it says to be ours, for readers differ: also where our name stands anywhere in front of its first
+ * In doubt it says to be ours, for readers differ: also where anything but printable ASCII stands around its
+ * own name (some trim VT, FF, NBSP and folds there), where our name stands anywhere in front of its first
  * semicolon, in a comment too, or where it can't be read and our name occurs in it. One pass over the header
  * section, which is bounded (dkim/header-section.ts). Pure.
  */
@@ -14,7 +15,8 @@ import { sectionText, unfolded } from '../../dkim/header-section.js';
 import { normalizeDomain } from '../policy/address.js';
 
 const RENAMED = 'X-Original-';
-const FIELD = /^authentication-results[ \t]*:/i;
+/** Neither gap can be the beginning of what follows it: no text makes it slow. */
+const FIELD = /^([^!-~]*)authentication-results[^!-~]*:/i;
 const LINE_END = '\r\n';
 const BLANKS = ' \t\r\n';
 
@@ -41,9 +43,11 @@ export function renameOwnResults(
   if (!/authentication-results/i.test(section.text)) return undefined;
   let count = 0;
   const fields = unfolded(section.text).map((field) => {
-    if (!isOwn(field, authservId.toLowerCase(), ports.toAscii)) return field;
+    const nameAt = ownNameAt(field, authservId.toLowerCase(), ports.toAscii);
+    if (nameAt === undefined) return field;
     count += 1;
-    return RENAMED + field;
+    // Behind what stands in front: who takes that for the end of a line must not find the old name there.
+    return field.slice(0, nameAt) + RENAMED + field.slice(nameAt);
   });
   if (count === 0) return undefined;
   const { bodyPiece: piece, bodyAt: at } = section;
@@ -52,10 +56,15 @@ export function renameOwnResults(
   return { octets: latin1Bytes(fields.join(LINE_END) + end), piece, at, count };
 }
 
-function isOwn(field: string, authservId: string, toAscii: ToAscii): boolean {
-  const [start] = FIELD.exec(field) ?? [];
-  if (start === undefined) return false;
-  const text = field.slice(start.length);
+/** Where the name of the field begins; undefined where it is not ours. */
+function ownNameAt(field: string, authservId: string, toAscii: ToAscii): number | undefined {
+  const [start, gap] = FIELD.exec(field) ?? [];
+  if (start === undefined) return undefined;
+  return isOwn(field.slice(start.length), authservId, toAscii) ? gap?.length : undefined;
+}
+
+/** `text`: what is behind the colon. */
+function isOwn(text: string, authservId: string, toAscii: ToAscii): boolean {
   const id = authservIdOf(text) ?? '';
   if (id === '') return names(text, authservId);
   const [front = ''] = text.split(';', 1);

@@ -7,10 +7,14 @@ export function inTurns(lists: readonly (readonly string[])[]): string[] {
   return Array.from({ length: longest }, (_none, at) => lists.flatMap((list) => list[at] ?? [])).flat();
 }
 
-/** As the system orders them, the family that it would take first before the other; before all `first`. */
-export function systemTurns(addresses: readonly string[], first: string): string[] {
+/**
+ * As the system orders them, the family that it would take first before the other; behind all others those
+ * of `bad`, in the same order.
+ */
+export function systemTurns(addresses: readonly string[], bad: readonly string[]): string[] {
   const [top = ''] = addresses;
   const isOfTop = (address: string): boolean => isIpv6(address) === isIpv6(top);
   const turns = inTurns([addresses.filter(isOfTop), addresses.filter((address) => !isOfTop(address))]);
-  return turns.includes(first) ? [first, ...turns.filter((address) => address !== first)] : turns;
+  const isBad = (address: string): boolean => bad.includes(address);
+  return [...turns.filter((address) => !isBad(address)), ...turns.filter(isBad)];
 }

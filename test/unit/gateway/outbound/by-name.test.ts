@@ -8,8 +8,17 @@ import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { systemTurns } from '../../../../src/gateway/outbound/pure/address-turns.js';
 import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
+import type { MailTransport } from '../../../../src/platform/transport.js';
 import { until } from '../../register/real-world.js';
 import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
+
+/** What the system says of each name. */
+function found(addresses: readonly string[]): MailTransport['addresses'] {
+  return (_host, done) => {
+    done({ addresses, why: '', isFailed: false });
+    return () => undefined;
+  };
+}
 
 /** It takes no connection for so long: the kernel drops each SYN that its line has no room for. */
 const BUSY_MS = 1_500;
@@ -41,7 +50,7 @@ test('a host by name that answers its SYN late is connected to, though another a
   const dispatcher = dispatcherFor(source, {}, undefined, undefined, undefined, undefined, undefined, undefined, undefined, {
     connect: (host, to, handlers, from) => real.connect(host, to, handlers, from),
     secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
-    addresses: (_host, done) => { done(['127.0.0.1', '127.0.0.2'], ''); },
+    addresses: found(['127.0.0.1', '127.0.0.2']),
   });
   t.after(() => dispatcher.stop(100));
   const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'two.test', port } });
@@ -53,24 +62,43 @@ test('a host by name that answers its SYN late is connected to, though another a
   assert.equal(dispatcher.nextHopOf(queue)?.connecting?.relay, `two.test[127.0.0.1]:${String(port)}`);
 });
 
+/** How a server greets, and answers MAIL. */
+interface Manner {
+  greeting: string;
+  mail: string;
+}
+
+const GOOD: Manner = { greeting: '220 six.test', mail: '250 yes' };
+
 /** Takes one message a connection, and closes it. */
-async function server(t: TestContext): Promise<number> {
+async function listen(t: TestContext, manner: Manner, host: string, port: number): Promise<net.Server> {
   const listening = net.createServer((socket) => {
     t.after(() => { socket.destroy(); });
-    socket.write('220 six.test\r\n');
+    socket.on('error', () => undefined);
+    const isLast = (reply: string): boolean => reply.startsWith('421');
+    const say = (reply: string): void => { socket[isLast(reply) ? 'end' : 'write'](`${reply}\r\n`); };
+    say(manner.greeting);
     let isContent = false;
     createInterface({ input: socket }).on('line', (line) => {
       if (isContent && line === '.') socket.end('250 taken\r\n');
-      else if (!isContent) socket.write(line === 'DATA' ? '354 go on\r\n' : '250 yes\r\n');
+      else if (!isContent) say(line === 'DATA' ? '354 go on' : line.startsWith('MAIL') ? manner.mail : '250 yes');
       isContent ||= line === 'DATA';
     }).on('error', () => undefined);
-  }).listen(0, '127.0.0.1');
+  }).listen(port, host);
   t.after(() => { listening.close(); });
   await once(listening, 'listening');
+  return listening;
+}
+
+function portOf(listening: net.Server): number {
   return (listening.address() as net.AddressInfo).port;
 }
 
-test('a host by name is reached behind five dead addresses, and from then on there first', async (t) => {
+async function server(t: TestContext, manner: Manner = GOOD, host = '127.0.0.1', port = 0): Promise<number> {
+  return portOf(await listen(t, manner, host, port));
+}
+
+test('a host by name is reached behind five dead addresses, and from then on those are tried last', async (t) => {
   const port = await server(t);
   const real = new ClientTransport({ readBufferBytes: 8 * 1024 });
   const source = new MemorySource();
@@ -81,7 +109,7 @@ test('a host by name is reached behind five dead addresses, and from then on the
       return real.connect(host, to, handlers, from);
     },
     secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
-    addresses: (_host, done) => { done(['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6', '127.0.0.1'], ''); },
+    addresses: found(['127.0.0.2', '127.0.0.3', '127.0.0.4', '127.0.0.5', '127.0.0.6', '127.0.0.1']),
   });
   t.after(() => dispatcher.stop(100));
   const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'six.test', port } });
@@ -96,8 +124,97 @@ test('a host by name is reached behind five dead addresses, and from then on the
   assert.deepEqual(tried, ['127.0.0.1']);
 });
 
-test('families take turns, as the system orders them', () => {
-  assert.deepEqual(systemTurns(['::1', '::2', '::3', '192.0.2.1', '192.0.2.2'], ''), ['::1', '192.0.2.1', '::2', '192.0.2.2', '::3']);
-  assert.deepEqual(systemTurns(['192.0.2.1', '::1', '192.0.2.2'], '192.0.2.2'), ['192.0.2.2', '192.0.2.1', '::1']);
-  assert.deepEqual(systemTurns(['192.0.2.1'], '192.0.2.9'), ['192.0.2.1'], 'one that the name has no more');
+interface NamedHost {
+  /** Has one message delivered, or put off, and tells what it got and which addresses were tried for it. */
+  readonly send: () => Promise<readonly [number | undefined, ...string[]]>;
+}
+
+/** Mail to a name with addresses that `addresses` says anew each time. */
+function namedHost(t: TestContext, port: number, addresses: () => readonly string[]): NamedHost {
+  const real = new ClientTransport({ readBufferBytes: 8 * 1024 });
+  const source = new MemorySource();
+  const tried: string[] = [];
+  const dispatcher = dispatcherFor(source, { backoffFirstMs: 10, backoffMaxMs: 20 }, undefined, undefined, undefined, undefined, undefined, undefined, undefined, {
+    connect: (host, to, handlers, from) => {
+      tried.push(host);
+      return real.connect(host, to, handlers, from);
+    },
+    secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
+    addresses: (host, done) => found(addresses())(host, done),
+  });
+  t.after(() => dispatcher.stop(100));
+  const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'named.test', port } });
+  let number = 0;
+  return {
+    send: async () => {
+      source.put(queue, ++number, 'Subject: x\r\n\r\nhello\r\n');
+      dispatcher.onReady(queue);
+      await until(() => source.ended.length === number, 'it is delivered, or was put off', 20_000);
+      return [source.ended.at(-1)?.result.results[0]?.code, ...tried.splice(0)];
+    },
+  };
+}
+
+for (const [what, bad] of [
+  ['greets with 421', { greeting: '421 not here', mail: '250 yes' }], ['turns the first mail away', { greeting: '220 here', mail: '421 not now' }],
+] as const) {
+  test(`an address that took mail, and then ${what}, is tried behind one that is well`, async (t) => {
+    const second: Manner = { ...GOOD };
+    const port = await server(t, second, '127.0.0.3');
+    const { send } = namedHost(t, port, () => ['127.0.0.2', '127.0.0.3']);
+    assert.deepEqual(await send(), [250, '127.0.0.2', '127.0.0.3']);
+    await server(t, GOOD, '127.0.0.2', port);
+    Object.assign(second, bad);
+    const tried: string[] = [];
+    for (let times = 0, code: number | undefined = 0; code !== 250 && times < 5; times++) {
+      let more: string[];
+      [code, ...more] = await send();
+      tried.push(...more);
+    }
+    // Each has failed once now: in the order of the system again.
+    assert.deepEqual(tried, ['127.0.0.3', '127.0.0.2']);
+    assert.deepEqual(await send(), [250, '127.0.0.2']);
+  });
+}
+
+test('an address that answers again is tried where the system puts it', async (t) => {
+  const second = await listen(t, GOOD, '127.0.0.3', 0);
+  const port = portOf(second);
+  let order = ['127.0.0.2', '127.0.0.3'];
+  const { send } = namedHost(t, port, () => order);
+  assert.deepEqual(await send(), [250, '127.0.0.2', '127.0.0.3']);
+  second.close();
+  await server(t, GOOD, '127.0.0.2', port);
+  assert.deepEqual(await send(), [250, '127.0.0.3', '127.0.0.2']);
+  order = order.toReversed();
+  assert.deepEqual(await send(), [250, '127.0.0.2']);
+});
+
+test('connections follow the order that the system gives anew each time, all the same after all have failed', async (t) => {
+  const all = ['127.0.0.2', '127.0.0.3', '127.0.0.4'];
+  const manner: Manner = { ...GOOD };
+  const port = await server(t, manner, '127.0.0.2');
+  for (const host of all.slice(1)) await server(t, manner, host, port);
+  let first = 0;
+  const { send } = namedHost(t, port, () => [...all.slice(first), ...all.slice(0, first)]);
+  const round = async (): Promise<unknown> => {
+    const got: unknown[] = [];
+    for (first = 0; first < all.length; first++) got.push(await send());
+    return got;
+  };
+  const spread = all.map((host) => [250, host]);
+  assert.deepEqual(await round(), spread);
+  manner.greeting = '421 nobody here';
+  first = 0;
+  for (let times = 0; times < 6; times++) await send();
+  manner.greeting = '220 here';
+  for (let times = 0; times < 3 && (await send())[0] !== 250; times++);
+  assert.deepEqual((await round() as unknown[]).length, spread.length);
+  assert.deepEqual(await round(), spread);
+});
+
+test('families take turns, as the system orders them, and bad addresses come last', () => {
+  assert.deepEqual(systemTurns(['::1', '::2', '::3', '192.0.2.1', '192.0.2.2'], []), ['::1', '192.0.2.1', '::2', '192.0.2.2', '::3']);
+  assert.deepEqual(systemTurns(['192.0.2.1', '::1', '192.0.2.2'], ['192.0.2.1', '192.0.2.9']), ['::1', '192.0.2.2', '192.0.2.1']);
+  assert.deepEqual(systemTurns(['192.0.2.1', '::1'], ['192.0.2.1', '::1']), ['192.0.2.1', '::1'], 'all are');
 });

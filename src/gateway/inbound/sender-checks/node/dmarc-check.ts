@@ -19,6 +19,7 @@ const POLICIES: ReadonlyMap<string, DmarcVerdict['policy']> =
 const RECORD_CHARACTERS_MAX = 4096;
 /** It asks for this one where a domain is a public suffix itself. */
 const NO_ORGANIZATION = '_dmarc.null';
+const RECORD_AT = '_dmarc.';
 
 /** Whose domains. */
 interface Identifiers {
@@ -52,6 +53,17 @@ export async function dmarcVerdict(
     return { result: 'temperror', reason: 'not all could be checked', domain, policy };
   }
   return { result: 'fail', reason: '', domain, policy };
+}
+
+/** Where a domain without a record of its own has it (RFC 7489 3.2); '' for a public suffix. */
+export async function organizationOf(domain: string): Promise<string> {
+  let asked = '';
+  const headerFrom = [`from@${domain}`];
+  await dmarc({ headerFrom, spfDomains: [], dkimDomains: [], resolver: (name) => {
+    asked = name;
+    return Promise.resolve([]);
+  } });
+  return asked === NO_ORGANIZATION ? '' : asked.slice(RECORD_AT.length);
 }
 
 function identifiers(

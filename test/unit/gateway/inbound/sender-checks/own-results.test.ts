@@ -38,13 +38,17 @@ describe('a field says to be ours', () => {
     'Authentication-Results: (mx.example.org) other; none', 'Authentication-Results: other mx.example.org; none', 'Authentication-Results: "\r\n "mx.example.org"; none',
     // It can't be read, and our name is in it.
     'Authentication-Results: (never ends mx.example.org; none', 'Authentication-Results: "mx.example.org; none', 'Authentication-Results: ;mx.example.org; none', 'Authentication-Results: ="" mx.EXAMPLE.org',
+    // Readers trim what is around its own name, or take it for the end of a line.
+    'Authentication-Results\r\n : mx.example.org; none', 'Authentication-Results \r\n\t\r\n :\r\n mx.example.org; none',
+    ...['\0', '\v', '\f', '\x1c', '\x7f', '\x85', '\xa0', '\xef\xbb\xbf', '\xa0 \v'].flatMap((gap) =>
+      [`Authentication-Results${gap}: mx.example.org; none`, `${gap}Authentication-Results: mx.example.org; none`, `Authentication-Results:${gap}mx.example.org; none`]),
   ] as const;
   test('whatever case, quotes, comments and folds it hides behind', () => {
     for (const field of OURS) {
       const before = 'Received: from a\r\n\tby b; now\r\n';
       const { text, count } = renamed(`${before}${field}${TAIL}`);
       assert.equal(count, 1, field);
-      assert.equal(text, `${before}X-Original-${field}${TAIL}`);
+      assert.equal(text, `${before}${field.replace(/^[^!-~]*/, '$&X-Original-')}${TAIL}`);
     }
   });
 
@@ -73,6 +77,23 @@ describe('a field says to be ours', () => {
     assert.equal(renamed(`${OURS[0]}\r\n`).text, `X-Original-${OURS[0]}\r\n`);
     assert.equal(renamed(`X: y\r\n${OURS[0]}\r\n\r\n`).text, `X: y\r\nX-Original-${OURS[0]}\r\n\r\n`);
   });
+});
+
+test('on top of a header, blanks may stand in front of it', () => {
+  assert.equal(renamed(` ${'Authentication-Results'}: mx.example.org; none${TAIL}`).text, ` X-Original-Authentication-Results: mx.example.org; none${TAIL}`);
+});
+
+test('no header makes the search slow', () => {
+  const gaps = '\v'.repeat(150_000);
+  const many = (text: string): string => text.repeat(Math.floor(300_000 / text.length));
+  const beganMs = performance.now();
+  for (const header of [
+    `${gaps}Authentication-Results${gaps}`, `${gaps}${gaps}`, many('Authentication-Results\v'), many('\vAuthentication-Results\r\n'), many('\v\r\n'),
+    `Authentication-Results${many('\r\n ')}`, `Authentication-Results${gaps}:${gaps}`, `Authentication-Results:${many('mx.example.orgx')}`, `Authentication-Results:${many('(')}`,
+  ]) {
+    assert.equal(renamed(`X: Authentication-Results\r\n${header}\r\n\r\nbody`).count, 0, header.slice(0, 30));
+  }
+  assert.ok(performance.now() - beganMs < 5_000, 'all of it takes a moment');
 });
 
 test('a header that is longer than any is looked at by nobody, which is told', () => {

@@ -1,0 +1,135 @@
+/** Next hops by name, asked of the system one after the other: who shares a lookup, who goes first, who is forgotten. */
+import assert from 'node:assert/strict';
+import { describe, test } from 'node:test';
+import { setImmediate as turn } from 'node:timers/promises';
+import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
+import { HostLookups } from '../../../../src/platform/node/host-lookup.js';
+import type { HostAddresses } from '../../../../src/platform/resolver.js';
+
+const FOUND: HostAddresses = { addresses: ['192.0.2.1'], why: '', isFailed: false };
+const SILENT: HostAddresses = { addresses: [], why: 'no answer on its address: EAI_AGAIN', isFailed: true };
+
+/** The system, which answers when it is told to. */
+class PlayedSystem {
+  nowMs = 0;
+  readonly asked: string[] = [];
+  readonly lookups = new HostLookups((host) => {
+    this.asked.push(host);
+    assert.equal(this.#answer, undefined, 'one at a time');
+    return new Promise((resolve) => { this.#answer = resolve; });
+  }, { nowMs: () => this.nowMs });
+  readonly told: string[] = [];
+  #answer: ((found: HostAddresses) => void) | undefined;
+
+  ask(host: string): () => void {
+    return this.lookups.ask(host, ({ addresses }) => { this.told.push(`${host} ${String(addresses.length)}`); });
+  }
+
+  async answer(found: HostAddresses, tookMs: number): Promise<void> {
+    const answer = this.#answer;
+    assert.ok(answer !== undefined, 'a name is asked for');
+    this.#answer = undefined;
+    this.nowMs += tookMs;
+    answer(found);
+    for (let turns = 0; turns < 2; turns++) await turn();
+  }
+
+  /** `silent` takes ten seconds, all others ten milliseconds. */
+  async answerAll(times: number, silent: string): Promise<void> {
+    for (let time = 0; time < times; time++) {
+      const isSilent = this.asked.at(-1) === silent;
+      await this.answer(isSilent ? SILENT : FOUND, isSilent ? 10_000 : 10);
+    }
+  }
+}
+
+describe('next hops by name', () => {
+  test('are asked for one after the other, each once for all who wait for it', async () => {
+    const system = new PlayedSystem();
+    for (let at = 0; at < 40; at++) system.ask('silent.test');
+    for (let at = 0; at < 3; at++) system.ask('good.test');
+    assert.deepEqual([system.asked, system.told], [['silent.test'], []]);
+    await system.answer(SILENT, 10_000);
+    assert.deepEqual(system.told, Array.from({ length: 40 }, () => 'silent.test 0'));
+    system.ask('good.test');
+    await system.answer(FOUND, 10);
+    assert.deepEqual(system.told.slice(40), Array.from({ length: 4 }, () => 'good.test 1'));
+    assert.deepEqual(system.asked, ['silent.test', 'good.test']);
+  });
+
+  test('are told to nobody who has given up, and asked for no more when nobody waits', async () => {
+    const system = new PlayedSystem();
+    const leave = ['a.test', 'b.test', 'c.test'].map((host) => system.ask(host));
+    system.ask('b.test');
+    leave[1]?.();
+    await system.answer(FOUND, 10);
+    await system.answer(FOUND, 10);
+    assert.deepEqual(system.told, ['a.test 1', 'b.test 1']);
+    leave[2]?.();
+    system.ask('c.test')();
+    await system.answer(FOUND, 10);
+    system.ask('d.test');
+    assert.deepEqual([system.told.length, system.asked], [2, ['a.test', 'b.test', 'c.test', 'd.test']]);
+    // In line, and left before their turn.
+    system.ask('e.test')();
+    await system.answer(FOUND, 10);
+    assert.deepEqual(system.asked.slice(4), []);
+  });
+
+  test('wait for no silent name that came before, from its second time on, and none of those waits for ever', async () => {
+    const system = new PlayedSystem();
+    system.ask('silent.test');
+    await system.answerAll(1, 'silent.test');
+    system.ask('first.test');
+    system.ask('silent.test');
+    system.ask('good.test');
+    await system.answerAll(1, 'silent.test');
+    assert.equal(system.asked.at(-1), 'good.test');
+    for (let at = 0; at < 300 && system.asked.at(-1) !== 'silent.test'; at++) {
+      system.ask(`other-${String(at % 2)}.test`);
+      await system.answerAll(1, 'silent.test');
+    }
+    assert.equal(system.asked.at(-1), 'silent.test');
+    assert.equal(system.asked.length, 103);
+  });
+
+  test('keep their place though who waited gave up, so that one that is well again is found so', async () => {
+    const system = new PlayedSystem();
+    for (const host of ['mended.test', 'silent.test']) {
+      system.ask(host);
+      await system.answer(SILENT, 10_000);
+    }
+    system.ask('first.test');
+    const leave = system.ask('mended.test');
+    system.ask('silent.test');
+    leave();
+    await system.answerAll(2, 'silent.test');
+    assert.deepEqual(system.asked, ['mended.test', 'silent.test', 'first.test', 'mended.test', 'silent.test']);
+    await system.answer(SILENT, 10_000);
+    system.ask('first.test');
+    system.ask('silent.test');
+    system.ask('mended.test');
+    await system.answerAll(1, 'silent.test');
+    assert.equal(system.asked.at(-1), 'mended.test', 'it waits for no silent one any more');
+  });
+
+  test('that are addresses wait for none', async () => {
+    const system = new PlayedSystem();
+    system.ask('silent.test');
+    for (const address of ['192.0.2.1', '::1', 'fe80::1%lo']) system.ask(address);
+    const leave = system.ask('192.0.2.9');
+    assert.deepEqual(system.told, []);
+    leave();
+    await turn();
+    assert.deepEqual(system.told, ['192.0.2.1 1', '::1 1', 'fe80::1%lo 1']);
+  });
+
+  test('share their lookups with whoever asks for a connection', async () => {
+    const system = new PlayedSystem();
+    const transport = new ClientTransport({ readBufferBytes: 1024, lookups: system.lookups });
+    for (let at = 0; at < 2; at++) transport.addresses('two.test', ({ addresses }) => { system.told.push(...addresses); });
+    system.ask('two.test');
+    await system.answer(FOUND, 10);
+    assert.deepEqual([system.asked, system.told], [['two.test'], ['192.0.2.1', '192.0.2.1', 'two.test 1']]);
+  });
+});
