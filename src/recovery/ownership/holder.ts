@@ -1286,17 +1286,22 @@ export class PartitionHolder {
   #goOnHolding(nowMs: number): void {
     const set = this.#set;
     if (set === undefined) return;
-    // A member that acknowledges nothing would hold it up, and it has to be here to go on reading; so would a
-    // change that the register has not answered.
-    const isHeldUp = this.#isUnknown || (set.isPartial && !set.isInStep);
-    if (this.#state === HolderState.HANDING_BACK && isHeldUp) this.keep(nowMs);
+    if (this.#state === HolderState.HANDING_BACK && this.#isHeldUp(set, nowMs)) this.keep(nowMs);
     if (this.#state === HolderState.READING && !this.#hasSource(set, nowMs)) return;
     this.#askUnheard(nowMs);
     set.tick(nowMs);
     const isQuiet = this.#state === HolderState.HANDING_BACK && this.#isQuiet && !this.#isUnknown;
-    const isAwaited = isQuiet && this.#owner !== undefined && this.#isSecondAwaited(this.#owner, nowMs);
-    if (isQuiet && !isAwaited && this.#areAllHeard(set)) this.#give(set);
+    if (isQuiet && this.#areAllHeard(set)) this.#give(set);
     if (this.#state === HolderState.HOLDER) this.#adoptThoseBack();
+  }
+
+  /**
+   * A member that acknowledges nothing would hold it up, and it has to be here to go on reading; so would a
+   * change that the register has not answered, and, where a member has died since, the filling of another.
+   */
+  #isHeldUp(set: PartitionSet, nowMs: number): boolean {
+    return this.#isUnknown || (set.isPartial && !set.isInStep)
+      || (this.#owner !== undefined && this.#isSecondAwaited(this.#owner, nowMs));
   }
 
   /**

@@ -184,7 +184,7 @@ export const OWNERSHIP_MUTANTS: readonly OwnershipMutant[] = [
   { rule: '13', name: 'a second copy is waited for from the takeover on', heldBy: HOLDER_TEST, file: HOLDER,
     old: 'if (isAnew)', new: 'this.#secondAwaitedMs = this.#enteredMs; if (nowMs < 0)' },
   { rule: '13', name: 'a second copy is not looked at again before it is given', heldBy: HOLDER_TEST, file: HOLDER,
-    old: 'if (isQuiet && !isAwaited && this.#areAllHeard(set))', new: 'if (isQuiet && this.#areAllHeard(set))' },
+    old: '(this.#owner !== undefined && this.#isSecondAwaited(this.#owner, nowMs))', new: 'nowMs < 0' },
   { rule: '15', name: 'what stores were told is not believed', file: HOLDER,
     old: 'if (this.#newest === undefined || isNewer(told, this.#newest)) {', new: 'if (told.epoch < 0) {',
     also: [{ file: FENCE, old: 'if (this.#told !== undefined && term.number <= this.#told.epoch', new: 'if (this.#told !== undefined && term.number < 0' }] },

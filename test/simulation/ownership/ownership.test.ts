@@ -34,6 +34,7 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['a partition is handed back when it is doubled', 283004337],
   ['who is recorded, was told so, and has no copy has lost it to a founding that came to nothing', 295019835],
   ['nobody reads on from a member that a change under way takes out', 295121339],
+  ['who waits for a second copy in a hand-back goes on delivering', 297011598],
   ['who may deliver from what was given up is its holder, not one that was deposed and does not know it', 295122639],
   ['who gives a partition away serves it until that is known, also while the register is away', 4030],
 ];
