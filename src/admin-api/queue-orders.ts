@@ -192,6 +192,8 @@ export const queueOrderAnswer = z.object({
   selector: selector.exactOptional(),
   ...orderTerms.shape,
   phase: z.enum(ORDER_PHASES),
+  /** Of one that is cancelled: by the gateway itself, before it has begun, since nobody asked for it. */
+  unfollowed: z.literal(true).exactOptional(),
   dry_run: z.boolean(),
   reason: text,
   who: text,

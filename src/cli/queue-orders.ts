@@ -75,7 +75,7 @@ function lineOf(gateway: string, answer: QueueOrderAnswer): string {
 }
 
 /** Each once, with what all gateways did. A holder that answers is one that it does not wait for. */
-function leftOf(told: readonly (readonly LeftOrderAnswer[])[]): readonly LeftOrderAnswer[] {
+export function leftOf(told: readonly (readonly LeftOrderAnswer[])[]): readonly LeftOrderAnswer[] {
   const left = new Map<string, LeftOrderAnswer>();
   for (const one of told.flat()) {
     const known = left.get(one.order);

@@ -32,6 +32,10 @@ class PlayedGateway {
   /** Where it is when it is told to go. */
   going: OrderPhase = 'acting';
   asked = 0;
+  /** It is cancelled by itself. */
+  isUnfollowed = false;
+  /** Messages that it has done a left order to. */
+  leftDone = 0;
   readonly left: LeaveOrder[] = [];
   readonly withdrawn: string[] = [];
   /** What was asked of both, in order; and what stands. */
@@ -83,6 +87,9 @@ class PlayedGateway {
         const left: LeftOrderAnswer = { order, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: ['gw-9/0'], holders: [], done: 0 };
         return Promise.resolve(left);
       },
+      queueOrders: () => Promise.resolve({
+        orders: [], left: this.leftDone === 0 ? [] : [{ order: this.given, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: [], holders: [], done: this.leftDone }],
+      }),
       withdrawOrder: (order) => {
         if (this.isSilent) return this.#silent();
         this.withdrawn.push(order);
@@ -97,7 +104,7 @@ class PlayedGateway {
     if (this.refusal !== undefined) return Promise.reject(new NoAnswer('http://127.0.0.1:1', ...this.refusal));
     this.phase = phase;
     return Promise.resolve({
-      order: this.given, gateway: this.id, verb: 'hold', phase, dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
+      order: this.given, gateway: this.id, verb: 'hold', phase, ...(this.isUnfollowed && phase === 'cancelled' ? { unfollowed: true as const } : {}), dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
       matched_bytes: 10, done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
       grace_left_seconds: 0, partitions: this.partitions, kept: true, met: [], refused: [],
     });
@@ -222,6 +229,32 @@ test('an order that somebody else takes back in its grace gives no rule, one tha
   assert.equal(await late.run(), NOT_ALL_KNOW);
   assert.deepEqual([late.gateways[0].left.length, late.gateways[0].withdrawn], [1, [late.gateways[0].given]]);
   assert.ok(!late.printed.some((line) => line.startsWith('left in the register')), late.printed.join('\n'));
+});
+
+test('a gateway that heard nothing of an order in its grace: all take it back while none has begun; else it is as one that is silent', { timeout: 30_000 }, async () => {
+  const early = played(false, 'delete');
+  for (const one of early.gateways) one.going = 'grace';
+  const [, frozen] = early.gateways;
+  frozen.onAsked = () => { [frozen.phase, frozen.isUnfollowed] = ['cancelled', true]; };
+  assert.equal(await early.run(), 1);
+  assert.deepEqual(early.gateways.map(({ phase, left }) => [phase, left.length]), [['cancelled', 0], ['cancelled', 0]]);
+  assert.equal(early.printed.at(-1), 'taken back: the others go on as before; gw-2 heard nothing of it for a while, so it ended nothing anywhere: give it again');
+
+  const late = played(false, 'delete');
+  const [first, second] = late.gateways;
+  second.going = 'grace';
+  second.onAsked = () => {
+    [second.phase, second.isUnfollowed] = ['cancelled', true];
+    if (first.left.length > 0) second.leftDone = 7;
+  };
+  first.onAsked = () => { if (first.left.length > 0) first.phase = 'done'; };
+  assert.equal(await late.run(), NOT_ALL_KNOW);
+  assert.deepEqual([first.left, first.withdrawn], [[{ passed: ['gw-1/0', 'gw-1/1'] }], []]);
+  assert.ok(!late.printed.some((line) => line.startsWith('taken back')), late.printed.join('\n'));
+  assert.deepEqual(late.printed.slice(-3), [
+    '10 of 10 held', 'PARTIAL: gw-2: it heard nothing of the order for a while, and took its own part back before it began',
+    'nothing is left to be done: all mail is at gateways that have heard; to 7 messages of that it was done by now',
+  ]);
 });
 
 test('what ends mail and stands ends nothing when no rule can be given; when none could after all, it says that what comes is not met', async () => {
