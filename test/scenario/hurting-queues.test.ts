@@ -68,7 +68,7 @@ describe('a queue that hurts', () => {
     for (const { id } of others) assert.deepEqual(doById(coreOf(world), 'delay', id, undefined, untilMs).whys, ['']);
     const [hurt] = watch(6).queues;
     assert.equal(hurt?.deferred, 1);
-    assert.ok(Number(hurt?.next_try) * 1000 < untilMs - 3_600_000, 'as its next hop is tried, not as the operator has said');
+    assert.ok(Number(hurt.next_try) * 1000 < untilMs - 3_600_000, 'as its next hop is tried, not as the operator has said');
     assert.deepEqual(doById(coreOf(world), 'delay', last?.id ?? 0, undefined, untilMs).whys, ['']);
     assert.deepEqual(watch(6).counts, { deferred: 0, growing: 0, slow: 0 });
   });
