@@ -12,7 +12,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
-  CancelRule, NewQueueRule, QueueRuleAnswer, QueueRulesAnswer,
+  CancelRule, NewQueueRule, QueueRuleAnswer, QueueRulesAnswer, RuleIdAnswer,
 } from '../admin-api/queue-rules.js';
 import type { AdminClient } from './admin-client.js';
 import { NoAnswer } from './admin-client.js';
@@ -32,6 +32,14 @@ export interface RuleOutcome {
   readonly unaware: readonly string[];
   /** With --local: why the register does not have it; '' when it does. */
   readonly local: string;
+  /** Then: what each gateway says of it that says something else. */
+  readonly others?: readonly LocalAnswer[];
+}
+
+export interface LocalAnswer {
+  readonly gateway: string;
+  /** As that its disk is full, so that a restart forgets it. */
+  readonly why: string;
 }
 
 /** A rule as a group has it. */
@@ -89,17 +97,21 @@ async function cancelByEach(
   group: Group, ids: readonly string[], order: CancelRule, why: string,
 ): Promise<RuleOutcome> {
   return byEach(group, why, async (client) => {
-    for (const id of ids) await client.cancelRule(id, order);
+    let told: RuleIdAnswer = { rule: '', local: '' };
+    for (const id of ids) told = await client.cancelRule(id, order);
+    return told;
   });
 }
 
 /** The register is away: whoever answers does it, and writes it there later. */
 async function byEach(
-  group: Group, local: string, ask: (client: AdminClient) => Promise<unknown>,
+  group: Group, local: string, ask: (client: AdminClient) => Promise<RuleIdAnswer>,
 ): Promise<RuleOutcome> {
-  await group.ask('gateway', ask);
+  const told = await group.ask('gateway', ask);
+  const others = told.map(({ id, answer }) => ({ gateway: id, why: answer.local }))
+    .filter(({ why }) => why !== '' && why !== local);
   const answers = await answersOf(group);
-  return { rules: merged(answers), unaware: group.missing('gateway').map(({ id }) => id), local };
+  return { rules: merged(answers), unaware: group.missing('gateway').map(({ id }) => id), local, others };
 }
 
 async function byOne<T>(group: Group, ask: (client: AdminClient) => Promise<T>): Promise<T> {
