@@ -32,7 +32,7 @@ import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { NoAnswer } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
-import type { Answered, Group } from './group.js';
+import type { Answered, Group, Member } from './group.js';
 import { NOT_ALL_KNOW, missingText } from './group.js';
 import { leftOf } from './queue-orders.js';
 import { cancelRules, giveRule, unawareText, whyNoRule } from './rule-run.js';
@@ -110,7 +110,7 @@ type Answers = readonly Answered<QueueOrderAnswer>[];
 export class OrderRun {
   readonly #order: QueueOrder;
   readonly #options: OrderRunOptions;
-  readonly #group: Group;
+  #group: Group;
   readonly #context: CliContext;
   /** Its number, at all gateways. */
   readonly #id: string;
@@ -125,6 +125,7 @@ export class OrderRun {
   #leftFor = '';
   #whyNotLeft = '';
   #said = '';
+  #graceSeconds = 0;
   /** Of the rule that stands; '' when there is none. */
   #rule = '';
   /** Gateways that live, and do not obey it yet. */
@@ -145,7 +146,7 @@ export class OrderRun {
   async run(): Promise<number> {
     // From here on Ctrl-C takes it back.
     void this.#context.untilStopped();
-    const begun = await this.#group.ask('gateway', (client) => client.beginOrder(this.#order));
+    const begun = await this.#begin();
     this.#begun = new Set(begun.map(({ id }) => id));
     if (begun.length === 0) return this.#notBegun();
     const found = await this.#poll(begun, ({ phase }) => phase !== 'looking');
@@ -164,9 +165,9 @@ export class OrderRun {
       return this.#finish(found, refusal.code);
     }
     if (!isFinal(this.#order.verb)) await this.#stand(found);
-    const graceMs = this.#graceMs(sum);
+    this.#graceSeconds = Math.ceil(this.#graceMs(sum) / 1000);
     const going = await this.#ask((client) =>
-      client.goOrder(this.#id, { grace_seconds: Math.ceil(graceMs / 1000), ...this.#by }),
+      client.goOrder(this.#id, { grace_seconds: this.#graceSeconds, ...this.#by }),
     );
     const acting = await this.#poll(going, ({ phase }) => phase !== 'grace');
     // Somebody else may have taken it back in its grace: then nothing that comes is ended either.
@@ -178,6 +179,29 @@ export class OrderRun {
     await this.#leave(ended);
     await this.#lookAtLeft();
     return this.#outcome(ended);
+  }
+
+  /** Whoever does not have the route that is named has no mail that is meant: it is of no account then. */
+  async #begin(): Promise<Answers> {
+    const strangers = new Map<string, NoAnswer>();
+    const told = await this.#group.ask('gateway', async (client) => {
+      try {
+        return { client, answer: await client.beginOrder(this.#order) };
+      } catch (error) {
+        if (!(error instanceof NoAnswer) || error.code !== NOT_THERE) throw error;
+        return { client, why: error };
+      }
+    });
+    const begun: Answered<QueueOrderAnswer>[] = [];
+    for (const { id, answer: { client, answer, why } } of told) {
+      if (answer !== undefined) begun.push({ id, client, answer });
+      else strangers.set(id, why);
+    }
+    const isStranger = ({ kind, id }: Pick<Member, 'kind' | 'id'>): boolean =>
+      kind === 'gateway' && strangers.has(id);
+    if (begun.length > 0) this.#group = this.#group.without(isStranger);
+    else for (const one of this.#group.members.filter(isStranger)) this.#group.lose(one, strangers.get(one.id));
+    return begun;
   }
 
   /** Where all have heard it, and will not, nothing is open. */
@@ -428,7 +452,7 @@ export class OrderRun {
       const share = Math.min(...looking.map(({ answer }) => answer.looked_share));
       line = `${String(Math.floor(share * 100))}% looked at, ${formatCount(sum.matched)} found`;
     } else if (graceSeconds > 0)
-      line = `in ${String(Math.ceil(graceSeconds / 10) * 10)} s; Ctrl-C takes it back`;
+      line = `in ${String(Math.min(this.#graceSeconds, tens(graceSeconds)))} s; Ctrl-C takes it back`;
     else if (sum.waitsFor !== '') line += `; ${formatCount(sum.waiting)} wait: ${sum.waitsFor}`;
     else if (sum.waiting > 0) line += `; ${formatCount(sum.waiting)} are being delivered at this moment`;
     else if (!sum.isKept) line += `; ${NOT_KEPT}`;
@@ -512,6 +536,10 @@ function takenBackText(answers: Answers): string {
   const why = alone.length === 0 ? ''
     : `; ${alone.join(', ')} heard nothing of it for a while, so it ended nothing anywhere: give it again`;
   return printable(`taken back: the others go on as before${why}`);
+}
+
+function tens(seconds: number): number {
+  return Math.ceil(seconds / 10) * 10;
 }
 
 function isTakenBack(answers: Answers): boolean {

@@ -24,6 +24,8 @@ const POLL_MS = 100;
 const BOUND_MS = 10_000;
 /** What another gateway may be able to do: this one was not reached, or does not reach the register. */
 const ASK_ANOTHER: ReadonlySet<number> = new Set([0, 503]);
+/** It has no such route; another one may. */
+const NO_ROUTE = 404;
 
 export interface RuleOutcome {
   /** As those who answer have it. */
@@ -54,7 +56,7 @@ export interface GivenRule {
 }
 
 export async function giveRule(group: Group, rule: NewQueueRule): Promise<GivenRule> {
-  const { rule: id, local } = await byOne(group, (client) => client.addRule(rule));
+  const { rule: id, local } = await byOne(group, (client) => client.addRule(rule), NO_ROUTE);
   // Each has it from the operator, under one name.
   const outcome = local === '' ? await follow(group, (rules) => rules.some((one) => one.id === id))
     : await byEach(group, local, (client) => client.addRule({ ...rule, id }));
@@ -114,14 +116,17 @@ async function byEach(
   return { rules: merged(answers), unaware: group.missing('gateway').map(({ id }) => id), local, others };
 }
 
-async function byOne<T>(group: Group, ask: (client: AdminClient) => Promise<T>): Promise<T> {
+async function byOne<T>(
+  group: Group, ask: (client: AdminClient) => Promise<T>, askOn = 0,
+): Promise<T> {
   let first: NoAnswer | undefined;
   for (const { kind, client } of group.members) {
     if (kind !== 'gateway') continue;
     try {
       return await ask(client);
     } catch (error) {
-      if (!(error instanceof NoAnswer) || !ASK_ANOTHER.has(error.code)) throw error;
+      const isOthers = error instanceof NoAnswer && (ASK_ANOTHER.has(error.code) || error.code === askOn);
+      if (!isOthers) throw error;
       first ??= error;
     }
   }

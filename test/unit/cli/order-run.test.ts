@@ -36,6 +36,7 @@ class PlayedGateway {
   isUnfollowed = false;
   /** Messages that it has done a left order to. */
   leftDone = 0;
+  graceLeft = 0;
   readonly left: LeaveOrder[] = [];
   readonly withdrawn: string[] = [];
   /** What was asked of both, in order; and what stands. */
@@ -106,7 +107,7 @@ class PlayedGateway {
     return Promise.resolve({
       order: this.given, gateway: this.id, verb: 'hold', phase, ...(this.isUnfollowed && phase === 'cancelled' ? { unfollowed: true as const } : {}), dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
       matched_bytes: 10, done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
-      grace_left_seconds: 0, partitions: this.partitions, kept: true, met: [], refused: [],
+      grace_left_seconds: phase === 'grace' ? Math.max(0, this.graceLeft) : 0, partitions: this.partitions, kept: true, met: [], refused: [],
     });
   }
 
@@ -122,7 +123,7 @@ interface Played {
   stop(): void;
 }
 
-function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime, expect?: number): Played {
+function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime, expect?: number, graceMs?: number): Played {
   const [said, rules]: [string[], QueueRuleAnswer[]] = [[], []];
   const gateways = [new PlayedGateway('gw-1', said, rules), new PlayedGateway('gw-2', said, rules)] as const;
   const printed: string[] = [];
@@ -131,7 +132,7 @@ function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', s
   const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: 'silent' } as const;
   const run = new OrderRun(
     { verb, selector: { everything: true }, ...WHO },
-    { expect, graceMs: undefined, isPartialWanted: false, json: false, past: 'held', stands },
+    { expect, graceMs, isPartialWanted: false, json: false, past: 'held', stands },
     new Group(members, missing ? [away] : []), { ...contextFor(printed), stopSignal: stopping.signal },
   );
   return { gateways, printed, run: () => run.run(), stop: () => { stopping.abort(); } };
@@ -303,6 +304,17 @@ test('what means nothing to a verb is wrong usage: a grace, or going on without 
   }
 });
 
+test('what names no class, or no reply, is wrong usage, and says what there is', async () => {
+  for (const [option, why] of [
+    ['--class=foo', '! twinpost: queue hold: --class is one of mail, bounce, billing, notification'],
+    ['--reply=abc', '! twinpost: queue hold: reply: a code as 421, or a status as 4.7.1, or 4.7 for all below it'],
+  ] as const) {
+    const printed: string[] = [];
+    assert.equal(await runCli(['queue', 'hold', option, '--reason', 'x', '--until-cancelled'], contextFor(printed)), 2);
+    assert.deepEqual(printed, [why]);
+  }
+});
+
 test('a delay stands no longer than it delays anything', async () => {
   for (const [times, isWrong] of [[['--for=1h', '--duration=3h'], true], [['--for=1h30min', '--duration=91min'], true], [['--for=2h', '--duration=2h'], false]] as const) {
     const printed: string[] = [];
@@ -334,6 +346,32 @@ test('an order that every gateway has heard and refuses is no order that somebod
   half.gateways[0].refusal = ['it refused: not you', 403];
   half.gateways[1].isSilent = true;
   assert.equal(await half.run(), NOT_ALL_KNOW, 'one may have begun');
+});
+
+test('a gateway without the route that is named is of no account, unless none has it', async () => {
+  const none = "it refused: there is no route 'typo' here; there are: out";
+  const half = played(false);
+  half.gateways[0].refusal = [none, 404];
+  half.gateways[1].onAsked = () => { half.gateways[1].phase = 'done'; };
+  assert.equal(await half.run(), 0, half.printed.join('\n'));
+  assert.ok(half.printed.includes('10 of 10 held'), half.printed.join('\n'));
+  const all = played(false);
+  for (const gateway of all.gateways) gateway.refusal = [none, 404];
+  assert.equal(await all.run(), 1);
+  assert.deepEqual(all.printed, [`! twinpost: nothing was done: ${none}`]);
+});
+
+test('a grace is announced with its own length', async () => {
+  const { gateways, printed, run } = played(false, 'delete', undefined, undefined, 15_000);
+  for (const one of gateways) {
+    [one.going, one.graceLeft] = ['grace', 15];
+    one.onAsked = () => {
+      one.graceLeft -= 5;
+      if (one.graceLeft < 0) one.phase = 'done';
+    };
+  }
+  assert.equal(await run(), 0);
+  assert.deepEqual(printed.filter((line) => line.startsWith('in ')), ['in 15 s; Ctrl-C takes it back', 'in 10 s; Ctrl-C takes it back']);
 });
 
 test('that no message is meant is not said of mail that nobody could look at', async () => {
