@@ -142,7 +142,7 @@ function whyNoVerb([word = '', second = '']: readonly string[], words: Words): s
   return `there is no verb '${word} ${second}'${meant || `; twinpost ${word} --help lists them`}`;
 }
 
-/** A short word with two other letters is another word. `verbs`: by their last word; one without a group first. */
+/** A short word with two other letters is another word. `verbs`: each behind its last word. */
 function meantVerbs(word: string, verbs: readonly (readonly [last: string, whole: string])[]): string {
   const near = nearest(word, verbs.map(([last]) => last), word.length <= SHORT_LENGTH ? 1 : 2);
   const meant = verbs.filter(([last]) => last === near).map(([, whole]) => whole);

@@ -200,7 +200,9 @@ export class OrderRun {
     const isStranger = ({ kind, id }: Pick<Member, 'kind' | 'id'>): boolean =>
       kind === 'gateway' && strangers.has(id);
     if (begun.length > 0) this.#group = this.#group.without(isStranger);
-    else for (const one of this.#group.members.filter(isStranger)) this.#group.lose(one, strangers.get(one.id));
+    else {
+      for (const one of this.#group.members.filter(isStranger)) this.#group.lose(one, strangers.get(one.id));
+    }
     return begun;
   }
 

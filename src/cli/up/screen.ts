@@ -100,8 +100,8 @@ export function statusLine(
 }
 
 /**
- * Gaps are also what is under way, and what `send` was refused and did not send again. What is lost behind the
- * last that arrived makes none: the sink does not know how many were sent.
+ * Gaps are also what is under way, and what `send` was refused and did not send again. What is lost behind
+ * the last that arrived makes none: the sink does not know how many were sent.
  */
 function tallyText({ arrived, missing, altered, repeated, complete }: TallyAnswer): string {
   // A sink that was started again does not know what came before.
