@@ -292,8 +292,9 @@ export class OrderRun {
     if (this.#left === undefined) return;
     const there = this.#group.without(({ id }) => this.#silent.get(id) === 'silent');
     const told = await there.ask('gateway', (client) => client.queueOrders());
-    const left = leftOf(told.map(({ answer }) => answer.left));
-    this.#left = left.find(({ order }) => order === this.#id) ?? this.#left;
+    const left = leftOf(told.map(({ answer }) => answer.left)).find(({ order }) => order === this.#id);
+    // For whom it was left is told, also when another has taken that over since.
+    this.#left = { ...this.#left, ...left, holders: this.#left.holders };
   }
 
   /** Why the order is not carried out; undefined when it is. */
