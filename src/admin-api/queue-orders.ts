@@ -79,6 +79,9 @@ export function whyNoTerms(
   return verb === 'rebind' ? 'say by which route' : `a route is to rebind, not to ${verb}`;
 }
 
+/** Of mail, in the order in which labels of queues number them (gateway/queue/label.ts). */
+export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;
+
 /** Longest text of a selector: an address has 256 octets for each half. */
 const PATTERN_CHARACTERS_MAX = 520;
 const pattern = z.string().min(1).max(PATTERN_CHARACTERS_MAX);
@@ -87,6 +90,7 @@ const SHOWN_CHARACTERS_MAX = 60;
 const SELECTED_IDS_MAX = 1000;
 /** "421", "4.7.1", or the beginning of a status: "4", "4.7". */
 const REPLY = /^(?:[245]\d\d|[245](?:\.\d{1,3}){0,2})$/;
+const NO_REPLY = 'a code as 421, or a status as 4.7.1, or 4.7 for all below it';
 
 /**
  * Which messages: all that is said must hold. "*" in a pattern stands for any run of characters. `domain`,
@@ -96,14 +100,14 @@ export const selector = z.strictObject({
   ids: z.array(name).min(1).max(SELECTED_IDS_MAX).readonly().exactOptional(),
   domain: pattern.exactOptional(),
   recipient: pattern.exactOptional(),
-  reply: z.string().regex(REPLY).exactOptional(),
+  reply: z.string().regex(REPLY, NO_REPLY).exactOptional(),
   /** '' or "<>": the null reverse-path. */
   sender: z.string().max(PATTERN_CHARACTERS_MAX).exactOptional(),
   /** An address, or a network with its length. */
   client: pattern.exactOptional(),
   /** Name of a queue: of the route, or for routes by MX the domain. */
   queue: pattern.exactOptional(),
-  queue_class: pattern.exactOptional(),
+  queue_class: z.enum(QUEUE_CLASSES, `one of ${QUEUE_CLASSES.join(', ')}`).exactOptional(),
   /** Name of a route of the configuration: all its queues. */
   route: pattern.exactOptional(),
   /** A host: all queues whose mail it takes. By MX those alone that were sent from since the start. */
@@ -192,6 +196,8 @@ export const queueOrderAnswer = z.object({
   selector: selector.exactOptional(),
   ...orderTerms.shape,
   phase: z.enum(ORDER_PHASES),
+  /** Of one that is cancelled: by the gateway itself, before it has begun, since nobody asked for it. */
+  unfollowed: z.literal(true).exactOptional(),
   dry_run: z.boolean(),
   reason: text,
   who: text,

@@ -26,7 +26,10 @@ export type InboxAnswer = z.output<typeof inboxAnswer>;
 /** GET /tally: of messages that `send` has marked. */
 export const tallyAnswer = z.object({
   arrived: z.int(),
-  /** Not here, although a later one of the same run is: under way, lost, or never taken from `send`. */
+  /**
+   * Not here, although a later one of the same run is: under way, lost, or never taken from `send`. Not what
+   * is lost at the end of a run.
+   */
   missing: z.int(),
   altered: z.int(),
   repeated: z.int(),

@@ -1,9 +1,11 @@
 /** Which of several words was probably meant by one that is none of them: verbs, options, keys. Pure. */
 
 /** The candidate that `word` was probably meant to be: few changes of letters apart, or undefined. */
-export function nearest(word: string, candidates: readonly string[]): string | undefined {
+export function nearest(
+  word: string, candidates: readonly string[], changesMax = Math.max(2, Math.floor(word.length / 3)),
+): string | undefined {
   let best: string | undefined;
-  let bestDistance = Math.max(2, Math.floor(word.length / 3)) + 1;
+  let bestDistance = changesMax + 1;
   const plain = plainOf(word);
   for (const candidate of candidates) {
     const distance = editDistance(plain, plainOf(candidate));

@@ -53,7 +53,6 @@ export async function runCli(typed: readonly string[], context: CliContext): Pro
     .example('$0 send --count 1000', 'send a thousand messages through it')
     .strict()
     .check(onceEach)
-    .recommendCommands()
     .demandCommand(1, 'which verb? twinpost --help lists them')
     .version(false)
     .help()
@@ -64,9 +63,11 @@ export async function runCli(typed: readonly string[], context: CliContext): Pro
       // yargs comes here for its own complaints and for whatever a verb throws.
       if (error !== undefined && error.name !== 'YError') throw error;
       const known = optionsOf(cli);
-      throw new UsageError(complaint(message ?? 'the arguments could not be understood', args, known));
+      const why = whyNoVerb(args, wordsOf(verbs, context));
+      throw new UsageError(why || complaint(message ?? 'the arguments could not be understood', args, known));
     });
-  for (const verb of await verbsFor(args[0])) verb(cli, context, (code) => { exitCode = code; });
+  const verbs = await verbsFor(args[0]);
+  for (const verb of verbs) verb(cli, context, (code) => { exitCode = code; });
   try {
     await cli.parseAsync();
     return exitCode;
@@ -88,6 +89,8 @@ function verbsFor(word: string | undefined): Promise<readonly Verb[]> {
   return Promise.all(named === undefined ? [...VERBS.values()].map((load) => load()) : [named()]);
 }
 
+const SHORT_LENGTH = 4;
+
 /** Options that take several values, after one another or by being given again. All others are given once. */
 const SEVERAL: ReadonlySet<string> =
   new Set(['_', 'domain', 'eml', 'file', 'give-up', 'giveUp', 'id', 'partition', 'queue']);
@@ -98,19 +101,71 @@ function onceEach(args: Readonly<Record<string, unknown>>): true {
   return true;
 }
 
+/** By group the verbs below it, by '' those of the command itself; yargs has them, and not in its types. */
+type Words = ReadonlyMap<string, readonly string[]>;
+
+interface Commands {
+  getCommands(): readonly string[];
+  getCommandHandlers(): Readonly<Record<string, { readonly builder: unknown }>>;
+}
+
+function commandsOf(cli: Argv): Commands {
+  const { getInternalMethods: inside } = cli as Argv & {
+    getInternalMethods(): { getCommandInstance(): Commands };
+  };
+  return inside.call(cli).getCommandInstance();
+}
+
+function wordsOf(verbs: readonly Verb[], context: CliContext): Words {
+  const all = yargs([]);
+  for (const verb of verbs) verb(all, context, () => undefined);
+  const words = new Map<string, readonly string[]>([['', [...VERBS.keys()]]]);
+  for (const [name, { builder }] of Object.entries(commandsOf(all).getCommandHandlers())) {
+    const group = yargs([]);
+    if (typeof builder === 'function') builder(group);
+    words.set(name, commandsOf(group).getCommands());
+  }
+  return words;
+}
+
+/** There is none, and which one may be meant: in that group, or without one in any. '' when there is. */
+function whyNoVerb([word = '', second = '']: readonly string[], words: Words): string {
+  if (word === '' || word.startsWith('-')) return '';
+  const below = words.get(word) ?? [];
+  if (!VERBS.has(word)) {
+    const meant = meantVerbs(word, [...words].flatMap(([group, names]) =>
+      names.map((name) => [name, group === '' ? name : `${group} ${name}`] as const)));
+    return `there is no verb '${word}'${meant || '; twinpost --help lists them'}`;
+  }
+  if (below.length === 0 || second === '' || second.startsWith('-') || below.includes(second)) return '';
+  const meant = meantVerbs(second, below.map((name) => [name, name] as const));
+  return `there is no verb '${word} ${second}'${meant || `; twinpost ${word} --help lists them`}`;
+}
+
+/** A short word with two other letters is another word. `verbs`: each behind its last word. */
+function meantVerbs(word: string, verbs: readonly (readonly [last: string, whole: string])[]): string {
+  const near = nearest(word, verbs.map(([last]) => last), word.length <= SHORT_LENGTH ? 1 : 2);
+  const meant = verbs.filter(([last]) => last === near).map(([, whole]) => whole);
+  const [alone] = meant.filter((whole) => whole === near);
+  return meant.length === 0 ? '' : `. Did you mean ${alone ?? meant.join(' or ')}?`;
+}
+
 /** yargs' words, with what they leave out. `known`: options of the verb. */
 function complaint(message: string, args: readonly string[], known: readonly string[]): string {
   const text = oneLine(message);
-  const [verb = '', second = ''] = args;
-  const meant = text.startsWith('Did you mean') ? `. ${text}` : '; twinpost --help lists them';
-  if (verb !== '' && !verb.startsWith('-') && !VERBS.has(verb)) return `there is no verb '${verb}'${meant}`;
-  if (text.startsWith('Did you mean')) return `there is no verb '${verb} ${second}'. ${text}`;
   const typed = args.slice(0, args.findIndex((word) => word.startsWith('-')) >>> 0);
   const help = `${['twinpost', ...typed, '--help'].join(' ')} shows what there is`;
   if (text.startsWith('Not enough non-option arguments')) return `${typed.join(' ')} of what? ${help}`;
   const [, missing] = /^Missing required arguments?: (.*)$/.exec(text) ?? [];
   if (missing !== undefined) {
-    return `${missing.split(', ').map((name) => `--${name}`).join(' and ')} is missing; ${help}`;
+    const needed = missing.split(', ');
+    const typos = args.filter((word) => word.startsWith('--')).map((word) => word.slice(2).replace(/=.*/, ''))
+      .filter((name) => !known.includes(name));
+    for (const typo of typos) {
+      const option = nearest(typo, needed);
+      if (option !== undefined) return `Unknown argument: ${typo}. Did you mean --${option}? ${help}`;
+    }
+    return `${needed.map((name) => `--${name}`).join(' and ')} is missing; ${help}`;
   }
   const [, valueless] = /^Not enough arguments following: (.*)$/.exec(text) ?? [];
   if (valueless !== undefined) return `--${valueless} wants a value; ${help}`;

@@ -15,9 +15,10 @@
  * nothing slips between; what ends mail when nobody has taken it back in its grace. Whether a rule can be
  * given is asked before anything ends.
  *
- * Nothing is kept back meanwhile: what leaves first is told as gone before. A gateway that hears nothing of
- * us any more cancels it before it has begun. Where one has cancelled it, or somebody else did, nothing of it
- * stands on: no rule, and nothing in the register.
+ * Nothing is kept back meanwhile: what leaves first is told as gone before. Where somebody else cancels it,
+ * nothing of it stands on: no rule, and nothing in the register; while none has begun, all are told to cancel
+ * it. A gateway that hears nothing of us any more cancels its own part before it has begun. Where others have
+ * begun by then, it is as one that is silent: what it has is for the register.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -31,8 +32,9 @@ import type { CliContext } from './context.js';
 import { CliError } from './context.js';
 import { NoAnswer } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
-import type { Answered, Group } from './group.js';
+import type { Answered, Group, Member } from './group.js';
 import { NOT_ALL_KNOW, missingText } from './group.js';
+import { leftOf } from './queue-orders.js';
 import { cancelRules, giveRule, unawareText, whyNoRule } from './rule-run.js';
 import { counted, printable, timeText } from './tables.js';
 
@@ -55,6 +57,11 @@ const QUICK_MS = 2_000;
 /** A gateway that does not answer is asked again for so long. */
 const SILENT_MS = 5_000;
 const IS_OVER = 409;
+const SILENCES = {
+  refused: 'it refused to answer: what it did is in its log',
+  silent: 'it fell silent: what it did is in its log',
+  unfollowed: 'it heard nothing of the order for a while, and took its own part back before it began',
+} as const;
 /** Of the order's number: it has to differ from those that the gateways know. */
 const ID_BYTES = 6;
 const NOT_THERE = 404;
@@ -103,19 +110,22 @@ type Answers = readonly Answered<QueueOrderAnswer>[];
 export class OrderRun {
   readonly #order: QueueOrder;
   readonly #options: OrderRunOptions;
-  readonly #group: Group;
+  #group: Group;
   readonly #context: CliContext;
   /** Its number, at all gateways. */
   readonly #id: string;
   /** Gateways that have it. */
   #begun: ReadonlySet<string> = new Set();
-  /** Of those, who did not answer last time, and how. */
-  readonly #silent = new Map<string, 'silent' | 'refused'>();
+  /** Of those, who did not answer last time, and how; or have cancelled their part, and others go on. */
+  readonly #silent = new Map<string, 'silent' | 'refused' | 'unfollowed'>();
+  /** One has begun: it can't be taken back whole any more. */
+  #isUnderWay = false;
   /** Left in the register. And because of whom, or why not. */
   #left: LeftOrderAnswer | undefined;
   #leftFor = '';
   #whyNotLeft = '';
   #said = '';
+  #graceSeconds = 0;
   /** Of the rule that stands; '' when there is none. */
   #rule = '';
   /** Gateways that live, and do not obey it yet. */
@@ -136,11 +146,12 @@ export class OrderRun {
   async run(): Promise<number> {
     // From here on Ctrl-C takes it back.
     void this.#context.untilStopped();
-    const begun = await this.#group.ask('gateway', (client) => client.beginOrder(this.#order));
+    const begun = await this.#begin();
     this.#begun = new Set(begun.map(({ id }) => id));
     if (begun.length === 0) return this.#notBegun();
     const found = await this.#poll(begun, ({ phase }) => phase !== 'looking');
     if (this.#context.stopSignal.aborted) return this.#finish(found, 1);
+    if (isTakenBack(found)) return this.#outcome(found);
     const sum = sumOf(found);
     this.#tellFound(sum, found);
     if (this.#order.dry_run === true) {
@@ -154,9 +165,9 @@ export class OrderRun {
       return this.#finish(found, refusal.code);
     }
     if (!isFinal(this.#order.verb)) await this.#stand(found);
-    const graceMs = this.#graceMs(sum);
+    this.#graceSeconds = Math.ceil(this.#graceMs(sum) / 1000);
     const going = await this.#ask((client) =>
-      client.goOrder(this.#id, { grace_seconds: Math.ceil(graceMs / 1000), ...this.#by }),
+      client.goOrder(this.#id, { grace_seconds: this.#graceSeconds, ...this.#by }),
     );
     const acting = await this.#poll(going, ({ phase }) => phase !== 'grace');
     // Somebody else may have taken it back in its grace: then nothing that comes is ended either.
@@ -166,7 +177,33 @@ export class OrderRun {
     if (isTakenBack(ended)) await this.#takeBackRest('its order was taken back');
     // Somebody may have fallen silent meanwhile.
     await this.#leave(ended);
+    await this.#lookAtLeft();
     return this.#outcome(ended);
+  }
+
+  /** Whoever does not have the route that is named has no mail that is meant: it is of no account then. */
+  async #begin(): Promise<Answers> {
+    const strangers = new Map<string, NoAnswer>();
+    const told = await this.#group.ask('gateway', async (client) => {
+      try {
+        return { client, answer: await client.beginOrder(this.#order) };
+      } catch (error) {
+        if (!(error instanceof NoAnswer) || error.code !== NOT_THERE) throw error;
+        return { client, why: error };
+      }
+    });
+    const begun: Answered<QueueOrderAnswer>[] = [];
+    for (const { id, answer: { client, answer, why } } of told) {
+      if (answer !== undefined) begun.push({ id, client, answer });
+      else strangers.set(id, why);
+    }
+    const isStranger = ({ kind, id }: Pick<Member, 'kind' | 'id'>): boolean =>
+      kind === 'gateway' && strangers.has(id);
+    if (begun.length > 0) this.#group = this.#group.without(isStranger);
+    else {
+      for (const one of this.#group.members.filter(isStranger)) this.#group.lose(one, strangers.get(one.id));
+    }
+    return begun;
   }
 
   /** Where all have heard it, and will not, nothing is open. */
@@ -250,6 +287,16 @@ export class OrderRun {
     }
   }
 
+  /** Whoever was silent may have come to it by now. */
+  async #lookAtLeft(): Promise<void> {
+    if (this.#left === undefined) return;
+    const there = this.#group.without(({ id }) => this.#silent.get(id) === 'silent');
+    const told = await there.ask('gateway', (client) => client.queueOrders());
+    const left = leftOf(told.map(({ answer }) => answer.left)).find(({ order }) => order === this.#id);
+    // For whom it was left is told, also when another has taken that over since.
+    this.#left = { ...this.#left, ...left, holders: this.#left.holders };
+  }
+
   /** Why the order is not carried out; undefined when it is. */
   #whyNot(sum: Sum): Refusal | undefined {
     const { verb } = this.#order;
@@ -308,6 +355,7 @@ export class OrderRun {
       this.#tellProgress(answers);
       await sleep(POLL_MS, undefined, { signal: this.#context.stopSignal }).catch(() => undefined);
       answers = await this.#ask((client) => client.queueOrder(this.#id));
+      if (isTakenBack(answers) && !this.#isUnderWay) return this.#cancel('it was taken back at a gateway');
       // What went away meanwhile is left at once: nobody passes over it.
       if (this.#silent.size === 0 && sumOf(answers).moved > 0) await this.#leave(answers);
     }
@@ -321,7 +369,11 @@ export class OrderRun {
     for (const { id, how } of known.missing('gateway')) {
       this.#silent.set(id, how === 'refused' ? 'refused' : 'silent');
     }
-    return answers;
+    this.#isUnderWay ||= answers.some(({ answer: { phase } }) => phase === 'acting' || phase === 'done');
+    const isLeft = this.#isUnderWay && !this.#context.stopSignal.aborted;
+    const others = answers.filter(({ answer }) => !isLeft || answer.unfollowed !== true);
+    for (const { id } of answers.filter((one) => !others.includes(one))) this.#silent.set(id, 'unfollowed');
+    return others;
   }
 
   /** One that is over already says how it ended. */
@@ -403,7 +455,7 @@ export class OrderRun {
       const share = Math.min(...looking.map(({ answer }) => answer.looked_share));
       line = `${String(Math.floor(share * 100))}% looked at, ${formatCount(sum.matched)} found`;
     } else if (graceSeconds > 0)
-      line = `in ${String(Math.ceil(graceSeconds / 10) * 10)} s; Ctrl-C takes it back`;
+      line = `in ${String(Math.min(this.#graceSeconds, tens(graceSeconds)))} s; Ctrl-C takes it back`;
     else if (sum.waitsFor !== '') line += `; ${formatCount(sum.waiting)} wait: ${sum.waitsFor}`;
     else if (sum.waiting > 0) line += `; ${formatCount(sum.waiting)} are being delivered at this moment`;
     else if (!sum.isKept) line += `; ${NOT_KEPT}`;
@@ -429,7 +481,7 @@ export class OrderRun {
           if (why !== '') terminal.print(printable(`  ${id} in ${queue}: not done: ${why}`));
         }
       }
-      if (isCancelled) terminal.print('taken back: the others go on as before');
+      if (isCancelled) terminal.print(takenBackText(this.#isUnderWay ? [] : answers));
       if (!sum.isKept) terminal.print(NOT_KEPT);
     }
     this.#tellNotMet(sum);
@@ -447,9 +499,9 @@ export class OrderRun {
       else terminal.print(`PARTIAL: ${missingText(one)}`);
     }
     for (const [id, how] of this.#silent) {
-      const error = how === 'refused' ? 'it refused to answer' : 'it fell silent';
+      const error = SILENCES[how];
       if (json) terminal.print(JSON.stringify({ partial: true, member: id, kind: 'gateway', error }));
-      else terminal.print(printable(`PARTIAL: ${id}: ${error}: what it did is in its log`));
+      else terminal.print(printable(`PARTIAL: ${id}: ${error}`));
     }
     this.#tellLeft();
     const isOpen = this.#unaware.length > 0 || this.#whyNotMet !== '';
@@ -481,16 +533,31 @@ export class OrderRun {
   }
 }
 
+/** Whom nobody else has told to may have had no answer from us, or have stood still. */
+function takenBackText(answers: Answers): string {
+  const alone = answers.filter(({ answer }) => answer.unfollowed === true).map(({ id }) => id);
+  const why = alone.length === 0 ? ''
+    : `; ${alone.join(', ')} heard nothing of it for a while, so it ended nothing anywhere: give it again`;
+  return printable(`taken back: the others go on as before${why}`);
+}
+
+function tens(seconds: number): number {
+  return Math.ceil(seconds / 10) * 10;
+}
+
 function isTakenBack(answers: Answers): boolean {
   return answers.some(({ answer: { phase } }) => phase === 'cancelled');
 }
 
-function leftText({ order, partitions, holders, until }: LeftOrderAnswer): string {
-  if (partitions.length === 0) return 'nothing is left to be done: all mail is at gateways that have heard';
+function leftText({ order, partitions, holders, until, done }: LeftOrderAnswer): string {
+  const met = done === 0 ? '' : `; to ${counted(done, 'message')} of that it was done by now`;
+  if (partitions.length === 0) {
+    return `nothing is left to be done: all mail is at gateways that have heard${met}`;
+  }
   const whose = holders.length === 0 ? '' : ` for ${holders.join(', ')}`;
   const what = `mail of ${counted(partitions.length, 'partition')}`;
   return `left in the register as ${order}${whose}: ${what} is dealt with when it is taken over, or they are `
-    + `back, until ${timeText(until)}`;
+    + `back, until ${timeText(until)}${met}`;
 }
 
 function sumOf(answers: Answers): Sum {

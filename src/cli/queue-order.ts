@@ -209,7 +209,7 @@ function standingIn(
 /** One that stands means class mail, unless a class is said. */
 function standingSelector(verb: OrderVerb, selector: Selector, terms: OrderTerms): Selector {
   const { everything: _all, ...said } = selector;
-  const meant = { queue_class: 'mail', ...said };
+  const meant: Selector = { queue_class: 'mail', ...said };
   const why = isStandingVerb(verb) ? whyNoTarget(verb, { selector: meant, ...terms }) : '';
   if (why !== '') throw new UsageError(`queue ${verb}: ${why}`);
   return meant;

@@ -26,6 +26,7 @@ export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: 
       const group = await findGroup(args, context);
       const { cancel } = args;
       let cancelled = 0;
+      let isOver = false;
       if (cancel !== undefined) {
         const order = orderOf('queue orders', args.reason);
         for (const member of group.members.filter(({ kind }) => kind === 'gateway')) {
@@ -38,14 +39,18 @@ export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: 
             } catch (error) {
               // One that was started since, or away, does not know it.
               if (!(error instanceof NoAnswer)) throw error;
-              if (error.code !== 404 && error.code !== 409) group.lose(member, error);
+              if (error.code === 409) isOver = true;
+              else if (error.code !== 404) group.lose(member, error);
             }
           }
         }
-        const whose = group.missing('gateway').length === 0 ? '' : ' at those who answered';
-        if (cancelled === 0) terminal.error(`twinpost: no order ${printable(cancel)} is known${whose}`);
       }
       const answers = await group.ask('gateway', (client) => client.queueOrders());
+      if (cancel !== undefined && cancelled === 0) {
+        const whose = group.missing('gateway').length === 0 ? '' : ' at those who answered';
+        const over = isOver ? overText(answers.flatMap(({ answer }) => answer.orders), cancel) : 'is known';
+        terminal.error(printable(`twinpost: ${isOver ? 'order' : 'no order'} ${cancel} ${over}${whose}`));
+      }
       for (const { id, answer } of answers) {
         for (const order of answer.orders)
           terminal.print(json ? JSON.stringify(order) : printable(lineOf(id, order)));
@@ -62,6 +67,15 @@ export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: 
   );
 }
 
+/** It can't be taken back any more. */
+function overText(all: readonly QueueOrderAnswer[], id: string): string {
+  const parts = all.filter(({ order }) => order === id);
+  const sum = (of: (part: QueueOrderAnswer) => number): string =>
+    formatCount(parts.reduce((total, part) => total + of(part), 0));
+  const phase = parts.every((part) => part.phase === 'done') ? 'done' : 'cancelled';
+  return `is over: ${phase}, ${sum(({ done }) => done)} of ${sum(({ matched }) => matched)}`;
+}
+
 function lineOf(gateway: string, answer: QueueOrderAnswer): string {
   const { order, verb, phase, looked_share: looked, dry_run: isDry, matched, done } = answer;
   const { selector, who, reason, given } = answer;
@@ -75,7 +89,7 @@ function lineOf(gateway: string, answer: QueueOrderAnswer): string {
 }
 
 /** Each once, with what all gateways did. A holder that answers is one that it does not wait for. */
-function leftOf(told: readonly (readonly LeftOrderAnswer[])[]): readonly LeftOrderAnswer[] {
+export function leftOf(told: readonly (readonly LeftOrderAnswer[])[]): readonly LeftOrderAnswer[] {
   const left = new Map<string, LeftOrderAnswer>();
   for (const one of told.flat()) {
     const known = left.get(one.order);

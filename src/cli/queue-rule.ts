@@ -161,10 +161,11 @@ export function takeBackVerb(
 }
 
 /** The exit code. */
-export function told({ unaware, local }: RuleOutcome, { terminal }: CliContext): number {
+export function told({ unaware, local, others = [] }: RuleOutcome, { terminal }: CliContext): number {
   if (local !== '') {
     const text = 'in force at the gateways that answer; each writes it into the register when it can';
     terminal.print(printable(`LOCAL: ${text}: ${local}`));
+    for (const { gateway, why } of others) terminal.print(printable(`LOCAL at ${gateway}: ${why}`));
     if (unaware.length > 0) terminal.print(printable(`NOT HEARD by ${unaware.join(', ')}`));
     return NOT_ALL_KNOW;
   }
@@ -174,9 +175,11 @@ export function told({ unaware, local }: RuleOutcome, { terminal }: CliContext):
 }
 
 /** The same as one object. */
-export function toldJson(what: object, { unaware, local }: RuleOutcome, { terminal }: CliContext): number {
+export function toldJson(
+  what: object, { unaware, local, others = [] }: RuleOutcome, { terminal }: CliContext,
+): number {
   const isPartial = unaware.length > 0 || local !== '';
-  const open = isPartial ? { partial: true, not_obeyed_by: unaware, local } : {};
+  const open = isPartial ? { partial: true, not_obeyed_by: unaware, local, local_at: others } : {};
   terminal.print(JSON.stringify({ ...what, ...open }));
   return isPartial ? NOT_ALL_KNOW : 0;
 }

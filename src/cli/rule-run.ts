@@ -12,7 +12,7 @@
  */
 import { setTimeout as sleep } from 'node:timers/promises';
 import type {
-  CancelRule, NewQueueRule, QueueRuleAnswer, QueueRulesAnswer,
+  CancelRule, NewQueueRule, QueueRuleAnswer, QueueRulesAnswer, RuleIdAnswer,
 } from '../admin-api/queue-rules.js';
 import type { AdminClient } from './admin-client.js';
 import { NoAnswer } from './admin-client.js';
@@ -24,6 +24,8 @@ const POLL_MS = 100;
 const BOUND_MS = 10_000;
 /** What another gateway may be able to do: this one was not reached, or does not reach the register. */
 const ASK_ANOTHER: ReadonlySet<number> = new Set([0, 503]);
+/** It has no such route; another one may. */
+const NO_ROUTE = 404;
 
 export interface RuleOutcome {
   /** As those who answer have it. */
@@ -32,6 +34,14 @@ export interface RuleOutcome {
   readonly unaware: readonly string[];
   /** With --local: why the register does not have it; '' when it does. */
   readonly local: string;
+  /** Then: what each gateway says of it that says something else. */
+  readonly others?: readonly LocalAnswer[];
+}
+
+export interface LocalAnswer {
+  readonly gateway: string;
+  /** As that its disk is full, so that a restart forgets it. */
+  readonly why: string;
 }
 
 /** A rule as a group has it. */
@@ -46,7 +56,7 @@ export interface GivenRule {
 }
 
 export async function giveRule(group: Group, rule: NewQueueRule): Promise<GivenRule> {
-  const { rule: id, local } = await byOne(group, (client) => client.addRule(rule));
+  const { rule: id, local } = await byOne(group, (client) => client.addRule(rule), NO_ROUTE);
   // Each has it from the operator, under one name.
   const outcome = local === '' ? await follow(group, (rules) => rules.some((one) => one.id === id))
     : await byEach(group, local, (client) => client.addRule({ ...rule, id }));
@@ -89,27 +99,34 @@ async function cancelByEach(
   group: Group, ids: readonly string[], order: CancelRule, why: string,
 ): Promise<RuleOutcome> {
   return byEach(group, why, async (client) => {
-    for (const id of ids) await client.cancelRule(id, order);
+    let told: RuleIdAnswer = { rule: '', local: '' };
+    for (const id of ids) told = await client.cancelRule(id, order);
+    return told;
   });
 }
 
 /** The register is away: whoever answers does it, and writes it there later. */
 async function byEach(
-  group: Group, local: string, ask: (client: AdminClient) => Promise<unknown>,
+  group: Group, local: string, ask: (client: AdminClient) => Promise<RuleIdAnswer>,
 ): Promise<RuleOutcome> {
-  await group.ask('gateway', ask);
+  const told = await group.ask('gateway', ask);
+  const others = told.map(({ id, answer }) => ({ gateway: id, why: answer.local }))
+    .filter(({ why }) => why !== '' && why !== local);
   const answers = await answersOf(group);
-  return { rules: merged(answers), unaware: group.missing('gateway').map(({ id }) => id), local };
+  return { rules: merged(answers), unaware: group.missing('gateway').map(({ id }) => id), local, others };
 }
 
-async function byOne<T>(group: Group, ask: (client: AdminClient) => Promise<T>): Promise<T> {
+async function byOne<T>(
+  group: Group, ask: (client: AdminClient) => Promise<T>, askOn = 0,
+): Promise<T> {
   let first: NoAnswer | undefined;
   for (const { kind, client } of group.members) {
     if (kind !== 'gateway') continue;
     try {
       return await ask(client);
     } catch (error) {
-      if (!(error instanceof NoAnswer) || !ASK_ANOTHER.has(error.code)) throw error;
+      const isOthers = error instanceof NoAnswer && (ASK_ANOTHER.has(error.code) || error.code === askOn);
+      if (!isOthers) throw error;
       first ??= error;
     }
   }

@@ -1,5 +1,5 @@
 /** The options by which a command line says which messages are meant (admin-api/queue-orders.ts). */
-import { whyNoSelector } from '../admin-api/queue-orders.js';
+import { QUEUE_CLASSES, whyNoSelector } from '../admin-api/queue-orders.js';
 import type { Selector } from '../admin-api/queue-orders.js';
 import { parseBytes } from '../base/units.js';
 import { UsageError } from './context.js';
@@ -14,7 +14,7 @@ export const SELECTORS = {
   queue: text('name of the queue, as queue summary shows it'),
   route: text('name of the route in the configuration: all its queues'),
   site: text('host that takes the mail: all queues that go to it, or to others of one MX set with it'),
-  class: text('mail, bounce, billing or notification'),
+  class: text(`one of ${QUEUE_CLASSES.join(', ')}`),
   reply: text('what was said last of a recipient: 421, or 4.7.1, or 4.7 for all below it'),
   'older-than': text('age, as 2h'),
   'newer-than': text('likewise'),
@@ -57,7 +57,7 @@ export function selectorOf(verb: string, args: SelectorArguments): Selector | un
     ...(args.queue === undefined ? {} : { queue: args.queue }),
     ...(args.route === undefined ? {} : { route: args.route }),
     ...(args.site === undefined ? {} : { site: args.site }),
-    ...(args.class === undefined ? {} : { queue_class: args.class }),
+    ...(args.class === undefined ? {} : { queue_class: classOf(verb, args.class) }),
     ...(args.reply === undefined ? {} : { reply: args.reply }),
     ...(older === undefined ? {} : { older_than_seconds: secondsOf('older-than', older) }),
     ...(newer === undefined ? {} : { newer_than_seconds: secondsOf('newer-than', newer) }),
@@ -68,6 +68,12 @@ export function selectorOf(verb: string, args: SelectorArguments): Selector | un
   const why = whyNoSelector(selector);
   if (why !== '') throw new UsageError(`${verb}: ${why}`);
   return selector;
+}
+
+function classOf(verb: string, said: string): (typeof QUEUE_CLASSES)[number] {
+  const known = QUEUE_CLASSES.find((one) => one === said);
+  if (known === undefined) throw new UsageError(`${verb}: --class is one of ${QUEUE_CLASSES.join(', ')}`);
+  return known;
 }
 
 function secondsOf(option: string, value: string): number {

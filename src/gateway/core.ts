@@ -458,7 +458,7 @@ export class GatewayCore implements Reception, DeliverySource {
       obeyOrders: (rules) => { this.orders.obey(rules); },
       caughtBy: (id) => this.orders.standing.caughtBy(id),
     });
-    return { local, rules, desk: new RuleDesk({ clock, log, register, rules, local }) };
+    return { local, rules, desk: new RuleDesk({ clock, log, register, rules, local, names }) };
   }
 
   #newRegistry(table: EntryTable, { clock, log }: CorePorts): QueueRegistry {

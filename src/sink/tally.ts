@@ -1,8 +1,8 @@
 /**
  * What of the messages that `send` has marked is here, told at any moment without a look at all of them: for
  * `twinpost up`. `send` numbers the messages of a run 1, 2, 3 …: a bit for each that has come, so one that
- * comes again is seen, and what is missing is what the highest number has above the count. The judgement of a
- * whole run, by the sender's own log, is sink/verify.ts.
+ * comes again is seen, and what is missing is what the highest number has above the count: what is lost
+ * behind that is not seen. The judgement of a whole run, by the sender's own log, is sink/verify.ts.
  */
 import type { TallyAnswer } from '../admin-api/sink-answers.js';
 import type { Marks } from '../load/marks.js';

@@ -124,6 +124,32 @@ describe('orders for many messages', { timeout: 360_000 }, () => {
     assert.equal((await cluster.sinkCounts()).messages, 0);
   });
 
+  test('reach the mail of a gateway that stands still in their grace, and say so', async (t) => {
+    const cluster = await startCluster({ gateways: 2, stores: 3, group: true, domains: ['a.example'] });
+    t.after(() => cluster.stop());
+    await cluster.sink.kill();
+    for (const { smtpPort } of cluster.gateways) await runSend({ host: HOST, port: smtpPort, count: 100, connections: 5, domains: ['a.example'] });
+    const second = cluster.gateways[1];
+    const atFirst = async (): Promise<QueueOrderAnswer | undefined> =>
+      (await (await fetch(`http://${HOST}:${String(cluster.adminPort)}/api/v1/orders`)).json() as QueueOrdersAnswer).orders[0];
+    const ending = twinpost(['queue', 'delete', '--everything', '--grace', '20s', ...REASON, '--from', `${HOST}:${String(cluster.adminPort)}`]);
+    // It has been asked by then so often that it knows to be followed; and 17 s are more than its patience.
+    await until('its grace runs', async () => [17, 18].includes((await atFirst())?.grace_left_seconds ?? 0));
+    second?.gateway.freeze();
+    await until('the first has begun', async () => (await atFirst())?.phase === 'done', 40_000);
+    second?.gateway.thaw();
+    const { code, out, error } = await ending;
+    assert.equal(code, 3, out + error);
+    assert.doesNotMatch(out, /taken back/);
+    assert.match(out, /100 of [12]00 deleted/);
+    assert.match(out, /PARTIAL: gateway-2: /);
+    assert.match(out, /^left in the register as |^nothing is left to be done/m);
+    await until('all of it is ended', async () => (await queued(cluster)) === 0, 60_000, cluster.gateway);
+    cluster.sink.start();
+    await cluster.sink.ready();
+    assert.equal((await cluster.sinkCounts()).messages, 0);
+  });
+
   test('refuses what it can not understand with one line', async () => {
     for (const [args, why] of [
       [['queue', 'delete', ...REASON], /say which messages/],

@@ -265,7 +265,7 @@ describe('twinpost up', () => {
     await run.said(/gateway-1 died \(SIGKILL\); started again in 20000 ms/, from);
     await sinkHas(port('9400'), 500, WAIT_MS);
     assert.doesNotMatch(run.output, /gateway-1 runs again/, 'the second gateway alone has delivered it');
-    await run.said(/arrived 500 missing 0 altered 0 repeated 0/, from);
+    await run.said(/arrived 500 gaps 0 altered 0 repeated 0/, from);
     const again = await run.said(/gateway-1 runs again as pid (\d+)/, from);
     pidsSeen.add(Number(again[1]));
     await handedBack(port('8025'));
@@ -281,7 +281,7 @@ describe('twinpost up', () => {
     assert.match(run.output, new RegExp(`inbox --from ${sink}`));
     assert.deepEqual([(await twinpost(['inbox', '--from', sink])).code, (await twinpost(['queue', 'top', '--ticks', '1', '--from', gateway])).code], [1, 0]);
     assert.equal(await send(port('2525'), 30), 30);
-    await run.said(/arrived 30 missing 0 altered 0 repeated 0/);
+    await run.said(/arrived 30 gaps 0 altered 0 repeated 0/);
     const listed = await twinpost(['inbox', '--from', sink, '--limit', '5']);
     assert.match(listed.out, /^Message +Arrived +Size +From +To +Subject\n(.*\n){5}-- 5 of 30\n$/);
     const rows = (await twinpost(['inbox', '--from', sink, '--json'])).out.trimEnd().split('\n').map((line) => JSON.parse(line) as { n: number; recipients: { address: string }[] });
@@ -298,7 +298,7 @@ describe('twinpost up', () => {
     assert.deepEqual(looks.map((one) => [one.queued_messages, one.received_per_second, one.queues.reduce((sum, { messages }) => sum + messages, 0), one.queues[0]?.growth]), [[10, null, 10, null], [10, 0, 10, 0]]);
     assert.match((await twinpost(['queue', 'top', '--ticks', '1', '--from', gateway])).out, /queued 10 in \d+ queues? .*\n\nQueue +Messages +Growth\/s/);
     process.kill(run.pidOf('sink'), 'SIGCONT');
-    await run.said(/arrived 40 missing 0 altered 0 repeated 0/);
+    await run.said(/arrived 40 gaps 0 altered 0 repeated 0/);
   });
 
   test('goes on with what it could not deliver before it stopped', TWO_MINUTES, async () => {

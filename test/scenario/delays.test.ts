@@ -215,6 +215,30 @@ describe('messages that an operator delays', () => {
     assert.deepEqual(world.hops.arrivals.slice(at).map(({ messageId }) => messageId), [third.id, head.id]);
   });
 
+  test('by one order are delayed once each, also what was in hand, though the two clocks of the process are read a millisecond apart', () => {
+    const world = World.started({ retryDelayMs: 60_000 });
+    world.hops.script = () => 'defer';
+    const early = world.submitMany(20, ['q1']);
+    world.until(() => early.every((letter) => stateOf(coreOf(world), 'q1', letter) === S.DEFERRED), 30_000);
+    world.hops.replyMs = 3000;
+    const inHand = world.submit(['q1']);
+    untilState(world, inHand, S.IN_FLIGHT);
+    const { orders } = coreOf(world);
+    const given = orders.begin({ verb: 'delay', selector: { everything: true }, not_before_ms: world.gateway.wallMs() + 600_000, ...WHO });
+    assert.ok(typeof given !== 'string', String(given));
+    const told = (): QueueOrderAnswer | undefined => orders.answerOf(given.order);
+    world.until(() => told()?.phase === 'found', 5000);
+    assert.ok(orders.go(given.order, 0));
+    world.until(() => told()?.waiting === 1, 2000, 'the first walk');
+    for (let phase = 0; phase < 10; phase++) {
+      world.run(200);
+      // Whole milliseconds of the wall clock, which change between those of the monotonic one.
+      world.gateway.wallAheadMs = phase % 2;
+    }
+    world.until(() => told()?.phase === 'done', 20_000, 'the order is done');
+    assert.deepEqual([told()?.matched, told()?.done, told()?.gone_before, delayedIn(world)], [21, 21, 0, 21]);
+  });
+
   test('and that became due in a strict queue while their process was away head it no more', () => {
     const world = World.started({ queues: [{ name: 's', ordering: 'strict' }], retryDelayMs: 5000 });
     world.hops.script = () => 'defer';

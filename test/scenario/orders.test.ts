@@ -150,7 +150,8 @@ describe('an order over many messages', () => {
       assert.equal(answerOf(world, id).phase, 'grace');
     }
     world.run(16_000);
-    assert.equal(coreOf(world).orders.all()[0]?.phase, 'cancelled');
+    const [ended] = coreOf(world).orders.all();
+    assert.deepEqual([ended?.phase, ended?.unfollowed], ['cancelled', true]);
     world.hops.script = () => 'accept';
     world.untilQuiet();
     assert.equal(letter.arrivals.size, 1);
@@ -174,6 +175,7 @@ describe('an order over many messages', () => {
     assert.ok(given <= wallMs / 1000);
     coreOf(world).orders.cancel(id, WHO);
     assert.deepEqual(coreOf(world).orders.inForce(), []);
+    assert.equal(answerOf(world, id).unfollowed, undefined, 'somebody did');
     world.hops.script = () => 'accept';
     world.untilQuiet();
     assert.equal(world.letters.delivered, 3);

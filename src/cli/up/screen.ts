@@ -48,8 +48,9 @@ export function screenText(input: ScreenInput): string {
     '  Mail is in memory on gateway and stores: kill -9 any one of them while mail flows, and nothing',
     '  accepted is lost. Killing all of them at once loses what was queued.',
     ...(config.sink?.admin === undefined ? [] : [
-      '  The line below counts, of what send --resend has sent, what is missing (under way, or lost),',
-      '  altered and repeated: when nothing is queued any more, nothing is missing.',
+      '  The line below counts, of what send --resend has sent, what has arrived, gaps below the last that',
+      '  has (under way, or lost), altered and repeated. When nothing is queued any more there are no gaps,',
+      '  and as many have arrived as were sent.',
     ]),
     ...(config.gateways.length === 1 ? [] : [
       `  kill -9 ${gateway?.id ?? ''}: once its lease is over (10 s) another gateway delivers its mail.`,
@@ -98,10 +99,13 @@ export function statusLine(
     + `${mirrorWords(answers)}${words.join('')}`;
 }
 
-/** Missing is also what is under way, and what `send` was refused and did not send again. */
+/**
+ * Gaps are also what is under way, and what `send` was refused and did not send again. What is lost behind
+ * the last that arrived makes none: the sink does not know how many were sent.
+ */
 function tallyText({ arrived, missing, altered, repeated, complete }: TallyAnswer): string {
   // A sink that was started again does not know what came before.
-  const away = complete ? `missing ${formatCount(missing)} ` : '';
+  const away = complete ? `gaps ${formatCount(missing)} ` : '';
   return `arrived ${formatCount(arrived)} ${away}altered ${formatCount(altered)} `
     + `repeated ${formatCount(repeated)}`;
 }

@@ -4,7 +4,9 @@
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { Order } from '../../admin-api/orders.js';
-import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../../admin-api/queue-orders.js';
+import type {
+  LeftOrderAnswer, QueueOrder, QueueOrderAnswer, Selector,
+} from '../../admin-api/queue-orders.js';
 import { gatewayRoutes as routes } from '../../admin-api/routes.js';
 import { orderOf, refuse } from '../../platform/node/admin-guard.js';
 import { serve } from '../../platform/node/admin-server.js';
@@ -13,6 +15,7 @@ import type { RuleOutcome } from '../orders/rule-desk.js';
 
 export interface QueueOrderControl {
   begin(order: QueueOrder): QueueOrderAnswer | string;
+  whyNoRoute(selector: Selector): string;
   answerOf(id: string): QueueOrderAnswer | undefined;
   all(): readonly QueueOrderAnswer[];
   go(id: string, graceMs: number): boolean;
@@ -24,6 +27,8 @@ export interface QueueOrderControl {
 
 export function addQueueOrders(api: FastifyInstance, control: QueueOrderControl): void {
   serve(api, routes.beginOrder, (request, reply) => {
+    const noRoute = control.whyNoRoute(request.body.selector);
+    if (noRoute !== '') return refuse(reply, 404, noRoute);
     const answer = control.begin({ ...request.body, ...orderOf(request) });
     return typeof answer === 'string' ? refuse(reply, 400, answer) : answer;
   });

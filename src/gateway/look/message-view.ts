@@ -48,14 +48,15 @@ export class MessageView {
     return { ...this.#common(queue, row, envelope, note), recipients };
   }
 
-  /** Unix seconds; null: none of the first messages of the queue was put off. */
+  /** Unix seconds; null: the next hop put none of the first messages of the queue off. */
   nextTryOf(queue: MailQueue): number | null {
-    const { entries: { table } } = this.#ports.core;
+    const { entries: { table }, holds } = this.#ports.core;
     let row = queue.first;
     for (let seen = 0; seen < LOOKED_AT_MAX && row !== 0; seen++) {
       if (table.state(row) === EntryState.DEFERRED || queue.isBlockedBy(row)) {
         const { envelope, note } = this.#read(queue, row);
-        return this.#common(queue, row, envelope, note).next_attempt_time;
+        // One that an operator delays waits for him, and tells nothing of the next hop.
+        if (!holds.isDelayed(row, note)) return this.#common(queue, row, envelope, note).next_attempt_time;
       }
       row = queue.following(row);
     }

@@ -119,6 +119,7 @@ export class OrderPass {
   #graceUntilMs = Infinity;
   #askedMs: number;
   #askedInGrace = 0;
+  #isUnfollowed = false;
   #nowMs: number;
   #sinceMs = 0;
   #wasIncomplete = false;
@@ -193,7 +194,10 @@ export class OrderPass {
     this.#sinceMs = sinceMs;
     this.#noteMoved();
     const patienceMs = this.#askedInGrace >= FOLLOWED_FROM ? UNFOLLOWED_MS : UNASKED_MS;
-    if (this.phase !== 'acting' && nowMs - this.#askedMs >= patienceMs) return this.#end('cancelled');
+    if (this.phase !== 'acting' && nowMs - this.#askedMs >= patienceMs) {
+      this.#isUnfollowed = true;
+      return this.#end('cancelled');
+    }
     if (this.phase === 'looking') this.#look();
     if (this.phase === 'grace' && nowMs >= this.#graceUntilMs) this.#transition('acting');
     if (this.phase === 'acting') this.#actUntilDone();
@@ -214,7 +218,8 @@ export class OrderPass {
     const left = this.phase === 'grace' ? Math.ceil((this.#graceUntilMs - nowMs) / 1000) : 0;
     return {
       order: this.id, gateway: this.#ports.gatewayId, verb, selector, ...termsOf(this.order),
-      phase: this.phase, dry_run: isDry, reason, who,
+      phase: this.phase, ...(this.#isUnfollowed ? { unfollowed: true as const } : {}),
+      dry_run: isDry, reason, who,
       given: Math.floor(this.#givenWallMs / 1000),
       looked_share: this.phase === 'looking' ? Math.min(this.#cursor?.share ?? 0, 0.999) : 1,
       matched, matched_recipients: recipients, matched_bytes: bytes, done,
@@ -411,8 +416,9 @@ export class OrderPass {
     this.endedMs = this.#ports.clock.nowMs();
     this.#transition(phase);
     const { matched, done, unread } = this.#counts;
-    const text = phase === 'done' ? 'an order is done' : 'an order is cancelled';
-    this.#ports.log.warn('order', text, {
+    const cancelled = this.#isUnfollowed ? 'an order is cancelled: nobody asks for it any more'
+      : 'an order is cancelled';
+    this.#ports.log.warn('order', phase === 'done' ? 'an order is done' : cancelled, {
       order: this.id, verb: this.order.verb, matched, done, unread,
       not_done: this.#lastNotDone + this.#movedCount(),
     });

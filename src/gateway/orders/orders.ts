@@ -5,11 +5,14 @@
  */
 import type { OrderInForceAnswer } from '../../admin-api/gateway-answers.js';
 import type { Order } from '../../admin-api/orders.js';
-import type { LeftOrderAnswer, QueueOrder, QueueOrderAnswer } from '../../admin-api/queue-orders.js';
+import type {
+  LeftOrderAnswer, QueueOrder, QueueOrderAnswer, Selector,
+} from '../../admin-api/queue-orders.js';
 import { termsOf, whyNoSelector, whyNoTerms, whyNotThen } from '../../admin-api/queue-orders.js';
 import { isRuleId } from '../../register/keys.js';
 import { selectorWords } from '../../admin-api/selector-words.js';
 import type { Partition } from '../mirror/partition.js';
+import type { Router } from '../queue/types.js';
 import type { LeaveOutcome } from './left-desk.js';
 import { LeftDesk } from './left-desk.js';
 import type { LeftOrdersPorts } from './left-orders.js';
@@ -18,6 +21,7 @@ import { OrderPass } from './order-pass.js';
 import type { OrderPassPorts } from './order-pass.js';
 import type { QueueRule } from '../../register/records.js';
 import type { RuleOutcome } from './rule-desk.js';
+import { whyNoRoute } from './selection.js';
 import { StandingOrders } from './standing-orders.js';
 
 /** At the same time: each may keep a note of every message. */
@@ -27,7 +31,7 @@ const KNOWN_MS = 600_000;
 
 const NO_ID = 'an id of an order is up to 120 letters and digits, and . _ : - between them';
 
-type OrdersPorts = OrderPassPorts & LeftOrdersPorts;
+type OrdersPorts = OrderPassPorts & LeftOrdersPorts & { readonly names: Pick<Router, 'mailRoutes'> };
 
 export class Orders {
   readonly #incarnation: number;
@@ -70,6 +74,11 @@ export class Orders {
       if (this.#passes.size > KNOWN_MAX && isOver) this.#passes.delete(known);
     }
     return pass.answer(true);
+  }
+
+  /** It means no route that is known here, and so no mail; '' when it does. */
+  whyNoRoute(selector: Selector): string {
+    return whyNoRoute(selector, this.#ports.names, this.#ports.registry.queues());
   }
 
   /** Undefined: there is none of this id. */

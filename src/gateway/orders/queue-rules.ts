@@ -14,13 +14,13 @@
  * A pattern names queues of class mail, `*` stands for any run of characters; with a class behind it, as in
  * "example.com/bounce", it names those of that class. By route or site class mail alone is meant, too. Pure.
  */
+import { QUEUE_CLASSES } from '../../admin-api/queue-orders.js';
 import { isStandingVerb, targetText } from '../../admin-api/queue-rules.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type { Clock, EventLog } from '../../platform/ports.js';
 import type { QueueRule } from '../../register/records.js';
 import type { MailQueue } from '../queue/mail-queue.js';
 import type { QueueClass, Route } from '../queue/types.js';
-import { QUEUE_CLASSES } from '../queue/types.js';
 import type { LocalRules } from './local-rules.js';
 import { Selection, ofOneClass } from './selection.js';
 import type { RouteNames } from './selection.js';

@@ -121,6 +121,24 @@ export class Selection {
   }
 }
 
+/** Routes that are told of; of the others how many there are. */
+const ROUTES_TOLD_MAX = 20;
+
+/** A selector names no route that is configured here, nor that one of the queues is of; '' when it does. */
+export function whyNoRoute(
+  { route }: Selector, names: RouteNames & Pick<Router, 'mailRoutes'>,
+  queues: Iterable<Pick<MailQueue, 'route'>> = [],
+): string {
+  if (route === undefined) return '';
+  const like = new Wildcards([route]);
+  const known = names.mailRoutes().map((one) => names.nameOf(one));
+  if (known.some((name) => like.matches(name))) return '';
+  // One that is gone from the configuration may have mail.
+  for (const queue of queues) if (like.matches(names.nameOf(queue.route))) return '';
+  const more = known.length > ROUTES_TOLD_MAX ? ` and ${String(known.length - ROUTES_TOLD_MAX)} more` : '';
+  return `there is no route '${route}' here; there are: ${known.slice(0, ROUTES_TOLD_MAX).join(', ')}${more}`;
+}
+
 /** As a standing order means it: reports of ours are meant by none that does not name their class. */
 export function ofOneClass(selector: Selector): Selector {
   const { everything: _all, ...others } = selector;

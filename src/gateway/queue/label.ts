@@ -7,8 +7,8 @@
  *
  * Names are printable ASCII of at most 255 characters (config/keys/schema.ts).
  */
+import { QUEUE_CLASSES } from '../../admin-api/queue-orders.js';
 import type { QueueClass } from './types.js';
-import { QUEUE_CLASSES } from './types.js';
 
 export interface QueueName {
   readonly queueClass: QueueClass;

@@ -127,9 +127,13 @@ export class MessageHolds {
     return note.isDelayed && this.#ports.entries.table.state(row) === EntryState.DEFERRED;
   }
 
-  /** It waits for exactly this time. */
+  /**
+   * It waits for this time. Whoever delayed it, another process maybe, has read its two clocks one after the
+   * other: what one order says differs by a millisecond from one message to the next.
+   */
   isDelayedUntil(row: number, note: Note, untilWallMs: number): boolean {
-    return this.isDelayed(row, note) && note.dueWallMs === this.#inFrame(untilWallMs);
+    if (!this.isDelayed(row, note)) return false;
+    return Math.abs(note.dueWallMs - this.#inFrame(untilWallMs)) < SAME_CLOCK_MS;
   }
 
   /** Why not; '' when it goes on as soon as the mirrors know. */

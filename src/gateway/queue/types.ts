@@ -3,6 +3,7 @@
  * a Submission, the queue keeps entries with an Envelope, outbound takes entries and reports
  * DeliveryResults. Types and their constants only; behaviour is in the files named at each.
  */
+import type { QUEUE_CLASSES } from '../../admin-api/queue-orders.js';
 import type { ReturnAddresses } from '../../base/return-addresses.js';
 import type { SecuredFacts, TlsTerms } from '../../platform/transport.js';
 
@@ -57,7 +58,6 @@ export interface NextHop {
   readonly tlsNeed?: TlsNeed;
 }
 
-export const QUEUE_CLASSES = ['mail', 'bounce', 'billing', 'notification'] as const;
 export type QueueClass = (typeof QUEUE_CLASSES)[number];
 
 /** G3: strict keeps one message in flight; fifo starts them in order with `concurrency` in flight. */

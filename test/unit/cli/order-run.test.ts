@@ -32,6 +32,13 @@ class PlayedGateway {
   /** Where it is when it is told to go. */
   going: OrderPhase = 'acting';
   asked = 0;
+  /** It is cancelled by itself. */
+  isUnfollowed = false;
+  /** Messages that it has done a left order to. */
+  leftDone = 0;
+  /** All of that. */
+  isOver = false;
+  graceLeft = 0;
   readonly left: LeaveOrder[] = [];
   readonly withdrawn: string[] = [];
   /** What was asked of both, in order; and what stands. */
@@ -80,9 +87,12 @@ class PlayedGateway {
       leaveOrder: (order, { passed }) => {
         if (this.isSilent) return this.#silent();
         this.left.push({ passed });
-        const left: LeftOrderAnswer = { order, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: ['gw-9/0'], holders: [], done: 0 };
+        const left: LeftOrderAnswer = { order, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: ['gw-9/0'], holders: ['gw-9'], done: 0 };
         return Promise.resolve(left);
       },
+      queueOrders: () => Promise.resolve({
+        orders: [], left: this.leftDone === 0 ? [] : [{ order: this.given, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: this.isOver ? [] : ['gw-9/0'], holders: [], done: this.leftDone }],
+      }),
       withdrawOrder: (order) => {
         if (this.isSilent) return this.#silent();
         this.withdrawn.push(order);
@@ -97,9 +107,9 @@ class PlayedGateway {
     if (this.refusal !== undefined) return Promise.reject(new NoAnswer('http://127.0.0.1:1', ...this.refusal));
     this.phase = phase;
     return Promise.resolve({
-      order: this.given, gateway: this.id, verb: 'hold', phase, dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
+      order: this.given, gateway: this.id, verb: 'hold', phase, ...(this.isUnfollowed && phase === 'cancelled' ? { unfollowed: true as const } : {}), dry_run: false, ...WHO, given: 1, looked_share: 1, matched: this.matched, matched_recipients: 10,
       matched_bytes: 10, done: phase === 'done' ? this.matched : 0, gone_before: 0, waiting: 0, waits_for: '', not_done: this.moved, moved: this.moved, unread: 0, incomplete: this.moved > 0,
-      grace_left_seconds: 0, partitions: this.partitions, kept: true, met: [], refused: [],
+      grace_left_seconds: phase === 'grace' ? Math.max(0, this.graceLeft) : 0, partitions: this.partitions, kept: true, met: [], refused: [],
     });
   }
 
@@ -115,7 +125,7 @@ interface Played {
   stop(): void;
 }
 
-function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime, expect?: number): Played {
+function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', stands?: StandingTime, expect?: number, graceMs?: number): Played {
   const [said, rules]: [string[], QueueRuleAnswer[]] = [[], []];
   const gateways = [new PlayedGateway('gw-1', said, rules), new PlayedGateway('gw-2', said, rules)] as const;
   const printed: string[] = [];
@@ -124,7 +134,7 @@ function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', s
   const away = { id: 'gw-9', kind: 'gateway', address: '', why: 'it is down', how: 'silent' } as const;
   const run = new OrderRun(
     { verb, selector: { everything: true }, ...WHO },
-    { expect, graceMs: undefined, isPartialWanted: false, json: false, past: 'held', stands },
+    { expect, graceMs, isPartialWanted: false, json: false, past: 'held', stands },
     new Group(members, missing ? [away] : []), { ...contextFor(printed), stopSignal: stopping.signal },
   );
   return { gateways, printed, run: () => run.run(), stop: () => { stopping.abort(); } };
@@ -132,6 +142,7 @@ function played(missing: boolean, verb: 'hold' | 'delete' | 'bounce' = 'hold', s
 
 test('what a command leaves has one key, whoever leaves it, and is withdrawn by whoever answers, though the one that left it fell silent', async () => {
   const { gateways: [first, second], printed, run, stop } = played(true);
+  second.leftDone = 4;
   first.onAsked = () => {
     // It has left the order by then.
     if (first.left.length > 0) first.isSilent = true;
@@ -143,7 +154,8 @@ test('what a command leaves has one key, whoever leaves it, and is withdrawn by 
   assert.deepEqual([first.left.length, second.left.length], [1, 1]);
   const told = printed.filter((line) => line.startsWith('left in the register as'));
   assert.match(first.given, /^cli-[0-9a-f]{12}$/);
-  assert.deepEqual(told.map((line) => line.split(' ')[5]), [`${first.given}:`]);
+  assert.deepEqual(told.map((line) => line.split(' ')[5]), [first.given]);
+  assert.match(told[0] ?? '', / for gw-9: mail of 1 partition is dealt with .*; to 4 messages of that it was done by now$/);
   assert.equal(second.given, first.given);
 
   const stopped = played(true);
@@ -224,6 +236,32 @@ test('an order that somebody else takes back in its grace gives no rule, one tha
   assert.ok(!late.printed.some((line) => line.startsWith('left in the register')), late.printed.join('\n'));
 });
 
+test('a gateway that heard nothing of an order in its grace: all take it back while none has begun; else it is as one that is silent', { timeout: 30_000 }, async () => {
+  const early = played(false, 'delete');
+  for (const one of early.gateways) one.going = 'grace';
+  const [, frozen] = early.gateways;
+  frozen.onAsked = () => { [frozen.phase, frozen.isUnfollowed] = ['cancelled', true]; };
+  assert.equal(await early.run(), 1);
+  assert.deepEqual(early.gateways.map(({ phase, left }) => [phase, left.length]), [['cancelled', 0], ['cancelled', 0]]);
+  assert.equal(early.printed.at(-1), 'taken back: the others go on as before; gw-2 heard nothing of it for a while, so it ended nothing anywhere: give it again');
+
+  const late = played(false, 'delete');
+  const [first, second] = late.gateways;
+  second.going = 'grace';
+  second.onAsked = () => {
+    [second.phase, second.isUnfollowed] = ['cancelled', true];
+    if (first.left.length > 0) [second.leftDone, second.isOver] = [7, true];
+  };
+  first.onAsked = () => { if (first.left.length > 0) first.phase = 'done'; };
+  assert.equal(await late.run(), NOT_ALL_KNOW);
+  assert.deepEqual([first.left, first.withdrawn], [[{ passed: ['gw-1/0', 'gw-1/1'] }], []]);
+  assert.ok(!late.printed.some((line) => line.startsWith('taken back')), late.printed.join('\n'));
+  assert.deepEqual(late.printed.slice(-3), [
+    '10 of 10 held', 'PARTIAL: gw-2: it heard nothing of the order for a while, and took its own part back before it began',
+    'nothing is left to be done: all mail is at gateways that have heard; to 7 messages of that it was done by now',
+  ]);
+});
+
 test('what ends mail and stands ends nothing when no rule can be given; when none could after all, it says that what comes is not met', async () => {
   const full = played(false, 'delete', { seconds: 60 });
   for (const one of full.gateways) one.whyNoMore = '256 rules stand already: cancel one of them';
@@ -270,6 +308,17 @@ test('what means nothing to a verb is wrong usage: a grace, or going on without 
   }
 });
 
+test('what names no class, or no reply, is wrong usage, and says what there is', async () => {
+  for (const [option, why] of [
+    ['--class=foo', '! twinpost: queue hold: --class is one of mail, bounce, billing, notification'],
+    ['--reply=abc', '! twinpost: queue hold: reply: a code as 421, or a status as 4.7.1, or 4.7 for all below it'],
+  ] as const) {
+    const printed: string[] = [];
+    assert.equal(await runCli(['queue', 'hold', option, '--reason', 'x', '--until-cancelled'], contextFor(printed)), 2);
+    assert.deepEqual(printed, [why]);
+  }
+});
+
 test('a delay stands no longer than it delays anything', async () => {
   for (const [times, isWrong] of [[['--for=1h', '--duration=3h'], true], [['--for=1h30min', '--duration=91min'], true], [['--for=2h', '--duration=2h'], false]] as const) {
     const printed: string[] = [];
@@ -301,6 +350,32 @@ test('an order that every gateway has heard and refuses is no order that somebod
   half.gateways[0].refusal = ['it refused: not you', 403];
   half.gateways[1].isSilent = true;
   assert.equal(await half.run(), NOT_ALL_KNOW, 'one may have begun');
+});
+
+test('a gateway without the route that is named is of no account, unless none has it', async () => {
+  const none = "it refused: there is no route 'typo' here; there are: out";
+  const half = played(false);
+  half.gateways[0].refusal = [none, 404];
+  half.gateways[1].onAsked = () => { half.gateways[1].phase = 'done'; };
+  assert.equal(await half.run(), 0, half.printed.join('\n'));
+  assert.ok(half.printed.includes('10 of 10 held'), half.printed.join('\n'));
+  const all = played(false);
+  for (const gateway of all.gateways) gateway.refusal = [none, 404];
+  assert.equal(await all.run(), 1);
+  assert.deepEqual(all.printed, [`! twinpost: nothing was done: ${none}`]);
+});
+
+test('a grace is announced with its own length', async () => {
+  const { gateways, printed, run } = played(false, 'delete', undefined, undefined, 15_000);
+  for (const one of gateways) {
+    [one.going, one.graceLeft] = ['grace', 15];
+    one.onAsked = () => {
+      one.graceLeft -= 5;
+      if (one.graceLeft < 0) one.phase = 'done';
+    };
+  }
+  assert.equal(await run(), 0);
+  assert.deepEqual(printed.filter((line) => line.startsWith('in ')), ['in 15 s; Ctrl-C takes it back', 'in 10 s; Ctrl-C takes it back']);
 });
 
 test('that no message is meant is not said of mail that nobody could look at', async () => {

@@ -10,7 +10,7 @@ import { queueOrdersCommand } from '../../../src/cli/queue-orders.js';
 import { contextFor } from './played-context.js';
 
 /** One gateway that knows the order or not, beside one that is down or none. */
-async function cancelled(isKnown: boolean, isAlone: boolean, orders: readonly QueueOrderAnswer[] = [], left: readonly object[] = []): Promise<{ code: number; printed: string[] }> {
+async function cancelled(isKnown: boolean, isAlone: boolean, orders: readonly QueueOrderAnswer[] = [], left: readonly object[] = [], isOver = false): Promise<{ code: number; printed: string[] }> {
   const server = createServer((request, response) => {
     const { url = '' } = request;
     const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
@@ -21,7 +21,8 @@ async function cancelled(isKnown: boolean, isAlone: boolean, orders: readonly Qu
       ...(isKnown ? { '/api/v1/orders/gw-1-1-1/withdraw': { order: 'gw-1-1-1' } } : {}),
     };
     const answer = answers[url];
-    response.writeHead(answer === undefined ? 404 : 200, { 'content-type': 'application/json' });
+    const code = isOver && url.endsWith('/cancel') ? 409 : 404;
+    response.writeHead(answer === undefined ? code : 200, { 'content-type': 'application/json' });
     response.end(JSON.stringify(answer ?? { error: 'no such order' }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
@@ -42,6 +43,15 @@ test('a cancel exits with 3 while somebody has not heard of it, with 1 where nob
   assert.deepEqual([unknown.code, unknown.printed[0]], [1, '! twinpost: no order gw-1-1-1 is known']);
   const perhaps = await cancelled(false, false);
   assert.deepEqual([perhaps.code, perhaps.printed[0]], [NOT_ALL_KNOW, '! twinpost: no order gw-1-1-1 is known at those who answered']);
+});
+
+test('a cancel of an order that is over says so, and what it was done to', async () => {
+  const order: QueueOrderAnswer = {
+    order: 'gw-1-1-1', gateway: 'gw-1', verb: 'delete', phase: 'done', dry_run: false, reason: 'r', who: 'ann', given: 1, looked_share: 1, matched: 6500, matched_recipients: 6500,
+    matched_bytes: 0, done: 6500, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, met: [], refused: [],
+  };
+  const { code, printed } = await cancelled(false, true, [order, { ...order, order: 'gw-1-1-2' }], [], true);
+  assert.deepEqual([code, printed[0]], [1, '! twinpost: order gw-1-1-1 is over: done, 6,500 of 6,500']);
 });
 
 test('an order that meant no message says so, and not that somebody took it back', async () => {

@@ -6,6 +6,11 @@ import { test } from 'node:test';
 import yargs from 'yargs';
 import type { QueueRuleAnswer } from '../../../src/admin-api/queue-rules.js';
 import { NOT_ALL_KNOW } from '../../../src/cli/group.js';
+import type { AdminClient } from '../../../src/cli/admin-client.js';
+import { Group } from '../../../src/cli/group.js';
+import type { Member } from '../../../src/cli/group.js';
+import { told, toldJson } from '../../../src/cli/queue-rule.js';
+import { cancelRules } from '../../../src/cli/rule-run.js';
 import { rulesCommand } from '../../../src/cli/rules.js';
 import { contextFor } from './played-context.js';
 
@@ -51,4 +56,22 @@ test('what nobody knows is not cancelled: with --local it is kept as taken back,
   assert.deepEqual([away.code, away.printed[0]], [NOT_ALL_KNOW, 'no rule of this id is known; kept as taken back for a day']);
   const json = await asked(['cancel', 'TYPO', '--reason', 'r', '--local', '--json'], [RULE]);
   assert.deepEqual([json.code, JSON.parse(json.printed[0] ?? '')], [1, { order: 'cancel', cancelled: [] }]);
+});
+
+test('with --local each gateway that can not keep it is named', async () => {
+  const away = 'etcd-1: no answer';
+  const member = (id: string, local: string): Member => {
+    const client: Partial<AdminClient> = {
+      cancelRule: (rule) => Promise.resolve({ rule, local }),
+      rules: () => Promise.resolve({ told_by: id, living: [], rules: [] }),
+    };
+    return { id, kind: 'gateway', client: client as AdminClient };
+  };
+  const group = new Group([member('gw-1', away), member('gw-2', `${away}; it is not kept: a restart forgets it`), member('gw-3', away)], []);
+  const outcome = await cancelRules(group, ['gw-1-1-1'], { reason: 'r', who: 'ann', local: true });
+  const printed: string[] = [];
+  assert.equal(told(outcome, contextFor(printed)), NOT_ALL_KNOW);
+  assert.deepEqual(printed.slice(1), [`LOCAL at gw-2: ${away}; it is not kept: a restart forgets it`]);
+  assert.equal(toldJson({}, outcome, contextFor(printed)), NOT_ALL_KNOW);
+  assert.match(printed.at(-1) ?? '', /"local_at":\[\{"gateway":"gw-2",/);
 });

@@ -36,3 +36,23 @@ test('an option that is misspelt is answered with the one that was meant, of tha
     else assert.match(lines.join(), wanted);
   }
 });
+
+test('a verb that is missing its group, or is misspelt, is answered with the whole of it; what is far from all, with none', async () => {
+  for (const [args, meant] of [
+    ['hold', 'queue hold'], ['suspend', 'queue suspend'], ['drain', 'store drain or host drain'], ['list', 'queue list or rules list'],
+    ['show', 'queue show'], ['find', 'queue find or table find'], ['holds', 'queue hold'], ['sned', 'send'], ['statsu', 'status'], ['queue hodl', 'hold'],
+    ['mailq', ''], ['telegraph', ''], ['queue foo', ''],
+  ] as const) {
+    const lines: string[] = [];
+    assert.equal(await runCli(args.split(' '), contextFor(lines)), 2);
+    const [word] = args.split(' ');
+    const help = args.includes(' ') ? `twinpost ${String(word)} --help` : 'twinpost --help';
+    assert.deepEqual(lines, [`! twinpost: there is no verb '${args}'${meant === '' ? `; ${help} lists them` : `. Did you mean ${meant}?`}`]);
+  }
+});
+
+test('where an option is missing, one that is near it is named', async () => {
+  const lines: string[] = [];
+  assert.equal(await runCli(['queue', 'delete', '--everything', '--reson', 'x'], contextFor(lines)), 2);
+  assert.deepEqual(lines, ['! twinpost: Unknown argument: reson. Did you mean --reason? twinpost queue delete --help shows what there is']);
+});

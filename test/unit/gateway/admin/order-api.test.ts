@@ -24,3 +24,16 @@ test('the partitions of 500 gateways may be named as passed over', async () => {
   assert.deepEqual(told, [8_000]);
   await api.close();
 });
+
+test('an order over a route that this gateway does not have begins nothing', async () => {
+  const control: Partial<QueueOrderControl> = {
+    whyNoRoute: ({ route = '' }) => (route === 'out' ? '' : 'there is no such route'),
+    begin: () => 'it begins',
+  };
+  const api = playedApi();
+  addQueueOrders(api, control as QueueOrderControl);
+  const posted = async (route: string): Promise<number> =>
+    (await api.inject({ method: 'POST', url: '/api/v1/orders', payload: { verb: 'hold', selector: { route }, reason: 'a flood', who: 'ann' } })).statusCode;
+  assert.deepEqual([await posted('typo'), await posted('out')], [404, 400]);
+  await api.close();
+});

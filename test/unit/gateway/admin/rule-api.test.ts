@@ -6,6 +6,7 @@ import { addQueueRules } from '../../../../src/gateway/admin/rule-api.js';
 import { LocalRules } from '../../../../src/gateway/orders/local-rules.js';
 import { QueueRules } from '../../../../src/gateway/orders/queue-rules.js';
 import { RuleDesk } from '../../../../src/gateway/orders/rule-desk.js';
+import type { Route } from '../../../../src/gateway/queue/types.js';
 import { Scheduler } from '../../../scenario/scheduler.js';
 import { WorldRegister } from '../../../scenario/world-register.js';
 import { KeptLog } from './kept-log.js';
@@ -33,7 +34,8 @@ function played(): Played {
   const local = new LocalRules({ clock, log, register: bridge, file: undefined });
   const rules = new QueueRules({ clock, log, told: local, names: { nameOf: () => '' }, queues: () => [], obeyOrders: () => undefined, caughtBy: () => 0, wake: () => undefined });
   const app = playedApi();
-  addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local }));
+  const names = { nameOf: ({ queueName }: Route) => queueName, mailRoutes: () => [{ queueName: 'out' } as Route] };
+  addQueueRules(app, new RuleDesk({ clock, log, register: bridge, rules, local, names }));
   return {
     log, register, run,
     ask: async (method, path, payload) => {
@@ -64,6 +66,11 @@ describe('standing rules', () => {
       const [code, { error }] = await ask('POST', '/rules', { ...odd, ...WHO });
       assert.equal(code, 400, JSON.stringify(odd));
       assert.match(String(error), why);
+    }
+    for (const selector of [{ route: 'typo' }, { queue_class: 'foo' }]) {
+      const [code, { error }] = await ask('POST', '/rules', { verb: 'hold', selector, ...WHO });
+      assert.deepEqual([code, error], selector.route === undefined ? [400, 'selector.queue_class: one of mail, bounce, billing, notification']
+        : [404, "there is no route 'typo' here; there are: out; nothing was done"]);
     }
     const [, { rule }] = await ask('POST', '/rules', { verb: 'refuse', selector: { sender: '', client: '192.0.2.7' }, ...WHO });
     run(1000);

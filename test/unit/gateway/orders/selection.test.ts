@@ -6,10 +6,10 @@ import { selector, whyNoSelector } from '../../../../src/admin-api/queue-orders.
 import { BrokenRule, readShape } from '../../../../src/base/json-shape.js';
 import type { Note } from '../../../../src/gateway/queue/note.js';
 import { DONE, OWED_FAILURE, TO_TRY, freshNote } from '../../../../src/gateway/queue/note.js';
-import type { Envelope } from '../../../../src/gateway/queue/types.js';
+import type { Envelope, Route } from '../../../../src/gateway/queue/types.js';
 import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import type { RouteNames } from '../../../../src/gateway/orders/selection.js';
-import { Selection } from '../../../../src/gateway/orders/selection.js';
+import { Selection, whyNoRoute } from '../../../../src/gateway/orders/selection.js';
 
 const ENVELOPE: Envelope = {
   messageId: 7, queueClass: 'mail', queueName: 'out', reversePath: 'Ann@From.example', flags: 0, ret: 0, envid: '', arrivalWallMs: 0,
@@ -22,6 +22,17 @@ const NAMES: RouteNames = { nameOf: ({ queueName }) => queueName.replace(/[/#!].
 function meant(given: Selector, note: Partial<Note> = {}, envelope: Partial<Envelope> = {}): readonly number[] {
   return new Selection(given, NAMES).recipientsOf({ ...ENVELOPE, ...envelope }, { ...freshNote(3), ...note });
 }
+
+test('a route that is neither configured nor that of a queue is named with those that are', () => {
+  const route = (queueName: string): Route => ({ queueName }) as Route;
+  const names = { ...NAMES, mailRoutes: () => ['out', 'in'].map(route) };
+  for (const known of [undefined, 'out', 'OUT', 'o*', 'gone']) {
+    assert.equal(whyNoRoute(known === undefined ? {} : { route: known }, names, [{ route: route('gone/a.example') }]), '');
+  }
+  assert.equal(whyNoRoute({ route: 'typo' }, names), "there is no route 'typo' here; there are: out, in");
+  const many = { ...NAMES, mailRoutes: () => Array.from({ length: 25 }, (_, i) => route(`r${String(i)}`)) };
+  assert.match(whyNoRoute({ route: 'typo' }, many), /: r0, .*, r19 and 5 more$/);
+});
 
 describe('a selection', () => {
   test('means recipients by domain and address, in either case', () => {
