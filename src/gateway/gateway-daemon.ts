@@ -542,7 +542,7 @@ class Gateway implements RunningGateway {
         log: ports.log,
         localRules: localRulesFile(options.stateDir),
         router: this.#router,
-        reportWay: (reversePath) => this.#reportWay(reversePath),
+        reportWay: (reversePath, onKnown) => this.#reportWay(reversePath, onKnown),
         events: this.#record,
         counters: ports.metrics,
         heldElsewhereBytes: () => this.#dispatcher.heldBytes,

@@ -13,7 +13,7 @@ import { LINK_MARGINS } from '../../src/gateway/mirror/link/link-options.js';
 import { StoreLink } from '../../src/gateway/mirror/link/store-link.js';
 import type { MailEvents } from '../../src/gateway/queue/mail-events.js';
 import type { ReportInput, ReportSigner } from '../../src/gateway/queue/report-writer.js';
-import type { DeliverySink, Router } from '../../src/gateway/queue/types.js';
+import type { DeliverySink, FindReportWay, Router } from '../../src/gateway/queue/types.js';
 import { crc32 } from '../../src/platform/node/checksum.js';
 import { MessagePacker } from '../../src/platform/node/packer.js';
 import type { Clock } from '../../src/platform/ports.js';
@@ -99,6 +99,8 @@ export class GatewayNode {
   lastComposed: ReportInput | undefined;
   /** Signs a report: gives what is put in front of it, now or later. */
   signReport: ReportSigner['signReport'] = () => false;
+  /** Where reports go. */
+  wayTo: FindReportWay = (path) => byDomainOf(path, this.ports.router, toAscii);
   private readonly options: GatewayNodeOptions;
   private readonly ports: GatewayNodePorts;
   private readonly prng: Prng;
@@ -160,7 +162,7 @@ export class GatewayNode {
     const core: GatewayCore = new GatewayCore(
       { ...options.core, gatewayId: options.id, incarnation },
       {
-        clock, crc32, toAscii, localRules: this.localRules, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, reportWay: (path) => byDomainOf(path, this.ports.router, toAscii), ownership: life.register.bridge, random: () => jitter.next(), events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
+        clock, crc32, toAscii, localRules: this.localRules, packer: new MessagePacker(), log: this.ports.log, router: this.ports.router, reportWay: (path, onKnown) => this.wayTo(path, onKnown), ownership: life.register.bridge, random: () => jitter.next(), events: this.ports.events, counters: { epochs: 0, recoveredMessages: 0, poisonMessages: 0 },
         requestEndOfTurn: () => {
           if (turnAsked) return;
           turnAsked = true;

@@ -4,9 +4,11 @@ import { describe, test } from 'node:test';
 import type { MessageAnswer } from '../../src/admin-api/gateway-answers.js';
 import { MessageView } from '../../src/gateway/look/message-view.js';
 import type { MailQueue } from '../../src/gateway/queue/mail-queue.js';
-import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NO_MEMORY, RET_HEADERS } from '../../src/gateway/queue/types.js';
+import type { FindReportWay } from '../../src/gateway/queue/types.js';
+import { ALIAS_CHANGED, ALIAS_EXPANDED, ALIAS_SUCCESS, COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_NEVER, NOTIFY_SUCCESS, NOT_READY, NO_MEMORY, RET_HEADERS } from '../../src/gateway/queue/types.js';
 import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
+import type { Letter } from './letters.js';
 import { SIGNED } from './next-hop.js';
 import { World } from './world.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
@@ -41,6 +43,41 @@ function killedInTurn(turn: number): boolean {
   return true;
 }
 
+/** Ways that somebody knows 20 ms after he was asked, and that are forgotten `keptMs` later. */
+function askedWays(world: World, keptMs: number, isTold: boolean): FindReportWay {
+  const plain = world.gateway.wayTo;
+  const knownAt = new Map<string, number>();
+  return (path, onKnown) => {
+    const { nowMs } = world.scheduler;
+    const sinceMs = nowMs - (knownAt.get(path) ?? -Infinity);
+    if (sinceMs >= 0 && sinceMs < keptMs) return plain(path);
+    if (sinceMs >= keptMs) {
+      knownAt.set(path, nowMs + 20);
+      if (isTold) world.scheduler.after(20, () => { onKnown?.(); });
+    }
+    return NOT_READY;
+  };
+}
+
+/** Five new senders a second for 20 s; the longest that one of them waited for his report. */
+function longestWaitMs(world: World): number {
+  refuseAll(world);
+  const sentAt = new Map<Letter, number>();
+  let longestMs = 0;
+  for (let waited = 0; waited < 30_000; waited += 100) {
+    if (waited < 20_000 && waited % 200 === 0) {
+      sentAt.set(world.submit(['q1'], { reversePath: `u${String(waited)}@senders.example` }), world.scheduler.nowMs);
+    }
+    world.run(100);
+    for (const [letter, atMs] of sentAt) {
+      longestMs = Math.max(longestMs, world.scheduler.nowMs - atMs);
+      if (letter.reports.size > 0) sentAt.delete(letter);
+    }
+  }
+  assert.equal(sentAt.size, 0);
+  return longestMs;
+}
+
 /** As `queue list` shows it. */
 function found(world: World): readonly MessageAnswer[] {
   const core = coreOf(world);
@@ -70,6 +107,18 @@ describe('reports', () => {
     quietAndJudged(world);
     assert.equal(letter.reports.size, 4);
     assert.equal(world.hops.reports.length, 2, 'one report for all recipients of a change');
+  });
+
+  test('those that nobody can say the way of yet are looked at in time, though others come all the while', () => {
+    const world = World.started();
+    world.gateway.wayTo = askedWays(world, 60_000, false);
+    assert.ok(longestWaitMs(world) <= 3000);
+  });
+
+  test('one whose way is known now goes at once: the answer may not hold until the next look', () => {
+    const world = World.started();
+    world.gateway.wayTo = askedWays(world, 500, true);
+    assert.ok(longestWaitMs(world) <= 500);
   });
 
   test('full stores in which everything bounces drain, though no report finds credit', () => {

@@ -190,6 +190,7 @@ export function followTable(file: string, log: EventLog, onRead: (isStale: boole
   let stamp = stampOf(file);
   let current = new TableFile(file);
   let isOpening = false;
+  let isClosed = false;
   onRead(false);
   const timer = setInterval(() => {
     const now = stampOf(file);
@@ -197,11 +198,13 @@ export function followTable(file: string, log: EventLog, onRead: (isStale: boole
     stamp = now;
     isOpening = true;
     openTable(file).then((table) => {
+      if (isClosed) return table.close();
       current.close();
       current = table;
       onRead(false);
       log.info('recipients', 'the table of recipients was read anew', { entries: table.head.entries });
     }, (error: unknown) => {
+      if (isClosed) return;
       const why = errorText(error);
       onRead(true);
       log.error('recipients', 'the new table of recipients can\'t be used, the old one stays', { why });
@@ -211,7 +214,8 @@ export function followTable(file: string, log: EventLog, onRead: (isStale: boole
     table: { find: (key) => current.find(key) },
     close: () => {
       clearInterval(timer);
-      if (!isOpening) current.close();
+      isClosed = true;
+      current.close();
     },
   };
 }

@@ -3,8 +3,7 @@
  * message, when it is `afterMs` old, about the recipients who are still to be tried and whose sender asked
  * for it.
  *
- *   the sweep finds a resting entry of that age
- *     ├► held by an operator, or met in crashes ─► looked at when it goes on
+ *   the sweep finds an entry of that age that waits; one that is held, when it goes on (expiry-sweep.ts)
  *     ├► nobody asked, or told already ──────────► not looked at again
  *     ├► its body is at the stores ──────────────► fetched, looked at in the next round
  *     ├► no room as for new mail ────────────────► looked at in the next round
@@ -67,9 +66,8 @@ export class DelayReports {
     this.#ports = ports;
   }
 
-  /** The entry rests, and is old enough. False: it is to be looked at again. */
+  /** The entry waits, and is old enough. False: it is to be looked at again. */
   onOld(queue: MailQueue, row: number): boolean {
-    if (this.#ports.entries.table.state(row) === EntryState.HELD) return false;
     const due = this.#look(queue, row);
     if (due === 'later') return false;
     if (due === 'never') this.#ports.onUsed(queue, row);

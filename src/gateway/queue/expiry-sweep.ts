@@ -3,8 +3,10 @@
  * a next hop without a word of it in the log (untold-waits.ts): a walk through the rows of all queues, a part
  * of it with each tick, round and round. So it depends on no retry and no order: mail, reports and mail of
  * other gateways lie side by side, each with a lifetime of its own, and the walk finds each within ROUND_MS.
+ * Delays have a walk of their own, which stops at those that it can have told in a tick and goes on behind
+ * them with the next: it comes to all of them, though the first ones stay, and keeps no expiry waiting.
  *
- *   rows   1 2 3 4 … highest           two reads of flat columns each: 17,000 of ten million in a tick,
+ *   rows   1 2 3 4 … highest           reads of flat columns: 17,000 of ten million in a tick and walk,
  *              └─ part ─┘└ next part      0.1 ms; 0.3 where all of them wait untried
  *
  * What an entry's state makes of it: interruptions.ts. Times are of this process's frame (wall-frame.ts),
@@ -25,7 +27,7 @@ const TICK_MS = 100;
 const ROWS_PER_TICK_MIN = 4096;
 /** Each makes a change and a report. */
 const EXPIRED_PER_TICK = 500;
-/** Each may make a report. Those for which there is no room are met again and again. */
+/** Each may make a report. Those for which there is no room are met in each round. */
 const DELAYS_PER_TICK = 50;
 /** A restart of a next hop is not worth a line for each message that waits. */
 const UNTOLD_SECONDS = 30;
@@ -44,7 +46,7 @@ export interface ExpirySweepPorts {
   onExpired(row: number): void;
   /** It was never tried, and waits still. So many lines were written; 0: it is to be looked at again. */
   onWaiting(row: number): number;
-  /** It rests and has waited for delayMs. False: it is to be looked at again. */
+  /** Nobody holds it, and it has waited for delayMs. False: it is to be looked at again. */
   onDelayed(row: number): boolean;
 }
 
@@ -59,6 +61,7 @@ export class ExpirySweep {
   readonly #delaySeconds: number;
   readonly #ports: ExpirySweepPorts;
   #row = 0;
+  #delayRow = 0;
   #aheadMs = 0;
   #restsUntilMs = 0;
   #lastMs = 0;
@@ -78,22 +81,15 @@ export class ExpirySweep {
     const { highestRow } = table;
     const rowsOfRound = Math.ceil((highestRow * TICK_MS) / ROUND_MS);
     const rowsMax = Math.min(highestRow, Math.max(ROWS_PER_TICK_MIN, rowsOfRound));
+    if (this.#delaySeconds !== Infinity) this.#findDelays(nowSeconds, rowsMax);
     let left = EXPIRED_PER_TICK;
-    let delaysLeft = DELAYS_PER_TICK;
     let waitsLeft = WAITS_PER_TICK;
     for (let i = 0; i < rowsMax && left > 0; i++) {
       this.#row = this.#row >= highestRow ? 1 : this.#row + 1;
-      const isOver = table.expirySeconds.get(this.#row) <= nowSeconds;
       if (waitsLeft > 0 && this.#isUntold(nowSeconds)) waitsLeft -= this.#ports.onWaiting(this.#row);
-      if (!isOver && !this.#isDelayed(nowSeconds)) continue;
-      if (!isResting(table.state(this.#row))) continue;
-      if (isOver) {
-        left -= 1;
-        this.#ports.onExpired(this.#row);
-      } else if (delaysLeft > 0) {
-        delaysLeft -= 1;
-        if (this.#ports.onDelayed(this.#row)) table.delaySettled.set(this.#row, 1);
-      }
+      if (table.expirySeconds.get(this.#row) > nowSeconds || !isResting(table.state(this.#row))) continue;
+      left -= 1;
+      this.#ports.onExpired(this.#row);
     }
   }
 
@@ -104,10 +100,26 @@ export class ExpirySweep {
     if (isResting(table.state(row))) this.#ports.onExpired(row);
   }
 
-  #isDelayed(nowSeconds: number): boolean {
+  #findDelays(nowSeconds: number, rowsMax: number): void {
     const { table } = this.#ports;
-    const sinceSeconds = table.arrivalSeconds.get(this.#row) + this.#delaySeconds;
-    return sinceSeconds <= nowSeconds && table.delaySettled.get(this.#row) === 0;
+    const { highestRow } = table;
+    let left = DELAYS_PER_TICK;
+    for (let i = 0; i < rowsMax && left > 0; i++) {
+      const row = this.#delayRow >= highestRow ? 1 : this.#delayRow + 1;
+      this.#delayRow = row;
+      if (!this.#isDelayed(row, nowSeconds)) continue;
+      left -= 1;
+      if (this.#ports.onDelayed(row)) table.delaySettled.set(row, 1);
+    }
+  }
+
+  /** What is held is delayed by whoever holds it: it takes no turn from others. */
+  #isDelayed(row: number, nowSeconds: number): boolean {
+    const { table } = this.#ports;
+    if (table.arrivalSeconds.get(row) + this.#delaySeconds > nowSeconds) return false;
+    if (table.delaySettled.get(row) !== 0 || table.expirySeconds.get(row) <= nowSeconds) return false;
+    const state = table.state(row);
+    return state === EntryState.READY || state === EntryState.DEFERRED;
   }
 
   #isUntold(nowSeconds: number): boolean {

@@ -134,9 +134,9 @@ class ReportJob implements CommitWaiter {
 export class Reports {
   readonly #ports: ReportPorts;
   readonly #jobs = new Set<ReportJob>();
-  /** To be made, in order; those that found no room wait apart. */
+  /** To be made, in order; those that found no room, or do not know yet where to go, wait apart. */
   #due: ReportJob[] = [];
-  #short: ReportJob[] = [];
+  readonly #short = new Set<ReportJob>();
   #retryAtMs = 0;
   /** Of those made in this turn. */
   #cost = 0;
@@ -194,16 +194,16 @@ export class Reports {
     }
   }
 
-  /** Those for which there was no room are tried again. */
+  /** Those that were put off are tried again. */
   tick(nowMs: number): void {
     this.#markNext();
     // One that was woken and has nothing to be signed any more wakes nobody.
     for (let free = SIGNING_MAX - this.#signing.size; free > 0 && this.#unsigned.length > 0; free--) {
       this.#signNext();
     }
-    if (this.#short.length === 0 || nowMs < this.#retryAtMs) return;
-    this.#due = this.#due.concat(this.#short);
-    this.#short = [];
+    if (this.#short.size === 0 || nowMs < this.#retryAtMs) return;
+    this.#due = this.#due.concat([...this.#short]);
+    this.#short.clear();
     this.#ports.requestEndOfTurn();
   }
 
@@ -253,11 +253,19 @@ export class Reports {
   }
 
   #putOff(jobs: readonly ReportJob[]): void {
-    this.#retryAtMs = this.#ports.clock.nowMs() + RETRY_MS;
+    // No later for those that wait already: others may come all the time.
+    if (this.#short.size === 0) this.#retryAtMs = this.#ports.clock.nowMs() + RETRY_MS;
     for (const job of jobs) {
       job.draft = undefined;
-      this.#short.push(job);
+      this.#short.add(job);
     }
+  }
+
+  /** At once: the answer may hold for no longer than RETRY_MS. */
+  #onWayKnown(job: ReportJob): void {
+    if (!this.#short.delete(job)) return;
+    this.#due.push(job);
+    this.#ports.requestEndOfTurn();
   }
 
   /** The next job is marked, when no mark is on its way. */
@@ -387,7 +395,7 @@ export class Reports {
     note.states.forEach((state, index) => {
       if (state === wanted) recipients.push(index);
     });
-    const way = writer.wayTo(envelope);
+    const way = writer.wayTo(envelope, () => { this.#onWayKnown(job); });
     job.isAsking = way === NOT_READY;
     if (way === NOT_READY) return false;
     if (typeof way === 'string') {

@@ -92,8 +92,8 @@ export class ReportWriter {
   }
 
   /** The way to a sender, who is not the null reverse-path. */
-  wayTo({ reversePath }: Envelope): ReturnType<FindReportWay> {
-    return this.#ports.wayTo(reversePath);
+  wayTo({ reversePath }: Envelope, onKnown?: () => void): ReturnType<FindReportWay> {
+    return this.#ports.wayTo(reversePath, onKnown);
   }
 
   compose(subject: ReportSubject): ReportDraft {

@@ -122,7 +122,7 @@ export const NOTIFY_BITS = 15;
  * once a next hop took it.
  */
 export const ALIAS_SUCCESS = 16;
-/** An alias led it out of our domains: the reverse-path is rewritten for it (base/sender-rewriting.ts). */
+/** We led it out of our domains: the reverse-path is rewritten for it (base/sender-rewriting.ts). */
 export const ALIAS_LEAVES = 32;
 /** It is not the address that was given at RCPT: ORCPT tells that, for the log. */
 export const ALIAS_CHANGED = 64;
@@ -194,8 +194,12 @@ export const NO_WAY_BACK = 'no route to the reverse-path';
 export const NOBODY_BEHIND = 'reverse-path of ours that leads to nobody';
 export type NoReportWay = typeof NO_WAY_BACK | typeof NOBODY_BEHIND;
 
-/** NOT_READY: somebody is asked, look again in a moment. */
-export type FindReportWay = (reversePath: string) => ReportWay | typeof NOT_READY | NoReportWay;
+/**
+ * NOT_READY: somebody is asked, and `onKnown`, which may be called before this returns, says when to look
+ * again; or nobody can tell now, and it is not called.
+ */
+export type FindReportWay =
+  (reversePath: string, onKnown?: () => void) => ReportWay | typeof NOT_READY | NoReportWay;
 
 export type SubmissionOutcome =
   typeof COMMITTED | typeof REFUSED | typeof NO_MEMORY | typeof NO_REPLY | typeof NOT_READY;

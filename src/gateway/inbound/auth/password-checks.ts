@@ -65,6 +65,8 @@ export class PasswordChecks {
   readonly #lineOfUnknown: Check[] = [];
   readonly #lineOfWrong: Check[] = [];
   #running = 0;
+  /** Of them, those of the last two lines. */
+  #guessesRunning = 0;
 
   constructor(ports: PasswordChecksPorts) {
     this.#ports = ports;
@@ -115,7 +117,7 @@ export class PasswordChecks {
     return isRight ? this.#lineOfRight : this.#lineOfWrong;
   }
 
-  #next(mayGuess: boolean): Check | undefined {
+  #nextKnown(): Check | undefined {
     const nowMs = this.#ports.clock.nowMs();
     const right = this.#lineOfRight.shift();
     if (right !== undefined) return right;
@@ -124,18 +126,24 @@ export class PasswordChecks {
       if (this.#lineOf(check.clientKey, nowMs) !== this.#lineOfWrong) return check;
       this.#join(this.#lineOfWrong, check);
     }
-    return mayGuess ? this.#lineOfUnknown.shift() ?? this.#lineOfWrong.shift() : undefined;
+    return undefined;
   }
 
   #begin(): void {
     const { checksAtOnce } = this.#ports.directory;
     while (this.#running < checksAtOnce) {
-      const isFree = this.#running < Math.max(1, checksAtOnce - 1);
-      const check = this.#next(isFree);
+      const known = this.#nextKnown();
+      const mayGuess = this.#guessesRunning < Math.max(1, checksAtOnce - 1);
+      const guess = known === undefined && mayGuess
+        ? this.#lineOfUnknown.shift() ?? this.#lineOfWrong.shift() : undefined;
+      const check = known ?? guess;
       if (check === undefined) return;
+      const guesses = guess === undefined ? 0 : 1;
       this.#running++;
+      this.#guessesRunning += guesses;
       void this.#run(check).then((said) => {
         this.#running--;
+        this.#guessesRunning -= guesses;
         if (typeof said === 'string') check.done(said);
         else check.done('yes', said);
         this.#begin();

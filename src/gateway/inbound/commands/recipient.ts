@@ -82,7 +82,12 @@ function byRoute(
   if (!transaction.reserveRecipients(1, text.length)) return replies.NO_MEMORY_NOW;
   const isChanged = address !== path.address;
   const orcpt = isChanged ? originalOf(path.address, parameters.orcpt, desk) : parameters.orcpt;
-  const notify = isChanged ? notifyOfMember(parameters.notify, 0, 1) | ALIAS_CHANGED : parameters.notify;
+  let { notify } = parameters;
+  if (isChanged) {
+    const hasLeft = !desk.policy.isRelayDomain(domain);
+    const leaves = hasLeft && mayRewrite(transaction.reversePath, desk) ? ALIAS_LEAVES : 0;
+    notify = notifyOfMember(notify, 0, 1) | leaves | ALIAS_CHANGED;
+  }
   transaction.named(path.address);
   transaction.addRecipient(route, { address, notify, orcpt }, mailboxKey(address, domain));
   if (came !== undefined) transaction.addCameBack(came);
@@ -153,7 +158,7 @@ function byTable(
     const original = isChanged ? originalOf(path.address, orcpt, desk) : orcpt;
     const isMember = isChanged || destinations.length > 1;
     const asked = isMember ? notifyOfMember(notify, index, destinations.length) : notify;
-    const leaves = hasLeft && isRewritten ? ALIAS_LEAVES : 0;
+    const leaves = isChanged && hasLeft && isRewritten ? ALIAS_LEAVES : 0;
     const bits = asked | leaves | (isChanged ? ALIAS_CHANGED : 0);
     const added = { address, notify: bits, orcpt: original };
     transaction.addRecipient(routeOf(route, transaction, desk), added, key);

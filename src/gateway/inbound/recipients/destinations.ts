@@ -29,7 +29,7 @@ const LOOKUPS_MAX = 1_000;
 export interface RoutedRecipient {
   readonly route: Route;
   readonly address: string;
-  /** An alias led it out of our domains. */
+  /** It is outside our domains. */
   readonly hasLeft: boolean;
   /** Of the mailbox: one message comes there once. */
   readonly key: string;
@@ -75,12 +75,13 @@ export function destinationsOf(
 
 /** Where the domain leads, whatever a table says. */
 export function byDomain(
-  { address, domain }: Destination, { ports: { router } }: DestinationDesk, origin: MailOrigin,
+  { address, domain }: Destination, { policy, ports: { router } }: DestinationDesk, origin: MailOrigin,
   queueClass: QueueClass = 'mail',
 ): readonly RoutedRecipient[] | Refusal {
   const route = router.route(domain, queueClass, address, origin);
   if (route === undefined) return replies.NO_ROUTE;
-  return [{ route, address, hasLeft: false, key: mailboxKey(address, domain) }];
+  const hasLeft = !policy.isRelayDomain(domain);
+  return [{ route, address, hasLeft, key: mailboxKey(address, domain) }];
 }
 
 /** Local parts stay as they are written (RFC 5321 2.4), of domains upper and lower case are the same. */

@@ -36,8 +36,7 @@ export function reportWays(
   const policy = new RelayPolicy({ networks: [], domains: options.relayDomains }, ports.toAscii);
   const roles = new RoleAddresses(options, policy, options.ownDomains);
   const desk: DestinationDesk = { policy, roles, ports, lookups: 0 };
-  const learned = (): void => undefined;
-  return (reversePath) => {
+  return (reversePath, onKnown = () => undefined) => {
     const path = parsePath(`<${reversePath}>`, 0, ports.toAscii);
     if (typeof path === 'string') return byDomainOf(reversePath, ports.router, ports.toAscii);
     // Its domain leads here, to where no mail is sent.
@@ -46,7 +45,7 @@ export function reportWays(
     const to = roles.destinationOf(meant.wanted) ?? meant.wanted;
     const found = destinationsOf(to, desk, OWN_ORIGIN, ALIAS_TARGETS_MAX, 'bounce');
     if ('unasked' in found) {
-      ports.recipients?.learn?.(found.unasked, learned);
+      ports.recipients?.learn?.(found.unasked, onKnown);
       return NOT_READY;
     }
     // As mail to him would: a way by the domain may be none, or lead to whom does not know him.

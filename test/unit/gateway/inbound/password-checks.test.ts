@@ -159,6 +159,23 @@ describe('checks of passwords', () => {
     assert.equal(kit.said.at(-1), 'hidden no');
   });
 
+  test('one who is known and checked all the time takes one place, and the others go on in the next one', async () => {
+    const kit = new Kit();
+    kit.add('good', 'right');
+    const running = (): string[] => kit.running.map(({ password }) => password);
+    kit.ask('good', 'right-a', 'home');
+    for (let count = 0; count < 3; count++) kit.ask('x', `hidden${String(count)}`, '');
+    assert.deepEqual(running(), ['right-a', 'hidden0']);
+    for (const one of ['b', 'c']) {
+      kit.ask('good', `right-${one}`, `home-${one}`);
+      await kit.end();
+      await kit.end();
+    }
+    assert.deepEqual(running(), ['right-c', 'hidden2']);
+    await kit.end();
+    assert.deepEqual(running(), ['hidden2'], 'one place is never theirs');
+  });
+
   test('a line full of those who were wrong is not full for others', async () => {
     const kit = new Kit();
     kit.add('good', 'right');

@@ -1,10 +1,10 @@
 /** The table of recipients: what goes in comes out, nobody else is in it, and a file that is not whole is never used. */
 import assert from 'node:assert/strict';
-import { copyFileSync, mkdtempSync, readFileSync, readdirSync, renameSync, rmSync, writeFileSync } from 'node:fs';
+import { copyFileSync, mkdtempSync, readFileSync, readdirSync, readlinkSync, renameSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { describe, test } from 'node:test';
-import { setTimeout as pause } from 'node:timers/promises';
+import { describe, mock, test } from 'node:test';
+import { setImmediate as turn, setTimeout as pause } from 'node:timers/promises';
 
 import { buildTable } from '../../../../src/cli/table/build.js';
 import type { TableReport } from '../../../../src/cli/table/build.js';
@@ -181,6 +181,43 @@ describe('a file that is not whole', () => {
     assert.throws(() => { checkTable(file); }, /can't be read: ENOENT/);
   }));
 });
+
+/** Descriptors of this process that lead into the folder. */
+function openIn(folder: string): number {
+  return readdirSync('/proc/self/fd').filter((fd) => {
+    try {
+      return readlinkSync(`/proc/self/fd/${fd}`).startsWith(folder);
+    } catch {
+      // It was for the reading of this folder.
+      return false;
+    }
+  }).length;
+}
+
+for (const [name, isGood] of [['a good one', true], ['a bad one', false]] as const) {
+  test(`no table is followed any more while ${name} is being opened: neither stays open, and nothing is told`, inFolder(async (folder) => {
+    const file = join(folder, 'table');
+    build(folder, ['old@b.example']);
+    const told: unknown[] = [];
+    const note = (event: string): void => { told.push(event); };
+    mock.timers.enable({ apis: ['setInterval'] });
+    try {
+      const running = followTable(file, { debug: note, info: note, warn: note, error: note }, (isStale) => { told.push(isStale); });
+      build(folder, ['new@b.example', 'and@b.example'], 'next');
+      if (!isGood) writeFileSync(join(folder, 'next'), readFileSync(join(folder, 'next')).fill(1, 4100, 4110));
+      renameSync(join(folder, 'next'), file);
+      assert.equal(openIn(folder), 1);
+      mock.timers.tick(1000);
+      assert.equal(openIn(folder), 2);
+      running.close();
+      for (let turns = 0; turns < 20; turns++) await turn();
+      assert.equal(openIn(folder), 0);
+      assert.deepEqual(told, [false]);
+    } finally {
+      mock.timers.reset();
+    }
+  }));
+}
 
 test('a table that is written into refuses nobody: nobody can tell until another takes its place', inFolder((folder) => {
   const file = join(folder, 'table');

@@ -33,12 +33,12 @@ function madeOn(day: number, secret = 'a secret of ours'): { readonly rewriting:
 const TODAY = madeOn(20_000);
 
 /** "address by queue" of the way to a sender. */
-function waysBy(recipients: RecipientTable | undefined, names: readonly string[]): (sender: string) => string | typeof NOT_READY {
+function waysBy(recipients: RecipientTable | undefined, names: readonly string[]): (sender: string, onKnown?: () => void) => string | typeof NOT_READY {
   const options = { hostName: 'mx.ours.example', postmaster: 'ops@ours.example', relayDomains: ['ours.example'], ownDomains: ['fwd.example'] };
   const returned = { paths: new ReturnPaths([TODAY.out, TODAY.news], { address: 'fbl@ours.example', forwardTo: 'fbl@ours.example' }) };
   const find = reportWays(options, { router: createRouter(names.map(routeTo)), toAscii, recipients, rewriting: TODAY.rewriting, returned });
-  return (sender) => {
-    const way = find(sender);
+  return (sender, onKnown) => {
+    const way = find(sender, onKnown);
     return typeof way === 'string' || way === NOT_READY ? way : `${way.address} by ${way.route.queueClass}/${way.route.queueName}`;
   };
 }
@@ -135,12 +135,19 @@ describe('a report by the table', () => {
   test('waits for the answer when somebody must be asked', () => {
     const answers = new Map<string, Listing>();
     const asked: string[] = [];
+    let answer = (): void => assert.fail();
     const byHttp = waysBy({
       find: (key) => answers.get(key) ?? NOT_ASKED,
-      learn: (keys, done) => { asked.push(...keys); done(); },
+      learn: (keys, done) => {
+        asked.push(...keys);
+        answer = done;
+      },
     }, NAMES);
-    assert.equal(byHttp('bob@ours.example'), NOT_READY);
-    assert.deepEqual(asked, ['bob@ours.example']);
+    let isKnown = false;
+    assert.equal(byHttp('bob@ours.example', () => { isKnown = true; }), NOT_READY);
+    assert.deepEqual([asked, isKnown], [['bob@ours.example'], false]);
+    answer();
+    assert.ok(isKnown, 'it is told when to look again');
     answers.set('bob@ours.example', { route: 'box-17', to: [] });
     assert.equal(byHttp('bob@ours.example'), 'bob@ours.example by bounce/box-17');
   });

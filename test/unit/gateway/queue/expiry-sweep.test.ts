@@ -79,6 +79,35 @@ describe('the sweep', () => {
     assert.deepEqual(bench.expired, []);
   });
 
+  test('tells delays behind a hundred of which none can be told now', () => {
+    const bench = new Bench();
+    bench.isTold = false;
+    const rows = Array.from({ length: 120 }, () => bench.add(1_000_000));
+    const counts = [DELAY_MS + 2000, 100, 100].map((ms) => bench.tick(ms).delayed.length);
+    assert.deepEqual(counts, [50, 100, 150], 'so many in a tick');
+    assert.deepEqual([...new Set(bench.delayed)], rows);
+    assert.deepEqual(bench.delayed.slice(120), rows.slice(0, 30));
+  });
+
+  test('comes to the delays of a large table in one round, those of one part before those of the next', () => {
+    const bench = new Bench();
+    bench.isTold = false;
+    const rows = Array.from({ length: 20_000 }, () => bench.add(1_000_000));
+    for (let ms = DELAY_MS + 2000, ticks = 0; ticks < 400; ticks++, ms = 100) bench.tick(ms);
+    assert.deepEqual(bench.delayed, rows);
+  });
+
+  test('gives what is held no turn, and its delay when it goes on', () => {
+    const bench = new Bench();
+    const held = Array.from({ length: 60 }, () => bench.add(1_000_000));
+    for (const row of held) bench.table.transition(row, EntryState.HELD);
+    const row = bench.add(1_000_000);
+    assert.deepEqual(bench.tick(DELAY_MS + 2000).tick().delayed, [row]);
+    const [first = 0] = held;
+    bench.table.transition(first, EntryState.READY);
+    assert.deepEqual(bench.tick().tick().delayed, [row, first]);
+  });
+
   test('meets what waits untried for its next hop, and once that is told not again; so many in a tick', () => {
     const bench = new Bench();
     bench.isDown = false;
