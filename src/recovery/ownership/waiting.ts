@@ -87,8 +87,8 @@ export function unstoredText(isHeld: boolean, copies: readonly string[]): string
 
 /** By the holder's name, not only its partition's: neighbours hold what they rescue. */
 export function leaseText({ gatewayId }: HolderId): string {
-  return `${gatewayId} held it last, and may still deliver from it by a lease, until that has run out: then it `
-    + 'is taken over';
+  return `${gatewayId} held it last, and may still deliver from it by a lease, until that has run out: then `
+    + 'it is taken over';
 }
 
 /** Of a process that the register names, and that no copy has heard of. */
