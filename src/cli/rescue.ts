@@ -169,7 +169,7 @@ function printAnswer(
     const begin = gone.length === 1 ? 'begins' : 'begin';
     terminal.print(`${counted(gone.length, 'partition')} ${begin} empty: ${listOf(gone)}`);
   }
-  if (others.length > 0) terminal.print(`${goOnText(others, 'now')}: ${listOf(others)}`);
+  if (others.length > 0) terminal.print(goOnText(others, stores));
   if (ended.length > 0) {
     terminal.print(`${endedText(ended.length, stores)}: ${listOf(ended)}`);
   }
@@ -241,7 +241,14 @@ function warningLines(
       `${counted(names.length, 'partition')} ${have} no other copy and will begin EMPTY: ${listOf(names)}`,
     );
   }
-  if (others.length > 0) lines.push(`${goOnText(others, 'then')}: ${listOf(others)}`);
+  if (others.length > 0) lines.push(goOnText(others, stores));
+  const ofOthers = meant.filter((one) => !one.begins_empty && one.owner !== gateway);
+  const owners = [...new Set(ofOthers.map(({ owner }) => owner))];
+  if (owners.length > 0) {
+    const live = owners.length === 1 ? 'lives, it' : 'live, they';
+    lines.push(`If ${listOf(owners)} ${live} may wait for the same: status there asks for an order of its `
+      + 'own.');
+  }
   if (unnamed > 0) {
     lines.push(`It may be about some of ${counted(unnamed, 'more partition')} that status does not name.`);
   }
@@ -264,10 +271,10 @@ function otherLines(away: readonly WaitingPartitionAnswer[], stores: readonly st
   });
 }
 
-function goOnText(names: readonly string[], when: 'now' | 'then'): string {
-  const go = names.length === 1 ? 'goes' : 'go';
-  return `${counted(names.length, 'partition')} ${go} on ${when} by what the other stores know, with the `
-    + 'mail that they have';
+function goOnText(names: readonly string[], stores: readonly string[]): string {
+  const [wait, go] = names.length === 1 ? ['waits', 'goes'] : ['wait', 'go'];
+  return `${counted(names.length, 'partition')} ${wait} for ${listOf(stores)} no more, and ${go} on with the `
+    + `mail that the other stores have: ${listOf(names)}`;
 }
 
 function listOf(names: readonly string[]): string {

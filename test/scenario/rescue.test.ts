@@ -44,7 +44,7 @@ describe('rescue', () => {
     const waiting = (id: string): readonly WaitingPartition[] => group.gateway(id).core?.holdings.waiting() ?? [];
     group.until(() => waiting('gw-2').length === 4 && waiting('gw-3').length === 4, 'both rescuers tell', 7000);
     assert.deepEqual([...new Set(waiting('gw-3').map(({ owner, waitsFor, why }) => `${owner} ${waitsFor}: ${why}`))], [
-      'gw-1 lease: gw-1 held it last, and may still deliver from it by a lease, for some seconds: then it is taken over',
+      'gw-1 lease: gw-1 held it last, and may still deliver from it by a lease, until that has run out: then it is taken over',
     ]);
     const end = group.scheduler.nowMs + 4000;
     while (group.scheduler.nowMs < end) {

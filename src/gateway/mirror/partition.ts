@@ -179,13 +179,13 @@ export class Partition {
   }
 
   /**
-   * New mail may be taken: enough members are in step, and none that counts is missing while the register,
-   * which would have to let it go, does not answer.
+   * New mail may be taken: enough members are in step, and none that counts is missing while it can't be let
+   * go: the register does not answer, or its record may not be written again yet.
    */
   mayTake(nowMs: number): boolean {
     if (this.isLeaving || this.isClosed || this.isForgotten || !this.holder.mayAccept) return false;
     if (this.inSyncCount < Math.max(1, this.minReplicas)) return false;
-    return !this.hasMissing || this.holder.waitsFor(nowMs) !== Waiting.REGISTER;
+    return !this.hasMissing || this.holder.waitsFor(nowMs) === Waiting.NOTHING;
   }
 
   /** Enough copies count that what they acknowledge is committed. */

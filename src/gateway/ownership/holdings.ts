@@ -25,7 +25,8 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, awayText, beginsEmpty, leaseText, unheardText, untakenText,
+  WAITING_NAMES, Waiting, awayText, leaseText, storesOf, unheardText, unstoredText,
+  untakenText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
 import type { BlockRoom, FetchLimits, ReadingOptions } from '../../recovery/readings.js';
@@ -286,7 +287,8 @@ export class Holdings {
       const away = waitsFor === Waiting.COPIES_AWAY ? holding.holder.away : undefined;
       waiting.push({
         partition, owner, waitsFor: WAITING_NAMES[waitsFor], copies: away?.stores ?? [],
-        beginsEmpty: away !== undefined && beginsEmpty(away), why: this.#why(holding, waitsFor), sinceMs,
+        beginsEmpty: away !== undefined && holding.holder.wouldBeginEmpty,
+        why: this.#why(holding, waitsFor), sinceMs,
       });
     }
     return waiting;
@@ -726,7 +728,9 @@ export class Holdings {
         return registerAwayText(holder.set === undefined || holder.hasRules, this.#ports.register.away);
       case Waiting.LEASE:
         return holder.isUntaken ? untakenText(holder.lastHolder) : leaseText(holder.lastHolder);
-      case Waiting.STORES: return unheardText(holder.away);
+      case Waiting.STORES:
+        return holder.isUnstored(this.#ports.clock.nowMs())
+          ? unstoredText(holder.set !== undefined, storesOf(holder.members)) : unheardText(holder.away);
       case Waiting.NOTHING: return '';
     }
   }

@@ -268,6 +268,22 @@ export class PartitionHolder {
     return { cause: stores.length === 0 ? AwayCause.MEMORY : AwayCause.COPIES, stores };
   }
 
+  /** What would be left with these given up: nothing, but for what the stores have that were heard. */
+  get wouldBeginEmpty(): boolean {
+    return this.#unheardStores().length === 0 || (this.#set === undefined && !this.#someMemberAnswered());
+  }
+
+  /** Held in the memory of this process, or about to begin, and for a while no store takes it. */
+  isUnstored(nowMs: number): boolean {
+    const { awayAfterMs } = this.#options;
+    if (this.#state === HolderState.FOUNDING) {
+      return this.#founded.length === 0 && nowMs - this.#enteredMs >= awayAfterMs;
+    }
+    const rows = this.#set?.rows.filter((row) => row.isRecorded) ?? [];
+    return rows.length > 0
+      && rows.every((row) => !row.isInStep && nowMs - row.weakSinceMs >= awayAfterMs);
+  }
+
   /**
    * Copies that may still be, of members: not where the store is up in another boot. A PARTIAL holder whose
    * members have none goes on when one that left is back.
@@ -347,7 +363,9 @@ export class PartitionHolder {
         && this.#haveReachableAnswered();
       return isLong ? Waiting.COPIES_AWAY : Waiting.STORES;
     }
-    if (this.#state !== HolderState.ASKING) return Waiting.NOTHING;
+    if (this.#state !== HolderState.ASKING) {
+      return this.isUnstored(nowMs) ? Waiting.STORES : Waiting.NOTHING;
+    }
     if (this.#mustAskAll() && !this.#hasAskedAll()) {
       return this.#isUnheardForLong(nowMs) ? Waiting.COPIES_AWAY : Waiting.STORES;
     }
@@ -532,6 +550,8 @@ export class PartitionHolder {
       this.#lose(nowMs, `${storeId} knows another term of this number: the register was rolled back`);
       return;
     }
+    // Before the record stood it had one, or it would not be a member.
+    if (row === undefined && counts && answer.reason === DECLINED_NO_COPY) this.#noteApart(storeId, bootId);
     if (answer.reason !== DECLINED_STALE) return;
     // Who took over by a register that was rolled back has read a copy that had left.
     const isOutdated = row === undefined
@@ -611,7 +631,8 @@ export class PartitionHolder {
       || (this.#state === HolderState.READING && this.#set?.isInStep === true);
     if (!mayGo || this.#set === undefined || isSameHolder(owner, this.#options.self)) return;
     // A change that was sent is settled first: made late, it would come in the middle of this.
-    if (this.#isUnknown || nowMs < this.#giveAgainMs || this.#isSecondAwaited(owner, nowMs)) return;
+    if (this.#isUnknown || this.#rolledBackTo !== undefined || nowMs < this.#giveAgainMs
+      || this.#isSecondAwaited(owner, nowMs)) return;
     if (!this.#talk.hasJustAnswered(nowMs)) {
       this.#mustRead = true;
       return;
@@ -906,7 +927,9 @@ export class PartitionHolder {
       // What has ended names every copy that there may be: one that was not told is away.
       const left = ended?.members ?? NO_MEMBERS;
       const line = ended === undefined ? NO_LINE : lineAfter(ended);
-      this.#found({ isLoss: false, gaveUp: [], left, line, unlessSessionOf: undefined }, nowMs);
+      // What was given up may have had it.
+      const isLoss = ended === undefined && this.#notAwaited.size > 0;
+      this.#found({ isLoss, gaveUp: [], left, line, unlessSessionOf: undefined }, nowMs);
       return;
     }
     this.#unended = ended === undefined ? undefined : this.#unknownTo(ended);

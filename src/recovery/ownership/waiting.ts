@@ -15,7 +15,10 @@ export const Waiting = {
    * stores that must answer have not, for long.
    */
   COPIES_AWAY: 3,
-  /** The register is older than what stores were told, or every copy is gone: all stores must answer. */
+  /**
+   * The register is older than what stores were told, or every copy is gone: all stores must answer. Or no
+   * store has a copy of what is held, or takes one: any will do.
+   */
   STORES: 4,
 } as const;
 export type WaitingValue = (typeof Waiting)[keyof typeof Waiting];
@@ -40,11 +43,6 @@ export type AwayCauseValue = (typeof AwayCause)[keyof typeof AwayCause];
 export interface Away {
   readonly cause: AwayCauseValue;
   readonly stores: readonly string[];
-}
-
-/** What was given up was all that there is. Else other stores may have copies, and it goes on with these. */
-export function beginsEmpty({ cause }: Away): boolean {
-  return cause === AwayCause.COPIES || cause === AwayCause.MEMORY;
 }
 
 /**
@@ -78,10 +76,19 @@ export function unheardText({ cause, stores }: Away): string {
   return `${what}${stores.length === 0 ? '' : `; silent: ${stores.join(', ')}`}`;
 }
 
+/** It goes on by itself when any store takes it. */
+export function unstoredText(isHeld: boolean, copies: readonly string[]): string {
+  const silent = copies.length === 0 ? '' : `; silent: ${copies.join(', ')}`;
+  return isHeld
+    ? 'it is held in the memory of this process alone, which must not be restarted: no store with a copy '
+      + `of it answers, and none that may take one${silent}`
+    : 'it begins anew, and no store takes it yet';
+}
+
 /** By the holder's name, not only its partition's: neighbours hold what they rescue. */
 export function leaseText({ gatewayId }: HolderId): string {
-  return `${gatewayId} held it last, and may still deliver from it by a lease, for some seconds: then it is `
-    + 'taken over';
+  return `${gatewayId} held it last, and may still deliver from it by a lease, until that has run out: then `
+    + 'it is taken over';
 }
 
 /** Of a process that the register names, and that no copy has heard of. */

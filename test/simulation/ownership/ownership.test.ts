@@ -33,6 +33,7 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['every member dies before a takeover that was sent is made: a person is asked, as the model says', 281002348],
   ['a partition is handed back when it is doubled', 283004337],
   ['who is recorded, was told so, and has no copy has lost it to a founding that came to nothing', 295019835],
+  ['nor is it waited for by who takes over', 299000906],
   ['nobody reads on from a member that a change under way takes out', 295121339],
   ['who waits for a second copy in a hand-back goes on delivering', 297011598],
   ['who may deliver from what was given up is its holder, not one that was deposed and does not know it', 295122639],

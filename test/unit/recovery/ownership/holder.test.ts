@@ -382,6 +382,9 @@ test('who may not write its record again, for a silent store may know better, as
   assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
   assert.deepEqual(stage.holder.away, { cause: AwayCause.REGISTER_BEHIND, stores: ['b'] });
   assert.equal(stage.holder.awaitsOrder(['b'], stage.nowMs), true);
+  assert.equal(stage.holder.wouldBeginEmpty, false);
+  stage.holder.handBack(OTHER, stage.nowMs);
+  assert.equal(stage.state, HolderState.HOLDER, 'it is not stopped while the order is asked for');
   assert.equal(stage.holder.giveUp(['b'], stage.nowMs), true);
   stage.tick(3);
   assert.ok(stage.changes.length > before, 'it writes its record again');
@@ -402,6 +405,67 @@ test('a record that names this process, with every member silent, asks a person:
   assert.equal(stage.holder.awaitsOrder(['a', 'b'], stage.nowMs), true);
   assert.equal(stage.holder.giveUp(['a', 'b'], stage.nowMs), true);
   assert.equal(stage.state, HolderState.FOUNDING);
+});
+
+test('what nobody was told of begins empty as a loss when a store was given up for it, and says so before', () => {
+  const stage = new Stage();
+  stage.up.set('b', '');
+  stage.mayBegin = true;
+  stage.answerRead('0', undefined);
+  for (const storeId of ['a', 'c']) stage.asked(storeId, false);
+  for (let i = 0; i < 10; i++) {
+    stage.holder.onNews(stage.nowMs);
+    stage.answerRead('0', undefined);
+    for (const storeId of ['a', 'c']) stage.asked(storeId, false);
+    stage.tick(5);
+  }
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.COPIES_AWAY);
+  assert.equal(stage.holder.away.cause, AwayCause.REGISTER_BEHIND);
+  assert.equal(stage.holder.wouldBeginEmpty, true);
+  assert.equal(stage.holder.giveUp(['b'], stage.nowMs), true);
+  assert.equal(stage.state, HolderState.FOUNDING);
+  stage.tick();
+  const { term } = stage.founds.at(-1) ?? assert.fail('it is founded');
+  for (const storeId of ['a', 'c']) stage.holder.onFounded(storeId, 'b1', term);
+  stage.tick();
+  stage.apply('1');
+  stage.tick(40);
+  assert.deepEqual(stage.begun, [true]);
+});
+
+test('who takes over waits for no member that has lost its copy while it lives', () => {
+  const stage = new Stage();
+  stage.answerRead('r1', recordOf(1, OLDER, 'a', 'b'));
+  for (const storeId of stage.up.keys()) stage.asked(storeId, storeId !== 'c');
+  stage.tick();
+  const { term } = stage.apply('r2');
+  assert.equal(stage.state, HolderState.FENCING);
+  stage.up.set('b', 'b2');
+  stage.holder.onLinkDown('b', stage.nowMs);
+  stage.holder.onDeclined('a', 'b1', { asked: term, term, reason: DECLINED_NO_COPY, told: undefined }, stage.nowMs);
+  stage.tick(2);
+  assert.ok(stage.traced.some((event) => event.includes('every copy is gone')));
+});
+
+test('what is held in memory alone, or begins, and no store takes, is shown', () => {
+  const stage = new Stage();
+  stage.hold();
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.NOTHING);
+  for (const storeId of ['a', 'b', 'c']) {
+    stage.up.delete(storeId);
+    stage.holder.onLinkDown(storeId, stage.nowMs);
+  }
+  stage.tick(20);
+  assert.equal(stage.holder.isUnstored(stage.nowMs), false, 'they may be back at once');
+  stage.tick(20);
+  assert.equal(stage.holder.isUnstored(stage.nowMs), true);
+  const founding = foundingAfterGiveUp();
+  for (let i = 0; i < 8; i++) {
+    founding.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
+    founding.tick(5);
+  }
+  assert.equal(founding.state, HolderState.FOUNDING);
+  assert.equal(founding.holder.waitsFor(founding.nowMs), Waiting.STORES);
 });
 
 test('a member that was told that it counts, and has no copy, has none that is on its way', () => {
