@@ -13,6 +13,7 @@
  *   TRYING ─ no room at its addresses ─────────► CLOSED   onNoRoom(address)
  *   TRYING ─ no source is an address of this machine, and nothing else went wrong ─► CLOSED
  *                                                    onNoSource(reason)
+ *   RESOLVING ─ destroy(), as its time is over, and the system was not asked ─► CLOSED   onNoRoom()
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
  *
  * By MX the DNS is asked, and an address that no host of the Internet has is none. A host that the route
@@ -67,7 +68,10 @@ export interface DialHandlers extends ConnectionHandlers {
   onForbidden(reason: string, isTlsaUntold: boolean): void;
   /** Instead of onClose: the fault is ours, and the host was not reached for. */
   onNoSource(reason: string): void;
-  /** Instead of onClose: the host was not reached for, as others have all the room there is. */
+  /**
+   * Instead of onClose: the host was not reached for, as others have all the room there is. From inside
+   * destroy() where they had the system that it is resolved by.
+   */
   onNoRoom(fullAddress: string): void;
 }
 
@@ -113,8 +117,8 @@ export class Dial implements Connection {
   #taken = '';
   #attempt: Attempt | undefined;
   #tlsa: HostTlsa | undefined;
-  /** Nobody waits for its addresses any more. */
-  #leaveLookup = (): void => undefined;
+  /** Nobody waits for its addresses any more; false: they were not even asked for. */
+  #leaveLookup = (): boolean => true;
   #isLeft = false;
   #isClosed = false;
 
@@ -139,7 +143,8 @@ export class Dial implements Connection {
   destroy(): void {
     if (this.#isLeft) return;
     this.#isLeft = true;
-    this.#leaveLookup();
+    // From inside: who ends it for want of time is about to call its host down.
+    if (!this.#leaveLookup()) this.#leaveToOthers();
     this.#attempt?.leave();
     this.#giveBack();
     setImmediate(() => { this.#close('not needed any more'); });

@@ -55,26 +55,31 @@ test('each of five silent addresses is tried within the time for all of them', {
   assert.deepEqual(tried, [1, 2, 3, 4, 5].map((last) => `192.0.2.${String(last)}`));
 });
 
-test('addresses of a host by name are waited for until it is not needed any more', async () => {
-  const log: string[] = [];
-  const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  const resolver = { ask: () => assert.fail('the DNS is not asked') };
-  const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1, connectionsPerAddressMax: 100 };
-  const transport = {
-    connect: () => assert.fail('nothing is connected'),
-    addresses: (host: string) => {
-      log.push(`asked for ${host}`);
-      return () => { log.push('left'); };
-    },
-  };
-  const dial = new Dial({ name: 'silent.test', port: 25, isUnnamed: false, isByMx: false }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000, inOrder }, {
-    transport, lookup: new MxLookup(limits, resolver), sources: new Sources([], { resolver, log: silent }), connections: ANY, random: () => 0.5, clock: { nowMs: () => 0, wallMs: () => 0 },
-  }, {
-    onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
-    onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: (reason) => { log.push(reason); },
+for (const [what, wasAsked, end] of [['are waited for until it is not needed any more', true, 'not needed any more'], ['that were not even asked for are no fault of it', false, 'no room']] as const) {
+  test(`addresses of a host by name ${what}`, async () => {
+    const log: string[] = [];
+    const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+    const resolver = { ask: () => assert.fail('the DNS is not asked') };
+    const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1, connectionsPerAddressMax: 100 };
+    const transport = {
+      connect: () => assert.fail('nothing is connected'),
+      addresses: (host: string) => {
+        log.push(`asked for ${host}`);
+        return () => {
+          log.push('left');
+          return wasAsked;
+        };
+      },
+    };
+    const dial = new Dial({ name: 'silent.test', port: 25, isUnnamed: false, isByMx: false }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000, inOrder }, {
+      transport, lookup: new MxLookup(limits, resolver), sources: new Sources([], { resolver, log: silent }), connections: ANY, random: () => 0.5, clock: { nowMs: () => 0, wallMs: () => 0 },
+    }, {
+      onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
+      onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => { log.push('no room'); }, onClose: (reason) => { log.push(reason); },
+    });
+    for (let turns = 0; turns < 3; turns++) await turn();
+    dial.destroy();
+    for (let turns = 0; turns < 3; turns++) await turn();
+    assert.deepEqual(log, ['asked for silent.test', 'left', end]);
   });
-  for (let turns = 0; turns < 3; turns++) await turn();
-  dial.destroy();
-  for (let turns = 0; turns < 3; turns++) await turn();
-  assert.deepEqual(log, ['asked for silent.test', 'left', 'not needed any more']);
-});
+}
