@@ -62,6 +62,8 @@ export interface DialPorts {
 export interface DialHandlers extends ConnectionHandlers {
   /** Before each address. */
   onTrying(way: Way): void;
+  /** The address was not reached for: its source can't be used. */
+  onSourceless(): void;
   /** Right before onOpen: what to write to from now on, and what the DNS says of TLS with it. */
   onOpened(connection: Connection, way: Way, tlsa: HostTlsa | undefined): void;
   /** Instead of onClose: nobody could tell its TLSA records, or the policy does not name it. */
@@ -248,6 +250,7 @@ export class Dial implements Connection {
 
   #onSourceless(from: MailSource, code: string): void {
     this.#sourceless++;
+    this.#handlers.onSourceless();
     if (code === NOT_HERE) this.#ports.sources.noteGone(from);
     const why = code === NOT_HERE ? 'is no address of this machine' : 'can not be used';
     const text = `source ${from.address} ${why} (${code})`;

@@ -244,3 +244,31 @@ test('a host whose name is not even looked up in time is not called down', async
   assert.deepEqual([left, source.ended.length], [['well.test'], 0]);
   assert.deepEqual(dispatcher.nextHops().map(({ downSinceWallMs }) => downSinceWallMs), [undefined]);
 });
+
+test('an address that was not reached for want of its source is tried where the system puts it', async (t) => {
+  const port = await server(t, GOOD, '127.0.0.3');
+  await server(t, GOOD, '127.0.0.2', port);
+  const real = new ClientTransport({ readBufferBytes: 8 * 1024 });
+  const source = new MemorySource();
+  const tried: string[] = [];
+  let isGone = true;
+  const sources = [{ address: '127.0.0.9', name: 'nine.test' }];
+  const dispatcher = dispatcherFor(source, { sources, backoffFirstMs: 10, backoffMaxMs: 20 }, undefined, undefined, undefined, undefined, undefined, undefined, undefined, {
+    connect: (host, to, handlers, from) => {
+      tried.push(host);
+      return real.connect(host, to, handlers, isGone && host === '127.0.0.2' ? '192.0.2.77' : from);
+    },
+    secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
+    addresses: found(['127.0.0.2', '127.0.0.3']),
+  });
+  t.after(() => dispatcher.stop(100));
+  const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'two.test', port } });
+  for (const number of [1, 2]) {
+    source.put(queue, number, 'Subject: x\r\n\r\nhello\r\n');
+    dispatcher.onReady(queue);
+    await until(() => source.ended.length === number, 'it is delivered, or was put off', 20_000);
+    assert.equal(source.ended.at(-1)?.result.results[0]?.code, 250);
+    isGone = false;
+  }
+  assert.deepEqual(tried, ['127.0.0.2', '127.0.0.3', '127.0.0.2']);
+});
