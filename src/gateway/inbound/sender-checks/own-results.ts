@@ -26,7 +26,7 @@ const RENAMED = 'X-Original-';
 const FIELD = /^([^!-~]*)authentication-results[^!-~]*:/i;
 const LINE_END = '\r\n';
 const BLANKS = ' \t\r\n';
-/** Of 253 characters, each of four octets at most (RFC 1035 2.3.4), with some room: a long text takes long. */
+/** Of 253 characters of four octets at most (RFC 1035 2.3.4), with some room: a long one takes long. */
 const NAME_OCTETS_MAX = 1_100;
 /** Whether quotes and backslashes mean something, and whether comments stand in comments. */
 const READINGS = [
