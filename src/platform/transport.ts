@@ -158,9 +158,9 @@ export interface MailTransport extends Transport {
   connect(host: string, port: number, handlers: ConnectionHandlers, from?: string): Connection;
   /**
    * Of a host, as connect() would find them. Never called back from inside. What is returned is called by who
-   * does not want them any more.
+   * does not want them any more; false: the system was not asked yet, as others were before.
    */
-  addresses(host: string, done: (found: HostAddresses) => void): () => void;
+  addresses(host: string, done: (found: HostAddresses) => void): () => boolean;
   /**
    * What comes from now on is TLS, on the connection returned: onOpen says that it stands, onClose why it
    * does not. `clear` is of no use any more, and its handlers hear nothing of it.

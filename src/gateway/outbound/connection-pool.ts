@@ -594,7 +594,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
 
   #onConnectFailed(peer: Peer, why: RecipientResult): void {
     const { host, relay, isSourceless } = peer;
-    if (!isSourceless) this.onAddressFailed(peer);
+    this.onAddressFailed(peer);
     const sinceMs = isSourceless ? undefined : this.#ports.clock.wallMs();
     if (!this.#hosts.noteFailure(host, why, this.#nowMs, sinceMs, peer.password)) return;
     if (this.#site.tls?.isRequired === true && this.#hosts.areAllRefusing) return this.#endLacking(peer, why);

@@ -13,6 +13,7 @@
  *   TRYING ─ no room at its addresses ─────────► CLOSED   onNoRoom(address)
  *   TRYING ─ no source is an address of this machine, and nothing else went wrong ─► CLOSED
  *                                                    onNoSource(reason)
+ *   RESOLVING ─ destroy(), as its time is over, and the system was not asked ─► CLOSED   onNoRoom()
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
  *
  * By MX the DNS is asked, and an address that no host of the Internet has is none. A host that the route
@@ -61,13 +62,18 @@ export interface DialPorts {
 export interface DialHandlers extends ConnectionHandlers {
   /** Before each address. */
   onTrying(way: Way): void;
+  /** The address was not reached for: its source can't be used. */
+  onSourceless(): void;
   /** Right before onOpen: what to write to from now on, and what the DNS says of TLS with it. */
   onOpened(connection: Connection, way: Way, tlsa: HostTlsa | undefined): void;
   /** Instead of onClose: nobody could tell its TLSA records, or the policy does not name it. */
   onForbidden(reason: string, isTlsaUntold: boolean): void;
   /** Instead of onClose: the fault is ours, and the host was not reached for. */
   onNoSource(reason: string): void;
-  /** Instead of onClose: the host was not reached for, as others have all the room there is. */
+  /**
+   * Instead of onClose: the host was not reached for, as others have all the room there is. From inside
+   * destroy() where they had the system that it is resolved by.
+   */
   onNoRoom(fullAddress: string): void;
 }
 
@@ -113,8 +119,8 @@ export class Dial implements Connection {
   #taken = '';
   #attempt: Attempt | undefined;
   #tlsa: HostTlsa | undefined;
-  /** Nobody waits for its addresses any more. */
-  #leaveLookup = (): void => undefined;
+  /** Nobody waits for its addresses any more; false: they were not even asked for. */
+  #leaveLookup = (): boolean => true;
   #isLeft = false;
   #isClosed = false;
 
@@ -139,7 +145,8 @@ export class Dial implements Connection {
   destroy(): void {
     if (this.#isLeft) return;
     this.#isLeft = true;
-    this.#leaveLookup();
+    // From inside: who ends it for want of time is about to call its host down.
+    if (!this.#leaveLookup()) this.#leaveToOthers();
     this.#attempt?.leave();
     this.#giveBack();
     setImmediate(() => { this.#close('not needed any more'); });
@@ -243,6 +250,7 @@ export class Dial implements Connection {
 
   #onSourceless(from: MailSource, code: string): void {
     this.#sourceless++;
+    this.#handlers.onSourceless();
     if (code === NOT_HERE) this.#ports.sources.noteGone(from);
     const why = code === NOT_HERE ? 'is no address of this machine' : 'can not be used';
     const text = `source ${from.address} ${why} (${code})`;

@@ -75,7 +75,7 @@ export class Peer implements SessionEvents {
   readonly #served = new Set<Lane>();
   /** "192.0.2.1", counted in the account where it is by MX; '' before it is connected to. */
   address = '';
-  /** Of its host, where that is dialled: the one that it leads to, or was tried last; '' before. */
+  /** Of its host, where that is dialled: the one that it leads to, or was tried last; '' if none was. */
   tried = '';
   /** Of ours, that it comes from, or was tried from last; '': as the system chose. */
   source = '';
@@ -150,6 +150,7 @@ export class Peer implements SessionEvents {
         this.tried = address;
         this.source = from?.address ?? '';
       },
+      onSourceless: () => { this.tried = ''; },
       onOpened: (connection, { address, from }, tlsa) => {
         this.address = address;
         if (from !== undefined) {

@@ -73,7 +73,7 @@ export class ClientTransport implements MailTransport {
     return this.#clear.connect(host, port, handlers, from);
   }
 
-  addresses(host: string, done: (found: HostAddresses) => void): () => void {
+  addresses(host: string, done: (found: HostAddresses) => void): () => boolean {
     return this.#lookups.ask(host, done);
   }
 

@@ -81,6 +81,9 @@ describe('config check --dns', () => {
     const [none, ...missing] = await check(t, { ...zone, 'TXT _dmarc.ours.example': [] }, [], { dkim });
     assert.equal(none, 1);
     assert.ok(missing.includes('! twinpost: dns: _dmarc.news.ours.example has no DMARC record'), missing.join('\n'));
+    const [two, ...several] = await check(t, { ...zone, 'TXT _dmarc.ours.example': ['v=DMARC1; p=reject', 'v=DMARC1; p=none'] }, [], { dkim });
+    assert.equal(two, 1);
+    assert.ok(several.includes('! twinpost: dns: _dmarc.ours.example has 2 DMARC records: none of them counts'), several.join('\n'));
   });
 
   for (const [domain, at, code, text] of [

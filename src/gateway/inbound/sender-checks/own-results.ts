@@ -6,8 +6,15 @@
  *
  * In doubt it says to be ours, for readers differ: also where anything but printable ASCII stands around its
  * own name (some trim VT, FF, NBSP and folds there), where our name stands anywhere in front of its first
- * semicolon, in a comment too, or where it can't be read and our name occurs in it. One pass over the header
- * section, which is bounded (dkim/header-section.ts). Pure.
+ * semicolon, in a comment too, or where it can't be read and our name occurs in it.
+ *
+ * Some put a name together again that stands there in pieces, each dot of it a token of its own (OpenDMARC).
+ * So of what is in front of the first semicolon this counts for nothing, as each of READINGS sees it: blanks,
+ * folds, comments and octets that are no printable ASCII around dots; quotes, backslashes and closing
+ * parentheses of no comment, wherever they are; a token that begins with a parenthesis in quotes or behind a
+ * backslash.
+ *
+ * A few passes over the header section, which is bounded (dkim/header-section.ts). Pure.
  */
 import type { Latin1Text, ToAscii } from '../../../platform/ports.js';
 import { latin1Bytes, utf8Text } from '../../../base/utf8.js';
@@ -19,6 +26,15 @@ const RENAMED = 'X-Original-';
 const FIELD = /^([^!-~]*)authentication-results[^!-~]*:/i;
 const LINE_END = '\r\n';
 const BLANKS = ' \t\r\n';
+/** Of 253 characters of four octets at most (RFC 1035 2.3.4), with some room: a long one takes long. */
+const NAME_OCTETS_MAX = 1_100;
+/** Whether quotes and backslashes mean something, and whether comments stand in comments. */
+const READINGS = [
+  { knowsQuotes: true, nests: true }, { knowsQuotes: true, nests: false },
+  { knowsQuotes: false, nests: true }, { knowsQuotes: false, nests: false },
+] as const;
+/** Octets beyond ASCII belong to a name, or do not. */
+const GAPS = [/[^!-~\x80-\xff]+/g, /[^!-~]+/g] as const;
 
 /** What stands in place of the content up to octet `at` of a piece. */
 export interface RenamedHeader {
@@ -66,9 +82,52 @@ function ownNameAt(field: string, authservId: string, toAscii: ToAscii): number 
 /** `text`: what is behind the colon. */
 function isOwn(text: string, authservId: string, toAscii: ToAscii): boolean {
   const id = authservIdOf(text) ?? '';
-  if (id === '') return names(text, authservId);
-  const [front = ''] = text.split(';', 1);
-  return sameName(id, authservId, toAscii) || names(front, authservId);
+  const [front = ''] = id === '' ? [text] : text.split(';', 1);
+  if (sameName(id, authservId, toAscii) || names(front, authservId)) return true;
+  // Else all readings are the same.
+  const isOdd = /["()\\]/.test(text);
+  const fronts = new Set(READINGS.slice(0, isOdd ? undefined : 1).map((one) => frontAsRead(text, one)));
+  const wholes = new Set([...fronts].flatMap((pieces) => GAPS.map((gap) => putTogether(pieces, gap))));
+  return [...wholes].some((whole) => {
+    const [first = ''] = whole.split(/[ /]/, 1);
+    return sameName(first, authservId, toAscii) || names(whole, authservId);
+  });
+}
+
+function putTogether(pieces: string, gap: RegExp): string {
+  return pieces.replace(gap, ' ').replace(/ ?\. ?/g, '.').trim();
+}
+
+/** A blank in place of each comment. */
+function frontAsRead(text: string, { knowsQuotes, nests }: typeof READINGS[number]): string {
+  const front: string[] = [];
+  let depth = 0;
+  let isQuoted = false;
+  let isTokenStart = true;
+  let isSkipped = false;
+  for (let at = 0; at < text.length; at++) {
+    const isEscaped = knowsQuotes && text[at] === '\\';
+    if (isEscaped) at++;
+    const character = text[at] ?? '';
+    const isLiteral = isEscaped || isQuoted;
+    if (!isEscaped && character === '"' && depth === 0) {
+      isQuoted = knowsQuotes && !isQuoted;
+    } else if (!isLiteral && character === '(') {
+      depth = nests ? depth + 1 : 1;
+      front.push(' ');
+      isTokenStart = true;
+      isSkipped = false;
+    } else if (!isLiteral && character === ')') {
+      depth = Math.max(0, depth - 1);
+    } else if (depth === 0 && (isEscaped || character !== '\\')) {
+      if (!isLiteral && character === ';') break;
+      const isTokenEnd = !isLiteral && (character <= ' ' || character === '.');
+      isSkipped = !isTokenEnd && (isSkipped || (isTokenStart && character === '('));
+      isTokenStart = isTokenEnd;
+      if (!isSkipped) front.push(character);
+    }
+  }
+  return front.join('');
 }
 
 /** Whether a name stands there, as no part of a longer one. */
@@ -84,6 +143,7 @@ function names(text: string, name: string): boolean {
 /** Without case, as U-labels or A-labels, with a final dot or without. */
 function sameName(id: string, authservId: string, toAscii: ToAscii): boolean {
   const name = id.replace(/\.$/, '');
+  if (name.length > NAME_OCTETS_MAX) return false;
   if (name.toLowerCase() === authservId) return true;
   const octets = latin1Bytes(name);
   const text = utf8Text(octets, 0, octets.length);

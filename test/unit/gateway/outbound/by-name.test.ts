@@ -7,6 +7,7 @@ import { createInterface } from 'node:readline';
 import { test } from 'node:test';
 import type { TestContext } from 'node:test';
 import { systemTurns } from '../../../../src/gateway/outbound/pure/address-turns.js';
+import { DEFAULT_TIMEOUTS } from '../../../../src/gateway/outbound/pure/session-states.js';
 import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
 import type { MailTransport } from '../../../../src/platform/transport.js';
 import { until } from '../../register/real-world.js';
@@ -16,7 +17,7 @@ import { MemoryQueue, MemorySource, dispatcherFor } from './memory-source.js';
 function found(addresses: readonly string[]): MailTransport['addresses'] {
   return (_host, done) => {
     done({ addresses, why: '', isFailed: false });
-    return () => undefined;
+    return () => true;
   };
 }
 
@@ -217,4 +218,57 @@ test('families take turns, as the system orders them, and bad addresses come las
   assert.deepEqual(systemTurns(['::1', '::2', '::3', '192.0.2.1', '192.0.2.2'], []), ['::1', '192.0.2.1', '::2', '192.0.2.2', '::3']);
   assert.deepEqual(systemTurns(['192.0.2.1', '::1', '192.0.2.2'], ['192.0.2.1', '192.0.2.9']), ['::1', '192.0.2.2', '192.0.2.1']);
   assert.deepEqual(systemTurns(['192.0.2.1', '::1'], ['192.0.2.1', '::1']), ['192.0.2.1', '::1'], 'all are');
+});
+
+test('a host whose name is not even looked up in time is not called down', async (t) => {
+  const real = new ClientTransport({ readBufferBytes: 8 * 1024 });
+  const source = new MemorySource();
+  const left: string[] = [];
+  let asked = 0;
+  const dispatcher = dispatcherFor(source, { timeouts: DEFAULT_TIMEOUTS.with(0, 300) }, undefined, undefined, undefined, undefined, undefined, undefined, undefined, {
+    connect: () => assert.fail('nothing is connected'),
+    secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
+    addresses: (host) => {
+      asked++;
+      return () => {
+        left.push(host);
+        return false;
+      };
+    },
+  });
+  t.after(() => dispatcher.stop(100));
+  const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'well.test', port: 25 } });
+  source.put(queue, 1, 'Subject: x\r\n\r\nhello\r\n');
+  dispatcher.onReady(queue);
+  await until(() => asked === 2, 'it is looked for again', 20_000);
+  assert.deepEqual([left, source.ended.length], [['well.test'], 0]);
+  assert.deepEqual(dispatcher.nextHops().map(({ downSinceWallMs }) => downSinceWallMs), [undefined]);
+});
+
+test('an address that was not reached for want of its source is tried where the system puts it', async (t) => {
+  const port = await server(t, GOOD, '127.0.0.3');
+  await server(t, GOOD, '127.0.0.2', port);
+  const real = new ClientTransport({ readBufferBytes: 8 * 1024 });
+  const source = new MemorySource();
+  const tried: string[] = [];
+  let isGone = true;
+  const sources = [{ address: '127.0.0.9', name: 'nine.test' }];
+  const dispatcher = dispatcherFor(source, { sources, backoffFirstMs: 10, backoffMaxMs: 20 }, undefined, undefined, undefined, undefined, undefined, undefined, undefined, {
+    connect: (host, to, handlers, from) => {
+      tried.push(host);
+      return real.connect(host, to, handlers, isGone && host === '127.0.0.2' ? '192.0.2.77' : from);
+    },
+    secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
+    addresses: found(['127.0.0.2', '127.0.0.3']),
+  });
+  t.after(() => dispatcher.stop(100));
+  const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'two.test', port } });
+  for (const number of [1, 2]) {
+    source.put(queue, number, 'Subject: x\r\n\r\nhello\r\n');
+    dispatcher.onReady(queue);
+    await until(() => source.ended.length === number, 'it is delivered, or was put off', 20_000);
+    assert.equal(source.ended.at(-1)?.result.results[0]?.code, 250);
+    isGone = false;
+  }
+  assert.deepEqual(tried, ['127.0.0.2', '127.0.0.3', '127.0.0.2']);
 });

@@ -21,7 +21,7 @@ test('a host that is not needed any more is not connected to, whenever its name 
   const closed: string[] = [];
   const clock = { nowMs: () => 0, wallMs: () => 0 };
   const dial = new Dial({ name: '127.0.0.1', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000, inOrder }, { transport, lookup, sources, connections: ANY, random: () => 0.5, clock }, {
-    onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
+    onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
     onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: (reason) => { closed.push(reason); },
   });
   dial.destroy();
@@ -47,7 +47,7 @@ test('each of five silent addresses is tried within the time for all of them', {
   const dial = new Dial({ name: 'mx.example', port: 25, isUnnamed: false, isByMx: true }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 500, inOrder }, {
     transport, lookup: new MxLookup(limits, resolver as Resolver), sources: new Sources([], { resolver: resolver as Resolver, log: silent }), connections: ANY, random: () => 0.5, clock,
   }, {
-    onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
+    onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
     onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: () => undefined,
   });
   while (tried.length < 5) await new Promise((resolve) => { setTimeout(resolve, 10); });
@@ -55,26 +55,31 @@ test('each of five silent addresses is tried within the time for all of them', {
   assert.deepEqual(tried, [1, 2, 3, 4, 5].map((last) => `192.0.2.${String(last)}`));
 });
 
-test('addresses of a host by name are waited for until it is not needed any more', async () => {
-  const log: string[] = [];
-  const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
-  const resolver = { ask: () => assert.fail('the DNS is not asked') };
-  const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1, connectionsPerAddressMax: 100 };
-  const transport = {
-    connect: () => assert.fail('nothing is connected'),
-    addresses: (host: string) => {
-      log.push(`asked for ${host}`);
-      return () => { log.push('left'); };
-    },
-  };
-  const dial = new Dial({ name: 'silent.test', port: 25, isUnnamed: false, isByMx: false }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000, inOrder }, {
-    transport, lookup: new MxLookup(limits, resolver), sources: new Sources([], { resolver, log: silent }), connections: ANY, random: () => 0.5, clock: { nowMs: () => 0, wallMs: () => 0 },
-  }, {
-    onTrying: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
-    onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: (reason) => { log.push(reason); },
+for (const [what, wasAsked, end] of [['are waited for until it is not needed any more', true, 'not needed any more'], ['that were not even asked for are no fault of it', false, 'no room']] as const) {
+  test(`addresses of a host by name ${what}`, async () => {
+    const log: string[] = [];
+    const silent = { debug: () => undefined, info: () => undefined, warn: () => undefined, error: () => undefined };
+    const resolver = { ask: () => assert.fail('the DNS is not asked') };
+    const limits = { ownNames: [], allowsPrivate: true, usesIpv6: false, usesMtaSts: false, connectionsMax: 1, connectionsPerAddressMax: 100 };
+    const transport = {
+      connect: () => assert.fail('nothing is connected'),
+      addresses: (host: string) => {
+        log.push(`asked for ${host}`);
+        return () => {
+          log.push('left');
+          return wasAsked;
+        };
+      },
+    };
+    const dial = new Dial({ name: 'silent.test', port: 25, isUnnamed: false, isByMx: false }, { asksTlsa: false, site: 'x', sources: undefined, withinMs: 1000, inOrder }, {
+      transport, lookup: new MxLookup(limits, resolver), sources: new Sources([], { resolver, log: silent }), connections: ANY, random: () => 0.5, clock: { nowMs: () => 0, wallMs: () => 0 },
+    }, {
+      onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
+      onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => { log.push('no room'); }, onClose: (reason) => { log.push(reason); },
+    });
+    for (let turns = 0; turns < 3; turns++) await turn();
+    dial.destroy();
+    for (let turns = 0; turns < 3; turns++) await turn();
+    assert.deepEqual(log, ['asked for silent.test', 'left', end]);
   });
-  for (let turns = 0; turns < 3; turns++) await turn();
-  dial.destroy();
-  for (let turns = 0; turns < 3; turns++) await turn();
-  assert.deepEqual(log, ['asked for silent.test', 'left', 'not needed any more']);
-});
+}

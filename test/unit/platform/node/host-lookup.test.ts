@@ -21,7 +21,7 @@ class PlayedSystem {
   readonly told: string[] = [];
   #answer: ((found: HostAddresses) => void) | undefined;
 
-  ask(host: string): () => void {
+  ask(host: string): () => boolean {
     return this.lookups.ask(host, ({ addresses }) => { this.told.push(`${host} ${String(addresses.length)}`); });
   }
 
@@ -111,6 +111,57 @@ describe('next hops by name', () => {
     system.ask('mended.test');
     await system.answerAll(1, 'silent.test');
     assert.equal(system.asked.at(-1), 'mended.test', 'it waits for no silent one any more');
+  });
+
+  test('that were found within the hour are told at once while a silent one holds up the line, and looked up behind it', async () => {
+    const system = new PlayedSystem();
+    const now = (host: string): Promise<readonly string[]> => {
+      system.ask(host);
+      return turn().then(() => system.told.splice(0));
+    };
+    for (const host of ['good.test', 'none.test']) system.ask(host);
+    await system.answerAll(2, 'silent.test');
+    system.ask('silent.test');
+    system.told.length = 0;
+    assert.deepEqual(await now('good.test'), [], 'it may answer soon');
+    system.nowMs += 1_000;
+    assert.deepEqual(await now('good.test'), ['good.test 1']);
+    assert.deepEqual(await now('other.test'), [], 'never found');
+    await system.answer(SILENT, 9_000);
+    assert.deepEqual(system.told.splice(0), ['silent.test 0']);
+    await system.answerAll(2, 'silent.test');
+    assert.deepEqual(system.told.splice(0), ['good.test 1', 'other.test 1']);
+    system.ask('silent.test');
+    system.asked.length = 0;
+    assert.deepEqual(await now('good.test'), ['good.test 1'], 'known to be slow');
+    system.ask('good.test')();
+    await turn();
+    assert.deepEqual(system.told, [], 'left');
+    await system.answer(SILENT, 10_000);
+    assert.deepEqual(system.asked, ['good.test'], 'though nobody waits');
+    // Gone, and that nobody could tell.
+    await system.answer({ addresses: [], why: 'it has no address', isFailed: false }, 10);
+    system.ask('none.test');
+    await system.answer(SILENT, 10);
+    system.told.length = 0;
+    system.ask('silent.test');
+    assert.deepEqual(await now('good.test'), []);
+    assert.deepEqual(await now('none.test'), ['none.test 1']);
+    system.nowMs += 3_600_000;
+    assert.deepEqual(await now('none.test'), []);
+  });
+
+  test('say when they are left whether they were asked for', async () => {
+    const system = new PlayedSystem();
+    const asked = system.ask('a.test');
+    const inLine = system.ask('b.test');
+    const address = system.ask('192.0.2.1');
+    assert.deepEqual([asked(), inLine(), address()], [true, false, true]);
+    const next = [system.ask('b.test'), system.ask('b.test')];
+    await system.answer(FOUND, 10);
+    assert.equal(next[0]?.(), true);
+    await system.answer(FOUND, 10);
+    assert.equal(next[1]?.(), true, 'it is answered');
   });
 
   test('that are addresses wait for none', async () => {
