@@ -14,7 +14,8 @@
  * parentheses of no comment, wherever they are; a token that begins with a parenthesis in quotes or behind a
  * backslash.
  *
- * A few passes over the header section, which is bounded (dkim/header-section.ts). Pure.
+ * Passes over the header section, which is bounded (dkim/header-section.ts); names are put together in its
+ * first ODD_OCTETS_MAX of such fields, and what is behind these says to be ours. Pure.
  */
 import type { Latin1Text, ToAscii } from '../../../platform/ports.js';
 import { latin1Bytes, utf8Text } from '../../../base/utf8.js';
@@ -28,6 +29,8 @@ const LINE_END = '\r\n';
 const BLANKS = ' \t\r\n';
 /** Of 253 characters of four octets at most (RFC 1035 2.3.4), with some room: a long one takes long. */
 const NAME_OCTETS_MAX = 1_100;
+/** More of them nobody sends in good faith; it takes some milliseconds. */
+const ODD_OCTETS_MAX = 32 * 1024;
 /** Whether quotes and backslashes mean something, and whether comments stand in comments. */
 const READINGS = [
   { knowsQuotes: true, nests: true }, { knowsQuotes: true, nests: false },
@@ -35,6 +38,11 @@ const READINGS = [
 ] as const;
 /** Octets beyond ASCII belong to a name, or do not. */
 const GAPS = [/[^!-~\x80-\xff]+/g, /[^!-~]+/g] as const;
+
+/** In which names may still be put together. */
+interface Room {
+  octets: number;
+}
 
 /** What stands in place of the content up to octet `at` of a piece. */
 export interface RenamedHeader {
@@ -58,8 +66,9 @@ export function renameOwnResults(
   // Most have none at all.
   if (!/authentication-results/i.test(section.text)) return undefined;
   let count = 0;
+  const room = { octets: ODD_OCTETS_MAX };
   const fields = unfolded(section.text).map((field) => {
-    const nameAt = ownNameAt(field, authservId.toLowerCase(), ports.toAscii);
+    const nameAt = ownNameAt(field, authservId.toLowerCase(), ports.toAscii, room);
     if (nameAt === undefined) return field;
     count += 1;
     // Behind what stands in front: who takes that for the end of a line must not find the old name there.
@@ -73,19 +82,21 @@ export function renameOwnResults(
 }
 
 /** Where the name of the field begins; undefined where it is not ours. */
-function ownNameAt(field: string, authservId: string, toAscii: ToAscii): number | undefined {
+function ownNameAt(field: string, authservId: string, toAscii: ToAscii, room: Room): number | undefined {
   const [start, gap] = FIELD.exec(field) ?? [];
   if (start === undefined) return undefined;
-  return isOwn(field.slice(start.length), authservId, toAscii) ? gap?.length : undefined;
+  return isOwn(field.slice(start.length), authservId, toAscii, room) ? gap?.length : undefined;
 }
 
 /** `text`: what is behind the colon. */
-function isOwn(text: string, authservId: string, toAscii: ToAscii): boolean {
+function isOwn(text: string, authservId: string, toAscii: ToAscii, room: Room): boolean {
   const id = authservIdOf(text) ?? '';
   const [front = ''] = id === '' ? [text] : text.split(';', 1);
   if (sameName(id, authservId, toAscii) || names(front, authservId)) return true;
   // Else all readings are the same.
   const isOdd = /["()\\]/.test(text);
+  room.octets -= isOdd ? text.length : front.length;
+  if (room.octets < 0) return true;
   const fronts = new Set(READINGS.slice(0, isOdd ? undefined : 1).map((one) => frontAsRead(text, one)));
   const wholes = new Set([...fronts].flatMap((pieces) => GAPS.map((gap) => putTogether(pieces, gap))));
   return [...wholes].some((whole) => {

@@ -102,9 +102,17 @@ test('no header makes the search slow', () => {
     `Authentication-Results${many('\r\n ')}`, `Authentication-Results${gaps}:${gaps}`, `Authentication-Results:${many('mx.example.orgx')}`, `Authentication-Results:${many('(')}`,
     ...[' .', '. ', '( ) ', 'a ', '"', '"("', '\\(', '( ', ') ', '. ( '].map((one) => `Authentication-Results:${many(one)}`),
   ]) {
-    assert.equal(renamed(`X: Authentication-Results\r\n${header}\r\n\r\nbody`).count, 0, header.slice(0, 30));
+    const { count } = renamed(`X: Authentication-Results\r\n${header}\r\n\r\nbody`);
+    assert.equal(count, /^Authentication-Results\v*:/.test(header) ? 1 : 0, header.slice(0, 30));
   }
-  assert.ok(performance.now() - beganMs < 20_000, 'all of it takes a moment');
+  assert.ok(performance.now() - beganMs < 5_000, 'all of it takes a moment');
+});
+
+test('what is behind 32 KiB of odd fields is read by nobody, and says to be ours', () => {
+  const other = 'Authentication-Results: (c) mx.example.com; none\r\n';
+  const within = other.repeat(Math.floor(32_768 / (other.length - 'Authentication-Results:\r\n'.length)));
+  assert.equal(renamed(`${within}\r\nbody`).count, 0);
+  assert.equal(renamed(`${within}${other}${other}\r\nbody`).count > 0, true);
 });
 
 test('a header that is longer than any is looked at by nobody, which is told', () => {
