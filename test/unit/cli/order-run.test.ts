@@ -32,6 +32,9 @@ class PlayedGateway {
   /** Where it is when it is told to go. */
   going: OrderPhase = 'acting';
   asked = 0;
+  /** It does not hear the first so many times that it is to go; and how long a grace it was told. */
+  goesLost = 0;
+  readonly graces: number[] = [];
   /** It is cancelled by itself. */
   isUnfollowed = false;
   /** Messages that it has done a left order to. */
@@ -60,7 +63,10 @@ class PlayedGateway {
         this.given = id;
         return this.#answer('found');
       },
-      goOrder: () => {
+      goOrder: (_order, { grace_seconds: seconds }) => {
+        this.goesLost -= 1;
+        if (this.goesLost >= 0) return this.#silent();
+        this.graces.push(seconds);
         this.said.push('go');
         return this.#answer(this.going);
       },
@@ -260,6 +266,37 @@ test('a gateway that heard nothing of an order in its grace: all take it back wh
     '10 of 10 held', 'PARTIAL: gw-2: it heard nothing of the order for a while, and took its own part back before it began',
     'nothing is left to be done: all mail is at gateways that have heard; to 7 messages of that it was done by now',
   ]);
+});
+
+test('a gateway that did not hear that an order goes is told again, with what is left of the grace', { timeout: 30_000 }, async () => {
+  const { gateways: [first, second], printed, run } = played(false, 'delete', undefined, undefined, 60_000);
+  for (const one of [first, second]) {
+    one.going = 'grace';
+    one.onAsked = () => { if (one.asked > 7) one.phase = 'done'; };
+  }
+  second.goesLost = 6;
+  assert.equal(await run(), 0, printed.join('\n'));
+  assert.deepEqual(first.graces, [60]);
+  const [left = 0, ...more] = second.graces;
+  assert.ok(left > 0 && left < 60 && more.length === 0, String(second.graces));
+  assert.equal(printed.at(-1), '20 of 20 held');
+
+  const off = played(false, 'hold');
+  off.gateways[1].goesLost = 1;
+  off.gateways[0].onAsked = () => { off.gateways[0].phase = 'cancelled'; };
+  off.gateways[1].onAsked = () => { off.gateways[1].isSilent = off.gateways[1].asked === 1; };
+  assert.equal(await off.run(), 1, off.printed.join('\n'));
+  assert.deepEqual([off.gateways[1].graces, off.gateways[1].phase], [[], 'cancelled'], 'another took it back');
+});
+
+test('what a gateway has that looks still when the others act is left in the register', { timeout: 30_000 }, async () => {
+  const { gateways: [first, second], printed, run } = played(false);
+  second.goesLost = Infinity;
+  second.onAsked = () => { second.phase = 'looking'; };
+  first.onAsked = () => { if (first.left.length > 0) first.phase = 'done'; };
+  assert.equal(await run(), NOT_ALL_KNOW);
+  assert.deepEqual(first.left, [{ passed: ['gw-1/0', 'gw-1/1'] }]);
+  assert.ok(printed.includes('PARTIAL: gw-2: it looks still, and has done nothing'), printed.join('\n'));
 });
 
 test('what ends mail and stands ends nothing when no rule can be given; when none could after all, it says that what comes is not met', async () => {
