@@ -113,10 +113,14 @@ type Answers = readonly Answered<QueueOrderAnswer>[];
 export class OrderRun {
   readonly #order: QueueOrder;
   readonly #options: OrderRunOptions;
+  /** With those that lack the route: a rule is for every gateway that lives. */
+  readonly #all: Group;
   #group: Group;
   readonly #context: CliContext;
   /** Its number, at all gateways. */
   readonly #id: string;
+  /** Gateways that lack the route: none of their mail is meant. */
+  #strangers: ReadonlySet<string> = new Set();
   /** Gateways that have it. */
   #begun: ReadonlySet<string> = new Set();
   /** Of those, who did not answer last time, and how; or do nothing of their part, and others go on. */
@@ -143,6 +147,7 @@ export class OrderRun {
     this.#id = order.id ?? `cli-${randomBytes(ID_BYTES).toString('hex')}`;
     this.#order = { ...order, id: this.#id };
     this.#options = options;
+    this.#all = group;
     this.#group = group;
     this.#context = context;
   }
@@ -203,8 +208,10 @@ export class OrderRun {
     }
     const isStranger = ({ kind, id }: Pick<Member, 'kind' | 'id'>): boolean =>
       kind === 'gateway' && strangers.has(id);
-    if (begun.length > 0) this.#group = this.#group.without(isStranger);
-    else {
+    if (begun.length > 0) {
+      this.#group = this.#group.without(isStranger);
+      this.#strangers = new Set(strangers.keys());
+    } else {
       for (const one of this.#group.members.filter(isStranger)) this.#group.lose(one, strangers.get(one.id));
     }
     return begun;
@@ -233,7 +240,7 @@ export class OrderRun {
     const { verb, selector, not_before_ms: notBeforeMs } = this.#order;
     if (!isStandingVerb(verb)) return;
     try {
-      const { id, outcome: { rules, unaware } } = await giveRule(this.#group, {
+      const { id, outcome: { rules, unaware } } = await giveRule(this.#all, {
         verb, selector, ...this.#by, since: Math.min(...answers.map(({ answer }) => answer.given)),
         ...(notBeforeMs === undefined ? {} : { not_before_ms: notBeforeMs }),
         ...(stands.seconds === undefined ? {} : { duration_seconds: stands.seconds }),
@@ -281,7 +288,8 @@ export class OrderRun {
     this.#leftFor = leftFor;
     for (const { client } of there) {
       try {
-        this.#left = await client.leaveOrder(this.#id, { passed, ...this.#by });
+        const left = await client.leaveOrder(this.#id, { passed, ...this.#by });
+        this.#left = { ...left, holders: left.holders.filter((id) => !this.#strangers.has(id)) };
         this.#whyNotLeft = '';
         return;
       } catch (error) {
@@ -423,7 +431,7 @@ export class OrderRun {
 
   async #cancelRule(order: Order): Promise<void> {
     try {
-      this.#unaware = (await cancelRules(this.#group, [this.#rule], order)).unaware;
+      this.#unaware = (await cancelRules(this.#all, [this.#rule], order)).unaware;
       this.#rule = '';
     } catch (error) {
       // Whoever took the order back may have cancelled it, too.

@@ -28,6 +28,9 @@ class PlayedGateway {
   isRegisterAway = false;
   /** Why no rule can be given here; and why none is, when one is asked for. */
   whyNoMore = '';
+  /** Who lives, as it tells; and whom an order that is left waits for. */
+  living: readonly string[] = [];
+  holders: readonly string[] = ['gw-9'];
   whyNoRule = '';
   /** Where it is when it is told to go. */
   going: OrderPhase = 'acting';
@@ -71,12 +74,14 @@ class PlayedGateway {
         return this.#answer(this.going);
       },
       addRule: ({ verb, since, duration_seconds: seconds = 0 }) => {
+        if (this.refusal !== undefined) return Promise.reject(new NoAnswer('http://127.0.0.1:1', ...this.refusal));
+        if (this.isRegisterAway) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'the register is away', 503));
         if (this.whyNoRule !== '') return Promise.reject(new NoAnswer('http://127.0.0.1:1', this.whyNoRule, 409));
         this.said.push(`rule to ${verb} since ${String(since)} for ${String(seconds)} s`);
         this.rules.push({ id: 'gw-1-1-9', verb, queue: '', ...WHO, since: 1, until: seconds === 0 ? null : 5000, local: false, queues: 0, messages: 0 });
         return Promise.resolve({ rule: 'gw-1-1-9', local: '' });
       },
-      rules: () => Promise.resolve({ told_by: this.id, living: [], why_no_more: this.whyNoMore, rules: [...this.rules] }),
+      rules: () => Promise.resolve({ told_by: this.id, living: this.living, why_no_more: this.whyNoMore, rules: [...this.rules] }),
       cancelRule: (rule) => {
         if (this.rules.length === 0) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'no rule of this id stands', 404));
         if (this.isRegisterAway) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'the register is away', 503));
@@ -93,7 +98,7 @@ class PlayedGateway {
       leaveOrder: (order, { passed }) => {
         if (this.isSilent) return this.#silent();
         this.left.push({ passed });
-        const left: LeftOrderAnswer = { order, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: ['gw-9/0'], holders: ['gw-9'], done: 0 };
+        const left: LeftOrderAnswer = { order, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: ['gw-9/0'], holders: this.holders, done: 0 };
         return Promise.resolve(left);
       },
       queueOrders: () => Promise.resolve({
@@ -400,6 +405,36 @@ test('a gateway without the route that is named is of no account, unless none ha
   for (const gateway of all.gateways) gateway.refusal = [none, 404];
   assert.equal(await all.run(), 1);
   assert.deepEqual(all.printed, [`! twinpost: nothing was done: ${none}`]);
+});
+
+test('an order that stands is a rule for gateways without its route, too, and what is left does not wait for them', async () => {
+  const stand = (missing: boolean, verb: 'hold' | 'delete' = 'hold'): Played => {
+    const one = played(missing, verb, { seconds: undefined });
+    one.gateways[0].refusal = ["it refused: there is no route 'out' here; there are: in", 404];
+    for (const gateway of one.gateways) [gateway.living, gateway.holders] = [['gw-1', 'gw-2'], ['gw-1', 'gw-9']];
+    one.gateways[1].onAsked = () => { one.gateways[1].phase = 'done'; };
+    return one;
+  };
+  const held = stand(false);
+  assert.equal(await held.run(), 0, held.printed.join('\n'));
+  assert.deepEqual(held.gateways[1].said, ['rule to hold since 1 for 0 s', 'go']);
+
+  const stopped = stand(false);
+  stopped.gateways[1].onAsked = stopped.stop;
+  assert.equal(await stopped.run(), 1, 'all have heard that it is cancelled');
+
+  const left = stand(true);
+  assert.equal(await left.run(), NOT_ALL_KNOW);
+  assert.ok(left.printed.some((line) => line.includes(' for gw-9: mail of 1 partition ')), left.printed.join('\n'));
+
+  const away = stand(false);
+  away.gateways[1].isRegisterAway = true;
+  await assert.rejects(away.run(), /the register is away/);
+
+  const none = stand(false, 'delete');
+  none.gateways[1].whyNoMore = '256 rules stand already: cancel one of them';
+  assert.equal(await none.run(), 1);
+  assert.deepEqual(none.gateways[1].said, [], 'who lacks the route can give none');
 });
 
 test('a grace is announced with its own length', async () => {
