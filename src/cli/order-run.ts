@@ -18,7 +18,8 @@
  * Nothing is kept back meanwhile: what leaves first is told as gone before. Where somebody else cancels it,
  * nothing of it stands on: no rule, and nothing in the register; while none has begun, all are told to cancel
  * it. A gateway that hears nothing of us any more cancels its own part before it has begun. Where others have
- * begun by then, it is as one that is silent: what it has is for the register.
+ * begun by then, it is as one that is silent: what it has is for the register. One that was silent when the
+ * order went on is told that again when it answers; one that has not found all by then is as silent.
  */
 import { randomBytes } from 'node:crypto';
 import { setTimeout as sleep } from 'node:timers/promises';
@@ -57,10 +58,12 @@ const QUICK_MS = 2_000;
 /** A gateway that does not answer is asked again for so long. */
 const SILENT_MS = 5_000;
 const IS_OVER = 409;
+const TAKEN_BACK = 'its order was taken back';
 const SILENCES = {
   refused: 'it refused to answer: what it did is in its log',
   silent: 'it fell silent: what it did is in its log',
   unfollowed: 'it heard nothing of the order for a while, and took its own part back before it began',
+  looking: 'it looks still, and has done nothing',
 } as const;
 /** Of the order's number: it has to differ from those that the gateways know. */
 const ID_BYTES = 6;
@@ -110,14 +113,18 @@ type Answers = readonly Answered<QueueOrderAnswer>[];
 export class OrderRun {
   readonly #order: QueueOrder;
   readonly #options: OrderRunOptions;
+  /** With those that lack the route: a rule is for every gateway that lives. */
+  readonly #all: Group;
   #group: Group;
   readonly #context: CliContext;
   /** Its number, at all gateways. */
   readonly #id: string;
+  /** Gateways that lack the route: none of their mail is meant. */
+  #strangers: ReadonlySet<string> = new Set();
   /** Gateways that have it. */
   #begun: ReadonlySet<string> = new Set();
-  /** Of those, who did not answer last time, and how; or have cancelled their part, and others go on. */
-  readonly #silent = new Map<string, 'silent' | 'refused' | 'unfollowed'>();
+  /** Of those, who did not answer last time, and how; or do nothing of their part, and others go on. */
+  readonly #silent = new Map<string, keyof typeof SILENCES>();
   /** One has begun: it can't be taken back whole any more. */
   #isUnderWay = false;
   /** Left in the register. And because of whom, or why not. */
@@ -126,6 +133,8 @@ export class OrderRun {
   #whyNotLeft = '';
   #said = '';
   #graceSeconds = 0;
+  /** When its grace ends, once it has gone on. */
+  #graceEndMs: number | undefined;
   /** Of the rule that stands; '' when there is none. */
   #rule = '';
   /** Gateways that live, and do not obey it yet. */
@@ -138,6 +147,7 @@ export class OrderRun {
     this.#id = order.id ?? `cli-${randomBytes(ID_BYTES).toString('hex')}`;
     this.#order = { ...order, id: this.#id };
     this.#options = options;
+    this.#all = group;
     this.#group = group;
     this.#context = context;
   }
@@ -166,15 +176,14 @@ export class OrderRun {
     }
     if (!isFinal(this.#order.verb)) await this.#stand(found);
     this.#graceSeconds = Math.ceil(this.#graceMs(sum) / 1000);
-    const going = await this.#ask((client) =>
-      client.goOrder(this.#id, { grace_seconds: this.#graceSeconds, ...this.#by }),
-    );
+    this.#graceEndMs = performance.now() + this.#graceSeconds * 1000;
+    const going = await this.#ask((client) => this.#go(client));
     const acting = await this.#poll(going, ({ phase }) => phase !== 'grace');
     // Somebody else may have taken it back in its grace: then nothing that comes is ended either.
     if (isFinal(this.#order.verb) && !isTakenBack(acting)) await this.#stand(acting);
     await this.#leave(acting);
     const ended = await this.#poll(acting, ({ phase }) => phase === 'done' || phase === 'cancelled');
-    if (isTakenBack(ended)) await this.#takeBackRest('its order was taken back');
+    if (isTakenBack(ended)) await this.#takeBackRest(TAKEN_BACK);
     // Somebody may have fallen silent meanwhile.
     await this.#leave(ended);
     await this.#lookAtLeft();
@@ -199,8 +208,10 @@ export class OrderRun {
     }
     const isStranger = ({ kind, id }: Pick<Member, 'kind' | 'id'>): boolean =>
       kind === 'gateway' && strangers.has(id);
-    if (begun.length > 0) this.#group = this.#group.without(isStranger);
-    else {
+    if (begun.length > 0) {
+      this.#group = this.#group.without(isStranger);
+      this.#strangers = new Set(strangers.keys());
+    } else {
       for (const one of this.#group.members.filter(isStranger)) this.#group.lose(one, strangers.get(one.id));
     }
     return begun;
@@ -229,7 +240,7 @@ export class OrderRun {
     const { verb, selector, not_before_ms: notBeforeMs } = this.#order;
     if (!isStandingVerb(verb)) return;
     try {
-      const { id, outcome: { rules, unaware } } = await giveRule(this.#group, {
+      const { id, outcome: { rules, unaware } } = await giveRule(this.#all, {
         verb, selector, ...this.#by, since: Math.min(...answers.map(({ answer }) => answer.given)),
         ...(notBeforeMs === undefined ? {} : { not_before_ms: notBeforeMs }),
         ...(stands.seconds === undefined ? {} : { duration_seconds: stands.seconds }),
@@ -277,7 +288,8 @@ export class OrderRun {
     this.#leftFor = leftFor;
     for (const { client } of there) {
       try {
-        this.#left = await client.leaveOrder(this.#id, { passed, ...this.#by });
+        const left = await client.leaveOrder(this.#id, { passed, ...this.#by });
+        this.#left = { ...left, holders: left.holders.filter((id) => !this.#strangers.has(id)) };
         this.#whyNotLeft = '';
         return;
       } catch (error) {
@@ -354,11 +366,27 @@ export class OrderRun {
       }
       this.#tellProgress(answers);
       await sleep(POLL_MS, undefined, { signal: this.#context.stopSignal }).catch(() => undefined);
-      answers = await this.#ask((client) => client.queueOrder(this.#id));
+      const isOff = isTakenBack(answers);
+      answers = await this.#ask((client) => this.#look(client, isOff));
       if (isTakenBack(answers) && !this.#isUnderWay) return this.#cancel('it was taken back at a gateway');
       // What went away meanwhile is left at once: nobody passes over it.
       if (this.#silent.size === 0 && sumOf(answers).moved > 0) await this.#leave(answers);
     }
+  }
+
+  /** One that did not hear that the order goes on would wait for that for ever. */
+  async #look(client: AdminClient, isOff: boolean): Promise<QueueOrderAnswer> {
+    const answer = await client.queueOrder(this.#id);
+    if (this.#graceEndMs === undefined || answer.phase !== 'found') return answer;
+    if (!isOff) return this.#go(client);
+    return client.cancelOrder(this.#id, { who: this.#order.who, reason: TAKEN_BACK });
+  }
+
+  /** With what is left of the grace. */
+  #go(client: AdminClient): Promise<QueueOrderAnswer> {
+    const leftSeconds = Math.ceil(((this.#graceEndMs ?? 0) - performance.now()) / 1000);
+    const graceSeconds = Math.min(this.#graceSeconds, Math.max(0, leftSeconds));
+    return client.goOrder(this.#id, { grace_seconds: graceSeconds, ...this.#by });
   }
 
   /** All that were given the order, those too that did not answer last time. */
@@ -371,9 +399,11 @@ export class OrderRun {
     }
     this.#isUnderWay ||= answers.some(({ answer: { phase } }) => phase === 'acting' || phase === 'done');
     const isLeft = this.#isUnderWay && !this.#context.stopSignal.aborted;
-    const others = answers.filter(({ answer }) => !isLeft || answer.unfollowed !== true);
-    for (const { id } of answers.filter((one) => !others.includes(one))) this.#silent.set(id, 'unfollowed');
-    return others;
+    for (const { id, answer: { phase, unfollowed } } of answers) {
+      if (this.#graceEndMs !== undefined && phase === 'looking') this.#silent.set(id, 'looking');
+      else if (isLeft && unfollowed === true) this.#silent.set(id, 'unfollowed');
+    }
+    return answers.filter(({ id }) => !this.#silent.has(id));
   }
 
   /** One that is over already says how it ended. */
@@ -401,7 +431,7 @@ export class OrderRun {
 
   async #cancelRule(order: Order): Promise<void> {
     try {
-      this.#unaware = (await cancelRules(this.#group, [this.#rule], order)).unaware;
+      this.#unaware = (await cancelRules(this.#all, [this.#rule], order)).unaware;
       this.#rule = '';
     } catch (error) {
       // Whoever took the order back may have cancelled it, too.

@@ -1,14 +1,20 @@
 /** `twinpost queue orders`: orders for many messages, at all gateways; --cancel takes one back. */
 import type { Argv } from 'yargs';
+import type { Order } from '../admin-api/orders.js';
 import type { LeftOrderAnswer, QueueOrderAnswer } from '../admin-api/queue-orders.js';
 import { selectorWords } from '../admin-api/selector-words.js';
 import { formatCount } from '../base/units.js';
 import { NoAnswer } from './admin-client.js';
 import type { CliContext } from './context.js';
-import { findGroup, reportMissing, withGroupOptions } from './group.js';
+import type { Group } from './group.js';
+import { NOT_ALL_KNOW, findGroup, reportMissing, withGroupOptions } from './group.js';
 import { orderOf } from './operator.js';
 import { text, textOr } from './options.js';
 import { printable, listTimeText } from './tables.js';
+
+const NOT_THERE = 404;
+const IS_OVER = 409;
+const REGISTER_AWAY = 503;
 
 export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
   return cli.command(
@@ -25,31 +31,13 @@ export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: 
       const json = args.json === true;
       const group = await findGroup(args, context);
       const { cancel } = args;
-      let cancelled = 0;
-      let isOver = false;
-      if (cancel !== undefined) {
-        const order = orderOf('queue orders', args.reason);
-        for (const member of group.members.filter(({ kind }) => kind === 'gateway')) {
-          const { client } = member;
-          // It may be under way here, and left in the register.
-          for (const take of [client.cancelOrder, client.withdrawOrder]) {
-            try {
-              await take.call(client, cancel, order);
-              cancelled += 1;
-            } catch (error) {
-              // One that was started since, or away, does not know it.
-              if (!(error instanceof NoAnswer)) throw error;
-              if (error.code === 409) isOver = true;
-              else if (error.code !== 404) group.lose(member, error);
-            }
-          }
-        }
-      }
+      const taken = cancel === undefined ? undefined
+        : await takeBack(group, cancel, orderOf('queue orders', args.reason));
       const answers = await group.ask('gateway', (client) => client.queueOrders());
-      if (cancel !== undefined && cancelled === 0) {
-        const whose = group.missing('gateway').length === 0 ? '' : ' at those who answered';
-        const over = isOver ? overText(answers.flatMap(({ answer }) => answer.orders), cancel) : 'is known';
-        terminal.error(printable(`twinpost: ${isOver ? 'order' : 'no order'} ${cancel} ${over}${whose}`));
+      if (taken !== undefined) {
+        const orders = answers.flatMap(({ answer }) => answer.orders);
+        const said = takenText(taken, orders, group.missing('gateway').length === 0);
+        if (said !== '') terminal.error(printable(`twinpost: ${said}`));
       }
       for (const { id, answer } of answers) {
         for (const order of answer.orders)
@@ -60,11 +48,67 @@ export function queueOrdersCommand(cli: Argv, context: CliContext, done: (code: 
       const isNone = left.length === 0 && answers.every(({ answer: { orders } }) => orders.length === 0);
       if (!json && isNone) terminal.print('no orders');
       const code = reportMissing(group.missing('gateway'), answers.length, json, terminal);
-      if (cancel === undefined) return done(code);
+      if (taken === undefined) return done(code);
+      if (json && taken.whyUntold !== '')
+        terminal.print(JSON.stringify({ partial: true, left: null, error: taken.whyUntold }));
       // Code 3: somebody who did not hear of it may go on with it.
-      done(code === 0 && cancelled === 0 ? 1 : code);
+      const isTaken = taken.gateways.length > 0 || taken.isWithdrawn;
+      if (taken.whyUntold !== '') done(NOT_ALL_KNOW);
+      else done(code === 0 && !isTaken ? 1 : code);
     },
   );
+}
+
+/** What came of a cancel: it may be under way at gateways, and left in the register. */
+interface Taken {
+  readonly id: string;
+  /** Gateways that have cancelled it. */
+  readonly gateways: readonly string[];
+  /** One had ended it before. */
+  readonly isOver: boolean;
+  readonly isWithdrawn: boolean;
+  /** Why no gateway can say whether it is left in the register; '' when one does. */
+  readonly whyUntold: string;
+}
+
+async function takeBack(group: Group, id: string, order: Order): Promise<Taken> {
+  const gateways: string[] = [];
+  let [isOver, isWithdrawn, isTold, whyAway] = [false, false, false, ''];
+  for (const member of group.members.filter(({ kind }) => kind === 'gateway')) {
+    const { client } = member;
+    const here = await refusalOf(client.cancelOrder(id, order));
+    if (here === undefined) gateways.push(member.id);
+    else if (here.code === IS_OVER) isOver = true;
+    // One that was started since, or away, does not know it.
+    else if (here.code !== NOT_THERE) group.lose(member, here);
+    const left = await refusalOf(client.withdrawOrder(id, order));
+    isWithdrawn ||= left === undefined;
+    if (left === undefined || left.code === NOT_THERE) isTold = true;
+    else if (left.code === REGISTER_AWAY) whyAway = left.refusal;
+    else group.lose(member, left);
+  }
+  return { id, gateways, isOver, isWithdrawn, whyUntold: isTold ? '' : whyAway };
+}
+
+async function refusalOf(asked: Promise<unknown>): Promise<NoAnswer | undefined> {
+  try {
+    await asked;
+    return undefined;
+  } catch (error) {
+    if (!(error instanceof NoAnswer)) throw error;
+    return error;
+  }
+}
+
+/** Where it was not taken back, or perhaps not all of it; else ''. */
+function takenText(taken: Taken, orders: readonly QueueOrderAnswer[], isAllHeard: boolean): string {
+  const { id, gateways, isOver, isWithdrawn, whyUntold } = taken;
+  const untold = whyUntold === '' ? '' : `; whether it is left in the register can't be told: ${whyUntold}`;
+  if (gateways.length > 0 && untold !== '') return `${id} is cancelled at ${gateways.join(', ')}${untold}`;
+  if (gateways.length > 0 || isWithdrawn) return '';
+  const whose = isAllHeard ? '' : ' at those who answered';
+  const what = isOver ? `order ${id} ${overText(orders, id)}` : `no order ${id} is known`;
+  return `${what}${whose}${untold}`;
 }
 
 /** It can't be taken back any more. */

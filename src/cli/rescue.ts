@@ -138,21 +138,22 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
   }
   const answer = await answerTo(() => client.rescue(order), terminal);
   if (answer === undefined) return NOTHING_WAITS;
-  const goOn = new Set(meant.filter((one) => !one.begins_empty).map(({ partition }) => partition));
-  printAnswer(answer, { gateway: status.gateway, stores, goOn, isJson: args.json === true }, terminal);
+  const named = new Map(meant.map((one) => [one.partition, one.begins_empty]));
+  const isJson = args.json === true;
+  printAnswer(answer, { gateway: status.gateway, stores, meant: named, isJson }, terminal);
   return 0;
 }
 
 interface Ordered {
   readonly gateway: string;
   readonly stores: readonly string[];
-  /** Partitions that do not begin empty. */
-  readonly goOn: ReadonlySet<string>;
+  /** Of each partition that status named, whether it begins empty. */
+  readonly meant: ReadonlyMap<string, boolean>;
   readonly isJson: boolean;
 }
 
 function printAnswer(
-  { partitions, ended }: RescueAnswer, { gateway, stores, goOn, isJson }: Ordered, terminal: Terminal,
+  { partitions, ended }: RescueAnswer, { gateway, stores, meant, isJson }: Ordered, terminal: Terminal,
 ): void {
   if (isJson) {
     for (const partition of partitions) {
@@ -163,13 +164,18 @@ function printAnswer(
     }
     return;
   }
-  const gone = partitions.filter((partition) => !goOn.has(partition));
-  const others = partitions.filter((partition) => goOn.has(partition));
+  const gone = partitions.filter((partition) => meant.get(partition) === true);
+  const others = partitions.filter((partition) => meant.get(partition) === false);
+  const unnamed = partitions.filter((partition) => !meant.has(partition));
   if (gone.length > 0) {
     const begin = gone.length === 1 ? 'begins' : 'begin';
     terminal.print(`${counted(gone.length, 'partition')} ${begin} empty: ${listOf(gone)}`);
   }
   if (others.length > 0) terminal.print(goOnText(others, stores));
+  if (unnamed.length > 0) {
+    terminal.print(`${counted(unnamed.length, 'more partition')} had it, too; status says which of them `
+      + `began empty: ${listOf(unnamed)}`);
+  }
   if (ended.length > 0) {
     terminal.print(`${endedText(ended.length, stores)}: ${listOf(ended)}`);
   }

@@ -117,7 +117,7 @@ async function byEach(
 }
 
 async function byOne<T>(
-  group: Group, ask: (client: AdminClient) => Promise<T>, askOn = 0,
+  group: Group, ask: (client: AdminClient) => Promise<T>, askOn?: number,
 ): Promise<T> {
   let first: NoAnswer | undefined;
   for (const { kind, client } of group.members) {
@@ -127,7 +127,8 @@ async function byOne<T>(
     } catch (error) {
       const isOthers = error instanceof NoAnswer && (ASK_ANOTHER.has(error.code) || error.code === askOn);
       if (!isOthers) throw error;
-      first ??= error;
+      // Why one that has the route can not is told rather than that another lacks it.
+      if (first === undefined || first.code === askOn) first = error;
     }
   }
   if (first !== undefined) throw first;

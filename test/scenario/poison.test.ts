@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
 import type { GatewayCore } from '../../src/gateway/core.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
-import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_SUCCESS } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOTIFY_DELAY, NOTIFY_FAILURE, NOTIFY_SUCCESS, NOT_READY } from '../../src/gateway/queue/types.js';
 import { doById } from './by-id.js';
 import { checkNoDuplicates, checkNoLoss } from './checks.js';
 import { Group } from './group.js';
@@ -352,6 +352,27 @@ describe('reports under way when a process is killed', () => {
     memory.inTransitBytes -= memory.limitBytes;
     world.untilQuiet();
     assert.equal(letter.reports.size, 1);
+  });
+
+  test('are no poison while nobody can say where they go, in the life of many processes', () => {
+    const world = World.started();
+    world.hops.script = () => 'hang';
+    const letters = world.submitMany(5, ['q1']);
+    world.run(200);
+    world.hops.script = refuseMail;
+    const plain = world.gateway.wayTo;
+    world.gateway.wayTo = () => NOT_READY;
+    for (let life = 0; life < 4; life++) {
+      world.gateway.kill();
+      world.gateway.crashNotes = [];
+      world.startGateway();
+      world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 10_000, 'the reports under way');
+      world.run(3000);
+    }
+    world.gateway.wayTo = plain;
+    world.untilQuiet();
+    assert.ok(letters.every((letter) => letter.reports.size === 1));
+    assert.equal(world.log.count(ALARM), 0);
   });
 
   test('leave no mark on a message that is tried further', () => {

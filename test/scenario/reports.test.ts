@@ -10,6 +10,7 @@ import { doById } from './by-id.js';
 import { checkAll } from './checks.js';
 import type { Letter } from './letters.js';
 import { SIGNED } from './next-hop.js';
+import { Group } from './group.js';
 import { World } from './world.js';
 import { EntryState } from '../../src/gateway/queue/entry-table.js';
 import { coreOf, onlyQueue, stateOf } from './inspect.js';
@@ -57,6 +58,25 @@ function askedWays(world: World, keptMs: number, isTold: boolean): FindReportWay
     }
     return NOT_READY;
   };
+}
+
+/** Of N messages with 20 recipients each, whose next hop stays dead, a rescuer with little memory tells every sender. */
+function delaysToldByRescuer(count: number, limitBytes: number): number {
+  const group = Group.started({
+    partitions: 1, queues: [{ name: 'dead', ordering: 'fifo' }], memoryBytes: { 'gw-2': limitBytes },
+    storeMemoryBytes: 64 * 1024 * 1024, blockEntries: 100, segmentBytes: 16 * 1024, delayAfterMs: 6000,
+  });
+  group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'hang');
+  const letters: Letter[] = [];
+  while (letters.length < count) {
+    const some = Array.from({ length: 50 }, () => group.submit('gw-1', ['dead'], 'alice@senders.example', 200, 20, NOTIFY_DELAY));
+    letters.push(...some);
+    group.until(() => some.every((letter) => letter.outcome === COMMITTED), 'their 250');
+  }
+  group.gateway('gw-1').kill();
+  group.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
+  for (let s = 0; s < 60; s++) group.run(1000);
+  return letters.filter((letter) => letter.reports.size > 0).length;
 }
 
 /** Five new senders a second for 20 s; the longest that one of them waited for his report. */
@@ -107,6 +127,10 @@ describe('reports', () => {
     quietAndJudged(world);
     assert.equal(letter.reports.size, 4);
     assert.equal(world.hops.reports.length, 2, 'one report for all recipients of a change');
+  });
+
+  test('of delays come to all senders of many messages, though a rescuer has little memory for their bodies', () => {
+    assert.equal(delaysToldByRescuer(4000, 2_800_000), 4000);
   });
 
   test('those that nobody can say the way of yet are looked at in time, though others come all the while', () => {

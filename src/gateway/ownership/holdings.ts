@@ -25,7 +25,7 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, awayText, leaseText, storesOf, unheardText, unstoredText,
+  WAITING_NAMES, Waiting, awayText, leaseText, unheardText, unstoredText,
   untakenText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
@@ -730,7 +730,7 @@ export class Holdings {
         return holder.isUntaken ? untakenText(holder.lastHolder) : leaseText(holder.lastHolder);
       case Waiting.STORES:
         return holder.isUnstored(this.#ports.clock.nowMs())
-          ? unstoredText(holder.set !== undefined, storesOf(holder.members)) : unheardText(holder.away);
+          ? unstoredText(holder.set !== undefined, holder.silentStores) : unheardText(holder.away);
       case Waiting.NOTHING: return '';
     }
   }

@@ -49,6 +49,9 @@ export interface DelayReportPorts {
   onUsed(queue: MailQueue, row: number): void;
 }
 
+/** About: its header comes back, and is not read yet. */
+const REPORT_BYTES = 128 * 1024;
+
 /** What is to be told now, and to whom. */
 interface Due {
   readonly envelope: Envelope;
@@ -107,7 +110,7 @@ export class DelayReports {
   /** What is to be told of the entry now; or that it is to be looked at again, or never. */
   #look(queue: MailQueue, row: number): Due | 'later' | 'never' {
     const { entries, settlement, writer, memory } = this.#ports;
-    if (entries.isAllAbsent(row)) return wanted(queue, row, entries);
+    if (entries.isAllAbsent(row)) return wanted(queue, row, entries, memory);
     const envelope = settlement.envelopeOf(row);
     if (envelope === undefined || envelope.reversePath === '') return 'never';
     const note = settlement.noteOf(row, envelope.recipients.length);
@@ -122,7 +125,7 @@ export class DelayReports {
     const way = writer.wayTo(envelope);
     if (typeof way === 'string') return 'never';
     if (way === NOT_READY) return 'later';
-    if (entries.isAbsent(row)) return wanted(queue, row, entries);
+    if (entries.isAbsent(row)) return wanted(queue, row, entries, memory);
     if (!hasRoom(queue, memory, delayReportBytesMax(envelope, recipients))) return 'later';
     return { envelope, note, recipients, way };
   }
@@ -145,9 +148,13 @@ function subjectOf(queue: MailQueue, row: number, { envelope, note, recipients }
   return { kind: 'delay', queue, row, envelope, note, recipients, isShort: true };
 }
 
-/** It is looked at again when it is here. */
-function wanted({ partition }: MailQueue, row: number, { absent }: Entries): 'later' {
-  absent.wantLater(partition, row);
+/**
+ * It is looked at again when it is here (expiry-sweep.ts, look()). Not while there would be no room for its
+ * report then: it would only take that of new mail.
+ */
+function wanted({ partition }: MailQueue, row: number, { absent }: Entries, memory: MemoryGauge): 'later' {
+  const bytes = absent.askedBytes + absent.sizeOf(row) + 2 * REPORT_BYTES;
+  if (memory.admits(bytes)) absent.wantLater(partition, row);
   return 'later';
 }
 

@@ -93,11 +93,14 @@ export class ExpirySweep {
     }
   }
 
-  /** What an expiry waited for is here. */
+  /** What an expiry, or a delay, waited for is here: it may be gone again when the walk comes by. */
   look(row: number): void {
     const { table, frame } = this.#ports;
-    if (this.#lastMs < this.#restsUntilMs || table.expirySeconds.get(row) * 1000 > frame.wallMs()) return;
-    if (isResting(table.state(row))) this.#ports.onExpired(row);
+    if (this.#lastMs < this.#restsUntilMs) return;
+    const nowSeconds = Math.floor(frame.wallMs() / 1000);
+    if (table.expirySeconds.get(row) <= nowSeconds) {
+      if (isResting(table.state(row))) this.#ports.onExpired(row);
+    } else if (this.#isDelayed(row, nowSeconds)) this.#onDelayed(row);
   }
 
   #findDelays(nowSeconds: number, rowsMax: number): void {
@@ -109,8 +112,12 @@ export class ExpirySweep {
       this.#delayRow = row;
       if (!this.#isDelayed(row, nowSeconds)) continue;
       left -= 1;
-      if (this.#ports.onDelayed(row)) table.delaySettled.set(row, 1);
+      this.#onDelayed(row);
     }
+  }
+
+  #onDelayed(row: number): void {
+    if (this.#ports.onDelayed(row)) this.#ports.table.delaySettled.set(row, 1);
   }
 
   /** What is held is delayed by whoever holds it: it takes no turn from others. */

@@ -286,7 +286,8 @@ export class Reports {
       // A try is counted when it begins: what waits for its body has tried nothing.
       const isHere = !this.#ports.entries.isAbsent(job.row);
       if (!isHere) this.#ports.entries.absent.wantLater(job.queue.partition, job.row);
-      if (isHere && mayMark(job.queue.partition)) {
+      const mayCompose = isHere && this.#signing.size < SIGNING_MAX && mayMark(job.queue.partition);
+      if (mayCompose && this.#isWayKnown(job)) {
         this.#mark(job);
         this.#marked = job;
         this.#markedAtMs = nowMs;
@@ -301,6 +302,13 @@ export class Reports {
     const { table } = this.#ports.entries;
     if (table.index.find(messageId, queue.handle) !== row) return true;
     return !isDelay && table.state(row) !== EntryState.REPORTING;
+  }
+
+  /** A try is counted when it begins: what waits for its way, which may take days, has tried nothing. */
+  #isWayKnown({ row, isDelay }: ReportJob): boolean {
+    const { settlement, writer } = this.#ports;
+    const envelope = isDelay ? undefined : settlement.envelopeOf(row);
+    return envelope === undefined || writer.wayTo(envelope) !== NOT_READY;
   }
 
   #mark(job: ReportJob): void {
@@ -351,6 +359,8 @@ export class Reports {
     if (draft === undefined) return undefined;
     job.transition(ReportStep.SIGNING);
     this.#signing.add(job);
+    // It is composed: should others end the process while it is signed, it is not to blame.
+    this.#survived(job);
     // It may be done with the draft before sign() returns.
     const call: { isOver: boolean; isDone: boolean } = { isOver: false, isDone: false };
     const isAsked = this.#ports.writer.sign(draft, () => {

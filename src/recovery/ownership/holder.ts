@@ -214,6 +214,8 @@ export class PartitionHolder {
   /** Since when a hand-back has waited for a second copy. */
   #secondAwaitedMs = Infinity;
   #wantedMs = -Infinity;
+  /** Since when no store has had a copy of what is held, or got one. */
+  #unstoredSinceMs = Infinity;
   #tiedSession = 0;
   #isSourceAway = false;
   #owner: HolderId | undefined;
@@ -262,7 +264,8 @@ export class PartitionHolder {
   get away(): Away {
     const unheard = [...this.#unheardStores()].sort();
     if (unheard.length > 0) {
-      return { cause: this.#isLossAtStake ? AwayCause.ALL_GONE : AwayCause.REGISTER_BEHIND, stores: unheard };
+      const isLoss = this.#state === HolderState.ASKING && this.#isLossAtStake;
+      return { cause: isLoss ? AwayCause.ALL_GONE : AwayCause.REGISTER_BEHIND, stores: unheard };
     }
     const stores = storesOf(this.#awaited());
     return { cause: stores.length === 0 ? AwayCause.MEMORY : AwayCause.COPIES, stores };
@@ -279,9 +282,12 @@ export class PartitionHolder {
     if (this.#state === HolderState.FOUNDING) {
       return this.#founded.length === 0 && nowMs - this.#enteredMs >= awayAfterMs;
     }
-    const rows = this.#set?.rows.filter((row) => row.isRecorded) ?? [];
-    return rows.length > 0
-      && rows.every((row) => !row.isInStep && nowMs - row.weakSinceMs >= awayAfterMs);
+    return this.#set !== undefined && nowMs - this.#unstoredSinceMs >= awayAfterMs;
+  }
+
+  /** Stores of members that are not up in the boot that counts. */
+  get silentStores(): readonly string[] {
+    return storesOf(this.members.filter((member) => !this.#isUp(member)));
   }
 
   /**
@@ -649,16 +655,16 @@ export class PartitionHolder {
    * second one is filled first, but not waited for without end.
    */
   #isSecondAwaited(owner: HolderId, nowMs: number): boolean {
-    const isKept = this.#set?.isPartial === false && owner.incarnation !== 0;
-    if (!isKept || this.#set?.isDoubled !== false) {
-      this.#secondAwaitedMs = Infinity;
-      return false;
-    }
+    const set = this.#set;
+    if (set === undefined || set.isPartial || owner.incarnation === 0) return false;
     // An owner that was away meanwhile begins anew.
-    const isAnew = this.#secondAwaitedMs === Infinity || nowMs - this.#wantedMs >= this.#options.lookAgainMs;
-    if (isAnew) this.#secondAwaitedMs = nowMs;
+    if (set.areEnough || nowMs - this.#wantedMs >= this.#options.lookAgainMs) {
+      this.#secondAwaitedMs = Infinity;
+    }
     this.#wantedMs = nowMs;
-    return nowMs - this.#secondAwaitedMs < SECOND_WAIT_MS;
+    // Who has begun to wait goes on, though the store may be full, and put off for a moment.
+    if (this.#secondAwaitedMs === Infinity && !set.isDoubled) this.#secondAwaitedMs = nowMs;
+    return this.#secondAwaitedMs !== Infinity && nowMs - this.#secondAwaitedMs < SECOND_WAIT_MS;
   }
 
   /** What was given up may still come back (16). */
@@ -1313,6 +1319,8 @@ export class PartitionHolder {
     if (this.#state === HolderState.READING && !this.#hasSource(set, nowMs)) return;
     this.#askUnheard(nowMs);
     set.tick(nowMs);
+    const isStored = set.rows.some((row) => row.isFed || (row.isRecorded && row.isInStep));
+    this.#unstoredSinceMs = isStored ? Infinity : Math.min(this.#unstoredSinceMs, nowMs);
     const isQuiet = this.#state === HolderState.HANDING_BACK && this.#isQuiet && !this.#isUnknown;
     if (isQuiet && this.#areAllHeard(set)) this.#give(set);
     if (this.#state === HolderState.HOLDER) this.#adoptThoseBack();
@@ -1571,6 +1579,7 @@ export class PartitionHolder {
     this.#isUnknown = false;
     this.#rolledBackTo = undefined;
     this.#secondAwaitedMs = Infinity;
+    this.#unstoredSinceMs = Infinity;
     this.#fenced = [];
     this.#adopting.clear();
     this.#adopted = [];

@@ -451,11 +451,17 @@ export class PartitionSet {
     return this.#counted.every((row) => row.acked === this.#ports.lastNumber());
   }
 
-  /** As many copies as are wanted count and get every change; or there is no store for another one (13). */
+  /** As many copies as are wanted count and get every change. */
+  get areEnough(): boolean {
+    return this.#rows.filter((row) => row.isRecorded && row.isInStep && !row.isGone).length
+      >= this.#options.replicas;
+  }
+
+  /** The same; or there is no store for another one (13). */
   get isDoubled(): boolean {
+    if (this.areEnough) return true;
     const rows = this.#rows.filter((row) => !row.isGone);
     const others = rows.filter((row) => !row.isRecorded || !row.isInStep);
-    if (rows.length - others.length >= this.#options.replicas) return true;
     // Also one that is compared just now, or filled again in a moment.
     return others.every(({ storeId, bootId }) => !this.#ports.isUp(storeId, bootId))
       && this.#ports.chooseStore(rows.map(({ storeId }) => storeId), '') === undefined;

@@ -3,7 +3,6 @@
  * leaves one
  * copy; then calm, in which everything answered 250 must be delivered, and doubled, without a person.
  */
-import { AwayCause } from '../../../src/recovery/ownership/waiting.js';
 import { holderKey, isSameTerm } from '../../../src/protocol/partition-record.js';
 import { Prng } from '../../../src/base/prng.js';
 import { OutageWatch } from './outage-watch.js';
@@ -452,6 +451,10 @@ class Run {
     // As soon as all others find these stores silent.
     world.events.after(1000, () => {
       if (world.custody.truth(partition) !== given || world.register.record(partition) !== given) return;
+      // Of those that are gone there is nothing to give up, but for the memory of a process.
+      const areThere = given.members.every(({ storeId, bootId }) => world.stores.some((store) =>
+        store.storeId === storeId && store.bootId === bootId));
+      if (!areThere) return;
       const part = world.partsOf(partition).find((each) => each.process !== holder && !each.process.isFrozen
         && each.holder.giveUp(members.map(({ storeId }) => storeId), each.process.now()));
       if (part !== undefined) world.count('given up at once');
@@ -579,19 +582,20 @@ class Run {
     world.trace('CALM');
     world.isCalm = true;
     const random = this.#random;
-    // A loss is believed only when every store has answered. So is a register that was rolled back, or by
-    // leases (15): else a person says which store will not.
+    // A loss is believed only when every store has answered.
+    // A register that was rolled back is believed again when every store has answered, or by leases: rule 15
+    // needs them all.
     const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all')
-      && !this.#plan.faults.includes('empty') && !this.#plan.faults.includes('moved-back');
+      && !this.#plan.faults.includes('empty') && !this.#plan.faults.includes('moved-back')
+      && !this.#plan.faults.includes('rollback');
     for (const heal of [...this.#healers]) heal();
     for (const store of world.stores) {
       const living = world.stores.filter((each) => each.isUp).length;
       if (!store.isUp && (store.hasFile || !mayStayDead || living < 2
         || random.below(2) === 0)) world.startStore(store);
     }
-    const mayGatewaysStayDead = mayStayDead && !this.#plan.faults.includes('rollback');
     for (const gateway of world.gateways) {
-      if (!mayGatewaysStayDead || world.processes.length === 0 || random.below(2) === 0) this.#startGateway(gateway);
+      if (!mayStayDead || world.processes.length === 0 || random.below(2) === 0) this.#startGateway(gateway);
     }
     // Of two lives of one id the older one ends at last.
     for (const gateway of world.gateways) {
@@ -604,7 +608,6 @@ class Run {
     const world = this.#world;
     for (const { partition } of world.partitions) {
       const mayBeAsked = this.#plan.faults.includes('lose-all') || world.custody.deposedAlone.has(partition);
-      if (!mayBeAsked) this.#goOnWithoutDead(partition);
       if (!mayBeAsked || !world.isAwaitingPerson(partition)) continue;
       const part = world.partsOf(partition).find((each) =>
         each.holder.giveUp(world.stores.map(({ storeId }) => storeId), each.process.now()));
@@ -612,16 +615,6 @@ class Run {
       world.trace(`PERSON gives up ${partition} at ${part?.process.key ?? 'nobody'}`);
       world.custody.lose(partition);
     }
-  }
-
-  /** What a dead store may know of a register that was put back: nothing is lost by that. */
-  #goOnWithoutDead(partition: string): void {
-    const world = this.#world;
-    const dead = world.stores.filter((store) => !store.isUp).map(({ storeId }) => storeId);
-    if (dead.length === 0 || !this.#plan.faults.includes('rollback')) return;
-    const part = world.partsOf(partition).find(({ holder, process }) => holder.awaitsOrder(dead, process.now())
-      && holder.away.cause === AwayCause.REGISTER_BEHIND && holder.giveUp(dead, process.now()));
-    if (part !== undefined) world.count('gone on without the dead');
   }
 
   #checkDrained(): void {

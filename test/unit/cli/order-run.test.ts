@@ -28,10 +28,16 @@ class PlayedGateway {
   isRegisterAway = false;
   /** Why no rule can be given here; and why none is, when one is asked for. */
   whyNoMore = '';
+  /** Who lives, as it tells; and whom an order that is left waits for. */
+  living: readonly string[] = [];
+  holders: readonly string[] = ['gw-9'];
   whyNoRule = '';
   /** Where it is when it is told to go. */
   going: OrderPhase = 'acting';
   asked = 0;
+  /** It does not hear the first so many times that it is to go; and how long a grace it was told. */
+  goesLost = 0;
+  readonly graces: number[] = [];
   /** It is cancelled by itself. */
   isUnfollowed = false;
   /** Messages that it has done a left order to. */
@@ -60,17 +66,22 @@ class PlayedGateway {
         this.given = id;
         return this.#answer('found');
       },
-      goOrder: () => {
+      goOrder: (_order, { grace_seconds: seconds }) => {
+        this.goesLost -= 1;
+        if (this.goesLost >= 0) return this.#silent();
+        this.graces.push(seconds);
         this.said.push('go');
         return this.#answer(this.going);
       },
       addRule: ({ verb, since, duration_seconds: seconds = 0 }) => {
+        if (this.refusal !== undefined) return Promise.reject(new NoAnswer('http://127.0.0.1:1', ...this.refusal));
+        if (this.isRegisterAway) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'the register is away', 503));
         if (this.whyNoRule !== '') return Promise.reject(new NoAnswer('http://127.0.0.1:1', this.whyNoRule, 409));
         this.said.push(`rule to ${verb} since ${String(since)} for ${String(seconds)} s`);
         this.rules.push({ id: 'gw-1-1-9', verb, queue: '', ...WHO, since: 1, until: seconds === 0 ? null : 5000, local: false, queues: 0, messages: 0 });
         return Promise.resolve({ rule: 'gw-1-1-9', local: '' });
       },
-      rules: () => Promise.resolve({ told_by: this.id, living: [], why_no_more: this.whyNoMore, rules: [...this.rules] }),
+      rules: () => Promise.resolve({ told_by: this.id, living: this.living, why_no_more: this.whyNoMore, rules: [...this.rules] }),
       cancelRule: (rule) => {
         if (this.rules.length === 0) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'no rule of this id stands', 404));
         if (this.isRegisterAway) return Promise.reject(new NoAnswer('http://127.0.0.1:1', 'the register is away', 503));
@@ -87,7 +98,7 @@ class PlayedGateway {
       leaveOrder: (order, { passed }) => {
         if (this.isSilent) return this.#silent();
         this.left.push({ passed });
-        const left: LeftOrderAnswer = { order, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: ['gw-9/0'], holders: ['gw-9'], done: 0 };
+        const left: LeftOrderAnswer = { order, verb: 'hold', selector: { everything: true }, ...WHO, given: 1, until: 2, partitions: ['gw-9/0'], holders: this.holders, done: 0 };
         return Promise.resolve(left);
       },
       queueOrders: () => Promise.resolve({
@@ -262,6 +273,37 @@ test('a gateway that heard nothing of an order in its grace: all take it back wh
   ]);
 });
 
+test('a gateway that did not hear that an order goes is told again, with what is left of the grace', { timeout: 30_000 }, async () => {
+  const { gateways: [first, second], printed, run } = played(false, 'delete', undefined, undefined, 60_000);
+  for (const one of [first, second]) {
+    one.going = 'grace';
+    one.onAsked = () => { if (one.asked > 7) one.phase = 'done'; };
+  }
+  second.goesLost = 6;
+  assert.equal(await run(), 0, printed.join('\n'));
+  assert.deepEqual(first.graces, [60]);
+  const [left = 0, ...more] = second.graces;
+  assert.ok(left > 0 && left < 60 && more.length === 0, String(second.graces));
+  assert.equal(printed.at(-1), '20 of 20 held');
+
+  const off = played(false, 'hold');
+  off.gateways[1].goesLost = 1;
+  off.gateways[0].onAsked = () => { off.gateways[0].phase = 'cancelled'; };
+  off.gateways[1].onAsked = () => { off.gateways[1].isSilent = off.gateways[1].asked === 1; };
+  assert.equal(await off.run(), 1, off.printed.join('\n'));
+  assert.deepEqual([off.gateways[1].graces, off.gateways[1].phase], [[], 'cancelled'], 'another took it back');
+});
+
+test('what a gateway has that looks still when the others act is left in the register', { timeout: 30_000 }, async () => {
+  const { gateways: [first, second], printed, run } = played(false);
+  second.goesLost = Infinity;
+  second.onAsked = () => { second.phase = 'looking'; };
+  first.onAsked = () => { if (first.left.length > 0) first.phase = 'done'; };
+  assert.equal(await run(), NOT_ALL_KNOW);
+  assert.deepEqual(first.left, [{ passed: ['gw-1/0', 'gw-1/1'] }]);
+  assert.ok(printed.includes('PARTIAL: gw-2: it looks still, and has done nothing'), printed.join('\n'));
+});
+
 test('what ends mail and stands ends nothing when no rule can be given; when none could after all, it says that what comes is not met', async () => {
   const full = played(false, 'delete', { seconds: 60 });
   for (const one of full.gateways) one.whyNoMore = '256 rules stand already: cancel one of them';
@@ -363,6 +405,36 @@ test('a gateway without the route that is named is of no account, unless none ha
   for (const gateway of all.gateways) gateway.refusal = [none, 404];
   assert.equal(await all.run(), 1);
   assert.deepEqual(all.printed, [`! twinpost: nothing was done: ${none}`]);
+});
+
+test('an order that stands is a rule for gateways without its route, too, and what is left does not wait for them', async () => {
+  const stand = (missing: boolean, verb: 'hold' | 'delete' = 'hold'): Played => {
+    const one = played(missing, verb, { seconds: undefined });
+    one.gateways[0].refusal = ["it refused: there is no route 'out' here; there are: in", 404];
+    for (const gateway of one.gateways) [gateway.living, gateway.holders] = [['gw-1', 'gw-2'], ['gw-1', 'gw-9']];
+    one.gateways[1].onAsked = () => { one.gateways[1].phase = 'done'; };
+    return one;
+  };
+  const held = stand(false);
+  assert.equal(await held.run(), 0, held.printed.join('\n'));
+  assert.deepEqual(held.gateways[1].said, ['rule to hold since 1 for 0 s', 'go']);
+
+  const stopped = stand(false);
+  stopped.gateways[1].onAsked = stopped.stop;
+  assert.equal(await stopped.run(), 1, 'all have heard that it is cancelled');
+
+  const left = stand(true);
+  assert.equal(await left.run(), NOT_ALL_KNOW);
+  assert.ok(left.printed.some((line) => line.includes(' for gw-9: mail of 1 partition ')), left.printed.join('\n'));
+
+  const away = stand(false);
+  away.gateways[1].isRegisterAway = true;
+  await assert.rejects(away.run(), /the register is away/);
+
+  const none = stand(false, 'delete');
+  none.gateways[1].whyNoMore = '256 rules stand already: cancel one of them';
+  assert.equal(await none.run(), 1);
+  assert.deepEqual(none.gateways[1].said, [], 'who lacks the route can give none');
 });
 
 test('a grace is announced with its own length', async () => {

@@ -10,7 +10,7 @@ import { queueOrdersCommand } from '../../../src/cli/queue-orders.js';
 import { contextFor } from './played-context.js';
 
 /** One gateway that knows the order or not, beside one that is down or none. */
-async function cancelled(isKnown: boolean, isAlone: boolean, orders: readonly QueueOrderAnswer[] = [], left: readonly object[] = [], isOver = false): Promise<{ code: number; printed: string[] }> {
+async function cancelled(isKnown: boolean, isAlone: boolean, orders: readonly QueueOrderAnswer[] = [], left: readonly object[] = [], isOver = false, register: { order?: QueueOrderAnswer; away?: string } = {}): Promise<{ code: number; printed: string[] }> {
   const server = createServer((request, response) => {
     const { url = '' } = request;
     const own = { id: 'gw-1', kind: 'gateway', admin: request.headers.host ?? null, self: true, away: false };
@@ -19,11 +19,13 @@ async function cancelled(isKnown: boolean, isAlone: boolean, orders: readonly Qu
       '/api/v1/group': { members: isAlone ? [own] : [own, other] },
       '/api/v1/orders': { orders, left },
       ...(isKnown ? { '/api/v1/orders/gw-1-1-1/withdraw': { order: 'gw-1-1-1' } } : {}),
+      ...(register.order === undefined ? {} : { '/api/v1/orders/gw-1-1-1/cancel': register.order }),
     };
     const answer = answers[url];
-    const code = isOver && url.endsWith('/cancel') ? 409 : 404;
+    const isAway = register.away !== undefined && url.endsWith('/withdraw');
+    const code = isAway ? 503 : isOver && url.endsWith('/cancel') ? 409 : 404;
     response.writeHead(answer === undefined ? code : 200, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(answer ?? { error: 'no such order' }));
+    response.end(JSON.stringify(answer ?? { error: isAway ? register.away : 'no such order' }));
   });
   await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
   const from = `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
@@ -43,6 +45,20 @@ test('a cancel exits with 3 while somebody has not heard of it, with 1 where nob
   assert.deepEqual([unknown.code, unknown.printed[0]], [1, '! twinpost: no order gw-1-1-1 is known']);
   const perhaps = await cancelled(false, false);
   assert.deepEqual([perhaps.code, perhaps.printed[0]], [NOT_ALL_KNOW, '! twinpost: no order gw-1-1-1 is known at those who answered']);
+});
+
+test('a cancel at gateways counts while the register is away, and that it may be left there is said', async () => {
+  const away = 'the register, which is to keep it, does not answer: no etcd';
+  const order: QueueOrderAnswer = {
+    order: 'gw-1-1-1', gateway: 'gw-1', verb: 'delete', phase: 'cancelled', dry_run: false, reason: 'r', who: 'ann', given: 1, looked_share: 1, matched: 3, matched_recipients: 3,
+    matched_bytes: 0, done: 0, gone_before: 0, waiting: 0, waits_for: '', not_done: 0, moved: 0, unread: 0, incomplete: false, grace_left_seconds: 0, partitions: [], kept: true, met: [], refused: [],
+  };
+  const { code, printed } = await cancelled(false, true, [order], [], false, { order, away });
+  assert.deepEqual([code, printed[0]], [NOT_ALL_KNOW, `! twinpost: gw-1-1-1 is cancelled at gw-1; whether it is left in the register can't be told: ${away}`]);
+  assert.match(printed[1] ?? '', /^gw-1-1-1 at gw-1, .*: cancelled, 0 of 3  ann: r$/);
+  assert.equal(printed.length, 2, 'nobody is missing');
+  const unknown = await cancelled(false, true, [], [], false, { away });
+  assert.deepEqual([unknown.code, unknown.printed[0]], [NOT_ALL_KNOW, `! twinpost: no order gw-1-1-1 is known; whether it is left in the register can't be told: ${away}`]);
 });
 
 test('a cancel of an order that is over says so, and what it was done to', async () => {

@@ -121,6 +121,12 @@ describe('twinpost rescue --give-up', () => {
     assert.deepEqual(happened.slice(1), [`! ${GOES_ON}`, OTHER, QUESTION, ORDERED, GOES_ON]);
   });
 
+  test('does not say of partitions that status did not name that they begin empty', async () => {
+    answer = { code: 200, body: { partitions: ['gw-1/3', 'gw-1/9'], ended: [] } };
+    assert.equal(await run('yes'), 0);
+    assert.deepEqual(happened.slice(-2), [DONE, '1 more partition had it, too; status says which of them began empty: gw-1/9']);
+  });
+
   test('prints a line of JSON for each partition', async () => {
     assert.equal(await run('yes', BOTH, '--json'), 0);
     assert.deepEqual(JSON.parse(happened.at(-1) ?? ''), { gateway: 'gw-2', partition: 'gw-1/3', gave_up: ['store-a', 'store-b'] });

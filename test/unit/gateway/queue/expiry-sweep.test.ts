@@ -97,6 +97,20 @@ describe('the sweep', () => {
     assert.deepEqual(bench.delayed, rows);
   });
 
+  test('tells a delay whose body comes at once: it may be gone when the walk comes by', () => {
+    const bench = new Bench();
+    bench.isTold = false;
+    const rows = Array.from({ length: 200 }, () => bench.add(1_000_000));
+    const last = rows.at(-1) ?? 0;
+    bench.tick(DELAY_MS + 2000);
+    bench.isTold = true;
+    bench.sweep.look(last);
+    assert.equal(bench.delayed.at(-1), last);
+    bench.sweep.look(last);
+    assert.equal(bench.delayed.filter((row) => row === last).length, 1, 'once');
+    assert.deepEqual(bench.expired, []);
+  });
+
   test('gives what is held no turn, and its delay when it goes on', () => {
     const bench = new Bench();
     const held = Array.from({ length: 60 }, () => bench.add(1_000_000));

@@ -459,6 +459,7 @@ test('what is held in memory alone, or begins, and no store takes, is shown', ()
   assert.equal(stage.holder.isUnstored(stage.nowMs), false, 'they may be back at once');
   stage.tick(20);
   assert.equal(stage.holder.isUnstored(stage.nowMs), true);
+  assert.deepEqual(stage.holder.silentStores, ['a', 'b']);
   const founding = foundingAfterGiveUp();
   for (let i = 0; i < 8; i++) {
     founding.answerRead('r1', recordOf(4, OTHER, 'a', 'b'));
@@ -1019,6 +1020,27 @@ describe('a holder whose owner is back', () => {
     for (let i = 0; i < 3; i++) stage.heard();
     assert.deepEqual(stage.changes.slice(before).map(({ record }) => record.holder), []);
     assert.equal(stage.state, HolderState.HOLDER, 'it delivers meanwhile');
+  });
+
+  test('goes on waiting while the store is full, and put off for a moment: it stops nothing meanwhile', () => {
+    const stage = withOne();
+    stage.up.delete('b');
+    stage.holder.handBack(OTHER, stage.nowMs);
+    assert.equal(stage.state, HolderState.HOLDER);
+    stage.up.delete('c');
+    const row = stage.holder.set?.rowOf('c', 'b1');
+    if (row !== undefined) stage.holder.onLinkDown('c', stage.nowMs);
+    for (let i = 0; i < 28; i++) {
+      handBackOnceHeard(stage, 'r2');
+      assert.equal(stage.state, HolderState.HOLDER, 'none may take it just now');
+      stage.tick(10);
+    }
+    for (let i = 0; i < 4; i++) {
+      stage.up.set('c', 'b1');
+      handBackOnceHeard(stage, 'r2');
+      stage.tick(10);
+    }
+    assert.equal(stage.state, HolderState.HANDING_BACK, 'it has waited for long enough');
   });
 
   test('waits for one that is compared just now: its store may have all of it in a moment', () => {
