@@ -92,6 +92,11 @@ export class OutageWatch {
       return;
     }
     const lives = this.#livesOf(held.part, partition);
+    // A person has given up its copies, while none could be reached: what it read is dropped.
+    if (holder.state === HolderState.FOUNDING && lives === '') {
+      this.#held.delete(partition);
+      return;
+    }
     if (lives !== held.lives || lives === '' || process.isFrozen || holder.set?.isEmptyPossible === true) {
       held.lives = lives;
       held.quietMs = world.events.nowMs;

@@ -37,6 +37,8 @@ const FOUND: readonly (readonly [string, number])[] = [
   ['nobody reads on from a member that a change under way takes out', 295121339],
   ['who waits for a second copy in a hand-back goes on delivering', 297011598],
   ['who may deliver from what was given up is its holder, not one that was deposed and does not know it', 295122639],
+  ['what was begun empty by an order is begun anew by another gateway: every store must answer again', 330007451],
+  ['what was read is dropped when a person gives up its copies, also while the register is away', 360002122],
   ['who gives a partition away serves it until that is known, also while the register is away', 4030],
 ];
 const MUTANTS_A_RUN = 3;

@@ -507,9 +507,11 @@ class Run {
       if (now === undefined || world.register.record(partition) !== now || !world.isAwaitingPerson(partition)
         || stores.some((store) => !store.isFrozen)) return;
       const storeIds = stores.map(({ storeId }) => storeId);
-      const part = world.partsOf(partition).find(({ process, holder }) => !process.isFrozen
+      // The order goes to every gateway that asks for it.
+      const given = world.partsOf(partition).filter(({ process, holder }) => !process.isFrozen
         && holder.awaitsOrder(storeIds, process.now()) && holder.giveUp(storeIds, process.now()));
-      if (part !== undefined) world.count('copies given up');
+      if (given.length > 0) world.count('copies given up');
+      if (given.length > 1) world.count('given up at several');
     });
   }
 
@@ -584,10 +586,10 @@ class Run {
     const random = this.#random;
     // A loss is believed only when every store has answered.
     // A register that was rolled back is believed again when every store has answered, or by leases: rule 15
-    // needs them all.
+    // needs them all. What was begun empty by an order may be begun anew, and needs the person again.
     const mayStayDead = this.#plan.deadStayDead && !this.#plan.faults.includes('lose-all')
       && !this.#plan.faults.includes('empty') && !this.#plan.faults.includes('moved-back')
-      && !this.#plan.faults.includes('rollback');
+      && !this.#plan.faults.includes('rollback') && !world.rare.has('copies given up');
     for (const heal of [...this.#healers]) heal();
     for (const store of world.stores) {
       const living = world.stores.filter((each) => each.isUp).length;
