@@ -29,8 +29,9 @@
 import { ADDRCONFIG } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { formatCount, formatDuration } from '../../base/units.js';
 import type { Clock } from '../ports.js';
-import type { HostAddresses, LookUpHost } from '../resolver.js';
+import type { HostAddresses, LookUpHost, LookupWait } from '../resolver.js';
 
 /** What getaddrinfo says of a name that is not there, or has no address. */
 const NONE: readonly string[] = ['ENOTFOUND', 'ENODATA'];
@@ -54,6 +55,8 @@ const KNOWN_AFTER_MS = 250;
 const STUCK_AFTER_MS = 60_000;
 /** So many may be stuck, and others are begun. */
 const STUCK_MAX = 1;
+/** In line; the system is on to its second resolver. */
+const HELD_MS = 5_000;
 
 export async function lookUpHost(host: string): Promise<HostAddresses> {
   try {
@@ -81,6 +84,7 @@ interface Waiting {
 const ANSWERED: Waiting = { done: () => undefined };
 
 interface Wanted {
+  readonly sinceMs: number;
   readonly waiting: Set<Waiting>;
 }
 
@@ -126,7 +130,7 @@ export class HostLookups {
   }
 
   #wait(host: string, done: (found: HostAddresses) => void): () => boolean {
-    const wanted = this.#names.get(host) ?? { waiting: new Set() };
+    const wanted = this.#names.get(host) ?? { sinceMs: this.#clock.nowMs(), waiting: new Set() };
     this.#names.set(host, wanted);
     const known = this.#knownOf(host);
     const timer = known === undefined ? undefined : setTimeout(() => {
@@ -143,6 +147,31 @@ export class HostLookups {
       const wasTold = !wanted.waiting.delete(one);
       return wasTold || !isInLine;
     };
+  }
+
+  /** Undefined: nobody wants it, or what is known of it will do. */
+  waitOf(host: string): LookupWait | undefined {
+    const wanted = this.#names.get(host);
+    if (wanted === undefined || this.#knownOf(host) !== undefined) return undefined;
+    const inLine = `one of ${formatCount(this.#names.size)} in line; ${this.#whatIsAsked()}`;
+    const doing = host === this.#asking?.host ? 'waiting for the system to look up its name'
+      : `waiting for the lookup of its name, ${inLine}`;
+    return { forMs: this.#clock.nowMs() - wanted.sinceMs, doing };
+  }
+
+  /** Of how many names mail has waited in line for HELD_MS, and for what; '': of none. */
+  get held(): string {
+    const isHeldFrom = this.#clock.nowMs() - HELD_MS;
+    const held = [...this.#names].filter(([host, { sinceMs }]) =>
+      sinceMs <= isHeldFrom && host !== this.#asking?.host && this.#knownOf(host) === undefined);
+    return held.length === 0 ? '' : `${formatCount(held.length)} in line; ${this.#whatIsAsked()}`;
+  }
+
+  #whatIsAsked(): string {
+    const nowMs = this.#clock.nowMs();
+    const asked = [...this.#stuck.values(), ...(this.#asking === undefined ? [] : [this.#asking])];
+    const each = asked.map(({ host, sinceMs }) => `${host} for ${formatDuration(nowMs - sinceMs)}`);
+    return `the system has been looking up ${each.join(', ')}`;
   }
 
   #knownOf(host: string): HostAddresses | undefined {

@@ -206,6 +206,7 @@ describe('next hops by name', () => {
     system.ask('waits.test');
     system.wait(7_000);
     assert.deepEqual([system.told, system.asked.length], [[], 4], 'libuv has no thread for it');
+    assert.equal(system.lookups.held, '1 in line; the system has been looking up stuck.test for 2min7s, known.test for 1min7s');
     await late();
     assert.equal(system.asked.at(-1), 'waits.test');
     await system.answer(FOUND, 10);
@@ -213,6 +214,26 @@ describe('next hops by name', () => {
     system.ask('stuck.test');
     system.wait(250);
     assert.deepEqual([system.told.at(-1), system.asked.at(-1)], ['stuck.test 1', 'stuck.test'], 'as any other again');
+  });
+
+  test('say what they wait for', async () => {
+    const system = new PlayedSystem();
+    system.ask('good.test');
+    await system.answer(FOUND, 10);
+    for (const host of ['silent.test', 'a.test', 'good.test']) system.ask(host);
+    system.wait(4_999);
+    assert.equal(system.lookups.held, '');
+    system.wait(1);
+    system.ask('b.test');
+    assert.equal(system.lookups.held, '1 in line; the system has been looking up silent.test for 5s');
+    const waitsOf = ['silent.test', 'a.test', 'good.test', 'nobody.test'].map((host) => system.lookups.waitOf(host));
+    assert.deepEqual(waitsOf, [
+      { forMs: 5_000, doing: 'waiting for the system to look up its name' },
+      { forMs: 5_000, doing: 'waiting for the lookup of its name, one of 4 in line; the system has been looking up silent.test for 5s' },
+      undefined, undefined,
+    ]);
+    await system.answerAll(4, '');
+    assert.deepEqual([system.lookups.held, system.lookups.waitOf('a.test')], ['', undefined]);
   });
 
   test('say when they are left whether they were asked for', async () => {
