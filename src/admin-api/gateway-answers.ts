@@ -346,6 +346,8 @@ export const statusAnswer = z.object({
   outages: outagesAnswer.exactOptional(),
   /** Why no resolver of DNS answers; '' while one does. */
   dns_away: text.exactOptional(),
+  /** Why mail waits for the lookup of next hops by name; '' while it does not. */
+  lookups_held: text.exactOptional(),
   /** Why mail waits for a connection, whoever its next hop; '' while they are to be had. */
   connections_full: text.exactOptional(),
   sources: list(sourceAnswer).exactOptional(),

@@ -220,7 +220,7 @@ function logLines(log: LogAnswer | undefined, nowMs: number, isTty: boolean): st
 }
 
 function outageLines(status: StatusAnswer, nowMs: number, isTty: boolean): string[] {
-  const { outages, dns_away: dns = '', connections_full: full = '' } = status;
+  const { outages, dns_away: dns = '', lookups_held: held = '', connections_full: full = '' } = status;
   if (outages === undefined) return [];
   const { next_hops: shown, next_hops_down: all, mx, mx_down: mxDown, hooks } = outages;
   const { memory_limit_bytes: limit } = status;
@@ -229,6 +229,10 @@ function outageLines(status: StatusAnswer, nowMs: number, isTty: boolean): strin
   if (full !== '') {
     const word = paint('CONNECTIONS', 'red', isTty);
     lines.unshift(`  ${word} mail waits for one to a next hop: ${printable(full)}`);
+  }
+  if (held !== '') {
+    const word = paint('LOOKUPS', 'red', isTty);
+    lines.unshift(`  ${word}     mail waits for those of next hops: ${printable(held)}`);
   }
   if (dns !== '') {
     lines.unshift(`  ${paint('DNS', 'red', isTty)}         no resolver answers: ${printable(dns)}`);

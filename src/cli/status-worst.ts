@@ -195,10 +195,11 @@ function logFindings(which: string, gateway: string, log: LogAnswer | undefined,
 }
 
 /** Where mail goes, and does not arrive. */
-function destinationFindings(
-  { gateway, outages, sources = [], dns_away: dns = '', connections_full: full = '' }: StatusAnswer,
-): Finding[] {
+function destinationFindings(status: StatusAnswer): Finding[] {
+  const { gateway, outages, sources = [] } = status;
+  const { dns_away: dns = '', lookups_held: held = '', connections_full: full = '' } = status;
   const found = dns === '' ? [] : [error('dns', gateway, `no resolver of DNS answers: ${dns}`)];
+  if (held !== '') found.push(error('dns', gateway, `mail waits for the lookup of next hops: ${held}`));
   if (full !== '') {
     const text = `mail waits as connections to next hops are used up: ${full} (delivery.connections)`;
     found.push(error('next hops', gateway, text));

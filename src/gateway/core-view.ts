@@ -74,6 +74,7 @@ export interface CoreViewPorts {
   /** Left out where nothing is delivered, as are the next. */
   outages?(): OutagesAnswer;
   dnsAway?(): string;
+  lookupsHeld?(): string;
   connectionsFull?(): string;
   sources?(): readonly SourceAnswer[];
   isDown?(queue: MailQueue): boolean;
@@ -169,6 +170,7 @@ export class CoreView implements GatewayView {
       reception: metrics.reception.answer(),
       outages: this.#ports.outages?.() ?? NO_OUTAGES,
       dns_away: this.#ports.dnsAway?.() ?? '',
+      lookups_held: this.#ports.lookupsHeld?.() ?? '',
       connections_full: this.#ports.connectionsFull?.() ?? '',
       sources: this.#ports.sources?.() ?? [],
       hurting: this.#hurting.answer(),

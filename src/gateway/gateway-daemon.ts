@@ -59,6 +59,7 @@ import type { Renewal } from './inbound/listener.js';
 import { reportWays } from './inbound/recipients/report-ways.js';
 import { Listeners } from './listeners.js';
 import { LocalNotes } from './local-notes.js';
+import { LookupWatch } from './lookup-watch.js';
 import { InboundRecord, MailRecord } from './mail-record.js';
 import { addressText } from '../base/address-text.js';
 import type { MemberAnswer } from '../admin-api/pages.js';
@@ -182,6 +183,7 @@ class Gateway implements RunningGateway {
   /** Of blocklists, which clients have asked: their questions leave those of deliveries their room. */
   readonly #listDns: DnsClient;
   readonly #resolvers: ResolverWatch;
+  readonly #lookupWatch: LookupWatch;
   /** Who follows sessions. */
   readonly #traces: TracePorts;
   /** Of handshakes with strangers: next hops, and servers of policies and reports. */
@@ -223,7 +225,7 @@ class Gateway implements RunningGateway {
       routeNameOf: (route) => this.#router.nameOf(route),
     });
     this.#inboundRecord = new InboundRecord(metrics, clock.nowMs());
-    const { stores: configured, learnStores } = options;
+    const { stores: configured, learnStores, stateDir } = options;
     const learnable = learnStores === undefined ? [] : learnStores.only;
     this.#knownStores = new KnownStores({ configured, learnable }, {
       clock, log,
@@ -241,8 +243,7 @@ class Gateway implements RunningGateway {
     this.#signer = signerOf(this.#dkimKeys, clock, ports);
     this.#core = this.#makeCore();
     const { mirrors, moves, registry, crashes, inHand } = this.#core;
-    this.#notes = new LocalNotes(options.stateDir, { crashes, inHand, incarnation: this.incarnation });
-    const { stateDir } = options;
+    this.#notes = new LocalNotes(stateDir, { crashes, inHand, incarnation: this.incarnation });
     const file = stateDir === undefined ? undefined : {
       read: () => readDrained(stateDir),
       write: (drained: DrainedSince) => writeDrained(stateDir, drained),
@@ -251,6 +252,7 @@ class Gateway implements RunningGateway {
     this.#drained = new DrainedStores({ clock, log, mirrors, moves, file, partitionsOf });
     this.#dns = new DnsClient(options.dns, clock);
     this.#listDns = new DnsClient(options.dns, clock);
+    this.#lookupWatch = new LookupWatch({ lookups: this.#lookups, log });
     this.#resolvers = watchOf([this.#dns, this.#listDns], options, clock, ports);
     this.#sts = stsOf(options, clock, { dns: this.#dns, https: this.#https }, ports);
     const isReporting = options.tlsReports !== undefined;
@@ -420,6 +422,7 @@ class Gateway implements RunningGateway {
           return outagesOf(dispatcher.nextHops(), failing, this.#clock.wallMs());
         },
         dnsAway: () => this.#resolvers.away,
+        lookupsHeld: () => this.#lookups.held,
         connectionsFull: () => dispatcher.whyFull,
         sources: () => dispatcher.sources(),
         isDown: (queue) => dispatcher.isDown(queue),
@@ -445,6 +448,7 @@ class Gateway implements RunningGateway {
         return transport.connect(host, port, new CountedHandlers(handlers, metrics), from);
       },
       addresses: (host, done) => transport.addresses(host, done),
+      waitOf: (host) => transport.waitOf(host),
       secure: (clear, terms, handlers) => transport.secure(clear, terms, handlers),
     };
     return new Dispatcher(this.#options.outbound, {
@@ -672,6 +676,7 @@ class Gateway implements RunningGateway {
     this.#notes.tick(nowMs);
     this.#tlsReporter?.tick(nowMs);
     this.#resolvers.tick(nowMs);
+    this.#lookupWatch.tick(nowMs);
     this.#view.watch(nowMs);
     this.#inboundRecord.busy.tick(nowMs);
     this.#hasServed ||= this.#core.accepting;

@@ -246,6 +246,8 @@ const STATUS_GAUGES: Described<StatusAnswer> = [
     'When a configuration was read last that was taken', (from) => from.configuration?.read ?? 0],
   ['register_up', '1 while the register answers', (from) => Number(from.register_away === '')],
   ['dns_up', '0 while no resolver of DNS answers', (from) => Number((from.dns_away ?? '') === '')],
+  ['lookups_held', '1 while mail waits for the system to look up the names of next hops',
+    (from) => Number((from.lookups_held ?? '') !== '')],
   ['connections_out_full',
     '1 while mail waits as connections to next hops are used up (delivery.connections)',
     (from) => Number((from.connections_full ?? '') !== '')],

@@ -77,5 +77,12 @@ export interface HostAddresses {
   readonly isFailed: boolean;
 }
 
+/** For a lookup by the system, of a host of which no addresses are known. */
+export interface LookupWait {
+  readonly forMs: number;
+  /** "waiting for the lookup of its name, …" */
+  readonly doing: string;
+}
+
 /** Never rejects. */
 export type LookUpHost = (host: string) => Promise<HostAddresses>;

@@ -15,7 +15,7 @@
  *
  * What is not here: frames (protocol/frame-reader.ts) and any retry (gateway/mirror/link).
  */
-import type { HostAddresses, TlsaData } from './resolver.js';
+import type { HostAddresses, LookupWait, TlsaData } from './resolver.js';
 
 export interface Connection {
   /** "host:port" of the peer, for logs. */
@@ -161,6 +161,8 @@ export interface MailTransport extends Transport {
    * does not want them any more; false: the system was not asked yet, as others were before.
    */
   addresses(host: string, done: (found: HostAddresses) => void): () => boolean;
+  /** What keeps them; undefined: nobody wants them, or nobody can tell. */
+  waitOf?(host: string): LookupWait | undefined;
   /**
    * What comes from now on is TLS, on the connection returned: onOpen says that it stands, onClose why it
    * does not. `clear` is of no use any more, and its handlers hear nothing of it.

@@ -289,7 +289,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       retryInMs: Math.max(0, (first?.notBeforeMs ?? 0) - this.#nowMs),
       lastError: first?.lastWhy?.text ?? '',
       lastCode: codeOf(first?.lastWhy),
-      connecting: this.#slowest(),
+      connecting: this.#connectingState(),
       fullBy: this.#fullBy(),
       isDenied: this.#hosts.isDenied,
       isByMx: this.#isByMx,
@@ -303,16 +303,26 @@ export class ConnectionPool implements PeerEvents, LaneHome {
     return this.#hosts.downSinceWallMs !== undefined;
   }
 
-  #slowest(): ConnectingState | undefined {
+  #connectingState(): ConnectingState | undefined {
     let slowest: Peer | undefined;
     for (const peer of this.#peers) {
       if (peer.isReady) return undefined;
       if (slowest === undefined || peer.openedMs < slowest.openedMs) slowest = peer;
     }
-    if (slowest === undefined) return undefined;
+    const kept = this.#keptByLookup();
+    if (kept !== undefined || slowest === undefined) return kept;
     const { relay, openedMs, session: { state } } = slowest;
     const doing = state === State.CONNECTING ? '' : STATE_DOING[state] ?? '';
     return { relay, forMs: this.#nowMs - openedMs, doing };
+  }
+
+  /** Also between two connections, while the host is put off for that (dial.ts, onNoRoom). */
+  #keptByLookup(): ConnectingState | undefined {
+    for (const { name, port, isByMx, failures } of this.#site.hosts) {
+      const wait = isByMx || failures > 0 ? undefined : this.#ports.transport.waitOf?.(name);
+      if (wait !== undefined) return { relay: relayName(name, port), ...wait };
+    }
+    return undefined;
   }
 
   #fullBy(): FullLimit | undefined {

@@ -22,7 +22,7 @@ import { errorText } from '../../base/error-text.js';
 import type {
   Connection, ConnectionHandlers, DaneTerms, MailTransport, TlsTerms,
 } from '../transport.js';
-import type { HostAddresses } from '../resolver.js';
+import type { HostAddresses, LookupWait } from '../resolver.js';
 import { readPem } from './certificates.js';
 import { FollowedFile } from './changing-files.js';
 import { SystemClock } from './clock.js';
@@ -75,6 +75,10 @@ export class ClientTransport implements MailTransport {
 
   addresses(host: string, done: (found: HostAddresses) => void): () => boolean {
     return this.#lookups.ask(host, done);
+  }
+
+  waitOf(host: string): LookupWait | undefined {
+    return this.#lookups.waitOf(host);
   }
 
   secure(clear: Connection, terms: TlsTerms, handlers: ConnectionHandlers): Connection {

@@ -7,21 +7,31 @@
  * client of etcd need them, too. So a gateway asks for its next hops one name after the other, each once for
  * all who wait for it (HostLookups).
  *
- *   wanted ─► in line ─ no other is being asked for ─► being asked for ─► answered: all who wait are told
+ *   wanted ─► in line ─ no other is asked for ─► asked for ─ answered/all who wait are told ─► (none)
+ *     ▲                                            │ STUCK_AFTER_MS/they are told that it failed
+ *     │ wanted/told so at once                     ▼
+ *     └──────── it comes back after all ◄──────── stuck
+ *
+ *   in line, asked for ─ KNOWN_AFTER_MS/told what was found within KNOWN_MS; it is asked for all the same
+ *
+ * So whatever a name waits for, one that was found within the hour waits a moment; and what nobody can tell
+ * just now is told of it as it was found then.
+ *
+ * A lookup that is stuck keeps its thread, maybe until the process ends. The line goes on by the other of the
+ * two. With a second one, of another name, none is left, for links to stores neither, and none is begun until
+ * one of them comes back: it would only stand in libuv's own line, in front of those links. Names that were
+ * never found wait here meanwhile; what is open stays so.
  *
  * Names that took long the last time are behind all others in line, but for one of them after each PASSED_MAX
  * others. Who gives up is forgotten; the name keeps its place, or one that is well again might never get its
  * turn, unless nobody waits for any.
- *
- * Whoever is first in line, a lookup that takes long holds up all others. So while one does, or did the last
- * time, a name that was found within KNOWN_MS is answered with what was found then, and asked for all the
- * same, before the next slow one: what is old is so for one lookup of another name.
  */
 import { ADDRCONFIG } from 'node:dns';
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
+import { formatCount, formatDuration } from '../../base/units.js';
 import type { Clock } from '../ports.js';
-import type { HostAddresses, LookUpHost } from '../resolver.js';
+import type { HostAddresses, LookUpHost, LookupWait } from '../resolver.js';
 
 /** What getaddrinfo says of a name that is not there, or has no address. */
 const NONE: readonly string[] = ['ENOTFOUND', 'ENODATA'];
@@ -39,6 +49,14 @@ const SLOW_NAMES_MAX = 1_000;
 const KNOWN_MS = 3_600_000;
 /** As for the slow ones; the oldest is forgotten first, which costs a wait. */
 const KNOWN_MAX = 10_000;
+/** A resolver nearby answers sooner, and a new connection may take so long. */
+const KNOWN_AFTER_MS = 250;
+/** Three silent resolvers cost 30 s, 5 s each and asked twice: what takes twice that is no matter of them. */
+const STUCK_AFTER_MS = 60_000;
+/** So many may be stuck, and others are begun. */
+const STUCK_MAX = 1;
+/** In line; the system is on to its second resolver. */
+const HELD_MS = 5_000;
 
 export async function lookUpHost(host: string): Promise<HostAddresses> {
   try {
@@ -51,23 +69,43 @@ export async function lookUpHost(host: string): Promise<HostAddresses> {
   }
 }
 
+/** Of one that is stuck. */
+const UNTOLD: HostAddresses = {
+  addresses: [], why: `no answer on its address within ${String(STUCK_AFTER_MS / 1000)} s`, isFailed: true,
+};
+
 interface Waiting {
   readonly done: (found: HostAddresses) => void;
+  /** Until it is told what is known. */
+  readonly timer?: NodeJS.Timeout | undefined;
 }
 
-/** Has its answer already, an older one. */
+/** Whoever was told what is known, all together: the name is asked for all the same. */
 const ANSWERED: Waiting = { done: () => undefined };
+
+interface Wanted {
+  readonly sinceMs: number;
+  readonly waiting: Set<Waiting>;
+}
+
+interface Asked {
+  readonly host: string;
+  readonly sinceMs: number;
+}
 
 export class HostLookups {
   readonly #look: LookUpHost;
   readonly #clock: Pick<Clock, 'nowMs'>;
   /** The line, and who waits for each name; as many as a configuration has, and `explain` is asked for. */
-  readonly #names = new Map<string, Set<Waiting>>();
+  readonly #names = new Map<string, Wanted>();
   /** Names that took long the last time, in the order in which they did. */
   readonly #slow = new Set<string>();
   /** Names that went before a slow one since the last of those. */
   #passed = 0;
-  #asking: { readonly host: string; readonly sinceMs: number } | undefined;
+  /** It stands in line still: who comes meanwhile is told, too. */
+  #asking: Asked | undefined;
+  /** Names whose lookup was given up and has not come back; never in line. */
+  readonly #stuck = new Map<string, Asked>();
   /** What was found last, in that order. */
   readonly #known = new Map<string, { readonly found: HostAddresses; readonly untilMs: number }>();
 
@@ -82,9 +120,8 @@ export class HostLookups {
    */
   ask(host: string, done: (found: HostAddresses) => void): () => boolean {
     const isAddress = isIP(host) !== 0;
-    const at = isAddress ? { addresses: [host], why: '', isFailed: false } : this.#knownOf(host);
-    if (!isAddress && at !== undefined) this.#wait(host, ANSWERED);
-    if (at === undefined) return this.#wait(host, { done });
+    if (!isAddress && !this.#stuck.has(host)) return this.#wait(host, done);
+    const at = isAddress ? { addresses: [host], why: '', isFailed: false } : this.#knownOf(host) ?? UNTOLD;
     const immediate = setImmediate(done, at);
     return () => {
       clearImmediate(immediate);
@@ -92,45 +129,88 @@ export class HostLookups {
     };
   }
 
-  #wait(host: string, waiting: Waiting): () => boolean {
-    const all = this.#names.get(host) ?? new Set();
-    this.#names.set(host, all);
-    all.add(waiting);
+  #wait(host: string, done: (found: HostAddresses) => void): () => boolean {
+    const wanted = this.#names.get(host) ?? { sinceMs: this.#clock.nowMs(), waiting: new Set() };
+    this.#names.set(host, wanted);
+    const known = this.#knownOf(host);
+    const timer = known === undefined ? undefined : setTimeout(() => {
+      wanted.waiting.delete(one);
+      wanted.waiting.add(ANSWERED);
+      done(known);
+    }, KNOWN_AFTER_MS);
+    const one: Waiting = { done, timer };
+    wanted.waiting.add(one);
     if (this.#asking === undefined) this.#askNext();
     return () => {
-      const isInLine = this.#names.get(host) === all && this.#asking?.host !== host;
-      all.delete(waiting);
-      return !isInLine;
+      clearTimeout(timer);
+      const isInLine = this.#names.get(host) === wanted && this.#asking?.host !== host;
+      const wasTold = !wanted.waiting.delete(one);
+      return wasTold || !isInLine;
     };
   }
 
-  /** Undefined where nothing is, or nobody holds up the line: it is waited for. */
-  #knownOf(host: string): HostAddresses | undefined {
-    if (this.#asking === undefined) return undefined;
+  /** Undefined: nobody wants it, or what is known of it will do. */
+  waitOf(host: string): LookupWait | undefined {
+    const wanted = this.#names.get(host);
+    if (wanted === undefined || this.#knownOf(host) !== undefined) return undefined;
+    const inLine = `one of ${formatCount(this.#names.size)} in line; ${this.#whatIsAsked()}`;
+    const doing = host === this.#asking?.host ? 'waiting for the system to look up its name'
+      : `waiting for the lookup of its name, ${inLine}`;
+    return { forMs: this.#clock.nowMs() - wanted.sinceMs, doing };
+  }
+
+  /** Of how many names mail has waited in line for HELD_MS, and for what; '': of none. */
+  get held(): string {
+    const isHeldFrom = this.#clock.nowMs() - HELD_MS;
+    const held = [...this.#names].filter(([host, { sinceMs }]) =>
+      sinceMs <= isHeldFrom && host !== this.#asking?.host && this.#knownOf(host) === undefined);
+    return held.length === 0 ? '' : `${formatCount(held.length)} in line; ${this.#whatIsAsked()}`;
+  }
+
+  #whatIsAsked(): string {
     const nowMs = this.#clock.nowMs();
-    const isHeldUp = this.#slow.has(this.#asking.host) || nowMs - this.#asking.sinceMs >= SLOW_MS;
+    const asked = [...this.#stuck.values(), ...(this.#asking === undefined ? [] : [this.#asking])];
+    const each = asked.map(({ host, sinceMs }) => `${host} for ${formatDuration(nowMs - sinceMs)}`);
+    return `the system has been looking up ${each.join(', ')}`;
+  }
+
+  #knownOf(host: string): HostAddresses | undefined {
     const known = this.#known.get(host);
-    return isHeldUp && known !== undefined && nowMs < known.untilMs ? known.found : undefined;
+    return known !== undefined && this.#clock.nowMs() < known.untilMs ? known.found : undefined;
   }
 
   #askNext(): void {
-    const host = this.#takeNext();
-    const sinceMs = this.#clock.nowMs();
-    this.#asking = host === undefined ? undefined : { host, sinceMs };
+    this.#asking = undefined;
+    const host = this.#stuck.size > STUCK_MAX ? undefined : this.#takeNext();
     if (host === undefined) return;
+    const asked = { host, sinceMs: this.#clock.nowMs() };
+    this.#asking = asked;
+    const bound = setTimeout(() => {
+      this.#stuck.set(host, asked);
+      this.#end(asked, UNTOLD);
+    }, STUCK_AFTER_MS);
     void this.#look(host).then((found) => {
-      this.#noteTime(host, this.#clock.nowMs() - sinceMs);
+      clearTimeout(bound);
       this.#noteFound(host, found);
-      const all = this.#names.get(host) ?? [];
-      this.#names.delete(host);
-      this.#askNext();
-      for (const { done } of all) done(found);
+      if (!this.#stuck.delete(host)) this.#end(asked, found);
+      else if (this.#asking === undefined) this.#askNext();
     });
   }
 
-  /** It stays in line while it is asked for: who comes meanwhile is told, too. */
+  #end({ host, sinceMs }: Asked, found: HostAddresses): void {
+    this.#noteTime(host, this.#clock.nowMs() - sinceMs);
+    const told = found.isFailed ? this.#knownOf(host) ?? found : found;
+    const { waiting = [] } = this.#names.get(host) ?? {};
+    this.#names.delete(host);
+    this.#askNext();
+    for (const { done, timer } of waiting) {
+      clearTimeout(timer);
+      done(told);
+    }
+  }
+
   #takeNext(): string | undefined {
-    if ([...this.#names.values()].every(({ size }) => size === 0)) this.#names.clear();
+    if ([...this.#names.values()].every(({ waiting }) => waiting.size === 0)) this.#names.clear();
     const names = [...this.#names.keys()];
     const slow = names.find((name) => this.#slow.has(name));
     const soon = names.find((name) => !this.#slow.has(name));

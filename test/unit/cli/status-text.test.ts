@@ -84,6 +84,12 @@ test('the configuration in force is named, why another one was refused, and whic
   assert.ok(all.some((line) => line.startsWith('ROUTES DIFFER: aaaa: gw-1, gw-3; bbbb: gw-2; ')), all.join('\n'));
 });
 
+test('mail that waits for lookups is shown, with what the system has been asked for', () => {
+  const outages = { next_hops: [], next_hops_down: 0, next_hops_denied: 0, mx: [], mx_down: 0, mx_waiting: 0, hooks: [] };
+  const text = shown({ ...STATUS, outages, lookups_held: '2 in line; the system has been looking up a.test for 8s' });
+  assert.match(text, /^ {2}LOOKUPS {5}mail waits for those of next hops: 2 in line; the system has been looking up a\.test for 8s$/m);
+});
+
 test('of a release before, what it does not tell is not shown', () => {
   const { orders: _orders, held_messages: _held, delayed_messages: _delayed, ...before } = STATUS;
   const text = shown({ ...before, held_messages: 0, outages: { next_hops: [{ relay: 'mx:25', since: NOW - 40, waiting: 7, why: '421 4.3.2 later', code: '421', next_try: null }, { relay: 'my:25', since: NOW - 40, waiting: 7, why: 'ETIMEDOUT' }], next_hops_down: 2, next_hops_denied: 0, mx: [], mx_down: 0, mx_waiting: 0, hooks: [] } });

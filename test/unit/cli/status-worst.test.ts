@@ -52,6 +52,7 @@ describe('the first line of the status', () => {
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 19 }], mx_down: 1000, mx_waiting: 19_000 } }, "WARNING gw-1: 1,000 destinations by MX can't be reached, 19,000 to deliver"],
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 190 }], mx_down: 11, mx_waiting: 250 } }, "WARNING gw-1: mx.example:25 can't be reached, 190 to deliver: ECONNREFUSED"],
     [{ outages: { ...OUTAGES, mx: [{ ...HOP, waiting: 19 }], mx_down: 11, mx_waiting: 199 } }, 'ALL WELL'],
+    [{ lookups_held: '2 in line; the system has been looking up a.test for 8s' }, 'ERROR gw-1: mail waits for the lookup of next hops: 2 in line; the system has been looking up a.test for 8s'],
     [{ connections_full: '40 of 40 are open' }, 'ERROR gw-1: mail waits as connections to next hops are used up: 40 of 40 are open (delivery.connections)'],
     [{ dns_away: '127.0.0.1:53: SERVFAIL', outages: { ...OUTAGES, next_hops: [HOP], next_hops_down: 1 } }, 'ERROR gw-1: no resolver of DNS answers: 127.0.0.1:53: SERVFAIL (and 1 more, below)'],
     [{ outages: { ...OUTAGES, hooks: [{ hook: 'rspamd', since: NOW, why: 'no answer' }] } }, 'ERROR gw-1: hook rspamd fails: no answer'],

@@ -9,8 +9,8 @@
  * one place is never theirs: fifty who guess do not delay one who knows. Those whom a proxy does not tell are
  * not known apart, so a guess puts none of them behind: they have a line of their own, just before that last
  * one, and no right to that place either. Each of the four lines is bounded: who would have to go to the last
- * one while it is full hears "later" too. Who has gone leaves its line. What was good is remembered under a
- * keyed hash, never as it is; a user who is read anew is forgotten.
+ * one while it is full hears "later" too. Who has gone, or has waited for a minute (session.ts), leaves its
+ * line. What was good is remembered under a keyed hash, never as it is; a user who is read anew is forgotten.
  */
 import { Newest } from '../../../base/newest.js';
 import { latin1Bytes, latin1Text } from '../../../base/utf8.js';
@@ -23,7 +23,7 @@ export type Verdict = 'yes' | 'no' | 'later';
 /** `account`: behind a yes. */
 export type OnVerdict = (verdict: Verdict, account?: Account) => void;
 
-/** The client has gone. True: its check had not begun and never will; else its verdict comes, or has come. */
+/** The client waits no more. True: its check never begins; else its verdict comes, or has come. */
 export type GiveUp = () => boolean;
 
 export interface PasswordChecksPorts {

@@ -17,6 +17,7 @@
  *   COMMAND ─ AUTH/334 ─▶ RESPONSE ─ wrong, "*", SCRAM proven/235 ─▶ COMMAND
  *   COMMAND, RESPONSE ─ a password ─▶ CHECKING ─ verdict/235, 535, 454 ─▶ COMMAND
  *                                     CHECKING ─ the client's end, before its check began/501 ─▶ COMMAND
+ *                                     CHECKING ─ a minute, before its check began/454 ─▶ COMMAND
  *   COMMAND ─ XCLIENT ─▶ GREETING ─ greeted: at once, or when blocklists have answered ─▶ COMMAND
  *   COMMAND ─ RCPT that somebody else knows ─▶ LOOKING_UP ─ answer/250, 550, 451 ─▶ COMMAND
  *   any but JUDGING, ANSWERING ─ QUIT, 421, the client's end ─▶ CLOSING ─ closed ─▶ CLOSED

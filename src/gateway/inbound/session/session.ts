@@ -63,6 +63,8 @@ import { WaitingInput } from './waiting-input.js';
 const COMMAND_OCTETS_MAX = 2048;
 /** For all questions about one recipient: clients wait for five minutes (RFC 5321 4.5.3.2.3). */
 const LOOK_UP_MS = 60_000;
+/** For the check of a password to begin; clients that wait for an AUTH give up after minutes. */
+const CHECK_LINE_MS = 60_000;
 /** Commands of one client obeyed in one turn, so that a read full of them holds nobody up. */
 const COMMANDS_PER_TURN_MAX = 100;
 
@@ -274,6 +276,8 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
       if (sinceMs > options.idleMs) this.#perform(replies.IDLE, 'command', '');
     } else if (this.#state === State.LOOKING_UP) {
       if (sinceMs > LOOK_UP_MS) this.#giveUpLookUp();
+    } else if (this.#state === State.CHECKING) {
+      if (sinceMs > CHECK_LINE_MS && this.#hasGivenUpCheck()) this.#onChecked(this.#checkedUser, 'later');
     } else if (this.#state === State.SECURING) {
       if (sinceMs <= options.handshakeMs) return;
       this.#handshakeWhy = 'it took too long';
@@ -587,14 +591,18 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const { user } = password;
     const giveUp = authenticator.check(user, password.password, this.clientKey, (verdict, account) => {
       this.#giveUpCheck = undefined;
-      if (this.#state !== State.CHECKING) return this.#onUnheard(user, verdict);
-      this.#waitingSinceMs = this.#desk.nowMs;
-      this.#perform(this.#verdictOf(user, verdict, account), 'auth', '');
-      if (this.#desk.isClosing) this.shutDown();
-      this.#goOn();
+      if (this.#state === State.CHECKING) this.#onChecked(user, verdict, account);
+      else this.#onUnheard(user, verdict);
     });
     // A verdict at once may have led to the next check.
     if (this.#state === State.CHECKING) this.#giveUpCheck ??= giveUp;
+  }
+
+  #onChecked(user: string, verdict: Verdict, account?: Account): void {
+    this.#waitingSinceMs = this.#desk.nowMs;
+    this.#perform(this.#verdictOf(user, verdict, account), 'auth', '');
+    if (this.#desk.isClosing) this.shutDown();
+    this.#goOn();
   }
 
   #verdictOf(user: string, verdict: Verdict, account: Account | undefined): Effect {

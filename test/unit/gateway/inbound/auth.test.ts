@@ -437,6 +437,30 @@ describe('AUTH', () => {
     assert.equal(sessions.length, 3);
   });
 
+  test('a password whose check has not begun within a minute hears later, one that is being checked its verdict', async () => {
+    const begun: ((account: undefined) => void)[] = [];
+    const slow: Directory = {
+      checksAtOnce: 1, keptMs: 1000, scramUsers: undefined, addressesOf: ({ addresses }) => addresses, find: () => undefined,
+      check: () => new Promise((resolve) => { begun.push(resolve); }),
+    };
+    const authenticator = new Authenticator(slow, new Uint8Array(32), { secrets: new SystemSecrets(), clock: { nowMs: () => 0, wallMs: () => 0 } });
+    const [checked, inLine] = [new Kit(authenticator), new Kit(authenticator)];
+    for (const kit of [checked, inLine]) {
+      await kit.say('EHLO a');
+      kit.send(`AUTH PLAIN ${base64('\0bob@example.org\0builder')}\r\nNOOP`);
+    }
+    const laterMs = (seconds: number): number => performance.now() + seconds * 1000;
+    for (const kit of [checked, inLine]) kit.session.tick(laterMs(58));
+    assert.deepEqual([checked.connection.text, inLine.connection.text], ['', '']);
+    for (const kit of [checked, inLine]) kit.session.tick(laterMs(61));
+    assert.match(inLine.connection.text, /^454 4\.7\.0 .*\r\n250 .*\r\n$/);
+    assert.deepEqual([checked.connection.text, inLine.auths], ['', ['PLAIN later']]);
+    begun[0]?.(undefined);
+    while (checked.connection.text === '') await new Promise(setImmediate);
+    assert.match(checked.connection.text, /^535 /);
+    assert.equal(begun.length, 1, 'it has left the line');
+  });
+
   test('to act as another is refused, and no guess at a password', async () => {
     const kit = new Kit(people);
     await kit.say('EHLO a');

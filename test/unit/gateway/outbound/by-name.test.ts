@@ -224,10 +224,12 @@ test('a host whose name is not even looked up in time is not called down', async
   const real = new ClientTransport({ readBufferBytes: 8 * 1024 });
   const source = new MemorySource();
   const left: string[] = [];
+  const wait = { forMs: 7_000, doing: 'waiting for the lookup of its name' };
   let asked = 0;
   const dispatcher = dispatcherFor(source, { timeouts: DEFAULT_TIMEOUTS.with(0, 300) }, undefined, undefined, undefined, undefined, undefined, undefined, undefined, {
     connect: () => assert.fail('nothing is connected'),
     secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
+    waitOf: () => wait,
     addresses: (host) => {
       asked++;
       return () => {
@@ -239,8 +241,12 @@ test('a host whose name is not even looked up in time is not called down', async
   t.after(() => dispatcher.stop(100));
   const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'well.test', port: 25 } });
   source.put(queue, 1, 'Subject: x\r\n\r\nhello\r\n');
+  const shown = (): unknown => dispatcher.nextHopOf(queue)?.connecting;
   dispatcher.onReady(queue);
+  await until(() => left.length === 1 && dispatcher.nextHopOf(queue)?.connections === 0, 'it is put off', 20_000);
+  assert.deepEqual(shown(), { relay: 'well.test:25', ...wait });
   await until(() => asked === 2, 'it is looked for again', 20_000);
+  assert.deepEqual(shown(), { relay: 'well.test:25', ...wait });
   assert.deepEqual([left, source.ended.length], [['well.test'], 0]);
   assert.deepEqual(dispatcher.nextHops().map(({ downSinceWallMs }) => downSinceWallMs), [undefined]);
 });

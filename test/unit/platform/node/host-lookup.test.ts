@@ -1,6 +1,6 @@
 /** Next hops by name, asked of the system one after the other: who shares a lookup, who goes first, who is forgotten. */
 import assert from 'node:assert/strict';
-import { describe, test } from 'node:test';
+import { afterEach, beforeEach, describe, mock, test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import { ClientTransport } from '../../../../src/platform/node/client-transport.js';
 import { HostLookups } from '../../../../src/platform/node/host-lookup.js';
@@ -21,6 +21,24 @@ class PlayedSystem {
   readonly told: string[] = [];
   #answer: ((found: HostAddresses) => void) | undefined;
 
+  /** Time goes by. */
+  wait(ms: number): void {
+    this.nowMs += ms;
+    mock.timers.tick(ms);
+  }
+
+  /** What is asked for is no more waited for; calling what is returned answers it after all. */
+  async stick(): Promise<() => Promise<void>> {
+    const answer = this.#answer;
+    this.#answer = undefined;
+    this.wait(60_000);
+    await turn();
+    return async () => {
+      answer?.(FOUND);
+      for (let turns = 0; turns < 2; turns++) await turn();
+    };
+  }
+
   ask(host: string): () => boolean {
     return this.lookups.ask(host, ({ addresses }) => { this.told.push(`${host} ${String(addresses.length)}`); });
   }
@@ -29,7 +47,7 @@ class PlayedSystem {
     const answer = this.#answer;
     assert.ok(answer !== undefined, 'a name is asked for');
     this.#answer = undefined;
-    this.nowMs += tookMs;
+    this.wait(tookMs);
     answer(found);
     for (let turns = 0; turns < 2; turns++) await turn();
   }
@@ -44,6 +62,9 @@ class PlayedSystem {
 }
 
 describe('next hops by name', () => {
+  beforeEach(() => { mock.timers.enable({ apis: ['setTimeout'] }); });
+  afterEach(() => { mock.timers.reset(); });
+
   test('are asked for one after the other, each once for all who wait for it', async () => {
     const system = new PlayedSystem();
     for (let at = 0; at < 40; at++) system.ask('silent.test');
@@ -113,42 +134,106 @@ describe('next hops by name', () => {
     assert.equal(system.asked.at(-1), 'mended.test', 'it waits for no silent one any more');
   });
 
-  test('that were found within the hour are told at once while a silent one holds up the line, and looked up behind it', async () => {
+  test('that were found within the hour are told after a moment, whatever they wait for, and looked up all the same', async () => {
     const system = new PlayedSystem();
-    const now = (host: string): Promise<readonly string[]> => {
+    const soon = (host: string): Promise<readonly string[]> => {
       system.ask(host);
+      system.wait(249);
+      assert.deepEqual(system.told, [], 'it may answer soon');
+      system.wait(1);
       return turn().then(() => system.told.splice(0));
     };
     for (const host of ['good.test', 'none.test']) system.ask(host);
     await system.answerAll(2, 'silent.test');
-    system.ask('silent.test');
     system.told.length = 0;
-    assert.deepEqual(await now('good.test'), [], 'it may answer soon');
-    system.nowMs += 1_000;
-    assert.deepEqual(await now('good.test'), ['good.test 1']);
-    assert.deepEqual(await now('other.test'), [], 'never found');
-    await system.answer(SILENT, 9_000);
-    assert.deepEqual(system.told.splice(0), ['silent.test 0']);
-    await system.answerAll(2, 'silent.test');
-    assert.deepEqual(system.told.splice(0), ['good.test 1', 'other.test 1']);
-    system.ask('silent.test');
+    // One after the other, none of them slow.
+    for (let at = 0; at < 40; at++) system.ask(`line-${String(at)}.test`);
+    const leave = system.ask('good.test');
+    await system.answer(FOUND, 240);
+    assert.deepEqual(system.told.splice(0), ['line-0.test 1']);
+    await system.answer(FOUND, 240);
+    assert.deepEqual(system.told.splice(0), ['good.test 1', 'line-1.test 1']);
+    assert.equal(leave(), true, 'it was told');
+    assert.deepEqual(await soon('none.test'), ['none.test 1']);
+    assert.deepEqual(await soon('good.test'), ['good.test 1']);
+    assert.deepEqual(await soon('other.test'), [], 'never found');
     system.asked.length = 0;
-    assert.deepEqual(await now('good.test'), ['good.test 1'], 'known to be slow');
+    await system.answerAll(41, 'silent.test');
+    assert.deepEqual([system.asked.at(-3), system.asked.at(-2), system.asked.at(-1)], ['good.test', 'none.test', 'other.test'], 'once each');
+    assert.equal(system.told.filter((each) => !each.startsWith('line-')).join(), 'other.test 1', 'no second time');
+    system.told.length = 0;
+    assert.deepEqual(await soon('good.test'), ['good.test 1'], 'while it is asked for itself');
     system.ask('good.test')();
-    await turn();
-    assert.deepEqual(system.told, [], 'left');
-    await system.answer(SILENT, 10_000);
-    assert.deepEqual(system.asked, ['good.test'], 'though nobody waits');
-    // Gone, and that nobody could tell.
+    system.ask('good.test');
+    await system.answer(SILENT, 200);
+    assert.deepEqual(system.told.splice(0), ['good.test 1'], 'nobody could tell, and who left is told nothing');
+    // Gone.
+    system.ask('good.test');
     await system.answer({ addresses: [], why: 'it has no address', isFailed: false }, 10);
-    system.ask('none.test');
-    await system.answer(SILENT, 10);
+    assert.deepEqual(system.told.splice(0), ['good.test 0']);
+    system.ask('silent.test');
+    assert.deepEqual(await soon('good.test'), []);
+    assert.deepEqual(await soon('none.test'), ['none.test 1']);
+    await system.answerAll(3, 'silent.test');
+    system.wait(3_600_000);
     system.told.length = 0;
     system.ask('silent.test');
-    assert.deepEqual(await now('good.test'), []);
-    assert.deepEqual(await now('none.test'), ['none.test 1']);
-    system.nowMs += 3_600_000;
-    assert.deepEqual(await now('none.test'), []);
+    assert.deepEqual(await soon('none.test'), [], 'more than an hour ago');
+  });
+
+  test('that the system never answers for hold up no others, are asked for once, and two at most', async () => {
+    const system = new PlayedSystem();
+    system.ask('known.test');
+    await system.answer(FOUND, 10);
+    for (const host of ['stuck.test', 'stuck.test', 'good.test']) system.ask(host);
+    system.told.length = 0;
+    const late = await system.stick();
+    assert.deepEqual(system.told.splice(0), ['stuck.test 0', 'stuck.test 0']);
+    await system.answer(FOUND, 10);
+    assert.deepEqual([system.told.splice(0), system.asked.slice(1)], [['good.test 1'], ['stuck.test', 'good.test']]);
+    const leave = system.ask('stuck.test');
+    system.ask('stuck.test')();
+    assert.deepEqual([system.told, leave()], [[], true], 'not from inside');
+    system.ask('stuck.test');
+    await turn();
+    assert.deepEqual([system.told.splice(0), system.asked.length], [['stuck.test 0'], 3]);
+    system.ask('known.test');
+    await system.stick();
+    assert.deepEqual(system.told.splice(0), ['known.test 1'], 'as it was found');
+    system.ask('known.test');
+    await turn();
+    assert.deepEqual(system.told.splice(0), ['known.test 1'], 'at once');
+    system.ask('waits.test');
+    system.wait(7_000);
+    assert.deepEqual([system.told, system.asked.length], [[], 4], 'libuv has no thread for it');
+    assert.equal(system.lookups.held, '1 in line; the system has been looking up stuck.test for 2min7s, known.test for 1min7s');
+    await late();
+    assert.equal(system.asked.at(-1), 'waits.test');
+    await system.answer(FOUND, 10);
+    assert.deepEqual(system.told, ['waits.test 1']);
+    system.ask('stuck.test');
+    system.wait(250);
+    assert.deepEqual([system.told.at(-1), system.asked.at(-1)], ['stuck.test 1', 'stuck.test'], 'as any other again');
+  });
+
+  test('say what they wait for', async () => {
+    const system = new PlayedSystem();
+    system.ask('good.test');
+    await system.answer(FOUND, 10);
+    for (const host of ['silent.test', 'a.test', 'good.test']) system.ask(host);
+    system.wait(4_999);
+    assert.equal(system.lookups.held, '');
+    system.wait(1);
+    system.ask('b.test');
+    assert.equal(system.lookups.held, '1 in line; the system has been looking up silent.test for 5s');
+    const waitsOf = ['silent.test', 'a.test', 'good.test', 'nobody.test'].map((host) => system.lookups.waitOf(host));
+    assert.deepEqual(waitsOf, [
+      { forMs: 5_000, doing: 'waiting for the system to look up its name' },
+      { forMs: 5_000, doing: 'waiting for the lookup of its name, one of 4 in line; the system has been looking up silent.test for 5s' },
+      undefined, undefined,
+    ]);
+    await system.answerAll(4, '');
+    assert.deepEqual([system.lookups.held, system.lookups.waitOf('a.test')], ['', undefined]);
   });
 
   test('say when they are left whether they were asked for', async () => {
