@@ -27,7 +27,7 @@ const ASKED_AT_ONCE = 64;
 /** A group is tens of processes; whoever claims more is not to keep us busy. */
 const MEMBERS_MAX = 1000;
 
-const GROUP_OPTIONS = {
+export const GROUP_OPTIONS = {
   from: {
     alias: 'gateway', type: 'string', requiresArg: true,
     describe: addressHelp('any gateway or store of the group', GATEWAY_URL),
