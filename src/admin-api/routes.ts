@@ -31,6 +31,8 @@ const WALK_MS = 30_000;
 const ENTRY_PAGE_MS = 30_000;
 /** Modules of hooks are loaded, addresses tried. */
 const RELOAD_MS = 60_000;
+/** The register keeps what has ended. */
+const RESCUE_MS = 10_000;
 
 function pages<Rest extends z.core.$ZodLooseShape>(rowsDefault: number, rest: Rest) {
   return z.object({ limit: rowCount.default(rowsDefault), cursor: pageCursor.default(''), ...rest });
@@ -198,7 +200,8 @@ const placeRoutes = {
     answer: resyncAnswer, summary: 'one copy is emptied and filled again',
   },
   rescue: {
-    method: 'POST', path: '/api/v1/rescue', role: 'operate', body: rescueOrder, answer: rescueAnswer,
+    method: 'POST', path: '/api/v1/rescue', role: 'operate', answerMs: RESCUE_MS, group: 'asked',
+    body: rescueOrder, answer: rescueAnswer,
     summary: 'partitions go on without lost copies: mail may be lost',
   },
   rebalance: {

@@ -27,7 +27,7 @@ const ASKED_AT_ONCE = 64;
 /** A group is tens of processes; whoever claims more is not to keep us busy. */
 const MEMBERS_MAX = 1000;
 
-const GROUP_OPTIONS = {
+export const GROUP_OPTIONS = {
   from: {
     alias: 'gateway', type: 'string', requiresArg: true,
     describe: addressHelp('any gateway or store of the group', GATEWAY_URL),
@@ -68,8 +68,11 @@ export interface Missing {
   /** '' when no configuration says it. */
   readonly address: string;
   readonly why: string;
-  /** 'refused': it answered, and would not. 'another': who answers at its address is another. */
-  readonly how: 'not asked' | 'silent' | 'refused' | 'another';
+  /**
+   * 'away': it does not run, as the register says. 'refused': it answered, and would not. 'another': who
+   * answers at its address is another.
+   */
+  readonly how: 'away' | 'not asked' | 'silent' | 'refused' | 'another';
 }
 
 export interface Answered<T> {
@@ -91,6 +94,11 @@ export class Group {
   missing(...kinds: readonly Kind[]): readonly Missing[] {
     return [...this.#missing.values()].filter((one) => kinds.includes(one.kind)).sort((a, b) =>
       compare(keyOf(a), keyOf(b)));
+  }
+
+  /** Those that may run, and did not hear what all gateways were asked. */
+  get unheard(): readonly Missing[] {
+    return this.missing('gateway').filter(({ how }) => how !== 'away');
   }
 
   /** The group less those that `leave` names. */
@@ -134,6 +142,8 @@ export async function findGroup(
   const members = new Map<string, Member>([[keyOf(self), { id: self.id, kind: self.kind, client: first }]]);
   if (args.only === true) return new Group([...members.values()], []);
   const missing = new Map<string, Missing>();
+  /** The register knows no process of these, whatever address a file says. */
+  const gone = new Set<string>();
   const protocol = new URL(first.url).protocol;
   let fresh = [...take(told)];
   while (fresh.length > 0) {
@@ -153,18 +163,20 @@ export async function findGroup(
     }));
     fresh = [...fresh.slice(ASKED_AT_ONCE), ...tolds.flatMap((one) => [...take(one)])];
   }
-  return new Group([...members.values()], [...missing.values()]);
+  return new Group([...members.values()], [...missing].map(([key, one]) =>
+    (one.how === 'silent' && gone.has(key) ? { ...one, how: 'away' } : one)));
 
   /** Those of them that are new and can be asked. */
   function* take(all: readonly MemberAnswer[]): Generator<Member> {
     for (const one of all) {
       const key = keyOf(one);
+      if (one.away) gone.add(key);
       if (members.has(key) || members.size >= MEMBERS_MAX) continue;
       if (one.admin === null || !URL.canParse(`${protocol}//${one.admin}`)) {
         // One that has a register knows better than one that only lacks an address.
         if (one.away || !missing.has(key)) {
           missing.set(key, {
-            id: one.id, kind: one.kind, address: '', how: 'not asked',
+            id: one.id, kind: one.kind, address: '', how: one.away ? 'away' : 'not asked',
             why: whyNotAsked({ admin: null, away: one.away }),
           });
         }
@@ -190,7 +202,7 @@ export function reportMissing(
       terminal.print(JSON.stringify({
         partial: true, member: one.id, kind: one.kind, address: one.address, error: one.why,
       }));
-    } else terminal.print(`${paint('PARTIAL', 'yellow', terminal.isTty)}: ${missingText(one)}`);
+    } else terminal.print(partialLine(one, terminal.isTty));
   }
   if (answered > 0) return missing.length > 0 ? NOT_ALL_KNOW : 0;
   const isRefused = missing.some(({ how }) => how === 'refused');
@@ -199,8 +211,15 @@ export function reportMissing(
   return 1;
 }
 
+/** What is shown, or was done, is not all. */
+export function partialLine(one: Missing, isTty: boolean): string {
+  const lacks = one.how === 'away' ? ': mail of it that nobody has taken over is not in this' : '';
+  return `${paint('PARTIAL', 'yellow', isTty)}: ${missingText(one)}${lacks}`;
+}
+
 export function missingText({ id, address, why, how }: Missing): string {
   switch (how) {
+    case 'away': return printable(`${id} does not run (the register knows no process of it)`);
     case 'not asked': return printable(`${id}: not asked: ${why}`);
     case 'silent': return printable(`${id}: no answer from ${address}: ${why}`);
     case 'refused': return printable(`${id} at ${address}: ${why}`);

@@ -34,7 +34,7 @@ import { CliError } from './context.js';
 import { NoAnswer } from './admin-client.js';
 import type { AdminClient } from './admin-client.js';
 import type { Answered, Group, Member } from './group.js';
-import { NOT_ALL_KNOW, missingText } from './group.js';
+import { NOT_ALL_KNOW, partialLine } from './group.js';
 import { leftOf } from './queue-orders.js';
 import { cancelRules, giveRule, unawareText, whyNoRule } from './rule-run.js';
 import { counted, printable, timeText } from './tables.js';
@@ -526,7 +526,7 @@ export class OrderRun {
     for (const one of missing) {
       if (json)
         terminal.print(JSON.stringify({ partial: true, member: one.id, kind: one.kind, error: one.why }));
-      else terminal.print(`PARTIAL: ${missingText(one)}`);
+      else terminal.print(partialLine(one, false));
     }
     for (const [id, how] of this.#silent) {
       const error = SILENCES[how];

@@ -11,12 +11,12 @@ import type { QueueAnswer, StatusAnswer } from '../admin-api/gateway-answers.js'
 import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { allRows } from './admin-client.js';
 import type { CliContext } from './context.js';
-import { findGroup, missingText, reportMissing, withGroupOptions } from './group.js';
+import { findGroup, partialLine, reportMissing, withGroupOptions } from './group.js';
 import type { GroupArguments, Missing } from './group.js';
 import { showLive } from './live.js';
 import { countArgument } from './numbers.js';
 import { number, numberOr } from './options.js';
-import { counted, paint, printable, tableText, timeText } from './tables.js';
+import { counted, printable, tableText, timeText } from './tables.js';
 
 const LIMIT_DEFAULT = 20;
 const LIMIT_MAX = 1_000;
@@ -213,7 +213,7 @@ export function topLines(picture: TopPicture, limit: number, isTty: boolean): re
       + `${counted(queues.length, 'queue')}  received ${perSecond(rates.received)}  delivered `
       + `${perSecond(rates.delivered)}  deferred ${perSecond(rates.deferred)}  bounced `
       + perSecond(rates.bounced),
-    ...missing.map((one) => `${paint('PARTIAL', 'yellow', isTty)}: ${missingText(one)}`),
+    ...missing.map((one) => partialLine(one, isTty)),
     '',
   ];
   if (queues.length === 0) return [...lines, 'no queue has mail'];

@@ -4,9 +4,13 @@
  * these stores, which do not come back, begin empty. Those that only wait for what these may know go on by
  * what the others know.
  *
- *   --give-up ─► what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered
- *             │                           └─ anything else: nothing is done, exit code 1
- *             └─ nothing waits for it: nothing is done, exit code 3
+ *   --give-up ─► every gateway says what waits for it
+ *             ├─ nothing does: nothing is done, exit code 3
+ *             └─ what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered, of each
+ *                                         └─ anything else: nothing is done, exit code 1
+ *
+ * A partition may wait at several: at its owner, and at who rescues for it. Would one alone go on without the
+ * stores, it would hand the partition to another that waits for them still, and take it over again.
  *
  * Partitions that have ended, and wait only to tell these stores so, wait no more by the same order.
  *
@@ -16,21 +20,29 @@ import type { Argv, Options } from 'yargs';
 import type { StatusAnswer, UntoldEndsAnswer, WaitingPartitionAnswer } from '../admin-api/gateway-answers.js';
 import type { RescueAnswer, RescueOrder } from '../admin-api/orders.js';
 import type { GatewayConfig } from '../config/types.js';
-import { ACCESS_OPTIONS, GATEWAY_URL, addressHelp, adminAddress } from './admin-address.js';
-import type { AccessArguments } from './admin-address.js';
-import { AdminClient, NoAnswer } from './admin-client.js';
+import { NoAnswer } from './admin-client.js';
+import type { AdminClient } from './admin-client.js';
 import { gatewayFile } from './config-file.js';
 import type { CliContext, Terminal } from './context.js';
 import { CliError, UsageError } from './context.js';
 import { longExample } from './examples.js';
+import { GROUP_OPTIONS, findGroup, missingText, reportMissing } from './group.js';
+import type { Group, GroupArguments } from './group.js';
 import { orderOf } from './operator.js';
 import { runRole } from './run-role.js';
 import { counted, printable } from './tables.js';
 
-const TIMEOUT_MS = 10_000;
 /** No partition waits for what was to be given up. */
 const NOTHING_WAITS = 3;
 const COPIES_AWAY = 'copies away';
+/** Refusals of who has nothing to do with the order: nothing waits for it there; a store is unknown there. */
+const NOTHING_THERE = 409;
+const UNKNOWN = 404;
+const NOTHING_DONE: RescueAnswer = { partitions: [], ended: [] };
+const CUT_OFF = 'Who is only cut off may have in memory what the stores lack, and wait for the same: look '
+  + 'there first.';
+const ONLY = 'Only this gateway is asked (--only). Another one that waits for the same needs the order, too: '
+  + 'until then a partition goes to and fro between them.';
 
 const OPTIONS = {
   config: {
@@ -53,14 +65,10 @@ const OPTIONS = {
   reason: { type: 'string', requiresArg: true, describe: 'with --give-up: why, for the log' },
   yes: { type: 'boolean', describe: 'with --give-up: do not ask; for scripts' },
   json: { type: 'boolean', describe: 'with --give-up: one JSON object a line: each partition that goes on' },
-  gateway: {
-    alias: 'from', type: 'string', requiresArg: true,
-    describe: `with --give-up: ${addressHelp('the gateway whose partitions wait', GATEWAY_URL)}`,
-  },
-  ...ACCESS_OPTIONS,
+  ...GROUP_OPTIONS,
 } as const satisfies Record<string, Options>;
 
-interface RescueArguments extends AccessArguments {
+interface RescueArguments extends GroupArguments {
   readonly config: string | undefined;
   readonly 'state-dir': string | undefined;
   readonly 'give-up': readonly string[] | undefined;
@@ -68,7 +76,6 @@ interface RescueArguments extends AccessArguments {
   readonly reason: string | undefined;
   readonly yes: boolean | undefined;
   readonly json: boolean | undefined;
-  readonly gateway: string | undefined;
 }
 
 export function rescueCommand(cli: Argv, context: CliContext, done: (code: number) => void): Argv {
@@ -78,7 +85,8 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       longExample(args
         .options(OPTIONS)
-        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, 2 wrong usage, 1 anything else.')
+        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, or a gateway that may run did not '
+          + 'hear it, 2 wrong usage, 1 anything else.')
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
         '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"',
         'go on without mail that only these two had; status prints the command that is needed'),
@@ -114,71 +122,146 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
   const { terminal } = context;
   const stores = [...new Set(args['give-up'])];
   const order = orderFor(args, stores, terminal);
-  const { url, access } = adminAddress({ ...args, from: args.gateway }, context);
-  const client = new AdminClient(url, access, TIMEOUT_MS, '--gateway');
-  const status = await client.status();
-  const away = status.waiting.filter((one) => one.waits_for === COPIES_AWAY);
-  const meant = away.filter((one) => isMeant(one, stores));
-  const unnamed = status.waiting_for.copies_away - away.length;
-  const others = otherLines(away, stores);
-  const ends = status.ends_untold.filter((one) => one.stores.every((store) => stores.includes(store)));
-  if (meant.length === 0 && unnamed <= 0 && ends.length === 0) {
+  const group = await findGroup(args, context);
+  const asked = (await group.ask('gateway', (client) => client.status()))
+    .map(({ answer }) => meantAt(answer, stores));
+  if (asked.length === 0) throw new CliError(nobodyText(group));
+  const others = together(asked, ({ away }) => otherLines(away, stores));
+  const risky = asked.filter(({ partitions, unnamed }) => partitions.length + unnamed > 0);
+  if (risky.length === 0 && asked.every(({ ends }) => ends.length === 0)) {
     for (const line of others) terminal.error(line);
     const what = others.length === 0 ? nameOf(stores) : `${nameOf(stores)} alone`;
-    terminal.error(
-      `twinpost: rescue: no partition at ${printable(status.gateway)} waits for ${what}; nothing was done`,
-    );
+    const where = listOf(asked.map(({ gateway }) => gateway));
+    terminal.error(`twinpost: rescue: no partition at ${where} waits for ${what}; nothing was done`);
+    for (const line of unaskedLines(group)) terminal.error(line);
     return NOTHING_WAITS;
   }
-  const isRisk = meant.length > 0 || unnamed > 0;
-  const warnings = isRisk ? warningLines(status, stores, meant, unnamed) : [];
-  for (const line of [...warnings, ...endLines(ends, stores), ...others]) terminal.error(line);
+  const warnings = [
+    ...(risky.length > 0 ? [costText(risky, stores)] : []),
+    ...together(asked, (one) => warningLines(one, stores)),
+    ...together(asked, ({ ends }) => endLines(ends, stores)),
+    ...others,
+    ...(args.only === true && risky.length > 0 ? [ONLY] : []),
+    ...unaskedLines(group),
+  ];
+  for (const line of warnings) terminal.error(line);
   if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') {
     throw new CliError('rescue: not confirmed, nothing was done');
   }
-  const answer = await answerTo(() => client.rescue(order), terminal);
-  if (answer === undefined) return NOTHING_WAITS;
-  const named = new Map(meant.map((one) => [one.partition, one.begins_empty]));
-  const isJson = args.json === true;
-  printAnswer(answer, { gateway: status.gateway, stores, meant: named, isJson }, terminal);
-  return 0;
+  return give(group, order, asked, args.json === true, terminal);
 }
 
-interface Ordered {
+/** What a gateway says of the order before it is given. */
+interface Meant {
   readonly gateway: string;
-  readonly stores: readonly string[];
+  readonly partitions: readonly WaitingPartitionAnswer[];
+  /** Partitions that wait for some copies, and are not named in status: it may be about them. */
+  readonly unnamed: number;
+  /** All that wait for copies, as far as status names them. */
+  readonly away: readonly WaitingPartitionAnswer[];
+  readonly ends: readonly UntoldEndsAnswer[];
+}
+
+function meantAt(
+  { gateway, waiting, waiting_for: counts, ends_untold: ends }: StatusAnswer, stores: readonly string[],
+): Meant {
+  const away = waiting.filter((one) => one.waits_for === COPIES_AWAY);
+  return {
+    gateway, away, partitions: away.filter((one) => isMeant(one, stores)),
+    unnamed: Math.max(0, counts.copies_away - away.length),
+    ends: ends.filter((one) => one.stores.every((store) => stores.includes(store))),
+  };
+}
+
+/** Lines of each gateway, those of the same words once; whose they are is said where there are several. */
+function together<T extends { readonly gateway: string }>(
+  asked: readonly T[], linesOf: (one: T) => readonly string[],
+): readonly string[] {
+  const byLine = new Map<string, string[]>();
+  for (const one of asked) {
+    for (const line of linesOf(one)) byLine.set(line, [...(byLine.get(line) ?? []), one.gateway]);
+  }
+  return [...byLine].map(([line, gateways]) => (asked.length === 1 ? line : `${listOf(gateways)}: ${line}`));
+}
+
+/** A process that does not run, as far as the register knows, may only be cut off from it. */
+function unaskedLines(group: Group): readonly string[] {
+  const unasked = group.missing('gateway').map((one) => `NOT ASKED: ${missingText(one)}`);
+  return unasked.length === 0 ? [] : [...unasked, CUT_OFF];
+}
+
+function nobodyText(group: Group): string {
+  const [first] = group.missing('gateway');
+  return first === undefined
+    ? 'there is no gateway in this group: nothing was done' : `nothing was done: ${missingText(first)}`;
+}
+
+/** All that answered are asked, whatever they said: what waits may have changed since. */
+async function give(
+  group: Group, order: RescueOrder, asked: readonly Meant[], isJson: boolean, terminal: Terminal,
+): Promise<number> {
+  const told = await group.ask('gateway', (client) => answerTo(client, order));
+  const refusals = told.flatMap(({ answer }) => (answer instanceof NoAnswer ? [answer] : []));
+  const [first] = refusals;
+  if (first !== undefined && refusals.length === told.length) {
+    const refusal = refusals.find(({ code }) => code === NOTHING_THERE);
+    if (refusal === undefined) throw first;
+    terminal.error(`twinpost: ${refusal.message}`);
+    return NOTHING_WAITS;
+  }
+  const results = told.map(({ id, answer }) => {
+    const meant = asked.find(({ gateway }) => gateway === id)?.partitions ?? [];
+    return {
+      gateway: id, answer: answer instanceof NoAnswer ? NOTHING_DONE : answer,
+      meant: new Map(meant.map((one) => [one.partition, one.begins_empty])),
+    };
+  });
+  const lines = isJson ? results.flatMap((one) => jsonLines(one, order.give_up))
+    : together(results, (one) => resultLines(one, order.give_up));
+  for (const line of lines) terminal.print(line);
+  return reportMissing(group.unheard, told.length, isJson, terminal);
+}
+
+/** In place of an answer: nothing waits for it there, or these stores are unknown there. */
+async function answerTo(client: AdminClient, order: RescueOrder): Promise<RescueAnswer | NoAnswer> {
+  try {
+    return await client.rescue(order);
+  } catch (error) {
+    if (error instanceof NoAnswer && (error.code === NOTHING_THERE || error.code === UNKNOWN)) return error;
+    throw error;
+  }
+}
+
+interface Result {
+  readonly gateway: string;
+  readonly answer: RescueAnswer;
   /** Of each partition that status named, whether it begins empty. */
   readonly meant: ReadonlyMap<string, boolean>;
-  readonly isJson: boolean;
 }
 
-function printAnswer(
-  { partitions, ended }: RescueAnswer, { gateway, stores, meant, isJson }: Ordered, terminal: Terminal,
-): void {
-  if (isJson) {
-    for (const partition of partitions) {
-      terminal.print(JSON.stringify({ gateway, partition, gave_up: stores }));
-    }
-    for (const partition of ended) {
-      terminal.print(JSON.stringify({ gateway, partition, gave_up: stores, ended: true }));
-    }
-    return;
-  }
+function jsonLines({ gateway, answer: { partitions, ended } }: Result, gaveUp: readonly string[]): string[] {
+  return [
+    ...partitions.map((partition) => JSON.stringify({ gateway, partition, gave_up: gaveUp })),
+    ...ended.map((partition) => JSON.stringify({ gateway, partition, gave_up: gaveUp, ended: true })),
+  ];
+}
+
+function resultLines({ answer: { partitions, ended }, meant }: Result, stores: readonly string[]): string[] {
   const gone = partitions.filter((partition) => meant.get(partition) === true);
   const others = partitions.filter((partition) => meant.get(partition) === false);
   const unnamed = partitions.filter((partition) => !meant.has(partition));
+  const lines: string[] = [];
   if (gone.length > 0) {
     const begin = gone.length === 1 ? 'begins' : 'begin';
-    terminal.print(`${counted(gone.length, 'partition')} ${begin} empty: ${listOf(gone)}`);
+    lines.push(`${counted(gone.length, 'partition')} ${begin} empty: ${listOf(gone)}`);
   }
-  if (others.length > 0) terminal.print(goOnText(others, stores));
+  if (others.length > 0) lines.push(goOnText(others, stores));
   if (unnamed.length > 0) {
-    terminal.print(`${counted(unnamed.length, 'more partition')} had it, too; status says which of them `
+    lines.push(`${counted(unnamed.length, 'more partition')} had it, too; status says which of them `
       + `began empty: ${listOf(unnamed)}`);
   }
-  if (ended.length > 0) {
-    terminal.print(`${endedText(ended.length, stores)}: ${listOf(ended)}`);
-  }
+  if (ended.length > 0) lines.push(`${endedText(ended.length, stores)}: ${listOf(ended)}`);
+  return lines;
 }
 
 /** What is ended by the same order costs nothing. */
@@ -210,37 +293,23 @@ function orderFor(args: RescueArguments, stores: readonly string[], terminal: Te
   return { give_up: stores, ...(memory ? { memory } : {}), ...order };
 }
 
-/** Undefined when nothing waits for it. */
-async function answerTo(
-  order: () => Promise<RescueAnswer>, terminal: Terminal,
-): Promise<RescueAnswer | undefined> {
-  try {
-    return await order();
-  } catch (error) {
-    if (!(error instanceof NoAnswer) || error.code !== 409) throw error;
-    terminal.error(`twinpost: ${error.message}`);
-    return undefined;
-  }
-}
-
 /** Whether the order is about this partition: as a gateway judges it. */
 function isMeant({ copies }: WaitingPartitionAnswer, stores: readonly string[]): boolean {
   if (stores.length === 0) return copies.length === 0;
   return copies.length > 0 && copies.every((store) => stores.includes(store));
 }
 
-/** What it costs, and which partitions it is about as far as status names them. */
-function warningLines(
-  { gateway }: StatusAnswer, stores: readonly string[], meant: readonly WaitingPartitionAnswer[],
-  unnamed: number,
-): string[] {
-  const names = meant.filter((one) => one.begins_empty).map((one) => one.partition);
-  const others = meant.filter((one) => !one.begins_empty).map((one) => one.partition);
-  const lines = [
-    `WARNING: ${printable(gateway)} gives up ${nameOf(stores)}: mail that is nowhere else is LOST, and mail `
-      + `may be `
-      + 'delivered twice. It is logged who did this and why.',
-  ];
+function costText(risky: readonly Meant[], stores: readonly string[]): string {
+  const give = risky.length === 1 ? 'gives' : 'give';
+  return `WARNING: ${listOf(risky.map(({ gateway }) => gateway))} ${give} up ${nameOf(stores)}: mail that is `
+    + 'nowhere else is LOST, and mail may be delivered twice. It is logged who did this and why.';
+}
+
+/** Which partitions it is about as far as status names them. */
+function warningLines({ partitions, unnamed }: Meant, stores: readonly string[]): string[] {
+  const names = partitions.filter((one) => one.begins_empty).map((one) => one.partition);
+  const others = partitions.filter((one) => !one.begins_empty).map((one) => one.partition);
+  const lines: string[] = [];
   if (names.length > 0) {
     const have = names.length === 1 ? 'has' : 'have';
     lines.push(
@@ -248,13 +317,6 @@ function warningLines(
     );
   }
   if (others.length > 0) lines.push(goOnText(others, stores));
-  const ofOthers = meant.filter((one) => !one.begins_empty && one.owner !== gateway);
-  const owners = [...new Set(ofOthers.map(({ owner }) => owner))];
-  if (owners.length > 0) {
-    const live = owners.length === 1 ? 'lives, it' : 'live, they';
-    lines.push(`If ${listOf(owners)} ${live} may wait for the same: status there asks for an order of its `
-      + 'own.');
-  }
   if (unnamed > 0) {
     lines.push(`It may be about some of ${counted(unnamed, 'more partition')} that status does not name.`);
   }

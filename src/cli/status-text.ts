@@ -13,7 +13,7 @@ import { formatBytes, formatCount, formatDuration } from '../base/units.js';
 import { PROTOCOL_VERSION } from '../protocol/versions.js';
 import { RESCUE_ORDER } from '../recovery/ownership/waiting.js';
 import type { Missing } from './group.js';
-import { missingText } from './group.js';
+import { partialLine } from './group.js';
 import { hurtingText, isEnding, routesOf, worstLine, worstOf } from './status-worst.js';
 import { counted, paint, printable, tableText, timeText } from './tables.js';
 
@@ -57,9 +57,7 @@ export function statusLines(picture: Picture, nowMs: number, isTty: boolean): st
   for (const gateway of picture.gateways) lines.push(...gatewayLines(gateway, picture.all, nowMs, isTty), '');
   lines.push(...differingLines(picture, isTty));
   if (picture.stores.length > 0) lines.push(...storesLines(picture.stores), '');
-  for (const missing of picture.missing) {
-    lines.push(`${paint('PARTIAL', 'yellow', isTty)}: ${missingText(missing)}`);
-  }
+  for (const missing of picture.missing) lines.push(partialLine(missing, isTty));
   return lines;
 }
 

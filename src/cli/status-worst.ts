@@ -10,7 +10,7 @@ import { isStandingVerb } from '../admin-api/queue-rules.js';
 import type { QueueRuleAnswer } from '../admin-api/queue-rules.js';
 import { formatBytes, formatCount } from '../base/units.js';
 import type { Missing } from './group.js';
-import { missingText } from './group.js';
+import { partialLine } from './group.js';
 import type { Picture } from './status-text.js';
 import { counted, paint, printable } from './tables.js';
 
@@ -97,8 +97,8 @@ function weightOf({ level, rank }: Finding): number {
 
 /** A gateway whose address nobody knows may be well. */
 function missingFinding(one: Missing): Finding {
-  const text = `PARTIAL: ${missingText(one)}`;
-  const isAway = one.kind === 'gateway' && one.how === 'silent';
+  const text = partialLine(one, false);
+  const isAway = one.kind === 'gateway' && (one.how === 'silent' || one.how === 'away');
   return isAway ? error('absent', '', text) : warning('absent', '', text);
 }
 

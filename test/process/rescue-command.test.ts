@@ -34,8 +34,11 @@ const STRICT_COUNT = 300;
 const BOUND_MS = 60_000;
 /** Of a gateway, by default. */
 const PARTITIONS = 16;
-/** Short, but by the rule: 3 × failover + 2 × heartbeat + 3 s. */
-const MIRROR = { lease: '4s', failover_timeout: '200ms', heartbeat: '50ms' };
+/**
+ * Short, but by the rule: 3 × failover + 2 × heartbeat + 3 s. New partitions of the rescue itself do not come to ask for a
+ * person before the end.
+ */
+const MIRROR = { lease: '4s', failover_timeout: '200ms', heartbeat: '50ms', replace_after: '2min' };
 
 interface Told {
   readonly code: number | null;
@@ -172,7 +175,26 @@ describe('twinpost rescue', { timeout: 360_000 }, () => {
     silent.thaw();
     await arrived(cluster, logs, rescue);
     assert.equal((await rescue.status()).losses, 0);
-    assert.equal((await twinpost(...order, lost.name)).code, 3, 'nothing waits any more');
+    const again = await twinpost(...order, lost.name);
+    assert.equal(again.code, 3, `nothing waits any more: ${again.out}${again.error}`);
+  });
+
+  test('--give-up of a dead store is given once: each gateway that waits for it goes on, whoever is asked', async (t) => {
+    const cluster = await startCluster({ gateways: 2, group: true, store: { lease: MIRROR.lease }, gateway: { rescue: 'off', mirror: MIRROR } });
+    t.after(() => cluster.stop());
+    const [dead, empty] = cluster.stores;
+    assert.ok(dead !== undefined && empty !== undefined);
+    const gateways = cluster.gateways.map(({ gateway }) => gateway);
+    await Promise.all([...gateways, dead, empty].map((one) => one.kill()));
+    for (const one of [empty, ...gateways]) one.start();
+    const all = async (holds: (status: StatusAnswer) => boolean): Promise<boolean> =>
+      (await Promise.all(cluster.gateways.map((one) => one.status()))).every(holds);
+    await until('all wait for the dead store', () => all(({ waiting_for: waits }) => waits.copies_away === PARTITIONS), BOUND_MS, gateways[0]);
+    const told = await twinpost('rescue', '--from', `${HOST}:${String(cluster.adminPort)}`, '--reason', 'burnt', '--yes', '--give-up', dead.name);
+    assert.equal(told.code, 0, told.error);
+    assert.match(told.error, new RegExp(`^WARNING: gateway-1, gateway-2 give up the copies at ${dead.name}: `));
+    for (const { id } of cluster.gateways) assert.match(told.out, new RegExp(`^${id}: ${String(PARTITIONS)} partitions begin empty: ${id}/`, 'm'));
+    await until('all is served', () => all(({ ready, partitions_waiting: waiting }) => ready && waiting === 0), BOUND_MS, gateways[0]);
   });
 
   test('refuses what it can not understand in one line', async (t) => {

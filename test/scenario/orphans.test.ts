@@ -54,6 +54,16 @@ describe('partitions that nobody serves any more', () => {
     group.until(() => fresh.arrivals.size === 1, 'new mail');
   });
 
+  test('are tried again after a pause when one can not end within its time', () => {
+    const group = Group.started({ stores: 2, partitions: 1, noRescue: ['gw-2'] });
+    group.gateway('gw-2').register?.bridge.setRetired('gw-1', { who: 'ann', reason: 'gone', wallMs: 1 }, () => undefined);
+    group.until(() => group.log.count('gw-1/0 HOLDER -> HANDING_BACK') > 0, 'the first try');
+    group.cutOff('gw-1', true);
+    group.run(25_000);
+    assert.equal(group.log.count('gw-1/0 HANDING_BACK -> HOLDER'), 1);
+    assert.equal(group.log.count('gw-1/0 HOLDER -> HANDING_BACK'), 1);
+  });
+
   test('workers 1 to 3 to 1 to 3: partitions that have ended begin anew, empty', () => {
     const workers = ['gw-1-1', 'gw-1-2'];
     const group = left(workers, 3, {

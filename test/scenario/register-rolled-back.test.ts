@@ -4,7 +4,8 @@
  */
 import assert from 'node:assert/strict';
 import { describe, test } from 'node:test';
-import { COMMITTED } from '../../src/gateway/queue/types.js';
+import { COMMITTED, NOT_READY } from '../../src/gateway/queue/types.js';
+import { Waiting } from '../../src/recovery/ownership/waiting.js';
 import { RegisterMap } from '../../src/register/core/register-map.js';
 import { checkAll, checkNoDuplicates, checkNoLoss } from './checks.js';
 import { coreOf } from './inspect.js';
@@ -90,6 +91,24 @@ describe('the register is rolled back', () => {
       judged(pair, LETTERS + 1);
     });
   }
+
+  test('and a member is dead: what can not be committed before every store has answered is refused at once', () => {
+    const pair = loaded({ partitions: 1 });
+    const { group, second } = pair;
+    group.register.goAway('silent');
+    second.kill();
+    group.run(2 * group.leaseMs);
+    group.register.restore(new RegisterMap());
+    group.register.comeBack();
+    const holder = partitionAt(pair, 'gw-1')?.holder ?? assert.fail('it is held');
+    group.until(() => traced(pair, ROLLED_BACK) > 0 && holder.waitsFor(group.scheduler.nowMs) === Waiting.STORES, 'that it waits');
+    assert.equal(group.submit('gw-1', ['q1']).outcome, NOT_READY);
+    second.start();
+    group.until(() => holder.waitsFor(group.scheduler.nowMs) === Waiting.NOTHING, 'that it goes on');
+    group.run(1000);
+    const fresh = group.submit('gw-1', ['q1']);
+    group.until(() => fresh.outcome === COMMITTED, 'its 250');
+  });
 
   test('to before a takeover, both processes alive: the deposed one takes nothing back by it', () => {
     const pair = loaded();

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import http from 'node:http';
 import type { AddressInfo } from 'node:net';
 import { after, describe, test } from 'node:test';
-import { findGroup, missingText, reportMissing } from '../../../src/cli/group.js';
+import { findGroup, missingText, partialLine, reportMissing } from '../../../src/cli/group.js';
 import { TOKEN, tokensFile } from '../platform/node/token-file.js';
 import { contextFor } from './played-context.js';
 
@@ -67,10 +67,25 @@ describe('a group', () => {
     assert.deepEqual(group.missing('gateway').map((one) => [one.id, one.why]), [
       ['gw-2', 'connection refused'], ['gw-3', 'nothing within 0.3 s'], ['gw-4', 'it wants a token (--token-file, or TWINPOST_TOKEN_FILE)'], ['gw-5', 'nobody that answers knows its admin address'], ['gw-6', 'it does not run: the register knows no process of it'],
     ]);
+    assert.deepEqual(group.unheard.map(({ id }) => id), ['gw-2', 'gw-3', 'gw-4', 'gw-5'], 'who does not run can hear nothing');
+    const dead = group.missing('gateway').at(-1) ?? assert.fail('it is named');
+    assert.equal(partialLine(dead, false), 'PARTIAL: gw-6 does not run (the register knows no process of it): mail of it that nobody has taken over is not in this');
     const answers = await group.ask('gateway', () => Promise.resolve('here'));
     assert.deepEqual(answers.map((one) => one.id), ['gw-1']);
     const withToken = await findGroup(from(first, { tokenFile: tokensFile() }), contextFor([]), 300);
     assert.ok(!withToken.missing('gateway').some((one) => one.id === 'gw-4'));
+  });
+
+  test('knows who does not run by the register, though a file says an address, whoever is asked first', async () => {
+    const named: Known = { id: 'gw-2', kind: 'gateway', admin: '127.0.0.1:1' };
+    const storeKnows = [named];
+    const store = await member({ id: 'store-a', kind: 'store' }, storeKnows);
+    const first = await member({ id: 'gw-1', kind: 'gateway' }, [{ id: 'gw-2', kind: 'gateway', admin: null, away: true }, { id: 'store-a', kind: 'store', admin: store }]);
+    storeKnows.push({ id: 'gw-1', kind: 'gateway', admin: first });
+    for (const address of [first, store]) {
+      const group = await findGroup(from(address), contextFor([]));
+      assert.deepEqual([group.missing('gateway').map(missingText), group.unheard], [['gw-2 does not run (the register knows no process of it)'], []]);
+    }
   });
 
   test('is one member when told to keep to one', async () => {

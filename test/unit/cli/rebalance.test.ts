@@ -1,10 +1,14 @@
 /** What the command says while copies move. */
 import assert from 'node:assert/strict';
+import http from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { test } from 'node:test';
 import type { RebalanceAnswer } from '../../../src/admin-api/orders.js';
 import { AdminClient } from '../../../src/cli/admin-client.js';
 import type { Answered } from '../../../src/cli/group.js';
+import { runCli } from '../../../src/cli/main.js';
 import { progressLine } from '../../../src/cli/rebalance.js';
+import { contextFor } from './played-context.js';
 
 const MOVE = { partition: 'gw-1/0', from: 'store-a', to: 'store-c', messages: 3, bytes: 300 };
 
@@ -19,4 +23,23 @@ test('copies of all gateways are counted, and who can not begin is named with wh
     progressLine([answer({ planned: [MOVE], why: 'gw-1/3 does not have all its copies in step' }), answer({ why: 'not asked about' })]),
     '0 copies on the way, 1 to go; gw-1 waits: gw-1/3 does not have all its copies in step',
   );
+});
+
+test('one that does not run has no copies: nothing is missing without it', async (t) => {
+  const members = [
+    { id: 'gw-1', kind: 'gateway', admin: null, away: false, self: true }, { id: 'gw-2', kind: 'gateway', admin: null, away: true, self: false },
+  ];
+  const server = http.createServer((request, response) => {
+    response.writeHead(200, { 'content-type': 'application/json' });
+    response.end(JSON.stringify(request.url?.endsWith('/group') === true ? { members } : { gateway: 'gw-1', moving: [], planned: [], why: '' }));
+  });
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  t.after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  const printed: string[] = [];
+  const from = `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+  assert.equal(await runCli(['rebalance', '--from', from], contextFor(printed)), 0);
+  assert.deepEqual(printed, ['gw-1: its copies are spread evenly']);
 });

@@ -10,6 +10,7 @@ import { text } from 'node:stream/consumers';
 import { after, beforeEach, describe, test } from 'node:test';
 import { ask } from '../../../src/bin/ask.js';
 import type { UntoldEndsAnswer, WaitingPartitionAnswer } from '../../../src/admin-api/gateway-answers.js';
+import type { MemberAnswer } from '../../../src/admin-api/pages.js';
 import { runCli } from '../../../src/cli/main.js';
 import { AwayCause, awayText } from '../../../src/recovery/ownership/waiting.js';
 import { contextFor } from './played-context.js';
@@ -27,37 +28,61 @@ const QUESTION = '? Type yes to go on: ';
 const DONE = '1 partition begins empty: gw-1/3';
 const ELSE = 'start that, or name it too if it never comes back';
 
-/** Lines printed and orders given, as they came. */
+/** Lines printed and orders given, as they came; those at gw-1 with its name. */
 const happened: string[] = [];
 let waiting: readonly WaitingPartitionAnswer[] = [];
+/** At gw-1. */
+let waitingThere: readonly WaitingPartitionAnswer[] = [];
 let more = 0;
 let ends: readonly UntoldEndsAnswer[] = [];
 let answer: { readonly code: number; readonly body: object } = { code: 200, body: {} };
-const gateway = http.createServer((request, response) => {
-  void (async () => {
-    const posted = request.method === 'POST' ? await text(request) : '';
-    if (posted !== '') {
-      const { who, ...order } = JSON.parse(posted) as Readonly<Record<string, unknown>>;
-      happened.push(`ORDER ${JSON.stringify(order)}${typeof who === 'string' && who.includes('@') ? '' : ' by nobody'}`);
-    }
-    const counts = { register: 0, lease: 0, stores: 0, copies_away: more + waiting.filter((one) => one.waits_for === 'copies away').length };
-    const status = { ...STATUS, gateway: 'gw-2', partitions_waiting: waiting.length + more, waiting_for: counts, waiting, ends_untold: ends };
-    response.writeHead(posted === '' ? 200 : answer.code, { 'content-type': 'application/json' });
-    response.end(JSON.stringify(posted === '' ? status : answer.body));
-  })();
-});
-await new Promise<void>((resolve) => { gateway.listen(0, '127.0.0.1', resolve); });
-const ADDRESS = `127.0.0.1:${String((gateway.address() as AddressInfo).port)}`;
-after(() => {
-  gateway.closeAllConnections();
-  gateway.close();
-});
+let answerThere = answer;
+/** Beside the one that is asked. */
+let fellows: readonly Omit<MemberAnswer, 'self' | 'kind'>[] = [];
+
+async function gateway(id: string, isFirst: boolean): Promise<string> {
+  const server = http.createServer((request, response) => {
+    void (async () => {
+      const posted = request.method === 'POST' ? await text(request) : '';
+      if (posted !== '') {
+        const { who, ...order } = JSON.parse(posted) as Readonly<Record<string, unknown>>;
+        happened.push(`ORDER ${isFirst ? '' : `${id} `}${JSON.stringify(order)}${typeof who === 'string' && who.includes('@') ? '' : ' by nobody'}`);
+      }
+      const { code, body } = posted === '' ? { code: 200, body: asked(id, isFirst, request.url ?? '') } : isFirst ? answer : answerThere;
+      response.writeHead(code, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(body));
+    })();
+  });
+  await new Promise<void>((resolve) => { server.listen(0, '127.0.0.1', resolve); });
+  after(() => {
+    server.closeAllConnections();
+    server.close();
+  });
+  return `127.0.0.1:${String((server.address() as AddressInfo).port)}`;
+}
+
+function asked(id: string, isFirst: boolean, url: string): object {
+  if (url.endsWith('/group')) {
+    const self = { id, kind: 'gateway', admin: null, away: false, self: true };
+    return { members: [self, ...(isFirst ? fellows : []).map((one) => ({ ...one, kind: 'gateway', self: false }))] };
+  }
+  const here = isFirst ? waiting : waitingThere;
+  const hidden = isFirst ? more : 0;
+  const counts = { register: 0, lease: 0, stores: 0, copies_away: hidden + here.filter((one) => one.waits_for === 'copies away').length };
+  return { ...STATUS, gateway: id, partitions_waiting: here.length + hidden, waiting_for: counts, waiting: here, ends_untold: isFirst ? ends : [] };
+}
+
+const ADDRESS = await gateway('gw-2', true);
+const THERE = { id: 'gw-1', admin: await gateway('gw-1', false), away: false };
 beforeEach(() => {
   happened.length = 0;
   waiting = [WAITING];
+  waitingThere = [];
+  fellows = [];
   more = 0;
   ends = [];
   answer = { code: 200, body: { partitions: ['gw-1/3'], ended: [] } };
+  answerThere = { code: 409, body: { error: 'no partition waits; nothing was done' } };
 });
 
 /** As status prints it. */
@@ -117,8 +142,7 @@ describe('twinpost rescue --give-up', () => {
     waiting = [{ ...WAITING, begins_empty: false }];
     assert.equal(await run('yes'), 0);
     const GOES_ON = '1 partition waits for store-a, store-b no more, and goes on with the mail that the other stores have: gw-1/3';
-    const OTHER = '! If gw-1 lives, it may wait for the same: status there asks for an order of its own.';
-    assert.deepEqual(happened.slice(1), [`! ${GOES_ON}`, OTHER, QUESTION, ORDERED, GOES_ON]);
+    assert.deepEqual(happened.slice(1), [`! ${GOES_ON}`, QUESTION, ORDERED, GOES_ON]);
   });
 
   test('does not say of partitions that status did not name that they begin empty', async () => {
@@ -214,5 +238,69 @@ describe('a question to an operator', () => {
     input.end();
     assert.equal(await asked, '');
     assert.equal(String(output.read()), 'Type yes: \n', 'what follows begins a line');
+  });
+});
+
+describe('twinpost rescue --give-up, of a group', () => {
+  const NOT_RUNNING = 'gw-3 does not run (the register knows no process of it)';
+  const CUT_OFF = '! Who is only cut off may have in memory what the stores lack, and wait for the same: look there first.';
+  const GONE = { id: 'gw-3', admin: null, away: true };
+  const ORDERED_THERE = 'ORDER gw-1 {"give_up":["store-a","store-b"],"reason":"TEXT"}';
+  const BOTH_WARNED = `! WARNING: gw-1, gw-2 give up the copies at store-a, store-b: ${COST}`;
+  /** They are asked at the same time. */
+  const orders = (): readonly string[] => happened.filter((line) => line.startsWith('ORDER')).sort();
+  const lines = (): readonly string[] => happened.filter((line) => !line.startsWith('ORDER'));
+
+  test('goes to every gateway that answers, and says once what they have in common; who does not run is left out', async () => {
+    fellows = [THERE, GONE];
+    waitingThere = [WAITING, { ...WAITING, partition: 'gw-1/5', begins_empty: false }];
+    answerThere = { code: 200, body: { partitions: ['gw-1/3', 'gw-1/5'], ended: [] } };
+    assert.equal(await run('yes'), 0);
+    assert.deepEqual(orders(), [ORDERED_THERE, ORDERED]);
+    const GOES_ON = '1 partition waits for store-a, store-b no more, and goes on with the mail that the other stores have: gw-1/5';
+    assert.deepEqual(lines(), [
+      BOTH_WARNED, '! gw-1, gw-2: 1 partition has no other copy and will begin EMPTY: gw-1/3', `! gw-1: ${GOES_ON}`,
+      `! NOT ASKED: ${NOT_RUNNING}`, CUT_OFF, QUESTION,
+      `gw-1, gw-2: ${DONE}`, `gw-1: ${GOES_ON}`,
+    ]);
+  });
+
+  test('goes to one for which nothing waits, too, and is done when another does it', async () => {
+    fellows = [THERE];
+    for (const code of [409, 404]) {
+      happened.length = 0;
+      answerThere = { code, body: { error: 'no' } };
+      assert.equal(await run('yes'), 0);
+      assert.deepEqual(orders(), [ORDERED_THERE, ORDERED]);
+      assert.deepEqual(lines(), [WARNING, '! gw-2: 1 partition has no other copy and will begin EMPTY: gw-1/3', QUESTION, `gw-2: ${DONE}`]);
+    }
+  });
+
+  test('goes to one alone with --only, which says what that leaves', async () => {
+    fellows = [THERE];
+    assert.equal(await run('yes', BOTH, '--only'), 0);
+    assert.deepEqual(happened, [
+      WARNING, EMPTY, '! Only this gateway is asked (--only). Another one that waits for the same needs the order, too: until then a partition goes to and fro between them.',
+      QUESTION, ORDERED, DONE,
+    ]);
+  });
+
+  test('names who may run and did not hear it, before and after, and ends with 3', async () => {
+    fellows = [{ id: 'gw-1', admin: '127.0.0.1:1', away: false }, GONE];
+    const SILENT = 'gw-1: no answer from 127.0.0.1:1: connection refused';
+    const UNASKED = [`! NOT ASKED: ${SILENT}`, `! NOT ASKED: ${NOT_RUNNING}`, CUT_OFF];
+    assert.equal(await run('yes'), 3);
+    assert.deepEqual(happened, [WARNING, EMPTY, ...UNASKED, QUESTION, ORDERED, DONE, `PARTIAL: ${SILENT}`]);
+    happened.length = 0;
+    waiting = [];
+    assert.equal(await run('yes'), 3);
+    assert.deepEqual(happened, ['! twinpost: rescue: no partition at gw-2 waits for the copies at store-a, store-b; nothing was done', ...UNASKED]);
+  });
+
+  test('is not done where its register does not take it, which is named', async () => {
+    fellows = [THERE];
+    answerThere = { code: 503, body: { error: 'the register is away; nothing was done' } };
+    assert.equal(await run('yes'), 3);
+    assert.equal(happened.at(-1), `PARTIAL: gw-1 at ${THERE.admin}: it refused: the register is away; nothing was done`);
   });
 });

@@ -469,6 +469,52 @@ test('what is held in memory alone, or begins, and no store takes, is shown', ()
   assert.equal(founding.holder.waitsFor(founding.nowMs), Waiting.STORES);
 });
 
+/** All of its copies are gone, and it is founded anew at a and b. */
+function foundedAfterLoss(): Stage {
+  const stage = new Stage();
+  stage.answerRead('r1', recordOf(4, OLDER, 'a', 'b'));
+  for (const storeId of ['a', 'b']) stage.up.set(storeId, 'b2');
+  for (const storeId of ['a', 'b', 'c']) stage.asked(storeId, false);
+  stage.tick();
+  const term = stage.founds.at(-1)?.term ?? assert.fail('it is founded');
+  for (const storeId of ['a', 'b']) stage.holder.onFounded(storeId, 'b2', term);
+  stage.tick();
+  stage.apply('r2');
+  for (let i = 0; i < 40 && stage.state !== HolderState.HOLDER; i++) stage.tick();
+  assert.deepEqual([stage.state, stage.begun], [HolderState.HOLDER, [true]]);
+  return stage;
+}
+
+test('a register that is put back after a loss is called that, and no loss', () => {
+  const stage = foundedAfterLoss();
+  stage.holder.onRules(stage.rulesTicket, stage.nowMs);
+  stage.up.set('c', '');
+  stage.holder.onLinkDown('c', stage.nowMs);
+  stage.holder.onNews(stage.nowMs);
+  stage.answerRead('0', undefined);
+  assert.deepEqual(stage.holder.away, { cause: AwayCause.REGISTER_BEHIND, stores: ['a', 'b', 'c'] });
+});
+
+test('an empty record, which no store takes, is shown as memory alone', () => {
+  const stage = new Stage();
+  stage.hold();
+  for (const storeId of ['a', 'b', 'c']) {
+    stage.up.set(storeId, storeId === 'c' ? '' : 'b2');
+    stage.holder.onLinkDown(storeId, stage.nowMs);
+  }
+  stage.holder.onRules(stage.rulesTicket, stage.nowMs);
+  for (const storeId of ['a', 'b']) stage.holder.onLinkUp(storeId, 'b2', stage.nowMs);
+  for (let i = 0; i < 40 && stage.changes.at(-1)?.record.members.length !== 0; i++) stage.tick();
+  assert.deepEqual(stage.apply('r3').members, [], 'both copies are gone');
+  for (const storeId of ['a', 'b']) {
+    stage.up.set(storeId, '');
+    stage.holder.onLinkDown(storeId, stage.nowMs);
+  }
+  stage.tick(40);
+  assert.equal(stage.holder.isUnstored(stage.nowMs), true);
+  assert.equal(stage.holder.waitsFor(stage.nowMs), Waiting.STORES);
+});
+
 test('a member that was told that it counts, and has no copy, has none that is on its way', () => {
   const stage = new Stage();
   const record = recordOf(5, SELF, 'a', 'b');
