@@ -332,6 +332,20 @@ describe('a recipient whom somebody else must look up', () => {
     assert.equal(asked, 20);
   });
 
+  test('is not asked for again when too many wait, and postmaster is taken all the same', () => {
+    let asked = 0;
+    const kit = new Kit({ relayDomains: ['x.example'], greetingDelayMs: 0 }, undefined, {
+      find: () => NOT_ASKED,
+      learn: (_keys, done) => {
+        asked++;
+        done(true);
+      },
+    });
+    assert.equal(kit.sends('EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<a@x.example>\r\n'), '250 250 451');
+    assert.equal(asked, 1);
+    assert.equal(kit.sends('RCPT TO:<postmaster@x.example>\r\n'), '250');
+  });
+
   test('has a minute for it; an answer that comes later is for nobody', () => {
     const asked: { readonly keys: readonly string[]; readonly done: () => void }[] = [];
     const known = new Set<string>();
