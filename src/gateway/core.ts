@@ -505,6 +505,7 @@ export class GatewayCore implements Reception, DeliverySource {
     const { memory, entries } = this;
     return new DelayReports(this.#options.delayReports, {
       memory, entries, settlement: this.#settlement, writer,
+      lookAgain: (row) => { this.#expirySweep.look(row); },
       begin: (queue, row) => { this.reports.beginDelay(queue, row); },
       onUsed: ({ partition }, row) => { this.bodies.onUsed(partition, row); },
     });

@@ -145,6 +145,26 @@ describe('reports', () => {
     assert.ok(longestWaitMs(world) <= 500);
   });
 
+  test('one that a process before began goes as soon as its way is known, though many others wait for theirs', () => {
+    const world = World.started();
+    refuseAll(world);
+    const plain = world.gateway.wayTo;
+    world.gateway.wayTo = () => NOT_READY;
+    const letters = Array.from({ length: 300 }, (_none, i) => world.submit(['q1'], { reversePath: `u${String(i)}@senders.example` }));
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 20_000, 'all are owed');
+    world.run(1000);
+    world.gateway.kill();
+    world.gateway.wayTo = plain;
+    // The answer does not hold until the next look.
+    const find = askedWays(world, 50, true);
+    world.gateway.wayTo = (path, onKnown) => (path.startsWith('u200@') ? find(path, onKnown) : NOT_READY);
+    world.startGateway();
+    world.until(() => letters[200]?.reports.size === 1, 10_000, 'the report');
+    world.gateway.wayTo = plain;
+    quietAndJudged(world);
+    assert.ok(letters.every((letter) => letter.reports.size === 1));
+  });
+
   test('full stores in which everything bounces drain, though no report finds credit', () => {
     const world = World.started({ storeMemoryBytes: 1024 * 1024 });
     world.hops.script = () => 'defer';
@@ -659,6 +679,16 @@ describe('a delay', () => {
     world.hops.script = () => 'accept';
     quietAndJudged(world);
     assert.equal(world.hops.reports.filter((text) => text.includes(' delay ')).length, 1);
+  });
+
+  test('is told as soon as somebody can say where it goes, though the answer may not hold until the walk comes by again', () => {
+    const world = waiting();
+    world.gateway.wayTo = askedWays(world, 50, true);
+    for (let i = 0; i < 60; i++) world.submit(['q1'], { notify: NOTIFY_DELAY, reversePath: `u${String(i)}@senders.example` });
+    world.run(70_000);
+    assert.deepEqual(told(world), Array.from({ length: 60 }, () => 'delay 0@q1.example'));
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
   });
 
   test('is told to who said nothing of reports where that is configured, and to nobody else who did not ask', () => {

@@ -143,6 +143,8 @@ export class Reports {
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
   readonly #unmarked = new Set<ReportJob>();
+  /** Of those the ones whose way is known by now, for a while: they go first. */
+  readonly #markable = new Set<ReportJob>();
   #marked: ReportJob | undefined;
   #markedAtMs = 0;
   /** Those that are being signed, and those that wait for that, not composed yet. */
@@ -249,6 +251,7 @@ export class Reports {
     this.#jobs.delete(job);
     if (this.#signing.delete(job)) this.#signNext();
     this.#unmarked.delete(job);
+    this.#markable.delete(job);
     if (this.#marked === job) this.#marked = undefined;
   }
 
@@ -263,9 +266,13 @@ export class Reports {
 
   /** At once: the answer may hold for no longer than RETRY_MS. */
   #onWayKnown(job: ReportJob): void {
-    if (!this.#short.delete(job)) return;
-    this.#due.push(job);
-    this.#ports.requestEndOfTurn();
+    if (this.#unmarked.has(job)) {
+      this.#markable.add(job);
+      this.#markNext();
+    } else if (this.#short.delete(job)) {
+      this.#due.push(job);
+      this.#ports.requestEndOfTurn();
+    }
   }
 
   /** The next job is marked, when no mark is on its way. */
@@ -274,10 +281,10 @@ export class Reports {
     const nowMs = this.#ports.clock.nowMs();
     if (this.#marked !== undefined && nowMs - this.#markedAtMs < MARK_WAIT_MS) return;
     this.#marked = undefined;
-    let looks = Math.min(MARK_LOOKS, this.#unmarked.size);
-    for (const job of this.#unmarked) {
-      if (looks === 0) return;
-      looks -= 1;
+    for (let looks = Math.min(MARK_LOOKS, this.#unmarked.size); looks > 0; looks--) {
+      const [job] = this.#markable.size > 0 ? this.#markable : this.#unmarked;
+      if (job === undefined) return;
+      this.#markable.delete(job);
       this.#unmarked.delete(job);
       if (this.#isGone(job)) {
         this.#over(job);
@@ -305,10 +312,10 @@ export class Reports {
   }
 
   /** A try is counted when it begins: what waits for its way, which may take days, has tried nothing. */
-  #isWayKnown({ row, isDelay }: ReportJob): boolean {
+  #isWayKnown(job: ReportJob): boolean {
     const { settlement, writer } = this.#ports;
-    const envelope = isDelay ? undefined : settlement.envelopeOf(row);
-    return envelope === undefined || writer.wayTo(envelope) !== NOT_READY;
+    const envelope = job.isDelay ? undefined : settlement.envelopeOf(job.row);
+    return envelope === undefined || writer.wayTo(envelope, () => { this.#onWayKnown(job); }) !== NOT_READY;
   }
 
   #mark(job: ReportJob): void {
