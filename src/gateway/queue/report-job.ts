@@ -384,7 +384,6 @@ export class Reports {
     const state = entries.table.state(row);
     // Who delivers it says at the end that it owes this one still; who holds it, when it is released.
     if (state !== EntryState.READY && state !== EntryState.DEFERRED) return;
-    if (entries.isAllAbsent(row)) return entries.absent.wantLater(queue.partition, row);
     const envelope = settlement.envelopeOf(row);
     if (envelope === undefined || queue.partition.isLeaving) return;
     // An operator has deleted those whom it was about.
