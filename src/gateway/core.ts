@@ -495,6 +495,7 @@ export class GatewayCore implements Reception, DeliverySource {
     return new Reports({
       clock: ports.clock, log: ports.log, events: ports.events, entries: this.entries,
       settlement: this.#settlement, writer,
+      admits: ({ partition }, row) => this.#room.admitsExpiry(partition, this.entries.room(row)),
       requestEndOfTurn: () => { ports.requestEndOfTurn(); },
       composeDelay: (queue, row) => this.#delays.compose(queue, row),
       tellDelay: (queue, row, tries, draft) => { this.#delays.tell(queue, row, tries, draft); },
@@ -505,6 +506,7 @@ export class GatewayCore implements Reception, DeliverySource {
     const { memory, entries } = this;
     return new DelayReports(this.#options.delayReports, {
       memory, entries, settlement: this.#settlement, writer,
+      lookAgain: (row) => { this.#expirySweep.look(row); },
       begin: (queue, row) => { this.reports.beginDelay(queue, row); },
       onUsed: ({ partition }, row) => { this.bodies.onUsed(partition, row); },
     });

@@ -145,6 +145,26 @@ describe('reports', () => {
     assert.ok(longestWaitMs(world) <= 500);
   });
 
+  test('one that a process before began goes as soon as its way is known, though many others wait for theirs', () => {
+    const world = World.started();
+    refuseAll(world);
+    const plain = world.gateway.wayTo;
+    world.gateway.wayTo = () => NOT_READY;
+    const letters = Array.from({ length: 300 }, (_none, i) => world.submit(['q1'], { reversePath: `u${String(i)}@senders.example` }));
+    world.until(() => letters.every((letter) => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING), 20_000, 'all are owed');
+    world.run(1000);
+    world.gateway.kill();
+    world.gateway.wayTo = plain;
+    // The answer does not hold until the next look.
+    const find = askedWays(world, 50, true);
+    world.gateway.wayTo = (path, onKnown) => (path.startsWith('u200@') ? find(path, onKnown) : NOT_READY);
+    world.startGateway();
+    world.until(() => letters[200]?.reports.size === 1, 10_000, 'the report');
+    world.gateway.wayTo = plain;
+    quietAndJudged(world);
+    assert.ok(letters.every((letter) => letter.reports.size === 1));
+  });
+
   test('full stores in which everything bounces drain, though no report finds credit', () => {
     const world = World.started({ storeMemoryBytes: 1024 * 1024 });
     world.hops.script = () => 'defer';
@@ -572,6 +592,101 @@ describe('a report of a sender with a key', () => {
   });
 });
 
+describe('while nobody can say where a report goes', () => {
+  /** Of each message one recipient is refused, and the others are as `others` says. */
+  function withoutWay(ordering: 'fifo' | 'strict', others: 'accept' | 'defer'): { readonly world: World; readonly tell: () => void } {
+    const world = World.started({ queues: [{ name: 'q1', ordering }], retryDelayMs: 5000 });
+    world.hops.script = ({ queueName, address }) => (queueName === 'senders' ? 'accept' : address.startsWith('0') ? 'reject' : others);
+    const plain = world.gateway.wayTo;
+    world.gateway.wayTo = () => NOT_READY;
+    return { world, tell: () => { world.gateway.wayTo = plain; } };
+  }
+  const isGoingOn = (world: World, letter: Letter): boolean => {
+    const state = stateOf(coreOf(world), 'q1', letter);
+    return state === EntryState.READY || state === EntryState.DEFERRED || state === EntryState.IN_FLIGHT;
+  };
+  const arrivedAt = (world: World): readonly string[] => world.hops.arrivals.map(({ address }) => address);
+
+  for (const ordering of ['fifo', 'strict'] as const) {
+    test(`other recipients of its message are tried on, and the ${ordering} queue goes on; the report follows`, () => {
+      const { world, tell } = withoutWay(ordering, 'defer');
+      const letter = world.submit(['q1'], { recipients: 2 });
+      world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 10_000, 'a report is owed');
+      const behind = world.submit(['q1'], { recipients: 1, reversePath: 'b@senders.example' });
+      world.run(30_000);
+      const row = coreOf(world).entries.table.index.find(letter.id, onlyQueue(world.mirror('q1')).handle);
+      assert.ok(coreOf(world).noteOf(row, 2).attempts >= 5, 'they waited for the report once');
+      world.hops.script = ({ queueName, address }) => (queueName === 'senders' || address.startsWith('1') ? 'accept' : 'reject');
+      world.run(10_000);
+      assert.deepEqual(arrivedAt(world), ['1@q1.example'], 'delivered to the other');
+      assert.equal(stateOf(coreOf(world), 'q1', behind), EntryState.REPORTING, 'and the one behind was tried');
+      assert.deepEqual([letter.reports.size, behind.reports.size], [0, 0]);
+      tell();
+      quietAndJudged(world);
+      assert.deepEqual([[...letter.reports.keys()], [...behind.reports.keys()]], [['failure 0@q1.example'], ['failure 0@q1.example']]);
+    });
+
+    test(`it is made as soon as somebody can, though the next hop of the ${ordering} queue is down by then`, () => {
+      const { world, tell } = withoutWay(ordering, 'defer');
+      const letter = world.submit(['q1'], { recipients: 2 });
+      world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 10_000, 'a report is owed');
+      world.hops.script = ({ queueName }) => (queueName === 'senders' ? 'accept' : 'unreachable');
+      world.run(60_000);
+      const tries = (): number => coreOf(world).noteOf(coreOf(world).entries.table.index.find(letter.id, onlyQueue(world.mirror('q1')).handle), 2).tries;
+      assert.deepEqual([isGoingOn(world, letter), tries()], [true, 0]);
+      tell();
+      world.until(() => letter.reports.size === 1, 3000, 'the report');
+      world.run(1000);
+      assert.deepEqual([isGoingOn(world, letter), tries()], [true, 0]);
+      world.hops.script = () => 'accept';
+      quietAndJudged(world);
+      assert.deepEqual([...letter.reports.keys()], ['failure 0@q1.example']);
+    });
+
+    test(`a process that takes the ${ordering} queue over goes on, owes it, and holds nothing for a poison`, () => {
+      const { world, tell } = withoutWay(ordering, 'defer');
+      const letter = world.submit(['q1'], { recipients: 2 });
+      world.until(() => letter.outcome === COMMITTED);
+      world.run(2000);
+      for (let life = 0; life < 4; life++) {
+        world.run(30_000);
+        assert.ok(isGoingOn(world, letter) || stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING);
+        world.gateway.kill();
+        world.gateway.crashNotes = [];
+        world.startGateway();
+      }
+      world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 10_000, 'owed in this life, too');
+      world.hops.script = ({ queueName, address }) => (queueName === 'senders' || address.startsWith('1') ? 'accept' : 'reject');
+      world.until(() => world.hops.arrivals.length === 1, 30_000, 'the other has it');
+      tell();
+      quietAndJudged(world);
+      assert.deepEqual([...letter.reports.keys()], ['failure 0@q1.example']);
+      assert.deepEqual([coreOf(world).entries.table.index.size, world.log.count('a message is held alone')], [0, 0]);
+    });
+  }
+
+  test('what an operator deletes of the others leaves the report owed; of all, nothing', () => {
+    for (const [meant, reports] of [[[1], 1], [[0], 0], [[0, 1], 0]] as const) {
+      const { world, tell } = withoutWay('fifo', 'defer');
+      const letter = world.submit(['q1'], { recipients: 2 });
+      world.until(() => letter.outcome === COMMITTED);
+      world.run(1000);
+      world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.DEFERRED || stateOf(coreOf(world), 'q1', letter) === EntryState.READY, 60_000, 'it goes on');
+      const core = coreOf(world);
+      const queue = onlyQueue(world.mirror('q1'));
+      const row = core.entries.table.index.find(letter.id, queue.handle);
+      assert.equal(core.holds.endEntry(queue, row, meant, 'delete', { reason: 'spam', who: 'ann' }), '');
+      if (meant.length === 1 && meant[0] === 0) assert.equal(core.noteOf(row, 2).owedChange, 0);
+      world.run(1000);
+      tell();
+      world.hops.script = () => 'accept';
+      world.untilQuiet();
+      assert.equal(world.hops.reports.length, reports);
+      assert.equal(core.reports.openCount, 0);
+    }
+  });
+});
+
 describe('mail that waits for a next hop that is down', () => {
   test('is told of in the log once, and when it expires, with the reason, which its sender learns too', () => {
     const world = World.started({ lifetimeMs: 300_000 });
@@ -659,6 +774,16 @@ describe('a delay', () => {
     world.hops.script = () => 'accept';
     quietAndJudged(world);
     assert.equal(world.hops.reports.filter((text) => text.includes(' delay ')).length, 1);
+  });
+
+  test('is told as soon as somebody can say where it goes, though the answer may not hold until the walk comes by again', () => {
+    const world = waiting();
+    world.gateway.wayTo = askedWays(world, 50, true);
+    for (let i = 0; i < 60; i++) world.submit(['q1'], { notify: NOTIFY_DELAY, reversePath: `u${String(i)}@senders.example` });
+    world.run(70_000);
+    assert.deepEqual(told(world), Array.from({ length: 60 }, () => 'delay 0@q1.example'));
+    world.hops.script = () => 'accept';
+    quietAndJudged(world);
   });
 
   test('is told to who said nothing of reports where that is configured, and to nobody else who did not ask', () => {

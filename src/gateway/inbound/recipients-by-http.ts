@@ -7,7 +7,8 @@
  *   else, an empty 200, a key that is none of these, or no answer in time: nobody can tell now (451)
  *
  * So many questions run at once; the others wait in a bounded line, no longer than an answer may take. That
- * nobody could tell is kept for a second: a server that is away is not asked for each RCPT.
+ * nobody could tell is kept for a second: a server that is away is not asked for each RCPT. That the line was
+ * full is no answer, and is not kept: who asks in a moment may have a place.
  */
 import { z } from 'zod';
 import { listOf } from '../../base/json-shape.js';
@@ -83,28 +84,27 @@ export class RecipientsByHttp implements RecipientTable {
     return known.what === NOBODY ? undefined : known.what;
   }
 
-  learn(keys: readonly string[], done: () => void): void {
+  learn(keys: readonly string[], done: (isFull?: boolean) => void): void {
     let open = keys.length;
-    const answered = (): void => {
+    let isFull = false;
+    const answered = (isTooLate = false): void => {
+      isFull ||= isTooLate;
       open--;
-      if (open === 0) done();
+      if (open === 0) done(isFull);
     };
     for (const key of keys) this.#ask(key, answered);
     this.#begin();
   }
 
-  #ask(key: string, answered: () => void): void {
+  #ask(key: string, answered: (isTooLate?: boolean) => void): void {
     const asked = this.#questions.get(key);
     if (asked !== undefined) {
       asked.askers.push(answered);
       return;
     }
-    const nowMs = this.#clock.nowMs();
-    if (this.#line.length >= LINE_MAX) {
-      this.#remember(key, NO_ANSWER, nowMs + FAILURE_KEPT_MS);
-      return answered();
-    }
-    const question = { key, untilMs: nowMs + this.#options.timeoutMs, askers: [answered] };
+    if (this.#line.length >= LINE_MAX) return answered(true);
+    const untilMs = this.#clock.nowMs() + this.#options.timeoutMs;
+    const question = { key, untilMs, askers: [answered] };
     this.#questions.set(key, question);
     this.#line.push(question);
   }

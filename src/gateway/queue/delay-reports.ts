@@ -7,6 +7,7 @@
  *     ├► nobody asked, or told already ──────────► not looked at again
  *     ├► its body is at the stores ──────────────► fetched, looked at in the next round
  *     ├► no room as for new mail ────────────────► looked at in the next round
+ *     ├► somebody is asked where it goes ────────► looked at when that is known, and in the next round
  *     └► who tries is marked in its note ─ the mirrors have that (report-job.ts) ─► looked at once more
  *          ├► composed, and signed if its sender has a key (report-job.ts); then
  *          ├► report stored and "delay told" in its note, in one section
@@ -43,6 +44,8 @@ export interface DelayReportPorts {
   readonly entries: Entries;
   readonly settlement: Settlement;
   readonly writer: ReportWriter;
+  /** What it waited for is here: as when the walk comes by (expiry-sweep.ts). */
+  lookAgain(row: number): void;
   /** Marks this process as one that tries, and then has tell() called. */
   begin(queue: MailQueue, row: number): void;
   /** The body of the entry is not needed any more. */
@@ -122,12 +125,19 @@ export class DelayReports {
       if (isWanted && note.states[index] === TO_TRY) recipients.push(index);
     });
     if (recipients.length === 0) return 'never';
-    const way = writer.wayTo(envelope);
+    // The answer may hold for less than a round of the walk.
+    const way = writer.wayTo(envelope, () => { this.#onWayKnown(row, envelope.messageId); });
     if (typeof way === 'string') return 'never';
     if (way === NOT_READY) return 'later';
     if (entries.isAbsent(row)) return wanted(queue, row, entries, memory);
     if (!hasRoom(queue, memory, delayReportBytesMax(envelope, recipients))) return 'later';
     return { envelope, note, recipients, way };
+  }
+
+  /** Unless the row is another's by now. */
+  #onWayKnown(row: number, messageId: number): void {
+    const { entries: { table }, lookAgain } = this.#ports;
+    if (table.messageId(row) === messageId) lookAgain(row);
   }
 
   /**

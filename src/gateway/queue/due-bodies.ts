@@ -6,7 +6,8 @@
  *   take: the next has no body ─► wanted soon, with as many as may be in flight (memory short: few) ─► none
  *   an attempt ended, and the entry stays ─ memory is short, the stores have it ─► its body goes
  *   a refill has sent it (mirror/resync.ts) ─ likewise ─► its body goes (absent-bodies.ts)
- *   likewise, memory too short for envelopes ─ every copy has what became of it ─► head and note go, too
+ *   likewise, memory too short for envelopes ─ every copy has what became of it ─► head and note go, too,
+ *                                              unless a report of it is put aside (report-job.ts)
  *   it came, and whoever wanted it is gone, or only looked at it ─ a while later ─► likewise
  */
 import type { Partition } from '../mirror/partition.js';
@@ -14,6 +15,7 @@ import type { Entries } from './entries.js';
 import { EntryState, NEVER_SECONDS } from './entry-table.js';
 import type { MailQueue } from './mail-queue.js';
 import type { MemoryGauge } from './memory-gauge.js';
+import { owesReportIn } from './note.js';
 
 /** Of one queue while memory is short, unless the next is larger by itself. */
 const SHORT_BYTES = 16 * 1024;
@@ -89,7 +91,8 @@ export class DueBodies {
     const { entries, memory } = this.#ports;
     if (!partition.isPartial || entries.isAbsent(row)) return;
     if (!this.#mayGo(partition, row) || !this.#isShort(partition)) return;
-    const isTooShort = memory.usedBytes + entries.absent.askedBytes > memory.entriesBytes(partition.isOwn);
+    const isTooShort = memory.usedBytes + entries.absent.askedBytes > memory.entriesBytes(partition.isOwn)
+      && !owesReportIn(entries.note(row));
     if (isTooShort && partition.ackedNumber >= partition.lastNumber) entries.dropAll(partition, row);
     else {
       entries.dropBody(partition, row);
@@ -127,7 +130,7 @@ export class DueBodies {
     const { absent } = entries;
     if (!partition.isPartial || !this.#isSame(leaving)) return;
     if (!entries.isAbsent(row) || entries.isAllAbsent(row) || absent.isAsked(partition, row)) return;
-    if (!this.#mayGo(partition, row)) return;
+    if (!this.#mayGo(partition, row) || owesReportIn(entries.note(row))) return;
     // Something became of it since then: not every copy may have that.
     if (entries.noteChecksum(row) !== noteChecksum) this.#leave(partition, row);
     else entries.dropAll(partition, row);

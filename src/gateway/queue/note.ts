@@ -32,6 +32,7 @@ import { ALIAS_EXPANDED } from './types.js';
 const NOTE_VERSION = 3;
 const FIXED_BYTES = 26;
 const DUE_AT = 2;
+const OWED_AT = 8;
 const FLAGS_AT = 21;
 const FLAG_DELAY_TOLD = 1;
 const FLAG_DELAYED = 2;
@@ -121,6 +122,12 @@ export function delayedUntilIn(note: Uint8Array): number {
   return (view.getUint8(FLAGS_AT) & FLAG_DELAYED) === 0 ? 0 : readUint48(view, DUE_AT);
 }
 
+/** A report is owed of the entry with this note. */
+export function owesReportIn(note: Uint8Array): boolean {
+  if (note[0] !== NOTE_VERSION || note.length < FIXED_BYTES) return false;
+  return readUint48(new DataView(note.buffer, note.byteOffset, note.length), OWED_AT) !== 0;
+}
+
 /** The bytes of a note. */
 export function encodeNote(note: Note): Uint8Array {
   const bytes = new Uint8Array(FIXED_BYTES + note.states.length * RECIPIENT_BYTES);
@@ -128,7 +135,7 @@ export function encodeNote(note: Note): Uint8Array {
   bytes[0] = NOTE_VERSION;
   bytes[1] = Math.min(note.attempts, BYTE_MAX);
   writeUint48(view, DUE_AT, Math.max(0, Math.floor(note.dueWallMs)));
-  writeUint48(view, 8, note.owedChange);
+  writeUint48(view, OWED_AT, note.owedChange);
   bytes[14] = Math.min(note.tries, BYTE_MAX);
   writeUint48(view, 15, note.heldSinceWallMs);
   bytes[FLAGS_AT] = (note.isDelayTold ? FLAG_DELAY_TOLD : 0) | (note.isDelayed ? FLAG_DELAYED : 0)
@@ -162,7 +169,7 @@ export function decodeNote(bytes: Uint8Array): Note | undefined {
   }
   return {
     attempts: view.getUint8(1), dueWallMs: readUint48(view, DUE_AT), states,
-    owedChange: readUint48(view, 8), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15),
+    owedChange: readUint48(view, OWED_AT), tries: view.getUint8(14), heldSinceWallMs: readUint48(view, 15),
     isDelayTold: (view.getUint8(FLAGS_AT) & FLAG_DELAY_TOLD) !== 0,
     isDelayed: (view.getUint8(FLAGS_AT) & FLAG_DELAYED) !== 0,
     isHeldByRule: (view.getUint8(FLAGS_AT) & FLAG_HELD_BY_RULE) !== 0,

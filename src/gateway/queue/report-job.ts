@@ -10,11 +10,14 @@
  *             a mirror takes as a whole or not at all
  *   SIGNING   composed, of a sender with a key (gateway/dkim)        signed, or given up: MAKING again,
  *                                                                    which stores it
+ *   ASIDE     nobody can say where it goes, and other recipients     known, and the message rests: begun anew
+ *             of its message are due: they go on meanwhile
  *   OVER      the report is due as soon as its change is committed; or there is nothing to report any more
  *
  *   DECIDED ─ committed ─► MAKING ─ stored ─► OVER
  *   DECIDED ─ a process before may have ended with it ─► MARKING ─ committed ─► MAKING
  *   MAKING ─ to be signed ─► SIGNING ─ signed, given up, or there is a place ─► MAKING
+ *   MARKING, MAKING ─ no way is known, others are due ─► ASIDE ─ its message owes it anew ─► OVER
  *   any ─ its message has ended or leaves with its partition ─► OVER
  *
  * After a restart a source that owes a report has none yet: it is made anew. A few are made in a turn,
@@ -41,7 +44,7 @@ import { EntryState } from './entry-table.js';
 import type { MailEvents } from './mail-events.js';
 import type { MailQueue } from './mail-queue.js';
 import type { Note } from './note.js';
-import { DONE, OWED_FAILURE, OWED_SUCCESS, failedState } from './note.js';
+import { DONE, OWED_FAILURE, OWED_SUCCESS, TO_TRY, failedState } from './note.js';
 import type { Settlement } from './settlement.js';
 import { isAbout } from './report-writer.js';
 import type { ReportDraft, ReportSubject, ReportWriter } from './report-writer.js';
@@ -49,14 +52,15 @@ import type { Envelope } from './types.js';
 import { NO_MEMORY, NOT_READY } from './types.js';
 
 /** Step of a report. */
-const ReportStep = { DECIDED: 0, MARKING: 1, MAKING: 2, SIGNING: 3, OVER: 4 } as const;
+const ReportStep = { DECIDED: 0, MARKING: 1, MAKING: 2, SIGNING: 3, ASIDE: 4, OVER: 5 } as const;
 type ReportStep = (typeof ReportStep)[keyof typeof ReportStep];
 
 const NEXT: Readonly<Record<ReportStep, readonly ReportStep[]>> = {
   [ReportStep.DECIDED]: [ReportStep.MARKING, ReportStep.MAKING, ReportStep.OVER],
-  [ReportStep.MARKING]: [ReportStep.MAKING, ReportStep.OVER],
-  [ReportStep.MAKING]: [ReportStep.SIGNING, ReportStep.OVER],
+  [ReportStep.MARKING]: [ReportStep.MAKING, ReportStep.ASIDE, ReportStep.OVER],
+  [ReportStep.MAKING]: [ReportStep.SIGNING, ReportStep.ASIDE, ReportStep.OVER],
   [ReportStep.SIGNING]: [ReportStep.MAKING, ReportStep.OVER],
+  [ReportStep.ASIDE]: [ReportStep.OVER],
   [ReportStep.OVER]: [],
 };
 
@@ -67,6 +71,8 @@ export interface ReportPorts {
   readonly settlement: Settlement;
   readonly writer: ReportWriter;
   readonly events: MailEvents;
+  /** There is room for a change of its note: to put its report aside, or to take that up. */
+  admits(queue: MailQueue, row: number): boolean;
   /** Calls work() when the turn ends. */
   requestEndOfTurn(): void;
   /** Who tells the delay is marked: what is to be told, if anything is (delay-reports.ts). */
@@ -76,6 +82,13 @@ export interface ReportPorts {
 }
 
 const RETRY_MS = 1000;
+/**
+ * So long other recipients wait at least, once, for somebody who is asked where the report goes: mostly there
+ * is an answer, and no change is made to put it aside.
+ */
+const WAY_WAIT_MS = 10_000;
+/** Of reports that are put aside, in a tick of a tenth of a second: each is some µs. */
+const ASIDE_LOOKS = 64;
 /** So long the others wait for the mark of one: its mirrors may have gone meanwhile. */
 const MARK_WAIT_MS = 1000;
 /** Jobs looked at, at once, for one whose mirrors can take a mark. */
@@ -103,6 +116,8 @@ class ReportJob implements CommitWaiter {
   isShort = false;
   /** It is not known yet where its report goes. */
   isAsking = false;
+  /** When other recipients of its message go on without it; undefined: its way was not asked for. */
+  othersGoAtMs: number | undefined;
   /** Signed, or as it will leave. */
   draft: ReportDraft | undefined;
   readonly #reports: Reports;
@@ -143,8 +158,14 @@ export class Reports {
   readonly #telling = new OnceInAWhile(TOLD_EVERY_MS);
   /** Those that wait for their turn to be marked, and the one whose mark is on its way. */
   readonly #unmarked = new Set<ReportJob>();
+  /** Of those the ones whose way is known by now, for a while: they go first. */
+  readonly #markable = new Set<ReportJob>();
   #marked: ReportJob | undefined;
   #markedAtMs = 0;
+  /** By row. Looked at one after the other, a round a second. */
+  readonly #aside = new Map<number, ReportJob>();
+  #asideWalk = this.#aside.values();
+  #asideAtMs = 0;
   /** Those that are being signed, and those that wait for that, not composed yet. */
   readonly #signing = new Set<ReportJob>();
   #unsigned: ReportJob[] = [];
@@ -197,6 +218,7 @@ export class Reports {
   /** Those that were put off are tried again. */
   tick(nowMs: number): void {
     this.#markNext();
+    this.#lookAside(nowMs);
     // One that was woken and has nothing to be signed any more wakes nobody.
     for (let free = SIGNING_MAX - this.#signing.size; free > 0 && this.#unsigned.length > 0; free--) {
       this.#signNext();
@@ -234,6 +256,11 @@ export class Reports {
   #open(queue: MailQueue, row: number, isDelay: boolean): ReportJob {
     const job = new ReportJob(queue, row, this.#ports.entries.table.messageId(row), isDelay, this);
     this.#jobs.add(job);
+    const aside = isDelay ? undefined : this.#aside.get(row);
+    if (aside === undefined) return job;
+    // The others have waited once.
+    if (aside.messageId === job.messageId) job.othersGoAtMs = aside.othersGoAtMs;
+    this.#over(aside);
     return job;
   }
 
@@ -249,6 +276,8 @@ export class Reports {
     this.#jobs.delete(job);
     if (this.#signing.delete(job)) this.#signNext();
     this.#unmarked.delete(job);
+    this.#markable.delete(job);
+    if (this.#aside.get(job.row) === job) this.#aside.delete(job.row);
     if (this.#marked === job) this.#marked = undefined;
   }
 
@@ -263,9 +292,14 @@ export class Reports {
 
   /** At once: the answer may hold for no longer than RETRY_MS. */
   #onWayKnown(job: ReportJob): void {
-    if (!this.#short.delete(job)) return;
-    this.#due.push(job);
-    this.#ports.requestEndOfTurn();
+    if (job.step === ReportStep.ASIDE) this.#takeUp(job);
+    else if (this.#unmarked.has(job)) {
+      this.#markable.add(job);
+      this.#markNext();
+    } else if (this.#short.delete(job)) {
+      this.#due.push(job);
+      this.#ports.requestEndOfTurn();
+    }
   }
 
   /** The next job is marked, when no mark is on its way. */
@@ -274,10 +308,10 @@ export class Reports {
     const nowMs = this.#ports.clock.nowMs();
     if (this.#marked !== undefined && nowMs - this.#markedAtMs < MARK_WAIT_MS) return;
     this.#marked = undefined;
-    let looks = Math.min(MARK_LOOKS, this.#unmarked.size);
-    for (const job of this.#unmarked) {
-      if (looks === 0) return;
-      looks -= 1;
+    for (let looks = Math.min(MARK_LOOKS, this.#unmarked.size); looks > 0; looks--) {
+      const [job] = this.#markable.size > 0 ? this.#markable : this.#unmarked;
+      if (job === undefined) return;
+      this.#markable.delete(job);
       this.#unmarked.delete(job);
       if (this.#isGone(job)) {
         this.#over(job);
@@ -293,7 +327,7 @@ export class Reports {
         this.#markedAtMs = nowMs;
         return;
       }
-      this.#unmarked.add(job);
+      if (!mayCompose || !this.#putAside(job)) this.#unmarked.add(job);
     }
   }
 
@@ -305,10 +339,57 @@ export class Reports {
   }
 
   /** A try is counted when it begins: what waits for its way, which may take days, has tried nothing. */
-  #isWayKnown({ row, isDelay }: ReportJob): boolean {
+  #isWayKnown(job: ReportJob): boolean {
     const { settlement, writer } = this.#ports;
-    const envelope = isDelay ? undefined : settlement.envelopeOf(row);
-    return envelope === undefined || writer.wayTo(envelope) !== NOT_READY;
+    const envelope = job.isDelay ? undefined : settlement.envelopeOf(job.row);
+    return envelope === undefined || writer.wayTo(envelope, () => { this.#onWayKnown(job); }) !== NOT_READY;
+  }
+
+  /** Nobody can say where it goes: other recipients of its message that are due go on. False: none is due. */
+  #putAside(job: ReportJob): boolean {
+    const { clock, settlement, admits } = this.#ports;
+    const { queue, row } = job;
+    const note = this.#noteOf(job);
+    if (!note.states.includes(TO_TRY) || queue.partition.isLeaving) return false;
+    const nowMs = clock.nowMs();
+    job.othersGoAtMs ??= nowMs + Math.max(WAY_WAIT_MS, settlement.leftMs(note));
+    if (nowMs < job.othersGoAtMs || !admits(queue, row)) return false;
+    // What is MAKING was marked, and has tried nothing.
+    const tries = job.step === ReportStep.MAKING ? Math.max(0, note.tries - 1) : note.tries;
+    job.transition(ReportStep.ASIDE);
+    job.draft = undefined;
+    this.#aside.set(row, job);
+    settlement.afterReport(queue, row, { ...note, tries });
+    return true;
+  }
+
+  #lookAside(nowMs: number): void {
+    if (nowMs < this.#asideAtMs) return;
+    for (let looks = ASIDE_LOOKS; looks > 0; looks--) {
+      const { value: job } = this.#asideWalk.next();
+      if (job === undefined) {
+        this.#asideWalk = this.#aside.values();
+        this.#asideAtMs = nowMs + RETRY_MS;
+        return;
+      }
+      this.#takeUp(job);
+    }
+  }
+
+  /** One that was put aside is begun anew, if its way is known. */
+  #takeUp(job: ReportJob): void {
+    const { settlement, writer, entries, admits } = this.#ports;
+    const { queue, row, messageId } = job;
+    if (entries.table.index.find(messageId, queue.handle) !== row) return this.#over(job);
+    const state = entries.table.state(row);
+    // Who delivers it says at the end that it owes this one still; who holds it, when it is released.
+    if (state !== EntryState.READY && state !== EntryState.DEFERRED) return;
+    const envelope = settlement.envelopeOf(row);
+    if (envelope === undefined || queue.partition.isLeaving) return;
+    // An operator has deleted those whom it was about.
+    if (this.#noteOf(job).owedChange === 0) return this.#over(job);
+    const way = writer.wayTo(envelope, () => { this.#onWayKnown(job); });
+    if (way !== NOT_READY && admits(queue, row)) settlement.reportOwed(queue, row, envelope);
   }
 
   #mark(job: ReportJob): void {
@@ -407,7 +488,7 @@ export class Reports {
     });
     const way = writer.wayTo(envelope, () => { this.#onWayKnown(job); });
     job.isAsking = way === NOT_READY;
-    if (way === NOT_READY) return false;
+    if (way === NOT_READY) return this.#putAside(job);
     if (typeof way === 'string') {
       for (const index of recipients) {
         events.ended(queue, envelope, index, way, 'the report has nowhere to go');

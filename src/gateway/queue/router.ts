@@ -10,9 +10,9 @@
  *   beside each         one for mail that must have TLS all the way   default/example.com!tls
  *                       one for mail of which TLS is not asked        default/example.com!any   (RFC 8689)
  *
- * A Route is one queue's; it is made when it is asked for first and compared by identity. Domains are chosen
- * by whoever sends, so a bounded number of Routes is kept: one that was let go is made anew, and meets its
- * queue by its label.
+ * A Route is one queue's; it is made when it is asked for first. Domains are chosen by whoever sends, so a
+ * bounded number of Routes is kept: one that was let go is made anew, and meets its queue by its label. So
+ * two Routes of one queue may be about: whoever compares them, compares labels.
  *
  * With other routes (renew) a Route of a name that stays says what they say, whoever holds it: so mail that
  * waits goes the new way. One of a name that is gone stays as it is, for mail that was being taken then; if
@@ -95,9 +95,39 @@ interface Known {
   options: RouteOptions;
   conditions: Conditions | undefined;
   /** By name of the queue and class. */
-  readonly routes: Map<string, Route>;
+  readonly routes: LastRoutes;
   /** With one queue: asked with every recipient. */
   readonly single: Map<QueueClass, Route>;
+}
+
+/**
+ * The half of KEPT_MAX that was asked for last is kept, and as many before it at most. To let go the one that
+ * is the oldest of a Map, each time, would cost a walk over the gaps that the others left.
+ */
+class LastRoutes {
+  #last = new Map<string, Route>();
+  #before = new Map<string, Route>();
+
+  get(key: string): Route | undefined {
+    const found = this.#last.get(key);
+    if (found !== undefined) return found;
+    const older = this.#before.get(key);
+    if (older !== undefined) this.set(key, older);
+    return older;
+  }
+
+  set(key: string, route: Route): void {
+    if (this.#last.size >= KEPT_MAX / 2) {
+      this.#before = this.#last;
+      this.#last = new Map();
+    }
+    this.#last.set(key, route);
+  }
+
+  clear(): void {
+    this.#last.clear();
+    this.#before.clear();
+  }
 }
 
 class Conditions {
@@ -154,7 +184,7 @@ class RoutingTable implements RenewableRouter {
     this.#byDomain = new Map();
     for (const options of routes) {
       const known = this.#gone.get(options.name)
-        ?? { options, conditions: undefined, routes: new Map(), single: new Map() };
+        ?? { options, conditions: undefined, routes: new LastRoutes(), single: new Map() };
       this.#gone.delete(options.name);
       known.options = options;
       known.conditions = options.when && new Conditions(options.when);
@@ -245,7 +275,6 @@ class RoutingTable implements RenewableRouter {
     const found = known.routes.get(key);
     if (found !== undefined) return found;
     const made = this.#routeOf(known, queueName, queueClass);
-    if (known.routes.size >= KEPT_MAX) known.routes.clear();
     known.routes.set(key, made);
     return made;
   }

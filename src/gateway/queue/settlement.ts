@@ -5,6 +5,7 @@
  *   all delivered                     ─► DELETE                                  (the plain path)
  *   some to try again                 ─► ANNOTATE (states, attempts, due time)   DEFERRED
  *   some failed or expired, report due─► ANNOTATE (report owed), report-job.ts   REPORTING
+ *   nobody knows its way, others due  ─► ANNOTATE; it is owed while they go on   DEFERRED, READY
  *   failed, no report allowed or asked─► ended, logged and counted by reason
  *   time is up meanwhile              ─► whoever is still to be tried has failed, too (interruptions.ts)
  *   next hop not reached at all       ─► nothing changes; outbound backs off
@@ -166,7 +167,13 @@ export class Settlement {
       this.#ports.events.ended(queue, envelope, index, 'deleted by an operator', words);
     }
     const results = note.results.filter(({ recipient }) => !meant.includes(recipient));
-    this.annotate(queue, row, { ...note, states, results });
+    const left = { ...note, states, results };
+    if (!states.includes(TO_TRY)) {
+      // The report that it owes still was put aside for them.
+      this.#conclude(queue, row, envelope, left, replies, false, this.#takeOut(queue, row));
+      return;
+    }
+    this.annotate(queue, row, owesReport(states) ? left : { ...left, owedChange: 0 });
     this.#tellReplies(queue, row, replies);
   }
 
@@ -179,12 +186,9 @@ export class Settlement {
     queue: MailQueue, row: number, envelope: Envelope, meant: readonly number[],
     verb: Exclude<OperatorEnd, 'delete'>,
   ): void {
-    const isHead = queue.isBlockedBy(row);
     const before = this.noteOf(row, envelope.recipients.length);
     const replies = this.#repliesOf(row);
-    const isWaiting = this.#ports.entries.table.state(row) === EntryState.READY;
-    const keepsPlace = isWaiting && queue.route.ordering === 'strict' && !isHead;
-    if (!keepsPlace) this.withdrawFromWaiting(queue, row);
+    const isHead = this.#takeOut(queue, row);
     if (verb === 'expire') {
       const note = this.#expired(queue, row, envelope, before, replies, meant);
       this.#conclude(queue, row, envelope, note, replies, false, isHead);
@@ -206,6 +210,25 @@ export class Settlement {
     this.#conclude(queue, row, envelope, note, replies, false, isHead);
   }
 
+  /** It rests, and where the report goes that it owes is known by now: as failFor(). */
+  reportOwed(queue: MailQueue, row: number, envelope: Envelope): void {
+    const note = this.noteOf(row, envelope.recipients.length);
+    const replies = this.#repliesOf(row);
+    this.#conclude(queue, row, envelope, note, replies, false, this.#takeOut(queue, row));
+  }
+
+  /**
+   * Something is decided of an entry that rests: it leaves what it waits in, but for its place in a strict
+   * queue behind the head. True where it is the head.
+   */
+  #takeOut(queue: MailQueue, row: number): boolean {
+    const isHead = queue.isBlockedBy(row);
+    const isWaiting = this.#ports.entries.table.state(row) === EntryState.READY;
+    const keepsPlace = isWaiting && queue.route.ordering === 'strict' && !isHead;
+    if (!keepsPlace) this.withdrawFromWaiting(queue, row);
+    return isHead;
+  }
+
   /** An operator delays an entry that rests, as this note says: it comes back behind what is due. */
   putOff(queue: MailQueue, row: number, note: Note): void {
     const { dueTimes, entries: { table } } = this.#ports;
@@ -213,7 +236,7 @@ export class Settlement {
     this.withdrawFromWaiting(queue, row);
     if (table.state(row) !== EntryState.DEFERRED) table.transition(row, EntryState.DEFERRED);
     queue.countDeferred(row, note.isDelayed);
-    dueTimes.schedule(row, this.#leftMs(note));
+    dueTimes.schedule(row, this.leftMs(note));
   }
 
   /** One that waits for its turn makes way for others so long; nothing of it changes at the stores. */
@@ -280,7 +303,7 @@ export class Settlement {
     if (bytes.length > 0) mirrors.sender.texts.add(queue.partition, entries.table.position.get(row), bytes);
   }
 
-  /** With its report made: ends the entry, or lets those still to be tried wait for their time. */
+  /** Its report is made, or put aside: it ends, or lets those still to be tried wait for their time. */
   afterReport(queue: MailQueue, row: number, note: Note): void {
     if (!note.states.includes(TO_TRY)) {
       this.end(queue, row);
@@ -370,7 +393,7 @@ export class Settlement {
     goesOn = false, isHead = true,
   ): void {
     const note = this.isOver(row) ? this.#expired(queue, row, envelope, outcome, replies) : outcome;
-    const owes = note.states.includes(OWED_FAILURE) || note.states.includes(OWED_SUCCESS);
+    const owes = owesReport(note.states);
     const tries = note.states.includes(TO_TRY);
     const isInPlace = queue.hasPlace(row);
     if (isInPlace && !tries) this.withdrawFromWaiting(queue, row);
@@ -448,7 +471,7 @@ export class Settlement {
 
   /** `isHead`: it holds its queue, if that is strict, until then. Any other comes back behind what is due. */
   #deferUntil(queue: MailQueue, row: number, note: Note, isHead: boolean): void {
-    const delayMs = this.#leftMs(note);
+    const delayMs = this.leftMs(note);
     if (isHead && queue.route.ordering === 'strict') {
       queue.makeReadyFirst(row);
       queue.blockBy(row, this.#ports.clock.nowMs() + delayMs);
@@ -460,8 +483,10 @@ export class Settlement {
     this.#ports.dueTimes.schedule(row, delayMs);
   }
 
-  /** A due time that another process wrote is of its clock: bounded, whatever that showed. */
-  #leftMs({ dueWallMs, isDelayed }: Note): number {
+  /**
+   * Until it is due. A time that another process wrote is of its clock: bounded, whatever that showed.
+   */
+  leftMs({ dueWallMs, isDelayed }: Note): number {
     const mostMs = isDelayed ? DELAY_SECONDS_MAX * 1000 : this.#options.longestRetryMs;
     return Math.min(mostMs, Math.max(0, dueWallMs - this.#ports.frame.wallMs()));
   }
@@ -520,6 +545,10 @@ function reasonOfNoReport({ reversePath, recipients }: Envelope, index: number):
   if (reversePath === '') return 'null reverse-path';
   if ((notify & NOTIFY_NEVER) !== 0) return 'NOTIFY=NEVER';
   return notify !== 0 && (notify & NOTIFY_FAILURE) === 0 ? 'NOTIFY without FAILURE' : '';
+}
+
+function owesReport(states: Uint8Array): boolean {
+  return states.includes(OWED_FAILURE) || states.includes(OWED_SUCCESS);
 }
 
 /** Where the words are lost. */

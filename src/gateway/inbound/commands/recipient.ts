@@ -116,12 +116,12 @@ function relaysForAnybody(
   return !policy.isRelayDomain(wanted.domain);
 }
 
-/** What somebody was asked for is known: the RCPT goes on. */
-export function lookedUp(dialog: InboundDialog, desk: Desk): Effect {
+/** What somebody was asked for is known: the RCPT goes on. `isFull`: not everything could be asked for. */
+export function lookedUp(dialog: InboundDialog, desk: Desk, isFull: boolean): Effect {
   const { lookup, transaction } = dialog;
   invariant(lookup !== undefined && transaction !== undefined, 'a RCPT waited for its table');
   dialog.lookup = undefined;
-  return byTable(dialog, transaction, desk, lookup);
+  return byTable(dialog, transaction, desk, isFull ? { ...lookup, rounds: ROUNDS_MAX } : lookup);
 }
 
 /** An alias is several recipients: all of them are taken, or none. */
@@ -132,15 +132,16 @@ function byTable(
   const room = roomOf(transaction, desk);
   // Before the table is asked: a list is work.
   if (room <= 0) return replies.TOO_MANY_RECIPIENTS;
-  const found = destinationsOf(to, desk, transaction, room);
+  const known = destinationsOf(to, desk, transaction, room);
+  // Answers may be forgotten as fast as they come.
+  const isHopeless = 'unasked' in known && wanted.rounds === ROUNDS_MAX;
+  const found = isHopeless ? replies.TABLE_UNREADABLE : known;
   const destinations = isRole && 'reply' in found ? byDomain(to, desk, transaction) : found;
   if ('reply' in destinations) {
     const isTooLong = destinations === replies.TOO_MANY_RECIPIENTS && transaction.recipientCount === 0;
     return isTooLong ? replies.LIST_TOO_LONG : destinations;
   }
   if ('unasked' in destinations) {
-    // Answers may be forgotten as fast as they come.
-    if (wanted.rounds === ROUNDS_MAX) return replies.TABLE_UNREADABLE;
     dialog.lookup = { ...wanted, keys: destinations.unasked, rounds: wanted.rounds + 1 };
     return replies.LOOKED_UP;
   }

@@ -26,8 +26,11 @@ export interface RecipientTable {
    * knows.
    */
   find(key: string): Listing | undefined | typeof NOT_ASKED;
-  /** Asks for these; `done`, which may be called at once: whatever there is to know can be found. */
-  learn?(keys: readonly string[], done: () => void): void;
+  /**
+   * Asks for these; `done`, which may be called at once: whatever there is to know can be found. `isFull`:
+   * too many wait, and of some nobody was asked.
+   */
+  learn?(keys: readonly string[], done: (isFull?: boolean) => void): void;
 }
 
 /** Longest list of an alias. */

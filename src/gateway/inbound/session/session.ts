@@ -634,10 +634,10 @@ export class ServerSession implements ServerHandlers, InboundDialog, Greeted, Re
     const { recipients } = this.#desk.ports;
     invariant(lookup !== undefined && recipients?.learn !== undefined, 'a RCPT waits for its table');
     if (this.#state !== State.LOOKING_UP) this.#transition(State.LOOKING_UP);
-    recipients.learn(lookup.keys, () => {
+    recipients.learn(lookup.keys, (isFull = false) => {
       // Its time may have been over, and another RCPT waits.
       if (this.#state !== State.LOOKING_UP || this.lookup !== lookup) return;
-      this.#perform(lookedUp(this, this.#desk), 'rcpt', lookup.text);
+      this.#perform(lookedUp(this, this.#desk, isFull), 'rcpt', lookup.text);
       if (this.#isAwaitingCommand) this.#waitingSinceMs = this.#desk.nowMs;
       if (this.#desk.isClosing) this.shutDown();
       this.#goOn();

@@ -110,7 +110,7 @@ export class MailTransaction implements Submission {
   readonly #sink: OutcomeSink;
   readonly #reception: Reception;
   #envelopeBytes = 0;
-  #groupOfRoute: Map<Route, GrowingGroup> | undefined;
+  #groupOfLabel: Map<string, GrowingGroup> | undefined;
   /** That of the first recipient; once there is a second, all of them stand in #places. */
   #firstKey = '';
   #places: Map<string, RecipientPlace> | undefined;
@@ -195,7 +195,7 @@ export class MailTransaction implements Submission {
   addRecipient(route: Route, recipient: Recipient, key: string): void {
     const places = this.#placesOfOthers();
     const same = places?.get(key);
-    if (same?.group.route === route) {
+    if (same?.group.route.label === route.label) {
       const { group: { recipients }, index } = same;
       const one = oneOfBoth(recipients[index] ?? recipient, recipient);
       if (one !== undefined) {
@@ -223,8 +223,8 @@ export class MailTransaction implements Submission {
     const added = { route, recipients: [] };
     this.groups.push(added);
     if (this.groups.length > GROUPS_SEARCHED_MAX) {
-      this.#groupOfRoute ??= new Map(this.groups.map((each) => [each.route, each]));
-      this.#groupOfRoute.set(route, added);
+      this.#groupOfLabel ??= new Map(this.groups.map((each) => [each.route.label, each]));
+      this.#groupOfLabel.set(route.label, added);
     }
     return added;
   }
@@ -279,10 +279,11 @@ export class MailTransaction implements Submission {
     this.#sink.onOutcome(this, outcome);
   }
 
-  #find(route: Route): GrowingGroup | undefined {
-    if (this.#groupOfRoute !== undefined) return this.#groupOfRoute.get(route);
+  /** By its label: the Route of a queue may have been made anew meanwhile, and a message is there once. */
+  #find({ label }: Route): GrowingGroup | undefined {
+    if (this.#groupOfLabel !== undefined) return this.#groupOfLabel.get(label);
     for (const group of this.groups) {
-      if (group.route === route) return group;
+      if (group.route.label === label) return group;
     }
     return undefined;
   }

@@ -151,4 +151,31 @@ describe('a report by the table', () => {
     answers.set('bob@ours.example', { route: 'box-17', to: [] });
     assert.equal(byHttp('bob@ours.example'), 'bob@ours.example by bounce/box-17');
   });
+
+  test('takes a small part of the line, and asks on as answers come', () => {
+    const asked: (() => void)[] = [];
+    const byHttp = waysBy({ find: () => NOT_ASKED, learn: (_keys, done) => { asked.push(done); } }, NAMES);
+    for (let i = 0; i < 1000; i++) assert.equal(byHttp(`u${String(i)}@ours.example`), NOT_READY);
+    assert.equal(asked.length, 256);
+    for (const done of asked.splice(0, 10)) done();
+    for (let i = 0; i < 1000; i++) byHttp(`u${String(i)}@ours.example`);
+    assert.equal(asked.length, 256);
+  });
+
+  test('asks once for a sender of many, and tells a bounded number of them when to look again', () => {
+    const asked: (() => void)[] = [];
+    let told = 0;
+    const byHttp = waysBy({ find: () => NOT_ASKED, learn: (_keys, done) => { asked.push(done); } }, NAMES);
+    for (let i = 0; i < 1000; i++) byHttp('bob@ours.example', () => { told += 1; });
+    assert.equal(asked.length, 1);
+    asked[0]?.();
+    assert.equal(told, 256);
+  });
+
+  test('is not told to look again when it could not be asked for: the line would be as full', () => {
+    let looks = 0;
+    const byHttp = waysBy({ find: () => NOT_ASKED, learn: (_keys, done) => { done(true); } }, NAMES);
+    for (let i = 0; i < 1000; i++) assert.equal(byHttp('bob@ours.example', () => { looks += 1; }), NOT_READY);
+    assert.equal(looks, 0);
+  });
 });

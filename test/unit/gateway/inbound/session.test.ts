@@ -14,10 +14,12 @@ import type { Desk } from '../../../../src/gateway/inbound/session/desk.js';
 import { STATE_NAME, State, isValidTransition } from '../../../../src/gateway/inbound/session/session-states.js';
 import type { ServerSession } from '../../../../src/gateway/inbound/session/session.js';
 import { COMMITTED, NO_REPLY, REFUSED } from '../../../../src/gateway/queue/types.js';
+import type { Route } from '../../../../src/gateway/queue/types.js';
 import { ReturnPaths } from '../../../../src/gateway/returned/return-paths.js';
 import { tableOf } from '../../../dialog/listed.js';
 import { authenticatorOf, scramLine } from '../../../dialog/people.js';
 import { MemoryConnection } from '../../../scenario/memory-connection.js';
+import { DomainRouter } from '../../../dialog/memory-reception.js';
 import type { MemoryReception } from '../../../dialog/memory-reception.js';
 import { WALL_MS, openSession, testDesk } from '../../../inbound/desk.js';
 import type { RefusalRecord } from '../../../inbound/desk.js';
@@ -290,6 +292,31 @@ describe('what comes back', () => {
   });
 });
 
+/** Each Route is made anew. */
+class ForgetfulRouter extends DomainRouter {
+  override routeNamed(name: string): Route | undefined {
+    const known = super.routeNamed(name);
+    return known && { ...known };
+  }
+}
+
+describe('recipients of one queue', () => {
+  test('share an entry, and a mailbox its copy, though the Route of the queue was made anew between them', () => {
+    for (const domains of [1, 20]) {
+      const { desk, reception } = testDesk({}, { router: new ForgetfulRouter() });
+      reception.hold = true;
+      const connection = new MemoryConnection();
+      const session = openSession(desk, connection);
+      const to = Array.from({ length: 3 * domains }, (_none, i) => `RCPT TO:<u${String(Math.floor(i / domains) % 2)}@d${String(i % domains)}.example>\r\n`);
+      session.onData(Buffer.from(`EHLO a\r\nMAIL FROM:<a@b.example>\r\n${to.join('')}DATA\r\n`));
+      session.onData(Buffer.from('x\r\n.\r\n'));
+      const groups = reception.kept[0]?.submission.groups.map(({ recipients }) => recipients.length);
+      assert.deepEqual(groups, Array.from({ length: domains }, () => 2));
+      session.destroy();
+    }
+  });
+});
+
 describe('a recipient whom somebody else must look up', () => {
   test('is asked for twenty times at most: answers may be forgotten as fast as they come', () => {
     let asked = 0;
@@ -303,6 +330,20 @@ describe('a recipient whom somebody else must look up', () => {
     });
     assert.equal(kit.sends('EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<a@x.example>\r\n'), '250 250 451');
     assert.equal(asked, 20);
+  });
+
+  test('is not asked for again when too many wait, and postmaster is taken all the same', () => {
+    let asked = 0;
+    const kit = new Kit({ relayDomains: ['x.example'], greetingDelayMs: 0 }, undefined, {
+      find: () => NOT_ASKED,
+      learn: (_keys, done) => {
+        asked++;
+        done(true);
+      },
+    });
+    assert.equal(kit.sends('EHLO a\r\nMAIL FROM:<a@b.example>\r\nRCPT TO:<a@x.example>\r\n'), '250 250 451');
+    assert.equal(asked, 1);
+    assert.equal(kit.sends('RCPT TO:<postmaster@x.example>\r\n'), '250');
   });
 
   test('has a minute for it; an answer that comes later is for nobody', () => {

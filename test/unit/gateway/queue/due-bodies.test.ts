@@ -9,6 +9,7 @@ import { Entries } from '../../../../src/gateway/queue/entries.js';
 import { EntryState, EntryTable } from '../../../../src/gateway/queue/entry-table.js';
 import type { MailQueue } from '../../../../src/gateway/queue/mail-queue.js';
 import { MemoryGauge } from '../../../../src/gateway/queue/memory-gauge.js';
+import { encodeNote, freshNote, noteRoom } from '../../../../src/gateway/queue/note.js';
 import { PositionOrder } from '../../../../src/gateway/queue/position-order.js';
 import { crc32 } from '../../../../src/platform/node/checksum.js';
 
@@ -27,7 +28,7 @@ class Bench {
   readonly row: number;
   usedBytes = LIMIT_BYTES;
 
-  constructor() {
+  constructor(room = ROOM) {
     const table = new EntryTable(1);
     this.entries = new Entries({ textsBytesMax: 0 }, table, new ContentStore(new Segments({ segmentBytes: 4096 })), crc32);
     const memory = new MemoryGauge({ limitBytes: LIMIT_BYTES, acceptShare: 0.8, reserveShare: 0.97 }, () => this.usedBytes);
@@ -36,8 +37,8 @@ class Bench {
     this.partition = { order, isOwn: true, isPartial: true, ackedNumber: 4, lastNumber: 5 } as unknown as Bench['partition'];
     this.entries.absent.begin(this.partition, UNTIL);
     const queue = { handle: 1, partition: this.partition } as unknown as MailQueue;
-    const slot = this.entries.contents.storeOwn([BODY], BODY.length, HEAD, ROOM);
-    this.row = this.entries.create(queue, 7, slot, 0, BODY.length, crc32(HEAD, crc32(BODY, 0)), 1, 2, ROOM);
+    const slot = this.entries.contents.storeOwn([BODY], BODY.length, HEAD, room);
+    this.row = this.entries.create(queue, 7, slot, 0, BODY.length, crc32(HEAD, crc32(BODY, 0)), 1, 2, room);
     table.position.set(this.row, 10);
     table.transition(this.row, EntryState.READY);
     this.entries.setNote(this.row, NOTE);
@@ -92,6 +93,20 @@ describe('an entry that nothing needs here any more', () => {
     bench.partition.lastNumber = 6;
     assert.equal(bench.acknowledged(5).what, 'head and note');
     assert.equal(bench.acknowledged(6).what, 'its place');
+  });
+
+  test('keeps its head while it owes a report: whoever asks where that goes reads it again and again', () => {
+    const owing = encodeNote({ ...freshNote(1), owedChange: 3 });
+    const bench = new Bench(noteRoom(1));
+    bench.entries.setNote(bench.row, owing);
+    bench.partition.ackedNumber = 5;
+    bench.bodies.onUsed(bench.partition, bench.row);
+    assert.equal(bench.acknowledged(5).what, 'head and note');
+    const later = new Bench(noteRoom(1));
+    later.bodies.onUsed(later.partition, later.row);
+    later.entries.setNote(later.row, owing);
+    later.partition.lastNumber = 6;
+    for (let i = 0; i < 3; i++) assert.equal(later.acknowledged(6).what, 'head and note');
   });
 
   test('goes a while after it came, when nobody used it', () => {

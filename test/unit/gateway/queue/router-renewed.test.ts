@@ -12,6 +12,24 @@ function routeTo(name: string, host: string, more: Partial<RouteOptions> = {}): 
   return { ...COMMON, name, domains: [`${name}.example`], nextHop: { protocol: 'smtp', host, port: 25 }, ...more };
 }
 
+describe('a router that is asked for many domains', () => {
+  test('keeps the Routes that were asked for last, and lets others go', () => {
+    const router = createRouter([{ ...routeTo('a', 'old'), domains: ['*'], perDomain: true }]);
+    const ask = (domain: string): unknown => router.route(domain, 'mail', '', OWN_ORIGIN);
+    const [first, often] = [ask('first.example'), ask('often.example')];
+    let last: unknown;
+    for (let i = 0; i < 250_000; i++) {
+      const domain = `d${String(i)}.example`;
+      const made = ask(domain);
+      // One that was asked for between two RCPTs of a transaction.
+      if (last !== undefined && ask(`d${String(i - 1)}.example`) !== last) assert.fail(`another Route of ${domain}`);
+      last = made;
+      if (i % 10_000 === 0) assert.equal(ask('often.example'), often);
+    }
+    assert.notEqual(ask('first.example'), first);
+  });
+});
+
 describe('a router with other routes', () => {
   test('tells a Route that is held where it leads now', () => {
     const router = createRouter([routeTo('a', 'old'), routeTo('b', 'same')]);
