@@ -114,7 +114,7 @@ describe('orders for many messages', { timeout: 360_000 }, () => {
     assert.equal(code, 3, out + error);
     assert.match(out, /100 of 200 deleted|100 of 100 deleted/);
     assert.match(out, /PARTIAL: gateway-2: it fell silent/);
-    assert.match(out, /left in the register as cli-[0-9a-f]{12} for gateway-2: mail of 16 partitions/);
+    assert.match(out, /left in the register as cli-[0-9a-f]{12} for gateway-2: mail of \d+ partitions/);
     cluster.sink.start();
     await cluster.sink.ready();
     await until('the order is done with', async () => {
