@@ -29,6 +29,7 @@ import { MailLog } from '../observability/mail-log.js';
 import { defaultMemoryBytes } from '../platform/node/memory.js';
 import { addressText } from '../base/address-text.js';
 import { FRAME_BYTES_MAX } from '../protocol/frame.js';
+import { endProcess } from './end-process.js';
 import { FENCED_EXIT_CODE, tellTerminal } from './last-words.js';
 import { Reloads } from './reloads.js';
 import type { ReloadTarget } from './reloads.js';
@@ -294,7 +295,7 @@ function endCrashed(
     'twinpost: the gateway ends by an error of its own, the mail waits at the stores; '
     + `its log has more: ${firstLine}`,
   );
-  process.exit(CRASH_EXIT_CODE);
+  endProcess(CRASH_EXIT_CODE);
 }
 
 /** `before`: what is in force, of which the table of recipients is looked after already. */

@@ -12,6 +12,7 @@ import { runCli } from '../cli/main.js';
 import { lookUpHost } from '../platform/node/host-lookup.js';
 import { HttpsClient } from '../platform/node/https-client.js';
 import { ask } from './ask.js';
+import { endProcess } from './end-process.js';
 import { packageVersion } from './package-version.js';
 import { HangUps, Signals } from './signals.js';
 
@@ -53,7 +54,7 @@ process.stderr.on('error', () => undefined);
 
 if (process.env[UP_VARIABLE] !== undefined && process.send !== undefined) {
   // The lifeline to `up` (cli/up/supervised.ts): without it nobody would ever stop this process.
-  process.once('disconnect', () => { process.exit(1); });
+  process.once('disconnect', () => { endProcess(1); });
 }
 
 const signals = new Signals(hangUps === undefined);
@@ -73,4 +74,7 @@ const context: CliContext = {
 
 const code = await runCli(process.argv.slice(2), context);
 // Output to a pipe may still be on its way; exit() would cut it off.
-process.stdout.write('', () => { process.exit(code); });
+process.stdout.write('', () => {
+  if (hangUps === undefined || code !== 0) process.exit(code);
+  endProcess(code);
+});

@@ -4,6 +4,9 @@
  * iptables, or a slow queue of tc, on the gateway's side of the paths. Exits with 0 when all held.
  */
 import assert from 'node:assert/strict';
+import { createSocket } from 'node:dgram';
+import { once } from 'node:events';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 
 import { runSend } from '../../../src/load/run.js';
@@ -11,6 +14,11 @@ import type { SendReport } from '../../../src/load/options.js';
 import { HOST, pause, startCluster, until, type Cluster } from '../../process/cluster.js';
 import { addressOf, command, commandWith, namespaceOf, PATH_NAMES, storeNode, type PathName } from './namespaces.js';
 
+/** By a name that only a resolver could tell of. */
+const NAMED_DOMAIN = 'named.example';
+const SILENT_RESOLVER = '127.0.0.9';
+/** A drain, far shorter than the lookup. */
+const END_MS = 10_000;
 const DOMAINS = ['a.example', 'b.example', 'c.example'];
 const CONCURRENCY = 20;
 const COUNT = 3000;
@@ -34,6 +42,7 @@ export const STORIES: Readonly<Record<string, (world: World) => Promise<void>>> 
   'no store can be reached': closedAndOpen,
   'one packet in twenty is lost': (world) => withoutLoss(world, (net) => { for (const store of [0, 1]) net.lose(store, 'A', 0.05); }),
   'one path is slow': (world) => withoutLoss(world, (net) => net.slow('A')),
+  'no resolver answers': endsAtOnce,
 };
 
 /** Faults of the gateway's networks, all gone with heal(). */
@@ -165,6 +174,34 @@ async function closedAndOpen(world: World): Promise<void> {
   assert.equal(sent.replies[452], undefined, `without mirrors the answer is 451, never one for memory: ${JSON.stringify(sent)}`);
 }
 
+/**
+ * The system looks up a next hop's name for half a minute: other mail flows, status says what is waited for, and
+ * a gateway that is stopped ends all the same (bin/end-process.ts).
+ */
+async function endsAtOnce({ cluster }: World): Promise<void> {
+  const file = join(cluster.folder, 'resolv.conf');
+  writeFileSync(file, `nameserver ${SILENT_RESOLVER}\noptions timeout:30 attempts:1\n`);
+  // Programs that `ip netns exec` runs have mounts of their own.
+  command('mount', '--bind', file, '/etc/resolv.conf');
+  const resolver = createSocket('udp4');
+  resolver.bind(53, SILENT_RESOLVER);
+  await once(resolver, 'listening');
+  const asked = once(resolver, 'message');
+  try {
+    await runSend({ host: HOST, port: cluster.smtpPort, count: 1, connections: 1, domains: [NAMED_DOMAIN] });
+    await asked;
+    await runSend({ host: HOST, port: cluster.smtpPort, count: 10, connections: 1, domains: ['a.example'] });
+    await cluster.sinkHas(10);
+    const startMs = performance.now();
+    await cluster.gateway.stop();
+    const stoppedMs = performance.now() - startMs;
+    assert.ok(stoppedMs < END_MS, `it took ${stoppedMs} ms to end`);
+    assert.match(cluster.gateway.log(), /has stopped/);
+  } finally {
+    resolver.close();
+  }
+}
+
 async function main(name: string, maker: number): Promise<void> {
   const story = STORIES[name];
   if (story === undefined) throw new Error(`there is no story '${name}'`);
@@ -172,7 +209,7 @@ async function main(name: string, maker: number): Promise<void> {
   const net = new Net();
   net.heal();
   const cluster = await startCluster({
-    domains: DOMAINS, gateway: { delivery: { concurrency: CONCURRENCY } }, sinkArguments: ['--latency', '2ms'],
+    routes: [{ domain: NAMED_DOMAIN, via: 'smtp://hop.silent.test:2525' }], domains: DOMAINS, gateway: { delivery: { concurrency: CONCURRENCY } }, sinkArguments: ['--latency', '2ms'],
     storeHost: (store, path) => addressOf(storeNode(store), path === 'A' ? 'A' : 'B'), commandPrefix: inNamespace,
   });
   try {
