@@ -49,6 +49,8 @@ export interface FenceRequest {
   /** FENCE_JOIN or FENCE_FOUND; FENCE_FILL goes with a refill. */
   readonly how: typeof FENCE_JOIN | typeof FENCE_FOUND;
   readonly provenDead: number;
+  /** FOUND: the epoch of the newest record that is known; else 0. */
+  readonly number: number;
 }
 
 export class Mirrors {
@@ -191,7 +193,7 @@ export class Mirrors {
 
   /** Our term to a copy; the handle is bound to it on this connection. */
   fence(store: StorePort, request: FenceRequest): void {
-    const control = encodeFence(this.#ports.packer, { ...request, number: 0, digestA: 0, digestB: 0 });
+    const control = encodeFence(this.#ports.packer, { ...request, digestA: 0, digestB: 0 });
     this.outboxOf(store)?.request(FENCE, control);
     this.askFlush();
   }
@@ -321,7 +323,7 @@ export class Mirrors {
         continue;
       }
       const { handle, name, holder: { term } } = partition;
-      this.fence(store, { handle, partition: name, term, how: FENCE_JOIN, provenDead: 0 });
+      this.fence(store, { handle, partition: name, term, how: FENCE_JOIN, provenDead: 0, number: 0 });
       if (row.state !== MemberState.ALIGNING) this.repeat(partition, row, row.acked);
     }
     this.askFlush();

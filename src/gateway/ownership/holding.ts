@@ -171,7 +171,7 @@ export class Holding implements RegisterSink {
     const { clock, packer, log, mirrors, adopted: mail, counters } = ports;
     this.#adoptions = new Adoptions(this.name, handle, {
       clock, packer, log, mirrors, mail, counters,
-      fence: (copy) => { this.#fence(copy, this.holder.term, FENCE_JOIN, undefined); },
+      fence: (copy) => { this.#fence(copy, this.holder.term, FENCE_JOIN, undefined, 0); },
       onAdopted: (copy) => { this.holder.onAdopted(copy, this.#nowMs); },
       onGone: (copy) => { this.holder.onGivenUpGone(copy, this.#nowMs); },
     });
@@ -414,8 +414,8 @@ export class Holding implements RegisterSink {
         areAllKnown: () => this.#ports.areStoresKnown(),
         bootOf: (storeId) => this.#bootOf(storeId),
         ask: (storeId, holder) => { this.#ask(storeId, holder); },
-        fence: (member, term, provenDead) => { this.#fence(member, term, FENCE_JOIN, provenDead); },
-        found: (storeId, bootId, term) => { this.#found({ storeId, bootId }, term); },
+        fence: (member, term, provenDead) => { this.#fence(member, term, FENCE_JOIN, provenDead, 0); },
+        found: (storeId, bootId, term, knownEpoch) => { this.#found({ storeId, bootId }, term, knownEpoch); },
         release: (member) => { this.#release(member); },
       },
       members: {
@@ -424,7 +424,7 @@ export class Holding implements RegisterSink {
         lease: (storeId) => leaseAt(this.#ports.mirrors, storeId),
         isUp: (storeId, bootId) => this.#isUp(storeId, bootId),
         chooseStore: (taken, only) => this.#chooseStore(taken, only),
-        align: (member) => { this.#fence(member, this.holder.term, FENCE_JOIN, undefined); },
+        align: (member) => { this.#fence(member, this.holder.term, FENCE_JOIN, undefined, 0); },
         startTail: (member, after) => {
           const { mirrors } = this.#ports;
           this.#withRow(member, (partition, row) => { mirrors.startTail(partition, row, after); });
@@ -508,19 +508,18 @@ export class Holding implements RegisterSink {
 
   #fence(
     member: RecordedMember, term: Term, how: typeof FENCE_JOIN | typeof FENCE_FOUND,
-    provenDead: HolderId | undefined,
+    provenDead: HolderId | undefined, number: number,
   ): void {
     const store = this.#ports.mirrors.storeAt(member);
     if (store === undefined) return;
-    this.#ports.mirrors.fence(
-      store,
-      { handle: this.handle, partition: this.name, term, how, provenDead: provenDead?.incarnation ?? 0 },
-    );
+    this.#ports.mirrors.fence(store, {
+      handle: this.handle, partition: this.name, term, how, provenDead: provenDead?.incarnation ?? 0, number,
+    });
   }
 
-  #found(member: RecordedMember, term: Term): void {
+  #found(member: RecordedMember, term: Term, knownEpoch: number): void {
     this.#ports.mirrors.foundAt(this.handle, member.storeId);
-    this.#fence(member, term, FENCE_FOUND, undefined);
+    this.#fence(member, term, FENCE_FOUND, undefined, knownEpoch);
   }
 
   #release(member: RecordedMember): void {

@@ -214,10 +214,11 @@ export class Store {
 
   /** A term takes the copy that is there, or makes one. Declined, it changes nothing. */
   fence(account: GatewayAccount, message: Fence, nowMs: number): FenceOutcome {
-    const { partition, term, how } = message;
+    const { partition, term, how, number } = message;
     const copy = this.partitions.find(partition);
     const known = this.partitions.peek(partition);
     if (how === FENCE_JOIN && copy === undefined) return { reason: DECLINED_NO_COPY, copy: undefined };
+    if (how === FENCE_FOUND && known.isNewsTo(number)) return { reason: DECLINED_STALE, copy: undefined };
     // A copy that a living holder has just filled may be recorded at this moment.
     if (how === FENCE_FOUND && copy?.isComplete === true && !known.mayFound(account.holder, nowMs)) {
       return { reason: DECLINED_NO_COPY, copy: undefined };

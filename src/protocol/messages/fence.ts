@@ -10,7 +10,8 @@
  *                                3 FILL: it is emptied, stands at number and digest, and is filled by REFILL
  *   4        u53     provenDead  incarnation of the asker's own gateway that is proven dead: its lease is not
  *                                waited for; 0: none is
- *   5        u53     number      FILL: where the copy stands from here on; else 0
+ *   5        u53     number      FILL: where the copy stands from here on; FOUND: the epoch of the newest
+ *                                record that the asker knows of, 0: of none; else 0
  *   6        u32     digestA     at that number
  *   7        u32     digestB
  *

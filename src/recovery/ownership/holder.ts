@@ -1282,7 +1282,7 @@ export class PartitionHolder {
       const choice = this.#ports.members.chooseStore(taken, '');
       if (choice === undefined) return;
       taken.push(choice.storeId);
-      this.#ports.stores.found(choice.storeId, choice.bootId, this.#foundTerm);
+      this.#ports.stores.found(choice.storeId, choice.bootId, this.#foundTerm, before?.epoch ?? 0);
     }
   }
 

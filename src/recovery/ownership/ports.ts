@@ -141,8 +141,8 @@ export interface StorePort {
   ask(storeId: string, holder: HolderId): void;
   /** Our term to a recorded member. `provenDead`: whose leases need not be waited for. */
   fence(member: RecordedMember, term: Term, provenDead: HolderId | undefined): void;
-  /** A new, empty copy under a term that no record has yet. */
-  found(storeId: string, bootId: string, term: Term): void;
+  /** A new, empty copy under a term that no record has yet; not where a record is known that is newer. */
+  found(storeId: string, bootId: string, term: Term, knownEpoch: number): void;
   /** Gives back what this partition was leased there (13). */
   release(member: RecordedMember): void;
 }

@@ -469,11 +469,11 @@ export class Part {
         });
       },
       fence: (member, term, provenDead) => { this.#sendFence(member, term, provenDead); },
-      found: (storeId, bootId, term) => {
+      found: (storeId, bootId, term, knownEpoch) => {
         const link = this.#linkOf({ storeId, bootId });
         if (link === undefined) return;
         process.send(link, (reply) => {
-          const refusal = link.store.found(partition, term, process.self);
+          const refusal = link.store.found(partition, term, process.self, knownEpoch);
           reply(() => { tell(storeId, bootId, refusal, () => { this.holder.onFounded(storeId, bootId,
             term); }); });
         });

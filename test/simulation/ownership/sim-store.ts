@@ -163,8 +163,11 @@ export class SimStore {
   }
 
   /** A new, empty copy. Undefined: done. */
-  found(partition: string, term: Term, holder: HolderId): DeclinedAnswer | undefined {
+  found(partition: string, term: Term, holder: HolderId, knownEpoch: number): DeclinedAnswer | undefined {
     const fence = this.#fence(partition);
+    if (fence.isNewsTo(knownEpoch)) {
+      return { reason: DECLINED_STALE, asked: term, term: fence.term, told: fence.told };
+    }
     if (this.copies.get(partition)?.isComplete === true && !fence.mayFound(holder, this.#clock())) {
       return { reason: DECLINED_NO_COPY, asked: term, term: fence.term, told: fence.told };
     }

@@ -14,6 +14,8 @@
  *   an equal number, other nonce   OTHER_NONCE (rule 1): the register was rolled back, or two founded at once
  *   a term not above the epoch     STALE (rule 15): the register is older than what was told here
  *   told, but not the term told
+ *   to found, and a record was     STALE: it would empty what has been founded and recorded since
+ *   told that the asker lacks
  *
  * Not here: entries and numbers of the copy (mirrored-partition.ts), leases by process (process-leases.ts).
  */
@@ -120,6 +122,14 @@ export class PartitionFence {
   leaseLeftMs(holder: HolderId, nowMs: number): number {
     if (this.#released !== undefined && isSameHolder(this.#released, holder)) return 0;
     return Math.max(0, Math.max(this.#leases.endsMs(holderKey(holder)), this.#inheritedEndsMs) - nowMs);
+  }
+
+  /**
+   * FOUND by who does not know the newest record: two gateways had found that every copy is lost, one of them
+   * has founded the partition, and the other, cut off meanwhile, counts on. It would empty what is held (7).
+   */
+  isNewsTo(knownEpoch: number): boolean {
+    return this.#told !== undefined && this.#told.epoch > knownEpoch;
   }
 
   /**

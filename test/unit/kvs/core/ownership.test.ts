@@ -67,11 +67,12 @@ describe('FENCE', () => {
       change(store, copy, storing(1, 'one'));
       store.tell({ partition: 'g1/1', record: recordOf(7, { term: termOf(5) }), isOut: false });
       const before = seen(store);
-      assert.equal(fenceAs(store, how, 'g1/1', termOf(4)), DECLINED_LOWER);
-      assert.equal(fenceAs(store, how, 'g1/1', termOf(5, 99)), DECLINED_OTHER_NONCE);
-      assert.equal(fenceAs(store, how, 'g1/1', termOf(6)), DECLINED_STALE, 'a record of epoch 7 knows of no such term');
+      const known = { number: how === FENCE_FOUND ? 7 : 0 };
+      assert.equal(fenceAs(store, how, 'g1/1', termOf(4), known), DECLINED_LOWER);
+      assert.equal(fenceAs(store, how, 'g1/1', termOf(5, 99), known), DECLINED_OTHER_NONCE);
+      assert.equal(fenceAs(store, how, 'g1/1', termOf(6), known), DECLINED_STALE, 'a record of epoch 7 knows of no such term');
       assert.deepEqual(seen(store), before);
-      assert.ok(typeof fenceAs(store, how, 'g1/1', termOf(8)) === 'object');
+      assert.ok(typeof fenceAs(store, how, 'g1/1', termOf(8), known) === 'object');
     });
   }
 
@@ -82,6 +83,19 @@ describe('FENCE', () => {
     change(store, copy, storing(1, 'one'));
     assert.equal(found(store, 1, 'g1', termOf(2)), copy);
     assert.deepEqual([copy.number, copy.count, pullAll(store, copy)], [0, 0, []], 'its holder begins anew');
+  });
+
+  test('FOUND by who does not know the newest record is told of it, and empties nothing', () => {
+    const store = newStore();
+    const copy = found(store);
+    change(store, copy, storing(1, 'one'));
+    store.tell({ partition: 'g1/1', record: recordOf(3), isOut: false });
+    const before = seen(store);
+    const byKnown = (number: number): unknown => fenceAs(store, FENCE_FOUND, 'g1/1', termOf(7), { id: 'g2', number, nowMs: LEASE_MS });
+    assert.equal(byKnown(2), DECLINED_STALE, 'it has counted further than the record, and does not know it');
+    assert.deepEqual(seen(store), before);
+    assert.equal(typeof byKnown(3), 'object', 'all that counted is lost, as it knows');
+    assert.equal(copy.count, 0);
   });
 
   test('FOUND does not take a complete copy from a holder whose lease runs, which may have just recorded it', () => {

@@ -39,7 +39,7 @@ export class Stage {
   readonly changes: Sent[] = [];
   /** Of each change, whose session stands in its way. */
   readonly guards: (HolderId | undefined)[] = [];
-  readonly founds: { readonly storeId: string; readonly term: Term }[] = [];
+  readonly founds: { readonly storeId: string; readonly term: Term; readonly knownEpoch: number }[] = [];
   readonly fills: string[] = [];
   readonly adopts: string[] = [];
   readonly fences: string[] = [];
@@ -151,7 +151,7 @@ export class Stage {
         bootOf: (storeId) => this.up.get(storeId) ?? '',
         ask: () => { /* Answered by hand. */ },
         fence: ({ storeId }) => { this.fences.push(storeId); },
-        found: (storeId, _bootId, term) => { this.founds.push({ storeId, term }); },
+        found: (storeId, _bootId, term, knownEpoch) => { this.founds.push({ storeId, term, knownEpoch }); },
         release: ({ storeId }) => { this.released.push(storeId); },
       },
       members: {

@@ -866,6 +866,7 @@ describe('a PARTIAL holder', () => {
     assert.equal(stage.state, HolderState.FOUNDING);
     stage.tick();
     assert.deepEqual(stage.founds.map(({ storeId }) => storeId).sort(), ['a', 'c'], 'b is not emptied');
+    assert.deepEqual(stage.founds.map(({ knownEpoch }) => knownEpoch), [4, 4], 'nor what a store knows to be newer');
     const term = stage.founds.at(-1)?.term ?? assert.fail('stores are asked');
     for (const storeId of ['a', 'c']) stage.holder.onFounded(storeId, stage.up.get(storeId) ?? '', term);
     stage.tick();
