@@ -13,7 +13,8 @@
  *   TRYING ─ no room at its addresses ─────────► CLOSED   onNoRoom(address)
  *   TRYING ─ no source is an address of this machine, and nothing else went wrong ─► CLOSED
  *                                                    onNoSource(reason)
- *   RESOLVING ─ destroy(), as its time is over, and the system was not asked ─► CLOSED   onNoRoom()
+ *   RESOLVING ─ destroy(), as its time is over, and the system was not asked, or just now ─► CLOSED
+ *                                                    onNoRoom()
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
  *
  * By MX the DNS is asked, and an address that no host of the Internet has is none. A host that the route
@@ -119,7 +120,9 @@ export class Dial implements Connection {
   #taken = '';
   #attempt: Attempt | undefined;
   #tlsa: HostTlsa | undefined;
-  /** Nobody waits for its addresses any more; false: they were not even asked for. */
+  /** Until it is known where to connect to. */
+  #isResolving = true;
+  /** Nobody waits for its addresses any more; false: they were not even asked for, or just now. */
   #leaveLookup = (): boolean => true;
   #isLeft = false;
   #isClosed = false;
@@ -135,6 +138,8 @@ export class Dial implements Connection {
   }
 
   get remote(): string { return `${this.#to.name}:${String(this.#to.port)}`; }
+
+  get isResolving(): boolean { return this.#isResolving; }
 
   /** Nothing is sent, and nothing comes, before it is open. */
   write(): void { return; }
@@ -200,6 +205,7 @@ export class Dial implements Connection {
   }
 
   #start(addresses: readonly string[]): void {
+    this.#isResolving = false;
     const { lookup, sources } = this.#ports;
     const { isByMx } = this.#to;
     const open: string[] = [];

@@ -116,7 +116,7 @@ export class HostLookups {
 
   /**
    * Never calls back from inside. What is returned is called by who does not want it any more, and says
-   * whether the name was asked for.
+   * whether the name was asked for, and that for SLOW_MS: one that had no time to answer is not silent.
    */
   ask(host: string, done: (found: HostAddresses) => void): () => boolean {
     const isAddress = isIP(host) !== 0;
@@ -143,10 +143,15 @@ export class HostLookups {
     if (this.#asking === undefined) this.#askNext();
     return () => {
       clearTimeout(timer);
-      const isInLine = this.#names.get(host) === wanted && this.#asking?.host !== host;
+      const isWanted = this.#names.get(host) === wanted;
       const wasTold = !wanted.waiting.delete(one);
-      return wasTold || !isInLine;
+      return wasTold || !isWanted || this.#isAskedLong(host);
     };
+  }
+
+  #isAskedLong(host: string): boolean {
+    const asked = this.#asking?.host === host ? this.#asking : undefined;
+    return asked !== undefined && this.#clock.nowMs() - asked.sinceMs >= SLOW_MS;
   }
 
   /** Undefined: nobody wants it, or what is known of it will do. */

@@ -238,12 +238,16 @@ describe('next hops by name', () => {
 
   test('say when they are left whether they were asked for', async () => {
     const system = new PlayedSystem();
-    const asked = system.ask('a.test');
+    const [justNow, asked] = [system.ask('a.test'), system.ask('a.test')];
     const inLine = system.ask('b.test');
     const address = system.ask('192.0.2.1');
+    system.wait(999);
+    assert.equal(justNow(), false, 'it had no time to answer');
+    system.wait(1);
     assert.deepEqual([asked(), inLine(), address()], [true, false, true]);
     const next = [system.ask('b.test'), system.ask('b.test')];
     await system.answer(FOUND, 10);
+    system.wait(1_000);
     assert.equal(next[0]?.(), true);
     await system.answer(FOUND, 10);
     assert.equal(next[1]?.(), true, 'it is answered');
