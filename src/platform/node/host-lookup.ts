@@ -106,7 +106,7 @@ export class HostLookups {
   #asking: Asked | undefined;
   /** Names whose lookup was given up and has not come back; never in line. */
   readonly #stuck = new Map<string, Asked>();
-  /** What was found last, in that order. */
+  /** What was found last, in that order; also that nothing was, which is over at once. */
   readonly #known = new Map<string, { readonly found: HostAddresses; readonly untilMs: number }>();
 
   constructor(look: LookUpHost, clock: Pick<Clock, 'nowMs'>) {
@@ -164,11 +164,14 @@ export class HostLookups {
     return { forMs: this.#clock.nowMs() - wanted.sinceMs, doing };
   }
 
-  /** Of how many names mail has waited in line for HELD_MS, and for what; '': of none. */
+  /**
+   * Of how many names mail has waited in line for HELD_MS, and for what; '': of none. Those that were not
+   * found the last time are told of as next hops that can't be reached.
+   */
   get held(): string {
     const isHeldFrom = this.#clock.nowMs() - HELD_MS;
-    const held = [...this.#names].filter(([host, { sinceMs }]) =>
-      sinceMs <= isHeldFrom && host !== this.#asking?.host && this.#knownOf(host) === undefined);
+    const held = [...this.#names].filter(([host, { sinceMs }]) => sinceMs <= isHeldFrom
+      && host !== this.#asking?.host && this.#knownOf(host) === undefined && !this.#isToldOf(host));
     return held.length === 0 ? '' : `${formatCount(held.length)} in line; ${this.#whatIsAsked()}`;
   }
 
@@ -177,6 +180,10 @@ export class HostLookups {
     const asked = [...this.#stuck.values(), ...(this.#asking === undefined ? [] : [this.#asking])];
     const each = asked.map(({ host, sinceMs }) => `${host} for ${formatDuration(nowMs - sinceMs)}`);
     return `the system has been looking up ${each.join(', ')}`;
+  }
+
+  #isToldOf(host: string): boolean {
+    return this.#known.get(host)?.found.addresses.length === 0;
   }
 
   #knownOf(host: string): HostAddresses | undefined {
@@ -226,10 +233,10 @@ export class HostLookups {
 
   #noteFound(host: string, found: HostAddresses): void {
     // That nobody could tell says nothing of it.
-    if (found.isFailed) return;
+    if (found.isFailed && this.#knownOf(host) !== undefined) return;
     this.#known.delete(host);
-    if (found.addresses.length === 0) return;
-    this.#known.set(host, { found, untilMs: this.#clock.nowMs() + KNOWN_MS });
+    const forMs = found.addresses.length === 0 ? 0 : KNOWN_MS;
+    this.#known.set(host, { found, untilMs: this.#clock.nowMs() + forMs });
     const [oldest = ''] = this.#known.keys();
     if (this.#known.size > KNOWN_MAX) this.#known.delete(oldest);
   }

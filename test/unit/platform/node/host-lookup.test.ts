@@ -236,6 +236,26 @@ describe('next hops by name', () => {
     assert.deepEqual([system.lookups.held, system.lookups.waitOf('a.test')], ['', undefined]);
   });
 
+  test('are held up only where nothing else tells of them', async () => {
+    const system = new PlayedSystem();
+    for (const host of ['silent.test', 'none.test', 'broken.test']) system.ask(host);
+    await system.answer(SILENT, 10_000);
+    await system.answer({ addresses: [], why: 'it has no address', isFailed: false }, 10);
+    await system.answer(SILENT, 10);
+    for (const host of ['first.test', 'silent.test', 'none.test', 'broken.test']) system.ask(host);
+    system.wait(6_000);
+    assert.equal(system.lookups.held, '');
+    system.ask('new.test');
+    system.wait(6_000);
+    assert.equal(system.lookups.held, '1 in line; the system has been looking up first.test for 12s');
+    // Found again, and not known any more.
+    await system.answerAll(5, '');
+    system.wait(3_600_000);
+    for (const host of ['first.test', 'broken.test']) system.ask(host);
+    system.wait(6_000);
+    assert.equal(system.lookups.held, '1 in line; the system has been looking up first.test for 6s');
+  });
+
   test('say when they are left whether they were asked for', async () => {
     const system = new PlayedSystem();
     const [justNow, asked] = [system.ask('a.test'), system.ask('a.test')];
