@@ -6,7 +6,8 @@
  *   RESOLVING ─ addresses, TLSA ─► TRYING ─ open ─► OPEN   onOpened(connection), then its events go to the
  *       │ none                       │                       session
  *       │                            │ refused, silent: the next address; none left
- *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said
+ *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said, or that
+ *       │                                            nobody could tell one
  *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason, by)
  *         the policy does not name it
  *   RESOLVING ─ the DNS had no room to ask ────► CLOSED   onNoRoom()
@@ -67,6 +68,8 @@ export interface DialHandlers extends ConnectionHandlers {
   onSourceless(): void;
   /** Right before onOpen: what to write to from now on, and what the DNS says of TLS with it. */
   onOpened(connection: Connection, way: Way, tlsa: HostTlsa | undefined): void;
+  /** `isUnresolved`: nobody could tell an address just now. */
+  onClose(reason: string, isUnresolved?: boolean): void;
   /** Instead of onClose: nobody could tell its TLSA records, or the policy does not name it. */
   onForbidden(reason: string, isTlsaUntold: boolean): void;
   /** Instead of onClose: the fault is ours, and the host was not reached for. */
@@ -162,9 +165,9 @@ export class Dial implements Connection {
     const { lookup, transport, random } = this.#ports;
     const { name, isByMx } = this.#to;
     if (!isByMx) {
-      this.#leaveLookup = transport.addresses(name, ({ addresses, why }) => {
+      this.#leaveLookup = transport.addresses(name, ({ addresses, why, isFailed }) => {
         if (this.#isLeft) return;
-        if (addresses.length === 0) this.#close(why);
+        if (addresses.length === 0) this.#close(why, isFailed);
         else this.#start(this.#terms.inOrder(addresses));
       });
       return;
@@ -174,7 +177,8 @@ export class Dial implements Connection {
       const found = inTurns(answers.map((answer) =>
         (answer.kind === 'found' ? shuffled(answer.records, random) : [])));
       if (found.length === 0 && answers.some(isUnasked)) this.#leaveToOthers();
-      else if (found.length === 0) this.#close(isIpv6Only ? `the host ${IPV6_ONLY}` : whyNone(answers));
+      else if (found.length === 0 && isIpv6Only) this.#close(`the host ${IPV6_ONLY}`);
+      else if (found.length === 0) this.#close(whyNone(answers), answers.some(isUntold));
       else if (this.#terms.asksTlsa) this.#askTlsa(found, answers);
       else this.#start(found);
     });
@@ -272,10 +276,10 @@ export class Dial implements Connection {
     this.#handlers.onNoSource(reason);
   }
 
-  #close(reason: string): void {
+  #close(reason: string, isUnresolved = false): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#handlers.onClose(reason);
+    this.#handlers.onClose(reason, isUnresolved);
   }
 }
 
@@ -336,6 +340,10 @@ function shuffled(records: readonly string[], random: Random): string[] {
 
 function isUnasked(answer: DnsAnswer<'A' | 'AAAA'>): boolean {
   return answer.kind === 'failed' && answer.isUnasked === true;
+}
+
+function isUntold({ kind }: DnsAnswer<'A' | 'AAAA'>): boolean {
+  return kind === 'failed';
 }
 
 function whyNone(answers: readonly DnsAnswer<'A' | 'AAAA'>[]): string {

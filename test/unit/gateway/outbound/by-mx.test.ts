@@ -405,6 +405,18 @@ describe('mail by MX', () => {
     assert.deepEqual(it.dispatcher.nextHops().map(({ lastError }) => lastError), ['']);
   });
 
+  test('waits with 4.4.3 while the DNS tells no address of its hosts, and with 4.4.1 where there is none', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    it.zone.set('MX late.example', mx([10, 'a.late.example'])).set('A a.late.example', { rcode: 2 });
+    it.zone.set('MX bare.example', mx([10, 'a.bare.example'])).set('TXT a.bare.example', {});
+    it.send('late.example', 1);
+    const [[, code, text] = []] = await it.ended(1);
+    assert.match(`${code ?? ''} ${text ?? ''}`, /^4\.4\.3 no connection to a\.late\.example:\d+: no answer on its address: /);
+    it.send('bare.example', 2);
+    const [, [, other, none] = []] = await it.ended(2);
+    assert.match(`${other ?? ''} ${none ?? ''}`, /^4\.4\.1 no connection to a\.bare\.example:\d+: the host has no address$/);
+  });
+
   test('asks for the certificate of the host, not of the domain, and of each host its own', needsTls, async (t) => {
     const it = await stage(t, []);
     const hop = new TlsHop({ certificate: certificates?.issue('a.tls.example') });
