@@ -378,7 +378,7 @@ class Gateway implements RunningGateway {
       explain: (question) => explained(question, explainOptionsOf(this.#options), {
         clock: this.#clock, resolver: this.#dns, https: this.#https, recipients: this.#listeners.recipients,
         policies: this.#sts, judged: () => this.#dispatcher.judgedSources(),
-        lookUpHost: (host) => new Promise((resolve) => { this.#lookups.ask(host, resolve); }),
+        lookUpHost: (host, over) => this.#lookups.lookUp(host, over),
       }),
       traces: this.#traces,
       walks: walksOf(this.#options.id, core, this.#clock, (queue, row) => this.#view.row(queue, row)),

@@ -26,6 +26,8 @@ export interface Connection {
   readonly peerNames?: readonly string[] | undefined;
   /** What a client has of TLS with its server, from onOpen on; undefined in clear. */
   readonly security?: SecuredFacts | undefined;
+  /** Not open yet, and nothing was sent to the peer: its name is being looked up. */
+  readonly isResolving?: boolean;
   /** Sends the chunks in order with one system call where the kernel takes them all. Dropped once closed. */
   write(chunks: readonly Uint8Array[]): void;
   /** Bytes written but not yet taken by the kernel. */
@@ -158,7 +160,7 @@ export interface MailTransport extends Transport {
   connect(host: string, port: number, handlers: ConnectionHandlers, from?: string): Connection;
   /**
    * Of a host, as connect() would find them. Never called back from inside. What is returned is called by who
-   * does not want them any more; false: the system was not asked yet, as others were before.
+   * does not want them any more; false: the system was not asked yet, or just now, as others were before.
    */
   addresses(host: string, done: (found: HostAddresses) => void): () => boolean;
   /** What keeps them; undefined: nobody wants them, or nobody can tell. */

@@ -54,11 +54,8 @@ export function planUp(config: UpConfig, file: string | undefined, stateDir: str
     sink: sink === undefined ? undefined : {
       name: 'sink',
       args: [
-        'sink', '--listen', addressText(sink.listen),
+        'sink', ...source, '--listen', addressText(sink.listen),
         ...(sink.admin === undefined ? [] : ['--admin', addressText(sink.admin), '--inbox']),
-        ...(sink.lmtp ? ['--lmtp'] : []),
-        ...(sink.verify ? ['--verify'] : []),
-        ...(sink.maildir === undefined ? [] : ['--maildir', sink.maildir]),
       ],
       ports: [{ address: sink.listen, use: 'sink' }, ...(sink.admin === undefined
         ? [] : [{ address: sink.admin, use: 'sink admin HTTP' }])],

@@ -16,7 +16,7 @@ const WORDS: Readonly<Record<string, string>> = {
   '4.3.5': 'this mail system has to be mended first',
   '4.4.1': 'the next mail server could not be reached',
   '4.4.2': 'the connection with the next mail server was lost',
-  '4.4.3': 'the DNS did not say where mail for the domain goes',
+  '4.4.3': 'where mail for the domain goes could not be looked up',
   '4.4.4': 'the domain names no mail server that mail can be sent to',
   '4.4.7': 'it could not be delivered in time',
   '4.5.0': 'the next mail server did not keep to the protocol',

@@ -8,7 +8,9 @@ import type { DnsAnswer, DnsType, Resolver } from '../../platform/resolver.js';
 export class AnswerTime implements Resolver {
   readonly #resolver: Resolver;
   readonly #timer: NodeJS.Timeout;
-  readonly #end: Promise<void>;
+  /** Done when it is, or when the answer is: who does something for it gives up. */
+  readonly over: Promise<void>;
+  readonly #end: () => void;
   /** Why something is not known then, in a few words. */
   readonly whyLate: string;
   #isOver = false;
@@ -17,7 +19,8 @@ export class AnswerTime implements Resolver {
     this.#resolver = resolver;
     this.whyLate = `not within the ${String(withinMs / 1000)} s that this answer has`;
     let end = (): void => undefined;
-    this.#end = new Promise<void>((resolve) => { end = resolve; });
+    this.over = new Promise<void>((resolve) => { end = resolve; });
+    this.#end = end;
     this.#timer = setTimeout(() => {
       this.#isOver = true;
       end();
@@ -28,7 +31,7 @@ export class AnswerTime implements Resolver {
 
   /** `late` where it does not come in time. */
   within<T>(told: Promise<T>, late: T): Promise<T> {
-    return Promise.race([told, this.#end.then(() => late)]);
+    return Promise.race([told, this.over.then(() => late)]);
   }
 
   /** The DNS, for as long. */
@@ -37,5 +40,8 @@ export class AnswerTime implements Resolver {
     void this.within(told, { kind: 'failed', why: this.whyLate }).then(done);
   }
 
-  close(): void { clearTimeout(this.#timer); }
+  close(): void {
+    clearTimeout(this.#timer);
+    this.#end();
+  }
 }

@@ -15,7 +15,7 @@ import type {
 import type { Https } from '../../platform/https.js';
 import { toAscii } from '../../platform/node/idna.js';
 import type { Clock } from '../../platform/ports.js';
-import type { DnsAnswer, LookUpHost, Resolver } from '../../platform/resolver.js';
+import type { DnsAnswer, HostAddresses, Resolver } from '../../platform/resolver.js';
 import type { WhoMaySend } from '../gateway-options.js';
 import { parsePath } from '../inbound/policy/address.js';
 import { RelayPolicy } from '../inbound/policy/relay-policy.js';
@@ -63,7 +63,8 @@ export interface ExplainPorts {
   readonly resolver: Resolver;
   readonly https: Https;
   readonly recipients: RecipientTable | undefined;
-  readonly lookUpHost: LookUpHost;
+  /** Never rejects; given up when `over` is done. */
+  readonly lookUpHost: (host: string, over: Promise<void>) => Promise<HostAddresses>;
   /** Of the gateway that runs, which goes by them; undefined: none does. */
   readonly policies: ExplainedPolicies | undefined;
   /** Likewise, sources of IPv6. */
@@ -299,7 +300,7 @@ function namedHosts(
 ): Promise<readonly ExplainedHost[]> {
   return Promise.all(hosts.map(async (named) => {
     const late = { addresses: [], why: `no answer on its address: ${time.whyLate}`, isFailed: true };
-    const { addresses, why, isFailed } = await time.within(lookUpHost(named.host), late);
+    const { addresses, why, isFailed } = await time.within(lookUpHost(named.host, time.over), late);
     return { ...named, addresses, why, ...(isFailed ? { addresses_failed: true as const } : {}) };
   }));
 }

@@ -42,7 +42,10 @@ import { isIP } from 'node:net';
 import { invariant } from '../../base/invariant.js';
 import type { Clock, EventLog, Random } from '../../platform/ports.js';
 import type { MailTransport } from '../../platform/transport.js';
-import type { Delivery, NextHopAuth, NextHopTls, Outage, RecipientResult } from '../queue/types.js';
+import { needText } from '../queue/next-hop.js';
+import type {
+  Delivery, NextHopAuth, NextHopTls, Outage, RecipientResult, TlsNeed,
+} from '../queue/types.js';
 import type { Lane, LaneHome } from './lane.js';
 import { LaneRing } from './lane-ring.js';
 import { Peer } from './peer.js';
@@ -115,6 +118,8 @@ export interface Site {
   readonly auth: NextHopAuth | undefined;
   /** Addresses of ours that its mail may leave from; undefined: any. */
   readonly sources: readonly string[] | undefined;
+  /** Of all mail that goes there; undefined: as its route says. */
+  readonly tlsNeed: TlsNeed | undefined;
   /**
    * The DNS has proved that mail goes to these hosts: their TLSA records are asked for. `domain`: the only
    * one whose mail does, or ''.
@@ -282,7 +287,7 @@ export class ConnectionPool implements PeerEvents, LaneHome {
       downSinceWallMs: this.#hosts.downSinceWallMs,
       waiting,
       bytes,
-      relay: this.#relay,
+      relay: `${this.#relay}${needText(this.#site.tlsNeed)}`,
       connections: this.#peers.size,
       idle: this.#idle.length,
       failures: first?.failures ?? 0,

@@ -6,14 +6,16 @@
  *   RESOLVING ─ addresses, TLSA ─► TRYING ─ open ─► OPEN   onOpened(connection), then its events go to the
  *       │ none                       │                       session
  *       │                            │ refused, silent: the next address; none left
- *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said
+ *       ├────────────────────────────┴──► CLOSED   onClose(reason), with what each address said, or that
+ *       │                                            nobody could tell one
  *       └ no answer on TLSA, or none and ► CLOSED   onForbidden(reason, by)
  *         the policy does not name it
  *   RESOLVING ─ the DNS had no room to ask ────► CLOSED   onNoRoom()
  *   TRYING ─ no room at its addresses ─────────► CLOSED   onNoRoom(address)
  *   TRYING ─ no source is an address of this machine, and nothing else went wrong ─► CLOSED
  *                                                    onNoSource(reason)
- *   RESOLVING ─ destroy(), as its time is over, and the system was not asked ─► CLOSED   onNoRoom()
+ *   RESOLVING ─ destroy(), as its time is over, and the system was not asked, or just now ─► CLOSED
+ *                                                    onNoRoom()
  *   RESOLVING, TRYING ─ destroy(), end() ─► CLOSED
  *
  * By MX the DNS is asked, and an address that no host of the Internet has is none. A host that the route
@@ -66,6 +68,8 @@ export interface DialHandlers extends ConnectionHandlers {
   onSourceless(): void;
   /** Right before onOpen: what to write to from now on, and what the DNS says of TLS with it. */
   onOpened(connection: Connection, way: Way, tlsa: HostTlsa | undefined): void;
+  /** `isUnresolved`: nobody could tell an address just now. */
+  onClose(reason: string, isUnresolved?: boolean): void;
   /** Instead of onClose: nobody could tell its TLSA records, or the policy does not name it. */
   onForbidden(reason: string, isTlsaUntold: boolean): void;
   /** Instead of onClose: the fault is ours, and the host was not reached for. */
@@ -119,7 +123,9 @@ export class Dial implements Connection {
   #taken = '';
   #attempt: Attempt | undefined;
   #tlsa: HostTlsa | undefined;
-  /** Nobody waits for its addresses any more; false: they were not even asked for. */
+  /** Until it is known where to connect to. */
+  #isResolving = true;
+  /** Nobody waits for its addresses any more; false: they were not even asked for, or just now. */
   #leaveLookup = (): boolean => true;
   #isLeft = false;
   #isClosed = false;
@@ -135,6 +141,8 @@ export class Dial implements Connection {
   }
 
   get remote(): string { return `${this.#to.name}:${String(this.#to.port)}`; }
+
+  get isResolving(): boolean { return this.#isResolving; }
 
   /** Nothing is sent, and nothing comes, before it is open. */
   write(): void { return; }
@@ -157,9 +165,9 @@ export class Dial implements Connection {
     const { lookup, transport, random } = this.#ports;
     const { name, isByMx } = this.#to;
     if (!isByMx) {
-      this.#leaveLookup = transport.addresses(name, ({ addresses, why }) => {
+      this.#leaveLookup = transport.addresses(name, ({ addresses, why, isFailed }) => {
         if (this.#isLeft) return;
-        if (addresses.length === 0) this.#close(why);
+        if (addresses.length === 0) this.#close(why, isFailed);
         else this.#start(this.#terms.inOrder(addresses));
       });
       return;
@@ -169,7 +177,8 @@ export class Dial implements Connection {
       const found = inTurns(answers.map((answer) =>
         (answer.kind === 'found' ? shuffled(answer.records, random) : [])));
       if (found.length === 0 && answers.some(isUnasked)) this.#leaveToOthers();
-      else if (found.length === 0) this.#close(isIpv6Only ? `the host ${IPV6_ONLY}` : whyNone(answers));
+      else if (found.length === 0 && isIpv6Only) this.#close(`the host ${IPV6_ONLY}`);
+      else if (found.length === 0) this.#close(whyNone(answers), answers.some(isUntold));
       else if (this.#terms.asksTlsa) this.#askTlsa(found, answers);
       else this.#start(found);
     });
@@ -200,6 +209,7 @@ export class Dial implements Connection {
   }
 
   #start(addresses: readonly string[]): void {
+    this.#isResolving = false;
     const { lookup, sources } = this.#ports;
     const { isByMx } = this.#to;
     const open: string[] = [];
@@ -266,10 +276,10 @@ export class Dial implements Connection {
     this.#handlers.onNoSource(reason);
   }
 
-  #close(reason: string): void {
+  #close(reason: string, isUnresolved = false): void {
     if (this.#isClosed) return;
     this.#isClosed = true;
-    this.#handlers.onClose(reason);
+    this.#handlers.onClose(reason, isUnresolved);
   }
 }
 
@@ -330,6 +340,10 @@ function shuffled(records: readonly string[], random: Random): string[] {
 
 function isUnasked(answer: DnsAnswer<'A' | 'AAAA'>): boolean {
   return answer.kind === 'failed' && answer.isUnasked === true;
+}
+
+function isUntold({ kind }: DnsAnswer<'A' | 'AAAA'>): boolean {
+  return kind === 'failed';
 }
 
 function whyNone(answers: readonly DnsAnswer<'A' | 'AAAA'>[]): string {

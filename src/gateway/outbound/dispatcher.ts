@@ -328,11 +328,11 @@ export class Dispatcher implements DeliverySink, InFlight {
     if (hop.isByMx === true) {
       return new MxDestination(hop, lane, this.#options, this.#mxPorts, this.#sessionMs);
     }
-    const { protocol, host, port, tls, auth, sources, others = [] } = hop;
+    const { protocol, host, port, tls, auth, sources, others = [], tlsNeed } = hop;
     const key = nextHopKey(hop);
     const pool = this.#pools.get(key) ?? this.#makePool({
       key, protocol, hosts: [new SiteHost(host, port, 0, false), ...others.map(siteHostOf)], tls,
-      auth, sources, dane: undefined, isBySts: false, connectionsMax: Infinity,
+      auth, sources, tlsNeed, dane: undefined, isBySts: false, connectionsMax: Infinity,
     });
     pool.add(lane);
     return pool;
@@ -356,7 +356,7 @@ export class Dispatcher implements DeliverySink, InFlight {
       new SiteHost(name, port, preference, true, isUnnamed));
     return this.#makePool({
       key, protocol: 'smtp', hosts: [...hosts, ...others.map(siteHostOf)], tls, dane, sources,
-      isBySts, auth: undefined, connectionsMax: this.#options.mx.connectionsMax,
+      tlsNeed, isBySts, auth: undefined, connectionsMax: this.#options.mx.connectionsMax,
     });
   }
 

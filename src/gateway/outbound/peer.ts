@@ -177,7 +177,10 @@ export class Peer implements SessionEvents {
       onOpen: () => { session.onOpen(); },
       onData: (bytes) => { session.onData(bytes); },
       onDrain: () => { session.onDrain(); },
-      onClose: (reason) => { session.onClose(reason); },
+      onClose: (reason, isUnresolved = false) => {
+        if (isUnresolved) session.forbid(Trouble.UNRESOLVED, reason);
+        else session.onClose(reason);
+      },
     };
   }
 

@@ -1,8 +1,16 @@
 /** A next hop as text: as people write it, and with all that two must share to be one. Pure. */
-import type { NextHop, NextHopAuth, NextHopTls } from './types.js';
+import type { NextHop, NextHopAuth, NextHopTls, TlsNeed } from './types.js';
 
 /** Behind every host of an MX record. */
 export const FALLBACK_PREFERENCE = 65_536;
+
+/** Behind the name of a queue; no name of a route ends so (config/keys/values.ts). */
+export const NEED_MARKS: Readonly<Record<TlsNeed, string>> = { required: '!tls', optional: '!any' };
+
+/** Behind what status calls a next hop: there are others to the same host, of mail with other needs. */
+export function needText(tlsNeed: TlsNeed | undefined): string {
+  return tlsNeed === undefined ? '' : ` (${NEED_MARKS[tlsNeed]})`;
+}
 
 /** "smtps://mx.example.net:465"; by MX, "mx://example.com:25", the destination domain. */
 export function nextHopUrl({ protocol, host, port, isByMx, tls }: NextHop): string {

@@ -20,6 +20,7 @@
  */
 import { invariant } from '../../base/invariant.js';
 import { labelOf } from './label.js';
+import { NEED_MARKS } from './next-hop.js';
 import { Wildcards } from '../../base/wildcards.js';
 import type {
   MailOrigin, NextHop, NextHopTls, Ordering, QueueClass, Route, Router, TlsNeed,
@@ -79,8 +80,6 @@ export interface RenewableRouter extends Router {
 /** Between the name of a route and the domain of one of its queues, or the number of a lane. */
 const DOMAIN_MARK = '/';
 const LANE_MARK = '#';
-/** Behind the name; no name of a route ends so (config/keys/values.ts). */
-const NEED_MARKS: Readonly<Record<TlsNeed, string>> = { required: '!tls', optional: '!any' };
 const LOOPBACK = /^(127\.[0-9.]+|::1|localhost)$/;
 /** Routes of single queues that are kept of each route: of the queues that a gateway may have, and some. */
 const KEPT_MAX = 100_000;

@@ -57,6 +57,8 @@ const STUCK_AFTER_MS = 60_000;
 const STUCK_MAX = 1;
 /** In line; the system is on to its second resolver. */
 const HELD_MS = 5_000;
+/** Who comes again within so long has waited all the time: a connection is put off for half a second. */
+const COMES_BACK_MS = 5_000;
 
 export async function lookUpHost(host: string): Promise<HostAddresses> {
   try {
@@ -80,12 +82,14 @@ interface Waiting {
   readonly timer?: NodeJS.Timeout | undefined;
 }
 
-/** Whoever was told what is known, all together: the name is asked for all the same. */
-const ANSWERED: Waiting = { done: () => undefined };
-
 interface Wanted {
-  readonly sinceMs: number;
+  /** Since then somebody has waited. */
+  sinceMs: number;
   readonly waiting: Set<Waiting>;
+  /** When the last of those went; that is for COMES_BACK_MS as if he had not. */
+  leftMs: number;
+  /** Somebody was told what is known: the name is asked for all the same. */
+  isOwed: boolean;
 }
 
 interface Asked {
@@ -106,7 +110,7 @@ export class HostLookups {
   #asking: Asked | undefined;
   /** Names whose lookup was given up and has not come back; never in line. */
   readonly #stuck = new Map<string, Asked>();
-  /** What was found last, in that order. */
+  /** What was found last, in that order; also that nothing was, which is over at once. */
   readonly #known = new Map<string, { readonly found: HostAddresses; readonly untilMs: number }>();
 
   constructor(look: LookUpHost, clock: Pick<Clock, 'nowMs'>) {
@@ -116,7 +120,7 @@ export class HostLookups {
 
   /**
    * Never calls back from inside. What is returned is called by who does not want it any more, and says
-   * whether the name was asked for.
+   * whether the name was asked for, and that for SLOW_MS: one that had no time to answer is not silent.
    */
   ask(host: string, done: (found: HostAddresses) => void): () => boolean {
     const isAddress = isIP(host) !== 0;
@@ -129,13 +133,20 @@ export class HostLookups {
     };
   }
 
+  /** Given up when `over` is done. */
+  lookUp(host: string, over: Promise<void>): Promise<HostAddresses> {
+    return new Promise((resolve) => { void over.then(this.ask(host, resolve)); });
+  }
+
   #wait(host: string, done: (found: HostAddresses) => void): () => boolean {
-    const wanted = this.#names.get(host) ?? { sinceMs: this.#clock.nowMs(), waiting: new Set() };
+    const wanted = this.#names.get(host)
+      ?? { sinceMs: 0, waiting: new Set(), leftMs: -Infinity, isOwed: false };
     this.#names.set(host, wanted);
+    if (!this.#isWaitedFor(wanted)) wanted.sinceMs = this.#clock.nowMs();
     const known = this.#knownOf(host);
     const timer = known === undefined ? undefined : setTimeout(() => {
-      wanted.waiting.delete(one);
-      wanted.waiting.add(ANSWERED);
+      this.#leave(wanted, one);
+      wanted.isOwed = true;
       done(known);
     }, KNOWN_AFTER_MS);
     const one: Waiting = { done, timer };
@@ -143,27 +154,48 @@ export class HostLookups {
     if (this.#asking === undefined) this.#askNext();
     return () => {
       clearTimeout(timer);
-      const isInLine = this.#names.get(host) === wanted && this.#asking?.host !== host;
-      const wasTold = !wanted.waiting.delete(one);
-      return wasTold || !isInLine;
+      const isWanted = this.#names.get(host) === wanted;
+      const wasTold = !this.#leave(wanted, one);
+      return wasTold || !isWanted || this.#isAskedLong(host);
     };
   }
 
-  /** Undefined: nobody wants it, or what is known of it will do. */
+  /** False: he had gone. */
+  #leave(wanted: Wanted, one: Waiting): boolean {
+    const wasWaiting = wanted.waiting.delete(one);
+    if (wasWaiting && wanted.waiting.size === 0) wanted.leftMs = this.#clock.nowMs();
+    return wasWaiting;
+  }
+
+  #isWaitedFor({ waiting, leftMs }: Wanted): boolean {
+    return waiting.size > 0 || this.#clock.nowMs() - leftMs < COMES_BACK_MS;
+  }
+
+  #isAskedLong(host: string): boolean {
+    const asked = this.#asking?.host === host ? this.#asking : undefined;
+    return asked !== undefined && this.#clock.nowMs() - asked.sinceMs >= SLOW_MS;
+  }
+
+  /** Undefined: nobody waits for it, or what is known of it will do. */
   waitOf(host: string): LookupWait | undefined {
     const wanted = this.#names.get(host);
-    if (wanted === undefined || this.#knownOf(host) !== undefined) return undefined;
+    if (wanted === undefined || !this.#isWaitedFor(wanted)) return undefined;
+    if (this.#knownOf(host) !== undefined) return undefined;
     const inLine = `one of ${formatCount(this.#names.size)} in line; ${this.#whatIsAsked()}`;
     const doing = host === this.#asking?.host ? 'waiting for the system to look up its name'
       : `waiting for the lookup of its name, ${inLine}`;
     return { forMs: this.#clock.nowMs() - wanted.sinceMs, doing };
   }
 
-  /** Of how many names mail has waited in line for HELD_MS, and for what; '': of none. */
+  /**
+   * Of how many names mail has waited in line for HELD_MS, and for what; '': of none. Those that were not
+   * found the last time are told of as next hops that can't be reached.
+   */
   get held(): string {
     const isHeldFrom = this.#clock.nowMs() - HELD_MS;
-    const held = [...this.#names].filter(([host, { sinceMs }]) =>
-      sinceMs <= isHeldFrom && host !== this.#asking?.host && this.#knownOf(host) === undefined);
+    const held = [...this.#names].filter(([host, wanted]) => wanted.sinceMs <= isHeldFrom
+      && this.#isWaitedFor(wanted) && host !== this.#asking?.host
+      && this.#knownOf(host) === undefined && !this.#isToldOf(host));
     return held.length === 0 ? '' : `${formatCount(held.length)} in line; ${this.#whatIsAsked()}`;
   }
 
@@ -172,6 +204,10 @@ export class HostLookups {
     const asked = [...this.#stuck.values(), ...(this.#asking === undefined ? [] : [this.#asking])];
     const each = asked.map(({ host, sinceMs }) => `${host} for ${formatDuration(nowMs - sinceMs)}`);
     return `the system has been looking up ${each.join(', ')}`;
+  }
+
+  #isToldOf(host: string): boolean {
+    return this.#known.get(host)?.found.addresses.length === 0;
   }
 
   #knownOf(host: string): HostAddresses | undefined {
@@ -210,7 +246,8 @@ export class HostLookups {
   }
 
   #takeNext(): string | undefined {
-    if ([...this.#names.values()].every(({ waiting }) => waiting.size === 0)) this.#names.clear();
+    const isAny = [...this.#names.values()].some(({ waiting, isOwed }) => waiting.size > 0 || isOwed);
+    if (!isAny) this.#names.clear();
     const names = [...this.#names.keys()];
     const slow = names.find((name) => this.#slow.has(name));
     const soon = names.find((name) => !this.#slow.has(name));
@@ -221,10 +258,10 @@ export class HostLookups {
 
   #noteFound(host: string, found: HostAddresses): void {
     // That nobody could tell says nothing of it.
-    if (found.isFailed) return;
+    if (found.isFailed && this.#knownOf(host) !== undefined) return;
     this.#known.delete(host);
-    if (found.addresses.length === 0) return;
-    this.#known.set(host, { found, untilMs: this.#clock.nowMs() + KNOWN_MS });
+    const forMs = found.addresses.length === 0 ? 0 : KNOWN_MS;
+    this.#known.set(host, { found, untilMs: this.#clock.nowMs() + forMs });
     const [oldest = ''] = this.#known.keys();
     if (this.#known.size > KNOWN_MAX) this.#known.delete(oldest);
   }

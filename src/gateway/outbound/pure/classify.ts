@@ -152,6 +152,8 @@ export const Trouble = {
   TLS_NEEDED: 17,
   /** The address that the mail is to leave from is not to be had. */
   NO_SOURCE: 18,
+  /** Nobody could tell where the host is, and nothing was sent to it. */
+  UNRESOLVED: 19,
 } as const;
 export type Trouble = (typeof Trouble)[keyof typeof Trouble];
 
@@ -176,6 +178,7 @@ const TROUBLES: readonly (readonly [RecipientStatus, string])[] = [
   [FAILED, '5.7.30'], // REQUIRETLS support required
   [FAILED, '5.7.10'], // encryption needed
   [DEFERRED, '4.3.5'], // system incorrectly configured: ours
+  [DEFERRED, '4.4.3'], // directory server failure
 ];
 
 /** No TLS came up where it must; by its code, for a peer may say the same of other things. */

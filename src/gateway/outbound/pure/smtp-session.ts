@@ -179,6 +179,10 @@ export class SmtpSession implements ConnectionHandlers {
     const timeoutMs = isFollowing ? FOLLOWER_MAIL_MS_MAX : (timeouts[this.#state] ?? 0);
     if (timeoutMs === 0 || nowMs - this.#sinceMs < timeoutMs) return;
     const silentS = Math.round(timeoutMs / 1000);
+    if (this.#connection?.isResolving === true) {
+      const text = `no connection to ${relay}: its name was not looked up within ${silentS} s`;
+      return this.#fail(Trouble.UNRESOLVED, text);
+    }
     this.#fail(Trouble.TIMEOUT, `${relay} silent for ${silentS} s while ${this.#doing()}`);
   }
 

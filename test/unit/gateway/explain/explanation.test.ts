@@ -4,6 +4,7 @@ import { test } from 'node:test';
 import { setImmediate as turn } from 'node:timers/promises';
 import type { ExplainedWay } from '../../../../src/admin-api/explain.js';
 import { explained } from '../../../../src/gateway/explain/explanation.js';
+import type { ExplainPorts } from '../../../../src/gateway/explain/explanation.js';
 import { MxLookup } from '../../../../src/gateway/outbound/mx-lookup.js';
 import { StsPolicies } from '../../../../src/gateway/outbound/sts/sts-policies.js';
 import type { JudgedSource } from '../../../../src/gateway/outbound/sources.js';
@@ -39,6 +40,8 @@ interface World {
   /** Of policies. */
   asked: number;
   way(to: string): Promise<ExplainedWay>;
+  /** By a route that names a host. */
+  wayByHost(host: string, lookUpHost: ExplainPorts['lookUpHost']): Promise<ExplainedWay>;
 }
 
 /** A gateway with one route by MX; `said` undefined: the DNS does not answer, null: there is nothing. */
@@ -75,6 +78,12 @@ function world(said: Said, isAuthentic = false): World {
       const { ways: [way] } = await explained({ to, from: '', listener: '' }, { ...options, sources: on.judged, mx: { ...MX, usesIpv6: on.judged.length > 0 } }, {
         clock, resolver, https, policies, judged: () => on.judged, recipients: undefined, lookUpHost: () => assert.fail('no host is named'),
       });
+      return way ?? assert.fail('no way');
+    },
+    wayByHost: async (host, lookUpHost) => {
+      const routes = options.routes.map((route) => ({ ...route, perDomain: false, nextHop: { protocol: 'smtp', host, port: 25 } as const }));
+      const ports = { clock, resolver, https, policies, judged: () => [], recipients: undefined, lookUpHost };
+      const { ways: [way] } = await explained({ to: 'x@a.example', from: '', listener: '' }, { ...options, routes }, ports);
       return way ?? assert.fail('no way');
     },
   };
@@ -203,6 +212,23 @@ test('what does not answer within the time is told as that, and what does all th
   assert.deepEqual([byHost.status, byHost.why], ['4.4.3', `mx.a.example: no answer on its address: ${late}`]);
   const byMx = await told(() => SILENCE);
   assert.deepEqual([byMx.status, byMx.why], ['4.4.3', `no answer on MX of a.example: ${late}`]);
+});
+
+test('the name of a host is not looked up any more when the time is over, or the answer is there', async (t) => {
+  t.mock.timers.enable({ apis: ['setTimeout'] });
+  for (const [found, status] of [[undefined, '4.4.3'], [{ addresses: ['192.0.2.1'], why: '', isFailed: false }, '']] as const) {
+    const on = world(() => SILENCE);
+    const given: string[] = [];
+    const way = on.wayByHost('smarthost.test', (host, over) => {
+      void over.then(() => { given.push(host); });
+      return found === undefined ? new Promise(() => undefined) : Promise.resolve(found);
+    });
+    for (let turns = 0; turns < 20; turns++) await turn();
+    if (found === undefined) t.mock.timers.tick(20_000);
+    assert.equal((await way).status, status);
+    await turn();
+    assert.deepEqual(given, ['smarthost.test']);
+  }
 });
 
 test('whether a source of IPv6 is confirmed is as the gateway knows it, whatever the DNS says now', async () => {

@@ -405,6 +405,32 @@ describe('mail by MX', () => {
     assert.deepEqual(it.dispatcher.nextHops().map(({ lastError }) => lastError), ['']);
   });
 
+  test('is told apart by what it needs of TLS, where one host fails for all of it', async (t) => {
+    const it = await stage(t, []);
+    it.zone.set('MX fail.example', mx([10, 'mx.fail.example'])).set('A mx.fail.example', a('127.0.0.9'));
+    it.zone.set('MX late.example', { rcode: 2 });
+    let entry = 0;
+    for (const [domain, tlsNeed] of [
+      ['fail.example'], ['fail.example', 'optional'], ['late.example'], ['late.example', 'optional'], ['late.example', 'required'],
+    ] as const) it.send(domain, ++entry, { port: 1, ...(tlsNeed === undefined ? {} : { tlsNeed }) });
+    await until(() => it.dispatcher.nextHops().length === 5, 'all are tried');
+    assert.deepEqual(it.dispatcher.nextHops().map(({ relay }) => relay).sort(), [
+      'late.example', 'late.example (!any)', 'late.example (!tls)', 'mx.fail.example:1', 'mx.fail.example:1 (!any)',
+    ]);
+  });
+
+  test('waits with 4.4.3 while the DNS tells no address of its hosts, and with 4.4.1 where there is none', async (t) => {
+    const it = await stage(t, ['127.0.0.1']);
+    it.zone.set('MX late.example', mx([10, 'a.late.example'])).set('A a.late.example', { rcode: 2 });
+    it.zone.set('MX bare.example', mx([10, 'a.bare.example'])).set('TXT a.bare.example', {});
+    it.send('late.example', 1);
+    const [[, code, text] = []] = await it.ended(1);
+    assert.match(`${code ?? ''} ${text ?? ''}`, /^4\.4\.3 no connection to a\.late\.example:\d+: no answer on its address: /);
+    it.send('bare.example', 2);
+    const [, [, other, none] = []] = await it.ended(2);
+    assert.match(`${other ?? ''} ${none ?? ''}`, /^4\.4\.1 no connection to a\.bare\.example:\d+: the host has no address$/);
+  });
+
   test('asks for the certificate of the host, not of the domain, and of each host its own', needsTls, async (t) => {
     const it = await stage(t, []);
     const hop = new TlsHop({ certificate: certificates?.issue('a.tls.example') });

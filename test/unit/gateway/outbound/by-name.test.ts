@@ -251,6 +251,46 @@ test('a host whose name is not even looked up in time is not called down', async
   assert.deepEqual(dispatcher.nextHops().map(({ downSinceWallMs }) => downSinceWallMs), [undefined]);
 });
 
+test('a host whose name the system looks up for too long is told as that, and not as one that was silent', async (t) => {
+  const real = new ClientTransport({ readBufferBytes: 8 * 1024 });
+  const source = new MemorySource();
+  const dispatcher = dispatcherFor(source, { timeouts: DEFAULT_TIMEOUTS.with(0, 600) }, undefined, undefined, undefined, undefined, undefined, undefined, undefined, {
+    connect: () => assert.fail('nothing is connected'),
+    secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
+    addresses: () => () => true,
+  });
+  t.after(() => dispatcher.stop(100));
+  const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'silent.test', port: 25 } });
+  source.put(queue, 1, 'Subject: x\r\n\r\nhello\r\n');
+  dispatcher.onReady(queue);
+  await until(() => source.ended.length === 1, 'it is put off', 20_000);
+  const { enhanced, text } = source.ended[0]?.result.results[0] ?? {};
+  assert.deepEqual([enhanced, text], ['4.4.3', 'no connection to silent.test:25: its name was not looked up within 1 s']);
+  assert.deepEqual(dispatcher.nextHops().map(({ lastError, lastCode }) => [lastCode, lastError]), [[enhanced, text]]);
+});
+
+for (const [isFailed, why, code] of [[true, 'no answer on its address: EAI_AGAIN', '4.4.3'], [false, 'it has no address', '4.4.1']] as const) {
+  test(`a host by name with "${why}" is told by the status that explain gives, ${code}`, async (t) => {
+    const real = new ClientTransport({ readBufferBytes: 8 * 1024 });
+    const source = new MemorySource();
+    const dispatcher = dispatcherFor(source, {}, undefined, undefined, undefined, undefined, undefined, undefined, undefined, {
+      connect: () => assert.fail('nothing is connected'),
+      secure: (clear, terms, handlers) => real.secure(clear, terms, handlers),
+      addresses: (_host, done) => {
+        done({ addresses: [], why, isFailed });
+        return () => true;
+      },
+    });
+    t.after(() => dispatcher.stop(100));
+    const queue = new MemoryQueue({ nextHop: { protocol: 'smtp', host: 'late.test', port: 25 } });
+    source.put(queue, 1, 'Subject: x\r\n\r\nhello\r\n');
+    dispatcher.onReady(queue);
+    await until(() => source.ended.length === 1, 'it is put off', 20_000);
+    const { enhanced, text } = source.ended[0]?.result.results[0] ?? {};
+    assert.deepEqual([enhanced, text], [code, `no connection to late.test:25: ${why}`]);
+  });
+}
+
 test('an address that was not reached for want of its source is tried where the system puts it', async (t) => {
   const port = await server(t, GOOD, '127.0.0.3');
   await server(t, GOOD, '127.0.0.2', port);

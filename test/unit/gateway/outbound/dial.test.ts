@@ -50,7 +50,9 @@ test('each of five silent addresses is tried within the time for all of them', {
     onTrying: () => undefined, onSourceless: () => undefined, onOpened: () => assert.fail('nothing is open'), onOpen: () => undefined, onData: () => undefined, onDrain: () => undefined,
     onForbidden: () => undefined, onNoSource: () => undefined, onNoRoom: () => undefined, onClose: () => undefined,
   });
+  assert.equal(dial.isResolving, true);
   while (tried.length < 5) await new Promise((resolve) => { setTimeout(resolve, 10); });
+  assert.equal(dial.isResolving, false, 'packets went out');
   dial.destroy();
   assert.deepEqual(tried, [1, 2, 3, 4, 5].map((last) => `192.0.2.${String(last)}`));
 });

@@ -236,14 +236,76 @@ describe('next hops by name', () => {
     assert.deepEqual([system.lookups.held, system.lookups.waitOf('a.test')], ['', undefined]);
   });
 
+  test('are waited for no more when who did has not come back soon, and anew when he comes', async () => {
+    const system = new PlayedSystem();
+    for (const host of ['first.test', 'second.test']) {
+      system.ask(host);
+      await system.stick();
+    }
+    system.ask('ok.test')();
+    // As connections do that are put off again and again.
+    for (let times = 0; times < 3; times++) {
+      const leave = system.ask('ok.test');
+      system.wait(6_000);
+      leave();
+      system.wait(500);
+    }
+    assert.deepEqual([system.lookups.held.slice(0, 9), system.lookups.waitOf('ok.test')?.forMs], ['1 in line', 19_500]);
+    system.wait(4_500);
+    assert.deepEqual([system.lookups.held, system.lookups.waitOf('ok.test')], ['', undefined]);
+    system.ask('ok.test');
+    system.wait(4_999);
+    assert.deepEqual([system.lookups.held, system.lookups.waitOf('ok.test')?.forMs], ['', 4_999]);
+  });
+
+  test('are looked up for an answer until that is over', async () => {
+    const system = new PlayedSystem();
+    system.ask('silent.test');
+    let end = (): void => undefined;
+    const over = new Promise<void>((resolve) => { end = resolve; });
+    const found = ['silent.test', 'ok.test'].map((host) => system.lookups.lookUp(host, over));
+    await system.answer(SILENT, 1_000);
+    assert.deepEqual(await found[0], SILENT);
+    end();
+    await turn();
+    system.wait(5_000);
+    assert.equal(system.lookups.waitOf('ok.test'), undefined);
+    await system.answer(FOUND, 10);
+    assert.deepEqual(await Promise.race([found[1], turn('nothing')]), 'nothing');
+  });
+
+  test('are held up only where nothing else tells of them', async () => {
+    const system = new PlayedSystem();
+    for (const host of ['silent.test', 'none.test', 'broken.test']) system.ask(host);
+    await system.answer(SILENT, 10_000);
+    await system.answer({ addresses: [], why: 'it has no address', isFailed: false }, 10);
+    await system.answer(SILENT, 10);
+    for (const host of ['first.test', 'silent.test', 'none.test', 'broken.test']) system.ask(host);
+    system.wait(6_000);
+    assert.equal(system.lookups.held, '');
+    system.ask('new.test');
+    system.wait(6_000);
+    assert.equal(system.lookups.held, '1 in line; the system has been looking up first.test for 12s');
+    // Found again, and not known any more.
+    await system.answerAll(5, '');
+    system.wait(3_600_000);
+    for (const host of ['first.test', 'broken.test']) system.ask(host);
+    system.wait(6_000);
+    assert.equal(system.lookups.held, '1 in line; the system has been looking up first.test for 6s');
+  });
+
   test('say when they are left whether they were asked for', async () => {
     const system = new PlayedSystem();
-    const asked = system.ask('a.test');
+    const [justNow, asked] = [system.ask('a.test'), system.ask('a.test')];
     const inLine = system.ask('b.test');
     const address = system.ask('192.0.2.1');
+    system.wait(999);
+    assert.equal(justNow(), false, 'it had no time to answer');
+    system.wait(1);
     assert.deepEqual([asked(), inLine(), address()], [true, false, true]);
     const next = [system.ask('b.test'), system.ask('b.test')];
     await system.answer(FOUND, 10);
+    system.wait(1_000);
     assert.equal(next[0]?.(), true);
     await system.answer(FOUND, 10);
     assert.equal(next[1]?.(), true, 'it is answered');
