@@ -7,7 +7,8 @@
  *   --give-up ─► every gateway says what waits for it
  *             ├─ nothing does: nothing is done, exit code 3
  *             └─ what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered, of each
- *                                         └─ anything else: nothing is done, exit code 1
+ *                                         └─ anything else; or --yes, and a process that lives has mail
+ *                                            of it in memory: nothing is done, exit code 1
  *
  * A partition may wait at several: at its owner, and at who rescues for it. Would one alone go on without the
  * stores, it would hand the partition to another that waits for them still, and take it over again.
@@ -41,6 +42,8 @@ const UNKNOWN = 404;
 const NOTHING_DONE: RescueAnswer = { partitions: [], ended: [] };
 const CUT_OFF = 'Who is only cut off may have in memory what the stores lack, and wait for the same: look '
   + 'there first.';
+const HELD = 'rescue: a living process has mail in memory, which --yes does not give up; nothing was done. '
+  + 'Let it reach the register and the stores, or stop it, first; or give the order at a terminal';
 const ONLY = 'Only this gateway is asked (--only). Another one that waits for the same needs the order, too: '
   + 'until then a partition goes to and fro between them.';
 
@@ -63,7 +66,11 @@ const OPTIONS = {
     type: 'boolean', describe: 'the same for what no store has, only a process that does not come back',
   },
   reason: { type: 'string', requiresArg: true, describe: 'with --give-up: why, for the log' },
-  yes: { type: 'boolean', describe: 'with --give-up: do not ask; for scripts' },
+  yes: {
+    type: 'boolean',
+    describe: 'with --give-up: do not ask; for scripts. Refused where a living process has mail of it in '
+      + 'memory',
+  },
   json: { type: 'boolean', describe: 'with --give-up: one JSON object a line: each partition that goes on' },
   ...GROUP_OPTIONS,
 } as const satisfies Record<string, Options>;
@@ -136,15 +143,18 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
     for (const line of unaskedLines(group)) terminal.error(line);
     return NOTHING_WAITS;
   }
+  const holders = holderLines(asked);
   const warnings = [
     ...(risky.length > 0 ? [costText(risky, stores)] : []),
     ...together(asked, (one) => warningLines(one, stores)),
     ...together(asked, ({ ends }) => endLines(ends, stores)),
     ...others,
+    ...holders,
     ...(args.only === true && risky.length > 0 ? [ONLY] : []),
     ...unaskedLines(group),
   ];
   for (const line of warnings) terminal.error(line);
+  if (args.yes === true && holders.length > 0) throw new CliError(HELD);
   if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') {
     throw new CliError('rescue: not confirmed, nothing was done');
   }
@@ -159,6 +169,8 @@ interface Meant {
   readonly unnamed: number;
   /** All that wait for copies, as far as status names them. */
   readonly away: readonly WaitingPartitionAnswer[];
+  /** What it has in memory, and waits for something else. */
+  readonly held: readonly WaitingPartitionAnswer[];
   readonly ends: readonly UntoldEndsAnswer[];
 }
 
@@ -168,6 +180,7 @@ function meantAt(
   const away = waiting.filter((one) => one.waits_for === COPIES_AWAY);
   return {
     gateway, away, partitions: away.filter((one) => isMeant(one, stores)),
+    held: waiting.filter((one) => one.waits_for !== COPIES_AWAY && (one.messages ?? 0) > 0),
     unnamed: Math.max(0, counts.copies_away - away.length),
     ends: ends.filter((one) => one.stores.every((store) => stores.includes(store))),
   };
@@ -182,6 +195,21 @@ function together<T extends { readonly gateway: string }>(
     for (const line of linesOf(one)) byLine.set(line, [...(byLine.get(line) ?? []), one.gateway]);
   }
   return [...byLine].map(([line, gateways]) => (asked.length === 1 ? line : `${listOf(gateways)}: ${line}`));
+}
+
+/** Who lives, and is cut off from the register or the stores, may have alone what begins empty elsewhere. */
+function holderLines(asked: readonly Meant[]): string[] {
+  const meant = new Set(asked.flatMap(({ partitions }) => partitions.map(({ partition }) => partition)));
+  const mayMeanMore = asked.some(({ unnamed }) => unnamed > 0);
+  return asked.flatMap(({ gateway, held }) => {
+    const ours = held.filter(({ partition }) => mayMeanMore || meant.has(partition));
+    if (ours.length === 0) return [];
+    const messages = ours.reduce((sum, one) => sum + (one.messages ?? 0), 0);
+    const what = listOf([...new Set(ours.map((one) => one.waits_for))]);
+    return [`${printable(gateway)} LIVES, waits for ${what}, and has ${counted(messages, 'message')} in `
+      + `memory, which this order may LOSE: ${listOf(ours.map(({ partition }) => partition))}. Let it reach `
+      + 'the register and the stores instead: it goes on by itself.'];
+  });
 }
 
 /** A process that does not run, as far as the register knows, may only be cut off from it. */

@@ -110,6 +110,8 @@ export interface WaitingPartition {
   /** Of copies away: with the order it begins empty. Else it goes on by what the other stores know. */
   readonly beginsEmpty: boolean;
   readonly why: string;
+  /** Of it in memory here: there may be no other copy. */
+  readonly messages: number;
   readonly sinceMs: number;
 }
 
@@ -288,7 +290,7 @@ export class Holdings {
       waiting.push({
         partition, owner, waitsFor: WAITING_NAMES[waitsFor], copies: away?.stores ?? [],
         beginsEmpty: away !== undefined && holding.holder.wouldBeginEmpty,
-        why: this.#why(holding, waitsFor), sinceMs,
+        why: this.#why(holding, waitsFor), messages: holding.partition?.length ?? 0, sinceMs,
       });
     }
     return waiting;

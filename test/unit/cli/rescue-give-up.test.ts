@@ -285,6 +285,30 @@ describe('twinpost rescue --give-up, of a group', () => {
     ]);
   });
 
+  test('names who lives and has in memory what is to begin empty; --yes does nothing then, a typed yes does', async () => {
+    fellows = [THERE];
+    waitingThere = [
+      { ...WAITING, waits_for: 'register', messages: 199 }, { ...WAITING, waits_for: 'stores', partition: 'gw-1/5', messages: 7 },
+      { ...WAITING, waits_for: 'stores', partition: 'gw-1/4', messages: 0 },
+    ];
+    const lives = (count: number, what: string, names: string): string =>
+      `! gw-1 LIVES, waits for ${what}, and has ${String(count)} messages in memory, which this order may LOSE: ${names}. Let it reach the register and the stores instead: it goes on by itself.`;
+    assert.equal(await run(undefined, BOTH, '--yes'), 1);
+    assert.deepEqual(happened, [WARNING, '! gw-2: 1 partition has no other copy and will begin EMPTY: gw-1/3', lives(199, 'register', 'gw-1/3'),
+      '! twinpost: rescue: a living process has mail in memory, which --yes does not give up; nothing was done. Let it reach the register and the stores, or stop it, first; or give the order at a terminal']);
+    happened.length = 0;
+    assert.equal(await run('yes'), 0);
+    assert.deepEqual([lines().includes(lives(199, 'register', 'gw-1/3')), orders()], [true, [ORDERED_THERE, ORDERED]]);
+    // It may be about partitions that status does not name.
+    more = 1;
+    happened.length = 0;
+    assert.equal(await run(undefined, BOTH, '--yes'), 1);
+    assert.ok(happened.includes(lives(206, 'register, stores', 'gw-1/3, gw-1/5')), happened.join('\n'));
+    more = 0;
+    waitingThere = [{ ...WAITING, waits_for: 'stores', messages: 0 }, { ...WAITING, waits_for: 'stores', partition: 'gw-1/5', messages: 7 }];
+    assert.equal(await run(undefined, BOTH, '--yes'), 0);
+  });
+
   test('names who may run and did not hear it, before and after, and ends with 3', async () => {
     fellows = [{ id: 'gw-1', admin: '127.0.0.1:1', away: false }, GONE];
     const SILENT = 'gw-1: no answer from 127.0.0.1:1: connection refused';
