@@ -150,6 +150,7 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
     ...together(asked, ({ ends }) => endLines(ends, stores)),
     ...others,
     ...holders,
+    ...answeringLines(group, asked),
     ...(args.only === true && risky.length > 0 ? [ONLY] : []),
     ...unaskedLines(group),
   ];
@@ -210,6 +211,15 @@ function holderLines(asked: readonly Meant[]): string[] {
       + `memory, which this order may LOSE: ${listOf(ours.map(({ partition }) => partition))}. Let it reach `
       + 'the register and the stores instead: it goes on by itself.'];
   });
+}
+
+/** A store that we reach is not dead. */
+function answeringLines(group: Group, asked: readonly Meant[]): string[] {
+  const awaited = new Set(asked.flatMap(({ partitions }) => partitions.flatMap(({ copies }) => copies)));
+  const silent = new Set(group.missing('store').map(({ id }) => id));
+  return group.members.filter(({ kind, id }) => kind === 'store' && awaited.has(id) && !silent.has(id))
+    .map(({ id }) => `${printable(id)} ANSWERS at its admin address: who waits for it does not reach it. `
+      + 'Mend that instead: what it has is delivered then.');
 }
 
 /** A process that does not run, as far as the register knows, may only be cut off from it. */

@@ -1,5 +1,5 @@
 /**
- * Every copy of a partition that counts is on machines that do not answer: the one state that asks a person, with its one
+ * Every copy of a partition that counts is at stores that do not answer: the one state that asks a person, with its one
  * order (G2b; docs/model, rules 8 and 16).
  */
 import assert from 'node:assert/strict';
@@ -38,7 +38,7 @@ describe('every copy that counts is away', () => {
       assert.deepEqual(waiting.map(({ partition, owner, waitsFor }) => [partition, owner, waitsFor]), waiting.map(({ partition }) => [partition, 'gw-1', 'copies away']));
       const mine = waiting.find(({ partition }) => partition === name);
       const [one, other] = [first.id, second.id].sort();
-      assert.equal(mine?.why, `every copy that counts is on machines that do not answer (${one}, ${other}). It goes on by itself when one of them is back with what it had. If none ever will be, give these copies up: twinpost rescue --give-up ${one} --give-up ${other} --reason TEXT`);
+      assert.equal(mine?.why, `every copy that counts is at stores that do not answer this gateway (${one}, ${other}). It goes on by itself when one of them answers with what it had. If none ever will, give these copies up: twinpost rescue --give-up ${one} --give-up ${other} --reason TEXT`);
       assert.ok(waiting.length < 4, 'a partition with a copy at the third store waits for nobody');
       assert.equal(group.served('gw-2', 'gw-1').length, 4 - waiting.length);
     });
@@ -63,7 +63,7 @@ describe('every copy that counts is away', () => {
       const waits = (id: string): WaitingPartition | undefined => waitingAt(group, id).find(({ partition }) => partition === name);
       first.start();
       group.until(() => waits('gw-2')?.why.includes('do not answer') === true, 'the named state', 60_000);
-      assert.match(waits('gw-2')?.why ?? '', new RegExp(`machines that do not answer \\(${second.id}\\)\\. .*: twinpost rescue --give-up ${second.id} --reason TEXT$`));
+      assert.match(waits('gw-2')?.why ?? '', new RegExp(`stores that do not answer this gateway \\(${second.id}\\)\\. .*: twinpost rescue --give-up ${second.id} --reason TEXT$`));
       const { holdings } = group.gateway('gw-2').core ?? assert.fail('it lives');
       if (order === '--give-up-memory') {
         second.start();
@@ -223,7 +223,7 @@ describe('the copy that left while another was read, when that one is gone', () 
     const { group, heir } = heirAway();
     const waiting = waitingAt(group, 'gw-2').filter(({ partition }) => partition === 'gw-1/0');
     assert.deepEqual(waiting.map(({ copies }) => copies), [[heir.id]]);
-    assert.match(waiting[0]?.why ?? '', new RegExp(`do not answer \\(${heir.id}\\)\\. .*: twinpost rescue --give-up ${heir.id} --reason TEXT$`));
+    assert.match(waiting[0]?.why ?? '', new RegExp(`do not answer this gateway \\(${heir.id}\\)\\. .*: twinpost rescue --give-up ${heir.id} --reason TEXT$`));
     assert.deepEqual(group.gateway('gw-2').core?.holdings.giveUp([]), [], 'nothing is only in memory');
     group.cutOff('gw-2', false, [heir]);
     group.hops.script = () => 'accept';

@@ -11,7 +11,7 @@ export const Waiting = {
   /** Another process, which is to be taken over from, may still deliver by a lease, or begin. */
   LEASE: 2,
   /**
-   * Every copy that counts is on machines that do not answer, or there is none but in a silent process; or
+   * Every copy that counts is at stores that do not answer here, or there is none but in a silent process; or
    * stores that must answer have not, for long.
    */
   COPIES_AWAY: 3,
@@ -58,9 +58,9 @@ export function awayText(away: Away, { gatewayId, incarnation }: HolderId): stri
   }
   const order = `${RESCUE_ORDER} ${stores.map((store) => `--give-up ${store}`).join(' ')} --reason TEXT`;
   if (cause === AwayCause.COPIES) {
-    return `every copy that counts is on machines that do not answer (${stores.join(', ')}). It goes on by `
-      + 'itself when one of them is back with what it had. If none ever will be, give these copies up: '
-      + order;
+    return `every copy that counts is at stores that do not answer this gateway (${stores.join(', ')}). It `
+      + 'goes on by itself when one of them answers with what it had. If none ever will, give these copies '
+      + `up: ${order}`;
   }
   return `${unheardText(away)}. It goes on by itself when all have answered. If one never will, give up what `
     + `it may have: ${order}`;

@@ -38,7 +38,7 @@ let ends: readonly UntoldEndsAnswer[] = [];
 let answer: { readonly code: number; readonly body: object } = { code: 200, body: {} };
 let answerThere = answer;
 /** Beside the one that is asked. */
-let fellows: readonly Omit<MemberAnswer, 'self' | 'kind'>[] = [];
+let fellows: readonly (Omit<MemberAnswer, 'self' | 'kind'> & { readonly kind?: 'store' })[] = [];
 
 async function gateway(id: string, isFirst: boolean): Promise<string> {
   const server = http.createServer((request, response) => {
@@ -63,8 +63,8 @@ async function gateway(id: string, isFirst: boolean): Promise<string> {
 
 function asked(id: string, isFirst: boolean, url: string): object {
   if (url.endsWith('/group')) {
-    const self = { id, kind: 'gateway', admin: null, away: false, self: true };
-    return { members: [self, ...(isFirst ? fellows : []).map((one) => ({ ...one, kind: 'gateway', self: false }))] };
+    const self = { id, kind: id.startsWith('store') ? 'store' : 'gateway', admin: null, away: false, self: true };
+    return { members: [self, ...(isFirst ? fellows : []).map((one) => ({ kind: 'gateway', ...one, self: false }))] };
   }
   const here = isFirst ? waiting : waitingThere;
   const hidden = isFirst ? more : 0;
@@ -73,6 +73,7 @@ function asked(id: string, isFirst: boolean, url: string): object {
 }
 
 const ADDRESS = await gateway('gw-2', true);
+const STORE_C = { id: 'store-c', kind: 'store', admin: await gateway('store-c', false), away: false } as const;
 const THERE = { id: 'gw-1', admin: await gateway('gw-1', false), away: false };
 beforeEach(() => {
   happened.length = 0;
@@ -307,6 +308,19 @@ describe('twinpost rescue --give-up, of a group', () => {
     more = 0;
     waitingThere = [{ ...WAITING, waits_for: 'stores', messages: 0 }, { ...WAITING, waits_for: 'stores', partition: 'gw-1/5', messages: 7 }];
     assert.equal(await run(undefined, BOTH, '--yes'), 0);
+  });
+
+  test('names each store that answers, and is waited for all the same', async () => {
+    fellows = [STORE_C, { id: 'store-a', kind: 'store', admin: '127.0.0.1:1', away: false }];
+    waiting = [{ ...WAITING, copies: ['store-a', 'store-c'] }];
+    const ANSWERS = '! store-c ANSWERS at its admin address: who waits for it does not reach it. Mend that instead: what it has is delivered then.';
+    assert.equal(await run('yes', printed(['store-a', 'store-c'])), 0);
+    assert.deepEqual(happened.slice(1, 4), [EMPTY, ANSWERS, QUESTION]);
+    // Where it is named, and nobody waits for it: it has restarted, without what it had.
+    waiting = [{ ...WAITING, copies: ['store-a'] }];
+    happened.length = 0;
+    assert.equal(await run('yes', printed(['store-a', 'store-c'])), 0);
+    assert.deepEqual(happened.slice(1, 3), [EMPTY, QUESTION]);
   });
 
   test('names who may run and did not hear it, before and after, and ends with 3', async () => {
