@@ -290,13 +290,13 @@ function resultLines({ answer: { partitions, ended }, meant }: Result, stores: r
   const unnamed = partitions.filter((partition) => !meant.has(partition));
   const lines: string[] = [];
   if (gone.length > 0) {
-    const begin = gone.length === 1 ? 'begins' : 'begin';
-    lines.push(`${counted(gone.length, 'partition')} ${begin} empty: ${listOf(gone)}`);
+    // Not before stores take them: no store does that has a copy of a process that lives.
+    lines.push(`${counted(gone.length, 'partition')} will begin empty: ${listOf(gone)}`);
   }
   if (others.length > 0) lines.push(goOnText(others, stores));
   if (unnamed.length > 0) {
     lines.push(`${counted(unnamed.length, 'more partition')} had it, too; status says which of them `
-      + `began empty: ${listOf(unnamed)}`);
+      + `begin empty: ${listOf(unnamed)}`);
   }
   if (ended.length > 0) lines.push(`${endedText(ended.length, stores)}: ${listOf(ended)}`);
   return lines;

@@ -99,6 +99,29 @@ describe('every copy that counts is away', () => {
 });
 
 describe('copies that are given up', () => {
+  test('while a process that the register does not hear has copies: it begins nowhere, and status says who lives', () => {
+    const pair = loaded({ stores: 3 });
+    const { group, name, first, second } = pair;
+    const at = (id: string): WaitingPartition | undefined => waitingAt(group, id).find(({ partition }) => partition === name);
+    const owner = group.gateway('gw-1').register ?? assert.fail('it runs');
+    owner.cutOff();
+    for (const store of [first, second]) store.kill();
+    second.start();
+    group.until(() => at('gw-2')?.waitsFor === 'copies away', 'the named state', 60_000);
+    const { waitsFor, messages } = at('gw-1') ?? assert.fail('it waits');
+    assert.deepEqual([waitsFor, messages, at('gw-2')?.messages], ['register', LETTERS, 0], 'who gives the order is told');
+    const { holdings } = group.gateway('gw-2').core ?? assert.fail('it lives');
+    assert.ok(holdings.giveUp([first.id]).includes(name));
+    group.until(() => at('gw-2')?.waitsFor === 'stores', 'that it is shown again', 60_000);
+    const refusing = group.stores.filter((store) => store !== first).map(({ id }) => id).sort().join(', ');
+    assert.equal(at('gw-2')?.why, `it was to begin anew, and does not: a process that lives has a copy at ${refusing}. That process must not be restarted: `
+      + 'let it reach the register and the stores, and it goes on by itself. The register names gw-1 (incarnation 1).');
+    owner.mend();
+    untilHeldBy(pair, 'gw-1', 2, 60_000);
+    assert.equal(partitionAt(pair, 'gw-1')?.length, LETTERS);
+    judged(pair);
+  });
+
   test('and one is back before it begins empty: it is read, and what is lost later is not by that order', () => {
     const pair = away('silent');
     const { group, name, copies, third } = pair;

@@ -25,7 +25,7 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, awayText, leaseText, unheardText, unstoredText,
+  WAITING_NAMES, Waiting, awayText, leaseText, unbegunText, unheardText, unstoredText,
   untakenText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
@@ -731,8 +731,9 @@ export class Holdings {
       case Waiting.LEASE:
         return holder.isUntaken ? untakenText(holder.lastHolder) : leaseText(holder.lastHolder);
       case Waiting.STORES:
-        return holder.isUnstored(this.#ports.clock.nowMs())
-          ? unstoredText(holder.set !== undefined, holder.silentStores) : unheardText(holder.away);
+        if (!holder.isUnstored(this.#ports.clock.nowMs())) return unheardText(holder.away);
+        return holder.set === undefined
+          ? unbegunText(holder.refusingStores, holder.lastHolder) : unstoredText(holder.silentStores);
       case Waiting.NOTHING: return '';
     }
   }

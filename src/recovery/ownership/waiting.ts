@@ -77,12 +77,20 @@ export function unheardText({ cause, stores }: Away): string {
 }
 
 /** It goes on by itself when any store takes it. */
-export function unstoredText(isHeld: boolean, copies: readonly string[]): string {
+export function unstoredText(copies: readonly string[]): string {
   const silent = copies.length === 0 ? '' : `; silent: ${copies.join(', ')}`;
-  return isHeld
-    ? 'it is held in the memory of this process alone, which must not be restarted: no store with a copy '
-      + `of it answers, and none that may take one${silent}`
-    : 'it begins anew, and no store takes it yet';
+  return 'it is held in the memory of this process alone, which must not be restarted: no store with a copy '
+    + `of it answers, and none that may take one${silent}`;
+}
+
+/** `refusing`: a process that lives, and that the register may not hear, has a copy at these stores. */
+export function unbegunText(refusing: readonly string[], { gatewayId, incarnation }: HolderId): string {
+  if (refusing.length === 0) return 'it begins anew, and no store takes it yet';
+  const last = incarnation === 0 ? ''
+    : ` The register names ${gatewayId} (incarnation ${String(incarnation)}).`;
+  return `it was to begin anew, and does not: a process that lives has a copy at ${refusing.join(', ')}. `
+    + 'That process must not be restarted: let it reach the register and the stores, and it goes on by '
+    + `itself.${last}`;
 }
 
 /** By the holder's name, not only its partition's: neighbours hold what they rescue. */

@@ -25,7 +25,7 @@ const COST = 'mail that is nowhere else is LOST, and mail may be delivered twice
 const WARNING = `! WARNING: ${WHOSE}: ${COST}`;
 const EMPTY = '! 1 partition has no other copy and will begin EMPTY: gw-1/3';
 const QUESTION = '? Type yes to go on: ';
-const DONE = '1 partition begins empty: gw-1/3';
+const DONE = '1 partition will begin empty: gw-1/3';
 const ELSE = 'start that, or name it too if it never comes back';
 
 /** Lines printed and orders given, as they came; those at gw-1 with its name. */
@@ -149,7 +149,7 @@ describe('twinpost rescue --give-up', () => {
   test('does not say of partitions that status did not name that they begin empty', async () => {
     answer = { code: 200, body: { partitions: ['gw-1/3', 'gw-1/9'], ended: [] } };
     assert.equal(await run('yes'), 0);
-    assert.deepEqual(happened.slice(-2), [DONE, '1 more partition had it, too; status says which of them began empty: gw-1/9']);
+    assert.deepEqual(happened.slice(-2), [DONE, '1 more partition had it, too; status says which of them begin empty: gw-1/9']);
   });
 
   test('prints a line of JSON for each partition', async () => {
@@ -197,7 +197,7 @@ describe('twinpost rescue --give-up', () => {
     assert.deepEqual(happened, [
       `! WARNING: gw-2 gives up what only a process had in memory: ${COST}`,
       '! 1 partition has no other copy and will begin EMPTY: gw-1/6', QUESTION,
-      'ORDER {"give_up":[],"memory":true,"reason":"TEXT"}', '1 partition begins empty: gw-1/6',
+      'ORDER {"give_up":[],"memory":true,"reason":"TEXT"}', '1 partition will begin empty: gw-1/6',
     ]);
   });
 
