@@ -74,6 +74,8 @@ describe('every copy that counts is away', () => {
       const given = holdings.giveUp(order === '--give-up-memory' ? [] : [second.id]);
       holdings.noteGivenUp(given, { who: 'ann', reason: order });
       assert.ok(given.includes(name), String(given));
+      group.until(() => waits('gw-2')?.waitsFor === 'lease', 'the wait for leases', 60_000);
+      assert.equal(waits('gw-2')?.why, 'this process has taken it, and waits until leases that earlier holders may have are over');
       untilHeldBy(pair, 'gw-2', 2, 60_000);
       assert.deepEqual(waitingAt(group, 'gw-2'), []);
       assert.equal(holdings.counters.losses, given.length);

@@ -25,7 +25,7 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, awayText, leaseText, unbegunText, unheardText, unstoredText,
+  WAITING_NAMES, WAITING_OUT_TEXT, Waiting, awayText, leaseText, unbegunText, unheardText, unstoredText,
   untakenText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
@@ -729,6 +729,7 @@ export class Holdings {
       case Waiting.REGISTER:
         return registerAwayText(holder.set === undefined || holder.hasRules, this.#ports.register.away);
       case Waiting.LEASE:
+        if (holder.state === HolderState.WAITING_OUT) return WAITING_OUT_TEXT;
         return holder.isUntaken ? untakenText(holder.lastHolder) : leaseText(holder.lastHolder);
       case Waiting.STORES:
         if (!holder.isUnstored(this.#ports.clock.nowMs())) return unheardText(holder.away);

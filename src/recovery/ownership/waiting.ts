@@ -99,6 +99,10 @@ export function leaseText({ gatewayId }: HolderId): string {
     + 'it is taken over';
 }
 
+/** Once it is this process's own, in the register. */
+export const WAITING_OUT_TEXT = 'this process has taken it, and waits until leases that earlier holders may '
+  + 'have are over';
+
 /** Of a process that the register names, and that no copy has heard of. */
 export function untakenText({ gatewayId }: HolderId): string {
   return `the register names ${gatewayId}, which has not begun to hold it at any copy: it may be cut off `
