@@ -92,8 +92,8 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       longExample(args
         .options(OPTIONS)
-        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, or a gateway that may run did not '
-          + 'hear it, 2 wrong usage, 1 anything else.')
+        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, or a gateway with a session did '
+          + 'not hear it, 2 wrong usage, 1 anything else.')
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
         '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"',
         'go on without mail that only these two had; status prints the command that is needed'),
@@ -222,7 +222,7 @@ function answeringLines(group: Group, asked: readonly Meant[]): string[] {
       + 'Mend that instead: what it has is delivered then.');
 }
 
-/** A process that does not run, as far as the register knows, may only be cut off from it. */
+/** Who has no session at the register may only be cut off from it. */
 function unaskedLines(group: Group): readonly string[] {
   const unasked = group.missing('gateway').map((one) => `NOT ASKED: ${missingText(one)}`);
   return unasked.length === 0 ? [] : [...unasked, CUT_OFF];

@@ -243,7 +243,7 @@ describe('a question to an operator', () => {
 });
 
 describe('twinpost rescue --give-up, of a group', () => {
-  const NOT_RUNNING = 'gw-3 does not run (the register knows no process of it)';
+  const NOT_RUNNING = 'gw-3: no session at the register, no answer: dead, or cut off';
   const CUT_OFF = '! Who is only cut off may have in memory what the stores lack, and wait for the same: look there first.';
   const GONE = { id: 'gw-3', admin: null, away: true };
   const ORDERED_THERE = 'ORDER gw-1 {"give_up":["store-a","store-b"],"reason":"TEXT"}';
