@@ -11,7 +11,8 @@
  *                                            of it in memory: nothing is done, exit code 1
  *
  * A partition may wait at several: at its owner, and at who rescues for it. Would one alone go on without the
- * stores, it would hand the partition to another that waits for them still, and take it over again.
+ * stores, it may hand the partition to another that waits for them still, and take it over again: where every
+ * store must answer.
  *
  * Partitions that have ended, and wait only to tell these stores so, wait no more by the same order.
  *
@@ -45,7 +46,7 @@ const CUT_OFF = 'Who is only cut off may have in memory what the stores lack, an
 const HELD = 'rescue: a living process has mail in memory, which --yes does not give up; nothing was done. '
   + 'Let it reach the register and the stores, or stop it, first; or give the order at a terminal';
 const ONLY = 'Only this gateway is asked (--only). Another one that waits for the same needs the order, too: '
-  + 'until then a partition goes to and fro between them.';
+  + 'until then a partition may go to and fro between them.';
 
 const OPTIONS = {
   config: {

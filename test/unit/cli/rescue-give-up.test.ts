@@ -281,7 +281,7 @@ describe('twinpost rescue --give-up, of a group', () => {
     fellows = [THERE];
     assert.equal(await run('yes', BOTH, '--only'), 0);
     assert.deepEqual(happened, [
-      WARNING, EMPTY, '! Only this gateway is asked (--only). Another one that waits for the same needs the order, too: until then a partition goes to and fro between them.',
+      WARNING, EMPTY, '! Only this gateway is asked (--only). Another one that waits for the same needs the order, too: until then a partition may go to and fro between them.',
       QUESTION, ORDERED, DONE,
     ]);
   });
