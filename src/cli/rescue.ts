@@ -72,7 +72,11 @@ const OPTIONS = {
     describe: 'with --give-up: do not ask; for scripts. Refused where a living process has mail of it in '
       + 'memory',
   },
-  json: { type: 'boolean', describe: 'with --give-up: one JSON object a line: each partition that goes on' },
+  json: {
+    type: 'boolean',
+    describe: 'with --give-up: one JSON object a line: each partition that goes on, once for each gateway '
+      + 'where it waited',
+  },
   ...GROUP_OPTIONS,
 } as const satisfies Record<string, Options>;
 
