@@ -66,6 +66,8 @@ const waitingPartitionAnswer = z.object({
   begins_empty: z.boolean(),
   /** Of "copies away" it ends with the order of `twinpost rescue`. */
   why: text,
+  /** Of it in memory here: there may be no other copy. Releases before do not tell it. */
+  messages: z.int().exactOptional(),
   since: z.int(),
 });
 export type WaitingPartitionAnswer = z.output<typeof waitingPartitionAnswer>;

@@ -69,7 +69,7 @@ export interface Missing {
   readonly address: string;
   readonly why: string;
   /**
-   * 'away': it does not run, as the register says. 'refused': it answered, and would not. 'another': who
+   * 'away': it has no session at the register. 'refused': it answered, and would not. 'another': who
    * answers at its address is another.
    */
   readonly how: 'away' | 'not asked' | 'silent' | 'refused' | 'another';
@@ -213,13 +213,13 @@ export function reportMissing(
 
 /** What is shown, or was done, is not all. */
 export function partialLine(one: Missing, isTty: boolean): string {
-  const lacks = one.how === 'away' ? ': mail of it that nobody has taken over is not in this' : '';
+  const lacks = one.how === 'away' ? '; mail of it that nobody has taken over is not in this' : '';
   return `${paint('PARTIAL', 'yellow', isTty)}: ${missingText(one)}${lacks}`;
 }
 
 export function missingText({ id, address, why, how }: Missing): string {
   switch (how) {
-    case 'away': return printable(`${id} does not run (the register knows no process of it)`);
+    case 'away': return printable(`${id}: no session at the register, no answer: dead, or cut off`);
     case 'not asked': return printable(`${id}: not asked: ${why}`);
     case 'silent': return printable(`${id}: no answer from ${address}: ${why}`);
     case 'refused': return printable(`${id} at ${address}: ${why}`);

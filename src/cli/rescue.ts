@@ -7,10 +7,12 @@
  *   --give-up ─► every gateway says what waits for it
  *             ├─ nothing does: nothing is done, exit code 3
  *             └─ what it may cost is told ─► "yes" typed at the terminal, or --yes given ─► ordered, of each
- *                                         └─ anything else: nothing is done, exit code 1
+ *                                         └─ anything else; or --yes, and a process that lives has mail
+ *                                            of it in memory: nothing is done, exit code 1
  *
  * A partition may wait at several: at its owner, and at who rescues for it. Would one alone go on without the
- * stores, it would hand the partition to another that waits for them still, and take it over again.
+ * stores, it may hand the partition to another that waits for them still, and take it over again: where every
+ * store must answer.
  *
  * Partitions that have ended, and wait only to tell these stores so, wait no more by the same order.
  *
@@ -41,8 +43,10 @@ const UNKNOWN = 404;
 const NOTHING_DONE: RescueAnswer = { partitions: [], ended: [] };
 const CUT_OFF = 'Who is only cut off may have in memory what the stores lack, and wait for the same: look '
   + 'there first.';
+const HELD = 'rescue: a living process has mail in memory, which --yes does not give up; nothing was done. '
+  + 'Let it reach the register and the stores, or stop it, first; or give the order at a terminal';
 const ONLY = 'Only this gateway is asked (--only). Another one that waits for the same needs the order, too: '
-  + 'until then a partition goes to and fro between them.';
+  + 'until then a partition may go to and fro between them.';
 
 const OPTIONS = {
   config: {
@@ -63,8 +67,16 @@ const OPTIONS = {
     type: 'boolean', describe: 'the same for what no store has, only a process that does not come back',
   },
   reason: { type: 'string', requiresArg: true, describe: 'with --give-up: why, for the log' },
-  yes: { type: 'boolean', describe: 'with --give-up: do not ask; for scripts' },
-  json: { type: 'boolean', describe: 'with --give-up: one JSON object a line: each partition that goes on' },
+  yes: {
+    type: 'boolean',
+    describe: 'with --give-up: do not ask; for scripts. Refused where a living process has mail of it in '
+      + 'memory',
+  },
+  json: {
+    type: 'boolean',
+    describe: 'with --give-up: one JSON object a line: each partition that goes on, once for each gateway '
+      + 'where it waited',
+  },
   ...GROUP_OPTIONS,
 } as const satisfies Record<string, Options>;
 
@@ -85,8 +97,8 @@ export function rescueCommand(cli: Argv, context: CliContext, done: (code: numbe
     (args) =>
       longExample(args
         .options(OPTIONS)
-        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, or a gateway that may run did not '
-          + 'hear it, 2 wrong usage, 1 anything else.')
+        .epilogue('Exit code of --give-up: 0 done, 3 nothing waits for it, or a gateway with a session did '
+          + 'not hear it, 2 wrong usage, 1 anything else.')
         .example('$0 rescue --config rescue.yaml', 'stand by for the gateways of the group'),
         '$0 rescue --give-up store-a --give-up store-b --reason "fire in hall 2"',
         'go on without mail that only these two had; status prints the command that is needed'),
@@ -136,15 +148,19 @@ async function giveUp(args: RescueArguments, context: CliContext): Promise<numbe
     for (const line of unaskedLines(group)) terminal.error(line);
     return NOTHING_WAITS;
   }
+  const holders = holderLines(asked);
   const warnings = [
     ...(risky.length > 0 ? [costText(risky, stores)] : []),
     ...together(asked, (one) => warningLines(one, stores)),
     ...together(asked, ({ ends }) => endLines(ends, stores)),
     ...others,
+    ...holders,
+    ...answeringLines(group, asked),
     ...(args.only === true && risky.length > 0 ? [ONLY] : []),
     ...unaskedLines(group),
   ];
   for (const line of warnings) terminal.error(line);
+  if (args.yes === true && holders.length > 0) throw new CliError(HELD);
   if (args.yes !== true && (await terminal.ask('Type yes to go on: ')).trim() !== 'yes') {
     throw new CliError('rescue: not confirmed, nothing was done');
   }
@@ -159,6 +175,8 @@ interface Meant {
   readonly unnamed: number;
   /** All that wait for copies, as far as status names them. */
   readonly away: readonly WaitingPartitionAnswer[];
+  /** What it has in memory, and waits for something else. */
+  readonly held: readonly WaitingPartitionAnswer[];
   readonly ends: readonly UntoldEndsAnswer[];
 }
 
@@ -168,6 +186,7 @@ function meantAt(
   const away = waiting.filter((one) => one.waits_for === COPIES_AWAY);
   return {
     gateway, away, partitions: away.filter((one) => isMeant(one, stores)),
+    held: waiting.filter((one) => one.waits_for !== COPIES_AWAY && (one.messages ?? 0) > 0),
     unnamed: Math.max(0, counts.copies_away - away.length),
     ends: ends.filter((one) => one.stores.every((store) => stores.includes(store))),
   };
@@ -184,7 +203,31 @@ function together<T extends { readonly gateway: string }>(
   return [...byLine].map(([line, gateways]) => (asked.length === 1 ? line : `${listOf(gateways)}: ${line}`));
 }
 
-/** A process that does not run, as far as the register knows, may only be cut off from it. */
+/** Who lives, and is cut off from the register or the stores, may have alone what begins empty elsewhere. */
+function holderLines(asked: readonly Meant[]): string[] {
+  const meant = new Set(asked.flatMap(({ partitions }) => partitions.map(({ partition }) => partition)));
+  const mayMeanMore = asked.some(({ unnamed }) => unnamed > 0);
+  return asked.flatMap(({ gateway, held }) => {
+    const ours = held.filter(({ partition }) => mayMeanMore || meant.has(partition));
+    if (ours.length === 0) return [];
+    const messages = ours.reduce((sum, one) => sum + (one.messages ?? 0), 0);
+    const what = listOf([...new Set(ours.map((one) => one.waits_for))]);
+    return [`${printable(gateway)} LIVES, waits for ${what}, and has ${counted(messages, 'message')} in `
+      + `memory, which this order may LOSE: ${listOf(ours.map(({ partition }) => partition))}. Let it reach `
+      + 'the register and the stores instead: it goes on by itself.'];
+  });
+}
+
+/** A store that we reach is not dead. */
+function answeringLines(group: Group, asked: readonly Meant[]): string[] {
+  const awaited = new Set(asked.flatMap(({ partitions }) => partitions.flatMap(({ copies }) => copies)));
+  const silent = new Set(group.missing('store').map(({ id }) => id));
+  return group.members.filter(({ kind, id }) => kind === 'store' && awaited.has(id) && !silent.has(id))
+    .map(({ id }) => `${printable(id)} ANSWERS at its admin address: who waits for it does not reach it. `
+      + 'Mend that instead: what it has is delivered then.');
+}
+
+/** Who has no session at the register may only be cut off from it. */
 function unaskedLines(group: Group): readonly string[] {
   const unasked = group.missing('gateway').map((one) => `NOT ASKED: ${missingText(one)}`);
   return unasked.length === 0 ? [] : [...unasked, CUT_OFF];
@@ -252,13 +295,13 @@ function resultLines({ answer: { partitions, ended }, meant }: Result, stores: r
   const unnamed = partitions.filter((partition) => !meant.has(partition));
   const lines: string[] = [];
   if (gone.length > 0) {
-    const begin = gone.length === 1 ? 'begins' : 'begin';
-    lines.push(`${counted(gone.length, 'partition')} ${begin} empty: ${listOf(gone)}`);
+    // Not before stores take them: no store does that has a copy of a process that lives.
+    lines.push(`${counted(gone.length, 'partition')} will begin empty: ${listOf(gone)}`);
   }
   if (others.length > 0) lines.push(goOnText(others, stores));
   if (unnamed.length > 0) {
     lines.push(`${counted(unnamed.length, 'more partition')} had it, too; status says which of them `
-      + `began empty: ${listOf(unnamed)}`);
+      + `begin empty: ${listOf(unnamed)}`);
   }
   if (ended.length > 0) lines.push(`${endedText(ended.length, stores)}: ${listOf(ended)}`);
   return lines;

@@ -90,7 +90,7 @@ const NO_OUTAGES: OutagesAnswer = {
   next_hops: [], next_hops_down: 0, next_hops_denied: 0, mx: [], mx_down: 0, mx_waiting: 0, hooks: [],
 };
 const NOBODY: BusiestAnswer = { seconds: 1, messages: 0, clients: [], senders: [], users: [] };
-/** Waiting partitions named in the status; the others are counted. */
+/** Waiting partitions of each kind named in the status; the others are counted. */
 const WAITING_SHOWN_MAX = 20;
 /** Gateways of a group, while the register is away. */
 const HOLDERS_SHOWN_MAX = 100;
@@ -228,7 +228,7 @@ export class CoreView implements GatewayView {
       partitions_on_own_host: this.#degradation.partitionsOnOwnHost(),
       partitions_waiting: waiting.length,
       waiting_for: countWaiting(waiting),
-      waiting: forPersonsFirst(waiting).slice(0, WAITING_SHOWN_MAX).map((one) => this.#waiting(one)),
+      waiting: forPersonsFirst(waiting).map((one) => this.#waiting(one)),
       register_away: core.registerAway,
       ...this.#lastHeld(),
       partitions_rescued: core.registry.partitions.filter((one) => !one.isOwn).length,
@@ -352,10 +352,10 @@ export class CoreView implements GatewayView {
   }
 
   #waiting(
-    { partition, owner, waitsFor, copies, beginsEmpty, why, sinceMs }: WaitingPartition,
+    { partition, owner, waitsFor, copies, beginsEmpty, why, messages, sinceMs }: WaitingPartition,
   ): WaitingPartitionAnswer {
     return {
-      partition, owner, waits_for: waitsFor, copies, begins_empty: beginsEmpty, why,
+      partition, owner, waits_for: waitsFor, copies, begins_empty: beginsEmpty, why, messages,
       since: this.#since(sinceMs),
     };
   }
@@ -445,11 +445,12 @@ function countWaiting(waiting: readonly WaitingPartition[]): StatusAnswer['waiti
   };
 }
 
-/** Those that go on by themselves need not be named. */
+/** Of those that go on by themselves, mail in memory first: orders given elsewhere may be about it. */
 function forPersonsFirst(waiting: readonly WaitingPartition[]): readonly WaitingPartition[] {
   const name = WAITING_NAMES[Waiting.COPIES_AWAY];
-  const asksAPerson = ({ waitsFor }: WaitingPartition): boolean => waitsFor === name;
-  return [...waiting.filter(asksAPerson), ...waiting.filter((one) => !asksAPerson(one))];
+  const persons = waiting.filter(({ waitsFor }) => waitsFor === name);
+  const others = waiting.filter(({ waitsFor }) => waitsFor !== name).sort((a, b) => b.messages - a.messages);
+  return [...persons.slice(0, WAITING_SHOWN_MAX), ...others.slice(0, WAITING_SHOWN_MAX)];
 }
 
 /** What the mirrors of one store add up to. */

@@ -193,7 +193,7 @@ describe('twinpost rescue', { timeout: 360_000 }, () => {
     const told = await twinpost('rescue', '--from', `${HOST}:${String(cluster.adminPort)}`, '--reason', 'burnt', '--yes', '--give-up', dead.name);
     assert.equal(told.code, 0, told.error);
     assert.match(told.error, new RegExp(`^WARNING: gateway-1, gateway-2 give up the copies at ${dead.name}: `));
-    for (const { id } of cluster.gateways) assert.match(told.out, new RegExp(`^${id}: ${String(PARTITIONS)} partitions begin empty: ${id}/`, 'm'));
+    for (const { id } of cluster.gateways) assert.match(told.out, new RegExp(`^${id}: ${String(PARTITIONS)} partitions will begin empty: ${id}/`, 'm'));
     await until('all is served', () => all(({ ready, partitions_waiting: waiting }) => ready && waiting === 0), BOUND_MS, gateways[0]);
   });
 

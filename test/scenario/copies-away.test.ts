@@ -1,5 +1,5 @@
 /**
- * Every copy of a partition that counts is on machines that do not answer: the one state that asks a person, with its one
+ * Every copy of a partition that counts is at stores that do not answer: the one state that asks a person, with its one
  * order (G2b; docs/model, rules 8 and 16).
  */
 import assert from 'node:assert/strict';
@@ -38,7 +38,7 @@ describe('every copy that counts is away', () => {
       assert.deepEqual(waiting.map(({ partition, owner, waitsFor }) => [partition, owner, waitsFor]), waiting.map(({ partition }) => [partition, 'gw-1', 'copies away']));
       const mine = waiting.find(({ partition }) => partition === name);
       const [one, other] = [first.id, second.id].sort();
-      assert.equal(mine?.why, `every copy that counts is on machines that do not answer (${one}, ${other}). It goes on by itself when one of them is back with what it had. If none ever will be, give these copies up: twinpost rescue --give-up ${one} --give-up ${other} --reason TEXT`);
+      assert.equal(mine?.why, `every copy that counts is at stores that do not answer this gateway (${one}, ${other}). It goes on by itself when one of them answers with what it had. If none ever will, give these copies up: twinpost rescue --give-up ${one} --give-up ${other} --reason TEXT`);
       assert.ok(waiting.length < 4, 'a partition with a copy at the third store waits for nobody');
       assert.equal(group.served('gw-2', 'gw-1').length, 4 - waiting.length);
     });
@@ -63,7 +63,7 @@ describe('every copy that counts is away', () => {
       const waits = (id: string): WaitingPartition | undefined => waitingAt(group, id).find(({ partition }) => partition === name);
       first.start();
       group.until(() => waits('gw-2')?.why.includes('do not answer') === true, 'the named state', 60_000);
-      assert.match(waits('gw-2')?.why ?? '', new RegExp(`machines that do not answer \\(${second.id}\\)\\. .*: twinpost rescue --give-up ${second.id} --reason TEXT$`));
+      assert.match(waits('gw-2')?.why ?? '', new RegExp(`stores that do not answer this gateway \\(${second.id}\\)\\. .*: twinpost rescue --give-up ${second.id} --reason TEXT$`));
       const { holdings } = group.gateway('gw-2').core ?? assert.fail('it lives');
       if (order === '--give-up-memory') {
         second.start();
@@ -74,6 +74,8 @@ describe('every copy that counts is away', () => {
       const given = holdings.giveUp(order === '--give-up-memory' ? [] : [second.id]);
       holdings.noteGivenUp(given, { who: 'ann', reason: order });
       assert.ok(given.includes(name), String(given));
+      group.until(() => waits('gw-2')?.waitsFor === 'lease', 'the wait for leases', 60_000);
+      assert.equal(waits('gw-2')?.why, 'this process has taken it, and waits until leases that earlier holders may have are over');
       untilHeldBy(pair, 'gw-2', 2, 60_000);
       assert.deepEqual(waitingAt(group, 'gw-2'), []);
       assert.equal(holdings.counters.losses, given.length);
@@ -99,6 +101,29 @@ describe('every copy that counts is away', () => {
 });
 
 describe('copies that are given up', () => {
+  test('while a process that the register does not hear has copies: it begins nowhere, and status says who lives', () => {
+    const pair = loaded({ stores: 3 });
+    const { group, name, first, second } = pair;
+    const at = (id: string): WaitingPartition | undefined => waitingAt(group, id).find(({ partition }) => partition === name);
+    const owner = group.gateway('gw-1').register ?? assert.fail('it runs');
+    owner.cutOff();
+    for (const store of [first, second]) store.kill();
+    second.start();
+    group.until(() => at('gw-2')?.waitsFor === 'copies away', 'the named state', 60_000);
+    const { waitsFor, messages } = at('gw-1') ?? assert.fail('it waits');
+    assert.deepEqual([waitsFor, messages, at('gw-2')?.messages], ['register', LETTERS, 0], 'who gives the order is told');
+    const { holdings } = group.gateway('gw-2').core ?? assert.fail('it lives');
+    assert.ok(holdings.giveUp([first.id]).includes(name));
+    group.until(() => at('gw-2')?.waitsFor === 'stores', 'that it is shown again', 60_000);
+    const refusing = group.stores.filter((store) => store !== first).map(({ id }) => id).sort().join(', ');
+    assert.equal(at('gw-2')?.why, `it was to begin anew, and does not: a process that lives has a copy at ${refusing}. That process must not be restarted: `
+      + 'let it reach the register and the stores, and it goes on by itself. The register names gw-1 (incarnation 1).');
+    owner.mend();
+    untilHeldBy(pair, 'gw-1', 2, 60_000);
+    assert.equal(partitionAt(pair, 'gw-1')?.length, LETTERS);
+    judged(pair);
+  });
+
   test('and one is back before it begins empty: it is read, and what is lost later is not by that order', () => {
     const pair = away('silent');
     const { group, name, copies, third } = pair;
@@ -223,7 +248,7 @@ describe('the copy that left while another was read, when that one is gone', () 
     const { group, heir } = heirAway();
     const waiting = waitingAt(group, 'gw-2').filter(({ partition }) => partition === 'gw-1/0');
     assert.deepEqual(waiting.map(({ copies }) => copies), [[heir.id]]);
-    assert.match(waiting[0]?.why ?? '', new RegExp(`do not answer \\(${heir.id}\\)\\. .*: twinpost rescue --give-up ${heir.id} --reason TEXT$`));
+    assert.match(waiting[0]?.why ?? '', new RegExp(`do not answer this gateway \\(${heir.id}\\)\\. .*: twinpost rescue --give-up ${heir.id} --reason TEXT$`));
     assert.deepEqual(group.gateway('gw-2').core?.holdings.giveUp([]), [], 'nothing is only in memory');
     group.cutOff('gw-2', false, [heir]);
     group.hops.script = () => 'accept';

@@ -25,6 +25,18 @@ function rowOf(rows: readonly TableRowAnswer[], partition: string, store: string
   return row;
 }
 
+test('of what waits for no person, status names first what has mail in memory', () => {
+  const world = World.started({ partitions: 24 });
+  world.hops.script = () => 'hang';
+  for (const [index, name] of NAMES.entries()) world.submitMany(index + 1, [name]);
+  world.run(100);
+  for (const store of world.stores) store.kill();
+  const view = viewOf(world);
+  world.until(() => view.status().waiting_for.stores === 24, 60_000);
+  const { waiting } = view.status();
+  assert.deepEqual([waiting.length, ...waiting.slice(0, 4).map(({ messages }) => messages)], [20, 3, 2, 1, 0]);
+});
+
 describe('the management table', () => {
   test('shows what an isolated mirror lacks, since when and why, and nothing of it once it is back', () => {
     const world = World.started({ refillFrameBytes: 600 });

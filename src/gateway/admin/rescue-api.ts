@@ -9,7 +9,7 @@
  * waited for nothing but to tell these stores so: no mail is lost by that. Who asked for it, and why, is in
  * the log. Nothing happens to a partition that has another copy, or waits for something else or for nothing:
  * 409 when that is so of all, 404 when a store is not known here, 503 when the register does not take it.
- * It is an order for all gateways of a group: what waits at several goes to and fro until each has it.
+ * It is an order for all gateways of a group: what waits at several may go to and fro until each has it.
  */
 import type { FastifyInstance, FastifyReply } from 'fastify';
 import type { RescueAnswer } from '../../admin-api/orders.js';

@@ -25,7 +25,7 @@ import { HolderState } from '../../recovery/ownership/holder.js';
 import type { HolderOptions } from '../../recovery/ownership/ports.js';
 import type { WaitingValue } from '../../recovery/ownership/waiting.js';
 import {
-  WAITING_NAMES, Waiting, awayText, leaseText, unheardText, unstoredText,
+  WAITING_NAMES, WAITING_OUT_TEXT, Waiting, awayText, leaseText, unbegunText, unheardText, unstoredText,
   untakenText,
 } from '../../recovery/ownership/waiting.js';
 import { Readings } from '../../recovery/readings.js';
@@ -110,6 +110,8 @@ export interface WaitingPartition {
   /** Of copies away: with the order it begins empty. Else it goes on by what the other stores know. */
   readonly beginsEmpty: boolean;
   readonly why: string;
+  /** Of it in memory here: there may be no other copy. */
+  readonly messages: number;
   readonly sinceMs: number;
 }
 
@@ -288,7 +290,7 @@ export class Holdings {
       waiting.push({
         partition, owner, waitsFor: WAITING_NAMES[waitsFor], copies: away?.stores ?? [],
         beginsEmpty: away !== undefined && holding.holder.wouldBeginEmpty,
-        why: this.#why(holding, waitsFor), sinceMs,
+        why: this.#why(holding, waitsFor), messages: holding.partition?.length ?? 0, sinceMs,
       });
     }
     return waiting;
@@ -727,10 +729,12 @@ export class Holdings {
       case Waiting.REGISTER:
         return registerAwayText(holder.set === undefined || holder.hasRules, this.#ports.register.away);
       case Waiting.LEASE:
+        if (holder.state === HolderState.WAITING_OUT) return WAITING_OUT_TEXT;
         return holder.isUntaken ? untakenText(holder.lastHolder) : leaseText(holder.lastHolder);
       case Waiting.STORES:
-        return holder.isUnstored(this.#ports.clock.nowMs())
-          ? unstoredText(holder.set !== undefined, holder.silentStores) : unheardText(holder.away);
+        if (!holder.isUnstored(this.#ports.clock.nowMs())) return unheardText(holder.away);
+        return holder.set === undefined
+          ? unbegunText(holder.refusingStores, holder.lastHolder) : unstoredText(holder.silentStores);
       case Waiting.NOTHING: return '';
     }
   }

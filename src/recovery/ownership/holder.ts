@@ -199,6 +199,8 @@ export class PartitionHolder {
   #fenced: Fenced[] = [];
   #waitUntilMs = -Infinity;
   #founded: RecordedMember[] = [];
+  /** Where the first term was declined, for a process that lives has a copy there. */
+  readonly #refusing = new Set<string>();
   #foundTerm: Term = NO_TERM;
   #foundBase: FoundBase | undefined;
   #foundAskedMs = -Infinity;
@@ -283,6 +285,11 @@ export class PartitionHolder {
       return this.#founded.length === 0 && nowMs - this.#enteredMs >= awayAfterMs;
     }
     return this.#set !== undefined && nowMs - this.#unstoredSinceMs >= awayAfterMs;
+  }
+
+  /** Of FOUNDING: stores with a copy of another process that lives. */
+  get refusingStores(): readonly string[] {
+    return [...this.#refusing].sort();
   }
 
   /** Stores of members that are not up in the boot that counts. */
@@ -526,6 +533,7 @@ export class PartitionHolder {
 
   onFounded(storeId: string, bootId: string, term: Term): void {
     if (this.#state !== HolderState.FOUNDING || !isSameTerm(term, this.#foundTerm)) return;
+    this.#refusing.delete(storeId);
     if (!isMemberOf(this.#founded, storeId, bootId)) this.#founded.push({ storeId, bootId });
   }
 
@@ -536,7 +544,7 @@ export class PartitionHolder {
     if (this.#state === HolderState.FOUNDING) {
       if (isSameTerm(answer.asked, this.#foundTerm) && !lacksCopy(answer.reason)) {
         this.#beginFounding(nowMs);
-      }
+      } else if (answer.reason === DECLINED_NO_COPY) this.#refusing.add(storeId);
       return;
     }
     if (this.#record === undefined || !isSameTerm(answer.asked, this.#record.term)) return;
@@ -1235,6 +1243,7 @@ export class PartitionHolder {
     const number = this.#nextEpoch();
     this.#foundTerm = { number, nonce: this.#ports.nonce() };
     this.#founded = [];
+    this.#refusing.clear();
     this.#foundAskedMs = -Infinity;
     this.#enteredMs = nowMs;
   }

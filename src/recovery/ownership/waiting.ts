@@ -11,7 +11,7 @@ export const Waiting = {
   /** Another process, which is to be taken over from, may still deliver by a lease, or begin. */
   LEASE: 2,
   /**
-   * Every copy that counts is on machines that do not answer, or there is none but in a silent process; or
+   * Every copy that counts is at stores that do not answer here, or there is none but in a silent process; or
    * stores that must answer have not, for long.
    */
   COPIES_AWAY: 3,
@@ -58,9 +58,9 @@ export function awayText(away: Away, { gatewayId, incarnation }: HolderId): stri
   }
   const order = `${RESCUE_ORDER} ${stores.map((store) => `--give-up ${store}`).join(' ')} --reason TEXT`;
   if (cause === AwayCause.COPIES) {
-    return `every copy that counts is on machines that do not answer (${stores.join(', ')}). It goes on by `
-      + 'itself when one of them is back with what it had. If none ever will be, give these copies up: '
-      + order;
+    return `every copy that counts is at stores that do not answer this gateway (${stores.join(', ')}). It `
+      + 'goes on by itself when one of them answers with what it had. If none ever will, give these copies '
+      + `up: ${order}`;
   }
   return `${unheardText(away)}. It goes on by itself when all have answered. If one never will, give up what `
     + `it may have: ${order}`;
@@ -77,12 +77,20 @@ export function unheardText({ cause, stores }: Away): string {
 }
 
 /** It goes on by itself when any store takes it. */
-export function unstoredText(isHeld: boolean, copies: readonly string[]): string {
+export function unstoredText(copies: readonly string[]): string {
   const silent = copies.length === 0 ? '' : `; silent: ${copies.join(', ')}`;
-  return isHeld
-    ? 'it is held in the memory of this process alone, which must not be restarted: no store with a copy '
-      + `of it answers, and none that may take one${silent}`
-    : 'it begins anew, and no store takes it yet';
+  return 'it is held in the memory of this process alone, which must not be restarted: no store with a copy '
+    + `of it answers, and none that may take one${silent}`;
+}
+
+/** `refusing`: a process that lives, and that the register may not hear, has a copy at these stores. */
+export function unbegunText(refusing: readonly string[], { gatewayId, incarnation }: HolderId): string {
+  if (refusing.length === 0) return 'it begins anew, and no store takes it yet';
+  const last = incarnation === 0 ? ''
+    : ` The register names ${gatewayId} (incarnation ${String(incarnation)}).`;
+  return `it was to begin anew, and does not: a process that lives has a copy at ${refusing.join(', ')}. `
+    + 'That process must not be restarted: let it reach the register and the stores, and it goes on by '
+    + `itself.${last}`;
 }
 
 /** By the holder's name, not only its partition's: neighbours hold what they rescue. */
@@ -90,6 +98,10 @@ export function leaseText({ gatewayId }: HolderId): string {
   return `${gatewayId} held it last, and may still deliver from it by a lease, until that has run out: then `
     + 'it is taken over';
 }
+
+/** Once it is this process's own, in the register. */
+export const WAITING_OUT_TEXT = 'this process has taken it, and waits until leases that earlier holders may '
+  + 'have are over';
 
 /** Of a process that the register names, and that no copy has heard of. */
 export function untakenText({ gatewayId }: HolderId): string {

@@ -69,7 +69,7 @@ describe('a group', () => {
     ]);
     assert.deepEqual(group.unheard.map(({ id }) => id), ['gw-2', 'gw-3', 'gw-4', 'gw-5'], 'who does not run can hear nothing');
     const dead = group.missing('gateway').at(-1) ?? assert.fail('it is named');
-    assert.equal(partialLine(dead, false), 'PARTIAL: gw-6 does not run (the register knows no process of it): mail of it that nobody has taken over is not in this');
+    assert.equal(partialLine(dead, false), 'PARTIAL: gw-6: no session at the register, no answer: dead, or cut off; mail of it that nobody has taken over is not in this');
     const answers = await group.ask('gateway', () => Promise.resolve('here'));
     assert.deepEqual(answers.map((one) => one.id), ['gw-1']);
     const withToken = await findGroup(from(first, { tokenFile: tokensFile() }), contextFor([]), 300);
@@ -84,7 +84,7 @@ describe('a group', () => {
     storeKnows.push({ id: 'gw-1', kind: 'gateway', admin: first });
     for (const address of [first, store]) {
       const group = await findGroup(from(address), contextFor([]));
-      assert.deepEqual([group.missing('gateway').map(missingText), group.unheard], [['gw-2 does not run (the register knows no process of it)'], []]);
+      assert.deepEqual([group.missing('gateway').map(missingText), group.unheard], [['gw-2: no session at the register, no answer: dead, or cut off'], []]);
     }
   });
 

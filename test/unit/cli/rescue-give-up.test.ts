@@ -25,7 +25,7 @@ const COST = 'mail that is nowhere else is LOST, and mail may be delivered twice
 const WARNING = `! WARNING: ${WHOSE}: ${COST}`;
 const EMPTY = '! 1 partition has no other copy and will begin EMPTY: gw-1/3';
 const QUESTION = '? Type yes to go on: ';
-const DONE = '1 partition begins empty: gw-1/3';
+const DONE = '1 partition will begin empty: gw-1/3';
 const ELSE = 'start that, or name it too if it never comes back';
 
 /** Lines printed and orders given, as they came; those at gw-1 with its name. */
@@ -38,7 +38,7 @@ let ends: readonly UntoldEndsAnswer[] = [];
 let answer: { readonly code: number; readonly body: object } = { code: 200, body: {} };
 let answerThere = answer;
 /** Beside the one that is asked. */
-let fellows: readonly Omit<MemberAnswer, 'self' | 'kind'>[] = [];
+let fellows: readonly (Omit<MemberAnswer, 'self' | 'kind'> & { readonly kind?: 'store' })[] = [];
 
 async function gateway(id: string, isFirst: boolean): Promise<string> {
   const server = http.createServer((request, response) => {
@@ -63,8 +63,8 @@ async function gateway(id: string, isFirst: boolean): Promise<string> {
 
 function asked(id: string, isFirst: boolean, url: string): object {
   if (url.endsWith('/group')) {
-    const self = { id, kind: 'gateway', admin: null, away: false, self: true };
-    return { members: [self, ...(isFirst ? fellows : []).map((one) => ({ ...one, kind: 'gateway', self: false }))] };
+    const self = { id, kind: id.startsWith('store') ? 'store' : 'gateway', admin: null, away: false, self: true };
+    return { members: [self, ...(isFirst ? fellows : []).map((one) => ({ kind: 'gateway', ...one, self: false }))] };
   }
   const here = isFirst ? waiting : waitingThere;
   const hidden = isFirst ? more : 0;
@@ -73,6 +73,7 @@ function asked(id: string, isFirst: boolean, url: string): object {
 }
 
 const ADDRESS = await gateway('gw-2', true);
+const STORE_C = { id: 'store-c', kind: 'store', admin: await gateway('store-c', false), away: false } as const;
 const THERE = { id: 'gw-1', admin: await gateway('gw-1', false), away: false };
 beforeEach(() => {
   happened.length = 0;
@@ -148,7 +149,7 @@ describe('twinpost rescue --give-up', () => {
   test('does not say of partitions that status did not name that they begin empty', async () => {
     answer = { code: 200, body: { partitions: ['gw-1/3', 'gw-1/9'], ended: [] } };
     assert.equal(await run('yes'), 0);
-    assert.deepEqual(happened.slice(-2), [DONE, '1 more partition had it, too; status says which of them began empty: gw-1/9']);
+    assert.deepEqual(happened.slice(-2), [DONE, '1 more partition had it, too; status says which of them begin empty: gw-1/9']);
   });
 
   test('prints a line of JSON for each partition', async () => {
@@ -196,7 +197,7 @@ describe('twinpost rescue --give-up', () => {
     assert.deepEqual(happened, [
       `! WARNING: gw-2 gives up what only a process had in memory: ${COST}`,
       '! 1 partition has no other copy and will begin EMPTY: gw-1/6', QUESTION,
-      'ORDER {"give_up":[],"memory":true,"reason":"TEXT"}', '1 partition begins empty: gw-1/6',
+      'ORDER {"give_up":[],"memory":true,"reason":"TEXT"}', '1 partition will begin empty: gw-1/6',
     ]);
   });
 
@@ -242,7 +243,7 @@ describe('a question to an operator', () => {
 });
 
 describe('twinpost rescue --give-up, of a group', () => {
-  const NOT_RUNNING = 'gw-3 does not run (the register knows no process of it)';
+  const NOT_RUNNING = 'gw-3: no session at the register, no answer: dead, or cut off';
   const CUT_OFF = '! Who is only cut off may have in memory what the stores lack, and wait for the same: look there first.';
   const GONE = { id: 'gw-3', admin: null, away: true };
   const ORDERED_THERE = 'ORDER gw-1 {"give_up":["store-a","store-b"],"reason":"TEXT"}';
@@ -280,9 +281,46 @@ describe('twinpost rescue --give-up, of a group', () => {
     fellows = [THERE];
     assert.equal(await run('yes', BOTH, '--only'), 0);
     assert.deepEqual(happened, [
-      WARNING, EMPTY, '! Only this gateway is asked (--only). Another one that waits for the same needs the order, too: until then a partition goes to and fro between them.',
+      WARNING, EMPTY, '! Only this gateway is asked (--only). Another one that waits for the same needs the order, too: until then a partition may go to and fro between them.',
       QUESTION, ORDERED, DONE,
     ]);
+  });
+
+  test('names who lives and has in memory what is to begin empty; --yes does nothing then, a typed yes does', async () => {
+    fellows = [THERE];
+    waitingThere = [
+      { ...WAITING, waits_for: 'register', messages: 199 }, { ...WAITING, waits_for: 'stores', partition: 'gw-1/5', messages: 7 },
+      { ...WAITING, waits_for: 'stores', partition: 'gw-1/4', messages: 0 },
+    ];
+    const lives = (count: number, what: string, names: string): string =>
+      `! gw-1 LIVES, waits for ${what}, and has ${String(count)} messages in memory, which this order may LOSE: ${names}. Let it reach the register and the stores instead: it goes on by itself.`;
+    assert.equal(await run(undefined, BOTH, '--yes'), 1);
+    assert.deepEqual(happened, [WARNING, '! gw-2: 1 partition has no other copy and will begin EMPTY: gw-1/3', lives(199, 'register', 'gw-1/3'),
+      '! twinpost: rescue: a living process has mail in memory, which --yes does not give up; nothing was done. Let it reach the register and the stores, or stop it, first; or give the order at a terminal']);
+    happened.length = 0;
+    assert.equal(await run('yes'), 0);
+    assert.deepEqual([lines().includes(lives(199, 'register', 'gw-1/3')), orders()], [true, [ORDERED_THERE, ORDERED]]);
+    // It may be about partitions that status does not name.
+    more = 1;
+    happened.length = 0;
+    assert.equal(await run(undefined, BOTH, '--yes'), 1);
+    assert.ok(happened.includes(lives(206, 'register, stores', 'gw-1/3, gw-1/5')), happened.join('\n'));
+    more = 0;
+    waitingThere = [{ ...WAITING, waits_for: 'stores', messages: 0 }, { ...WAITING, waits_for: 'stores', partition: 'gw-1/5', messages: 7 }];
+    assert.equal(await run(undefined, BOTH, '--yes'), 0);
+  });
+
+  test('names each store that answers, and is waited for all the same', async () => {
+    fellows = [STORE_C, { id: 'store-a', kind: 'store', admin: '127.0.0.1:1', away: false }];
+    waiting = [{ ...WAITING, copies: ['store-a', 'store-c'] }];
+    const ANSWERS = '! store-c ANSWERS at its admin address: who waits for it does not reach it. Mend that instead: what it has is delivered then.';
+    assert.equal(await run('yes', printed(['store-a', 'store-c'])), 0);
+    assert.deepEqual(happened.slice(1, 4), [EMPTY, ANSWERS, QUESTION]);
+    // Where it is named, and nobody waits for it: it has restarted, without what it had.
+    waiting = [{ ...WAITING, copies: ['store-a'] }];
+    happened.length = 0;
+    assert.equal(await run('yes', printed(['store-a', 'store-c'])), 0);
+    assert.deepEqual(happened.slice(1, 3), [EMPTY, QUESTION]);
   });
 
   test('names who may run and did not hear it, before and after, and ends with 3', async () => {

@@ -282,7 +282,7 @@ gw-1 on box-1: twinpost 0.2.0, pid 42, up 2h, incarnation 7
   REFUSED     new mail of 1 of 40 routes: strict.example (recovering for 30s)
   rescued     3 partitions of other gateways delivered here
   WAITING     23 partitions are not served
-                gw-1/3, gw-1/4: COPIES AWAY for 30s; every copy that counts is on machines that do not answer (NodeD, NodeE). It goes on by itself when one of them is back with what it had. If none ever will be, give these copies up:
+                gw-1/3, gw-1/4: COPIES AWAY for 30s; every copy that counts is at stores that do not answer this gateway (NodeD, NodeE). It goes on by itself when one of them answers with what it had. If none ever will, give these copies up:
                   twinpost rescue --give-up NodeD --give-up NodeE --reason TEXT --from box-1:8025
                 gw-2/5: lease for 5s; its lease runs
                 and 20 more

@@ -8,7 +8,7 @@ import type { HolderId, PartitionRecord, PastTerm } from '../../../../src/protoc
 import { HolderState } from '../../../../src/recovery/ownership/holder.js';
 import type { CopyPosition } from '../../../../src/recovery/ownership/ports.js';
 import { MemberState } from '../../../../src/recovery/ownership/member.js';
-import { DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_STALE } from '../../../../src/protocol/reasons.js';
+import { DECLINED_FULL, DECLINED_LOWER, DECLINED_NO_COPY, DECLINED_STALE } from '../../../../src/protocol/reasons.js';
 import { AwayCause, Waiting } from '../../../../src/recovery/ownership/waiting.js';
 import { AT, OLDER, OTHER, SELF, Stage, foundingAfterGiveUp, members, recordOf } from './holder-stage.js';
 
@@ -467,6 +467,22 @@ test('what is held in memory alone, or begins, and no store takes, is shown', ()
   }
   assert.equal(founding.state, HolderState.FOUNDING);
   assert.equal(founding.holder.waitsFor(founding.nowMs), Waiting.STORES);
+  assert.deepEqual(founding.holder.refusingStores, []);
+});
+
+test('a store that declines to begin it, for a process that lives has a copy there, is named until it takes it', () => {
+  const stage = foundingAfterGiveUp();
+  stage.up.set('d', 'b1');
+  stage.tick();
+  const term = stage.founds.at(-1)?.term ?? assert.fail('it is founded');
+  const decline = (storeId: string, reason: number): void => {
+    stage.holder.onDeclined(storeId, 'b1', { asked: term, term, reason, told: undefined }, stage.nowMs);
+  };
+  decline('d', DECLINED_FULL);
+  decline('c', DECLINED_NO_COPY);
+  assert.deepEqual([stage.state, stage.holder.refusingStores], [HolderState.FOUNDING, ['c']]);
+  stage.holder.onFounded('c', 'b1', term);
+  assert.deepEqual(stage.holder.refusingStores, []);
 });
 
 /** All of its copies are gone, and it is founded anew at a and b. */
