@@ -247,6 +247,8 @@ async function give(
   const refusals = told.flatMap(({ answer }) => (answer instanceof NoAnswer ? [answer] : []));
   const [first] = refusals;
   if (first !== undefined && refusals.length === told.length) {
+    // One of these may be where it waits.
+    reportMissing(group.unheard, told.length, isJson, terminal);
     const refusal = refusals.find(({ code }) => code === NOTHING_THERE);
     if (refusal === undefined) throw first;
     terminal.error(`twinpost: ${refusal.message}`);

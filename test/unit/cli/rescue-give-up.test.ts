@@ -277,6 +277,14 @@ describe('twinpost rescue --give-up, of a group', () => {
     }
   });
 
+  test('names who would not take it also where nothing waits at all others', async () => {
+    fellows = [THERE];
+    answer = { code: 503, body: { error: 'the register is away; give the order again' } };
+    assert.equal(await run('yes'), 3);
+    assert.match(lines().at(-2) ?? '', /^PARTIAL: gw-2 at .*: the register is away; give the order again$/);
+    assert.match(lines().at(-1) ?? '', /it refused: no partition waits; nothing was done$/);
+  });
+
   test('goes to one alone with --only, which says what that leaves', async () => {
     fellows = [THERE];
     assert.equal(await run('yes', BOTH, '--only'), 0);
