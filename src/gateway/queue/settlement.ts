@@ -173,8 +173,7 @@ export class Settlement {
       this.#conclude(queue, row, envelope, left, replies, false, this.#takeOut(queue, row));
       return;
     }
-    this.annotate(queue, row, owesReport(states) ? left : { ...left, owedChange: 0 });
-    this.#tellReplies(queue, row, replies);
+    this.#noteMore(queue, row, owesReport(states) ? left : { ...left, owedChange: 0 }, replies);
   }
 
   /**
@@ -188,12 +187,18 @@ export class Settlement {
   ): void {
     const before = this.noteOf(row, envelope.recipients.length);
     const replies = this.#repliesOf(row);
-    const isHead = this.#takeOut(queue, row);
-    if (verb === 'expire') {
-      const note = this.#expired(queue, row, envelope, before, replies, meant);
-      this.#conclude(queue, row, envelope, note, replies, false, isHead);
-      return;
-    }
+    const note = verb === 'expire' ? this.#expired(queue, row, envelope, before, replies, meant)
+      : this.#returned(queue, row, envelope, before, replies, meant);
+    // Where nobody is told, it waits for the others where it waited.
+    if (note.states.includes(TO_TRY) && !owesReport(note.states)) this.#noteMore(queue, row, note, replies);
+    else this.#conclude(queue, row, envelope, note, replies, false, this.#takeOut(queue, row));
+  }
+
+  /** Those of `meant` have failed by the word of an operator. */
+  #returned(
+    queue: MailQueue, row: number, envelope: Envelope, before: Note, replies: Map<number, string>,
+    meant: readonly number[],
+  ): Note {
     const states = before.states.slice();
     const results = new Map(before.results.map((result) => [result.recipient, result]));
     const bodyBytes = this.#ports.entries.table.bodyBytes.get(row);
@@ -206,8 +211,7 @@ export class Settlement {
       replies.set(index, text);
       this.#fail(queue, envelope, { recipient: index, code, enhanced }, text, states, results);
     }
-    const note = { ...before, states, results: [...results.values()] };
-    this.#conclude(queue, row, envelope, note, replies, false, isHead);
+    return { ...before, states, results: [...results.values()] };
   }
 
   /** It rests, and where the report goes that it owes is known by now: as failFor(). */
@@ -402,8 +406,7 @@ export class Settlement {
       return;
     }
     if (!owes) {
-      this.annotate(queue, row, note);
-      this.#tellReplies(queue, row, replies);
+      this.#noteMore(queue, row, note, replies);
       const dueWallMs = Math.min(note.dueWallMs, this.#expiryMs(row));
       if (goesOn) queue.makeReadyFirst(row);
       else if (!isInPlace) this.#deferUntil(queue, row, { ...note, dueWallMs }, isHead);
@@ -413,8 +416,8 @@ export class Settlement {
     // delay was to be told before.
     const isFirst = note.tries === 0;
     const owedChange = queue.partition.lastNumber + 1;
-    const number = this.annotate(queue, row, { ...note, owedChange, tries: isFirst ? 1 : note.tries });
-    this.#tellReplies(queue, row, replies);
+    const owing = { ...note, owedChange, tries: isFirst ? 1 : note.tries };
+    const number = this.#noteMore(queue, row, owing, replies);
     const { table } = this.#ports.entries;
     if (table.state(row) !== EntryState.REPORTING) table.transition(row, EntryState.REPORTING);
     // The head of a strict queue holds it while others of it are still to be tried; afterReport() goes on.
@@ -431,8 +434,11 @@ export class Settlement {
     return new Map(this.textsOf(row).replies);
   }
 
-  #tellReplies(queue: MailQueue, row: number, replies: ReadonlyMap<number, string>): void {
+  /** What was said goes along; whatever it waits for, it waits for still. */
+  #noteMore(queue: MailQueue, row: number, note: Note, replies: ReadonlyMap<number, string>): number {
+    const number = this.annotate(queue, row, note);
     this.tell(queue, row, { ...this.textsOf(row), replies });
+    return number;
   }
 
   /** The time of the entry is up: whoever is still to be tried has failed, or of those who are `meant`. */
