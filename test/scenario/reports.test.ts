@@ -606,6 +606,14 @@ describe('while nobody can say where a report goes', () => {
     return state === EntryState.READY || state === EntryState.DEFERRED || state === EntryState.IN_FLIGHT;
   };
   const arrivedAt = (world: World): readonly string[] => world.hops.arrivals.map(({ address }) => address);
+  const WHO = { reason: 'a look first', who: 'ann' };
+  /** Its report is put aside: where its message is now. */
+  function untilAside(world: World, letter: Letter): { readonly queue: MailQueue; readonly row: number } {
+    world.until(() => stateOf(coreOf(world), 'q1', letter) === EntryState.REPORTING, 10_000, 'a report is owed');
+    world.until(() => stateOf(coreOf(world), 'q1', letter) !== EntryState.REPORTING, 15_000, 'it is put aside');
+    const queue = onlyQueue(world.mirror('q1'));
+    return { queue, row: coreOf(world).entries.table.index.find(letter.id, queue.handle) };
+  }
 
   for (const ordering of ['fifo', 'strict'] as const) {
     test(`other recipients of its message are tried on, and the ${ordering} queue goes on; the report follows`, () => {
@@ -664,6 +672,42 @@ describe('while nobody can say where a report goes', () => {
       assert.deepEqual([coreOf(world).entries.table.index.size, world.log.count('a message is held alone')], [0, 0]);
     });
   }
+
+  test('what an operator ends of the others leaves the report of a delivery owed', () => {
+    for (const verb of ['delete', 'bounce', 'expire'] as const) {
+      for (const isHeld of [false, true]) {
+        const { world, tell } = withoutWay('fifo', 'defer');
+        world.hops.script = ({ queueName, address }) => (queueName === 'senders' || address.startsWith('0') ? 'accept' : 'defer');
+        const letter = world.submit(['q1'], { recipients: 2, notify: NOTIFY_SUCCESS | NOTIFY_FAILURE });
+        const { queue, row } = untilAside(world, letter);
+        if (isHeld) assert.equal(coreOf(world).holds.holdEntry(queue, row, WHO), '');
+        assert.equal(coreOf(world).holds.endEntry(queue, row, [1], verb, WHO), '');
+        world.run(1000);
+        tell();
+        world.untilQuiet();
+        const failed = verb === 'delete' ? [] : ['failure 1@q1.example'];
+        assert.deepEqual([...letter.reports.keys()].sort(), [...failed, 'success 0@q1.example']);
+        assert.deepEqual([coreOf(world).entries.table.index.size, queue.heldCount], [0, 0]);
+      }
+    }
+  });
+
+  test('an operator returns the others: whoever was refused before is told what was said then, and counted once', () => {
+    for (const isHeld of [false, true]) {
+      const { world, tell } = withoutWay('fifo', 'defer');
+      const letter = world.submit(['q1'], { recipients: 2 });
+      const { queue, row } = untilAside(world, letter);
+      const core = coreOf(world);
+      const [refused] = core.noteOf(row, 2).results;
+      if (isHeld) assert.equal(core.holds.holdEntry(queue, row, WHO), '');
+      assert.equal(core.holds.endEntry(queue, row, isHeld ? [1] : [0, 1], 'bounce', WHO), '');
+      const { results } = core.noteOf(row, 2);
+      assert.deepEqual([results[0], results[1]?.enhanced], [refused, '5.7.1']);
+      tell();
+      world.untilQuiet();
+      assert.deepEqual([...letter.reports.keys()], ['failure 0@q1.example', 'failure 1@q1.example']);
+    }
+  });
 
   test('what an operator deletes of the others leaves the report owed; of all, nothing', () => {
     for (const [meant, reports] of [[[1], 1], [[0], 0], [[0, 1], 0]] as const) {

@@ -194,7 +194,7 @@ export class Settlement {
     else this.#conclude(queue, row, envelope, note, replies, false, this.#takeOut(queue, row));
   }
 
-  /** Those of `meant` have failed by the word of an operator. */
+  /** Those of `meant` who are still to be tried have failed by the word of an operator. */
   #returned(
     queue: MailQueue, row: number, envelope: Envelope, before: Note, replies: Map<number, string>,
     meant: readonly number[],
@@ -203,6 +203,8 @@ export class Settlement {
     const results = new Map(before.results.map((result) => [result.recipient, result]));
     const bodyBytes = this.#ports.entries.table.bodyBytes.get(row);
     for (const index of meant) {
+      // Whoever has failed already is told what a next hop said: that report was put aside.
+      if (states[index] !== TO_TRY) continue;
       const { code, enhanced, text } = RETURNED;
       this.#ports.events.outcome(
         'bounced', queue, envelope, index, RETURNED, bodyBytes, '', before.attempts, 0, 0,
